@@ -9,7 +9,7 @@ use crate::{process, setup, workspace};
 /// Runs the chore.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
     // Without a device compiler the simulator still runs, and setup has said so.
-    let _ = setup::all();
+    let _ = setup::all(setup::For::Users);
     println!();
     process::run(workspace::cargo().args(["build", "--release", "--package", "warptrace-cli"]))?;
 

@@ -33,8 +33,8 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Chore {
-    /// Find or install the device compiler and NVIDIA's assembler
-    Setup,
+    /// Find or install the device compiler and NVIDIA's assembler, and with --tests what only tests need
+    Setup(setup::Options),
     /// Set up, record a kernel, verify the trace and look at it
     Demo,
     /// What CI runs: format, lints, docs, all tests, PTX for five architectures
@@ -46,7 +46,7 @@ enum Chore {
     /// Rewrite the golden files from what the code writes now
     Golden,
     /// Package all crates for a registry; build and run the examples from the packages
-    Package,
+    Package(package::Options),
     /// Run tests under Miri (nightly Rust with the component miri)
     Miri,
     /// Run the fuzz targets with many inputs
@@ -69,14 +69,14 @@ struct Forwarded {
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().chore {
-        Chore::Setup => setup::run(),
+        Chore::Setup(options) => setup::run(&options),
         Chore::Demo => demo::run(),
         Chore::Test(options) => test::run(&options),
         Chore::QueryTest => query::run(),
         Chore::Book => book::run(),
         Chore::Golden => golden::run(),
         Chore::Miri => miri::run(),
-        Chore::Package => package::run(),
+        Chore::Package(options) => package::run(&options),
         Chore::Fuzz(options) => fuzz::run(&options),
         Chore::Bench(forwarded) => evaluation::run("bench", &forwarded.arguments),
         Chore::GpuTest(forwarded) => evaluation::run("check", &forwarded.arguments),

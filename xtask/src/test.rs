@@ -23,7 +23,7 @@ const EVERYTHING: [&str; 5] =
 pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let mut steps = Steps::default();
     if !options.no_setup {
-        steps.step("set-up", || match setup::all() {
+        steps.step("set-up", || match setup::all(setup::For::Tests) {
             Ok(()) => Outcome::Passed(String::new()),
             Err(missing) => Outcome::Skipped(format!("without {}", missing.join(" and "))),
         });
@@ -61,7 +61,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
         })
     });
     steps.step("doc tests", || process::run(&mut workspace_wide("test", &["--doc", "--no-fail-fast"])));
-    steps.step("packages", package::check);
+    steps.step("packages", || package::check(&package::Options::default()));
     Ok(if steps.summary() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

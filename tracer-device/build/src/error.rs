@@ -63,7 +63,7 @@ pub enum BuildError {
         output: String,
     },
     /// `cuobjdump` or `nvdisasm` is not installed.
-    #[error("no cuobjdump and nvdisasm: not in {}, not on the PATH; run `cargo xtask setup`", .folder.display())]
+    #[error("no cuobjdump and nvdisasm: not in {}, not on the PATH; run `cargo xtask setup --tests`", .folder.display())]
     NoDisassembler {
         /// Where the project keeps its own.
         folder: PathBuf,

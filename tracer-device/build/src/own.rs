@@ -69,6 +69,12 @@ pub fn compile_all<P: AsRef<Path>>(files: impl IntoIterator<Item = P>) {
             ));
         }
     }
+    for (file, text) in files.iter().filter_map(|file| Some((file, fs::read_to_string(file).ok()?))) {
+        if let Some(problem) = no_kernels(&text) {
+            let file = file.strip_prefix(&package).unwrap_or(file);
+            fail(&format!("{} {problem}", file.display()));
+        }
+    }
     if files.is_empty() {
         fail("no file was named: `warptrace_build::compile(\"src/kernels.rs\")`");
     }
@@ -103,6 +109,22 @@ pub fn compile_all<P: AsRef<Path>>(files: impl IntoIterator<Item = P>) {
     }
     write(&ptx.with_extension("error"), &error);
     println!("cargo::rustc-env={PTX_VARIABLE}={}", ptx.display());
+}
+
+/// Says why a source is not one of kernels, if it is not, as the end of a sentence.
+fn no_kernels(text: &str) -> Option<&'static str> {
+    let is_main = |line: &str| line.starts_with("fn main(") || line.starts_with("pub fn main(");
+    let has_kernels = |line: &str| line.trim_start().starts_with("#[") && line.contains("kernels");
+    if text.lines().any(is_main) {
+        Some(
+            "is the program, which has `std`: move the module with #[warptrace::kernels] to a file of its own, such as \
+             src/kernels.rs, and name that in build.rs",
+        )
+    } else if !text.lines().any(has_kernels) {
+        Some("has no module with #[warptrace::kernels]: name the file that has it in build.rs")
+    } else {
+        None
+    }
 }
 
 /// Ends the build script; cargo shows the message and nothing else.
@@ -162,6 +184,23 @@ mod tests {
         assert_eq!(time(), before);
         write(&path, "two");
         assert_eq!(fs::read_to_string(&path).unwrap(), "two");
+    }
+
+    #[test]
+    fn programs_and_files_without_kernels_are_refused() {
+        let module = "use a;\n  #[warptrace::kernels(first_id = 7)]\npub mod b {}\n";
+        assert_eq!(no_kernels(module), None);
+        assert!(
+            no_kernels("mod kernels;\n\nfn main() {}\n")
+                .is_some_and(|found| found.contains("file of its own"))
+        );
+        assert!(
+            no_kernels(&format!("{module}fn main() {{}}"))
+                .is_some_and(|found| found.contains("file of its own"))
+        );
+        assert!(
+            no_kernels("// kernels\nfn helper() {}").is_some_and(|found| found.contains("has no module"))
+        );
     }
 
     #[test]

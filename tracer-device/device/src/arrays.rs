@@ -46,6 +46,9 @@ impl Owner for BlockIndex {}
 mod sealed {
     /// A number that no two threads of a launch have.
     pub trait Number: Sized {
+        /// Whether each thread has one.
+        const IS_OF_THREAD: bool;
+
         fn number(&self) -> u64;
 
         /// The number of the thread that asks.
@@ -54,6 +57,8 @@ mod sealed {
     }
 
     impl Number for super::ThreadIndex {
+        const IS_OF_THREAD: bool = true;
+
         #[inline(always)]
         fn number(&self) -> u64 {
             self.index
@@ -66,6 +71,8 @@ mod sealed {
     }
 
     impl Number for super::BlockIndex {
+        const IS_OF_THREAD: bool = false;
+
         #[inline(always)]
         fn number(&self) -> u64 {
             self.index
@@ -128,6 +135,10 @@ pub struct DisjointSlice<'a, T, By = ThreadIndex> {
 }
 
 impl<'a, T: Pod, By: Owner> DisjointSlice<'a, T, By> {
+    /// Whether each element is a thread's.
+    #[doc(hidden)]
+    pub const IS_BY_THREAD: bool = By::IS_OF_THREAD;
+
     /// Makes one of an array.
     ///
     /// # Safety
@@ -195,6 +206,11 @@ pub unsafe fn slice<T: Pod>(array: &Global<T>) -> &[T] {
 /// As long as its device has memory there, [`global`](Self::global) names elements of type `T` that are valid
 /// values.
 #[cfg(not(target_arch = "nvptx64"))]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no array of `{T}` in a device's memory",
+    label = "not a `Buffer<{T}>`",
+    note = "`device.upload(&values)?` copies a slice to the device, `device.zeros::<{T}>(length)?` makes an array there"
+)]
 pub unsafe trait DeviceArray<T> {
     /// The array as the device takes it.
     fn global(&self) -> Global<T>;

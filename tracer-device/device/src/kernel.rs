@@ -13,8 +13,9 @@ mod host {
     /// `to_bytes` gives the bytes that the same type has as a parameter of the compiled kernel.
     #[diagnostic::on_unimplemented(
         message = "`{Self}` cannot be a kernel's argument",
-        label = "not a number and not a `Global<T>`",
-        note = "arguments are copied to the device: numbers of a fixed size, and `Global<T>`, an array in its memory"
+        label = "not a number of a fixed size, and no array",
+        note = "arguments are copied to the device: numbers of a fixed size (`u32` or `u64` for `usize`, `u32` for `bool`), \
+                `&[T]`, `DisjointSlice<T>`, `AtomicSlice<T>` and `Global<T>`"
     )]
     pub unsafe trait KernelArg: Copy + Send + Sync + 'static {
         /// The argument as the device reads it: little-endian, C layout.
@@ -57,6 +58,8 @@ mod host {
         pub bytes: u64,
         /// Whether the kernel may write it.
         pub is_written: bool,
+        /// How many threads it takes for each element to have its own, where elements are threads'; else 0.
+        pub threads: u64,
     }
 
     impl ArgumentMemory {
@@ -65,7 +68,14 @@ mod host {
         pub fn new<T: Pod>(argument: usize, array: Global<T>, is_written: bool) -> Self {
             let address = if array.is_empty() { 0 } else { array.at(0).expose_provenance() as u64 };
             let bytes = array.len().saturating_mul(size_of::<T>() as u64);
-            Self { argument, address, bytes, is_written }
+            Self { argument, address, bytes, is_written, threads: 0 }
+        }
+
+        /// As [`new`](Self::new), of an array whose elements are written by a thread each if `by_thread`, or by a block.
+        #[doc(hidden)]
+        pub fn owned<T: Pod>(argument: usize, array: Global<T>, by_thread: bool) -> Self {
+            let threads = if by_thread { array.len() } else { 0 };
+            Self { threads, ..Self::new(argument, array, true) }
         }
     }
 
@@ -75,6 +85,7 @@ mod host {
     ///
     /// It borrows the arrays for `'a`.
     #[derive(Debug)]
+    #[must_use = "a call does nothing until it is launched"]
     pub struct SafeCall<'a> {
         call: KernelCall,
         memory: Vec<ArgumentMemory>,
@@ -107,6 +118,7 @@ mod host {
     }
 
     /// A kernel with its arguments, ready to be launched on either device.
+    #[must_use = "a call does nothing until it is launched"]
     pub struct KernelCall {
         name: &'static str,
         module: Option<&'static KernelModule>,

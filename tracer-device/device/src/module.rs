@@ -16,7 +16,10 @@ pub struct KernelModule {
     pub locations: &'static [SourceLocation],
     /// The file's text; empty where the compiler does not tell where it is.
     pub source: &'static str,
-    /// The kernels' PTX. Empty without a build script that compiles them, or where there was no device
-    /// compiler: then they run on the simulator only.
+    /// The kernels' PTX, of all files that the package's build script compiles:
+    /// `std::fs::write("kernels.ptx", spmv::MODULE.ptx)`. Empty without such a build script, or where there was no
+    /// device compiler: then they run on the simulator only.
     pub ptx: &'static str,
+    /// Why there is no PTX, as the end of a sentence; empty if there is some.
+    pub without_ptx: &'static str,
 }

@@ -7,6 +7,9 @@ use syn::{Ident, LitInt, Path, Token, UseTree, braced, parse_quote};
 pub(crate) struct Arguments {
     /// Where the device crate is found.
     pub(crate) device: Path,
+    /// Whether the module is in a package that depends on `warptrace`, whose build script compiles it: one that names
+    /// the device crate has its code compiled elsewhere.
+    pub(crate) is_users: bool,
     /// Whether `trace!` and `trace_loop!` are all that is traced.
     pub(crate) only_marked: bool,
     /// Id of the first location of a copy in which every decision is traced instead, if there is to be one.
@@ -21,6 +24,7 @@ impl Parse for Arguments {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let mut arguments = Self {
             device: parse_quote!(::warptrace::device),
+            is_users: true,
             only_marked: false,
             automatic: None,
             callees: Vec::new(),
@@ -56,6 +60,7 @@ impl Arguments {
         input.parse::<Token![=]>()?;
         if name == "device" {
             self.device = Path::parse_mod_style(input)?;
+            self.is_users = false;
         } else if name == "first_id" {
             self.first_id = id(input)?;
         } else if name == "automatic" {

@@ -5,35 +5,110 @@ use std::path::{Path, PathBuf};
 
 use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::{quote, quote_spanned};
+use syn::Ident;
 
 use crate::errors::{self, Error};
+use crate::twins;
 
 /// Names the file with the kernels' PTX; the build script of the user's package sets it.
 const PTX_VARIABLE: &str = "WARPTRACE_KERNELS_PTX";
+/// Leaves the kernels without code for GPUs on purpose.
+const SKIP_VARIABLE: &str = "WARPTRACE_NO_DEVICE_CODE";
 
 /// The code of a module for GPUs.
+#[derive(Default)]
 pub(crate) struct DeviceCode {
     /// An expression of the PTX, empty if there is none.
     pub(crate) ptx: TokenStream,
+    /// Why there is none, as the end of a sentence; empty if there may be some.
+    pub(crate) without: String,
     /// Items beside the module's own.
     pub(crate) items: TokenStream,
 }
 
-/// Returns the code that the build script has left, if it has compiled the file of the module that these tokens are.
-pub(crate) fn device_code(module: &TokenStream) -> DeviceCode {
-    let ptx = std::env::var(PTX_VARIABLE).ok().filter(|path| !path.is_empty()).map(PathBuf::from);
+/// Returns the code that the build script has left of a module, if it has compiled its file.
+///
+/// `tokens` are the module's, `name` is its name. If it `is_users`, and not one whose code another package has, the
+/// compiler warns where it is without code and nobody has asked for that.
+///
+/// # Errors
+/// If a kernel has the name of one before it.
+pub(crate) fn device_code(tokens: &TokenStream, name: &Ident, is_users: bool) -> syn::Result<DeviceCode> {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let file = Span::call_site().local_file();
-    let Some(ptx) = ptx.filter(|ptx| has_compiled(ptx, file.as_deref())) else {
-        return DeviceCode { ptx: quote!(""), items: TokenStream::new() };
-    };
-    let errors = fs::read_to_string(ptx.with_extension("error")).unwrap_or_default();
-    let files = fs::read_to_string(ptx.with_extension("files")).unwrap_or_default();
-    let path = ptx.display().to_string();
     let start = Span::call_site().start().line;
+    let ptx = variable(PTX_VARIABLE).map(PathBuf::from);
+    let skips = variable(SKIP_VARIABLE).is_some_and(|value| value != "0");
+    let Some(ptx) = ptx.as_ref().filter(|ptx| has_compiled(ptx, file.as_deref())) else {
+        let without = if skips {
+            format!("{SKIP_VARIABLE} was set when it was built")
+        } else {
+            forgotten(ptx.as_deref(), variable("OUT_DIR").is_some(), file.as_deref())
+        };
+        let items = if is_users && !skips { warning(name, &without) } else { TokenStream::new() };
+        return Ok(DeviceCode { ptx: quote!(""), without, items });
+    };
+    let files = fs::read_to_string(ptx.with_extension("files")).unwrap_or_default();
+    twins::check(tokens, &files, file.as_deref(), start)?;
+    let errors = fs::read_to_string(ptx.with_extension("error")).unwrap_or_default();
     let own = errors::of_module(&errors, &files, file.as_deref(), start);
-    DeviceCode {
+    let without = match ptx.metadata() {
+        Ok(file) if file.len() != 0 => String::new(),
+        _ if skips => format!("{SKIP_VARIABLE} was set when it was built"),
+        _ => "there was no device compiler when it was built: add one, `rustup component add rust-src` to Rust 1.96 or \
+              later or `cargo xtask setup` in warptrace's sources, and build again"
+            .to_owned(),
+    };
+    let path = ptx.display().to_string();
+    Ok(DeviceCode {
         ptx: quote!(::core::include_str!(#path)),
-        items: own.iter().map(|error| complaint(error, module)).collect(),
+        without,
+        items: own.iter().map(|error| complaint(error, tokens)).collect(),
+    })
+}
+
+/// Says what of a build was forgotten, so that there is no code of a file; and what to write.
+fn forgotten(ptx: Option<&Path>, has_script: bool, file: Option<&Path>) -> String {
+    let package = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default();
+    let shown = |file: &Path| file.strip_prefix(&package).unwrap_or(file).display().to_string();
+    let own = file.map_or_else(|| "src/kernels.rs".to_owned(), shown);
+    match ptx {
+        Some(ptx) => {
+            let files = fs::read_to_string(ptx.with_extension("files")).unwrap_or_default();
+            let listed: Vec<String> =
+                files.lines().map(|file| format!("{:?}", shown(Path::new(file)))).collect();
+            let listed = listed.join(", ");
+            format!(
+                "build.rs compiles {listed} only; name this file, too: \
+                 `warptrace_build::compile_all([{listed}, {own:?}])`"
+            )
+        }
+        None if has_script => {
+            format!("build.rs does not compile it; write `warptrace_build::compile({own:?});` there")
+        }
+        None => format!(
+            "its package has no build.rs; write one, `fn main() {{ warptrace_build::compile({own:?}); }}`, with \
+             `warptrace-build` among the [build-dependencies]"
+        ),
+    }
+}
+
+/// Has the compiler warn that there is no code of the module `name`. On stable Rust an attribute can do so by the use
+/// of something deprecated only.
+fn warning(name: &Ident, without: &str) -> TokenStream {
+    let note = format!(
+        "`{name}` runs on the simulator only, as there is no code of it for GPUs: {without}. To leave it so, set \
+         {SKIP_VARIABLE}=1 (in .cargo/config.toml, below [env])"
+    );
+    let used = Ident::new("without_gpu_code", name.span());
+    quote! {
+        #[cfg(not(any(test, target_arch = "nvptx64")))]
+        const _: () = {
+            #[deprecated(note = #note)]
+            #[allow(non_upper_case_globals)]
+            const without_gpu_code: () = ();
+            #used
+        };
     }
 }
 

@@ -188,10 +188,13 @@ pub(crate) fn kernel(
         })
         .map(|argument| &argument.name)
         .collect();
-    let memory = arguments.iter().enumerate().filter_map(|(number, Argument { name, role, .. })| {
+    let memory = arguments.iter().enumerate().filter_map(|(number, Argument { name, kind, role, .. })| {
         let is_written = match role {
             Role::Slice(_) => false,
-            Role::Disjoint(_) | Role::Atomic(_) => true,
+            Role::Atomic(_) => true,
+            Role::Disjoint(_) => {
+                return Some(quote!(#device::ArgumentMemory::owned(#number, #name, <#kind>::IS_BY_THREAD)));
+            }
             _ => return None,
         };
         Some(quote!(#device::ArgumentMemory::new(#number, #name, #is_written)))

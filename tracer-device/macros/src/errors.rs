@@ -1,10 +1,11 @@
 //! Errors of the device compiler, and which module says which: each is said once.
 
-use std::fs;
 use std::path::Path;
 
 use syn::spanned::Spanned;
 use syn::{Item, ItemMod};
+
+use crate::text::Positions;
 
 /// An error of the device compiler.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,8 +77,8 @@ fn lines(file: &str) -> Vec<[usize; 2]> {
             }
         }
     }
-    let mut found = Vec::new();
-    if let Some(file) = fs::read_to_string(file).ok().and_then(|text| syn::parse_file(&text).ok()) {
+    let (mut found, positions) = (Vec::new(), Positions::keep());
+    if let Some(file) = positions.parse(Path::new(file)) {
         search(&file.items, &mut found);
     }
     found
@@ -85,6 +86,8 @@ fn lines(file: &str) -> Vec<[usize; 2]> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -22,6 +22,7 @@ mod strip;
 mod syntax;
 mod table;
 mod text;
+mod twins;
 
 use proc_macro::TokenStream;
 
@@ -156,4 +157,20 @@ use proc_macro::TokenStream;
 #[proc_macro_attribute]
 pub fn kernels(arguments: TokenStream, module: TokenStream) -> TokenStream {
     module::expand(arguments.into(), module.into()).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// Says what is missing where `#[kernel]` stands in a module without [`macro@kernels`], which knows the word by itself.
+///
+/// # Errors
+/// Always.
+#[proc_macro_attribute]
+pub fn kernel(_: TokenStream, item: TokenStream) -> TokenStream {
+    let missing = syn::Error::new(
+        proc_macro2::Span::call_site(),
+        "`#[kernel]` makes a kernel in a module with `#[warptrace::kernels]`: write that before the module, \
+         `#[warptrace::kernels] mod name { #[kernel] fn ... }`, and no `use` of `kernel`",
+    );
+    let mut tokens = missing.into_compile_error();
+    tokens.extend(proc_macro2::TokenStream::from(item));
+    tokens.into()
 }

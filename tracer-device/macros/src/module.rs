@@ -2,7 +2,8 @@
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
-use syn::{AttrStyle, Attribute, Item, ItemMod, parse2};
+use syn::visit::{self, Visit};
+use syn::{AttrStyle, Attribute, Ident, Item, ItemMod, parse2};
 
 use crate::arguments::{self, Arguments};
 use crate::decisions::{self, Noisy, Traced, has};
@@ -33,7 +34,8 @@ pub(crate) fn expand(arguments: TokenStream, module: TokenStream) -> syn::Result
     };
 
     let mut errors = Vec::new();
-    let source = Source { text: text(), tokens: &tokens, arguments: &arguments };
+    misplaced(items, &mut errors);
+    let source = Source { text: text(), tokens: &tokens, name: &module.ident, arguments: &arguments };
     let content = match arguments.automatic {
         None => source.traced(items, Version::Only, &mut errors),
         Some(_) => {
@@ -68,19 +70,52 @@ pub(crate) fn expand(arguments: TokenStream, module: TokenStream) -> syn::Result
     })
 }
 
+/// Refuses `#[kernel]` where it makes no kernel: before methods, and in modules of the module.
+fn misplaced(items: &[Item], errors: &mut Vec<syn::Error>) {
+    struct Search<'a>(&'a mut Vec<syn::Error>);
+    impl<'ast> Visit<'ast> for Search<'_> {
+        fn visit_item_mod(&mut self, module: &'ast ItemMod) {
+            // One that has the attribute itself is expanded by itself.
+            let is_own = |attribute: &Attribute| {
+                attribute.path().segments.last().is_some_and(|last| last.ident == "kernels")
+            };
+            if !module.attrs.iter().any(is_own) {
+                visit::visit_item_mod(self, module);
+            }
+        }
+        fn visit_attribute(&mut self, attribute: &'ast Attribute) {
+            if attribute.path().is_ident("kernel") {
+                self.0.push(syn::Error::new_spanned(
+                    attribute,
+                    "a kernel is a function of the module that has #[warptrace::kernels]: no method, and in no module of \
+                     that module",
+                ));
+            }
+        }
+    }
+    let mut search = Search(errors);
+    for item in items {
+        match item {
+            Item::Fn(function) => search.visit_block(&function.block),
+            other => search.visit_item(other),
+        }
+    }
+}
+
 /// What is said of a module's source.
 struct Source<'a> {
     /// An expression for the text of its file.
     text: TokenStream,
     /// The module as it is written.
     tokens: &'a TokenStream,
+    name: &'a Ident,
     arguments: &'a Arguments,
 }
 
 impl Source<'_> {
     /// The items with trace points, and their tables.
     fn traced(&self, items: &mut [Item], version: Version, errors: &mut Vec<syn::Error>) -> TokenStream {
-        let Self { text, tokens, arguments } = self;
+        let Self { text, tokens, name, arguments } = self;
         let device = &arguments.device;
         let (only_marked, first) = match arguments.automatic.filter(|_| version == Version::Automatic) {
             Some(first) => (false, first),
@@ -92,7 +127,11 @@ impl Source<'_> {
         let marks = only_marked.then(|| table.marks());
         let (content, kernels) = compiled(items, device, version, errors);
         let rows = table.rows(device);
-        let DeviceCode { ptx, items: checks } = device_code(tokens);
+        let code = device_code(tokens, name, arguments.is_users).unwrap_or_else(|error| {
+            errors.push(error);
+            DeviceCode::default()
+        });
+        let DeviceCode { ptx, without, items: checks } = code;
         quote! {
             #content
 
@@ -113,6 +152,7 @@ impl Source<'_> {
                 locations: LOCATIONS,
                 source: #text,
                 ptx: #ptx,
+                without_ptx: #without,
             };
         }
     }

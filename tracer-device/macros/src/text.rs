@@ -1,9 +1,34 @@
 //! Source text of tokens, for names.
 
 use std::fmt::Write;
+use std::fs;
+use std::path::Path;
 
 use proc_macro2::{Delimiter, LineColumn, Span, TokenStream, TokenTree};
 use quote::ToTokens;
+
+/// Keeps the positions of what is parsed from a file, and not from the compiler's tokens, while it is there: the
+/// compiler gives all of that the position of the attribute.
+pub(crate) struct Positions(());
+
+impl Positions {
+    /// Begins it. Tokens made meanwhile must not meet those of the compiler.
+    pub(crate) fn keep() -> Self {
+        proc_macro2::fallback::force();
+        Self(())
+    }
+
+    /// Parses a file; `None` if it cannot be read or is no Rust.
+    pub(crate) fn parse(&self, file: &Path) -> Option<syn::File> {
+        syn::parse_file(&fs::read_to_string(file).ok()?).ok()
+    }
+}
+
+impl Drop for Positions {
+    fn drop(&mut self) {
+        proc_macro2::fallback::unforce();
+    }
+}
 
 /// Characters of a name's part before it is cut.
 const MAX_CHARACTERS: usize = 60;

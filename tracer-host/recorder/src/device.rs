@@ -5,7 +5,7 @@ use std::time::Duration;
 use warptrace_abi::log::{LaunchLogs, LoggedLaunch};
 use warptrace_abi::pool::{Claims, PoolDescriptor};
 use warptrace_abi::stream::StreamLogs;
-use warptrace_device::KernelCall;
+use warptrace_device::{KernelCall, KernelModule};
 use warptrace_encode::FlattenJob;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::DeviceInfo;
@@ -23,6 +23,19 @@ pub struct LaunchShape {
     pub dynamic_shared: u32,
     /// Whether blocks communicate while the kernel runs.
     pub blocks: Blocks,
+    /// What the simulator watches.
+    pub simulated: Simulated,
+}
+
+/// What the simulator watches while a launch runs. A GPU does not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Simulated {
+    /// Steps after which the launch is an error; `None`: those of [`Watchdog::default`](warptrace_sim::Watchdog).
+    pub steps: Option<u64>,
+    /// Time after which it is one; `None`: never.
+    pub time: Option<Duration>,
+    /// Whether standard error tells how far the launch is, after 1, 2, 4 seconds and so on.
+    pub progress: bool,
 }
 
 /// Whether the blocks of a launch communicate. On a GPU it makes no difference; the simulator runs
@@ -46,12 +59,17 @@ impl LaunchShape {
     pub fn linear(threads: u64, block: u32) -> Self {
         let blocks = threads.div_ceil(u64::from(block)).max(1);
         let blocks = u32::try_from(blocks).expect("more than 2^32 - 1 blocks");
-        Self { grid: [blocks, 1, 1], block: [block, 1, 1], dynamic_shared: 0, blocks: Blocks::Independent }
+        Self::of([blocks, 1, 1], [block, 1, 1], Blocks::Independent)
     }
 
     /// A one-dimensional launch of exactly `blocks` blocks of `block` threads, which communicate.
     pub fn persistent(blocks: u32, block: u32) -> Self {
-        Self { grid: [blocks, 1, 1], block: [block, 1, 1], dynamic_shared: 0, blocks: Blocks::Communicating }
+        Self::of([blocks, 1, 1], [block, 1, 1], Blocks::Communicating)
+    }
+
+    /// A launch of `grid` blocks of `block` threads, without dynamic shared memory.
+    pub fn of(grid: [u32; 3], block: [u32; 3], blocks: Blocks) -> Self {
+        Self { grid, block, dynamic_shared: 0, blocks, simulated: Simulated::default() }
     }
 
     /// Threads of a block.
@@ -113,9 +131,9 @@ pub struct DeviceFacts {
 /// What is prepared.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Prepare<'a> {
-    /// Texts of PTX whose kernels the device may then run. Empty ones, those that it has, and all of them on a
-    /// device that needs no code are ignored.
-    pub code: &'a [&'static str],
+    /// Modules whose kernels the device may then run, if they have their PTX. Those that it has, and all of them on a
+    /// device that needs no code, are ignored.
+    pub code: &'a [&'a KernelModule],
     /// Kernels that will be launched, of whichever text has them.
     pub kernels: &'a [&'a str],
     /// A launch that will be made.

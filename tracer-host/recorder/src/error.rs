@@ -1,5 +1,7 @@
 //! What can go wrong between a session and its device.
 
+use warptrace_device::KernelModule;
+
 /// A device's answer that it cannot do what was asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -30,12 +32,13 @@ pub enum DeviceError {
         count: u32,
     },
     /// The binary carries no PTX: no device compiler was there when it was built, or no build script asked one.
-    #[error(
-        "this binary carries no GPU code for these kernels: it was built without a device compiler (add one with \
-         `rustup component add rust-src` to Rust 1.96 or later, or run `cargo xtask setup` in warptrace's sources, \
-         and build again), or its build script does not compile them (`warptrace_build::compile`); or use the simulator"
-    )]
-    NoDeviceCode,
+    #[error("this binary carries no GPU code for {what}: {reason}; or use the simulator")]
+    NoDeviceCode {
+        /// The kernels.
+        what: String,
+        /// Why there is none, and what to do.
+        reason: String,
+    },
     /// Recording sequences could not be put into the kernels.
     #[error("cannot make traced copies of {kernels}: {source}")]
     Splice {
@@ -120,4 +123,23 @@ pub enum DeviceError {
         /// The device's words.
         reason: String,
     },
+}
+
+impl DeviceError {
+    /// Says that there is no code for the kernels of a module, or for some of which no module tells anything.
+    pub(crate) fn no_device_code(module: Option<&KernelModule>) -> Self {
+        let told = module.filter(|module| !module.without_ptx.is_empty());
+        Self::NoDeviceCode {
+            what: module.map_or_else(|| "these kernels".to_owned(), |module| format!("module `{}`", module.name)),
+            reason: told.map_or_else(
+                || {
+                    "it was built without a device compiler (add one with `rustup component add rust-src` to Rust 1.96 \
+                     or later, or run `cargo xtask setup` in warptrace's sources, and build again), or its build script \
+                     does not compile them (`warptrace_build::compile`)"
+                        .to_owned()
+                },
+                |module| module.without_ptx.to_owned(),
+            ),
+        }
+    }
 }

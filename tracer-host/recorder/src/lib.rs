@@ -28,7 +28,7 @@ pub use choose::{DeviceChoice, DeviceChoiceError, OpenError, Opened};
 pub use cuda::{Bracket, Brackets, CudaDevice, ENCODER_PTX, MARKS_VARIABLE, traced_registers};
 pub use device::{
     Allocation, Blocks, Device, DeviceFacts, EncodeJob, Encoded, LaunchShape, LaunchTime, Logs, Place,
-    Prepare, Traced,
+    Prepare, Simulated, Traced,
 };
 pub use error::DeviceError;
 pub use launcher::{Buffer, Launcher, Pod, Untraced};

@@ -69,6 +69,34 @@ impl fmt::Display for Waiting {
     }
 }
 
+/// Lanes that had left the kernel when the others of their warp came to the block's barrier: no error, since barriers
+/// wait for those that are left only, but seldom meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeftBefore {
+    /// Block index in the grid.
+    pub block: [u32; 3],
+    /// Index of the warp in its block.
+    pub warp: u32,
+    /// The lanes that had left.
+    pub lanes: u32,
+    /// The barrier.
+    pub barrier: Site,
+}
+
+impl fmt::Display for LeftBefore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { block, warp, lanes, barrier } = self;
+        write!(
+            f,
+            "{}: {} had left the kernel when the others came to the barrier at {barrier}, which opens without them, on a \
+             GPU, too: what they should have done before it is missing; have all threads of a block come to its barriers, \
+             and return behind the last one",
+            WarpPlace(block, warp),
+            Lanes(*lanes)
+        )
+    }
+}
+
 /// A launch that was refused or did not end as a launch on a GPU may.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -207,7 +235,7 @@ pub enum SimError {
         waiting: Vec<Waiting>,
     },
     /// The scheduler made more steps than allowed.
-    #[error("more than {limit} steps; {}: {}; a loop that waits for other threads must call spin_hint, and longer kernels need a higher Watchdog::steps", WarpPlace(.block, .warp), List(.waiting))]
+    #[error("more than {limit} steps; {}: {}; a loop that waits for other threads must call spin_hint, and a kernel that takes longer needs a higher limit (`TraceBuilder::step_limit`, `Watchdog::steps`)", WarpPlace(.block, .warp), List(.waiting))]
     TooManySteps {
         /// The limit.
         limit: u64,

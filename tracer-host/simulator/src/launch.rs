@@ -8,7 +8,8 @@ use warptrace_abi::log::LaunchLogs;
 use warptrace_abi::recording::{LogKind, Recording};
 use warptrace_abi::stream::StreamLogs;
 
-use crate::error::SimError;
+use crate::error::{LeftBefore, SimError};
+use crate::simulator::Watchdog;
 
 /// CUDA's limits for a launch (CUDA C++ Programming Guide, "Technical specifications per compute
 /// capability").
@@ -45,6 +46,8 @@ pub struct Progress {
     pub blocks_done: u64,
     /// Blocks of the launch.
     pub blocks: u64,
+    /// Time since it has begun.
+    pub elapsed: Duration,
 }
 
 /// Where a launch records.
@@ -82,6 +85,7 @@ pub struct Launch<'a> {
     pub(crate) seed: u64,
     pub(crate) threads: Option<usize>,
     pub(crate) progress: Option<&'a (dyn Fn(Progress) + Sync)>,
+    pub(crate) watchdog: Option<Watchdog>,
 }
 
 impl<'a> Launch<'a> {
@@ -99,6 +103,7 @@ impl<'a> Launch<'a> {
             seed: 0,
             threads: None,
             progress: None,
+            watchdog: None,
         }
     }
 
@@ -177,7 +182,14 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// Calls `progress` as blocks end, at most some 256 times and from any of the threads.
+    /// Sets when this launch is stopped, in place of what the simulator was told.
+    #[must_use]
+    pub fn watchdog(mut self, watchdog: Watchdog) -> Self {
+        self.watchdog = Some(watchdog);
+        self
+    }
+
+    /// Calls `progress` as blocks end, at most some 256 times, and each second; from any of the threads.
     #[must_use]
     pub fn progress(mut self, progress: &'a (dyn Fn(Progress) + Sync)) -> Self {
         self.progress = Some(progress);
@@ -251,4 +263,6 @@ pub struct LaunchReport {
     pub lane_steps: u64,
     /// Wall-clock time.
     pub elapsed: Duration,
+    /// Lanes that had left the kernel when others of their warp came to a barrier; of the first such block.
+    pub left_before: Option<LeftBefore>,
 }

@@ -50,7 +50,7 @@ mod site;
 mod stack;
 mod warp;
 
-pub use error::{Place, SimError, SourcePoint, Waiting};
+pub use error::{LeftBefore, Place, SimError, SourcePoint, Waiting};
 pub use host_memory::host_memory;
 pub use launch::{Interaction, Launch, LaunchReport, Progress, limits};
 pub use simulator::{Simulator, Watchdog};

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use warptrace_device::simt::host::{self, Site};
 
 use crate::context::{BlockCells, Context, LANES, WarpCells};
-use crate::error::SimError;
+use crate::error::{LeftBefore, SimError};
 use crate::launch::Launch;
 use crate::panics;
 use crate::random::Random;
 use crate::recorder::WarpRecorder;
-use crate::simulator::Watchdog;
+use crate::simulator::{Counter, Watchdog};
 use crate::stack::Arena;
 use crate::warp::{Tally, Turn, Warp, bits};
 
@@ -30,6 +30,8 @@ pub(crate) struct Resident<'a> {
     kernel: &'a (dyn Fn() + Sync),
     rules: Rules,
     pub(crate) tally: Tally,
+    /// Lanes that had left before a barrier of the block of this index, the lowest.
+    pub(crate) left_before: Option<(u64, LeftBefore)>,
 }
 
 /// What the simulator's configuration fixes for each launch.
@@ -82,16 +84,17 @@ impl<'a> Resident<'a> {
             kernel,
             rules,
             tally: Tally::default(),
+            left_before: None,
         }
     }
 
-    /// Runs the blocks from linear index `first` on, as many as there is room for, to their end. `block_done`
-    /// is called as each ends.
-    pub(crate) fn run(&mut self, first: u64, block_done: &dyn Fn()) -> Result<(), SimError> {
+    /// Runs the blocks from linear index `first` on, as many as there is room for, to their end. `progress`
+    /// is told.
+    pub(crate) fn run(&mut self, first: u64, progress: &Counter<'_>) -> Result<(), SimError> {
         self.start(first);
         let mut random = Random::of_block(self.launch.seed, first);
         self.as_current(|resident| {
-            let result = resident.schedule(&mut random, block_done);
+            let result = resident.schedule(&mut random, first, progress);
             if result.is_err() {
                 resident.unwind();
             }
@@ -154,7 +157,7 @@ impl<'a> Resident<'a> {
         self.launch.memory.warp_index(block, warp_in_block, self.launch.warps_per_block())
     }
 
-    fn schedule(&mut self, random: &mut Random, block_done: &dyn Fn()) -> Result<(), SimError> {
+    fn schedule(&mut self, random: &mut Random, first: u64, progress: &Counter<'_>) -> Result<(), SimError> {
         let mut queue: Vec<u32> = (0..self.warps.len() as u32).collect();
         let mut next = Vec::with_capacity(queue.len());
         let (mut calm, steps_before) = (Calm::default(), self.tally.steps);
@@ -172,19 +175,20 @@ impl<'a> Resident<'a> {
                     }
                     Turn::Finished => {
                         only_spinning = false;
-                        self.leave_block(at, &mut next, block_done)?;
+                        self.leave_block(at, first, &mut next, progress);
                     }
                     Turn::AtBarrier(site) => {
                         only_spinning = false;
-                        self.arrive_at_barrier(at, site, &mut next)?;
+                        self.arrive_at_barrier(at, site, first, &mut next)?;
                     }
                 }
                 self.check_limits(at, steps_before)?;
             }
             std::mem::swap(&mut queue, &mut next);
             next.clear();
-            let progress = !only_spinning || self.tally.lanes_left != before.lanes_left;
-            calm.count(progress, self.tally.work_steps != before.work_steps);
+            progress.look_at_clock();
+            let moved = !only_spinning || self.tally.lanes_left != before.lanes_left;
+            calm.count(moved, self.tally.work_steps != before.work_steps);
             if let (true, Some(&at)) = (calm.is_over(&self.rules.watchdog), queue.first()) {
                 let warp = &self.warps[at as usize];
                 return Err(SimError::Livelock {
@@ -205,17 +209,22 @@ impl<'a> Resident<'a> {
     }
 
     /// The warp has ended. The others of its block may have waited for nobody else at the barrier.
-    fn leave_block(&mut self, at: u32, next: &mut Vec<u32>, block_done: &dyn Fn()) -> Result<(), SimError> {
+    fn leave_block(&mut self, at: u32, first: u64, next: &mut Vec<u32>, progress: &Counter<'_>) {
         let slot = (at / self.launch.warps_per_block()) as usize;
         self.blocks[slot].live_warps -= 1;
         if self.blocks[slot].live_warps == 0 {
-            block_done();
+            progress.block_done();
         }
-        self.open_barrier(slot, next);
-        Ok(())
+        self.open_barrier(slot, first, next);
     }
 
-    fn arrive_at_barrier(&mut self, at: u32, site: Site, next: &mut Vec<u32>) -> Result<(), SimError> {
+    fn arrive_at_barrier(
+        &mut self,
+        at: u32,
+        site: Site,
+        first_block: u64,
+        next: &mut Vec<u32>,
+    ) -> Result<(), SimError> {
         let slot = (at / self.launch.warps_per_block()) as usize;
         let number = self.warps[at as usize].number;
         let block = &mut self.blocks[slot];
@@ -226,22 +235,29 @@ impl<'a> Resident<'a> {
             let block = self.warps[at as usize].block;
             return Err(SimError::BarrierMismatch { block, first, second: (number, site) });
         }
-        self.open_barrier(slot, next);
+        self.open_barrier(slot, first_block, next);
         Ok(())
     }
 
     /// Opens the barrier if every live warp of the block waits at it.
-    fn open_barrier(&mut self, slot: usize, next: &mut Vec<u32>) {
+    fn open_barrier(&mut self, slot: usize, first: u64, next: &mut Vec<u32>) {
         let block = &mut self.blocks[slot];
         if block.waiting_warps == 0 || block.waiting_warps != block.live_warps {
             return;
         }
         block.waiting_warps = 0;
-        block.barrier = None;
+        let barrier = block.barrier.take();
+        let linear = first + slot as u64;
         let per_block = self.launch.warps_per_block() as usize;
         for at in slot * per_block..(slot + 1) * per_block {
             let warp = &mut self.warps[at];
             if warp.live != 0 {
+                if let (lanes @ 1.., Some((_, barrier))) = (warp.left(), barrier)
+                    && self.left_before.is_none_or(|(lowest, _)| linear < lowest)
+                {
+                    let left = LeftBefore { block: warp.block, warp: warp.number, lanes, barrier };
+                    self.left_before = Some((linear, left));
+                }
                 warp.release_barrier(&self.cells[at]);
                 next.push(at as u32);
             }

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::context::LANES;
-use crate::error::SimError;
+use crate::error::{LeftBefore, SimError};
 use crate::launch::{Interaction, Launch, LaunchReport, Progress, limits};
 use crate::panics;
 use crate::resident::{Resident, Rules};
@@ -131,11 +131,11 @@ impl Simulator {
         let rules = Rules {
             shared_limit: self.shared_bytes,
             quantum: self.quantum,
-            watchdog: self.watchdog,
+            watchdog: launch.watchdog.unwrap_or(self.watchdog),
             started,
         };
-        let progress = Counter { done: AtomicU64::new(0), launch };
-        let tally = match launch.interaction {
+        let progress = Counter { done: AtomicU64::new(0), beats: AtomicU64::new(0), started, launch };
+        let (tally, left_before) = match launch.interaction {
             Interaction::Global => self.run_together(launch, kernel, rules, &progress)?,
             Interaction::Independent => self.run_apart(launch, kernel, rules, &progress)?,
         };
@@ -146,6 +146,7 @@ impl Simulator {
             steps: tally.steps,
             lane_steps: tally.lane_steps,
             elapsed: started.elapsed(),
+            left_before,
         })
     }
 
@@ -155,14 +156,14 @@ impl Simulator {
         kernel: &(dyn Fn() + Sync),
         rules: Rules,
         progress: &Counter<'_>,
-    ) -> Result<Tally, SimError> {
+    ) -> Result<Ran, SimError> {
         let arena = self.take_arena(launch, launch.blocks())?;
         let mut resident = Resident::new(launch, kernel, launch.blocks() as usize, &arena, rules);
-        let result = resident.run(0, &|| progress.block_done());
-        let tally = resident.tally;
+        let result = resident.run(0, progress);
+        let ran = (resident.tally, resident.left_before.map(|(_, left)| left));
         drop(resident);
         self.keep_arena(arena);
-        result.map(|()| tally)
+        result.map(|()| ran)
     }
 
     fn run_apart(
@@ -171,14 +172,14 @@ impl Simulator {
         kernel: &(dyn Fn() + Sync),
         rules: Rules,
         progress: &Counter<'_>,
-    ) -> Result<Tally, SimError> {
+    ) -> Result<Ran, SimError> {
         let workers = workers(launch);
         let arenas =
             (0..workers).map(|_| self.take_arena(launch, 1)).collect::<Result<Vec<_>, SimError>>()?;
         let shared = Work {
             next: AtomicU64::new(0),
             lowest_failed: AtomicU64::new(u64::MAX),
-            outcome: Mutex::new((Tally::default(), None)),
+            outcome: Mutex::default(),
         };
         let work = |arena| {
             let mut resident = Resident::new(launch, kernel, 1, &arena, rules);
@@ -197,8 +198,8 @@ impl Simulator {
             });
         }
         match shared.outcome.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            (_, Some((_, error))) => Err(error),
-            (tally, None) => Ok(tally),
+            Outcome { error: Some((_, error)), .. } => Err(error),
+            Outcome { tally, left_before, .. } => Ok((tally, left_before.map(|(_, left)| left))),
         }
     }
 
@@ -241,8 +242,19 @@ struct Work {
     next: AtomicU64,
     /// Lowest index of a block that has failed.
     lowest_failed: AtomicU64,
-    outcome: Mutex<(Tally, Option<(u64, SimError)>)>,
+    outcome: Mutex<Outcome>,
 }
+
+/// What the workers found; of several blocks, that of the lowest.
+#[derive(Default)]
+struct Outcome {
+    tally: Tally,
+    error: Option<(u64, SimError)>,
+    left_before: Option<(u64, LeftBefore)>,
+}
+
+/// What became of a launch that ran to its end.
+type Ran = (Tally, Option<LeftBefore>);
 
 impl Work {
     /// Takes blocks in order until none is left. Blocks past a failed one are left out, blocks before it are
@@ -253,33 +265,75 @@ impl Work {
             if block >= blocks || block > self.lowest_failed.load(Ordering::Relaxed) {
                 break;
             }
-            if let Err(error) = resident.run(block, &|| progress.block_done()) {
+            if let Err(error) = resident.run(block, progress) {
                 self.lowest_failed.fetch_min(block, Ordering::Relaxed);
                 let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
-                if outcome.1.as_ref().is_none_or(|(lowest, _)| block < *lowest) {
-                    outcome.1 = Some((block, error));
+                if outcome.error.as_ref().is_none_or(|(lowest, _)| block < *lowest) {
+                    outcome.error = Some((block, error));
                 }
             }
         }
         let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
-        outcome.0.steps += resident.tally.steps;
-        outcome.0.lane_steps += resident.tally.lane_steps;
+        outcome.tally.steps += resident.tally.steps;
+        outcome.tally.lane_steps += resident.tally.lane_steps;
+        let both = [outcome.left_before, resident.left_before];
+        outcome.left_before = both.into_iter().flatten().min_by_key(|(block, _)| *block);
     }
 }
 
 /// Blocks that have ended.
-struct Counter<'a> {
+pub(crate) struct Counter<'a> {
     done: AtomicU64,
+    /// Seconds that were told.
+    beats: AtomicU64,
+    started: Instant,
     launch: &'a Launch<'a>,
 }
 
 impl Counter<'_> {
-    fn block_done(&self) {
+    /// Counts a block that has ended.
+    pub(crate) fn block_done(&self) {
         let Some(report) = self.launch.progress else { return };
         let blocks = self.launch.blocks();
         let blocks_done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
         if blocks_done == blocks || blocks_done.is_multiple_of(blocks.div_ceil(PROGRESS_CALLS)) {
-            report(Progress { blocks_done, blocks });
+            report(Progress { blocks_done, blocks, elapsed: self.started.elapsed() });
         }
+    }
+
+    /// Reports once in each second that has passed.
+    pub(crate) fn look_at_clock(&self) {
+        let Some(report) = self.launch.progress else { return };
+        let elapsed = self.started.elapsed();
+        if self.begins_second(elapsed) {
+            let blocks_done = self.done.load(Ordering::Relaxed);
+            report(Progress { blocks_done, blocks: self.launch.blocks(), elapsed });
+        }
+    }
+
+    /// Whether nobody has seen this second before.
+    fn begins_second(&self, elapsed: Duration) -> bool {
+        let second = elapsed.as_secs();
+        second > self.beats.load(Ordering::Relaxed)
+            && second > self.beats.fetch_max(second, Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_second_is_told_once() {
+        let launch = Launch::new([1, 1, 1], [32, 1, 1]);
+        let counter = Counter {
+            done: AtomicU64::new(0),
+            beats: AtomicU64::new(0),
+            started: Instant::now(),
+            launch: &launch,
+        };
+        let told = [0, 999, 1000, 1001, 1999, 2500, 2600, 7000, 7999];
+        let told = told.map(|millis| counter.begins_second(Duration::from_millis(millis)));
+        assert_eq!(told, [false, false, true, false, false, true, false, true, false]);
     }
 }

@@ -54,6 +54,33 @@ fn a_barrier_while_other_lanes_wait_for_the_warp() {
 }
 
 #[test]
+fn lanes_that_left_before_a_barrier_are_named() {
+    let launch = Launch::new([5, 1, 1], [64, 1, 1]);
+    let simulator = Simulator::new();
+    // From block 2 on: half of the second warp returns early.
+    let early = || {
+        if simt::linear_block() >= 2 && simt::linear_thread() >= 48 {
+            return;
+        }
+        lanes::sync_threads();
+    };
+    for interaction in [Interaction::Independent, Interaction::Global] {
+        let report = simulator.launch(&launch.interaction(interaction), &early).unwrap();
+        let text = report.left_before.unwrap().to_string();
+        assert!(text.starts_with("block (2, 0, 0), warp 1: lanes 16-31 had left the kernel"), "{text}");
+        names_line(&text, 6);
+    }
+    // A block that leaves as a whole, and lanes that no block has, are not missed.
+    let whole = || {
+        if simt::linear_block() != 2 {
+            lanes::sync_threads();
+        }
+    };
+    let report = simulator.launch(&Launch::new([5, 1, 1], [40, 1, 1]), &whole).unwrap();
+    assert_eq!(report.left_before, None);
+}
+
+#[test]
 fn warps_at_different_barriers() {
     let (error, text) = error_of(64, &|| {
         if simt::warp_in_block() == 0 {

@@ -162,7 +162,7 @@ impl Device {
     /// # Errors
     /// If the device cannot take them.
     pub fn load(&self, module: &KernelModule) -> Result<(), Error> {
-        let prepare = Prepare { code: &[module.ptx], ..Prepare::default() };
+        let prepare = Prepare { code: &[module], ..Prepare::default() };
         Ok(self.shared.with(|device| device.prepare(&prepare)).map(drop)?)
     }
 
@@ -173,7 +173,7 @@ impl Device {
     /// If an argument is no memory of this device, one that is written overlaps another, the device has no code
     /// for the kernel, or the kernel fails.
     pub fn launch(&self, call: &SafeCall<'_>, config: &LaunchConfig) -> Result<Duration, Error> {
-        self.shared.check(call)?;
+        self.shared.check(call, config)?;
         // SAFETY: all memory that the kernel uses was checked.
         unsafe { self.launch_unchecked(call, config) }
     }

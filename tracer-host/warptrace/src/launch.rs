@@ -27,8 +27,7 @@ impl LaunchConfig {
 
     /// `blocks` along x, y and z, of `threads` along x, y and z; at most 1,024 threads a block.
     pub fn grid(blocks: [u32; 3], threads: [u32; 3]) -> Self {
-        let (dynamic_shared, independent) = (0, Blocks::Independent);
-        Self { shape: LaunchShape { grid: blocks, block: threads, dynamic_shared, blocks: independent } }
+        Self { shape: LaunchShape::of(blocks, threads, Blocks::Independent) }
     }
 
     /// Says that blocks wait for each other while the kernel runs. The simulator then has all of them run in

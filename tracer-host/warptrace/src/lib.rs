@@ -53,7 +53,7 @@
 /// `#[bytemuck(crate = "warptrace::bytemuck")]` and `#[repr(C)]`.
 pub use bytemuck;
 pub use warptrace_device as device;
-pub use warptrace_macros::kernels;
+pub use warptrace_macros::{kernel, kernels};
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod adopted;

@@ -246,6 +246,56 @@ impl TraceBuilder {
         self
     }
 
+    /// Sets after how many steps of the simulator a launch is an error: operations of groups of lanes, such as visits of
+    /// trace points, of a block, or of the launch where blocks [communicate](crate::LaunchConfig::communicating).
+    /// 10,000,000,000, which take minutes, if not asked for. A GPU runs a kernel to its end.
+    ///
+    /// ```
+    /// # #[warptrace::kernels]
+    /// # mod endless {
+    /// #     use warptrace::device::{DisjointSlice, thread};
+    /// #     #[kernel]
+    /// #     pub fn halve(numbers: DisjointSlice<u32>) {
+    /// #         let Some((_, number)) = numbers.own(thread::index()) else { return };
+    /// #         while *number != 1 {
+    /// #             if *number % 2 == 0 {
+    /// #                 *number /= 2;
+    /// #             }
+    /// #         }
+    /// #     }
+    /// # }
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("endless.wtrc");
+    /// # let device = warptrace::Device::simulator();
+    /// # let numbers = device.upload(&[64u32, 32, 12, 1])?;
+    /// # let config = warptrace::LaunchConfig::for_elements(4);
+    /// use std::time::Duration;
+    ///
+    /// let builder = device.trace(&path).step_limit(100_000).time_limit(Duration::from_secs(60)).progress(true);
+    /// let mut trace = builder.start(&endless::MODULE)?;
+    /// // The loop of lane 2 stays at 3.
+    /// let error = trace.launch(&endless::halve(&numbers), &config).unwrap_err().to_string();
+    /// assert!(error.contains("more than 100000 steps; block (0, 0, 0), warp 0: lane 2 waits at"), "{error}");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn step_limit(mut self, steps: u64) -> Self {
+        self.simulated.steps = Some(steps);
+        self
+    }
+
+    /// Sets after which time a launch on the simulator is an error; never if not asked for.
+    pub fn time_limit(mut self, time: Duration) -> Self {
+        self.simulated.time = Some(time);
+        self
+    }
+
+    /// Says whether the simulator tells on standard error how far a launch is, after one second, two, four and so on.
+    /// It does so if not asked and standard error is a terminal.
+    pub fn progress(mut self, tells: bool) -> Self {
+        self.simulated.progress = tells;
+        self
+    }
+
     /// Writes a pair of one's own into the file, such as an argument of the program.
     pub fn property(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.spec.properties.push((name.into(), value.into()));

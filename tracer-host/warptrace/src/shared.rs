@@ -1,7 +1,7 @@
 //! A device that its handle, buffers and a trace use in turns.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -9,20 +9,27 @@ use cudarc::driver::CudaStream;
 use warptrace_device::SafeCall;
 use warptrace_host::{Allocation, Device, DeviceError, Place};
 
-use crate::Error;
+use crate::{Error, LaunchConfig};
 
 /// The device, and the memory that buffers have of it.
 pub(crate) struct Shared {
     device: RefCell<Box<dyn Device>>,
     /// Length in bytes of each buffer, by address.
     buffers: RefCell<BTreeMap<u64, u64>>,
+    /// Kernels and arguments of which a launch had too few threads: it is said once.
+    too_few: RefCell<BTreeSet<(String, usize)>>,
     /// The stream of a device that is the user's own. It outlives the device, which uses it.
     stream: Option<Arc<CudaStream>>,
 }
 
 impl Shared {
     pub(crate) fn new(device: Box<dyn Device>, stream: Option<Arc<CudaStream>>) -> Rc<Self> {
-        Rc::new(Self { device: RefCell::new(device), buffers: RefCell::default(), stream })
+        Rc::new(Self {
+            device: RefCell::new(device),
+            buffers: RefCell::default(),
+            too_few: RefCell::default(),
+            stream,
+        })
     }
 
     /// The user's own stream that kernels run on.
@@ -58,8 +65,21 @@ impl Shared {
     }
 
     /// Checks what makes a call safe: its memory is in buffers, and what it writes overlaps nothing else.
-    pub(crate) fn check(&self, call: &SafeCall<'_>) -> Result<(), Error> {
+    ///
+    /// Says on standard error if elements have no thread that could write them.
+    pub(crate) fn check(&self, call: &SafeCall<'_>, config: &LaunchConfig) -> Result<(), Error> {
         let kernel = || call.name().to_owned();
+        let threads = config.shape().block_count() * u128::from(config.shape().block_threads());
+        for memory in call.memory().iter().filter(|memory| u128::from(memory.threads) > threads) {
+            let (argument, elements) = (memory.argument, memory.threads);
+            if self.too_few.borrow_mut().insert((kernel(), argument)) {
+                eprintln!(
+                    "note: argument {argument} of kernel `{}` has {elements} elements, one a thread, and the launch \
+                     {threads} threads: nobody writes the others; `LaunchConfig::for_elements({elements})` has enough",
+                    kernel()
+                );
+            }
+        }
         let buffers = self.buffers.borrow();
         for memory in call.memory().iter().filter(|memory| memory.bytes != 0) {
             let inside = buffers.range(..=memory.address).next_back().is_some_and(|(start, bytes)| {

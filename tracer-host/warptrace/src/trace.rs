@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::BufWriter;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -10,7 +11,10 @@ use std::time::Duration;
 
 use warptrace_device::{KernelCall, KernelModule, SafeCall};
 use warptrace_format::RAW_EVENT_BYTES;
-use warptrace_host::{Interrupted, Policy, Recorder, RecordingSpec, SessionError, SpecError, TraceOutput};
+use warptrace_host::{
+    Interrupted, LaunchShape, Policy, Recorder, RecordingSpec, SessionError, Simulated, SpecError,
+    TraceOutput,
+};
 
 use crate::shared::Shared;
 use crate::{Error, LaunchConfig};
@@ -22,6 +26,7 @@ pub struct TraceBuilder {
     path: PathBuf,
     pub(crate) spec: RecordingSpec,
     pub(crate) interrupt: Option<Interrupt>,
+    pub(crate) simulated: Simulated,
 }
 
 /// When to end in the middle of a kernel, and what to call then.
@@ -38,7 +43,8 @@ impl fmt::Debug for TraceBuilder {
 
 impl TraceBuilder {
     pub(crate) fn new(shared: Rc<Shared>, path: PathBuf) -> Self {
-        Self { shared, path, spec: RecordingSpec::default(), interrupt: None }
+        let simulated = Simulated { progress: std::io::stderr().is_terminal(), ..Simulated::default() };
+        Self { shared, path, spec: RecordingSpec::default(), interrupt: None, simulated }
     }
 
     /// Creates the file and starts to record the kernels of `module`.
@@ -58,7 +64,7 @@ impl TraceBuilder {
     /// # Errors
     /// As `start`; also if two modules have a location of the same id.
     pub fn start_modules(self, modules: &[&KernelModule]) -> Result<Trace, Error> {
-        let Self { shared, path, spec, interrupt } = self;
+        let Self { shared, path, spec, interrupt, simulated } = self;
         if interrupt.is_some() && spec.policy != Policy::Stream {
             return Err(SessionError::from(SpecError::NotStreamed { option: "interrupt_by" }).into());
         }
@@ -68,16 +74,20 @@ impl TraceBuilder {
         if let Some((asked, tell)) = interrupt {
             recorder.interrupt_by(asked, tell);
         }
-        Ok(Trace { recorder, shared, path })
+        Ok(Trace { recorder, shared, path, simulated, has_ended: false })
     }
 }
 
-/// Records launches into a file. If it is dropped without [`finish`](Self::finish), what was recorded is
-/// written, but errors are lost.
+/// Records launches into a file, which [`finish`](Self::finish) ends. If it is dropped instead, it ends the file as
+/// well, and says so on standard error, with what went wrong: nobody else is told.
+#[must_use = "`launch` records into it, and `finish` ends its file"]
 pub struct Trace {
     recorder: Recorder<BufWriter<TraceOutput>>,
     shared: Rc<Shared>,
     path: PathBuf,
+    simulated: Simulated,
+    /// Whether `finish` was called, or a launch failed, which ends the file.
+    has_ended: bool,
 }
 
 impl fmt::Debug for Trace {
@@ -93,7 +103,7 @@ impl Trace {
     /// If the kernel is not of the trace's module, an argument is no memory of this device, one that is written
     /// overlaps another, the kernel fails, or the file cannot be written.
     pub fn launch(&mut self, call: &SafeCall<'_>, config: &LaunchConfig) -> Result<Duration, Error> {
-        self.shared.check(call)?;
+        self.shared.check(call, config)?;
         // SAFETY: all memory that the kernel uses was checked.
         unsafe { self.launch_unchecked(call, config) }
     }
@@ -110,10 +120,11 @@ impl Trace {
         call: &KernelCall,
         config: &LaunchConfig,
     ) -> Result<Duration, Error> {
-        let Self { recorder, shared, .. } = self;
+        let Self { recorder, shared, simulated, .. } = self;
+        let shape = LaunchShape { simulated: *simulated, ..*config.shape() };
         // SAFETY: the caller's promise.
-        let time = shared.with(|device| unsafe { recorder.record(device, call, config.shape()) })?;
-        Ok(time.kernel)
+        let time = shared.with(|device| unsafe { recorder.record(device, call, &shape) });
+        Ok(time.inspect_err(|_| self.has_ended = true)?.kernel)
     }
 
     /// Writes what the device still holds, ends the file, and answers what is in it.
@@ -121,6 +132,11 @@ impl Trace {
     /// # Errors
     /// If the device fails, the file cannot be written, or an earlier launch failed.
     pub fn finish(mut self) -> Result<Summary, Error> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<Summary, Error> {
+        self.has_ended = true;
         let (output, file, report) = self.shared.with(|device| self.recorder.finish(device))?;
         let failed = |source| Error::File { path: self.path.clone(), source };
         output.into_inner().map_err(|error| failed(error.into_error()))?.sync().map_err(failed)?;
@@ -137,6 +153,16 @@ impl Trace {
 
 impl Drop for Trace {
     fn drop(&mut self) {
+        if !self.has_ended && !std::thread::panicking() {
+            let ended = self.end();
+            let path = self.path.display();
+            match ended {
+                Ok(_) => eprintln!("note: the trace {path} was dropped without `finish`; its file is whole"),
+                Err(error) => {
+                    eprintln!("error: the trace {path} was dropped without `finish`, and not ended: {error}")
+                }
+            }
+        }
         self.shared.with(|device| self.recorder.close(device));
     }
 }

@@ -4,6 +4,7 @@
 //! below it take them where a registry is asked for.
 
 mod archives;
+mod mistakes;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -55,14 +56,22 @@ struct Folders {
     target: PathBuf,
 }
 
+/// Arguments of `package`.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Options {
+    /// Make the packages, and build the newcomer's mistakes with them, but nothing else
+    #[arg(long)]
+    mistakes: bool,
+}
+
 /// Runs the chore.
-pub(crate) fn run() -> anyhow::Result<ExitCode> {
-    check()?;
+pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
+    check(options)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Packages, builds and runs; fails with what was wrong.
-pub(crate) fn check() -> anyhow::Result<()> {
+pub(crate) fn check(options: &Options) -> anyhow::Result<()> {
     let root = workspace::target()?.join("package-test");
     let folders =
         Folders { packages: root.join("packages"), users: root.join("users"), target: root.join("target") };
@@ -79,6 +88,10 @@ pub(crate) fn check() -> anyhow::Result<()> {
         Ok(())
     })?;
     write_patch(&root, &packages)?;
+    let make_mistakes = || timed("mistakes made", &mut || mistakes::check(&folders));
+    if options.mistakes {
+        return make_mistakes();
+    }
     timed("users of cudarc checked", &mut || {
         CUDARC_CHOICES.iter().try_for_each(|(name, features)| check_cudarc(&folders, name, features))
     })?;
@@ -87,6 +100,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
         let name = example.file_name().unwrap_or_default().to_string_lossy().into_owned();
         timed(&format!("example {name}"), &mut || run_example(&folders, &example, &name))?;
     }
+    make_mistakes()?;
     timed("all packages checked", &mut || check_all(&folders, &packages))?;
     archives::check_untouched(&folders.packages, &packages)?;
     println!("{} packages, in {}", packages.len(), workspace::shown(&folders.packages));

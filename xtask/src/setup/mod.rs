@@ -1,4 +1,4 @@
-//! `cargo xtask setup`: the tools that a GPU build and the tests need.
+//! `cargo xtask setup`: the tools that a GPU build needs, and those that only tests need.
 
 mod compiler;
 mod cuda;
@@ -22,24 +22,42 @@ struct Missing {
     without: &'static str,
 }
 
+/// Arguments of `setup`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// Also what only tests need: NVIDIA's disassembler, and readers of exports (DuckDB, Perfetto, lcov)
+    #[arg(long)]
+    tests: bool,
+}
+
+/// For whom tools are set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum For {
+    /// Who traces kernels.
+    Users,
+    /// Who works on warptrace.
+    Tests,
+}
+
 /// Runs the chore; fails if a tool is missing.
-pub(crate) fn run() -> anyhow::Result<ExitCode> {
-    Ok(if all().is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
+    let whom = if options.tests { For::Tests } else { For::Users };
+    Ok(if all(whom).is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Sets up what can be set up, and says what it found or did.
 ///
 /// # Errors
 /// The names of the tools that are missing.
-pub(crate) fn all() -> Result<(), Vec<&'static str>> {
+pub(crate) fn all(whom: For) -> Result<(), Vec<&'static str>> {
     let mut missing = Vec::new();
-    let tools: [(&str, SetUp); 4] = [
-        ("device compiler", compiler::set_up),
-        ("assembler", cuda::set_up_assembler),
-        ("disassembler", cuda::set_up_disassembler),
-        ("export readers", readers::set_up),
+    let tools: [(&str, For, SetUp); 4] = [
+        ("device compiler", For::Users, compiler::set_up),
+        ("assembler", For::Users, cuda::set_up_assembler),
+        ("disassembler", For::Tests, cuda::set_up_disassembler),
+        ("export readers", For::Tests, readers::set_up),
     ];
-    for (name, set_up) in tools {
+    for (name, _, set_up) in tools.into_iter().filter(|(_, by, _)| *by == For::Users || *by == whom) {
         match set_up() {
             Ok(found) => println!("{name:<16} {found}"),
             Err(error) => {

@@ -144,7 +144,7 @@ fn python_with(imports: &str) -> Option<std::process::Command> {
     };
     let is_there = python().args(["-c", &format!("import {imports}")]).output();
     if !is_there.is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: python3 cannot import {imports}; `cargo xtask setup` installs it");
+        eprintln!("skipped: python3 cannot import {imports}; `cargo xtask setup --tests` installs it");
         return None;
     }
     Some(python())

@@ -5,7 +5,7 @@ use std::ffi::CString;
 
 use cudarc::driver::{result, sys};
 use warptrace_abi::shared::dynamic_shared;
-use warptrace_device::KernelCall;
+use warptrace_device::{KernelCall, KernelModule};
 use warptrace_ptx::splice::{Options, Recording, Spliced, splice};
 
 use super::driver::{self, Called};
@@ -47,6 +47,8 @@ pub(super) struct Code {
     texts: Vec<&'static str>,
     /// Whether the first text is the one that the device was opened with.
     has_own: bool,
+    /// Modules that were added and have no text.
+    without: Vec<KernelModule>,
     /// 90 for `sm_90`.
     architecture: u32,
     marks: bool,
@@ -64,11 +66,19 @@ impl Code {
         Self {
             texts: Vec::from_iter((!ptx.is_empty()).then_some(ptx)),
             has_own: !ptx.is_empty(),
+            without: Vec::new(),
             architecture,
             marks,
             modules: Vec::new(),
             untraced: HashMap::new(),
             traced: HashMap::new(),
+        }
+    }
+
+    /// Adds the text of a module, if it has one.
+    pub(super) fn add_module(&mut self, module: &KernelModule) {
+        if self.add(module.ptx).is_none() && !self.without.iter().any(|known| known.name == module.name) {
+            self.without.push(*module);
         }
     }
 
@@ -90,18 +100,21 @@ impl Code {
     /// with.
     fn text_of(&mut self, call: &KernelCall) -> Result<usize, DeviceError> {
         let own = call.module().and_then(|module| self.add(module.ptx));
-        own.or(self.has_own.then_some(0)).ok_or(DeviceError::NoDeviceCode)
+        own.or(self.has_own.then_some(0)).ok_or_else(|| DeviceError::no_device_code(call.module()))
     }
 
     /// Loads those of `kernels` that are not there yet, from every text that has them: from each one module, with an
     /// untraced entry of each of its kernels and, where they are to be recorded, a traced one.
     pub(super) fn load(&mut self, kernels: &[&str], recording: Option<Recording>) -> Result<(), DeviceError> {
-        if self.texts.is_empty() {
-            return Err(DeviceError::NoDeviceCode);
-        }
         // The first text says of a kernel that it has none, where none has.
         let is_missing = |kernel: &str| !self.texts.iter().any(|text| has_entry(text, kernel));
         let missing: Vec<&str> = kernels.iter().copied().filter(|kernel| is_missing(kernel)).collect();
+        let has_missing =
+            |module: &&KernelModule| module.kernels.iter().any(|kernel| missing.contains(kernel));
+        let without = self.without.iter().find(has_missing);
+        if self.texts.is_empty() || without.is_some() && !self.has_own {
+            return Err(DeviceError::no_device_code(without));
+        }
         for (text, ptx) in self.texts.clone().into_iter().enumerate() {
             let has = |kernel: &&str| has_entry(ptx, kernel) || text == 0 && missing.contains(kernel);
             let own: Vec<&str> = kernels.iter().copied().filter(has).collect();
@@ -224,8 +237,6 @@ pub(super) fn function(module: sys::CUmodule, kernel: &str) -> Result<sys::CUfun
 
 #[cfg(test)]
 mod tests {
-    use warptrace_device::KernelModule;
-
     use super::*;
 
     #[test]
@@ -241,13 +252,22 @@ mod tests {
     #[test]
     fn a_text_is_added_once_and_an_empty_one_never() {
         let mut code = Code::new("", 90);
-        assert!(matches!(code.load(&["k"], None), Err(DeviceError::NoDeviceCode)));
+        assert!(matches!(code.load(&["k"], None), Err(DeviceError::NoDeviceCode { .. })));
         assert_eq!(["a", "", "b", "a"].map(|text| code.add(text)), [Some(0), None, Some(1), Some(0)]);
         assert_eq!(code.texts, ["a", "b"]);
     }
 
     const fn module(ptx: &'static str) -> KernelModule {
-        KernelModule { name: "m", file: "m.rs", kernels: &["step"], locations: &[], source: "", ptx }
+        let without_ptx = if ptx.is_empty() { "nobody compiled it" } else { "" };
+        KernelModule {
+            name: "m",
+            file: "m.rs",
+            kernels: &["step"],
+            locations: &[],
+            source: "",
+            ptx,
+            without_ptx,
+        }
     }
 
     #[test]
@@ -262,8 +282,12 @@ mod tests {
         assert_eq!(code.text_of(&second).unwrap(), 1);
         // A module without code does not take another's.
         for call in [without, call()] {
-            assert!(matches!(code.text_of(&call), Err(DeviceError::NoDeviceCode)));
+            assert!(matches!(code.text_of(&call), Err(DeviceError::NoDeviceCode { .. })));
         }
+        let mut alone = Code::new("", 90);
+        alone.add_module(&MODULES[2]);
+        let error = alone.load(&["step"], None).unwrap_err().to_string();
+        assert!(error.contains("no GPU code for module `m`: nobody compiled it; or use"), "{error}");
         let mut opened = Code::new(".entry step(){}", 90);
         assert_eq!((opened.text_of(&second).unwrap(), opened.text_of(&call()).unwrap()), (1, 0));
     }

@@ -145,8 +145,8 @@ impl Device for CudaDevice {
     fn prepare(&mut self, prepare: &Prepare<'_>) -> Result<u64, DeviceError> {
         self.enter()?;
         let &Prepare { code, kernels, launch, traced } = prepare;
-        for text in code {
-            self.code.add(text);
+        for module in code {
+            self.code.add_module(module);
         }
         let recording = traced.map(|(recording, _)| recording);
         match traced {

@@ -52,7 +52,7 @@ impl Encoding {
     /// driver compiles it.
     pub(super) fn load(architecture: u32) -> Result<Self, DeviceError> {
         if ENCODER_PTX.is_empty() {
-            return Err(DeviceError::NoDeviceCode);
+            return Err(DeviceError::no_device_code(None));
         }
         // Code runs on its own architecture and on later ones of the same generation.
         let fits = |found: u32| found / 10 == architecture / 10 && found <= architecture;
@@ -195,11 +195,10 @@ impl CudaDevice {
     fn encoding_shape(&self, items: u32, threads: u32, each: u32, bytes: u32) -> LaunchShape {
         // Where that is not enough, each block does more.
         let most = MAX_BLOCKS * self.multiprocessors;
+        let grid = [items.div_ceil(each).min(most), 1, 1];
         LaunchShape {
-            grid: [items.div_ceil(each).min(most), 1, 1],
-            block: [threads, 1, 1],
             dynamic_shared: threads * bytes,
-            blocks: Blocks::Independent,
+            ..LaunchShape::of(grid, [threads, 1, 1], Blocks::Independent)
         }
     }
 
@@ -213,7 +212,7 @@ impl CudaDevice {
     ) -> Result<Claims, DeviceError> {
         let kernel = call.name();
         let function = self.encoding.as_ref().and_then(|encoding| encoding.functions.get(kernel)).copied();
-        let function = function.ok_or(DeviceError::NoDeviceCode)?;
+        let function = function.ok_or_else(|| DeviceError::no_device_code(None))?;
         let launched = Launched {
             function,
             kernel,

@@ -157,7 +157,7 @@ impl CudaDevice {
     /// Without a driver, without such a device, without code, or if the driver fails.
     pub fn open(ordinal: u32, ptx: &'static str) -> Result<Self, DeviceError> {
         if ptx.is_empty() && count_devices().is_ok_and(|count| ordinal < count) {
-            return Err(DeviceError::NoDeviceCode);
+            return Err(DeviceError::no_device_code(None));
         }
         Self::open_with(ordinal, ptx)
     }

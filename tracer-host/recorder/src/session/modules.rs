@@ -84,6 +84,7 @@ mod tests {
         locations: &[location(1), location(2)],
         source: "",
         ptx: "",
+        without_ptx: "",
     };
 
     #[test]

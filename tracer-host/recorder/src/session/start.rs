@@ -46,8 +46,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
     ) -> Result<Self, SessionError> {
         let (kernels, locations) = modules::merged(modules)?;
         let names = modules.iter().flat_map(|module| std::iter::repeat_n(module.name, module.kernels.len()));
-        let code: Vec<&str> = modules.iter().map(|module| module.ptx).collect();
-        device.prepare(&Prepare { code: &code, ..Prepare::default() })?;
+        device.prepare(&Prepare { code: modules, ..Prepare::default() })?;
         let hashes = source_hashes(modules.iter().copied());
         let mut recorder = Self::start_with(device, &kernels, locations, (spec, hashes), false, output)?;
         recorder.modules = names.collect();

@@ -3,8 +3,10 @@
 mod memory;
 mod streamed;
 
+use std::collections::HashSet;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -15,13 +17,13 @@ use warptrace_encode::native::{self, Schedule};
 use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::DeviceInfo;
-use warptrace_sim::{Interaction, Launch, Progress, Simulator};
+use warptrace_sim::{Interaction, Launch, Progress, Simulator, Watchdog};
 
 use self::memory::Memory;
 use self::streamed::run_served;
 use crate::{
     Allocation, Blocks, Device, DeviceError, DeviceFacts, EncodeJob, Encoded, LaunchShape, LaunchTime,
-    LiveMemory, LogKind, Logs, Place, Prepare, Recording, Traced, packed,
+    LiveMemory, LogKind, Logs, Place, Prepare, Recording, Simulated, Traced, packed,
 };
 
 /// Bytes of packed chunks after which no more are collected at once.
@@ -32,7 +34,7 @@ const UNKNOWN_MEMORY: u64 = 4 << 30;
 /// The most that the simulator offers of the host's memory.
 const MAX_OFFERED: u64 = 8 << 30;
 
-/// Called as blocks of a launch end.
+/// Called as blocks of a launch end, and each second.
 pub type ProgressHook = Arc<dyn Fn(Progress) + Send + Sync>;
 
 /// How the simulator runs.
@@ -68,12 +70,19 @@ pub struct SimDevice {
     memory: Memory,
     /// The threads of launches whose logs are streamed; started for the first one.
     kernel_threads: Option<ThreadPool>,
+    notes: Arc<Notes>,
 }
 
 impl SimDevice {
     /// A simulator.
     pub fn new(options: SimOptions) -> Self {
-        Self { simulator: Simulator::default(), options, memory: Memory::default(), kernel_threads: None }
+        Self {
+            simulator: Simulator::default(),
+            options,
+            memory: Memory::default(),
+            kernel_threads: None,
+            notes: Arc::default(),
+        }
     }
 
     /// Returns the bytes that are allocated.
@@ -135,6 +144,10 @@ impl SimDevice {
         Ok(())
     }
 
+    fn runner(&self) -> Runner<'_> {
+        Runner { simulator: &self.simulator, hook: self.options.progress.as_ref(), notes: &self.notes }
+    }
+
     /// A launch that is not traced.
     fn untraced<'a>(&self, shape: &LaunchShape) -> Launch<'a> {
         Launch::new(shape.grid, shape.block)
@@ -148,29 +161,68 @@ impl SimDevice {
     }
 }
 
-/// Runs a launch; answers how long it took.
-///
-/// # Safety
-/// The call's arguments name memory that is valid for what the kernel does with it.
-unsafe fn run(
-    simulator: &Simulator,
-    progress: Option<&ProgressHook>,
-    launch: &Launch<'_>,
-    call: &KernelCall,
-) -> Result<Duration, DeviceError> {
-    let report = |done: Progress| {
-        if let Some(progress) = progress {
-            progress(done);
+/// What the launches of a device share.
+#[derive(Clone, Copy)]
+struct Runner<'d> {
+    simulator: &'d Simulator,
+    hook: Option<&'d ProgressHook>,
+    notes: &'d Notes,
+}
+
+/// Kernels and barriers about which something was said: it is said once.
+type Notes = Mutex<HashSet<(String, String)>>;
+
+impl Runner<'_> {
+    /// Runs a launch; returns how long it took. Says on standard error how far it is, if the shape asks for that, and
+    /// what is seldom meant.
+    ///
+    /// # Safety
+    /// The call's arguments name memory that is valid for what the kernel does with it.
+    unsafe fn run(
+        self,
+        launch: Launch<'_>,
+        watches: Simulated,
+        call: &KernelCall,
+    ) -> Result<Duration, DeviceError> {
+        let Simulated { steps, time, progress } = watches;
+        let kernel = call.name();
+        let next = AtomicU64::new(1);
+        let report = |done: Progress| {
+            if let Some(hook) = self.hook {
+                hook(done);
+            }
+            if progress && is_due(&next, done.elapsed) {
+                let Progress { blocks_done, blocks, elapsed } = done;
+                let seconds = elapsed.as_secs();
+                eprintln!("simulating `{kernel}`: {blocks_done} of {blocks} blocks after {seconds} s");
+            }
+        };
+        let usual = Watchdog::default();
+        let launch = launch.watchdog(Watchdog { steps: steps.or(usual.steps), time, ..usual });
+        let launch = if progress || self.hook.is_some() { launch.progress(&report) } else { launch };
+        // SAFETY: the caller's promise.
+        let thread = unsafe { call.thread() };
+        let started = Instant::now();
+        let ran = self.simulator.launch(&launch, &|| thread()).map_err(|source| DeviceError::Simulator {
+            kernel: kernel.to_owned(),
+            source: Box::new(source),
+        })?;
+        let elapsed = started.elapsed();
+        if let Some(left) = ran.left_before {
+            let mut said = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+            if said.insert((kernel.to_owned(), left.barrier.to_string())) {
+                eprintln!("note: kernel `{kernel}`, {left}");
+            }
         }
-    };
-    // SAFETY: the caller's promise.
-    let thread = unsafe { call.thread() };
-    let started = Instant::now();
-    simulator.launch(&launch.progress(&report), &|| thread()).map_err(|source| DeviceError::Simulator {
-        kernel: call.name().to_owned(),
-        source: Box::new(source),
-    })?;
-    Ok(started.elapsed())
+        Ok(elapsed)
+    }
+}
+
+/// Whether `elapsed` has reached the next number of seconds, which doubles each time.
+fn is_due(next: &AtomicU64, elapsed: Duration) -> bool {
+    let (seconds, due) = (elapsed.as_secs(), next.load(Ordering::Relaxed));
+    let after = seconds.saturating_add(1).next_power_of_two();
+    seconds >= due && next.compare_exchange(due, after, Ordering::Relaxed, Ordering::Relaxed).is_ok()
 }
 
 impl Device for SimDevice {
@@ -252,10 +304,10 @@ impl Device for SimDevice {
         shape: &LaunchShape,
         traced: Option<Traced<'_>>,
     ) -> Result<LaunchTime, DeviceError> {
-        let (launch, progress) = (self.untraced(shape), self.options.progress.clone());
+        let (launch, watches) = (self.untraced(shape), shape.simulated);
         let Some(Traced { recording, logs }) = traced else {
             // SAFETY: the caller's promise.
-            let kernel = unsafe { run(&self.simulator, progress.as_ref(), &launch, call)? };
+            let kernel = unsafe { self.runner().run(launch, watches, call)? };
             return Ok(LaunchTime { kernel, claims: Claims::default() });
         };
         match logs {
@@ -263,7 +315,7 @@ impl Device for SimDevice {
                 // SAFETY: the caller's promise, and nobody else uses this device meanwhile.
                 let launch = unsafe { launch.traced(*logs, recording) };
                 // SAFETY: the caller's promise.
-                let kernel = unsafe { run(&self.simulator, progress.as_ref(), &launch, call)? };
+                let kernel = unsafe { self.runner().run(launch, watches, call)? };
                 Ok(LaunchTime { kernel, claims: self.claims(logs.claims)? })
             }
             Logs::Streamed { logs, serve } => {
@@ -271,10 +323,11 @@ impl Device for SimDevice {
                 // `LiveMemory`, which uses atomics.
                 let launch = unsafe { launch.streamed(*logs, recording) };
                 self.start_kernel_threads()?;
-                let Self { simulator, memory, kernel_threads, .. } = self;
+                let Self { simulator, options, memory, kernel_threads, notes } = self;
+                let runner = Runner { simulator, hook: options.progress.as_ref(), notes };
                 let threads = kernel_threads.as_ref().expect("they were started");
                 // SAFETY: the caller's promise.
-                let kernel = || unsafe { run(simulator, progress.as_ref(), &launch, call) };
+                let kernel = || unsafe { runner.run(launch, watches, call) };
                 let (kernel, served) = run_served(threads, kernel, memory, serve);
                 let kernel = kernel?;
                 served?;

@@ -234,3 +234,10 @@ fn an_entry_is_seen_whole_with_its_last_word() {
         }
     });
 }
+
+#[test]
+fn seconds_are_told_when_they_have_doubled() {
+    let next = AtomicU64::new(1);
+    let told = [0, 1, 1, 2, 3, 4, 5, 9, 15, 16].map(|seconds| is_due(&next, Duration::from_secs(seconds)));
+    assert_eq!(told, [false, true, false, true, false, true, false, true, false, true]);
+}

@@ -66,6 +66,8 @@ pub(crate) struct Warp {
     pub(crate) lanes: [Option<LaneCoroutine>; LANES],
     /// Lanes that have not left the kernel.
     pub(crate) live: u32,
+    /// Lanes that it began with.
+    started: u32,
     /// Lanes whose operation has been answered, or that have not started.
     pub(crate) runnable: u32,
     at_barrier: u32,
@@ -87,6 +89,7 @@ impl Warp {
             number: 0,
             lanes: [const { None }; LANES],
             live: 0,
+            started: 0,
             runnable: 0,
             at_barrier: 0,
             parked: NO_POINT,
@@ -102,6 +105,7 @@ impl Warp {
         self.block = block;
         self.number = number;
         self.live = live;
+        self.started = live;
         self.runnable = live;
         self.at_barrier = 0;
         self.parked = NO_POINT;
@@ -109,6 +113,11 @@ impl Warp {
         self.since_yield = u32::MAX;
         self.spins = 0;
         self.unserved = 0;
+    }
+
+    /// Lanes that have left the kernel.
+    pub(crate) fn left(&self) -> u32 {
+        self.started & !self.live
     }
 
     /// Lets the lanes that wait at the barrier go.

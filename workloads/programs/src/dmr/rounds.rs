@@ -114,13 +114,9 @@ impl Refiner<'_> {
 
     fn launch(&mut self, call: &KernelCall, threads: u32) -> Result<(), DmrError> {
         let block = self.grid.threads();
-        let shape = LaunchShape {
-            grid: [threads.div_ceil(block).max(1), 1, 1],
-            block: [block, 1, 1],
-            dynamic_shared: 0,
-            // Blocks meet in atomics alone, whose order has no influence on what is decided.
-            blocks: Blocks::Independent,
-        };
+        let grid = [threads.div_ceil(block).max(1), 1, 1];
+        // Blocks meet in atomics alone, whose order has no influence on what is decided.
+        let shape = LaunchShape::of(grid, [block, 1, 1], Blocks::Independent);
         // SAFETY: the arguments are the arrays of `self.arrays`, sized for this many threads, and the mesh in
         // them is whole between launches.
         let time = unsafe { self.launcher.launch(call, &shape) }?;

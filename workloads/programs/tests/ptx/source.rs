@@ -105,6 +105,7 @@ fn follows_calls_to_where_the_trace_points_are() {
         file: "a.rs",
         kernels: &["kernel"],
         ptx: "",
+        without_ptx: "",
         source: "fn helper() { trace!(\"STEP\"); }
             pub fn kernel(a: u32) {
                 trace!(\"ENTER\" = 1); // trace!(\"GONE\")

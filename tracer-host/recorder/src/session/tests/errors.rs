@@ -44,8 +44,15 @@ fn trace_points_that_the_codec_cannot_carry_are_refused_before_anything_runs() {
             rejoin_column: 1,
         };
         let locations = Vec::leak(vec![location(ids[0], "FIRST", 1), location(ids[1], "SECOND", 3)]);
-        let module =
-            KernelModule { name: "m", file: "k.rs", kernels: &["k"], locations, source: "", ptx: "" };
+        let module = KernelModule {
+            name: "m",
+            file: "k.rs",
+            kernels: &["k"],
+            locations,
+            source: "",
+            ptx: "",
+            without_ptx: "",
+        };
         let program = TracedProgram { kernels: &[], modules: &[module] };
         let mut device = FakeDevice::of([]);
         let options = RecordingSpec { codec, ..options(1024) };
