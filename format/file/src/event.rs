@@ -18,7 +18,7 @@ pub const LANES: u32 = 32;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Event {
-    /// The id passed to `trace_loc`: 1..=255 for the codec `ecl`, 1..=65,535 for the others. 0 is never a
+    /// The id of the trace point: 1..=255 for the codec `ecl`, 1..=65,535 for the others. 0 is never a
     /// location.
     pub location: u16,
     /// Bit *i* is set when lane *i* executed the trace point in this group. Never 0 in a trace.

@@ -1,36 +1,4 @@
-//! Kernels that compile for both devices.
-
-/// Defines kernels.
-///
-/// On `nvptx64` each becomes an entry point of its own name. On the host the same name is a function that
-/// takes the same arguments and returns a `KernelCall`: the name and the packed arguments for a GPU, and a
-/// closure that runs one thread of the kernel for the simulator.
-///
-/// Arguments are plain data (`KernelArg`). The body may `return` early. A block has at most 1,024 threads.
-#[macro_export]
-macro_rules! kernel {
-    ($($(#[$doc:meta])* $vis:vis fn $name:ident($($arg:ident : $type:ty),* $(,)?) $body:block)+) => {$(
-        #[cfg(target_arch = "nvptx64")]
-        $(#[$doc])*
-        ///
-        /// # Safety
-        /// Launched by a host that gives it valid arguments.
-        #[unsafe(no_mangle)]
-        $vis unsafe extern "ptx-kernel" fn $name($($arg: $type),*) {
-            $body
-        }
-
-        #[cfg(not(target_arch = "nvptx64"))]
-        $(#[$doc])*
-        $vis fn $name($($arg: $type),*) -> $crate::KernelCall {
-            $crate::KernelCall::new(
-                stringify!($name),
-                vec![$($crate::KernelArg::to_bytes(&$arg)),*],
-                move || $body,
-            )
-        }
-    )+};
-}
+//! Kernels as the host sees them.
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub use host::{ArgumentMemory, KernelArg, KernelCall, SafeCall};
@@ -134,14 +102,18 @@ mod host {
             Self { call, memory, arrays: core::marker::PhantomData }
         }
 
-        /// The call, without what is known of its memory.
-        pub fn call(&self) -> &KernelCall {
-            &self.call
-        }
-
         /// All memory that the kernel uses.
         pub fn memory(&self) -> &[ArgumentMemory] {
             &self.memory
+        }
+    }
+
+    /// The call, without what is known of its memory.
+    impl core::ops::Deref for SafeCall<'_> {
+        type Target = KernelCall;
+
+        fn deref(&self) -> &KernelCall {
+            &self.call
         }
     }
 
@@ -179,8 +151,8 @@ mod host {
             self
         }
 
-        /// The same call of the copy with automatic trace points, if the kernel's module has both
-        /// (`#[kernels(hand_placed)]`).
+        /// The same call of the copy that is traced at every decision, if the kernel's module has both
+        /// (`#[kernels(only_marked, automatic = ...)]`).
         pub fn automatic(&self) -> Option<&Self> {
             self.automatic.as_deref()
         }
@@ -201,11 +173,11 @@ mod host {
             &self.arguments
         }
 
-        /// Answers what runs one thread of the kernel, for a simulated lane.
+        /// Returns what runs one thread of the kernel, for a simulated lane.
         ///
         /// # Safety
         /// As of a launch: the arguments name memory that is valid for what the kernel does with it, for as long
-        /// as the answer is called.
+        /// as it is called.
         pub unsafe fn thread(&self) -> &(dyn Fn() + Send + Sync) {
             &*self.thread
         }

@@ -1,82 +1,43 @@
 //! Loops whose every iteration is an event.
 
-use core::marker::PhantomData;
-
-use crate::Location;
-
-/// Traces the iterations of one loop; see [`trace_loop`].
-#[derive(Debug)]
-#[must_use = "the guard records the loop's iterations: keep it until the loop is over"]
-pub struct LoopTrace<L: Location> {
-    location: PhantomData<L>,
-    #[cfg(not(target_arch = "nvptx64"))]
-    iterations: host::Iterations,
-}
-
-/// Opens the trace of a loop whose iterations are events at `location`.
+/// Traces the iterations of one loop: what `trace_loop!` answers.
 ///
-/// The loop calls [`LoopTrace::tick`] once an iteration, first thing, and holds no other trace point. The
+/// The loop calls [`tick`](Self::tick) once an iteration, first thing, and holds no other trace point. The
 /// guard is dropped where the loop is over, on whatever way: `break`, `return`, the end of its scope.
 ///
-/// ```
-/// # use warptrace_device::{Global, kernel, simt, trace_loop, trace_points};
-/// # trace_points! { pub mod at in "lib.rs" { STEP = 1: "one more halving" } }
-/// kernel! {
-///     /// Counts how often each element can be halved.
-///     pub fn halvings(data: Global<u32>) {
-///         let i = u64::from(simt::global_thread_x());
-///         if i < data.len() {
-///             // SAFETY: `i` is below the length, and each thread has its own element.
-///             let mut rest = unsafe { data.get(i) };
-///             let mut count = 0;
-///             let mut steps = trace_loop(at::STEP);
-///             while rest > 1 {
-///                 steps.tick();
-///                 rest /= 2;
-///                 count += 1;
-///             }
-///             drop(steps);
-///             // SAFETY: as above.
-///             unsafe { data.set(i, count) };
-///         }
-///     }
-/// }
-/// # let _call = halvings(Global::empty());
-/// ```
-///
 /// # What is recorded
-/// Each tick is an event, as with [`trace_loc`](crate::trace_loc). Where loops are counted (an option of the
+/// Each tick is an event, as `trace!` makes one. Where loops are counted (an option of the
 /// recording), a tick adds one in a register, and the guard's drop records, for the lanes that drop it
 /// together, the events of a loop in lock step: event k has the lanes that ticked at least k times, k from 1
 /// to the most ticks of a lane. Each lane's own sequence of locations is the same either way. Where the lanes
 /// run in lock step, which they do unless something inside the loop parts them for longer than an iteration,
 /// the warp's events are the same too, in the same order. A lane counts up to 2^32 - 1 ticks; on
 /// the simulator, more of them end the launch.
-#[inline(always)]
-pub fn trace_loop<L: Location>(location: L) -> LoopTrace<L> {
-    LoopTrace::open(location, false)
+#[derive(Debug)]
+#[must_use = "the guard records the loop's iterations: keep it until the loop is over"]
+pub struct LoopTrace<const ID: u16> {
+    #[cfg(not(target_arch = "nvptx64"))]
+    iterations: host::Iterations,
+    #[cfg(target_arch = "nvptx64")]
+    _private: (),
 }
 
-impl<L: Location> LoopTrace<L> {
-    /// As [`trace_loop`], for a loop that `#[warptrace::kernels]` traces.
+impl<const ID: u16> LoopTrace<ID> {
+    /// Opens the trace of a loop whose iterations are events at location `ID`.
+    #[doc(hidden)]
     #[inline(always)]
-    pub(crate) fn located(location: L) -> Self {
-        Self::open(location, true)
-    }
-
-    #[inline(always)]
-    fn open(location: L, located: bool) -> Self {
-        let _ = (location, located);
-        const { assert!(L::ID != 0, "location ids are 1 to 65,535") };
+    pub fn open() -> Self {
+        const { assert!(ID != 0, "location ids are 1 to 65,535") };
         #[cfg(all(target_arch = "nvptx64", not(feature = "no-markers")))]
-        // SAFETY: a comment; see `trace_loc`.
+        // SAFETY: a comment; see `trace::point`.
         unsafe {
-            core::arch::asm!(warptrace_abi::marker!(enter), const L::ID, options(nomem, nostack, preserves_flags));
+            core::arch::asm!(warptrace_abi::marker!(enter), const ID, options(nomem, nostack, preserves_flags));
         }
         Self {
-            location: PhantomData,
             #[cfg(not(target_arch = "nvptx64"))]
-            iterations: host::Iterations::new(located),
+            iterations: host::Iterations::new(),
+            #[cfg(target_arch = "nvptx64")]
+            _private: (),
         }
     }
 
@@ -94,27 +55,27 @@ impl<L: Location> LoopTrace<L> {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn ticks<const N: u16>(&mut self) {
         #[cfg(all(target_arch = "nvptx64", not(feature = "no-markers")))]
-        // SAFETY: a comment; see `trace_loc`.
+        // SAFETY: a comment; see `trace::point`.
         unsafe {
-            core::arch::asm!(warptrace_abi::marker!(tick), const L::ID, const N,
+            core::arch::asm!(warptrace_abi::marker!(tick), const ID, const N,
                 options(nomem, nostack, preserves_flags));
         }
         #[cfg(not(target_arch = "nvptx64"))]
-        self.iterations.tick(L::ID, u32::from(N));
+        self.iterations.tick(ID, u32::from(N));
     }
 }
 
-impl<L: Location> Drop for LoopTrace<L> {
+impl<const ID: u16> Drop for LoopTrace<ID> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn drop(&mut self) {
         #[cfg(all(target_arch = "nvptx64", not(feature = "no-markers")))]
-        // SAFETY: a comment; see `trace_loc`.
+        // SAFETY: a comment; see `trace::point`.
         unsafe {
-            core::arch::asm!(warptrace_abi::marker!(leave), const L::ID, options(nomem, nostack, preserves_flags));
+            core::arch::asm!(warptrace_abi::marker!(leave), const ID, options(nomem, nostack, preserves_flags));
         }
         #[cfg(not(target_arch = "nvptx64"))]
-        self.iterations.leave(L::ID);
+        self.iterations.leave(ID);
     }
 }
 
@@ -124,15 +85,13 @@ mod host {
     use warptrace_format::Counting;
 
     use crate::simt::host::{Lane, Site, in_launch, with_lane};
-    use crate::simt::{active_mask, ballot, located, rejoin, shuffle};
+    use crate::simt::{ballot, located, rejoin, shuffle};
     use crate::trace::host::record;
 
     /// What a lane knows of a loop.
     #[derive(Debug)]
     pub(super) struct Iterations {
         counted: bool,
-        /// Whether `#[warptrace::kernels]` traces the loop.
-        located: bool,
         /// Iterations that the trace does not have yet.
         count: u32,
         /// Where the lane has ticked last.
@@ -140,22 +99,21 @@ mod host {
     }
 
     impl Iterations {
-        pub(super) fn new(located: bool) -> Self {
+        pub(super) fn new() -> Self {
             let counting = |lane: &dyn Lane| lane.recording().counting;
             // What loops do is known here when they have done it: recording each event says the same.
-            let counted = (!located || in_launch()) && with_lane(counting) == Counting::All;
-            Self { counted, located, count: 0, site: None }
+            let counted = in_launch() && with_lane(counting) == Counting::All;
+            Self { counted, count: 0, site: None }
         }
 
         #[track_caller]
         pub(super) fn tick(&mut self, location: u16, iterations: u32) {
             let site = core::panic::Location::caller();
-            if self.located && !in_launch() {
+            if !in_launch() {
                 return;
             }
             if !self.counted {
-                let mask = if self.located { located(location, site) } else { active_mask() };
-                return record(location, mask, iterations);
+                return record(location, located(location, site), iterations);
             }
             self.count = self.count.checked_add(iterations).unwrap_or_else(|| {
                 let message =
@@ -171,7 +129,14 @@ mod host {
             if let Some(site) = self.site
                 && !std::thread::panicking()
             {
-                record_iterations(location, self.count, rejoin(site));
+                let group = rejoin(site);
+                // The operations of recording stand in this file: they come where the loop is, as those of a function.
+                with_lane(|lane| {
+                    lane.calls(site);
+                    lane.call(true);
+                });
+                record_iterations(location, self.count, group);
+                with_lane(|lane| lane.call(false));
             }
         }
     }

@@ -4,34 +4,31 @@ use core::marker::PhantomData;
 
 use crate::Pod;
 
-/// Declares arrays in block shared memory, each as a function that answers it.
+/// Declares arrays in block shared memory, each as a function that returns it.
 ///
 /// Every block has its own, which holds whatever was there before when the block starts. The name is a symbol
 /// of the compiled module, so no two arrays of a module share one. A crate that declares arrays enables
 /// `asm_experimental_arch` for `nvptx64`. Only kernels that call the function take the memory.
 ///
 /// ```
-/// use warptrace_device::{kernel, shared_arrays, simt};
+/// use warptrace_device::{shared_arrays, simt};
 ///
 /// shared_arrays! {
 ///     /// A word for each thread of a block.
 ///     fn neighbours() -> [u32; 1024];
 /// }
 ///
-/// kernel! {
-///     /// Hands each thread's number to the thread before it.
-///     pub fn pass_on() {
-///         let thread = simt::linear_thread();
-///         // SAFETY: below the length; each thread writes its own word, and reads behind the barrier, to which all
-///         // threads come.
-///         unsafe {
-///             neighbours().set(thread, thread);
-///             simt::sync_threads();
-///             let _next = neighbours().get((thread + 1) % simt::block_threads());
-///         }
+/// /// Hands each thread's number to the thread before it.
+/// fn pass_on() -> u32 {
+///     let thread = simt::linear_thread();
+///     // SAFETY: below the length; each thread writes its own word, and reads behind the barrier, to which all
+///     // threads come.
+///     unsafe {
+///         neighbours().set(thread, thread);
+///         simt::sync_threads();
+///         neighbours().get((thread + 1) % simt::block_threads())
 ///     }
 /// }
-/// # let _call = pass_on();
 /// ```
 #[macro_export]
 macro_rules! shared_arrays {

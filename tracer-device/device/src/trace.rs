@@ -1,15 +1,17 @@
-//! The trace point.
+//! What `#[warptrace::kernels]` puts into functions.
+//!
+//! Kernels are not written against this module; its names may change with the macro. On the GPU everything
+//! here is a comment or nothing. So it is where the host calls such a function by itself, as a reference does.
 
-/// A declared place of a kernel: the unit type that [`trace_points!`](crate::trace_points!) makes for each.
-pub trait Location: Copy {
-    /// The id, 1 to 65,535, unique in the program.
-    const ID: u16;
-}
+use core::ops::ControlFlow;
+use core::task::Poll;
 
-/// Marks a control-flow decision: the lanes that come here together make one event, `(location, lanes)`.
-///
-/// `location` is one of the kernel's [`trace_points!`](crate::trace_points!). Never changes what the kernel
-/// computes.
+pub use crate::arrays::slice;
+#[cfg(not(target_arch = "nvptx64"))]
+use crate::simt::host::in_launch;
+
+/// Traces that lanes come to location `ID`: those that come here together make one event, `(ID, lanes)`. Never
+/// changes what the kernel computes.
 ///
 /// # On the GPU
 /// The compiled kernel holds a comment here, `// warptrace.loc 3`, and no instruction. When a trace is
@@ -19,40 +21,161 @@ pub trait Location: Copy {
 /// nor merges two of them.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-pub fn trace_loc<L: Location>(location: L) {
-    let _ = location;
-    marker::<L>();
-    #[cfg(not(target_arch = "nvptx64"))]
-    host::trace(L::ID);
-}
-
-/// The comment that stands for a trace point in the compiled kernel.
-#[inline(always)]
-pub(crate) fn marker<L: Location>() {
-    const { assert!(L::ID != 0, "location ids are 1 to 65,535") };
+pub fn point<const ID: u16>() {
+    const { assert!(ID != 0, "location ids are 1 to 65,535") };
     #[cfg(all(target_arch = "nvptx64", not(feature = "no-markers")))]
     // SAFETY: a comment. With a side effect, as far as the compiler knows, so that it stays where it is.
     unsafe {
-        core::arch::asm!(warptrace_abi::marker!(loc), const L::ID, options(nomem, nostack, preserves_flags));
+        core::arch::asm!(warptrace_abi::marker!(loc), const ID, options(nomem, nostack, preserves_flags));
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    host::point(ID);
+}
+
+/// Stands for the body of a loop. On the simulator, lanes wait at its end for others that are still inside,
+/// as hardware has them meet before the next iteration.
+#[derive(Debug)]
+#[must_use = "its end is the end of the loop's body"]
+pub struct Body {
+    #[cfg(not(target_arch = "nvptx64"))]
+    end: crate::simt::host::Site,
+}
+
+/// Enters the body of a loop, which ends where the call claims to stand.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub fn body() -> Body {
+    Body {
+        #[cfg(not(target_arch = "nvptx64"))]
+        end: core::panic::Location::caller(),
+    }
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+impl Drop for Body {
+    fn drop(&mut self) {
+        // The simulator unwinds the lanes of a launch that failed.
+        if in_launch() && !std::thread::panicking() {
+            crate::simt::join(self.end);
+        }
+    }
+}
+
+/// Stands for a call. On the simulator, lanes in a function come before lanes that are back in its caller.
+#[derive(Debug)]
+#[must_use = "its end is the end of the call"]
+pub struct Call {
+    #[cfg(not(target_arch = "nvptx64"))]
+    _private: (),
+}
+
+/// Tells that a function is called here; returns it.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub fn calls<F>(callee: F) -> F {
+    #[cfg(not(target_arch = "nvptx64"))]
+    if in_launch() {
+        let site = core::panic::Location::caller();
+        crate::simt::host::with_lane(|lane| lane.calls(site));
+    }
+    callee
+}
+
+/// Enters a function.
+#[inline(always)]
+pub fn call() -> Call {
+    #[cfg(not(target_arch = "nvptx64"))]
+    if in_launch() {
+        crate::simt::host::with_lane(|lane| lane.call(true));
+    }
+    Call {
+        #[cfg(not(target_arch = "nvptx64"))]
+        _private: (),
+    }
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+impl Drop for Call {
+    fn drop(&mut self) {
+        if in_launch() && !std::thread::panicking() {
+            crate::simt::host::with_lane(|lane| lane.call(false));
+        }
+    }
+}
+
+/// Stands for the way from a loop out of which some lanes may return, to the end of the block that the loop stands
+/// in. On the simulator, lanes on it come before those that are still in the loop: hardware has them meet where
+/// returned lanes come, too.
+#[derive(Debug)]
+#[must_use = "its end is where lanes wait"]
+pub struct Ahead {
+    _call: Call,
+}
+
+/// Goes ahead of lanes that are still in the loop before.
+#[inline(always)]
+pub fn ahead() -> Ahead {
+    Ahead { _call: call() }
+}
+
+/// A value that `?` takes.
+pub trait Fallible {
+    /// Whether `?` returns early.
+    fn fails(&self) -> bool;
+}
+
+impl<T> Fallible for Option<T> {
+    #[inline(always)]
+    fn fails(&self) -> bool {
+        self.is_none()
+    }
+}
+
+impl<T, E> Fallible for Result<T, E> {
+    #[inline(always)]
+    fn fails(&self) -> bool {
+        self.is_err()
+    }
+}
+
+impl<T, E> Fallible for Poll<Result<T, E>> {
+    #[inline(always)]
+    fn fails(&self) -> bool {
+        matches!(self, Self::Ready(Err(_)))
+    }
+}
+
+impl<T, E> Fallible for Poll<Option<Result<T, E>>> {
+    #[inline(always)]
+    fn fails(&self) -> bool {
+        matches!(self, Self::Ready(Some(Err(_))))
+    }
+}
+
+impl<B, C> Fallible for ControlFlow<B, C> {
+    #[inline(always)]
+    fn fails(&self) -> bool {
+        self.is_break()
     }
 }
 
 /// Trace points on the simulator.
 #[cfg(not(target_arch = "nvptx64"))]
 pub(crate) mod host {
-    use crate::simt::host::with_lane;
-    use crate::simt::{active_mask, is_leader};
+    use crate::simt::host::{in_launch, with_lane};
+    use crate::simt::{is_leader, located};
 
-    /// Records that the lanes that are here came to a location.
     #[track_caller]
-    pub(crate) fn trace(location: u16) {
-        record(location, active_mask(), 1);
+    pub(super) fn point(location: u16) {
+        if in_launch() {
+            record(location, located(location, core::panic::Location::caller()), 1);
+        }
     }
 
     /// Records `count` events of the lanes of `mask`, which are all here and call this.
     #[track_caller]
     pub(crate) fn record(location: u16, mask: u32, count: u32) {
-        // The leader comes first, and nobody runs before it has returned.
+        // The leader comes first, and no other lane runs before it has returned.
         if count != 0 && is_leader(mask) {
             with_lane(|lane| lane.record(location, mask, count));
         }

@@ -172,7 +172,7 @@ fn plain_accesses_reach_the_array() {
     // SAFETY: inside the array, which nobody else uses.
     unsafe {
         array.set(1, array.get(0) + array.get(2));
-        assert_eq!(warptrace_device::automatic::slice(&array), [1.5, 5.0, 3.5]);
-        assert!(warptrace_device::automatic::slice(&Global::<f64>::empty()).is_empty());
+        assert_eq!(warptrace_device::trace::slice(&array), [1.5, 5.0, 3.5]);
+        assert!(warptrace_device::trace::slice(&Global::<f64>::empty()).is_empty());
     }
 }

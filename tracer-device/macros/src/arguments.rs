@@ -10,9 +10,11 @@ pub(crate) struct Arguments {
     /// Whether the module is in a package that depends on `warptrace`, whose build script compiles it: one that names
     /// the device crate has its code compiled elsewhere.
     pub(crate) is_users: bool,
-    /// Whether functions keep the trace points placed by hand, and have automatic ones in a copy.
-    pub(crate) hand_placed: bool,
-    /// Traced functions of other modules, for that copy.
+    /// Whether `trace!` and `trace_loop!` are all that is traced.
+    pub(crate) only_marked: bool,
+    /// Id of the first location of a copy in which every decision is traced instead, if there is to be one.
+    pub(crate) automatic: Option<u16>,
+    /// Traced functions of other modules.
     pub(crate) callees: Vec<UseTree>,
     /// Id of the module's first location.
     pub(crate) first_id: u16,
@@ -23,16 +25,17 @@ impl Parse for Arguments {
         let mut arguments = Self {
             device: parse_quote!(::warptrace::device),
             is_users: true,
-            hand_placed: false,
+            only_marked: false,
+            automatic: None,
             callees: Vec::new(),
             first_id: 1,
         };
         while !input.is_empty() {
             let name: Ident = input.parse()?;
-            if name != "hand_placed" {
+            if name != "only_marked" {
                 arguments.value(&name, input)?;
             } else {
-                arguments.hand_placed = true;
+                arguments.only_marked = true;
             }
             if !input.is_empty() {
                 input.parse::<Token![,]>()?;
@@ -45,12 +48,13 @@ impl Parse for Arguments {
 impl Arguments {
     /// Takes `= value` of the argument `name`.
     fn value(&mut self, name: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
-        let known = ["device", "first_id", "callees"];
+        let known = ["device", "first_id", "automatic", "callees"];
         if !known.iter().any(|known| name == known) {
             return Err(syn::Error::new(
                 name.span(),
-                "the arguments are `first_id = NUMBER`, from which this module's locations are numbered, \
-                 `device = path::of::the::crate`, `hand_placed`, and with it `callees = { path::to::{functions} }`",
+                "the arguments are `only_marked`, for `trace!` and `trace_loop!` alone, `first_id = NUMBER`, from which \
+                 this module's locations are numbered, `callees = { path::to::{functions} }`, and \
+                 `device = path::of::the::crate`",
             ));
         }
         input.parse::<Token![=]>()?;
@@ -58,12 +62,9 @@ impl Arguments {
             self.device = Path::parse_mod_style(input)?;
             self.is_users = false;
         } else if name == "first_id" {
-            let number: LitInt = input.parse()?;
-            self.first_id = number
-                .base10_parse()
-                .ok()
-                .filter(|id| *id != 0)
-                .ok_or_else(|| syn::Error::new(number.span(), "ids of locations are 1 to 65,535"))?;
+            self.first_id = id(input)?;
+        } else if name == "automatic" {
+            self.automatic = Some(id(input)?);
         } else {
             let trees;
             braced!(trees in input);
@@ -72,6 +73,13 @@ impl Arguments {
         }
         Ok(())
     }
+}
+
+/// Parses the id of a location.
+pub(crate) fn id(input: ParseStream<'_>) -> syn::Result<u16> {
+    let number: LitInt = input.parse()?;
+    let id = number.base10_parse().ok().filter(|id| *id != 0);
+    id.ok_or_else(|| syn::Error::new(number.span(), "ids of locations are 1 to 65,535"))
 }
 
 /// The names that a tree brings in.

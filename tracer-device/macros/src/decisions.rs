@@ -13,39 +13,48 @@ pub(crate) fn has(attributes: &[Attribute], name: &str) -> bool {
     attributes.iter().any(|attribute| attribute.path().is_ident(name))
 }
 
-/// Whether it is `trace!`, as written by hand.
+/// Whether it is `trace!`.
 pub(crate) fn is_trace(call: &Macro) -> bool {
     call.path.is_ident("trace")
 }
 
-/// Whether running these statements may leave an event: a decision of their own, or a call of a function in
+/// Whether it is `trace_loop!`.
+pub(crate) fn is_trace_loop(call: &Macro) -> bool {
+    call.path.is_ident("trace_loop")
+}
+
+/// What leaves events, besides calls of functions that do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Traced {
+    /// Every decision.
+    Decisions,
+    /// `trace!` and `trace_loop!`.
+    Marks,
+    /// Nothing.
+    Nothing,
+}
+
+/// Whether running these statements may leave an event: something that is `traced`, or a call of a function in
 /// `noisy`.
-pub(crate) fn in_statements(statements: &[Stmt], noisy: &Noisy) -> bool {
-    let mut search = Search { noisy, calls_only: false, found: false };
+pub(crate) fn in_statements(statements: &[Stmt], noisy: &Noisy, traced: Traced) -> bool {
+    let mut search = Search { noisy, traced, found: false };
     statements.iter().for_each(|statement| search.visit_stmt(statement));
     search.found
 }
 
-/// Whether these statements call a function in `noisy`.
-pub(crate) fn calls_in_statements(statements: &[Stmt], noisy: &Noisy) -> bool {
-    let mut search = Search { noisy, calls_only: true, found: false };
-    statements.iter().for_each(|statement| search.visit_stmt(statement));
-    search.found
-}
-
-/// As [`in_statements`], for an expression.
+/// As [`in_statements`], for an expression of which every decision is traced.
 pub(crate) fn in_expression(expression: &Expr, noisy: &Noisy) -> bool {
-    let mut search = Search { noisy, calls_only: false, found: false };
+    let mut search = Search { noisy, traced: Traced::Decisions, found: false };
     search.visit_expr(expression);
     search.found
 }
 
-/// Whether `trace!` is called in an expression, closures and all.
+/// The first `trace!` or `trace_loop!` in an expression, closures and all.
 pub(crate) fn first_trace(expression: &Expr) -> Option<&Macro> {
     struct First<'a>(Option<&'a Macro>);
     impl<'a> Visit<'a> for First<'a> {
         fn visit_macro(&mut self, call: &'a Macro) {
-            if is_trace(call) {
+            if is_trace(call) || is_trace_loop(call) {
                 self.0.get_or_insert(call);
             }
         }
@@ -74,7 +83,7 @@ pub(crate) fn attributes(expression: &mut Expr) -> Option<&mut Vec<Attribute>> {
 
 struct Search<'a> {
     noisy: &'a Noisy,
-    calls_only: bool,
+    traced: Traced,
     found: bool,
 }
 
@@ -86,7 +95,8 @@ impl Search<'_> {
 
 impl<'ast> Visit<'ast> for Search<'_> {
     fn visit_expr(&mut self, expression: &'ast Expr) {
-        if self.found || !self.calls_only && Self::is_left_out(expression) {
+        let decides = self.traced == Traced::Decisions;
+        if self.found || decides && Self::is_left_out(expression) {
             return;
         }
         self.found = match expression {
@@ -95,8 +105,8 @@ impl<'ast> Visit<'ast> for Search<'_> {
             | Expr::ForLoop(_)
             | Expr::Loop(_)
             | Expr::Return(_)
-            | Expr::Try(_) => !self.calls_only,
-            Expr::Match(found) => !self.calls_only && found.arms.len() > 1,
+            | Expr::Try(_) => decides,
+            Expr::Match(found) => decides && found.arms.len() > 1,
             Expr::Call(call) => match &*call.func {
                 Expr::Path(path) => {
                     path.path.segments.last().is_some_and(|name| self.noisy.contains(&name.ident.to_string()))
@@ -113,12 +123,14 @@ impl<'ast> Visit<'ast> for Search<'_> {
     }
 
     fn visit_local(&mut self, local: &'ast Local) {
-        self.found |= !self.calls_only && local.init.as_ref().is_some_and(|init| init.diverge.is_some());
+        let diverges = local.init.as_ref().is_some_and(|init| init.diverge.is_some());
+        self.found |= self.traced == Traced::Decisions && diverges;
         visit::visit_local(self, local);
     }
 
     fn visit_macro(&mut self, call: &'ast Macro) {
-        self.found |= !self.calls_only && is_trace(call);
+        self.found |= self.traced != Traced::Nothing && is_trace(call);
+        self.found |= self.traced == Traced::Marks && is_trace_loop(call);
     }
 
     fn visit_item(&mut self, _: &'ast Item) {}
@@ -141,7 +153,7 @@ mod tests {
 
     fn decides(text: &str) -> bool {
         let block: syn::Block = syn::parse_str(&format!("{{ {text} }}")).unwrap();
-        in_statements(&block.stmts, &Noisy::from(["walk".to_owned()]))
+        in_statements(&block.stmts, &Noisy::from(["walk".to_owned()]), Traced::Decisions)
     }
 
     #[test]

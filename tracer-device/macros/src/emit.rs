@@ -1,4 +1,4 @@
-//! What a kernel becomes: an entry on the GPU, and a function that answers a call on the host.
+//! What a kernel becomes: an entry on the GPU, and a function that returns a call on the host.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -59,7 +59,7 @@ impl Role {
     }
 }
 
-/// Answers a kernel's arguments.
+/// Returns a kernel's arguments.
 ///
 /// # Errors
 /// If the function cannot be a kernel, at the token that says so.
@@ -129,9 +129,9 @@ fn argument(input: &FnArg) -> syn::Result<Argument> {
 pub(crate) enum Version {
     /// The only one.
     Only,
-    /// That with trace points placed by hand, beside the other.
-    ByHand,
-    /// That with automatic trace points, beside the other.
+    /// The one in which marks alone are traced, next to the other.
+    Marked,
+    /// The copy in which every decision is traced, next to the other.
     Automatic,
 }
 
@@ -139,7 +139,7 @@ impl Version {
     /// Name of a kernel's entry.
     pub(crate) fn entry(self, kernel: &Ident) -> String {
         match self {
-            Self::Only | Self::ByHand => kernel.unraw().to_string(),
+            Self::Only | Self::Marked => kernel.unraw().to_string(),
             Self::Automatic => format!("{}_automatic", kernel.unraw()),
         }
     }
@@ -207,11 +207,11 @@ pub(crate) fn kernel(
             #block
         })
     };
-    let call = if version == Version::ByHand {
+    let call = if version == Version::Marked {
         let names = arguments.iter().map(|argument| &argument.name);
         quote!({
             let copy = automatic::#name(#(#names),*);
-            #call.with_automatic(copy)
+            #call.of_module(&MODULE).with_automatic(copy)
         })
     } else {
         quote!(#call.of_module(&MODULE))
@@ -264,7 +264,7 @@ fn open(argument: &Argument, device: &Path) -> TokenStream {
     match role {
         Role::Slice(_) => quote! {
             // SAFETY: who launches promises that the array is valid, and that nobody writes it.
-            let #mutable #name: #kind = unsafe { #device::automatic::slice(&#name) };
+            let #mutable #name: #kind = unsafe { #device::trace::slice(&#name) };
         },
         Role::Disjoint(_) => quote! {
             // SAFETY: who launches promises that the array is valid, and that it is no other argument.

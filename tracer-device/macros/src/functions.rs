@@ -2,7 +2,7 @@
 
 use syn::{Attribute, Block, ImplItem, Item, Signature, Type};
 
-use crate::decisions::{Noisy, calls_in_statements, has, in_statements};
+use crate::decisions::{Noisy, Traced, has, in_statements};
 
 /// A function or method of the module.
 pub(crate) struct Function<'a> {
@@ -14,11 +14,13 @@ pub(crate) struct Function<'a> {
 }
 
 impl Function<'_> {
-    /// Whether its decisions are traced, if it has any.
-    pub(crate) fn is_traced(&self) -> bool {
-        self.signature.constness.is_none()
-            && self.signature.asyncness.is_none()
-            && !has(self.attributes, "untraced")
+    /// What of it is traced, in a module of which `traced` is.
+    pub(crate) fn traced(&self, traced: Traced) -> Traced {
+        let is_left_out = traced == Traced::Decisions && has(self.attributes, "untraced");
+        if self.signature.constness.is_some() || self.signature.asyncness.is_some() || is_left_out {
+            return Traced::Nothing;
+        }
+        traced
     }
 }
 
@@ -55,21 +57,15 @@ pub(crate) fn list(items: &mut [Item]) -> Vec<Function<'_>> {
     functions
 }
 
-/// Names of the functions whose calls leave events: they have decisions, or call a function that does.
-/// `known` are such functions of other modules.
+/// Names of the functions whose calls leave events: they have something that is `traced`, or call a function that
+/// does. `known` are such functions of other modules.
 /// Names are compared without their paths, so a function may be taken for another of the same name.
-pub(crate) fn noisy(functions: &[Function<'_>], known: &Noisy) -> Noisy {
+pub(crate) fn noisy(functions: &[Function<'_>], known: &Noisy, traced: Traced) -> Noisy {
     let mut noisy = known.clone();
     loop {
         let before = noisy.len();
         for function in functions {
-            let statements = &function.block.stmts;
-            let is_noisy = if function.is_traced() {
-                in_statements(statements, &noisy)
-            } else {
-                calls_in_statements(statements, &noisy)
-            };
-            if is_noisy {
+            if in_statements(&function.block.stmts, &noisy, function.traced(traced)) {
                 noisy.insert(function.signature.ident.to_string());
             }
         }
@@ -93,7 +89,7 @@ mod tests {
         )
         .unwrap();
         let functions = list(&mut file.items);
-        let mut noisy: Vec<_> = noisy(&functions, &Noisy::new()).into_iter().collect();
+        let mut noisy: Vec<_> = noisy(&functions, &Noisy::new(), Traced::Decisions).into_iter().collect();
         noisy.sort();
         assert_eq!(noisy, ["first", "last", "middle", "passes_on", "step", "walks"]);
         assert!(functions.iter().any(|function| function.name == "Walk::step"));

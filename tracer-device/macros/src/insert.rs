@@ -2,26 +2,28 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use proc_macro2::{Group, Ident, LineColumn, Span, TokenStream, TokenTree};
+use proc_macro2::{Ident, LineColumn, Span, TokenStream};
 use quote::{format_ident, quote};
 use syn::spanned::Spanned;
-use syn::visit::Visit;
 use syn::visit_mut::{self, VisitMut};
 use syn::{
-    AngleBracketedGenericArguments, Attribute, Block, Expr, ExprBlock, ExprCall, ExprField, ExprIf,
-    ExprMatch, ExprRepeat, ExprTry, ExprTuple, Index, Item, Local, Macro, Member, Pat, PatIdent, Path, Stmt,
-    Type, parse_quote, token,
+    AngleBracketedGenericArguments, Attribute, Block, Expr, ExprIf, ExprMatch, ExprRepeat, ExprTry, Item,
+    Local, Macro, Pat, Path, Stmt, Type, parse_quote, token,
 };
 
-use crate::decisions::{Noisy, attributes, first_trace, has, is_trace};
-use crate::loops::{Breaks, is_plain, is_plain_loop, last_loop, returns};
+use crate::decisions::{Noisy, Traced, attributes, first_trace, has, in_statements, is_trace, is_trace_loop};
+use crate::loops::{self, Loop, last_loop, returns};
 use crate::mark::Mark;
+use crate::syntax::{at, braced, call_of, conditions, nothing, prepend, statement, told, under, variables};
 use crate::table::{Kind, Location, Table};
 use crate::text::{end, source};
 
-/// Walks through a function and puts a trace point at each decision.
+/// Walks through a function, puts a trace point at each decision, or at marks alone, and tells the simulator the
+/// function's structure.
 pub(crate) struct Insert<'a> {
     pub(crate) device: &'a Path,
+    /// Whether marks alone are traced.
+    only_marked: bool,
     pub(crate) noisy: &'a Noisy,
     pub(crate) table: &'a mut Table,
     pub(crate) errors: &'a mut Vec<syn::Error>,
@@ -43,25 +45,10 @@ pub(crate) struct Insert<'a> {
     marks: BTreeMap<(String, String), usize>,
 }
 
-/// Gives all tokens one span.
-pub(crate) fn at(span: Span, tokens: TokenStream) -> TokenStream {
-    let respan = |token| match token {
-        TokenTree::Group(group) => {
-            let mut moved = Group::new(group.delimiter(), at(span, group.stream()));
-            moved.set_span(span);
-            TokenTree::Group(moved)
-        }
-        mut other => {
-            other.set_span(span);
-            other
-        }
-    };
-    tokens.into_iter().map(respan).collect()
-}
-
 impl<'a> Insert<'a> {
     pub(crate) fn new(
         device: &'a Path,
+        only_marked: bool,
         noisy: &'a Noisy,
         table: &'a mut Table,
         errors: &'a mut Vec<syn::Error>,
@@ -69,6 +56,7 @@ impl<'a> Insert<'a> {
         let end = Span::call_site().end();
         Self {
             device,
+            only_marked,
             noisy,
             table,
             errors,
@@ -88,15 +76,22 @@ impl<'a> Insert<'a> {
         (self.function, self.parent, self.end) = (name.to_owned(), 0, end(block));
         (self.implied, self.is_called, self.in_loop) = (None, is_called, false);
         self.variables = variables(block);
-        let entry = self.add(Kind::Entry, "", ident.span(), self.end);
-        let mut first = self.point(entry, ident.span());
+        let mut first = TokenStream::new();
         if is_called {
             let device = self.device;
-            let call = at(ident.span(), quote!(#device::automatic::call()));
-            first = quote!(let _warptrace_call = #call; #first);
+            let call = at(ident.span(), quote!(#device::trace::call()));
+            first = quote!(let _warptrace_call = #call;);
         }
-        self.inside(entry, |insert| insert.visit_block_mut(block));
-        prepend(block, first);
+        if self.only_marked {
+            self.visit_block_mut(block);
+        } else {
+            let entry = self.add(Kind::Entry, "", ident.span(), self.end);
+            first.extend(self.point(entry, ident.span()));
+            self.inside(entry, |insert| insert.visit_block_mut(block));
+        }
+        if !first.is_empty() {
+            prepend(block, first);
+        }
     }
 
     /// Whether what is called is a variable.
@@ -112,17 +107,23 @@ impl<'a> Insert<'a> {
         }
     }
 
-    /// Adds a location and answers its id; `what` follows the function's name in its own.
+    /// Adds a location and returns its id; `what` follows the function's name in its own.
     fn add(&mut self, kind: Kind, what: &str, span: Span, rejoin: LineColumn) -> u16 {
-        let function = self.function.clone();
+        let function = &self.function;
         let name = if what.is_empty() { function.clone() } else { format!("{function}: {what}") };
-        self.table.add(Location { kind, name, function, parent: self.parent, at: span.start(), rejoin }, span)
+        self.add_as(None, kind, name, span, rejoin)
+    }
+
+    /// Adds a location of this name and returns its id, which is `id` if that is given.
+    fn add_as(&mut self, id: Option<u16>, kind: Kind, name: String, span: Span, rejoin: LineColumn) -> u16 {
+        let (function, parent) = (self.function.clone(), self.parent);
+        self.table.add(Location { kind, name, function, parent, at: span.start(), rejoin }, id, span)
     }
 
     /// The statement that traces location `id`, as if it stood at `span`.
     fn point(&self, id: u16, span: Span) -> TokenStream {
         let device = self.device;
-        at(span, quote!(#device::automatic::point(#device::automatic::Point::<#id>);))
+        at(span, quote!(#device::trace::point::<#id>();))
     }
 
     /// Visits what lies in location `id`.
@@ -205,25 +206,9 @@ impl<'a> Insert<'a> {
     /// Traces the iterations of a loop and its end. Of a loop that `is_last` in its function the block around it sees
     /// what follows it, so that lanes that have left it may go ahead of those that may yet return from in it.
     fn looped(&mut self, expression: &mut Expr, is_last: bool) {
-        let (name, plain, has_end, has_value, open, close) = match &*expression {
-            Expr::While(found) => {
-                let plain = is_plain(&found.body, self.noisy)
-                    && !crate::decisions::in_expression(&found.cond, self.noisy);
-                let span = found.body.brace_token.span;
-                (format!("while {}", source(&found.cond)), plain, true, false, span.open(), span.close())
-            }
-            Expr::ForLoop(found) => {
-                let name = format!("for {} in {}", source(&found.pat), source(&found.expr));
-                let span = found.body.brace_token.span;
-                (name, is_plain(&found.body, self.noisy), true, false, span.open(), span.close())
-            }
-            Expr::Loop(found) => {
-                let plain = is_plain_loop(found.label.as_ref(), &found.body, self.noisy);
-                let breaks = Breaks::of(found.label.as_ref(), &found.body);
-                let span = found.body.brace_token.span;
-                ("loop".to_owned(), plain, breaks.count != 0, breaks.has_value, span.open(), span.close())
-            }
-            _ => return,
+        let Some(Loop { name, is_plain, has_end, has_value, open, close }) = Loop::of(expression, self.noisy)
+        else {
+            return;
         };
         if let Expr::ForLoop(found) = expression {
             // Once, before the loop.
@@ -233,25 +218,20 @@ impl<'a> Insert<'a> {
         if let Expr::While(found) = expression {
             self.inside(id, |insert| insert.visit_expr_mut(&mut found.cond));
         }
-        let body = match expression {
-            Expr::While(found) => &mut found.body,
-            Expr::ForLoop(found) => &mut found.body,
-            Expr::Loop(found) => &mut found.body,
-            _ => return,
-        };
+        let Some(body) = loops::body(expression) else { return };
         let device = self.device;
         let goes_ahead = is_last && has_end && !has_value && returns(body);
         let counter = format_ident!("_warptrace_loop_{id}", span = open);
-        let (before, after) = if plain {
+        let (before, after) = if is_plain {
             prepend(body, at(open, quote!(#counter.tick();)));
-            let opened = at(open, quote!(#device::automatic::counted(#device::automatic::Point::<#id>)));
+            let opened = at(open, quote!(#device::LoopTrace::<#id>::open()));
             (quote!(let mut #counter = #opened;), quote!(::core::mem::drop(#counter);))
         } else {
             let around = std::mem::replace(&mut self.in_loop, true);
             self.inside(id, |insert| insert.visit_block_mut(body));
             self.in_loop = around;
             let point = self.point(id, open);
-            let guard = at(close, quote!(#device::automatic::body()));
+            let guard = at(close, quote!(#device::trace::body()));
             prepend(body, quote!(let #counter = #guard; #point));
             (TokenStream::new(), TokenStream::new())
         };
@@ -263,7 +243,7 @@ impl<'a> Insert<'a> {
             TokenStream::new()
         };
         if goes_ahead {
-            let ahead = quote!(let _warptrace_ahead = #device::automatic::ahead(););
+            let ahead = quote!(let _warptrace_ahead = #device::trace::ahead(););
             *expression = Expr::Verbatim(quote!(#before #expression #ahead #after));
             return;
         }
@@ -278,6 +258,32 @@ impl<'a> Insert<'a> {
         *expression = braced(attributes, vec![statement(tokens)]);
     }
 
+    /// Whether lanes that have left a loop go ahead of those that may yet return from in it, where marks alone are
+    /// traced and the loop is the last of its function.
+    fn goes_ahead(&self, expression: &mut Expr) -> bool {
+        loops::body(expression).is_some_and(|body| returns(body) && self.leaves_events(body))
+    }
+
+    /// Whether a block leaves events where marks alone are traced; counted iterations leave theirs behind the loop.
+    fn leaves_events(&self, block: &Block) -> bool {
+        in_statements(&block.stmts, self.noisy, Traced::Marks)
+    }
+
+    /// Visits a loop of which marks alone are traced: lanes meet at the end of its body if it leaves events.
+    fn joined(&mut self, expression: &mut Expr) {
+        let guard = loops::body(expression).filter(|body| self.leaves_events(body)).map(|body| {
+            let device = self.device;
+            at(body.brace_token.span.close(), quote!(#device::trace::body()))
+        });
+        let around = self.in_loop;
+        self.in_loop |= guard.is_some();
+        visit_mut::visit_expr_mut(self, expression);
+        self.in_loop = around;
+        if let (Some(guard), Some(body)) = (guard, loops::body(expression)) {
+            prepend(body, quote!(let _warptrace_body = #guard;));
+        }
+    }
+
     /// Traces both outcomes of `?`.
     fn question(&mut self, found: &mut ExprTry) {
         let text = source(&*found.expr);
@@ -288,7 +294,7 @@ impl<'a> Insert<'a> {
         let device = self.device;
         let [returned, passed] = [returns, has_value_id].map(|id| self.point(id, span));
         let value = format_ident!("_warptrace_value_{has_value_id}", span = span);
-        let fails = at(span, quote!(#device::automatic::Fallible::fails(&#value)));
+        let fails = at(span, quote!(#device::trace::Fallible::fails(&#value)));
         // What the value borrows from lives as long as without this.
         let mut looked_at: ExprMatch = parse_quote!(match () {
             #value => {
@@ -300,15 +306,9 @@ impl<'a> Insert<'a> {
         *found.expr = Expr::Match(looked_at);
     }
 
-    /// Replaces `trace!` by a trace point.
-    fn marked(&mut self, call: &Macro) -> TokenStream {
-        let mark: Mark = match call.parse_body() {
-            Ok(mark) => mark,
-            Err(error) => {
-                self.errors.push(error);
-                return TokenStream::new();
-            }
-        };
+    /// Adds the location that `trace!` or `trace_loop!` names.
+    fn mark(&mut self, call: &Macro) -> syn::Result<(u16, Mark)> {
+        let mark: Mark = call.parse_body()?;
         let span = call.path.span();
         let name = mark.name.value();
         if let Some(line) = self.marks.insert((self.function.clone(), name.clone()), span.start().line) {
@@ -317,12 +317,49 @@ impl<'a> Insert<'a> {
                 format!("line {line} of this function has a trace point of this name: the trace could not tell them apart"),
             ));
         }
-        let id = self.add(Kind::Marked, &name, span, end(call));
-        let point = self.point(id, span);
-        mark.condition.map_or(point.clone(), |condition| quote!(if #condition { #point }))
+        // Of marks alone each name says all; next to decisions, which are named by their functions, so are marks.
+        let name = if self.only_marked { name } else { format!("{}: {name}", self.function) };
+        Ok((self.add_as(mark.id, Kind::Marked, name, span, end(call)), mark))
     }
 
-    /// Traces a `let ... else`; answers what follows it.
+    /// Replaces `trace!` by a trace point.
+    fn marked(&mut self, call: &Macro) -> TokenStream {
+        match self.mark(call) {
+            Ok((id, mark)) => {
+                let point = self.point(id, call.path.span());
+                mark.condition.map_or(point.clone(), |condition| quote!(if #condition { #point }))
+            }
+            Err(error) => {
+                self.errors.push(error);
+                TokenStream::new()
+            }
+        }
+    }
+
+    /// Replaces `trace_loop!` by what counts a loop.
+    fn marked_loop(&mut self, call: &Macro) -> TokenStream {
+        let refuse = |text: &str| Err(syn::Error::new(call.path.span(), text));
+        let made = match self.mark(call) {
+            _ if !self.only_marked => refuse(
+                "every loop of this module is traced: `trace_loop!` stands in a module with \
+                 #[warptrace::kernels(only_marked)]",
+            ),
+            Ok((_, Mark { condition: Some(_), .. })) => {
+                refuse("a loop is traced for all lanes: leave the condition out")
+            }
+            other => other,
+        };
+        let device = self.device;
+        match made {
+            Ok((id, _)) => at(call.path.span(), quote!(#device::LoopTrace::<#id>::open())),
+            Err(error) => {
+                self.errors.push(error);
+                quote!(#device::LoopTrace::<1>::open())
+            }
+        }
+    }
+
+    /// Traces a `let ... else`; returns what follows it.
     fn let_else(&mut self, local: &mut Local) -> Option<Stmt> {
         let init = local.init.as_mut()?;
         self.visit_expr_mut(&mut init.expr);
@@ -340,106 +377,21 @@ impl<'a> Insert<'a> {
     }
 }
 
-/// Names of the variables that a function's patterns bind.
-fn variables(block: &Block) -> HashSet<String> {
-    struct Names(HashSet<String>);
-    impl<'ast> Visit<'ast> for Names {
-        fn visit_pat_ident(&mut self, found: &'ast PatIdent) {
-            self.0.insert(found.ident.to_string());
-        }
-    }
-    let mut names = Names(HashSet::new());
-    names.visit_block(block);
-    names.0
-}
-
-/// Where a function in `noisy` is called, if that is what an expression does.
-pub(crate) fn call_of(expression: &Expr, noisy: &Noisy) -> Option<Span> {
-    let name = match expression {
-        Expr::Call(call) => match &*call.func {
-            Expr::Path(path) => path.path.segments.last().map(|last| &last.ident)?,
-            _ => return None,
-        },
-        Expr::MethodCall(call) => &call.method,
-        _ => return None,
-    };
-    noisy.contains(&name.to_string()).then(|| name.span())
-}
-
-/// Lets the simulator know where a call stands: `calls(function)(arguments)`, or `(calls(()), call of a method).1`. Any
-/// operator may follow, and what the call borrows from lives as long as without it.
-pub(crate) fn told(call: &mut Expr, span: Span, device: &Path) {
-    let here = |callee: Expr| {
-        Expr::Call(ExprCall {
-            attrs: Vec::new(),
-            func: Box::new(Expr::Verbatim(at(span, quote!(#device::automatic::calls)))),
-            paren_token: token::Paren(span),
-            args: std::iter::once(callee).collect(),
-        })
-    };
-    if let Expr::Call(call) = call {
-        let callee = std::mem::replace(&mut *call.func, nothing());
-        *call.func = here(callee);
-        return;
-    }
-    let attrs = attributes(call).map(std::mem::take).unwrap_or_default();
-    let told = std::mem::replace(call, nothing());
-    let elems = [here(Expr::Verbatim(quote!(()))), told].into_iter().collect();
-    let pair = ExprTuple { attrs: Vec::new(), paren_token: token::Paren(span), elems };
-    *call = Expr::Field(ExprField {
-        attrs,
-        base: Box::new(Expr::Tuple(pair)),
-        dot_token: token::Dot(span),
-        member: Member::Unnamed(Index { index: 1, span }),
-    });
-}
-
-/// A block as an expression; written such that it gets parentheses where it must have them.
-fn braced(attrs: Vec<Attribute>, stmts: Vec<Stmt>) -> Expr {
-    Expr::Block(ExprBlock {
-        attrs,
-        label: None,
-        block: Block { brace_token: token::Brace::default(), stmts },
-    })
-}
-
-/// The attributes that say whether code is there.
-fn conditions(attributes: &[Attribute]) -> Vec<Attribute> {
-    attributes.iter().filter(|attribute| attribute.path().is_ident("cfg")).cloned().collect()
-}
-
-/// A statement that is there where these attributes say so.
-fn under(conditions: Vec<Attribute>, tokens: TokenStream) -> Stmt {
-    if conditions.is_empty() {
-        return statement(tokens);
-    }
-    Stmt::Expr(braced(conditions, vec![statement(tokens)]), None)
-}
-
-/// What stands for an expression while it is taken apart.
-fn nothing() -> Expr {
-    Expr::Verbatim(TokenStream::new())
-}
-
-/// Puts statements before those of a block.
-pub(crate) fn prepend(block: &mut Block, tokens: TokenStream) {
-    block.stmts.insert(0, statement(tokens));
-}
-
-/// Tokens that stand where a statement does.
-pub(crate) fn statement(tokens: TokenStream) -> Stmt {
-    Stmt::Expr(Expr::Verbatim(tokens), None)
-}
-
 impl VisitMut for Insert<'_> {
     fn visit_expr_mut(&mut self, expression: &mut Expr) {
         if let Some(attributes) = attributes(expression)
             && has(attributes, "untraced")
         {
             attributes.retain(|attribute| !attribute.path().is_ident("untraced"));
-            return;
+            if !self.only_marked {
+                return;
+            }
         }
         match expression {
+            Expr::If(_) | Expr::Match(_) | Expr::Return(_) | Expr::Try(_) if self.only_marked => {
+                visit_mut::visit_expr_mut(self, expression);
+            }
+            Expr::While(_) | Expr::ForLoop(_) | Expr::Loop(_) if self.only_marked => self.joined(expression),
             Expr::If(found) => {
                 let rejoin = end(found);
                 self.if_else(found, rejoin);
@@ -474,11 +426,14 @@ impl VisitMut for Insert<'_> {
                 let point = statement(self.marked(&found.mac));
                 *expression = braced(Vec::new(), vec![point]);
             }
+            Expr::Macro(found) if is_trace_loop(&found.mac) => {
+                *expression = Expr::Verbatim(self.marked_loop(&found.mac));
+            }
             Expr::Closure(_) | Expr::Async(_) | Expr::Const(_) => {
                 if let Some(call) = first_trace(expression) {
                     self.errors.push(syn::Error::new(
                         call.path.span(),
-                        "`trace!` cannot stand in a closure, which is not looked into: trace the function that \
+                        "trace points cannot stand in a closure, which is not looked into: trace the function that \
                          calls it, or write a loop",
                     ));
                 }
@@ -495,13 +450,25 @@ impl VisitMut for Insert<'_> {
                     let tokens = self.marked(&call.mac);
                     block.stmts.push(under(conditions(&call.attrs), tokens));
                 }
-                Stmt::Local(local) => {
+                Stmt::Local(local) if !self.only_marked => {
                     let next = self.let_else(local);
                     block.stmts.push(found);
                     block.stmts.extend(next);
                 }
                 Stmt::Expr(expression @ (Expr::While(_) | Expr::ForLoop(_) | Expr::Loop(_)), _) => {
                     let attributes: &[Attribute] = attributes(expression).map_or(&[], |found| found);
+                    if self.only_marked {
+                        let goes_ahead = last == Some(number) && self.goes_ahead(expression);
+                        self.visit_expr_mut(expression);
+                        block.stmts.push(found);
+                        if goes_ahead {
+                            let device = self.device;
+                            block
+                                .stmts
+                                .push(statement(quote!(let _warptrace_ahead = #device::trace::ahead();)));
+                        }
+                        continue;
+                    }
                     if has(attributes, "untraced") {
                         self.visit_expr_mut(expression);
                     } else {

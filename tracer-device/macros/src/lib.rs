@@ -19,7 +19,7 @@ mod loops;
 mod mark;
 mod module;
 mod strip;
-mod structure;
+mod syntax;
 mod table;
 mod text;
 mod twins;
@@ -63,7 +63,7 @@ use proc_macro::TokenStream;
 ///
 /// # Kernels
 /// A function with `#[kernel]` becomes an entry of its own name on the GPU. On the host it is a function of the
-/// same arguments that answers a call, ready to be launched. It answers nothing and has no type parameters.
+/// same arguments that returns a call, ready to be launched. It returns nothing and has no type parameters.
 ///
 /// | argument | in the kernel | on the host |
 /// | --- | --- | --- |
@@ -94,7 +94,7 @@ use proc_macro::TokenStream;
 /// - `&&` and `||` are no decisions of their own. Bodies of closures and arguments of macros are not looked
 ///   into; `trace!` is an error there.
 /// - A loop without another decision in it, and without a call of a traced function, is *counted*: see
-///   `trace_loop`. So is a `loop` whose one `break` stands in an `if` that does nothing else.
+///   `LoopTrace`. So is a `loop` whose one `break` stands in an `if` that does nothing else.
 ///
 /// # The table
 /// `LOCATIONS` has all locations, `MODULE` the module as a session takes it. Ids count from 1 in the order of
@@ -102,19 +102,57 @@ use proc_macro::TokenStream;
 /// ids of their own: `#[kernels(first_id = 1001)]` numbers a module from there. A location says in which one it
 /// lies (a function's entry, a branch, a loop's body), and where lanes that went another way meet again.
 ///
-/// # Beside trace points placed by hand
-/// With `#[kernels(hand_placed)]` functions keep the `trace_loc` and `trace_loop` that were placed by hand, and
-/// get no others. The simulator is told the functions' structure, and both names are known. In the module `automatic`, made inside of this one, stand the kernels and all functions
-/// that are traced once more, with automatic trace points instead; there are `LOCATIONS` and `MODULE` too. The
-/// entry of a kernel `step` is `step_automatic` on the GPU, and its call answers that of the copy
-/// (`KernelCall::automatic`). All launches are `unsafe`. Types and functions that are not traced are those of the
-/// module itself. Methods cannot be copied, so they cannot be traced. Functions of another such module that
-/// are called and traced are named: `callees = { super::sums::automatic::{before, tally} }`.
+/// # Marks alone
+/// With `#[kernels(only_marked)]`, `trace!` and loops that are counted by `trace_loop!` are all that is traced:
 ///
-/// `first_id = 40` gives the first location this id, for programs of several modules.
+/// ```
+/// # use warptrace_device as device;
+/// #[warptrace_macros::kernels(device = warptrace_device, only_marked)]
+/// pub mod halving {
+///     use warptrace_device::{Global, simt};
+///
+///     /// Counts how often each element can be halved.
+///     #[kernel]
+///     pub fn halvings(data: Global<u32>) {
+///         let i = u64::from(simt::global_thread_x());
+///         if i < data.len() {
+///             trace!("IN_RANGE");
+///             // SAFETY: `i` is below the length, and each thread has its own element.
+///             let (mut rest, mut count) = (unsafe { data.get(i) }, 0);
+///             let mut steps = trace_loop!("STEP");
+///             while rest > 1 {
+///                 steps.tick();
+///                 rest /= 2;
+///                 count += 1;
+///             }
+///             drop(steps);
+///             // SAFETY: as above.
+///             unsafe { data.set(i, count) };
+///         }
+///     }
+/// }
+///
+/// let names: Vec<&str> = halving::LOCATIONS.iter().map(|location| location.name).collect();
+/// assert_eq!(names, ["IN_RANGE", "STEP"]);
+/// assert_eq!(halving::at::STEP, 2);
+/// ```
+///
+/// `trace_loop!` answers a `LoopTrace`. `trace!("name" = 40)` says an id, from which those after it count on, as
+/// discriminants of an `enum` do. The module `at`, made inside of this one, has the ids of marks whose names are
+/// identifiers.
+///
+/// Functions of another module that leave events are named where they are called,
+/// `callees = { super::sums::{before, tally} }`: the simulator is told of their calls.
+///
+/// With `automatic = 1`, too, the kernels and all functions that have a decision stand once more in the module
+/// `automatic`, made inside of this one: without the marks, and traced at every decision, with ids from 1; so the two
+/// can be compared. There are `LOCATIONS` and `MODULE` too. The
+/// entry of a kernel `step` is `step_automatic` on the GPU, and its call comes with that of the kernel
+/// (`KernelCall::automatic`). All launches are `unsafe`. Types and functions without a decision are those of the
+/// module itself. Methods cannot be copied, so they cannot have decisions.
 ///
 /// # Errors
-/// Ids above 65,535; two `trace!` of one name in a function; a module that is not written inline; a kernel that
+/// Ids above 65,535, or given twice; two `trace!` of one name in a function; a module that is not written inline; a kernel that
 /// cannot be one.
 #[proc_macro_attribute]
 pub fn kernels(arguments: TokenStream, module: TokenStream) -> TokenStream {

@@ -1,9 +1,52 @@
 //! How a loop is traced.
 
+use proc_macro2::Span;
 use syn::visit::{self, Visit};
 use syn::{Block, Expr, ExprBreak, Label, Stmt};
 
-use crate::decisions::{Noisy, in_expression, in_statements};
+use crate::decisions::{self, Noisy, Traced, in_expression};
+use crate::text::source;
+
+/// A loop of which every iteration is traced.
+pub(crate) struct Loop {
+    /// As its location is called: `while x < 3`.
+    pub(crate) name: String,
+    /// Whether its iterations can be counted.
+    pub(crate) is_plain: bool,
+    /// Whether it may end at its end, where the trace says so.
+    pub(crate) has_end: bool,
+    /// Whether a `break` has a value.
+    pub(crate) has_value: bool,
+    /// The braces of its body.
+    pub(crate) open: Span,
+    pub(crate) close: Span,
+}
+
+impl Loop {
+    /// The loop that an expression is.
+    pub(crate) fn of(expression: &Expr, noisy: &Noisy) -> Option<Self> {
+        let (name, is_plain, breaks, body) = match expression {
+            Expr::While(found) => {
+                let is_plain = is_plain(&found.body, noisy) && !in_expression(&found.cond, noisy);
+                (format!("while {}", source(&found.cond)), is_plain, None, &found.body)
+            }
+            Expr::ForLoop(found) => {
+                let name = format!("for {} in {}", source(&found.pat), source(&found.expr));
+                (name, is_plain(&found.body, noisy), None, &found.body)
+            }
+            Expr::Loop(found) => {
+                let is_plain = is_plain_loop(found.label.as_ref(), &found.body, noisy);
+                let breaks = Breaks::of(found.label.as_ref(), &found.body);
+                ("loop".to_owned(), is_plain, Some(breaks), &found.body)
+            }
+            _ => return None,
+        };
+        let has_end = breaks.is_none_or(|breaks| breaks.count != 0);
+        let has_value = breaks.is_some_and(|breaks| breaks.has_value);
+        let span = body.brace_token.span;
+        Some(Self { name, is_plain, has_end, has_value, open: span.open(), close: span.close() })
+    }
+}
 
 /// The ways out of a loop by `break`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,15 +105,30 @@ impl<'ast> Visit<'ast> for Search<'_> {
     fn visit_item(&mut self, _: &'ast syn::Item) {}
 }
 
+/// The body of a loop, if an expression is one.
+pub(crate) fn body(expression: &mut Expr) -> Option<&mut Block> {
+    match expression {
+        Expr::While(found) => Some(&mut found.body),
+        Expr::ForLoop(found) => Some(&mut found.body),
+        Expr::Loop(found) => Some(&mut found.body),
+        _ => None,
+    }
+}
+
+/// As [`decisions::in_statements`], where every decision is traced.
+fn in_statements(statements: &[Stmt], noisy: &Noisy) -> bool {
+    decisions::in_statements(statements, noisy, Traced::Decisions)
+}
+
 /// Whether the iterations of `while` or `for` can be counted: nothing in the body leaves an event. (A bare
 /// `break` would be a second way out, but stands behind a decision.)
-pub(crate) fn is_plain(body: &Block, noisy: &Noisy) -> bool {
+fn is_plain(body: &Block, noisy: &Noisy) -> bool {
     !in_statements(&body.stmts, noisy)
 }
 
 /// Whether the iterations of `loop` can be counted: its one `break` stands in an `if` of the body that does
 /// nothing else, and nothing else leaves an event.
-pub(crate) fn is_plain_loop(label: Option<&Label>, body: &Block, noisy: &Noisy) -> bool {
+fn is_plain_loop(label: Option<&Label>, body: &Block, noisy: &Noisy) -> bool {
     let is_exit = |statement: &Stmt| is_exit(statement, noisy);
     let exits = body.stmts.iter().filter(|statement| is_exit(statement)).count();
     let is_quiet =

@@ -1,11 +1,15 @@
-//! `trace!("name")` and `trace!("name", if condition)`.
+//! `trace!("name")`, `trace!("name" = 40)` and `trace!("name", if condition)`.
 
 use syn::parse::{Parse, ParseStream};
 use syn::{Expr, LitStr, Token};
 
+use crate::arguments::id;
+
 /// A trace point that was written by hand.
 pub(crate) struct Mark {
     pub(crate) name: LitStr,
+    /// Its id, where that is not the next one.
+    pub(crate) id: Option<u16>,
     pub(crate) condition: Option<Expr>,
 }
 
@@ -24,6 +28,10 @@ impl Parse for Mark {
                 "a trace point's name is what the trace calls it: write one",
             ));
         }
+        let number = match input.parse::<Option<Token![=]>>()? {
+            Some(_) => Some(id(input)?),
+            None => None,
+        };
         let mut condition = None;
         if !input.is_empty() {
             input.parse::<Token![,]>().map_err(wrong)?;
@@ -33,6 +41,6 @@ impl Parse for Mark {
                 input.parse::<Option<Token![,]>>()?;
             }
         }
-        if input.is_empty() { Ok(Self { name, condition }) } else { Err(wrong(input.error(""))) }
+        if input.is_empty() { Ok(Self { name, id: number, condition }) } else { Err(wrong(input.error(""))) }
     }
 }

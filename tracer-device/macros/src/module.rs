@@ -3,17 +3,15 @@
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::visit::{self, Visit};
-use syn::visit_mut::VisitMut;
 use syn::{AttrStyle, Attribute, Ident, Item, ItemMod, parse2};
 
 use crate::arguments::{self, Arguments};
-use crate::decisions::{self, Noisy, has};
+use crate::decisions::{self, Noisy, Traced, has};
 use crate::device_code::{DeviceCode, device_code};
 use crate::emit::{self, Version};
 use crate::functions::{self, Function};
 use crate::insert::Insert;
 use crate::strip::strip;
-use crate::structure;
 use crate::table::Table;
 
 /// Expands `#[kernels]`.
@@ -23,7 +21,6 @@ use crate::table::Table;
 /// functions is said at once.
 pub(crate) fn expand(arguments: TokenStream, module: TokenStream) -> syn::Result<TokenStream> {
     let arguments: Arguments = parse2(arguments)?;
-    let device = &arguments.device;
     let tokens = module.clone();
     let mut module = match parse2::<Item>(module)? {
         Item::Mod(module) => module,
@@ -37,38 +34,28 @@ pub(crate) fn expand(arguments: TokenStream, module: TokenStream) -> syn::Result
     };
 
     let mut errors = Vec::new();
-    let mut content = TokenStream::new();
     misplaced(items, &mut errors);
     let source = Source { text: text(), tokens: &tokens, name: &module.ident, arguments: &arguments };
-    if arguments.hand_placed {
-        let mut copy = copies(items, &arguments, &mut errors);
-        let names: Noisy = copy.iter().filter_map(function_name).chain(callees(&arguments)).collect();
-        let copy = source.traced(&mut copy, Version::Automatic, &mut errors);
-        let trees = &arguments.callees;
-        forget_untraced(items);
-        for item in items.iter_mut() {
-            if let Item::Fn(function) = item
-                && names.contains(&function.sig.ident.to_string())
-            {
-                let is_kernel = has(&function.attrs, "kernel");
-                structure::mark(&mut function.block, &function.sig.ident, device, &names, !is_kernel);
+    let content = match arguments.automatic {
+        None => source.traced(items, Version::Only, &mut errors),
+        Some(_) => {
+            let mut copy = copies(items, &arguments, &mut errors);
+            let trees = &arguments.callees;
+            let marked = source.traced(items, Version::Marked, &mut errors);
+            let copy = source.traced(&mut copy, Version::Automatic, &mut errors);
+            quote! {
+                #marked
+
+                /// The kernels with a trace point at every decision.
+                pub mod automatic {
+                    #[allow(unused_imports, reason = "made from what stands around it")]
+                    use super::*;
+                    #(use #trees;)*
+                    #copy
+                }
             }
         }
-        let (by_hand, _) = compiled(items, device, Version::ByHand, &mut errors);
-        content.extend(quote! {
-            #by_hand
-
-            /// The kernels with automatic trace points.
-            pub mod automatic {
-                #[allow(unused_imports, reason = "made from what stands around it")]
-                use super::*;
-                #(use #trees;)*
-                #copy
-            }
-        });
-    } else {
-        content.extend(source.traced(items, Version::Only, &mut errors));
-    }
+    };
     if let Some(all) = errors.into_iter().reduce(|mut all, error| {
         all.combine(error);
         all
@@ -130,9 +117,14 @@ impl Source<'_> {
     fn traced(&self, items: &mut [Item], version: Version, errors: &mut Vec<syn::Error>) -> TokenStream {
         let Self { text, tokens, name, arguments } = self;
         let device = &arguments.device;
-        let mut table = Table::starting_at(arguments.first_id);
-        insert(items, arguments, &mut table, errors);
+        let (only_marked, first) = match arguments.automatic.filter(|_| version == Version::Automatic) {
+            Some(first) => (false, first),
+            None => (arguments.only_marked, arguments.first_id),
+        };
+        let mut table = Table::starting_at(first);
+        insert(items, arguments, only_marked, &mut table, errors);
         errors.extend(table.check().err());
+        let marks = only_marked.then(|| table.marks());
         let (content, kernels) = compiled(items, device, version, errors);
         let rows = table.rows(device);
         let code = device_code(tokens, name, arguments.is_users).unwrap_or_else(|error| {
@@ -142,6 +134,8 @@ impl Source<'_> {
         let DeviceCode { ptx, without, items: checks } = code;
         quote! {
             #content
+
+            #marks
 
             #checks
 
@@ -195,12 +189,12 @@ fn goes_before(attributes: &mut [Attribute]) {
     attributes.iter_mut().for_each(|attribute| attribute.style = AttrStyle::Outer);
 }
 
-/// Copies the kernels and the functions that are traced, without the trace points placed by hand.
+/// Copies the kernels and the functions that have decisions, without their marks.
 fn copies(items: &[Item], arguments: &Arguments, errors: &mut Vec<syn::Error>) -> Vec<Item> {
     let mut items = items.to_vec();
     let mut functions = functions::list(&mut items);
     functions.iter_mut().for_each(|function| strip(function.block));
-    let noisy = functions::noisy(&functions, &callees(arguments));
+    let noisy = functions::noisy(&functions, &callees(arguments), Traced::Decisions);
     for function in &functions {
         let own = &function.signature.ident;
         if *own != function.name && noisy.contains(&own.to_string()) {
@@ -220,36 +214,25 @@ fn copies(items: &[Item], arguments: &Arguments, errors: &mut Vec<syn::Error>) -
     items
 }
 
-/// The name of a function.
-fn function_name(item: &Item) -> Option<String> {
-    match item {
-        Item::Fn(function) => Some(function.sig.ident.to_string()),
-        _ => None,
-    }
-}
-
 /// Names of traced functions of other modules.
 fn callees(arguments: &Arguments) -> Noisy {
     arguments.callees.iter().flat_map(arguments::names).collect()
 }
 
-/// Takes `#[untraced]` away, where nothing is traced.
-fn forget_untraced(items: &mut [Item]) {
-    struct Forget;
-    impl VisitMut for Forget {
-        fn visit_attributes_mut(&mut self, attributes: &mut Vec<Attribute>) {
-            attributes.retain(|attribute| !attribute.path().is_ident("untraced"));
-        }
-    }
-    items.iter_mut().for_each(|item| Forget.visit_item_mut(item));
-}
 /// Puts trace points into the functions, and takes the attributes out that only this macro knows.
-fn insert(items: &mut [Item], arguments: &Arguments, table: &mut Table, errors: &mut Vec<syn::Error>) {
+fn insert(
+    items: &mut [Item],
+    arguments: &Arguments,
+    only_marked: bool,
+    table: &mut Table,
+    errors: &mut Vec<syn::Error>,
+) {
+    let traced = if only_marked { Traced::Marks } else { Traced::Decisions };
     let mut functions = functions::list(items);
-    let noisy = functions::noisy(&functions, &callees(arguments));
-    let mut insert = Insert::new(&arguments.device, &noisy, table, errors);
+    let noisy = functions::noisy(&functions, &callees(arguments), traced);
+    let mut insert = Insert::new(&arguments.device, only_marked, &noisy, table, errors);
     for function in &mut functions {
-        let is_traced = function.is_traced();
+        let of_it = function.traced(traced);
         let Function { name, attributes, signature, block } = function;
         for attribute in attributes.iter() {
             if let Some(name @ ("kernel" | "untraced")) =
@@ -260,9 +243,14 @@ fn insert(items: &mut [Item], arguments: &Arguments, table: &mut Table, errors: 
             }
         }
         let is_kernel = has(attributes, "kernel");
-        let decides = || decisions::in_statements(&block.stmts, &Noisy::new());
-        if is_traced && (is_kernel || decides()) {
-            insert.function(name, &signature.ident, block, !is_kernel);
+        let is_traced = match of_it {
+            Traced::Nothing => false,
+            Traced::Decisions => is_kernel || decisions::in_statements(&block.stmts, &Noisy::new(), of_it),
+            Traced::Marks => true,
+        };
+        if is_traced {
+            let leaves_events = of_it == Traced::Decisions || noisy.contains(&signature.ident.to_string());
+            insert.function(name, &signature.ident, block, !is_kernel && leaves_events);
         }
         attributes.retain(|attribute| !attribute.path().is_ident("untraced"));
     }

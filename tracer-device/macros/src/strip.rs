@@ -1,11 +1,13 @@
-//! Takes trace points that were placed by hand out of functions.
+//! Takes marks out of functions.
 
 use std::collections::HashSet;
 
 use syn::visit_mut::{self, VisitMut};
 use syn::{Block, Expr, Item, Pat, Stmt};
 
-/// Takes `trace_loc`, `trace_loop` and what is done with the latter's value out of a function.
+use crate::decisions::{is_trace, is_trace_loop};
+
+/// Takes `trace!`, `trace_loop!` and what is done with the latter's value out of a function.
 pub(crate) fn strip(block: &mut Block) {
     Strip { loops: HashSet::new() }.visit_block_mut(block);
 }
@@ -27,15 +29,15 @@ impl Strip {
     /// Whether a statement does nothing but trace.
     fn traces(&mut self, statement: &Stmt) -> bool {
         match statement {
-            Stmt::Expr(Expr::Call(call), _) => match name(&call.func).as_deref() {
-                Some("trace_loc") => true,
-                Some("drop") => call.args.first().is_some_and(|argument| self.is_loop(argument)),
-                _ => false,
-            },
+            Stmt::Macro(call) => is_trace(&call.mac),
+            Stmt::Expr(Expr::Call(call), _) => {
+                name(&call.func).as_deref() == Some("drop")
+                    && call.args.first().is_some_and(|argument| self.is_loop(argument))
+            }
             Stmt::Expr(Expr::MethodCall(call), _) => self.is_loop(&call.receiver),
             Stmt::Local(local) => match (&local.pat, &local.init) {
                 (Pat::Ident(variable), Some(init)) => match &*init.expr {
-                    Expr::Call(call) if name(&call.func).as_deref() == Some("trace_loop") => {
+                    Expr::Macro(call) if is_trace_loop(&call.mac) => {
                         self.loops.insert(variable.ident.to_string());
                         true
                     }
@@ -82,9 +84,9 @@ mod tests {
 
     #[test]
     fn what_traces_is_gone_and_nothing_else() {
-        let text = "let mut rounds = trace_loop(at::ROUND); let a = 1;
+        let text = "let mut rounds = trace_loop!(\"ROUND\"); let a = 1;
             unsafe { while a < 2 { rounds.tick(); rounds.ticks::<8>(); a += walk.tick(); } }
-            drop(rounds); drop(a); if a == 1 { trace_loc(at::ONE); } else { self::trace_loc(at::TWO); pass(at::TWO) }";
+            drop(rounds); drop(a); if a == 1 { trace!(\"ONE\"); } else { trace!(\"TWO\" = 7); pass(at::TWO) }";
         let expected = "let a = 1; unsafe { while a < 2 { a += walk.tick(); } }
             drop(a); if a == 1 { } else { pass(at::TWO) }";
         assert_eq!(stripped(text), plain(expected));
@@ -92,7 +94,7 @@ mod tests {
 
     #[test]
     fn names_of_loops_end_with_their_block() {
-        let text = "{ let mut rounds = trace_loop(at::ROUND); rounds.tick(); } rounds.tick();";
+        let text = "{ let mut rounds = trace_loop!(\"ROUND\"); rounds.tick(); } rounds.tick();";
         assert_eq!(stripped(text), plain("{ } rounds.tick();"));
     }
 }

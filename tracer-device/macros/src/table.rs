@@ -1,5 +1,7 @@
 //! The locations of a module.
 
+use std::collections::BTreeMap;
+
 use proc_macro2::{LineColumn, Span, TokenStream};
 use quote::quote;
 use syn::Path;
@@ -30,43 +32,69 @@ pub(crate) struct Location {
 
 /// The locations so far.
 pub(crate) struct Table {
-    /// Id of the first.
-    first: u16,
-    locations: Vec<Location>,
-    is_full: Option<Span>,
+    /// Id of the next one that does not say its own.
+    next: u32,
+    locations: BTreeMap<u16, Location>,
+    /// What is wrong with the ids, if anything is.
+    error: Option<syn::Error>,
 }
 
 impl Table {
     /// A table without locations, whose first will have this id.
     pub(crate) fn starting_at(first: u16) -> Self {
-        Self { first, locations: Vec::new(), is_full: None }
+        Self { next: first.into(), locations: BTreeMap::new(), error: None }
     }
 
-    /// Adds a location and answers its id. The first that is one too many is remembered.
-    pub(crate) fn add(&mut self, location: Location, span: Span) -> u16 {
-        let Ok(id) = u16::try_from(usize::from(self.first) + self.locations.len()) else {
-            self.is_full.get_or_insert(span);
+    /// Adds a location and returns its id: `id`, or the one after that of the location before. The first that
+    /// cannot be had is remembered.
+    pub(crate) fn add(&mut self, location: Location, id: Option<u16>, span: Span) -> u16 {
+        let number = id.map_or(self.next, u32::from);
+        self.next = number + 1;
+        let Ok(id) = u16::try_from(number) else {
+            let text = "this is location 65,536, and ids end at 65,535: split the module, begin at a lower `first_id`, or \
+                        leave functions out with #[untraced]";
+            self.error.get_or_insert_with(|| syn::Error::new(span, text));
             return u16::MAX;
         };
-        self.locations.push(location);
+        if let Some(other) = self.locations.get(&id) {
+            let text = format!("location {id} is `{}` already: give one of them another id", other.name);
+            self.error.get_or_insert_with(|| syn::Error::new(span, text));
+        }
+        self.locations.insert(id, location);
         id
     }
 
-    /// Answers the error if there were too many locations.
-    pub(crate) fn check(&self) -> syn::Result<()> {
-        match self.is_full {
-            Some(span) => Err(syn::Error::new(
-                span,
-                "this is location 65,536, and ids end at 65,535: split the module, begin at a lower `first_id`, or \
-                 leave functions out with #[untraced]",
-            )),
-            None => Ok(()),
+    /// Checks the ids.
+    ///
+    /// # Errors
+    /// If one was given twice, or there were too many.
+    pub(crate) fn check(&mut self) -> syn::Result<()> {
+        self.error.take().map_or(Ok(()), Err)
+    }
+
+    /// A module of constants: the ids of the marks, for names that are identifiers, and stand once.
+    pub(crate) fn marks(&self) -> TokenStream {
+        let mut marks: BTreeMap<&str, Vec<u16>> = BTreeMap::new();
+        for (id, location) in self.locations.iter().filter(|(_, location)| location.kind == Kind::Marked) {
+            marks.entry(&location.name).or_default().push(*id);
+        }
+        let constants =
+            marks.into_iter().filter_map(|(name, ids)| match (syn::parse_str::<syn::Ident>(name), &*ids) {
+                (Ok(name), [id]) => Some(quote!(pub const #name: u16 = #id;)),
+                _ => None,
+            });
+        quote! {
+            /// Ids of the trace points, by their names.
+            #[allow(dead_code, missing_docs, non_upper_case_globals, reason = "named as the trace points are")]
+            pub mod at {
+                #(#constants)*
+            }
         }
     }
 
     /// The table as an expression of type `&[SourceLocation]`.
     pub(crate) fn rows(&self, device: &Path) -> TokenStream {
-        let rows = (self.first..=u16::MAX).zip(&self.locations).map(|(id, location)| {
+        let rows = self.locations.iter().map(|(id, location)| {
             let Location { kind, name, function, parent, at, rejoin } = location;
             let kind = syn::Ident::new(&format!("{kind:?}"), Span::call_site());
             let [line, column] = position(*at);
@@ -110,10 +138,10 @@ mod tests {
         for first in [1, 65_000] {
             let mut table = Table::starting_at(first);
             for id in first..=u16::MAX {
-                assert_eq!(table.add(location.clone(), Span::call_site()), id);
+                assert_eq!(table.add(location.clone(), None, Span::call_site()), id);
             }
             assert!(table.check().is_ok());
-            table.add(location.clone(), Span::call_site());
+            table.add(location.clone(), None, Span::call_site());
             assert!(table.check().unwrap_err().to_string().starts_with("this is location 65,536"));
         }
     }

@@ -214,7 +214,7 @@ mod shapes {
 fn lanes_meet_where_the_source_says_whatever_its_layout() {
     for counting in [Counting::Never, Counting::All] {
         // SAFETY: the kernel touches no memory.
-        let events = unsafe { support::record(&shapes::MODULE, shapes::one_line(2).call(), counting) };
+        let events = unsafe { support::record(&shapes::MODULE, &shapes::one_line(2), counting) };
         let masks = |name: &str| named(&events, &shapes::MODULE, name);
         assert_eq!(masks("one_line: one line"), [u32::MAX], "all have met behind the first loop");
         assert_eq!(masks("one_line: met"), [u32::MAX], "and behind the second");

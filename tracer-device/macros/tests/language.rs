@@ -220,7 +220,7 @@ fn traced_functions_compute_the_same_and_lanes_meet_behind_them() {
             let array = Array(std::cell::RefCell::new(&mut out));
             let call = traced::run(&array, seed);
             // SAFETY: an element for each lane.
-            let events = unsafe { support::record(&traced::MODULE, call.call(), counting) };
+            let events = unsafe { support::record(&traced::MODULE, &call, counting) };
             let met = named(&events, &traced::MODULE, "run: met");
             assert_eq!(met, [u32::MAX], "seed {seed}");
             drop(call);

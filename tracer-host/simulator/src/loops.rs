@@ -4,9 +4,9 @@
 //!
 //! ```text
 //! loop {                         loop {
-//!     trace_loc(1);                  trace_loc(1);
-//!     if odd { trace_loc(2) }    }
-//! }                              trace_loc(2);
+//!     at(1);                         at(1);
+//!     if odd { at(2) }           }
+//! }                              at(2);
 //! ```
 //!
 //! some lanes move from 1 back to 1 and others on to 2. On the left the others are a round behind and must go

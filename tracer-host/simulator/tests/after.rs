@@ -5,34 +5,32 @@ mod device_memory;
 use std::num::NonZeroU32;
 
 use device_memory::{AMPLE, DeviceMemory, Encoded};
-use warptrace_device::{kernel, simt, trace_loc, trace_points};
+use warptrace_device::simt;
 use warptrace_encode::native::Schedule;
 use warptrace_format::chosen::After;
 use warptrace_format::codec::{CodecSpec, PredictParams};
+use warptrace_macros::kernels;
 use warptrace_sim::{Launch, Recording};
 
 /// Threads of a block: a whole warp and one of six lanes.
 const THREADS: u32 = 38;
 const WARPS: u32 = 4;
 
-trace_points! {
-    mod at in "after.rs" {
-        ENTER = 1: "",
-        STEP = 2: "",
-        END = 3: "",
-    }
-}
+#[kernels(device = warptrace_device, only_marked)]
+mod rounds_kernel {
+    use super::*;
 
-kernel! {
     /// As many steps as the lane's number.
+    #[kernel]
     pub fn rounds() {
-        trace_loc(at::ENTER);
+        trace!("ENTER");
         for _ in 0..simt::lane() {
-            trace_loc(at::STEP);
+            trace!("STEP");
         }
-        trace_loc(at::END);
+        trace!("END");
     }
 }
+use rounds_kernel::rounds;
 
 fn record(after: Option<After>, dual: bool) -> Encoded {
     let codec = CodecSpec::Predict(PredictParams::DEFAULT);

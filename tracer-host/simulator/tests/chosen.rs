@@ -5,10 +5,11 @@ mod streamed_memory;
 
 use device_memory::{AMPLE, DeviceMemory, Encoded};
 use streamed_memory::{Host, Room, Runs};
-use warptrace_device::{kernel, simt, trace_loc, trace_points};
+use warptrace_device::simt;
 use warptrace_encode::native::Schedule;
 use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::codec::{CodecSpec, PredictParams};
+use warptrace_macros::kernels;
 use warptrace_sim::{Launch, Recording, Simulator};
 
 /// Threads of a block: two whole warps and one of six lanes.
@@ -17,24 +18,21 @@ const BLOCK_WARPS: u32 = 3;
 const GRID: [u32; 3] = [3, 2, 2];
 const BLOCKS: u32 = 12;
 
-trace_points! {
-    mod at in "chosen.rs" {
-        ENTER = 1: "",
-        STEP = 2: "",
-        END = 3: "",
-    }
-}
+#[kernels(device = warptrace_device, only_marked)]
+mod rounds_kernel {
+    use super::*;
 
-kernel! {
     /// Rounds by lane and block.
+    #[kernel]
     pub fn rounds() {
-        trace_loc(at::ENTER);
+        trace!("ENTER");
         for _ in 0..simt::lane() % (2 + simt::block_idx()[0] + simt::block_idx()[1]) {
-            trace_loc(at::STEP);
+            trace!("STEP");
         }
-        trace_loc(at::END);
+        trace!("END");
     }
 }
+use rounds_kernel::rounds;
 
 /// What these warps record; `None`: all.
 fn record(chosen: Option<ChosenWarps>, dual: bool) -> Encoded {

@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use device_memory::{AMPLE, DeviceMemory};
 use streamed_memory::{Host, Room, Runs};
 use warptrace_abi::log::{ENTRY_BYTES, Entry, HEAD_BYTES, LaunchLogs};
-use warptrace_device::{KernelCall, kernel, simt, trace_loc, trace_loop, trace_points};
+use warptrace_device::{KernelCall, simt};
 use warptrace_format::Counting;
+use warptrace_macros::kernels;
 use warptrace_sim::{Interaction, Launch, LogKind, Recording, SimError, Simulator};
 
 /// Threads of a block: a whole warp and one of eight lanes.
@@ -22,100 +23,107 @@ const PATIENT: u64 = u64::MAX;
 /// and those that are to lose something.
 const STALL: u64 = 1_000_000;
 
-trace_points! {
-    /// Trace points of the kernels here; their ids are used again and again.
-    mod at in "streaming.rs" {
-        ENTER = 1: "",
-        STEP = 2: "",
-        FAR = 3: "",
-        NEAR = 4: "",
-        LEAVE = 5: "",
-        LOOP = 6: "",
-        END = 7: "",
-    }
-}
+#[kernels(device = warptrace_device, only_marked)]
+mod fractal_kernel {
+    use super::*;
 
-kernel! {
     /// Points of a plane that leave a circle after different numbers of steps.
+    #[kernel]
     pub fn fractal(steps: u32) {
         let thread = simt::global_thread_x();
         let c = [(thread % 16) as f32 / 8.0 - 1.5, (thread / 16) as f32 / 8.0 - 1.0];
         let mut z = [0.0_f32; 2];
-        trace_loc(at::ENTER);
+        trace!("ENTER");
         for _ in 0..steps {
-            trace_loc(at::STEP);
+            trace!("STEP");
             z = [z[0] * z[0] - z[1] * z[1] + c[0], 2.0 * z[0] * z[1] + c[1]];
             if z[0] * z[0] + z[1] * z[1] > 4.0 {
-                trace_loc(at::LEAVE);
+                trace!("LEAVE" = 5);
                 return;
             }
             if z[0] < 0.0 {
-                trace_loc(at::FAR);
+                trace!("FAR" = 3);
             } else {
-                trace_loc(at::NEAR);
+                trace!("NEAR");
             }
         }
-        trace_loc(at::END);
+        trace!("END" = 7);
     }
 }
+use fractal_kernel::fractal;
 
-kernel! {
+#[kernels(device = warptrace_device, only_marked)]
+mod anything_kernel {
+    use super::*;
+
     /// Any events in any order, for any time.
+    #[kernel]
     pub fn anything(times: u32, seed: u32) {
         let mut number = seed ^ simt::global_thread_x().wrapping_mul(0x9e37_79b9) | 1;
         for _ in 0..times {
-            trace_loc(at::STEP);
+            trace!("STEP" = 2);
             number ^= number << 13;
             number ^= number >> 17;
             number ^= number << 5;
             match number % 64 {
                 0 => {
-                    trace_loc(at::LEAVE);
+                    trace!("LEAVE" = 5);
                     return;
                 }
-                1..20 => trace_loc(at::NEAR),
+                1..20 => trace!("NEAR" = 4),
                 20..40 => {
-                    let mut steps = trace_loop(at::LOOP);
+                    let mut steps = trace_loop!("LOOP" = 6);
                     for _ in 0..number >> 30 {
                         steps.tick();
                     }
                     drop(steps);
                 }
-                _ => trace_loc(at::FAR),
+                _ => trace!("FAR" = 3),
             }
         }
-        trace_loc(at::END);
+        trace!("END" = 7);
     }
 }
+use anything_kernel::anything;
 
-kernel! {
+#[kernels(device = warptrace_device, only_marked)]
+mod long_runs_kernel {
+    use super::*;
+
     /// Runs that are longer than a key can count, kept by lanes 0 and 1.
+    #[kernel]
     pub fn long_runs(often: u32) {
-        let mut steps = trace_loop(at::LOOP);
+        let mut steps = trace_loop!("LOOP" = 6);
         for _ in 0..often * (1 + simt::lane() % 2) {
             steps.tick();
         }
         drop(steps);
-        trace_loc(at::END);
+        trace!("END");
     }
 }
+use long_runs_kernel::long_runs;
 
-kernel! {
+#[kernels(device = warptrace_device, only_marked)]
+mod apart_kernel {
+    use super::*;
+
     /// Lanes whose numbers are odd, and the others, each on a way of its own where each event is a run.
+    #[kernel]
     pub fn apart(times: u32) {
         if simt::lane() % 2 == 1 {
             for _ in 0..times {
-                trace_loc(at::STEP);
-                trace_loc(at::FAR);
+                trace!("STEP" = 2);
+                trace!("FAR");
             }
         } else {
             for _ in 0..times {
-                trace_loc(at::ENTER);
-                trace_loc(at::NEAR);
+                trace!("ENTER" = 1);
+                trace!("NEAR" = 4);
             }
         }
     }
 }
+use apart_kernel::apart;
 
 fn launch(blocks: u32, seed: u64, interaction: Interaction) -> Launch<'static> {
     Launch::new([blocks, 1, 1], [THREADS, 1, 1]).seed(seed).interaction(interaction).threads(2)
@@ -380,7 +388,7 @@ fn open_runs_that_find_no_segment_lose_nothing() {
 #[test]
 fn a_run_that_goes_on_tells_half_of_its_events() {
     const TIMES: u32 = 1_000_000;
-    let kernel = || (0..TIMES).for_each(|_| trace_loc(at::STEP));
+    let kernel = || (0..TIMES).for_each(|_| warptrace_device::trace::point::<2>());
     let room = Room { segments: 2, entries: 32, slots: 2 };
     let mut host = Host::new(room, 1, 1);
     run_open(&kernel, RAW, Launch::new([1, 1, 1], [1, 1, 1]), &mut host, PATIENT);
@@ -402,7 +410,7 @@ fn lanes_go_on_when_there_is_memory_again() {
             }
         }
         thread(&each)();
-        trace_loc(at::END);
+        warptrace_device::trace::point::<7>();
     };
     let room = Room { segments: 64, entries: 4, slots: 64 };
     let mut host = Host::new(room, 2, 1);
@@ -446,12 +454,12 @@ fn a_launch_of_another_shape_records_the_warps_that_there_are() {
 #[test]
 fn lanes_of_a_launch_that_failed_have_not_left() {
     let kernel = || {
-        trace_loc(at::ENTER);
+        warptrace_device::trace::point::<1>();
         if simt::lane() < 3 {
             return;
         }
         assert!(simt::lane() < 30, "too high");
-        trace_loc(at::STEP);
+        warptrace_device::trace::point::<2>();
     };
     let mut host = Host::new(Room { segments: 64, entries: 4, slots: 64 }, 1, 1);
     host.give(64);

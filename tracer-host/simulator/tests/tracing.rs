@@ -4,11 +4,12 @@ mod device_memory;
 
 use device_memory::{AMPLE, DeviceMemory, Encoded, Room, untouched};
 use warptrace_abi::log::{ENTRY_BYTES, HEAD_BYTES, RESERVED_ENTRIES};
-use warptrace_device::{KernelCall, kernel, simt, trace_loc, trace_loop, trace_points};
+use warptrace_device::{KernelCall, simt};
 use warptrace_encode::native::Schedule;
 use warptrace_format::Counting;
 use warptrace_format::Event;
 use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
+use warptrace_macros::kernels;
 use warptrace_sim::{Interaction, Launch, SimError, Simulator};
 
 /// Threads of a block: a whole warp and one of eight lanes.
@@ -33,175 +34,188 @@ impl Recording {
 const RAW: Recording = Recording { codec: CodecSpec::Raw, dual: false, counting: Counting::Never };
 const DUAL: Recording = Recording { codec: PREDICT, dual: true, counting: Counting::Never };
 
-trace_points! {
-    /// Trace points of the kernels here; their ids are used again and again.
-    mod at in "tracing.rs" {
-        ENTER = 1: "",
-        OUTSIDE = 2: "",
-        STEP = 3: "",
-        END = 4: "",
-        BACK = 5: "",
-        LEAVE = 6: "",
-        ODD = 7: "",
-        ODD_AGAIN = 8: "",
-        EVEN = 9: "",
-        EVEN_AGAIN = 10: "",
-        MET = 11: "",
-        TOP = 12: "",
-    }
-}
+#[kernels(device = warptrace_device, only_marked)]
+mod rounds_kernel {
+    use super::*;
 
-trace_points! {
-    /// Ids of more than eight bits.
-    mod wide in "tracing.rs" {
-        LOW = 255: "",
-        MIDDLE = 256: "",
-        ABOVE = 4097: "",
-        HIGH = 65_280: "",
-        HIGHER = 65_534: "",
-        HIGHEST = 65_535: "",
-    }
-}
-
-kernel! {
     /// Rounds by lane, a branch, an early return.
+    #[kernel]
     pub fn rounds(limit: u32) {
-        trace_loc(at::ENTER);
+        trace!("ENTER");
         if simt::global_thread_x() >= limit {
-            trace_loc(at::OUTSIDE);
+            trace!("OUTSIDE");
             return;
         }
         for _ in 0..simt::lane() {
-            trace_loc(at::STEP);
+            trace!("STEP");
         }
-        trace_loc(at::END);
+        trace!("END");
     }
 }
+use rounds_kernel::rounds;
 
-kernel! {
+#[kernels(device = warptrace_device, only_marked)]
+mod staircases_kernel {
+    use super::*;
+
     /// `times` times rounds by lane, which the highest lane keeps, and then as many by 31 - lane, each of
     /// which another lane keeps.
+    #[kernel]
     pub fn staircases(times: u32) {
         for _ in 0..times {
             for _ in 0..simt::lane() {
-                trace_loc(at::STEP);
+                trace!("STEP" = 3);
             }
-            trace_loc(at::END);
+            trace!("END");
             for _ in simt::lane()..31 {
-                trace_loc(at::BACK);
+                trace!("BACK");
             }
-            trace_loc(at::TOP);
+            trace!("TOP" = 12);
         }
     }
 }
+use staircases_kernel::staircases;
 
-kernel! {
+#[kernels(device = warptrace_device, only_marked)]
+mod departures_kernel {
+    use super::*;
+
     /// The same, but a lane leaves the kernel after `stay` times its number.
+    #[kernel]
     pub fn departures(times: u32, stay: u32) {
         for time in 0..times {
             if time == stay * simt::lane() {
-                trace_loc(at::LEAVE);
+                trace!("LEAVE" = 6);
                 return;
             }
             for _ in 0..simt::lane() {
-                trace_loc(at::STEP);
+                trace!("STEP" = 3);
             }
-            trace_loc(at::END);
+            trace!("END");
         }
     }
 }
+use departures_kernel::departures;
 
-kernel! {
+#[kernels(device = warptrace_device, only_marked)]
+mod parted_kernel {
+    use super::*;
+
     /// Lanes whose numbers are odd, and the others, `times` times each on a way of its own.
+    #[kernel]
     pub fn parted(times: u32) {
         if simt::lane() % 2 == 1 {
             for _ in 0..times {
-                trace_loc(at::ODD);
-                trace_loc(at::ODD_AGAIN);
+                trace!("ODD" = 7);
+                trace!("ODD_AGAIN");
             }
         } else {
             for _ in 0..times {
-                trace_loc(at::EVEN);
-                trace_loc(at::EVEN_AGAIN);
+                trace!("EVEN");
+                trace!("EVEN_AGAIN");
             }
         }
-        trace_loc(at::MET);
+        trace!("MET");
     }
 }
+use parted_kernel::parted;
 
-kernel! {
+#[kernels(device = warptrace_device, only_marked)]
+mod loops_kernel {
+    use super::*;
+
     /// Two loops whose iterations are counted: lanes leave the first in five groups, the second at once.
+    #[kernel]
     pub fn loops(times: u32) {
         for time in 0..times {
-            trace_loc(at::ENTER);
-            let mut steps = trace_loop(at::OUTSIDE);
+            trace!("ENTER");
+            let mut steps = trace_loop!("OUTSIDE");
             for _ in 0..simt::lane() % 5 {
                 steps.tick();
             }
             drop(steps);
-            let mut steps = trace_loop(at::STEP);
+            let mut steps = trace_loop!("STEP");
             for _ in 0..time % 3 {
                 steps.tick();
             }
             drop(steps);
-            trace_loc(at::END);
+            trace!("END");
         }
     }
 }
+use loops_kernel::loops;
 
-kernel! {
+#[kernels(device = warptrace_device, only_marked)]
+mod long_runs_kernel {
+    use super::*;
+
     /// `often` events at one trace point, then in a loop, and twice as many of half of the lanes.
+    #[kernel]
     pub fn long_runs(often: u32) {
-        trace_loc(at::ENTER);
+        trace!("ENTER");
         for _ in 0..often {
-            trace_loc(at::OUTSIDE);
+            trace!("OUTSIDE");
         }
-        let mut steps = trace_loop(at::STEP);
+        let mut steps = trace_loop!("STEP");
         for _ in 0..often * (1 + simt::lane() % 2) {
             steps.tick();
         }
         drop(steps);
-        trace_loc(at::END);
+        trace!("END");
     }
 }
+use long_runs_kernel::long_runs;
 
-kernel! {
+#[kernels(device = warptrace_device, only_marked)]
+mod endless_kernel {
     /// Goes through a counted loop until somebody ends it.
+    #[kernel]
     pub fn endless() {
-        let mut steps = trace_loop(at::STEP);
+        let mut steps = trace_loop!("STEP" = 3);
         loop {
             steps.ticks::<65_535>();
         }
     }
 }
+use endless_kernel::endless;
 
-kernel! {
+#[kernels(device = warptrace_device, only_marked)]
+mod low_locations_kernel {
+    use super::*;
+
     /// A branch between locations on both sides of 255.
+    #[kernel]
     pub fn low_locations() {
         for _ in 0..9 {
             if simt::lane().is_multiple_of(3) {
-                trace_loc(wide::LOW);
+                trace!("LOW" = 255);
             } else {
-                trace_loc(wide::MIDDLE);
+                trace!("MIDDLE");
             }
-            trace_loc(wide::ABOVE);
+            trace!("ABOVE" = 4097);
         }
     }
 }
+use low_locations_kernel::low_locations;
 
-kernel! {
+#[kernels(device = warptrace_device, only_marked)]
+mod high_locations_kernel {
+    use super::*;
+
     /// The same with the highest there are.
+    #[kernel]
     pub fn high_locations() {
         for _ in 0..9 {
             if simt::lane().is_multiple_of(3) {
-                trace_loc(wide::HIGH);
+                trace!("HIGH" = 65280);
             } else {
-                trace_loc(wide::HIGHER);
+                trace!("HIGHER" = 65534);
             }
-            trace_loc(wide::HIGHEST);
+            trace!("HIGHEST");
         }
     }
 }
+use high_locations_kernel::high_locations;
 
 /// Runs `call` in `blocks` blocks; what its warps leave.
 fn logged(
@@ -628,13 +642,13 @@ fn a_launch_of_another_shape_records_the_warps_that_there_are() {
 #[test]
 fn lanes_of_a_launch_that_failed_write_no_heads() {
     let kernel = || {
-        trace_loc(at::ENTER);
+        warptrace_device::trace::point::<1>();
         if simt::lane() < 3 {
             return;
         }
-        trace_loc(at::OUTSIDE);
+        warptrace_device::trace::point::<2>();
         assert!(simt::lane() < 30, "too high");
-        trace_loc(at::STEP);
+        warptrace_device::trace::point::<3>();
     };
     let mut memory = DeviceMemory::new(AMPLE, 1, 32, 1);
     // SAFETY: all memory has the sizes given and outlives the launch.

@@ -68,7 +68,7 @@ impl Shared {
     ///
     /// Says on standard error if elements have no thread that could write them.
     pub(crate) fn check(&self, call: &SafeCall<'_>, config: &LaunchConfig) -> Result<(), Error> {
-        let kernel = || call.call().name().to_owned();
+        let kernel = || call.name().to_owned();
         let threads = config.shape().block_count() * u128::from(config.shape().block_threads());
         for memory in call.memory().iter().filter(|memory| u128::from(memory.threads) > threads) {
             let (argument, elements) = (memory.argument, memory.threads);

@@ -105,7 +105,7 @@ impl Trace {
     pub fn launch(&mut self, call: &SafeCall<'_>, config: &LaunchConfig) -> Result<Duration, Error> {
         self.shared.check(call, config)?;
         // SAFETY: all memory that the kernel uses was checked.
-        unsafe { self.launch_unchecked(call.call(), config) }
+        unsafe { self.launch_unchecked(call, config) }
     }
 
     /// As [`launch`](Self::launch), for kernels that take `Global<T>`.

@@ -56,8 +56,6 @@ pub(crate) enum Command {
     FidelityRun(FidelityRun),
     /// Compare the simulator's events with those that `fidelity` counted on a GPU
     Masks(Masks),
-    /// Measure automatic trace points beside those placed by hand
-    Points(Points),
     /// Repeat recordings for a long time, and look for growth of memory and for a miscount
     Soak(Soak),
     /// Draw the figures from a table that `bench` wrote
@@ -313,29 +311,6 @@ pub(crate) struct FidelityRun {
     /// Folder for the trace and run.json
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-}
-
-/// Arguments of `points`.
-#[derive(Debug, Args)]
-pub(crate) struct Points {
-    #[command(flatten)]
-    pub(crate) target: Target,
-
-    /// Folder for points.md
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    pub(crate) out: PathBuf,
-
-    /// Runs of each kind; one more goes before them
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub(crate) runs: u32,
-
-    /// Commit of the build, for the table
-    #[arg(long, env = "WARPTRACE_COMMIT", default_value = option_env!("WARPTRACE_COMMIT").unwrap_or("unknown"))]
-    pub(crate) commit: String,
-
-    /// Seconds after which nothing new is begun; what is left out counts as failed
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
-    pub(crate) time_limit: Option<u64>,
 }
 
 /// Arguments of `masks`.

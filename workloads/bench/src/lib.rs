@@ -8,7 +8,6 @@
 //! policies                          what is kept under each policy, and what it takes ── Markdown, JSON
 //! fidelity                          warps at trace points: untraced, traced, decoded ── CSV, Markdown
 //! masks                             the simulator's events beside a card's ── Markdown
-//! points                            automatic trace points beside those placed by hand ── Markdown
 //! baseline                          untraced Rust beside CUDA C++ ── CSV, Markdown
 //! ```
 //!
@@ -25,7 +24,6 @@ mod figures;
 mod machine;
 mod markers;
 mod memory;
-mod points;
 mod programs;
 mod progress;
 mod record;
@@ -88,7 +86,6 @@ fn execute(
         Command::Fidelity(command) => fidelity::run(command),
         Command::FidelityRun(command) => fidelity::run_child(command).map(|()| true),
         Command::Masks(command) => fidelity::run_masks(command),
-        Command::Points(command) => points::run(command),
         Command::Soak(command) => soak::run(command),
         Command::Figures(command) => figures::run(command).map(|()| true),
     }

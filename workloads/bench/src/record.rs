@@ -54,7 +54,7 @@ struct Recorded<P: Args> {
 /// How a program is recorded.
 #[derive(Debug, Args)]
 struct How {
-    /// Take the program's automatic trace points, at every decision, instead of those placed by hand
+    /// Trace every decision of the program's kernels, instead of their marks alone
     #[arg(long)]
     automatic: bool,
 
@@ -92,11 +92,11 @@ pub(crate) fn run(
 fn record(mut case: Case, how: &How, out: &mut dyn Write, notes: &mut dyn Write) -> anyhow::Result<bool> {
     let info = if how.automatic {
         case.properties.push(("points".to_owned(), "automatic".to_owned()));
-        case.info.automatic.with_context(|| {
-            format!("{} has no automatic trace points: record it without --automatic", case.program)
-        })?
-    } else {
         case.info
+            .automatic()
+            .with_context(|| format!("{} has marks alone: record it without --automatic", case.program))?
+    } else {
+        *case.info
     };
     let program = Recordable {
         name: case.program,
@@ -120,7 +120,7 @@ fn record(mut case: Case, how: &How, out: &mut dyn Write, notes: &mut dyn Write)
     }
     let result = checked.map_err(|error| anyhow::anyhow!("the program's result is wrong: {error}"))?;
     let input = subject.size().map_or_else(|| case.input.clone(), |size| format!("{}: {size}", case.input));
-    let of = if how.automatic { ", automatic trace points" } else { "" };
+    let of = if how.automatic { ", every decision traced" } else { "" };
     let finished = Finished { recorded: &recorded, of, input: &input, result: result.as_deref() };
     // Standard output may be the trace.
     let mut lines = vec![finished.to_string()];

@@ -101,7 +101,7 @@ pub(crate) fn untraced<'s>(
     device: &mut dyn Device,
     subject: &'s dyn Subject,
 ) -> anyhow::Result<(Run<'s>, Times)> {
-    let kernels: Vec<&str> = subject.program().kernels.iter().map(|(name, _)| *name).collect();
+    let kernels: Vec<&str> = subject.program().kernels().collect();
     let started = Instant::now();
     device.prepare(&Prepare { kernels: &kernels, ..Prepare::default() })?;
     let setup = started.elapsed();

@@ -28,24 +28,6 @@ pub(crate) trait Subject: Sync {
     }
 }
 
-/// A subject with automatic trace points instead of those placed by hand.
-pub(crate) struct Automatic<'s>(pub(crate) &'s dyn Subject);
-
-impl Subject for Automatic<'_> {
-    fn program(&self) -> &'static ProgramInfo {
-        let program = self.0.program();
-        program.automatic.unwrap_or(program)
-    }
-
-    fn size(&self) -> Option<String> {
-        self.0.size()
-    }
-
-    fn run(&self, launcher: &mut dyn Launcher) -> anyhow::Result<Run<'_>> {
-        self.0.run(&mut warptrace_workloads::Automatic(launcher))
-    }
-}
-
 /// The control flow of every thread, computed without tracing.
 pub(crate) trait LaneReference: Sync {
     /// The digest of the locations that thread `thread` (its linear index) passes in launch `launch`.

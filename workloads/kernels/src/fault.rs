@@ -2,19 +2,8 @@
 //!
 //! It computes nothing. It shows what a trace has of a kernel that fails or hangs.
 
-use warptrace_device::{Global, atomic, kernel, simt, trace_loc, trace_points};
-
-trace_points! {
-    /// The decisions of [`fault`](super::fault()).
-    pub mod at in "fault.rs" {
-        ENTER = 1: "thread starts",
-        EVEN = 2: "an even turn",
-        ODD = 3: "an odd turn",
-        CULPRIT = 4: "the thread that does not get to the end",
-        SPIN = 5: "it waits for what never comes",
-        DONE = 6: "the thread has got to the end",
-    }
-}
+use warptrace_device::{Global, atomic, simt};
+use warptrace_macros::kernels;
 
 /// The thread traps.
 pub const TRAP: u32 = 0;
@@ -26,25 +15,29 @@ pub const HANG: u32 = 2;
 /// Elements behind the flag at which a stray write goes: 64 TiB.
 const FAR: u64 = 1 << 44;
 
-kernel! {
+#[kernels(device = warptrace_device, only_marked)]
+mod kernels {
+    use super::*;
+
     /// Takes turns; then thread `culprit` does what `how` says, [`TRAP`], [`STRAY`] or [`HANG`], and nothing
     /// for other numbers.
     ///
     /// Thread i takes `turns` + i % 4 turns. One-dimensional grid and block; `flag` has one element.
+    #[kernel]
     pub fn fault(flag: Global<u32>, how: u32, culprit: u32, turns: u32) {
-        trace_loc(at::ENTER);
+        trace!("ENTER");
         let thread = simt::global_thread_x();
         let mut left = turns + thread % 4;
         while left != 0 {
             if left.is_multiple_of(2) {
-                trace_loc(at::EVEN);
+                trace!("EVEN");
             } else {
-                trace_loc(at::ODD);
+                trace!("ODD");
             }
             left -= 1;
         }
         if thread == culprit {
-            trace_loc(at::CULPRIT);
+            trace!("CULPRIT");
             if how == TRAP {
                 panic!("a trap, as it was asked for");
             }
@@ -55,10 +48,12 @@ kernel! {
             if how == HANG {
                 // SAFETY: there is one element, reached by atomics only.
                 while unsafe { atomic::load_u32(flag.at(0)) } == 0 {
-                    trace_loc(at::SPIN);
+                    trace!("SPIN");
                 }
             }
         }
-        trace_loc(at::DONE);
+        trace!("DONE");
     }
 }
+
+pub use kernels::*;

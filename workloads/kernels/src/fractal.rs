@@ -1,19 +1,8 @@
 //! Fractal: the Mandelbrot set in double precision, one thread a pixel.
 
 use warptrace_device::math::fma_f64;
-use warptrace_device::{Global, simt, trace_points};
+use warptrace_device::{Global, simt};
 use warptrace_macros::kernels;
-
-trace_points! {
-    /// The decisions of [`fractal`](super::fractal()).
-    pub mod at in "fractal.rs" {
-        ENTER = 1: "thread starts",
-        OUTSIDE = 2: "no pixel for this thread",
-        ITERATE = 3: "one step of z = z^2 + c",
-        ESCAPED = 4: "|z|^2 passed 5",
-        IN_SET = 5: "the depth was reached first",
-    }
-}
 
 /// Points whose |z|^2 passes this have left for good.
 const ESCAPE: f64 = 5.0;
@@ -29,7 +18,7 @@ pub fn step(x: f64, y: f64, cx: f64, cy: f64) -> (f64, f64, f64) {
     (fma_f64(x, x, cx - y2), fma_f64(x + x, y, cy), x2 + y2)
 }
 
-#[kernels(device = warptrace_device, hand_placed)]
+#[kernels(device = warptrace_device, only_marked, automatic = 1)]
 mod kernels {
     use super::*;
 
@@ -40,10 +29,10 @@ mod kernels {
     /// steps are done or |z|^2 > 5 (looked at after the step, as the thesis's do-while does).
     #[kernel]
     pub fn fractal(image: Global<u32>, width: u32, depth: u32, left: f64, top: f64, pixel: f64) {
-        trace_loc(at::ENTER);
+        trace!("ENTER");
         let index = simt::global_thread_x();
         if u64::from(index) >= image.len() {
-            trace_loc(at::OUTSIDE);
+            trace!("OUTSIDE");
             return;
         }
         let (row, column) = (index / width, index % width);
@@ -52,7 +41,7 @@ mod kernels {
         let (mut x, mut y) = (cx, cy);
         let mut steps = 0;
         let mut size;
-        let mut iterations = trace_loop(at::ITERATE);
+        let mut iterations = trace_loop!("ITERATE");
         loop {
             iterations.tick();
             (x, y, size) = step(x, y, cx, cy);
@@ -63,9 +52,9 @@ mod kernels {
         }
         drop(iterations);
         if size > ESCAPE {
-            trace_loc(at::ESCAPED);
+            trace!("ESCAPED");
         } else {
-            trace_loc(at::IN_SET);
+            trace!("IN_SET");
         }
         // SAFETY: the index was checked, and each thread has a pixel of its own.
         unsafe { image.set(u64::from(index), steps) };

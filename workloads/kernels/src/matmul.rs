@@ -9,21 +9,10 @@
 //! Each element is the fused sum of its products in ascending order, so every device computes the same bits.
 
 use warptrace_device::math::fma_f32;
-use warptrace_device::{Global, Shared, shared_arrays, simt, trace_points};
+use warptrace_device::{Global, Shared, shared_arrays, simt};
 use warptrace_macros::kernels;
 
 use crate::float4::Float4;
-
-trace_points! {
-    /// The decisions of [`matmul`](super::matmul()).
-    pub mod at in "matmul.rs" {
-        ENTER = 1: "thread starts",
-        STEP = 2: "one more pair of tiles is multiplied",
-        QUADRANT = 3: "one more quadrant of the thread's elements",
-        STORE = 4: "the quadrant is stored",
-        OUTSIDE = 5: "the quadrant lies outside of the matrix",
-    }
-}
 
 /// Rows of C that a block computes.
 pub const TILE_ROWS: u32 = 64;
@@ -120,7 +109,7 @@ unsafe fn fill(a_to: u32, b_to: u32, a: Float4, b: [Float4; 2]) {
     }
 }
 
-#[kernels(device = warptrace_device, hand_placed)]
+#[kernels(device = warptrace_device, only_marked, first_id = 3, automatic = 1)]
 mod kernels {
     use super::*;
 
@@ -131,9 +120,9 @@ mod kernels {
     /// multiples of four.
     #[inline(always)]
     unsafe fn store(c: Global<Float4>, size: u32, row: u32, column: u32, sums: [Float4; 4]) {
-        trace_loc(at::QUADRANT);
+        trace!("QUADRANT");
         if (row < size) & (column < size) {
-            trace_loc(at::STORE);
+            trace!("STORE");
             let line = u64::from(size / 4);
             let first = u64::from(row) * line + u64::from(column / 4);
             // SAFETY: all four rows and columns lie in the matrix.
@@ -144,7 +133,7 @@ mod kernels {
                 c.set(first + 3 * line, sums[3]);
             }
         } else {
-            trace_loc(at::OUTSIDE);
+            trace!("OUTSIDE");
         }
     }
 
@@ -155,7 +144,7 @@ mod kernels {
     /// is `size` over [`TILE_COLUMNS`], rounded up.
     #[kernel]
     pub fn matmul(a: Global<Float4>, b: Global<Float4>, c: Global<Float4>, size: u32, tiles: u32) {
-        trace_loc(at::ENTER);
+        trace!("ENTER" = 1);
         let thread = simt::thread_idx()[0];
         // `max` rules the division by 0 out for the compiler.
         let (down, across) = (simt::block_idx()[0] / tiles.max(1), simt::block_idx()[0] % tiles.max(1));
@@ -185,7 +174,7 @@ mod kernels {
         let (mut a_next, mut b_next) = (a_from, b_from);
         let mut pairs = size / DEPTH;
         let mut now = 0;
-        let mut steps = trace_loop(at::STEP);
+        let mut steps = trace_loop!("STEP");
         while pairs != 0 {
             steps.tick();
             pairs -= 1;

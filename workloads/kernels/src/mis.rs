@@ -9,34 +9,10 @@
 //!
 //! The graph is symmetric and without self-loops; repeated arcs do no harm.
 
-use warptrace_device::{Global, atomic, simt, trace_points};
+use warptrace_device::{Global, atomic, simt};
 use warptrace_macros::kernels;
 
 use crate::hash::scramble;
-
-trace_points! {
-    /// The decisions of [`mis_init`](super::mis_init()) and [`mis_find`](super::mis_find()).
-    pub mod at in "mis.rs" {
-        INIT_ENTER = 1: "init: thread starts",
-        INIT_NODE = 2: "init: one more node",
-        INIT_ISOLATED = 3: "init: the node has no neighbours and is in",
-        INIT_RANKED = 4: "init: the node has neighbours and gets its rank",
-        INIT_DONE = 5: "init: no node left for this thread",
-        FIND_ENTER = 6: "find: thread starts",
-        PASS = 7: "find: one more pass over the thread's nodes",
-        NODE = 8: "find: one more node",
-        DECIDED = 9: "find: the node is in or out already",
-        UNDECIDED = 10: "find: the node is undecided",
-        COMPARE = 11: "find: one more neighbour is compared",
-        BLOCKED = 12: "find: a neighbour ranks higher or is in, the node waits",
-        JOINS = 13: "find: no neighbour ranks higher, the node joins",
-        REMOVE = 14: "find: one more neighbour of a joining node is put out",
-        JOINED = 15: "find: all neighbours are out, the node is in",
-        FINISHED = 16: "find: none of the thread's nodes waits",
-        AGAIN = 17: "find: some of the thread's nodes wait, look again",
-        GAVE_UP = 18: "find: too many passes in vain, left to the next launch",
-    }
-}
 
 /// Status of a node outside the set. Below every rank.
 pub const OUT: u32 = 0;
@@ -60,7 +36,7 @@ pub fn rank(node: u32, degree: u32, average: f32) -> u32 {
     ((share * RANKS) as u32) << 1 | UNDECIDED_BIT
 }
 
-#[kernels(device = warptrace_device, hand_placed)]
+#[kernels(device = warptrace_device, only_marked, automatic = 1)]
 mod kernels {
     use super::*;
 
@@ -70,27 +46,27 @@ mod kernels {
     /// average degree. One-dimensional grid of any size; nodes + threads is at most 2^32 - 1.
     #[kernel]
     pub fn mis_init(offsets: Global<u32>, status: Global<u32>, average: f32) {
-        trace_loc(at::INIT_ENTER);
+        trace!("INIT_ENTER");
         let nodes = status.len() as u32;
         let stride = simt::grid_threads_x();
         let mut node = simt::global_thread_x();
         while node < nodes {
-            trace_loc(at::INIT_NODE);
+            trace!("INIT_NODE");
             let row = u64::from(node);
             // SAFETY: one offset more than nodes; nobody writes them.
             let degree = unsafe { offsets.get(row + 1) - offsets.get(row) };
             let first = if degree == 0 {
-                trace_loc(at::INIT_ISOLATED);
+                trace!("INIT_ISOLATED");
                 IN
             } else {
-                trace_loc(at::INIT_RANKED);
+                trace!("INIT_RANKED");
                 rank(node, degree, average)
             };
             // SAFETY: each thread has nodes of its own.
             unsafe { status.set(row, first) };
             node += stride;
         }
-        trace_loc(at::INIT_DONE);
+        trace!("INIT_DONE");
     }
 
     /// Decides nodes until none of them waits, or `patience` passes in a row decided none of the thread's.
@@ -108,24 +84,24 @@ mod kernels {
         waiting: Global<u32>,
         patience: u32,
     ) {
-        trace_loc(at::FIND_ENTER);
+        trace!("FIND_ENTER");
         let nodes = status.len() as u32;
         let first = simt::global_thread_x();
         let stride = simt::grid_threads_x();
         let mut in_vain = 0;
         loop {
-            trace_loc(at::PASS);
+            trace!("PASS");
             let (mut waits, mut decided) = (false, false);
             let mut node = first;
             while node < nodes {
-                trace_loc(at::NODE);
+                trace!("NODE");
                 let row = u64::from(node);
                 // SAFETY: below the number of nodes; statuses are reached by atomics only in this kernel.
                 let own = unsafe { atomic::load_u32(status.at(row)) };
                 if own & UNDECIDED_BIT == 0 {
-                    trace_loc(at::DECIDED);
+                    trace!("DECIDED");
                 } else {
-                    trace_loc(at::UNDECIDED);
+                    trace!("UNDECIDED");
                     // SAFETY: one offset more than nodes; nobody writes them.
                     let (begin, end) = unsafe { (offsets.get(row), offsets.get(row + 1)) };
                     let standing = ordered(own, node);
@@ -133,7 +109,7 @@ mod kernels {
                     // trace of the loop twice, for lanes that are blocked and for those that are not.
                     let mut blocked = false;
                     let mut arc = begin;
-                    let mut compared = trace_loop(at::COMPARE);
+                    let mut compared = trace_loop!("COMPARE");
                     while arc < end && !blocked {
                         compared.tick();
                         // SAFETY: arcs of a row, whose neighbours are nodes.
@@ -146,13 +122,13 @@ mod kernels {
                     }
                     drop(compared);
                     if blocked {
-                        trace_loc(at::BLOCKED);
+                        trace!("BLOCKED");
                         waits = true;
                     } else {
-                        trace_loc(at::JOINS);
+                        trace!("JOINS");
                         // The neighbours go out first: who sees this node in may rely on nothing else.
                         let mut arc = begin;
-                        let mut removed = trace_loop(at::REMOVE);
+                        let mut removed = trace_loop!("REMOVE");
                         while arc < end {
                             removed.tick();
                             // SAFETY: as above.
@@ -163,7 +139,7 @@ mod kernels {
                             arc += 1;
                         }
                         drop(removed);
-                        trace_loc(at::JOINED);
+                        trace!("JOINED");
                         // SAFETY: as above.
                         unsafe { atomic::store_u32(status.at(row), IN) };
                         decided = true;
@@ -172,17 +148,17 @@ mod kernels {
                 node += stride;
             }
             if !waits {
-                trace_loc(at::FINISHED);
+                trace!("FINISHED");
                 break;
             }
             in_vain = if decided { 0 } else { in_vain + 1 };
             if in_vain > patience {
-                trace_loc(at::GAVE_UP);
+                trace!("GAVE_UP" = 18);
                 // SAFETY: a counter that this kernel only adds to.
                 unsafe { atomic::add_u32(waiting.at(0), 1) };
                 break;
             }
-            trace_loc(at::AGAIN);
+            trace!("AGAIN" = 17);
             simt::spin_hint();
         }
     }

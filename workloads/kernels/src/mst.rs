@@ -12,43 +12,10 @@
 //!   shallow without compressing paths (Jayanti, Tarjan, "A Randomized Concurrent Algorithm for Disjoint Set
 //!   Union", 2016). A node's number would not do: on a path whose weights rise it builds one long chain.
 
-use warptrace_device::{Global, atomic, simt, trace_points};
+use warptrace_device::{Global, atomic, simt};
 use warptrace_macros::kernels;
 
 use crate::hash::scramble;
-
-trace_points! {
-    /// The decisions of [`mst_init`](super::mst_init()), [`mst_lightest`](super::mst_lightest()) and
-    /// [`mst_merge`](super::mst_merge()).
-    pub mod at in "mst.rs" {
-        INIT_ENTER = 1: "init: thread starts",
-        INIT_NODE = 2: "init: one more node, a tree of its own",
-        INIT_ARC = 3: "init: one more arc of the node",
-        ARC_LISTED = 4: "init: the arc leads to a higher node and is listed as an edge",
-        ARC_SKIPPED = 5: "init: the arc is a twin or a self-loop",
-        INIT_DONE = 6: "init: no node left for this thread",
-        LIGHTEST_ENTER = 7: "lightest: thread starts",
-        LIGHTEST_EDGE = 8: "lightest: one more edge",
-        WALK = 9: "lightest: one more step from the edge's ends towards their roots",
-        INSIDE = 10: "lightest: both ends are in one tree, the edge is dropped",
-        BETWEEN = 11: "lightest: the edge joins two trees and stays",
-        LIGHTER_AT_FIRST = 12: "lightest: no edge so light was offered to the first tree yet",
-        HEAVIER_AT_FIRST = 13: "lightest: the first tree has a lighter edge",
-        LIGHTER_AT_SECOND = 14: "lightest: no edge so light was offered to the second tree yet",
-        HEAVIER_AT_SECOND = 15: "lightest: the second tree has a lighter edge",
-        LIGHTEST_DONE = 16: "lightest: no edge left for this thread",
-        MERGE_ENTER = 17: "merge: thread starts",
-        MERGE_EDGE = 18: "merge: one more edge",
-        NOT_CHOSEN = 19: "merge: both trees have a lighter edge",
-        CHOSEN = 20: "merge: the lightest edge of one of its trees, it joins the forest",
-        CLIMB = 21: "merge: one more look at the ends' parents",
-        BELOW_ROOT = 22: "merge: an end is no root (any more), climb",
-        AT_ROOTS = 23: "merge: both ends are roots, try to link",
-        OVERTAKEN = 24: "merge: another thread linked the root first",
-        LINKED = 25: "merge: the trees are one",
-        MERGE_DONE = 26: "merge: no edge left for this thread",
-    }
-}
 
 /// Stands for "no edge yet" in the table of lightest edges. Above every key.
 pub const NO_EDGE: u64 = u64::MAX;
@@ -89,7 +56,7 @@ unsafe fn append(list: Global<Edge>, count: Global<u32>, edge: Edge) {
     }
 }
 
-#[kernels(device = warptrace_device, hand_placed)]
+#[kernels(device = warptrace_device, only_marked, automatic = 1)]
 mod kernels {
     use super::*;
 
@@ -108,12 +75,12 @@ mod kernels {
         edges: Global<Edge>,
         edge_count: Global<u32>,
     ) {
-        trace_loc(at::INIT_ENTER);
+        trace!("INIT_ENTER");
         let nodes = parents.len() as u32;
         let stride = simt::grid_threads_x();
         let mut node = simt::global_thread_x();
         while node < nodes {
-            trace_loc(at::INIT_NODE);
+            trace!("INIT_NODE");
             let row = u64::from(node);
             // SAFETY: each thread has nodes of its own, and there is one offset more than nodes.
             let (mut arc, end) = unsafe {
@@ -121,24 +88,24 @@ mod kernels {
                 (offsets.get(row), offsets.get(row + 1))
             };
             while arc < end {
-                trace_loc(at::INIT_ARC);
+                trace!("INIT_ARC");
                 // SAFETY: an arc of the row.
                 let neighbour = unsafe { neighbours.get(u64::from(arc)) };
                 if neighbour > node {
-                    trace_loc(at::ARC_LISTED);
+                    trace!("ARC_LISTED");
                     // SAFETY: an arc of the row; the list has room for every such arc.
                     unsafe {
                         let weight = weights.get(u64::from(arc));
                         append(edges, edge_count, Edge { first: node, second: neighbour, weight, arc });
                     }
                 } else {
-                    trace_loc(at::ARC_SKIPPED);
+                    trace!("ARC_SKIPPED");
                 }
                 arc += 1;
             }
             node += stride;
         }
-        trace_loc(at::INIT_DONE);
+        trace!("INIT_DONE");
     }
 
     /// Finds the lightest edge that leaves each tree, and the edges that stay.
@@ -156,15 +123,15 @@ mod kernels {
         kept: Global<Edge>,
         kept_count: Global<u32>,
     ) {
-        trace_loc(at::LIGHTEST_ENTER);
+        trace!("LIGHTEST_ENTER");
         let stride = simt::grid_threads_x();
         let mut index = simt::global_thread_x();
         while index < count {
-            trace_loc(at::LIGHTEST_EDGE);
+            trace!("LIGHTEST_EDGE");
             // SAFETY: below the list's length; nobody writes it.
             let mut edge = unsafe { edges.get(u64::from(index)) };
             // Both ends at once: two loads in flight instead of one.
-            let mut walked = trace_loop(at::WALK);
+            let mut walked = trace_loop!("WALK");
             loop {
                 walked.tick();
                 // SAFETY: ends and parents are nodes.
@@ -178,9 +145,9 @@ mod kernels {
             }
             drop(walked);
             if edge.first == edge.second {
-                trace_loc(at::INSIDE);
+                trace!("INSIDE");
             } else {
-                trace_loc(at::BETWEEN);
+                trace!("BETWEEN");
                 // SAFETY: no more edges are kept than there were.
                 unsafe { append(kept, kept_count, edge) };
                 let key = edge.key();
@@ -189,24 +156,24 @@ mod kernels {
                 // Looking first spares most atomics: keys only fall, so a stale one is too large at worst.
                 // SAFETY: roots are nodes; the table is reached by atomics only in this kernel.
                 if unsafe { atomic::load_u64(first) } > key {
-                    trace_loc(at::LIGHTER_AT_FIRST);
+                    trace!("LIGHTER_AT_FIRST");
                     // SAFETY: as above.
                     unsafe { atomic::min_u64(first, key) };
                 } else {
-                    trace_loc(at::HEAVIER_AT_FIRST);
+                    trace!("HEAVIER_AT_FIRST");
                 }
                 // SAFETY: as above.
                 if unsafe { atomic::load_u64(second) } > key {
-                    trace_loc(at::LIGHTER_AT_SECOND);
+                    trace!("LIGHTER_AT_SECOND");
                     // SAFETY: as above.
                     unsafe { atomic::min_u64(second, key) };
                 } else {
-                    trace_loc(at::HEAVIER_AT_SECOND);
+                    trace!("HEAVIER_AT_SECOND");
                 }
             }
             index += stride;
         }
-        trace_loc(at::LIGHTEST_DONE);
+        trace!("LIGHTEST_DONE");
     }
 
     /// Puts the trees' lightest edges into the forest and links the trees.
@@ -224,11 +191,11 @@ mod kernels {
         next_lightest: Global<u64>,
         chosen: Global<u8>,
     ) {
-        trace_loc(at::MERGE_ENTER);
+        trace!("MERGE_ENTER");
         let stride = simt::grid_threads_x();
         let mut index = simt::global_thread_x();
         while index < count {
-            trace_loc(at::MERGE_EDGE);
+            trace!("MERGE_EDGE");
             // SAFETY: below the list's length; nobody writes it.
             let edge = unsafe { edges.get(u64::from(index)) };
             let (mut first, mut second) = (edge.first, edge.second);
@@ -240,22 +207,22 @@ mod kernels {
                 (lightest.get(u64::from(first)) == key) | (lightest.get(u64::from(second)) == key)
             };
             if is_lightest {
-                trace_loc(at::CHOSEN);
+                trace!("CHOSEN" = 20);
                 // SAFETY: arcs have a byte each, and this thread alone has this edge.
                 unsafe { chosen.set(u64::from(edge.arc), 1) };
                 loop {
-                    trace_loc(at::CLIMB);
+                    trace!("CLIMB");
                     // SAFETY: ends and parents are nodes; parents are reached by atomics only in this kernel.
                     let above = unsafe {
                         let first = atomic::load_u32(parents.at(u64::from(first)));
                         (first, atomic::load_u32(parents.at(u64::from(second))))
                     };
                     if (above.0 != first) | (above.1 != second) {
-                        trace_loc(at::BELOW_ROOT);
+                        trace!("BELOW_ROOT");
                         (first, second) = above;
                         continue;
                     }
-                    trace_loc(at::AT_ROOTS);
+                    trace!("AT_ROOTS");
                     // Parents have smaller scrambles than their children, so links never close a circle.
                     let (low, high) =
                         if scramble(first) < scramble(second) { (first, second) } else { (second, first) };
@@ -263,18 +230,18 @@ mod kernels {
                     let before =
                         unsafe { atomic::compare_exchange_u32(parents.at(u64::from(high)), high, low) };
                     if before == high {
-                        trace_loc(at::LINKED);
+                        trace!("LINKED" = 25);
                         break;
                     }
-                    trace_loc(at::OVERTAKEN);
+                    trace!("OVERTAKEN" = 24);
                     (first, second) = (before, low);
                 }
             } else {
-                trace_loc(at::NOT_CHOSEN);
+                trace!("NOT_CHOSEN" = 19);
             }
             index += stride;
         }
-        trace_loc(at::MERGE_DONE);
+        trace!("MERGE_DONE" = 26);
     }
 }
 

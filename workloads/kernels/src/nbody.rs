@@ -5,23 +5,8 @@
 //! step reads from what the launch before wrote, so no launch reads what it writes.
 
 use warptrace_device::math::{fma_f32, rsqrt_approx_f32};
-use warptrace_device::{Global, simt, trace_points};
+use warptrace_device::{Global, simt};
 use warptrace_macros::kernels;
-
-trace_points! {
-    /// The decisions of [`nbody_force`](super::nbody_force()) and
-    /// [`nbody_integrate`](super::nbody_integrate()).
-    pub mod at in "nbody.rs" {
-        FORCE_ENTER = 1: "force: thread starts",
-        FORCE_OUTSIDE = 2: "force: no body for this thread",
-        INTERACT = 3: "force: the pull of one more body",
-        FIRST_STEP = 4: "force: all pulls summed, first step, velocities are left alone",
-        LATER_STEP = 5: "force: all pulls summed, later step, velocity corrected",
-        MOVE_ENTER = 6: "integrate: thread starts",
-        MOVE_OUTSIDE = 7: "integrate: no body for this thread",
-        MOVE = 8: "integrate: body moved",
-    }
-}
 
 pub use crate::float4::Float4;
 
@@ -66,7 +51,7 @@ pub fn add_scaled(base: Float4, by: Float4, factor: f32) -> Float4 {
     }
 }
 
-#[kernels(device = warptrace_device, hand_placed)]
+#[kernels(device = warptrace_device, only_marked, automatic = 1)]
 mod kernels {
     use super::*;
 
@@ -86,11 +71,11 @@ mod kernels {
         half_step: f32,
         softening_squared: f32,
     ) {
-        trace_loc(at::FORCE_ENTER);
+        trace!("FORCE_ENTER");
         let count = bodies.len() as u32;
         let index = simt::global_thread_x();
         if index >= count {
-            trace_loc(at::FORCE_OUTSIDE);
+            trace!("FORCE_OUTSIDE");
             return;
         }
         let index = u64::from(index);
@@ -99,7 +84,7 @@ mod kernels {
         let mut sum = Float4::default();
         let whole = sources - sources % 8;
         let mut other = 0;
-        let mut pulls = trace_loop(at::INTERACT);
+        let mut pulls = trace_loop!("INTERACT");
         // Eight bodies a round, read in fours. A thread takes all eight or none, so their events are recorded
         // in one step.
         while other != whole {
@@ -123,14 +108,14 @@ mod kernels {
         }
         drop(pulls);
         if step > 0 {
-            trace_loc(at::LATER_STEP);
+            trace!("LATER_STEP" = 5);
             // SAFETY: each thread has its own elements.
             unsafe {
                 let before = accelerations.get(index);
                 velocities.set(index, add_difference(velocities.get(index), sum, before, half_step));
             }
         } else {
-            trace_loc(at::FIRST_STEP);
+            trace!("FIRST_STEP" = 4);
         }
         // SAFETY: each thread has its own element.
         unsafe { accelerations.set(index, sum) };
@@ -148,13 +133,13 @@ mod kernels {
         whole_step: f32,
         half_step: f32,
     ) {
-        trace_loc(at::MOVE_ENTER);
+        trace!("MOVE_ENTER" = 6);
         let index = u64::from(simt::global_thread_x());
         if index >= bodies.len() {
-            trace_loc(at::MOVE_OUTSIDE);
+            trace!("MOVE_OUTSIDE");
             return;
         }
-        trace_loc(at::MOVE);
+        trace!("MOVE");
         // SAFETY: the index was checked, and each thread has its own elements.
         unsafe {
             let acceleration = accelerations.get(index);

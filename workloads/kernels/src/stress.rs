@@ -6,51 +6,10 @@
 //! memory, and early ends. What a lane does depends on its own draws alone, so its sequence of trace points
 //! is known in advance, whatever the order in which the groups of a warp run.
 
-use warptrace_device::{Global, Location, atomic, shared_arrays, simt, trace_points};
+use warptrace_device::{Global, atomic, shared_arrays, simt};
 use warptrace_macros::kernels;
 
 use crate::hash::scramble;
-
-trace_points! {
-    /// The decisions of [`stress`](super::stress()).
-    pub mod at in "stress.rs" {
-        ENTER = 1: "thread starts",
-        CLEAR = 2: "the thread clears a counter of its block",
-        CLEAR_NOT = 3: "the thread has no counter to clear",
-        OUTSIDE = 4: "no walk for this thread",
-        ROUND = 5: "one more round",
-        SPIN = 6: "one more turn of a loop of the lane's own length",
-        ROW = 7: "one more row of cells",
-        CELL = 8: "one more cell",
-        CELL_LEFT = 9: "cell: to the left",
-        CELL_RIGHT = 10: "cell: to the right, counted in global memory",
-        CUT = 11: "rows and cells are left from inside",
-        CLIMB = 12: "one more step of the climb",
-        CLIMB_LONG = 13: "climb: given up",
-        CLIMB_ODD = 14: "climb: the number is odd",
-        CLIMB_EVEN = 15: "climb: the number is even",
-        CLIMB_TOP = 16: "climb: the number has become 1",
-        FAN_0 = 17: "first of eight ways",
-        FAN_1 = 18: "second of eight ways",
-        FAN_2 = 19: "third of eight ways, counted in global memory",
-        FAN_3 = 20: "fourth of eight ways",
-        FAN_4 = 21: "fifth of eight ways, counted in shared memory",
-        FAN_5 = 22: "sixth of eight ways",
-        FAN_6 = 23: "seventh of eight ways",
-        FAN_7 = 24: "last of eight ways",
-        NEAR = 25: "the lane takes the near side of its warp",
-        NEAR_STEP = 26: "near side: one more step, counted in shared memory",
-        NEAR_MET = 27: "near side: all its lanes are here",
-        FAR = 28: "the lane takes the far side of its warp",
-        FAR_STEP = 29: "far side: one more step",
-        FAR_COUNTED = 30: "far side: the step is counted in shared memory",
-        FAR_PASSED = 31: "far side: the step is not counted",
-        FAR_MET = 32: "far side: all its lanes are here",
-        QUIT = 33: "the walk is broken off",
-        DONE = 34: "the walk has all its rounds",
-        AGAIN = 35: "another round follows",
-    }
-}
 
 /// Counters of a block, in shared memory.
 pub const COUNTERS: u32 = 8;
@@ -103,9 +62,9 @@ impl Walk {
 
     /// Notes that the lane has passed a trace point. So the result alone shows whether it went the right way.
     #[inline(always)]
-    fn pass<L: Location>(&mut self, _: L) {
+    fn pass(&mut self, point: u16) {
         self.passed += 1;
-        self.sum = mix(self.sum, u32::from(L::ID));
+        self.sum = mix(self.sum, u32::from(point));
     }
 }
 
@@ -144,7 +103,7 @@ unsafe fn leave(counts: Global<u32>) {
     }
 }
 
-#[kernels(device = warptrace_device, hand_placed)]
+#[kernels(device = warptrace_device, only_marked, first_id = 12, automatic = 1)]
 mod kernels {
     use super::*;
 
@@ -154,25 +113,25 @@ mod kernels {
         let mut number = walk.draw() % 64 + 1;
         let mut left = CLIMB_STEPS;
         while number != 1 {
-            trace_loc(at::CLIMB);
+            trace!("CLIMB");
             walk.pass(at::CLIMB);
             if left == 0 {
-                trace_loc(at::CLIMB_LONG);
+                trace!("CLIMB_LONG");
                 walk.pass(at::CLIMB_LONG);
                 return number;
             }
             left -= 1;
             if number % 2 == 1 {
-                trace_loc(at::CLIMB_ODD);
+                trace!("CLIMB_ODD");
                 walk.pass(at::CLIMB_ODD);
                 number = 3 * number + 1;
             } else {
-                trace_loc(at::CLIMB_EVEN);
+                trace!("CLIMB_EVEN");
                 walk.pass(at::CLIMB_EVEN);
                 number /= 2;
             }
         }
-        trace_loc(at::CLIMB_TOP);
+        trace!("CLIMB_TOP");
         walk.pass(at::CLIMB_TOP);
         number
     }
@@ -185,24 +144,24 @@ mod kernels {
     unsafe fn cross(walk: &mut Walk, bins: Global<u32>) {
         let mut rows = walk.draw() % 4;
         while rows != 0 {
-            trace_loc(at::ROW);
+            trace!("ROW" = 7);
             walk.pass(at::ROW);
             let mut cells = walk.draw() % 5;
             while cells != 0 {
-                trace_loc(at::CELL);
+                trace!("CELL");
                 walk.pass(at::CELL);
                 let way = walk.draw();
                 if way & 1 == 0 {
-                    trace_loc(at::CELL_LEFT);
+                    trace!("CELL_LEFT");
                     walk.pass(at::CELL_LEFT);
                 } else {
-                    trace_loc(at::CELL_RIGHT);
+                    trace!("CELL_RIGHT");
                     walk.pass(at::CELL_RIGHT);
                     // SAFETY: the caller's promise.
                     unsafe { count(bins, way >> 8) };
                 }
                 if way >> 1 & 15 == 0 {
-                    trace_loc(at::CUT);
+                    trace!("CUT");
                     walk.pass(at::CUT);
                     return;
                 }
@@ -221,39 +180,39 @@ mod kernels {
         let way = walk.draw();
         match way % 8 {
             0 => {
-                trace_loc(at::FAN_0);
+                trace!("FAN_0" = 17);
                 walk.pass(at::FAN_0);
             }
             1 => {
-                trace_loc(at::FAN_1);
+                trace!("FAN_1");
                 walk.pass(at::FAN_1);
             }
             2 => {
-                trace_loc(at::FAN_2);
+                trace!("FAN_2");
                 walk.pass(at::FAN_2);
                 // SAFETY: the caller's promise.
                 unsafe { count(bins, way >> 8) };
             }
             3 => {
-                trace_loc(at::FAN_3);
+                trace!("FAN_3");
                 walk.pass(at::FAN_3);
             }
             4 => {
-                trace_loc(at::FAN_4);
+                trace!("FAN_4");
                 walk.pass(at::FAN_4);
                 // SAFETY: below the number of counters; reached by atomics only.
                 unsafe { stress_counters().fetch_add(way >> 8 & (COUNTERS - 1), 1) };
             }
             5 => {
-                trace_loc(at::FAN_5);
+                trace!("FAN_5");
                 walk.pass(at::FAN_5);
             }
             6 => {
-                trace_loc(at::FAN_6);
+                trace!("FAN_6");
                 walk.pass(at::FAN_6);
             }
             _ => {
-                trace_loc(at::FAN_7);
+                trace!("FAN_7");
                 walk.pass(at::FAN_7);
             }
         }
@@ -270,9 +229,9 @@ mod kernels {
         let near = unsafe { simt::ballot(lanes, way & 1 == 0) };
         let mut steps = way >> 8 & 7;
         if way & 1 == 0 {
-            trace_loc(at::NEAR);
+            trace!("NEAR");
             walk.pass(at::NEAR);
-            let mut taken = trace_loop(at::NEAR_STEP);
+            let mut taken = trace_loop!("NEAR_STEP");
             while steps != 0 {
                 taken.tick();
                 walk.pass(at::NEAR_STEP);
@@ -283,28 +242,28 @@ mod kernels {
             drop(taken);
             // SAFETY: the lanes of `near` are here, none has left.
             unsafe { simt::sync_warp(near) };
-            trace_loc(at::NEAR_MET);
+            trace!("NEAR_MET");
             walk.pass(at::NEAR_MET);
         } else {
-            trace_loc(at::FAR);
+            trace!("FAR");
             walk.pass(at::FAR);
             while steps != 0 {
-                trace_loc(at::FAR_STEP);
+                trace!("FAR_STEP");
                 walk.pass(at::FAR_STEP);
                 if way >> 16 & steps != 0 {
-                    trace_loc(at::FAR_COUNTED);
+                    trace!("FAR_COUNTED");
                     walk.pass(at::FAR_COUNTED);
                     // SAFETY: as above.
                     unsafe { stress_counters().fetch_add(0, steps) };
                 } else {
-                    trace_loc(at::FAR_PASSED);
+                    trace!("FAR_PASSED");
                     walk.pass(at::FAR_PASSED);
                 }
                 steps -= 1;
             }
             // SAFETY: the other lanes are here.
             unsafe { simt::sync_warp(lanes & !near) };
-            trace_loc(at::FAR_MET);
+            trace!("FAR_MET");
             walk.pass(at::FAR_MET);
         }
         walk.sum = mix(walk.sum, near);
@@ -326,17 +285,17 @@ mod kernels {
         seed: u32,
         rounds: u32,
     ) {
-        trace_loc(at::ENTER);
+        trace!("ENTER" = 1);
         let thread = simt::global_thread_x();
         let mut walk = Walk { key: key(seed, thread), draws: 0, sum: 0, passed: 0 };
         walk.pass(at::ENTER);
         if simt::linear_thread() <= LEFT {
-            trace_loc(at::CLEAR);
+            trace!("CLEAR");
             walk.pass(at::CLEAR);
             // SAFETY: one thread a counter, before the barrier.
             unsafe { stress_counters().set(simt::linear_thread(), 0) };
         } else {
-            trace_loc(at::CLEAR_NOT);
+            trace!("CLEAR_NOT");
             walk.pass(at::CLEAR_NOT);
         }
         // SAFETY: all threads of the block come here.
@@ -345,7 +304,7 @@ mod kernels {
         // SAFETY: all lanes of the warp do.
         let mut lanes = unsafe { simt::ballot(u32::MAX, place < sums.len()) };
         if place >= sums.len() {
-            trace_loc(at::OUTSIDE);
+            trace!("OUTSIDE");
             // SAFETY: each thread leaves once.
             unsafe { leave(counts) };
             return;
@@ -353,10 +312,10 @@ mod kernels {
         // `max` rules the division by 0 out for the compiler.
         let mut left = walk.draw() % rounds.max(1) + 1;
         loop {
-            trace_loc(at::ROUND);
+            trace!("ROUND");
             walk.pass(at::ROUND);
             let mut turns = walk.draw() % 12;
-            let mut spun = trace_loop(at::SPIN);
+            let mut spun = trace_loop!("SPIN");
             while turns != 0 {
                 spun.tick();
                 walk.pass(at::SPIN);
@@ -378,7 +337,7 @@ mod kernels {
             // SAFETY: those lanes are here that went on after the last round.
             lanes = unsafe { simt::ballot(lanes, !quits & (left != 0)) };
             if quits {
-                trace_loc(at::QUIT);
+                trace!("QUIT" = 33);
                 walk.pass(at::QUIT);
                 // SAFETY: each thread has its own elements, and leaves once.
                 unsafe {
@@ -389,11 +348,11 @@ mod kernels {
                 return;
             }
             if left == 0 {
-                trace_loc(at::DONE);
+                trace!("DONE");
                 walk.pass(at::DONE);
                 break;
             }
-            trace_loc(at::AGAIN);
+            trace!("AGAIN");
             walk.pass(at::AGAIN);
         }
         // SAFETY: as above.

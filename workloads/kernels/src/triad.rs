@@ -5,18 +5,10 @@
 //! Current High Performance Computers", 1995: STREAM.)
 
 use warptrace_device::math::fma_f32;
-use warptrace_device::{Global, simt, trace_points};
+use warptrace_device::{Global, simt};
 use warptrace_macros::kernels;
 
-trace_points! {
-    /// The decisions of [`triad`](super::triad()).
-    pub mod at in "triad.rs" {
-        ENTER = 1: "thread starts",
-        ELEMENT = 2: "one more element",
-    }
-}
-
-#[kernels(device = warptrace_device, hand_placed)]
+#[kernels(device = warptrace_device, only_marked, automatic = 1)]
 mod kernels {
     use super::*;
 
@@ -25,11 +17,11 @@ mod kernels {
     /// One-dimensional grid and block, of any size; the three arrays have as many elements.
     #[kernel]
     pub fn triad(a: Global<f32>, b: Global<f32>, c: Global<f32>, factor: f32) {
-        trace_loc(at::ENTER);
+        trace!("ENTER");
         let count = a.len();
         let step = u64::from(simt::grid_threads_x());
         let mut index = u64::from(simt::global_thread_x());
-        let mut elements = trace_loop(at::ELEMENT);
+        let mut elements = trace_loop!("ELEMENT");
         while index < count {
             elements.tick();
             // SAFETY: the index was checked; each thread has its own elements of `a`, and nobody writes the

@@ -1,6 +1,6 @@
 //! What every program has in common.
 
-use warptrace_device::{KernelCall, KernelModule, TracePoints};
+use warptrace_device::{KernelCall, KernelModule, SourceLocation};
 use warptrace_host::{Device, DeviceError, LaunchShape, LaunchTime, Launcher, SessionError, TracedProgram};
 
 /// A program, for tools and for a trace's metadata.
@@ -8,32 +8,37 @@ use warptrace_host::{Device, DeviceError, LaunchShape, LaunchTime, Launcher, Ses
 pub struct ProgramInfo {
     /// Name, as the tool takes it.
     pub name: &'static str,
-    /// Each kernel's name and source file.
-    pub kernels: &'static [(&'static str, &'static str)],
-    /// The trace points of all its kernels that were placed by hand; ids are unique in the program.
-    pub points: &'static [TracePoints],
-    /// Modules whose automatic trace points its kernels have.
+    /// The modules of its kernels; ids of their locations are unique in the program.
     pub modules: &'static [KernelModule],
-    /// The same program with automatic trace points instead of those placed by hand, to be run by an
-    /// [`Automatic`] launcher.
-    pub automatic: Option<&'static ProgramInfo>,
+    /// Their copies with a trace point at every decision, if there are any.
+    pub automatic: &'static [KernelModule],
 }
 
 impl ProgramInfo {
     /// As a session takes it.
     pub fn traced(&self) -> TracedProgram<'static> {
-        TracedProgram { kernels: self.kernels, points: self.points, modules: self.modules }
+        TracedProgram { kernels: &[], modules: self.modules }
     }
 
-    /// Each location's id and name.
-    pub fn locations(&self) -> impl Iterator<Item = (u16, &'static str)> {
-        let by_hand = self.points.iter().flat_map(|points| points.points).map(|point| (point.id, point.name));
-        let automatic = self.modules.iter().flat_map(|module| module.locations);
-        by_hand.chain(automatic.map(|location| (location.id, location.name)))
+    /// Names of the kernels.
+    pub fn kernels(&self) -> impl Iterator<Item = &'static str> {
+        self.modules.iter().flat_map(|module| module.kernels).copied()
+    }
+
+    /// Its locations.
+    pub fn locations(&self) -> impl Iterator<Item = &'static SourceLocation> {
+        self.modules.iter().flat_map(|module| module.locations)
+    }
+
+    /// The same program with a trace point at every decision, to be run by an [`Automatic`] launcher; `None` if its
+    /// kernels have no such copies.
+    pub fn automatic(&self) -> Option<Self> {
+        let all = Self { modules: self.automatic, automatic: &[], ..*self };
+        (!self.automatic.is_empty()).then_some(all)
     }
 }
 
-/// Launches the copies of kernels that have automatic trace points, where there are any.
+/// Launches the copies of kernels that have a trace point at every decision, where there are any.
 pub struct Automatic<'l>(pub &'l mut dyn Launcher);
 
 impl Launcher for Automatic<'_> {

@@ -98,13 +98,8 @@ fn a_trace_from_a_visit_on_is_the_end_of_a_whole_one() {
     for policy in POLICIES {
         let (whole, all) = record(policy, false, None);
         let whole = ways(&whole, 0);
-        for (location, count) in [
-            (at::ROUND.id(), 3),
-            (at::CELL.id(), 5),
-            (at::CLIMB.id(), 1),
-            (at::DONE.id(), 1),
-            (at::QUIT.id(), 2),
-        ] {
+        for (location, count) in [(at::ROUND, 3), (at::CELL, 5), (at::CLIMB, 1), (at::DONE, 1), (at::QUIT, 2)]
+        {
             let after = After { location, count: NonZeroU32::new(count).unwrap() };
             for dual in [false, true] {
                 let (file, report) = record(policy, dual, Some(after));

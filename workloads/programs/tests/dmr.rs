@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use programs::{LaneCounts, RECORDINGS, assert_points_are_placed, record, record_as, simulator};
+use programs::{LaneCounts, RECORDINGS, assert_ids_are_unique, record, record_as, simulator};
 use warptrace_format::codec::CodecSpec;
 use warptrace_host::{SimDevice, SimOptions, Untraced};
 use warptrace_workloads::dmr::{self, CheckError, DmrError, DmrOptions, DmrOutcome, Refined, RoundReport};
@@ -233,55 +233,47 @@ fn assert_lane_counts(input: &Mesh, outcome: &DmrOutcome, block: u32, lanes: &La
     let bad = AngleBound::THIRTY_DEGREES;
     let bad_before =
         (0..input.triangles().len()).filter(|&slot| bad.is_bad(input.corners(slot))).count() as u64;
-    assert_eq!(at(init::at::FIND_TRIANGLE.id()), input.triangles().len() as u64);
-    assert_eq!(at(init::at::FIND_BAD.id()), bad_before);
-    assert_eq!(at(init::at::ENQUEUE_BAD.id()), bad_before);
+    assert_eq!(at(init::at::FIND_TRIANGLE), input.triangles().len() as u64);
+    assert_eq!(at(init::at::FIND_BAD), bad_before);
+    assert_eq!(at(init::at::ENQUEUE_BAD), bad_before);
 
-    for enter in [
-        mark::at::ENTER.id(),
-        claim::at::CHECK.id(),
-        claim::at::RECLAIM.id(),
-        claim::at::VERIFY.id(),
-        commit::at::ENTER.id(),
-    ] {
+    for enter in [mark::at::ENTER, claim::at::CHECK, claim::at::RECLAIM, claim::at::VERIFY, commit::at::ENTER]
+    {
         assert_eq!(at(enter), threads);
     }
-    assert_eq!(at(mark::at::OUTSIDE.id()), threads - items);
-    assert_eq!(at(mark::at::DROP.id()), dropped);
-    assert_eq!(at(mark::at::REFINE.id()), items - dropped);
-    assert_eq!(at(mark::at::TRY_CENTRE.id()), items - dropped);
-    assert_eq!(at(mark::at::RETRY.id()), at(mark::at::ENCROACHED.id()));
-    assert_eq!(at(mark::at::TRY_SPLIT.id()), at(mark::at::RETRY.id()) - at(mark::at::TOO_SHORT.id()));
-    assert_eq!(
-        at(mark::at::TRY_SPLIT.id()),
-        at(mark::at::SPLIT_INSIDE.id()) + at(mark::at::SPLIT_BOUNDARY.id())
-    );
-    assert_eq!(at(mark::at::EDGE.id()), at(mark::at::SEGMENT.id()) + at(mark::at::INNER.id()));
-    assert_eq!(at(mark::at::INNER.id()), at(mark::at::CROSS.id()) + at(mark::at::FRONTIER.id()));
-    assert_eq!(at(mark::at::FULL.id()), total(|r| r.too_large));
-    assert_eq!(at(mark::at::CLAIMED.id()) + at(mark::at::NO_CAVITY.id()), items - dropped);
+    assert_eq!(at(mark::at::OUTSIDE), threads - items);
+    assert_eq!(at(mark::at::DROP), dropped);
+    assert_eq!(at(mark::at::REFINE), items - dropped);
+    assert_eq!(at(mark::at::TRY_CENTRE), items - dropped);
+    assert_eq!(at(mark::at::RETRY), at(mark::at::ENCROACHED));
+    assert_eq!(at(mark::at::TRY_SPLIT), at(mark::at::RETRY) - at(mark::at::TOO_SHORT));
+    assert_eq!(at(mark::at::TRY_SPLIT), at(mark::at::SPLIT_INSIDE) + at(mark::at::SPLIT_BOUNDARY));
+    assert_eq!(at(mark::at::EDGE), at(mark::at::SEGMENT) + at(mark::at::INNER));
+    assert_eq!(at(mark::at::INNER), at(mark::at::CROSS) + at(mark::at::FRONTIER));
+    assert_eq!(at(mark::at::FULL), total(|r| r.too_large));
+    assert_eq!(at(mark::at::CLAIMED) + at(mark::at::NO_CAVITY), items - dropped);
 
-    assert_eq!(at(claim::at::CHECK_ITEM.id()), at(mark::at::CLAIMED.id()));
-    assert_eq!(at(claim::at::RECLAIM_ITEM.id()), at(claim::at::CHECK_LOST.id()));
-    assert_eq!(at(claim::at::VERIFY_FIRST.id()), at(claim::at::CHECK_HELD.id()));
-    assert_eq!(at(claim::at::VERIFY_HELD.id()), total(|r| r.second_claim));
-    assert_eq!(at(claim::at::CHECK_HELD.id()) + at(claim::at::VERIFY_HELD.id()), winners);
+    assert_eq!(at(claim::at::CHECK_ITEM), at(mark::at::CLAIMED));
+    assert_eq!(at(claim::at::RECLAIM_ITEM), at(claim::at::CHECK_LOST));
+    assert_eq!(at(claim::at::VERIFY_FIRST), at(claim::at::CHECK_HELD));
+    assert_eq!(at(claim::at::VERIFY_HELD), total(|r| r.second_claim));
+    assert_eq!(at(claim::at::CHECK_HELD) + at(claim::at::VERIFY_HELD), winners);
 
-    assert_eq!(at(commit::at::DONE.id()), winners);
-    assert_eq!(at(commit::at::SPLIT.id()), total(|r| r.splits));
-    assert_eq!(at(commit::at::FAN.id()), at(commit::at::FAN_REUSE.id()) + at(commit::at::FAN_NEW.id()));
+    assert_eq!(at(commit::at::DONE), winners);
+    assert_eq!(at(commit::at::SPLIT), total(|r| r.splits));
+    assert_eq!(at(commit::at::FAN), at(commit::at::FAN_REUSE) + at(commit::at::FAN_NEW));
     let new_triangles = (outcome.refined.triangles.len() - input.triangles().len()) as u64;
-    assert_eq!(at(commit::at::FAN_NEW.id()), new_triangles);
+    assert_eq!(at(commit::at::FAN_NEW), new_triangles);
 
-    assert_eq!(at(emit::at::EMIT_FRESH.id()), at(commit::at::FAN_BAD.id()));
-    assert_eq!(at(emit::at::EMIT_AGAIN.id()), at(emit::at::COUNT_AGAIN.id()));
+    assert_eq!(at(emit::at::EMIT_FRESH), at(commit::at::FAN_BAD));
+    assert_eq!(at(emit::at::EMIT_AGAIN), at(emit::at::COUNT_AGAIN));
     // Whatever enters the worklist leaves it.
-    assert_eq!(at(emit::at::COUNT_GONE.id()), bad_before + at(commit::at::FAN_BAD.id()));
+    assert_eq!(at(emit::at::COUNT_GONE), bad_before + at(commit::at::FAN_BAD));
 }
 
 #[test]
 fn trace_points_stand_at_one_place_each() {
-    assert_points_are_placed(&dmr::PROGRAM);
+    assert_ids_are_unique(&dmr::PROGRAM);
 }
 
 #[test]

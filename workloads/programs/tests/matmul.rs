@@ -3,14 +3,14 @@
 
 mod programs;
 
-use programs::{RECORDINGS, assert_points_are_placed, record_as, simulator};
+use programs::{RECORDINGS, assert_ids_are_unique, record_as, simulator};
 use warptrace_decoder::lanes::LaneDigest;
 use warptrace_host::Untraced;
 use warptrace_workloads::matmul::{self, Matrices};
 
 #[test]
 fn trace_points_stand_at_one_place_each() {
-    assert_points_are_placed(&matmul::PROGRAM);
+    assert_ids_are_unique(&matmul::PROGRAM);
 }
 
 #[test]

@@ -4,8 +4,8 @@
 mod programs;
 
 use programs::{
-    LaneCounts, RECORDINGS, assert_points_are_placed, new_york, one_way, record_as, simulator,
-    with_self_loop, zoo,
+    LaneCounts, RECORDINGS, assert_ids_are_unique, new_york, one_way, record_as, simulator, with_self_loop,
+    zoo,
 };
 use warptrace_host::Untraced;
 use warptrace_kernels::mis::at;
@@ -22,7 +22,7 @@ fn untraced(graph: &Graph, seed: u64, options: &MisOptions) -> MisOutcome {
 
 #[test]
 fn trace_points_stand_at_one_place_each() {
-    assert_points_are_placed(&mis::PROGRAM);
+    assert_ids_are_unique(&mis::PROGRAM);
 }
 
 #[test]
@@ -82,8 +82,7 @@ fn tracing_changes_nothing_and_the_trace_adds_up() {
             (0..256).for_each(|location| passed[usize::from(location)] += lanes.at(location));
         }
     }
-    let points = mis::PROGRAM.points.iter().flat_map(|points| points.points);
-    for point in points.filter(|point| point.id != at::GAVE_UP.id()) {
+    for point in mis::PROGRAM.locations().filter(|point| point.id != at::GAVE_UP) {
         assert!(passed[usize::from(point.id)] > 0, "no graph leads to {}", point.name);
     }
 }
@@ -96,22 +95,22 @@ fn adds_up(graph: &Graph, outcome: &MisOutcome, lanes: &LaneCounts) {
     let threads = 2 * 64;
     let finds = u64::from(outcome.launches - 1);
 
-    assert_eq!(lanes.at(at::INIT_ENTER.id()), threads);
-    assert_eq!(lanes.at(at::INIT_DONE.id()), threads);
-    assert_eq!(lanes.at(at::INIT_NODE.id()), nodes);
-    assert_eq!(lanes.at(at::INIT_ISOLATED.id()), isolated);
-    assert_eq!(lanes.at(at::INIT_RANKED.id()), nodes - isolated);
+    assert_eq!(lanes.at(at::INIT_ENTER), threads);
+    assert_eq!(lanes.at(at::INIT_DONE), threads);
+    assert_eq!(lanes.at(at::INIT_NODE), nodes);
+    assert_eq!(lanes.at(at::INIT_ISOLATED), isolated);
+    assert_eq!(lanes.at(at::INIT_RANKED), nodes - isolated);
 
-    assert_eq!(lanes.at(at::FIND_ENTER.id()), threads * finds);
-    assert_eq!(lanes.at(at::FINISHED.id()) + lanes.at(at::GAVE_UP.id()), threads * finds);
-    assert_eq!(lanes.at(at::PASS.id()), threads * finds + lanes.at(at::AGAIN.id()));
-    assert_eq!(lanes.at(at::NODE.id()), lanes.at(at::DECIDED.id()) + lanes.at(at::UNDECIDED.id()));
-    assert_eq!(lanes.at(at::UNDECIDED.id()), lanes.at(at::BLOCKED.id()) + lanes.at(at::JOINS.id()));
-    assert_eq!(lanes.at(at::JOINS.id()), members().count() as u64 - isolated);
-    assert_eq!(lanes.at(at::JOINED.id()), lanes.at(at::JOINS.id()));
-    assert_eq!(lanes.at(at::REMOVE.id()), members().map(|node| u64::from(graph.degree(node))).sum::<u64>());
+    assert_eq!(lanes.at(at::FIND_ENTER), threads * finds);
+    assert_eq!(lanes.at(at::FINISHED) + lanes.at(at::GAVE_UP), threads * finds);
+    assert_eq!(lanes.at(at::PASS), threads * finds + lanes.at(at::AGAIN));
+    assert_eq!(lanes.at(at::NODE), lanes.at(at::DECIDED) + lanes.at(at::UNDECIDED));
+    assert_eq!(lanes.at(at::UNDECIDED), lanes.at(at::BLOCKED) + lanes.at(at::JOINS));
+    assert_eq!(lanes.at(at::JOINS), members().count() as u64 - isolated);
+    assert_eq!(lanes.at(at::JOINED), lanes.at(at::JOINS));
+    assert_eq!(lanes.at(at::REMOVE), members().map(|node| u64::from(graph.degree(node))).sum::<u64>());
     // Each node that joins looked at all its neighbours, each that waits at one or more.
-    assert!(lanes.at(at::COMPARE.id()) >= lanes.at(at::REMOVE.id()) + lanes.at(at::BLOCKED.id()));
+    assert!(lanes.at(at::COMPARE) >= lanes.at(at::REMOVE) + lanes.at(at::BLOCKED));
 }
 
 #[test]

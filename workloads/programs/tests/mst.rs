@@ -4,7 +4,7 @@
 mod programs;
 
 use programs::{
-    LaneCounts, RECORDINGS, assert_points_are_placed, new_york, one_way, record, record_as, simulator,
+    LaneCounts, RECORDINGS, assert_ids_are_unique, new_york, one_way, record, record_as, simulator,
     weighted_zoo, with_self_loop,
 };
 use warptrace_format::codec::CodecSpec;
@@ -24,7 +24,7 @@ fn untraced(graph: &Graph, seed: u64, options: &MstOptions) -> MstOutcome {
 
 #[test]
 fn trace_points_stand_at_one_place_each() {
-    assert_points_are_placed(&mst::PROGRAM);
+    assert_ids_are_unique(&mst::PROGRAM);
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn a_path_of_rising_weights_does_not_degenerate() {
     });
     assert_eq!((outcome.rounds, outcome.arcs.len()), (1, nodes as usize - 1));
     let lanes = LaneCounts::of(&file);
-    let steps_an_edge = lanes.at(at::CLIMB.id()) / lanes.at(at::CHOSEN.id());
+    let steps_an_edge = lanes.at(at::CLIMB) / lanes.at(at::CHOSEN);
     assert!(steps_an_edge < 20, "{steps_an_edge} steps an edge");
 }
 
@@ -120,7 +120,7 @@ fn tracing_changes_nothing_and_the_trace_adds_up() {
             (0..256).for_each(|location| passed[usize::from(location)] += lanes.at(location));
         }
     }
-    for point in mst::PROGRAM.points.iter().flat_map(|points| points.points) {
+    for point in mst::PROGRAM.locations() {
         assert!(passed[usize::from(point.id)] > 0, "no graph leads to {}", point.name);
     }
 }
@@ -132,33 +132,27 @@ fn adds_up(graph: &Graph, outcome: &MstOutcome, lanes: &LaneCounts) {
     let threads = 2 * 64;
     let (lightest, merge) = (u64::from(outcome.launches - 1 - outcome.rounds), u64::from(outcome.rounds));
 
-    assert_eq!((lanes.at(at::INIT_ENTER.id()), lanes.at(at::INIT_DONE.id())), (threads, threads));
-    assert_eq!(lanes.at(at::INIT_NODE.id()), u64::from(graph.nodes()));
-    assert_eq!(lanes.at(at::INIT_ARC.id()), u64::from(graph.arcs()));
-    assert_eq!(lanes.at(at::ARC_LISTED.id()), edges);
-    assert_eq!(lanes.at(at::ARC_SKIPPED.id()), u64::from(graph.arcs()) - edges);
+    assert_eq!((lanes.at(at::INIT_ENTER), lanes.at(at::INIT_DONE)), (threads, threads));
+    assert_eq!(lanes.at(at::INIT_NODE), u64::from(graph.nodes()));
+    assert_eq!(lanes.at(at::INIT_ARC), u64::from(graph.arcs()));
+    assert_eq!(lanes.at(at::ARC_LISTED), edges);
+    assert_eq!(lanes.at(at::ARC_SKIPPED), u64::from(graph.arcs()) - edges);
 
-    assert_eq!(lanes.at(at::LIGHTEST_ENTER.id()), threads * lightest);
-    assert_eq!(lanes.at(at::LIGHTEST_DONE.id()), threads * lightest);
-    assert_eq!(lanes.at(at::LIGHTEST_EDGE.id()), lanes.at(at::INSIDE.id()) + lanes.at(at::BETWEEN.id()));
+    assert_eq!(lanes.at(at::LIGHTEST_ENTER), threads * lightest);
+    assert_eq!(lanes.at(at::LIGHTEST_DONE), threads * lightest);
+    assert_eq!(lanes.at(at::LIGHTEST_EDGE), lanes.at(at::INSIDE) + lanes.at(at::BETWEEN));
     // Every edge ends up inside a tree, and is dropped once.
-    assert_eq!(lanes.at(at::INSIDE.id()), edges);
-    assert_eq!(
-        lanes.at(at::LIGHTER_AT_FIRST.id()) + lanes.at(at::HEAVIER_AT_FIRST.id()),
-        lanes.at(at::BETWEEN.id())
-    );
-    assert_eq!(
-        lanes.at(at::LIGHTER_AT_SECOND.id()) + lanes.at(at::HEAVIER_AT_SECOND.id()),
-        lanes.at(at::BETWEEN.id())
-    );
+    assert_eq!(lanes.at(at::INSIDE), edges);
+    assert_eq!(lanes.at(at::LIGHTER_AT_FIRST) + lanes.at(at::HEAVIER_AT_FIRST), lanes.at(at::BETWEEN));
+    assert_eq!(lanes.at(at::LIGHTER_AT_SECOND) + lanes.at(at::HEAVIER_AT_SECOND), lanes.at(at::BETWEEN));
 
-    assert_eq!(lanes.at(at::MERGE_ENTER.id()), threads * merge);
-    assert_eq!(lanes.at(at::MERGE_DONE.id()), threads * merge);
-    assert_eq!(lanes.at(at::MERGE_EDGE.id()), lanes.at(at::BETWEEN.id()));
-    assert_eq!(lanes.at(at::CHOSEN.id()) + lanes.at(at::NOT_CHOSEN.id()), lanes.at(at::MERGE_EDGE.id()));
-    assert_eq!((lanes.at(at::CHOSEN.id()), lanes.at(at::LINKED.id())), (forest, forest));
-    assert_eq!(lanes.at(at::AT_ROOTS.id()), lanes.at(at::LINKED.id()) + lanes.at(at::OVERTAKEN.id()));
-    assert_eq!(lanes.at(at::CLIMB.id()), lanes.at(at::BELOW_ROOT.id()) + lanes.at(at::AT_ROOTS.id()));
+    assert_eq!(lanes.at(at::MERGE_ENTER), threads * merge);
+    assert_eq!(lanes.at(at::MERGE_DONE), threads * merge);
+    assert_eq!(lanes.at(at::MERGE_EDGE), lanes.at(at::BETWEEN));
+    assert_eq!(lanes.at(at::CHOSEN) + lanes.at(at::NOT_CHOSEN), lanes.at(at::MERGE_EDGE));
+    assert_eq!((lanes.at(at::CHOSEN), lanes.at(at::LINKED)), (forest, forest));
+    assert_eq!(lanes.at(at::AT_ROOTS), lanes.at(at::LINKED) + lanes.at(at::OVERTAKEN));
+    assert_eq!(lanes.at(at::CLIMB), lanes.at(at::BELOW_ROOT) + lanes.at(at::AT_ROOTS));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 mod programs;
 
-use programs::{RECORDINGS, assert_points_are_placed, record, record_as, simulator};
+use programs::{RECORDINGS, assert_ids_are_unique, record, record_as, simulator};
 use warptrace_decoder::lanes::LaneDigest;
 use warptrace_format::codec::CodecSpec;
 use warptrace_host::Untraced;
@@ -16,7 +16,7 @@ fn in_blocks(steps: u32, block: u32) -> NbodyOptions {
 
 #[test]
 fn trace_points_stand_at_one_place_each() {
-    assert_points_are_placed(&nbody::PROGRAM);
+    assert_ids_are_unique(&nbody::PROGRAM);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 mod programs;
 
-use programs::{LaneCounts, RECORDINGS, assert_points_are_placed, record_as, simulator};
+use programs::{LaneCounts, RECORDINGS, assert_ids_are_unique, record_as, simulator};
 use warptrace_decoder::lanes::LaneDigest;
 use warptrace_host::Untraced;
 use warptrace_workloads::stress::{self, StressOptions};
@@ -14,7 +14,7 @@ fn options(walks: u32, rounds: u32, block: u32) -> StressOptions {
 
 #[test]
 fn trace_points_stand_at_one_place_each() {
-    assert_points_are_placed(&stress::PROGRAM);
+    assert_ids_are_unique(&stress::PROGRAM);
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn traced_walks_are_the_same_and_each_lane_records_its_own_way() {
         // The lanes do come apart: not half of them are together at a trace point.
         assert!(lanes < 16 * events, "{lanes} lanes in {events} events");
         let counts = LaneCounts::of(&file);
-        for point in stress::PROGRAM.points.iter().flat_map(|points| points.points) {
+        for point in stress::PROGRAM.locations() {
             assert!(counts.at(point.id) > 0, "no walk passes {}", point.name);
         }
     }

@@ -19,8 +19,6 @@ const CORNER: (f64, f64) = (-0.74395, -0.10461);
 const SIDE: f64 = 0.00578;
 /// Threads of a block.
 const BLOCK: u32 = 256;
-/// The kernels, with the file that they are in.
-const KERNELS: [(&str, &str); 1] = [("mandelbrot", mandelbrot::MODULE.file)];
 
 /// The kernels' code for GPUs; empty if the tool was built without a device compiler.
 pub(crate) const PTX: &str = mandelbrot::MODULE.ptx;
@@ -29,7 +27,7 @@ pub(crate) const PTX: &str = mandelbrot::MODULE.ptx;
 pub(crate) fn run(command: &Demo) -> anyhow::Result<ExitCode> {
     let program = Recordable {
         name: "mandelbrot",
-        kernels: TracedProgram { kernels: &KERNELS, points: &[], modules: &[mandelbrot::MODULE] },
+        kernels: TracedProgram { kernels: &[], modules: &[mandelbrot::MODULE] },
         properties: [("width", command.width), ("depth", command.depth)]
             .map(|(name, value)| (name.to_owned(), value.to_string()))
             .into(),
@@ -63,7 +61,7 @@ fn compute(launcher: &mut dyn Launcher, command: &Demo) -> anyhow::Result<Vec<u3
     let (left, top) = CORNER;
     let call = mandelbrot::mandelbrot(&picture, width, depth, left, top, pixel_side(command));
     // SAFETY: the kernel writes `picture`, which is memory of this device, and nothing else.
-    unsafe { launcher.launch(call.call(), &LaunchShape::linear(pixels as u64, BLOCK)) }?;
+    unsafe { launcher.launch(&call, &LaunchShape::linear(pixels as u64, BLOCK)) }?;
     let computed = picture.download(launcher.device())?;
     picture.free(launcher.device())?;
     Ok(computed)

@@ -176,7 +176,7 @@ fn the_page_loads_nothing_and_shows_the_source() {
     }
     assert!(html.contains("default-src &#39;none&#39;") || html.contains("default-src 'none'"));
     // The line of the loop, and one of its context, that has no trace point.
-    assert!(html.contains("trace_loop(at::ITERATE)") && html.contains("iterations.tick();"));
+    assert!(html.contains("trace_loop!(") && html.contains("iterations.tick();"));
     assert!(html.contains("OUTSIDE: no warp came"));
     // Elsewhere the source is not found, and the page says what to do.
     let (code, output, errors) = run(&["report", text(&path), "-o", text(&folder.at("b.html"))]);

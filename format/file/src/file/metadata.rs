@@ -95,7 +95,7 @@ pub struct KernelInfo {
 /// A trace point: what an event's location id means.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LocationInfo {
-    /// The id passed to `trace_loc`. Never 0.
+    /// The id of the trace point. Never 0.
     pub id: u16,
     /// Short name.
     pub name: String,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
-use warptrace_device::{KernelModule, TracePoint, TracePoints};
+use warptrace_device::KernelModule;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{
     COMMAND, COUNTING, LocationInfo, Metadata, POLICY_RING, POLICY_STOP, POLICY_STREAM,
@@ -46,29 +46,9 @@ pub fn command_of(words: impl IntoIterator<Item = OsString>) -> String {
     text
 }
 
-/// Describes hand-placed trace points for a file.
-pub(super) fn locations(points: &[TracePoints]) -> Vec<LocationInfo> {
-    let describe = |points: &TracePoints, point: &TracePoint| {
-        let (line, column) = points.position(point).unwrap_or((0, 0));
-        let location = LocationInfo::new(point.id, point.name, point.what);
-        LocationInfo { file: points.file.to_owned(), line, column, ..location }
-    };
-    points.iter().flat_map(|points| points.points.iter().map(|point| describe(points, point))).collect()
-}
-
-/// Describes the locations of a module for a file.
-pub(super) fn module_locations(module: &KernelModule) -> impl Iterator<Item = LocationInfo> {
-    module.locations.iter().map(|location| LocationInfo::from_source(location, module.file))
-}
-
-/// Tells by their hashes which sources trace points and modules have, as far as their texts are known:
-/// properties for a file.
-pub(super) fn source_hashes<'a>(
-    points: &'a [TracePoints],
-    modules: impl Iterator<Item = &'a KernelModule>,
-) -> Vec<(String, String)> {
-    let texts = points.iter().map(|points| (points.file, points.source));
-    let texts = texts.chain(modules.map(|module| (module.file, module.source)));
+/// Tells by their hashes which sources modules have, as far as their texts are known: properties for a file.
+pub(super) fn source_hashes<'a>(modules: impl Iterator<Item = &'a KernelModule>) -> Vec<(String, String)> {
+    let texts = modules.map(|module| (module.file, module.source));
     // By file: several modules may be in one.
     let texts: BTreeMap<&str, &str> = texts.filter(|(_, text)| !text.is_empty()).collect();
     let property =

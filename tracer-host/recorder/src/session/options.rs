@@ -2,28 +2,31 @@
 
 use std::time::Duration;
 
-use warptrace_device::{KernelModule, TracePoints};
+use warptrace_device::KernelModule;
 use warptrace_format::file::LocationInfo;
-
-use super::metadata::{locations, module_locations};
 
 /// The program that a session traces, for the file's metadata.
 #[derive(Clone, Copy, Debug)]
 pub struct TracedProgram<'a> {
-    /// Each kernel's name and source file.
+    /// Name and source file of each kernel that no module has.
     pub kernels: &'a [(&'a str, &'a str)],
-    /// The trace points of all kernels that were placed by hand; ids are unique in the program.
-    pub points: &'a [TracePoints],
-    /// Modules whose automatic trace points the kernels have; their ids, too, are unique in the program.
+    /// The modules of the others; ids of locations are unique in the program.
     pub modules: &'a [KernelModule],
 }
 
-impl TracedProgram<'_> {
+impl<'a> TracedProgram<'a> {
+    /// Name and source file of each kernel, in the order in which a file has them.
+    pub fn kernels(&self) -> Vec<(&'a str, &'a str)> {
+        let of_module = |module: &'a KernelModule| module.kernels.iter().map(|name| (*name, module.file));
+        self.kernels.iter().copied().chain(self.modules.iter().flat_map(of_module)).collect()
+    }
+
     /// All locations of the program, as a file has them.
     pub fn locations(&self) -> Vec<LocationInfo> {
-        let mut locations = locations(self.points);
-        locations.extend(self.modules.iter().flat_map(module_locations));
-        locations
+        let of_module = |module: &'a KernelModule| {
+            module.locations.iter().map(|location| LocationInfo::from_source(location, module.file))
+        };
+        self.modules.iter().flat_map(of_module).collect()
     }
 }
 

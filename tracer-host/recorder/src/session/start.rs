@@ -28,8 +28,8 @@ impl<W: Write + Send + 'static> Recorder<W> {
         spec: &RecordingSpec,
         output: W,
     ) -> Result<Self, SessionError> {
-        let hashes = source_hashes(program.points, program.modules.iter());
-        Self::start_with(device, program.kernels, program.locations(), (spec, hashes), false, output)
+        let hashes = source_hashes(program.modules.iter());
+        Self::start_with(device, &program.kernels(), program.locations(), (spec, hashes), false, output)
     }
 
     /// Like [`start`](Self::start), for the kernels of modules that `#[warptrace::kernels]` made, whose
@@ -47,7 +47,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
         let (kernels, locations) = modules::merged(modules)?;
         let names = modules.iter().flat_map(|module| std::iter::repeat_n(module.name, module.kernels.len()));
         device.prepare(&Prepare { code: modules, ..Prepare::default() })?;
-        let hashes = source_hashes(&[], modules.iter().copied());
+        let hashes = source_hashes(modules.iter().copied());
         let mut recorder = Self::start_with(device, &kernels, locations, (spec, hashes), false, output)?;
         recorder.modules = names.collect();
         Ok(recorder)

@@ -9,25 +9,21 @@ use warptrace_abi::stream::{StreamLogs, StreamState, TAG_STEP, has_tag, slot_wor
 use warptrace_format::codec::CodecSpec;
 
 use super::*;
+use warptrace_macros::kernels;
 
-warptrace_device::trace_points! {
-    /// Two turns.
-    mod at in "tests.rs" {
-        LEFT = 1: "",
-        RIGHT = 2: "",
-    }
-}
-
-warptrace_device::kernel! {
+#[kernels(device = warptrace_device, only_marked)]
+mod turns_kernel {
     /// `times` turns to each side.
-    fn turns(times: u32, fails: u32) {
+    #[kernel]
+    pub fn turns(times: u32, fails: u32) {
         for _ in 0..times {
-            warptrace_device::trace_loc(at::LEFT);
-            warptrace_device::trace_loc(at::RIGHT);
+            trace!("LEFT");
+            trace!("RIGHT");
         }
         assert!(fails == 0, "as it was told");
     }
 }
+use turns_kernel::turns;
 
 const ENTRIES: u32 = 8;
 const SEGMENTS: u32 = 4;

@@ -89,7 +89,7 @@ pub(crate) fn run(arguments: &arguments::Baseline) -> anyhow::Result<bool> {
 /// Runs the kernels without tracing, once more than is counted.
 fn in_rust(device: &mut dyn Device, pair: &Pair, runs: u32) -> anyhow::Result<Timing> {
     let subject = &*pair.case.make()?;
-    let kernels: Vec<&str> = subject.program().kernels.iter().map(|(name, _)| *name).collect();
+    let kernels: Vec<&str> = subject.program().kernels().collect();
     device.prepare(&Prepare { kernels: &kernels, ..Prepare::default() })?;
     let mut times = Vec::new();
     let mut work = None;

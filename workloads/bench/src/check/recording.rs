@@ -373,8 +373,8 @@ mod tests {
             let rounds = self.image.chunks(32).map(slowest).sum::<u64>();
             match self.fault {
                 Fault::EventTooMany => None,
-                Fault::RoundTooMany => Some((at::ITERATE.id(), rounds - 1)),
-                _ => Some((at::ITERATE.id(), rounds)),
+                Fault::RoundTooMany => Some((at::ITERATE, rounds - 1)),
+                _ => Some((at::ITERATE, rounds)),
             }
         }
     }

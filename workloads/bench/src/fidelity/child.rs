@@ -74,7 +74,7 @@ pub(crate) fn run(arguments: &FidelityRun) -> anyhow::Result<()> {
     let mut device = machine::open(arguments.device)?;
     let story = match mode.codec {
         None => {
-            let kernels: Vec<&str> = program.kernels.iter().map(|(name, _)| *name).collect();
+            let kernels: Vec<&str> = program.kernels().collect();
             device.prepare(&Prepare { kernels: &kernels, ..Prepare::default() })?;
             let mut launcher = Untraced(&mut *device);
             let mut noting = Noting { inner: &mut launcher, launches: Vec::new() };

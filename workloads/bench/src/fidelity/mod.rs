@@ -234,7 +234,7 @@ impl Comparison<'_> {
                 return Err(error).with_context(|| format!("cannot remove {name}"));
             }
         }
-        let kernels: Vec<&str> = program.kernels.iter().map(|(name, _)| *name).collect();
+        let kernels: Vec<&str> = program.kernels().collect();
         let traced = mode.codec.is_some();
         let profiled = (&kernels[..], traced, MAX_LAUNCHES);
         let child = (self.program.as_path(), &arguments[..]);

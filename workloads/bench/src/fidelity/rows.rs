@@ -160,5 +160,5 @@ impl Rows {
 
 /// The names of a program's trace points.
 pub(super) fn names(program: &ProgramInfo) -> HashMap<u16, &'static str> {
-    program.locations().collect()
+    program.locations().map(|location| (location.id, location.name)).collect()
 }

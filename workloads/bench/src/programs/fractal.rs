@@ -168,6 +168,6 @@ impl RunResult for Picture<'_> {
     }
 
     fn expected_rounds(&self) -> Option<(u16, u64)> {
-        Some((at::ITERATE.id(), self.subject.paths().expected_rounds()))
+        Some((at::ITERATE, self.subject.paths().expected_rounds()))
     }
 }

@@ -161,7 +161,7 @@ mod tests {
             let mut passed: BTreeMap<(u32, u16), u64> = BTreeMap::new();
             let mut round = 0;
             for location in stress::lane_locations(options, thread) {
-                round += u32::from(location == at::ROUND.id());
+                round += u32::from(location == at::ROUND);
                 *passed.entry((round, location)).or_default() += 1;
             }
             for (place, times) in passed {

@@ -1,6 +1,6 @@
 //! Winners put their point in.
 
-use warptrace_device::{atomic, simt, trace_points};
+use warptrace_device::{atomic, simt};
 use warptrace_macros::kernels;
 
 use super::geometry::classify;
@@ -10,29 +10,7 @@ use super::layout::{
 };
 use super::scan::{Sums, before};
 
-trace_points! {
-    /// The decisions of [`dmr_commit`](super::dmr_commit()).
-    pub mod at in "commit.rs" {
-        ENTER = 120: "thread starts",
-        ITEM = 121: "the thread has an item",
-        OUTSIDE = 122: "no item for this thread",
-        NOT_WON = 123: "the item has not won",
-        WINNER = 124: "the item has won",
-        NO_ROOM = 125: "no room for its point or its triangles",
-        SPLIT = 126: "its point splits a segment",
-        INSERT = 127: "its point is a circumcentre",
-        FAN = 128: "a triangle between an edge of the frontier and the point",
-        FAN_REUSE = 129: "it takes the slot of a triangle of the cavity",
-        FAN_NEW = 130: "it takes a new slot",
-        FAN_LINKED = 131: "there is a triangle across the edge",
-        FAN_BOUNDARY = 132: "there is none",
-        FAN_BAD = 133: "it is bad, and the worklist has no entry for its slot",
-        FAN_OTHER = 134: "it is good, left alone, or on the worklist already",
-        DONE = 135: "the cavity is retriangulated",
-    }
-}
-
-#[kernels(device = warptrace_device, hand_placed, first_id = 140, callees = { crate::dmr::scan::automatic::before })]
+#[kernels(device = warptrace_device, only_marked, first_id = 120, automatic = 140, callees = { crate::dmr::scan::automatic::before })]
 mod kernels {
     use super::*;
 
@@ -44,17 +22,17 @@ mod kernels {
     /// written and the item waits. Launched as `dmr_mark`.
     #[kernel]
     pub fn dmr_commit(mesh: DmrMesh, work: DmrWork, round: DmrRound) {
-        trace_loc(at::ENTER);
+        trace!("ENTER");
         let item = simt::global_thread_x();
         let word = |position: u32| u64::from(position) * u64::from(round.items) + u64::from(item);
         let mut won = false;
         if item < round.items {
-            trace_loc(at::ITEM);
+            trace!("ITEM");
             // SAFETY: the item's own word.
             let state = unsafe { work.states.get(u64::from(item)) };
             won = state == state::HELD || state == state::CONTENDER;
         } else {
-            trace_loc(at::OUTSIDE);
+            trace!("OUTSIDE");
         }
         // SAFETY: all lanes of the warp come here.
         let winners = unsafe { simt::ballot(u32::MAX, won) };
@@ -62,10 +40,10 @@ mod kernels {
         let rank =
             unsafe { before(&work, Sums::Winners) } + (winners & ((1u32 << simt::lane()) - 1)).count_ones();
         if !won {
-            trace_loc(at::NOT_WON);
+            trace!("NOT_WON");
             return;
         }
-        trace_loc(at::WINNER);
+        trace!("WINNER");
         let point = u64::from(round.points) + u64::from(rank);
         let first_new = u64::from(round.triangles) + 2 * u64::from(rank);
         // SAFETY: winners have disjoint cavities that are not adjacent, so each record and link is written by
@@ -73,7 +51,7 @@ mod kernels {
         // triangles; new slots are checked against the capacity.
         unsafe {
             if point >= mesh.points.len() || first_new + 1 >= mesh.triangles.len() {
-                trace_loc(at::NO_ROOM);
+                trace!("NO_ROOM");
                 work.states.set(u64::from(item), state::LOST);
                 atomic::add_u32(work.counters.at(counter::NO_ROOM), 1);
                 return;
@@ -85,10 +63,10 @@ mod kernels {
             let is_split = end_a != NO_LINK;
             let open = is_split && edges == triangles + 1;
             if is_split {
-                trace_loc(at::SPLIT);
+                trace!("SPLIT");
                 atomic::add_u32(work.counters.at(counter::SPLITS), 1);
             } else {
-                trace_loc(at::INSERT);
+                trace!("INSERT");
             }
             // The cavity has one or two triangles less than the frontier has edges, so the last one is always
             // new.
@@ -101,16 +79,16 @@ mod kernels {
             let mut fresh = 0;
             let mut i = 0;
             while i < edges {
-                trace_loc(at::FAN);
+                trace!("FAN");
                 let next_node = work.scratch.get(word(scratch::node(round.bound, i + 1)));
                 let (a, b) = (node & !(1 << 31), next_node & !(1 << 31));
                 let to = unpack_point(mesh.points.get(u64::from(b)));
                 let mut old_flags = 0;
                 if i < triangles {
-                    trace_loc(at::FAN_REUSE);
+                    trace!("FAN_REUSE");
                     old_flags = mesh.triangle_words.get(4 * u64::from(slot) + 3);
                 } else {
-                    trace_loc(at::FAN_NEW);
+                    trace!("FAN_NEW");
                 }
                 // Read before the list of fresh entries, which grows in the same place, can reach it.
                 let after = i + 1;
@@ -128,12 +106,12 @@ mod kernels {
                 let class = classify([from, to, p], segments, round.cos_squared, round.floor_squared);
                 let mut flags = segments | ALIVE | class | (old_flags & QUEUED);
                 if flags & (BAD | QUEUED) == BAD {
-                    trace_loc(at::FAN_BAD);
+                    trace!("FAN_BAD" = 133);
                     flags |= QUEUED;
                     work.scratch.set(word(scratch::triangle(fresh)), slot);
                     fresh += 1;
                 } else {
-                    trace_loc(at::FAN_OTHER);
+                    trace!("FAN_OTHER");
                 }
                 let link = work.scratch.get(word(scratch::link(round.bound, i)));
                 let next_link = if open && after == edges { NO_LINK } else { next_slot << 2 | 2 };
@@ -141,10 +119,10 @@ mod kernels {
                 mesh.triangles.set(place, pack([a, b, point as u32, flags]));
                 mesh.links.set(place, pack([link, next_link, last_link, 0]));
                 if link != NO_LINK {
-                    trace_loc(at::FAN_LINKED);
+                    trace!("FAN_LINKED" = 131);
                     mesh.link_words.set(4 * u64::from(link >> 2) + u64::from(link & 3), slot << 2);
                 } else {
-                    trace_loc(at::FAN_BOUNDARY);
+                    trace!("FAN_BOUNDARY");
                 }
                 last_link = slot << 2 | 1;
                 slot = next_slot;
@@ -152,7 +130,7 @@ mod kernels {
                 from = to;
                 i += 1;
             }
-            trace_loc(at::DONE);
+            trace!("DONE" = 135);
             work.metas.set(u64::from(item), pack([fresh, 0, 0, 0]));
             work.states.set(u64::from(item), state::WON);
         }

@@ -1,6 +1,6 @@
 //! Before the first round: find the bad triangles and put them on the worklist.
 
-use warptrace_device::{simt, trace_points};
+use warptrace_device::simt;
 use warptrace_macros::kernels;
 
 use super::geometry::classify;
@@ -8,25 +8,6 @@ use super::layout::{
     ALIVE, BAD, DmrMesh, DmrRound, DmrWork, QUEUED, SEGMENT_BITS, counter, unpack, unpack_point,
 };
 use super::scan::{Sums, before, tally};
-
-trace_points! {
-    /// The decisions of [`dmr_find_bad`](super::dmr_find_bad()) and [`dmr_enqueue`](super::dmr_enqueue()).
-    pub mod at in "init.rs" {
-        FIND = 1: "the warp looks at 32 more triangles",
-        FIND_TRIANGLE = 2: "the lane has a triangle",
-        FIND_PAST = 3: "the lane is past the warp's last triangle",
-        FIND_BAD = 4: "the triangle is bad",
-        FIND_SKIP = 5: "the triangle has a sharp angle and is left alone",
-        FIND_GOOD = 6: "the triangle is good",
-        FIND_DONE = 7: "the warp has seen its triangles",
-        ENQUEUE = 8: "the warp takes 32 more triangles",
-        ENQUEUE_TRIANGLE = 9: "the lane has a triangle",
-        ENQUEUE_PAST = 10: "the lane is past the warp's last triangle",
-        ENQUEUE_BAD = 11: "the triangle goes on the worklist",
-        ENQUEUE_GOOD = 12: "the triangle does not",
-        ENQUEUE_DONE = 13: "the warp has seen its triangles",
-    }
-}
 
 /// The triangles `first..end` of this warp: equal shares, in the order of the warps.
 #[inline(always)]
@@ -50,7 +31,7 @@ fn deal(index: u32, cards: u32, hands: u32) -> u32 {
     hand * (cards / hands) + hand.min(cards % hands) + before
 }
 
-#[kernels(device = warptrace_device, hand_placed, callees = { crate::dmr::scan::automatic::{before, tally} })]
+#[kernels(device = warptrace_device, only_marked, automatic = 1, callees = { crate::dmr::scan::automatic::{before, tally} })]
 mod kernels {
     use super::*;
 
@@ -63,11 +44,11 @@ mod kernels {
         let (mut first, end) = share(round.triangles);
         let mut count = 0u32;
         while first < end {
-            trace_loc(at::FIND);
+            trace!("FIND");
             let triangle = u64::from(first + simt::lane());
             let mut bad = false;
             if triangle < u64::from(end) {
-                trace_loc(at::FIND_TRIANGLE);
+                trace!("FIND_TRIANGLE");
                 // SAFETY: a triangle below the number in use, whose corners are points; one thread each.
                 unsafe {
                     let [a, b, c, old] = unpack(mesh.triangles.get(triangle));
@@ -80,24 +61,24 @@ mod kernels {
                     let class = classify(corners, segments, round.cos_squared, round.floor_squared);
                     let mut flags = segments | ALIVE | class;
                     if class == BAD {
-                        trace_loc(at::FIND_BAD);
+                        trace!("FIND_BAD" = 4);
                         flags |= QUEUED;
                         bad = true;
                     } else if class != 0 {
-                        trace_loc(at::FIND_SKIP);
+                        trace!("FIND_SKIP");
                     } else {
-                        trace_loc(at::FIND_GOOD);
+                        trace!("FIND_GOOD");
                     }
                     mesh.triangle_words.set(4 * triangle + 3, flags);
                 }
             } else {
-                trace_loc(at::FIND_PAST);
+                trace!("FIND_PAST" = 3);
             }
             // SAFETY: all lanes of a warp go through the same rounds.
             count += unsafe { simt::ballot(u32::MAX, bad) }.count_ones();
             first += simt::WARP_LANES;
         }
-        trace_loc(at::FIND_DONE);
+        trace!("FIND_DONE" = 7);
         // SAFETY: the host has places for the warps and blocks of this launch.
         unsafe { tally(&work, Sums::Winners, count, counter::EMITTED) };
     }
@@ -113,31 +94,31 @@ mod kernels {
         let mut place = unsafe { before(&work, Sums::Winners) };
         let (mut first, end) = share(round.triangles);
         while first < end {
-            trace_loc(at::ENQUEUE);
+            trace!("ENQUEUE");
             let triangle = first + simt::lane();
             let mut bad = false;
             if triangle < end {
-                trace_loc(at::ENQUEUE_TRIANGLE);
+                trace!("ENQUEUE_TRIANGLE");
                 // SAFETY: a triangle in use; nobody writes flags in this launch.
                 bad = unsafe { mesh.triangle_words.get(4 * u64::from(triangle) + 3) } & BAD != 0;
             } else {
-                trace_loc(at::ENQUEUE_PAST);
+                trace!("ENQUEUE_PAST");
             }
             // SAFETY: all lanes of a warp go through the same rounds.
             let votes = unsafe { simt::ballot(u32::MAX, bad) };
             if bad {
-                trace_loc(at::ENQUEUE_BAD);
+                trace!("ENQUEUE_BAD");
                 let below = votes & ((1u32 << simt::lane()) - 1);
                 let to = deal(place + below.count_ones(), round.tail, round.items);
                 // SAFETY: the ring has a place for each triangle, and each bad triangle a place of its own.
                 unsafe { work.queue.set(u64::from(to), triangle) };
             } else {
-                trace_loc(at::ENQUEUE_GOOD);
+                trace!("ENQUEUE_GOOD");
             }
             place += votes.count_ones();
             first += simt::WARP_LANES;
         }
-        trace_loc(at::ENQUEUE_DONE);
+        trace!("ENQUEUE_DONE");
     }
 }
 

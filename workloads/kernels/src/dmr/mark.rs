@@ -1,6 +1,6 @@
 //! Phase 1 of a round: grow cavities and claim them.
 
-use warptrace_device::{atomic, simt, trace_points};
+use warptrace_device::{atomic, simt};
 use warptrace_macros::kernels;
 
 use super::geometry::{circumcentre, distance_squared, encroaches, is_in_circle, is_left, split_point};
@@ -9,36 +9,6 @@ use super::layout::{
     priority, scratch, stage, state, unpack, unpack_point,
 };
 use super::scan::clear;
-
-trace_points! {
-    /// The decisions of [`dmr_mark`](super::dmr_mark()).
-    pub mod at in "mark.rs" {
-        ENTER = 20: "thread starts",
-        OUTSIDE = 21: "no item for this thread",
-        DROP = 22: "the entry's triangle is not bad any more",
-        REFINE = 23: "the triangle is bad",
-        TRY_CENTRE = 24: "the cavity of the circumcentre is grown",
-        TRY_SPLIT = 25: "the cavity of a segment's split point is grown",
-        SPLIT_INSIDE = 26: "the segment has triangles on both sides",
-        SPLIT_BOUNDARY = 27: "the segment is on the boundary",
-        EDGE = 28: "an edge of the cavity is looked at",
-        SEGMENT = 29: "it is a segment",
-        ENCROACHED = 30: "the circumcentre encroaches upon it",
-        HIDDEN = 31: "the split point does not certainly see it",
-        SEGMENT_KEPT = 32: "it is kept as an edge of the frontier",
-        INNER = 33: "it has a triangle across and is no segment",
-        CROSS = 34: "the triangle across joins the cavity",
-        FULL = 35: "there is no room for it",
-        FRONTIER = 36: "the triangle across stays",
-        GROWN = 37: "the cavity is whole",
-        RETRY = 38: "the encroached segment is to be split",
-        TOO_SHORT = 39: "it is too short to be split",
-        CLAIM = 40: "a triangle of the cavity is claimed",
-        TWICE = 41: "it was in the cavity already",
-        CLAIMED = 42: "all are claimed",
-        NO_CAVITY = 43: "there is no cavity to claim",
-    }
-}
 
 /// A cavity that could not be grown, and why; else [`state::CLAIMED`].
 struct Growth {
@@ -90,7 +60,7 @@ unsafe fn split_of(mesh: &DmrMesh, edge: u32) -> Split {
     }
 }
 
-#[kernels(device = warptrace_device, hand_placed, first_id = 40, callees = { crate::dmr::scan::automatic::clear })]
+#[kernels(device = warptrace_device, only_marked, first_id = 25, automatic = 40, callees = { crate::dmr::scan::automatic::clear })]
 mod kernels {
     use super::*;
 
@@ -128,31 +98,31 @@ mod kernels {
         unsafe {
             work.scratch.set(word(scratch::triangle(0)), triangle);
             if splitting {
-                trace_loc(at::TRY_SPLIT);
+                trace!("TRY_SPLIT");
                 let twin = mesh.link_words.get(4 * u64::from(triangle) + u64::from(edge));
                 waiting = 0;
                 if twin != NO_LINK {
-                    trace_loc(at::SPLIT_INSIDE);
+                    trace!("SPLIT_INSIDE");
                     work.scratch.set(word(scratch::triangle(1)), twin >> 2);
                     growth.triangles = 2;
                     work.scratch.set(word(top), twin & !3 | previous(twin & 3));
                     work.scratch.set(word(top - 1), twin & !3 | next(twin & 3));
                     waiting = 2;
                 } else {
-                    trace_loc(at::SPLIT_BOUNDARY);
+                    trace!("SPLIT_BOUNDARY");
                 }
                 work.scratch.set(word(top - waiting), root & !3 | previous(edge));
                 work.scratch.set(word(top - waiting - 1), root & !3 | next(edge));
                 waiting += 2;
             } else {
-                trace_loc(at::TRY_CENTRE);
+                trace!("TRY_CENTRE" = 24);
                 work.scratch.set(word(top), root & !3 | 2);
                 work.scratch.set(word(top - 1), root & !3 | 1);
                 work.scratch.set(word(top - 2), root & !3);
                 waiting = 3;
             }
             while waiting > 0 {
-                trace_loc(at::EDGE);
+                trace!("EDGE" = 28);
                 waiting -= 1;
                 let at_edge = work.scratch.get(word(top - waiting));
                 let (triangle, edge) = (u64::from(at_edge >> 2), at_edge & 3);
@@ -164,26 +134,26 @@ mod kernels {
                 let visible = is_left(a, b, p);
                 let is_segment = corners[3] >> edge & 1;
                 if is_segment != 0 {
-                    trace_loc(at::SEGMENT);
+                    trace!("SEGMENT");
                     if !splitting && (!visible || encroaches(a, b, p)) {
-                        trace_loc(at::ENCROACHED);
+                        trace!("ENCROACHED");
                         growth.encroached = at_edge;
                         return growth;
                     }
                     if !visible {
-                        trace_loc(at::HIDDEN);
+                        trace!("HIDDEN");
                         growth.state = state::UNSURE;
                         return growth;
                     }
-                    trace_loc(at::SEGMENT_KEPT);
+                    trace!("SEGMENT_KEPT");
                 } else {
-                    trace_loc(at::INNER);
+                    trace!("INNER");
                     let across = unpack(mesh.triangles.get(u64::from(link >> 2)));
                     let c = unpack_point(mesh.points.get(u64::from(pick(across, previous(link & 3)))));
                     if !visible || is_in_circle(b, a, c, p) {
-                        trace_loc(at::CROSS);
+                        trace!("CROSS");
                         if growth.triangles >= bound {
-                            trace_loc(at::FULL);
+                            trace!("FULL");
                             growth.state = state::TOO_LARGE;
                             return growth;
                         }
@@ -194,13 +164,13 @@ mod kernels {
                         waiting += 2;
                         continue;
                     }
-                    trace_loc(at::FRONTIER);
+                    trace!("FRONTIER");
                 }
                 work.scratch.set(word(scratch::node(bound, growth.edges)), node | is_segment << 31);
                 work.scratch.set(word(scratch::link(bound, growth.edges)), link);
                 growth.edges += 1;
             }
-            trace_loc(at::GROWN);
+            trace!("GROWN");
             growth
         }
     }
@@ -211,12 +181,12 @@ mod kernels {
     /// `scratch::words(bound)` words an item; `bound` is at least 2.
     #[kernel]
     pub fn dmr_mark(mesh: DmrMesh, work: DmrWork, round: DmrRound) {
-        trace_loc(at::ENTER);
+        trace!("ENTER" = 20);
         // SAFETY: the host has two places a block.
         unsafe { clear(&work) };
         let item = simt::global_thread_x();
         if item >= round.items {
-            trace_loc(at::OUTSIDE);
+            trace!("OUTSIDE");
             return;
         }
         let mask = work.queue.len() as u32 - 1;
@@ -226,12 +196,12 @@ mod kernels {
             let bad = work.queue.get(u64::from(round.head.wrapping_add(item) & mask));
             let corners = unpack(mesh.triangles.get(u64::from(bad)));
             if corners[3] & (ALIVE | BAD) != ALIVE | BAD {
-                trace_loc(at::DROP);
+                trace!("DROP");
                 work.states.set(u64::from(item), state::DROPPED);
                 atomic::add_u32(work.counters.at(counter::DROPPED), 1);
                 return;
             }
-            trace_loc(at::REFINE);
+            trace!("REFINE");
             let mut p = circumcentre(
                 unpack_point(mesh.points.get(u64::from(corners[0]))),
                 unpack_point(mesh.points.get(u64::from(corners[1]))),
@@ -247,11 +217,11 @@ mod kernels {
                 if growth.encroached == NO_LINK {
                     break;
                 }
-                trace_loc(at::RETRY);
+                trace!("RETRY" = 38);
                 root = growth.encroached;
                 let split = split_of(&mesh, root);
                 if split.length_squared < 4.0 * round.floor_squared {
-                    trace_loc(at::TOO_SHORT);
+                    trace!("TOO_SHORT");
                     growth.state = state::SHORT;
                     break;
                 }
@@ -263,17 +233,17 @@ mod kernels {
                 let key = stage(round.round, 0) | priority(item, round.round);
                 let mut i = 0;
                 while i < growth.triangles {
-                    trace_loc(at::CLAIM);
+                    trace!("CLAIM");
                     let position = u64::from(scratch::triangle(i)) * u64::from(round.items) + u64::from(item);
                     let triangle = work.scratch.get(position);
                     if atomic::min_u64(mesh.owners.at(u64::from(triangle)), key) == key {
-                        trace_loc(at::TWICE);
+                        trace!("TWICE");
                         growth.state = state::UNSURE;
                         break;
                     }
                     i += 1;
                 }
-                trace_loc(at::CLAIMED);
+                trace!("CLAIMED");
                 // Where the frontier ends: where it started, or, on the boundary, at the segment's other end.
                 let open = splitting && growth.edges == growth.triangles + 1;
                 let start = work
@@ -285,7 +255,7 @@ mod kernels {
                 work.centres.set(u64::from(item), pack_point(p));
                 work.metas.set(u64::from(item), pack([growth.triangles, growth.edges, ends[0], ends[1]]));
             } else {
-                trace_loc(at::NO_CAVITY);
+                trace!("NO_CAVITY");
             }
             work.states.set(u64::from(item), growth.state);
         }

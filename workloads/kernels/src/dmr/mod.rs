@@ -43,20 +43,14 @@ mod scan;
 
 pub use layout::*;
 
-/// The trace points of all kernels of the program; ids are unique over the tables.
+/// The trace points of all kernels of the program; ids are unique over the modules.
 #[cfg(not(target_arch = "nvptx64"))]
-pub const POINTS: [warptrace_device::TracePoints; 6] = [
-    init::at::POINTS,
-    mark::at::POINTS,
-    claim::at::POINTS,
-    commit::at::POINTS,
-    emit::at::POINTS,
-    scan::at::POINTS,
-];
+pub const MODULES: [warptrace_device::KernelModule; 6] =
+    [init::MODULE, mark::MODULE, claim::MODULE, commit::MODULE, emit::MODULE, scan::MODULE];
 
-/// The automatic trace points of all kernels of the program; ids are unique over the modules.
+/// The same of the copies that are traced at every decision.
 #[cfg(not(target_arch = "nvptx64"))]
-pub const MODULES: [warptrace_device::KernelModule; 6] = [
+pub const AUTOMATIC: [warptrace_device::KernelModule; 6] = [
     init::automatic::MODULE,
     mark::automatic::MODULE,
     claim::automatic::MODULE,

@@ -1,22 +1,9 @@
 //! Places by counting: each warp learns how many there are before it.
 
-use warptrace_device::{atomic, simt, trace_points};
+use warptrace_device::{atomic, simt};
 use warptrace_macros::kernels;
 
 use super::layout::DmrWork;
-
-trace_points! {
-    /// The decisions of the sums over warps.
-    pub mod at in "scan.rs" {
-        CLEAR = 230: "one thread clears the block's sums",
-        CLEAR_NOT = 231: "the other threads of the block",
-        TALLY = 232: "one lane notes the warp's count",
-        TALLY_NOT = 233: "the other lanes",
-        BLOCK_STEP = 234: "32 more blocks are summed",
-        LANE_STEP = 235: "one more step of the sum over lanes",
-        WARP_STEP = 236: "one more warp of the block is summed",
-    }
-}
 
 /// Which of the two sets of block sums a launch uses.
 #[derive(Clone, Copy)]
@@ -33,7 +20,7 @@ fn place(sums: Sums, block: u32) -> u64 {
     u64::from(simt::grid_size()[0]) * sums as u64 + u64::from(block)
 }
 
-#[kernels(device = warptrace_device, hand_placed, first_id = 230)]
+#[kernels(device = warptrace_device, only_marked, first_id = 230, automatic = 230)]
 mod kernels {
     use super::*;
 
@@ -44,7 +31,7 @@ mod kernels {
     #[inline(always)]
     pub(in crate::dmr) unsafe fn clear(work: &DmrWork) {
         if simt::linear_thread() == 0 {
-            trace_loc(at::CLEAR);
+            trace!("CLEAR");
             let block = simt::linear_block();
             // SAFETY: the caller's promise; the places are this block's own.
             unsafe {
@@ -52,7 +39,7 @@ mod kernels {
                 work.block_counts.set(place(Sums::Entries, block), 0);
             }
         } else {
-            trace_loc(at::CLEAR_NOT);
+            trace!("CLEAR_NOT");
         }
     }
 
@@ -65,7 +52,7 @@ mod kernels {
     #[inline(always)]
     pub(in crate::dmr) unsafe fn tally(work: &DmrWork, sums: Sums, count: u32, which: u64) {
         if simt::lane() == 0 {
-            trace_loc(at::TALLY);
+            trace!("TALLY");
             let block = simt::linear_block();
             let warps = simt::block_threads() / simt::WARP_LANES;
             let warp = u64::from(block) * u64::from(warps) + u64::from(simt::warp_in_block());
@@ -76,7 +63,7 @@ mod kernels {
                 atomic::add_u32(work.counters.at(which), count);
             }
         } else {
-            trace_loc(at::TALLY_NOT);
+            trace!("TALLY_NOT");
         }
     }
 
@@ -92,7 +79,7 @@ mod kernels {
         let warps = simt::block_threads() / simt::WARP_LANES;
         let mut total = 0u32;
         let mut first = 0;
-        let mut steps = trace_loop(at::BLOCK_STEP);
+        let mut steps = trace_loop!("BLOCK_STEP");
         while first < block {
             steps.tick();
             let other = first + simt::lane();
@@ -104,7 +91,7 @@ mod kernels {
         }
         drop(steps);
         let mut distance = 1;
-        let mut steps = trace_loop(at::LANE_STEP);
+        let mut steps = trace_loop!("LANE_STEP");
         while distance < simt::WARP_LANES {
             steps.tick();
             // SAFETY: all lanes of the warp take the same steps.
@@ -113,7 +100,7 @@ mod kernels {
         }
         drop(steps);
         let mut warp = 0;
-        let mut steps = trace_loop(at::WARP_STEP);
+        let mut steps = trace_loop!("WARP_STEP");
         while warp < simt::warp_in_block() {
             steps.tick();
             let warp_place = u64::from(block) * u64::from(warps) + u64::from(warp);

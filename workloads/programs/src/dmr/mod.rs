@@ -34,39 +34,8 @@ use crate::{ProgramInfo, WorkloadError};
 /// The program's kernels and trace points.
 pub const PROGRAM: ProgramInfo = ProgramInfo {
     name: "dmr",
-    kernels: &[
-        ("dmr_find_bad", "workloads/kernels/src/dmr/init.rs"),
-        ("dmr_enqueue", "workloads/kernels/src/dmr/init.rs"),
-        ("dmr_mark", "workloads/kernels/src/dmr/mark.rs"),
-        ("dmr_check", "workloads/kernels/src/dmr/claim.rs"),
-        ("dmr_reclaim", "workloads/kernels/src/dmr/claim.rs"),
-        ("dmr_verify", "workloads/kernels/src/dmr/claim.rs"),
-        ("dmr_commit", "workloads/kernels/src/dmr/commit.rs"),
-        ("dmr_count", "workloads/kernels/src/dmr/emit.rs"),
-        ("dmr_emit", "workloads/kernels/src/dmr/emit.rs"),
-    ],
-    points: &warptrace_kernels::dmr::POINTS,
-    modules: &[],
-    automatic: Some(&AUTOMATIC),
-};
-
-/// The same with automatic trace points.
-static AUTOMATIC: ProgramInfo = ProgramInfo {
-    name: "dmr",
-    kernels: &[
-        ("dmr_find_bad_automatic", "workloads/kernels/src/dmr/init.rs"),
-        ("dmr_enqueue_automatic", "workloads/kernels/src/dmr/init.rs"),
-        ("dmr_mark_automatic", "workloads/kernels/src/dmr/mark.rs"),
-        ("dmr_check_automatic", "workloads/kernels/src/dmr/claim.rs"),
-        ("dmr_reclaim_automatic", "workloads/kernels/src/dmr/claim.rs"),
-        ("dmr_verify_automatic", "workloads/kernels/src/dmr/claim.rs"),
-        ("dmr_commit_automatic", "workloads/kernels/src/dmr/commit.rs"),
-        ("dmr_count_automatic", "workloads/kernels/src/dmr/emit.rs"),
-        ("dmr_emit_automatic", "workloads/kernels/src/dmr/emit.rs"),
-    ],
-    points: &[],
     modules: &warptrace_kernels::dmr::MODULES,
-    automatic: None,
+    automatic: &warptrace_kernels::dmr::AUTOMATIC,
 };
 
 /// How to refine.

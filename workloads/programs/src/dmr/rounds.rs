@@ -36,7 +36,7 @@ pub fn run(launcher: &mut dyn Launcher, mesh: &Mesh, options: &DmrOptions) -> Re
         items_limit: grid.blocks() * grid.threads(),
         bound: options.cavity_bound,
         rounds: Vec::new(),
-        kernels: PROGRAM.kernels.iter().map(|(name, _)| (*name, 0, Duration::ZERO)).collect(),
+        kernels: PROGRAM.kernels().map(|name| (name, 0, Duration::ZERO)).collect(),
     };
     match refiner.refine(options) {
         Ok(()) => refiner.finish(),

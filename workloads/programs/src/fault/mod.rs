@@ -10,13 +10,8 @@ use crate::run::Run;
 use crate::{ProgramInfo, WorkloadError};
 
 /// The program's kernel and trace points.
-pub const PROGRAM: ProgramInfo = ProgramInfo {
-    name: "fault",
-    kernels: &[("fault", "workloads/kernels/src/fault.rs")],
-    points: &[warptrace_kernels::fault::at::POINTS],
-    modules: &[],
-    automatic: None,
-};
+pub const PROGRAM: ProgramInfo =
+    ProgramInfo { name: "fault", modules: &[warptrace_kernels::fault::MODULE], automatic: &[] };
 
 /// Threads of a block.
 pub const BLOCK: u32 = 128;

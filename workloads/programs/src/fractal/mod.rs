@@ -22,19 +22,8 @@ use crate::{ProgramInfo, WorkloadError};
 /// The program's kernels and trace points.
 pub const PROGRAM: ProgramInfo = ProgramInfo {
     name: "fractal",
-    kernels: &[("fractal", "workloads/kernels/src/fractal.rs")],
-    points: &[warptrace_kernels::fractal::at::POINTS],
-    modules: &[],
-    automatic: Some(&AUTOMATIC),
-};
-
-/// The same with automatic trace points.
-static AUTOMATIC: ProgramInfo = ProgramInfo {
-    name: "fractal",
-    kernels: &[("fractal_automatic", "workloads/kernels/src/fractal.rs")],
-    points: &[],
-    modules: &[warptrace_kernels::fractal::automatic::MODULE],
-    automatic: None,
+    modules: &[warptrace_kernels::fractal::MODULE],
+    automatic: &[warptrace_kernels::fractal::automatic::MODULE],
 };
 
 /// Widest picture: its pixels are numbered in 32 bits.

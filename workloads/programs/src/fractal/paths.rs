@@ -22,11 +22,11 @@ pub struct Path {
 /// The locations of a thread, in order; `None` is a thread without a pixel.
 pub(super) fn locations(path: Option<Path>) -> impl Iterator<Item = u16> {
     let (steps, exit) = match path {
-        Some(Path { steps, escaped: true }) => (steps, at::ESCAPED.id()),
-        Some(Path { steps, escaped: false }) => (steps, at::IN_SET.id()),
-        None => (0, at::OUTSIDE.id()),
+        Some(Path { steps, escaped: true }) => (steps, at::ESCAPED),
+        Some(Path { steps, escaped: false }) => (steps, at::IN_SET),
+        None => (0, at::OUTSIDE),
     };
-    iter::once(at::ENTER.id()).chain(iter::repeat_n(at::ITERATE.id(), steps as usize)).chain([exit])
+    iter::once(at::ENTER).chain(iter::repeat_n(at::ITERATE, steps as usize)).chain([exit])
 }
 
 /// The ways of all threads that have a pixel. At the thesis's sizes they take ten billion steps to compute:
@@ -136,7 +136,7 @@ mod tests {
             let events = counted(&options);
             assert_eq!(paths.expected_events(), events.values().sum::<u64>(), "{options:?}");
             assert_eq!(expected_events(&image, &options), paths.expected_events());
-            assert_eq!(paths.expected_rounds(), events[&at::ITERATE.id()], "{options:?}");
+            assert_eq!(paths.expected_rounds(), events[&at::ITERATE], "{options:?}");
             for thread in (0..options.pixels() + 40).step_by(7) {
                 assert!(paths.lane_locations(thread).eq(lane_locations(&options, thread)), "thread {thread}");
             }

@@ -61,10 +61,10 @@ pub fn expected_events(size: u32) -> u64 {
 
 /// The locations that thread `thread` passes, in order.
 pub fn lane_locations(size: u32, thread: u64) -> Vec<u16> {
-    let mut locations = vec![at::ENTER.id()];
-    locations.resize(1 + (size / DEPTH) as usize, at::STEP.id());
+    let mut locations = vec![at::ENTER];
+    locations.resize(1 + (size / DEPTH) as usize, at::STEP);
     for inside in quadrants(size, thread) {
-        locations.extend([at::QUADRANT.id(), if inside { at::STORE.id() } else { at::OUTSIDE.id() }]);
+        locations.extend([at::QUADRANT, if inside { at::STORE } else { at::OUTSIDE }]);
     }
     locations
 }
@@ -84,12 +84,9 @@ mod tests {
         // Eight rows and columns lie in the first warp: its upper left quadrant alone has lanes inside.
         assert_eq!(warp_events(8, 0), 1 + 1 + 4 + 2 + 3);
         assert_eq!(expected_events(8), 4 * (1 + 1 + 4 + 4) + 1);
-        assert_eq!(
-            lane_locations(8, 0)[..4],
-            [at::ENTER.id(), at::STEP.id(), at::QUADRANT.id(), at::STORE.id()]
-        );
-        assert_eq!(lane_locations(8, 0)[4..], [at::QUADRANT.id(), at::OUTSIDE.id()].repeat(3));
-        assert_eq!(lane_locations(8, 127)[2..], [at::QUADRANT.id(), at::OUTSIDE.id()].repeat(4));
+        assert_eq!(lane_locations(8, 0)[..4], [at::ENTER, at::STEP, at::QUADRANT, at::STORE]);
+        assert_eq!(lane_locations(8, 0)[4..], [at::QUADRANT, at::OUTSIDE].repeat(3));
+        assert_eq!(lane_locations(8, 127)[2..], [at::QUADRANT, at::OUTSIDE].repeat(4));
     }
 
     #[test]

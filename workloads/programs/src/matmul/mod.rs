@@ -23,19 +23,8 @@ use crate::{ProgramInfo, WorkloadError};
 /// The program's kernel and trace points.
 pub const PROGRAM: ProgramInfo = ProgramInfo {
     name: "matmul",
-    kernels: &[("matmul", "workloads/kernels/src/matmul.rs")],
-    points: &[warptrace_kernels::matmul::at::POINTS],
-    modules: &[],
-    automatic: Some(&AUTOMATIC),
-};
-
-/// The same with automatic trace points.
-static AUTOMATIC: ProgramInfo = ProgramInfo {
-    name: "matmul",
-    kernels: &[("matmul_automatic", "workloads/kernels/src/matmul.rs")],
-    points: &[],
-    modules: &[warptrace_kernels::matmul::automatic::MODULE],
-    automatic: None,
+    modules: &[warptrace_kernels::matmul::MODULE],
+    automatic: &[warptrace_kernels::matmul::automatic::MODULE],
 };
 
 /// Rows of the matrices where nobody asks for another number.

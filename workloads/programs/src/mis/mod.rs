@@ -22,22 +22,8 @@ use crate::{ProgramInfo, WorkloadError};
 /// The program's kernels and trace points.
 pub const PROGRAM: ProgramInfo = ProgramInfo {
     name: "mis",
-    kernels: &[("mis_init", "workloads/kernels/src/mis.rs"), ("mis_find", "workloads/kernels/src/mis.rs")],
-    points: &[warptrace_kernels::mis::at::POINTS],
-    modules: &[],
-    automatic: Some(&AUTOMATIC),
-};
-
-/// The same with automatic trace points.
-static AUTOMATIC: ProgramInfo = ProgramInfo {
-    name: "mis",
-    kernels: &[
-        ("mis_init_automatic", "workloads/kernels/src/mis.rs"),
-        ("mis_find_automatic", "workloads/kernels/src/mis.rs"),
-    ],
-    points: &[],
-    modules: &[warptrace_kernels::mis::automatic::MODULE],
-    automatic: None,
+    modules: &[warptrace_kernels::mis::MODULE],
+    automatic: &[warptrace_kernels::mis::automatic::MODULE],
 };
 
 /// How to run.

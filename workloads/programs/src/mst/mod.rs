@@ -21,27 +21,8 @@ use crate::{ProgramInfo, WorkloadError};
 /// The program's kernels and trace points.
 pub const PROGRAM: ProgramInfo = ProgramInfo {
     name: "mst",
-    kernels: &[
-        ("mst_init", "workloads/kernels/src/mst.rs"),
-        ("mst_lightest", "workloads/kernels/src/mst.rs"),
-        ("mst_merge", "workloads/kernels/src/mst.rs"),
-    ],
-    points: &[warptrace_kernels::mst::at::POINTS],
-    modules: &[],
-    automatic: Some(&AUTOMATIC),
-};
-
-/// The same with automatic trace points.
-static AUTOMATIC: ProgramInfo = ProgramInfo {
-    name: "mst",
-    kernels: &[
-        ("mst_init_automatic", "workloads/kernels/src/mst.rs"),
-        ("mst_lightest_automatic", "workloads/kernels/src/mst.rs"),
-        ("mst_merge_automatic", "workloads/kernels/src/mst.rs"),
-    ],
-    points: &[],
-    modules: &[warptrace_kernels::mst::automatic::MODULE],
-    automatic: None,
+    modules: &[warptrace_kernels::mst::MODULE],
+    automatic: &[warptrace_kernels::mst::automatic::MODULE],
 };
 
 /// Each round at least halves the trees that an edge leaves, and there are fewer than 2^32.

@@ -60,20 +60,17 @@ impl EventCounts {
     /// The locations that thread `thread` passes in the launch of `nbody_force` of step `step` (from 0), in order.
     pub fn force_lane(&self, step: u32, thread: u64) -> Vec<u16> {
         if thread >= u64::from(self.bodies) {
-            return vec![at::FORCE_ENTER.id(), at::FORCE_OUTSIDE.id()];
+            return vec![at::FORCE_ENTER, at::FORCE_OUTSIDE];
         }
-        let mut locations = vec![at::FORCE_ENTER.id()];
-        locations.resize(1 + self.sources as usize, at::INTERACT.id());
-        locations.push(if step > 0 { at::LATER_STEP.id() } else { at::FIRST_STEP.id() });
+        let mut locations = vec![at::FORCE_ENTER];
+        locations.resize(1 + self.sources as usize, at::INTERACT);
+        locations.push(if step > 0 { at::LATER_STEP } else { at::FIRST_STEP });
         locations
     }
 
     /// The locations that thread `thread` passes in a launch of `nbody_integrate`, in order.
     pub fn integrate_lane(&self, thread: u64) -> Vec<u16> {
-        vec![
-            at::MOVE_ENTER.id(),
-            if thread < u64::from(self.bodies) { at::MOVE.id() } else { at::MOVE_OUTSIDE.id() },
-        ]
+        vec![at::MOVE_ENTER, if thread < u64::from(self.bodies) { at::MOVE } else { at::MOVE_OUTSIDE }]
     }
 
     /// Whether warp `warp` has lanes with a body, and lanes without.

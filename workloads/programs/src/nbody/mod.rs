@@ -28,25 +28,8 @@ pub use warptrace_kernels::nbody::Float4;
 /// The program's kernels and trace points.
 pub const PROGRAM: ProgramInfo = ProgramInfo {
     name: "nbody",
-    kernels: &[
-        ("nbody_force", "workloads/kernels/src/nbody.rs"),
-        ("nbody_integrate", "workloads/kernels/src/nbody.rs"),
-    ],
-    points: &[warptrace_kernels::nbody::at::POINTS],
-    modules: &[],
-    automatic: Some(&AUTOMATIC),
-};
-
-/// The same with automatic trace points.
-static AUTOMATIC: ProgramInfo = ProgramInfo {
-    name: "nbody",
-    kernels: &[
-        ("nbody_force_automatic", "workloads/kernels/src/nbody.rs"),
-        ("nbody_integrate_automatic", "workloads/kernels/src/nbody.rs"),
-    ],
-    points: &[],
-    modules: &[warptrace_kernels::nbody::automatic::MODULE],
-    automatic: None,
+    modules: &[warptrace_kernels::nbody::MODULE],
+    automatic: &[warptrace_kernels::nbody::automatic::MODULE],
 };
 
 /// Most bodies: thread numbers have 32 bits.

@@ -21,19 +21,8 @@ use crate::{ProgramInfo, WorkloadError};
 /// The program's kernel and trace points.
 pub const PROGRAM: ProgramInfo = ProgramInfo {
     name: "stress",
-    kernels: &[("stress", "workloads/kernels/src/stress.rs")],
-    points: &[warptrace_kernels::stress::at::POINTS],
-    modules: &[],
-    automatic: Some(&AUTOMATIC),
-};
-
-/// The same with automatic trace points.
-static AUTOMATIC: ProgramInfo = ProgramInfo {
-    name: "stress",
-    kernels: &[("stress_automatic", "workloads/kernels/src/stress.rs")],
-    points: &[],
-    modules: &[warptrace_kernels::stress::automatic::MODULE],
-    automatic: None,
+    modules: &[warptrace_kernels::stress::MODULE],
+    automatic: &[warptrace_kernels::stress::automatic::MODULE],
 };
 
 /// Most walks: thread numbers have 32 bits.

@@ -40,19 +40,19 @@ impl Way {
     fn of(options: &StressOptions, thread: u64) -> Vec<Step> {
         let thread = thread as u32;
         let mut way = Self { key: key(options.seed, thread), draws: 0, steps: Vec::new() };
-        way.pass(at::ENTER.id());
-        way.pass(if thread % options.block <= COUNTERS { at::CLEAR.id() } else { at::CLEAR_NOT.id() });
+        way.pass(at::ENTER);
+        way.pass(if thread % options.block <= COUNTERS { at::CLEAR } else { at::CLEAR_NOT });
         if thread >= options.walks {
-            way.pass(at::OUTSIDE.id());
+            way.pass(at::OUTSIDE);
             return way.steps;
         }
         for left in (0..way.draw() % options.rounds + 1).rev() {
             way.round();
             if way.draw().is_multiple_of(128) {
-                way.pass(at::QUIT.id());
+                way.pass(at::QUIT);
                 break;
             }
-            way.pass(if left == 0 { at::DONE.id() } else { at::AGAIN.id() });
+            way.pass(if left == 0 { at::DONE } else { at::AGAIN });
         }
         way.steps
     }
@@ -67,9 +67,9 @@ impl Way {
     }
 
     fn round(&mut self) {
-        self.pass(at::ROUND.id());
+        self.pass(at::ROUND);
         for _ in 0..self.draw() % 12 {
-            self.pass(at::SPIN.id());
+            self.pass(at::SPIN);
             self.steps.push(Step::CountSum);
         }
         self.cross();
@@ -81,18 +81,18 @@ impl Way {
 
     fn cross(&mut self) {
         for _ in 0..self.draw() % 4 {
-            self.pass(at::ROW.id());
+            self.pass(at::ROW);
             for _ in 0..self.draw() % 5 {
-                self.pass(at::CELL.id());
+                self.pass(at::CELL);
                 let way = self.draw();
                 if way.is_multiple_of(2) {
-                    self.pass(at::CELL_LEFT.id());
+                    self.pass(at::CELL_LEFT);
                 } else {
-                    self.pass(at::CELL_RIGHT.id());
+                    self.pass(at::CELL_RIGHT);
                     self.steps.push(Step::Count(way / 256));
                 }
                 if (way / 2).is_multiple_of(16) {
-                    self.pass(at::CUT.id());
+                    self.pass(at::CUT);
                     return;
                 }
             }
@@ -105,35 +105,27 @@ impl Way {
             if number == 1 {
                 break;
             }
-            self.pass(at::CLIMB.id());
+            self.pass(at::CLIMB);
             if number.is_multiple_of(2) {
-                self.pass(at::CLIMB_EVEN.id());
+                self.pass(at::CLIMB_EVEN);
                 number /= 2;
             } else {
-                self.pass(at::CLIMB_ODD.id());
+                self.pass(at::CLIMB_ODD);
                 number = 3 * number + 1;
             }
         }
         if number == 1 {
-            self.pass(at::CLIMB_TOP.id());
+            self.pass(at::CLIMB_TOP);
         } else {
-            self.pass(at::CLIMB.id());
-            self.pass(at::CLIMB_LONG.id());
+            self.pass(at::CLIMB);
+            self.pass(at::CLIMB_LONG);
         }
         number
     }
 
     fn fan_out(&mut self) {
-        const WAYS: [u16; 8] = [
-            at::FAN_0.id(),
-            at::FAN_1.id(),
-            at::FAN_2.id(),
-            at::FAN_3.id(),
-            at::FAN_4.id(),
-            at::FAN_5.id(),
-            at::FAN_6.id(),
-            at::FAN_7.id(),
-        ];
+        const WAYS: [u16; 8] =
+            [at::FAN_0, at::FAN_1, at::FAN_2, at::FAN_3, at::FAN_4, at::FAN_5, at::FAN_6, at::FAN_7];
         let way = self.draw();
         self.pass(WAYS[(way % 8) as usize]);
         match way % 8 {
@@ -146,22 +138,22 @@ impl Way {
     fn take_sides(&mut self) {
         let way = self.draw();
         let (near, steps) = (way.is_multiple_of(2), way / 256 % 8);
-        self.pass(if near { at::NEAR.id() } else { at::FAR.id() });
+        self.pass(if near { at::NEAR } else { at::FAR });
         for step in (1..=steps).rev() {
             if near {
-                self.pass(at::NEAR_STEP.id());
+                self.pass(at::NEAR_STEP);
                 self.steps.push(Step::Add(step, 1));
             } else {
-                self.pass(at::FAR_STEP.id());
+                self.pass(at::FAR_STEP);
                 if (way >> 16) & step != 0 {
-                    self.pass(at::FAR_COUNTED.id());
+                    self.pass(at::FAR_COUNTED);
                     self.steps.push(Step::Add(0, step));
                 } else {
-                    self.pass(at::FAR_PASSED.id());
+                    self.pass(at::FAR_PASSED);
                 }
             }
         }
-        self.pass(if near { at::NEAR_MET.id() } else { at::FAR_MET.id() });
+        self.pass(if near { at::NEAR_MET } else { at::FAR_MET });
         self.steps.push(Step::Side(near));
     }
 }

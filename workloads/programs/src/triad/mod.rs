@@ -17,19 +17,8 @@ use crate::{ProgramInfo, WorkloadError};
 /// The program's kernel and trace points.
 pub const PROGRAM: ProgramInfo = ProgramInfo {
     name: "triad",
-    kernels: &[("triad", "workloads/kernels/src/triad.rs")],
-    points: &[at::POINTS],
-    modules: &[],
-    automatic: Some(&AUTOMATIC),
-};
-
-/// The same with automatic trace points.
-static AUTOMATIC: ProgramInfo = ProgramInfo {
-    name: "triad",
-    kernels: &[("triad_automatic", "workloads/kernels/src/triad.rs")],
-    points: &[],
-    modules: &[warptrace_kernels::triad::automatic::MODULE],
-    automatic: None,
+    modules: &[warptrace_kernels::triad::MODULE],
+    automatic: &[warptrace_kernels::triad::automatic::MODULE],
 };
 
 /// Elements of each array where nobody asks for another number.
@@ -143,5 +132,5 @@ pub fn expected_events(elements: u64, grid: Grid) -> u64 {
 /// The locations that a thread passes in a pass.
 pub fn lane_locations(elements: u64, grid: Grid, thread: u64) -> impl Iterator<Item = u16> {
     let rounds = elements_of(elements, grid, thread);
-    std::iter::once(at::ENTER.id()).chain((0..rounds).map(|_| at::ELEMENT.id()))
+    std::iter::once(at::ENTER).chain((0..rounds).map(|_| at::ELEMENT))
 }

@@ -57,8 +57,8 @@ fn both<T: PartialEq + std::fmt::Debug>(
     let untraced = run(&mut Untraced(&mut simulator()));
     let alone = run(&mut Automatic(&mut Untraced(&mut simulator())));
     let (by_hand, first) = record(program, counting, |launcher| run(launcher));
-    let automatic = program.automatic.unwrap();
-    let (recorded, second) = record(automatic, counting, |launcher| run(&mut Automatic(launcher)));
+    let automatic = program.automatic().unwrap();
+    let (recorded, second) = record(&automatic, counting, |launcher| run(&mut Automatic(launcher)));
     assert!(untraced == alone && untraced == by_hand && untraced == recorded, "{}", program.name);
     [first, second]
 }
@@ -66,9 +66,8 @@ fn both<T: PartialEq + std::fmt::Debug>(
 /// Checks that each lane passes the same trace points placed by hand: those of the one trace are what
 /// `mapping` makes of the other. `joins` are passed over.
 fn compare_lanes(program: &ProgramInfo, [by_hand, automatic]: &[TraceFile; 2], mapping: &Mapping) {
-    let names = program.points.iter().flat_map(|points| points.points);
-    let joins: BTreeSet<u16> =
-        names.filter(|point| JOINS.contains(&point.name)).map(|point| point.id).collect();
+    let joins = program.locations().filter(|point| JOINS.contains(&point.name));
+    let joins: BTreeSet<u16> = joins.map(|point| point.id).collect();
     assert_eq!(by_hand.launches().count(), automatic.launches().count(), "{}", program.name);
     for launch in by_hand.launches() {
         for warp in 0..launch.warps() {
@@ -124,8 +123,8 @@ fn nbody_takes_the_same_decisions() {
     let program = &nbody::PROGRAM;
     // By hand, the pulls of a round of eight are eight events; the loop of the rest follows.
     let mut mapping = mapping::of(program);
-    let interact = warptrace_kernels::nbody::at::INTERACT.id();
-    let loops: Vec<u16> = program.automatic.unwrap().modules[0]
+    let interact = warptrace_kernels::nbody::at::INTERACT;
+    let loops: Vec<u16> = program.automatic[0]
         .locations
         .iter()
         .filter(|location| location.kind == warptrace_device::LocationKind::LoopBody)
@@ -217,10 +216,10 @@ fn every_trace_point_placed_by_hand_has_an_automatic_counterpart() {
     ];
     for program in programs {
         let mapped: Vec<u16> = mapping::of(program).into_values().flatten().collect();
-        let placed = program.points.iter().flat_map(|points| points.points);
-        let placed = placed.filter(|point| !JOINS.contains(&point.name)).count();
+        let placed = program.locations().filter(|point| !JOINS.contains(&point.name)).count();
         assert_eq!((mapped.len(), mapped.iter().collect::<BTreeSet<_>>().len()), (placed, placed));
-        let ids: Vec<u16> = program.automatic.unwrap().locations().map(|(id, _)| id).collect();
+        let automatic = program.automatic().unwrap();
+        let ids: Vec<u16> = automatic.locations().map(|location| location.id).collect();
         assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len(), "{}: ids are unique", program.name);
     }
 }

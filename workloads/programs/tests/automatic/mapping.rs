@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use warptrace_device::{KernelModule, LocationKind, SourceLocation, TracePoint, TracePoints};
+use warptrace_device::{KernelModule, LocationKind, SourceLocation};
 use warptrace_workloads::ProgramInfo;
 
 /// Trace points that stand where branches have met again, and so tell of no decision. No automatic one stands
@@ -17,13 +17,16 @@ pub(crate) type Mapping = BTreeMap<u16, Vec<u16>>;
 /// # Panics
 /// If a trace point placed by hand has no automatic counterpart.
 pub(crate) fn of(program: &ProgramInfo) -> Mapping {
-    let automatic = program.automatic.expect("the program has automatic trace points");
     let mut mapping = Mapping::new();
-    for points in program.points {
-        let module = automatic.modules.iter().find(|module| module.file == points.file);
-        let module = module.unwrap_or_else(|| panic!("{}: no module is made of it", points.file));
-        for point in points.points.iter().filter(|point| !JOINS.contains(&point.name)) {
-            mapping.entry(counterpart(module, points, point).id).or_default().push(point.id);
+    for marked in program.modules {
+        let module = program.automatic.iter().find(|module| module.file == marked.file);
+        let module = module.unwrap_or_else(|| panic!("{}: it has no copy", marked.file));
+        // In the order of the source, in which lanes pass those of one counterpart.
+        let mut points: Vec<_> =
+            marked.locations.iter().filter(|point| !JOINS.contains(&point.name)).collect();
+        points.sort_by_key(|point| (point.line, point.column));
+        for point in points {
+            mapping.entry(counterpart(module, marked, point).id).or_default().push(point.id);
         }
     }
     mapping
@@ -31,12 +34,16 @@ pub(crate) fn of(program: &ProgramInfo) -> Mapping {
 
 /// The automatic location whose event says that lanes come to `point`: for the trace of a loop, the body of the
 /// loop that follows; else what stands last before it.
-fn counterpart<'m>(module: &'m KernelModule, points: &TracePoints, point: &TracePoint) -> &'m SourceLocation {
-    let at = points.position(point).unwrap_or_else(|| panic!("{} stands at no place", point.name));
-    let line = points.source.lines().nth(at.0 as usize - 1).unwrap_or_default();
+fn counterpart<'m>(
+    module: &'m KernelModule,
+    marked: &KernelModule,
+    point: &SourceLocation,
+) -> &'m SourceLocation {
+    let at = (point.line, point.column);
+    let line = marked.source.lines().nth(at.0 as usize - 1).unwrap_or_default();
     let position = |location: &SourceLocation| (location.line, location.column);
     let mut locations = module.locations.iter();
-    let found = if line[at.1 as usize - 1..].starts_with("trace_loop(") {
+    let found = if line[at.1 as usize - 1..].starts_with("trace_loop!(") {
         let bodies = locations.filter(|location| location.kind == LocationKind::LoopBody);
         bodies.filter(|location| position(location) > at).min_by_key(|location| position(location))
     } else {
@@ -45,5 +52,5 @@ fn counterpart<'m>(module: &'m KernelModule, points: &TracePoints, point: &Trace
         // An `else` that is not written stands where its `if` ends.
         locations.find(|location| Some(position(location)) == last)
     };
-    found.unwrap_or_else(|| panic!("{}: {} has no automatic counterpart", points.file, point.name))
+    found.unwrap_or_else(|| panic!("{}: {} has no automatic counterpart", marked.file, point.name))
 }

@@ -70,9 +70,9 @@ fn mir() -> String {
     text.unwrap_or_else(|error| panic!("{}: {error}; remove {}", output.display(), folder.display()))
 }
 
-/// The automatic copies of a program's modules.
+/// The programs' modules in which every decision is traced.
 fn modules() -> Vec<&'static KernelModule> {
-    PROGRAMS.iter().flat_map(|program| program.automatic.unwrap().modules).collect()
+    PROGRAMS.iter().flat_map(|program| program.automatic).collect()
 }
 
 /// The path of a module's automatic copy, as the compiler shortens it: `mark::kernels::automatic::`.
@@ -189,10 +189,9 @@ fn every_return_has_its_point() {
             let between = text[at(last)..found].lines().map(|line| line.split("//").next().unwrap());
             let between: String = between.collect();
             let between = between.trim_start_matches("=>").trim_start_matches('{').trim();
-            // Trace points placed by hand are no part of the automatic copy.
-            let first = between
-                .split(';')
-                .all(|part| part.trim().is_empty() || part.trim().starts_with("trace_loc("));
+            // Marks are no part of the copy.
+            let first =
+                between.split(';').all(|part| part.trim().is_empty() || part.trim().starts_with("trace!("));
             assert!(own || first, "{}: a `return` without a point: {line}", module.file);
         }
     }

@@ -94,8 +94,9 @@ fn terminator(line: &str, block: &mut Block) {
             && let Some((callee, _)) = what.split_once(" = ").and_then(|(_, call)| call.split_once('('))
         {
             block.callee = Some(callee.to_owned());
-            let traces = callee.contains("automatic::point::<") || callee.ends_with("::tick");
-            block.point = callee.split_once("Point<").filter(|_| traces).map(|(_, id)| {
+            let id = callee.split_once("trace::point::<");
+            let id = id.or_else(|| callee.split_once("LoopTrace::<").filter(|_| callee.ends_with("::tick")));
+            block.point = id.map(|(_, id)| {
                 let digits = id.split(|letter: char| !letter.is_ascii_digit()).next();
                 digits.and_then(|digits| digits.parse().ok()).expect("a point has a number")
             });
@@ -134,7 +135,7 @@ fn instructions_that_end_blocks_are_understood() {
 
     bb0: {
         _2 = Lt(copy _3, copy _4); // scope 0 at src/a.rs:3:12: 3:20
-        _5 = warptrace_device::automatic::point::<Point<17>>(move _6) -> [return: bb1, unwind: bb3]; // scope 0 at src/a.rs:3:1: 3:2
+        _5 = warptrace_device::trace::point::<17>() -> [return: bb1, unwind: bb3]; // scope 0 at src/a.rs:3:1: 3:2
     }
 
     bb1: {

@@ -41,11 +41,11 @@ fn table(text: &str) -> String {
     let mut table =
         String::from("| kernel | trace points | counted | not proven |\n| --- | --- | --- | --- |\n");
     for program in &PROGRAMS {
-        let points = program.points.iter().flat_map(|table| table.points);
-        let names: BTreeMap<u16, &str> = points.map(|point| (point.id, point.name)).collect();
-        let both = [(Some(program), "by hand"), (program.automatic, "automatic")];
+        let names: BTreeMap<u16, &str> =
+            program.locations().map(|location| (location.id, location.name)).collect();
+        let both = [(Some(*program), "by hand"), (program.automatic(), "automatic")];
         for (program, how) in both.into_iter().filter_map(|(program, how)| Some((program?, how))) {
-            for (kernel, _) in program.kernels.iter().filter(|(kernel, _)| !loops[kernel].is_empty()) {
+            for kernel in program.kernels().filter(|kernel| !loops[kernel].is_empty()) {
                 let list = |is_counted: bool| -> String {
                     let of = loops[kernel].iter().filter(|id| counted[kernel].contains(id) == is_counted);
                     let name = |id: &u16| match (how, names.get(id)) {

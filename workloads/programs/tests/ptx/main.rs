@@ -85,8 +85,8 @@ fn workspace() -> std::path::PathBuf {
 
 /// The names of all kernels, with trace points of either kind.
 fn kernels() -> BTreeSet<&'static str> {
-    let both = PROGRAMS.iter().flat_map(|program| [Some(program), program.automatic]);
-    both.flatten().flat_map(|program| program.kernels).map(|kernel| kernel.0).collect()
+    let both = PROGRAMS.iter().flat_map(|program| [Some(*program), program.automatic()]);
+    both.flatten().flat_map(|program| program.kernels().collect::<Vec<_>>()).collect()
 }
 
 /// `90` for `sm_90`.

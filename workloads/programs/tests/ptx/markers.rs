@@ -63,8 +63,8 @@ fn each_trace_point_of_a_kernel_is_in_it() {
     let Some(ptx) = ptx() else { return };
     let found = markers(ptx);
     for program in &PROGRAMS {
-        for (kernel, _) in program.kernels {
-            let mut found = found.get(*kernel).expect("it is compiled").clone();
+        for kernel in program.kernels() {
+            let mut found = found.get(kernel).expect("it is compiled").clone();
             let mut written: BTreeMap<(&str, u16), (&str, usize)> = BTreeMap::new();
             for used in source::uses(program, kernel) {
                 let kinds: &[&str] =
@@ -89,13 +89,11 @@ fn each_trace_point_of_a_kernel_is_in_it() {
 fn every_declared_trace_point_is_in_some_kernel() {
     for program in &PROGRAMS {
         let used: BTreeSet<u16> = program
-            .kernels
-            .iter()
-            .flat_map(|(kernel, _)| source::uses(program, kernel))
+            .kernels()
+            .flat_map(|kernel| source::uses(program, kernel))
             .map(|used| used.point.id)
             .collect();
-        let declared: BTreeSet<u16> =
-            program.points.iter().flat_map(|table| table.points).map(|point| point.id).collect();
+        let declared: BTreeSet<u16> = program.locations().map(|point| point.id).collect();
         assert_eq!(used, declared, "{}", program.name);
     }
 }

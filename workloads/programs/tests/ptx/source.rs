@@ -2,14 +2,14 @@
 //!
 //! Knows just enough of Rust for that: functions, braces, calls by a plain name.
 
-use warptrace_device::{TracePoint, TracePoints};
+use warptrace_device::{KernelModule, SourceLocation};
 use warptrace_workloads::ProgramInfo;
 
 /// A trace point's use in the source.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PointUse {
     /// Its trace point.
-    pub(crate) point: TracePoint,
+    pub(crate) point: SourceLocation,
     /// Whether it is a traced loop.
     pub(crate) is_loop: bool,
 }
@@ -20,7 +20,7 @@ pub(crate) struct PointUse {
 /// If there is no such kernel, the source names a trace point that is not declared, or something ticks that
 /// is no traced loop.
 pub(crate) fn uses(program: &ProgramInfo, kernel: &str) -> Vec<PointUse> {
-    let functions: Vec<Function> = program.points.iter().flat_map(functions).collect();
+    let functions: Vec<Function> = program.modules.iter().flat_map(functions).collect();
     let kernel = functions.iter().find(|function| function.name == kernel);
     let mut uses = Vec::new();
     collect(kernel.expect("the kernel's source is one with trace points"), &functions, 0, &mut uses);
@@ -30,21 +30,20 @@ pub(crate) fn uses(program: &ProgramInfo, kernel: &str) -> Vec<PointUse> {
 struct Function {
     name: String,
     body: String,
-    points: TracePoints,
+    module: &'static KernelModule,
 }
 
 impl Function {
     /// The trace point that `arguments` begin with.
-    fn point(&self, arguments: &str) -> TracePoint {
-        let argument = arguments.split(')').next().unwrap_or_default();
-        let name = argument.rsplit("::").next().unwrap_or_default();
-        let point = self.points.points.iter().find(|point| point.name == name);
-        *point.unwrap_or_else(|| panic!("{}: `{argument}` is not declared", self.name))
+    fn point(&self, arguments: &str) -> SourceLocation {
+        let name = arguments.split('"').nth(1).unwrap_or_default();
+        let point = self.module.locations.iter().find(|point| point.name == name);
+        *point.unwrap_or_else(|| panic!("{}: `{name}` is no location", self.name))
     }
 }
 
-fn functions(points: &TracePoints) -> Vec<Function> {
-    let lines = points.source.lines().map(|line| line.split("//").next().unwrap_or_default());
+fn functions(module: &'static KernelModule) -> Vec<Function> {
+    let lines = module.source.lines().map(|line| line.split("//").next().unwrap_or_default());
     let text = lines.collect::<Vec<_>>().join("\n");
     let mut found = Vec::new();
     for (start, _) in text.match_indices("fn ") {
@@ -57,7 +56,7 @@ fn functions(points: &TracePoints) -> Vec<Function> {
             depth == 0
         });
         let end = end.expect("braces match") + open;
-        found.push(Function { name, body: rest[open..end].to_owned(), points: *points });
+        found.push(Function { name, body: rest[open..end].to_owned(), module });
     }
     found
 }
@@ -68,16 +67,16 @@ fn collect(function: &Function, functions: &[Function], depth: u32, uses: &mut V
         let before = &function.body[..at];
         let name_at = before.rfind(|c: char| !c.is_alphanumeric() && c != '_').map_or(0, |at| at + 1);
         let name = &before[name_at..];
-        if name == "trace_loc" || name == "trace_loop" {
+        if before.ends_with("trace!") || before.ends_with("trace_loop!") {
             let point = function.point(&function.body[at + 1..]);
-            uses.push(PointUse { point, is_loop: name == "trace_loop" });
+            uses.push(PointUse { point, is_loop: before.ends_with("trace_loop!") });
         } else if matches!(name, "tick" | "ticks") && before[..name_at].ends_with('.') {
             let guard = before[..name_at - 1].rsplit(|c: char| !c.is_alphanumeric() && c != '_').next();
-            let opened = format!("let mut {} = trace_loop(", guard.unwrap_or_default());
+            let opened = format!("let mut {} = trace_loop!(", guard.unwrap_or_default());
             assert!(before.contains(&opened), "{}: no `{opened}`", function.name);
         } else if !before[..name_at].ends_with('.') {
             // The file's own functions first, as Rust has it.
-            let of_file = |called: &&Function| called.points.file == function.points.file;
+            let of_file = |called: &&Function| called.module.file == function.module.file;
             let mut named = functions.iter().filter(|called| called.name == name);
             if let Some(called) = named.clone().find(of_file).or_else(|| named.next()) {
                 collect(called, functions, depth + 1, uses);
@@ -88,32 +87,38 @@ fn collect(function: &Function, functions: &[Function], depth: u32, uses: &mut V
 
 #[test]
 fn follows_calls_to_where_the_trace_points_are() {
-    const POINTS: TracePoints = TracePoints {
-        module: "at",
+    const fn point(id: u16, name: &'static str) -> SourceLocation {
+        SourceLocation {
+            id,
+            name,
+            function: "",
+            kind: warptrace_device::LocationKind::Marked,
+            line: 1,
+            column: 1,
+            parent: 0,
+            rejoin_line: 1,
+            rejoin_column: 1,
+        }
+    }
+    const MODULE: KernelModule = KernelModule {
+        name: "a",
         file: "a.rs",
-        source: "fn helper() { trace_loc(at::STEP); }
+        kernels: &["kernel"],
+        ptx: "",
+        without_ptx: "",
+        source: "fn helper() { trace!(\"STEP\"); }
             pub fn kernel(a: u32) {
-                trace_loc(at::ENTER); // trace_loc(at::GONE)
+                trace!(\"ENTER\" = 1); // trace!(\"GONE\")
                 if a > 0 { a.helper(); helper(); }
-                let mut rounds = trace_loop(at::ROUND);
+                let mut rounds = trace_loop!(\"ROUND\");
                 while more() { rounds.tick(); rounds.ticks(2); }
                 drop(rounds);
-                let mut rounds = trace_loop(at::STEP);
+                let mut rounds = trace_loop!(\"STEP\");
                 while more() { rounds.tick(); }
             }",
-        points: &[
-            TracePoint { id: 1, name: "ENTER", what: "" },
-            TracePoint { id: 2, name: "STEP", what: "" },
-            TracePoint { id: 3, name: "ROUND", what: "" },
-        ],
+        locations: &[point(1, "ENTER"), point(2, "STEP"), point(3, "ROUND")],
     };
-    let program = ProgramInfo {
-        name: "p",
-        kernels: &[("kernel", "a.rs")],
-        points: &[POINTS],
-        modules: &[],
-        automatic: None,
-    };
+    let program = ProgramInfo { name: "p", modules: &[MODULE], automatic: &[] };
     let found: Vec<_> = uses(&program, "kernel").iter().map(|used| (used.point.id, used.is_loop)).collect();
     assert_eq!(found, [(1, false), (2, false), (3, true), (2, true)]);
 }

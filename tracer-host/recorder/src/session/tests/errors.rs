@@ -1,6 +1,6 @@
 //! What a session refuses, and what it does when something fails.
 
-use warptrace_device::{TracePoint, TracePoints};
+use warptrace_device::{KernelModule, LocationKind, SourceLocation};
 use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
 
 use super::fake::{FakeDevice, Script, event, script};
@@ -32,12 +32,28 @@ fn what_came_before_a_launch_that_fails_is_written() {
 #[test]
 fn trace_points_that_the_codec_cannot_carry_are_refused_before_anything_runs() {
     let refused = |codec, ids: [u16; 2]| {
-        let points = ["FIRST", "SECOND"];
-        let point = |at: usize| TracePoint { id: ids[at], name: points[at], what: "" };
-        let points: &'static [TracePoint] = Vec::leak(vec![point(0), point(1)]);
-        let source = "trace_loc(at::FIRST);\n\ntrace_loc(at::SECOND);";
-        let points = [TracePoints { module: "at", file: "k.rs", source, points }];
-        let program = TracedProgram { kernels: &[("k", "")], points: &points, modules: &[] };
+        let location = |id, name, line| SourceLocation {
+            id,
+            name,
+            function: "k",
+            kind: LocationKind::Marked,
+            line,
+            column: 1,
+            parent: 0,
+            rejoin_line: line,
+            rejoin_column: 1,
+        };
+        let locations = Vec::leak(vec![location(ids[0], "FIRST", 1), location(ids[1], "SECOND", 3)]);
+        let module = KernelModule {
+            name: "m",
+            file: "k.rs",
+            kernels: &["k"],
+            locations,
+            source: "",
+            ptx: "",
+            without_ptx: "",
+        };
+        let program = TracedProgram { kernels: &[], modules: &[module] };
         let mut device = FakeDevice::of([]);
         let options = RecordingSpec { codec, ..options(1024) };
         let file = Shared::default();

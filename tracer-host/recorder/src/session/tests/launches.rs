@@ -10,31 +10,28 @@ use warptrace_sim::{Launch, Simulator};
 
 use super::output::Shared;
 use super::{PROGRAM, options};
+use warptrace_macros::kernels;
+
 use crate::session::{
     Drainer, Ended, Ending, LaunchReport, Launches, Next, Patience, Reserved, SessionError, TracedProgram,
 };
 use crate::{DeviceError, LaunchShape, Policy, Recording, RecordingSpec, SimDevice, SimOptions, Window};
 
-warptrace_device::trace_points! {
-    /// Decisions of the kernels.
-    mod at in "launches.rs" {
-        EVEN = 1: "one more step",
-        ODD = 2: "and another one",
-    }
-}
-
-warptrace_device::kernel! {
+#[kernels(device = warptrace_device, only_marked)]
+mod k_kernel {
     /// Makes as many steps as are asked for: each is a run of its own.
-    fn k(steps: u32) {
+    #[kernel]
+    pub fn k(steps: u32) {
         for step in 0..steps {
             if step % 2 == 0 {
-                warptrace_device::trace_loc(at::EVEN);
+                trace!("EVEN");
             } else {
-                warptrace_device::trace_loc(at::ODD);
+                trace!("ODD");
             }
         }
     }
 }
+use k_kernel::k;
 
 /// A launch that ends when the test says so.
 #[derive(Clone, Debug, Default)]
@@ -117,7 +114,7 @@ impl Recorded {
         let file = Shared::default();
         let (launches, drainer) =
             Launches::start(device, options, file.clone()).map_err(|(error, _)| error).unwrap();
-        let locations = TracedProgram { points: &[at::POINTS], ..PROGRAM }.locations();
+        let locations = TracedProgram { kernels: &[], modules: &[k_kernel::MODULE] }.locations();
         let first = launches.add_kernels(PROGRAM.kernels, locations).unwrap();
         let program = Program { launches, recording: options.traced(None), kernel: first };
         Self { program, drainer: Some(drainer), file }

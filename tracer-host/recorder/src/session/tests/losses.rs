@@ -8,65 +8,69 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::time::Duration;
 
 use warptrace_decoder::{Completeness, LaunchEnd, Missing, Piece, TraceFile, WarpFilter};
-use warptrace_device::KernelCall;
+use warptrace_device::{KernelCall, SafeCall};
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{LossPosition, LossReason};
 
 use super::output::Shared;
+use warptrace_macros::kernels;
+
 use crate::{
     LaunchReport, LaunchShape, MemorySize, Policy, RecordingSpec, Session, SessionError, SimDevice,
     SimOptions, TracedProgram, Window,
 };
 
-warptrace_device::trace_points! {
+#[kernels(device = warptrace_device, only_marked)]
+mod turns_kernel {
     /// Turns.
-    mod at in "losses.rs" {
-        LEFT = 1: "",
-        RIGHT = 2: "",
-    }
-}
-
-warptrace_device::kernel! {
-    /// Turns.
-    fn turns(turns: u32) {
+    #[kernel]
+    pub fn turns(turns: u32) {
         for _ in 0..turns {
-            warptrace_device::trace_loc(at::LEFT);
-            warptrace_device::trace_loc(at::RIGHT);
+            trace!("LEFT");
+            trace!("RIGHT");
         }
     }
 }
+use turns_kernel::turns;
 
-warptrace_device::kernel! {
+#[kernels(device = warptrace_device, only_marked)]
+mod fails_kernel {
     /// Turns, and fails in the end.
-    fn fails(turns: u32) {
+    #[kernel]
+    pub fn fails(turns: u32) {
         for _ in 0..turns {
-            warptrace_device::trace_loc(at::LEFT);
-            warptrace_device::trace_loc(at::RIGHT);
+            trace!("LEFT");
+            trace!("RIGHT");
         }
         assert!(turns == 0, "as it was told");
     }
 }
+use fails_kernel::fails;
 
 /// Lets the kernel `hangs` end.
 static RELEASED: AtomicBool = AtomicBool::new(false);
 static TURNS: AtomicU32 = AtomicU32::new(0);
 
-warptrace_device::kernel! {
+#[kernels(device = warptrace_device, only_marked)]
+mod hangs_kernel {
+    use super::*;
+
     /// Turns until it is released.
-    fn hangs(turns: u32) {
+    #[kernel]
+    pub fn hangs(turns: u32) {
         while !RELEASED.load(Relaxed) {
             TURNS.fetch_add(1, Relaxed);
-            warptrace_device::trace_loc(at::LEFT);
-            warptrace_device::trace_loc(at::RIGHT);
+            trace!("LEFT");
+            trace!("RIGHT");
         }
         assert!(turns == 0);
     }
 }
+use hangs_kernel::hangs;
 
 const PROGRAM: TracedProgram<'static> = TracedProgram {
-    kernels: &[("turns", ""), ("fails", ""), ("hangs", ""), ("late", "")],
-    points: &[at::POINTS],
-    modules: &[],
+    kernels: &[("fails", ""), ("hangs", ""), ("late", "")],
+    modules: &[turns_kernel::MODULE],
 };
 
 fn options(policy: Policy) -> RecordingSpec {
@@ -82,16 +86,21 @@ fn device() -> SimDevice {
 /// Lanes of the kernel `late` that have not ended.
 static HELD: AtomicU32 = AtomicU32::new(0);
 
-warptrace_device::kernel! {
+#[kernels(device = warptrace_device, only_marked)]
+mod late_kernel {
+    use super::*;
+
     /// Turns, while nothing is written.
-    fn late(turns: u32) {
+    #[kernel]
+    pub fn late(turns: u32) {
         for _ in 0..turns {
-            warptrace_device::trace_loc(at::LEFT);
-            warptrace_device::trace_loc(at::RIGHT);
+            trace!("LEFT");
+            trace!("RIGHT");
         }
         HELD.fetch_sub(1, Relaxed);
     }
 }
+use late_kernel::late;
 
 /// A file on a disk that writes nothing while lanes are held, so that the host comes late.
 struct Late(Shared);
@@ -119,7 +128,7 @@ fn launch<W: Write + Send + 'static>(
 }
 
 /// Records these launches until one fails; the trace, the report if none has, and the error.
-fn record(options: &RecordingSpec, calls: &[KernelCall]) -> (TraceFile, Option<LaunchReport>, String) {
+fn record(options: &RecordingSpec, calls: &[SafeCall<'_>]) -> (TraceFile, Option<LaunchReport>, String) {
     let (mut device, file) = (device(), Shared::default());
     let mut session = Session::start(&mut device, &PROGRAM, options, file.clone()).unwrap();
     let failed = calls.iter().find_map(|call| launch(&mut session, call).err());

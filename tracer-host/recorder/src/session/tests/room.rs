@@ -4,28 +4,25 @@ use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
 
 use super::options;
 use super::output::Shared;
+use warptrace_macros::kernels;
+
 use crate::session::{LaunchReport, Session, TracedProgram};
 use crate::{LaunchShape, MemorySize, RecordingSpec, SimDevice, SimOptions};
 
-warptrace_device::trace_points! {
-    /// Decisions of the kernel.
-    mod at in "room.rs" {
-        STEP = 1: "one more step of the round",
-        ROUND = 2: "one more round",
-    }
-}
-
-warptrace_device::kernel! {
+#[kernels(device = warptrace_device, only_marked)]
+mod staircase_kernel {
     /// Each lane makes as many rounds as its number says, `rounds` times.
-    fn staircase(rounds: u32) {
+    #[kernel]
+    pub fn staircase(rounds: u32) {
         for _ in 0..rounds {
             for _ in 0..warptrace_device::simt::lane() {
-                warptrace_device::trace_loc(at::STEP);
+                trace!("STEP");
             }
-            warptrace_device::trace_loc(at::ROUND);
+            trace!("ROUND");
         }
     }
 }
+use staircase_kernel::staircase;
 
 const CODECS: [CodecSpec; 3] =
     [CodecSpec::Raw, CodecSpec::Ecl(EclParams::DEFAULT), CodecSpec::Predict(PredictParams::DEFAULT)];
@@ -33,7 +30,7 @@ const CODECS: [CodecSpec; 3] =
 /// Records so many warps that make 32 events in each of `rounds` rounds. Answers the report, the entries of
 /// log memory that they claimed, and each warp's payloads.
 fn staircases(options: &RecordingSpec, warps: u64, rounds: u32) -> (LaunchReport, u64, Vec<Vec<Vec<u8>>>) {
-    let program = TracedProgram { kernels: &[("staircase", "")], points: &[], modules: &[] };
+    let program = TracedProgram { kernels: &[("staircase", "")], modules: &[] };
     let mut device = SimDevice::new(SimOptions { threads: Some(1), ..SimOptions::default() });
     let mut session = Session::start(&mut device, &program, options, Shared::default()).unwrap();
     // SAFETY: no memory among the arguments.

@@ -9,124 +9,140 @@ use std::time::Duration;
 use warptrace_decoder::{TraceFile, VerifyReport};
 use warptrace_format::codec::CodecSpec;
 
+use warptrace_macros::kernels;
+
 use crate::session::Interrupted;
 use crate::{
     DEVICE_PREDICT, LaunchShape, MemorySize, Policy, RecordingSpec, Session, SessionError, SimDevice,
     SimOptions, TracedProgram,
 };
 
-warptrace_device::trace_points! {
-    /// Turns.
-    mod at in "streamed.rs" {
-        LEFT = 1: "",
-        RIGHT = 2: "",
-        ALONE = 3: "",
-    }
-}
-
 /// Lets the kernel `hangs` end.
 static RELEASED: AtomicBool = AtomicBool::new(false);
 static TURNS: AtomicU32 = AtomicU32::new(0);
 
-warptrace_device::kernel! {
+#[kernels(device = warptrace_device, only_marked)]
+mod hangs_kernel {
+    use super::*;
+
     /// Lanes of warp 1 turn until they are released; the others leave.
-    fn hangs(turns: u32) {
+    #[kernel]
+    pub fn hangs(turns: u32) {
         if warptrace_device::simt::global_thread_x() / 32 == 1 {
             while !RELEASED.load(Relaxed) {
                 TURNS.fetch_add(1, Relaxed);
-                warptrace_device::trace_loc(at::LEFT);
-                warptrace_device::trace_loc(at::RIGHT);
+                trace!("LEFT");
+                trace!("RIGHT");
             }
         } else {
-            warptrace_device::trace_loc(at::ALONE);
+            trace!("ALONE");
         }
         assert!(turns == 0);
     }
 }
+use hangs_kernel::hangs;
 
 /// Lets the kernel `spins` end.
 static FREED: AtomicBool = AtomicBool::new(false);
 static SPINS: AtomicU32 = AtomicU32::new(0);
 
-warptrace_device::kernel! {
+#[kernels(device = warptrace_device, only_marked)]
+mod spins_kernel {
+    use super::*;
+
     /// Lane 0 of warp 1 comes to one place again and again until it is freed; the others leave.
-    fn spins(turns: u32) {
+    #[kernel]
+    pub fn spins(turns: u32) {
         let thread = warptrace_device::simt::global_thread_x();
-        warptrace_device::trace_loc(at::LEFT);
+        trace!("LEFT");
         if thread / 32 == 1 {
-            warptrace_device::trace_loc(at::RIGHT);
+            trace!("RIGHT");
             if thread == 32 {
                 while !FREED.load(Relaxed) {
                     SPINS.fetch_add(1, Relaxed);
-                    warptrace_device::trace_loc(at::ALONE);
+                    trace!("ALONE");
                 }
             }
         }
         assert!(turns == 0);
     }
 }
+use spins_kernel::spins;
 
-warptrace_device::kernel! {
+#[kernels(device = warptrace_device, only_marked)]
+mod turns_kernel {
     /// Turns.
-    fn turns(turns: u32) {
+    #[kernel]
+    pub fn turns(turns: u32) {
         for _ in 0..turns {
-            warptrace_device::trace_loc(at::LEFT);
-            warptrace_device::trace_loc(at::RIGHT);
+            trace!("LEFT");
+            trace!("RIGHT");
         }
     }
 }
+use turns_kernel::turns;
 
-warptrace_device::kernel! {
+#[kernels(device = warptrace_device, only_marked)]
+mod scatters_kernel {
     /// Lanes turn one way or the other, as they and the turns are numbered.
-    fn scatters(turns: u32) {
+    #[kernel]
+    pub fn scatters(turns: u32) {
         let thread = warptrace_device::simt::global_thread_x();
         for turn in 0..turns + thread / 32 % 7 {
             if (thread.wrapping_mul(2_654_435_769) >> (turn % 29)).is_multiple_of(2) {
-                warptrace_device::trace_loc(at::LEFT);
+                trace!("LEFT");
             } else {
-                warptrace_device::trace_loc(at::RIGHT);
+                trace!("RIGHT");
             }
         }
-        warptrace_device::trace_loc(at::ALONE);
+        trace!("ALONE");
     }
 }
+use scatters_kernel::scatters;
 
 /// Set by block 1 of `waits`.
 static SET: AtomicBool = AtomicBool::new(false);
 
-warptrace_device::kernel! {
+#[kernels(device = warptrace_device, only_marked)]
+mod waits_kernel {
+    use super::*;
+
     /// Block 0 turns until block 1 has turned so many times.
-    fn waits(turns: u32) {
+    #[kernel]
+    pub fn waits(turns: u32) {
         if warptrace_device::simt::global_thread_x() < 32 {
             while !SET.load(Relaxed) {
-                warptrace_device::trace_loc(at::LEFT);
-                warptrace_device::trace_loc(at::RIGHT);
+                trace!("LEFT");
+                trace!("RIGHT");
             }
         } else {
             for _ in 0..turns {
-                warptrace_device::trace_loc(at::LEFT);
-                warptrace_device::trace_loc(at::ALONE);
+                trace!("ALONE" = 3);
+                trace!("AGAIN");
             }
             SET.store(true, Relaxed);
         }
     }
 }
+use waits_kernel::waits;
 
-warptrace_device::kernel! {
+#[kernels(device = warptrace_device, only_marked)]
+mod fails_kernel {
     /// Turns, and fails in the end.
-    fn fails(turns: u32) {
+    #[kernel]
+    pub fn fails(turns: u32) {
         for _ in 0..turns {
-            warptrace_device::trace_loc(at::LEFT);
-            warptrace_device::trace_loc(at::RIGHT);
+            trace!("LEFT");
+            trace!("RIGHT");
         }
         assert!(turns == 0, "as it was told");
     }
 }
+use fails_kernel::fails;
 
 const PROGRAM: TracedProgram<'static> = TracedProgram {
-    kernels: &[("hangs", ""), ("fails", ""), ("turns", ""), ("spins", ""), ("waits", ""), ("scatters", "")],
-    points: &[at::POINTS],
-    modules: &[],
+    kernels: &[("fails", ""), ("turns", ""), ("spins", ""), ("waits", ""), ("scatters", "")],
+    modules: &[hangs_kernel::MODULE],
 };
 
 /// A file that several may look at.
