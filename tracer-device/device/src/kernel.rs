@@ -138,14 +138,12 @@ mod host {
         }
 
         #[doc(hidden)]
-        #[must_use]
         pub fn of_module(mut self, module: &'static KernelModule) -> Self {
             self.module = Some(module);
             self
         }
 
         #[doc(hidden)]
-        #[must_use]
         pub fn with_automatic(mut self, copy: Self) -> Self {
             self.automatic = Some(Box::new(copy));
             self
