@@ -99,7 +99,7 @@ pub(crate) fn curve(analysis: &Analysis, limits: Limits) -> Vec<&WarpFigures> {
 }
 
 /// The warps farthest from the median of their launch, the farthest first.
-pub(crate) fn odd<'a>(analysis: &'a Analysis, limits: Limits) -> Vec<&'a WarpFigures> {
+pub(crate) fn odd(analysis: &Analysis, limits: Limits) -> Vec<&WarpFigures> {
     let mut warps: Vec<&WarpFigures> = analysis.warps.iter().filter(|warp| warp.distance() > 0).collect();
     warps.sort_by_key(|warp| Reverse(warp.distance()));
     warps.truncate(limits.paths);
