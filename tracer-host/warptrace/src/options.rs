@@ -275,7 +275,8 @@ impl TraceBuilder {
     /// let mut trace = builder.start(&endless::MODULE)?;
     /// // The loop of lane 2 stays at 3.
     /// let error = trace.launch(&endless::halve(&numbers), &config).unwrap_err().to_string();
-    /// assert!(error.contains("more than 100000 steps; block (0, 0, 0), warp 0: lane 2 waits at"), "{error}");
+    /// assert!(error.contains("more than 100000 steps; block (0, 0, 0), warp 0: "), "{error}");
+    /// assert!(error.contains("lane 2 waits at the end of a loop's body"), "{error}");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn step_limit(mut self, steps: u64) -> Self {
