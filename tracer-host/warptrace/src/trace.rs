@@ -159,7 +159,7 @@ impl Drop for Trace {
             match ended {
                 Ok(_) => eprintln!("note: the trace {path} was dropped without `finish`; its file is whole"),
                 Err(error) => {
-                    eprintln!("error: the trace {path} was dropped without `finish`, and not ended: {error}")
+                    eprintln!("error: the trace {path} was dropped without `finish`, and not ended: {error}");
                 }
             }
         }
