@@ -63,7 +63,7 @@ const MISTAKES: [Mistake; 45] = [
     mistake(
         Checked,
         "`trace!` in a closure",
-        "`trace!` cannot stand in a closure, which is not looked into: trace the function that calls it, or write a loop",
+        "trace points cannot stand in a closure, which is not looked into: trace the function that calls it, or write a loop",
     ),
     mistake(Checked, "`usize` or `bool` as argument", "`usize` cannot be a kernel's argument"),
     mistake(
