@@ -53,6 +53,25 @@ impl TraceOutput {
     }
 }
 
+/// Returns how many bytes the process may still write to a file where it stands. Writing more would end a traced
+/// program with SIGXFSZ.
+#[cfg(unix)]
+fn may_grow(file: &mut File) -> io::Result<u64> {
+    use std::io::Seek;
+
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Fsize).current;
+    match limit {
+        Some(limit) if file.metadata()?.is_file() => Ok(limit.saturating_sub(file.stream_position()?)),
+        _ => Ok(u64::MAX),
+    }
+}
+
+/// Returns how many bytes the process may still write to a file: there is no limit but the disk's.
+#[cfg(not(unix))]
+fn may_grow(_file: &mut File) -> io::Result<u64> {
+    Ok(u64::MAX)
+}
+
 /// Locks a file for one recording. Elsewhere than on Unix a lock would keep readers out, too.
 fn lock(file: &File) -> io::Result<()> {
     if !cfg!(unix) {
@@ -76,7 +95,11 @@ impl Write for TraceOutput {
             self.replaces = false;
         }
         self.made = None;
-        file.write(bytes)
+        let may_grow = usize::try_from(may_grow(file)?).unwrap_or(usize::MAX);
+        if may_grow == 0 && !bytes.is_empty() {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        file.write(&bytes[..bytes.len().min(may_grow)])
     }
 
     fn flush(&mut self) -> io::Result<()> {

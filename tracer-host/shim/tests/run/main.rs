@@ -379,6 +379,31 @@ fn a_process_that_does_not_wait_for_its_kernels_has_a_file_that_says_so() {
 }
 
 #[test]
+fn a_trace_that_may_not_grow_ends_and_the_program_does_not() {
+    let Some(built) = built() else { return };
+    let words = ["proc", &*data("kernels.ptx")];
+    let limited = || {
+        let mut command = Command::new("sh");
+        // 1 KiB, which SIGXFSZ guards.
+        command
+            .args(["-c", "ulimit -f 2 && exec \"$@\"", "sh"])
+            .arg(built.folder.path().join("app"))
+            .args(words);
+        command
+    };
+    let plain = run_command(built, false, &mut limited(), &[]);
+    let traced = run_command(built, true, &mut limited(), &[]);
+    assert_eq!(plain.stdout(), traced.stdout(), "{:?}", traced.report());
+    assert_eq!(plain.output.status, traced.output.status);
+    if traced.report().iter().any(|line| line.contains("carries no GPU code")) {
+        eprintln!("skipped: built without a device compiler");
+        return;
+    }
+    assert!(traced.report().iter().any(|line| line.contains("file too large")), "{:?}", traced.report());
+    assert!(traced.folder.path().join("t.wtrc").metadata().expect("it was made").len() <= 1024);
+}
+
+#[test]
 fn forked_children_touch_nothing_and_those_forked_early_are_traced() {
     let Some(traced) = both(&["dlsym", &data("kernels.ptx"), "fork"]) else { return };
     assert_eq!(traced.verified().0, 1, "{:?}", traced.report());
