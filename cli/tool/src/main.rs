@@ -90,7 +90,7 @@ fn failed(error: &anyhow::Error) -> ExitCode {
     if is_broken_pipe(error) {
         return ExitCode::SUCCESS;
     }
-    eprintln!("error: {}", output::message(error));
+    crate::output::tell!("error: {}", output::message(error));
     ExitCode::from(exit::ERROR)
 }
 

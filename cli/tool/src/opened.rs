@@ -37,7 +37,7 @@ impl Opened {
     /// Says on standard error what the file lacks or assumes: for commands whose output has no first line for it.
     pub(crate) fn warn(&self) {
         if !self.state.is_whole || self.state.assumed.is_some() {
-            eprintln!("warning: {}", self.state.sentence);
+            crate::output::tell!("warning: {}", self.state.sentence);
         }
     }
 }

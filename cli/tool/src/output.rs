@@ -152,7 +152,16 @@ macro_rules! say {
         writeln!(std::io::stdout(), $($text)*)
     }};
 }
-pub use crate::say;
+pub use crate::{say, tell};
+
+/// Prints a line on standard error, where that can be written: `eprintln!` would panic where it cannot.
+#[macro_export]
+macro_rules! tell {
+    ($($text:tt)*) => {{
+        use std::io::Write;
+        let _ = writeln!(std::io::stderr(), $($text)*);
+    }};
+}
 
 #[cfg(test)]
 mod tests {

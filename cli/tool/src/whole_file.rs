@@ -133,6 +133,9 @@ pub fn keep_apart(path: &Path, others: &[&Path]) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Most links that are followed, as Linux does.
+const LINKS: u32 = 40;
+
 /// Whether two paths are one file: one that is there, or one that would be made.
 fn is_one(one: &Path, other: &Path) -> bool {
     match (fs::metadata(one), fs::metadata(other)) {
@@ -140,7 +143,12 @@ fn is_one(one: &Path, other: &Path) -> bool {
         (Ok(found), Ok(_)) => found.is_file() && same_file::is_same_file(one, other).unwrap_or(false),
         (Err(_), Err(_)) => {
             let place = |path: &Path| -> Option<(PathBuf, Option<Box<OsStr>>)> {
-                let path = path::absolute(path).ok()?;
+                let mut path = path::absolute(path).ok()?;
+                // Links that lead to no file yet; a circle of them is none that can be written.
+                for _ in 0..LINKS {
+                    let Ok(target) = fs::read_link(&path) else { break };
+                    path = folder_of(&path).join(target);
+                }
                 Some((fs::canonicalize(folder_of(&path)).ok()?, path.file_name().map(Into::into)))
             };
             place(one).is_some() && place(one) == place(other)

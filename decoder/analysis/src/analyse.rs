@@ -79,6 +79,10 @@ fn analyse_with(
         all_ends.push(ends::read(trace, info, selection, &mut losses, &mut silent)?);
         losses.unchosen_warps += unchosen(info, selection);
     }
+    if losses.is_whole() && selection.is_everything() {
+        // A launch that failed may have accounts of all its warps, and one of which nothing is there has none.
+        losses.cut_off.clone_from(&trace.state().lacks);
+    }
     if let Some(watch) = watch {
         watch.set_losses(&losses);
     }

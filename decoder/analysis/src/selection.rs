@@ -21,6 +21,12 @@ pub struct Selection {
 }
 
 impl Selection {
+    /// Whether nothing is left out.
+    #[must_use]
+    pub const fn is_everything(&self) -> bool {
+        self.kernel.is_none() && self.launch.is_none() && self.block.is_none() && self.warp.is_none()
+    }
+
     /// The launches to look at, with the filter of their warps but for [`warp`](Self::warp).
     ///
     /// # Errors

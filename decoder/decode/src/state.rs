@@ -18,6 +18,8 @@ pub struct FileState {
     pub is_whole: bool,
     /// The same in words, on one line, and what was assumed.
     pub sentence: String,
+    /// What the trace itself lacks, without its raw twin; `None` if nothing.
+    pub lacks: Option<String>,
     /// What was assumed of the kernel when it was recorded; `None` if the events are the kernel's.
     pub assumed: Option<&'static str>,
 }
@@ -43,9 +45,14 @@ impl TraceFile {
 
     fn found_state(&self) -> FileState {
         let mut words = Vec::new();
+        let mut twin: Vec<String> = Vec::new();
         for track in 0..count(self.metadata().tracks.len()) {
-            let of = if track == 0 { "" } else { " in the raw twin" };
-            words.extend(self.lacks(track).words().into_iter().map(|words| words + of));
+            let found = self.lacks(track).words().into_iter();
+            if track == 0 {
+                words.extend(found);
+            } else {
+                twin.extend(found.map(|words| words + " in the raw twin"));
+            }
         }
         let ended = |is_it: fn(&EarlyEnd) -> bool| self.early_ends.values().filter(|end| is_it(end)).count();
         for (launches, how) in [
@@ -59,6 +66,8 @@ impl TraceFile {
         if *self.completeness() != Completeness::Complete {
             words.push(self.completeness().to_string());
         }
+        let lacks = (!words.is_empty()).then(|| words.join("; "));
+        words.extend(twin);
         let assumed = self.metadata().counting().and_then(Counting::assumption);
         let is_whole = words.is_empty();
         words.extend(assumed.map(str::to_owned));
@@ -67,7 +76,7 @@ impl TraceFile {
             (true, Some(assumed)) => format!("complete, {assumed}"),
             (false, _) => format!("INCOMPLETE trace: {}", words.join("; ")),
         };
-        FileState { is_whole, sentence, assumed }
+        FileState { is_whole, sentence, lacks, assumed }
     }
 
     fn lacks(&self, track: u32) -> Lacks {

@@ -67,6 +67,10 @@ impl Lacks {
             let warps = selected(selection, &info, ChosenWarps::all(info.blocks(), info.warps_per_block()));
             found.unchosen_warps += warps - selected(selection, &info, info.chosen());
         }
+        if found.is_whole() && selection.is_everything() {
+            // A launch that failed may have accounts of all its warps, and one of which nothing is there has none.
+            found.cut_off.clone_from(&trace.state().lacks);
+        }
         Ok(found)
     }
 

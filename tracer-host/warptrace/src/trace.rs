@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::BufWriter;
 use std::io::IsTerminal;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -156,12 +157,14 @@ impl Drop for Trace {
         if !self.has_ended && !std::thread::panicking() {
             let ended = self.end();
             let path = self.path.display();
-            match ended {
-                Ok(_) => eprintln!("note: the trace {path} was dropped without `finish`; its file is whole"),
+            let line = match ended {
+                Ok(_) => format!("note: the trace {path} was dropped without `finish`; its file is whole"),
                 Err(error) => {
-                    eprintln!("error: the trace {path} was dropped without `finish`, and not ended: {error}");
+                    format!("error: the trace {path} was dropped without `finish`, and not ended: {error}")
                 }
-            }
+            };
+            // Where standard error cannot be written, `eprintln!` would panic.
+            let _ = writeln!(std::io::stderr(), "{line}");
         }
         self.shared.with(|device| self.recorder.close(device));
     }

@@ -23,7 +23,9 @@ pub(crate) fn run(command: &arguments::Decode) -> anyhow::Result<ExitCode> {
     let trace = opened.trace;
     let launches = chosen_launches(&trace, command)?;
     if !launches.is_empty() && !launches.iter().any(|(info, _)| was_recorded(info, command)) {
-        eprintln!("note: nothing of this was chosen to be recorded: `warptrace info` says what was");
+        crate::output::tell!(
+            "note: nothing of this was chosen to be recorded: `warptrace info` says what was"
+        );
     }
     target.write(|out| print(&trace, command, &launches, out))?;
     Ok(ExitCode::SUCCESS)
@@ -142,7 +144,7 @@ fn print(
             match command.format {
                 Format::Text => writeln!(out, "{words}")?,
                 // Lines of the other formats are events, or belong to a warp.
-                Format::Csv | Format::Jsonl => eprintln!("note: {words}"),
+                Format::Csv | Format::Jsonl => crate::output::tell!("note: {words}"),
             }
         }
     }

@@ -47,16 +47,16 @@ pub(crate) fn run(command: &Export) -> anyhow::Result<ExitCode> {
 fn warn(source: &Source<'_>) {
     let lacks = source.lacks();
     for line in lacks.describe() {
-        eprintln!("warning: the export lacks events: {}", on_one_line(&line));
+        crate::output::tell!("warning: the export lacks events: {}", on_one_line(&line));
     }
     if lacks.unchosen_warps > 0 {
-        eprintln!(
+        crate::output::tell!(
             "note: {} warps were not chosen to be recorded, and are not in the export",
             count(lacks.unchosen_warps)
         );
     }
     if source.launch_events() == 0 {
-        eprintln!("note: there are no events to export; `warptrace info` says what was recorded");
+        crate::output::tell!("note: there are no events to export; `warptrace info` says what was recorded");
     }
 }
 
@@ -117,7 +117,7 @@ fn timeline(command: &Export, source: &Source<'_>) -> anyhow::Result<Vec<String>
     };
     let mut sliced = |slices: u64| {
         if slices == many + 1 {
-            eprintln!(
+            crate::output::tell!(
                 "warning: more than {} slices: {reader} may be slow or fail; choose a part with `--kernel`, \
                  `--launch`, `--block` or `--warp`",
                 count(many)
@@ -155,7 +155,9 @@ fn lcov(command: &Export, source: &Source<'_>) -> anyhow::Result<Vec<String>> {
         Target::new(target, &[&command.file])?.write(|out| warptrace_exports::lcov(source, out))?;
     if coverage.without_line > 0 {
         let number = count(coverage.without_line);
-        eprintln!("warning: {number} locations are left out, because the trace does not know their lines");
+        crate::output::tell!(
+            "warning: {number} locations are left out, because the trace does not know their lines"
+        );
     }
     let said = |_| {
         let [hit, lines, branches] = [coverage.hit_lines, coverage.lines, coverage.branches].map(count);

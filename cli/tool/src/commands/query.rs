@@ -43,7 +43,7 @@ pub(crate) fn run(command: &Query) -> anyhow::Result<ExitCode> {
     stop_by_signal(database.stop())?;
     match answer(command, &target, &database, &heads) {
         Err(error) if matches!(error.downcast_ref(), Some(QueryError::Stopped)) => {
-            eprintln!("error: {error}");
+            crate::output::tell!("error: {error}");
             Ok(ExitCode::from(STOPPED))
         }
         result => result.map(|()| ExitCode::SUCCESS),
@@ -75,7 +75,7 @@ fn answer(
         if command.format == QueryFormat::Table && matches!(target, Target::Standard) {
             say!("{line}")?;
         } else if !is_whole {
-            eprintln!("warning: {line}");
+            crate::output::tell!("warning: {line}");
         }
     }
     target.write(|out| write(command, first, answer, out)).map(|_| ())

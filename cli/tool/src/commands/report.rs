@@ -10,7 +10,7 @@ use warptrace_report::{Base, Options, report};
 use crate::arguments::Report;
 use crate::opened::open;
 use crate::output::{bytes, say};
-use crate::whole_file::Target;
+use crate::whole_file::{Target, keep_apart};
 
 pub(crate) fn run(command: &Report) -> anyhow::Result<ExitCode> {
     let output = match &command.output {
@@ -39,7 +39,11 @@ pub(crate) fn run(command: &Report) -> anyhow::Result<ExitCode> {
     let page = report(&trace, &options, base)
         .with_context(|| format!("cannot report on {}", command.file.display()))?;
     if !page.has_events {
-        eprintln!("note: there are no events to show; `warptrace info` says what was recorded");
+        crate::output::tell!("note: there are no events to show; `warptrace info` says what was recorded");
+    }
+    if let Target::File(path) = &target {
+        let embedded: Vec<&Path> = page.embedded.iter().map(PathBuf::as_path).collect();
+        keep_apart(path, &embedded)?;
     }
     if let ((), Some(size)) = target.write(|out| out.write_all(page.html.as_bytes()))? {
         say!("page       {} ({}): open it in a browser", output.display(), bytes(size))?;
@@ -48,11 +52,11 @@ pub(crate) fn run(command: &Report) -> anyhow::Result<ExitCode> {
         }
     } else {
         for path in &page.embedded {
-            eprintln!("note: the page has lines of {}", path.display());
+            crate::output::tell!("note: the page has lines of {}", path.display());
         }
     }
     for note in &page.notes {
-        eprintln!("note: {note}");
+        crate::output::tell!("note: {note}");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -58,7 +58,7 @@ pub(crate) fn run(command: &Run) -> anyhow::Result<ExitCode> {
     let mut child = match program.spawn() {
         Ok(child) => child,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            eprintln!("error: cannot run {name}: {error}");
+            crate::output::tell!("error: cannot run {name}: {error}");
             return Ok(ExitCode::from(NOT_FOUND));
         }
         Err(error) => return Err(error).with_context(|| format!("cannot run {name}")),
@@ -69,10 +69,10 @@ pub(crate) fn run(command: &Run) -> anyhow::Result<ExitCode> {
     let status = child.wait().with_context(|| format!("cannot wait for {name}"))?;
     let lines = reported(report.path());
     if lines.is_empty() {
-        eprintln!("warptrace: nothing was traced: the program loaded no CUDA kernels");
+        crate::output::tell!("warptrace: nothing was traced: the program loaded no CUDA kernels");
     }
     for line in lines {
-        eprintln!("warptrace: {line}");
+        crate::output::tell!("warptrace: {line}");
     }
     let code = status.code().or_else(|| status.signal().map(|signal| ENDED_BY + signal)).unwrap_or(1);
     Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))

@@ -36,13 +36,13 @@ pub(crate) fn run(command: &Demo) -> anyhow::Result<ExitCode> {
     let prepared = command.recording.prepare(&program)?;
     let (picture, recorded) = prepared.record(|| Ok(PTX), |launcher| compute(launcher, command))?;
     let checked = check(&picture, command)?;
-    recorded.warning().into_iter().for_each(|warning| eprintln!("{warning}"));
+    recorded.warning().into_iter().for_each(|warning| crate::output::tell!("{warning}"));
     let input =
         format!("{0} x {0} pixels, at most {1} steps each", command.width, count(command.depth.into()));
     let finished = Finished { recorded: &recorded, of: "", input: &input, result: Some(&checked) };
     // Standard output may be the trace.
     if recorded.is_printed() {
-        eprintln!("{finished}");
+        crate::output::tell!("{finished}");
     } else {
         say!("{finished}")?;
     }

@@ -91,7 +91,7 @@ impl Prepared<'_> {
         let simulator = SimOptions { progress: Some(hook), ..recording.simulator() };
         let opened = recording.device.open(code, simulator)?;
         if let Some(reason) = &opened.no_gpu {
-            eprintln!("note: running on the simulator: {reason}");
+            crate::output::tell!("note: running on the simulator: {reason}");
         }
         let mut device = opened.device;
         let path = &recording.output;

@@ -118,6 +118,8 @@ fn what_there_is_not_is_an_error() {
     }
     let (code, _, errors) = run(&["lines", text(&path), "--location", "ITER"]);
     assert!(code == 1 && errors.contains("no location `ITER`; `warptrace info` lists them"), "{errors}");
+    let (code, _, errors) = run(&["loops", text(&path), "--location", "9999"]);
+    assert!(code == 1 && errors.contains("no location `9999`; `warptrace info` lists them"), "{errors}");
 }
 
 #[test]

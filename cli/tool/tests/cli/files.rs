@@ -69,6 +69,29 @@ fn a_recording_does_not_write_to_files_of_its_program() {
     let record = ["record", "fractal", "--device", "sim", "--picture", text(&picture), "-o", text(&trace)];
     let (code, _, errors) = bench(&record);
     assert!(code == 1 && errors.contains("are one file") && !picture.exists(), "{errors}");
+    #[cfg(unix)]
+    {
+        let link = folder.at("link");
+        std::os::unix::fs::symlink("picture", &link).unwrap();
+        let record = ["record", "fractal", "--device", "sim", "--picture", text(&picture), "-o", text(&link)];
+        let (code, _, errors) = bench(&record);
+        assert!(code == 1 && errors.contains("are one file") && !picture.exists(), "{errors}");
+    }
+    // A mesh is several files.
+    let mesh = [("node", "3 2 0 0\n1 0 0\n2 1 0\n3 0 1\n"), ("ele", "1 3 0\n1 1 2 3\n")];
+    for (extension, words) in mesh {
+        fs::write(folder.at(&format!("mesh.{extension}")), words).unwrap();
+    }
+    for given in ["mesh", "mesh.node", "mesh.ele"] {
+        for (extension, words) in mesh {
+            let output = folder.at(&format!("mesh.{extension}"));
+            let given = folder.at(given);
+            let record = ["record", "dmr", "--device", "sim", "--mesh", text(&given), "-o", text(&output)];
+            let (code, _, errors) = bench(&record);
+            assert!(code == 1 && errors.contains("are one file"), "{given:?} {extension}: {errors}");
+            assert_eq!(fs::read_to_string(&output).unwrap(), words);
+        }
+    }
 }
 
 #[test]
@@ -142,6 +165,12 @@ fn what_cannot_be_printed_is_an_error() {
         assert_eq!(output.status.code(), Some(1), "{arguments:?}: {errors}");
         assert!(errors.contains("No space left on device"), "{arguments:?}: {errors}");
     }
+    // What is only told on the side is no reason to stop.
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let made = folder.at("made.wtrc");
+    let arguments = ["demo", "--device", "auto", "--width", "16", "--depth", "4", "-o", text(&made)];
+    let status = Command::new(cargo_bin("warptrace")).args(arguments).stderr(full).status().unwrap();
+    assert!(status.success() && made.exists(), "{status}");
 }
 
 #[test]
@@ -240,6 +269,19 @@ fn a_page_has_sources_and_nothing_else_of_the_folder() {
             assert_eq!(html.contains(&secret), is_read, "{name}");
             let full = home.canonicalize().unwrap().join(name);
             assert_eq!(said.contains(text(&full)), is_read, "{name} is told: {said}");
+        }
+        let report = |page: &str| {
+            let arguments = ["report", text(&path), "-o", page];
+            Command::new(cargo_bin("warptrace")).args(arguments).current_dir(&home).output().unwrap()
+        };
+        if is_read {
+            fs::create_dir_all(home.join("sub")).unwrap();
+            for page in ["k.cu", "sub/../k.cu"] {
+                let refused = report(page);
+                let errors = String::from_utf8_lossy(&refused.stderr);
+                assert!(!refused.status.success() && errors.contains("are one file"), "{errors}");
+                assert_eq!(fs::read_to_string(home.join(name)).unwrap(), secret);
+            }
         }
     }
 }

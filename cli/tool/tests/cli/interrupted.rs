@@ -119,7 +119,7 @@ fn shows_where_warps_stand(told: &str, path: &Path) {
     assert_eq!(code, 0);
     let (before, behind) = page.split_once("<h1>").unwrap();
     assert!(before.contains(lines[0]), "{before}");
-    assert!(before.contains("launch 0 of kernel `stress` was interrupted"), "{before}");
+    assert!(before.contains("launch 0 of kernel <code>stress</code> was interrupted"), "{before}");
     assert!(behind.starts_with(&format!("{}</h1>", lines[2].trim())), "{behind}");
 }
 

@@ -192,3 +192,41 @@ fn all_views_of_a_recording_agree() {
     assert_eq!(launch["ended"], "failed");
     assert!(errors.contains(launch["error"].as_str().unwrap()), "{errors}");
 }
+
+/// A launch of which everything is there, or nothing, though it failed or was interrupted: no view calls it whole.
+#[test]
+fn a_launch_that_ended_early_is_incomplete_whatever_its_accounts_say() {
+    let folder = Folder::new();
+    for has_accounts in [true, false] {
+        let path = folder.at("early.wtrc");
+        let metadata = Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw])
+            .with_kernel("walk", "")
+            .with_location(1, "STEP", "");
+        let file = std::fs::File::create(&path).unwrap();
+        let mut writer = TraceWriter::create(file, &metadata, WriterOptions::default()).unwrap();
+        let launch = |number| LaunchInfo::new(number, 0, [1, 1, 1], [32, 1, 1], 0).unwrap();
+        writer.begin_launches(&[launch(0), launch(1)]).unwrap();
+        let payload = &[1, 0, 3, 0, 0, 0, 1, 0, 1, 0, 0, 0];
+        let whole =
+            WarpAccount { attempted: 2, recorded: 2, chunks: 1, finished: 1, ..WarpAccount::default() };
+        let chunk = ChunkRef { track: 0, warp: 0, sequence: 0, events: 2, payload };
+        writer.write_batch(&[(0, chunk)]).unwrap();
+        writer.end_launch(0, 0, &[whole]).unwrap();
+        if has_accounts {
+            writer.write_batch(&[(1, chunk)]).unwrap();
+            writer.end_launch(1, 0, &[whole]).unwrap();
+        }
+        writer.end_early(1, &EarlyEnd::Interrupted).unwrap();
+        writer.finish().unwrap();
+        for view in ["top", "lines", "warps", "stats"] {
+            let said = output(&[view, text(&path)]);
+            assert!(said.starts_with("INCOMPLETE trace: "), "{view}: {said}");
+            assert!(said.lines().next().unwrap().contains("interrupted"), "{view}: {said}");
+            assert_eq!(json(&[view, text(&path), "--json"])["whole"], false, "{view}");
+        }
+        let page = output(&["report", text(&path), "-o", "-"]);
+        assert!(page.contains("INCOMPLETE trace: ") && !page.contains("whole trace"), "{page}");
+        // What is chosen of it may be whole.
+        assert_eq!(json(&["lines", text(&path), "--launch", "0", "--json"])["whole"], true);
+    }
+}

@@ -5,6 +5,7 @@ mod streamed;
 
 use std::collections::HashSet;
 use std::fmt;
+use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -194,7 +195,10 @@ impl Runner<'_> {
             if progress && is_due(&next, done.elapsed) {
                 let Progress { blocks_done, blocks, elapsed } = done;
                 let seconds = elapsed.as_secs();
-                eprintln!("simulating `{kernel}`: {blocks_done} of {blocks} blocks after {seconds} s");
+                let _ = writeln!(
+                    std::io::stderr(),
+                    "simulating `{kernel}`: {blocks_done} of {blocks} blocks after {seconds} s"
+                );
             }
         };
         let usual = Watchdog::default();
@@ -211,7 +215,7 @@ impl Runner<'_> {
         if let Some(left) = ran.left_before {
             let mut said = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
             if said.insert((kernel.to_owned(), left.barrier.to_string())) {
-                eprintln!("note: kernel `{kernel}`, {left}");
+                let _ = writeln!(std::io::stderr(), "note: kernel `{kernel}`, {left}");
             }
         }
         Ok(elapsed)

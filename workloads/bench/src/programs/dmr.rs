@@ -7,7 +7,7 @@ use anyhow::Context;
 use clap::Args;
 use warptrace_host::Launcher;
 use warptrace_workloads::dmr::{self, DmrOptions, Refined};
-use warptrace_workloads::inputs::{Limits, Mesh, generate, load_mesh};
+use warptrace_workloads::inputs::{Limits, Mesh, generate, load_mesh, mesh_files};
 use warptrace_workloads::{Grid, ProgramInfo};
 
 use super::{SEED, Selection};
@@ -99,6 +99,7 @@ impl Options {
         let options = DmrOptions { angle_degrees: angle, grid, ..DmrOptions::default() };
         let source = mesh.as_ref().map_or_else(|| "random".to_owned(), |path| path.display().to_string());
         let path = mesh.clone();
+        let files = mesh.as_ref().map(mesh_files).unwrap_or_default();
         let case = Case::new(&dmr::PROGRAM, &source, move || {
             let mesh = match &path {
                 Some(path) => load(path)?,
@@ -110,7 +111,7 @@ impl Options {
             Some(_) => case.with(&[("mesh", &source)]),
             None => case.with(&[("points", &points), ("seed", &seed)]),
         };
-        case.with(&[("angle", &angle)]).on_grid(grid)
+        files.iter().fold(case.with(&[("angle", &angle)]).on_grid(grid), |case, path| case.file(Some(path)))
     }
 }
 

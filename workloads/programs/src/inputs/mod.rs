@@ -23,7 +23,8 @@ pub use arcs::{Arc, ArcList, CleanReport, Cleaning};
 pub use graph::{Graph, GraphError};
 pub use load::{
     Compression, GraphFormat, GraphReport, Limits, LoadError, LoadOptions, LoadProblem, MeshBytes,
-    MeshReport, WriteError, load_graph, load_graph_bytes, load_mesh, load_mesh_bytes, write_egr, write_mesh,
+    MeshReport, WriteError, load_graph, load_graph_bytes, load_mesh, load_mesh_bytes, mesh_files, write_egr,
+    write_mesh,
 };
 pub use mesh::{BOUNDARY, Mesh, MeshError, MeshView};
 pub(crate) use topology::for_each_edge;

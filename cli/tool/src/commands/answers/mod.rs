@@ -97,7 +97,9 @@ impl Answer {
 /// The id of the location that an argument names.
 fn find_location(trace: &TraceFile, text: &str) -> anyhow::Result<u16> {
     let locations = &trace.metadata().locations;
-    if let Ok(id) = text.parse() {
+    if let Ok(id) = text.parse()
+        && (locations.is_empty() || locations.iter().any(|info| info.id == id))
+    {
         return Ok(id);
     }
     let named: Vec<u16> = locations.iter().filter(|info| info.name == text).map(|info| info.id).collect();

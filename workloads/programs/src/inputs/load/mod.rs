@@ -122,6 +122,13 @@ pub fn load_mesh(path: impl AsRef<Path>, limits: &Limits) -> Result<(Mesh, MeshR
     )
 }
 
+/// Returns the files that [`load_mesh`] reads.
+#[must_use]
+pub fn mesh_files(path: impl AsRef<Path>) -> Vec<PathBuf> {
+    let stem = triangle::stem(path.as_ref());
+    ["node", "ele", "poly"].iter().filter_map(|extension| triangle::find(&stem, extension)).collect()
+}
+
 /// As [`load_mesh`], from the bytes of the files; `stem` stands for the path in errors.
 ///
 /// # Errors
