@@ -77,7 +77,7 @@ fn analyse_with(
     let (mut silent, mut all_ends) = (Vec::new(), Vec::new());
     for (info, _) in &launches {
         all_ends.push(ends::read(trace, info, selection, &mut losses, &mut silent)?);
-        losses.unchosen_warps += unchosen(info, selection);
+        losses.unchosen_warps += selection.unchosen(info);
     }
     if losses.is_whole() && selection.is_everything() {
         // A launch that failed may have accounts of all its warps, and one of which nothing is there has none.
@@ -148,18 +148,6 @@ fn tally(
     let new = || Tally::new(context);
     let tally = trace.fold_items_while(number, 0, filter, new, Tally::take, Tally::merge)?;
     Ok(tally.map(Tally::sums))
-}
-
-/// Selected warps that were chosen not to be recorded.
-fn unchosen(info: &LaunchInfo, selection: &Selection) -> u64 {
-    if info.is_whole() {
-        return 0;
-    }
-    if selection.block.is_none() && selection.warp.is_none() {
-        return u64::from(info.warps()) - u64::from(info.chosen().count());
-    }
-    let is_missing = |warp: &u32| selection.has_warp(info, *warp) && !info.is_chosen(*warp);
-    (0..info.warps()).filter(is_missing).count() as u64
 }
 
 fn no_launch(kernel: &str) -> KernelFigures {

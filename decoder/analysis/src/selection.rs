@@ -1,6 +1,9 @@
 //! Which warps of a trace to look at.
 
+use std::ops::Range;
+
 use warptrace_decoder::{TraceFile, WarpFilter};
+use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::file::LaunchInfo;
 
 use crate::error::AnalysisError;
@@ -83,6 +86,33 @@ impl Selection {
         };
         self.block.is_none_or(in_block)
             && self.warp.is_none_or(|number| warp % info.warps_per_block() == number)
+    }
+
+    /// The selected block's warps by linear index, or all of the launch.
+    pub fn warp_range(&self, info: &LaunchInfo) -> Range<u32> {
+        let first = self.block.and_then(|block| info.warp_index(block, 0));
+        first.map_or(0..info.warps(), |first| first..first + info.warps_per_block())
+    }
+
+    /// Those of the chosen warps that have the selected number in their block.
+    pub fn of_chosen(&self, chosen: ChosenWarps) -> ChosenWarps {
+        match self.warp {
+            None => chosen,
+            Some(warp) if warp < chosen.first_warp || warp - chosen.first_warp >= chosen.block_warps => {
+                ChosenWarps::NONE
+            }
+            Some(warp) => ChosenWarps { first_warp: warp, block_warps: 1, ..chosen },
+        }
+    }
+
+    /// Counts the selected warps of a launch that were chosen not to be recorded; of a grid of any size at once.
+    pub fn unchosen(&self, info: &LaunchInfo) -> u64 {
+        let (warps, per_block) = (self.warp_range(info), info.warps_per_block());
+        let count = |chosen: ChosenWarps| {
+            let before = |warp| u64::from(self.of_chosen(chosen).before(warp, per_block));
+            before(warps.end) - before(warps.start)
+        };
+        count(ChosenWarps::all(info.blocks(), per_block)) - count(info.chosen())
     }
 }
 

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use warptrace_analysis::Selection;
 use warptrace_decoder::{Completeness, DecodeError, LossyWarps, TraceFile};
-use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::file::{LaunchInfo, LossReason};
 
 /// Sums that are said one by one.
@@ -64,8 +63,7 @@ impl Lacks {
                 sum.events = sum.events.map(|sum| sum.saturating_add(lack.events.unwrap_or(0)));
             }
             found.sums.extend(sums.into_values());
-            let warps = selected(selection, &info, ChosenWarps::all(info.blocks(), info.warps_per_block()));
-            found.unchosen_warps += warps - selected(selection, &info, info.chosen());
+            found.unchosen_warps += selection.unchosen(&info);
         }
         if found.is_whole() && selection.is_everything() {
             // A launch that failed may have accounts of all its warps, and one of which nothing is there has none.
@@ -111,8 +109,8 @@ pub(crate) fn lacking(
     selection: &Selection,
     info: &LaunchInfo,
 ) -> Result<impl Iterator<Item = Lack>, DecodeError> {
-    let (launch, wide) = (info.number(), warps_of(selection, info));
-    let chosen = of_warp(selection, info.chosen());
+    let (launch, wide) = (info.number(), selection.warp_range(info));
+    let chosen = selection.of_chosen(info.chosen());
     let per_block = info.warps_per_block();
     let all = trace.lossy_warps(launch, 0)?;
     Ok(all.filter_map(move |LossyWarps { first, last, reason, events, .. }| {
@@ -122,30 +120,6 @@ pub(crate) fn lacking(
         let (first, last) = (chosen.warp(before, per_block)?, chosen.warp(before + warps - 1, per_block)?);
         Some(Lack { launch, first, last, warps: warps.into(), reason, events })
     }))
-}
-
-/// The selected block's warps, or all.
-fn warps_of(selection: &Selection, info: &LaunchInfo) -> std::ops::Range<u32> {
-    let first = selection.block.and_then(|block| info.warp_index(block, 0));
-    first.map_or(0..info.warps(), |first| first..first + info.warps_per_block())
-}
-
-/// Those of the chosen warps that have the selected number in their block.
-fn of_warp(selection: &Selection, chosen: ChosenWarps) -> ChosenWarps {
-    match selection.warp {
-        None => chosen,
-        Some(warp) if warp < chosen.first_warp || warp - chosen.first_warp >= chosen.block_warps => {
-            ChosenWarps::NONE
-        }
-        Some(warp) => ChosenWarps { first_warp: warp, block_warps: 1, ..chosen },
-    }
-}
-
-/// How many of the chosen warps are selected.
-fn selected(selection: &Selection, info: &LaunchInfo, chosen: ChosenWarps) -> u64 {
-    let (warps, chosen) = (warps_of(selection, info), of_warp(selection, chosen));
-    let before = |warp| u64::from(chosen.before(warp, info.warps_per_block()));
-    before(warps.end) - before(warps.start)
 }
 
 /// A number as people read it: `1,234,567`.
