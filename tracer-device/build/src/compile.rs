@@ -28,6 +28,7 @@ const OUTER_SETTINGS: &[&str] = &[
     "CARGO_BUILD_RUSTC",
     "CARGO_BUILD_RUSTFLAGS",
     "CARGO_BUILD_RUSTC_WRAPPER",
+    "CARGO_BUILD_BUILD_DIR",
     "CARGO_INCREMENTAL",
     "CARGO_MAKEFLAGS",
     "MAKEFLAGS",
@@ -42,8 +43,11 @@ pub(crate) const INSIDE_VARIABLE: &str = "WARPTRACE_INSIDE_DEVICE_BUILD";
 pub struct Build {
     /// Folder of the kernels crate (with its `Cargo.toml`).
     pub crate_folder: PathBuf,
-    /// Folder for everything that the compilation writes.
+    /// Folder for what the compilation makes of this crate.
     pub output_folder: PathBuf,
+    /// Folder for what it makes of `core` and of other packages, which several compilations may share: they take
+    /// turns then, and only the first compiles `core`.
+    pub shared_folder: PathBuf,
     /// Name of the PTX file, without its ending.
     pub name: String,
     /// Features to switch on, of the crate or (`package/feature`) of one that it depends on.
@@ -63,10 +67,12 @@ impl Build {
     /// Compiles the crate.
     ///
     /// # Errors
-    /// If the compiler cannot be run or refuses the crate; its words are in the error.
+    /// If a folder cannot be made; if the compiler cannot be run or refuses the crate; its words are in the error.
     pub fn compile(&self, compiler: &Compiler) -> Result<Compiled, BuildError> {
         let cargo = std::env::var_os("CARGO").map_or_else(|| PathBuf::from("cargo"), PathBuf::from);
         let target_folder = self.output_folder.join("target");
+        std::fs::create_dir_all(&self.output_folder).map_err(BuildError::file(&self.output_folder))?;
+        let ptx = self.output_folder.join(format!("{}.ptx", self.name));
         let mut command = Command::new(&cargo);
         for setting in OUTER_SETTINGS {
             command.env_remove(setting);
@@ -77,6 +83,7 @@ impl Build {
             .env("RUSTC_BOOTSTRAP", "1")
             .env(INSIDE_VARIABLE, "1")
             .env("CARGO_TARGET_DIR", &target_folder)
+            .env("CARGO_BUILD_BUILD_DIR", &self.shared_folder)
             .args(["rustc", "--quiet", "--release", "--lib", "--crate-type", "cdylib", "--target", TARGET])
             .arg("--message-format=json")
             // A panic is a trap where it stands, and no call: a call in a kernel costs registers, and more
@@ -90,7 +97,7 @@ impl Build {
             command.args(["--features", feature]);
         }
         command
-            .args(["--", "--emit=asm"])
+            .args(["--", &format!("--emit=asm={}", ptx.display())])
             .args(["-C", &format!("target-cpu={CPU}"), "-C", &format!("target-feature={ISA}")])
             .args(["-C", &format!("llvm-args={UNROLL}")])
             // Nothing is left to link once LTO has made one module, so any program that succeeds will do.
@@ -105,9 +112,6 @@ impl Build {
             });
         }
         let release = target_folder.join(TARGET).join("release");
-        let assembly = newest(&release.join("deps"), "s")?;
-        let ptx = self.output_folder.join(format!("{}.ptx", self.name));
-        std::fs::copy(&assembly, &ptx).map_err(BuildError::file(&ptx))?;
         let dep_info = newest(&release, "d")?;
         let text = std::fs::read_to_string(&dep_info).map_err(BuildError::file(&dep_info))?;
         Ok(Compiled { ptx, sources: sources(&text) })

@@ -131,6 +131,7 @@ fn run(compiler: &Compiler, crate_folder: &Path, out: &Path, name: &str) -> Resu
     let build = Build {
         crate_folder: crate_folder.to_owned(),
         output_folder: out.join("device"),
+        shared_folder: shared_folder(out),
         name: name.to_owned(),
         features: Vec::new(),
     };
@@ -139,4 +140,33 @@ fn run(compiler: &Compiler, crate_folder: &Path, out: &Path, name: &str) -> Resu
         depend_on(source, out);
     }
     std::fs::read_to_string(&compiled.ptx).map_err(BuildError::file(&compiled.ptx))
+}
+
+/// Returns the folder that all compilations for the device below one `target` folder share: in the outermost folder
+/// around `out` that cargo has marked as its own.
+fn shared_folder(out: &Path) -> PathBuf {
+    let is_cargos = |folder: &&Path| {
+        std::fs::read_to_string(folder.join("CACHEDIR.TAG")).is_ok_and(|tag| tag.contains("created by cargo"))
+    };
+    out.ancestors().filter(is_cargos).last().unwrap_or(out).join("device")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compilations_below_one_target_folder_share() {
+        let root = tempfile::tempdir().expect("a folder");
+        let inner = root.path().join("target/tests/target");
+        let out = inner.join("debug/build/kernels-1/out");
+        std::fs::create_dir_all(&out).expect("folders");
+        assert_eq!(shared_folder(&out), out.join("device"), "no folder of cargo's");
+        for target in [inner, root.path().join("target")] {
+            std::fs::write(target.join("CACHEDIR.TAG"), "# a tag created by cargo.\n").expect("a tag");
+            assert_eq!(shared_folder(&out), target.join("device"));
+        }
+        std::fs::write(root.path().join("CACHEDIR.TAG"), "# Somebody's.\n").expect("a tag");
+        assert_eq!(shared_folder(&out), root.path().join("target/device"), "only cargo's folders count");
+    }
 }

@@ -90,15 +90,15 @@ fn lock(file: &File) -> io::Result<()> {
 impl Write for TraceOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Some(file) = &mut self.file else { return io::stdout().write(bytes) };
+        let may_grow = usize::try_from(may_grow(file)?).unwrap_or(usize::MAX);
+        if may_grow == 0 && !bytes.is_empty() {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
         if self.replaces {
             file.set_len(0)?;
             self.replaces = false;
         }
         self.made = None;
-        let may_grow = usize::try_from(may_grow(file)?).unwrap_or(usize::MAX);
-        if may_grow == 0 && !bytes.is_empty() {
-            return Err(io::ErrorKind::FileTooLarge.into());
-        }
         file.write(&bytes[..bytes.len().min(may_grow)])
     }
 

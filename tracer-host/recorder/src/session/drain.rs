@@ -108,11 +108,9 @@ pub(super) fn run<W: Write + Send + 'static>(
         let logs = LoggedLaunches { codec, pool: &pool, launches: &logged, table, scratch };
         let mut packed = std::mem::take(&mut drained.packed);
         cost = logs.encode(device, &mut packed, |packed| {
-            let mut next = worker.empty();
-            std::mem::swap(packed, &mut next.packed);
-            std::mem::swap(&mut drained, &mut next);
-            std::mem::swap(&mut drained.packed, &mut next.packed);
-            worker.write(next)
+            let mut full = std::mem::replace(&mut drained, worker.empty());
+            full.packed = std::mem::replace(packed, std::mem::take(&mut drained.packed));
+            worker.write(full)
         })?;
         drained.packed = packed;
     }

@@ -7,9 +7,9 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use warptrace_abi::log::ENTRY_BYTES;
 use warptrace_abi::stream::{StreamLogs, StreamState, TAG_STEP, has_tag, slot_words, untagged};
 use warptrace_format::codec::CodecSpec;
+use warptrace_macros::kernels;
 
 use super::*;
-use warptrace_macros::kernels;
 
 #[kernels(device = warptrace_device, only_marked)]
 mod turns_kernel {
