@@ -4,7 +4,7 @@
     scripts/gpu-foreign-fidelity.py FOLDER OUT [POINTS [PROGRAM ...]]
 
 FOLDER holds `warptrace`, built with GPU code, and `libwarptrace_shim.so`. The programs are examples/cuda and
-workloads/baseline; POINTS is `blocks` if it is not given. Each program runs twice: traced, and untraced with
+workloads/baseline, and kernels of Triton in frameworks_programs.py (triton-softmax); POINTS is `blocks` if it is not given. Each program runs twice: traced, and untraced with
 `pmevent` at each point, under ncu, which counts how often warps and lanes come there. OUT/foreign-fidelity.md gets a
 row for each program: events of both, and the sum over all points of the differences, over the counters' sum.
 
@@ -57,31 +57,43 @@ def recorded(tool, trace):
     return {location["location"]: [location["visits"], location["lanes"]] for location in locations}
 
 
-def row(name, tool, ncu, points, scratch, log):
+def built(name, scratch, log):
+    """Returns the command of a program, which nvcc builds if it is no kernel of Triton, and the kernel to look at."""
+    if name.startswith("triton-"):
+        return [sys.executable, str(ROOT / "scripts/frameworks_programs.py"), name], name.removeprefix("triton-")
     source = ROOT / "workloads/baseline" / f"{name}.cu"
     if not source.is_file():
         source = ROOT / "examples/cuda" / f"{name}.cu"
     program = str(scratch / name)
     flags = ["--fmad=false"] if name == "fractal" else []
-    built = subprocess.run(["nvcc", "-O3", "-lineinfo", "-arch=sm_90", *flags, "-o", program, str(source)], capture_output=True, text=True)
-    if built.returncode != 0:
-        log.write(built.stderr)
-        return [name, "nvcc failed", "", "", "", "", ""]
-    arguments = ARGUMENTS.get(name, ["1"])
+    done = subprocess.run(["nvcc", "-O3", "-lineinfo", "-arch=sm_90", *flags, "-o", program, str(source)], capture_output=True, text=True)
+    log.write(done.stderr)
+    if done.returncode != 0:
+        raise OSError("nvcc failed")
+    return [program, *ARGUMENTS.get(name, ["1"])], None
+
+
+def row(name, tool, ncu, points, scratch, log):
+    program, kernel = built(name, scratch, log)
     trace = str(scratch / f"{name}.wtrc")
-    run = [str(tool), "run", "-o", trace, "--points", points, "--", program, *arguments]
-    traced = subprocess.run(run, capture_output=True, text=True, timeout=LIMIT)
+    only = ["--kernel", kernel] if kernel else []
+    run = [str(tool), "run", "-o", trace, "--points", points, *only, "--", *program]
+    environment = {**os.environ, "ROUNDS": "2", "TRITON_CACHE_DIR": str(scratch / "triton")}
+    traced = subprocess.run(run, capture_output=True, text=True, timeout=LIMIT, env=environment)
     log.write(f"== {name}\n{traced.stdout}{traced.stderr}")
     ours = recorded(tool, trace)
     page = scratch / f"{name}.csv"
     profile = [ncu, "--clock-control", "none", "--metrics", METRICS, "--page", "source", "--csv", "--print-source", "sass", "--log-file", str(page)]
-    environment = {
-        **os.environ,
+    if kernel:
+        profile += ["--kernel-name", kernel]
+    environment |= {
         "LD_PRELOAD": str(tool.parent / "libwarptrace_shim.so"),
         "WARPTRACE_RUN_FILE": str(scratch / "unused.wtrc"),
-        "WARPTRACE_RUN_SPEC": json.dumps({"points": points, "marks": True}),
+        "WARPTRACE_RUN_SPEC": json.dumps(
+            {"points": points, "marks": True, "recording": {"window": {"kernels": [kernel] if kernel else []}}}
+        ),
     }
-    done = subprocess.run([*profile, program, *arguments], capture_output=True, text=True, timeout=4 * LIMIT, env=environment)
+    done = subprocess.run([*profile, *program], capture_output=True, text=True, timeout=4 * LIMIT, env=environment)
     text = page.read_text(errors="replace") if page.is_file() else ""
     log.write(done.stdout + done.stderr + text[:3000])
     theirs, pages = counted(text)

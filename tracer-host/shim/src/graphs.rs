@@ -49,7 +49,7 @@ pub(crate) struct Executable {
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     handle: usize,
-    pub(crate) function: Function,
+    pub(crate) function: Arc<Function>,
     /// The program's own parameters, without addresses of arguments.
     pub(crate) own: Parameters,
     /// The arguments' bytes, at their offsets.
@@ -347,7 +347,7 @@ unsafe fn arguments_of(kernel: &Kernel, parameters: &NodeParameters) -> Option<V
 }
 
 /// Finds a function of a node by its handles: that of the function, or of the library's kernel.
-fn function_of(state: &State, function: Handle, kernel: Handle) -> Option<Function> {
+fn function_of(state: &State, function: Handle, kernel: Handle) -> Option<Arc<Function>> {
     let known = |handle: Handle| lock(&state.registry).function(handle as usize).cloned();
     if let Some(found) = [function, kernel].into_iter().filter(|handle| !handle.is_null()).find_map(known) {
         return Some(found);

@@ -12,7 +12,7 @@ use crate::exchange::{Kernel, NOT_ASKED, TracedModule};
 use crate::graphs::Graphs;
 use crate::names;
 use crate::settings::{Settings, report_folder};
-use crate::summary::Summary;
+use crate::summary::{Summary, Untraced};
 use crate::trace::Traces;
 
 /// Everything that the shim keeps. Made by the first load or launch of a program that is traced.
@@ -86,31 +86,41 @@ pub(crate) enum Owner {
 }
 
 /// A function that the program may launch.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Function {
     code: Arc<Code>,
     pub(crate) owner: Owner,
     pub(crate) name: Arc<str>,
     /// The copy in a module of its own, made when it is first needed.
-    copied: Arc<OnceLock<Result<Copied, String>>>,
+    copied: OnceLock<Result<Copied, String>>,
     /// What the program has set on it before.
-    settings: Arc<Mutex<CopySettings>>,
+    settings: Mutex<CopySettings>,
     /// The traced copy: a function of a module or a kernel of a library, looked up when it is first needed.
-    traced: Arc<OnceLock<Option<usize>>>,
+    traced: OnceLock<Option<usize>>,
     /// The name as people write it, made when it is first told.
-    readable: Arc<OnceLock<String>>,
+    readable: OnceLock<String>,
     /// Launches that were recorded.
-    recorded: Arc<AtomicU64>,
+    recorded: AtomicU64,
     /// Contexts in which the copy was loaded with it.
-    loaded: Arc<Mutex<Vec<usize>>>,
+    loaded: Mutex<Vec<usize>>,
+    /// Where its launches are counted, once it is known that none is recorded; `None` if they are not, since it was not asked for.
+    untraced: OnceLock<Option<Arc<Untraced>>>,
 }
 
 impl Function {
     pub(crate) fn new(code: Arc<Code>, owner: Owner, name: &str) -> Self {
-        let (traced, readable) = (Arc::default(), Arc::default());
-        let (recorded, loaded) = (Arc::default(), Arc::default());
-        let (copied, settings) = (Arc::default(), Arc::default());
-        Self { code, owner, name: name.into(), copied, settings, traced, readable, recorded, loaded }
+        Self {
+            code,
+            owner,
+            name: name.into(),
+            copied: OnceLock::new(),
+            settings: Mutex::default(),
+            traced: OnceLock::new(),
+            readable: OnceLock::new(),
+            recorded: AtomicU64::new(0),
+            loaded: Mutex::default(),
+            untraced: OnceLock::new(),
+        }
     }
 
     /// The name as people write it.
@@ -137,6 +147,25 @@ impl Function {
             loaded.push(context as usize);
         }
         is_known
+    }
+
+    /// Counts a launch of a function of which none is recorded, as was found before; `false` if that is not known.
+    pub(crate) fn count_untraced(&self, stream: *mut c_void) -> bool {
+        let Some(untraced) = self.untraced.get() else { return false };
+        // What is captured becomes a node of a graph, whose launches are counted.
+        if let Some(untraced) = untraced
+            && !driver::is_capturing(stream)
+        {
+            untraced.count(1);
+        }
+        true
+    }
+
+    /// Takes note that no launch of it is recorded, and counts one.
+    pub(crate) fn stays_untraced(&self, summary: &Mutex<Summary>, reason: &str) {
+        let asked = reason != NOT_ASKED;
+        let counted = asked.then(|| lock(summary).untraced(self.readable(), reason));
+        let _ = self.untraced.set(counted);
     }
 
     /// Takes note that a launch was recorded.
@@ -235,7 +264,7 @@ fn pointer(handle: usize) -> *mut c_void {
 pub(crate) struct Registry {
     owners: HashMap<Owner, Arc<Code>>,
     /// Functions of modules, and kernels of libraries: the driver takes both for a launch.
-    functions: HashMap<usize, Function>,
+    functions: HashMap<usize, Arc<Function>>,
     next_id: u32,
     codes: usize,
 }
@@ -308,11 +337,12 @@ impl Registry {
     pub(crate) fn found(&mut self, owner: Owner, name: &str, function: usize) {
         match self.owners.get(&owner) {
             Some(code) => {
-                let is_known = |known: &Function| {
+                let is_known = |known: &Arc<Function>| {
                     known.owner == owner && *known.name == *name && Arc::ptr_eq(&known.code, code)
                 };
                 if !self.functions.get(&function).is_some_and(is_known) {
-                    self.functions.insert(function, Function::new(Arc::clone(code), owner, name));
+                    let new = Arc::new(Function::new(Arc::clone(code), owner, name));
+                    self.functions.insert(function, new);
                 }
             }
             None => drop(self.functions.remove(&function)),
@@ -328,7 +358,7 @@ impl Registry {
     }
 
     /// Kernels of libraries that have a name, with their handles.
-    pub(crate) fn kernels_of(&self, name: &str) -> Vec<(*mut c_void, Function)> {
+    pub(crate) fn kernels_of(&self, name: &str) -> Vec<(*mut c_void, Arc<Function>)> {
         let is_it =
             |function: &Function| *function.name == *name && matches!(function.owner, Owner::Library(_));
         let found = self.functions.iter().filter(|(_, function)| is_it(function));
@@ -336,7 +366,7 @@ impl Registry {
     }
 
     /// The function of a handle.
-    pub(crate) fn function(&self, handle: usize) -> Option<&Function> {
+    pub(crate) fn function(&self, handle: usize) -> Option<&Arc<Function>> {
         self.functions.get(&handle)
     }
 }

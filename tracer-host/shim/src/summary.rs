@@ -4,6 +4,8 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use warptrace_abi::run::REPORT_PREFIX;
 
@@ -16,7 +18,7 @@ const MAX_NAME_CHARS: usize = 100;
 /// What a process did.
 #[derive(Debug, Default)]
 pub(crate) struct Summary {
-    /// `None` if nobody asked.
+    /// `None` if it is not asked for.
     folder: Option<PathBuf>,
     process: u32,
     /// Files that this process writes.
@@ -24,15 +26,23 @@ pub(crate) struct Summary {
     /// A line for each trace, by its file.
     traces: Vec<(PathBuf, String)>,
     /// Kernels that ran untraced, why, and how often.
-    untraced: Vec<Untraced>,
+    untraced: Vec<Arc<Untraced>>,
     notes: Vec<String>,
 }
 
+/// A kernel that runs untraced.
 #[derive(Debug)]
-struct Untraced {
+pub(crate) struct Untraced {
     kernel: String,
     reason: String,
-    launches: u64,
+    launches: AtomicU64,
+}
+
+impl Untraced {
+    /// Counts launches.
+    pub(crate) fn count(&self, launches: u64) {
+        self.launches.fetch_add(launches, Ordering::Relaxed);
+    }
 }
 
 impl Summary {
@@ -96,21 +106,22 @@ impl Summary {
         self.note(format!("nothing was traced: {problem}"));
     }
 
-    /// Counts launches of a kernel that ran untraced.
-    pub(crate) fn untraced(&mut self, kernel: &str, reason: &str) {
+    /// Counts a launch of a kernel that ran untraced; returns where more of them are counted.
+    pub(crate) fn untraced(&mut self, kernel: &str, reason: &str) -> Arc<Untraced> {
         let kernel = &*match kernel.char_indices().nth(MAX_NAME_CHARS) {
             None => kernel.to_owned(),
             Some((end, _)) => format!("{}…", &kernel[..end]),
         };
-        let is_it = |known: &&mut Untraced| known.kernel == kernel && known.reason == reason;
-        match self.untraced.iter_mut().find(is_it) {
-            Some(known) => known.launches += 1,
-            None => {
-                let (kernel, reason) = (kernel.to_owned(), reason.to_owned());
-                self.untraced.push(Untraced { kernel, reason, launches: 1 });
-                self.write();
-            }
+        let is_it = |known: &&Arc<Untraced>| known.kernel == kernel && known.reason == reason;
+        if let Some(known) = self.untraced.iter().find(is_it) {
+            known.count(1);
+            return Arc::clone(known);
         }
+        let (kernel, reason) = (kernel.to_owned(), reason.to_owned());
+        let new = Arc::new(Untraced { kernel, reason, launches: AtomicU64::new(1) });
+        self.untraced.push(Arc::clone(&new));
+        self.write();
+        new
     }
 
     /// Writes all lines. What goes wrong with that must not concern the program.
@@ -129,9 +140,12 @@ impl Summary {
         let mut lines = vec![format!("{program}, process {}", self.process)];
         lines.extend(self.traces.iter().map(|(file, line)| format!("{}: {line}", file.display())));
         lines.extend(self.notes.iter().cloned());
-        for Untraced { kernel, reason, launches } in self.untraced.iter().take(MAX_UNTRACED) {
-            let launches =
-                if *launches == 1 { "1 launch".to_owned() } else { format!("{launches} launches") };
+        for untraced in self.untraced.iter().take(MAX_UNTRACED) {
+            let Untraced { kernel, reason, launches } = &**untraced;
+            let launches = match launches.load(Ordering::Relaxed) {
+                1 => "1 launch".to_owned(),
+                launches => format!("{launches} launches"),
+            };
             lines.push(format!("not traced: {launches} of {kernel}: {reason}"));
         }
         if let Some(more) = self.untraced.len().checked_sub(MAX_UNTRACED).filter(|more| *more > 0) {
@@ -151,14 +165,14 @@ mod tests {
         let mut summary = Summary::new(Some(folder.path().to_owned()), 7);
         summary.trace(Path::new("a.wtrc"), "recording".to_owned());
         summary.trace(Path::new("a.wtrc"), "3 events".to_owned());
-        summary.untraced("k", "only machine code");
+        summary.untraced("k", "only machine code").count(3);
         summary.untraced("k", "only machine code");
         summary.note("once");
         summary.note("once");
         summary.write();
         let written = fs::read_to_string(folder.path().join("process-7")).expect("a report");
         let lines: Vec<&str> = written.lines().skip(1).collect();
-        assert_eq!(lines, ["a.wtrc: 3 events", "once", "not traced: 2 launches of k: only machine code"]);
+        assert_eq!(lines, ["a.wtrc: 3 events", "once", "not traced: 5 launches of k: only machine code"]);
         // The process that writes a file may do so again.
         assert!(summary.claim(Path::new("/x/a.wtrc")) && summary.claim(Path::new("/x/a.wtrc")));
         let mut other = Summary::new(Some(folder.path().to_owned()), 8);

@@ -11,7 +11,7 @@ use warptrace_host::{Blocks, LaunchShape};
 use super::call::{AttributesLaunch, CooperativeLaunch, Launch, PlainLaunch, Way};
 use super::{Handle, List};
 use crate::driver::{self, Answer, PER_THREAD_STREAM, Relaxed, SUCCESS};
-use crate::exchange::{Kernel, NOT_ASKED};
+use crate::exchange::Kernel;
 use crate::inside::guarded;
 use crate::state::{lock, state};
 use crate::trace::{self, Item, Request, SAID};
@@ -28,17 +28,27 @@ unsafe fn launched(launch: Launch) -> Answer {
     let mut issued = None;
     guarded(|| {
         let state = state()?;
+        let function = lock(&state.registry).function(launch.function as usize).cloned();
+        if function.as_ref().is_some_and(|function| function.count_untraced(launch.true_stream)) {
+            return None;
+        }
         let _relaxed = Relaxed::enter();
         if driver::is_capturing(launch.true_stream) {
             // It becomes a node of a graph, whose launches are recorded.
             return None;
         }
-        let function = lock(&state.registry).function(launch.function as usize).cloned();
         let Some(function) = function else {
             lock(&state.summary).untraced("a kernel", "the program found it by a way that is not watched");
             return None;
         };
-        let recorded = function.kernel().and_then(|kernel| {
+        let kernel = match function.kernel() {
+            Ok(kernel) => kernel,
+            Err(reason) => {
+                function.stays_untraced(&state.summary, &reason);
+                return None;
+            }
+        };
+        let mut record = || {
             function.check_launches(state.settings.spec.recording.window.first, 0)?;
             let traced = function.traced(kernel).ok_or("its traced copy is not in the module")?;
             let context = driver::current_context().ok_or("the thread has no context")?;
@@ -61,10 +71,11 @@ unsafe fn launched(launch: Launch) -> Answer {
             trace::record(state, request)?;
             function.was_recorded();
             Ok(())
-        });
+        };
+        let recorded: Result<(), String> = record();
         if let Err(reason) = recorded
             && issued.is_none()
-            && ![NOT_ASKED, SAID].contains(&&*reason)
+            && reason != SAID
         {
             lock(&state.summary).untraced(function.readable(), &reason);
         }
