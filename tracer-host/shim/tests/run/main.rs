@@ -2,14 +2,14 @@
 //! traces that are whole. The driver is a double (`driver/lib.rs`), which interprets the kernels.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
+mod built;
 mod frameworks;
 mod graphs;
 mod options;
 mod parts;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -18,62 +18,7 @@ use warptrace_decoder::TraceFile;
 use warptrace_format::codec::{CodecSpec, EclParams};
 use warptrace_spec::{MemorySize, RunSpec};
 
-/// What the tests run: the compiled programs, and the driver beside them.
-struct Built {
-    folder: TempDir,
-    shim: PathBuf,
-}
-
-/// Compiles the programs; `None`, and a word, without a C compiler.
-fn built() -> Option<&'static Built> {
-    static BUILT: OnceLock<Option<Built>> = OnceLock::new();
-    BUILT.get_or_init(build).as_ref()
-}
-
-fn build() -> Option<Built> {
-    if Command::new("cc").arg("--version").output().is_err() {
-        eprintln!("skipped: there is no C compiler, `cc`");
-        return None;
-    }
-    let tests = std::env::current_exe().expect("a test has a path");
-    let deps = tests.parent().expect("it is in a folder");
-    let target = deps.parent().expect("which is in another");
-    let folder = tempfile::tempdir().expect("a folder");
-    std::fs::copy(target.join("examples/libtest_driver.so"), folder.path().join("libcuda.so.1"))
-        .expect("cargo builds examples with the tests");
-    std::os::unix::fs::symlink("libcuda.so.1", folder.path().join("libcuda.so")).expect("a link");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/app.c");
-    for (name, more) in [("app", &[][..]), ("app-linked", &["-DLINKED", "-lcuda"][..])] {
-        let status = Command::new("cc")
-            .args(["-w", "-o"])
-            .arg(folder.path().join(name))
-            .arg(&source)
-            .arg(format!("-I{}/../include", env!("CARGO_MANIFEST_DIR")))
-            .arg(format!("-L{}", folder.path().display()))
-            .args(more)
-            .args(["-ldl", "-Wl,--allow-shlib-undefined"])
-            .status();
-        assert!(status.expect("cc runs").success(), "{name}");
-    }
-    let status = Command::new("cc")
-        .args(["-w", "-o"])
-        .arg(folder.path().join("kernels"))
-        .arg(source.with_file_name("kernels.c"))
-        .arg("-ldl")
-        .status();
-    assert!(status.expect("cc runs").success(), "kernels");
-    let status = Command::new("cc")
-        .args(["-w", "-shared", "-fPIC", "-o"])
-        .arg(folder.path().join("libnvrtc-test.so"))
-        .arg(source.with_file_name("nvrtc.c"))
-        .status();
-    assert!(status.expect("cc runs").success(), "nvrtc");
-    std::fs::copy(target.join("examples/adopted"), folder.path().join("adopted"))
-        .expect("cargo builds examples with the tests");
-    let shim = deps.join("libwarptrace_shim.so");
-    assert!(shim.is_file(), "cargo builds the library with its tests");
-    Some(Built { folder, shim })
-}
+use crate::built::{Built, built};
 
 /// One run of the program.
 struct Run {
@@ -107,7 +52,7 @@ impl Run {
         TraceFile::open(self.folder.path().join("t.wtrc")).expect("a trace")
     }
 
-    /// Checks that the trace is whole, and answers its launches and events.
+    /// Checks that the trace is whole, and returns its launches and events.
     fn verified(&self) -> (u64, u64) {
         let trace = self.trace();
         let report = trace.verify();
@@ -136,14 +81,14 @@ fn run(built: &Built, traced: bool, words: &[&str], variables: &[(&str, &str)]) 
 
 /// One of the compiled programs.
 fn command_of(built: &Built, program: &str) -> Command {
-    Command::new(built.folder.path().join(program))
+    Command::new(built.folder.join(program))
 }
 
 /// Runs a command, with the shim if `traced`.
 fn run_command(built: &Built, traced: bool, command: &mut Command, variables: &[(&str, &str)]) -> Run {
     let folder = tempfile::tempdir().expect("a folder");
     command
-        .env("LD_LIBRARY_PATH", built.folder.path())
+        .env("LD_LIBRARY_PATH", &built.folder)
         .env("TEST_DRIVER_LOG", folder.path().join("log"))
         .env("XDG_CACHE_HOME", folder.path())
         .env_remove("LD_PRELOAD");
@@ -385,10 +330,7 @@ fn a_trace_that_may_not_grow_ends_and_the_program_does_not() {
     let limited = || {
         let mut command = Command::new("sh");
         // 1 KiB, which SIGXFSZ guards.
-        command
-            .args(["-c", "ulimit -f 2 && exec \"$@\"", "sh"])
-            .arg(built.folder.path().join("app"))
-            .args(words);
+        command.args(["-c", "ulimit -f 2 && exec \"$@\"", "sh"]).arg(built.folder.join("app")).args(words);
         command
     };
     let plain = run_command(built, false, &mut limited(), &[]);
@@ -569,7 +511,7 @@ fn programs_without_cuda_never_notice() {
     let Some(built) = built() else { return };
     let folder = tempfile::tempdir().expect("a folder");
     // No driver is found there.
-    let app = built.folder.path().join("app");
+    let app = built.folder.join("app");
     for (program, words) in
         [("/bin/sh", &["-c", "echo $((6 * 7)); exit 3"][..]), (app.to_str().expect("plain"), &["dlsym", "x"])]
     {
