@@ -51,6 +51,17 @@ fn an_address_that_the_kernel_does_not_call_stays_that_of_the_function() {
 }
 
 #[test]
+fn a_call_by_a_second_name_records_too() {
+    let text = format!("{FUNCTION}.func g();\n.alias g, f;\n.visible .entry k() {{ call g, (); ret; }}");
+    assert!(copy(&text, "k").contains("call f$traced, ();"));
+    // A function that is reached by its second name alone leads there as well.
+    let text =
+        text.replace(".visible .entry k() { call g", ".func h() { call g, (); ret; }\n.entry k() { call h");
+    let spliced = spliced(&text, &Options::default()).expect("it can be spliced").text;
+    assert!(spliced.contains("call f$traced, ();") && spliced.contains("call h$traced, ();"), "{spliced}");
+}
+
+#[test]
 fn a_register_of_a_functions_name_is_no_function() {
     let text = format!(
         "{FUNCTION}.visible .entry k() {{ .reg .b64 %rd<2>; {{ .reg .b32 f; mov.u32 f, 3; }}

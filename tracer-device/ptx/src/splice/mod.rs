@@ -25,18 +25,19 @@ mod state;
 mod style;
 mod unchosen;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use warptrace_format::Counting;
 
 use self::emit::{DYNAMIC_SHARED, Emitter, LAUNCH_PARAMETER};
 pub(crate) use self::plan::PARTING;
-use self::plan::{Plan, led_to_copies, named, recording_functions};
+use self::plan::{Callees, Plan, led_to_copies, named, recording_functions};
 use self::state::{descriptor_bytes, warp_bytes};
 use self::style::{Claim, Style};
 use crate::lexer::{Lexer, TokenKind};
 use crate::{
-    Body, CfgError, EditError, Edits, Function, FunctionKind, ItemKind, Module, ParseError, StatementKind,
+    Body, CfgError, EditError, Edits, Function, FunctionKind, ItemKind, Module, ParseError, Span,
+    StatementKind,
 };
 pub use warptrace_abi::marker::Marker;
 pub use warptrace_abi::recording::{LogKind, Placement, Recording};
@@ -239,12 +240,12 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
             let versions = module.items.iter().filter(|item| item.kind == ItemKind::Version);
             versions.for_each(|item| edits.replace(item.span, format!(".version {major}.{minor}")));
         }
-        let names = recording_functions(&plans);
+        let callees = recording_functions(&module, &plans);
         let registers = options.registers.iter().copied().collect();
         let sync = module.version() > (6, 3);
         let recording = Recording { counting, ..recording };
-        let splicer = Splicer { module: &module, names, recording, options, registers, sync };
-        let functions = plans.iter().filter(|(function, _)| splicer.names.contains(function.name));
+        let splicer = Splicer { module: &module, callees, recording, options, registers, sync };
+        let functions = plans.iter().filter(|(function, _)| splicer.callees.contains_key(function.name));
         let mut definitions = String::new();
         for (function, plan) in functions {
             copies.push(splicer.prototype(function));
@@ -263,7 +264,7 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
             copies.push(copy);
         }
         // Functions that record use it too, also those that no kernel calls.
-        if !splicer.names.is_empty() || kernels.iter().any(|kernel| kernel.placement == Placement::Shared) {
+        if !splicer.callees.is_empty() || kernels.iter().any(|kernel| kernel.placement == Placement::Shared) {
             let array = format!("\n.extern .shared .align 16 .b8 {DYNAMIC_SHARED}[];\n");
             edits.insert(module.header_end, array);
         }
@@ -389,8 +390,8 @@ fn sequence_of(emitter: &mut Emitter, place: &plan::Place, loops: &[u16]) {
 /// Makes traced copies.
 struct Splicer<'a> {
     module: &'a Module<'a>,
-    /// Functions, kernels aside, that record.
-    names: BTreeSet<&'a str>,
+    /// What calls are led to: functions, kernels aside, that record.
+    callees: Callees<'a>,
     recording: Recording,
     options: &'a Options<'a>,
     /// [`Options::registers`] by name.
@@ -402,7 +403,7 @@ struct Splicer<'a> {
 impl Splicer<'_> {
     fn kernel(&self, function: &Function<'_>, plan: &Plan) -> Result<(TracedKernel, String), SpliceError> {
         let body = function.body.as_ref();
-        let calls = body.and_then(|body| named(body, &self.names).pop_first());
+        let calls = body.and_then(|body| named(body, &self.callees).pop_first());
         let placement = match (self.recording.placement, calls) {
             (None | Some(Placement::Shared), Some(_)) => Placement::Shared,
             (Some(placement), None) => placement,
@@ -541,8 +542,9 @@ impl Splicer<'_> {
     fn ends(&self, function: &Function<'_>, emitter: &mut Emitter, edits: &mut Edits) {
         let Some(body) = &function.body else { return };
         let start = function.span.start;
-        for operand in led_to_copies(body, &self.names) {
-            edits.insert(operand.span.end - start, TRACED_SUFFIX);
+        for (operand, callee) in led_to_copies(body, &self.callees) {
+            let span = Span { start: operand.span.start - start, end: operand.span.end - start };
+            edits.replace(span, format!("{callee}{TRACED_SUFFIX}"));
         }
         for statement in &body.statements {
             let StatementKind::Instruction(instruction) = &statement.kind else { continue };

@@ -6,7 +6,9 @@ use warptrace_abi::log::MAX_KEY_COUNT;
 use warptrace_format::Counting;
 
 use super::{SpliceError, proof};
-use crate::{Body, Cfg, Directive, Function, Instruction, Module, Operand, StatementKind, Terminator};
+use crate::{
+    Body, Cfg, Directive, Function, Instruction, ItemKind, Module, Operand, StatementKind, Terminator,
+};
 use warptrace_abi::marker::Marker;
 
 /// Instructions at which lanes may part, meet, or leave: no event is brought forward over them.
@@ -166,13 +168,16 @@ impl Place {
     }
 }
 
-/// The operands of a function that name one of `names`, and that the traced copy leads to its copy: what calls
+/// What calls may name, with the function whose copy they are led to: its own name, and its aliases.
+pub(super) type Callees<'a> = BTreeMap<&'a str, &'a str>;
+
+/// The operands of a function that name one of `callees`, and that the traced copy leads to its copy: what calls
 /// name, and addresses if the body calls any. Where it calls none, an address is for others: compared, or
 /// stored where an untraced kernel finds it. A name that the body declares is no function.
 pub(super) fn led_to_copies<'b, 'a>(
     body: &'b Body<'a>,
-    names: &BTreeSet<&str>,
-) -> impl Iterator<Item = &'b Operand<'a>> {
+    callees: &Callees<'a>,
+) -> impl Iterator<Item = (&'b Operand<'a>, &'a str)> {
     let own: BTreeSet<&str> = body
         .statements
         .iter()
@@ -186,27 +191,38 @@ pub(super) fn led_to_copies<'b, 'a>(
         .collect();
     let instructions = || body.instructions().map(|(_, instruction)| instruction);
     let calls_addresses = instructions().any(Instruction::is_indirect_call);
-    let operands: Vec<&Operand<'a>> = instructions()
+    let operands: Vec<(&Operand<'a>, &str)> = instructions()
         .filter(|instruction| calls_addresses || instruction.is_call())
         .flat_map(|instruction| &instruction.operands)
-        .filter(|operand| names.contains(operand.text) && !own.contains(operand.text))
+        .filter(|operand| !own.contains(operand.text))
+        .filter_map(|operand| Some((operand, *callees.get(operand.text)?)))
         .collect();
     operands.into_iter()
 }
 
-/// The names in these operands.
-pub(super) fn named<'a>(body: &Body<'a>, names: &BTreeSet<&str>) -> BTreeSet<&'a str> {
-    led_to_copies(body, names).map(|operand| operand.text).collect()
+/// The functions that these operands name.
+pub(super) fn named<'a>(body: &Body<'a>, callees: &Callees<'a>) -> BTreeSet<&'a str> {
+    led_to_copies(body, callees).map(|(_, function)| function).collect()
 }
 
-/// Names of the functions, kernels aside, that hold markers or lead to one that does.
-pub(super) fn recording_functions<'a>(plans: &[(&'a Function<'a>, Plan)]) -> BTreeSet<&'a str> {
+/// The functions, kernels aside, that hold markers or lead to one that does, by all their names.
+pub(super) fn recording_functions<'a>(
+    module: &Module<'a>,
+    plans: &[(&'a Function<'a>, Plan)],
+) -> Callees<'a> {
     let functions = || plans.iter().filter(|(function, plan)| !function.is_entry() && !plan.unreadable);
-    let names = functions().map(|(function, _)| function.name).collect();
+    let mut callees: Callees<'a> = functions().map(|(function, _)| (function.name, function.name)).collect();
+    for item in &module.items {
+        if let ItemKind::Alias { name, target } = item.kind
+            && let Some(function) = callees.get(target).copied()
+        {
+            callees.insert(name, function);
+        }
+    }
     // Of each function, those that name it.
     let mut named_by: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (function, _) in functions() {
-        for callee in function.body.iter().flat_map(|body| named(body, &names)) {
+        for callee in function.body.iter().flat_map(|body| named(body, &callees)) {
             named_by.entry(callee).or_default().push(function.name);
         }
     }
@@ -218,5 +234,6 @@ pub(super) fn recording_functions<'a>(plans: &[(&'a Function<'a>, Plan)]) -> BTr
             work.extend(named_by.get(name).into_iter().flatten());
         }
     }
-    recording
+    callees.retain(|_, function| recording.contains(function));
+    callees
 }
