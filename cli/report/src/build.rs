@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use askama::Template;
-use warptrace_analysis::words::{self, Names, plain};
+use warptrace_analysis::words::{self, Names};
 use warptrace_analysis::{Analysis, Selection, analyse};
 use warptrace_decoder::TraceFile;
+use warptrace_format::shown;
 
 use crate::changes::{Compared, changes, compared};
 use crate::error::ReportError;
@@ -126,7 +127,7 @@ impl Parts<'_> {
                 include_str!("../assets/strips.js"),
                 include_str!("../assets/page.js")
             ),
-            name: &cut(&plain(&options.name), limits.text),
+            name: &cut(&shown(&options.name), limits.text),
             recorded: self.recorded(limits),
             is_whole: analysis.losses.is_whole(),
             has_events,
@@ -160,10 +161,10 @@ impl Parts<'_> {
     /// How the trace was recorded, and what of it is shown.
     fn recorded(&self, limits: Limits) -> String {
         let metadata = self.trace.metadata();
-        let mut text = format!("recorded by {} on {}", plain(&metadata.tool), plain(&metadata.device.name));
+        let mut text = format!("recorded by {} on {}", metadata.tool, metadata.device.name);
         let Selection { kernel, launch, block, warp, .. } = &self.options.selection;
         let chosen = [
-            kernel.as_ref().map(|kernel| format!("kernel {}", plain(kernel))),
+            kernel.as_ref().map(|kernel| format!("kernel {}", shown(kernel))),
             launch.map(|launch| format!("launch {launch}")),
             block.map(|[x, y, z]| format!("block {x},{y},{z}")),
             warp.map(|warp| format!("warp {warp} of each block")),

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use warptrace_analysis::words::{self, count, percent, plain, ratio};
+use warptrace_analysis::words::{self, count, percent, ratio};
 use warptrace_analysis::{Analysis, LineFigures, SourceCode, share, source_code};
 use warptrace_decoder::TraceFile;
 
@@ -161,12 +161,7 @@ pub(crate) fn source(guide: &Guide<'_>, sources: &Files) -> Source {
                 lines.without_code(&of_file)
             }
         };
-        files.push(SourceFile {
-            path: cut(&plain(file), limits.text),
-            is_found: code.is_some(),
-            caused,
-            rows,
-        });
+        files.push(SourceFile { path: cut(file, limits.text), is_found: code.is_some(), caused, rows });
     }
     if let Some(first) = missing.first() {
         let others = match missing.len() - 1 {
@@ -176,7 +171,7 @@ pub(crate) fn source(guide: &Guide<'_>, sources: &Files) -> Source {
         notes.push(format!(
             "Source not found: {}{others}. Run the command in the folder from which the kernel was compiled, or name \
              one that has the file with --source FOLDER.",
-            cut(&plain(first), limits.text)
+            cut(first, limits.text)
         ));
     }
     Source { files, notes }
@@ -223,12 +218,12 @@ impl Lines<'_> {
         if *has_changed {
             notes.push(format!(
                 "{} has changed since the trace was recorded: figures may stand beside other lines than theirs.",
-                cut(&plain(file), limits.text)
+                cut(file, limits.text)
             ));
         } else if let Some(&last) = of_line.keys().next_back().filter(|last| **last > code.len()) {
             notes.push(format!(
                 "{} has {} lines now, and a trace point at line {last}: it is not the source that was recorded.",
-                cut(&plain(file), limits.text),
+                cut(file, limits.text),
                 code.len()
             ));
         }
@@ -289,7 +284,7 @@ impl Lines<'_> {
             shows: format!("{:.3}", share(counts.idle, self.most[1])),
             is_cold: *caused == 0 && counts.idle == 0,
             names: names.names(locations),
-            descriptions: cut(&plain(&descriptions.join("; ")), limits.text).replace('`', ""),
+            descriptions: cut(&descriptions.join("; "), limits.text).replace('`', ""),
             head: locations.iter().find(is_head).copied(),
             kernels: self.guide.kernels(locations),
             caused: count(*caused),

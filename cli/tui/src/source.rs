@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
-use warptrace_analysis::words::plain;
 use warptrace_analysis::{Counts, SourceCode, source_code};
 use warptrace_decoder::TraceFile;
 
@@ -71,14 +70,14 @@ impl Source {
         let last = lines.last_key_value().map_or(0, |((line, _), _)| *line);
         let said = match code {
             _ if file.is_empty() => "locations without a file".to_owned(),
-            None => format!("{} (not found here: --source FOLDER says where)", plain(file)),
+            None => format!("{file} (not found here: --source FOLDER says where)"),
             Some(code) if code.has_changed => {
-                format!("{} (changed since it was recorded: lines may be others)", plain(file))
+                format!("{file} (changed since it was recorded: lines may be others)")
             }
             Some(SourceCode { lines: code, .. }) if (code.len() as u64) < u64::from(last) => {
-                format!("{} (it has {} lines now: not the source that was recorded)", plain(file), code.len())
+                format!("{file} (it has {} lines now: not the source that was recorded)", code.len())
             }
-            Some(_) => plain(file),
+            Some(_) => file.to_owned(),
         };
         self.rows.push(Row::File { text: said });
         let mut rest = lines.iter().peekable();
@@ -88,7 +87,7 @@ impl Source {
             }
             let ids =
                 rest.next_if(|((line, _), _)| *line == number).map_or_else(Vec::new, |(_, ids)| ids.clone());
-            self.add_line(number, plain(text), ids);
+            self.add_line(number, text.clone(), ids);
         }
         for ((line, _), ids) in rest {
             self.add_line(*line, String::new(), ids.clone());

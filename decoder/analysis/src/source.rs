@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use warptrace_decoder::TraceFile;
 use warptrace_format::location::{SOURCE_HASH_PREFIX, source_hash};
+use warptrace_format::shown;
 
 /// Largest source file that is read.
 const MAX_FILE_BYTES: u64 = 4 << 20;
@@ -20,7 +21,7 @@ const MAX_PARTS: usize = 64;
 /// A source that a trace names, as it is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceCode {
-    /// Its lines; tabs are four spaces.
+    /// Its lines, as they may be shown; tabs are four spaces.
     pub lines: Vec<String>,
     /// Whether it is known to be another one than was compiled.
     pub has_changed: bool,
@@ -49,7 +50,7 @@ pub fn source_code(trace: &TraceFile, file: &str, folders: &[PathBuf]) -> Option
 }
 
 fn lines(text: &str) -> Vec<String> {
-    text.lines().map(|line| line.replace('\t', "    ")).collect()
+    text.lines().map(|line| shown(&line.replace('\t', "    ")).into_owned()).collect()
 }
 
 /// Reads the text of a file as [`source_code`] looks for it.

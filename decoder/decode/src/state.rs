@@ -96,13 +96,12 @@ impl Lacks {
         let mut rest = 0..info.warps();
         while !rest.is_empty() {
             let warps = match cursor.next(rest.clone()) {
-                Accounted::Accounts { first, accounts } => {
-                    for (_, account) in (first..).zip(accounts).filter(|(warp, _)| info.is_chosen(*warp)) {
-                        self.lost = self.lost.saturating_add(account.lost);
-                        self.lossy += u64::from(account.lost > 0);
-                        self.died += u64::from(account.finished == 0);
-                    }
-                    rest.start = first + count(accounts.len());
+                Accounted::Account(warps, account) => {
+                    rest.start = warps.end;
+                    let chosen = u64::from(info.chosen_in(&warps));
+                    self.lost = self.lost.saturating_add(account.lost.saturating_mul(chosen));
+                    self.lossy += if account.lost > 0 { chosen } else { 0 };
+                    self.died += if account.finished == 0 { chosen } else { 0 };
                     continue;
                 }
                 Accounted::Missing(warps) => warps,
@@ -117,7 +116,7 @@ impl Lacks {
             };
             rest.start = warps.end;
             let Some(chosen) = chosen_within(info, &warps) else { continue };
-            let chosen = u64::from(info.chosen_before(chosen.end) - info.chosen_before(chosen.start));
+            let chosen = u64::from(info.chosen_in(&chosen));
             for (reason, _) in reasons.missing(None) {
                 let sum = if reason == LossReason::Died { &mut self.died } else { &mut self.unknown };
                 *sum += chosen;

@@ -1,5 +1,6 @@
 //! How much work a file may ask of a reader.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use warptrace_format::codec::CodecSpec;
@@ -14,10 +15,15 @@ const STEPS_PER_BYTE: u64 = 1 << 11;
 /// a cycle some more steps.
 const STEPS_PER_PAYLOAD_BYTE: u64 = 64;
 
-/// Counts the steps that chunks cost, over all walks through a file.
+/// Steps for each byte of accounts before compression: a number of one warp.
+const STEPS_PER_ACCOUNT_BYTE: u64 = 4;
+/// Steps for a warp whose account is looked at for itself.
+const STEPS_PER_WARP: u64 = 16;
+
+/// Counts the steps that chunks and accounts cost, over all walks through a file.
 ///
-/// Chunks share payloads, and a few bytes can announce very many events, so a file of some hundred bytes can
-/// ask for hours.
+/// Chunks share payloads, a few bytes can announce very many events, and a section of accounts is of up to 65,536 warps,
+/// so a file of some hundred bytes can ask for hours.
 #[derive(Debug)]
 pub(crate) struct Work {
     spent: AtomicU64,
@@ -45,6 +51,22 @@ impl Work {
             return Ok(());
         }
         Err(DecodeError::TooMuchWork { steps: spent, most: self.most })
+    }
+
+    /// Takes the steps of reading accounts of so many bytes; 0: only asks whether there are steps left.
+    ///
+    /// # Errors
+    /// As [`spend`](Self::spend).
+    pub(crate) fn spend_accounts(&self, bytes: usize) -> Result<(), DecodeError> {
+        self.spend((bytes as u64).saturating_mul(STEPS_PER_ACCOUNT_BYTE))
+    }
+
+    /// Takes the steps of looking at warps one by one.
+    ///
+    /// # Errors
+    /// As [`spend`](Self::spend).
+    pub(crate) fn spend_warps(&self, warps: &Range<u32>) -> Result<(), DecodeError> {
+        self.spend(u64::from(warps.end.saturating_sub(warps.start)).saturating_mul(STEPS_PER_WARP))
     }
 }
 

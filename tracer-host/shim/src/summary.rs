@@ -6,6 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use warptrace_abi::run::REPORT_PREFIX;
+use warptrace_format::shown;
 
 /// Kernels that are named as not traced; the others are counted.
 const MAX_UNTRACED: usize = 8;
@@ -91,7 +92,8 @@ impl Summary {
     /// Says why this process is not traced: in the folder, or, if nobody reads that, on standard error.
     pub(crate) fn refuse(&mut self, problem: &str) {
         if self.folder.is_none() {
-            eprintln!("warptrace: nothing is traced: {problem}");
+            // A program may have closed it.
+            let _ = writeln!(std::io::stderr(), "warptrace: nothing is traced: {}", shown(problem));
         }
         self.note(format!("nothing was traced: {problem}"));
     }

@@ -30,7 +30,7 @@ use warptrace_decoder::{FileState, TraceFile};
 
 use crate::arguments::{Page, Rows};
 use crate::opened::{Opened, open};
-use crate::output::{count, print_json, say};
+use crate::output::{count, print_json, say, shown_name};
 
 /// Rows of text unless `--limit` says otherwise.
 const ROWS: usize = 20;
@@ -53,7 +53,7 @@ fn analysed(page: &Page, location: Option<&str>, is_focus: bool) -> anyhow::Resu
     let focus = location.filter(|_| is_focus);
     let selection = Selection { focus, ..page.selected.selection() };
     let analysis =
-        analyse(&trace, &selection).with_context(|| format!("cannot analyse {}", path.display()))?;
+        analyse(&trace, &selection).with_context(|| format!("cannot analyse {}", shown_name(path)))?;
     let names = Names::new(&trace);
     Ok(Answer { trace, state, analysis, names, location })
 }
