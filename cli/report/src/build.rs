@@ -1,5 +1,6 @@
 //! From a trace to its page.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use askama::Template;
@@ -60,7 +61,7 @@ pub struct Report {
     pub has_events: bool,
     /// What could not be shown and why, a sentence each. The page says it, too.
     pub notes: Vec<String>,
-    /// The files that parts of the page were read from, besides the traces.
+    /// The files that parts of the page were read from, besides the traces; each once.
     pub embedded: Vec<PathBuf>,
 }
 
@@ -112,7 +113,9 @@ impl Parts<'_> {
         let changes = self.compared.as_ref().map(|compared| changes(compared, limits)).transpose()?;
         let json = in_html(&figures(&guide, &parts, strips.as_ref(), changes.as_ref()))?;
         let source = lines::source(&guide, files);
-        let embedded = files.values().flatten().filter_map(|source| source.path.clone()).collect();
+        // Spelt in several ways, a file is still one.
+        let embedded: BTreeSet<PathBuf> =
+            files.values().flatten().filter_map(|source| source.path.clone()).collect();
         let mut notes = source.notes;
         let has_events = analysis.counts.visits > 0;
         if has_events && trace.metadata().locations.is_empty() {
@@ -154,7 +157,7 @@ impl Parts<'_> {
             lacks: words::missing(&analysis.losses),
             has_events,
             notes,
-            embedded,
+            embedded: embedded.into_iter().collect(),
         })
     }
 

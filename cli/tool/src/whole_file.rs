@@ -76,7 +76,7 @@ impl Target {
         let Self::File(path) = self else { return Ok((fill(Box::new(io::stdout()), write)?, None)) };
         let cannot = || format!("cannot write {}", shown_name(path));
         // A link stays a link.
-        let path = end_of_links(path);
+        let path = end_of_links(path).with_context(|| format!("{}: it is a circle of links", cannot()))?;
         let known = if path.exists() {
             // So a file that may not be written is not replaced either.
             let file = File::options().write(true).open(&path).with_context(cannot)?;
@@ -277,14 +277,14 @@ pub fn is_redirected(path: &Path, stream: fn() -> io::Result<Handle>) -> bool {
 /// Most links that are followed, as Linux does.
 const LINKS: u32 = 40;
 
-/// The path to which links lead, whether there is a file or not; in a circle of them any, which cannot be written.
-fn end_of_links(path: &Path) -> PathBuf {
+/// The path to which links lead, whether there is a file or not; `None` if they lead in a circle.
+fn end_of_links(path: &Path) -> Option<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..LINKS {
-        let Ok(target) = fs::read_link(&path) else { break };
+        let Ok(target) = fs::read_link(&path) else { return Some(path) };
         path = folder_of(&path).join(target);
     }
-    path
+    None
 }
 
 /// Whether two paths are one file: one that is there, or one that would be made.
@@ -294,7 +294,7 @@ fn is_one(one: &Path, other: &Path) -> bool {
         (Ok(found), Ok(_)) => found.is_file() && same_file::is_same_file(one, other).unwrap_or(false),
         (Err(_), Err(_)) => {
             let place = |path: &Path| -> Option<(PathBuf, Option<Box<OsStr>>)> {
-                let path = end_of_links(&path::absolute(path).ok()?);
+                let path = end_of_links(&path::absolute(path).ok()?)?;
                 Some((fs::canonicalize(folder_of(&path)).ok()?, path.file_name().map(Into::into)))
             };
             place(one).is_some() && place(one) == place(other)

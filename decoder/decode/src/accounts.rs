@@ -89,9 +89,10 @@ impl<'a> AccountCursor<'a> {
         if !self.is_walk {
             return self.file.load_accounts(section);
         }
-        self.file.work.spend_accounts(0)?;
+        // Whether there are steps left, before the section is unpacked.
+        self.file.work.spend(0)?;
         let accounts = self.file.load_accounts(section)?;
-        self.file.work.spend_accounts(accounts.plain_bytes)?;
+        self.file.work.spend_accounts(&accounts)?;
         Ok(accounts)
     }
 

@@ -185,8 +185,8 @@ impl TraceFile {
 
     /// Lifts the limit on work: by default a file may ask for 2^28 steps and 2^11 for each of its bytes in all
     /// walks together, a step being an event of `raw` and `ecl`, or of `predict` where it is expanded; else
-    /// those of a chunk of `predict` are at most 64 for each byte of its payload. A byte of accounts takes 4, a warp whose
-    /// account is looked at for itself 16. Reads of single warps are not counted.
+    /// those of a chunk of `predict` are at most 64 for each byte of its payload. A byte of accounts takes 4, warps with one account 16, a warp whose
+    /// account is looked at for itself 4, and 32 if it is given a row or a mark. Reads of single warps are not counted.
     #[must_use]
     pub fn unlimited(mut self) -> Self {
         self.work = Work::unlimited();

@@ -253,7 +253,7 @@ impl LossyWarpsIter<'_> {
         self.rest.start = warps.end;
         match account {
             Some(account) if account.lost > 0 => {
-                self.file.work.spend_warps(&warps)?;
+                self.file.work.spend_rows(&warps)?;
                 self.counted = (warps, account);
             }
             account => {

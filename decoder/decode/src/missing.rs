@@ -217,7 +217,7 @@ impl Marks<'_> {
                     if account.lost == 0 {
                         continue;
                     }
-                    if let Err(error) = self.file.work.spend_warps(&warps) {
+                    if let Err(error) = self.file.work.spend_rows(&warps) {
                         self.error = Some(error);
                         return ControlFlow::Break(());
                     }

@@ -30,7 +30,7 @@ pub(crate) fn man(command: &Man) -> anyhow::Result<ExitCode> {
     let cannot = || format!("cannot write manual pages to {}", shown_name(folder));
     let drafts = tempfile::tempdir().with_context(cannot)?;
     clap_mangen::generate_to(Arguments::command(), drafts.path()).with_context(cannot)?;
-    let mut files = Files::new(folder)?;
+    let mut files = Files::new(folder).with_context(cannot)?;
     for draft in fs::read_dir(drafts.path()).with_context(cannot)? {
         let draft = draft.with_context(cannot)?;
         let page = fs::read(draft.path()).with_context(cannot)?;
