@@ -195,8 +195,8 @@ pub fn decode_accounts(body: &[u8], at: u64) -> Result<Accounts, FormatError> {
         [account] => vec![AccountRun { warps: header.warps, account }],
         _ => {
             let equal = accounts.chunk_by(|one, other| one == other);
-            // No more than `header.warps` accounts.
-            equal.map(|run| AccountRun { warps: run.len() as u32, account: run[0] }).collect()
+            let length = |run: &[WarpAccount]| u32::try_from(run.len()).unwrap_or(header.warps);
+            equal.map(|run| AccountRun { warps: length(run), account: run[0] }).collect()
         }
     };
     Ok(Accounts { header, runs, plain_bytes: plain.len() })
