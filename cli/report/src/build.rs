@@ -1,11 +1,13 @@
 //! From a trace to its page.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use askama::Template;
-use warptrace_analysis::words::{self, Names, plain};
+use warptrace_analysis::words::{self, Names};
 use warptrace_analysis::{Analysis, Selection, analyse};
 use warptrace_decoder::TraceFile;
+use warptrace_format::shown;
 
 use crate::changes::{Compared, changes, compared};
 use crate::error::ReportError;
@@ -59,7 +61,7 @@ pub struct Report {
     pub has_events: bool,
     /// What could not be shown and why, a sentence each. The page says it, too.
     pub notes: Vec<String>,
-    /// The files that parts of the page were read from, besides the traces.
+    /// The files that parts of the page were read from, besides the traces; each once.
     pub embedded: Vec<PathBuf>,
 }
 
@@ -111,7 +113,9 @@ impl Parts<'_> {
         let changes = self.compared.as_ref().map(|compared| changes(compared, limits)).transpose()?;
         let json = in_html(&figures(&guide, &parts, strips.as_ref(), changes.as_ref()))?;
         let source = lines::source(&guide, files);
-        let embedded = files.values().flatten().filter_map(|source| source.path.clone()).collect();
+        // Spelt in several ways, a file is still one.
+        let embedded: BTreeSet<PathBuf> =
+            files.values().flatten().filter_map(|source| source.path.clone()).collect();
         let mut notes = source.notes;
         let has_events = analysis.counts.visits > 0;
         if has_events && trace.metadata().locations.is_empty() {
@@ -126,7 +130,7 @@ impl Parts<'_> {
                 include_str!("../assets/strips.js"),
                 include_str!("../assets/page.js")
             ),
-            name: &cut(&plain(&options.name), limits.text),
+            name: &cut(&shown(&options.name), limits.text),
             recorded: self.recorded(limits),
             is_whole: analysis.losses.is_whole(),
             has_events,
@@ -153,17 +157,17 @@ impl Parts<'_> {
             lacks: words::missing(&analysis.losses),
             has_events,
             notes,
-            embedded,
+            embedded: embedded.into_iter().collect(),
         })
     }
 
     /// How the trace was recorded, and what of it is shown.
     fn recorded(&self, limits: Limits) -> String {
         let metadata = self.trace.metadata();
-        let mut text = format!("recorded by {} on {}", plain(&metadata.tool), plain(&metadata.device.name));
+        let mut text = format!("recorded by {} on {}", metadata.tool, metadata.device.name);
         let Selection { kernel, launch, block, warp, .. } = &self.options.selection;
         let chosen = [
-            kernel.as_ref().map(|kernel| format!("kernel {}", plain(kernel))),
+            kernel.as_ref().map(|kernel| format!("kernel {}", shown(kernel))),
             launch.map(|launch| format!("launch {launch}")),
             block.map(|[x, y, z]| format!("block {x},{y},{z}")),
             warp.map(|warp| format!("warp {warp} of each block")),

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use serde_json::{Value, json};
-use warptrace_analysis::words::{self, Names, count, plain};
+use warptrace_analysis::words::{self, Names, count};
 use warptrace_analysis::{Analysis, Comparison, Counts, LocationChange, Parting, compare};
 use warptrace_decoder::TraceFile;
 
@@ -96,7 +96,7 @@ pub(crate) fn changes(compared: &Compared<'_>, limits: Limits) -> Result<Changes
     let more = |all: usize| all.saturating_sub(limits.changes);
     let holds = comparison.analyses.iter().zip(["first, the base", "second, this trace"]);
     Ok(Changes {
-        base: cut(&plain(base), limits.text),
+        base: cut(&warptrace_format::shown(base), limits.text),
         differences: words::differences(comparison).iter().map(|line| cut(line, limits.text)).collect(),
         ratios: words::ratios(comparison),
         finding: words::changes(comparison),

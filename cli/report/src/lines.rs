@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use warptrace_analysis::words::{self, count, percent, plain, ratio};
-use warptrace_analysis::{Analysis, LineFigures, SourceCode, share, source_code};
+use warptrace_analysis::words::{self, count, percent, ratio};
+use warptrace_analysis::{Analysis, LineFigures, NoSource, SourceCode, share, source_code};
 use warptrace_decoder::TraceFile;
 
 use crate::guide::Guide;
@@ -27,6 +27,8 @@ pub(crate) struct SourceFile {
     pub(crate) path: String,
     /// Whether the source is shown.
     pub(crate) is_found: bool,
+    /// Why it is not, if there is one.
+    pub(crate) lack: String,
     /// The part of all idle lane slots that its lines caused.
     pub(crate) caused: String,
     pub(crate) rows: Vec<Row>,
@@ -101,8 +103,8 @@ struct Lines<'a> {
     budget: [usize; 2],
 }
 
-/// Source files by their paths in the trace; `None`: not found.
-pub(crate) type Files = BTreeMap<String, Option<SourceCode>>;
+/// Source files by their paths in the trace.
+pub(crate) type Files = BTreeMap<String, Result<SourceCode, NoSource>>;
 
 /// Reads the files in which warps came to trace points.
 pub(crate) fn read_files(
@@ -114,7 +116,11 @@ pub(crate) fn read_files(
     let (mut files, mut bytes) = (Files::new(), 0);
     for line in words::causing(analysis).into_iter().take(limits.lines) {
         if line.line > 0 && !line.file.is_empty() && !files.contains_key(&line.file) {
-            let lines = if bytes < MAX_SOURCE_BYTES { source_code(trace, &line.file, folders) } else { None };
+            let lines = if bytes < MAX_SOURCE_BYTES {
+                source_code(trace, &line.file, folders)
+            } else {
+                Err(NoSource::Refused("the page has 32 MiB of others"))
+            };
             bytes += lines.iter().flat_map(|source| &source.lines).map(String::len).sum::<usize>();
             files.insert(line.file.clone(), lines);
         }
@@ -149,35 +155,42 @@ pub(crate) fn source(guide: &Guide<'_>, sources: &Files) -> Source {
     let (mut files, mut missing) = (Vec::new(), Vec::new());
     for (file, mut of_file) in by_file {
         of_file.sort_by_key(|(_, line)| line.line);
-        let code = sources.get(file).and_then(Option::as_ref);
-        if code.is_none() && of_file.iter().any(|(_, line)| line.line > 0) {
-            missing.push(file);
-        }
+        let code = sources.get(file).map(Result::as_ref);
+        let lack = code.and_then(Result::err).filter(|_| of_file.iter().any(|(_, line)| line.line > 0));
+        missing.extend(lack.map(|lack| (file, *lack)));
         let caused = percent(caused(&of_file), analysis.counts.idle);
         let rows = match code {
-            Some(code) => lines.with_code(file, &of_file, code, &mut notes),
-            None => {
+            Some(Ok(code)) => lines.with_code(file, &of_file, code, &mut notes),
+            _ => {
                 of_file.sort_by_key(|(rank, _)| *rank);
                 lines.without_code(&of_file)
             }
         };
+        let lack = lack.map_or_else(String::new, NoSource::to_string);
         files.push(SourceFile {
-            path: cut(&plain(file), limits.text),
-            is_found: code.is_some(),
+            path: cut(file, limits.text),
+            is_found: matches!(code, Some(Ok(_))),
+            lack,
             caused,
             rows,
         });
     }
-    if let Some(first) = missing.first() {
-        let others = match missing.len() - 1 {
+    let whys: BTreeSet<String> = missing.iter().map(|(_, lack)| lack.to_string()).collect();
+    for why in whys {
+        let of_one: Vec<_> = missing.iter().filter(|(_, lack)| lack.to_string() == why).collect();
+        let others = match of_one.len() - 1 {
             0 => String::new(),
             others => format!(" and {others} more"),
         };
-        notes.push(format!(
-            "Source not found: {}{others}. Run the command in the folder from which the kernel was compiled, or name \
-             one that has the file with --source FOLDER.",
-            cut(&plain(first), limits.text)
-        ));
+        let (first, lack) = of_one[0];
+        let first = cut(first, limits.text);
+        notes.push(match lack {
+            NoSource::NotFound => format!(
+                "Source not found: {first}{others}. Run the command in the folder from which the kernel was compiled, or \
+                 name one that has the file with --source FOLDER."
+            ),
+            _ => format!("Source {why}: {first}{others}."),
+        });
     }
     Source { files, notes }
 }
@@ -223,12 +236,12 @@ impl Lines<'_> {
         if *has_changed {
             notes.push(format!(
                 "{} has changed since the trace was recorded: figures may stand beside other lines than theirs.",
-                cut(&plain(file), limits.text)
+                cut(file, limits.text)
             ));
         } else if let Some(&last) = of_line.keys().next_back().filter(|last| **last > code.len()) {
             notes.push(format!(
                 "{} has {} lines now, and a trace point at line {last}: it is not the source that was recorded.",
-                cut(&plain(file), limits.text),
+                cut(file, limits.text),
                 code.len()
             ));
         }
@@ -289,7 +302,7 @@ impl Lines<'_> {
             shows: format!("{:.3}", share(counts.idle, self.most[1])),
             is_cold: *caused == 0 && counts.idle == 0,
             names: names.names(locations),
-            descriptions: cut(&plain(&descriptions.join("; ")), limits.text).replace('`', ""),
+            descriptions: cut(&descriptions.join("; "), limits.text).replace('`', ""),
             head: locations.iter().find(is_head).copied(),
             kernels: self.guide.kernels(locations),
             caused: count(*caused),

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use serde::Serialize;
-use warptrace_analysis::words::{count, percent, plain};
+use warptrace_analysis::words::{count, percent};
 use warptrace_analysis::{Part, PartKind, roll_up};
 
 use crate::guide::{Guide, Place};
@@ -75,7 +75,7 @@ fn table(guide: &Guide<'_>, rows: &[Nested]) -> Vec<PartRow> {
             PartKind::Loop => "loop",
             _ => return None,
         };
-        let name = cut(&plain(&part.name), guide.limits.text);
+        let name = cut(&part.name, guide.limits.text);
         Some(PartRow {
             depth: *depth,
             kind,

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use warptrace_analysis::words::{self, about, count, percent, plain};
+use warptrace_analysis::words::{self, about, count, percent};
 use warptrace_analysis::{Cause, Counts, KernelFigures, Point, share};
 
 use crate::guide::{COLOURS, Guide, Place};
@@ -107,7 +107,7 @@ fn bar(guide: &Guide<'_>, number: usize, kernel: &KernelFigures, longest: u64) -
         };
         pieces.push(piece(format!("c{colour}"), *sum, &what));
     }
-    let name = cut(&plain(&kernel.kernel), guide.limits.text);
+    let name = cut(&kernel.kernel, guide.limits.text);
     let said: Vec<&str> = pieces.iter().map(|piece| piece.label.as_str()).collect();
     Bar {
         number,

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use askama::Template;
-use warptrace_analysis::words::{self, count, percent, plain, ratio};
+use warptrace_analysis::words::{self, count, percent, ratio};
 use warptrace_analysis::{Analysis, PathGroup, Standing, WarpFigures, kernel_name};
 use warptrace_decoder::TraceFile;
 
@@ -165,7 +165,7 @@ pub(crate) fn kernel_of(trace: &TraceFile, analysis: &Analysis, launch: u32) -> 
 pub(crate) fn kernels(analysis: &Analysis, limits: Limits) -> Vec<Kernel> {
     let kernel = |(number, kernel): (usize, &warptrace_analysis::KernelFigures)| Kernel {
         number,
-        name: crate::page::cut(&plain(&kernel.kernel), limits.text),
+        name: crate::page::cut(&kernel.kernel, limits.text),
         launches: count(kernel.launches),
         warps: count(kernel.warps),
         events: count(kernel.counts.visits),

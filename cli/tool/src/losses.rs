@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
 use warptrace_analysis::words::early_end;
 use warptrace_decoder::{LaunchLosses, Loss, LossyWarps, TraceFile};
@@ -156,11 +157,15 @@ impl Serialize for InWarps<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let &Self { trace, launch, track, reason, is_counted } = self;
         let all = trace.lossy_warps(launch, track).map_err(serde::ser::Error::custom)?;
-        let these = all.filter(|warps| warps.reason == reason && warps.events.is_some() == is_counted);
-        serializer.collect_seq(these.map(|LossyWarps { first, last, events, .. }| Warps {
-            first,
-            last,
-            events,
-        }))
+        let is_one = |warps: &LossyWarps| warps.reason == reason && warps.events.is_some() == is_counted;
+        let mut rows = serializer.serialize_seq(None)?;
+        for warps in all {
+            let warps = warps.map_err(serde::ser::Error::custom)?;
+            if is_one(&warps) {
+                let LossyWarps { first, last, events, .. } = warps;
+                rows.serialize_element(&Warps { first, last, events })?;
+            }
+        }
+        rows.end()
     }
 }

@@ -6,6 +6,7 @@ mod demo;
 mod losses;
 mod opened;
 
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 #[cfg(unix)]
@@ -13,6 +14,7 @@ use std::sync::Arc;
 
 use clap::Parser;
 use warptrace_cli::{exit, output, whole_file};
+use warptrace_format::shown_lines;
 
 use crate::arguments::{Arguments, Command};
 
@@ -39,7 +41,14 @@ fn main() -> ExitCode {
 
 /// Prints a page of help, or what is wrong with the arguments.
 fn said(error: &clap::Error) -> ExitCode {
-    match error.print().and_then(|()| io::stdout().flush()) {
+    let is_plain = |word: OsString| output::shown_name(&word) == word.to_string_lossy();
+    // Errors quote arguments, and are coloured only if nothing in these acts on a terminal.
+    let printed = if !error.use_stderr() || std::env::args_os().all(is_plain) {
+        error.print()
+    } else {
+        write!(io::stderr(), "{}", shown_lines(&error.render().to_string()))
+    };
+    match printed.and_then(|()| io::stdout().flush()) {
         Ok(()) => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(exit::ERROR)),
         Err(error) => failed(&anyhow::Error::new(error).context("cannot write to standard output")),
     }

@@ -6,6 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Context;
 use warptrace_decoder::{FileState, TraceFile};
 
+use crate::output::shown_name;
+use crate::whole_file::keep_from_standard_output;
+
 /// `--unlimited`.
 static UNLIMITED: AtomicBool = AtomicBool::new(false);
 
@@ -23,9 +26,11 @@ pub(crate) struct Opened {
 /// Opens a trace.
 ///
 /// # Errors
-/// If it cannot be opened.
+/// If it cannot be opened, or is what standard output is redirected to.
 pub(crate) fn open(path: &Path) -> anyhow::Result<Opened> {
-    let mut trace = TraceFile::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+    // Whatever the command prints would damage it.
+    keep_from_standard_output(path)?;
+    let mut trace = TraceFile::open(path).with_context(|| format!("cannot open {}", shown_name(path)))?;
     if UNLIMITED.load(Ordering::Relaxed) {
         trace = trace.unlimited();
     }

@@ -1,5 +1,6 @@
 //! Words and numbers for people.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::io::{self, Write};
 use std::time::Duration;
@@ -8,6 +9,7 @@ use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use serde::Serialize;
 use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
 use warptrace_format::codec::CodecSpec;
+use warptrace_format::{shown, shown_lines};
 
 /// `1,234,567`.
 pub fn count(number: u64) -> String {
@@ -143,14 +145,24 @@ impl Formatter for Exact {
     }
 }
 
+/// A path or an argument as it may be printed, on one line.
+pub fn shown_name(text: impl AsRef<OsStr>) -> String {
+    shown(&text.as_ref().to_string_lossy()).into_owned()
+}
+
+/// Writes lines in which nothing acts on a terminal, wherever their text is from.
+///
+/// # Errors
+/// If `out` cannot be written.
+pub fn write_lines(mut out: impl Write, text: &str) -> io::Result<()> {
+    writeln!(out, "{}", shown_lines(text))
+}
+
 /// Prints a line on standard output and returns how that went. A reader that has seen enough (`warptrace info
 /// … | head`) is an error here, which `main` takes for the end; `println!` would panic.
 #[macro_export]
 macro_rules! say {
-    ($($text:tt)*) => {{
-        use std::io::Write;
-        writeln!(std::io::stdout(), $($text)*)
-    }};
+    ($($text:tt)*) => { $crate::output::write_lines(std::io::stdout(), &format!($($text)*)) };
 }
 pub use crate::{say, tell};
 
@@ -158,8 +170,7 @@ pub use crate::{say, tell};
 #[macro_export]
 macro_rules! tell {
     ($($text:tt)*) => {{
-        use std::io::Write;
-        let _ = writeln!(std::io::stderr(), $($text)*);
+        let _ = $crate::output::write_lines(std::io::stderr(), &format!($($text)*));
     }};
 }
 

@@ -6,7 +6,11 @@ use std::io::{self, BufWriter, Write};
 use std::path::{self, Path, PathBuf};
 
 use anyhow::{Context, bail};
+use same_file::Handle;
+use tempfile::NamedTempFile;
 use warptrace_host::TraceOutput;
+
+use crate::output::shown_name;
 
 /// What is being written.
 pub type Output = BufWriter<Box<dyn WriteSend>>;
@@ -30,12 +34,12 @@ impl Target {
     /// # Errors
     /// If it is one of them, under whatever name, a folder, or a file that is being recorded.
     pub fn new(path: &Path, others: &[&Path]) -> anyhow::Result<Self> {
+        keep_apart(path, others)?;
         if path == Path::new("-") {
             return Ok(Self::Standard);
         }
-        keep_apart(path, others)?;
         if path.is_dir() {
-            bail!("{} is a folder: name a file", path.display());
+            bail!("{} is a folder: name a file", shown_name(path));
         }
         Ok(Self::File(path.to_owned()))
     }
@@ -57,10 +61,22 @@ impl Target {
     where
         anyhow::Error: From<E>,
     {
+        let (value, draft) = self.draft(write)?;
+        Ok((value, draft.map(Draft::publish).transpose()?))
+    }
+
+    /// Has `write` write to a part, which becomes the file when it is published; `None`: what is written to as it is.
+    fn draft<T, E>(
+        &self,
+        write: impl FnOnce(&mut Output) -> Result<T, E>,
+    ) -> anyhow::Result<(T, Option<Draft>)>
+    where
+        anyhow::Error: From<E>,
+    {
         let Self::File(path) = self else { return Ok((fill(Box::new(io::stdout()), write)?, None)) };
-        let cannot = || format!("cannot write {}", path.display());
+        let cannot = || format!("cannot write {}", shown_name(path));
         // A link stays a link.
-        let path: PathBuf = fs::canonicalize(path).unwrap_or_else(|_| path.clone());
+        let path = end_of_links(path).with_context(|| format!("{}: it is a circle of links", cannot()))?;
         let known = if path.exists() {
             // So a file that may not be written is not replaced either.
             let file = File::options().write(true).open(&path).with_context(cannot)?;
@@ -69,7 +85,7 @@ impl Target {
                 return Ok((fill(Box::new(file), write).with_context(cannot)?, None));
             }
             if TraceOutput::is_recorded(&file) {
-                bail!("cannot write {}: it is being recorded", path.display());
+                bail!("{}: it is being recorded", cannot());
             }
             Some(known)
         } else {
@@ -84,8 +100,107 @@ impl Target {
         // Some file systems say only now that there was no room.
         part.as_file().sync_data().with_context(cannot)?;
         let size = part.as_file().metadata().with_context(cannot)?.len();
-        part.persist(&path).with_context(cannot)?;
-        Ok((value, Some(size)))
+        Ok((value, Some(Draft { part, path, size })))
+    }
+}
+
+/// A file that is whole, but not yet in its place.
+#[derive(Debug)]
+struct Draft {
+    part: NamedTempFile,
+    path: PathBuf,
+    size: u64,
+}
+
+impl Draft {
+    /// Gives the file its name; returns its size.
+    fn publish(self) -> anyhow::Result<u64> {
+        let Self { part, path, size } = self;
+        part.persist(&path).with_context(|| format!("cannot write {}", shown_name(&path)))?;
+        Ok(size)
+    }
+}
+
+/// Files of a folder that come into being together: none of them is replaced before all are whole. Folders that were
+/// made for them go with them if that does not come to be.
+#[derive(Debug)]
+pub struct Files<'a> {
+    // Dropped before the folders that they are in.
+    drafts: Vec<Draft>,
+    made: MadeFolders,
+    folder: &'a Path,
+    paths: Vec<PathBuf>,
+}
+
+impl<'a> Files<'a> {
+    /// Begins files in a folder, which is made where it is missing.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn new(folder: &'a Path) -> anyhow::Result<Self> {
+        let mut made = MadeFolders::default();
+        made.make(folder)?;
+        Ok(Self { drafts: Vec::new(), made, folder, paths: Vec::new() })
+    }
+
+    /// Has `write` write the file `file` of the folder; its own folder is made where it is missing. Returns the path and
+    /// the size.
+    ///
+    /// # Errors
+    /// If the file is one of `others` or of those before, and as [`Target::write`].
+    pub fn add<T, E>(
+        &mut self,
+        file: impl AsRef<Path>,
+        others: &[&Path],
+        write: impl FnOnce(&mut Output) -> Result<T, E>,
+    ) -> anyhow::Result<(T, PathBuf, Option<u64>)>
+    where
+        anyhow::Error: From<E>,
+    {
+        let path = self.folder.join(file);
+        self.made.make(folder_of(&path))?;
+        let others: Vec<&Path> =
+            others.iter().copied().chain(self.paths.iter().map(PathBuf::as_path)).collect();
+        let (value, draft) = Target::new(&path, &others)?.draft(write)?;
+        let size = draft.as_ref().map(|draft| draft.size);
+        self.drafts.extend(draft);
+        self.paths.push(path.clone());
+        Ok((value, path, size))
+    }
+
+    /// Gives all files their names.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn publish(mut self) -> anyhow::Result<()> {
+        for draft in self.drafts.drain(..) {
+            draft.publish()?;
+        }
+        Ok(())
+    }
+}
+
+/// Folders that were made, outer ones first; the empty ones among them are removed in the end.
+#[derive(Debug, Default)]
+struct MadeFolders(Vec<PathBuf>);
+
+impl MadeFolders {
+    fn make(&mut self, folder: &Path) -> anyhow::Result<()> {
+        let missing: Vec<&Path> = folder
+            .ancestors()
+            .take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists())
+            .collect();
+        self.0.extend(missing.into_iter().rev().map(Path::to_owned));
+        fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", shown_name(folder)))
+    }
+}
+
+impl Drop for MadeFolders {
+    fn drop(&mut self) {
+        for folder in self.0.iter().rev() {
+            // One that is not empty stays, as it must.
+            let _ = fs::remove_dir(folder);
+        }
     }
 }
 
@@ -100,41 +215,77 @@ where
 }
 
 /// A file beside the one that it is to become.
-fn new_part(path: &Path) -> anyhow::Result<tempfile::NamedTempFile> {
+fn new_part(path: &Path) -> anyhow::Result<NamedTempFile> {
     let folder = folder_of(path);
     if !folder.is_dir() {
-        bail!("cannot write {}: there is no folder {}", path.display(), folder.display());
+        bail!("cannot write {}: there is no folder {}", shown_name(path), shown_name(folder));
     }
     let mut builder = tempfile::Builder::new();
     builder.prefix(".warptrace-part-");
     #[cfg(unix)]
     builder.permissions(<fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666));
-    builder.tempfile_in(folder).with_context(|| format!("cannot write {}", path.display()))
+    builder.tempfile_in(folder).with_context(|| format!("cannot write {}", shown_name(path)))
 }
 
 fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Refuses a path that names one of `others`, by its own name, through a link or another spelling.
+/// Refuses an output that is one of `others`, by its own name, through a link or another spelling, or that is what
+/// standard output is redirected to. `-` is standard output.
 ///
 /// # Errors
-/// If it does.
+/// If it is.
 pub fn keep_apart(path: &Path, others: &[&Path]) -> anyhow::Result<()> {
+    if path == Path::new("-") {
+        return others.iter().try_for_each(|other| keep_from_standard_output(other));
+    }
+    keep_from_standard_output(path)?;
     for other in others {
         if is_one(path, other) {
             bail!(
                 "{} and {} are one file, which the command reads or writes already: name another file to write",
-                path.display(),
-                other.display()
+                shown_name(path),
+                shown_name(other)
             );
         }
     }
     Ok(())
 }
 
+/// Refuses a file that standard output is redirected to.
+///
+/// # Errors
+/// If it is.
+pub fn keep_from_standard_output(path: &Path) -> anyhow::Result<()> {
+    if is_redirected(path, Handle::stdout) {
+        bail!(
+            "{} and standard output are one file, which the command reads or writes already: redirect it to another",
+            shown_name(path)
+        );
+    }
+    Ok(())
+}
+
+/// Whether a file is what a stream of this process is redirected to or from.
+pub fn is_redirected(path: &Path, stream: fn() -> io::Result<Handle>) -> bool {
+    // A terminal or `/dev/null` can be many things at once.
+    path.is_file()
+        && stream().and_then(|stream| Handle::from_path(path).map(|file| file == stream)).unwrap_or(false)
+}
+
 /// Most links that are followed, as Linux does.
 const LINKS: u32 = 40;
+
+/// The path to which links lead, whether there is a file or not; `None` if they lead in a circle.
+fn end_of_links(path: &Path) -> Option<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..LINKS {
+        let Ok(target) = fs::read_link(&path) else { return Some(path) };
+        path = folder_of(&path).join(target);
+    }
+    None
+}
 
 /// Whether two paths are one file: one that is there, or one that would be made.
 fn is_one(one: &Path, other: &Path) -> bool {
@@ -143,12 +294,7 @@ fn is_one(one: &Path, other: &Path) -> bool {
         (Ok(found), Ok(_)) => found.is_file() && same_file::is_same_file(one, other).unwrap_or(false),
         (Err(_), Err(_)) => {
             let place = |path: &Path| -> Option<(PathBuf, Option<Box<OsStr>>)> {
-                let mut path = path::absolute(path).ok()?;
-                // Links that lead to no file yet; a circle of them is none that can be written.
-                for _ in 0..LINKS {
-                    let Ok(target) = fs::read_link(&path) else { break };
-                    path = folder_of(&path).join(target);
-                }
+                let path = end_of_links(&path::absolute(path).ok()?)?;
                 Some((fs::canonicalize(folder_of(&path)).ok()?, path.file_name().map(Into::into)))
             };
             place(one).is_some() && place(one) == place(other)

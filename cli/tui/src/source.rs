@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
-use warptrace_analysis::words::plain;
-use warptrace_analysis::{Counts, SourceCode, source_code};
+use warptrace_analysis::{Counts, NoSource, SourceCode, source_code};
 use warptrace_decoder::TraceFile;
 
 /// Files that are looked for at most.
@@ -60,25 +59,26 @@ impl Source {
         let mut bytes = 0;
         for (number, (file, lines)) in files.into_iter().enumerate() {
             let is_read = !file.is_empty() && number < MAX_FILES && bytes < MAX_SOURCE_BYTES;
-            let code = if is_read { source_code(trace, file, folders) } else { None };
+            let code = if is_read { source_code(trace, file, folders) } else { Err(NoSource::NotFound) };
             bytes += code.iter().flat_map(|source| &source.lines).map(String::len).sum::<usize>();
             source.add_file(file, &lines, code.as_ref());
         }
         source
     }
 
-    fn add_file(&mut self, file: &str, lines: &Points, code: Option<&SourceCode>) {
+    fn add_file(&mut self, file: &str, lines: &Points, code: Result<&SourceCode, &NoSource>) {
         let last = lines.last_key_value().map_or(0, |((line, _), _)| *line);
         let said = match code {
             _ if file.is_empty() => "locations without a file".to_owned(),
-            None => format!("{} (not found here: --source FOLDER says where)", plain(file)),
-            Some(code) if code.has_changed => {
-                format!("{} (changed since it was recorded: lines may be others)", plain(file))
+            Err(NoSource::NotFound) => format!("{file} (not found here: --source FOLDER says where)"),
+            Err(refused) => format!("{file} ({refused})"),
+            Ok(code) if code.has_changed => {
+                format!("{file} (changed since it was recorded: lines may be others)")
             }
-            Some(SourceCode { lines: code, .. }) if (code.len() as u64) < u64::from(last) => {
-                format!("{} (it has {} lines now: not the source that was recorded)", plain(file), code.len())
+            Ok(SourceCode { lines: code, .. }) if (code.len() as u64) < u64::from(last) => {
+                format!("{file} (it has {} lines now: not the source that was recorded)", code.len())
             }
-            Some(_) => plain(file),
+            Ok(_) => file.to_owned(),
         };
         self.rows.push(Row::File { text: said });
         let mut rest = lines.iter().peekable();
@@ -88,7 +88,7 @@ impl Source {
             }
             let ids =
                 rest.next_if(|((line, _), _)| *line == number).map_or_else(Vec::new, |(_, ids)| ids.clone());
-            self.add_line(number, plain(text), ids);
+            self.add_line(number, text.clone(), ids);
         }
         for ((line, _), ids) in rest {
             self.add_line(*line, String::new(), ids.clone());

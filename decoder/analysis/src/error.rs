@@ -2,8 +2,6 @@
 
 use warptrace_decoder::DecodeError;
 
-use crate::pairs::MAX_PAIRS;
-
 /// A trace, or a part of it, that cannot be analysed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -56,7 +54,8 @@ pub enum AnalysisError {
     },
     /// Lanes went from and to more pairs of locations than are counted.
     #[error(
-        "the trace has more than {MAX_PAIRS} different edges or causes; choose a kernel, a launch or a block"
+        "more than 1,048,576 different edges or causes, which are not counted: they would take too much memory; look at a \
+         part, with `--kernel`, `--launch`, `--block` or `--warp`; `info`, `decode` and `export` take all"
     )]
     TooManyEdges,
     /// The trace is damaged.

@@ -64,5 +64,5 @@ pub use recordings::Difference;
 pub use roll_up::{Part, PartKind, roll_up};
 pub use runs::{WarpRun, WarpRuns};
 pub use selection::{Selection, kernel_name};
-pub use source::{SourceCode, source_code};
+pub use source::{NoSource, SourceCode, source_code};
 pub use watch::Watch;

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 /// Most different pairs that are counted, which bounds memory: locations could have 2^32.
-pub(crate) const MAX_PAIRS: usize = 1 << 20;
+const MAX_PAIRS: usize = 1 << 20;
 /// Entries of the small table in front of that of all pairs.
 const RECENT: usize = 512;
 
@@ -30,7 +30,7 @@ pub(crate) struct Pairs {
     /// Pairs that were counted lately and are not in `all` yet, each at the one entry that it can have; empty
     /// entries have no times.
     recent: Vec<(u32, Sum)>,
-    /// Whether a pair was left out.
+    /// Whether there were too many, of which none is kept.
     is_full: bool,
 }
 
@@ -65,20 +65,20 @@ impl Pairs {
 
     #[inline]
     fn add(&mut self, key: u32, sum: Sum) {
-        if self.all.len() <= MAX_PAIRS {
-            self.all.entry(key).or_default().add(sum);
+        if self.is_full {
             return;
         }
-        match self.all.get_mut(&key) {
-            Some(known) => known.add(sum),
-            None => self.is_full = true,
+        self.all.entry(key).or_default().add(sum);
+        if self.all.len() > MAX_PAIRS {
+            // Nothing comes of them any more.
+            (self.all, self.is_full) = (FxHashMap::default(), true);
         }
     }
 
-    /// The pairs, by where from and where to, in order; `None` if there were more than [`MAX_PAIRS`].
+    /// The pairs, by where from and where to, in order; `None` if there were more than 2^20.
     pub(crate) fn sorted(&mut self) -> Option<Vec<((u16, u16), Sum)>> {
         self.settle();
-        if self.is_full || self.all.len() > MAX_PAIRS {
+        if self.is_full {
             return None;
         }
         let all = self.all.iter();
@@ -94,9 +94,38 @@ impl Pairs {
         if self.all.len() < other.all.len() {
             std::mem::swap(&mut self.all, &mut other.all);
         }
-        self.is_full |= other.is_full;
+        if other.is_full {
+            (self.all, self.is_full) = (FxHashMap::default(), true);
+        }
         for (key, sum) in other.all {
             self.add(key, sum);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pairs from the locations of a range to 1,024 others.
+    fn pairs(from: std::ops::Range<u16>) -> Pairs {
+        let mut pairs = Pairs::default();
+        for (from, to) in from.flat_map(|from| (0..1 << 10).map(move |to| (from, to))) {
+            pairs.count(from, to, Sum { times: 1, amount: 2 });
+        }
+        pairs
+    }
+
+    #[test]
+    fn too_many_pairs_are_none_and_take_no_memory() {
+        let mut most = pairs(0..1 << 10);
+        assert_eq!(most.sorted().map(|all| all.len()), Some(MAX_PAIRS));
+        let mut many = pairs(0..(1 << 10) + 1);
+        assert_eq!((many.sorted(), many.all.capacity()), (None, 0));
+        let mut both = pairs(0..1 << 9);
+        both.merge(pairs(1 << 9..(1 << 10) + 1));
+        assert_eq!((both.sorted(), both.all.capacity()), (None, 0));
+        most.merge(many);
+        assert_eq!((most.sorted(), most.all.capacity()), (None, 0));
     }
 }

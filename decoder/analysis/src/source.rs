@@ -1,10 +1,13 @@
 //! Finds the source files that a table of locations names.
 
+use std::fmt;
+use std::fs::File;
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
 use warptrace_decoder::TraceFile;
 use warptrace_format::location::{SOURCE_HASH_PREFIX, source_hash};
+use warptrace_format::shown;
 
 /// Largest source file that is read.
 const MAX_FILE_BYTES: u64 = 4 << 20;
@@ -17,10 +20,28 @@ const SOURCES: [&str; 36] = [
 /// Most parts of a path that is looked for; real ones have fewer.
 const MAX_PARTS: usize = 64;
 
+/// Why there is no source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoSource {
+    /// No folder has the file.
+    NotFound,
+    /// It is not read, whether it is there or not, or since it cannot be shown.
+    Refused(&'static str),
+}
+
+impl fmt::Display for NoSource {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotFound => out.write_str("not found"),
+            Self::Refused(why) => write!(out, "not read: {why}"),
+        }
+    }
+}
+
 /// A source that a trace names, as it is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceCode {
-    /// Its lines; tabs are four spaces.
+    /// Its lines, as they may be shown; tabs are four spaces.
     pub lines: Vec<String>,
     /// Whether it is known to be another one than was compiled.
     pub has_changed: bool,
@@ -33,28 +54,52 @@ pub struct SourceCode {
 /// The file's path is looked up in the current directory. In each of `folders` it is looked up as it is, and then with its
 /// first parts taken off one by one. A trace may come from anybody, so only files inside of these folders are read,
 /// whatever `..`, links and absolute paths say; and of these only what is a source by its name and its text, and
-/// neither hidden nor in a hidden folder. Answers `None` if there is none, it has more than 4 MiB, or the kept text
-/// is damaged and no file is found.
-pub fn source_code(trace: &TraceFile, file: &str, folders: &[PathBuf]) -> Option<SourceCode> {
+/// neither hidden nor in a hidden folder.
+///
+/// # Errors
+/// There is none, also if the kept text is damaged; or why a file is not read, such as one of more than 4 MiB.
+pub fn source_code(trace: &TraceFile, file: &str, folders: &[PathBuf]) -> Result<SourceCode, NoSource> {
     if let Ok(Some(kept)) = trace.text(file)
         && kept.text.len() as u64 <= MAX_FILE_BYTES
     {
-        return Some(SourceCode { lines: lines(&kept.text), has_changed: false, path: None });
+        return Ok(SourceCode { lines: lines(&kept.text), has_changed: false, path: None });
     }
     let (path, text) = read_source(file, folders)?;
     let properties = &trace.metadata().properties;
     let recorded = properties.iter().find(|(name, _)| name.strip_prefix(SOURCE_HASH_PREFIX) == Some(file));
     let has_changed = recorded.is_some_and(|(_, hash)| *hash != format!("{:016x}", source_hash(&text)));
-    Some(SourceCode { lines: lines(&text), has_changed, path: Some(path) })
+    Ok(SourceCode { lines: lines(&text), has_changed, path: Some(path) })
 }
 
 fn lines(text: &str) -> Vec<String> {
-    text.lines().map(|line| line.replace('\t', "    ")).collect()
+    text.lines().map(|line| shown(&line.replace('\t', "    ")).into_owned()).collect()
 }
 
 /// Reads the text of a file as [`source_code`] looks for it.
-fn read_source(file: &str, folders: &[PathBuf]) -> Option<(PathBuf, String)> {
+fn read_source(file: &str, folders: &[PathBuf]) -> Result<(PathBuf, String), NoSource> {
     let path = Path::new(file);
+    if !is_source(path) {
+        return Err(NoSource::Refused("its name has no ending of a source language"));
+    }
+    let mut refused = None;
+    let found = find_source(path, folders, &mut |error| _ = refused.get_or_insert(error));
+    let hidden = || is_hidden(path).then_some(NoSource::Refused("it is hidden, or in a hidden folder"));
+    found.ok_or_else(|| refused.or_else(hidden).unwrap_or(NoSource::NotFound))
+}
+
+/// Looks for a source in the folders; `refused` is told of those that are not read.
+fn find_source(
+    path: &Path,
+    folders: &[PathBuf],
+    refused: &mut dyn FnMut(NoSource),
+) -> Option<(PathBuf, String)> {
+    let mut read_inside = |folder: &Path, path: &Path| match read_inside(folder, path) {
+        Err(error @ NoSource::Refused(_)) => {
+            refused(error);
+            None
+        }
+        found => found.ok(),
+    };
     let folders = folders.iter().filter_map(|folder| folder.canonicalize().ok());
     let here = Path::new(".").canonicalize().ok();
     if path.is_absolute() {
@@ -68,11 +113,10 @@ fn read_source(file: &str, folders: &[PathBuf]) -> Option<(PathBuf, String)> {
     if parts.len() > MAX_PARTS {
         return None;
     }
-    let from = |folder: &Path, skip: usize| {
-        read_inside(folder, &folder.join(parts[skip..].iter().collect::<PathBuf>()))
-    };
     for folder in folders {
-        if let Some(lines) = (0..parts.len()).find_map(|skip| from(&folder, skip)) {
+        let mut from =
+            |skip: usize| read_inside(&folder, &folder.join(parts[skip..].iter().collect::<PathBuf>()));
+        if let Some(lines) = (0..parts.len()).find_map(&mut from) {
             return Some(lines);
         }
     }
@@ -81,30 +125,35 @@ fn read_source(file: &str, folders: &[PathBuf]) -> Option<(PathBuf, String)> {
 }
 
 /// Reads a file if it lies in `folder`, which is canonical.
-fn read_inside(folder: &Path, path: &Path) -> Option<(PathBuf, String)> {
-    let path = path.canonicalize().ok()?;
-    if !is_source(path.strip_prefix(folder).ok()?) {
-        return None;
-    }
-    // Opening a pipe could wait for ever.
-    if !path.metadata().ok()?.is_file() {
-        return None;
-    }
+fn read_inside(folder: &Path, path: &Path) -> Result<(PathBuf, String), NoSource> {
+    let there = || {
+        let path = path.canonicalize().ok()?;
+        let inside = path.strip_prefix(folder).ok()?;
+        // Opening a pipe could wait for ever. What a link leads to is told no one.
+        let is_read = is_source(inside) && !is_hidden(inside) && path.metadata().ok()?.is_file();
+        is_read.then_some(path)
+    };
+    let path = there().ok_or(NoSource::NotFound)?;
     let mut bytes = Vec::new();
-    let file = std::fs::File::open(&path).ok()?;
-    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).ok()?;
+    let read = File::open(&path).and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes));
+    read.map_err(|_| NoSource::Refused("it cannot be opened"))?;
     if bytes.len() as u64 > MAX_FILE_BYTES {
-        return None;
+        return Err(NoSource::Refused("it has more than 4 MiB"));
     }
-    let text = String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))?;
-    Some((path, text))
+    let text = String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
+    Ok((path, text.ok_or(NoSource::Refused("it is no UTF-8 text"))?))
 }
 
-/// Whether a path is of a source file, and no part of it is hidden.
+/// Whether a path ends as one of a source file does.
 fn is_source(path: &Path) -> bool {
-    let is_hidden = |part: Component<'_>| part.as_os_str().as_encoded_bytes().starts_with(b".");
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-    SOURCES.contains(&extension.to_ascii_lowercase().as_str()) && !path.components().any(is_hidden)
+    SOURCES.contains(&extension.to_ascii_lowercase().as_str())
+}
+
+/// Whether a part of a path is hidden.
+fn is_hidden(path: &Path) -> bool {
+    path.components()
+        .any(|part| matches!(part, Component::Normal(name) if name.as_encoded_bytes().starts_with(b".")))
 }
 
 #[cfg(test)]
@@ -118,7 +167,8 @@ mod tests {
         std::fs::create_dir_all(&below).expect("a folder below");
         std::fs::write(below.join("k.rs"), "one\n\ttwo\n").expect("a file");
         std::fs::write(folder.path().join("secret"), "key\n").expect("a file");
-        let found = |file: &str, from: &Path| read_source(file, &[from.to_owned()]).map(|(_, text)| text);
+        let found =
+            |file: &str, from: &Path| read_source(file, &[from.to_owned()]).ok().map(|(_, text)| text);
         let lines = Some("one\n\ttwo\n".to_owned());
         assert_eq!(found("kernels/src/k.rs", folder.path()), lines);
         assert_eq!(found("workspace/kernels/src/k.rs", folder.path()), lines);
@@ -146,32 +196,36 @@ mod tests {
             std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
             std::fs::write(path, bytes).expect("a file");
         };
-        for (name, bytes, is_read) in [
-            ("k.cu", &b"x"[..], true),
-            (".ssh/id_rsa", b"key", false),
-            (".ssh/id.rs", b"key", false),
-            ("src/.secret.py", b"key", false),
-            ("passwords.txt", b"key", false),
-            ("id_rsa", b"key", false),
-            ("binary.c", b"a\0b", false),
-            ("latin.c", b"a\xe4b", false),
+        let large = [b' '; MAX_FILE_BYTES as usize + 1];
+        for (name, bytes, why) in [
+            ("k.cu", &b"x"[..], ""),
+            (".ssh/id_rsa", b"key", "not read: its name has no ending of a source language"),
+            (".ssh/id.rs", b"key", "not read: it is hidden, or in a hidden folder"),
+            ("src/.secret.py", b"key", "not read: it is hidden, or in a hidden folder"),
+            ("passwords.txt", b"key", "not read: its name has no ending of a source language"),
+            ("binary.c", b"a\0b", "not read: it is no UTF-8 text"),
+            ("latin.c", b"a\xe4b", "not read: it is no UTF-8 text"),
+            ("large.c", &large, "not read: it has more than 4 MiB"),
         ] {
+            let look = || read_source(name, &[folder.path().to_owned()]);
+            // What may not be read is refused whether it is there or not.
+            let before = look().expect_err("it is not there").to_string();
             write(name, bytes);
-            let found = read_source(name, &[folder.path().to_owned()]);
-            assert_eq!(found.is_some(), is_read, "{name}");
+            assert_eq!(look().map_or_else(|error| error.to_string(), |_| String::new()), why, "{name}");
+            assert!(before == why || before == "not found", "{name}: {before}");
         }
         #[cfg(unix)]
         {
             std::os::unix::fs::symlink(folder.path().join(".ssh/id_rsa"), folder.path().join("l.rs"))
                 .expect("a link");
-            assert_eq!(read_source("l.rs", &[folder.path().to_owned()]), None);
+            assert_eq!(read_source("l.rs", &[folder.path().to_owned()]), Err(NoSource::NotFound));
         }
     }
 
     #[test]
     fn the_current_directory_is_looked_in() {
         // Tests run in the package's folder.
-        assert!(read_source("src/source.rs", &[]).is_some());
-        assert_eq!(read_source("elsewhere/src/source.rs", &[]), None);
+        assert!(read_source("src/source.rs", &[]).is_ok());
+        assert_eq!(read_source("elsewhere/src/source.rs", &[]), Err(NoSource::NotFound));
     }
 }

@@ -15,7 +15,7 @@ use warptrace_format::file::LaunchInfo;
 pub use self::causes::{apart, parting};
 pub use self::sentences::{
     causing, changes, differences, early_end, finding, greatest, groups, holds, hottest, losses, missing,
-    oddest, on_one_line, ratios, work,
+    oddest, ratios, work,
 };
 pub use self::standing::{circle, standing};
 use crate::figures::{Point, share};
@@ -45,7 +45,7 @@ impl Names {
         let mut by_last: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let mut points = BTreeMap::new();
         for info in &trace.metadata().locations {
-            let (name, file) = (plain(&info.name), plain(&info.file));
+            let (name, file) = (info.name.clone(), info.file.clone());
             let last =
                 Path::new(&file).file_name().map_or_else(String::new, |last| last.display().to_string());
             let files = by_last.entry(last).or_default();
@@ -75,9 +75,8 @@ impl Names {
 
     /// File and line, `-` if they are not known.
     pub fn line(&self, file: &str, line: u32) -> String {
-        let file = plain(file);
-        let short = self.short.get(&file).unwrap_or(&file);
-        match (short.as_str(), line) {
+        let short = self.short.get(file).map_or(file, String::as_str);
+        match (short, line) {
             ("", _) => "-".to_owned(),
             (file, 0) => file.to_owned(),
             (file, line) => format!("{file}:{line}"),
@@ -103,11 +102,6 @@ impl Names {
     pub fn line_of(&self, point: &Point) -> String {
         self.line(&point.file, point.line)
     }
-}
-
-/// A text that cannot move the cursor or begin a line.
-pub fn plain(text: &str) -> String {
-    if text.contains(char::is_control) { text.escape_debug().to_string() } else { text.to_owned() }
 }
 
 fn cut(text: &str) -> String {
@@ -219,6 +213,5 @@ mod tests {
     #[test]
     fn long_names_are_cut() {
         assert_eq!(cut("a_name_of_more_than_24_characters"), "a_name_of_more_than_24_…");
-        assert_eq!(plain("a\nb"), "a\\nb");
     }
 }

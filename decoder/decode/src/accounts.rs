@@ -1,23 +1,19 @@
 //! Accounting, section by section, in order of warp.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use warptrace_format::account::WarpAccount;
-use warptrace_format::file::IndexEntry;
+use warptrace_format::file::{AccountRun, Accounts, IndexEntry};
 
 use crate::error::DecodeError;
 use crate::file::TraceFile;
 
 /// What a cursor found for the next warps.
 #[derive(Debug)]
-pub(crate) enum Accounted<'a> {
-    /// The accounts of the warps from `first` on.
-    Accounts {
-        /// First of the warps.
-        first: u32,
-        /// One account a warp.
-        accounts: &'a [WarpAccount],
-    },
+pub(crate) enum Accounted {
+    /// The warps of this range have this account each.
+    Account(Range<u32>, WarpAccount),
     /// The warps of this range have no accounting.
     Missing(Range<u32>),
     /// The warps of this range have accounting that cannot be read.
@@ -29,8 +25,11 @@ pub(crate) enum Accounted<'a> {
 pub(crate) struct AccountCursor<'a> {
     file: &'a TraceFile,
     sections: &'a [IndexEntry],
+    /// Runs of the section that was read last, the first of which begins at `first`.
+    runs: VecDeque<AccountRun>,
     first: u32,
-    loaded: Vec<WarpAccount>,
+    /// Whether what it reads counts as work.
+    is_walk: bool,
     /// Warps before this are those of a section that could not be read, and no other section counts for them.
     damaged_end: u32,
 }
@@ -38,19 +37,24 @@ pub(crate) struct AccountCursor<'a> {
 impl<'a> AccountCursor<'a> {
     pub(crate) fn new(file: &'a TraceFile, launch: u32, track: u32) -> Self {
         let sections = file.account_sections(launch, track);
-        Self { file, sections, first: 0, loaded: Vec::new(), damaged_end: 0 }
+        Self { file, sections, runs: VecDeque::new(), first: 0, is_walk: true, damaged_end: 0 }
+    }
+
+    /// A cursor for one warp, which costs what it costs.
+    pub(crate) fn of_one_warp(file: &'a TraceFile, launch: u32, track: u32) -> Self {
+        Self { is_walk: false, ..Self::new(file, launch, track) }
     }
 
     /// Gives what there is for a beginning of `warps`, which is not empty. Calls ask for ascending warps.
-    /// Every answer covers at least one warp and none beyond `warps`; where sections overlap, the one that
+    /// What is returned covers at least one warp and none beyond `warps`; where sections overlap, the one that
     /// begins first counts.
-    pub(crate) fn next(&mut self, warps: Range<u32>) -> Accounted<'_> {
+    pub(crate) fn next(&mut self, warps: Range<u32>) -> Accounted {
         let (from, to) = (warps.start, warps.end);
         if from < self.damaged_end {
             return Accounted::Missing(from..self.damaged_end.min(to));
         }
-        if !self.covers(from) {
-            self.loaded.clear();
+        self.skip_to(from);
+        if self.runs.is_empty() {
             while self.sections.first().is_some_and(|section| section.last_warp < from) {
                 self.sections = &self.sections[1..];
             }
@@ -58,8 +62,11 @@ impl<'a> AccountCursor<'a> {
                 Some(section) if section.first_warp <= from => {
                     let end = section.last_warp.saturating_add(1);
                     self.sections = &self.sections[1..];
-                    match self.file.load_accounts(section) {
-                        Ok((header, accounts)) => (self.first, self.loaded) = (header.first_warp, accounts),
+                    match self.load(section) {
+                        Ok(Accounts { header, runs, .. }) => {
+                            (self.first, self.runs) = (header.first_warp, runs.into());
+                            self.skip_to(from);
+                        }
                         Err(error) => {
                             self.damaged_end = end;
                             return Accounted::Damaged(from..end.min(to), error);
@@ -71,12 +78,31 @@ impl<'a> AccountCursor<'a> {
                 }
             }
         }
-        let skip = (from - self.first) as usize;
-        let count = ((to - from) as usize).min(self.loaded.len() - skip);
-        Accounted::Accounts { first: from, accounts: &self.loaded[skip..skip + count] }
+        match self.runs.front() {
+            Some(run) => Accounted::Account(from..(self.first + run.warps).min(to), run.account),
+            // No section that was read ends before the warp.
+            None => Accounted::Missing(from..to),
+        }
     }
 
-    fn covers(&self, warp: u32) -> bool {
-        warp.checked_sub(self.first).is_some_and(|at| (at as usize) < self.loaded.len())
+    fn load(&self, section: &IndexEntry) -> Result<Accounts, DecodeError> {
+        if !self.is_walk {
+            return self.file.load_accounts(section);
+        }
+        // Whether there are steps left, before the section is unpacked.
+        self.file.work.spend(0)?;
+        let accounts = self.file.load_accounts(section)?;
+        self.file.work.spend_accounts(&accounts)?;
+        Ok(accounts)
+    }
+
+    /// Leaves out the runs that end before a warp.
+    fn skip_to(&mut self, warp: u32) {
+        while let Some(run) = self.runs.front()
+            && self.first + run.warps <= warp
+        {
+            self.first += run.warps;
+            self.runs.pop_front();
+        }
     }
 }

@@ -7,15 +7,14 @@ use std::io::{Read, Seek};
 use std::path::Path;
 use std::sync::OnceLock;
 
-use warptrace_format::account::WarpAccount;
 use warptrace_format::file::{
-    AccountsHeader, EarlyEnd, FormatError, Frame, IndexEntry, LaunchInfo, Metadata, SECTION_HEADER_BYTES,
+    Accounts, EarlyEnd, FormatError, Frame, IndexEntry, LaunchInfo, Metadata, SECTION_HEADER_BYTES,
     SectionHeader, SourceText, Tag, check_body, decode_accounts,
 };
+use warptrace_format::{shown, shown_lines};
 
 use crate::error::{DecodeError, OpenError};
 use crate::open;
-use crate::shown::{shown, shown_lines};
 use crate::source::{ByteSource, SeekSource};
 use crate::state::FileState;
 use crate::work::Work;
@@ -186,8 +185,8 @@ impl TraceFile {
 
     /// Lifts the limit on work: by default a file may ask for 2^28 steps and 2^11 for each of its bytes in all
     /// walks together, a step being an event of `raw` and `ecl`, or of `predict` where it is expanded; else
-    /// those of a chunk of `predict` are at most 64 for each byte of its payload. Reads of single warps are not
-    /// counted.
+    /// those of a chunk of `predict` are at most 64 for each byte of its payload. A byte of accounts takes 4, warps with one account 16, a warp whose
+    /// account is looked at for itself 4, and 32 if it is given a row or a mark. Reads of single warps are not counted.
     #[must_use]
     pub fn unlimited(mut self) -> Self {
         self.work = Work::unlimited();
@@ -289,7 +288,7 @@ impl TraceFile {
             let at = entry.offset.saturating_add(SECTION_HEADER_BYTES as u64);
             if shown(SourceText::decode_name(&body, at)?) == name {
                 let SourceText { name, text } = SourceText::decode(&body, at)?;
-                let (name, text) = (shown(&name).into_owned(), shown_lines(text));
+                let (name, text) = (shown(&name).into_owned(), shown_lines(&text).into_owned());
                 return Ok(Some(SourceText { name, text }));
             }
         }
@@ -323,13 +322,10 @@ impl TraceFile {
     }
 
     /// Reads an accounting section and compares it with the index.
-    pub(crate) fn load_accounts(
-        &self,
-        entry: &IndexEntry,
-    ) -> Result<(AccountsHeader, Vec<WarpAccount>), DecodeError> {
+    pub(crate) fn load_accounts(&self, entry: &IndexEntry) -> Result<Accounts, DecodeError> {
         let body = self.load_body(entry)?;
-        let (header, accounts) =
-            decode_accounts(&body, entry.offset.saturating_add(SECTION_HEADER_BYTES as u64))?;
+        let accounts = decode_accounts(&body, entry.offset.saturating_add(SECTION_HEADER_BYTES as u64))?;
+        let header = accounts.header;
         compare(
             entry,
             &[
@@ -339,7 +335,7 @@ impl TraceFile {
                 ("last warp", header.last_warp().into(), entry.last_warp.into()),
             ],
         )?;
-        Ok((header, accounts))
+        Ok(accounts)
     }
 }
 

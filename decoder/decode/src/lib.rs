@@ -59,7 +59,6 @@ pub use file::{Completeness, PrefixReason, Totals, TraceFile};
 pub use items::{LocationCount, WarpItem};
 pub use losses::{LaunchEnd, LaunchLosses, Loss, LossyWarps, LossyWarpsIter};
 pub use missing::{Missing, Piece};
-pub use shown::shown;
 pub use source::{ByteSource, SeekSource};
 pub use state::FileState;
 pub use streams::{StreamSummary, Streams};

@@ -7,7 +7,6 @@ use warptrace_format::account::WarpAccount;
 use warptrace_format::file::{EarlyEnd, LaunchInfo, LossReason};
 
 use crate::accounts::{AccountCursor, Accounted};
-use crate::count::count;
 use crate::error::DecodeError;
 use crate::file::TraceFile;
 
@@ -132,12 +131,16 @@ impl Reasons {
 }
 
 /// The warps of a launch and track that lack events, in order of warp; see [`TraceFile::lossy_warps`].
+/// Ends after the first error.
 #[derive(Debug)]
 pub struct LossyWarpsIter<'a> {
+    file: &'a TraceFile,
     launch: &'a LaunchInfo,
     reasons: Reasons,
     cursor: AccountCursor<'a>,
     rest: Range<u32>,
+    /// Warps that are to be given one by one, since events were counted, and the account of each.
+    counted: (Range<u32>, WarpAccount),
     ready: VecDeque<LossyWarps>,
 }
 
@@ -180,22 +183,29 @@ impl TraceFile {
     pub fn losses(&self, launch: u32, track: u32) -> Result<LaunchLosses, DecodeError> {
         let (info, _) = self.resolve(launch, track)?;
         let mut sums: BTreeMap<(LossReason, bool), Loss> = BTreeMap::new();
-        for LossyWarps { first, last, chosen, reason, events } in self.lossy_warps(launch, track)? {
-            let loss = sums.entry((reason, events.is_none())).or_insert_with(|| Loss {
-                reason,
-                warps: 0,
-                events: events.map(|_| 0),
-                first_warps: Vec::new(),
-            });
-            loss.warps += u64::from(chosen);
-            loss.events = loss.events.map(|sum| sum.saturating_add(events.unwrap_or(0)));
-            match NAMED_WARPS.saturating_sub(loss.first_warps.len()) {
-                0 => {}
-                _ if first == last => loss.first_warps.push(first),
-                named => {
-                    let indices = info.chosen_before(first)..info.chosen_before(last).saturating_add(1);
-                    loss.first_warps.extend(indices.take(named).filter_map(|index| info.chosen_warp(index)));
-                }
+        let (reasons, mut cursor) = (Reasons::of(self, launch), AccountCursor::new(self, launch, track));
+        let mut rest = 0..info.warps();
+        while !rest.is_empty() {
+            let (warps, account) = match cursor.next(rest.clone()) {
+                Accounted::Account(warps, account) => (warps, Some(account)),
+                Accounted::Missing(warps) | Accounted::Damaged(warps, _) => (warps, None),
+            };
+            rest.start = warps.end;
+            let Some(warps) = chosen_within(info, &warps) else { continue };
+            let chosen = u64::from(info.chosen_in(&warps));
+            for (reason, events) in reasons.missing(account.as_ref()) {
+                let loss = sums.entry((reason, events.is_none())).or_insert_with(|| Loss {
+                    reason,
+                    warps: 0,
+                    events: events.map(|_| 0),
+                    first_warps: Vec::new(),
+                });
+                loss.warps += chosen;
+                let more = events.unwrap_or(0).saturating_mul(chosen);
+                loss.events = loss.events.map(|sum| sum.saturating_add(more));
+                let named = NAMED_WARPS.saturating_sub(loss.first_warps.len());
+                let indices = info.chosen_before(warps.start)..info.chosen_before(warps.end);
+                loss.first_warps.extend(indices.take(named).filter_map(|index| info.chosen_warp(index)));
             }
         }
         let chosen_warps = info.chosen().count();
@@ -211,14 +221,17 @@ impl TraceFile {
     /// two reasons. Taken from the accounting; memory: one section of it.
     ///
     /// # Errors
-    /// The file has no such launch or track.
+    /// The file has no such launch or track. Out of the iterator, which then ends: more warps than a file of this length
+    /// may name one by one (see [`unlimited`](Self::unlimited)).
     pub fn lossy_warps(&self, launch: u32, track: u32) -> Result<LossyWarpsIter<'_>, DecodeError> {
         let (info, _) = self.resolve(launch, track)?;
         Ok(LossyWarpsIter {
+            file: self,
             launch: info,
             reasons: Reasons::of(self, launch),
             cursor: AccountCursor::new(self, launch, track),
             rest: 0..info.warps(),
+            counted: (0..0, WarpAccount::default()),
             ready: VecDeque::new(),
         })
     }
@@ -226,55 +239,63 @@ impl TraceFile {
 
 impl LossyWarpsIter<'_> {
     /// Makes more items ready, or moves on over warps that lack nothing.
-    fn refill(&mut self) {
-        let Self { launch, reasons, cursor, rest, ready } = self;
-        match cursor.next(rest.clone()) {
-            Accounted::Missing(warps) | Accounted::Damaged(warps, _) => {
-                rest.start = warps.end;
-                let Some(warps) = chosen_within(launch, &warps) else { return };
-                let chosen = launch.chosen_before(warps.end) - launch.chosen_before(warps.start);
-                for (reason, events) in reasons.missing(None) {
-                    let (first, last) = (warps.start, warps.end - 1);
-                    ready.push_back(LossyWarps { first, last, chosen, reason, events });
+    fn refill(&mut self) -> Result<(), DecodeError> {
+        if let Some(warp) = self.counted.0.next() {
+            if self.launch.is_chosen(warp) {
+                self.add(warp..warp + 1, Some(self.counted.1));
+            }
+            return Ok(());
+        }
+        let (warps, account) = match self.cursor.next(self.rest.clone()) {
+            Accounted::Account(warps, account) => (warps, Some(account)),
+            Accounted::Missing(warps) | Accounted::Damaged(warps, _) => (warps, None),
+        };
+        self.rest.start = warps.end;
+        match account {
+            Some(account) if account.lost > 0 => {
+                self.file.work.spend_rows(&warps)?;
+                self.counted = (warps, account);
+            }
+            account => {
+                if let Some(warps) = chosen_within(self.launch, &warps) {
+                    self.add(warps, account);
                 }
             }
-            Accounted::Accounts { first, accounts } => {
-                rest.start = first + count(accounts.len());
-                for (warp, account) in (first..).zip(accounts).filter(|(warp, _)| launch.is_chosen(*warp)) {
-                    for (reason, events) in reasons.missing(Some(account)) {
-                        match ready.back_mut() {
-                            Some(last)
-                                if events.is_none()
-                                    && last.events.is_none()
-                                    && last.reason == reason
-                                    && last.last.checked_add(1) == Some(warp) =>
-                            {
-                                last.last = warp;
-                                last.chosen += 1;
-                            }
-                            _ => ready.push_back(LossyWarps {
-                                first: warp,
-                                last: warp,
-                                chosen: 1,
-                                reason,
-                                events,
-                            }),
-                        }
-                    }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, warps: Range<u32>, account: Option<WarpAccount>) {
+        let chosen = self.launch.chosen_in(&warps);
+        for (reason, events) in self.reasons.missing(account.as_ref()) {
+            let (first, last) = (warps.start, warps.end - 1);
+            match self.ready.back_mut() {
+                Some(before)
+                    if (before.reason, before.events, events) == (reason, None, None)
+                        && before.last.checked_add(1) == Some(first) =>
+                {
+                    before.last = last;
+                    before.chosen += chosen;
                 }
+                _ => self.ready.push_back(LossyWarps { first, last, chosen, reason, events }),
             }
         }
     }
 }
 
 impl Iterator for LossyWarpsIter<'_> {
-    type Item = LossyWarps;
+    type Item = Result<LossyWarps, DecodeError>;
 
-    fn next(&mut self) -> Option<LossyWarps> {
-        while self.ready.is_empty() && !self.rest.is_empty() {
-            self.refill();
+    fn next(&mut self) -> Option<Self::Item> {
+        // The last that is ready may go on.
+        while self.ready.len() < 2 && !(self.rest.is_empty() && self.counted.0.is_empty()) {
+            if let Err(error) = self.refill() {
+                (self.rest, self.counted.0) = (0..0, 0..0);
+                self.ready.clear();
+                return Some(Err(error));
+            }
         }
-        self.ready.pop_front()
+        self.ready.pop_front().map(Ok)
     }
 }
 

@@ -7,7 +7,6 @@ use warptrace_format::file::{LaunchInfo, LossPosition, LossReason};
 
 use crate::accounts::{AccountCursor, Accounted};
 use crate::all::{EventBlock, WarpFilter};
-use crate::count::count;
 use crate::error::DecodeError;
 use crate::file::TraceFile;
 use crate::items::WarpItem;
@@ -88,7 +87,8 @@ impl TraceFile {
             marks.note(block.first_event + block.events.len() as u64);
             sink(Piece::Events(block))
         })?;
-        Ok(if flow.is_break() { flow } else { marks.finish(sink) })
+        let flow = if flow.is_break() { flow } else { marks.finish(sink) };
+        marks.error.map_or(Ok(flow), Err)
     }
 
     /// Decodes like [`items_in_order`](Self::items_in_order), with the marks of
@@ -109,17 +109,20 @@ impl TraceFile {
             marks.note(item.first_event + item.item.events());
             sink(Piece::Item(item))
         })?;
-        Ok(if flow.is_break() { flow } else { marks.finish(sink) })
+        let flow = if flow.is_break() { flow } else { marks.finish(sink) };
+        marks.error.map_or(Ok(flow), Err)
     }
 
     fn marks(&self, launch: u32, track: u32, filter: &WarpFilter) -> Result<Marks<'_>, DecodeError> {
         let (info, _) = self.resolve(launch, track)?;
         Ok(Marks {
+            file: self,
             info,
             accounts: AccountCursor::new(self, launch, track),
             reasons: Reasons::of(self, launch),
             rest: filter.range(info.warps()),
             current: None,
+            error: None,
         })
     }
 
@@ -136,7 +139,7 @@ impl TraceFile {
         if !info.is_chosen(warp) {
             return Ok(vec![Missing { warp, reason: LossReason::NotChosen, events: None }]);
         }
-        let account = account(&mut AccountCursor::new(self, launch, track), warp);
+        let account = account(&mut AccountCursor::of_one_warp(self, launch, track), warp);
         let missing = Reasons::of(self, launch).missing(account.as_ref());
         Ok(missing.map(|(reason, events)| Missing { warp, reason, events }).collect())
     }
@@ -145,7 +148,7 @@ impl TraceFile {
 /// The account of a warp, if there is one that can be read.
 fn account(accounts: &mut AccountCursor<'_>, warp: u32) -> Option<WarpAccount> {
     match accounts.next(warp..warp.saturating_add(1)) {
-        Accounted::Accounts { accounts, .. } => accounts.first().copied(),
+        Accounted::Account(_, account) => Some(account),
         Accounted::Missing(_) | Accounted::Damaged(..) => None,
     }
 }
@@ -159,12 +162,15 @@ struct Current {
 
 /// Goes through the accounts of a launch beside its events.
 struct Marks<'a> {
+    file: &'a TraceFile,
     info: &'a LaunchInfo,
     accounts: AccountCursor<'a>,
     reasons: Reasons,
     /// Warps behind the current one.
     rest: Range<u32>,
     current: Option<Current>,
+    /// Why the marks have ended.
+    error: Option<DecodeError>,
 }
 
 impl Marks<'_> {
@@ -206,13 +212,17 @@ impl Marks<'_> {
         while self.rest.start < to {
             match self.accounts.next(self.rest.start..to) {
                 Accounted::Missing(warps) | Accounted::Damaged(warps, _) => self.rest.start = warps.end,
-                Accounted::Accounts { first, accounts } => {
-                    self.rest.start = first + count(accounts.len());
-                    for (warp, account) in (first..).zip(accounts) {
-                        if account.lost == 0 || !self.info.is_chosen(warp) {
-                            continue;
-                        }
-                        for (reason, events) in self.reasons.missing(Some(account)) {
+                Accounted::Account(warps, account) => {
+                    self.rest.start = warps.end;
+                    if account.lost == 0 {
+                        continue;
+                    }
+                    if let Err(error) = self.file.work.spend_rows(&warps) {
+                        self.error = Some(error);
+                        return ControlFlow::Break(());
+                    }
+                    for warp in warps.filter(|&warp| self.info.is_chosen(warp)) {
+                        for (reason, events) in self.reasons.missing(Some(&account)) {
                             let missing = Missing { warp, reason, events };
                             sink(Piece::Missing { missing, next_event: 0 })?;
                         }

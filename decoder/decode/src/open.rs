@@ -136,7 +136,7 @@ fn read_metadata(bytes: &Bytes<'_>) -> Result<(Growing, u64), OpenError> {
 fn quoting(error: FormatError) -> FormatError {
     match error {
         FormatError::Contents { section, offset, message } => {
-            FormatError::Contents { section, offset, message: shown(&message).into_owned() }
+            FormatError::Contents { section, offset, message: warptrace_format::shown(&message).into_owned() }
         }
         other => other,
     }
@@ -147,7 +147,7 @@ fn contradiction(section: &'static str, at: u64, error: &MetadataError) -> Forma
     FormatError::Contents {
         section,
         offset: body_offset(at),
-        message: shown(&error.to_string()).into_owned(),
+        message: warptrace_format::shown(&error.to_string()).into_owned(),
     }
 }
 

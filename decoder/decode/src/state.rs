@@ -31,6 +31,10 @@ struct Lacks {
     lossy: u64,
     died: u64,
     unknown: u64,
+    /// Events that accounts tell of beyond those in the frames, as far as that is so in single launches.
+    absent: u64,
+    /// Events in frames beyond those that accounts tell of, in launches of which all warps have accounts.
+    untold: u64,
     /// Accounting sections that cannot be read, and what is wrong with the first.
     damaged: u64,
     first_damage: Option<String>,
@@ -94,15 +98,16 @@ impl Lacks {
         let reasons = Reasons::of(file, info.number());
         let mut cursor = AccountCursor::new(file, info.number(), track);
         let mut rest = 0..info.warps();
+        let (mut told, mut is_told) = (0_u64, true);
         while !rest.is_empty() {
             let warps = match cursor.next(rest.clone()) {
-                Accounted::Accounts { first, accounts } => {
-                    for (_, account) in (first..).zip(accounts).filter(|(warp, _)| info.is_chosen(*warp)) {
-                        self.lost = self.lost.saturating_add(account.lost);
-                        self.lossy += u64::from(account.lost > 0);
-                        self.died += u64::from(account.finished == 0);
-                    }
-                    rest.start = first + count(accounts.len());
+                Accounted::Account(warps, account) => {
+                    rest.start = warps.end;
+                    told = told.saturating_add(account.recorded.saturating_mul(warps.len() as u64));
+                    let chosen = u64::from(info.chosen_in(&warps));
+                    self.lost = self.lost.saturating_add(account.lost.saturating_mul(chosen));
+                    self.lossy += if account.lost > 0 { chosen } else { 0 };
+                    self.died += if account.finished == 0 { chosen } else { 0 };
                     continue;
                 }
                 Accounted::Missing(warps) => warps,
@@ -117,11 +122,17 @@ impl Lacks {
             };
             rest.start = warps.end;
             let Some(chosen) = chosen_within(info, &warps) else { continue };
-            let chosen = u64::from(info.chosen_before(chosen.end) - info.chosen_before(chosen.start));
+            let chosen = u64::from(info.chosen_in(&chosen));
+            is_told = false;
             for (reason, _) in reasons.missing(None) {
                 let sum = if reason == LossReason::Died { &mut self.died } else { &mut self.unknown };
                 *sum += chosen;
             }
+        }
+        let held = file.totals(info.number(), track).events;
+        self.absent = self.absent.saturating_add(told.saturating_sub(held));
+        if is_told {
+            self.untold = self.untold.saturating_add(held.saturating_sub(told));
         }
     }
 
@@ -136,6 +147,12 @@ impl Lacks {
         }
         if self.unknown > 0 {
             words.push(format!("{} without an account of losses", many(self.unknown, "warp", "warps")));
+        }
+        if self.absent > 0 {
+            words.push(format!("{} fewer than accounts tell of", many(self.absent, "event", "events")));
+        }
+        if self.untold > 0 {
+            words.push(format!("{} more than accounts tell of", many(self.untold, "event", "events")));
         }
         if let Some(first) = &self.first_damage {
             let more = self.damaged.saturating_sub(1);

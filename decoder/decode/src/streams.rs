@@ -7,7 +7,6 @@ use warptrace_format::account::WarpAccount;
 use warptrace_format::file::{LaunchInfo, StreamId};
 
 use crate::accounts::{AccountCursor, Accounted};
-use crate::count::count;
 use crate::error::DecodeError;
 use crate::file::TraceFile;
 
@@ -41,6 +40,8 @@ pub struct Streams<'a> {
     rest: Range<u32>,
     /// Warps without accounting that are to be counted.
     uncounted: Range<u32>,
+    /// Warps with one account that are to be given.
+    accounted: (Range<u32>, WarpAccount),
     ready: VecDeque<StreamSummary>,
 }
 
@@ -57,7 +58,8 @@ impl TraceFile {
         let (info, _) = self.resolve(launch, track)?;
         let cursor = AccountCursor::new(self, launch, track);
         let (rest, ready) = (0..info.warps(), VecDeque::new());
-        Ok(Streams { file: self, launch: info, track, cursor, rest, uncounted: 0..0, ready })
+        let accounted = (0..0, WarpAccount::default());
+        Ok(Streams { file: self, launch: info, track, cursor, rest, uncounted: 0..0, accounted, ready })
     }
 }
 
@@ -73,17 +75,12 @@ impl Streams<'_> {
                 self.uncounted = warps;
             }
             Accounted::Damaged(_, error) => return Err(error),
-            Accounted::Accounts { first, accounts } => {
-                self.rest.start = first + count(accounts.len());
-                for (warp, &account) in (first..).zip(accounts) {
-                    let is_silent = account.chunks == 0 && account.attempted == 0 && account.lost == 0;
-                    if is_silent && account.finished != 0 {
-                        continue;
-                    }
-                    let Some(id) = self.launch.stream_id(warp) else { continue };
-                    let (chunks, events) = (u64::from(account.chunks), account.recorded);
-                    let account = Some(account);
-                    self.ready.push_back(StreamSummary { warp, id, chunks, events, account });
+            Accounted::Account(warps, account) => {
+                self.rest.start = warps.end;
+                let is_silent = account.chunks == 0 && account.attempted == 0 && account.lost == 0;
+                if !is_silent || account.finished == 0 {
+                    self.file.work.spend_warps(&warps)?;
+                    self.accounted = (warps, account);
                 }
             }
         }
@@ -127,6 +124,14 @@ impl Iterator for Streams<'_> {
         loop {
             if let Some(summary) = self.ready.pop_front() {
                 return Some(Ok(summary));
+            }
+            let (warps, account) = &mut self.accounted;
+            if let Some(warp) = warps.next() {
+                let (chunks, events) = (u64::from(account.chunks), account.recorded);
+                let account = Some(*account);
+                // The launch has the warp.
+                let Some(id) = self.launch.stream_id(warp) else { continue };
+                return Some(Ok(StreamSummary { warp, id, chunks, events, account }));
             }
             if self.rest.is_empty() && self.uncounted.is_empty() {
                 return None;

@@ -1,8 +1,10 @@
 //! How much work a file may ask of a reader.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use warptrace_format::codec::CodecSpec;
+use warptrace_format::file::Accounts;
 
 use crate::error::DecodeError;
 
@@ -14,10 +16,19 @@ const STEPS_PER_BYTE: u64 = 1 << 11;
 /// a cycle some more steps.
 const STEPS_PER_PAYLOAD_BYTE: u64 = 64;
 
-/// Counts the steps that chunks cost, over all walks through a file.
+/// Steps for each byte of accounts before compression: a number of one warp.
+const STEPS_PER_ACCOUNT_BYTE: u64 = 4;
+/// Steps for warps with one account, which are looked at together.
+const STEPS_PER_RUN: u64 = 16;
+/// Steps for a warp whose account is looked at for itself,
+const STEPS_PER_WARP: u64 = 4;
+/// and for one that is given a row or a mark of its own.
+const STEPS_PER_ROW: u64 = 32;
+
+/// Counts the steps that chunks and accounts cost, over all walks through a file.
 ///
-/// Chunks share payloads, and a few bytes can announce very many events, so a file of some hundred bytes can
-/// ask for hours.
+/// Chunks share payloads, a few bytes can announce very many events, and a section of accounts is of up to 65,536 warps,
+/// so a file of some hundred bytes can ask for hours.
 #[derive(Debug)]
 pub(crate) struct Work {
     spent: AtomicU64,
@@ -45,6 +56,32 @@ impl Work {
             return Ok(());
         }
         Err(DecodeError::TooMuchWork { steps: spent, most: self.most })
+    }
+
+    /// Takes the steps of going through a section's accounts.
+    ///
+    /// # Errors
+    /// As [`spend`](Self::spend).
+    pub(crate) fn spend_accounts(&self, accounts: &Accounts) -> Result<(), DecodeError> {
+        let Accounts { runs, plain_bytes, .. } = accounts;
+        // No more than 65,536 accounts.
+        self.spend(*plain_bytes as u64 * STEPS_PER_ACCOUNT_BYTE + runs.len() as u64 * STEPS_PER_RUN)
+    }
+
+    /// Takes the steps of looking at warps one by one.
+    ///
+    /// # Errors
+    /// As [`spend`](Self::spend).
+    pub(crate) fn spend_warps(&self, warps: &Range<u32>) -> Result<(), DecodeError> {
+        self.spend((warps.len() as u64).saturating_mul(STEPS_PER_WARP))
+    }
+
+    /// Takes the steps of giving each warp a row or a mark.
+    ///
+    /// # Errors
+    /// As [`spend`](Self::spend).
+    pub(crate) fn spend_rows(&self, warps: &Range<u32>) -> Result<(), DecodeError> {
+        self.spend((warps.len() as u64).saturating_mul(STEPS_PER_ROW))
     }
 }
 

@@ -9,8 +9,8 @@ use warptrace_format::account::WarpAccount;
 use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::codec::{CodecSpec, PredictParams};
 use warptrace_format::file::{
-    ChunkRef, Compression, LaunchInfo, PREAMBLE_BYTES, SECTION_HEADER_BYTES, SectionHeader, SectionKind,
-    decode_accounts, encode_accounts, encode_frame, encode_section,
+    Accounts, ChunkRef, Compression, LaunchInfo, PREAMBLE_BYTES, SECTION_HEADER_BYTES, SectionHeader,
+    SectionKind, decode_accounts, encode_accounts, encode_frame, encode_section,
 };
 
 const NONE: WarpAccount = WarpAccount { attempted: 0, recorded: 0, lost: 0, chunks: 0, finished: 1 };
@@ -70,11 +70,11 @@ fn accounts_reach_from_the_first_chosen_warp_to_the_last() {
     let file = Recorder::new(vec![CodecSpec::Raw]).record(&[(launch(), streams())]);
     let found: Vec<_> = sections(&file).into_iter().filter(|(tag, _)| tag == b"ACCT").collect();
     let [(_, section)] = found[..] else { panic!("one section: {}", found.len()) };
-    let (header, accounts) = decode_accounts(&section[SECTION_HEADER_BYTES..], 0).unwrap();
+    let Accounts { header, runs, .. } = decode_accounts(&section[SECTION_HEADER_BYTES..], 0).unwrap();
     assert_eq!((header.first_warp, header.last_warp()), (11, 27));
-    let (ends, between) = ([accounts[0].recorded, accounts[16].recorded], &accounts[1..16]);
-    assert_eq!(ends, [40, 2]);
-    assert!(between.iter().all(|account| *account == NONE), "neither chosen nor with events");
+    let found: Vec<_> = runs.iter().map(|run| (run.warps, run.account.recorded)).collect();
+    assert_eq!(found, [(1, 40), (15, 0), (1, 2)]);
+    assert_eq!(runs[1].account, NONE, "neither chosen nor with events");
 }
 
 #[test]

@@ -146,6 +146,7 @@ fn losses_are_summed_by_reason_and_listed_by_warp() {
     let listed: Vec<_> = trace
         .lossy_warps(0, 0)
         .unwrap()
+        .map(Result::unwrap)
         .map(|LossyWarps { first, last, chosen, events, .. }| (first, last, chosen, events))
         .collect();
     assert_eq!(listed, [(1, 1, 1, Some(10)), (2, 2, 1, Some(200)), (6, 6, 1, Some(3)), (6, 7, 2, None)]);

@@ -53,6 +53,7 @@ impl Lacks {
         for info in launches {
             let mut sums: BTreeMap<(LossReason, bool), Lack> = BTreeMap::new();
             for lack in lacking(trace, selection, &info)? {
+                let lack = lack?;
                 let sum = sums.entry((lack.reason, lack.events.is_some())).or_insert(Lack {
                     warps: 0,
                     events: lack.events.map(|_| 0),
@@ -108,18 +109,19 @@ pub(crate) fn lacking(
     trace: &TraceFile,
     selection: &Selection,
     info: &LaunchInfo,
-) -> Result<impl Iterator<Item = Lack>, DecodeError> {
+) -> Result<impl Iterator<Item = Result<Lack, DecodeError>>, DecodeError> {
     let (launch, wide) = (info.number(), selection.warp_range(info));
     let chosen = selection.of_chosen(info.chosen());
     let per_block = info.warps_per_block();
     let all = trace.lossy_warps(launch, 0)?;
-    Ok(all.filter_map(move |LossyWarps { first, last, reason, events, .. }| {
+    let of_selected = move |LossyWarps { first, last, reason, events, .. }| {
         let (first, end) = (first.max(wide.start), last.saturating_add(1).min(wide.end));
         let before = if first < end { chosen.before(first, per_block) } else { return None };
         let warps = chosen.before(end, per_block).checked_sub(before).filter(|warps| *warps > 0)?;
         let (first, last) = (chosen.warp(before, per_block)?, chosen.warp(before + warps - 1, per_block)?);
         Some(Lack { launch, first, last, warps: warps.into(), reason, events })
-    }))
+    };
+    Ok(all.filter_map(move |warps| warps.map(&of_selected).transpose()))
 }
 
 /// A number as people read it: `1,234,567`.

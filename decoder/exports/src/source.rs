@@ -100,8 +100,11 @@ impl<'a> Source<'a> {
     ///
     /// # Errors
     /// The trace has no such launch.
-    pub fn lacking(&self, info: &LaunchInfo) -> Result<impl Iterator<Item = Lack>, ExportError> {
-        Ok(lacks::lacking(self.trace, &self.selection, info)?)
+    pub fn lacking(
+        &self,
+        info: &LaunchInfo,
+    ) -> Result<impl Iterator<Item = Result<Lack, ExportError>>, ExportError> {
+        Ok(lacks::lacking(self.trace, &self.selection, info)?.map(|lack| Ok(lack?)))
     }
 
     /// Gives the runs of a selected launch to `sink`, with marks where events are missing, in order of warp

@@ -11,7 +11,7 @@ use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
-use warptrace_analysis::words::plain;
+use warptrace_format::shown;
 
 use crate::error::QueryError;
 
@@ -141,7 +141,7 @@ struct Table<W> {
 
 impl<W: Write> Table<W> {
     fn new(out: W, schema: &SchemaRef) -> Self {
-        let column = |field: &Field| (plain(field.name()), field.data_type().is_numeric());
+        let column = |field: &Field| (shown(field.name()).into_owned(), field.data_type().is_numeric());
         let head = schema.fields().iter().map(|field| column(field)).collect();
         Self { out, head, first: Vec::new(), widths: None }
     }
@@ -164,7 +164,7 @@ impl<W: Write> Table<W> {
             if self.is_plan() {
                 self.add_plan(&cells)?;
             } else {
-                self.add(cells.iter().map(|cell| plain(cell)).collect())?;
+                self.add(cells.iter().map(|cell| shown(cell).into_owned()).collect())?;
             }
         }
         Ok(())
@@ -178,7 +178,8 @@ impl<W: Write> Table<W> {
     fn add_plan(&mut self, cells: &[String]) -> Result<(), QueryError> {
         let [kind, plan] = cells else { return Ok(()) };
         for (number, line) in plan.trim_end().lines().enumerate() {
-            self.add(vec![if number == 0 { plain(kind) } else { String::new() }, plain(line)])?;
+            let kind = if number == 0 { shown(kind) } else { "".into() };
+            self.add(vec![kind.into_owned(), shown(line).into_owned()])?;
         }
         Ok(())
     }

@@ -16,8 +16,12 @@ pub mod event;
 pub mod file;
 pub mod location;
 pub mod memory;
+#[cfg(feature = "std")]
+mod shown;
 
 pub use counting::Counting;
 pub use event::{Event, LANES, RAW_EVENT_BYTES};
 pub use location::{LocationKind, SourceLocation};
 pub use memory::{Memory, SliceMemory};
+#[cfg(feature = "std")]
+pub use shown::{on_one_line, shown, shown_lines};

@@ -34,9 +34,9 @@ pub use error::DeviceError;
 pub use launcher::{Buffer, Launcher, Pod, Untraced};
 pub use live::{LiveMemory, MAX_READ, Serve};
 pub use session::{
-    Drainer, Ended, Ending, Interrupted, LaunchReport, Launches, MEMORY_LIMIT, MEMORY_PEAK, MemoryUse, Next,
-    OpenRun, Patience, Recorder, Reserved, Session, SessionError, Standing, Ticket, TracedProgram, Waits,
-    command_line, command_of,
+    Drainer, Ended, Ending, Interrupted, LaunchReport, Launches, MemoryUse, Next, OpenRun, Patience,
+    Recorder, Reserved, Session, SessionError, Standing, Ticket, TracedProgram, Waits, command_line,
+    command_of,
 };
 pub use sim::{ProgressHook, SimDevice, SimOptions};
 pub use trace_output::TraceOutput;

@@ -33,7 +33,9 @@ impl TraceOutput {
         if replaces {
             lock(&file)?;
         }
-        Ok(Self { file: Some(file), replaces, made: (is_new && replaces).then(|| path.to_owned()) })
+        // The file itself, where the path is a link that led to none.
+        let made = if is_new && replaces { Some(fs::canonicalize(path)?) } else { None };
+        Ok(Self { file: Some(file), replaces, made })
     }
 
     /// Whether a recording writes the file.
@@ -129,6 +131,13 @@ mod tests {
         let path = folder.path().join("a.wtrc");
         drop(TraceOutput::open(&path).expect("it can be made"));
         assert!(!path.exists(), "nothing was written");
+        #[cfg(unix)]
+        {
+            let link = folder.path().join("link");
+            std::os::unix::fs::symlink("a.wtrc", &link).expect("a link can be made");
+            drop(TraceOutput::open(&link).expect("its file can be made"));
+            assert!(link.is_symlink() && !path.exists(), "the link stays, the file goes");
+        }
 
         fs::write(&path, "an earlier trace").expect("it can be written");
         let mut first = TraceOutput::open(&path).expect("it can be opened");

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use warptrace_abi::run::REPORT_PREFIX;
+use warptrace_format::shown;
 
 /// Kernels that are named as not traced; the others are counted.
 const MAX_UNTRACED: usize = 8;
@@ -101,7 +102,8 @@ impl Summary {
     /// Says why this process is not traced: in the folder, or, if nobody reads that, on standard error.
     pub(crate) fn refuse(&mut self, problem: &str) {
         if self.folder.is_none() {
-            eprintln!("warptrace: nothing is traced: {problem}");
+            // A program may have closed it.
+            let _ = writeln!(std::io::stderr(), "warptrace: nothing is traced: {}", shown(problem));
         }
         self.note(format!("nothing was traced: {problem}"));
     }

@@ -49,6 +49,12 @@ pub enum SpecError {
         /// Why not, and what to do.
         reason: &'static str,
     },
+    /// A property of the user's own with the name of one that the recorder writes.
+    #[error("the recorder itself writes the property `{name}`: choose another name")]
+    RecordersProperty {
+        /// The name.
+        name: String,
+    },
     /// The program has no location that is called so.
     #[error("`after`: the program has no location `{location}`; it has {known}")]
     NoLocation {

@@ -102,5 +102,8 @@ pub(crate) mod seconds {
 pub(crate) fn property(text: &str) -> Result<(String, String), String> {
     let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
     let (name, value) = pair.ok_or("write a name and a value, as in input=road.egr")?;
+    if warptrace_format::file::is_recorders(name) {
+        return Err(crate::SpecError::RecordersProperty { name: name.to_owned() }.to_string());
+    }
     Ok((name.to_owned(), value.to_owned()))
 }

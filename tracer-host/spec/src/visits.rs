@@ -12,8 +12,8 @@ use crate::{SpecError, WindowError};
 /// Locations that an error names.
 const MAX_NAMED: usize = 50;
 
-/// Visits of a location: `LOCATION:COUNT`. The location is a name or an id as `warptrace info` lists them, or
-/// `FILE:LINE`, of which the file is an end of its path.
+/// Visits of a location: `LOCATION:COUNT`. The location is a name or an id as `warptrace info` lists them, of which
+/// a number is always an id, or `FILE:LINE`, of which the file is an end of its path.
 ///
 /// ```
 /// use warptrace_spec::Visits;
@@ -62,9 +62,11 @@ impl Visits {
     pub fn among(&self, locations: &[LocationInfo]) -> Result<After, SpecError> {
         let Self { location, count } = self;
         let line = location.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse::<u32>().ok()?)));
+        let id = location.parse::<u16>().ok();
         let is_meant = |info: &&LocationInfo| {
             let here = |(file, line): (&str, u32)| info.line == line && is_file(&info.file, file);
-            info.name == *location || info.id.to_string() == *location || line.is_some_and(here)
+            // A number is an id, whatever locations are called.
+            id.map_or_else(|| info.name == *location || line.is_some_and(here), |id| info.id == id)
         };
         let meant: Vec<&LocationInfo> = locations.iter().filter(is_meant).collect();
         let location = location.clone();
@@ -107,6 +109,7 @@ mod tests {
             location(3, "STEP", "src/main.rs", 12),
             location(4, "END", "src/main.rs", 12),
             location(5, "DOMAIN", "src/domain.rs", 7),
+            location(6, "4", "src/four.rs", 1),
         ];
         let found = |text: &str| text.parse::<Visits>().unwrap().among(&locations);
         for (text, id) in [("STEP:9", 3), ("4:9", 4), ("domain.rs:7:9", 5), ("src/domain.rs:7:9", 5)] {
@@ -117,8 +120,8 @@ mod tests {
                 "main.rs:12:9",
                 "`after`: `main.rs:12` is several locations: give one of the ids 3 (STEP), 4 (END)",
             ),
-            ("ain.rs:7:9", "`after`: the program has no location `ain.rs:7`; it has STEP, END, DOMAIN"),
-            ("6:9", "`after`: the program has no location `6`; it has STEP, END, DOMAIN"),
+            ("ain.rs:7:9", "`after`: the program has no location `ain.rs:7`; it has STEP, END, DOMAIN, 4"),
+            ("7:9", "`after`: the program has no location `7`; it has STEP, END, DOMAIN, 4"),
         ] {
             assert_eq!(found(text).unwrap_err().to_string(), problem);
         }

@@ -297,7 +297,8 @@ impl TraceBuilder {
         self
     }
 
-    /// Writes a pair of one's own into the file, such as an argument of the program.
+    /// Writes a pair of one's own into the file, such as an argument of the program. [`start`](Self::start) refuses names
+    /// of what the recorder itself writes, such as `command`.
     pub fn property(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.spec.properties.push((name.into(), value.into()));
         self

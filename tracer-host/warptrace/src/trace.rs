@@ -11,7 +11,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use warptrace_device::{KernelCall, KernelModule, SafeCall};
-use warptrace_format::RAW_EVENT_BYTES;
+use warptrace_format::file::is_recorders;
+use warptrace_format::{RAW_EVENT_BYTES, shown_lines};
 use warptrace_host::{
     Interrupted, LaunchShape, Policy, Recorder, RecordingSpec, SessionError, Simulated, SpecError,
     TraceOutput,
@@ -68,6 +69,9 @@ impl TraceBuilder {
         let Self { shared, path, spec, interrupt, simulated } = self;
         if interrupt.is_some() && spec.policy != Policy::Stream {
             return Err(SessionError::from(SpecError::NotStreamed { option: "interrupt_by" }).into());
+        }
+        if let Some((name, _)) = spec.properties.iter().find(|(name, _)| is_recorders(name)) {
+            return Err(SessionError::from(SpecError::RecordersProperty { name: name.clone() }).into());
         }
         let file = TraceOutput::open(&path).map_err(|source| Error::File { path: path.clone(), source })?;
         let output = BufWriter::with_capacity(1 << 20, file);
@@ -164,7 +168,7 @@ impl Drop for Trace {
                 }
             };
             // Where standard error cannot be written, `eprintln!` would panic.
-            let _ = writeln!(std::io::stderr(), "{line}");
+            let _ = writeln!(std::io::stderr(), "{}", shown_lines(&line));
         }
         self.shared.with(|device| self.recorder.close(device));
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use warptrace_analysis::words::{about, count, percent, plain};
+use warptrace_analysis::words::{about, count, percent};
 use warptrace_analysis::{Counts, Edge, KernelFigures, edges_from, share};
 
 use super::layout::{Layout, layout};
@@ -75,7 +75,7 @@ pub(super) fn draw(
     let nodes =
         (0..ids.len()).map(|node| pen.node(guide, kernel, ids[node], node, joins(node), texts[node].clone()));
     let total = own.iter().fold(0_u64, |sum, edge| sum.saturating_add(edge.2.lanes));
-    let name = cut(&plain(&kernel.kernel), guide.limits.text);
+    let name = cut(&kernel.kernel, guide.limits.text);
     Graph {
         number,
         left_out,

@@ -33,7 +33,7 @@ pub(crate) struct Run {
     pub(crate) ptxas: Option<PathBuf>,
 
     /// Print the variables that are set for frameworks, and end
-    #[arg(long)]
+    #[arg(long, exclusive = true)]
     pub(crate) print_environment: bool,
 
     /// The program with its arguments

@@ -1,17 +1,15 @@
 //! `warptrace export`.
 
-use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use warptrace_analysis::words::on_one_line;
-use warptrace_exports::{ExportError, Source, Weight, timeline};
+use warptrace_exports::{Source, Weight, timeline};
 
 use crate::arguments::{Export, ExportFormat, SampleWeight};
 use crate::opened::open;
-use crate::output::{self, bytes, count, say};
-use crate::whole_file::{Output, Target, keep_apart};
+use crate::output::{self, bytes, count, say, shown_name};
+use crate::whole_file::{Target, keep_apart};
 
 /// Slices from which on tools that draw timelines take long, or fail.
 const MANY_PERFETTO_SLICES: u64 = 4_000_000;
@@ -29,7 +27,7 @@ pub(crate) fn run(command: &Export) -> anyhow::Result<ExitCode> {
     let opened = open(path)?;
     opened.warn();
     let trace = opened.trace;
-    let cannot = || format!("cannot export {}", path.display());
+    let cannot = || format!("cannot export {}", shown_name(path));
     let source = Source::new(&trace, command.selected.selection()).with_context(cannot)?;
     warn(&source);
     let bar = output::progress_bar("exporting", "events", source.launch_events());
@@ -47,7 +45,7 @@ pub(crate) fn run(command: &Export) -> anyhow::Result<ExitCode> {
 fn warn(source: &Source<'_>) {
     let lacks = source.lacks();
     for line in lacks.describe() {
-        crate::output::tell!("warning: the export lacks events: {}", on_one_line(&line));
+        crate::output::tell!("warning: the export lacks events: {line}");
     }
     if lacks.unchosen_warps > 0 {
         crate::output::tell!(
@@ -72,41 +70,34 @@ fn write(command: &Export, source: &Source<'_>) -> anyhow::Result<Vec<String>> {
 
 #[cfg(feature = "parquet")]
 fn parquet(command: &Export, source: &Source<'_>) -> anyhow::Result<Vec<String>> {
+    use crate::whole_file::{Files, Output};
     use warptrace_exports::parquet;
     let target = &command.output;
+    let said = |path: &Path, rows, size: Option<u64>| {
+        size.map(|size| format!("{}: {} rows, {}", shown_name(path), count(rows), bytes(size)))
+    };
+    let runs = |out: &mut Output| parquet::runs(source, out, command.events);
+    let trace: &[&Path] = &[&command.file];
     let is_folder = target.is_dir() || target.as_os_str().as_encoded_bytes().ends_with(b"/");
     if !is_folder {
-        return table(command, target, |out| parquet::runs(source, out, command.events));
+        let (rows, size) = Target::new(target, trace)?.write(runs)?;
+        return Ok(said(target, rows, size).into_iter().collect());
     }
-    fs::create_dir_all(target).with_context(|| format!("cannot create the folder {}", target.display()))?;
-    let at = |name: &str| target.join(name);
-    let runs = if command.events { "events.parquet" } else { "runs.parquet" };
-    let said = [
-        table(command, &at(runs), |out| parquet::runs(source, out, command.events))?,
-        table(command, &at("locations.parquet"), |out| parquet::locations(source, out))?,
-        table(command, &at("launches.parquet"), |out| parquet::launches(source, out))?,
-        table(command, &at("losses.parquet"), |out| parquet::losses(source, out))?,
+    let mut files = Files::new(target)?;
+    let name = if command.events { "events.parquet" } else { "runs.parquet" };
+    let made = [
+        files.add(name, trace, runs)?,
+        files.add("locations.parquet", trace, |out| parquet::locations(source, out))?,
+        files.add("launches.parquet", trace, |out| parquet::launches(source, out))?,
+        files.add("losses.parquet", trace, |out| parquet::losses(source, out))?,
     ];
-    Ok(said.concat())
+    files.publish()?;
+    Ok(made.iter().filter_map(|(rows, path, size)| said(path, *rows, *size)).collect())
 }
 
 #[cfg(not(feature = "parquet"))]
 fn parquet(_: &Export, _: &Source<'_>) -> anyhow::Result<Vec<String>> {
     bail!("this build of the tool has no Parquet: build it with the feature `parquet`")
-}
-
-/// Writes a table; answers how many rows it has.
-#[cfg(feature = "parquet")]
-fn table(
-    command: &Export,
-    path: &Path,
-    write: impl FnOnce(&mut Output) -> Result<u64, ExportError>,
-) -> anyhow::Result<Vec<String>> {
-    let (rows, size) = Target::new(path, &[&command.file])?.write(write)?;
-    Ok(size
-        .map(|size| format!("{}: {} rows, {}", path.display(), count(rows), bytes(size)))
-        .into_iter()
-        .collect())
 }
 
 fn timeline(command: &Export, source: &Source<'_>) -> anyhow::Result<Vec<String>> {
@@ -131,7 +122,7 @@ fn timeline(command: &Export, source: &Source<'_>) -> anyhow::Result<Vec<String>
     })?;
     let said = |size| {
         let (slices, warps) = (count(written.slices), count(written.warps));
-        format!("{}: {slices} slices of {warps} warps, {}", target.display(), bytes(size))
+        format!("{}: {slices} slices of {warps} warps, {}", shown_name(target), bytes(size))
     };
     Ok(size.map(said).into_iter().collect())
 }
@@ -145,7 +136,7 @@ fn firefox(command: &Export, source: &Source<'_>) -> anyhow::Result<Vec<String>>
     };
     let (total, size) = Target::new(target, &[&command.file])?
         .write(|out| warptrace_exports::firefox(source, out, weight))?;
-    let said = |size| format!("{}: samples of {} {unit}, {}", target.display(), count(total), bytes(size));
+    let said = |size| format!("{}: samples of {} {unit}, {}", shown_name(target), count(total), bytes(size));
     Ok(size.map(said).into_iter().collect())
 }
 
@@ -161,7 +152,7 @@ fn lcov(command: &Export, source: &Source<'_>) -> anyhow::Result<Vec<String>> {
     }
     let said = |_| {
         let [hit, lines, branches] = [coverage.hit_lines, coverage.lines, coverage.branches].map(count);
-        format!("{}: {hit} of {lines} lines, {branches} branches", target.display())
+        format!("{}: {hit} of {lines} lines, {branches} branches", shown_name(target))
     };
     Ok(size.map(said).into_iter().collect())
 }

@@ -6,13 +6,14 @@ use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 use warptrace_decoder::{Completeness, FileState, LaunchEnd, TraceFile};
 use warptrace_format::chosen::ChosenWarps;
-use warptrace_format::file::{COUNTING, LaunchInfo, LocationInfo, Metadata, POLICY_STREAM};
+use warptrace_format::file::{
+    COUNTING, LaunchInfo, LocationInfo, MEMORY_LIMIT, MEMORY_PEAK, Metadata, POLICY_STREAM,
+};
 use warptrace_format::{Counting, LocationKind, RAW_EVENT_BYTES};
-use warptrace_host::{MEMORY_LIMIT, MEMORY_PEAK};
 
 use crate::losses::Losses;
 use crate::opened::{Opened, open};
-use crate::output::{bytes, count, print_json, say};
+use crate::output::{bytes, count, print_json, say, shown_name};
 use crate::{arguments, output};
 
 /// A launch, in numbers.
@@ -122,7 +123,7 @@ fn text(
     path: &std::path::Path,
 ) -> anyhow::Result<()> {
     let metadata = trace.metadata();
-    say!("{}: {}, {}", path.display(), bytes(trace.length()), state.sentence)?;
+    say!("{}: {}, {}", shown_name(path), bytes(trace.length()), state.sentence)?;
     say!("recorded by  {}", metadata.tool)?;
     let device = &metadata.device;
     let mut on = format!("{} ({})", device.name, device.kind);
@@ -257,7 +258,7 @@ fn launch_table(launches: &[Launch]) -> Table {
 
 /// A property that counts bytes of device memory.
 fn memory(trace: &TraceFile, name: &str) -> Option<u64> {
-    trace.metadata().properties.iter().find(|(found, _)| found == name)?.1.parse().ok()
+    trace.metadata().property(name)?.parse().ok()
 }
 
 /// `64x1x1` as `64`, `8x4x1` as `8x4`.

@@ -9,8 +9,8 @@ use anyhow::{Context, bail};
 use clap::CommandFactory;
 
 use crate::arguments::{Arguments, Completions, Man};
-use crate::output::say;
-use crate::whole_file::Target;
+use crate::output::{say, shown_name};
+use crate::whole_file::Files;
 
 /// Prints a shell's script.
 pub(crate) fn completions(command: &Completions) -> anyhow::Result<ExitCode> {
@@ -27,16 +27,16 @@ pub(crate) fn man(command: &Man) -> anyhow::Result<ExitCode> {
     if folder == Path::new("-") {
         bail!("manual pages are several files: name a folder for them");
     }
-    let cannot = || format!("cannot write manual pages to {}", folder.display());
-    fs::create_dir_all(folder).with_context(cannot)?;
-    // So that each page comes into being as a whole.
+    let cannot = || format!("cannot write manual pages to {}", shown_name(folder));
     let drafts = tempfile::tempdir().with_context(cannot)?;
     clap_mangen::generate_to(Arguments::command(), drafts.path()).with_context(cannot)?;
+    let mut files = Files::new(folder).with_context(cannot)?;
     for draft in fs::read_dir(drafts.path()).with_context(cannot)? {
         let draft = draft.with_context(cannot)?;
         let page = fs::read(draft.path()).with_context(cannot)?;
-        Target::new(&folder.join(draft.file_name()), &[])?.write(|out| out.write_all(&page))?;
+        files.add(draft.file_name(), &[], |out| out.write_all(&page)).with_context(cannot)?;
     }
-    say!("wrote manual pages to {}", folder.display())?;
+    files.publish()?;
+    say!("wrote manual pages to {}", shown_name(folder))?;
     Ok(ExitCode::SUCCESS)
 }

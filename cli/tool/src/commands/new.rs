@@ -1,13 +1,15 @@
 //! `warptrace new`.
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 
 use crate::arguments;
-use crate::output::say;
+use crate::output::{say, shown_name};
+use crate::whole_file::Files;
 
 /// The files of `examples/spmv`, to which `template` links, so that they are in this package. `Cargo.toml` is
 /// changed on the way.
@@ -27,15 +29,15 @@ pub(crate) fn run(command: &arguments::New) -> anyhow::Result<ExitCode> {
     if !is_name {
         bail!(
             "`{}` does not end in the name of a package: a letter, then letters, digits, `-` and `_`",
-            folder.display()
+            shown_name(folder)
         );
     }
     if fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()) || folder.is_file() {
-        bail!("{} is there already: name a folder that is not", folder.display());
+        bail!("{} is there already: name a folder that is not", shown_name(folder));
     }
     let sources = match &command.sources {
         Some(sources) => {
-            Some(sources.canonicalize().with_context(|| format!("cannot open {}", sources.display()))?)
+            Some(sources.canonicalize().with_context(|| format!("cannot open {}", shown_name(sources)))?)
         }
         // Where this tool was built, if that is this machine.
         None => Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -47,15 +49,17 @@ pub(crate) fn run(command: &arguments::New) -> anyhow::Result<ExitCode> {
     if let Some(sources) = sources.as_deref().filter(|sources| !holds(sources)) {
         bail!(
             "{} does not hold warptrace's sources: it has no tracer-host/warptrace/Cargo.toml",
-            sources.display()
+            shown_name(sources)
         );
     }
-    write(folder, "Cargo.toml", &manifest(name, sources.as_deref()))?;
-    for (file, text) in FILES {
-        write(folder, file, text)?;
+    let manifest = manifest(name, sources.as_deref());
+    let mut files = Files::new(folder)?;
+    for (file, text) in [("Cargo.toml", manifest.as_str())].into_iter().chain(FILES) {
+        files.add(file, &[], |out| out.write_all(text.as_bytes()))?;
     }
-    say!("made {}, which traces a kernel and checks its result", folder.display())?;
-    say!("\ncd {}", folder.display())?;
+    files.publish()?;
+    say!("made {}, which traces a kernel and checks its result", shown_name(folder))?;
+    say!("\ncd {}", shown_name(folder))?;
     say!("cargo run                            run it on the first GPU, or on the simulator")?;
     say!("warptrace info spmv.wtrc             what is in the trace")?;
     say!("\nThe kernel is in src/kernels.rs: put yours there.")?;
@@ -79,14 +83,6 @@ fn manifest(name: &str, sources: Option<&Path>) -> String {
         .replace("{ path = \"../../tracer-device/build\" }", &dependency("tracer-device/build"));
     let own = manifest.find("\n# A package of its own").unwrap_or(manifest.len());
     manifest[..own].to_owned()
-}
-
-fn write(folder: &Path, file: &str, text: &str) -> anyhow::Result<()> {
-    let path = folder.join(file);
-    let parent = path.parent().unwrap_or(folder);
-    fs::create_dir_all(parent)
-        .and_then(|()| fs::write(&path, text))
-        .with_context(|| format!("cannot write {}", path.display()))
 }
 
 #[cfg(test)]

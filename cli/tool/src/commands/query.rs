@@ -14,7 +14,7 @@ use warptrace_query::{Answer, Database, Format, QueryError, RecordBatch, Stop, W
 use super::interrupt;
 use crate::arguments::{Query, QueryFormat};
 use crate::opened::{Opened, open};
-use crate::output::{count, say};
+use crate::output::{count, say, shown_name};
 use crate::whole_file::Target;
 
 /// What a shell expects of a program that Ctrl-C has ended.
@@ -32,12 +32,12 @@ pub(crate) fn run(command: &Query) -> anyhow::Result<ExitCode> {
         if command.files[..number].contains(path) {
             bail!(
                 "{} is named twice: the column `trace` could not tell its rows from each other",
-                path.display()
+                shown_name(path)
             );
         }
         let opened = open(path)?;
         heads.push(head(path, &opened)?);
-        traces.push((path.display().to_string(), opened.trace));
+        traces.push((shown_name(path), opened.trace));
     }
     let database = Database::new(traces, command.memory as usize * (1 << 20))?;
     stop_by_signal(database.stop())?;
@@ -85,7 +85,7 @@ fn answer(
 fn head(path: &Path, Opened { trace, state }: &Opened) -> anyhow::Result<(String, bool)> {
     let source = Source::new(trace, Selection::default())?;
     let events = count(source.launch_events());
-    let path = path.display();
+    let path = shown_name(path);
     let is_plain = state.is_whole && state.assumed.is_none();
     let words = if is_plain { "whole trace" } else { &state.sentence };
     Ok((format!("{path}: {words}; {events} events"), state.is_whole))

@@ -9,7 +9,7 @@ use warptrace_report::{Base, Options, report};
 
 use crate::arguments::Report;
 use crate::opened::open;
-use crate::output::{bytes, say};
+use crate::output::{bytes, say, shown_name};
 use crate::whole_file::{Target, keep_apart};
 
 pub(crate) fn run(command: &Report) -> anyhow::Result<ExitCode> {
@@ -22,37 +22,34 @@ pub(crate) fn run(command: &Report) -> anyhow::Result<ExitCode> {
     let target = Target::new(&output, &traces)?;
     for folder in &command.sources {
         if !folder.is_dir() {
-            bail!("`--source {}` is no folder that can be read", folder.display());
+            bail!("`--source {}` is no folder that can be read", shown_name(folder));
         }
     }
     let opened = open(&command.file)?;
     opened.warn();
     let trace = opened.trace;
     let base = command.against.as_deref().map(open).transpose()?.map(|opened| opened.trace);
-    let [name, base_name] = [Some(&command.file), command.against.as_ref()].map(|path| {
-        path.and_then(|path| path.file_name()).map_or_else(String::new, |name| name.display().to_string())
-    });
+    let [name, base_name] = [Some(&command.file), command.against.as_ref()]
+        .map(|path| path.and_then(|path| path.file_name()).map_or_else(String::new, shown_name));
     let mut options = Options::named(name);
     options.selection = command.selected.selection();
     options.sources.clone_from(&command.sources);
     let base = base.as_ref().map(|trace| Base { trace, name: &base_name });
     let page = report(&trace, &options, base)
-        .with_context(|| format!("cannot report on {}", command.file.display()))?;
+        .with_context(|| format!("cannot report on {}", shown_name(&command.file)))?;
     if !page.has_events {
         crate::output::tell!("note: there are no events to show; `warptrace info` says what was recorded");
     }
-    if let Target::File(path) = &target {
-        let embedded: Vec<&Path> = page.embedded.iter().map(PathBuf::as_path).collect();
-        keep_apart(path, &embedded)?;
-    }
+    let embedded: Vec<&Path> = page.embedded.iter().map(PathBuf::as_path).collect();
+    keep_apart(&output, &embedded)?;
     if let ((), Some(size)) = target.write(|out| out.write_all(page.html.as_bytes()))? {
-        say!("page       {} ({}): open it in a browser", output.display(), bytes(size))?;
+        say!("page       {} ({}): open it in a browser", shown_name(output), bytes(size))?;
         for path in &page.embedded {
-            say!("embedded   {}", path.display())?;
+            say!("embedded   {}", shown_name(path))?;
         }
     } else {
         for path in &page.embedded {
-            crate::output::tell!("note: the page has lines of {}", path.display());
+            crate::output::tell!("note: the page has lines of {}", shown_name(path));
         }
     }
     for note in &page.notes {

@@ -8,22 +8,24 @@ use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicI32, AtomicU64};
 
 use anyhow::{Context, bail};
+use same_file::Handle;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::low_level;
 use warptrace_abi::run::{REPORT_PREFIX, RUN_FILE, RUN_PTXAS, RUN_REPORT, RUN_SPEC};
-use warptrace_decoder::shown;
 use warptrace_format::file::COMMAND;
-use warptrace_host::command_line;
+use warptrace_format::shown;
+use warptrace_host::{TraceOutput, command_line};
 
 use super::shim;
 use crate::arguments::Run;
-use crate::whole_file::keep_apart;
+use crate::output::{say, shown_name};
+use crate::whole_file::{is_redirected, keep_apart};
 
 /// What shells answer for a program that is not there.
 const NOT_FOUND: u8 = 127;
@@ -37,7 +39,7 @@ pub(crate) fn run(command: &Run) -> anyhow::Result<ExitCode> {
     }
     if command.print_environment {
         for (name, value) in switches::to_set(|name| env::var_os(name)) {
-            println!("{name}={}", value.to_string_lossy());
+            say!("{name}={}", value.to_string_lossy())?;
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -49,6 +51,13 @@ pub(crate) fn run(command: &Run) -> anyhow::Result<ExitCode> {
     // Its words may be files that it reads.
     let words: Vec<&Path> = command.program.iter().map(Path::new).collect();
     keep_apart(output, &words)?;
+    // The program's streams are this tool's.
+    for (stream, what) in [(Handle::stdin as fn() -> _, "input"), (Handle::stderr, "error")] {
+        if is_redirected(output, stream) {
+            bail!("{} is the program's standard {what}: name another file for the trace", shown_name(output));
+        }
+    }
+    check_output(output)?;
     let report =
         tempfile::tempdir().context("cannot make a folder for what the program's processes report")?;
     let shim = shim::find(command.shim.as_deref(), report.path())?;
@@ -78,6 +87,17 @@ pub(crate) fn run(command: &Run) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
 }
 
+/// Sees that the trace can be written, before the program runs.
+fn check_output(output: &Path) -> anyhow::Result<()> {
+    let process = std::process::id().to_string();
+    let path = PathBuf::from(output.to_string_lossy().replace("%p", &process));
+    // Opening a pipe would wait for its reader.
+    if path.is_file() || path.is_dir() || !path.exists() {
+        TraceOutput::open(&path).with_context(|| format!("cannot create {}", shown_name(&path)))?;
+    }
+    Ok(())
+}
+
 /// Makes the command that runs the program with the shim.
 fn prepared(command: &Run, shim: &Path, report: &Path) -> anyhow::Result<Command> {
     let Some((name, arguments)) = command.program.split_first() else { bail!("no program was named") };
@@ -98,7 +118,7 @@ fn prepared(command: &Run, shim: &Path, report: &Path) -> anyhow::Result<Command
         .env(RUN_REPORT, report)
         .env(RUN_SPEC, spec.to_text());
     if let Some(ptxas) = &command.ptxas {
-        let ptxas = fs::canonicalize(ptxas).with_context(|| format!("cannot open {}", ptxas.display()))?;
+        let ptxas = fs::canonicalize(ptxas).with_context(|| format!("cannot open {}", shown_name(ptxas)))?;
         program.env(RUN_PTXAS, ptxas);
     }
     program.envs(switches::to_set(|name| env::var_os(name)));

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
+use crate::output::shown_name;
+
 /// Its file.
 const SHIM: &str = "libwarptrace_shim.so";
 
@@ -49,17 +51,17 @@ pub(super) fn find(chosen: Option<&Path>, folder: &Path) -> anyhow::Result<PathB
     let found = match chosen {
         Some(file) if !file.is_file() => bail!(
             "the library that --shim names is not there: {}; leave --shim out to take the tool's own",
-            file.display()
+            shown_name(file)
         ),
         Some(file) => file.to_owned(),
         None => own(folder)?,
     };
-    let found = fs::canonicalize(&found).with_context(|| format!("cannot open {}", found.display()))?;
+    let found = fs::canonicalize(&found).with_context(|| format!("cannot open {}", shown_name(&found)))?;
     if found.as_os_str().as_bytes().iter().any(|byte| b": ".contains(byte)) {
         bail!(
             "{} has a space or a colon in its path, which LD_PRELOAD cannot have: name a copy elsewhere with \
              --shim, or another folder for temporary files with TMPDIR",
-            found.display()
+            shown_name(&found)
         );
     }
     Ok(found)
@@ -69,7 +71,7 @@ pub(super) fn find(chosen: Option<&Path>, folder: &Path) -> anyhow::Result<PathB
 #[cfg(carries_shim)]
 fn own(folder: &Path) -> anyhow::Result<PathBuf> {
     let file = folder.join(SHIM);
-    fs::write(&file, carried::bytes()).with_context(|| format!("cannot write {}", file.display()))?;
+    fs::write(&file, carried::bytes()).with_context(|| format!("cannot write {}", shown_name(&file)))?;
     Ok(file)
 }
 
@@ -79,7 +81,7 @@ fn own(_: &Path) -> anyhow::Result<PathBuf> {
     let tool = std::env::current_exe().context("cannot tell where this tool is")?;
     let folder = tool.parent().unwrap_or(Path::new("."));
     let places = [folder.join(SHIM), folder.join("../lib").join(SHIM)];
-    let shown = places.each_ref().map(|file| file.display().to_string()).join(" or ");
+    let shown = places.each_ref().map(shown_name).join(" or ");
     places.into_iter().find(|file| file.is_file()).with_context(|| {
         format!(
             "`run` needs {SHIM}, which this tool was built without and which is not at {shown}: build it with \

@@ -7,6 +7,7 @@ use warptrace_tui::{Options, TuiError, check_terminal, run as show};
 
 use crate::arguments::Tui;
 use crate::opened::open;
+use crate::output::shown_name;
 
 /// What a shell expects of a program that a signal has ended: 128 and its number.
 const ENDED_BY: i32 = 128;
@@ -16,18 +17,17 @@ pub(crate) fn run(command: Tui) -> anyhow::Result<ExitCode> {
     let Tui { file, sources, selected } = command;
     for folder in &sources {
         if !folder.is_dir() {
-            bail!("`--source {}` is no folder that can be read", folder.display());
+            bail!("`--source {}` is no folder that can be read", shown_name(folder));
         }
     }
     // Who looks can leave at any time, and each view reads anew.
     let trace = open(&file)?.trace.unlimited();
-    let mut options =
-        Options::named(file.file_name().map_or_else(String::new, |name| name.display().to_string()));
+    let mut options = Options::named(file.file_name().map_or_else(String::new, shown_name));
     options.selection = selected.selection();
     options.sources = sources;
     match show(trace, options) {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(TuiError::Signal { signal }) => Ok(ExitCode::from(u8::try_from(ENDED_BY + signal)?)),
-        Err(error) => Err(error).with_context(|| format!("cannot show {}", file.display())),
+        Err(error) => Err(error).with_context(|| format!("cannot show {}", shown_name(&file))),
     }
 }

@@ -18,7 +18,7 @@ use warptrace_host::{
 };
 
 pub use self::options::Recording;
-use crate::output;
+use crate::output::{self, shown_name};
 use crate::whole_file::keep_apart;
 
 /// What is recorded.
@@ -98,13 +98,13 @@ impl Prepared<'_> {
         if spec.policy != Policy::Stream {
             interrupt::explain().context("cannot watch for signals")?;
         }
-        let file = TraceOutput::open(path).with_context(|| format!("cannot create {}", path.display()))?;
+        let file = TraceOutput::open(path).with_context(|| format!("cannot create {}", shown_name(path)))?;
         let started = Instant::now();
         let file = BufWriter::with_capacity(1 << 20, file);
         let mut session = Session::start(&mut *device, &program.kernels, &spec, file)?;
         if spec.policy == Policy::Stream {
             let asked = interrupt::watch().context("cannot watch for signals")?;
-            let (name, locations) = (path.display().to_string(), program.kernels.locations());
+            let (name, locations) = (shown_name(path), program.kernels.locations());
             session.interrupt_by(asked, move |interrupted| interrupt::end(interrupted, &locations, &name));
         }
         let outcome = run(&mut session)?;
@@ -214,6 +214,6 @@ impl fmt::Display for Finished<'_> {
         if let Some(words) = result {
             writeln!(f, "result     {words}")?;
         }
-        write!(f, "trace      {}", path.display())
+        write!(f, "trace      {}", shown_name(path))
     }
 }

@@ -109,11 +109,122 @@ fn an_export_into_a_folder_does_not_replace_the_trace_in_it() {
     assert_eq!(fs::read(&path).unwrap(), whole);
 }
 
+#[cfg(unix)]
+#[test]
+fn tables_of_an_export_are_apart_and_come_together() {
+    if !cfg!(feature = "parquet") {
+        eprintln!("skipped: this tool was built without Parquet");
+        return;
+    }
+    let folder = Folder::new();
+    let path = folder.recorded("a.wtrc", &[]);
+    let at = |name: &str| folder.at("tables").join(name);
+    let export = || run(&["export", text(&path), "--to", "parquet", "-o", text(&folder.at("tables"))]);
+    let (runs, locations) = (at("runs.parquet"), at("locations.parquet"));
+    fs::create_dir(folder.at("tables")).unwrap();
+    let link: [fn(&Path, &Path); 2] = [
+        |from, to| fs::hard_link(from, to).unwrap(),
+        |from, to| std::os::unix::fs::symlink(from, to).unwrap(),
+    ];
+    for link in link {
+        fs::write(&runs, "old").unwrap();
+        link(&runs, &locations);
+        let (code, _, errors) = export();
+        assert!(code == 1 && errors.contains("are one file"), "{errors}");
+        assert_eq!(fs::read(&runs).unwrap(), b"old");
+        fs::remove_file(&locations).unwrap();
+    }
+    // The last table cannot be written: the first ones stay.
+    fs::create_dir(at("losses.parquet")).unwrap();
+    let (code, _, errors) = export();
+    assert!(code == 1 && errors.contains("is a folder"), "{errors}");
+    assert_eq!(fs::read(&runs).unwrap(), b"old");
+    assert_eq!(fs::read_dir(folder.at("tables")).unwrap().count(), 2, "no part is left");
+}
+
+#[cfg(unix)]
+#[test]
+fn standard_output_is_not_the_trace() {
+    let folder = Folder::new();
+    let path = folder.recorded("a.wtrc", &[]);
+    let other = folder.recorded("b.wtrc", &[]);
+    let whole = fs::read(&path).unwrap();
+    let (file, other) = (text(&path), text(&other));
+    for command in [
+        &["report", file, "-o", "-"][..],
+        &["report", other, "--against", file, "-o", "-"],
+        &["decode", file],
+        &["info", file],
+        &["verify", file],
+        &["top", file],
+        &["diff", other, file],
+        &["export", file, "--to", "chrome", "-o", "-"],
+        &["export", other, "--to", "chrome", "-o", file],
+    ] {
+        for is_appended in [true, false] {
+            let out = File::options().write(true).append(is_appended).open(&path).unwrap();
+            let output = Command::new(cargo_bin("warptrace")).args(command).stdout(out).output().unwrap();
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert!(
+                !output.status.success() && errors.contains("and standard output are one file"),
+                "{errors}"
+            );
+            assert_eq!(fs::read(&path).unwrap(), whole, "{command:?}");
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_to_no_file_yet_stays_a_link() {
+    let folder = Folder::new();
+    let path = folder.recorded("a.wtrc", &[]);
+    let (link, target) = (folder.at("link"), folder.at("target"));
+    std::os::unix::fs::symlink("target", &link).unwrap();
+    assert_eq!(run(&["decode", text(&path), "-o", text(&link)]).0, 0);
+    assert!(link.is_symlink() && target.is_file());
+    // A circle cannot be written.
+    let circle = folder.at("circle");
+    std::os::unix::fs::symlink("circle", &circle).unwrap();
+    let (code, _, errors) = run(&["decode", text(&path), "-o", text(&circle)]);
+    assert!(code == 1 && errors.contains("cannot write") && circle.is_symlink(), "{errors}");
+}
+
+#[cfg(unix)]
+#[test]
+fn folders_made_for_files_that_fail_are_removed() {
+    let folder = Folder::new();
+    let path = folder.recorded("a.wtrc", &[]);
+    let made = folder.at("made/below");
+    for command in [
+        &["new", text(&made)][..],
+        &["man", "-o", text(&made)],
+        #[cfg(feature = "parquet")]
+        &["export", text(&path), "--to", "parquet", "-o", &format!("{}/", text(&made))],
+    ] {
+        let (code, errors) = run_with_room(0, command);
+        assert!(code == Some(1) && errors.contains("File too large"), "{command:?}: {errors}");
+        assert!(!folder.at("made").exists(), "{command:?}");
+    }
+    assert!(path.exists());
+    // What was there stays.
+    fs::create_dir_all(&made).unwrap();
+    assert_eq!(run_with_room(0, &["new", text(&made)]).0, Some(1));
+    assert!(made.is_dir() && fs::read_dir(&made).unwrap().next().is_none());
+}
+
 /// Runs the tool where no file may have more than 4 KiB.
 #[cfg(unix)]
 fn run_with_little_room(arguments: &[&str]) -> (Option<i32>, String) {
+    run_with_room(4, arguments)
+}
+
+/// Runs the tool where no file may have more than so many KiB.
+#[cfg(unix)]
+fn run_with_room(kib: u32, arguments: &[&str]) -> (Option<i32>, String) {
+    let limited = format!("ulimit -f {kib}; exec \"$@\"");
     let output = Command::new("bash")
-        .args(["-c", "ulimit -f 4; exec \"$@\"", "bash"])
+        .args(["-c", &limited, "bash"])
         .arg(cargo_bin("warptrace"))
         .args(arguments)
         .output()
@@ -269,6 +380,7 @@ fn a_page_has_sources_and_nothing_else_of_the_folder() {
             assert_eq!(html.contains(&secret), is_read, "{name}");
             let full = home.canonicalize().unwrap().join(name);
             assert_eq!(said.contains(text(&full)), is_read, "{name} is told: {said}");
+            assert_eq!(said.contains("Source not read: "), !is_read, "{name}: {said}");
         }
         let report = |page: &str| {
             let arguments = ["report", text(&path), "-o", page];

@@ -46,6 +46,43 @@ fn a_program_keeps_its_output_and_its_exit_code() {
 }
 
 #[test]
+fn what_cannot_be_recorded_is_refused_before_the_program_runs() {
+    let folder = Folder::new();
+    let Some(shim) = empty_shim(&folder) else { return };
+    let (ran, folder_there, trace) = (folder.at("ran"), folder.at("there"), folder.at("t.wtrc"));
+    std::fs::create_dir(&folder_there).unwrap();
+    let script = format!("touch {}", text(&ran));
+    let absent = folder.at("nowhere/%p.wtrc");
+    for (arguments, problem) in [
+        (&["-o", text(&absent)][..], "cannot create"),
+        (&["-o", text(&folder_there)], "cannot create"),
+        (&["--print-environment"], "cannot be used with"),
+        (
+            &["-o", text(&trace), "--property", "command=mine"],
+            "the recorder itself writes the property `command`",
+        ),
+        (&["-o", text(&trace), "--property", "memory_peak=1"], "the recorder itself writes the property"),
+    ] {
+        let program = ["--shim", text(&shim), "--", "sh", "-c", &script];
+        let program = if arguments == ["--print-environment"] { &program[2..] } else { &program };
+        let (code, _, errors) = run(&[&["run"], arguments, program].concat());
+        assert!(code != 0 && errors.contains(problem), "{arguments:?}: {errors}");
+        assert!(!ran.exists() && !trace.exists(), "{arguments:?}");
+    }
+    // Input of the program is none of its trace's.
+    std::fs::write(&trace, "input").unwrap();
+    let output = Command::new(tool().get_program())
+        .args(["run", "-o", text(&trace), "--shim", text(&shim), "--", "sh", "-c", &script])
+        .stdin(std::fs::File::open(&trace).unwrap())
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && errors.contains("is the program's standard input"), "{errors}");
+    assert!(!ran.exists() && std::fs::read(&trace).unwrap() == b"input");
+    assert!(run(&["run", "--print-environment"]).0 == 0);
+}
+
+#[test]
 fn the_tool_alone_is_enough() {
     let folder = Folder::new();
     let (alone, trace) = (folder.at("warptrace"), folder.at("t.wtrc"));

@@ -30,6 +30,22 @@ fn dual(path: &Path) {
     writer.finish().unwrap();
 }
 
+/// Writes a trace of one event whose account tells of so many.
+fn told(path: &Path, recorded: u64) {
+    let metadata = Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw])
+        .with_kernel("k", "")
+        .with_location(1, "ENTER", "");
+    let mut writer =
+        TraceWriter::create(File::create(path).unwrap(), &metadata, WriterOptions::default()).unwrap();
+    writer.begin_launch(&LaunchInfo::new(0, 0, [1, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
+    let payload = [1, 0, 1, 0, 0, 0x80];
+    let chunk = ChunkRef { track: 0, warp: 0, sequence: 0, events: 1, payload: &payload };
+    writer.write_chunks(0, &[chunk]).unwrap();
+    let account = WarpAccount { attempted: recorded, recorded, lost: 0, chunks: 1, finished: 1 };
+    writer.end_launch(0, 0, &[account]).unwrap();
+    writer.finish().unwrap();
+}
+
 /// Checks that each command says this of a file.
 fn all_say(folder: &Folder, path: &Path, part: &str) {
     let file = text(path);
@@ -70,6 +86,16 @@ fn losses_of_the_twin_are_said() {
     let path = folder.at("dual.wtrc");
     dual(&path);
     all_say(&folder, &path, "5 events of 1 warp lost in the raw twin");
+}
+
+#[test]
+fn accounts_that_tell_of_other_events_are_said() {
+    let folder = Folder::new();
+    let path = folder.at("a.wtrc");
+    told(&path, 8);
+    all_say(&folder, &path, "7 events fewer than accounts tell of");
+    told(&path, 0);
+    all_say(&folder, &path, "1 event more than accounts tell of");
 }
 
 #[test]

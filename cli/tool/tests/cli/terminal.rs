@@ -92,3 +92,72 @@ fn nothing_of_a_file_acts_on_the_terminal() {
     let (_, output, _) = run(&["info", file]);
     assert!(output.contains("\\u{1b}[2J") && output.contains("\\u{9b}31m\\u{7f}\\u{202e}"), "{output}");
 }
+
+/// Names that would act on a terminal, of a file or as a value.
+#[cfg(unix)]
+#[test]
+fn no_name_and_no_argument_acts_on_the_terminal() {
+    let folder = Folder::new();
+    let nasty = "a\u{1b}[2J\u{1b}]52;c;eA==\u{7}\u{9b}31m\u{7f}\u{202e}\u{2066}\u{200f}\u{2028}\r\nb";
+    let path = folder.at(nasty);
+    trace_of(&path, "plain", "k.rs");
+    let absent = folder.at("c").join(nasty);
+    let plain = folder.at("plain.wtrc");
+    trace_of(&plain, "plain", "k.rs");
+    let (file, absent, plain) = (text(&path), text(&absent), text(&plain));
+    let mut commands: Vec<Vec<&str>> = Vec::new();
+    for view in ["info", "verify", "decode", "top", "warps", "report"] {
+        commands.extend([vec![view, file], vec![view, absent]]);
+    }
+    commands.extend([
+        vec!["diff", file, file],
+        vec!["diff", file, plain, "--json"],
+        vec!["report", plain, "--against", file, "-o", "-"],
+        vec!["report", plain, "--source", absent],
+        vec!["report", plain, "--kernel", nasty],
+        vec!["decode", plain, "-o", absent],
+        vec!["decode", plain, "-o", file],
+        vec!["decode", plain, "--launch", nasty],
+        vec!["decode", nasty, "--launch", "9"],
+        vec!["export", plain, "--to", "lcov", "-o", file],
+        vec!["export", plain, "--to", nasty, "-o", file],
+        vec!["lines", plain, "--location", nasty],
+        vec!["new", absent],
+        vec!["man", "-o", file],
+        vec!["run", "-o", absent, "--", nasty],
+        vec!["run", "-o", plain, "--shim", absent, "--", "true"],
+        vec!["run", "-o", plain, "--property", nasty, "--", nasty],
+        vec!["demo", "--device", "sim", "--width", "8", "--depth", "2", "-o", file],
+        vec!["demo", "--device", nasty, "-o", file],
+        vec!["demo", "--after", nasty, "-o", file],
+        vec![nasty],
+        vec!["--unknown", nasty],
+    ]);
+    for command in commands {
+        let (_, output, errors) = run(&command);
+        let all = format!("{output}{errors}");
+        assert!(!all.contains("panicked"), "{command:?}: {all}");
+        assert!(!all.contains(acts), "{command:?}: {all:?}");
+    }
+    let (_, output, _) = run(&["info", file]);
+    assert!(output.contains("a\\u{1b}[2J\\u{1b}]52;c;eA==\\u{7}\\u{9b}31m"), "{output}");
+}
+
+#[test]
+fn a_message_is_escaped_once() {
+    let folder = Folder::new();
+    let path = folder.at("a.wtrc");
+    let mut metadata = Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw]);
+    metadata = metadata.with_kernel("k", "");
+    let mut writer =
+        TraceWriter::create(File::create(&path).unwrap(), &metadata, WriterOptions::default()).unwrap();
+    writer.begin_launch(&LaunchInfo::new(0, 0, [1, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
+    writer.end_early(0, &EarlyEnd::failed("in C:\\x\tat \u{1b}[2J\nlast")).unwrap();
+    writer.finish().unwrap();
+    for view in ["info", "verify", "decode", "top"] {
+        let (_, output, errors) = run(&[view, text(&path)]);
+        let all = format!("{output}{errors}");
+        assert!(view == "top" || all.contains("in C:\\x\\tat \\u{1b}[2J; last"), "{view}: {all}");
+        assert!(!all.contains('\t') && !all.contains("\\\\"), "{view}: {all}");
+    }
+}

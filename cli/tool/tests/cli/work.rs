@@ -27,36 +27,78 @@ fn writer(path: &Path, codec: CodecSpec, warps: u32) -> TraceWriter<File> {
     writer
 }
 
+/// Writes a trace of launches with so many sections of 65,536 accounts each: all the same, or in which `lost` alternates.
+fn lossy(path: &Path, launches: u32, sections: u32, alternates: bool) {
+    let metadata =
+        Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw]).with_kernel("k", "");
+    let each = 1 << 16;
+    let mut bytes = encode_preamble().to_vec();
+    bytes.extend(encode_section(SectionKind::Metadata, &metadata.encode().unwrap()));
+    let account = |lost| WarpAccount { attempted: lost, recorded: 0, lost, chunks: 0, finished: 0 };
+    let accounts: Vec<_> =
+        (0..each).map(|warp| account(1 + u64::from(alternates && warp % 2 == 1))).collect();
+    for launch in 0..launches {
+        let info = LaunchInfo::new(launch, 0, [sections * each, 1, 1], [32, 1, 1], 0).unwrap();
+        bytes.extend(info.encode_section());
+        for section in 0..sections {
+            let body = encode_accounts(launch, 0, section * each, &accounts, Compression::default()).unwrap();
+            bytes.extend(encode_section(SectionKind::Accounts, &body));
+        }
+    }
+    std::fs::write(path, bytes).unwrap();
+}
+
+/// Runs the tool within so many MiB of memory and seconds of CPU; returns exit code, output and errors.
+fn limited(mib: u32, seconds: u32, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let limits = format!("ulimit -v {}; ulimit -t {seconds}; exec \"$@\"", mib << 10);
+    let output = Command::new("bash")
+        .args(["-c", &limits, "bash"])
+        .arg(cargo_bin("warptrace"))
+        .args(arguments)
+        .env("RAYON_NUM_THREADS", "2")
+        .output()
+        .unwrap();
+    let [out, errors] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    (output.status.code(), out, errors)
+}
+
 #[test]
 fn many_lossy_warps_take_no_memory() {
     let folder = Folder::new();
     let path = folder.at("lossy.wtrc");
-    let metadata =
-        Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw]).with_kernel("k", "");
-    let (sections, each) = (900, 1 << 16);
-    let launch = LaunchInfo::new(0, 0, [sections * each, 1, 1], [32, 1, 1], 0).unwrap();
-    let mut bytes = encode_preamble().to_vec();
-    bytes.extend(encode_section(SectionKind::Metadata, &metadata.encode().unwrap()));
-    bytes.extend(launch.encode_section());
-    let accounts =
-        vec![WarpAccount { attempted: 1, recorded: 0, lost: 1, chunks: 0, finished: 0 }; each as usize];
-    for section in 0..sections {
-        let body = encode_accounts(0, 0, section * each, &accounts, Compression::None).unwrap();
-        bytes.extend(encode_section(SectionKind::Accounts, &body));
-    }
-    assert!(bytes.len() < 64 << 10);
-    std::fs::write(&path, bytes).unwrap();
+    lossy(&path, 1, 900, false);
+    assert!(path.metadata().unwrap().len() < 64 << 10);
     // Of 59 million warps nothing may be kept for each.
-    let output = Command::new("bash")
-        .args(["-c", "ulimit -v 524288; exec \"$@\"", "bash"])
-        .arg(cargo_bin("warptrace"))
-        .args(["verify", text(&path)])
-        .env("RAYON_NUM_THREADS", "2")
-        .output()
-        .unwrap();
-    let said = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
+    let (code, said, errors) = limited(512, 60, &["verify", text(&path)]);
+    assert_eq!(code, Some(3), "{errors}");
     assert!(said.contains("58,982,400 events of 58,982,400 warps lost"), "{said}");
+}
+
+#[test]
+fn accounts_cost_what_their_bytes_say() {
+    let folder = Folder::new();
+    let path = folder.at("lossy.wtrc");
+    lossy(&path, 2_000, 1, false);
+    assert!(path.metadata().unwrap().len() < 512 << 10);
+    let file = text(&path);
+    // 131 million warps: once for each section is enough to sum them up.
+    let (code, said, errors) = limited(512, 5, &["info", file]);
+    assert_eq!(code, Some(0), "{errors}");
+    assert!(said.contains("131,072,000 events of 131,072,000 warps"), "{said}");
+    // Where each has a row, there is a limit.
+    let out = text(&folder.at("out")).to_owned();
+    for command in [&["decode", file, "-o", "/dev/null"][..], &["export", file, "--to", "lcov", "-o", &out]] {
+        let (code, _, errors) = limited(512, 40, command);
+        assert_eq!(code, Some(1), "{command:?}: {errors}");
+        assert!(errors.contains("`--unlimited` decodes it all the same"), "{command:?}: {errors}");
+    }
+    assert!(!folder.at("out").exists());
+    // Accounts that differ, and are packed a thousandfold.
+    lossy(&path, 2_000, 1, true);
+    assert!(path.metadata().unwrap().len() < 512 << 10);
+    let (code, said, errors) = limited(512, 10, &["info", file]);
+    assert_eq!(code, Some(0), "{errors}");
+    assert!(said.contains("accounts that cannot be read") && said.contains("`--unlimited`"), "{said}");
 }
 
 #[test]

@@ -95,7 +95,7 @@ fn views(app: &App, columns: usize) -> Line<'static> {
         taken += text.len() + 3;
     }
     let kernel = match &app.kernel {
-        Some(kernel) => format!("kernel {}", words::plain(kernel)),
+        Some(kernel) => format!("kernel {}", warptrace_format::shown(kernel)),
         None if app.has_kernels() => "all kernels".to_owned(),
         None => app.name.clone(),
     };

@@ -3,9 +3,10 @@
 use std::cmp::Reverse;
 
 use warptrace_decoder::{LaunchEnd, TraceFile};
+use warptrace_format::on_one_line;
 
 use super::causes::parting;
-use super::{Names, about, count, many, plain, ratio};
+use super::{Names, about, count, many, ratio};
 use crate::compare::{Comparison, Greatest, Measure};
 use crate::figures::{Analysis, Counts, KernelFigures, LineFigures, Losses, Point, WarpFigures, share};
 use crate::recordings::Difference;
@@ -24,7 +25,7 @@ pub fn missing(losses: &Losses) -> Option<String> {
         wants.push(format!("{} without an account of losses", many(losses.unaccounted_warps, "warp")));
     }
     if let Some(why) = &losses.cut_off {
-        wants.push(plain(why));
+        wants.push(why.clone());
     }
     if wants.is_empty() {
         return None;
@@ -96,7 +97,7 @@ pub fn finding(analysis: &Analysis, names: &Names) -> String {
 /// Says why a launch did not run to its end; `None` if it did, or nobody knows.
 pub fn early_end(trace: &TraceFile, launch: u32) -> Option<String> {
     let kernel = trace.metadata().kernels.get(trace.launch(launch)?.kernel() as usize);
-    let kernel = on_one_line(kernel.map_or("?", |kernel| &kernel.name));
+    let kernel = kernel.map_or("?", |kernel| &kernel.name);
     match trace.launch_end(launch)? {
         LaunchEnd::Failed { message } => {
             Some(format!("launch {launch} of kernel `{kernel}` failed: {}", on_one_line(&message)))
@@ -104,12 +105,6 @@ pub fn early_end(trace: &TraceFile, launch: u32) -> Option<String> {
         LaunchEnd::Interrupted => Some(format!("launch {launch} of kernel `{kernel}` was interrupted")),
         _ => None,
     }
-}
-
-/// Puts a text on one line in which nothing moves the cursor: for names and messages that a file holds.
-pub fn on_one_line(text: &str) -> String {
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    lines.map(plain).collect::<Vec<_>>().join("; ")
 }
 
 /// Says how work is spread over the warps of each kernel, those with the most events first; of `most` kernels.
@@ -122,7 +117,7 @@ pub fn work(analysis: &Analysis, most: usize) -> Vec<String> {
         let about = if events.is_exact() { "" } else { "~" };
         format!(
             "{}: {}, {} to {} events, median {about}{}, p95 {about}{}; most over mean {}",
-            plain(&kernel.kernel),
+            kernel.kernel,
             many(events.count(), "warp"),
             count(events.min()),
             count(events.max()),
@@ -176,9 +171,11 @@ pub fn oddest(analysis: &Analysis) -> Option<&WarpFigures> {
 
 /// Says in what two recordings differ, a line each.
 pub fn differences(comparison: &Comparison) -> Vec<String> {
-    let said = |value: &Option<String>| value.as_deref().map_or_else(|| "-".to_owned(), on_one_line);
+    fn said(value: &Option<String>) -> &str {
+        value.as_deref().unwrap_or("-")
+    }
     let line = |Difference { what, values: [before, after] }: &Difference| {
-        format!("{}: {} -> {}", on_one_line(what), said(before), said(after))
+        format!("{what}: {} -> {}", said(before), said(after))
     };
     comparison.recordings.iter().map(line).collect()
 }
@@ -201,7 +198,7 @@ pub fn ratios(comparison: &Comparison) -> Vec<String> {
     };
     let of_kernel = |kernel: &KernelFigures| {
         let partner = after.kernels.iter().find(|other| other.kernel == kernel.kernel)?;
-        Some(said(&plain(&kernel.kernel), [kernel.counts, partner.counts]))
+        Some(said(&kernel.kernel, [kernel.counts, partner.counts]))
     };
     let mut lines = vec![said("all", [before.counts, after.counts])];
     if before.kernels.len() > 1 {
@@ -222,7 +219,7 @@ pub fn greatest(comparison: &Comparison) -> String {
     };
     let at = location.map_or_else(String::new, |point| match point.location {
         Point::BEGIN => "(begin)".to_owned(),
-        _ => plain(&point.name),
+        _ => point.name.clone(),
     });
     match measure {
         Measure::Events => format!("greatest change: {by} of the first trace's events"),

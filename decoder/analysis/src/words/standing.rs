@@ -2,13 +2,13 @@
 
 use warptrace_decoder::TraceFile;
 
-use super::{Names, count, many, plain, warp};
+use super::{Names, count, many, warp};
 use crate::figures::{Analysis, Standing};
 
 /// Says what warps do that did not finish: the loop that they go round, or where they stand.
 pub fn standing(trace: &TraceFile, names: &Names, group: &Standing) -> String {
     let first = warp(trace, group.first.launch, group.first.warp);
-    let warps = format!("{} of {}", many(group.warps, "warp"), plain(&group.kernel));
+    let warps = format!("{} of {}", many(group.warps, "warp"), group.kernel);
     let what = match (group.head, group.last.first()) {
         (Some(head), _) => {
             let (head, since, trips) = (names.full(head), count(group.since), count(group.trips));

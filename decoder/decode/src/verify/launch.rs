@@ -163,8 +163,6 @@ impl<'a> LaunchCheck<'a> {
         let sums = &mut self.sums[track];
         let mut checks = checks.iter().peekable();
         let stream = (self.rules.launch, count(track));
-        let chosen_before = |warp| self.info.map_or(0, |info| info.chosen_before(warp));
-        let is_chosen = |warp| self.info.is_some_and(|info| info.is_chosen(warp));
         while !warps.is_empty() {
             let unknown = match self.cursors[track].next(warps.clone()) {
                 Accounted::Missing(range) => {
@@ -181,33 +179,36 @@ impl<'a> LaunchCheck<'a> {
                     report.add(Problem::Unreadable(error));
                     range
                 }
-                Accounted::Accounts { first, accounts } => {
-                    for (warp, account) in (first..).zip(accounts) {
-                        let check = checks.next_if(|check| check.warp == warp);
-                        let found = check.map(|check| &check.tracks[track]);
-                        sums.add_account(stream, warp, account, found, report);
-                        // Only warps with chunks are compared, and those of a window are few.
-                        if check.is_some() && (account.lost > 0 || account.finished == 0) {
+                Accounted::Account(range, account) => {
+                    warps.start = range.end;
+                    report.accounts += u64::from(self.info.map_or(0, |info| info.chosen_in(&range)));
+                    let mut rest = range.start;
+                    // Only warps with chunks are compared, and those of a window are few.
+                    while let Some(check) = checks.next_if(|check| check.warp < range.end) {
+                        let warp = check.warp;
+                        check_account(stream, rest..warp, &account, None, report);
+                        let found = Some(&check.tracks[track]);
+                        check_account(stream, warp..warp + 1, &account, found, report);
+                        rest = warp + 1;
+                        if account.lost > 0 || account.finished == 0 {
                             explained.lacking.insert(warp);
                         }
-                        if check.is_some() && account.finished == 0 {
+                        if account.finished == 0 {
                             explained.endless.insert(warp);
                         }
-                        if *account != NOT_CHOSEN && !is_chosen(warp) {
-                            sums.add_not_chosen(warp);
-                        }
                     }
-                    let end = first + count(accounts.len());
-                    report.accounts += u64::from(chosen_before(end) - chosen_before(first));
-                    warps.start = end;
+                    check_account(stream, rest..range.end, &account, None, report);
+                    if account != NOT_CHOSEN {
+                        sums.add_not_chosen(range, self.info);
+                    }
                     continue;
                 }
             };
             while let Some(check) = checks.next_if(|check| unknown.contains(&check.warp)) {
                 explained.lacking.insert(check.warp);
                 explained.endless.insert(check.warp);
-                if check.tracks[track].events > 0 && !is_chosen(check.warp) {
-                    sums.add_not_chosen(check.warp);
+                if check.tracks[track].events > 0 {
+                    sums.add_not_chosen(check.warp..check.warp + 1, self.info);
                 }
             }
             warps.start = unknown.end;
@@ -258,35 +259,45 @@ impl TrackSums {
         }
     }
 
-    fn add_not_chosen(&mut self, warp: u32) {
-        if self.not_chosen == 0 {
-            self.first_not_chosen = warp;
+    /// Counts those of some warps that were not chosen.
+    fn add_not_chosen(&mut self, mut warps: Range<u32>, info: Option<&LaunchInfo>) {
+        let chosen = |warps: &Range<u32>| info.map_or(0, |info| info.chosen_in(warps));
+        let more = u64::from(warps.end - warps.start - chosen(&warps));
+        if more > 0 && self.not_chosen == 0 {
+            let first = warps.find(|warp| !info.is_some_and(|info| info.is_chosen(*warp)));
+            self.first_not_chosen = first.unwrap_or_default();
         }
-        self.not_chosen += 1;
+        self.not_chosen += more;
     }
+}
 
-    fn add_account(
-        &mut self,
-        (launch, track): (u32, u32),
-        warp: u32,
-        account: &WarpAccount,
-        found: Option<&StreamCheck>,
-        report: &mut VerifyReport,
-    ) {
-        let &WarpAccount { recorded, chunks, .. } = account;
-        check_balance((launch, track), warp, account, report);
-        // A stream that broke off has been reported; its counts are no news.
-        if !found.is_some_and(|found| found.failed) {
-            let (events_found, chunks_found) = found.map_or((0, 0), |found| (found.events, found.chunks));
-            for (what, expected, found) in
-                [("events", recorded, events_found), ("chunks", u64::from(chunks), chunks_found)]
-            {
-                if expected != found {
-                    report.add(Problem::Miscounted { launch, track, warp, what, expected, found });
-                }
-            }
-        }
-    }
+/// Reports an account of each of some warps whose events do not add up, or which does not say what was found of each.
+fn check_account(
+    (launch, track): (u32, u32),
+    warps: Range<u32>,
+    account: &WarpAccount,
+    found: Option<&StreamCheck>,
+    report: &mut VerifyReport,
+) {
+    // A stream that broke off has been reported; its counts are no news.
+    let is_known = found.is_some_and(|found| found.failed);
+    let (events, chunks) = found.map_or((0, 0), |found| (found.events, found.chunks));
+    let miscounted = [("events", account.recorded, events), ("chunks", account.chunks.into(), chunks)]
+        .into_iter()
+        .filter(|(_, expected, found)| !is_known && expected != found);
+    let problems = |warp| {
+        miscounted.clone().map(move |(what, expected, found)| Problem::Miscounted {
+            launch,
+            track,
+            warp,
+            what,
+            expected,
+            found,
+        })
+    };
+    report.add_for_each(warps, |warp| {
+        unbalanced((launch, track), warp, account).into_iter().chain(problems(warp))
+    });
 }
 
 /// Reports what a launch lacks on a track. What has no account is reported as that.
@@ -319,17 +330,11 @@ fn report_losses(file: &TraceFile, (launch, track): (u32, u32), report: &mut Ver
     }
 }
 
-/// Reports an account whose events do not add up.
-pub(super) fn check_balance(
-    (launch, track): (u32, u32),
-    warp: u32,
-    account: &WarpAccount,
-    report: &mut VerifyReport,
-) {
+/// What is wrong with an account whose events do not add up.
+pub(super) fn unbalanced((launch, track): (u32, u32), warp: u32, account: &WarpAccount) -> Option<Problem> {
     let &WarpAccount { attempted, recorded, lost, .. } = account;
-    if recorded.checked_add(lost) != Some(attempted) {
-        report.add(Problem::Unbalanced { launch, track, warp, attempted, recorded, lost });
-    }
+    let is_sum = recorded.checked_add(lost) == Some(attempted);
+    (!is_sum).then_some(Problem::Unbalanced { launch, track, warp, attempted, recorded, lost })
 }
 
 /// Warps that may hold less than they should on a track.

@@ -3,7 +3,9 @@
 //! The walk over accounts ([`crate::accounts`]) takes one account of each warp and leaves the others out.
 //! Here the others are found, so that a trace cannot say two things about a warp without a report.
 
-use super::launch::check_balance;
+use warptrace_format::file::{AccountRun, Accounts};
+
+use super::launch::unbalanced;
 use super::problem::Problem;
 use super::report::VerifyReport;
 use crate::file::TraceFile;
@@ -35,9 +37,13 @@ pub(super) fn check_overlaps(file: &TraceFile, launch: u32, track: u32, report: 
             continue;
         }
         match file.load_accounts(section) {
-            Ok((header, accounts)) => {
-                for (warp, account) in (header.first_warp..overlap_end).zip(&accounts) {
-                    check_balance((launch, track), warp, account, report);
+            Ok(Accounts { header, runs, .. }) => {
+                let mut warp = header.first_warp;
+                for AccountRun { warps, account } in runs {
+                    let end = warp.saturating_add(warps);
+                    let warps = warp..end.min(overlap_end);
+                    report.add_for_each(warps, |warp| unbalanced((launch, track), warp, &account));
+                    warp = end;
                 }
             }
             // One that reaches further is read, and reported, by the walk over accounts.

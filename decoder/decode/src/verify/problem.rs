@@ -4,6 +4,7 @@ use std::fmt;
 
 use warptrace_format::Event;
 use warptrace_format::file::{EarlyEnd, LossReason};
+use warptrace_format::on_one_line;
 
 use super::twin::LanesNext;
 use crate::error::DecodeError;
@@ -44,14 +45,9 @@ fn all_next(expected: &[LanesNext]) -> String {
 /// How a launch ended, in words.
 fn ended(end: &EarlyEnd) -> String {
     match end {
-        EarlyEnd::Failed { message } => format!("failed: {}", one_line(message)),
+        EarlyEnd::Failed { message } => format!("failed: {}", on_one_line(message)),
         end => end.verb().to_owned(),
     }
-}
-
-/// A text on one line.
-fn one_line(text: &str) -> String {
-    text.lines().map(str::trim).filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
 /// Names the first of some warps: `warps 3, 5 and 7 more`.

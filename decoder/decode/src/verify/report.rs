@@ -1,6 +1,7 @@
 //! What a verification found.
 
 use std::fmt;
+use std::ops::Range;
 
 use warptrace_format::file::LossReason;
 
@@ -111,6 +112,23 @@ impl VerifyReport {
             self.problems.push(problem);
         } else {
             self.problems_left_out += 1;
+        }
+    }
+
+    /// Adds the problems of warps that have the same ones each; when the list is full, they are counted at once.
+    pub(super) fn add_for_each<P: IntoIterator<Item = Problem>>(
+        &mut self,
+        mut warps: Range<u32>,
+        problems: impl Fn(u32) -> P,
+    ) {
+        while let Some(warp) = warps.next() {
+            let (listed, before) = (self.is_full(), self.problem_count());
+            problems(warp).into_iter().for_each(|problem| self.add(problem));
+            let each = self.problem_count() - before;
+            if listed || each == 0 {
+                self.problems_left_out += each.saturating_mul(u64::from(warps.end - warps.start));
+                return;
+            }
         }
     }
 

@@ -168,6 +168,7 @@ pub fn losses(source: &Source<'_>, out: impl Write + Send) -> Result<u64, Export
     for info in source.launches() {
         let kernel = table.text(source.kernel(info));
         for lack in source.lacking(info)? {
+            let lack = lack?;
             let id = info.stream_id(lack.first).expect("the decoder gives warps of this launch");
             let position = match lack.events.map_or(LossPosition::End, |_| lack.reason.position()) {
                 LossPosition::Start => start,

@@ -135,24 +135,49 @@ pub fn encode_accounts(
     Ok(body)
 }
 
+/// The accounts of an accounting section.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accounts {
+    /// Its fixed part.
+    pub header: AccountsHeader,
+    /// The accounts in order of warp, equal ones that follow each other as one.
+    pub runs: Vec<AccountRun>,
+    /// Bytes of the columns before compression: what reading them costs.
+    pub plain_bytes: usize,
+}
+
+/// Consecutive warps with equal accounts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AccountRun {
+    /// Number of the warps, at least 1.
+    pub warps: u32,
+    /// The account of each.
+    pub account: WarpAccount,
+}
+
 /// Reads the body of an accounting section at file offset `at`.
 ///
 /// # Errors
 /// What [`AccountsHeader::parse`] refuses; accounts that do not decompress to exactly the announced number; a
 /// `finished` that is neither 0 nor 1.
-pub fn decode_accounts(body: &[u8], at: u64) -> Result<(AccountsHeader, Vec<WarpAccount>), FormatError> {
+pub fn decode_accounts(body: &[u8], at: u64) -> Result<Accounts, FormatError> {
     let header = AccountsHeader::parse(body, at)?;
     let stored = body.get(ACCOUNTS_HEADER_BYTES..).unwrap_or_default();
     let stored_at = at.saturating_add(ACCOUNTS_HEADER_BYTES as u64);
     let most = header.warps as usize * MAX_ACCOUNT_BYTES + MAX_COLUMN_BYTES;
     let plain = decompress(SECTION, header.stored_as, stored, most, stored_at)?;
     let mut fields = Fields::new(SECTION, &plain, stored_at);
-    let mut accounts = vec![WarpAccount::default(); header.warps as usize];
+    // One account stands for all until a column has a value for each.
+    let mut accounts = vec![WarpAccount::default()];
     for Column { name, set, .. } in COLUMNS {
         let form_at = fields.offset();
         let form = fields.u8(name)?;
         if form > EACH {
             return Err(fields.invalid(name, form_at, u64::from(form), "0 or 1 at the start of the column"));
+        }
+        if form == EACH {
+            let first = accounts[0];
+            accounts.resize(header.warps as usize, first);
         }
         let mut value = 0;
         for (index, account) in accounts.iter_mut().enumerate() {
@@ -166,7 +191,15 @@ pub fn decode_accounts(body: &[u8], at: u64) -> Result<(AccountsHeader, Vec<Warp
         }
     }
     fields.end()?;
-    Ok((header, accounts))
+    let runs = match accounts[..] {
+        [account] => vec![AccountRun { warps: header.warps, account }],
+        _ => {
+            let equal = accounts.chunk_by(|one, other| one == other);
+            let length = |run: &[WarpAccount]| u32::try_from(run.len()).unwrap_or(header.warps);
+            equal.map(|run| AccountRun { warps: length(run), account: run[0] }).collect()
+        }
+    };
+    Ok(Accounts { header, runs, plain_bytes: plain.len() })
 }
 
 /// One number of each account.
@@ -260,10 +293,26 @@ mod tests {
         accounts[8] = WarpAccount { attempted: u64::MAX, recorded: 0, lost: 1, ..worst };
         for compression in [Compression::None, Compression::Zstd(3)] {
             let body = encode_accounts(4, 1, 70_000, &accounts, compression).unwrap();
-            let (header, found) = decode_accounts(&body, 0).unwrap();
+            let Accounts { header, runs, .. } = decode_accounts(&body, 0).unwrap();
+            let found: Vec<_> =
+                runs.iter().flat_map(|run| std::iter::repeat_n(run.account, run.warps as usize)).collect();
             assert_eq!((header.launch, header.track, header.first_warp, header.warps), (4, 1, 70_000, 4999));
             assert_eq!(header.last_warp(), 74_998);
             assert_eq!(found, accounts);
+        }
+    }
+
+    #[test]
+    fn equal_accounts_are_one_run() {
+        let same = vec![account(9); MAX_ACCOUNTS as usize];
+        let other = WarpAccount { chunks: 3, ..account(9) };
+        for (accounts, expected) in [
+            (&same[..], &[(MAX_ACCOUNTS, account(9))][..]),
+            (&[account(9), account(9), other][..], &[(2, account(9)), (1, other)]),
+        ] {
+            let body = encode_accounts(0, 0, 0, accounts, Compression::None).unwrap();
+            let expected = expected.iter().map(|&(warps, account)| AccountRun { warps, account });
+            assert_eq!(decode_accounts(&body, 0).unwrap().runs, expected.collect::<Vec<_>>());
         }
     }
 

@@ -21,6 +21,8 @@
 //!     56     4  warps                  how many were, one after the other
 //! ```
 
+use std::ops::Range;
+
 use super::error::FormatError;
 use super::fields::Fields;
 use super::limits::MAX_BLOCK_THREADS;
@@ -296,6 +298,11 @@ impl LaunchInfo {
     /// How many of the warps with a linear index below `warp` were chosen.
     pub const fn chosen_before(&self, warp: u32) -> u32 {
         self.chosen.before(warp, self.warps_per_block())
+    }
+
+    /// How many of some warps, by linear index, were chosen.
+    pub const fn chosen_in(&self, warps: &Range<u32>) -> u32 {
+        self.chosen_before(warps.end) - self.chosen_before(warps.start)
     }
 
     /// Version of the launch's section: 1 if every warp was chosen, else 2.

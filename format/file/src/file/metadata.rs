@@ -20,6 +20,7 @@ use crate::account::MAX_TRACKS;
 use crate::chunk::{MAX_CHUNK_BYTES, MIN_CHUNK_BYTES};
 use crate::codec::CodecSpec;
 use crate::counting::Counting;
+use crate::location::SOURCE_HASH_PREFIX;
 use crate::location::{LocationKind, SourceLocation};
 
 const SECTION: &str = "META";
@@ -180,6 +181,20 @@ pub const COUNTING: &str = "counting";
 pub const COMMAND: &str = "command";
 /// Names the property that has the command line of a program that was recorded by `warptrace run`.
 pub const PROGRAM: &str = "program";
+/// Names the property that tells how much device memory the session might take, in bytes.
+pub const MEMORY_LIMIT: &str = "memory_limit";
+/// Names the property that tells how much of it the session took at most, in bytes.
+pub const MEMORY_PEAK: &str = "memory_peak";
+/// Names the property that tells which trace points `warptrace run` placed.
+pub const POINTS: &str = "points";
+/// Names the property that tells which part of the program was recorded.
+pub const WINDOW: &str = "window";
+
+/// Whether recorders write a property of this name, so that none of the user's own may have it.
+pub fn is_recorders(name: &str) -> bool {
+    [COMMAND, COUNTING, MEMORY_LIMIT, MEMORY_PEAK, POINTS, PROGRAM, WINDOW].contains(&name)
+        || name.starts_with(SOURCE_HASH_PREFIX)
+}
 
 /// Everything about a recording that is not a launch or an event.
 ///

@@ -53,7 +53,9 @@ mod section;
 mod text;
 mod trailer;
 
-pub use accounts::{ACCOUNTS_HEADER_BYTES, AccountsHeader, decode_accounts, encode_accounts};
+pub use accounts::{
+    ACCOUNTS_HEADER_BYTES, AccountRun, Accounts, AccountsHeader, decode_accounts, encode_accounts,
+};
 pub use additions::{Additions, Growing};
 pub use early_end::EarlyEnd;
 pub use error::FormatError;
@@ -65,8 +67,8 @@ pub use index::{INDEX_HEADER_BYTES, IndexEntry, decode_index, encode_index};
 pub use launch::{LAUNCH_BYTES, LaunchError, LaunchInfo, StreamId, WARP_LANES};
 pub use loss::{LossPosition, LossReason};
 pub use metadata::{
-    COMMAND, COUNTING, DeviceInfo, DeviceKind, KernelInfo, LocationInfo, Metadata, POLICY_RING, POLICY_STOP,
-    POLICY_STREAM, PROGRAM,
+    COMMAND, COUNTING, DeviceInfo, DeviceKind, KernelInfo, LocationInfo, MEMORY_LIMIT, MEMORY_PEAK, Metadata,
+    POINTS, POLICY_RING, POLICY_STOP, POLICY_STREAM, PROGRAM, WINDOW, is_recorders,
 };
 pub use metadata_error::MetadataError;
 pub use preamble::{FILE_VERSION, MAGIC, PREAMBLE_BYTES, READABLE_VERSIONS, check_preamble, encode_preamble};

@@ -7,19 +7,14 @@ use std::path::Path;
 use warptrace_device::KernelModule;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{
-    COMMAND, COUNTING, LocationInfo, Metadata, POLICY_RING, POLICY_STOP, POLICY_STREAM,
+    COMMAND, COUNTING, LocationInfo, MEMORY_LIMIT, MEMORY_PEAK, Metadata, POLICY_RING, POLICY_STOP,
+    POLICY_STREAM, WINDOW,
 };
 use warptrace_format::location::{SOURCE_HASH_PREFIX, source_hash};
 
 use super::memory::Division;
 use crate::{Device, Policy, RecordingSpec};
 
-/// Names the property of a file that tells how much device memory the session might take, in bytes.
-pub const MEMORY_LIMIT: &str = "memory_limit";
-/// Names the property of a file that tells how much of it the session took at most, in bytes.
-pub const MEMORY_PEAK: &str = "memory_peak";
-/// Names the property of a file that tells which part of the program is recorded.
-const WINDOW: &str = "window";
 /// The file's name for the program that wrote it.
 const TOOL: &str = concat!("warptrace ", env!("CARGO_PKG_VERSION"));
 

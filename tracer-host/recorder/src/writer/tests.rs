@@ -2,8 +2,8 @@ use std::io;
 
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{
-    DeviceInfo, Frame, FrameHeader, SECTION_HEADER_BYTES, SectionHeader, StoredAs, check_body,
-    check_preamble, decode_accounts, decode_index,
+    AccountRun, Accounts, DeviceInfo, Frame, FrameHeader, SECTION_HEADER_BYTES, SectionHeader, StoredAs,
+    check_body, check_preamble, decode_accounts, decode_index,
 };
 
 use super::*;
@@ -95,7 +95,7 @@ fn chunks_in_any_order_are_sorted_and_cut_into_frames() {
     let trailer_at = sections[9].0;
     let trailer = Trailer::parse(&file[trailer_at as usize..], trailer_at).unwrap();
     assert_eq!((trailer.index_offset, trailer.entries, trailer.index_sections), (sections[8].0, 7, 1));
-    assert_eq!(decode_accounts(sections[6].2, 0).unwrap().1, [DONE; 4]);
+    assert_eq!(decode_accounts(sections[6].2, 0).unwrap().runs, [AccountRun { warps: 4, account: DONE }]);
 }
 
 /// Launch, track, warp and sequence of the chunks in a file.
@@ -145,9 +145,9 @@ fn many_accounts_come_in_several_sections() {
     let (file, _) = writer.finish().unwrap();
     let mut read = Vec::new();
     for (_, _, body) in sections(&file).iter().filter(|(_, header, _)| header.tag.0 == *b"ACCT") {
-        let (header, found) = decode_accounts(body, 0).unwrap();
+        let Accounts { header, runs, .. } = decode_accounts(body, 0).unwrap();
         assert_eq!((header.track, header.first_warp as usize), (1, read.len()));
-        read.extend(found);
+        read.extend(runs.iter().map(|run| run.account));
     }
     assert_eq!(read, accounts);
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use warptrace_format::file::PROGRAM;
+use warptrace_format::file::{POINTS, PROGRAM};
 use warptrace_host::{
     Bracket, Brackets, CudaDevice, DeviceError, Drainer, Ended, LaunchReport, LaunchShape, Launches,
     MemorySize, Patience, Reserved, SessionError, TraceOutput, command_line,
@@ -88,7 +88,7 @@ impl Recorder {
         // Kernels that were not asked for have no traced copy.
         spec.window.kernels.clear();
         spec.properties.push((PROGRAM.to_owned(), command_line()));
-        spec.properties.push(("points".to_owned(), settings.spec.points.to_string()));
+        spec.properties.push((POINTS.to_owned(), settings.spec.points.to_string()));
         let file =
             TraceOutput::open(&path).map_err(|error| format!("cannot create {}: {error}", path.display()))?;
         let file = BufWriter::with_capacity(1 << 20, file);

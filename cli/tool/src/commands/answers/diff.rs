@@ -16,7 +16,7 @@ use super::{Column, first, print_rows, table};
 use crate::arguments::Diff;
 use crate::exit;
 use crate::opened::open;
-use crate::output::{count, print_json, say};
+use crate::output::{count, print_json, say, shown_name};
 
 /// Rows and warps of text unless `--limit` says otherwise.
 const ROWS: usize = 10;
@@ -28,12 +28,13 @@ pub(crate) fn run(command: &Diff) -> anyhow::Result<ExitCode> {
     let states = opened.each_ref().map(|opened| opened.state.sentence.clone());
     let [before, after] = opened.map(|opened| opened.trace);
     let traces = [&before, &after];
-    let paths = || format!("cannot compare {} with {}", command.before.display(), command.after.display());
+    let paths =
+        || format!("cannot compare {} with {}", shown_name(&command.before), shown_name(&command.after));
     let selection = command.selected.selection();
     let comparison = compare(traces, &selection).map_err(|error| {
         let is_first = analyse(&before, &selection).is_err();
         let path = if is_first { &command.before } else { &command.after };
-        anyhow::Error::new(error).context(path.display().to_string()).context(paths())
+        anyhow::Error::new(error).context(shown_name(path)).context(paths())
     })?;
     if !comparison.is_of_one_program() {
         bail!(

@@ -27,10 +27,11 @@ use serde_json::{Value, json};
 use warptrace_analysis::words::{self, Names, losses};
 use warptrace_analysis::{Analysis, Selection, analyse};
 use warptrace_decoder::{FileState, TraceFile};
+use warptrace_format::shown;
 
 use crate::arguments::{Page, Rows};
 use crate::opened::{Opened, open};
-use crate::output::{count, print_json, say};
+use crate::output::{count, print_json, say, shown_name};
 
 /// Rows of text unless `--limit` says otherwise.
 const ROWS: usize = 20;
@@ -53,7 +54,7 @@ fn analysed(page: &Page, location: Option<&str>, is_focus: bool) -> anyhow::Resu
     let focus = location.filter(|_| is_focus);
     let selection = Selection { focus, ..page.selected.selection() };
     let analysis =
-        analyse(&trace, &selection).with_context(|| format!("cannot analyse {}", path.display()))?;
+        analyse(&trace, &selection).with_context(|| format!("cannot analyse {}", shown_name(path)))?;
     let names = Names::new(&trace);
     Ok(Answer { trace, state, analysis, names, location })
 }
@@ -94,14 +95,22 @@ impl Answer {
     }
 }
 
-/// The id of the location that an argument names.
+/// The id of the location that an argument names: a number is an id, whatever locations are called.
 fn find_location(trace: &TraceFile, text: &str) -> anyhow::Result<u16> {
     let locations = &trace.metadata().locations;
-    if let Ok(id) = text.parse()
-        && (locations.is_empty() || locations.iter().any(|info| info.id == id))
-    {
-        return Ok(id);
+    if let Ok(id) = text.parse() {
+        if locations.is_empty() || locations.iter().any(|info| info.id == id) {
+            return Ok(id);
+        }
+        match locations.iter().find(|info| info.name == text) {
+            Some(info) => bail!(
+                "the trace has no location with the id {id}; the one called `{text}` has the id {}",
+                info.id
+            ),
+            None => bail!("the trace has no location `{text}`; `warptrace info` lists them"),
+        }
     }
+    let text = &*shown(text);
     let named: Vec<u16> = locations.iter().filter(|info| info.name == text).map(|info| info.id).collect();
     match named[..] {
         [id] => Ok(id),

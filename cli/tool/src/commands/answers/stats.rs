@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use serde_json::json;
 use warptrace_analysis::{Counts, KernelFigures, share};
 
-use super::words::{lane_bars, percent, plain, ratio};
+use super::words::{lane_bars, percent, ratio};
 use super::{Column, analysed, table, words};
 use crate::arguments::Page;
 use crate::output::{count, say};
@@ -70,7 +70,7 @@ fn kernel_table(kernels: &[KernelFigures]) -> String {
     ];
     let row = |kernel: &KernelFigures| {
         vec![
-            plain(&kernel.kernel),
+            kernel.kernel.clone(),
             count(kernel.launches),
             count(kernel.warps),
             count(kernel.counts.visits),

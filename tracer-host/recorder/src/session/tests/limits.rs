@@ -6,8 +6,9 @@ use super::fake::{FakeDevice, script};
 use super::output::Shared;
 use super::{PROGRAM, launch_warps, options};
 use crate::session::memory::Division;
-use crate::session::{MEMORY_LIMIT, MEMORY_PEAK, Session, SessionError};
+use crate::session::{Session, SessionError};
 use crate::{DeviceError, MemorySize, RecordingSpec};
+use warptrace_format::file::{MEMORY_LIMIT, MEMORY_PEAK};
 
 /// Records a launch of so many warps with a limit; what the session says of its memory, or why it does not
 /// record.

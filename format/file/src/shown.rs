@@ -1,0 +1,73 @@
+//! Texts as they may be shown: of files, of paths and arguments, of compilers and drivers.
+//!
+//! What would act on a terminal, or change the order of what is read, is escaped.
+
+use std::borrow::Cow;
+
+/// Escapes control characters (C0, DEL and C1), marks of direction, and separators of lines and paragraphs, as
+/// Rust writes them: `\u{1b}`, `\n`. All other characters stay, a backslash too.
+pub fn shown(text: &str) -> Cow<'_, str> {
+    if !text.contains(acts) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 8);
+    for letter in text.chars() {
+        if acts(letter) {
+            match letter {
+                '\n' | '\r' | '\t' => shown.extend(letter.escape_default()),
+                _ => shown.extend(letter.escape_unicode()),
+            }
+        } else {
+            shown.push(letter);
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// As [`shown`], but lines stay lines and tabs tabs.
+pub fn shown_lines(text: &str) -> Cow<'_, str> {
+    if !text.contains(|letter| acts(letter) && letter != '\n' && letter != '\t') {
+        return Cow::Borrowed(text);
+    }
+    let line = |line: &str| line.split('\t').map(shown).collect::<Vec<_>>().join("\t");
+    let lines = text.split('\n').map(|text| line(text.strip_suffix('\r').unwrap_or(text)));
+    Cow::Owned(lines.collect::<Vec<_>>().join("\n"))
+}
+
+/// Puts a text of several lines on one, as [`shown`].
+pub fn on_one_line(text: &str) -> String {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.map(shown).collect::<Vec<_>>().join("; ")
+}
+
+/// Whether a terminal or a reader does more with a character than show it.
+fn acts(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_acts_on_a_terminal_is_escaped_and_the_rest_stays() {
+        for plain in ["", "µ \"quoted\" C:\\x", "two  words", "日本 ✓ e\u{301}"] {
+            assert!(matches!(shown(plain), Cow::Borrowed(text) if text == plain));
+        }
+        let text = "a\u{1b}]52;c;x\u{7}\u{9b}2J\u{7f}\u{202e}b\u{2066}\u{2028}\n\t";
+        assert_eq!(shown(text), "a\\u{1b}]52;c;x\\u{7}\\u{9b}2J\\u{7f}\\u{202e}b\\u{2066}\\u{2028}\\n\\t");
+        // Nothing is left to escape.
+        assert!(matches!(shown(&shown(text)), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn lines_stay_lines() {
+        assert_eq!(shown_lines("a\r\n\tb\u{1b}\rc\n"), "a\n\tb\\u{1b}\\rc\n");
+    }
+
+    #[test]
+    fn what_is_on_one_line_is_escaped_once() {
+        assert_eq!(on_one_line(" a\tb\\u{1b}\n\n  c\u{1b}\r\n"), "a\\tb\\u{1b}; c\\u{1b}");
+    }
+}
