@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 use std::fs;
-use std::path::Path;
 
 use anyhow::Context;
 use serde::Serialize;
@@ -32,7 +31,7 @@ struct Document<'a> {
 
 /// A program on an input in one way, with all of its runs.
 #[derive(Serialize)]
-pub(super) struct Row<'a> {
+struct Row<'a> {
     program: &'a str,
     input: &'a str,
     way: &'a str,
@@ -42,7 +41,7 @@ pub(super) struct Row<'a> {
 
 impl WayRuns {
     /// The median of a number over the runs; `None` if there is none.
-    pub(super) fn median(&self, of: impl Fn(&Sample) -> f64) -> Option<f64> {
+    fn median(&self, of: impl Fn(&Sample) -> f64) -> Option<f64> {
         median(self.samples.iter().map(of).collect())
     }
 
@@ -78,7 +77,12 @@ pub(super) fn table(cases: &[CaseRuns]) -> String {
         "spread",
         "over untraced",
     ];
-    let headings = headings.into_iter().chain(OTHERS.map(|(name, _)| name)).chain(["memory", "events"]);
+    let headings = headings.into_iter().chain(OTHERS.map(|(name, _)| name)).chain([
+        "memory",
+        "events",
+        "lost",
+        "file, MiB",
+    ]);
     let mut table = Table::new(3, headings);
     let time = |time: Option<f64>| time.map_or_else(|| "-".to_owned(), seconds);
     for CaseRuns { case, measured } in cases {
@@ -109,9 +113,13 @@ pub(super) fn table(cases: &[CaseRuns]) -> String {
                 over(whole),
             ];
             let others = OTHERS.map(|(_, of)| time(measured.median(of)));
-            let memory = if last.memory == 0 { "-".to_owned() } else { MemorySize(last.memory).to_string() };
-            let events = if last.recorded == 0 { "-".to_owned() } else { count(last.recorded) };
-            table.row(named.into_iter().chain(numbers).chain(others).chain([memory, events]));
+            let left = if measured.way.is_untraced() {
+                [(); 4].map(|()| "-".to_owned())
+            } else {
+                let file = digits(last.file_bytes as f64 / f64::from(1 << 20));
+                [MemorySize(last.memory).to_string(), count(last.recorded), count(last.lost), file]
+            };
+            table.row(named.into_iter().chain(numbers).chain(others).chain(left));
         }
     }
     table.markdown()
@@ -138,25 +146,6 @@ pub(super) fn differing(cases: &[CaseRuns]) -> Vec<String> {
     cases.iter().filter(differs).map(|case_runs| case_runs.case.name()).collect()
 }
 
-/// Whether all runs of each program had one result.
-pub(super) fn one_result_each(cases: &[CaseRuns]) -> bool {
-    differing(cases).is_empty()
-}
-
-/// A row for each program in each way.
-pub(super) fn rows(cases: &[CaseRuns]) -> Vec<Row<'_>> {
-    let rows = cases.iter().flat_map(|CaseRuns { case, measured }| {
-        measured.iter().map(|measured| Row {
-            program: case.program,
-            input: &case.input,
-            way: &measured.way.name,
-            left_out: measured.left_out.as_deref(),
-            runs: &measured.samples,
-        })
-    });
-    rows.collect()
-}
-
 /// Writes `whole.md` and `whole.json`.
 pub(super) fn write(arguments: &Whole, machine: &Machine, cases: &[CaseRuns]) -> anyhow::Result<()> {
     let Whole { out, commit, warm, .. } = arguments;
@@ -178,6 +167,15 @@ pub(super) fn write(arguments: &Whole, machine: &Machine, cases: &[CaseRuns]) ->
     if !differing.is_empty() {
         let _ = writeln!(text, "\n**Results differ from run to run:** {}.", differing.join(", "));
     }
+    let rows = cases.iter().flat_map(|CaseRuns { case, measured }| {
+        measured.iter().map(|measured| Row {
+            program: case.program,
+            input: &case.input,
+            way: &measured.way.name,
+            left_out: measured.left_out.as_deref(),
+            runs: &measured.samples,
+        })
+    });
     let document = Document {
         date: date::today(),
         commit,
@@ -185,21 +183,11 @@ pub(super) fn write(arguments: &Whole, machine: &Machine, cases: &[CaseRuns]) ->
         driver: &machine.driver,
         device: machine.kind,
         warm: *warm,
-        rows: rows(cases),
+        rows: rows.collect(),
     };
-    write_files(out, "whole", &text, &document)
-}
-
-/// Writes `STEM.md` and `STEM.json` into a folder, which is made if it is not there.
-pub(super) fn write_files(
-    out: &Path,
-    stem: &str,
-    text: &str,
-    document: &impl Serialize,
-) -> anyhow::Result<()> {
     fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
-    for (ending, text) in [("md", text), ("json", &serde_json::to_string_pretty(document)?)] {
-        let path = out.join(format!("{stem}.{ending}"));
+    for (ending, text) in [("md", text), ("json", serde_json::to_string_pretty(&document)?)] {
+        let path = out.join(format!("whole.{ending}"));
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(())
