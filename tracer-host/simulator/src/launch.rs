@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use warptrace_abi::log::LaunchLogs;
-use warptrace_abi::recording::{LogKind, Recording};
+use warptrace_abi::recording::Recording;
 use warptrace_abi::stream::StreamLogs;
 
 use crate::error::{LeftBefore, SimError};
@@ -144,7 +144,7 @@ impl<'a> Launch<'a> {
     /// `slots` is not 0.
     #[must_use]
     pub unsafe fn streamed(mut self, logs: StreamLogs, recording: Recording) -> Self {
-        let open = recording.logs == LogKind::Streamed { open_runs: true };
+        let open = recording.logs.has_open_runs();
         self.memory = LogMemory::Streamed { logs, open, clock: None };
         self.recording = recording;
         self

@@ -187,7 +187,7 @@ pub enum SpliceError {
 pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError> {
     let module = Module::parse(text)?;
     let counting = options.recording.map_or(Counting::Never, |recording| recording.counted());
-    let streams_open = |recording: Recording| recording.logs == LogKind::Streamed { open_runs: true };
+    let streams_open = |recording: Recording| recording.logs.has_open_runs();
     if options.recording.is_some_and(|recording| {
         recording.after.is_some() && (counting == Counting::All || streams_open(recording))
     }) {
@@ -444,24 +444,19 @@ impl Splicer<'_> {
         placement: Placement,
         with_descriptor: bool,
     ) -> Style {
-        let Recording { counting, dual, logs, chooses, after, .. } = self.recording;
+        let counting = self.recording.counting;
+        let counted = if plan.loops.is_empty() { Counting::Never } else { counting };
         let claim = match function.body.as_ref().is_some_and(waits_or_calls) {
             false if self.options.architecture >= FIRST_WITHOUT_YIELD => Claim::Plain,
             _ => Claim::OwnLoop,
         };
         Style {
+            recording: Recording { counting: counted, ..self.recording },
             placement,
-            dual,
-            ring: logs == LogKind::Ring,
-            streamed: matches!(logs, LogKind::Streamed { .. }),
-            open_runs: logs == LogKind::Streamed { open_runs: true },
             sync: self.sync,
             is_entry: function.is_entry(),
             with_descriptor,
-            chooses,
-            after,
             claim,
-            counting: if plan.loops.is_empty() { Counting::Never } else { counting },
             // Functions would read a record in which the location is another number.
             hot: if with_descriptor { None } else { plan.hot(counting) },
         }
@@ -483,8 +478,10 @@ impl Splicer<'_> {
         let mut edits = Edits::new();
         edits.insert(function.name_span.end - start, TRACED_SUFFIX);
         if function.is_entry() {
-            let parameter =
-                format!(".param .align 8 .b8 {LAUNCH_PARAMETER}[{}]", descriptor_bytes(style.chooses));
+            let parameter = format!(
+                ".param .align 8 .b8 {LAUNCH_PARAMETER}[{}]",
+                descriptor_bytes(style.recording.chooses)
+            );
             let (at, parameter) = function.append_param(&parameter);
             edits.insert(at - start, parameter);
         }
@@ -501,7 +498,7 @@ impl Splicer<'_> {
                 ),
             );
         }
-        let unchosen = (style.chooses && style.is_entry).then(|| emitter.unchosen_label());
+        let unchosen = (style.recording.chooses && style.is_entry).then(|| emitter.unchosen_label());
         if function.is_entry() {
             emitter.prologue(loops, unchosen.as_deref());
         } else {
@@ -528,7 +525,7 @@ impl Splicer<'_> {
         if let Some(label) = unchosen {
             let own = self.own_body(function, body, plan)?;
             edits.insert(body.close - start, format!("{label}:\n\t{{{own}\t}}\n"));
-        } else if style.chooses {
+        } else if style.recording.chooses {
             unchosen::check_function(function, body)?;
         }
         let mut copy = edits.apply(function.span.text(self.module.text))?;

@@ -36,7 +36,7 @@ use self::supply::Supply;
 use super::memory::Division;
 use super::worker::Account;
 use super::{MemoryUse, SessionError, Standing};
-use crate::{Allocation, Device, DeviceError, LiveMemory, LogKind, MAX_READ, Place, Recording};
+use crate::{Allocation, Device, DeviceError, LiveMemory, MAX_READ, Place, Recording};
 
 /// Rounds that are under way at once: while chunks of one are copied, another one is encoded.
 const ROUNDS_AT_ONCE: usize = 3;
@@ -95,7 +95,7 @@ impl Streams {
         division: Division,
         stall: Duration,
     ) -> Result<Self, SessionError> {
-        let post_mortem = recording.logs == LogKind::Streamed { open_runs: true };
+        let post_mortem = recording.logs.has_open_runs();
         let memory =
             device.allocate(division.limit, if post_mortem { Place::Host } else { Place::Device })?;
         let mut rounds = Vec::new();
