@@ -55,7 +55,7 @@ pub(crate) fn quietly(command: &mut Command, limit: Duration) -> std::io::Result
         std::thread::sleep(Duration::from_millis(20));
     };
     let Some(status) = status else {
-        // Its own children may hold the pipes open, so nobody waits for the readers.
+        // Its own children may hold the pipes open, so the readers are not waited for.
         return Ok(Quiet { success: false, said: format!("no end after {} s", limit.as_secs()) });
     };
     let said: String = readers.into_iter().map(|reader| reader.join().unwrap_or_default()).collect();

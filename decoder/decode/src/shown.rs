@@ -1,7 +1,7 @@
 //! Texts of a file as they may be shown.
 //!
 //! A [`TraceFile`](crate::TraceFile) holds no text as it stands in the file: what would act on a terminal, or
-//! change the order of what is read, is escaped when the file is opened. So nobody who prints can forget it.
+//! change the order of what is read, is escaped when the file is opened. So printing cannot forget it.
 
 use std::borrow::Cow;
 

@@ -1,6 +1,6 @@
 //! Loops whose every iteration is an event.
 
-/// Traces the iterations of one loop: what `trace_loop!` answers.
+/// Traces the iterations of one loop: what `trace_loop!` returns.
 ///
 /// The loop calls [`tick`](Self::tick) once an iteration, first thing, and holds no other trace point. The
 /// guard is dropped where the loop is over, on whatever way: `break`, `return`, the end of its scope.

@@ -16,7 +16,7 @@ const MAX_NAME_CHARS: usize = 100;
 /// What a process did.
 #[derive(Debug, Default)]
 pub(crate) struct Summary {
-    /// `None` if nobody asked.
+    /// `None` if it was not asked for.
     folder: Option<PathBuf>,
     process: u32,
     /// Files that this process writes.
@@ -88,10 +88,11 @@ impl Summary {
         }
     }
 
-    /// Says why this process is not traced: in the folder, or, if nobody reads that, on standard error.
+    /// Says why this process is not traced: in the folder, or, if nothing reads that, on standard error.
     pub(crate) fn refuse(&mut self, problem: &str) {
         if self.folder.is_none() {
-            eprintln!("warptrace: nothing is traced: {problem}");
+            // Where standard error cannot be written, `eprintln!` would panic.
+            let _ = writeln!(std::io::stderr(), "warptrace: nothing is traced: {problem}");
         }
         self.note(format!("nothing was traced: {problem}"));
     }

@@ -37,7 +37,7 @@ pub(crate) struct WarpCells {
     pub(crate) op: [Cell<WarpOp>; LANES],
     /// The functions that tell of themselves (`Lane::call`) which each lane is in.
     pub(crate) calls: [Cell<Calls>; LANES],
-    /// What the operation answers.
+    /// What the operation returns.
     pub(crate) answer: [Cell<u32>; LANES],
     /// How the lane that returned last has failed, if it has.
     pub(crate) failure: Cell<Option<Failure>>,

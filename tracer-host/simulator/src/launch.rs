@@ -120,7 +120,7 @@ impl<'a> Launch<'a> {
     /// # Safety
     /// Every address in `logs` is a host address of memory of the size that the descriptor implies (heads
     /// and first segments of two tracks in a dual recording, log entries up to `claims_end`), which stays
-    /// valid until the launch has returned. Nobody else touches it meanwhile, but accounts and claims
+    /// valid until the launch has returned. Nothing else touches it meanwhile, but accounts and claims
     /// atomically.
     #[must_use]
     pub unsafe fn traced(mut self, logs: LaunchLogs, recording: Recording) -> Self {

@@ -287,7 +287,7 @@ fn the_last_warp_of_a_block_may_be_partial() {
 fn threads_of_a_block_are_numbered_x_first() {
     let log = Log::default();
     let simulator = warptrace_sim::Simulator::new();
-    let launch = warptrace_sim::Launch::new([2, 3, 2], [4, 2, 5]);
+    let launch = Launch::new([2, 3, 2], [4, 2, 5]);
     simulator
         .launch(&launch, &|| {
             let ([x, y, z], [bx, by, bz]) = (simt::thread_idx(), simt::block_idx());

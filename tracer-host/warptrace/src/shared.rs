@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -73,9 +74,11 @@ impl Shared {
         for memory in call.memory().iter().filter(|memory| u128::from(memory.threads) > threads) {
             let (argument, elements) = (memory.argument, memory.threads);
             if self.too_few.borrow_mut().insert((kernel(), argument)) {
-                eprintln!(
+                // Where standard error cannot be written, `eprintln!` would panic.
+                let _ = writeln!(
+                    std::io::stderr(),
                     "note: argument {argument} of kernel `{}` has {elements} elements, one a thread, and the launch \
-                     {threads} threads: nobody writes the others; `LaunchConfig::for_elements({elements})` has enough",
+                     {threads} threads: no thread writes the others; `LaunchConfig::for_elements({elements})` has enough",
                     kernel()
                 );
             }

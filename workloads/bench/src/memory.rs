@@ -29,12 +29,12 @@ pub(crate) fn in_use() -> Option<u64> {
         }
         // SAFETY: an open stream.
         let written = unsafe { libc::malloc_info(0, stream) };
-        // SAFETY: as above; nobody uses it after this.
+        // SAFETY: as above; nothing uses it after this.
         let closed = unsafe { libc::fclose(stream) };
         if text.is_null() {
             return None;
         }
-        // SAFETY: the stream has left so many bytes there.
+        // SAFETY: the stream has left this many bytes there.
         let bytes = unsafe { std::slice::from_raw_parts(text.cast::<u8>(), length) };
         let found = (written == 0 && closed == 0).then(|| of_malloc_info(&String::from_utf8_lossy(bytes)));
         // SAFETY: allocated by the stream for its user, and no longer read.

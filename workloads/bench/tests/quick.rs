@@ -1,4 +1,4 @@
-//! The whole way on the simulator: check, bench, whole, fidelity.
+//! The commands on the simulator: check, bench, whole, fidelity.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 use std::path::Path;
@@ -110,10 +110,10 @@ fn whole_programs_run_in_processes_of_their_own() {
     tool().args(whole).arg(folder.path()).assert().success();
     let document: serde_json::Value = serde_json::from_str(&text(folder.path(), "whole.json")).unwrap();
     let rows = document["rows"].as_array().unwrap();
-    let ways: Vec<&str> = rows.iter().map(|row| row["way"].as_str().unwrap()).collect();
-    assert_eq!(ways, ["untraced", "predict", "raw"].repeat(2));
+    let variants: Vec<&str> = rows.iter().map(|row| row["variant"].as_str().unwrap()).collect();
+    assert_eq!(variants, ["untraced", "predict", "raw"].repeat(2));
     for row in rows {
-        let (traced, runs) = (row["way"] != "untraced", row["runs"].as_array().unwrap());
+        let (traced, runs) = (row["variant"] != "untraced", row["runs"].as_array().unwrap());
         assert_eq!((runs.len(), &document["commit"]), (2, &"abc".into()), "{row}");
         for run in runs {
             let number = |name: &str| run[name].as_f64().unwrap();
@@ -142,7 +142,9 @@ fn a_way_that_does_not_fit_into_memory_is_left_out_by_name() {
     let whole = ["whole", "--device=sim", "--quick", "--programs=fractal", "--rounds=1", "--max-memory=1MiB"];
     tool().args(whole).args(["--codec=predict", "--out"]).arg(folder.path()).assert().success();
     let table = text(folder.path(), "whole.md");
-    let row = |way: &str| table.lines().find(|line| line.contains(way)).unwrap_or_else(|| panic!("{table}"));
+    let row = |variant: &str| {
+        table.lines().find(|line| line.contains(variant)).unwrap_or_else(|| panic!("{table}"))
+    };
     assert!(row("| untraced |").contains(" ms |"), "{table}");
     assert!(
         row("| predict  |").contains("left out: it needs ") && row("| predict").contains(" KiB"),
@@ -160,8 +162,8 @@ fn policies_are_compared_in_one_amount_of_memory() {
     let rows = document["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 2 * (1 + 2 * 3));
     let mut lossy = 0;
-    for row in rows.iter().filter(|row| row["way"] != "untraced") {
-        // In so little memory some ways are refused, which says how much they need.
+    for row in rows.iter().filter(|row| row["variant"] != "untraced") {
+        // In so little memory some variants are refused, which says how much they need.
         let Some(run) = row["runs"].as_array().unwrap().first() else {
             assert!(row["left_out"].as_str().unwrap().starts_with("it needs "), "{row}");
             continue;
@@ -169,7 +171,7 @@ fn policies_are_compared_in_one_amount_of_memory() {
         let number = |name: &str| run[name].as_u64().unwrap();
         assert_eq!(number("attempted"), number("recorded") + number("lost"), "{row}");
         assert_eq!(number("memory"), 1 << 20, "{row}");
-        let streams = row["way"].as_str().unwrap().ends_with("/ stream");
+        let streams = row["variant"].as_str().unwrap().ends_with("/ stream");
         assert!(!streams || number("lost") == 0, "{row}");
         lossy += u32::from(number("lost") > 0);
     }
@@ -220,7 +222,7 @@ fn what_cannot_be_done_is_said() {
     let cases: [(&[&str], &str); 11] = [
         (&["whole", "--device=sim", "--codec=zip"], "there is no codec `zip`; there are `untraced` and"),
         (
-            &["whole", "--subject=walk", "--way=raw", "--device=sim"],
+            &["whole", "--subject=walk", "--variant=raw", "--device=sim"],
             "there is no `walk`; there are `fractal 2048",
         ),
         (&["bench", "--device=sim", "--codec=zip"], "there is no codec `zip`"),

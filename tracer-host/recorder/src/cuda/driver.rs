@@ -1,6 +1,7 @@
 //! Calls of the driver, with errors that name the call and the kernel.
 
 use std::ffi::{CString, c_void};
+use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -66,7 +67,7 @@ impl Compiling {
         let thread = std::thread::spawn(move || {
             let takes_long = end.recv_timeout(WORTH_A_WORD) == Err(mpsc::RecvTimeoutError::Timeout);
             if takes_long && !QUIET.load(Ordering::Relaxed) {
-                eprintln!("{text}");
+                let _ = writeln!(std::io::stderr(), "{text}");
             }
         });
         Self { ended: Some(ended), thread: Some(thread) }

@@ -107,7 +107,7 @@ impl Run {
         TraceFile::open(self.folder.path().join("t.wtrc")).expect("a trace")
     }
 
-    /// Checks that the trace is whole, and answers its launches and events.
+    /// Checks that the trace is whole, and returns its launches and events.
     fn verified(&self) -> (u64, u64) {
         let trace = self.trace();
         let report = trace.verify();
@@ -331,7 +331,7 @@ fn launches_are_not_waited_for() {
     }
 }
 
-/// Records so many launches, where nothing is encoded before the program has made `held` of them.
+/// Records this many launches, where nothing is encoded before the program has made `held` of them.
 fn many(launches: u64, held: u64) -> Option<Run> {
     let (launches, held) = (launches.to_string(), held.to_string());
     let spec = spec(|spec| {

@@ -24,7 +24,7 @@ use crate::panics;
 use crate::site::NO_POINT;
 
 const SPINS_BEFORE_OTHERS: u32 = 16;
-/// A warp that has not spun for so many steps does something else.
+/// A warp that has not spun for this many steps does something else.
 const SPIN_STEPS: u32 = 1024;
 
 /// Steps of one thread of the simulator, and what the watchdog looks at.
@@ -184,7 +184,7 @@ impl Warp {
     }
 
     /// Runs each runnable lane up to its next operation. A lane that runs alone may execute up to `spare`
-    /// steps itself; answers how many it did.
+    /// steps itself; returns how many it did.
     #[inline]
     fn run_lanes(
         &mut self,

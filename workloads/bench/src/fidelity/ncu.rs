@@ -228,7 +228,7 @@ fn own_group(command: &mut Command) {
     std::os::unix::process::CommandExt::process_group(command, 0);
 }
 
-/// Waits for a child; ends it and what it started if that takes too long, and then answers `None`.
+/// Waits for a child; ends it and what it started if that takes too long, and then returns `None`.
 fn wait(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
     let deadline = Instant::now() + limit;
     loop {

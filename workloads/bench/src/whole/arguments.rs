@@ -55,10 +55,10 @@ pub(crate) struct Whole {
     pub(crate) time_limit: Option<u64>,
 
     /// Program and input, as in the tables: run it once in this process
-    #[arg(long, hide = true, requires = "way")]
+    #[arg(long, hide = true, requires = "variant")]
     pub(crate) subject: Option<String>,
 
     /// `untraced`, a codec, or `CODEC / POLICY`
     #[arg(long, hide = true)]
-    pub(crate) way: Option<String>,
+    pub(crate) variant: Option<String>,
 }

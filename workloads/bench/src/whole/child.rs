@@ -9,7 +9,7 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use warptrace_host::{Device, MemorySize};
 
-use super::way::Way;
+use super::variant::Variant;
 use crate::arguments::Whole;
 use crate::codecs::UNTRACED;
 use crate::machine;
@@ -97,15 +97,15 @@ fn synced(path: &Path) -> anyhow::Result<Duration> {
     Ok(started.elapsed())
 }
 
-/// Runs a program once in one way.
+/// Runs a program once in one variant.
 fn run_once(
     device: &mut dyn Device,
     subject: &dyn Subject,
-    way: &Way,
+    variant: &Variant,
     memory: Option<MemorySize>,
     folder: &Path,
 ) -> anyhow::Result<Sample> {
-    let Some(options) = way.options(memory) else {
+    let Some(options) = variant.options(memory) else {
         let (run, times) = runs::untraced(device, subject)?;
         return Ok(Sample::of(&run, &times));
     };
@@ -121,9 +121,9 @@ fn run_once(
     Ok(sample)
 }
 
-/// Runs a program once in one way, and prints a line of JSON.
+/// Runs a program once in one variant, and prints a line of JSON.
 pub(super) fn run(arguments: &Whole, subject: &str) -> anyhow::Result<()> {
-    let way = Way::named(arguments.way.as_deref().unwrap_or(UNTRACED))?;
+    let variant = Variant::named(arguments.variant.as_deref().unwrap_or(UNTRACED))?;
     let cases = programs::in_processes(arguments.kind, &Selection::of(&arguments.target))?;
     let case = programs::named(&cases, subject)?;
     let started = Instant::now();
@@ -135,8 +135,8 @@ pub(super) fn run(arguments: &Whole, subject: &str) -> anyhow::Result<()> {
     if arguments.warm {
         runs::untraced(&mut *device, &*subject)?;
     }
-    let sample = run_once(&mut *device, &*subject, &way, arguments.memory, &arguments.out)
-        .with_context(|| format!("{}, {}", case.name(), way.name))?;
+    let sample = run_once(&mut *device, &*subject, &variant, arguments.memory, &arguments.out)
+        .with_context(|| format!("{}, {}", case.name(), variant.name))?;
     println!("{}", serde_json::to_string(&Sample { device_s, input_s, ..sample })?);
     Ok(())
 }

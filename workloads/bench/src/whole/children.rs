@@ -8,7 +8,7 @@ use anyhow::Context;
 use clap::ValueEnum;
 use warptrace_host::{Device, MemorySize};
 
-use super::{Sample, Way};
+use super::{Sample, Variant};
 use crate::arguments::{Target, Whole};
 use crate::machine;
 use crate::subject::Case;
@@ -55,15 +55,20 @@ impl Children {
     ///
     /// # Errors
     /// If the process fails, or does not tell of the run.
-    pub(super) fn run(&self, case: &Case, way: &Way, memory: Option<MemorySize>) -> anyhow::Result<Sample> {
+    pub(super) fn run(
+        &self,
+        case: &Case,
+        variant: &Variant,
+        memory: Option<MemorySize>,
+    ) -> anyhow::Result<Sample> {
         let program = std::env::current_exe().context("cannot find this program's file")?;
         let mut command = Command::new(program);
-        command.args(["whole", "--subject", &case.name(), "--way", &way.name]).args(&self.common);
+        command.args(["whole", "--subject", &case.name(), "--variant", &variant.name]).args(&self.common);
         command.arg("--out").arg(self.folder.path());
         if let Some(MemorySize(bytes)) = memory {
             command.arg("--memory").arg(bytes.to_string());
         }
-        let run = || format!("{} ({})", case.name(), way.name);
+        let run = || format!("{} ({})", case.name(), variant.name);
         let started = Instant::now();
         // What the driver has to say while it compiles is of no interest; an error is.
         let output = command.stdin(Stdio::null()).output().context("cannot start this program again")?;

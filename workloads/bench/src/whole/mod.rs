@@ -8,7 +8,7 @@ pub(crate) mod arguments;
 mod child;
 mod children;
 mod report;
-mod way;
+mod variant;
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use warptrace_host::MemorySize;
 
 use self::child::Sample;
 use self::children::Children;
-use self::way::Way;
+use self::variant::Variant;
 use crate::arguments::{Inputs, Whole};
 use crate::machine::{self, Machine};
 use crate::programs::{self, Selection};
@@ -26,9 +26,9 @@ use crate::{codecs, progress};
 /// Device memory of a session that is not told how much to take, at most.
 const USUAL_MEMORY: u64 = 1 << 30;
 
-/// A program on an input, in one way.
-struct WayRuns {
-    way: Way,
+/// A program on an input, in one variant.
+struct VariantRuns {
+    variant: Variant,
     /// Device memory with which nothing is lost; `None`: a session's own.
     memory: Option<MemorySize>,
     samples: Vec<Sample>,
@@ -36,34 +36,34 @@ struct WayRuns {
     left_out: Option<String>,
 }
 
-/// A program on an input, in all ways.
+/// A program on an input, in all variants.
 struct CaseRuns {
     case: Case,
-    measured: Vec<WayRuns>,
+    measured: Vec<VariantRuns>,
 }
 
-/// The ways in which programs are run. If the command line names no codec, inputs that run for long are not
+/// The variants in which programs are run. If the command line names no codec, inputs that run for long are not
 /// recorded raw: such traces fit into no memory.
-fn ways(arguments: &Whole) -> anyhow::Result<Vec<Way>> {
+fn variants(arguments: &Whole) -> anyhow::Result<Vec<Variant>> {
     let mut codecs: Vec<&str> = arguments.target.codecs.iter().map(String::as_str).collect();
     if codecs.is_empty() {
         codecs.push("predict");
         codecs.extend((arguments.kind != Inputs::Long).then_some(codecs::RAW));
     }
     if arguments.kind == Inputs::Policies {
-        return Way::with_policies(&codecs);
+        return Variant::with_policies(&codecs);
     }
-    std::iter::once(codecs::UNTRACED).chain(codecs).map(Way::named).collect()
+    std::iter::once(codecs::UNTRACED).chain(codecs).map(Variant::named).collect()
 }
 
-/// Measures all programs, in rounds in which each is run once in each way, and writes `whole.md` and
+/// Measures all programs, in rounds in which each is run once in each variant, and writes `whole.md` and
 /// `whole.json`. Returns whether all runs of a program had one result.
 pub(crate) fn run(arguments: &Whole) -> anyhow::Result<bool> {
     if let Some(subject) = &arguments.subject {
         return child::run(arguments, subject).map(|()| true);
     }
     let started = Instant::now();
-    let ways = ways(arguments)?;
+    let variants = variants(arguments)?;
     // It also keeps the driver ready: a card without any user takes long to wake.
     let device = machine::open(arguments.target.device)?;
     let machine = Machine::of(&*device);
@@ -74,9 +74,13 @@ pub(crate) fn run(arguments: &Whole) -> anyhow::Result<bool> {
     let first = fixed.or((most < USUAL_MEMORY).then_some(MemorySize(most)));
     let mut cases: Vec<CaseRuns> = Vec::new();
     for case in programs::in_processes(arguments.kind, &Selection::of(&arguments.target))? {
-        let new =
-            |way: &Way| WayRuns { way: way.clone(), memory: first, samples: Vec::new(), left_out: None };
-        cases.push(CaseRuns { case, measured: ways.iter().map(new).collect() });
+        let new = |variant: &Variant| VariantRuns {
+            variant: variant.clone(),
+            memory: first,
+            samples: Vec::new(),
+            left_out: None,
+        };
+        cases.push(CaseRuns { case, measured: variants.iter().map(new).collect() });
     }
     let children = Children::new(arguments)?;
     for case_runs in &mut cases {
@@ -105,7 +109,7 @@ pub(crate) fn run(arguments: &Whole) -> anyhow::Result<bool> {
     Ok(report::differing(&cases).is_empty())
 }
 
-/// Runs each program once in each way. Which way is first changes from round to round, so that none of them
+/// Runs each program once in each variant. Which variant is first changes from round to round, so that none of them
 /// is always behind the same other.
 fn one_round(children: &Children, cases: &mut [CaseRuns], round: usize) -> anyhow::Result<()> {
     for CaseRuns { case, measured } in cases {
@@ -113,7 +117,7 @@ fn one_round(children: &Children, cases: &mut [CaseRuns], round: usize) -> anyho
         for number in 0..count {
             let measured = &mut measured[(number + round) % count];
             if measured.left_out.is_none() {
-                measured.samples.push(children.run(case, &measured.way, measured.memory)?);
+                measured.samples.push(children.run(case, &measured.variant, measured.memory)?);
             }
         }
     }
@@ -126,12 +130,12 @@ fn one_round(children: &Children, cases: &mut [CaseRuns], round: usize) -> anyho
 fn find_memory(
     children: &Children,
     case: &Case,
-    measured: &mut WayRuns,
+    measured: &mut VariantRuns,
     most: u64,
     may_lose: bool,
 ) -> anyhow::Result<()> {
     loop {
-        let sample = children.run(case, &measured.way, measured.memory)?;
+        let sample = children.run(case, &measured.variant, measured.memory)?;
         let more = match sample.needed {
             Some(needed) => needed,
             None if sample.lost == 0 => return Ok(()),

@@ -7,7 +7,7 @@ use anyhow::Context;
 use serde::Serialize;
 use warptrace_host::MemorySize;
 
-use super::{CaseRuns, Sample, WayRuns};
+use super::{CaseRuns, Sample, VariantRuns};
 use crate::arguments::Whole;
 use crate::bench::{median, percent, spread};
 use crate::date;
@@ -29,17 +29,17 @@ struct Document<'a> {
     rows: Vec<Row<'a>>,
 }
 
-/// A program on an input in one way, with all of its runs.
+/// A program on an input in one variant, with all of its runs.
 #[derive(Serialize)]
 struct Row<'a> {
     program: &'a str,
     input: &'a str,
-    way: &'a str,
+    variant: &'a str,
     left_out: Option<&'a str>,
     runs: &'a [Sample],
 }
 
-impl WayRuns {
+impl VariantRuns {
     /// The median of a number over the runs; `None` if there is none.
     fn median(&self, of: impl Fn(&Sample) -> f64) -> Option<f64> {
         median(self.samples.iter().map(of).collect())
@@ -67,7 +67,7 @@ pub(super) fn table(cases: &[CaseRuns]) -> String {
     let headings = [
         "program",
         "input",
-        "way",
+        "variant",
         "runs",
         "launches",
         "kernels",
@@ -86,9 +86,9 @@ pub(super) fn table(cases: &[CaseRuns]) -> String {
     let mut table = Table::new(3, headings);
     let time = |time: Option<f64>| time.map_or_else(|| "-".to_owned(), seconds);
     for CaseRuns { case, measured } in cases {
-        let untraced = measured.iter().find(|measured| measured.way.is_untraced());
+        let untraced = measured.iter().find(|measured| measured.variant.is_untraced());
         for measured in measured {
-            let named = [case.program.to_owned(), case.input.clone(), measured.way.name.clone()];
+            let named = [case.program.to_owned(), case.input.clone(), measured.variant.name.clone()];
             let Some(last) = measured.samples.last() else {
                 let why = measured.left_out.as_deref().unwrap_or("not run");
                 table.row(named.into_iter().chain([format!("left out: {why}")]));
@@ -113,7 +113,7 @@ pub(super) fn table(cases: &[CaseRuns]) -> String {
                 over(whole),
             ];
             let others = OTHERS.map(|(_, of)| time(measured.median(of)));
-            let left = if measured.way.is_untraced() {
+            let left = if measured.variant.is_untraced() {
                 [(); 4].map(|()| "-".to_owned())
             } else {
                 let file = digits(last.file_bytes as f64 / f64::from(1 << 20));
@@ -128,7 +128,7 @@ pub(super) fn table(cases: &[CaseRuns]) -> String {
 /// Programs whose untraced runs lie so far from each other that ratios to them are of little use.
 fn unsteady(cases: &[CaseRuns]) -> Vec<String> {
     let spread_of = |case_runs: &CaseRuns| -> Option<String> {
-        let untraced = case_runs.measured.iter().find(|measured| measured.way.is_untraced())?;
+        let untraced = case_runs.measured.iter().find(|measured| measured.variant.is_untraced())?;
         let spread = untraced.spread(|sample| sample.whole_s)?;
         (spread > MOST_SPREAD).then(|| format!("{} ({:.0}%)", case_runs.case.name(), 100.0 * spread))
     };
@@ -171,7 +171,7 @@ pub(super) fn write(arguments: &Whole, machine: &Machine, cases: &[CaseRuns]) ->
         measured.iter().map(|measured| Row {
             program: case.program,
             input: &case.input,
-            way: &measured.way.name,
+            variant: &measured.variant.name,
             left_out: measured.left_out.as_deref(),
             runs: &measured.samples,
         })

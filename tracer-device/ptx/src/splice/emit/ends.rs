@@ -114,7 +114,7 @@ impl Emitter {
         }
     }
 
-    /// The epilogue for the lanes whose predicate says that they end here; answers the label behind the end
+    /// The epilogue for the lanes whose predicate says that they end here; returns the label behind the end
     /// for the others.
     pub(in crate::splice) fn guarded_epilogue(&mut self, predicate: &str, negated: bool) -> String {
         let go_on = self.label();

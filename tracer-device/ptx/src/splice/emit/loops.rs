@@ -138,7 +138,7 @@ impl Emitter {
     }
 
     /// Appends the run that `find_run` has found, in as many entries as its length takes, to the logs of its
-    /// keeper.
+    /// leader.
     pub(super) fn append_iterations(&mut self, location: u16) {
         let piece = self.label();
         self.place_label(&piece);

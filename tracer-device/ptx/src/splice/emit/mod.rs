@@ -133,7 +133,7 @@ impl Emitter {
         std::mem::take(&mut self.out)
     }
 
-    /// Writes a sequence that stands in so many scopes, and takes it. In a scope it holds what is executed
+    /// Writes a sequence that stands in this many scopes, and takes it. In a scope it holds what is executed
     /// rarely, because from the function's end no branch leads back into the scope.
     pub(in crate::splice) fn scoped(&mut self, depth: u32, write: impl FnOnce(&mut Self)) -> String {
         let before = std::mem::take(&mut self.rare);

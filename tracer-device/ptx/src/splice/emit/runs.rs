@@ -91,7 +91,7 @@ impl Emitter {
 
     /// Whether an event at a location asks for full segments together with the question whether it repeats.
     /// Where most events begin a run, that is a vote's latency less; where most repeat one, two instructions
-    /// more. (Of streamed logs only the keeper's is asked, which is not known yet.)
+    /// more. (Of streamed logs only the leader's is asked, which is not known yet.)
     pub(super) fn asks_early(&self, location: u16) -> bool {
         let early = self.style.placement == Placement::Registers && !self.style.recording.logs.is_streamed();
         early && self.style.hot != Some(location)
