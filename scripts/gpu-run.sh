@@ -4,19 +4,16 @@
 #   scripts/gpu-run.sh [FOLDER]
 #
 # FOLDER (default .device) holds `warptrace-bench` and `warptrace`, both built with GPU code, and perhaps
-# `inputs` with real graphs and meshes, and `baseline` with the sources of workloads/baseline (the checkout's if not).
+# `inputs` with real graphs and meshes.
 # Needs neither Rust nor a network. Everything goes to $OUT (default out), with run.log.
 #
 #   step       does                                                                 writes
 #   check      proves results, events and lanes right                               check.md
 #   sanitizer  compute-sanitizer's memcheck and racecheck on small inputs           sanitizer.log
-#   markers    untraced kernels beside the same without markers ($folder/no-markers.ptx)   markers.md
-#   baseline   untraced Rust beside CUDA C++, compiled by nvcc where there is one   baseline.csv, baseline.md
 #   fidelity   Nsight Compute counts what traced and untraced kernels do            fidelity.md, fidelity*.csv
 #   profile    Nsight Compute on one launch of the traced fractal and N-body        ncu-*.txt, ncu-*.csv
-#   bench      times, sizes, other compressors                                      bench.csv, bench.md
+#   bench      times, sizes, other compressors, and pictures of them                bench.*, figure-*, overview-*
 #   grid192    the bench of MIS, MST and DMR on the thesis's grid                   grid192/bench.*
-#   figures    the pictures of the bench                                            figure-*, overview-*
 #
 # A step that fails or takes too long does not keep the next from running; the exit code is that of the first
 # failure. A run that is cut off leaves what it had: what was printed until then is in run.log, and check, fidelity and bench
@@ -26,9 +23,9 @@
 #   DEVICE     cuda (default), cuda:N or sim; sim takes small inputs and leaves NVIDIA's tools out
 #   LIMIT      seconds for everything (default 510)
 #   CHECK_LIMIT  seconds for the checks (default 420); half a minute before, checks that have not begun are left out, and fail
-#   STEPS      which steps to run, always in the order above (default "check sanitizer baseline fidelity bench figures")
+#   STEPS      which steps to run, always in the order above (default "check sanitizer fidelity bench")
 #   FIDELITY_LIMIT  seconds for fidelity (default 180); 40 s before, what has not begun is left out, and fails
-#   RUNS       measured runs of each codec, and of each baseline (default 5)
+#   RUNS       measured runs of each codec (default 5)
 #   CHECKERS   compute-sanitizer's tools (default "memcheck racecheck")
 #   PROFILE_CODECS  codecs to profile (default "predict")
 #   GRID       grid of the step grid192 (default 192x256, on the simulator 6x64)
@@ -43,7 +40,7 @@ folder=${1:-.device}
 OUT=${OUT:-out}
 DEVICE=${DEVICE:-cuda}
 LIMIT=${LIMIT:-510}
-STEPS=${STEPS:-check sanitizer baseline fidelity bench figures}
+STEPS=${STEPS:-check sanitizer fidelity bench}
 RUNS=${RUNS:-5}
 export WARPTRACE_COMMIT=${WARPTRACE_COMMIT:-$(git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)}
 
@@ -178,42 +175,6 @@ if wants sanitizer; then
     fi
 fi
 
-if wants markers; then
-    if [ "$DEVICE" = sim ]; then
-        echo "SKIPPED markers: times of the simulator say nothing"
-    else
-        inputs=()
-        [ -d "$folder/inputs" ] && inputs=(--inputs "$folder/inputs")
-        step markers 120 "$bench" markers --without "$folder/no-markers.ptx" --runs "$RUNS" --out "$OUT" \
-            ${PROGRAMS:+--programs "$PROGRAMS"} "${inputs[@]}"
-    fi
-fi
-
-if wants baseline; then
-    sources=$folder/baseline
-    [ -d "$sources" ] || sources=$(dirname "$0")/../workloads/baseline
-    cuda=()
-    if [ "$DEVICE" = sim ]; then
-        echo "baseline: only Rust, on the simulator"
-    elif has nvcc; then
-        nvcc --version | tail -n 2 | head -n 1
-        # `native` needs a toolkit that knows the card; sm_90 is the H200's.
-        build() {
-            nvcc -O3 -arch=native "$@" || nvcc -O3 -arch=sm_90 "$@"
-        }
-        step "compile nbody.cu" 60 bash -c "$(declare -f build); build -o '$traces/nbody' '$sources/nbody.cu'"
-        step "compile matmul.cu" 60 bash -c "$(declare -f build); build -o '$traces/matmul' '$sources/matmul.cu'"
-        step "compile fractal.cu" 60 bash -c \
-            "$(declare -f build); build --fmad=false -o '$traces/fractal' '$sources/fractal.cu'"
-        cuda=(--cuda "$traces")
-    else
-        missing baseline nvcc
-    fi
-    quick=()
-    [ "$DEVICE" = sim ] && quick=(--quick)
-    step baseline 120 "$bench" baseline --device "$DEVICE" "${quick[@]}" --runs "$RUNS" --out "$OUT" "${cuda[@]}"
-fi
-
 if wants fidelity; then
     if [ "$DEVICE" = sim ]; then
         echo "SKIPPED fidelity: the simulator has no hardware counters"
@@ -315,14 +276,6 @@ if wants grid192; then
     grid=${GRID:-192x256}
     [ "$DEVICE" = sim ] && grid=${GRID:-6x64}
     bench grid192 "$(left)" "$OUT/grid192" "${common[@]}" --programs mis,mst,dmr --grid "$grid"
-fi
-
-if wants figures; then
-    if [ -f "$OUT/bench.csv" ]; then
-        step figures 30 "$bench" figures --csv "$OUT/bench.csv" --out "$OUT"
-    else
-        echo "SKIPPED figures: there is no bench.csv"
-    fi
 fi
 
 echo

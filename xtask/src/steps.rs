@@ -52,7 +52,7 @@ impl Steps {
         &self.done[self.done.len() - 1].1
     }
 
-    /// Prints what became of each step; answers whether none failed.
+    /// Prints what became of each step; returns whether none failed.
     pub(crate) fn summary(&self) -> bool {
         let width = self.done.iter().map(|(name, ..)| name.len()).max().unwrap_or(0);
         println!("\n== summary");

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use warptrace_format::codec::CodecError;
 use warptrace_format::file::FormatError;
+use warptrace_format::shown;
 
 /// A trace that cannot be opened at all.
 ///
@@ -14,7 +15,7 @@ use warptrace_format::file::FormatError;
 #[non_exhaustive]
 pub enum OpenError {
     /// The file could not be opened.
-    #[error("cannot open {}: {source}", path.display())]
+    #[error("cannot open {}: {source}", shown(&path.to_string_lossy()))]
     File {
         /// The path given.
         path: PathBuf,
@@ -22,7 +23,7 @@ pub enum OpenError {
         source: io::Error,
     },
     /// What is there is a pipe, a socket or a device.
-    #[error("cannot open {}: it is no file, but a pipe or a device; write its bytes to a file first", path.display())]
+    #[error("cannot open {}: it is no file, but a pipe or a device; write its bytes to a file first", shown(&path.to_string_lossy()))]
     NoFile {
         /// The path given.
         path: PathBuf,

@@ -63,7 +63,7 @@ impl TraceFile {
         Ok(self.fold_items_while(launch, track, filter, &new, fold, merge)?.unwrap_or_else(new))
     }
 
-    /// As [`fold_items`](Self::fold_items), until `fold` answers `Break` on any thread: then the others stop soon, and
+    /// As [`fold_items`](Self::fold_items), until `fold` returns `Break` on any thread: then the others stop soon, and
     /// the answer is `None`.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ use crate::warp::WarpEvents;
 /// Length and digest of one lane's sequence of locations.
 ///
 /// The digest is 64-bit FNV-1a (Fowler, Noll, Vo) over each location's two bytes, lowest first. It is for
-/// comparing sequences that nobody tampers with.
+/// comparing sequences that are not tampered with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LaneDigest {
     /// Locations in the sequence.

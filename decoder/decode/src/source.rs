@@ -18,7 +18,7 @@ pub trait ByteSource: Send + Sync {
     /// Fills `buffer` with the bytes from `offset` on.
     ///
     /// # Errors
-    /// The system's error; [`io::ErrorKind::UnexpectedEof`] when there are not so many bytes.
+    /// The system's error; [`io::ErrorKind::UnexpectedEof`] when there are not that many bytes.
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
 }
 

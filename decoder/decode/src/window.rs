@@ -125,7 +125,7 @@ impl<'a> Windows<'a> {
         for held in held.values_mut() {
             if let Held::Chunks(tracks) = held {
                 // File order, which the format promises to be the order of the sequence numbers (inside a
-                // frame the table is sorted). Whoever decodes checks that promise.
+                // frame the table is sorted). The decoder checks that promise.
                 tracks.iter_mut().for_each(|chunks| chunks.sort_by_key(|chunk| chunk.frame_offset));
             }
         }

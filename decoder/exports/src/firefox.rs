@@ -57,7 +57,7 @@ impl Weight {
 
 /// Writes a profile: a process for each kernel, a thread for each launch, a function for each location, for each
 /// loop around it and for each function of the program.
-/// Answers the sum of all weights.
+/// Returns the sum of all weights.
 ///
 /// Memory: that of [`Source::walk`], 2^20 samples of the launch at work, and the profile, of at most 2^18
 /// samples for each location.

@@ -68,7 +68,7 @@ pub fn lcov(source: &Source<'_>, mut out: impl Write) -> Result<Coverage, Export
 }
 
 /// Writes the branches of a file: a block for each location from which lanes went more than one way, a branch
-/// for each way. Answers how many there are.
+/// for each way. Returns how many there are.
 fn branches(
     analysis: &Analysis,
     lines: &BTreeMap<u32, BTreeSet<u16>>,

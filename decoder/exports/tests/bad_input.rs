@@ -16,7 +16,7 @@ fn golden() -> Vec<(PathBuf, Vec<u8>)> {
     traces
 }
 
-/// Exports into memory in every form; answers the sizes.
+/// Exports into memory in every form; returns the sizes.
 fn export(trace: &TraceFile, selection: &Selection) -> Result<Vec<usize>, ExportError> {
     let source = Source::new(trace, selection.clone())?;
     let mut sizes = Vec::new();

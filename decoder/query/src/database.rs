@@ -46,12 +46,12 @@ pub struct Answer<'a> {
     stream: SendableRecordBatchStream,
 }
 
-/// Stops the answers of a database, from another thread.
+/// Stops the queries of a database, from another thread.
 #[derive(Clone, Debug)]
 pub struct Stop(watch::Sender<bool>);
 
 impl Stop {
-    /// Ends all answers, those that are waited for as well.
+    /// Ends all queries, those that are waited for as well.
     pub fn stop(&self) {
         self.0.send_replace(true);
     }
@@ -114,12 +114,12 @@ impl Database {
         Ok(Answer { database: self, stream })
     }
 
-    /// What stops the answers.
+    /// What stops the queries.
     pub fn stop(&self) -> Stop {
         Stop(self.stop.clone())
     }
 
-    /// Waits for `work`, or for the end of all answers.
+    /// Waits for `work`, or for the end of all queries.
     fn until_stopped<T>(&self, work: impl Future<Output = T>) -> Result<T, QueryError> {
         let Some(runtime) = &self.runtime else { return Err(QueryError::Stopped) };
         let mut stopped = self.stop.subscribe();
@@ -141,7 +141,7 @@ fn register(context: &SessionContext, name: &str, rows: impl Rows) -> Result<(),
 
 impl Drop for Database {
     fn drop(&mut self) {
-        // Threads that decode end when nobody takes their rows; that is not waited for.
+        // Threads that decode end when their rows are not taken; that is not waited for.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }

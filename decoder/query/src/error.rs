@@ -16,7 +16,7 @@ pub enum QueryError {
     /// The query was begun and could not be finished.
     #[error("{0}")]
     Failed(String),
-    /// Somebody stopped the query.
+    /// The query was stopped.
     #[error("the query was stopped")]
     Stopped,
     /// The answer could not be written.

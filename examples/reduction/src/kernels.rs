@@ -44,7 +44,7 @@ pub mod reduction {
 
         let Some(leader) = thread::block_leader() else { return };
         let Some((_, out)) = sums.own(leader) else { return };
-        // SAFETY: the first element, which nobody writes behind the last barrier.
+        // SAFETY: the first element, which nothing writes behind the last barrier.
         *out = unsafe { partial.get(0) };
     }
 }

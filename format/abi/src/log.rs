@@ -1,7 +1,7 @@
 //! Logs: what a traced kernel writes while it runs, and what host and encoder read.
 //!
-//! A log belongs to one lane of one warp, for one track of one launch; nobody else writes to it. It holds
-//! *log entries*: one for each run that its lane has *kept*, in the order in which they began. The keeper of
+//! A log belongs to one lane of one warp, for one track of one launch; nothing else writes to it. It holds
+//! *log entries*: one for each run that its lane has *kept*, in the order in which they began. The leader lane of
 //! a run is the lowest lane of its mask (of a counted loop's run: the lowest lane that leaves the loop with
 //! it).
 //!
@@ -91,7 +91,7 @@ pub const MAX_SEGMENT_ENTRIES: u32 = 128;
 pub const MAX_FIRST_ENTRIES: u32 = 4096;
 /// Entries of the shortest first segments that are rings.
 pub const MIN_RING_ENTRIES: u32 = 16;
-/// Entries at the start of log memory that are nobody's.
+/// Entries at the start of log memory that have no owner.
 pub const RESERVED_ENTRIES: u32 = MAX_SEGMENT_ENTRIES;
 /// What the address of log memory is a multiple of: the length of the longest segments. So an index that is a
 /// multiple of a segment's entries is an address that is a multiple of its length.
@@ -189,8 +189,8 @@ pub struct Fixed {
 }
 
 impl Fixed {
-    /// Places the heads and first segments of so many streams in the entries from `from` on. What alignment
-    /// leaves out is nobody's.
+    /// Places the heads and first segments of this many streams in the entries from `from` on. What alignment
+    /// leaves out has no owner.
     pub const fn place(from: u64, streams: u64, first_entries: u32) -> Self {
         let first = first_entries as u64;
         let heads = from.next_multiple_of(HEADS_ENTRIES as u64);

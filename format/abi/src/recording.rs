@@ -44,7 +44,7 @@ impl Recording {
     /// Returns which loops are counted: none where the time of each event matters, if that is not to be told.
     #[must_use]
     pub fn counted(&self) -> Counting {
-        let each = self.after.is_some() || self.logs == (LogKind::Streamed { open_runs: true });
+        let each = self.after.is_some() || self.logs.has_open_runs();
         if each && self.counting == Counting::Proven { Counting::Never } else { self.counting }
     }
 }
@@ -68,6 +68,20 @@ pub enum LogKind {
         /// Each run costs a store more, and a repetition some instructions.
         open_runs: bool,
     },
+}
+
+impl LogKind {
+    /// Returns whether the host empties the logs while the kernel runs.
+    #[must_use]
+    pub const fn is_streamed(self) -> bool {
+        matches!(self, Self::Streamed { .. })
+    }
+
+    /// Returns whether runs are in the logs as soon as they begin.
+    #[must_use]
+    pub const fn has_open_runs(self) -> bool {
+        matches!(self, Self::Streamed { open_runs: true })
+    }
 }
 
 /// Where a traced kernel keeps each lane's record.

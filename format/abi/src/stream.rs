@@ -1,8 +1,8 @@
 //! Streamed logs: logs that the host empties while the kernel writes them.
 //!
-//! Here log memory belongs to nobody for long. It is an array of *segments*, all of the same length. A lane
+//! Here log memory has no owner for long. It is an array of *segments*, all of the same length. A lane
 //! that has something to append and no room takes a segment; when the segment is full, and the host has
-//! copied it, it is given to whoever asks next. So a trace of any length goes through memory of any size.
+//! copied it, it is given to the lane that asks next. So a trace of any length goes through memory of any size.
 //!
 //! # A segment
 //! It is an array of entries of 16 bytes, of a power of two. The first is its header:
@@ -37,7 +37,7 @@
 //! ```
 //! A lane may look at its slot much later than it took its ticket, when others have gone round the queue. So
 //! the host writes a slot again only when it has seen the header of the segment that the slot named before,
-//! unless a lane has waited in vain, as below.
+//! unless a lane has given up waiting, as below.
 //!
 //! Where the slot does not have the lap yet, memory is full and the lane waits: until the host has given it a
 //! segment, or [`StreamLogs::stall_nanoseconds`] have gone by, or another lane has waited so long since the
@@ -45,18 +45,18 @@
 //! keeps the ticket, and looks again when it next has something to append. If the slot has been given to a
 //! later ticket by then, it takes a new one. (That is told from the laps if the later one is at most 127 laps
 //! later.) A segment whose ticket was left so, or by a lane that has left the kernel, is out of use until the
-//! launch has ended: nobody can tell whether a lane is about to write to it.
+//! launch has ended: there is no telling whether a lane is about to write to it.
 //!
 //! # Open runs
 //! A run is appended when it ends, so of a kernel that hangs in one there is nothing in log memory. If asked
-//! to, the keeper writes a run when it begins as well, with the mark [`OPEN`], to the place where it will
+//! to, the leader writes a run when it begins as well, with the mark [`OPEN`], to the place where it will
 //! append it; and again each time that the count reaches another power of two, or passes it. The run itself
-//! takes this place in the end. No other entry can: a keeper appends nothing while it is in a run. A keeper
+//! takes this place in the end. No other entry can: a leader appends nothing while it is in a run. A leader
 //! that has no room takes a segment as soon as the run begins; if it is given none, the run is not open,
 //! which loses nothing yet.
 //!
 //! Entries behind an open one are not written, and the host does not take it: it may change. What it says is
-//! true nevertheless: there are so many of the run's events at least, and less than twice as many when it is
+//! true nevertheless: there are this many of the run's events at least, and less than twice as many when it is
 //! read. What one lane appends alone is never open, as the iterations of a counted loop, which are not known
 //! before the loop ends, and the events of a twin.
 //!
@@ -65,16 +65,16 @@
 //! appended is in log memory then, or on its way there.
 //!
 //! # In which order
-//! A run is appended when lanes leave it. The lowest lane of its mask, its keeper, may leave it long after
+//! A run is appended when lanes leave it. The lowest lane of its mask, its leader, may leave it long after
 //! others of its lanes, and these may end further runs meanwhile. So whenever a group of lanes leaves a run,
-//! the lowest of them that was in it appends it: the keeper its *original*, others *copies*, which are the
-//! same but for the lane in whose segment they are. Nobody adds to a run that a lane has left.
+//! the lowest of them that was in it appends it: the leader its *original*, others *copies*, which are the
+//! same but for the lane in whose segment they are. No lane adds to a run that a lane has left.
 //!
 //! So what was in log memory at one time has all its predecessors in log memory at any later time: each run
 //! of its lanes that began before had been left by them, and been appended, before it began. Runs that share
 //! the lowest lane of their mask began at different times: of two with the same lane and time one is a copy.
 //! Only runs that lanes append without copies, such as those of a counted loop, are marked as [`SOLE`]: each
-//! of them is an original, whoever has appended it, and several may be of one time.
+//! of them is an original, whichever lane has appended it, and several may be of one time.
 //!
 //! Each original that finds no memory is counted in [`StreamLogs::lost`]. So the originals in log memory and
 //! the number there make up all events that there were; those that no original and no copy tells of are lost.
@@ -159,7 +159,7 @@ impl StreamLogs {
 pub struct StreamState {
     /// How many tickets have been taken.
     pub tickets: u64,
-    /// Not 0 when a lane has waited for memory in vain since the host last gave some.
+    /// Not 0 when a lane has given up waiting for memory since the host last gave some.
     pub gave_up: u32,
     /// Not used; 0.
     pub reserved: u32,
@@ -210,7 +210,7 @@ pub const fn tagged_open(entry: Entry, tag: u32) -> [u32; 4] {
     tagged(entry, tag | OPEN, false)
 }
 
-/// Whether an open run that had so many events, and has `more` now, is to be written again: a power of two
+/// Whether an open run that had this many events, and has `more` now, is to be written again: a power of two
 /// lies between.
 #[inline(always)]
 pub const fn passes_power(count: u32, more: u32) -> bool {
@@ -296,7 +296,7 @@ mod tests {
         {
             assert_eq!(is_late(slot_words(3, 32, given, 8)[0], ticket, 8), late, "{ticket} {given}");
         }
-        // A slot that nobody has written is of no lap that a ticket has next.
+        // A slot that nothing has written is of no lap that a ticket has next.
         assert_eq!((lap(8 * 254, 8), lap(8 * 255, 8), lap(8 * 256, 8)), (255, 0, 1));
     }
 }

@@ -56,7 +56,7 @@ impl ChosenWarps {
     /// No warp.
     pub const NONE: Self = Self { first_block: 0, blocks: 0, block_step: 0, first_warp: 0, block_warps: 0 };
 
-    /// All warps of a launch of so many blocks of so many warps.
+    /// All warps of a launch of this many blocks of this many warps.
     pub const fn all(blocks: u32, warps_per_block: u32) -> Self {
         Self { first_block: 0, blocks, block_step: 1, first_warp: 0, block_warps: warps_per_block }
     }
@@ -73,7 +73,7 @@ impl ChosenWarps {
         self.blocks == 0 || self.block_warps == 0
     }
 
-    /// Whether this can be a choice among so many blocks of so many warps: all of the chosen ones are there.
+    /// Whether this can be a choice among this many blocks of this many warps: all of the chosen ones are there.
     /// No warp is chosen only by [`NONE`](Self::NONE).
     pub const fn fits(&self, blocks: u32, warps_per_block: u32) -> bool {
         let Self { first_block, block_step, first_warp, .. } = *self;
@@ -152,7 +152,7 @@ impl ChosenWarps {
         step_number * self.block_warps + if warps < self.block_warps { warps } else { self.block_warps }
     }
 
-    /// Threads of the chosen warps of a block of so many threads. A launch of such blocks has the chosen
+    /// Threads of the chosen warps of a block of this many threads. A launch of such blocks has the chosen
     /// warps' lanes.
     pub const fn block_threads(&self, block_threads: u32) -> u32 {
         let end = (self.first_warp + self.block_warps) * LANES;

@@ -26,7 +26,7 @@ pub fn embed(crate_folder: &Path, name: &str) {
 /// expression of type `&'static [(u32, &'static [u8])]`, the architecture (`90` for `sm_90`) and the code,
 /// empty without an assembler.
 ///
-/// - `limits` names kernels that may have so many registers at most.
+/// - `limits` names kernels that may have this many registers at most.
 /// - `workspace` is the folder that may hold the assembler that `cargo xtask setup` installs.
 ///
 /// # Panics
@@ -77,7 +77,7 @@ fn limit_registers(ptx: &Path, limits: &[(&str, u32)]) {
     std::fs::write(ptx, text).unwrap_or_else(|error| problem(&error));
 }
 
-/// Writes the PTX, or an empty file; answers where.
+/// Writes the PTX, or an empty file; returns where.
 fn compile(crate_folder: &Path, name: &str) -> PathBuf {
     try_compile(crate_folder, name).unwrap_or_else(|error| panic!("{error}"))
 }

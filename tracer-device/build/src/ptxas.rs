@@ -51,7 +51,7 @@ impl Ptxas {
         ptx.with_extension(format!("{architecture}.cubin"))
     }
 
-    /// Assembles `ptx` for `architecture` (`sm_90`) and answers what the assembler says of registers, shared
+    /// Assembles `ptx` for `architecture` (`sm_90`) and returns what the assembler says of registers, shared
     /// memory and spills.
     ///
     /// # Errors

@@ -92,7 +92,7 @@ pub mod thread {
     use super::{BlockIndex, ThreadIndex};
     use crate::simt;
 
-    /// Answers this thread's number in the grid, whatever the dimensions of grid and block.
+    /// Returns this thread's number in the grid, whatever the dimensions of grid and block.
     #[inline(always)]
     pub fn index() -> ThreadIndex {
         // Threads past 2^64 share the last number, which no array reaches.
@@ -100,13 +100,13 @@ pub mod thread {
         ThreadIndex { index: first.saturating_add(u64::from(simt::linear_thread())), own: PhantomData }
     }
 
-    /// Answers the number of this thread's block if the thread is the first of it, and `None` in the others.
+    /// Returns the number of this thread's block if the thread is the first of it, and `None` in the others.
     #[inline(always)]
     pub fn block_leader() -> Option<BlockIndex> {
         (simt::linear_thread() == 0).then(|| BlockIndex { index: block(), own: PhantomData })
     }
 
-    /// Answers how many threads the grid has; `u64::MAX` if they are more.
+    /// Returns how many threads the grid has; `u64::MAX` if they are more.
     #[inline(always)]
     pub fn count() -> u64 {
         let [width, height, depth] = simt::grid_size().map(u64::from);
@@ -189,7 +189,7 @@ impl<'a, T: Pod, By: Owner> DisjointSlice<'a, T, By> {
 /// Makes a slice of an array.
 ///
 /// # Safety
-/// The array is valid for `'a`, and nobody writes it meanwhile.
+/// The array is valid for `'a`, and nothing writes it meanwhile.
 #[doc(hidden)]
 #[inline(always)]
 pub unsafe fn slice<T: Pod>(array: &Global<T>) -> &[T] {

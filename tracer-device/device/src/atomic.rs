@@ -9,7 +9,7 @@ macro_rules! read_modify_write {
     ($($(#[$doc:meta])* $name:ident($int:ty, $atomic:ident) = $ptx:literal, $register:ident, $host:ident;)*) => {$(
         $(#[$doc])*
         ///
-        /// Answers the value before.
+        /// Returns the value before.
         ///
         /// # Safety
         /// `address` is aligned and valid for the launch, and reached by atomics only while others may write
@@ -56,7 +56,7 @@ read_modify_write! {
 
 macro_rules! compare_exchange_and_access {
     ($($int:ty, $atomic:ident, $register:ident, $bits:literal: $cas:ident, $load:ident, $store:ident;)*) => {$(
-        /// Writes `new` where `expected` stands. Answers the value before.
+        /// Writes `new` where `expected` stands. Returns the value before.
         ///
         /// # Safety
         /// As for the other atomics of this module.

@@ -62,7 +62,7 @@ macro_rules! operations {
     ($int:ty: $($(#[$doc:meta])* $name:ident = $function:ident;)*) => {$(
         $(#[$doc])*
         ///
-        /// Answers the value before.
+        /// Returns the value before.
         ///
         /// # Panics
         /// If the array has no such element.

@@ -77,7 +77,7 @@ impl<T: Pod> Global<T> {
     /// Reads element `index`.
     ///
     /// # Safety
-    /// The array is valid for the launch, `index` is below its length, and nobody writes the element
+    /// The array is valid for the launch, `index` is below its length, and nothing writes the element
     /// meanwhile.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -89,7 +89,7 @@ impl<T: Pod> Global<T> {
     /// Writes element `index`.
     ///
     /// # Safety
-    /// The array is valid for the launch, `index` is below its length, and nobody else touches the element
+    /// The array is valid for the launch, `index` is below its length, and nothing else touches the element
     /// meanwhile.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]

@@ -71,7 +71,8 @@ mod host {
             Self { argument, address, bytes, is_written, threads: 0 }
         }
 
-        /// As [`new`](Self::new), of an array whose elements are written by a thread each if `by_thread`, or by a block.
+        /// As [`new`](Self::new), of an array whose elements are written by a thread each if `by_thread`, else by a
+        /// block.
         #[doc(hidden)]
         pub fn owned<T: Pod>(argument: usize, array: Global<T>, by_thread: bool) -> Self {
             let threads = if by_thread { array.len() } else { 0 };

@@ -49,7 +49,7 @@ macro_rules! trace {
 
 /// Names the iterations of a loop as a trace point of one's own, in a module with
 /// `#[warptrace::kernels(only_marked)]`: `let mut steps = trace_loop!("name");` before the loop, `steps.tick();` first
-/// thing in it, `drop(steps);` behind it. Answers a [`LoopTrace`].
+/// thing in it, `drop(steps);` behind it. Returns a [`LoopTrace`].
 #[macro_export]
 macro_rules! trace_loop {
     ($($tokens:tt)*) => {

@@ -1,6 +1,6 @@
 //! Loops whose every iteration is an event.
 
-/// Traces the iterations of one loop: what `trace_loop!` answers.
+/// Traces the iterations of one loop: what `trace_loop!` returns.
 ///
 /// The loop calls [`tick`](Self::tick) once an iteration, first thing, and holds no other trace point. The
 /// guard is dropped where the loop is over, on whatever way: `break`, `return`, the end of its scope.
@@ -28,7 +28,7 @@ impl<const ID: u16> LoopTrace<ID> {
     #[inline(always)]
     pub fn open() -> Self {
         const { assert!(ID != 0, "location ids are 1 to 65,535") };
-        #[cfg(all(target_arch = "nvptx64", not(feature = "no-markers")))]
+        #[cfg(target_arch = "nvptx64")]
         // SAFETY: a comment; see `trace::point`.
         unsafe {
             core::arch::asm!(warptrace_abi::marker!(enter), const ID, options(nomem, nostack, preserves_flags));
@@ -54,7 +54,7 @@ impl<const ID: u16> LoopTrace<ID> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn ticks<const N: u16>(&mut self) {
-        #[cfg(all(target_arch = "nvptx64", not(feature = "no-markers")))]
+        #[cfg(target_arch = "nvptx64")]
         // SAFETY: a comment; see `trace::point`.
         unsafe {
             core::arch::asm!(warptrace_abi::marker!(tick), const ID, const N,
@@ -69,7 +69,7 @@ impl<const ID: u16> Drop for LoopTrace<ID> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn drop(&mut self) {
-        #[cfg(all(target_arch = "nvptx64", not(feature = "no-markers")))]
+        #[cfg(target_arch = "nvptx64")]
         // SAFETY: a comment; see `trace::point`.
         unsafe {
             core::arch::asm!(warptrace_abi::marker!(leave), const ID, options(nomem, nostack, preserves_flags));

@@ -133,7 +133,7 @@ impl<T: Pod> Shared<T> {
     /// Reads element `index`.
     ///
     /// # Safety
-    /// `index` is below the length, the element was written, and nobody writes it meanwhile. `T` is valid for
+    /// `index` is below the length, the element was written, and nothing writes it meanwhile. `T` is valid for
     /// the bits that are there.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -164,7 +164,7 @@ impl<T: Pod> Shared<T> {
     /// Writes element `index`.
     ///
     /// # Safety
-    /// `index` is below the length, and nobody else touches the element meanwhile.
+    /// `index` is below the length, and nothing else touches the element meanwhile.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn set(self, index: u32, value: T) {
@@ -191,7 +191,7 @@ impl<T: Pod> Shared<T> {
 }
 
 impl Shared<u32> {
-    /// Adds to element `index` by an atomic of the block. Answers the value before.
+    /// Adds to element `index` by an atomic of the block. Returns the value before.
     ///
     /// # Safety
     /// `index` is below the length, and the element is reached by atomics only while others may write it.

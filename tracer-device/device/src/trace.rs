@@ -23,7 +23,7 @@ use crate::simt::host::in_launch;
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn point<const ID: u16>() {
     const { assert!(ID != 0, "location ids are 1 to 65,535") };
-    #[cfg(all(target_arch = "nvptx64", not(feature = "no-markers")))]
+    #[cfg(target_arch = "nvptx64")]
     // SAFETY: a comment. With a side effect, as far as the compiler knows, so that it stays where it is.
     unsafe {
         core::arch::asm!(warptrace_abi::marker!(loc), const ID, options(nomem, nostack, preserves_flags));

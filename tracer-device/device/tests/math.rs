@@ -2,7 +2,7 @@
 
 use warptrace_device::math;
 
-/// Every so many bit patterns of `f32` are tried.
+/// Every this many bit patterns of `f32` are tried.
 const STRIDE: usize = 4_093;
 /// Pairs of arguments, and arguments of `f64`, that are tried.
 const SAMPLES: usize = 300_000;

@@ -20,7 +20,7 @@ struct Alone {
     shared: RefCell<Vec<u128>>,
 }
 
-// SAFETY: each thread has indices of its own; shared memory is initialised, aligned to 16, and nobody else's.
+// SAFETY: each thread has indices of its own; shared memory is initialised, aligned to 16, and nothing else's.
 unsafe impl Lane for Alone {
     fn thread_index(&self) -> [u32; 3] {
         [self.thread, 0, 0]
@@ -169,7 +169,7 @@ fn shared_memory_holds_what_was_written() {
 fn plain_accesses_reach_the_array() {
     let mut values = [1.5f64, 2.5, 3.5];
     let array = global(&mut values);
-    // SAFETY: inside the array, which nobody else uses.
+    // SAFETY: inside the array, which nothing else uses.
     unsafe {
         array.set(1, array.get(0) + array.get(2));
         assert_eq!(warptrace_device::trace::slice(&array), [1.5, 5.0, 3.5]);

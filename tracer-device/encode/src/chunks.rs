@@ -26,7 +26,7 @@ pub(crate) enum Waiting {
     PredictCooperative = u32::MAX - 3,
 }
 
-/// Claims chunks; answers the index of the first. The pool may have fewer.
+/// Claims chunks; returns the index of the first. The pool may have fewer.
 #[inline(always)]
 pub(crate) fn claim_chunks(pool: &PoolDescriptor, count: u32) -> u32 {
     let counter = with_exposed_provenance_mut(pool.claims as usize + offset_of!(Claims, chunks));
@@ -58,8 +58,8 @@ pub(crate) fn count_serial(pool: &PoolDescriptor, count: u32) {
     unsafe { atomic::add_u32(counter, count) };
 }
 
-/// Claims entries of log memory for merged runs; answers the index of the first, or [`NEVER`] if there are
-/// not so many. Nothing is claimed in vain unless others claim at the same time.
+/// Claims entries of log memory for merged runs; returns the index of the first, or [`NEVER`] if there are
+/// not that many. No claim is wasted unless others claim at the same time.
 #[inline(always)]
 pub(crate) fn claim_merged(pool: &PoolDescriptor, entries: u32) -> u32 {
     let counter = with_exposed_provenance_mut(pool.claims as usize + offset_of!(Claims, merged_entries));
@@ -89,7 +89,7 @@ pub(crate) struct ChunkName {
     pub(crate) track: u32,
 }
 
-/// Writes the header of an empty chunk; answers the address of its payload, or 0 if the pool has no such
+/// Writes the header of an empty chunk; returns the address of its payload, or 0 if the pool has no such
 /// chunk.
 #[inline(always)]
 pub(crate) fn start_chunk(pool: &PoolDescriptor, index: u32, name: ChunkName, sequence: u32) -> u64 {

@@ -39,7 +39,7 @@ pub const JOB_WORDS: usize = 34;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct FlattenJob {
-    /// Segment 0. Segments that nobody has used since they have this length are all zero.
+    /// Segment 0. Segments that nothing has used since they have this length are all zero.
     pub segments: u64,
     /// Array of `u32`, an element for each segment: [`NEVER`](u32::MAX) before.
     pub links: u64,
@@ -294,7 +294,7 @@ fn flatten_warp(job: &FlattenJob, index: u32) -> u32 {
     FLATTENED
 }
 
-/// Claims entries for flat logs: the index of the first, or [`NEVER`] if there are not so many.
+/// Claims entries for flat logs: the index of the first, or [`NEVER`] if there are not that many.
 #[inline(always)]
 fn claim(job: &FlattenJob, entries: u64) -> u32 {
     let counter = with_exposed_provenance_mut::<u64>(job.claimed as usize);
@@ -310,7 +310,7 @@ fn claim(job: &FlattenJob, entries: u64) -> u32 {
 }
 
 /// Finds the originals of a lane's segment, and puts them into the entries from `next` to `end` if they are
-/// to be `COPIED`; answers the index behind the last. From all lanes of the warp.
+/// to be `COPIED`; returns the index behind the last. From all lanes of the warp.
 #[inline(always)]
 fn copy_segment<const COPIED: bool>(
     job: &FlattenJob,

@@ -218,7 +218,7 @@ impl LaneLog {
     }
 
     /// Passes over the runs of a ring that began before a clock, and over what holds no run before others;
-    /// answers how many events they had.
+    /// returns how many events they had.
     #[inline(always)]
     pub(crate) fn pass_over(&mut self, memory: impl LogMemory, logs: StreamLogs, from: u64) -> u64 {
         let mut events = 0;
@@ -251,13 +251,13 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
-    /// Moves to the next run, past entries that hold none; answers the run.
+    /// Moves to the next run, past entries that hold none; returns the run.
     #[inline(always)]
     pub(crate) fn seek(&mut self, memory: impl LogMemory, logs: StreamLogs) -> Option<Entry> {
         self.seek_words(memory, logs).map(Entry::from_words)
     }
 
-    /// Moves to the next run; answers the words of its entry.
+    /// Moves to the next run; returns the words of its entry.
     #[inline(always)]
     fn seek_words(&mut self, memory: impl LogMemory, logs: StreamLogs) -> Option<[u32; 4]> {
         while self.remaining != 0 {

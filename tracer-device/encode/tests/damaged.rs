@@ -39,7 +39,7 @@ fn damaged_logs_lead_nowhere_else() {
             if seed % 2 == 1 {
                 launch = LoggedLaunch { ring: 1, segment_entries: FIRST / 2, ..launch };
             }
-            // SAFETY: the memory has the sizes given, whatever it holds, and nobody else uses it.
+            // SAFETY: the memory has the sizes given, whatever it holds, and nothing else uses it.
             let claims = unsafe { encode(&pool, &[launch], codec, Schedule::Sequential) };
             let claims = claims.expect("the descriptors are correct");
             encoded += claims.chunks;

@@ -25,7 +25,7 @@ fn encode_changed(
 fn a_launch_without_runs_leaves_finished_accounts() {
     let mut memory = Memory::new();
     let (pool, launch) = (memory.pool(), memory.launch());
-    // SAFETY: the memory has the sizes given, and nobody else uses it.
+    // SAFETY: the memory has the sizes given, and nothing else uses it.
     let claims = unsafe { encode(&pool, &[launch], CodecSpec::Raw, Schedule::Parallel) };
     assert_eq!(claims.expect("correct descriptors"), Claims::default());
     for account in memory.accounts.chunks(4) {

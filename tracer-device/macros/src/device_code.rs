@@ -29,7 +29,7 @@ pub(crate) struct DeviceCode {
 /// Returns the code that the build script has left of a module, if it has compiled its file.
 ///
 /// `tokens` are the module's, `name` is its name. If it `is_users`, and not one whose code another package has, the
-/// compiler warns where it is without code and nobody has asked for that.
+/// compiler warns where it is without code and that was not asked for.
 ///
 /// # Errors
 /// If a kernel has the name of one before it.

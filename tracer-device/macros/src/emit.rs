@@ -77,7 +77,7 @@ pub(crate) fn arguments(function: &ItemFn) -> syn::Result<Vec<Argument>> {
     if let ReturnType::Type(_, answer) = &signature.output {
         refuse(
             answer,
-            "a kernel answers nothing: write results into an array, a `Global<T>` among the arguments",
+            "a kernel returns nothing: write results into an array, a `Global<T>` among the arguments",
         )?;
     }
     if let Some(token) = &signature.constness {
@@ -263,7 +263,7 @@ fn open(argument: &Argument, device: &Path) -> TokenStream {
     let Argument { name, mutable, kind, role } = argument;
     match role {
         Role::Slice(_) => quote! {
-            // SAFETY: who launches promises that the array is valid, and that nobody writes it.
+            // SAFETY: who launches promises that the array is valid, and that nothing writes it.
             let #mutable #name: #kind = unsafe { #device::trace::slice(&#name) };
         },
         Role::Disjoint(_) => quote! {

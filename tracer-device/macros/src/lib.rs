@@ -68,7 +68,7 @@ use proc_macro::TokenStream;
 /// | argument | in the kernel | on the host |
 /// | --- | --- | --- |
 /// | a number | the number | the number |
-/// | `&[T]` | a slice that nobody writes | an array of the device (`&impl DeviceArray<T>`) |
+/// | `&[T]` | a slice that nothing writes | an array of the device (`&impl DeviceArray<T>`) |
 /// | `DisjointSlice<T>` | each thread writes its own element | the same; no other argument may overlap it |
 /// | `AtomicSlice<T>` | all threads use its elements, by atomics | the same; no other argument may overlap it |
 /// | `Global<T>` | address and length; reading and writing are `unsafe` | the same |
@@ -137,7 +137,7 @@ use proc_macro::TokenStream;
 /// assert_eq!(halving::at::STEP, 2);
 /// ```
 ///
-/// `trace_loop!` answers a `LoopTrace`. `trace!("name" = 40)` says an id, from which those after it count on, as
+/// `trace_loop!` returns a `LoopTrace`. `trace!("name" = 40)` says an id, from which those after it count on, as
 /// discriminants of an `enum` do. The module `at`, made inside of this one, has the ids of marks whose names are
 /// identifiers.
 ///
@@ -152,8 +152,8 @@ use proc_macro::TokenStream;
 /// module itself. Methods cannot be copied, so they cannot have decisions.
 ///
 /// # Errors
-/// Ids above 65,535, or given twice; two `trace!` of one name in a function; a module that is not written inline; a kernel that
-/// cannot be one.
+/// Ids above 65,535, or given twice; two `trace!` of one name in a function; a module that is not written inline;
+/// a kernel that cannot be one.
 #[proc_macro_attribute]
 pub fn kernels(arguments: TokenStream, module: TokenStream) -> TokenStream {
     module::expand(arguments.into(), module.into()).unwrap_or_else(syn::Error::into_compile_error).into()

@@ -33,7 +33,7 @@ impl Drop for Positions {
 /// Characters of a name's part before it is cut.
 const MAX_CHARACTERS: usize = 60;
 
-/// Answers the source of `node` in one line, with blanks where the user has them, cut where it is long.
+/// Returns the source of `node` in one line, with blanks where the user has them, cut where it is long.
 pub(crate) fn source(node: &impl ToTokens) -> String {
     let mut writer = Writer { text: String::new(), end: None };
     writer.tokens(node.to_token_stream());
@@ -45,7 +45,7 @@ pub(crate) fn source(node: &impl ToTokens) -> String {
     writer.text
 }
 
-/// Answers where the last token of `node` ends.
+/// Returns where the last token of `node` ends.
 pub(crate) fn end(node: &impl ToTokens) -> LineColumn {
     match node.to_token_stream().into_iter().last() {
         Some(TokenTree::Group(group)) => group.span().end(),
@@ -54,7 +54,7 @@ pub(crate) fn end(node: &impl ToTokens) -> LineColumn {
     }
 }
 
-/// The position so many columns to the right.
+/// The position this many columns to the right.
 fn beside(at: LineColumn, columns: usize) -> LineColumn {
     LineColumn { column: at.column + columns, ..at }
 }

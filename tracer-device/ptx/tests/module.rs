@@ -1,4 +1,4 @@
-//! What a module answers: names, calls, declarations.
+//! What a module returns: names, calls, declarations.
 
 use warptrace_ptx::{
     Calls, Directive, FunctionKind, Linkage, Module, Space, Statement, StatementKind, call_graph,

@@ -114,7 +114,7 @@ fn both_sides_of_a_branch_have_points() {
 #[test]
 fn loops_with_edges_that_others_share_are_not_counted() {
     for (text, counted) in [
-        // Who skips the loop comes to its end too, but nobody of the loop branches there.
+        // Who skips the loop comes to its end too, but no block of the loop branches there.
         ("@%p1 bra E;\nL: @%p2 bra L;\nE: ret;", true),
         ("@%p1 bra E;\nL: @%p1 bra E;\nbra L;\nE: ret;", false),
         ("L: @%p1 bra E;\nbra L;\nE: ret;", true),

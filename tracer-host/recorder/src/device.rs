@@ -121,7 +121,7 @@ pub struct DeviceFacts {
     pub multiprocessors: u32,
     /// Threads that can be on the device at once; `u64::MAX` where it is not known.
     pub resident_threads: u64,
-    /// Bytes of memory, whoever uses it. For the simulator that is the host's, and 4 GiB where the system does
+    /// Bytes of memory, used or not. For the simulator that is the host's, and 4 GiB where the system does
     /// not tell.
     pub memory_bytes: u64,
     /// Bytes of it that are free. The simulator offers the host's, but at most 8 GiB: others use that as well.

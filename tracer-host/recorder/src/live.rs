@@ -21,7 +21,7 @@ pub trait LiveMemory {
     /// If a range is not inside one allocation, or the driver fails.
     fn start_read(&mut self, ranges: &[(u64, usize)]) -> Result<(), DeviceError>;
 
-    /// Waits for the first of the reads that are under way, and answers its ranges, one behind the other.
+    /// Waits for the first of the reads that are under way, and returns its ranges, one behind the other.
     ///
     /// # Errors
     /// If none is under way, or the driver fails.

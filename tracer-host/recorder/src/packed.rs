@@ -40,7 +40,7 @@ pub(crate) fn rename(packed: &mut [u8], chunk_bytes: usize, names: &[u32]) {
             packed[at..at + 4].copy_from_slice(&name.to_le_bytes());
         }
         if header.length as usize > chunk_bytes - HEADER {
-            // Nobody knows where the next one begins.
+            // There is no telling where the next one begins.
             return;
         }
         at += size(&header, chunk_bytes);
@@ -50,7 +50,7 @@ pub(crate) fn rename(packed: &mut [u8], chunk_bytes: usize, names: &[u32]) {
 /// A chunk that was packed.
 pub(crate) struct Unpacked<'a> {
     pub(crate) header: ChunkHeader,
-    /// The payload that the header announces; `None` if that is longer than a chunk: then nobody knows where
+    /// The payload that the header announces; `None` if that is longer than a chunk: then there is no telling where
     /// the next chunk begins, and the iteration ends.
     pub(crate) payload: Option<&'a [u8]>,
     /// Which it is, for [`payload`].
@@ -94,7 +94,7 @@ pub(crate) fn pieces(
         {
             chunks += 1;
             at = if length > chunk_bytes - HEADER {
-                // Nobody knows where the next one begins.
+                // There is no telling where the next one begins.
                 packed.len()
             } else {
                 (at + (HEADER + length).next_multiple_of(ALIGN)).min(packed.len())

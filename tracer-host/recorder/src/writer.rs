@@ -274,7 +274,7 @@ impl<W: Write + Send> TraceWriter<W> {
         Ok(())
     }
 
-    /// Cuts chunks into frames; answers the bytes of each, too.
+    /// Cuts chunks into frames; returns the bytes of each, too.
     fn cut<'b>(&self, part: &Part<'b>) -> Vec<(Part<'b>, u64)> {
         let layout = self.layouts[part.track as usize];
         let frames = cut::cut(part.chunks, |bytes| layout.frame_bytes(bytes), MAX_FRAME_CHUNKS as usize);

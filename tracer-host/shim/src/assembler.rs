@@ -1,4 +1,4 @@
-//! Programs that assemble, which the program starts: `ptxas` keeps the PTX in its machine code, for `-lineinfo` is added.
+//! Assemblers that the program starts: `-lineinfo` is added, so that `ptxas` keeps the PTX in its machine code.
 //!
 //! Nothing else is changed, so that what frameworks keep of it serves untraced runs, too. A `ptxas` that is asked what
 //! it is says so as ever: that text is part of the names under which frameworks keep machine code.

@@ -13,9 +13,9 @@ use crate::state::{Owner, lock};
 pub(crate) type Answer = u32;
 /// Success.
 pub(crate) const SUCCESS: Answer = 0;
-/// What a hook answers where a launch cannot be made: `CUDA_ERROR_INVALID_VALUE`.
+/// What a hook returns where a launch cannot be made: `CUDA_ERROR_INVALID_VALUE`.
 pub(crate) const INVALID: Answer = 1;
-/// What a hook answers if the driver has no such function: `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`.
+/// What a hook returns if the driver has no such function: `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`.
 pub(crate) const NOT_FOUND: Answer = 302;
 /// The driver's mark of a thread's own default stream.
 pub(crate) const PER_THREAD_STREAM: *mut c_void = std::ptr::without_provenance_mut(2);
@@ -118,7 +118,7 @@ static STACKS: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
 
 /// Makes the stacks of the current context's threads larger than the program asked for, if they are not yet.
 ///
-/// How much stack a kernel needs whose functions call themselves, nobody can tell: the driver gives it as
+/// How much stack a kernel needs whose functions call themselves is not known: the driver gives it as
 /// much as the context's limit says, and the program has chosen that for functions that record nothing.
 pub(crate) fn grow_stack() {
     const LIMIT: sys::CUlimit = sys::CUlimit::CU_LIMIT_STACK_SIZE;

@@ -90,7 +90,7 @@ pub(crate) struct Kernel {
     pub(crate) logs_bytes: usize,
     /// Where the source has it, as far as it is known.
     pub(crate) file: String,
-    /// Whether nobody can tell how deep its calls go: a function may call itself.
+    /// Whether it is not known how deep its calls go: a function may call itself.
     pub(crate) is_deep: bool,
 }
 
@@ -288,7 +288,7 @@ fn marked(
     Ok((text.map_err(|error| error.to_string())?, module))
 }
 
-/// Lists the kernels of which nobody can tell how deep their calls go: by way of functions that call
+/// Lists the kernels of which it is not known how deep their calls go: by way of functions that call
 /// themselves, or through registers.
 fn deep_kernels(ptx: &str) -> HashSet<String> {
     if !ptx.contains("call") {

@@ -30,7 +30,7 @@ const CONTAINER_HEADER_BYTES: usize = 16;
 const ENTRY_HEADER_BYTES: usize = 64;
 /// The most bytes of one PTX text; large libraries have some megabytes.
 const MAX_TEXT_BYTES: u64 = 1 << 28;
-/// LZ4 makes at most so many bytes of one.
+/// LZ4 makes at most this many bytes of one.
 const MAX_LZ4_RATIO: u64 = 256;
 
 const KIND_PTX: u16 = 1;

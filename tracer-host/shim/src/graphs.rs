@@ -110,7 +110,7 @@ impl Graphs {
         }
     }
 
-    /// Forgets an executable graph; answers the graph that was kept for it alone.
+    /// Forgets an executable graph; returns the graph that was kept for it alone.
     pub(crate) fn remove(&mut self, handle: Handle) -> Option<Handle> {
         let found = self.executable.remove(&(handle as usize))?;
         let graph = lock(&found).graph;

@@ -205,7 +205,7 @@ fn machine_code<'e, 'f>(entries: &'e [Entry<'f>], architecture: u32) -> Option<&
     entries.iter().filter(suits).max_by_key(|entry| entry.architecture)
 }
 
-/// Tells whether a device runs PTX: `sm_90a` runs on that architecture only, `sm_100f` on the architectures of one family.
+/// Returns whether a device runs PTX: `sm_90a` runs on that architecture only, `sm_100f` on those of one family.
 fn runs_on(text: &str, architecture: u32) -> bool {
     let Some(target) = text.lines().find_map(|line| line.trim_start().strip_prefix(".target")) else {
         return false;

@@ -11,7 +11,7 @@ use crate::real;
 /// Every function of the driver begins so, and every one of NVRTC and nvJitLink.
 const PREFIXES: [&[u8]; 3] = [b"cu", b"nvrtc", b"nvJitLink"];
 
-/// Answers our function instead of the driver's; null to continue with the system's look-up.
+/// Returns our function instead of the driver's; null to continue with the system's look-up.
 extern "C" fn replacement(handle: *mut c_void, name: *const c_char) -> *mut c_void {
     real::find();
     if name.is_null() || is_pseudo(handle) || Inside::is() {

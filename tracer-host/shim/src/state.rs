@@ -128,7 +128,7 @@ impl Function {
         self.readable.get_or_init(|| names::readable(&self.name))
     }
 
-    /// Checks that so many launches of it are not recorded yet, with `more` that are about to be.
+    /// Checks that this many launches of it are not recorded yet, with `more` that are about to be.
     ///
     /// # Errors
     /// If they are: a sentence that says so.
@@ -324,7 +324,7 @@ impl Registry {
         }
     }
 
-    /// Forgets a module or library, and its functions; answers it.
+    /// Forgets a module or library, and its functions; returns it.
     pub(crate) fn remove(&mut self, owner: Owner) -> Option<Arc<Code>> {
         let code = self.owners.remove(&owner)?;
         // A library's module goes with it.

@@ -99,7 +99,7 @@ impl Summary {
         }
     }
 
-    /// Says why this process is not traced: in the folder, or, if nobody reads that, on standard error.
+    /// Says why this process is not traced: in the folder, or, if nothing reads that, on standard error.
     pub(crate) fn refuse(&mut self, problem: &str) {
         if self.folder.is_none() {
             // A program may have closed it.

@@ -13,11 +13,10 @@ use warptrace_device::simt::host::{Lane, Site, WarpOp};
 
 use crate::error::op_mask;
 use crate::launch::Launch;
-use crate::loops::{LoopTable, Move};
 use crate::panics::{FailPayload, Failure, describe};
 use crate::recorder::WarpRecorder;
 use crate::shared::{SharedError, SharedMemory};
-use crate::site::{Calls, FileOrder, NO_POINT, SiteTable};
+use crate::site::{Calls, NO_POINT, SiteTable};
 use crate::stack::LaneStack;
 use crate::warp::is_point;
 
@@ -38,18 +37,10 @@ pub(crate) struct WarpCells {
     pub(crate) op: [Cell<WarpOp>; LANES],
     /// The functions that tell of themselves (`Lane::call`) which each lane is in.
     pub(crate) calls: [Cell<Calls>; LANES],
-    /// Whether the kernel tells of its structure.
-    structured: Cell<bool>,
-    /// What the operation answers.
+    /// What the operation returns.
     pub(crate) answer: [Cell<u32>; LANES],
     /// How the lane that returned last has failed, if it has.
     pub(crate) failure: Cell<Option<Failure>>,
-    /// Files in which this warp has met operations.
-    pub(crate) files: FileOrder,
-    /// Loops that this warp has run through.
-    pub(crate) loops: LoopTable,
-    /// Point of the operation that was executed last; 0 before the first.
-    pub(crate) last_point: Cell<u64>,
     /// What the warp records.
     pub(crate) recorder: RefCell<WarpRecorder>,
     yielder: [Cell<*const Yielder<(), ()>>; LANES],
@@ -87,12 +78,8 @@ impl WarpCells {
             site: [const { Cell::new(None) }; LANES],
             op: [const { Cell::new(WarpOp::Converge) }; LANES],
             calls: [const { Cell::new(Calls { depth: 0, line: 0 }) }; LANES],
-            structured: Cell::new(false),
             answer: [const { Cell::new(0) }; LANES],
             failure: Cell::new(None),
-            files: FileOrder::default(),
-            loops: LoopTable::default(),
-            last_point: Cell::new(0),
             recorder: RefCell::new(WarpRecorder::off()),
             yielder: [const { Cell::new(std::ptr::null()) }; LANES],
             stack_floor: [const { Cell::new(0) }; LANES],
@@ -104,10 +91,6 @@ impl WarpCells {
     /// Prepares the cells for warp number `warp` of a block.
     pub(crate) fn start(&self, block: &BlockCells, warp: u32, block_size: [u32; 3], recorder: WarpRecorder) {
         self.block.set(block);
-        self.files.clear();
-        self.structured.set(false);
-        self.loops.clear();
-        self.last_point.set(0);
         self.failure.set(None);
         self.recorder.replace(recorder);
         for lane in 0..WARP_LANES {
@@ -119,36 +102,11 @@ impl WarpCells {
         }
     }
 
-    /// Whether lanes that have all moved from the last executed operation to `point` go first again, where
-    /// `parked` is the lowest point at which another lane waits. Answers also whether they have jumped back.
-    #[inline]
-    pub(crate) fn stays_first(&self, point: u64, parked: u64) -> (bool, bool) {
-        if self.is_structured() {
-            return (point < parked, false);
-        }
-        let moved = self.loops.note(self.last_point.get(), point);
-        if moved == Move::Call {
-            self.loops.note_function(point);
-        }
-        let looped = moved == Move::Back;
-        (point < parked && !(looped && self.loops.contains(point, parked)), looped)
-    }
-
-    /// Whether the kernel tells of its structure, so that the lowest point is the right one.
-    #[inline]
-    pub(crate) fn is_structured(&self) -> bool {
-        self.structured.get()
-    }
-
     /// The lane's program point.
     #[inline]
     pub(crate) fn point(&self, lane: usize, sites: &SiteTable) -> u64 {
-        let op = self.op[lane].get();
-        if matches!(op, WarpOp::Located { .. } | WarpOp::Join) {
-            self.structured.set(true);
-        }
-        let calls = self.structured.get().then(|| self.calls[lane].get());
-        self.site[lane].get().map_or(NO_POINT, |site| sites.point(&self.files, site, op, calls))
+        let (op, calls) = (self.op[lane].get(), self.calls[lane].get());
+        self.site[lane].get().map_or(NO_POINT, |site| sites.point(site, op, calls))
     }
 }
 
@@ -254,9 +212,7 @@ unsafe impl Lane for Context<'_> {
         if alone_below != 0 && is_point(op) {
             // Only this lane runs, and the scheduler would pick it again. Two switches saved.
             let budget = self.alone_budget.get();
-            let point = warp.point(lane, &self.sites);
-            if budget > 0 && warp.stays_first(point, alone_below).0 {
-                warp.last_point.set(point);
+            if budget > 0 && warp.point(lane, &self.sites) < alone_below {
                 self.alone_budget.set(budget - 1);
                 return 1 << lane;
             }
@@ -304,7 +260,6 @@ unsafe impl Lane for Context<'_> {
     #[inline]
     fn call(&self, enters: bool) {
         let (warp, lane) = self.here();
-        warp.structured.set(true);
         let Calls { depth, line } = warp.calls[lane].get();
         warp.calls[lane].set(match (enters, depth) {
             (true, _) => Calls { depth: depth.saturating_add(1), line },

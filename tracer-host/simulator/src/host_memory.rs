@@ -1,6 +1,6 @@
 //! The host's memory, which is the simulated device's.
 
-/// Bytes of memory that the host has, whoever uses it; `None` if the system does not tell.
+/// Bytes of memory that the host has, used or not; `None` if the system does not tell.
 pub fn host_memory() -> Option<u64> {
     // SAFETY: reads numbers of the system.
     let [pages, page_bytes] =

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use warptrace_abi::log::LaunchLogs;
-use warptrace_abi::recording::{LogKind, Recording};
+use warptrace_abi::recording::Recording;
 use warptrace_abi::stream::StreamLogs;
 
 use crate::error::{LeftBefore, SimError};
@@ -120,7 +120,7 @@ impl<'a> Launch<'a> {
     /// # Safety
     /// Every address in `logs` is a host address of memory of the size that the descriptor implies (heads
     /// and first segments of two tracks in a dual recording, log entries up to `claims_end`), which stays
-    /// valid until the launch has returned. Nobody else touches it meanwhile, but accounts and claims
+    /// valid until the launch has returned. Nothing else touches it meanwhile, but accounts and claims
     /// atomically.
     #[must_use]
     pub unsafe fn traced(mut self, logs: LaunchLogs, recording: Recording) -> Self {
@@ -144,7 +144,7 @@ impl<'a> Launch<'a> {
     /// `slots` is not 0.
     #[must_use]
     pub unsafe fn streamed(mut self, logs: StreamLogs, recording: Recording) -> Self {
-        let open = recording.logs == LogKind::Streamed { open_runs: true };
+        let open = recording.logs.has_open_runs();
         self.memory = LogMemory::Streamed { logs, open, clock: None };
         self.recording = recording;
         self

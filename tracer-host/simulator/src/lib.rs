@@ -39,7 +39,6 @@ mod context;
 mod error;
 mod host_memory;
 mod launch;
-mod loops;
 mod panics;
 mod random;
 mod recorder;

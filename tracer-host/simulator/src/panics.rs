@@ -48,7 +48,7 @@ pub(crate) fn install_hook() {
     });
 }
 
-/// Says whether lanes, and not the scheduler, run on this thread from now on; answers what was true before.
+/// Says whether lanes, and not the scheduler, run on this thread from now on; returns what was true before.
 pub(crate) fn set_in_lane(in_lane: bool) -> bool {
     IN_LANE.replace(in_lane)
 }

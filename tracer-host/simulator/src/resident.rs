@@ -105,7 +105,7 @@ impl<'a> Resident<'a> {
     /// Runs `work` with this thread's lanes as the current ones.
     fn as_current<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
         let context: *const Context<'a> = &*self.context;
-        // SAFETY: the box keeps the context where it is, and nobody takes a `&mut` to it.
+        // SAFETY: the box keeps the context where it is, and nothing takes a `&mut` to it.
         host::enter(unsafe { &*context }, || work(self))
     }
 
@@ -208,7 +208,7 @@ impl<'a> Resident<'a> {
         self.warps[at].turn(&self.cells[at], &self.context, &mut self.tally, budget)
     }
 
-    /// The warp has ended. The others of its block may have waited for nobody else at the barrier.
+    /// The warp has ended. The others of its block may have waited for nothing else at the barrier.
     fn leave_block(&mut self, at: u32, first: u64, next: &mut Vec<u32>, progress: &Counter<'_>) {
         let slot = (at / self.launch.warps_per_block()) as usize;
         self.blocks[slot].live_warps -= 1;

@@ -108,7 +108,7 @@ impl Region {
     }
 
     fn poison(&self) {
-        // SAFETY: the region is `bytes` long and nobody holds a reference into it: kernels have raw pointers,
+        // SAFETY: the region is `bytes` long and there is no reference into it: kernels have raw pointers,
         // and the block that had them has ended or has not yet asked.
         unsafe { self.start.as_ptr().write_bytes(POISON, self.bytes) };
     }

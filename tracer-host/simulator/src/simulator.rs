@@ -98,16 +98,6 @@ impl Simulator {
         self
     }
 
-    /// Warps that may be resident at the same time in `launch`.
-    #[must_use]
-    pub fn resident_warps(&self, launch: &Launch<'_>) -> u64 {
-        let blocks = match launch.interaction {
-            Interaction::Global => launch.blocks(),
-            Interaction::Independent => workers(launch) as u64,
-        };
-        blocks * u64::from(launch.warps_per_block())
-    }
-
     /// Runs `kernel` once for each thread of the launch and waits for the end.
     ///
     /// The outcome depends on the launch and its seed alone, not on the number of threads, provided that
@@ -311,7 +301,7 @@ impl Counter<'_> {
         }
     }
 
-    /// Whether nobody has seen this second before.
+    /// Whether nothing has seen this second before.
     fn begins_second(&self, elapsed: Duration) -> bool {
         let second = elapsed.as_secs();
         second > self.beats.load(Ordering::Relaxed)

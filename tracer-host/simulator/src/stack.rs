@@ -152,7 +152,7 @@ impl Arena {
         }
     }
 
-    /// Calls `guard` with each guard page until it answers an error; whether it never did.
+    /// Calls `guard` with each guard page until it returns an error; whether it never did.
     fn each_guard(&self, guard: impl Fn(*mut libc::c_void, usize) -> libc::c_int) -> bool {
         (0..self.slots).all(|index| {
             // SAFETY: the slot is inside the mapping.

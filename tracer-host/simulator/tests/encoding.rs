@@ -12,7 +12,7 @@ use warptrace_sim::{Launch, Simulator};
 
 const CHUNK_BYTES: usize = 8192;
 const PAYLOAD_BYTES: usize = CHUNK_BYTES - CHUNK_HEADER_BYTES as usize;
-/// What stands where nobody has written.
+/// What stands where nothing has written.
 const UNTOUCHED: u32 = 0xcccc_cccc;
 /// In a chunk's header: its stretch waits for several lanes, or for one.
 const COOPERATIVE: u32 = u32::MAX - 3;
@@ -70,7 +70,7 @@ fn serially(params: PredictParams, runs: &[Run]) -> (u32, Vec<u8>) {
 /// Encodes stretches cooperatively, but those with the `excepted` numbers; compares with what one thread
 /// writes.
 fn check_but(params: PredictParams, stretches: &[Vec<Run>], blocks: u32, excepted: &[usize]) {
-    // After each stretch, what nobody may take for a run.
+    // After each stretch, what nothing may take for a run.
     let log: Vec<Vec<[u32; 4]>> = stretches
         .iter()
         .map(|runs| {

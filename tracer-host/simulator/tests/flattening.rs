@@ -65,7 +65,7 @@ struct Memory {
     expected: Vec<Vec<Vec<[u32; 4]>>>,
 }
 
-/// An array of 16-byte elements for so many words, all `value`.
+/// An array of 16-byte elements for this many words, all `value`.
 fn words(count: usize, value: u32) -> Vec<u128> {
     let four = [value; 4].iter().rev().fold(0, |all: u128, word| all << 32 | u128::from(*word));
     vec![four; count.div_ceil(4).max(1)]
@@ -222,7 +222,7 @@ impl Memory {
         let job = self.job();
         for (call, blocks, threads) in [(link_call(&job), 2, 32), (flatten_call(&job), 2, 64)] {
             let launch = Launch::new([blocks, 1, 1], [threads, 1, 1]).threads(1);
-            // SAFETY: the job's memory has the sizes that it implies, and is nobody else's.
+            // SAFETY: the job's memory has the sizes that it implies, and is nothing else's.
             let thread = || unsafe { call.thread() }();
             Simulator::new().launch(&launch, &thread).expect("a correct kernel");
         }
@@ -231,7 +231,7 @@ impl Memory {
 
     fn natively(mut self) -> Self {
         let job = self.job();
-        // SAFETY: all memory has the sizes that the job implies, and is nobody else's.
+        // SAFETY: all memory has the sizes that the job implies, and is nothing else's.
         unsafe { native::flatten(&job) };
         self
     }
@@ -245,7 +245,7 @@ impl Memory {
         (first..first + count).map(entry).collect()
     }
 
-    /// Compares what there is with what is to be; answers what has become of the round's warps.
+    /// Compares what there is with what is to be; returns what has become of the round's warps.
     fn check(&self, case: &Case) -> Vec<u32> {
         let mut freed = 0;
         let mut outcomes = Vec::new();

@@ -89,7 +89,7 @@ impl Numbers {
     }
 }
 
-/// Logs with so many runs each, that begin at times from `start` on, each at most so much after the one
+/// Logs with this many runs each, that begin at times from `start` on, each at most so much after the one
 /// before it in its log.
 fn logs(numbers: &mut Numbers, lengths: &[usize], start: u64, max_between: u64) -> Logs {
     let mut mask = 0;
@@ -452,7 +452,7 @@ fn what_finds_no_chunk_waits_and_what_fits_nowhere_is_lost() {
     }
 }
 
-/// Logs with a run of the most repeats that an entry counts, and so many of the same event after it.
+/// Logs with a run of the most repeats that an entry counts, and this many of the same event after it.
 fn with_long_runs(numbers: &mut Numbers, more: usize) -> Logs {
     let mut logs = logs(numbers, &[20; LANES], 0, 50);
     logs.lanes[3][9].count = MAX_KEY_COUNT;

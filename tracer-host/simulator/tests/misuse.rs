@@ -215,7 +215,7 @@ fn what_lanes_hold_is_dropped_when_another_fails() {
     impl Drop for Held<'_> {
         fn drop(&mut self) {
             if std::thread::panicking() {
-                // Operations of a lane that unwinds concern nobody else.
+                // Operations of a lane that unwinds concern nothing else.
                 assert_eq!(simt::active_mask(), 1 << simt::lane());
                 lanes::sync_threads();
             }

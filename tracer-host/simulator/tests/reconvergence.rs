@@ -2,10 +2,16 @@
 #![expect(clippy::manual_is_multiple_of, reason = "lane % 3 == 0 is how kernels are written")]
 
 mod common;
+mod device_memory;
 mod helper_file;
 
 use common::{Log, one_block};
-use warptrace_device::simt;
+use device_memory::{AMPLE, DeviceMemory};
+use warptrace_device::{KernelCall, simt};
+use warptrace_encode::native::Schedule;
+use warptrace_format::codec::CodecSpec;
+use warptrace_macros::kernels;
+use warptrace_sim::{Launch, Recording};
 
 const ALL: u32 = u32::MAX;
 
@@ -75,26 +81,54 @@ fn nested_loops_meet_at_the_end_of_the_inner_one() {
     assert_eq!(log.of_warp(0), expected);
 }
 
-#[test]
-fn lanes_that_skip_the_end_of_a_body_wait_for_the_others() {
-    let log = Log::default();
-    one_block(32, &|| {
+#[kernels(device = warptrace_device, only_marked)]
+mod bodies {
+    use super::*;
+
+    /// Lanes that miss the end of a loop's body: some skip its last branches.
+    #[kernel]
+    pub fn skipping() {
         let lane = simt::lane();
         for round in 0..lane % 4 {
-            log.mark(1);
+            trace!("ROUND" = 1);
             if (lane + round) % 3 == 0 {
-                log.mark(2);
+                trace!("THIRD" = 2);
                 if lane % 2 == 0 {
-                    log.mark(3);
+                    trace!("EVEN" = 3);
                 }
             }
         }
         if lane % 8 == 0 {
-            log.mark(4);
+            trace!("EIGHTH" = 4);
         }
-        log.mark(5);
-    })
-    .unwrap();
+        trace!("END" = 5);
+    }
+
+    /// The same: some go on with the next round.
+    #[kernel]
+    pub fn continuing() {
+        let lane = simt::lane();
+        for round in 0..5 {
+            trace!("BEGIN" = 6);
+            if (lane + round) % 2 == 0 {
+                continue;
+            }
+            trace!("REST" = 7);
+        }
+        trace!("AFTER" = 8);
+    }
+}
+
+/// The events of a warp that runs a kernel with marks: (location, mask).
+fn traced(call: &KernelCall) -> Vec<(u32, u32)> {
+    let mut memory = DeviceMemory::new(AMPLE, 1, 32, 1);
+    memory.record(call, Recording::DEFAULT, Launch::new([1, 1, 1], [32, 1, 1]));
+    let encoded = memory.encode_natively(CodecSpec::Raw, Schedule::Sequential);
+    encoded.streams[0].events.iter().map(|event| (event.location.into(), event.mask)).collect()
+}
+
+#[test]
+fn lanes_that_skip_the_end_of_a_body_wait_for_the_others() {
     let mut expected = Vec::new();
     for round in 0..3 {
         let third = |lane: u32| lane % 4 > round && (lane + round) % 3 == 0;
@@ -103,7 +137,10 @@ fn lanes_that_skip_the_end_of_a_body_wait_for_the_others() {
         expected.push((3, lanes(|lane| third(lane) && lane % 2 == 0)));
     }
     expected.extend([(4, lanes(|lane| lane % 8 == 0)), (5, ALL)]);
-    assert_eq!(log.of_warp(0), expected.into_iter().filter(|event| event.1 != 0).collect::<Vec<_>>());
+    assert_eq!(
+        traced(&bodies::skipping()),
+        expected.into_iter().filter(|event| event.1 != 0).collect::<Vec<_>>()
+    );
 }
 
 #[test]
@@ -140,27 +177,13 @@ fn lanes_that_break_meet_the_others_after_the_loop() {
 }
 
 #[test]
-fn lanes_that_continue_wait_once_the_warp_has_seen_the_end_of_the_body() {
-    let log = Log::default();
-    one_block(32, &|| {
-        let lane = simt::lane();
-        for round in 0..5 {
-            log.mark(1);
-            // All lanes reach the end of the body in round 0.
-            if round > 0 && (lane + round) % 2 == 0 {
-                continue;
-            }
-            log.mark(2);
-        }
-        log.mark(3);
-    })
-    .unwrap();
-    let mut expected = vec![(1, ALL), (2, ALL)];
-    for round in 1..5 {
-        expected.extend([(1, ALL), (2, lanes(|lane| (lane + round) % 2 == 1))]);
+fn lanes_that_continue_wait_at_the_end_of_the_body() {
+    let mut expected = Vec::new();
+    for round in 0..5 {
+        expected.extend([(6, ALL), (7, lanes(|lane| (lane + round) % 2 == 1))]);
     }
-    expected.push((3, ALL));
-    assert_eq!(log.of_warp(0), expected);
+    expected.push((8, ALL));
+    assert_eq!(traced(&bodies::continuing()), expected);
 }
 
 /// Defined above its callers, as it should be.
@@ -264,7 +287,7 @@ fn the_last_warp_of_a_block_may_be_partial() {
 fn threads_of_a_block_are_numbered_x_first() {
     let log = Log::default();
     let simulator = warptrace_sim::Simulator::new();
-    let launch = warptrace_sim::Launch::new([2, 3, 2], [4, 2, 5]);
+    let launch = Launch::new([2, 3, 2], [4, 2, 5]);
     simulator
         .launch(&launch, &|| {
             let ([x, y, z], [bx, by, bz]) = (simt::thread_idx(), simt::block_idx());

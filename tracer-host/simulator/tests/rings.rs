@@ -40,7 +40,7 @@ const fn is_early(lane: usize) -> bool {
     lane.is_multiple_of(3)
 }
 
-/// What a ring of so many entries has of a lane's runs: all but the first so many.
+/// What a ring of this many entries has of a lane's runs: all but the first this many.
 fn overwritten(lane: usize, runs: &[Run], entries: usize) -> usize {
     // A half is one entry shorter, and is given up as a whole.
     let half = entries / 2 - 1;
@@ -72,7 +72,7 @@ fn expected<'a>(lanes: &'a Lanes, entries: usize) -> (Vec<Event>, u64, u64) {
     (events.collect(), attempted, lost.iter().map(|(_, run)| u64::from(run.count)).sum())
 }
 
-/// Device memory with rings of so many entries in it.
+/// Device memory with rings of this many entries in it.
 fn memory(streams: &[Lanes], room: Room) -> DeviceMemory {
     let mut memory = DeviceMemory::new(room, streams.len() as u32, 32, 1);
     let mut entries = vec![[UNTOUCHED; 4]; memory.merged_from() as usize];
@@ -109,7 +109,7 @@ fn encode(memory: &DeviceMemory) -> Encoded {
     native
 }
 
-/// Merges rings, and compares what comes of it with what is to come; answers how many events are passed over.
+/// Merges rings, and compares what comes of it with what is to come; returns how many events are passed over.
 fn check(streams: &[Lanes], room: Room) -> u64 {
     let found = encode(&memory(streams, room));
     let mut passed_over = 0;
@@ -133,7 +133,7 @@ impl Numbers {
     }
 }
 
-/// Lanes with so many runs each, that begin at times from `start` on, each at most so much after the one
+/// Lanes with this many runs each, that begin at times from `start` on, each at most so much after the one
 /// before it in its lane; in lane 0 an entry without a run is before them, as in a kernel.
 fn lanes(numbers: &mut Numbers, lengths: &[usize], start: u64, max_between: u64) -> Lanes {
     let mut mask = 0;

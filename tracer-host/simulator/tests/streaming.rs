@@ -240,7 +240,7 @@ fn events(runs: &Runs, stream: u32) -> u64 {
     of_stream.flat_map(|(_, runs)| runs).map(|run| u64::from(run.count)).sum()
 }
 
-/// What was recorded is a part of what there was, in its order; all else is counted as lost. Answers how many
+/// What was recorded is a part of what there was, in its order; all else is counted as lost. Returns how many
 /// events are.
 fn check_part(host: &Host, whole: &Runs) -> u64 {
     let found = host.runs();

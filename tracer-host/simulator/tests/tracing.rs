@@ -168,7 +168,7 @@ use long_runs_kernel::long_runs;
 
 #[kernels(device = warptrace_device, only_marked)]
 mod endless_kernel {
-    /// Goes through a counted loop until somebody ends it.
+    /// Goes through a counted loop until the launch is ended.
     #[kernel]
     pub fn endless() {
         let mut steps = trace_loop!("STEP" = 3);
@@ -325,13 +325,13 @@ fn check_whole(found: &Encoded, warps: u32, expected: impl Fn(u32) -> Vec<Event>
     }
 }
 
-/// What each warp has recorded is a beginning of its events, and all others are counted as lost. Answers how
+/// What each warp has recorded is a beginning of its events, and all others are counted as lost. Returns how
 /// many are.
 fn check_beginnings(found: &Encoded, whole: &Encoded) -> u64 {
     check_part(found, whole, |all, events| all.starts_with(events))
 }
 
-/// What each warp has recorded `is_part` of its events, and all others are counted as lost. Answers how many
+/// What each warp has recorded `is_part` of its events, and all others are counted as lost. Returns how many
 /// are.
 fn check_part(found: &Encoded, whole: &Encoded, is_part: impl Fn(&[Event], &[Event]) -> bool) -> u64 {
     assert_eq!(found.streams.len(), whole.streams.len());

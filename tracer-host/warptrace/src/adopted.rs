@@ -17,7 +17,7 @@ pub struct AdoptedSlice<'a, T> {
     shared: Rc<Shared>,
     address: u64,
     len: usize,
-    /// Nobody else uses it meanwhile.
+    /// Nothing else uses it meanwhile.
     slice: PhantomData<&'a mut CudaSlice<T>>,
 }
 

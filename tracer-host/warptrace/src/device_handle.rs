@@ -122,7 +122,7 @@ impl Device {
         Self::of(device, None)
     }
 
-    /// Answers why [`auto`](Self::auto) took the simulator.
+    /// Returns why [`auto`](Self::auto) took the simulator.
     pub fn no_gpu(&self) -> Option<&DeviceError> {
         self.no_gpu.as_deref()
     }
@@ -166,7 +166,7 @@ impl Device {
         Ok(self.shared.with(|device| device.prepare(&prepare)).map(drop)?)
     }
 
-    /// Runs a kernel without tracing it and waits for it; answers how long it took. On a GPU its module has been
+    /// Runs a kernel without tracing it and waits for it; returns how long it took. On a GPU its module has been
     /// [loaded](Self::load), or traced.
     ///
     /// # Errors

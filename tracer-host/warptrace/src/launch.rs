@@ -38,7 +38,7 @@ impl LaunchConfig {
         self
     }
 
-    /// Gives each block so many bytes of dynamic shared memory.
+    /// Gives each block this many bytes of dynamic shared memory.
     #[must_use]
     pub fn dynamic_shared(mut self, bytes: u32) -> Self {
         self.shape.dynamic_shared = bytes;

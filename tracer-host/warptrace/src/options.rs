@@ -246,8 +246,8 @@ impl TraceBuilder {
         self
     }
 
-    /// Sets after how many steps of the simulator a launch is an error: operations of groups of lanes, such as visits of
-    /// trace points, of a block, or of the launch where blocks [communicate](crate::LaunchConfig::communicating).
+    /// Sets after how many steps of the simulator a launch is an error: operations of groups of lanes, such as
+    /// visits of trace points, of a block, or of the launch where blocks [communicate](crate::LaunchConfig::communicating).
     /// 10,000,000,000, which take minutes, if not asked for. A GPU runs a kernel to its end.
     ///
     /// ```
@@ -402,7 +402,7 @@ impl TraceBuilder {
         self
     }
 
-    /// Records no launch after those that have recorded so many events.
+    /// Records no launch after those that have recorded this many events.
     pub fn max_events(mut self, events: u64) -> Self {
         self.spec.window.max_events = Some(events);
         self

@@ -78,7 +78,7 @@ impl Shared {
                 let _ = writeln!(
                     std::io::stderr(),
                     "note: argument {argument} of kernel `{}` has {elements} elements, one a thread, and the launch \
-                     {threads} threads: nobody writes the others; `LaunchConfig::for_elements({elements})` has enough",
+                     {threads} threads: no thread writes the others; `LaunchConfig::for_elements({elements})` has enough",
                     kernel()
                 );
             }

@@ -84,7 +84,7 @@ impl TraceBuilder {
 }
 
 /// Records launches into a file, which [`finish`](Self::finish) ends. If it is dropped instead, it ends the file as
-/// well, and says so on standard error, with what went wrong: nobody else is told.
+/// well, and says so on standard error, with what went wrong: no other place tells.
 #[must_use = "`launch` records into it, and `finish` ends its file"]
 pub struct Trace {
     recorder: Recorder<BufWriter<TraceOutput>>,
@@ -102,7 +102,7 @@ impl fmt::Debug for Trace {
 }
 
 impl Trace {
-    /// Runs a kernel, records it, and waits for it; answers how long the kernel took.
+    /// Runs a kernel, records it, and waits for it; returns how long the kernel took.
     ///
     /// # Errors
     /// If the kernel is not of the trace's module, an argument is no memory of this device, one that is written
@@ -132,7 +132,7 @@ impl Trace {
         Ok(time.inspect_err(|_| self.has_ended = true)?.kernel)
     }
 
-    /// Writes what the device still holds, ends the file, and answers what is in it.
+    /// Writes what the device still holds, ends the file, and returns what is in it.
     ///
     /// # Errors
     /// If the device fails, the file cannot be written, or an earlier launch failed.

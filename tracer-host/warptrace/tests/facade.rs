@@ -325,6 +325,29 @@ fn calls_that_would_be_undefined_are_refused() -> Result<(), Error> {
     Ok(())
 }
 
+/// Runs itself with a standard error that takes nothing.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_note_that_cannot_be_written_stops_nothing() -> Result<(), Box<dyn std::error::Error>> {
+    const CHILD: &str = "WARPTRACE_TEST_FULL_STDERR";
+    if std::env::var_os(CHILD).is_some() {
+        let device = Device::simulator();
+        let (offsets, values) = (device.zeros::<u32>(65)?, device.zeros::<u32>(1)?);
+        let results = device.zeros::<u32>(64)?;
+        let too_few = LaunchConfig::for_elements_in_blocks(32, 32);
+        device.launch(&sums::rows(&offsets, &values, &results), &too_few)?;
+        return Ok(());
+    }
+    let status = std::process::Command::new(std::env::current_exe()?)
+        .args(["--exact", "a_note_that_cannot_be_written_stops_nothing", "--nocapture"])
+        .env(CHILD, "1")
+        .stdout(std::process::Stdio::null())
+        .stderr(std::fs::File::options().write(true).open("/dev/full")?)
+        .status()?;
+    assert!(status.success(), "{status}");
+    Ok(())
+}
+
 #[test]
 fn a_trace_that_cannot_be_says_why() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;

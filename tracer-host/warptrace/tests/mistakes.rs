@@ -44,7 +44,7 @@ const MISTAKES: [Mistake; 45] = [
         "`#[kernel]`, imported from `warptrace`, in such a module",
         "`#[kernel]` makes a kernel in a module with `#[warptrace::kernels]`: write that before the module",
     ),
-    mistake(Checked, "a kernel returns its result", "a kernel answers nothing: write results into an array"),
+    mistake(Checked, "a kernel returns its result", "a kernel returns nothing: write results into an array"),
     mistake(
         Checked,
         "`&mut [T]` for what is written",
@@ -144,7 +144,7 @@ const MISTAKES: [Mistake; 45] = [
     mistake(
         Run,
         "fewer threads than elements",
-        "has 64 elements, one a thread, and the launch 32 threads: nobody writes the others",
+        "has 64 elements, one a thread, and the launch 32 threads: no thread writes the others",
     ),
     mistake(
         Run,

@@ -7,7 +7,7 @@ use warptrace_host::{DeviceChoice, MemorySize};
 use warptrace_workloads::Grid;
 
 use crate::record::Record;
-pub(crate) use crate::whole::arguments::{Inputs, Policies, Whole, WholeRun};
+pub(crate) use crate::whole::arguments::{Inputs, Whole};
 
 /// Records the programs of this project, checks the tracer on a device, and measures it.
 ///
@@ -20,8 +20,7 @@ pub(crate) use crate::whole::arguments::{Inputs, Policies, Whole, WholeRun};
     propagate_version = true,
     after_help = "First steps:\n  \
         warptrace-bench check --device sim --quick\n  \
-        warptrace-bench bench --device sim --quick --out results/sim\n  \
-        warptrace-bench figures --csv results/sim/bench.csv --out results/sim\n\n\
+        warptrace-bench bench --device sim --quick --out results/sim\n\n\
         Exit codes: 0 done; 1 could not do it; 2 bad arguments; 3 a check or a comparison failed."
 )]
 pub(crate) struct Arguments {
@@ -36,30 +35,14 @@ pub(crate) enum Command {
     Record(Box<Record>),
     /// Prove results, events and lanes right on a device
     Check(Check),
-    /// Measure times and sizes, of the tracer and of other compressors
+    /// Measure times and sizes, of the tracer and of other compressors, and draw them
     Bench(Bench),
-    /// Time whole programs, each run in a process of its own
+    /// Time whole programs, each run in a process of its own; or compare policies in one amount of memory
     Whole(Whole),
-    /// Compare policies in one amount of device memory: times, and what is lost
-    Policies(Policies),
-    /// Run a program in this process, for `whole` and `policies`
-    #[command(hide = true)]
-    WholeRun(WholeRun),
-    /// Time the untraced programs in Rust beside the same in CUDA C++
-    Baseline(Baseline),
-    /// Time the untraced programs beside the same compiled without markers at their trace points
-    Markers(Markers),
-    /// Compare how often warps come to each trace point: untraced, traced, and as the trace says
+    /// Compare how often warps come to each trace point: untraced, traced, as the trace says, on the simulator
     Fidelity(Fidelity),
-    /// Run a program once, for `fidelity`, which starts it under Nsight Compute
-    #[command(hide = true)]
-    FidelityRun(FidelityRun),
-    /// Compare the simulator's events with those that `fidelity` counted on a GPU
-    Masks(Masks),
     /// Repeat recordings for a long time, and look for growth of memory and for a miscount
     Soak(Soak),
-    /// Draw the figures from a table that `bench` wrote
-    Figures(Figures),
 }
 
 /// What `check` and `bench` have in common.
@@ -120,7 +103,7 @@ pub(crate) struct Bench {
     #[command(flatten)]
     pub(crate) target: Target,
 
-    /// Folder for bench.csv and bench.md
+    /// Folder for bench.csv, bench.md and the figures
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) out: PathBuf,
 
@@ -198,63 +181,6 @@ pub(crate) struct Soak {
     pub(crate) commit: String,
 }
 
-/// Arguments of `markers`.
-#[derive(Debug, Args)]
-pub(crate) struct Markers {
-    /// PTX of the kernels without markers: compiled with the feature `no-markers` of warptrace-device
-    #[arg(long, value_name = "FILE")]
-    pub(crate) without: PathBuf,
-
-    /// Only these programs, separated by commas
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    pub(crate) programs: Vec<String>,
-
-    /// Folder with real inputs
-    #[arg(long, value_name = "DIR")]
-    pub(crate) inputs: Option<PathBuf>,
-
-    /// Measured runs of each program; one more goes before them
-    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub(crate) runs: u32,
-
-    /// Folder for markers.md
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    pub(crate) out: PathBuf,
-
-    /// Commit of the build, for the table
-    #[arg(long, env = "WARPTRACE_COMMIT", default_value = option_env!("WARPTRACE_COMMIT").unwrap_or("unknown"))]
-    pub(crate) commit: String,
-}
-
-/// Arguments of `baseline`.
-#[derive(Debug, Args)]
-pub(crate) struct Baseline {
-    /// Where to run the Rust kernels: `auto` takes the first GPU, or the simulator where there is none
-    #[arg(long, value_name = "auto|cuda[:N]|sim", default_value = "auto")]
-    pub(crate) device: DeviceChoice,
-
-    /// Small inputs, for the simulator
-    #[arg(long)]
-    pub(crate) quick: bool,
-
-    /// Folder with the programs `fractal`, `nbody` and `matmul`, compiled from workloads/baseline; only Rust
-    /// if not given
-    #[arg(long, value_name = "DIR")]
-    pub(crate) cuda: Option<PathBuf>,
-
-    /// Measured runs of each program; one more goes before them
-    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub(crate) runs: u32,
-
-    /// Folder for baseline.csv and baseline.md
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    pub(crate) out: PathBuf,
-
-    /// Commit of the build, for the table
-    #[arg(long, env = "WARPTRACE_COMMIT", default_value = option_env!("WARPTRACE_COMMIT").unwrap_or("unknown"))]
-    pub(crate) commit: String,
-}
-
 /// Arguments of `fidelity`.
 #[derive(Debug, Args)]
 pub(crate) struct Fidelity {
@@ -266,7 +192,7 @@ pub(crate) struct Fidelity {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) programs: Vec<String>,
 
-    /// Folder for fidelity.md, fidelity.csv and fidelity-locations.csv
+    /// Folder for fidelity.md, fidelity.csv and fidelity-locations.csv, or simulator-masks.md
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) out: PathBuf,
 
@@ -289,66 +215,29 @@ pub(crate) struct Fidelity {
     /// Seconds after which nothing new is begun; what is left out counts as failed
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pub(crate) time_limit: Option<u64>,
-}
 
-/// Arguments of `fidelity-run`.
-#[derive(Debug, Args)]
-pub(crate) struct FidelityRun {
-    /// Program and input, as in the tables of `fidelity`
-    pub(crate) subject: String,
-
-    /// `untraced`, or the name of a recording
-    pub(crate) mode: String,
-
-    /// Where to run
-    #[arg(long, value_name = "auto|cuda[:N]|sim", default_value = "cuda")]
-    pub(crate) device: DeviceChoice,
-
-    /// Device memory that the tracer may take, as in 4GiB; the recording's own if not given
-    #[arg(long, value_name = "SIZE")]
-    pub(crate) memory: Option<MemorySize>,
-
-    /// Folder for the trace and run.json
-    #[arg(long, value_name = "DIR")]
-    pub(crate) out: PathBuf,
-}
-
-/// Arguments of `masks`.
-#[derive(Debug, Args)]
-pub(crate) struct Masks {
-    /// A fidelity-locations.csv of a GPU; may be given several times, and the first that has a program counts
-    #[arg(long, value_name = "FILE", required = true)]
+    /// Compare the simulator with this fidelity-locations.csv of a GPU, which takes no GPU; may be given several
+    /// times, and the first that has a program counts
+    #[arg(long, value_name = "FILE")]
     pub(crate) against: Vec<PathBuf>,
 
-    /// Only these programs, separated by commas
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    pub(crate) programs: Vec<String>,
-
-    /// Multiprocessors of that GPU, from which the grids of MIS and MST follow; 132 is an H200's
+    /// With --against: multiprocessors of that GPU, from which the grids of MIS and MST follow; 132 is an H200's
     #[arg(long, default_value_t = 132, value_parser = clap::value_parser!(u32).range(1..=1 << 16))]
     pub(crate) multiprocessors: u32,
 
-    /// Chooses among the interleavings of blocks that communicate
+    /// With --against: chooses among the interleavings of blocks that communicate
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
 
-    /// Folder for simulator-masks.md
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    pub(crate) out: PathBuf,
+    /// Program and input, as in the tables: run it once in this process, under Nsight Compute
+    #[arg(long, hide = true, requires = "mode")]
+    pub(crate) subject: Option<String>,
 
-    /// Commit of the build, for the table
-    #[arg(long, env = "WARPTRACE_COMMIT", default_value = option_env!("WARPTRACE_COMMIT").unwrap_or("unknown"))]
-    pub(crate) commit: String,
-}
+    /// `untraced`, or the name of a recording
+    #[arg(long, hide = true)]
+    pub(crate) mode: Option<String>,
 
-/// Arguments of `figures`.
-#[derive(Debug, Args)]
-pub(crate) struct Figures {
-    /// A table that `bench` wrote
-    #[arg(long, value_name = "FILE")]
-    pub(crate) csv: PathBuf,
-
-    /// Folder for the pictures
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    pub(crate) out: PathBuf,
+    /// Device memory of that recording; its own if not given
+    #[arg(long, hide = true)]
+    pub(crate) memory: Option<MemorySize>,
 }

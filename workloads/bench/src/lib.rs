@@ -1,20 +1,15 @@
-//! `warptrace-bench`: records the programs of this project, checks the tracer on a device, measures it, and draws the thesis's figures.
+//! `warptrace-bench`: records the programs of this project, checks the tracer on a device, and measures it.
 //!
 //! ```text
 //! subjects (programs on inputs) ─┬─ check    right result, every event, same lanes everywhere
-//! codecs (one list)  ────────────┴─ bench    times, sizes, other compressors ── CSV, Markdown
-//!                                                     └─ figures               ── SVG, PNG
+//! codecs (one list)  ────────────┴─ bench    times, sizes, other compressors ── CSV, Markdown, SVG
 //! whole                             whole programs, each run in a process of its own ── Markdown, JSON
-//! policies                          what is kept under each policy, and what it takes ── Markdown, JSON
 //! fidelity                          warps at trace points: untraced, traced, decoded ── CSV, Markdown
-//! masks                             the simulator's events beside a card's ── Markdown
-//! baseline                          untraced Rust beside CUDA C++ ── CSV, Markdown
 //! ```
 //!
 //! A program is one file in `programs`; a codec is one line in `codecs`.
 
 mod arguments;
-mod baseline;
 mod bench;
 mod check;
 mod codecs;
@@ -22,7 +17,6 @@ mod date;
 mod fidelity;
 mod figures;
 mod machine;
-mod markers;
 mod memory;
 mod programs;
 mod progress;
@@ -79,14 +73,7 @@ fn execute(
         Command::Check(command) => check::run(command),
         Command::Bench(command) => bench::run(command).map(|()| true),
         Command::Whole(command) => whole::run(command),
-        Command::Policies(command) => whole::compare_policies(command),
-        Command::WholeRun(command) => whole::run_child(command).map(|()| true),
-        Command::Baseline(command) => baseline::run(command),
-        Command::Markers(command) => markers::run(command).map(|()| true),
         Command::Fidelity(command) => fidelity::run(command),
-        Command::FidelityRun(command) => fidelity::run_child(command).map(|()| true),
-        Command::Masks(command) => fidelity::run_masks(command),
         Command::Soak(command) => soak::run(command),
-        Command::Figures(command) => figures::run(command).map(|()| true),
     }
 }

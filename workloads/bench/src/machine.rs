@@ -1,5 +1,7 @@
 //! The device to run on, and the machine around it.
 
+use std::io::Write;
+
 use warptrace_format::file::DeviceKind;
 use warptrace_host::{Device, DeviceChoice, SimDevice, SimOptions};
 use warptrace_workloads::ptx;
@@ -9,7 +11,7 @@ pub(crate) fn open(choice: DeviceChoice) -> anyhow::Result<Box<dyn Device>> {
     // The error says its cause itself.
     let opened = choice.open(ptx, SimOptions::default()).map_err(|error| anyhow::anyhow!("{error}"))?;
     if let Some(reason) = &opened.no_gpu {
-        eprintln!("note: running on the simulator: {reason}");
+        let _ = writeln!(std::io::stderr(), "note: running on the simulator: {reason}");
     }
     Ok(opened.device)
 }

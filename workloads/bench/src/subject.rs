@@ -49,7 +49,7 @@ pub(crate) trait RunResult {
     /// The result as bytes: the same in every correct run on one device, traced or not.
     fn bytes(&self) -> Cow<'_, [u8]>;
 
-    /// Checks the result; answers in a few words how, or what is wrong.
+    /// Checks the result; returns in a few words how, or what is wrong.
     fn check(&self) -> Result<String, String>;
 
     /// Warp events that a trace of this run must hold, where a formula gives them.

@@ -7,7 +7,7 @@ use warptrace_macros::kernels;
 /// Points whose |z|^2 passes this have left for good.
 const ESCAPE: f64 = 5.0;
 
-/// One step of z = z^2 + c: answers the new z and the |z|^2 from before the step.
+/// One step of z = z^2 + c: returns the new z and the |z|^2 from before the step.
 ///
 /// The order of operations and roundings is fixed (two fused multiply-adds), so that every device computes
 /// the same bits.

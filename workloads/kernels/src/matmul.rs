@@ -69,7 +69,7 @@ fn outer(sums: [Float4; 4], rows: Float4, columns: Float4) -> [Float4; 4] {
 /// first elements there) to the four quadrants.
 ///
 /// # Safety
-/// The tiles are there and nobody writes them.
+/// The tiles are there and nothing writes them.
 #[inline(always)]
 unsafe fn multiply(
     sums: [[Float4; 4]; 4],
@@ -94,7 +94,7 @@ unsafe fn multiply(
 /// B.
 ///
 /// # Safety
-/// The places lie in the arrays, each thread has its own, and nobody reads them meanwhile.
+/// The places lie in the arrays, each thread has its own, and nothing reads them meanwhile.
 #[inline(always)]
 unsafe fn fill(a_to: u32, b_to: u32, a: Float4, b: [Float4; 2]) {
     let (tiles_a, tiles_b) = (matmul_a(), matmul_b());

@@ -1,7 +1,7 @@
 //! A maximal independent set by priorities, without rounds.
 //!
 //! Luby's idea (1986): a node joins when it ranks above all its undecided neighbours. The ranks favour low
-//! degrees and are fixed at the start, and nobody waits for a round to end, as in Burtscher, Devale, Azimi,
+//! degrees and are fixed at the start, and no thread waits for a round to end, as in Burtscher, Devale, Azimi,
 //! Jaiganesh, Powers, "A High-Quality and Fast Maximal Independent Set Implementation for GPUs" (2018): a
 //! status word only ever goes from undecided to in or out, so that a stale read can delay a node but not
 //! mislead it. Ranks are unique (the node's number breaks ties), so the set is the greedy one by rank,
@@ -53,7 +53,7 @@ mod kernels {
         while node < nodes {
             trace!("INIT_NODE");
             let row = u64::from(node);
-            // SAFETY: one offset more than nodes; nobody writes them.
+            // SAFETY: one offset more than nodes; nothing writes them.
             let degree = unsafe { offsets.get(row + 1) - offsets.get(row) };
             let first = if degree == 0 {
                 trace!("INIT_ISOLATED");
@@ -102,7 +102,7 @@ mod kernels {
                     trace!("DECIDED");
                 } else {
                     trace!("UNDECIDED");
-                    // SAFETY: one offset more than nodes; nobody writes them.
+                    // SAFETY: one offset more than nodes; nothing writes them.
                     let (begin, end) = unsafe { (offsets.get(row), offsets.get(row + 1)) };
                     let standing = ordered(own, node);
                     // Computed, and not set to `true` where the loop is left: the compiler would then end the

@@ -112,7 +112,7 @@ mod kernels {
     ///
     /// The first `count` of `edges` are looked at; those between two trees go into `kept`, with the trees'
     /// roots as ends, and `kept_count[0]`, 0 before, counts them. `lightest` has one word a node: `NO_EDGE`
-    /// before at each root that has an edge, the key of its lightest edge after. Nobody writes `parents`.
+    /// before at each root that has an edge, the key of its lightest edge after. Nothing writes `parents`.
     /// One-dimensional grid of any size; count + threads is at most 2^32 - 1.
     #[kernel]
     pub fn mst_lightest(
@@ -128,7 +128,7 @@ mod kernels {
         let mut index = simt::global_thread_x();
         while index < count {
             trace!("LIGHTEST_EDGE");
-            // SAFETY: below the list's length; nobody writes it.
+            // SAFETY: below the list's length; nothing writes it.
             let mut edge = unsafe { edges.get(u64::from(index)) };
             // Both ends at once: two loads in flight instead of one.
             let mut walked = trace_loop!("WALK");
@@ -196,11 +196,11 @@ mod kernels {
         let mut index = simt::global_thread_x();
         while index < count {
             trace!("MERGE_EDGE");
-            // SAFETY: below the list's length; nobody writes it.
+            // SAFETY: below the list's length; nothing writes it.
             let edge = unsafe { edges.get(u64::from(index)) };
             let (mut first, mut second) = (edge.first, edge.second);
             let key = edge.key();
-            // SAFETY: ends are nodes. Nobody writes `lightest`; `next_lightest` is reached by atomics only.
+            // SAFETY: ends are nodes. Nothing writes `lightest`; `next_lightest` is reached by atomics only.
             let is_lightest = unsafe {
                 atomic::store_u64(next_lightest.at(u64::from(first)), NO_EDGE);
                 atomic::store_u64(next_lightest.at(u64::from(second)), NO_EDGE);

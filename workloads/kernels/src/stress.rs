@@ -107,7 +107,7 @@ unsafe fn leave(counts: Global<u32>) {
 mod kernels {
     use super::*;
 
-    /// Halves a number, or triples it and adds 1, until it is 1 (Collatz). Answers where it ended.
+    /// Halves a number, or triples it and adds 1, until it is 1 (Collatz). Returns where it ended.
     #[inline(always)]
     fn climb(walk: &mut Walk) -> u32 {
         let mut number = walk.draw() % 64 + 1;
@@ -218,7 +218,7 @@ mod kernels {
         }
     }
 
-    /// The two sides of a warp: lanes of one side wait for each other and for nobody else. `lanes` still walk.
+    /// The two sides of a warp: lanes of one side wait for each other and for no others. `lanes` still walk.
     ///
     /// # Safety
     /// All `lanes` come here; the block's counters are cleared.

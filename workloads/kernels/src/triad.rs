@@ -24,7 +24,7 @@ mod kernels {
         let mut elements = trace_loop!("ELEMENT");
         while index < count {
             elements.tick();
-            // SAFETY: the index was checked; each thread has its own elements of `a`, and nobody writes the
+            // SAFETY: the index was checked; each thread has its own elements of `a`, and nothing writes the
             // others.
             unsafe { a.set(index, fma_f32(factor, c.get(index), b.get(index))) };
             index += step;

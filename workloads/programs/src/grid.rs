@@ -20,7 +20,7 @@ impl Grid {
     /// Most threads of a grid.
     pub const MAX_THREADS: u64 = 1 << 30;
 
-    /// Threads of a block where nobody asks for another number.
+    /// Threads of a block unless another number is given.
     const DEFAULT_BLOCK: u32 = 256;
     /// Blocks of [`DEFAULT_BLOCK`](Self::DEFAULT_BLOCK) that a multiprocessor holds at once, whatever the
     /// codec: up to 64 registers a thread, and 1,024 threads as on the smallest cards.

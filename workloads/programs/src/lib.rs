@@ -1,9 +1,9 @@
 //! The traced programs: host drivers, CPU references, input loaders and generators.
 //!
 //! Each program runs its kernels through a [`Launcher`](warptrace_host::Launcher), traced or not, on a GPU or
-//! on the simulator, and answers its result together with the time that the kernels took.
+//! on the simulator, and returns its result together with the time that the kernels took.
 //!
-//! Each program's module has a function `check`, which takes the input and the result and answers a
+//! Each program's module has a function `check`, which takes the input and the result and returns a
 //! `Finding`, or a `CheckError` that says what is wrong first. Both display in one sentence: `{}` is what
 //! `warptrace record` prints, `{:#}` what a row of the evaluation's tables says, where that is another.
 

@@ -86,7 +86,7 @@ fn programs() -> Vec<(&'static ProgramInfo, Run)> {
     ]
 }
 
-/// Records a program with a limit; answers the events that were lost.
+/// Records a program with a limit; returns the events that were lost.
 fn record(
     program: &ProgramInfo,
     run: &Run,
@@ -97,7 +97,7 @@ fn record(
     record_file(program, run, recording, policy, limit, None).map(|(_, lost)| lost)
 }
 
-/// The same on so many threads; answers the file, too.
+/// The same on this many threads; returns the file, too.
 fn record_file(
     program: &ProgramInfo,
     run: &Run,

@@ -63,7 +63,7 @@ fn threads_that_give_up_leave_the_rest_to_another_launch() {
         assert_eq!(outcome.in_set, mis::reference(&graph), "{name}");
         launches = launches.max(outcome.launches);
     }
-    assert!(launches > 2, "nobody gave up");
+    assert!(launches > 2, "no thread gave up");
 }
 
 #[test]

@@ -87,7 +87,7 @@ fn events(bytes: Vec<u8>) -> Vec<Named> {
     events
 }
 
-/// Records so many runs on a device.
+/// Records this many runs on a device.
 fn record(
     device: &mut dyn Device,
     program: Program,

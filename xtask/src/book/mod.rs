@@ -57,7 +57,7 @@ pub(crate) fn find() -> anyhow::Result<()> {
     mdbook::find()
 }
 
-/// Builds the book; answers its first page.
+/// Builds the book; returns its first page.
 ///
 /// # Errors
 /// If mdBook fails or warns, and if a link in the built book leads nowhere.

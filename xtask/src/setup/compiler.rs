@@ -13,7 +13,7 @@ use crate::process::quietly;
 const PACKAGES: [&str; 2] = ["rustc-web", "rust-web-src"];
 /// The oldest Rust that can compile the device crate, as `warptrace-build` has it.
 const OLDEST_MINOR: u32 = 96;
-/// Long enough for a slow mirror, short enough for a network that answers nothing.
+/// Long enough for a slow mirror, short enough for a network that does not respond.
 const LIMIT: Duration = Duration::from_secs(600);
 
 const HELP: &str = "`rustup toolchain install stable --component rust-src` (Rust 1.96 or later), or on Debian \
@@ -127,7 +127,7 @@ fn with_apt() -> Installed {
     println!("installing {} with apt-get, which takes about half a minute ...", PACKAGES.join(" and "));
     // A stale list still may do, so only the installation decides.
     let updated = apt(&["update"]);
-    // Debian's other Rust packages conflict with these; somebody may work with them.
+    // Debian's other Rust packages conflict with these; a user may need them.
     let mut install = vec!["install", "--yes", "--no-remove", "--no-install-recommends"];
     install.extend(PACKAGES);
     apt(&install).map_err(|failed| updated.err().unwrap_or(failed))?;

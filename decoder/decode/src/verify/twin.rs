@@ -23,7 +23,7 @@ use waiting::Waiting;
 /// one for each group of lanes that has diverged, and the few that it had begun behind them.
 const MAX_WAITING: usize = 1 << 16;
 
-/// An event, so many times in a row.
+/// An event, this many times in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Run {
     pub(super) event: Event,
@@ -62,7 +62,7 @@ pub(super) enum Verdict {
     },
     /// Some lane's sequences differ: at this event of the twin first.
     Differs(Misfit),
-    /// Given up at event `number` of the twin, for which so many runs of the trace waited.
+    /// Given up at event `number` of the twin, for which this many runs of the trace waited.
     TooFarApart { number: u64, waiting: usize },
 }
 

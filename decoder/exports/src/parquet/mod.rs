@@ -76,7 +76,7 @@ const LOSSES: [Column; 12] = [
 ];
 
 /// Writes the runs of the selected warps, a row each, or with `expand` a row for each of their events.
-/// Answers how many rows were written.
+/// Returns how many rows were written.
 ///
 /// Memory: that of [`Source::walk`], and 2^18 rows.
 ///
@@ -101,7 +101,7 @@ pub fn runs(source: &Source<'_>, out: impl Write + Send, expand: bool) -> Result
     Ok(table.finish()?)
 }
 
-/// Writes the trace's table of locations. Answers how many rows were written.
+/// Writes the trace's table of locations. Returns how many rows were written.
 ///
 /// # Errors
 /// `out` cannot be written.
@@ -121,7 +121,7 @@ pub fn locations(source: &Source<'_>, out: impl Write + Send) -> Result<u64, Exp
     Ok(table.finish()?)
 }
 
-/// Writes the selected launches. Answers how many rows were written.
+/// Writes the selected launches. Returns how many rows were written.
 ///
 /// # Errors
 /// `out` cannot be written.
@@ -157,7 +157,7 @@ pub fn launches(source: &Source<'_>, out: impl Write + Send) -> Result<u64, Expo
 }
 
 /// Writes what the selected warps lack, a row for each warp and reason; warps that follow each other and lack
-/// nobody knows how much share one. Answers how many rows were written.
+/// it is not known how much share one. Returns how many rows were written.
 ///
 /// # Errors
 /// `out` cannot be written.

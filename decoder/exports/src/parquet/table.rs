@@ -19,7 +19,7 @@ const TEXTS_AT_ONCE: usize = 1 << 10;
 /// Types of columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Unsigned numbers of so many bits, at most 32.
+    /// Unsigned numbers of this many bits, at most 32.
     Small(i8),
     /// Unsigned numbers of 64 bits.
     Large,
@@ -176,7 +176,7 @@ impl<W: Write + Send> Table<W> {
         if self.rows == GROUP_ROWS { self.flush() } else { Ok(()) }
     }
 
-    /// Ends the table; answers how many rows it has.
+    /// Ends the table; returns how many rows it has.
     pub(super) fn finish(mut self) -> Result<u64, ParquetError> {
         self.flush()?;
         self.writer.close()?;

@@ -19,14 +19,14 @@ pub const MAX_BODY: usize = 128;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item<'a> {
-    /// One event, so many times in a row (at least once).
+    /// One event, this many times in a row (at least once).
     Run {
         /// The event.
         event: Event,
         /// How often.
         times: u32,
     },
-    /// Two or more events, and the same again: so many times in all (at least once).
+    /// Two or more events, and the same again: this many times in all (at least once).
     Cycle {
         /// The events of one time: 2 to [`MAX_BODY`].
         body: &'a [Event],

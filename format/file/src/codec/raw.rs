@@ -82,7 +82,7 @@ impl RawState {
         self.length += PAYLOAD_EVENT_BYTES;
     }
 
-    /// Appends `event` `count` times (at least once), or as often as it fits into `capacity` bytes; answers
+    /// Appends `event` `count` times (at least once), or as often as it fits into `capacity` bytes; returns
     /// how often.
     ///
     /// [`has_room`](Self::has_room) has said that it fits once. Whole words are written where the payload has

@@ -54,7 +54,7 @@ impl KnownLocations {
             self.0.insert(id, second);
             *added += 1;
         }
-        // Parents come first, so that whoever follows them comes to an end.
+        // Parents come first, so that following them comes to an end.
         for location in locations {
             let (id, parent) = (location.id, location.parent);
             if parent != 0 && (parent >= id || !self.0.contains_key(&parent)) {

@@ -171,7 +171,7 @@ impl LocationInfo {
 pub const POLICY_STOP: &str = "stop";
 /// The policy of recordings that keep an end of each warp where memory is used up.
 pub const POLICY_RING: &str = "ring";
-/// The policy of recordings whose warps wait where memory is used up. What is lost where they wait in vain
+/// The policy of recordings whose warps wait where memory is used up. What is lost where they wait and get none
 /// may be in the middle.
 pub const POLICY_STREAM: &str = "stream";
 

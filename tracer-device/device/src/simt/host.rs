@@ -66,7 +66,7 @@ pub enum WarpOp {
 /// The lane that is running, as the simulator shows it to a kernel.
 ///
 /// # Safety
-/// Kernels use what it answers without a check of their own: no two lanes of a launch have the same indices; a
+/// Kernels use what it returns without a check of their own: no two lanes of a launch have the same indices; a
 /// pointer of [`shared`](Self::shared) or [`dynamic_shared`](Self::dynamic_shared) is valid for as many bytes,
 /// initialised and aligned to 16, until the block ends, and no other thread of the host uses it.
 pub unsafe trait Lane {

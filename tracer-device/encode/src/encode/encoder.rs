@@ -28,7 +28,7 @@ pub(crate) trait Encoder: Sized {
     fn prepare(_: Self::Params, _: &mut impl Memory) {}
     /// Starts a chunk from a fresh codec state.
     fn begin(&mut self, params: Self::Params, tables: &mut impl Memory);
-    /// Encodes `event` up to `count` times; answers how often, which is 0 if there is no room.
+    /// Encodes `event` up to `count` times; returns how often, which is 0 if there is no room.
     fn push(
         &mut self,
         params: Self::Params,
@@ -38,7 +38,7 @@ pub(crate) trait Encoder: Sized {
         count: u32,
         capacity: u32,
     ) -> u32;
-    /// Ends the chunk; answers the payload's length in bytes.
+    /// Ends the chunk; returns the payload's length in bytes.
     fn finish(&mut self, params: Self::Params, tables: &mut impl Memory, payload: &mut impl Memory) -> u32;
 }
 

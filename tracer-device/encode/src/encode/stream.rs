@@ -99,7 +99,7 @@ impl<S: Memory + Copy, P: Copy> StreamWriter<'_, S, P> {
         }
     }
 
-    /// Encodes runs, as many as the chunk has room for: answers how many, and their events. Some events of
+    /// Encodes runs, as many as the chunk has room for: returns how many, and their events. Some events of
     /// the next run may be encoded as well: its count is then what remains of it.
     #[inline(always)]
     fn push_runs<E: Encoder<Params = P>>(
@@ -112,7 +112,7 @@ impl<S: Memory + Copy, P: Copy> StreamWriter<'_, S, P> {
         let (mut payload, mut log) = (GlobalMemory::new(payload), GlobalMemory::new(stretch.address));
         let (mut done, mut events) = (0, 0_u32);
         // Two are on their way while one is encoded, which takes less time than a read. After the last one,
-        // the first is read in vain.
+        // the first is read and not used.
         let read = |log: &GlobalMemory, number: u32| {
             log.get128(RUN_BYTES * if number < stretch.runs { number } else { 0 })
         };

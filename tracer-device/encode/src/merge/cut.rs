@@ -85,7 +85,7 @@ pub(super) fn cut(
     Cut { is_begun: sequence != stream.sequence, is_whole: done >= merged.kept }
 }
 
-/// Passes over the first runs, which have so many events: answers how many runs they are. Of a run that was
+/// Passes over the first runs, which have this many events: returns how many runs they are. Of a run that was
 /// recorded in part, the count becomes what remains. From all lanes of the warp.
 #[inline(always)]
 fn pass_over(pool: &PoolDescriptor, merged: &MergedRuns, recorded: u64) -> u32 {

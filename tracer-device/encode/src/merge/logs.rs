@@ -39,7 +39,7 @@ impl Logs {
     }
 
     /// Hands over all runs, each with its position and the index of its entry: those of the lane's own log
-    /// have the positions from `start` on. Which lane hands over which does not matter. Answers the position
+    /// have the positions from `start` on. Which lane hands over which does not matter. Returns the position
     /// after the last run of the lane's own log. From all lanes of the warp; `slots` are its own.
     #[inline(always)]
     pub(super) fn for_each(
@@ -133,7 +133,7 @@ impl Row {
         Number { rank, is_there, index: if is_there { piece + offset } else { piece } }
     }
 
-    /// Reads the entry with the number `first` and the lane's. If there is none, another is read in vain.
+    /// Reads the entry with the number `first` and the lane's. If there is none, another is read and not used.
     #[inline(always)]
     fn read(self, memory: DeviceLogs, first: u32) -> [u32; 4] {
         memory.entry(self.find(first + simt::lane()).index)

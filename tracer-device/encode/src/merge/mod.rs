@@ -62,7 +62,7 @@ pub(crate) fn merge_streams(pool: &PoolDescriptor, launches: Launches, streams: 
             sort_by_block(long.trailing_zeros());
             long &= long - 1;
         }
-        // Nobody looks at another warp's shared memory from here on.
+        // No warp looks at another warp's shared memory from here on.
         warp::sync_threads();
         finish();
         first = first.saturating_add(simt::grid_size()[0] * warps);
@@ -114,7 +114,7 @@ impl Share {
 }
 
 /// Takes the stream with this number, if there is one, and counts the entries of its logs: claims memory for
-/// them, and writes down what reading them needs. Answers for each lane the first entry of its log.
+/// them, and writes down what reading them needs. Returns for each lane the first entry of its log.
 #[inline(never)]
 fn take_stream(table: u64, count: u32, number: u32, streams: u32) -> Cursor {
     let (work, lane) = (WarpShared::of(simt::warp_in_block()), simt::lane());

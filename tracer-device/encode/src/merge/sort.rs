@@ -226,7 +226,7 @@ fn merge_part<K: Keys>(work: WarpShared, levels: u32, level: u32, from: K, to: K
     let mut pair = Pair::of(work, levels, level, begin);
     let firsts = pair.split(from, begin - pair.start);
     let (mut one, mut other) = (pair.start + firsts, pair.middle + (begin - pair.start - firsts));
-    // After the end of a list, some key of its own part is read in vain.
+    // After the end of a list, some key of its own part is read and not used.
     let get = |position: u32, end: u32| from.get(if position < end { position } else { begin });
     let (mut first, mut second) = (get(one, pair.middle), get(other, pair.end));
     let mut position = begin;

@@ -89,7 +89,7 @@ pub(super) fn encode<E: Encoder>(
     }
 }
 
-/// Passes over the first runs, which have so many events; answers the others. Of a run that was recorded in
+/// Passes over the first runs, which have this many events; returns the others. Of a run that was recorded in
 /// part, the count becomes what remains.
 fn pass_over(runs: &mut [Words], mut recorded: u64) -> &mut [Words] {
     let mut done = 0;
@@ -172,7 +172,7 @@ struct Stream<'a, P> {
 }
 
 impl<P: Copy> Stream<'_, P> {
-    /// Encodes a stretch into a chunk, and into further ones if that is full; answers whether all of it is
+    /// Encodes a stretch into a chunk, and into further ones if that is full; returns whether all of it is
     /// encoded.
     fn write<E: Encoder<Params = P>>(&mut self, chunk: &mut [u8], mut stretch: &mut [Words]) -> bool {
         let mut chunk = Some(chunk);
@@ -187,7 +187,7 @@ impl<P: Copy> Stream<'_, P> {
         true
     }
 
-    /// Encodes as many runs as a chunk has room for: answers how many. Some events of the next run may be
+    /// Encodes as many runs as a chunk has room for: returns how many. Some events of the next run may be
     /// encoded as well: its count is then what remains of it.
     fn fill<E: Encoder<Params = P>>(&mut self, chunk: &mut [u8], runs: &mut [Words]) -> usize {
         let (header, payload) = chunk.split_at_mut(CHUNK_HEADER_BYTES as usize);

@@ -105,7 +105,7 @@ pub unsafe fn flatten(job: &FlattenJob) {
 }
 
 /// # Safety
-/// So many values of initialised memory, which nobody else touches.
+/// This many values of initialised memory, which nothing else touches.
 unsafe fn array<'a, T>(address: u64, length: usize) -> &'a mut [T] {
     // SAFETY: the caller's promise.
     unsafe { std::slice::from_raw_parts_mut(with_exposed_provenance_mut(address as usize), length) }
@@ -116,7 +116,7 @@ fn load(address: u64) -> u64 {
     unsafe { AtomicU64::from_ptr(with_exposed_provenance_mut(address as usize)) }.load(Acquire)
 }
 
-/// The words of an entry of a segment. Whoever writes it writes the second half last.
+/// The words of an entry of a segment. Its writer writes the second half last.
 fn entry(job: &FlattenJob, segment: u32, number: u32) -> [u32; 4] {
     let address = job.segment(segment) + u64::from(number * ENTRY_BYTES);
     let (second, first) = (load(address + 8), load(address));
@@ -125,13 +125,13 @@ fn entry(job: &FlattenJob, segment: u32, number: u32) -> [u32; 4] {
 
 fn set_entry(job: &FlattenJob, index: u32, words: [u32; 4]) {
     let address = job.logs + u64::from(index) * u64::from(ENTRY_BYTES);
-    // SAFETY: an entry for flat logs, which nobody else touches.
+    // SAFETY: an entry for flat logs, which nothing else touches.
     unsafe { with_exposed_provenance_mut::<[u32; 4]>(address as usize).write(words) };
 }
 
 fn set_head(job: &FlattenJob, stream: u32, lane: u32, words: [u32; 2]) {
     let heads = job.heads + stream * HEADS_ENTRIES;
     let address = job.logs + u64::from(heads) * u64::from(ENTRY_BYTES) + u64::from(8 * lane);
-    // SAFETY: a head of the round, which nobody else touches.
+    // SAFETY: a head of the round, which nothing else touches.
     unsafe { with_exposed_provenance_mut::<[u32; 2]>(address as usize).write(words) };
 }

@@ -46,7 +46,7 @@ impl<'a> DeviceMemory<'a> {
     /// # Safety
     /// The addresses are host addresses of initialised memory of the sizes that the descriptors imply:
     /// chunks, claims, log memory up to `merged_end`, accounts of each launch. They do not overlap, and
-    /// nobody else touches them as long as this lives.
+    /// nothing else touches them as long as this lives.
     pub(super) unsafe fn new(
         pool: &PoolDescriptor,
         launches: &'a [LoggedLaunch],
@@ -70,7 +70,7 @@ impl<'a> DeviceMemory<'a> {
     /// The logs: log memory up to what is for merged runs.
     pub(super) fn logs(&self) -> LogEntries<'_> {
         let start = with_exposed_provenance_mut::<Words>(self.pool.logs as usize);
-        // SAFETY: initialised memory (contract of `new`), aligned (checked there), which nobody writes.
+        // SAFETY: initialised memory (contract of `new`), aligned (checked there), which nothing writes.
         LogEntries(unsafe { std::slice::from_raw_parts(start, self.pool.merged_from as usize) })
     }
 
@@ -105,7 +105,7 @@ impl<'a> DeviceMemory<'a> {
         }
     }
 
-    /// Claims entries of log memory for merged runs, as the kernels do; `None` if there are not so many.
+    /// Claims entries of log memory for merged runs, as the kernels do; `None` if there are not that many.
     #[expect(clippy::mut_from_ref, reason = "the counter gives each entry to one task")]
     pub(super) fn claim_merged(&self, entries: u32) -> Option<&mut [Words]> {
         let counter = self.counter64(core::mem::offset_of!(Claims, merged_entries));
@@ -235,7 +235,7 @@ fn check_pool(pool: &PoolDescriptor) -> Result<(), EncodeError> {
     )
 }
 
-/// Checks a launch, before which there are so many streams; answers how many there are with it.
+/// Checks a launch, before which there are this many streams; returns how many there are with it.
 fn check_launch(
     pool: &PoolDescriptor,
     index: usize,

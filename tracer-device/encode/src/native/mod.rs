@@ -38,7 +38,7 @@ pub enum Schedule {
 
 /// Merges the logs of launches that have ended, and encodes them into chunks of the pool: track 0 with
 /// `codec`, track 1 with `raw`. Adds to the accounts, and marks each warp as finished of which nothing is
-/// left. Answers what has been claimed.
+/// left. Returns what has been claimed.
 ///
 /// If [`Claims::waiting`] is not 0, something is left for another round: when the chunks have been collected
 /// and all claims but those of logs are 0 again, this is to be called again with the same launches. What was
@@ -49,7 +49,7 @@ pub enum Schedule {
 /// # Safety
 /// The addresses in `pool` and `launches` are host addresses of initialised memory of the sizes that they
 /// imply: chunks, claims, log memory up to `merged_end`, and the accounts of each launch. They do not
-/// overlap, and nobody else touches them before this returns. (What the memory holds does not matter: damaged
+/// overlap, and nothing else touches them before this returns. (What the memory holds does not matter: damaged
 /// logs give events that never were, but lead nowhere else.)
 ///
 /// # Errors
@@ -93,7 +93,7 @@ pub unsafe fn encode(
 /// A run that waits to be encoded: mask, location, and the count in two halves.
 pub type Run = [u32; 4];
 
-/// An event at a location by the lanes of a mask, so many times in a row.
+/// An event at a location by the lanes of a mask, this many times in a row.
 pub const fn run(mask: u32, location: u16, count: u64) -> Run {
     [mask, location as u32, count as u32, (count >> 32) as u32]
 }

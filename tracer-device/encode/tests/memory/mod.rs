@@ -46,7 +46,7 @@ impl Memory {
         memory
     }
 
-    /// What lies behind log memory and behind the pool, which nobody may write.
+    /// What lies behind log memory and behind the pool, which nothing may write.
     pub(crate) fn behind(&self) -> [&[u32; 512]; 2] {
         [&self.logs[64].0, &self.chunks[2].0]
     }

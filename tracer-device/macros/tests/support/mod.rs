@@ -9,7 +9,7 @@ use warptrace_format::Event;
 use warptrace_format::codec::CodecSpec;
 use warptrace_host::{LaunchShape, MemorySize, RecordingSpec, Session, SimDevice, SimOptions};
 
-/// Runs one warp of a kernel of `module`; answers its events in order.
+/// Runs one warp of a kernel of `module`; returns its events in order.
 ///
 /// # Safety
 /// The call's arguments name memory that is valid for what the kernel does with it.

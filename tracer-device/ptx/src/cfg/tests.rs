@@ -125,7 +125,7 @@ fn unreachable_code_is_a_block() {
 
 #[test]
 fn what_follows_an_end_belongs_to_its_block() {
-    // No block of a comment and a brace: nobody passes them.
+    // No block of a comment and a brace: they are never passed.
     with_cfg("{ @%p bra L; ret; // end\n } .loc 1 2 3\n L: ret; // end", |_, cfg| {
         let cfg = cfg.expect("the label is there");
         assert_eq!(edges(&cfg), "0>2,1 1> 2>");

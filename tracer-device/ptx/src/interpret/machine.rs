@@ -83,7 +83,7 @@ pub(super) struct Group {
     pub(super) warp: usize,
     pub(super) mask: u32,
     pub(super) at: Position,
-    /// The group sleeps until so many nanoseconds have gone by since the launch.
+    /// The group sleeps until this many nanoseconds have gone by since the launch.
     pub(super) wakes: u64,
     /// Whether the group waits at a barrier.
     pub(super) waits: bool,
@@ -345,7 +345,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Executes one instruction, with the labels, markers and performance events before it; answers whether
+    /// Executes one instruction, with the labels, markers and performance events before it; returns whether
     /// the group sleeps or waits then.
     fn step(&mut self, current: usize, schedule: &mut Schedule) -> Result<bool, InterpretError> {
         let mut group = self.groups[current];

@@ -1,7 +1,7 @@
 //! Interprets PTX: the opcodes of the recording sequences, and what small kernels around them need.
 //!
 //! It is how the sequences are tested where there is no GPU. So it is strict: an access outside declared
-//! memory, a misaligned one, a read of a register or of a byte of shared or local memory that nobody wrote,
+//! memory, a misaligned one, a read of a register or of a byte of shared or local memory that nothing wrote,
 //! an opcode that it does not know, a vote that names lanes which are elsewhere, and a branch of a recording
 //! sequence at which lanes diverge are errors that name the instruction.
 //!

@@ -144,7 +144,7 @@ pub(super) enum Compute {
     SetXor(Compare),
 }
 
-/// What a vote answers.
+/// What a vote returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Vote {
     All,

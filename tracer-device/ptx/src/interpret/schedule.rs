@@ -47,7 +47,7 @@ impl Schedule {
         Self { kind: Kind::Random { length, join, wait, lowest_first }, random, meets: false }
     }
 
-    /// Lets groups run to their end, one by one, but for switches to another group after so many steps of the
+    /// Lets groups run to their end, one by one, but for switches to another group after this many steps of the
     /// launch. With `join`, groups that meet at a label join.
     #[must_use]
     pub fn switches(at: &[u64], join: bool) -> Self {

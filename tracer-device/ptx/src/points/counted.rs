@@ -8,9 +8,9 @@ use crate::{EdgeKind, Terminator};
 
 /// Where the markers of a counted loop stand, beside its tick.
 pub(super) struct Counted {
-    /// Offsets that all pass who enter it, and nobody who is in it.
+    /// Offsets that lanes pass when they enter it, and no lane that is in it.
     pub(super) enters: BTreeSet<usize>,
-    /// Offsets that all pass who leave it, and nobody else.
+    /// Offsets that all pass who leave it, and nothing else.
     pub(super) leaves: BTreeSet<usize>,
 }
 
@@ -58,7 +58,7 @@ fn path(blocks: &Blocks<'_>, header: usize) -> Option<Vec<usize>> {
     }
 }
 
-/// Returns the offsets that lanes pass when they enter the loop, and nobody else; `None` if there are none.
+/// Returns the offsets that lanes pass when they enter the loop, and nothing else; `None` if there are none.
 fn enters(blocks: &Blocks<'_>, header: usize) -> Option<BTreeSet<usize>> {
     let flow = blocks.flow;
     let this = flow.loop_of(header);
@@ -80,7 +80,7 @@ fn enters(blocks: &Blocks<'_>, header: usize) -> Option<BTreeSet<usize>> {
     Some(enters)
 }
 
-/// Returns the offsets that lanes pass when they leave the loop, and nobody else; `None` if there are none.
+/// Returns the offsets that lanes pass when they leave the loop, and nothing else; `None` if there are none.
 fn leaves(blocks: &Blocks<'_>, path: &[usize]) -> Option<BTreeSet<usize>> {
     let flow = blocks.flow;
     let this = flow.loop_of(*path.first()?);

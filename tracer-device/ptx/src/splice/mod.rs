@@ -18,6 +18,7 @@
 //! unrolled), and a branch that became a select is no branch.
 
 mod emit;
+mod error;
 mod parallel;
 mod plan;
 mod proof;
@@ -30,15 +31,13 @@ use std::collections::HashMap;
 use warptrace_format::Counting;
 
 use self::emit::{DYNAMIC_SHARED, Emitter, LAUNCH_PARAMETER};
+pub use self::error::SpliceError;
 pub(crate) use self::plan::PARTING;
 use self::plan::{Callees, Plan, led_to_copies, named, recording_functions};
 use self::state::{descriptor_bytes, warp_bytes};
 use self::style::{Claim, Style};
 use crate::lexer::{Lexer, TokenKind};
-use crate::{
-    Body, CfgError, EditError, Edits, Function, FunctionKind, ItemKind, Module, ParseError, Span,
-    StatementKind,
-};
+use crate::{Body, Edits, Function, FunctionKind, ItemKind, Module, Span, StatementKind};
 pub use warptrace_abi::marker::Marker;
 pub use warptrace_abi::recording::{LogKind, Placement, Recording};
 
@@ -97,87 +96,6 @@ pub struct TracedKernel {
     pub counted: Vec<u16>,
 }
 
-/// Why a module cannot be spliced.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SpliceError {
-    /// The text is no PTX.
-    #[error("the PTX cannot be read: {0}")]
-    Parse(#[from] ParseError),
-    /// A marker cannot be read.
-    #[error("line {line}, column {column}: {problem}: build kernels and tracer from the same version")]
-    Marker {
-        /// Line, from 1.
-        line: usize,
-        /// Column, from 1.
-        column: usize,
-        /// What is wrong.
-        problem: String,
-    },
-    /// A kernel that was asked for is not there.
-    #[error("there is no kernel `{name}` in the PTX; it has: {known}")]
-    NoKernel {
-        /// The kernel.
-        name: String,
-        /// The kernels that there are.
-        known: String,
-    },
-    /// A kernel that was asked for cannot be traced.
-    #[error("`{kernel}` cannot be traced: {reason}")]
-    LeftOut {
-        /// The kernel.
-        kernel: String,
-        /// Why not.
-        reason: String,
-    },
-    /// Records cannot be kept where the options say.
-    #[error(
-        "`{kernel}` calls `{function}`, which has trace points and is not inlined: its lanes' records must be in shared memory, not in {}",
-        .placement.name()
-    )]
-    Placement {
-        /// The kernel.
-        kernel: String,
-        /// The function.
-        function: String,
-        /// What was asked for.
-        placement: Placement,
-    },
-    /// A variable would be there twice, once for the warps that record and once for the others.
-    #[error(
-        "`{function}` declares `{variable}`, which its warps share, in a place that would be there twice, for warps that record \
-         and for others: choose whole launches of it, not blocks or warps"
-    )]
-    Shared {
-        /// The function.
-        function: String,
-        /// The variable.
-        variable: String,
-    },
-    /// Lanes cannot be recorded from a visit on and so as well.
-    #[error(
-        "what is recorded from a visit of a location on is recorded event by event: leave counted loops and open runs out"
-    )]
-    After,
-    /// A name that the tracer needs is taken.
-    #[error("the PTX uses the name `{name}`, which belongs to the tracer: rename it")]
-    Reserved {
-        /// The name.
-        name: &'static str,
-    },
-    /// The control flow of a function with markers cannot be read.
-    #[error("the control flow of `{function}` cannot be read: {source}")]
-    Flow {
-        /// The function.
-        function: String,
-        /// Why not.
-        source: CfgError,
-    },
-    /// A mistake of this crate.
-    #[error("the recording sequences could not be put in place: {0}")]
-    Edit(#[from] EditError),
-}
-
 /// Adds traced copies of kernels to a module, and leaves kernels out that are not asked for. A kernel or
 /// function without markers whose control flow cannot be read gets no copy. A module of a PTX version older
 /// than 6.2 is one of 6.2 then, which has all that older ones have.
@@ -188,7 +106,7 @@ pub enum SpliceError {
 pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError> {
     let module = Module::parse(text)?;
     let counting = options.recording.map_or(Counting::Never, |recording| recording.counted());
-    let streams_open = |recording: Recording| recording.logs == LogKind::Streamed { open_runs: true };
+    let streams_open = |recording: Recording| recording.logs.has_open_runs();
     if options.recording.is_some_and(|recording| {
         recording.after.is_some() && (counting == Counting::All || streams_open(recording))
     }) {
@@ -270,7 +188,7 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
         }
     }
     let mut text = edits.apply(text)?;
-    // At once, with a byte for whoever needs a zero behind it: the text may be long.
+    // At once, with a byte for readers that need a zero behind it: the text may be long.
     text.reserve_exact(copies.iter().map(String::len).sum::<usize>() + 1);
     for copy in copies {
         text.push_str(&copy);
@@ -445,24 +363,19 @@ impl Splicer<'_> {
         placement: Placement,
         with_descriptor: bool,
     ) -> Style {
-        let Recording { counting, dual, logs, chooses, after, .. } = self.recording;
+        let counting = self.recording.counting;
+        let counted = if plan.loops.is_empty() { Counting::Never } else { counting };
         let claim = match function.body.as_ref().is_some_and(waits_or_calls) {
             false if self.options.architecture >= FIRST_WITHOUT_YIELD => Claim::Plain,
             _ => Claim::OwnLoop,
         };
         Style {
+            recording: Recording { counting: counted, ..self.recording },
             placement,
-            dual,
-            ring: logs == LogKind::Ring,
-            streamed: matches!(logs, LogKind::Streamed { .. }),
-            open_runs: logs == LogKind::Streamed { open_runs: true },
             sync: self.sync,
             is_entry: function.is_entry(),
             with_descriptor,
-            chooses,
-            after,
             claim,
-            counting: if plan.loops.is_empty() { Counting::Never } else { counting },
             // Functions would read a record in which the location is another number.
             hot: if with_descriptor { None } else { plan.hot(counting) },
         }
@@ -484,8 +397,10 @@ impl Splicer<'_> {
         let mut edits = Edits::new();
         edits.insert(function.name_span.end - start, TRACED_SUFFIX);
         if function.is_entry() {
-            let parameter =
-                format!(".param .align 8 .b8 {LAUNCH_PARAMETER}[{}]", descriptor_bytes(style.chooses));
+            let parameter = format!(
+                ".param .align 8 .b8 {LAUNCH_PARAMETER}[{}]",
+                descriptor_bytes(style.recording.chooses)
+            );
             let (at, parameter) = function.append_param(&parameter);
             edits.insert(at - start, parameter);
         }
@@ -502,7 +417,7 @@ impl Splicer<'_> {
                 ),
             );
         }
-        let unchosen = (style.chooses && style.is_entry).then(|| emitter.unchosen_label());
+        let unchosen = (style.recording.chooses && style.is_entry).then(|| emitter.unchosen_label());
         if function.is_entry() {
             emitter.prologue(loops, unchosen.as_deref());
         } else {
@@ -529,7 +444,7 @@ impl Splicer<'_> {
         if let Some(label) = unchosen {
             let own = self.own_body(function, body, plan)?;
             edits.insert(body.close - start, format!("{label}:\n\t{{{own}\t}}\n"));
-        } else if style.chooses {
+        } else if style.recording.chooses {
             unchosen::check_function(function, body)?;
         }
         let mut copy = edits.apply(function.span.text(self.module.text))?;

@@ -1,13 +1,10 @@
 //! How the sequences of a function are written.
 
-use warptrace_format::Counting;
-use warptrace_format::chosen::After;
-
-use super::state::Placement;
+use warptrace_abi::recording::{Placement, Recording};
 
 /// How the atomic that claims a segment stands in a program's loop.
 ///
-/// `ptxas` puts a `YIELD` at the head of a loop with an atomic that answers, for it might wait for another
+/// `ptxas` puts a `YIELD` at the head of a loop with an atomic that returns a value, for it might wait for another
 /// thread. A `YIELD` lets lanes go that wait at a convergence barrier, and so parts lanes that the untraced
 /// kernel keeps together. Seen with `ptxas` 13.0 and 13.5: for `sm_90` and later it does so only in functions
 /// with a call (which the assembler itself makes for some divisions), and in loops that end when the atomic's
@@ -24,29 +21,18 @@ pub(super) enum Claim {
 /// How the sequences of a function are written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Style {
+    /// What is recorded; it counts no loops if the function has none that could be.
+    pub(super) recording: Recording,
+    /// Where records are in this function.
     pub(super) placement: Placement,
-    /// Whether each event is recorded on the twin's track too.
-    pub(super) dual: bool,
-    /// Whether logs are rings (`warptrace_abi::log`).
-    pub(super) ring: bool,
-    /// Whether logs are streamed (`warptrace_abi::stream`).
-    pub(super) streamed: bool,
-    /// Whether runs are written to streamed logs when they begin, too.
-    pub(super) open_runs: bool,
     /// Whether votes name their lanes.
     pub(super) sync: bool,
     /// Whether this is a kernel; else a function that one calls.
     pub(super) is_entry: bool,
     /// Whether the kernel calls functions that record, or this is one.
     pub(super) with_descriptor: bool,
-    /// Whether the kernel looks which of its warps were chosen to record.
-    pub(super) chooses: bool,
-    /// From where on lanes are recorded; `None`: from their start on.
-    pub(super) after: Option<After>,
     /// How segments are claimed.
     pub(super) claim: Claim,
-    /// Which loops count their iterations; none if the function has no such loop.
-    pub(super) counting: Counting,
     /// A location below 2^15 at which a repetition takes an instruction less, and the end of any run two
     /// more. In a record it is 0xffff, and no other location of the function is 2^15 or above: one comparison
     /// tells both that the record is at this location and that its count has room.

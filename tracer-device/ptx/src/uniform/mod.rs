@@ -2,7 +2,7 @@
 //!
 //! A register is *uniform* where all lanes of a warp that come there have the same value, if they all do so in
 //! the same iteration of each loop around. Parameters, constants, addresses of variables and what names the
-//! block are uniform; loaded values, lanes' numbers, answers of atomics, votes and calls are not, and so
+//! block are uniform; loaded values, lanes' numbers, results of atomics, votes and calls are not, and so
 //! everything else that this crate does not know. What an instruction computes of uniform registers is
 //! uniform. Lanes that a *divergent* branch (one whose predicate is not uniform) has parted may bring
 //! different values of one register
@@ -42,9 +42,9 @@ pub enum Flaw {
     Loads,
     /// So are lanes' numbers.
     Lanes,
-    /// So are answers of atomics.
+    /// So are results of atomics.
     Atomics,
-    /// So are answers of shuffles.
+    /// So are results of shuffles.
     Shuffles,
     /// Values that meet are uniform if each is.
     Joins,

@@ -29,7 +29,7 @@ fn cases() -> impl Iterator<Item = After> {
     locations.into_iter().map(|(location, count)| after(location, count))
 }
 
-/// Runs with each case; answers the events that were recorded, and how often groups came to markers.
+/// Runs with each case; returns the events that were recorded, and how often groups came to markers.
 fn check_all(placement: Placement, calls: bool, ring: bool) -> (u64, usize) {
     let (mut recorded, mut all) = (0, 0);
     for (number, splicing) in (0..).zip(without_counts(placement, calls)) {

@@ -75,7 +75,7 @@ impl Shape {
         self.blocks() * self.block_warps()
     }
 
-    /// Log memory of a launch with so many tracks.
+    /// Log memory of a launch with this many tracks.
     pub(crate) fn layout(&self, tracks: u32) -> Layout {
         Layout::new([self.warps(), tracks], self.threads(), self.first, self.segments, self.claimed)
     }

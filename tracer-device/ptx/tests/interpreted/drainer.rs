@@ -20,7 +20,7 @@ const ENDED: u64 = 0x2_3000_0000;
 /// In the middle of the segments, so that one of them ends there.
 const MIDDLE: u64 = 0x7f13_0000_0000;
 const GAVE_UP: usize = 8;
-/// A lane that waits for longer than that waits in vain.
+/// A lane that waits for longer than that gives up.
 pub(crate) const PATIENCE: u64 = 1 << 40;
 
 /// What a launch finds, and how its host goes about it.
@@ -53,7 +53,7 @@ pub(crate) enum Habit {
     Busy,
     /// Gives each segment out once.
     Lazy,
-    /// Stops after so many snapshots until it has seen so many times that a lane gave up; then begins anew.
+    /// Stops after this many snapshots until it has seen this many times that a lane gave up; then begins anew.
     Sleepy { snapshots: u32, times: u32 },
 }
 
@@ -215,11 +215,15 @@ impl Drainer {
         self.read(memory, u64::MAX);
         for segment in self.segments.iter().filter(|segment| segment.tag != 0) {
             assert_eq!(segment.owner, None, "a segment of lanes that have left is free");
-            assert_eq!(segment.words, segment.before, "nobody writes to a segment that nobody took");
+            assert_eq!(segment.words, segment.before, "no lane writes to a segment that none took");
         }
         for (index, segment) in self.segments.iter().enumerate().filter(|(_, segment)| segment.tag == 0) {
             for (at, before) in segment.before.iter().enumerate() {
-                assert_eq!(self.entry(memory, index, at), *before, "nobody writes to a segment that is free");
+                assert_eq!(
+                    self.entry(memory, index, at),
+                    *before,
+                    "no lane writes to a segment that is free"
+                );
             }
         }
         self.check_segments_before();
@@ -244,7 +248,7 @@ impl Drainer {
         }
     }
 
-    /// A snapshot is of all segments that are somebody's, in any order, and takes as long as it takes.
+    /// A snapshot is of all segments that belong to a lane, in any order, and takes as long as it takes.
     fn begin_snapshot(&mut self) {
         self.snapshots += 1;
         self.times = 0;
@@ -258,7 +262,7 @@ impl Drainer {
         }
     }
 
-    /// Reads so many entries; answers whether the snapshot is whole.
+    /// Reads this many entries; returns whether the snapshot is whole.
     fn read(&mut self, memory: &Memory, count: u64) -> bool {
         for _ in 0..count {
             match self.to_read.pop() {
@@ -276,7 +280,7 @@ impl Drainer {
         self.to_read.is_empty()
     }
 
-    /// Takes what the snapshot holds, and frees segments that nobody writes to any more.
+    /// Takes what the snapshot holds, and frees segments that nothing writes to any more.
     fn take(&mut self, memory: &Memory) {
         let streams = self.tracks * self.launch.warps;
         for index in 0..self.segments.len() {

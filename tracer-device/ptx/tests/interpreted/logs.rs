@@ -15,7 +15,7 @@ const _: () = assert!(LOGS.is_multiple_of(LOG_ALIGNMENT));
 pub(crate) const CLAIMS: u64 = 0x1000;
 pub(crate) const ACCOUNTS: u64 = 0x2000;
 pub(crate) const ACCOUNT_BYTES: usize = 32;
-/// Entries of somebody else's before the heads, behind the first segments and behind what may be claimed.
+/// Entries of other owners before the heads, behind the first segments and behind what may be claimed.
 const GUARD: u32 = 24;
 
 /// What a launch finds.
@@ -27,7 +27,7 @@ pub(crate) struct Layout {
     pub(crate) claimed: u64,
     pub(crate) entries: u32,
     pub(crate) block_threads: u32,
-    /// Whether memory that nobody wrote holds 0; else other numbers.
+    /// Whether memory that nothing wrote holds 0; else other numbers.
     pub(crate) zeroed: bool,
 }
 

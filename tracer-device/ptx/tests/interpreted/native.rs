@@ -65,7 +65,7 @@ fn record(warps: &[Vec<Step>], shape: Shape, splicing: Splicing) -> Vec<Vec<Trac
     };
     let launch = Launch::new(shape.grid, shape.block);
     // SAFETY: the addresses are those of `memory`, which has the sizes that the layout implies and which
-    // nobody touches before the launch has returned.
+    // nothing touches before the launch has returned.
     let launch = unsafe { launch.traced(logs, splicing.recording) };
     Simulator::new().launch(&launch, &kernel).expect("the launch runs");
     let entries: Vec<u8> = memory.lines.iter().flat_map(|line| line.0).flat_map(u32::to_le_bytes).collect();

@@ -105,7 +105,7 @@ impl Seen {
     }
 }
 
-/// Runs all recordings with rings of so many entries.
+/// Runs all recordings with rings of this many entries.
 fn check_all(splicings: impl Iterator<Item = Splicing>, length: u32) -> Seen {
     let mut seen = Seen::default();
     for (number, splicing) in (0..).zip(splicings) {

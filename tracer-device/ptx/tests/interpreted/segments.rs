@@ -7,7 +7,7 @@ use warptrace_abi::stream::{TAG_STEP, has_tag, is_open, is_original, is_sole, la
 
 use crate::program::below;
 
-/// As many tags before the first one are in memory that nobody has written yet.
+/// As many tags before the first one are in memory that nothing has written yet.
 const OLD_TAGS: u64 = 1_000;
 /// Number of the launch.
 pub(crate) const LAUNCH: u32 = 0x0123_4567;
@@ -46,7 +46,7 @@ pub(crate) struct Slot {
 #[derive(Clone, Debug)]
 pub(crate) struct Taken {
     pub(crate) stream: u32,
-    pub(crate) keeper: u32,
+    pub(crate) leader: u32,
     /// For which the lane had got the segment.
     pub(crate) ticket: u64,
     pub(crate) entry: Entry,
@@ -91,15 +91,15 @@ impl Segment {
         lane_and_before(self.words[0]).1
     }
 
-    pub(crate) fn run(&self, index: usize, (stream, keeper): (u32, u32)) -> Taken {
+    pub(crate) fn run(&self, index: usize, (stream, leader): (u32, u32)) -> Taken {
         let words = self.words[index];
         Taken {
             stream,
-            keeper,
+            leader,
             ticket: self.ticket,
             entry: untagged(words),
             is_sole: is_sole(words),
-            is_original: is_original(words, keeper),
+            is_original: is_original(words, leader),
             seen: self.seen[index].expect("it was seen"),
             open: self.open[index].clone(),
         }

@@ -24,7 +24,7 @@ pub(crate) fn splicings(placement: Placement, calls: bool) -> impl Iterator<Item
     })
 }
 
-/// A launch with room for so many further segments.
+/// A launch with room for this many further segments.
 pub(crate) fn shape(index: u64, segments: u32) -> Shape {
     let (grid, block) = SHAPES[(index % 4) as usize];
     // Some launches see the times begin anew.

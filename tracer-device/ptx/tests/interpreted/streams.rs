@@ -43,7 +43,7 @@ impl Traced {
         self.stream_threads(seed, &threads, shape, streaming, &mut Schedule::random(seed), seen);
     }
 
-    /// Runs lists, and checks all that must hold; answers how many instructions that took.
+    /// Runs lists, and checks all that must hold; returns how many instructions that took.
     pub(crate) fn stream_threads(
         &self,
         seed: u64,
@@ -149,11 +149,11 @@ fn check_open(run: &Taken, may: bool, must: bool) {
 /// Checks that each lane's log has the runs that it keeps, in the order in which they began.
 fn check_logs(runs: &[Taken], clock: u32) {
     let mut last = [0; LANES as usize];
-    for Taken { keeper, entry, .. } in runs {
-        assert!(entry.mask >> keeper & 1 != 0, "lane {keeper} keeps {entry:?}");
+    for Taken { leader, entry, .. } in runs {
+        assert!(entry.mask >> leader & 1 != 0, "lane {leader} keeps {entry:?}");
         let time = entry.time.wrapping_sub(clock);
-        let before = std::mem::replace(&mut last[*keeper as usize], time);
-        assert!(before <= time, "lane {keeper}: {entry:?} after {before}");
+        let before = std::mem::replace(&mut last[*leader as usize], time);
+        assert!(before <= time, "lane {leader}: {entry:?} after {before}");
     }
 }
 
@@ -202,14 +202,14 @@ fn check_order(runs: &[Taken], clock: u32) {
 
 /// Checks that nothing comes of a lane that was seen to have left before the last snapshot but one.
 fn check_left(runs: &[Taken], ended: &[Option<u32>; LANES as usize]) {
-    for Taken { keeper, seen, .. } in runs {
-        let ended = ended[*keeper as usize];
-        assert!(ended.is_none_or(|ended| *seen <= ended + 1), "lane {keeper} left before its last run");
+    for Taken { leader, seen, .. } in runs {
+        let ended = ended[*leader as usize];
+        assert!(ended.is_none_or(|ended| *seen <= ended + 1), "lane {leader} left before its last run");
     }
 }
 
 /// Checks a warp's track that has lost something: accounting, and that each lane's runs are some of those
-/// that it was in, in their order. Answers whether there is a run after one that was lost.
+/// that it was in, in their order. Returns whether there is a run after one that was lost.
 fn check_rest(track: &Track, expected: &[Run], threads: &[Lane]) -> bool {
     let kept: Vec<Run> = track.entries.iter().map(Run::from).collect();
     let mut resumed = false;

@@ -20,8 +20,8 @@ const MIN_REGISTER_LIMIT: u32 = 64;
 /// The most that a thread can have.
 const MAX_REGISTERS: u32 = 255;
 
-/// Answers how many registers a traced kernel may have whose untraced one takes so many: as many, and at
-/// least so many that a multiprocessor holds half of the warps that it can.
+/// Returns how many registers a traced kernel may have whose untraced one takes this many: as many, and at
+/// least this many that a multiprocessor holds half of the warps that it can.
 pub fn traced_registers(untraced: u32) -> u32 {
     untraced.next_multiple_of(8).clamp(MIN_REGISTER_LIMIT, MAX_REGISTERS)
 }
@@ -171,7 +171,7 @@ impl Code {
         Ok(())
     }
 
-    /// Asks how many registers the untraced kernels take, and answers how many the traced ones may have.
+    /// Asks how many registers the untraced kernels take, and returns how many the traced ones may have.
     fn register_limits<'k>(
         &mut self,
         text: usize,
@@ -258,7 +258,7 @@ mod tests {
     }
 
     const fn module(ptx: &'static str) -> KernelModule {
-        let without_ptx = if ptx.is_empty() { "nobody compiled it" } else { "" };
+        let without_ptx = if ptx.is_empty() { "no build script compiled it" } else { "" };
         KernelModule {
             name: "m",
             file: "m.rs",
@@ -287,7 +287,7 @@ mod tests {
         let mut alone = Code::new("", 90);
         alone.add_module(&MODULES[2]);
         let error = alone.load(&["step"], None).unwrap_err().to_string();
-        assert!(error.contains("no GPU code for module `m`: nobody compiled it; or use"), "{error}");
+        assert!(error.contains("no GPU code for module `m`: no build script compiled it; or use"), "{error}");
         let mut opened = Code::new(".entry step(){}", 90);
         assert_eq!((opened.text_of(&second).unwrap(), opened.text_of(&call()).unwrap()), (1, 0));
     }

@@ -60,7 +60,7 @@ impl CudaDevice {
 
 impl Device for CudaDevice {
     fn facts(&self) -> DeviceFacts {
-        // Where nobody can tell, an allocation will.
+        // Where the driver does not tell, an allocation will.
         let free = self.enter().ok().and_then(|()| result::mem_get_info().ok());
         DeviceFacts {
             info: self.info.clone(),

@@ -190,8 +190,8 @@ impl CudaDevice {
         threads
     }
 
-    /// Shape of a launch for so many `items`, in blocks of `threads` threads for `each` of them, each thread
-    /// with so many bytes of shared memory.
+    /// Shape of a launch for this many `items`, in blocks of `threads` threads for `each` of them, each thread
+    /// with this many bytes of shared memory.
     fn encoding_shape(&self, items: u32, threads: u32, each: u32, bytes: u32) -> LaunchShape {
         // Where that is not enough, each block does more.
         let most = MAX_BLOCKS * self.multiprocessors;
@@ -202,7 +202,7 @@ impl CudaDevice {
         }
     }
 
-    /// Runs one of the kernels; answers the counters of claims afterwards.
+    /// Runs one of the kernels; returns the counters of claims afterwards.
     fn launch_encoding(
         &mut self,
         pool: Option<&PoolDescriptor>,
@@ -222,7 +222,7 @@ impl CudaDevice {
             claims: pool.map(|pool| pool.claims),
         };
         // SAFETY: the arguments are those of the kernel. Pool and logs are those of launches that have ended,
-        // which nobody else uses; the table was written for them.
+        // which nothing else uses; the table was written for them.
         let ran = unsafe { self.run(launched, None) }?;
         *time += ran.kernel;
         Ok(ran.claims)

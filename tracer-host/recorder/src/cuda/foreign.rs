@@ -1,5 +1,5 @@
 //! Launches that another program makes itself: events before and behind each, in the program's stream, tell
-//! when it has ended. Nobody waits for it.
+//! when it has ended. No call waits for it.
 
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -74,19 +74,19 @@ impl Brackets {
             0 => {}
             refused => return Err(refused),
         }
-        // SAFETY: as above. What is on its way counts as running, even if nobody can tell when it ends.
+        // SAFETY: as above. What is on its way counts as running, even if there is no telling when it ends.
         bracket.marked = unsafe { sys::cuEventRecord(end, stream.cast()) } as u32 == 0;
         Ok(bracket)
     }
 
-    /// Destroys the events that nobody uses.
+    /// Destroys the events that nothing uses.
     ///
     /// # Safety
     /// Their context is alive.
     pub unsafe fn destroy(&self) {
         let events = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         for event in events.into_iter().flat_map(|events| events.0) {
-            // Errors have nowhere to go. SAFETY: made here, and used by nobody else.
+            // Errors have nowhere to go. SAFETY: made here, and used by nothing else.
             let _ = unsafe { result::event::destroy(event) };
         }
     }
@@ -95,7 +95,7 @@ impl Brackets {
 impl Ending for Bracket {
     fn ended(&mut self) -> Result<Option<Duration>, DeviceError> {
         let Some(Events([start, end])) = self.events else { return Ok(None) };
-        // The context may have failed with the kernel, whose end nobody has marked.
+        // The context may have failed with the kernel, whose end nothing has marked.
         let asked = if self.marked { end } else { start };
         // SAFETY: the events are alive.
         let milliseconds = unsafe {

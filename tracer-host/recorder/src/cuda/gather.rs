@@ -15,7 +15,7 @@ use super::staging::{self, Staging};
 use crate::{Allocation, DeviceError};
 
 /// The part of its buffer that a run of the kernel is planned to fill if chunks hold as much as those before:
-/// so many eighths.
+/// this many eighths.
 const PLANNED_EIGHTHS: u64 = 7;
 /// Bytes in front of the packed chunks, for the counter of packed bytes.
 const CURSOR_BYTES: u64 = 256;
@@ -122,7 +122,7 @@ impl Gather {
         Ok(Self { module, function, each: 0 })
     }
 
-    /// Appends the used chunks among the first of `count` chunks from `first` on to `to`; answers how many it
+    /// Appends the used chunks among the first of `count` chunks from `first` on to `to`; returns how many it
     /// has gone through. The caller has checked that they lie in one allocation, and `scratch` in another,
     /// which has room for one.
     pub(super) fn collect(
@@ -134,7 +134,7 @@ impl Gather {
         to: &mut Vec<u8>,
     ) -> Result<u32, DeviceError> {
         let buffer_bytes = scratch.bytes.saturating_sub(CURSOR_BYTES).min(MAX_BUFFER_BYTES);
-        // So many fit however full they are.
+        // This many fit however full they are.
         let safe = (buffer_bytes / u64::from(chunk_bytes)) as u32;
         if safe == 0 {
             return Err(DeviceError::Unsupported {
@@ -160,7 +160,7 @@ impl Gather {
         }
     }
 
-    /// Packs into a buffer; answers the bytes of all used chunks, which have all been packed unless it is
+    /// Packs into a buffer; returns the bytes of all used chunks, which have all been packed unless it is
     /// more than the buffer's.
     fn pack(
         &mut self,
@@ -208,7 +208,7 @@ impl Gather {
 impl Drop for Gather {
     fn drop(&mut self) {
         // Errors have nowhere to go here; after a failed kernel every one of these calls fails, harmlessly.
-        // SAFETY: made in `new`, used by nobody else.
+        // SAFETY: made in `new`, used by nothing else.
         unsafe {
             let _ = result::module::unload(self.module);
         }

@@ -96,7 +96,7 @@ impl CudaDevice {
         serve: Option<&mut Serve<'_>>,
         launch: impl FnOnce() -> Result<(), DeviceError>,
     ) -> Result<LaunchTime, DeviceError> {
-        // SAFETY: events and stream are alive. The pinned words are nobody else's, and read after the event behind
+        // SAFETY: events and stream are alive. The pinned words are nothing else's, and read after the event behind
         // their copy.
         unsafe {
             result::event::record(self.start, stream).called("cuEventRecord")?;

@@ -36,7 +36,7 @@ pub(super) struct Live {
 
 /// A read that is under way.
 enum Read {
-    /// So many bytes are copied into the buffer with this number.
+    /// This many bytes are copied into the buffer with this number.
     Copied(usize, usize),
     /// It was of memory of the host, which needs no driver.
     Taken(Vec<u64>),
@@ -93,7 +93,7 @@ impl Live {
         Ok(())
     }
 
-    /// Copies ranges of memory of the host, of which `words` answers the words.
+    /// Copies ranges of memory of the host, of which `words` returns the words.
     fn take<'m>(
         &mut self,
         ranges: &[(u64, usize)],
@@ -148,7 +148,7 @@ impl Live {
 
 impl Drop for Live {
     fn drop(&mut self) {
-        // SAFETY: made in `new`, used by nobody else.
+        // SAFETY: made in `new`, used by nothing else.
         unsafe {
             for stream in [self.reads, self.writes] {
                 let _ = result::stream::synchronize(stream);
@@ -194,7 +194,7 @@ pub(super) fn is_inside(allocations: &BTreeMap<u64, u64>, address: u64, bytes: u
 impl LiveMemory for Beside<'_> {
     fn start_read(&mut self, ranges: &[(u64, usize)]) -> Result<(), DeviceError> {
         let Self { pinned, live, .. } = self;
-        // Of nothing, too: a driver that has failed answers nothing.
+        // Of nothing, too: a driver that has failed returns nothing.
         if ranges.first().is_none_or(|&(address, bytes)| pinned.holds(address, bytes as u64)) {
             return live.take(ranges, |address, bytes| pinned.words(address, bytes));
         }

@@ -87,7 +87,7 @@ impl std::fmt::Debug for CudaDevice {
 /// The driver's library, on Linux and on Windows.
 const DRIVER_LIBRARIES: [&str; 3] = ["libcuda.so.1", "libcuda.so", "nvcuda.dll"];
 
-/// Loads the driver and answers how many devices there are.
+/// Loads the driver and returns how many devices there are.
 fn count_devices() -> Result<u32, DeviceError> {
     // cudarc has no error for it: it stops. And where it links the driver, it does not say that it is there.
     // SAFETY: the driver's own library, which a program that uses a GPU loads anyway.
@@ -289,7 +289,7 @@ impl Drop for CudaDevice {
             // SAFETY: allocated here, and freed only once.
             let _ = unsafe { result::free_sync(address) };
         }
-        // SAFETY: made in `open` and in `module`, used by nobody else.
+        // SAFETY: made in `open` and in `module`, used by nothing else.
         unsafe {
             self.code.unload();
             if let Some(encoding) = &self.encoding {

@@ -19,7 +19,7 @@ pub(super) struct Pinned {
 }
 
 impl Pinned {
-    /// Allocates so many bytes; answers their address.
+    /// Allocates this many bytes; returns their address.
     pub(super) fn allocate(&mut self, bytes: u64) -> Result<u64, DeviceError> {
         let out_of_memory = |reason: String| DeviceError::OutOfMemory { bytes, reason };
         let length = usize::try_from(bytes.max(1)).map_err(|error| out_of_memory(error.to_string()))?;

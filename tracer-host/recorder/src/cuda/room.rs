@@ -12,7 +12,7 @@ use super::CudaDevice;
 use super::driver::Called;
 use crate::{DeviceError, LaunchShape};
 
-/// Bytes of dynamic shared memory with which a kernel, which needs so many, leaves room.
+/// Bytes of dynamic shared memory with which a kernel, which needs this many, leaves room.
 pub(super) fn leave_room(
     device: &CudaDevice,
     function: sys::CUfunction,

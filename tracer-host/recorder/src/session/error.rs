@@ -123,7 +123,7 @@ pub enum SessionError {
         /// The kernel.
         kernel: String,
     },
-    /// A recording of launches that nobody waits for has ended.
+    /// A recording of launches that no caller waits for has ended.
     #[error("the trace had ended: {reason}")]
     Ended {
         /// Why.

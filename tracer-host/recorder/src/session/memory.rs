@@ -199,7 +199,7 @@ impl Division {
         [claims, self.table_bytes, self.scratch_bytes, self.account_bytes, chunks, self.log_bytes]
     }
 
-    /// Index of the entry after the last one that the logs of a launch with so many streams may take.
+    /// Index of the entry after the last one that the logs of a launch with this many streams may take.
     pub(super) fn logs_end(&self, streams: u64) -> u32 {
         let end = if streams <= FEW_STREAMS {
             self.log_entries / 2
@@ -220,14 +220,14 @@ impl Division {
         self.table_bytes as usize / size_of::<LoggedLaunch>()
     }
 
-    /// Whether a launch with so many streams can be recorded: its accounts, heads and shortest first segments
+    /// Whether a launch with this many streams can be recorded: its accounts, heads and shortest first segments
     /// fit.
     pub(super) fn has_room(&self, streams: u64) -> bool {
         let fixed = Fixed::place(RESERVED_ENTRIES.into(), streams, self.min_first_entries);
         streams * ACCOUNT_BYTES <= self.account_bytes && fixed.end <= u64::from(self.logs_end(streams))
     }
 
-    /// The smallest limit, in whole KiB, with which a launch with so many streams can be recorded; `None` if
+    /// The smallest limit, in whole KiB, with which a launch with this many streams can be recorded; `None` if
     /// none is large enough.
     pub(super) fn least(streams: u64, chunk_bytes: u32, arenas: u32, min_first_entries: u32) -> Option<u64> {
         let fits = |kib: &u64| {

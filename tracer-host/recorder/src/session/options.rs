@@ -68,7 +68,7 @@ pub struct LaunchReport {
 pub struct Waits {
     /// For room: all arenas were full.
     pub for_room: u64,
-    /// For the first launch of a kernel, of which nobody knows before it has ended how much it records.
+    /// For the first launch of a kernel, of which it is not known before it has ended how much it records.
     pub for_first: u64,
     /// How long all of them waited.
     pub time: Duration,

@@ -1,7 +1,7 @@
 //! The device memory of a recording: chunks, and arenas of logs and accounts.
 //!
 //! Launches fill one arena while another, whose launches have ended, is drained. An arena is a part of log
-//! memory; or all of it, where nobody knows yet how much a kernel needs, or a launch needs more than a part
+//! memory; or all of it, where it is not known yet how much a kernel needs, or a launch needs more than a part
 //! has. All of this is bookkeeping on the host: nothing here waits or asks the device.
 
 mod arena;
@@ -355,7 +355,7 @@ impl Pool {
     }
 
     /// Notes that launches have ended, recorded or not; `stays` are those that some of them had, after which
-    /// so many entries of the arena were claimed.
+    /// this many entries of the arena were claimed.
     pub(super) fn settle(&mut self, at: usize, claimed: u64, stays: &[(Stay, Vec<LaunchInfo>)]) {
         let Some(arena) = &mut self.arenas[at] else { return };
         let more = claimed.saturating_sub(arena.claimed);
@@ -382,7 +382,7 @@ impl Pool {
         }
     }
 
-    /// Lets no more launches into the arena that fills, if that keeps nobody from launching: none of its
+    /// Lets no more launches into the arena that fills, if that keeps no caller from launching: none of its
     /// launches run, or another part is free.
     pub(super) fn close_filling(&mut self) {
         let Some(at) = self.filling else { return };
@@ -455,7 +455,7 @@ impl Pool {
         })
     }
 
-    /// Makes an arena free that was drained, and is empty; merged runs and chunks took so many bytes at most.
+    /// Makes an arena free that was drained, and is empty; merged runs and chunks took this many bytes at most.
     pub(super) fn emptied(&mut self, at: usize, bytes: u64) {
         let logs: u64 = self.arenas.iter().flatten().map(Arena::filled).sum();
         self.filled = self.filled.max(logs + bytes);

@@ -71,7 +71,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
         self.ledger.add_kernels(kernels, locations).map(drop)
     }
 
-    /// Keeps a text in the file, for locations whose file is `name`: where nobody else may have it. If name
+    /// Keeps a text in the file, for locations whose file is `name`: where nothing else may have it. If name
     /// or text is longer than the format holds, writing the file fails.
     pub fn keep_text(&mut self, name: &str, text: &str) {
         self.ledger.keep_text(name, text);

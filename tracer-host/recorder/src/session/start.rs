@@ -64,7 +64,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
     ) -> Result<Self, SessionError> {
         spec.check()?;
         let kernels: Vec<&str> = sources.iter().map(|(name, _)| *name).collect();
-        // Of a program that loads its kernels later nobody knows their names.
+        // The names of kernels that a program loads later are not known.
         let unknown = if kernels.is_empty() { None } else { spec.window.unknown_kernel(&kernels) };
         if let Some(name) = unknown {
             return Err(SessionError::NoSuchKernel { name: name.to_owned(), known: kernels.join(", ") });

@@ -70,7 +70,7 @@ impl<W: Write + Send + 'static> Serving<'_, W> {
         let encoded = self.streams.finish_rounds(memory);
         self.send(encoded)?;
         // What the first time finds has all its predecessors by the second. Nothing is encoded before, and
-        // lanes are given nothing, for somebody waits.
+        // lanes are given nothing, for a caller waits.
         self.streams.only_look(memory)?;
         self.streams.only_look(memory)?;
         let number = self.info.number();

@@ -16,7 +16,7 @@ use crate::packed::{self, Piece, Unpacked};
 use crate::threads;
 use crate::writer::{Batch, ChunkRef, Found, TraceWriter, TrackEnd};
 
-/// Drained memory that waits for the thread: so many drains, and the one that it works on.
+/// Drained memory that waits for the thread: this many drains, and the one that it works on.
 const QUEUE: usize = 2;
 /// Memory that is ready for the first drain: for packed chunks, and for 131,072 accounts.
 const READY_PACKED_BYTES: usize = 16 << 20;
@@ -87,7 +87,7 @@ impl Drained {
     }
 }
 
-/// Memory for so many values, of which the first `written` are there: what is only reserved is not there yet.
+/// Memory for this many values, of which the first `written` are there: what is only reserved is not there yet.
 fn ready<T: Clone>(value: T, written: usize, reserved: usize) -> Vec<T> {
     let mut memory = Vec::with_capacity(reserved);
     memory.resize(written, value);

@@ -16,7 +16,7 @@ const ALIGN: usize = 256;
 pub(super) struct Memory {
     /// By address.
     allocations: BTreeMap<u64, Arc<Block>>,
-    /// Parts of another one's, by address, with their lengths. They stay as long as somebody has them.
+    /// Parts of another one's, by address, with their lengths. They stay as long as they are shared.
     shared: BTreeMap<u64, (usize, Arc<Block>)>,
     /// Bytes that are allocated, and the most that were at once.
     pub(super) allocated: u64,
@@ -135,7 +135,7 @@ impl LiveMemory for Memory {
 impl Drop for Block {
     fn drop(&mut self) {
         let layout = layout(self.length).expect("it was allocated with this layout");
-        // SAFETY: allocated in `allocate` with this layout, and nobody has it any more.
+        // SAFETY: allocated in `allocate` with this layout, and nothing has it any more.
         unsafe { dealloc(std::ptr::with_exposed_provenance_mut(self.allocated as usize), layout) };
     }
 }

@@ -132,7 +132,7 @@ impl SimDevice {
         self.memory.pointer(address, bytes)
     }
 
-    /// The threads of launches whose logs are streamed. They are nobody else's: the kernel may wait for
+    /// The threads of launches whose logs are streamed. They are nothing else's: the kernel may wait for
     /// `serve`, which may wait for threads that it uses itself.
     fn start_kernel_threads(&mut self) -> Result<(), DeviceError> {
         if self.kernel_threads.is_none() {
@@ -316,14 +316,14 @@ impl Device for SimDevice {
         };
         match logs {
             Logs::Kept(logs) => {
-                // SAFETY: the caller's promise, and nobody else uses this device meanwhile.
+                // SAFETY: the caller's promise, and nothing else uses this device meanwhile.
                 let launch = unsafe { launch.traced(*logs, recording) };
                 // SAFETY: the caller's promise.
                 let kernel = unsafe { self.runner().run(launch, watches, call)? };
                 Ok(LaunchTime { kernel, claims: self.claims(logs.claims)? })
             }
             Logs::Streamed { logs, serve } => {
-                // SAFETY: the caller's promise. Nobody else uses this device meanwhile, but `serve` by way of
+                // SAFETY: the caller's promise. Nothing else uses this device meanwhile, but `serve` by way of
                 // `LiveMemory`, which uses atomics.
                 let launch = unsafe { launch.streamed(*logs, recording) };
                 self.start_kernel_threads()?;
@@ -352,7 +352,7 @@ impl Device for SimDevice {
                     self.pointer(address, length)?;
                 }
                 // SAFETY: all of it lies inside of an allocation, initialised when that was made. Lanes use
-                // atomics; nobody else touches what the job writes.
+                // atomics; nothing else touches what the job writes.
                 unsafe { native::flatten(job) };
                 return Ok(Encoded { claims: Claims::default(), time: started.elapsed() });
             }
@@ -360,7 +360,7 @@ impl Device for SimDevice {
         self.check_encoding(pool, launches)?;
         let schedule = if self.threads() == 1 { Schedule::Sequential } else { Schedule::Parallel };
         // SAFETY: all of it lies inside of allocations, which were initialised when they were made; no launch
-        // is under way, and nobody else uses this device meanwhile.
+        // is under way, and nothing else uses this device meanwhile.
         let claims = unsafe { native::encode(pool, launches, codec, schedule) };
         let claims = claims.map_err(|source| DeviceError::Encode { launches: launches.len(), source })?;
         Ok(Encoded { claims, time: started.elapsed() })

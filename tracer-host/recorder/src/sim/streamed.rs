@@ -10,7 +10,7 @@ use crate::{DeviceError, LiveMemory, Serve};
 /// How long is waited for the kernel's end between two calls of `serve`.
 const PAUSE: Duration = Duration::from_micros(50);
 
-/// Runs `kernel` in the pool, and calls `serve` with its memory until it has ended, or `serve` fails. Answers
+/// Runs `kernel` in the pool, and calls `serve` with its memory until it has ended, or `serve` fails. Returns
 /// what both of them did.
 pub(super) fn run_served<R: Send>(
     pool: &ThreadPool,

@@ -8,8 +8,8 @@ use super::batch::Found;
 /// Chunks whose lengths are added up by one task.
 const AT_ONCE: usize = 1 << 10;
 
-/// Cuts chunks into frames of at least one chunk and at most `most_chunks`, and of at most so many bytes as
-/// `most` says of the bytes of all; answers the chunks and the bytes of each.
+/// Cuts chunks into frames of at least one chunk and at most `most_chunks`, and of at most this many bytes as
+/// `most` says of the bytes of all; returns the chunks and the bytes of each.
 pub(super) fn cut(
     chunks: &[Found],
     most: impl FnOnce(u64) -> u64,

@@ -71,7 +71,7 @@ impl Layout {
         Self { compression, least_frame_bytes: least, most_frame_bytes: most }
     }
 
-    /// Most bytes of a frame if there are so many to be cut into frames.
+    /// Most bytes of a frame if there are this many to be cut into frames.
     pub(super) fn frame_bytes(&self, bytes: u64) -> u64 {
         (bytes / FRAMES).clamp(self.least_frame_bytes.into(), self.most_frame_bytes.into())
     }

@@ -143,7 +143,7 @@ impl Grouped<'_> {
 mod tests {
     use super::*;
 
-    /// Chunks that look random, in pieces: of so many streams, of which only every `step`-th has any.
+    /// Chunks that look random, in pieces: of this many streams, of which only every `step`-th has any.
     fn pieces(count: usize, piece: usize, streams: u64, step: u64) -> Vec<Vec<Found>> {
         let mut state = 1u64;
         let mut next = vec![0; streams as usize];

@@ -222,7 +222,7 @@ fn misuse_is_an_error_and_writes_nothing() {
     assert!(matches!(created, Err(WriteError::Metadata(_))));
 }
 
-/// A disk with room for so many bytes.
+/// A disk with room for this many bytes.
 struct Disk(usize);
 
 impl Write for Disk {

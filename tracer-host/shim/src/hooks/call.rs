@@ -18,7 +18,7 @@ const MAX_ARGUMENT_BYTES: usize = 1 << 16;
 
 /// The three ways to launch, with the driver's function.
 #[derive(Clone, Copy)]
-pub(super) enum Way {
+pub(super) enum DriverCall {
     Plain(PlainLaunch),
     Cooperative(CooperativeLaunch),
     Attributes(AttributesLaunch, *const CUlaunchConfig),
@@ -54,7 +54,7 @@ pub(super) type AttributesLaunch = unsafe extern "C" fn(*const CUlaunchConfig, H
 /// A launch of the program.
 #[derive(Clone, Copy)]
 pub(super) struct Launch {
-    pub(super) way: Way,
+    pub(super) call: DriverCall,
     pub(super) function: Handle,
     pub(super) grid: [c_uint; 3],
     pub(super) block: [c_uint; 3],
@@ -76,14 +76,14 @@ impl Launch {
         let ([gx, gy, gz], [bx, by, bz]) = (self.grid, self.block);
         // SAFETY: the caller's promise.
         unsafe {
-            match self.way {
-                Way::Plain(real) => {
+            match self.call {
+                DriverCall::Plain(real) => {
                     real(function, gx, gy, gz, bx, by, bz, shared, self.stream, parameters, extra)
                 }
-                Way::Cooperative(real) => {
+                DriverCall::Cooperative(real) => {
                     real(function, gx, gy, gz, bx, by, bz, shared, self.stream, parameters)
                 }
-                Way::Attributes(real, config) => {
+                DriverCall::Attributes(real, config) => {
                     let config = CUlaunchConfig { sharedMemBytes: shared, ..*config };
                     real(&raw const config, function, parameters, extra)
                 }
@@ -98,8 +98,10 @@ impl Launch {
     pub(super) unsafe fn own(&self) -> Answer {
         // SAFETY: the caller's promise; an unchanged configuration is the program's own.
         unsafe {
-            match self.way {
-                Way::Attributes(real, config) => real(config, self.function, self.parameters, self.extra),
+            match self.call {
+                DriverCall::Attributes(real, config) => {
+                    real(config, self.function, self.parameters, self.extra)
+                }
                 _ => self.call(self.function, self.shared, self.parameters, self.extra),
             }
         }
@@ -149,10 +151,10 @@ impl Launch {
     }
 
     pub(super) fn is_cooperative(&self) -> bool {
-        match self.way {
-            Way::Plain(_) => false,
-            Way::Cooperative(_) => true,
-            Way::Attributes(_, config) => {
+        match self.call {
+            DriverCall::Plain(_) => false,
+            DriverCall::Cooperative(_) => true,
+            DriverCall::Attributes(_, config) => {
                 self.has_attribute(config, CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
             }
         }

@@ -13,7 +13,7 @@ use crate::trace;
 /// How often each device's primary context is retained: it ends with the last release.
 static RETAINED: Mutex<Option<HashMap<c_int, u64>>> = Mutex::new(None);
 
-/// Changes how often a device's context is retained, and answers that.
+/// Changes how often a device's context is retained, and returns that.
 fn count(device: c_int, change: impl FnOnce(u64) -> u64) -> u64 {
     let mut retained = lock(&RETAINED);
     let count = retained.get_or_insert_with(HashMap::new).entry(device).or_default();

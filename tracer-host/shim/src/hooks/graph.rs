@@ -234,7 +234,7 @@ unsafe fn recorded(
     issued
 }
 
-/// Tells how a node can be launched with logs, behind so many others of its kernel in the same graph.
+/// Tells how a node can be launched with logs, behind this many others of its kernel in the same graph.
 fn choose(state: &State, context: Handle, node: &Node, before: u64) -> Result<Chosen, String> {
     let kernel: &Kernel = node.function.kernel()?;
     node.function.check_launches(state.settings.spec.recording.window.first, before)?;

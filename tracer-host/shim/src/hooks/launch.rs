@@ -8,7 +8,7 @@ use warptrace_abi::log::LaunchLogs;
 use warptrace_abi::shared::dynamic_shared;
 use warptrace_host::{Blocks, LaunchShape};
 
-use super::call::{AttributesLaunch, CooperativeLaunch, Launch, PlainLaunch, Way};
+use super::call::{AttributesLaunch, CooperativeLaunch, DriverCall, Launch, PlainLaunch};
 use super::{Handle, List};
 use crate::driver::{self, Answer, PER_THREAD_STREAM, Relaxed, SUCCESS};
 use crate::exchange::Kernel;
@@ -133,11 +133,11 @@ pub(super) fn per_thread(stream: Handle) -> Handle {
 }
 
 macro_rules! shaped {
-    ($($name:ident, $stream:path;)*) => {
+    ($($name:ident, $call:ident($real:ident), $stream:path, ($extra:expr $(, $argument:ident)?);)*) => {
         $(
             #[expect(clippy::too_many_arguments, reason = "the driver's")]
             pub(super) unsafe fn $name(
-                real: PlainLaunch,
+                real: $real,
                 function: Handle,
                 gx: c_uint,
                 gy: c_uint,
@@ -148,13 +148,13 @@ macro_rules! shaped {
                 shared: c_uint,
                 stream: Handle,
                 parameters: List,
-                extra: List,
+                $($argument: List,)?
             ) -> Answer {
                 let (grid, block, true_stream) = ([gx, gy, gz], [bx, by, bz], $stream(stream));
-                let way = Way::Plain(real);
+                let (call, extra) = (DriverCall::$call(real), $extra);
                 // SAFETY: the program's own launch.
                 unsafe {
-                    launched(Launch { way, function, grid, block, shared, stream, true_stream, parameters, extra })
+                    launched(Launch { call, function, grid, block, shared, stream, true_stream, parameters, extra })
                 }
             }
         )*
@@ -162,56 +162,10 @@ macro_rules! shaped {
 }
 
 shaped! {
-    plain, std::convert::identity;
-    plain_per_thread, per_thread;
-}
-
-/// Launches a kernel whose blocks wait for each other.
-///
-/// # Safety
-/// The program's own launch.
-#[expect(clippy::too_many_arguments, reason = "the driver's")]
-pub(super) unsafe fn cooperative(
-    real: CooperativeLaunch,
-    function: Handle,
-    gx: c_uint,
-    gy: c_uint,
-    gz: c_uint,
-    bx: c_uint,
-    by: c_uint,
-    bz: c_uint,
-    shared: c_uint,
-    stream: Handle,
-    parameters: List,
-) -> Answer {
-    let (grid, block, extra) = ([gx, gy, gz], [bx, by, bz], null_mut());
-    let (way, true_stream) = (Way::Cooperative(real), stream);
-    // SAFETY: the caller's promise.
-    unsafe { launched(Launch { way, function, grid, block, shared, stream, true_stream, parameters, extra }) }
-}
-
-/// The same where each thread has a default stream of its own.
-///
-/// # Safety
-/// The program's own launch.
-#[expect(clippy::too_many_arguments, reason = "the driver's")]
-pub(super) unsafe fn cooperative_per_thread(
-    real: CooperativeLaunch,
-    function: Handle,
-    gx: c_uint,
-    gy: c_uint,
-    gz: c_uint,
-    bx: c_uint,
-    by: c_uint,
-    bz: c_uint,
-    shared: c_uint,
-    stream: Handle,
-    parameters: List,
-) -> Answer {
-    let (grid, block, extra) = ([gx, gy, gz], [bx, by, bz], null_mut());
-    let (way, true_stream) = (Way::Cooperative(real), per_thread(stream));
-    // SAFETY: the caller's promise.
-    unsafe { launched(Launch { way, function, grid, block, shared, stream, true_stream, parameters, extra }) }
+    plain, Plain(PlainLaunch), std::convert::identity, (extra, extra);
+    plain_per_thread, Plain(PlainLaunch), per_thread, (extra, extra);
+    cooperative, Cooperative(CooperativeLaunch), std::convert::identity, (null_mut());
+    cooperative_per_thread, Cooperative(CooperativeLaunch), per_thread, (null_mut());
 }
 
 /// Launches a kernel with attributes.
@@ -243,9 +197,11 @@ unsafe fn attributed(
         ..
     } = unsafe { *config };
     let (grid, block, stream) = ([gx, gy, gz], [bx, by, bz], stream.cast());
-    let (way, true_stream) = (Way::Attributes(real, config), stream_of(stream));
+    let (call, true_stream) = (DriverCall::Attributes(real, config), stream_of(stream));
     // SAFETY: the caller's promise.
-    unsafe { launched(Launch { way, function, grid, block, shared, stream, true_stream, parameters, extra }) }
+    unsafe {
+        launched(Launch { call, function, grid, block, shared, stream, true_stream, parameters, extra })
+    }
 }
 
 pub(super) unsafe fn with_attributes(

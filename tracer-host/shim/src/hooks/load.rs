@@ -173,7 +173,7 @@ impl Given {
     /// Copies them.
     ///
     /// # Safety
-    /// There are so many.
+    /// There are this many.
     unsafe fn of(values: List, count: c_uint) -> Self {
         let count = if values.is_null() { 0 } else { count as usize };
         // SAFETY: the caller's promise.

@@ -188,7 +188,7 @@ pub(crate) fn named(name: &[u8]) -> Option<Hook> {
 }
 
 impl Hook {
-    /// Keeps the driver's function, and answers ours.
+    /// Keeps the driver's function, and returns ours.
     pub(crate) fn replace(self, found: *mut c_void) -> *mut c_void {
         let ours = self.ours();
         if found != ours {

@@ -40,7 +40,7 @@ pub(super) unsafe fn second(
     answer
 }
 
-/// Answers our function instead of the driver's, where there is one.
+/// Returns our function instead of the driver's, where there is one.
 ///
 /// # Safety
 /// The name is a string, and `found` can be read and written, if the call succeeded.

@@ -21,7 +21,7 @@ use crate::inside::Inside;
 use crate::settings::Settings;
 use crate::state::{Code, State, lock};
 
-/// How long a launch in another stream waits for a kernel of which nobody knows yet how much it records.
+/// How long a launch in another stream waits for a kernel of which it is not known yet how much it records.
 const OTHER_STREAM: Duration = Duration::from_millis(200);
 
 type Output = BufWriter<TraceOutput>;

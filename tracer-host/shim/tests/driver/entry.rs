@@ -263,7 +263,7 @@ entry_points! {
     fn cuEventRecord(event: Handle, stream: Handle) {
         streams::record(event as usize, stream.addr());
         let ready = Instant::now() + Duration::from_millis(slowness());
-        READY.lock().expect("nobody panics with it").insert(event as usize, ready);
+        READY.lock().expect("nothing panics with it").insert(event as usize, ready);
         sticky()
     }
     fn cuEventSynchronize(event: Handle) {
@@ -271,7 +271,7 @@ entry_points! {
         sticky()
     }
     fn cuEventQuery(event: Handle) {
-        let ready = READY.lock().expect("nobody panics with it").get(&(event as usize)).copied();
+        let ready = READY.lock().expect("nothing panics with it").get(&(event as usize)).copied();
         if ready.is_some_and(|ready| Instant::now() < ready) { NOT_READY } else { sticky() }
     }
     fn cuEventElapsedTime_v2(milliseconds: *mut f32, _start: Handle, _end: Handle) {
@@ -326,7 +326,7 @@ entry_points! {
         let function = &*function.cast::<Function>();
         if attribute == 8 {
             if value > 227 << 10 { return INVALID; }
-            *function.max_dynamic_shared.lock().expect("nobody panics with it") = value;
+            *function.max_dynamic_shared.lock().expect("nothing panics with it") = value;
             say(&format!("shared {value} of {}", function.name));
         } else {
             say(&format!("attribute {attribute} {value} of {}", function.name));
@@ -334,7 +334,7 @@ entry_points! {
         OK
     }
     fn cuFuncGetAttribute(value: *mut c_int, attribute: c_int, function: Handle) {
-        let allowed = (*function.cast::<Function>()).max_dynamic_shared.lock().expect("nobody panics with it");
+        let allowed = (*function.cast::<Function>()).max_dynamic_shared.lock().expect("nothing panics with it");
         *value = if attribute == 8 { *allowed } else { 32 };
         OK
     }

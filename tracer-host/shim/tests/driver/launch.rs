@@ -63,12 +63,12 @@ unsafe fn arguments(
 static LAUNCHES: Mutex<u64> = Mutex::new(0);
 static LAUNCHED: Condvar = Condvar::new();
 
-/// Holds back what encodes until the program has made so many launches as `TEST_DRIVER_HOLDS` says.
+/// Holds back what encodes until the program has made this many launches as `TEST_DRIVER_HOLDS` says.
 fn hold() {
     let Some(most) = std::env::var("TEST_DRIVER_HOLDS").ok().and_then(|text| text.parse().ok()) else {
         return;
     };
-    let launches = LAUNCHES.lock().expect("nobody panics with it");
+    let launches = LAUNCHES.lock().expect("nothing panics with it");
     drop(LAUNCHED.wait_while(launches, |launches| *launches < most));
 }
 
@@ -99,12 +99,12 @@ pub unsafe fn launch(
             _ => {}
         }
     }
-    *LAUNCHES.lock().expect("nobody panics with it") += 1;
+    *LAUNCHES.lock().expect("nothing panics with it") += 1;
     LAUNCHED.notify_all();
     say(&format!("launch {} {grid:?} {block:?} {shared}", function.name));
     // SAFETY: the caller's promise.
     let Some(parameters) = (unsafe { arguments(function, parameters, extra) }) else { return INVALID };
-    let allowed = *function.max_dynamic_shared.lock().expect("nobody panics with it");
+    let allowed = *function.max_dynamic_shared.lock().expect("nothing panics with it");
     // A test may say that kernels which cannot be interpreted do nothing.
     let otherwise = if std::env::var_os("TEST_DRIVER_SKIPS").is_some() { 0 } else { FAILED };
     if i64::from(shared) > i64::from(allowed) {

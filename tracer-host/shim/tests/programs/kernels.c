@@ -81,7 +81,7 @@ int main(int count, char **words)
     } else {
         const unsigned threads = atoi(words[3]), shared = atoi(words[4]);
         void *collatz[] = {&in, &out, &length, &limit, &in, &in};
-        // Nobody reads them: the driver for tests computes no floating point.
+        // Nothing reads them: the driver for tests computes no floating point.
         void *others[16];
         for (int at = 0; at < 16; at++) {
             others[at] = &in;

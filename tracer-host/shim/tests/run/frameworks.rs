@@ -174,7 +174,7 @@ fn what_the_driver_cannot_assemble_is_assembled_once_by_ptxas() {
     let (Some(built), Some(tool)) = (built(), assembler()) else { return };
     let cache = tempfile::tempdir().expect("a folder");
     let path = cache.path().to_str().expect("a plain name");
-    // Whoever assembles says so in a file.
+    // The assembler says so in a file.
     let counting = cache.path().join("ptxas");
     let script = format!("#!/bin/sh\necho \"$@\" >> {path}/calls\nexec {tool} \"$@\"\n");
     std::fs::write(&counting, script).expect("a file");

@@ -276,7 +276,7 @@ fn launches_are_not_waited_for() {
     }
 }
 
-/// Records so many launches, where nothing is encoded before the program has made `held` of them.
+/// Records this many launches, where nothing is encoded before the program has made `held` of them.
 fn many(launches: u64, held: u64) -> Option<Run> {
     let (launches, held) = (launches.to_string(), held.to_string());
     let spec = spec(|spec| {

@@ -35,7 +35,7 @@ impl TrackMemory {
     ///
     /// # Safety
     /// The addresses in `logs` are host addresses of memory of the sizes that it implies, valid for as long
-    /// as this is used. Nobody else touches the heads and segments of this track, or, but atomically, the
+    /// as this is used. Nothing else touches the heads and segments of this track, or, but atomically, the
     /// account and the counters of claims.
     pub(super) unsafe fn new(logs: &LaunchLogs, track: u32, warp: u32) -> Self {
         let stream = u64::from(track) * u64::from(logs.warps) + u64::from(warp);
@@ -58,7 +58,7 @@ impl TrackMemory {
         self.add(self.account + core::mem::offset_of!(WarpAccount, lost) as u64, events);
     }
 
-    /// Adds to a number that others may add to as well; answers what it was.
+    /// Adds to a number that others may add to as well; returns what it was.
     fn add(&self, address: u64, more: u64) -> u64 {
         let number = std::ptr::with_exposed_provenance_mut::<u64>(address as usize);
         // SAFETY: one of the aligned numbers of the account or of the claims, which are touched by atomics

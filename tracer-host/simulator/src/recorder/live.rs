@@ -14,10 +14,10 @@ const SLEEP: Duration = Duration::from_micros(20);
 pub(super) trait LiveWords {
     fn load(&self, address: u64, order: Ordering) -> u64;
     fn store(&self, address: u64, word: u64, order: Ordering);
-    /// Answers what the word was.
+    /// Returns what the word was.
     fn add(&self, address: u64, more: u64, order: Ordering) -> u64;
     fn set_bits(&self, address: u64, bits: u64, order: Ordering);
-    /// Lets some time go by. Answers whether it is still worth waiting.
+    /// Lets some time go by. Returns whether it is still worth waiting.
     fn pause(&self, wait: &mut Wait) -> bool;
 }
 

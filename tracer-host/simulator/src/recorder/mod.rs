@@ -3,8 +3,8 @@
 //! Each lane has a *record* of the run that it is in: mask, key (location and count) and the time at which
 //! the run began. An event repeats a run if the records of all its lanes hold that mask and location and
 //! their counts have room; then each lane adds to its own. Otherwise each lane ends its run, and the event
-//! becomes the run of all its lanes. A run that ends is appended to the log of its *keeper*, the lowest lane
-//! of its mask, by the keeper. So no lane writes what another lane reads, whichever groups of the warp run in
+//! becomes the run of all its lanes. A run that ends is appended to the log of its *leader*, the lowest lane
+//! of its mask, by the leader. So no lane writes what another lane reads, whichever groups of the warp run in
 //! between.
 //!
 //! Streamed logs may have the runs that lanes are in, too (`warptrace_abi::stream`, "Open runs").

@@ -119,7 +119,7 @@ impl<M: LiveWords> StreamedTrack<M> {
         let lap = lap(ticket, self.logs.slots);
         let mut wait = Wait::new(Duration::from_nanos(self.logs.stall_nanoseconds));
         loop {
-            // Whoever sees the slot writes into the segment after the host has read what it held before.
+            // A lane that sees the slot writes into the segment after the host has read what it held before.
             let [first, tag] = halves(self.memory.load(slot, Acquire));
             if first >> LAP_SHIFT == lap {
                 return Some((first & (SEGMENT_NUMBERS - 1), tag));
@@ -140,7 +140,7 @@ impl<M: LiveWords> StreamedTrack<M> {
         self.memory.add(self.logs.lost + u64::from(self.stream) * 8, u64::from(entry.count), Relaxed);
     }
 
-    /// Writes an entry, or a header. Whoever loads its last eight bytes before the others sees all of it.
+    /// Writes an entry, or a header. A reader that loads its last eight bytes first sees all of it.
     fn write(&self, address: u64, [mask, key, low, high]: [u32; 4]) {
         self.memory.store(address, whole([mask, key]), Relaxed);
         self.memory.store(address + 8, whole([low, high]), Release);
@@ -165,7 +165,7 @@ impl<M: LiveWords> Track for StreamedTrack<M> {
         self.lanes[lane as usize] = LaneLog::Filling(segment);
     }
 
-    /// A keeper that has no room takes a segment, which it needs in any case when the run ends. If it is
+    /// A leader that has no room takes a segment, which it needs in any case when the run ends. If it is
     /// given none, nothing is lost.
     fn write_open(&mut self, entry: Entry) {
         let lane = entry.mask.trailing_zeros();

@@ -13,16 +13,16 @@ pub(super) trait Track {
     /// no lane appends a copy.
     fn append(&mut self, lane: u32, entry: Entry, is_sole: bool);
 
-    /// Writes a run that has not ended to where its keeper will append it, if logs have such runs.
+    /// Writes a run that has not ended to where its leader will append it, if logs have such runs.
     fn write_open(&mut self, _: Entry) {}
 
-    /// Whether lanes that leave a run before its keeper append a copy of it.
+    /// Whether lanes that leave a run before its leader append a copy of it.
     fn has_copies(&self) -> bool;
 
     /// Closes the log of a lane that leaves the kernel.
     fn close(&mut self, lane: u32);
 
-    /// Appends a run to its keeper's log, in as many entries as its count takes.
+    /// Appends a run to its leader's log, in as many entries as its count takes.
     fn append_run(&mut self, mask: u32, location: u16, count: u32, time: u32) {
         let mut remaining = count;
         while remaining != 0 {

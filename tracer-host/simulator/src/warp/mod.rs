@@ -4,9 +4,10 @@
 //! Each lane runs by itself up to its next operation. When all lanes that can run have reached one, the group
 //! at the lowest program point executes its operation, and its lanes run on (Collange, "Stack-less SIMT
 //! reconvergence at low cost", 2011: min-PC). In structured code the lanes that are behind thus catch up with
-//! those that wait for them, which is where a GPU reconverges. Lanes that have jumped back to a loop's start
-//! let those that are still inside go first (see `loops`). A group is: same point, same operation, and where
-//! the operation has a mask, same mask; it may execute once every live lane of the mask is in it.
+//! those that wait for them, which is where a GPU reconverges. In loops they do so because `#[kernels]` has lanes
+//! stop at the end of each body (`WarpOp::Join`) until those that are still inside have come. A group is: same
+//! point, same operation, and where the operation has a mask, same mask; it may execute once every live lane of
+//! the mask is in it.
 //!
 //! # Spinning
 //! Min-PC alone would starve the lane that a spinning lane of its own warp waits for. After
@@ -19,12 +20,11 @@ use warptrace_device::simt::host::{Site, WarpOp};
 
 use crate::context::{Context, LANES, LaneCoroutine, WarpCells};
 use crate::error::{SimError, op_mask};
-use crate::loops::Move;
 use crate::panics;
 use crate::site::NO_POINT;
 
 const SPINS_BEFORE_OTHERS: u32 = 16;
-/// A warp that has not spun for so many steps does something else.
+/// A warp that has not spun for this many steps does something else.
 const SPIN_STEPS: u32 = 1024;
 
 /// Steps of one thread of the simulator, and what the watchdog looks at.
@@ -73,8 +73,6 @@ pub(crate) struct Warp {
     at_barrier: u32,
     /// Lowest point of the lanes that are neither runnable nor at the barrier.
     parked: u64,
-    /// Lanes that came to where they wait by a loop's jump back.
-    looped: u32,
     /// Steps since the last `Yield`.
     since_yield: u32,
     spins: u32,
@@ -93,7 +91,6 @@ impl Warp {
             runnable: 0,
             at_barrier: 0,
             parked: NO_POINT,
-            looped: 0,
             since_yield: u32::MAX,
             spins: 0,
             unserved: 0,
@@ -109,7 +106,6 @@ impl Warp {
         self.runnable = live;
         self.at_barrier = 0;
         self.parked = NO_POINT;
-        self.looped = 0;
         self.since_yield = u32::MAX;
         self.spins = 0;
         self.unserved = 0;
@@ -150,12 +146,11 @@ impl Warp {
             let ran = ran & self.live;
             let group = match self.still_first(cells, context, ran) {
                 Some(group) => group,
-                None => match self.choose(cells, context, ran)? {
+                None => match self.choose(cells, context)? {
                     Some(group) => group,
                     None => return self.waits(cells),
                 },
             };
-            cells.last_point.set(group.point);
             tally.steps += 1;
             tally.lane_steps += u64::from(group.lanes.count_ones());
             match group.op {
@@ -189,7 +184,7 @@ impl Warp {
     }
 
     /// Runs each runnable lane up to its next operation. A lane that runs alone may execute up to `spare`
-    /// steps itself; answers how many it did.
+    /// steps itself; returns how many it did.
     #[inline]
     fn run_lanes(
         &mut self,
@@ -250,25 +245,16 @@ impl Warp {
             }
         }
         let point = cells.point(first, &context.sites);
-        let (first, looped) = cells.stays_first(point, self.parked);
-        self.looped = if looped { self.looped | ran } else { self.looped & !ran };
-        first.then_some(Group { point, lanes: ran, op })
+        (point < self.parked).then_some(Group { point, lanes: ran, op })
     }
 
-    /// The group that goes next, when the lanes of `ran` have just run; `None` if all live lanes wait at the
-    /// barrier.
-    fn choose(
-        &mut self,
-        cells: &WarpCells,
-        context: &Context<'_>,
-        ran: u32,
-    ) -> Result<Option<Group>, SimError> {
+    /// The group that goes next; `None` if all live lanes wait at the barrier.
+    fn choose(&mut self, cells: &WarpCells, context: &Context<'_>) -> Result<Option<Group>, SimError> {
         let candidates = self.live & !self.at_barrier;
         if candidates == 0 {
             return Ok(None);
         }
         let mut points = [NO_POINT; LANES];
-        let mut called = NO_POINT;
         for lane in bits(candidates) {
             points[lane] = cells.point(lane, &context.sites);
             let op = cells.op[lane].get();
@@ -277,23 +263,8 @@ impl Warp {
             {
                 return Err(SimError::NotInMask { place: self.place(lane), op, site, mask });
             }
-            if ran & (1 << lane) != 0 && !cells.is_structured() {
-                let moved = cells.loops.note(cells.last_point.get(), points[lane]);
-                self.looped = self.looped & !(1 << lane) | u32::from(moved == Move::Back) << lane;
-                if moved == Move::Call {
-                    called = called.min(points[lane]);
-                }
-            }
-        }
-        if called != NO_POINT {
-            cells.loops.note_function(called);
         }
         let Some(mut group) = self.lowest(cells, &points, candidates) else { return Err(self.stuck(cells)) };
-        while group.lanes & self.looped != 0
-            && let Some(behind) = self.behind(cells, &points, group.point)
-        {
-            group = behind;
-        }
         if group.op == WarpOp::Yield && self.spins >= SPINS_BEFORE_OTHERS {
             self.spins = 0;
             self.unserved &= candidates;
@@ -307,17 +278,6 @@ impl Warp {
         }
         self.parked = bits(candidates & !group.lanes).map(|lane| points[lane]).min().unwrap_or(NO_POINT);
         Ok(Some(group))
-    }
-
-    /// The lowest group above the loop's start `header` that may execute, if it is still inside the loop.
-    fn behind(&self, cells: &WarpCells, points: &[u64; LANES], header: u64) -> Option<Group> {
-        let candidates = self.live & !self.at_barrier;
-        let above =
-            bits(candidates).filter(|&lane| points[lane] > header).fold(0, |mask, lane| mask | 1 << lane);
-        let next = bits(above).map(|lane| points[lane]).min()?;
-        // What is above a point outside the loop is outside, too.
-        let inside = |point| cells.loops.contains(header, point);
-        inside(next).then(|| self.lowest(cells, points, above))?.filter(|group| inside(group.point))
     }
 
     /// The group at the lowest point that may execute, among those that contain a lane of `among`.

@@ -17,7 +17,7 @@ use warptrace_device::KernelCall;
 
 /// Number of the launch.
 pub(crate) const LAUNCH: u32 = 7;
-/// What memory holds that nobody has written: not zero, as on a GPU.
+/// What memory holds that nothing has written: not zero, as on a GPU.
 pub(crate) const UNTOUCHED: u32 = 0xcccc_cccc;
 
 /// 2 KiB, aligned as the longest segments that are claimed.
@@ -28,7 +28,7 @@ struct Line([u32; 512]);
 /// Bytes of a line.
 const LINE: usize = size_of::<Line>();
 
-/// Memory of a device, with a line before and after it that nobody may write.
+/// Memory of a device, with a line before and after it that nothing may write.
 #[derive(Clone)]
 pub(crate) struct Guarded {
     lines: Vec<Line>,
@@ -53,7 +53,7 @@ impl Guarded {
     pub(crate) fn write(&mut self, bytes: &[u8]) {
         assert!(bytes.len() <= self.bytes);
         let target = std::ptr::with_exposed_provenance_mut::<u8>(self.address() as usize);
-        // SAFETY: so many bytes from the second line on are its own.
+        // SAFETY: this many bytes from the second line on are its own.
         unsafe { target.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     }
 
@@ -72,7 +72,7 @@ impl Guarded {
     }
 }
 
-/// Whether nobody has written into memory.
+/// Whether nothing has written into memory.
 pub(crate) fn untouched(bytes: &[u8]) -> bool {
     bytes.iter().all(|&byte| byte == UNTOUCHED as u8)
 }
@@ -105,7 +105,7 @@ pub(crate) const AMPLE: Room = Room {
 };
 
 impl Room {
-    /// Rings of so many entries, and as much for anything else.
+    /// Rings of this many entries, and as much for anything else.
     pub(crate) const fn rings(self, entries: u32) -> Self {
         Self { first: entries, segment: entries / 2, ring: true, claimable: 0, ..self }
     }
@@ -277,7 +277,7 @@ impl DeviceMemory {
         Simulator::new().launch(&launch, &|| thread()).expect("a correct kernel");
         let logs = self.logs.contents();
         let entry = ENTRY_BYTES as usize;
-        assert!(untouched(&logs[..RESERVED_ENTRIES as usize * entry]), "the first entries are nobody's");
+        assert!(untouched(&logs[..RESERVED_ENTRIES as usize * entry]), "the first entries have no owner");
         assert!(untouched(&logs[self.merged_from() as usize * entry..]), "a kernel merges nothing");
         assert!(untouched(&self.chunks.contents()), "a kernel encodes nothing");
     }
@@ -324,7 +324,7 @@ impl DeviceMemory {
     /// One round, whatever comes of it.
     pub(crate) fn run_natively(&mut self, codec: CodecSpec, schedule: Schedule) {
         let (pool, launch) = (self.pool(), self.logged_launch());
-        // SAFETY: all memory has the sizes given, and nobody else uses it.
+        // SAFETY: all memory has the sizes given, and nothing else uses it.
         let claims = unsafe { native::encode(&pool, &[launch], codec, schedule) };
         assert_eq!(claims.expect("correct descriptors"), self.claims());
         self.chunks.contents();
@@ -343,7 +343,7 @@ impl DeviceMemory {
             rounds.push(claims);
             let used = claims.chunks.min(self.room.chunks) as usize * self.room.chunk_bytes as usize;
             let bytes = self.chunks.contents();
-            assert!(untouched(&bytes[used..]), "no chunk is written that nobody has claimed");
+            assert!(untouched(&bytes[used..]), "no chunk is written that was not claimed");
             chunks.extend(self.chunks_of(&bytes[..used]));
             let unfinished = self.accounts().iter().filter(|account| account.finished == 0).count();
             assert_eq!(claims.waiting as usize, unfinished, "who waits is not finished");

@@ -14,10 +14,10 @@ use warptrace_format::chosen::ChosenWarps;
 
 /// Number of the launch.
 pub(crate) const LAUNCH: u32 = 9;
-/// What memory holds that nobody has written.
+/// What memory holds that nothing has written.
 const UNTOUCHED: u64 = 0xcccc_cccc_cccc_cccc;
 
-/// Words of memory, of which the first one is at a multiple of so many bytes, between others that nobody may
+/// Words of memory, of which the first one is at a multiple of this many bytes, between others that nothing may
 /// write.
 struct Words {
     all: Vec<AtomicU64>,
@@ -220,7 +220,7 @@ impl Host {
         }
     }
 
-    /// Gives free segments to the next tickets, but no more than so many.
+    /// Gives free segments to the next tickets, but no more than this many.
     pub(crate) fn give(&mut self, most: u32) {
         for _ in 0..most {
             let slot = (self.next_ticket % u64::from(self.room.slots)) as usize;
@@ -295,16 +295,16 @@ impl Host {
         // Each copy is of a run whose original was there, too, or has been lost.
         let lost = self.lost();
         for (stream, copy) in self.copies.iter().filter(|(stream, _)| lost[*stream as usize] == 0) {
-            let keeper = copy.mask.trailing_zeros();
-            let of_keeper = all.range((*stream, keeper, 0)..=(*stream, keeper, u64::MAX));
-            let mut originals = of_keeper.flat_map(|(_, runs)| runs);
+            let leader = copy.mask.trailing_zeros();
+            let of_leader = all.range((*stream, leader, 0)..=(*stream, leader, u64::MAX));
+            let mut originals = of_leader.flat_map(|(_, runs)| runs);
             assert!(originals.any(|run| run == copy), "{copy:?}");
         }
         // A run that was open is there, with as many events at least: it had room.
         for (stream, open) in &self.open {
-            let keeper = open.mask.trailing_zeros();
-            let of_keeper = all.range((*stream, keeper, 0)..=(*stream, keeper, u64::MAX));
-            let mut originals = of_keeper.flat_map(|(_, runs)| runs);
+            let leader = open.mask.trailing_zeros();
+            let of_leader = all.range((*stream, leader, 0)..=(*stream, leader, u64::MAX));
+            let mut originals = of_leader.flat_map(|(_, runs)| runs);
             let is_open =
                 |run: &Entry| Entry { count: run.count, ..*open } == *run && open.count <= run.count;
             assert!(originals.any(is_open), "{open:?}");

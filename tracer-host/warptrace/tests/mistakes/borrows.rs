@@ -1,5 +1,5 @@
 //! What two threads could do to one element.
-#![allow(deprecated, reason = "nobody compiles these for a GPU")]
+#![allow(deprecated, reason = "these are not compiled for a GPU")]
 
 #[warptrace::kernels]
 mod races {

@@ -1,6 +1,6 @@
 //! What was forgotten is a warning; here it fails.
 #![deny(unused_must_use)]
-#![allow(deprecated, reason = "nobody compiles these for a GPU")]
+#![allow(deprecated, reason = "these are not compiled for a GPU")]
 
 #[warptrace::kernels]
 mod ones {

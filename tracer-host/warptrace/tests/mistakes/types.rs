@@ -1,5 +1,5 @@
 //! What the compiler finds in a kernel and where it is called.
-#![allow(deprecated, reason = "nobody compiles these for a GPU")]
+#![allow(deprecated, reason = "these are not compiled for a GPU")]
 
 #[warptrace::kernels]
 mod arguments {

@@ -15,16 +15,16 @@ use warptrace_format::RAW_EVENT_BYTES;
 
 pub(crate) use self::compressors::COMPRESSORS;
 pub(crate) use self::overview::{Program, programs};
-pub(crate) use self::row::{Kind, Row, read};
+pub(crate) use self::row::{Kind, Row};
 pub(crate) use self::summary::{Measurements, Subject, median, percent, spread};
-use self::writer::{Measured, Writer};
-use crate::codecs::{Codec, RAW};
+use self::writer::Writer;
+use crate::codecs::{Codec, RAW, UNTRACED};
 use crate::machine::{self, Machine};
 use crate::memory;
 use crate::programs::{self, Selection};
 use crate::runs::{Bench, Recorded, Times};
 use crate::subject::Case;
-use crate::{arguments, codecs, progress, table};
+use crate::{arguments, codecs, figures, progress, table};
 
 /// Kernels of a sample take at least so long, if that many runs are affordable: the means of shorter ones are
 /// noise.
@@ -76,12 +76,9 @@ pub(crate) fn run(arguments: &arguments::Bench) -> anyhow::Result<()> {
     compress(&traces, arguments.jobs, time_limit.map(|limit| started + limit), &mut writer)?;
     anyhow::ensure!(!writer.rows.is_empty(), "nothing could be measured");
     write_tables(out, &writer.rows)?;
+    figures::draw(&Measurements::new(writer.rows), out)?;
     println!("\ntables     {} and {}", out.join("bench.csv").display(), out.join("bench.md").display());
-    println!(
-        "pictures   warptrace-bench figures --csv {} --out {}",
-        out.join("bench.csv").display(),
-        out.display()
-    );
+    println!("figures    {}", out.join("*.svg").display());
     Ok(())
 }
 
@@ -109,7 +106,7 @@ fn is_past(deadline: Option<Instant>) -> bool {
 
 /// Runs a case untraced and with each codec, in turns so that what drifts hits all alike. A turn has a sample
 /// of each: a run, or as many short ones as it takes for a mean that repeats. There are fewer turns than
-/// `runs`, but at least one, if the deadline passes. Answers the raw trace of the last turn and its number of
+/// `runs`, but at least one, if the deadline passes. Returns the raw trace of the last turn and its number of
 /// events.
 fn measure(
     bench: &mut Bench,
@@ -144,7 +141,8 @@ fn measure(
         if turn == 0 {
             samples[0] = enough(&mean);
         } else {
-            writer.add(case, Measured::untraced(turn, launches, samples[0], mean))?;
+            let row = writer.row(case, UNTRACED, &mean);
+            writer.add(Row { repetition: turn, launches, averaged: samples[0], ..row })?;
         }
         for (number, codec) in codecs.iter().enumerate() {
             let file = if codec.name == RAW { format!("{RAW}.wtrc") } else { format!("codec-{number}.wtrc") };
@@ -164,21 +162,16 @@ fn measure(
                 *averaged = enough(&mean);
                 continue;
             }
-            writer.add(
-                case,
-                Measured {
-                    kind: Kind::Run,
-                    codec: codec.name,
-                    repetition: turn,
-                    launches: run.launches,
-                    averaged: *averaged,
-                    events: report.recorded,
-                    raw_bytes: report.recorded * u64::from(RAW_EVENT_BYTES),
-                    bytes: report.payload_bytes,
-                    file_bytes: summary.bytes,
-                    times: mean,
-                },
-            )?;
+            writer.add(Row {
+                repetition: turn,
+                launches: run.launches,
+                averaged: *averaged,
+                events: report.recorded,
+                raw_bytes: report.recorded * u64::from(RAW_EVENT_BYTES),
+                bytes: report.payload_bytes,
+                file_bytes: summary.bytes,
+                ..writer.row(case, codec.name, &mean)
+            })?;
         }
     }
     println!("{}", Measurements::new(writer.rows.clone()).line(case.program, &case.input));
@@ -219,21 +212,9 @@ fn compress(
             table::time(time)
         );
         bar.suspend(|| println!("{line}"));
-        writer.add(
-            case,
-            Measured {
-                kind: Kind::Compressor,
-                codec: compressor.name,
-                repetition: 1,
-                launches: 0,
-                averaged: 1,
-                events: *events,
-                raw_bytes,
-                bytes,
-                file_bytes: 0,
-                times: Times { kernel: time, whole: time, ..Times::default() },
-            },
-        )
+        let times = Times { kernel: time, whole: time, ..Times::default() };
+        let row = writer.row(case, compressor.name, &times);
+        writer.add(Row { kind: Kind::Compressor, repetition: 1, events: *events, raw_bytes, bytes, ..row })
     })?;
     bar.finish_and_clear();
     Ok(())

@@ -122,15 +122,9 @@ mod tests {
 
     fn row(program: &str, input: &str, codec: &str, kernel_s: f64) -> Row {
         Row {
-            date: String::new(),
-            commit: String::new(),
-            machine: String::new(),
-            driver: String::new(),
             device: "cuda".to_owned(),
             program: program.to_owned(),
             input: input.to_owned(),
-            thesis: String::new(),
-            kind: Kind::Run,
             codec: codec.to_owned(),
             repetition: 1,
             launches: 1,
@@ -139,12 +133,9 @@ mod tests {
             raw_bytes: 100,
             bytes: 10,
             file_bytes: 5,
-            setup_s: 0.0,
             kernel_s,
-            encoding_s: 0.0,
-            copy_s: 0.0,
-            write_s: 0.0,
             whole_s: 2.0 * kernel_s,
+            ..Row::default()
         }
     }
 

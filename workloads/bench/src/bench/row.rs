@@ -1,29 +1,21 @@
-//! The table that `bench` writes and `figures` reads: a line for each run of a codec or of a compressor.
+//! The table that `bench` writes: a line for each run of a codec or of a compressor.
 
-use std::fs::File;
-use std::path::Path;
-
-use anyhow::Context;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use warptrace_format::RAW_EVENT_BYTES;
 
 /// What a line is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Kind {
     /// A run of the program, traced or not.
+    #[default]
     Run,
     /// Another compressor on the raw trace.
     Compressor,
 }
 
-/// Older tables have a run in each line.
-fn one() -> u32 {
-    1
-}
-
 /// One line. Times are in seconds.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Row {
     /// Day, UTC.
     pub(crate) date: String,
@@ -50,7 +42,6 @@ pub(crate) struct Row {
     /// Launches of a run.
     pub(crate) launches: u32,
     /// Runs whose mean the times are.
-    #[serde(default = "one")]
     pub(crate) averaged: u32,
     /// Events of the whole trace; 0 if untraced.
     pub(crate) events: u64,
@@ -65,7 +56,6 @@ pub(crate) struct Row {
     /// All kernels of the program; the compressor's time.
     pub(crate) kernel_s: f64,
     /// The kernels that encode what these have left.
-    #[serde(default)]
     pub(crate) encoding_s: f64,
     /// Copying the trace from the device.
     pub(crate) copy_s: f64,
@@ -95,13 +85,4 @@ impl Row {
     pub(crate) fn ratio(&self) -> f64 {
         self.raw_bytes as f64 / self.bytes as f64
     }
-}
-
-/// Reads a table.
-pub(crate) fn read(path: &Path) -> anyhow::Result<Vec<Row>> {
-    let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
-    let rows = csv::Reader::from_reader(file).deserialize().collect::<Result<Vec<Row>, _>>();
-    let rows = rows.with_context(|| format!("{} is not a table that `bench` wrote", path.display()))?;
-    anyhow::ensure!(!rows.is_empty(), "{} has no lines", path.display());
-    Ok(rows)
 }

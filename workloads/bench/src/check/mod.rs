@@ -15,7 +15,7 @@ use crate::programs::{self, Selection};
 use crate::runs::Bench;
 use crate::{arguments, codecs, progress};
 
-/// Runs all checks; answers whether all passed.
+/// Runs all checks; returns whether all passed.
 pub(crate) fn run(arguments: &arguments::Check) -> anyhow::Result<bool> {
     let target = &arguments.target;
     let selection = Selection::of(target);

@@ -290,7 +290,7 @@ mod tests {
         EarlyExits,
         /// It records an event too many, in the loop.
         RoundTooMany,
-        /// It records an event too many, and nobody knows how many rounds there should be.
+        /// It records an event too many, and it is not known how many rounds there should be.
         EventTooMany,
         LaneAstray,
         /// A mask has a lane too many.

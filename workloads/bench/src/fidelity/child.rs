@@ -12,7 +12,8 @@ use warptrace_host::{
 };
 
 use super::{MAX_LAUNCHES, modes};
-use crate::arguments::FidelityRun;
+use crate::arguments::Fidelity;
+use crate::codecs::UNTRACED;
 use crate::{machine, programs, runs};
 
 /// The trace's name in the folder.
@@ -63,12 +64,10 @@ impl Launcher for Noting<'_> {
 
 /// Runs a program once, with no run before it, and leaves its trace, if it is recorded, and its story in a
 /// folder.
-pub(crate) fn run(arguments: &FidelityRun) -> anyhow::Result<()> {
+pub(super) fn run(arguments: &Fidelity, subject: &str) -> anyhow::Result<()> {
     let cases = programs::fidelity(&[])?;
-    let known = || cases.iter().map(|case| format!("`{}`", case.name())).collect::<Vec<_>>().join(", ");
-    let case = cases.iter().find(|case| case.name() == arguments.subject);
-    let case = case.with_context(|| format!("there is no `{}`; there are {}", arguments.subject, known()))?;
-    let mode = modes::named(case, &arguments.mode)?;
+    let case = programs::named(&cases, subject)?;
+    let mode = modes::named(case, arguments.mode.as_deref().unwrap_or(UNTRACED))?;
     let subject = case.make()?;
     let program = subject.program();
     let mut device = machine::open(arguments.device)?;

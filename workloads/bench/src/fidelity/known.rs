@@ -1,6 +1,6 @@
 //! Locations at which the simulator's events are known to be others than the card's, and why.
 
-/// Answers why a location's events differ; `None` if that is not known.
+/// Returns why a location's events differ; `None` if that is not known.
 pub(super) fn reason(program: &str, location: Option<&String>) -> Option<&'static str> {
     let location = location?;
     KNOWN

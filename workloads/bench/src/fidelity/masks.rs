@@ -1,4 +1,4 @@
-//! `masks`: whether the simulator's events are the card's.
+//! `fidelity --against`: whether the simulator's events are the card's.
 //!
 //! Takes the tables that `fidelity` wrote on a GPU, runs the same programs on the same inputs on the
 //! simulator, and compares how often warps come to each location. The counters' numbers are those of the
@@ -19,7 +19,7 @@ use super::MAX_LAUNCHES;
 use super::counts::{Counts, Passed, Point, union};
 use super::decoded;
 use super::known::reason;
-use crate::arguments::Masks;
+use crate::arguments::Fidelity;
 use crate::programs;
 use crate::progress;
 use crate::subject::Case;
@@ -97,9 +97,9 @@ impl Compared {
     }
 }
 
-/// Compares all programs that the tables have, and writes `simulator-masks.md`. Answers whether each location
+/// Compares all programs that the tables have, and writes `simulator-masks.md`. Returns whether each location
 /// is near, or the reason why not is known.
-pub(crate) fn run(arguments: &Masks) -> anyhow::Result<bool> {
+pub(super) fn run(arguments: &Fidelity) -> anyhow::Result<bool> {
     let mut card = Card::default();
     for path in &arguments.against {
         card.read(path)?;
@@ -142,7 +142,7 @@ pub(crate) fn run(arguments: &Masks) -> anyhow::Result<bool> {
 }
 
 /// The counts of a run on the simulator, in a grid as large as the card's would be.
-fn simulate(case: &Case, arguments: &Masks) -> anyhow::Result<Counts> {
+fn simulate(case: &Case, arguments: &Fidelity) -> anyhow::Result<Counts> {
     let subject = case.make()?;
     let options = SimOptions {
         multiprocessors: Some(arguments.multiprocessors),
@@ -183,7 +183,7 @@ fn sentence(case: &Compared) -> String {
 }
 
 /// The page.
-fn markdown(compared: &[Compared], missing: &[String], card: &Card, arguments: &Masks) -> String {
+fn markdown(compared: &[Compared], missing: &[String], card: &Card, arguments: &Fidelity) -> String {
     let headings = [
         "program",
         "input",
@@ -250,7 +250,7 @@ fn markdown(compared: &[Compared], missing: &[String], card: &Card, arguments: &
         let _ = write!(pages, "\n### {} {}\n\n{}", case.program, case.input, table.markdown());
     }
     let mut text = format!(
-        "# Masks of the simulator\n\nCommit {}. Made by `warptrace-bench masks` from tables that `fidelity` wrote on a GPU.\n\n\
+        "# Masks of the simulator\n\nCommit {}. Made by `warptrace-bench fidelity --against` from tables that `fidelity` wrote on a GPU.\n\n\
          Events are warp executions of trace points. The card's are those that hardware counters saw in the untraced kernels; the simulator's are those of a trace, \
          made on the same input with the grid that a card of {} multiprocessors is given. *Lanes*: whether as many lanes came to each location.\n\n{}",
         arguments.commit,

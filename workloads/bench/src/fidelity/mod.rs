@@ -1,4 +1,4 @@
-//! `fidelity`: whether a trace shows the kernel that runs when nobody traces.
+//! `fidelity`: whether a trace shows the kernel that runs untraced.
 //!
 //! ```text
 //! for each program   untraced, marked ── ncu ── counts ─┐
@@ -32,11 +32,9 @@ use warptrace_decoder::TraceFile;
 use warptrace_host::MemorySize;
 use warptrace_workloads::ProgramInfo;
 
-pub(crate) use self::child::run as run_child;
 use self::child::{STORY, Story, TRACE};
 use self::counts::Counts;
 use self::findings::{Findings, Recording, percent};
-pub(crate) use self::masks::run as run_masks;
 use self::modes::Mode;
 use self::ncu::{Ncu, NcuError};
 use self::report::Subject;
@@ -59,8 +57,14 @@ const MAX_LAUNCHES: usize = 50;
 /// Most memory that is tried where events were lost.
 const MAX_MEMORY: MemorySize = MemorySize(64 << 30);
 
-/// Compares all programs and writes the tables; answers whether every trace is that of its kernel.
+/// Compares all programs and writes the tables; returns whether every trace is that of its kernel.
 pub(crate) fn run(arguments: &Fidelity) -> anyhow::Result<bool> {
+    if let Some(subject) = &arguments.subject {
+        return child::run(arguments, subject).map(|()| true);
+    }
+    if !arguments.against.is_empty() {
+        return masks::run(arguments);
+    }
     let cases = programs::fidelity(&arguments.programs)?;
     let machine = {
         // Closed again: the runs open it, one after the other.
@@ -216,8 +220,10 @@ impl Comparison<'_> {
         memory: MemorySize,
     ) -> anyhow::Result<Profiled> {
         let arguments: Vec<OsString> = vec![
-            "fidelity-run".into(),
+            "fidelity".into(),
+            "--subject".into(),
             case.name().into(),
+            "--mode".into(),
             mode.name.clone().into(),
             "--device".into(),
             self.arguments.device.to_string().into(),

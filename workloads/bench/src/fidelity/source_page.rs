@@ -93,7 +93,7 @@ struct Columns {
     lanes_on: Option<usize>,
 }
 
-/// Reads what ncu printed; answers the launches in the order of their tables.
+/// Reads what ncu printed; returns the launches in the order of their tables.
 ///
 /// # Errors
 /// If a table lacks a column, or a mark's line cannot be read; the error names the line.

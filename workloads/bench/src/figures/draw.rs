@@ -2,13 +2,11 @@
 //! else.
 
 use anyhow::anyhow;
-use plotters::coord::Shift;
-use plotters::prelude::{DrawingArea, DrawingBackend};
 use plotters::style::text_anchor::{HPos, VPos};
 use plotters::style::{FontStyle, RGBColor, register_font as register};
 
 use super::chart::{Chart, Fill, Scale, Value};
-use super::paint::{FONT, Paint, Text};
+use super::paint::{Area, FONT, Paint, Text};
 use crate::table::{count, digits};
 
 const LEFT: i32 = 92;
@@ -47,20 +45,17 @@ fn group_width(chart: &Chart) -> i32 {
 }
 
 /// Width and height of a chart in pixels.
-pub(super) fn size(chart: &Chart) -> (i32, i32) {
+pub(super) fn size(chart: &Chart) -> (u32, u32) {
     let width = (LEFT + RIGHT + chart.groups.len() as i32 * group_width(chart)).max(SMALLEST_WIDTH);
-    (width, TOP + PLOT + BOTTOM + chart.notes.len() as i32 * NOTE_LINE)
+    (width as u32, (TOP + PLOT + BOTTOM + chart.notes.len() as i32 * NOTE_LINE) as u32)
 }
 
-/// Draws `chart` into an area of `scale` times its [`size`].
-pub(super) fn draw<B: DrawingBackend>(
-    area: &DrawingArea<B, Shift>,
-    scale: i32,
-    chart: &Chart,
-) -> anyhow::Result<()> {
+/// Draws `chart` into an area of its [`size`].
+pub(super) fn draw<'a>(area: Area<'a>, chart: &'a Chart) -> anyhow::Result<()> {
     let (width, height) = size(chart);
+    let (width, height) = (width as i32, height as i32);
     let plotter = Plotter {
-        paint: Paint { area, scale },
+        paint: Paint(area),
         chart,
         scale: chart.scale(),
         right: width - RIGHT,
@@ -78,15 +73,15 @@ pub(super) fn draw<B: DrawingBackend>(
     plotter.paint.present()
 }
 
-struct Plotter<'a, B: DrawingBackend> {
-    paint: Paint<'a, B>,
+struct Plotter<'a> {
+    paint: Paint<'a>,
     chart: &'a Chart,
     scale: Scale,
     right: i32,
     group: i32,
 }
 
-impl<B: DrawingBackend> Plotter<'_, B> {
+impl Plotter<'_> {
     fn heading(&self) -> anyhow::Result<()> {
         let Chart { title, origin, warning, .. } = self.chart;
         self.paint.text(title, (LEFT, 12), &Text::new(21, INK).bold())?;

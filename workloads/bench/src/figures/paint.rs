@@ -1,8 +1,8 @@
-//! Rectangles, lines and text in pixels, on any of the plotting library's backends.
+//! Rectangles, lines and text in pixels.
 
 use anyhow::anyhow;
 use plotters::coord::Shift;
-use plotters::prelude::{DrawingArea, DrawingBackend, PathElement, Rectangle};
+use plotters::prelude::{DrawingArea, PathElement, Rectangle, SVGBackend};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, FontDesc, FontFamily, FontStyle, FontTransform, RGBColor, TextStyle};
 
@@ -40,36 +40,30 @@ impl Text {
         Self { anchor: (horizontal, vertical), ..self }
     }
 
-    fn style(&self, scale: i32) -> TextStyle<'_> {
+    fn style(&self) -> TextStyle<'_> {
         let style = if self.bold { FontStyle::Bold } else { FontStyle::Normal };
         let turn = if self.upwards { FontTransform::Rotate270 } else { FontTransform::None };
-        let font = FontDesc::new(FontFamily::Name(FONT), f64::from(self.size * scale), style).transform(turn);
+        let font = FontDesc::new(FontFamily::Name(FONT), f64::from(self.size), style).transform(turn);
         TextStyle::from(font).color(&self.colour).pos(Pos::new(self.anchor.0, self.anchor.1))
     }
 }
 
+/// Where a picture is drawn.
+pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
 /// Draws into an area.
-pub(super) struct Paint<'a, B: DrawingBackend> {
-    pub(super) area: &'a DrawingArea<B, Shift>,
-    /// Pixels of the area for one of the chart's. Small text in a bitmap is set unevenly, so bitmaps are
-    /// larger.
-    pub(super) scale: i32,
-}
+pub(super) struct Paint<'a>(pub(super) Area<'a>);
 
 /// The library's errors belong to a backend and cannot be kept.
 fn failed(error: impl std::error::Error) -> anyhow::Error {
     anyhow!("{error}")
 }
 
-impl<B: DrawingBackend> Paint<'_, B> {
-    fn scaled(&self, place: (i32, i32)) -> (i32, i32) {
-        (place.0 * self.scale, place.1 * self.scale)
-    }
-
+impl Paint<'_> {
     /// A filled rectangle.
     pub(super) fn rectangle(&self, from: (i32, i32), to: (i32, i32), colour: RGBColor) -> anyhow::Result<()> {
-        let corners = [self.scaled(from), self.scaled(to)];
-        self.area.draw(&Rectangle::new(corners, colour.filled())).map_err(failed)
+        let corners = [from, to];
+        self.0.draw(&Rectangle::new(corners, colour.filled())).map_err(failed)
     }
 
     /// The outline of a rectangle, inside of it, `width` pixels wide.
@@ -80,10 +74,10 @@ impl<B: DrawingBackend> Paint<'_, B> {
         colour: RGBColor,
         width: i32,
     ) -> anyhow::Result<()> {
-        let ((left, top), (right, bottom)) = (self.scaled(from), self.scaled(to));
-        for inset in 0..width * self.scale {
+        let ((left, top), (right, bottom)) = (from, to);
+        for inset in 0..width {
             let corners = [(left + inset, top + inset), (right - inset, bottom - inset)];
-            self.area.draw(&Rectangle::new(corners, colour.stroke_width(1))).map_err(failed)?;
+            self.0.draw(&Rectangle::new(corners, colour.stroke_width(1))).map_err(failed)?;
         }
         Ok(())
     }
@@ -96,9 +90,9 @@ impl<B: DrawingBackend> Paint<'_, B> {
         colour: RGBColor,
         width: u32,
     ) -> anyhow::Result<()> {
-        let path = vec![self.scaled(from), self.scaled(to)];
-        let style = colour.stroke_width(width * self.scale.unsigned_abs());
-        self.area.draw(&PathElement::new(path, style)).map_err(failed)
+        let path = vec![from, to];
+        let style = colour.stroke_width(width);
+        self.0.draw(&PathElement::new(path, style)).map_err(failed)
     }
 
     /// A broken horizontal line.
@@ -111,17 +105,17 @@ impl<B: DrawingBackend> Paint<'_, B> {
 
     /// Text.
     pub(super) fn text(&self, text: &str, at: (i32, i32), font: &Text) -> anyhow::Result<()> {
-        self.area.draw_text(text, &font.style(self.scale), self.scaled(at)).map_err(failed)
+        self.0.draw_text(text, &font.style(), at).map_err(failed)
     }
 
     /// Width of a text in pixels.
     pub(super) fn width(&self, text: &str, font: &Text) -> anyhow::Result<i32> {
-        let (width, _) = self.area.estimate_text_size(text, &font.style(self.scale)).map_err(failed)?;
-        Ok(width as i32 / self.scale + 1)
+        let (width, _) = self.0.estimate_text_size(text, &font.style()).map_err(failed)?;
+        Ok(width as i32 + 1)
     }
 
     /// Writes the file.
     pub(super) fn present(&self) -> anyhow::Result<()> {
-        self.area.present().map_err(failed)
+        self.0.present().map_err(failed)
     }
 }

@@ -13,6 +13,7 @@ pub(crate) mod triad;
 
 use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use warptrace_workloads::Grid;
 
 use crate::arguments::{Inputs, Target};
@@ -105,6 +106,13 @@ pub(crate) fn fidelity(programs: &[String]) -> anyhow::Result<Vec<Case>> {
         vec![mst::fidelity()],
     ];
     selected(lists, programs)
+}
+
+/// The case of this program and input.
+pub(crate) fn named<'c>(cases: &'c [Case], name: &str) -> anyhow::Result<&'c Case> {
+    let known = || cases.iter().map(|case| format!("`{}`", case.name())).collect::<Vec<_>>().join(", ");
+    let case = cases.iter().find(|case| case.name() == name);
+    case.with_context(|| format!("there is no `{name}`; there are {}", known()))
 }
 
 /// The cases of the chosen programs, of all if none is chosen.

@@ -16,7 +16,7 @@ use crate::table::count;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Size {
     pub(crate) bodies: u32,
-    /// Only so many bodies attract; all of them if not given.
+    /// Only this many bodies attract; all of them if not given.
     pub(crate) sources: Option<u32>,
     pub(crate) steps: u32,
 }
@@ -62,7 +62,7 @@ pub(crate) fn sizes(quick: bool) -> [Size; 3] {
     }
 }
 
-/// So many steps that a card takes a third of a second.
+/// This many steps that a card takes a third of a second.
 pub(super) fn long(quick: bool) -> Case {
     let (bodies, steps) = if quick { (300, 5) } else { (50_000, 100) };
     case(Size { steps, ..Size::all_on_all(bodies) })
@@ -88,7 +88,7 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..=nbody::MAX_BODIES as i64))]
     bodies: u32,
 
-    /// Only so many bodies attract, the first ones; all of them if not given
+    /// Only this many bodies attract, the first ones; all of them if not given
     #[arg(long, value_name = "BODIES", value_parser = clap::value_parser!(u32).range(1..))]
     sources: Option<u32>,
 

@@ -9,8 +9,9 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use warptrace_host::{Device, MemorySize};
 
-use super::way::Way;
-use crate::arguments::{self, Target};
+use super::variant::Variant;
+use crate::arguments::Whole;
+use crate::codecs::UNTRACED;
 use crate::machine;
 use crate::programs::{self, Selection};
 use crate::runs::{self, Recorded, Times, needed_memory};
@@ -19,8 +20,6 @@ use crate::subject::{Run, Subject};
 /// What one run of a program took and left. Times are in seconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Sample {
-    /// The way, by its name.
-    pub(super) way: String,
     /// Opening the device: the driver, and its context.
     pub(super) device_s: f64,
     /// From the session's start until the program can begin: splicing, loading code, allocating the tracer's
@@ -60,11 +59,6 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// Which part of the events is in the trace, from 0 to 1.
-    pub(super) fn kept(&self) -> f64 {
-        self.recorded as f64 / self.attempted.max(1) as f64
-    }
-
     fn of(run: &Run<'_>, times: &Times) -> Self {
         let mut hasher = DefaultHasher::new();
         run.result.bytes().hash(&mut hasher);
@@ -103,15 +97,15 @@ fn synced(path: &Path) -> anyhow::Result<Duration> {
     Ok(started.elapsed())
 }
 
-/// Runs a program once in one way.
+/// Runs a program once in one variant.
 fn run_once(
     device: &mut dyn Device,
     subject: &dyn Subject,
-    way: &Way,
+    variant: &Variant,
     memory: Option<MemorySize>,
     folder: &Path,
 ) -> anyhow::Result<Sample> {
-    let Some(options) = way.options(memory) else {
+    let Some(options) = variant.options(memory) else {
         let (run, times) = runs::untraced(device, subject)?;
         return Ok(Sample::of(&run, &times));
     };
@@ -127,34 +121,22 @@ fn run_once(
     Ok(sample)
 }
 
-/// Runs a program in the ways asked for, one after the other, and prints a line of JSON for each.
-pub(crate) fn run(arguments: &arguments::WholeRun) -> anyhow::Result<()> {
-    let ways = arguments.ways.iter().map(|way| Way::named(way)).collect::<anyhow::Result<Vec<_>>>()?;
-    let Target { device, .. } = arguments.target;
-    let selection = Selection::of(&arguments.target);
-    let cases = programs::in_processes(arguments.kind, &selection)?;
-    let known = || cases.iter().map(|case| format!("`{}`", case.name())).collect::<Vec<_>>().join(", ");
-    let case = cases.iter().find(|case| case.name() == arguments.subject);
-    let case = case.with_context(|| format!("there is no `{}`; there are {}", arguments.subject, known()))?;
-    let began = Instant::now();
-    let limit = arguments.time_limit.map(Duration::from_secs);
+/// Runs a program once in one variant, and prints a line of JSON.
+pub(super) fn run(arguments: &Whole, subject: &str) -> anyhow::Result<()> {
+    let variant = Variant::named(arguments.variant.as_deref().unwrap_or(UNTRACED))?;
+    let cases = programs::in_processes(arguments.kind, &Selection::of(&arguments.target))?;
+    let case = programs::named(&cases, subject)?;
     let started = Instant::now();
     let subject = case.make()?;
     let input_s = started.elapsed().as_secs_f64();
     let started = Instant::now();
-    let mut device = machine::open(device)?;
+    let mut device = machine::open(arguments.target.device)?;
     let device_s = started.elapsed().as_secs_f64();
     if arguments.warm {
         runs::untraced(&mut *device, &*subject)?;
     }
-    for (number, way) in ways.iter().enumerate() {
-        if number > 0 && limit.is_some_and(|limit| began.elapsed() > limit) {
-            break;
-        }
-        let sample = run_once(&mut *device, &*subject, way, arguments.memory, &arguments.out)
-            .with_context(|| format!("{}, {}", case.name(), way.name))?;
-        let sample = Sample { way: way.name.clone(), device_s, input_s, ..sample };
-        println!("{}", serde_json::to_string(&sample)?);
-    }
+    let sample = run_once(&mut *device, &*subject, &variant, arguments.memory, &arguments.out)
+        .with_context(|| format!("{}, {}", case.name(), variant.name))?;
+    println!("{}", serde_json::to_string(&Sample { device_s, input_s, ..sample })?);
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! `whole`: how long whole programs take, each run in a process of its own.
+//! `whole`: how long whole programs take, and under each policy how much of their trace is kept, each run in a
+//! process of its own.
 //!
 //! What ran before in the same process decides how long a program takes: which memory the allocator keeps,
 //! which of the driver's tables are filled, what is in caches. A user's program finds none of that.
@@ -6,19 +7,16 @@
 pub(crate) mod arguments;
 mod child;
 mod children;
-mod policies;
 mod report;
-mod way;
+mod variant;
 
 use std::time::{Duration, Instant};
 
 use warptrace_host::MemorySize;
 
 use self::child::Sample;
-pub(crate) use self::child::run as run_child;
 use self::children::Children;
-pub(crate) use self::policies::run as compare_policies;
-use self::way::Way;
+use self::variant::Variant;
 use crate::arguments::{Inputs, Whole};
 use crate::machine::{self, Machine};
 use crate::programs::{self, Selection};
@@ -28,9 +26,9 @@ use crate::{codecs, progress};
 /// Device memory of a session that is not told how much to take, at most.
 const USUAL_MEMORY: u64 = 1 << 30;
 
-/// A program on an input, in one way.
-struct WayRuns {
-    way: Way,
+/// A program on an input, in one variant.
+struct VariantRuns {
+    variant: Variant,
     /// Device memory with which nothing is lost; `None`: a session's own.
     memory: Option<MemorySize>,
     samples: Vec<Sample>,
@@ -38,50 +36,56 @@ struct WayRuns {
     left_out: Option<String>,
 }
 
-/// A program on an input, in all ways.
+/// A program on an input, in all variants.
 struct CaseRuns {
     case: Case,
-    measured: Vec<WayRuns>,
+    measured: Vec<VariantRuns>,
 }
 
-/// The ways in which inputs of a kind are run if the command line names none. Raw traces of programs that run
-/// for long fit into no memory.
-fn usual_ways(inputs: Inputs) -> &'static [&'static str] {
-    match inputs {
-        Inputs::Short => &["predict", codecs::RAW],
-        Inputs::Long | Inputs::Policies => &["predict"],
+/// The variants in which programs are run. If the command line names no codec, inputs that run for long are not
+/// recorded raw: such traces fit into no memory.
+fn variants(arguments: &Whole) -> anyhow::Result<Vec<Variant>> {
+    let mut codecs: Vec<&str> = arguments.target.codecs.iter().map(String::as_str).collect();
+    if codecs.is_empty() {
+        codecs.push("predict");
+        codecs.extend((arguments.kind != Inputs::Long).then_some(codecs::RAW));
     }
+    if arguments.kind == Inputs::Policies {
+        return Variant::with_policies(&codecs);
+    }
+    std::iter::once(codecs::UNTRACED).chain(codecs).map(Variant::named).collect()
 }
 
-/// Measures all programs, in rounds in which each is run once in each way, and writes `whole.md` and
-/// `whole.json`. Answers whether all runs of a program had one result.
+/// Measures all programs, in rounds in which each is run once in each variant, and writes `whole.md` and
+/// `whole.json`. Returns whether all runs of a program had one result.
 pub(crate) fn run(arguments: &Whole) -> anyhow::Result<bool> {
+    if let Some(subject) = &arguments.subject {
+        return child::run(arguments, subject).map(|()| true);
+    }
     let started = Instant::now();
+    let variants = variants(arguments)?;
     // It also keeps the driver ready: a card without any user takes long to wake.
     let device = machine::open(arguments.target.device)?;
     let machine = Machine::of(&*device);
-    let most = children::most_memory(&arguments.target, &*device);
-    let selection = Selection::of(&arguments.target);
-    let names = &arguments.target.codecs;
-    let chosen: Vec<&str> = if names.is_empty() {
-        usual_ways(arguments.kind).to_vec()
-    } else {
-        names.iter().map(String::as_str).collect()
-    };
-    let names = std::iter::once(codecs::UNTRACED).chain(chosen);
-    let ways = names.map(Way::named).collect::<anyhow::Result<Vec<_>>>()?;
+    let policies = arguments.kind == Inputs::Policies;
+    let fixed = arguments.memory.or(policies.then_some(MemorySize(USUAL_MEMORY)));
+    let most = fixed.map_or_else(|| children::most_memory(&arguments.target, &*device), |size| size.0);
     // A session's own memory, unless that is more than what it may have.
-    let first = (most < USUAL_MEMORY).then_some(MemorySize(most));
+    let first = fixed.or((most < USUAL_MEMORY).then_some(MemorySize(most)));
     let mut cases: Vec<CaseRuns> = Vec::new();
-    for case in programs::in_processes(arguments.kind, &selection)? {
-        let new =
-            |way: &Way| WayRuns { way: way.clone(), memory: first, samples: Vec::new(), left_out: None };
-        cases.push(CaseRuns { case, measured: ways.iter().map(new).collect() });
+    for case in programs::in_processes(arguments.kind, &Selection::of(&arguments.target))? {
+        let new = |variant: &Variant| VariantRuns {
+            variant: variant.clone(),
+            memory: first,
+            samples: Vec::new(),
+            left_out: None,
+        };
+        cases.push(CaseRuns { case, measured: variants.iter().map(new).collect() });
     }
-    let children = Children::new(arguments.kind, &arguments.target, arguments.warm)?;
+    let children = Children::new(arguments)?;
     for case_runs in &mut cases {
         for measured in &mut case_runs.measured {
-            find_memory(&children, &case_runs.case, measured, most)?;
+            find_memory(&children, &case_runs.case, measured, most, fixed.is_some())?;
         }
     }
 
@@ -102,10 +106,10 @@ pub(crate) fn run(arguments: &Whole) -> anyhow::Result<bool> {
     bar.finish_and_clear();
     print!("{}", report::table(&cases));
     drop(device);
-    Ok(report::one_result_each(&cases))
+    Ok(report::differing(&cases).is_empty())
 }
 
-/// Runs each program once in each way. Which way is first changes from round to round, so that none of them
+/// Runs each program once in each variant. Which variant is first changes from round to round, so that none of them
 /// is always behind the same other.
 fn one_round(children: &Children, cases: &mut [CaseRuns], round: usize) -> anyhow::Result<()> {
     for CaseRuns { case, measured } in cases {
@@ -113,18 +117,25 @@ fn one_round(children: &Children, cases: &mut [CaseRuns], round: usize) -> anyho
         for number in 0..count {
             let measured = &mut measured[(number + round) % count];
             if measured.left_out.is_none() {
-                measured.samples.push(children.run(case, &measured.way, measured.memory)?);
+                measured.samples.push(children.run(case, &measured.variant, measured.memory)?);
             }
         }
     }
     Ok(())
 }
 
-/// Runs a program once, and again with more memory until nothing is lost. These runs also fill what stays
-/// from one process to the next: the driver's cache of compiled code, and the system's of files.
-fn find_memory(children: &Children, case: &Case, measured: &mut WayRuns, most: u64) -> anyhow::Result<()> {
+/// Runs a program once, and again with more memory until nothing is lost, or `may_lose` and all memory is used.
+/// These runs also fill what stays from one process to the next: the driver's cache of compiled code, and the
+/// system's of files.
+fn find_memory(
+    children: &Children,
+    case: &Case,
+    measured: &mut VariantRuns,
+    most: u64,
+    may_lose: bool,
+) -> anyhow::Result<()> {
     loop {
-        let sample = children.run(case, &measured.way, measured.memory)?;
+        let sample = children.run(case, &measured.variant, measured.memory)?;
         let more = match sample.needed {
             Some(needed) => needed,
             None if sample.lost == 0 => return Ok(()),
@@ -136,9 +147,9 @@ fn find_memory(children: &Children, case: &Case, measured: &mut WayRuns, most: u
         };
         let before = measured.memory.map_or(sample.memory, |MemorySize(bytes)| bytes);
         if before >= most {
-            let why = format!("{} events of {} do not fit", sample.lost, sample.attempted);
+            let lost = || format!("{} events of {} do not fit", sample.lost, sample.attempted);
             let refused = sample.needed.map(|needed| format!("it needs {}", MemorySize(needed)));
-            measured.left_out = Some(refused.unwrap_or(why));
+            measured.left_out = refused.or_else(|| (!may_lose).then(lost));
             return Ok(());
         }
         measured.memory = Some(MemorySize(more.next_multiple_of(1 << 20).min(most)));

@@ -2,13 +2,12 @@
 
 use std::fmt::Write;
 use std::fs;
-use std::path::Path;
 
 use anyhow::Context;
 use serde::Serialize;
 use warptrace_host::MemorySize;
 
-use super::{CaseRuns, Sample, WayRuns};
+use super::{CaseRuns, Sample, VariantRuns};
 use crate::arguments::Whole;
 use crate::bench::{median, percent, spread};
 use crate::date;
@@ -30,19 +29,19 @@ struct Document<'a> {
     rows: Vec<Row<'a>>,
 }
 
-/// A program on an input in one way, with all of its runs.
+/// A program on an input in one variant, with all of its runs.
 #[derive(Serialize)]
-pub(super) struct Row<'a> {
+struct Row<'a> {
     program: &'a str,
     input: &'a str,
-    way: &'a str,
+    variant: &'a str,
     left_out: Option<&'a str>,
     runs: &'a [Sample],
 }
 
-impl WayRuns {
+impl VariantRuns {
     /// The median of a number over the runs; `None` if there is none.
-    pub(super) fn median(&self, of: impl Fn(&Sample) -> f64) -> Option<f64> {
+    fn median(&self, of: impl Fn(&Sample) -> f64) -> Option<f64> {
         median(self.samples.iter().map(of).collect())
     }
 
@@ -68,7 +67,7 @@ pub(super) fn table(cases: &[CaseRuns]) -> String {
     let headings = [
         "program",
         "input",
-        "way",
+        "variant",
         "runs",
         "launches",
         "kernels",
@@ -78,13 +77,18 @@ pub(super) fn table(cases: &[CaseRuns]) -> String {
         "spread",
         "over untraced",
     ];
-    let headings = headings.into_iter().chain(OTHERS.map(|(name, _)| name)).chain(["memory", "events"]);
+    let headings = headings.into_iter().chain(OTHERS.map(|(name, _)| name)).chain([
+        "memory",
+        "events",
+        "lost",
+        "file, MiB",
+    ]);
     let mut table = Table::new(3, headings);
     let time = |time: Option<f64>| time.map_or_else(|| "-".to_owned(), seconds);
     for CaseRuns { case, measured } in cases {
-        let untraced = measured.iter().find(|measured| measured.way.is_untraced());
+        let untraced = measured.iter().find(|measured| measured.variant.is_untraced());
         for measured in measured {
-            let named = [case.program.to_owned(), case.input.clone(), measured.way.name.clone()];
+            let named = [case.program.to_owned(), case.input.clone(), measured.variant.name.clone()];
             let Some(last) = measured.samples.last() else {
                 let why = measured.left_out.as_deref().unwrap_or("not run");
                 table.row(named.into_iter().chain([format!("left out: {why}")]));
@@ -109,9 +113,13 @@ pub(super) fn table(cases: &[CaseRuns]) -> String {
                 over(whole),
             ];
             let others = OTHERS.map(|(_, of)| time(measured.median(of)));
-            let memory = if last.memory == 0 { "-".to_owned() } else { MemorySize(last.memory).to_string() };
-            let events = if last.recorded == 0 { "-".to_owned() } else { count(last.recorded) };
-            table.row(named.into_iter().chain(numbers).chain(others).chain([memory, events]));
+            let left = if measured.variant.is_untraced() {
+                [(); 4].map(|()| "-".to_owned())
+            } else {
+                let file = digits(last.file_bytes as f64 / f64::from(1 << 20));
+                [MemorySize(last.memory).to_string(), count(last.recorded), count(last.lost), file]
+            };
+            table.row(named.into_iter().chain(numbers).chain(others).chain(left));
         }
     }
     table.markdown()
@@ -120,7 +128,7 @@ pub(super) fn table(cases: &[CaseRuns]) -> String {
 /// Programs whose untraced runs lie so far from each other that ratios to them are of little use.
 fn unsteady(cases: &[CaseRuns]) -> Vec<String> {
     let spread_of = |case_runs: &CaseRuns| -> Option<String> {
-        let untraced = case_runs.measured.iter().find(|measured| measured.way.is_untraced())?;
+        let untraced = case_runs.measured.iter().find(|measured| measured.variant.is_untraced())?;
         let spread = untraced.spread(|sample| sample.whole_s)?;
         (spread > MOST_SPREAD).then(|| format!("{} ({:.0}%)", case_runs.case.name(), 100.0 * spread))
     };
@@ -136,25 +144,6 @@ pub(super) fn differing(cases: &[CaseRuns]) -> Vec<String> {
         results.any(|result| Some(result) != first)
     };
     cases.iter().filter(differs).map(|case_runs| case_runs.case.name()).collect()
-}
-
-/// Whether all runs of each program had one result.
-pub(super) fn one_result_each(cases: &[CaseRuns]) -> bool {
-    differing(cases).is_empty()
-}
-
-/// A row for each program in each way.
-pub(super) fn rows(cases: &[CaseRuns]) -> Vec<Row<'_>> {
-    let rows = cases.iter().flat_map(|CaseRuns { case, measured }| {
-        measured.iter().map(|measured| Row {
-            program: case.program,
-            input: &case.input,
-            way: &measured.way.name,
-            left_out: measured.left_out.as_deref(),
-            runs: &measured.samples,
-        })
-    });
-    rows.collect()
 }
 
 /// Writes `whole.md` and `whole.json`.
@@ -178,6 +167,15 @@ pub(super) fn write(arguments: &Whole, machine: &Machine, cases: &[CaseRuns]) ->
     if !differing.is_empty() {
         let _ = writeln!(text, "\n**Results differ from run to run:** {}.", differing.join(", "));
     }
+    let rows = cases.iter().flat_map(|CaseRuns { case, measured }| {
+        measured.iter().map(|measured| Row {
+            program: case.program,
+            input: &case.input,
+            variant: &measured.variant.name,
+            left_out: measured.left_out.as_deref(),
+            runs: &measured.samples,
+        })
+    });
     let document = Document {
         date: date::today(),
         commit,
@@ -185,21 +183,11 @@ pub(super) fn write(arguments: &Whole, machine: &Machine, cases: &[CaseRuns]) ->
         driver: &machine.driver,
         device: machine.kind,
         warm: *warm,
-        rows: rows(cases),
+        rows: rows.collect(),
     };
-    write_files(out, "whole", &text, &document)
-}
-
-/// Writes `STEM.md` and `STEM.json` into a folder, which is made if it is not there.
-pub(super) fn write_files(
-    out: &Path,
-    stem: &str,
-    text: &str,
-    document: &impl Serialize,
-) -> anyhow::Result<()> {
     fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
-    for (ending, text) in [("md", text), ("json", &serde_json::to_string_pretty(document)?)] {
-        let path = out.join(format!("{stem}.{ending}"));
+    for (ending, text) in [("md", text), ("json", serde_json::to_string_pretty(&document)?)] {
+        let path = out.join(format!("whole.{ending}"));
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(())

@@ -95,7 +95,7 @@ mod kernels {
         }
     }
 
-    /// Second claim, of the losers that touch no winner. Without it, whoever lost to a loser would wait.
+    /// Second claim, of the losers that touch no winner. Without it, a lane that lost to a loser would wait.
     ///
     /// Claims of this launch are smaller than those of the first, which therefore do not stand in the way any
     /// more; they are larger than a winner's mark.
@@ -167,7 +167,7 @@ mod kernels {
         trace!("VERIFY" = 95);
         let item = simt::global_thread_x();
         let mut won = false;
-        // SAFETY: as in `dmr_check`; nobody writes owners in this launch.
+        // SAFETY: as in `dmr_check`; nothing writes owners in this launch.
         unsafe {
             let mut was = state::DROPPED;
             if item < round.items {

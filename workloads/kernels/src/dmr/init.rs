@@ -99,7 +99,7 @@ mod kernels {
             let mut bad = false;
             if triangle < end {
                 trace!("ENQUEUE_TRIANGLE");
-                // SAFETY: a triangle in use; nobody writes flags in this launch.
+                // SAFETY: a triangle in use; nothing writes flags in this launch.
                 bad = unsafe { mesh.triangle_words.get(4 * u64::from(triangle) + 3) } & BAD != 0;
             } else {
                 trace!("ENQUEUE_PAST");

@@ -54,7 +54,7 @@ pub struct FaultOptions {
     pub turns: u32,
 }
 
-/// Runs the kernel; answers its time, if it ends.
+/// Runs the kernel; returns its time, if it ends.
 ///
 /// # Errors
 /// If the kernel fails, as it does for most [`Fault`]s, or [`Fault::Stray`] is asked of the simulator.

@@ -27,7 +27,7 @@ pub const PROGRAM: ProgramInfo = ProgramInfo {
     automatic: &[warptrace_kernels::matmul::automatic::MODULE],
 };
 
-/// Rows of the matrices where nobody asks for another number.
+/// Rows of the matrices unless another number is given.
 pub const DEFAULT_SIZE: u32 = 2048;
 /// Most rows: 1 GiB a matrix.
 pub const MAX_SIZE: u32 = 1 << 14;

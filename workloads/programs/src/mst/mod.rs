@@ -149,7 +149,7 @@ impl Lists {
         })
     }
 
-    /// Lists the edges into the first list; answers how many there are.
+    /// Lists the edges into the first list; returns how many there are.
     fn list_edges(
         &self,
         run: &mut Run<'_>,
@@ -172,7 +172,7 @@ impl Lists {
         self.written(run)
     }
 
-    /// Keeps the edges between trees and finds each tree's lightest; answers how many stay.
+    /// Keeps the edges between trees and finds each tree's lightest; returns how many stay.
     fn keep(
         &self,
         run: &mut Run<'_>,

@@ -55,7 +55,7 @@ pub struct NbodyOptions {
     pub softening: f32,
     /// Threads of a block: a multiple of 32, at most 1,024.
     pub block: u32,
-    /// Only so many bodies attract, the first ones; all of them unless given. 1 to the number of bodies.
+    /// Only this many bodies attract, the first ones; all of them unless given. 1 to the number of bodies.
     pub sources: Option<u32>,
 }
 

@@ -8,7 +8,7 @@ use warptrace_kernels::nbody::{add_difference, add_scaled, attract};
 
 use super::{Bodies, Float4, NbodyOptions};
 
-/// Moves `bodies` with the kernels' own arithmetic. Answers the bodies and the last accelerations, equal to
+/// Moves `bodies` with the kernels' own arithmetic. Returns the bodies and the last accelerations, equal to
 /// the simulator's bit for bit; a GPU's differ in the last bits of its reciprocal square root.
 pub fn reference(bodies: &Bodies, options: &NbodyOptions) -> (Bodies, Vec<Float4>) {
     let Bodies { mut positions, mut velocities } = bodies.clone();

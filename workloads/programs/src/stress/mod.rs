@@ -33,7 +33,7 @@ pub const MAX_WALKS: u32 = 1 << 30;
 pub struct StressOptions {
     /// Walks, one a thread, 1 to [`MAX_WALKS`].
     pub walks: u32,
-    /// Most rounds of a walk, at least 1. A walk has 1 to so many, all equally likely, if it is not broken
+    /// Most rounds of a walk, at least 1. A walk has 1 to this many, all equally likely, if it is not broken
     /// off before: one round in 128 does that.
     pub rounds: u32,
     /// What the walks are drawn from.

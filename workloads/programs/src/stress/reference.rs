@@ -29,13 +29,13 @@ enum Step {
 }
 
 /// Draws the steps of one walk.
-struct Way {
+struct Route {
     key: u32,
     draws: u32,
     steps: Vec<Step>,
 }
 
-impl Way {
+impl Route {
     /// The way of thread `thread`.
     fn of(options: &StressOptions, thread: u64) -> Vec<Step> {
         let thread = thread as u32;
@@ -164,7 +164,7 @@ pub fn lane_locations(options: &StressOptions, thread: u64) -> Vec<u16> {
         Step::Pass(location) => Some(location),
         _ => None,
     };
-    Way::of(options, thread).into_iter().filter_map(location).collect()
+    Route::of(options, thread).into_iter().filter_map(location).collect()
 }
 
 /// What the walks leave behind, as [`run`](super::run) computes it.
@@ -199,7 +199,7 @@ fn one_block(options: &StressOptions, block: u64) -> StressResult {
     };
     let first = block * u64::from(options.block);
     for warp in (first..first + u64::from(options.block)).step_by(WARP as usize) {
-        let ways: Vec<Vec<Step>> = (warp..warp + WARP).map(|thread| Way::of(options, thread)).collect();
+        let ways: Vec<Vec<Step>> = (warp..warp + WARP).map(|thread| Route::of(options, thread)).collect();
         let near = near_sides(&ways);
         for (way, thread) in ways.iter().zip(warp..) {
             let (sum, passed) = walk(way, &near, &mut result);
@@ -230,7 +230,7 @@ fn near_sides(ways: &[Vec<Step>]) -> Vec<u32> {
     rounds
 }
 
-/// Takes a walk's steps. Answers its checksum and how many trace points it passed.
+/// Takes a walk's steps. Returns its checksum and how many trace points it passed.
 fn walk(way: &[Step], near: &[u32], result: &mut StressResult) -> (u32, u32) {
     let (mut sum, mut passed, mut round) = (0, 0, 0);
     let mut count = |number: u32| {

@@ -21,7 +21,7 @@ pub const PROGRAM: ProgramInfo = ProgramInfo {
     automatic: &[warptrace_kernels::triad::automatic::MODULE],
 };
 
-/// Elements of each array where nobody asks for another number.
+/// Elements of each array unless another number is given.
 pub const DEFAULT_ELEMENTS: u32 = 1 << 20;
 /// Most elements: 4 GiB an array.
 pub const MAX_ELEMENTS: u32 = 1 << 30;

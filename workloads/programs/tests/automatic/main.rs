@@ -48,7 +48,7 @@ fn record<T>(
     (result, file)
 }
 
-/// Records a program with both kinds of trace points; answers both traces, after comparing the results.
+/// Records a program with both kinds of trace points; returns both traces, after comparing the results.
 fn both<T: PartialEq + std::fmt::Debug>(
     program: &ProgramInfo,
     counting: Counting,

@@ -57,7 +57,7 @@ struct Graph<'a> {
     before: Vec<Vec<usize>>,
 }
 
-/// Answers what breaks the rules in a function.
+/// Returns what breaks the rules in a function.
 pub(crate) fn problems(function: &Function, known: &Known<'_>) -> Vec<Problem> {
     let blocks = &function.blocks;
     let mut before = vec![Vec::new(); blocks.len()];

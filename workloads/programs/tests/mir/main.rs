@@ -49,7 +49,7 @@ fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Compiles the kernels for the host, in a folder of its own, and answers their MIR.
+/// Compiles the kernels for the host, in a folder of its own, and returns their MIR.
 fn mir() -> String {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mir");
     let output = folder.join("kernels.mir");
@@ -155,7 +155,7 @@ fn every_branch_has_its_point() {
                 Some(LocationKind::Return | LocationKind::Marked | LocationKind::LoopExit)
             );
             if !is_noticed && !may_be_missed {
-                said.push(format!("{}: nobody misses location {id}", function.name));
+                said.push(format!("{}: no lane misses location {id}", function.name));
             }
             taken += usize::from(is_noticed);
         }

@@ -50,12 +50,12 @@ fn all_kernels_assemble_without_spills_of_the_tracer() {
                     let said = assembler
                         .assemble(&path, architecture)
                         .unwrap_or_else(|error| panic!("{recording:?}: {error}"));
-                    found.lock().expect("nobody panics meanwhile").insert(number, usage::parse(&said));
+                    found.lock().expect("nothing panics meanwhile").insert(number, usage::parse(&said));
                 }
             });
         }
     });
-    let found = found.into_inner().expect("nobody has panicked");
+    let found = found.into_inner().expect("nothing has panicked");
     let mut spills = Vec::new();
     println!("registers, untraced and traced:");
     for ((architecture, recording), usage) in work.iter().zip(found.values()) {

@@ -76,12 +76,12 @@ fn they_assemble_for_all_architectures() {
                     let said = assembler.assemble(&path, architecture);
                     let said = said.unwrap_or_else(|error| panic!("{architecture}, {recording:?}: {error}"));
                     let usage = usage::parse(&said);
-                    found.lock().expect("nobody panics meanwhile").insert(number, (usage, limits));
+                    found.lock().expect("nothing panics meanwhile").insert(number, (usage, limits));
                 }
             });
         }
     });
-    let found = found.into_inner().expect("nobody has panicked");
+    let found = found.into_inner().expect("nothing has panicked");
     assert_eq!(found.len(), ARCHITECTURES.len());
     for ((architecture, recording), (usage, limits)) in work.iter().zip(found.values()) {
         print!("{architecture}, {recording:?}:");

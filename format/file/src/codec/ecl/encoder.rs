@@ -111,7 +111,7 @@ impl EclState {
         }
     }
 
-    /// Appends `event` `count` times (at least once), or as often as it fits into `capacity` bytes; answers
+    /// Appends `event` `count` times (at least once), or as often as it fits into `capacity` bytes; returns
     /// how often.
     ///
     /// The payload is the one that as many [`push`](Self::push)es make. [`has_room`](Self::has_room) has said

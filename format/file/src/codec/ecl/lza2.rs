@@ -162,7 +162,7 @@ impl Lza2State {
     }
 
     /// Takes up to `left` more copies of an event of which `copies` have just been taken one by one, as long
-    /// as the open match goes on over all of them; answers how many. Leaves the ring behind: see
+    /// as the open match goes on over all of them; returns how many. Leaves the ring behind: see
     /// [`restore_ring`](Self::restore_ring).
     ///
     /// A match at a distance of one event predicts copies for ever. Of what the copies write to the table,

@@ -32,9 +32,7 @@ impl Code {
     }
 }
 
-/// Width of the number of a long run's bits.
-pub const LONG_RUN_WIDTH: u32 = 4;
-/// The largest such number stands for a run written in full, in so many bits.
+/// The largest number of a long run's bits stands for a run written in full, in this many bits.
 pub const FULL_RUN_BITS: u32 = 24;
 
 /// What opens a miss: the number of hits before it (below 2^24), and whether the location was the expected

@@ -228,7 +228,7 @@ impl<C: Fn(u32, Event) -> Result<(), CodecError> + Copy, O: Output> Warp<'_, C, 
         context.last as usize & (self.slots.len() - 1)
     }
 
-    /// So many events as the slots expect them.
+    /// This many events as the slots expect them.
     #[inline(always)]
     fn hits(&mut self, context: &mut Context, number: u32, hits: u32) -> Result<(), CodecError> {
         if hits < O::WORTH_A_SEARCH {
@@ -266,7 +266,7 @@ impl<C: Fn(u32, Event) -> Result<(), CodecError> + Copy, O: Output> Warp<'_, C, 
         Ok(event)
     }
 
-    /// The last event so many times more: its slot is empty, and stays so.
+    /// The last event this many times more: its slot is empty, and stays so.
     #[inline(always)]
     fn same_again(&mut self, context: &Context, times: u32) {
         self.output.run(Event { location: context.last as u16, mask: context.mask }, times);

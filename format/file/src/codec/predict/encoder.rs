@@ -120,7 +120,7 @@ impl PredictState {
         self.events += 1;
     }
 
-    /// Appends `event` `count` times (at least once), or as often as a chunk allows; answers how often, at
+    /// Appends `event` `count` times (at least once), or as often as a chunk allows; returns how often, at
     /// least once.
     ///
     /// After the second of equal events the slot of their location expects one more, so the rest are hits,
@@ -246,7 +246,7 @@ impl PredictState {
         self.bits += code.length;
         let filled = used + code.length;
         let next = (bits >> 32) as u32;
-        // What the shift above lost. With 64 bits filled `used` is not 0, for no code has so many.
+        // What the shift above lost. With 64 bits filled `used` is not 0, for no code has this many.
         let lost = (code.bits >> ((64 - used) % 64)) as u32;
         out.set32_if(filled >= 32, word_at, bits as u32);
         out.set32_if(filled >= 64, word_at + 4, next);

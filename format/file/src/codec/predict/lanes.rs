@@ -96,7 +96,7 @@ pub const fn expand(bits: u32, base: u32) -> u32 {
     mask
 }
 
-/// The lane of `base` with this rank, as a mask; `None` if `base` has not so many lanes.
+/// The lane of `base` with this rank, as a mask; `None` if `base` has not that many lanes.
 pub const fn lane(rank: u32, base: u32) -> Option<u32> {
     if rank >= base.count_ones() { None } else { Some(expand(1 << rank, base)) }
 }

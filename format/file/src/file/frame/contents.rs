@@ -102,11 +102,6 @@ impl Frame {
         self.entries.iter().copied()
     }
 
-    /// Number of payloads that are stored: at most the number of chunks.
-    pub fn payload_count(&self) -> usize {
-        self.starts.len().saturating_sub(1)
-    }
-
     /// The chunks, in order of warp and sequence.
     pub fn chunks(&self) -> impl Iterator<Item = Chunk<'_>> + '_ {
         self.entries.iter().zip(&self.numbers).map(|(&entry, &payload_number)| {

@@ -6,7 +6,6 @@ use super::SECTION;
 use super::compression::{Compression, compress};
 use super::header::{CHUNK_ENTRY_BYTES, ChunkEntry, FRAME_HEADER_BYTES, FrameHeader};
 use super::table::Table;
-use crate::chunk::{CHUNK_HEADER_BYTES, ChunkHeader};
 use crate::file::error::FormatError;
 use crate::file::limits::{MAX_FRAME_BYTES, MAX_FRAME_CHUNKS};
 use crate::file::section::{SectionKind, encode_section_of};
@@ -26,17 +25,7 @@ pub struct ChunkRef<'a> {
     pub payload: &'a [u8],
 }
 
-impl<'a> ChunkRef<'a> {
-    /// The chunk at the start of `bytes`, as a warp left it in the pool: a [`ChunkHeader`], then the payload.
-    /// `None` when `bytes` are too few for the header or for the length that it announces. The header's
-    /// launch is the caller's to compare.
-    pub fn from_pool(bytes: &'a [u8]) -> Option<Self> {
-        let header = ChunkHeader::read(bytes)?;
-        let payload = bytes.get(CHUNK_HEADER_BYTES as usize..)?.get(..header.length as usize)?;
-        let ChunkHeader { track, warp, sequence, events, .. } = header;
-        Some(Self { track, warp, sequence, events, payload })
-    }
-
+impl ChunkRef<'_> {
     /// Bytes by which the chunk counts towards the size of a frame: its payload, whether another chunk has
     /// the same or not, and [`CHUNK_ENTRY_BYTES`].
     #[inline]

@@ -90,7 +90,7 @@ struct Distinct {
 }
 
 impl Distinct {
-    /// Makes it empty, for so many payloads.
+    /// Makes it empty, for this many payloads.
     fn clear(&mut self, most: usize) {
         let bits = (2 * most.max(1)).next_power_of_two().trailing_zeros();
         self.shift = u64::BITS - bits;

@@ -71,7 +71,7 @@ pub(super) fn stack(mut memory: SharedMemory, at: u32, mask: u32, member: Member
     let mut stack = Stack::EMPTY;
     let mut level = 0;
     while level < DEPTH {
-        // If there is none, the first is read in vain.
+        // If there is none, the first is read and not used.
         let number = 31 - (enclosing | 1).leading_zeros();
         let mask = memory.get32(at + 4 * number);
         stack.0[level] = if valid > level as u32 { mask } else { u32::MAX };
@@ -97,7 +97,7 @@ fn lost(depth: u32, member: Member) -> u32 {
     minimum
 }
 
-/// Writes the stack after the last lane's run for the next runs. Nobody reads masks any more.
+/// Writes the stack after the last lane's run for the next runs. Nothing reads masks any more.
 #[inline(always)]
 pub(super) fn carry_over(mut memory: SharedMemory, at: u32, stack: Stack) {
     let [a, b, c, d] = stack.0;

@@ -130,7 +130,7 @@ pub(super) fn outcome(
 ) -> Outcome {
     let slot_at = params.slot_at(item.last);
     let turn = turn(params, slot_at, member);
-    // From 1 on. Who has nothing to do has none: it makes nobody wait, and reads nothing that others write.
+    // From 1 on. Who has nothing to do has none: it makes no lane wait, and reads nothing that others write.
     let turn = if item.is_run | item.again { turn + 1 } else { 0 };
     let mut outcome = Outcome { slot: Slot::default(), misses_again: false, located_again: false };
     let before = Relations::of(Relation::SAME, true, item.mask_before, item.mask_before);

@@ -16,7 +16,7 @@ impl Emitter {
         self.no_run();
         emit!(self, "mov.u32 %wt_tl, 0;");
         emit!(self, "mov.u32 %wt_th, 0;");
-        if let Some(after) = self.style.after {
+        if let Some(after) = self.style.recording.after {
             emit!(self, "mov.u32 %wt_m, 0;");
             emit!(self, "mov.u32 %wt_tl, {};", after.count);
         }
@@ -26,7 +26,7 @@ impl Emitter {
     /// no visit to come before it is. Their lanes are in `%wt_a`, their records' masks in `%wt_m`. All lanes
     /// of the event answer the same, so those that go on are recorded from now on.
     pub(super) fn leave_unless_recorded(&mut self, location: u16, count: u32, done: &str) {
-        let Some(after) = self.style.after else { return };
+        let Some(after) = self.style.recording.after else { return };
         emit!(self, "setp.ne.u32 %wt_p0, %wt_m, 0;");
         if after.location == location {
             self.load(Pair::Time, "%wt_tl", "%wt_th");

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use warptrace_abi::recording::LogKind;
+
 use super::{ENTRY_BYTES, Emitter, LANES, LAUNCH_PARAMETER, Log, field};
 use crate::splice::state::{Pair, Placement, descriptor_bytes, descriptor_offset};
 
@@ -19,10 +21,10 @@ impl Emitter {
     pub(in crate::splice) fn prologue(&mut self, loops: &[u16], unchosen: Option<&str>) {
         match unchosen {
             Some(unchosen) => self.choose(unchosen),
-            None if self.style.streamed => self.thread_in_block(),
+            None if self.style.recording.logs.is_streamed() => self.thread_in_block(),
             None => self.warp_in_launch(),
         }
-        if self.style.streamed {
+        if self.style.recording.logs.is_streamed() {
             self.logs().iter().for_each(|log| self.no_segment(*log));
         } else {
             self.field(32, "%wt_x5", field::FIRST_ENTRIES);
@@ -37,7 +39,7 @@ impl Emitter {
         }
         for log in self.logs() {
             self.store(log.pointer, log.low, log.high);
-            if self.style.streamed {
+            if self.style.recording.logs.is_streamed() {
                 self.store(log.end, log.link, log.tag);
             } else {
                 self.store_word("", log.end, 0, log.link);
@@ -58,7 +60,7 @@ impl Emitter {
         self.field(64, "%wt_y0", field::LOGS);
         emit!(self, "mad.wide.u32 %wt_y0, %wt_x6, {ENTRY_BYTES}, %wt_y0;");
         emit!(self, "mov.b64 {{{}, {}}}, %wt_y0;", log.low, log.high);
-        if self.style.ring {
+        if self.style.recording.logs == LogKind::Ring {
             self.field(32, "%wt_x6", field::SEGMENT_ENTRIES);
             emit!(self, "sub.u32 %wt_x6, %wt_x6, 1;");
         } else {
@@ -66,7 +68,7 @@ impl Emitter {
         }
         emit!(self, "mad.wide.u32 %wt_y0, %wt_x6, {ENTRY_BYTES}, %wt_y0;");
         emit!(self, "cvt.u32.u64 {}, %wt_y0;", log.link);
-        if self.style.ring {
+        if self.style.recording.logs == LogKind::Ring {
             self.empty_ring();
         }
     }
@@ -80,9 +82,9 @@ impl Emitter {
 
     /// Copies the launch's descriptor to where functions find it. Every lane of the warp writes the same.
     pub(super) fn copy_descriptor(&mut self) {
-        let at = descriptor_offset(self.style.dual);
+        let at = descriptor_offset(self.style.recording.dual);
         emit!(self, "mad.lo.u32 %wt_x7, %wt_x1, -8, %wt_s;");
-        for offset in (0..descriptor_bytes(self.style.chooses)).step_by(8) {
+        for offset in (0..descriptor_bytes(self.style.recording.chooses)).step_by(8) {
             emit!(self, "ld.param.b64 %wt_y0, [{LAUNCH_PARAMETER}+{offset}];");
             emit!(self, "st.shared.b64 [%wt_x7+{}], %wt_y0;", at + offset);
         }
@@ -103,7 +105,7 @@ impl Emitter {
         self.load(Pair::Record, "%wt_m", "%wt_k");
         self.end_run(false);
         self.warp_in_launch();
-        if self.style.streamed {
+        if self.style.recording.logs.is_streamed() {
             return self.leave_streamed();
         }
         for log in self.logs() {
@@ -112,7 +114,7 @@ impl Emitter {
         }
     }
 
-    /// The epilogue for the lanes whose predicate says that they end here; answers the label behind the end
+    /// The epilogue for the lanes whose predicate says that they end here; returns the label behind the end
     /// for the others.
     pub(in crate::splice) fn guarded_epilogue(&mut self, predicate: &str, negated: bool) -> String {
         let go_on = self.label();

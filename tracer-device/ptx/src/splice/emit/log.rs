@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use warptrace_abi::recording::LogKind;
+
 use super::{
     ACCOUNT_BYTES, ACCOUNT_LOST, ENTRY_BYTES, Emitter, HEAD_BYTES, HEADS_ENTRIES, Log, MAX_KEY_COUNT,
     TIME_SHIFT, Words, field,
@@ -12,7 +14,7 @@ impl Emitter {
     /// Appends an entry to the log of each lane for which `%wt_w` holds. All lanes that are here take part.
     /// `asked`: see `end_run`. `is_sole`: of what is appended a lane has no copies in a streamed log.
     pub(super) fn append(&mut self, log: Log, words: Words, asked: bool, is_sole: bool) {
-        if self.style.streamed {
+        if self.style.recording.logs.is_streamed() {
             return self.append_streamed(log, words, is_sole);
         }
         let (full, room) = (self.label(), self.label());
@@ -24,7 +26,7 @@ impl Emitter {
         self.place_label(&room);
         let before = std::mem::take(&mut self.out);
         self.place_label(&full);
-        if self.style.ring {
+        if self.style.recording.logs == LogKind::Ring {
             self.turn(log);
         } else {
             self.claim(log, words);
@@ -154,7 +156,7 @@ impl Emitter {
         emit!(self, "mad.wide.u32 %wt_y0, %wt_x6, {ENTRY_BYTES}, %wt_y3;");
         emit!(self, "mad.wide.u32 %wt_y0, %wt_x1, {HEAD_BYTES}, %wt_y0;");
         emit!(self, "mov.u32 %wt_x7, 0;");
-        if self.style.ring {
+        if self.style.recording.logs == LogKind::Ring {
             self.lost_in_ring(log, &whole);
         } else {
             self.lost_in_stopped(log, &whole);

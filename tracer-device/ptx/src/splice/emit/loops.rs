@@ -14,7 +14,7 @@ use crate::splice::state::Pair;
 impl Emitter {
     /// Opens a counted loop.
     pub(in crate::splice) fn loop_enter(&mut self, location: u16) {
-        if self.style.counting == Counting::Proven {
+        if self.style.recording.counting == Counting::Proven {
             self.begin_or_repeat(location, 0);
         }
         emit!(self, "mov.u32 %wt_n{location}, 0;");
@@ -22,7 +22,7 @@ impl Emitter {
 
     /// Prepares loops that lanes may leave without having entered them.
     pub(super) fn clear_counts(&mut self, loops: &[u16]) {
-        if self.style.counting == Counting::All {
+        if self.style.recording.counting == Counting::All {
             loops.iter().for_each(|location| self.loop_enter(*location));
         }
     }
@@ -30,7 +30,7 @@ impl Emitter {
     /// Counts iterations of a loop.
     pub(in crate::splice) fn loop_tick(&mut self, location: u16, count: u32) {
         emit!(self, "add.u32 %wt_n{location}, %wt_n{location}, {count};");
-        if self.style.counting == Counting::Proven && self.style.dual {
+        if self.style.recording.counting == Counting::Proven && self.style.recording.dual {
             emit!(self, "activemask.b32 %wt_a;");
             self.clock("%wt_cl", "%wt_ch");
             self.twin_event(location, count);
@@ -80,7 +80,7 @@ impl Emitter {
     /// the lanes that iterated as often or more often, as long as the step from the next smaller number. The
     /// lowest lane whose number it is keeps it.
     pub(in crate::splice) fn loop_leave(&mut self, location: u16) {
-        if self.style.counting == Counting::Proven {
+        if self.style.recording.counting == Counting::Proven {
             return self.add_iterations(location);
         }
         emit!(self, "activemask.b32 %wt_a;");
@@ -138,7 +138,7 @@ impl Emitter {
     }
 
     /// Appends the run that `find_run` has found, in as many entries as its length takes, to the logs of its
-    /// keeper.
+    /// leader.
     pub(super) fn append_iterations(&mut self, location: u16) {
         let piece = self.label();
         self.place_label(&piece);

@@ -35,6 +35,7 @@ use std::fmt::Write;
 use std::mem::offset_of;
 
 use warptrace_abi::log::{ENTRY_BYTES, HEAD_BYTES, HEADS_ENTRIES, MAX_KEY_COUNT, TIME_SHIFT};
+use warptrace_abi::recording::Recording;
 use warptrace_format::LANES;
 use warptrace_format::account::WarpAccount;
 
@@ -132,7 +133,7 @@ impl Emitter {
         std::mem::take(&mut self.out)
     }
 
-    /// Writes a sequence that stands in so many scopes, and takes it. In a scope it holds what is executed
+    /// Writes a sequence that stands in this many scopes, and takes it. In a scope it holds what is executed
     /// rarely, because from the function's end no branch leads back into the scope.
     pub(in crate::splice) fn scoped(&mut self, depth: u32, write: impl FnOnce(&mut Self)) -> String {
         let before = std::mem::take(&mut self.rare);
@@ -170,7 +171,7 @@ impl Emitter {
     }
 
     fn logs(&self) -> &'static [Log] {
-        if self.style.dual { &[TRACE, TWIN] } else { &[TRACE] }
+        if self.style.recording.dual { &[TRACE, TWIN] } else { &[TRACE] }
     }
 
     /// Declares the registers of a function; `loops` are the locations of its counted loops.
@@ -180,17 +181,17 @@ impl Emitter {
             ".reg .b64 %wt_l, %wt_c, %wt_y<4>;",
             ".reg .pred %wt_r, %wt_g, %wt_w, %wt_p<6>;",
         ]);
-        if self.style.dual {
+        if self.style.recording.dual {
             emit!(self, ".reg .b32 %wt_ul, %wt_uh, %wt_ue, %wt_cl, %wt_ch, %wt_tk;");
         }
-        if self.style.streamed {
+        if self.style.recording.logs.is_streamed() {
             emit!(self, ".reg .b32 %wt_g0, %wt_g1;");
         }
         if self.style.placement == Placement::Shared {
             emit!(self, ".reg .b32 %wt_s;");
         }
         if self.style.placement == Placement::Local {
-            emit!(self, ".local .align 8 .b8 {LOCAL}[{}];", local_bytes(self.style.dual));
+            emit!(self, ".local .align 8 .b8 {LOCAL}[{}];", local_bytes(self.style.recording.dual));
         }
         for location in loops {
             emit!(self, ".reg .b32 %wt_n{location};");
@@ -202,7 +203,7 @@ impl Emitter {
         if self.style.is_entry {
             emit!(self, "ld.param.b{bits} {to}, [{LAUNCH_PARAMETER}+{offset}];");
         } else {
-            let at = descriptor_offset(self.style.dual) + offset;
+            let at = descriptor_offset(self.style.recording.dual) + offset;
             // `%wt_s` is the address of the lane's first pair.
             emit!(self, "mov.u32 %wt_f, %laneid;");
             emit!(self, "mad.lo.u32 %wt_f, %wt_f, -8, %wt_s;");
@@ -244,7 +245,7 @@ impl Emitter {
 
     fn load_log(&mut self, log: Log) {
         self.load(log.pointer, log.low, log.high);
-        if self.style.streamed {
+        if self.style.recording.logs.is_streamed() {
             self.load(log.end, log.link, log.tag);
         } else {
             self.load_word(log.end, log.link);
@@ -292,7 +293,7 @@ impl Emitter {
     /// the lane (`%wt_x1`).
     fn warp_in_launch(&mut self) {
         self.block_and_warp();
-        if self.style.chooses {
+        if self.style.recording.chooses {
             self.chosen_index();
         } else {
             emit!(self, "mad.lo.u32 %wt_x0, %wt_x0, %wt_x2, %wt_x3;");
@@ -335,7 +336,7 @@ impl Emitter {
 
     /// Finds the lane's state in shared memory: `%wt_s`. Needs the values of `thread_in_block`.
     fn shared_state(&mut self) {
-        let Style { dual, with_descriptor, chooses, .. } = self.style;
+        let Style { recording: Recording { dual, chooses, .. }, with_descriptor, .. } = self.style;
         let bytes = warp_bytes(dual, with_descriptor, chooses);
         emit!(self, "mov.u32 %wt_s, {DYNAMIC_SHARED};");
         emit!(self, "mov.u32 %wt_x4, %dynamic_smem_size;");

@@ -22,7 +22,7 @@ impl Emitter {
     }
 
     /// Repeats the lanes' run if `%wt_p0` says for all that they do, and goes to a label, where the run is
-    /// written again; answers the label.
+    /// written again; returns the label.
     pub(super) fn pass(&mut self, count: u32) -> String {
         let (passes, rewrite) = (self.label(), self.label());
         self.vote("all", "%wt_r", "%wt_p0");
@@ -38,8 +38,8 @@ impl Emitter {
         rewrite
     }
 
-    /// Writes the run that the lanes of `%wt_a` are in, at this location, to where its keeper will append it.
-    /// Where the keeper has no room it takes a segment, which the run needs in any case when it ends. If
+    /// Writes the run that the lanes of `%wt_a` are in, at this location, to where its leader will append it.
+    /// Where the leader has no room it takes a segment, which the run needs in any case when it ends. If
     /// there is none, nothing is written or lost.
     pub(super) fn write_open(&mut self, location: u16) {
         let (full, room) = (self.label(), self.label());

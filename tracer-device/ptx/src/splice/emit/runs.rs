@@ -15,7 +15,7 @@ impl Emitter {
     /// counted, each of them may be the first that is recorded; of very many, those behind the first ones are
     /// recorded all or not at all.
     pub(in crate::splice) fn events(&mut self, location: u16, count: u32) {
-        let single = if self.style.after.is_some_and(|after| after.location == location) {
+        let single = if self.style.recording.after.is_some_and(|after| after.location == location) {
             count.min(MOST_SINGLE)
         } else {
             0
@@ -29,7 +29,7 @@ impl Emitter {
     /// Records `count` events of the lanes that are here at `location`, one after the other.
     fn event(&mut self, location: u16, count: u32) {
         self.begin_or_repeat(location, count);
-        if self.style.dual {
+        if self.style.recording.dual {
             self.twin_event(location, count);
         }
     }
@@ -44,7 +44,7 @@ impl Emitter {
         let done = self.label();
         let key = self.key(location);
         emit!(self, "activemask.b32 %wt_a;");
-        if self.style.dual {
+        if self.style.recording.dual {
             self.clock("%wt_cl", "%wt_ch");
         }
         self.load(Pair::Record, "%wt_m", "%wt_k");
@@ -59,7 +59,7 @@ impl Emitter {
         if asks_early {
             self.ask_full(TRACE);
         }
-        if self.style.open_runs {
+        if self.style.recording.logs.has_open_runs() {
             self.vote_unless_passing(location, count);
         } else {
             self.vote("all", "%wt_r", "%wt_p0");
@@ -70,9 +70,9 @@ impl Emitter {
         }
         emit!(self, "@%wt_r bra {done};");
         self.leave_unless_recorded(location, count, &done);
-        let rewrite = self.style.open_runs.then(|| self.pass(count));
+        let rewrite = self.style.recording.logs.has_open_runs().then(|| self.pass(count));
         self.end_run(asks_early);
-        if self.style.dual {
+        if self.style.recording.dual {
             emit!(self, "mov.u32 %wt_tl, %wt_cl;");
             emit!(self, "mov.u32 %wt_th, %wt_ch;");
         } else {
@@ -91,9 +91,9 @@ impl Emitter {
 
     /// Whether an event at a location asks for full segments together with the question whether it repeats.
     /// Where most events begin a run, that is a vote's latency less; where most repeat one, two instructions
-    /// more. (Of streamed logs only the keeper's is asked, which is not known yet.)
+    /// more. (Of streamed logs only the leader's is asked, which is not known yet.)
     pub(super) fn asks_early(&self, location: u16) -> bool {
-        let early = self.style.placement == Placement::Registers && !self.style.streamed;
+        let early = self.style.placement == Placement::Registers && !self.style.recording.logs.is_streamed();
         early && self.style.hot != Some(location)
     }
 
@@ -111,19 +111,20 @@ impl Emitter {
     pub(super) fn end_run(&mut self, asked: bool) {
         self.load(Pair::Time, "%wt_tl", "%wt_th");
         emit!(self, "and.b32 %wt_x0, %wt_m, %wt_lt;");
-        if self.style.streamed {
+        if self.style.recording.logs.is_streamed() {
             // The lowest of those that leave the run now.
             emit!(self, "and.b32 %wt_x0, %wt_x0, %wt_a;");
         }
         emit!(self, "setp.eq.u32 %wt_w, %wt_x0, 0;");
         // A lane that is in no run appends nothing. (In a log of its own an entry without events does no
         // harm, and a lane begins in such a run.)
-        match self.style.counting {
+        match self.style.recording.counting {
             Counting::Proven => {
                 emit!(self, "and.b32 %wt_x0, %wt_k, {MAX_KEY_COUNT};");
                 emit!(self, "setp.ne.and.u32 %wt_w, %wt_x0, 0, %wt_w;");
             }
-            Counting::Never if !self.style.streamed && self.style.after.is_none() => {}
+            Counting::Never
+                if !self.style.recording.logs.is_streamed() && self.style.recording.after.is_none() => {}
             _ => emit!(self, "setp.ne.and.u32 %wt_w, %wt_k, 0, %wt_w;"),
         }
         if let Some(hot) = self.style.hot {
@@ -139,7 +140,7 @@ impl Emitter {
         let key = u32::from(location) << 16 | count;
         emit!(self, "and.b32 %wt_x0, %wt_a, %wt_lt;");
         emit!(self, "setp.eq.u32 %wt_w, %wt_x0, 0;");
-        if self.style.after.is_some() {
+        if self.style.recording.after.is_some() {
             emit!(self, "setp.ne.and.u32 %wt_w, %wt_m, 0, %wt_w;");
         }
         emit!(self, "mov.u32 %wt_tk, {key};");

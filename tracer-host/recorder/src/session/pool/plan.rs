@@ -36,7 +36,7 @@ pub(super) struct Need {
     /// Its recorded warps, once for each track.
     pub(super) streams: u64,
     pub(super) account_bytes: u64,
-    /// Entries that it may claim: twice as many as a launch of its kernel before. (0 if nobody knows.)
+    /// Entries that it may claim: twice as many as a launch of its kernel before. (0 if that is not known.)
     pub(super) claims: u64,
 }
 
@@ -115,17 +115,17 @@ pub(super) fn plan(
     Ok(Layout { places, in_reserve, takes_all })
 }
 
-/// Index of the entry after the last one that a launch with so many streams may claim.
+/// Index of the entry after the last one that a launch with this many streams may claim.
 pub(super) fn claims_end(arena: &Arena, division: &Division, streams: u64, takes_all: bool) -> u32 {
     let end = if arena.is_whole { division.logs_end(streams) } else { arena.logs.end };
     if arena.overlaps && !takes_all { end.min(arena.reserve) } else { end }
 }
 
-/// Entries of the segments that a launch with so many streams claims, where so many entries are free for it.
+/// Entries of the segments that a launch with this many streams claims, where this many entries are free for it.
 pub(super) fn segment_entries(streams: u64, free: u64) -> u32 {
     let share = free / (streams * u64::from(LANES)).max(1) / SEGMENT_SHARE;
     let entries = share.clamp(u64::from(SEGMENT_MULTIPLE), u64::from(MAX_SEGMENT_ENTRIES)) as u32;
-    // The largest power of two of at most so many.
+    // The largest power of two of at most this many.
     1 << entries.ilog2()
 }
 
@@ -141,13 +141,13 @@ pub(super) fn boundary(logs: &std::ops::Range<u32>, division: &Division, needs: 
     (logs.start + claimed) / MAX_SEGMENT_ENTRIES * MAX_SEGMENT_ENTRIES
 }
 
-/// Whether a launch with so many streams needs the reserve, too.
+/// Whether a launch with this many streams needs the reserve, too.
 fn is_large(arena: &Arena, division: &Division, streams: u64) -> bool {
     let least = Fixed::place(RESERVED_ENTRIES.into(), streams, division.min_first_entries);
     arena.overlaps && least.end > claims_end(arena, division, streams, false).into()
 }
 
-/// Whether behind logs that end there each stream can be merged, whose logs are rings of so many entries or
+/// Whether behind logs that end there each stream can be merged, whose logs are rings of this many entries or
 /// those of the launches before.
 fn can_merge(arena: &Arena, division: &Division, end: u64, first_entries: u32) -> bool {
     let rings = arena.logged.iter().map(|launch| launch.first_entries);
@@ -155,7 +155,7 @@ fn can_merge(arena: &Arena, division: &Division, end: u64, first_entries: u32) -
     end + u64::from(LANES * longest) <= u64::from(division.log_entries)
 }
 
-/// Entries of first segments of a launch with so many streams, if all of the place's memory were free.
+/// Entries of first segments of a launch with this many streams, if all of the place's memory were free.
 fn wanted_first_entries(arena: &Arena, division: &Division, streams: u64) -> u32 {
     let end = u64::from(division.logs_end(streams));
     longest(division, |first| {

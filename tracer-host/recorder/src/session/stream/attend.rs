@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use warptrace_abi::stream::StreamLogs;
 use warptrace_encode::{FLATTENED, NO_ROOM};
 
-use super::launch::{Launch, Taker};
-use super::look::{ADOPTED_PARTS, Adopts, Manner};
+use super::launch::{Consumer, Launch};
+use super::look::{ReadOptions, TAKEOVER_PARTS, TakesOver};
 use super::partition::Partition;
 use super::plan::{Plan, Room};
 use super::rounds::{Flattened, News, Round, Running};
@@ -23,11 +23,11 @@ use crate::session::worker::Account;
 /// is.
 const PATIENCE_WITH_ROUND: Duration = Duration::from_millis(30);
 const PATIENCE: Duration = Duration::from_millis(2);
-/// A round begins when so large a part of all segments is in use; before, nobody needs memory.
+/// A round begins when so large a part of all segments is in use; before, no lane needs memory.
 const WORTH_SHARE: usize = 16;
 /// After a kernel, what is in fewer segments the host encodes itself.
 const WORTH_SEGMENTS: usize = 4096;
-/// A round takes so many warps at least, if there are so many.
+/// A round takes this many warps at least, if there are this many.
 const MIN_FITTED: usize = 64;
 /// How long an interruption waits for a round that has copied its segments.
 const LAST_WAIT: Duration = Duration::from_secs(2);
@@ -45,7 +45,7 @@ impl Look {
 }
 
 impl Streams {
-    /// Looks while a kernel runs: hears of the rounds under way, starts another, and takes what is there if
+    /// Looks while a kernel runs: polls of the rounds under way, starts another, and takes what is there if
     /// lanes have waited for too long.
     pub(super) fn attend(
         &mut self,
@@ -56,15 +56,15 @@ impl Streams {
         let Some(partition) = self.partition.filter(|_| !self.launches.is_empty()) else { return Ok(look) };
         let ended = self.read_ended(memory, false)?;
         self.take_tickets(memory, partition)?;
-        self.hear(memory, Duration::ZERO, &mut look)?;
+        self.poll(memory, Duration::ZERO, &mut look)?;
         if WORTH_SHARE * self.in_use.count() >= self.supply.segments() as usize {
             self.begin_round(partition)?;
         }
         if self.has_waited_long() {
             self.looks = self.looks.wrapping_add(1);
-            self.adopted = (self.adopted + 1) % ADOPTED_PARTS;
-            let adopts = Adopts::Part(self.adopted);
-            self.read(memory, partition, Manner { is_over: false, gives: true, asked, adopts })?;
+            self.takeover_part = (self.takeover_part + 1) % TAKEOVER_PARTS;
+            let takes_over = TakesOver::Part(self.takeover_part);
+            self.read(memory, partition, ReadOptions { is_over: false, gives: true, asked, takes_over })?;
             look.packed.append(&mut self.encode(false, asked));
             self.short_since = None;
         }
@@ -84,15 +84,15 @@ impl Streams {
         since >= if running.any(|it| it.outcomes.is_none()) { PATIENCE_WITH_ROUND } else { PATIENCE }
     }
 
-    /// Hears what has come of the rounds under way.
-    fn hear(
+    /// Polls what has come of the rounds under way.
+    fn poll(
         &mut self,
         memory: &mut dyn LiveMemory,
         wait: Duration,
         look: &mut Look,
     ) -> Result<(), SessionError> {
         for number in 0..self.rounds.len() {
-            if let Some(news) = self.rounds[number].hear(wait)? {
+            if let Some(news) = self.rounds[number].poll(wait)? {
                 self.take_news(memory, number, news, look)?;
             }
         }
@@ -124,11 +124,11 @@ impl Streams {
                     match outcome {
                         FLATTENED => {}
                         NO_ROOM if fitted != 0 => {
-                            launch.set_taker(warp, Taker::Nobody);
+                            launch.set_consumer(warp, Consumer::Undecided);
                             launch.left.push(warp);
                         }
                         // It is too long for any round, or what it has lost only the host can tell.
-                        _ => launch.set_taker(warp, Taker::Host),
+                        _ => launch.set_consumer(warp, Consumer::Host),
                     }
                 }
                 self.warps_in_rounds += fitted as u64;
@@ -174,7 +174,7 @@ impl Streams {
     }
 
     /// Starts a round of warps that had left before the last look, if there are some and a thread has nothing
-    /// to do. Answers whether it did.
+    /// to do. Returns whether it did.
     fn begin_round(&mut self, partition: Partition) -> Result<bool, SessionError> {
         let idle = self.rounds.iter().position(|rounds| rounds.running.is_none());
         let Some((idle, area)) = idle.and_then(|idle| Some((idle, self.areas().nth(idle)?))) else {
@@ -191,14 +191,14 @@ impl Streams {
             };
             let logs = launch_logs(self.memory.address, partition, launch);
             let Some(plan) = Plan::new(room, &logs) else {
-                // There are so many warps that the host has to take all.
+                // There are this many warps that the host has to take all.
                 launch.left.clear();
                 continue;
             };
             let from = launch.left.len().saturating_sub(most.min(plan.max_warps as usize));
             let mut warps = launch.left.split_off(from);
-            warps.retain(|warp| launch.taker(*warp) == Taker::Nobody);
-            warps.iter().for_each(|warp| launch.set_taker(*warp, Taker::Round));
+            warps.retain(|warp| launch.consumer(*warp) == Consumer::Undecided);
+            warps.iter().for_each(|warp| launch.set_consumer(*warp, Consumer::Round));
             if !warps.is_empty() {
                 self.rounds[idle].begin(Round { plan, warps })?;
                 return Ok(true);
@@ -216,7 +216,7 @@ impl Streams {
         for launch in self.launches.values_mut() {
             launch.left.clear();
             if is_worth_it {
-                let warps = (0..launch.warps).filter(|warp| launch.taker(*warp) == Taker::Nobody);
+                let warps = (0..launch.warps).filter(|warp| launch.consumer(*warp) == Consumer::Undecided);
                 launch.left = warps.collect();
             }
         }
@@ -228,7 +228,7 @@ impl Streams {
             if !self.is_running() {
                 return Ok(look);
             }
-            self.hear(memory, Duration::from_micros(100), &mut look)?;
+            self.poll(memory, Duration::from_micros(100), &mut look)?;
         }
     }
 
@@ -236,13 +236,13 @@ impl Streams {
         self.rounds.iter().any(|rounds| rounds.running.is_some())
     }
 
-    /// Ends the work of rounds where somebody waits: what a round has not copied by then, the host takes.
+    /// Ends the work of rounds where a lane waits: what a round has not copied by then, the host takes.
     pub(super) fn leave_rounds(&mut self) {
         for running in self.rounds.iter_mut().filter_map(|rounds| rounds.running.take()) {
             if running.outcomes.is_none()
                 && let Some(launch) = self.launches.get(&running.launch)
             {
-                running.warps.iter().for_each(|warp| launch.set_taker(*warp, Taker::Host));
+                running.warps.iter().for_each(|warp| launch.set_consumer(*warp, Consumer::Host));
             }
         }
     }
@@ -254,7 +254,7 @@ impl Streams {
         while self.is_running() {
             let mut running = self.rounds.iter().filter_map(|rounds| rounds.running.as_ref());
             let most = if running.any(|it| it.outcomes.is_some()) { LAST_WAIT } else { LAST_WAIT / 10 };
-            if started.elapsed() >= most || self.hear(memory, LAST_WAIT / 50, &mut look).is_err() {
+            if started.elapsed() >= most || self.poll(memory, LAST_WAIT / 50, &mut look).is_err() {
                 break;
             }
         }

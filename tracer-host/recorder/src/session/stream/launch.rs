@@ -14,10 +14,10 @@ use crate::session::{OpenRun, Standing};
 /// Who takes what a warp records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Taker {
-    /// Nobody has taken anything.
-    Nobody,
-    /// The host, and nobody else from now on.
+pub(super) enum Consumer {
+    /// Nothing has taken anything.
+    Undecided,
+    /// The host, and nothing else from now on.
     Host,
     /// A round, all at once: of the warp, which has left, nothing is left to take.
     Round,
@@ -36,7 +36,7 @@ pub(super) struct Launch {
     /// Its kernel has ended.
     pub(super) is_over: bool,
     /// For each warp who takes what it records.
-    takers: Vec<AtomicU8>,
+    consumers: Vec<AtomicU8>,
     /// Warps that had left before the last look, and of which nothing has been taken.
     pub(super) left: Vec<u32>,
     /// Of streams that rounds have encoded, their events and chunks; empty without rounds.
@@ -51,8 +51,8 @@ impl Launch {
         let warps = info.chosen().count();
         let mut streams = Vec::new();
         streams.resize_with(tracks as usize * warps as usize, OnceLock::new);
-        let mut takers = Vec::new();
-        takers.resize_with(warps as usize, || AtomicU8::new(Taker::Nobody as u8));
+        let mut consumers = Vec::new();
+        consumers.resize_with(warps as usize, || AtomicU8::new(Consumer::Undecided as u8));
         let ended = vec![0; warps as usize];
         Self {
             info,
@@ -60,7 +60,7 @@ impl Launch {
             tables,
             ended,
             is_over: false,
-            takers,
+            consumers,
             left: Vec::new(),
             encoded: Vec::new(),
             streams,
@@ -68,38 +68,38 @@ impl Launch {
     }
 
     /// Who takes what a warp records.
-    pub(super) fn taker(&self, warp: u32) -> Taker {
-        match self.takers[warp as usize].load(Relaxed) {
-            0 => Taker::Nobody,
-            1 => Taker::Host,
-            _ => Taker::Round,
+    pub(super) fn consumer(&self, warp: u32) -> Consumer {
+        match self.consumers[warp as usize].load(Relaxed) {
+            0 => Consumer::Undecided,
+            1 => Consumer::Host,
+            _ => Consumer::Round,
         }
     }
 
     /// Says who takes what a warp records.
-    pub(super) fn set_taker(&self, warp: u32, taker: Taker) {
-        self.takers[warp as usize].store(taker as u8, Relaxed);
+    pub(super) fn set_consumer(&self, warp: u32, consumer: Consumer) {
+        self.consumers[warp as usize].store(consumer as u8, Relaxed);
     }
 
-    /// Whether the host takes what a stream's warp records: from now on it does, if nobody has taken anything
-    /// and it is to `adopt` the warp.
-    pub(super) fn is_hosts(&self, stream: u32, adopt: impl Fn(u32) -> bool) -> bool {
+    /// Whether the host takes what a stream's warp records: from now on it does, if nothing has taken anything
+    /// and it is to `take_over` the warp.
+    pub(super) fn is_hosts(&self, stream: u32, take_over: impl Fn(u32) -> bool) -> bool {
         let warp = stream % self.warps;
-        match self.taker(warp) {
-            Taker::Host => true,
-            Taker::Round => false,
-            Taker::Nobody if adopt(warp) => {
-                self.set_taker(warp, Taker::Host);
+        match self.consumer(warp) {
+            Consumer::Host => true,
+            Consumer::Round => false,
+            Consumer::Undecided if take_over(warp) => {
+                self.set_consumer(warp, Consumer::Host);
                 true
             }
-            Taker::Nobody => false,
+            Consumer::Undecided => false,
         }
     }
 
     /// Takes note of which lanes had left before a look that is over.
     pub(super) fn note_ended(&mut self, ended: Vec<u32>) {
         for (warp, (&now, &before)) in (0..).zip(ended.iter().zip(&self.ended)) {
-            if now != before && now == self.lanes(warp) && self.taker(warp) == Taker::Nobody {
+            if now != before && now == self.lanes(warp) && self.consumer(warp) == Consumer::Undecided {
                 self.left.push(warp);
             }
         }
@@ -198,7 +198,7 @@ impl Launch {
     }
 }
 
-/// Locks a stream. Nobody panics while it is locked.
+/// Locks a stream. Nothing panics while it is locked.
 fn lock(stream: &Mutex<Stream>) -> MutexGuard<'_, Stream> {
     stream.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -22,33 +22,33 @@ const STREAMS_AT_ONCE: usize = 16;
 
 /// How a look goes about it.
 #[derive(Clone, Copy)]
-pub(super) struct Manner<'a> {
+pub(super) struct ReadOptions<'a> {
     /// No kernel runs.
     pub(super) is_over: bool,
     /// What is free is given to those who ask.
     pub(super) gives: bool,
     /// Set where the look is to leave what remains to the next one.
     pub(super) asked: Option<&'a AtomicBool>,
-    /// Of warps of which nobody has taken anything, which the host takes over.
-    pub(super) adopts: Adopts,
+    /// Of warps of which nothing has taken anything, which the host takes over.
+    pub(super) takes_over: TakesOver,
 }
 
 /// Which warps the host takes over.
 #[derive(Clone, Copy)]
-pub(super) enum Adopts {
+pub(super) enum TakesOver {
     All,
-    /// Of [`ADOPTED_PARTS`] parts the one with this number.
+    /// Of [`TAKEOVER_PARTS`] parts the one with this number.
     Part(u32),
 }
 
 /// Parts of a launch's warps, of which the host takes over one at a time.
-pub(super) const ADOPTED_PARTS: u32 = 16;
+pub(super) const TAKEOVER_PARTS: u32 = 16;
 
-impl Adopts {
+impl TakesOver {
     fn has(self, warp: u32) -> bool {
         match self {
             Self::All => true,
-            Self::Part(part) => warp % ADOPTED_PARTS == part,
+            Self::Part(part) => warp % TAKEOVER_PARTS == part,
         }
     }
 }
@@ -68,8 +68,10 @@ impl Streams {
         is_over: bool,
     ) -> Result<Look, SessionError> {
         let before = if is_over { self.encode_rest(memory)? } else { Look::default() };
-        let ended =
-            self.take_new(memory, Manner { is_over, gives: true, asked: None, adopts: Adopts::All })?;
+        let ended = self.take_new(
+            memory,
+            ReadOptions { is_over, gives: true, asked: None, takes_over: TakesOver::All },
+        )?;
         Ok(self.look_on(memory, is_over, ended, None)?.behind(before))
     }
 
@@ -82,8 +84,10 @@ impl Streams {
         if !self.rounds.is_empty() {
             return self.attend(memory, asked);
         }
-        let ended =
-            self.take_new(memory, Manner { is_over: false, gives: true, asked, adopts: Adopts::All })?;
+        let ended = self.take_new(
+            memory,
+            ReadOptions { is_over: false, gives: true, asked, takes_over: TakesOver::All },
+        )?;
         Ok(self.look_on(memory, false, ended, asked)?)
     }
 
@@ -103,28 +107,34 @@ impl Streams {
         Ok(look)
     }
 
-    /// Looks without encoding anything, where somebody waits for what there is, and without giving segments
+    /// Looks without encoding anything, where a lane waits for what there is, and without giving segments
     /// to those who ask, so that the next such look finds little.
     pub(in super::super) fn only_look(&mut self, memory: &mut dyn LiveMemory) -> Result<(), DeviceError> {
         self.leave_rounds();
-        let ended =
-            self.take_new(memory, Manner { is_over: false, gives: false, asked: None, adopts: Adopts::All })?;
+        let ended = self.take_new(
+            memory,
+            ReadOptions { is_over: false, gives: false, asked: None, takes_over: TakesOver::All },
+        )?;
         self.note(ended);
         Ok(())
     }
 
-    /// Takes what is new of all launches. Answers which lanes had left before.
+    /// Takes what is new of all launches. Returns which lanes had left before.
     ///
     /// That is to be [noted](Self::note) when nothing is done with this look any more: what a lane has appended
     /// before it left may still have been on its way, and is sure to be seen by the next look only.
-    fn take_new(&mut self, memory: &mut dyn LiveMemory, manner: Manner<'_>) -> Result<Ended, DeviceError> {
+    fn take_new(
+        &mut self,
+        memory: &mut dyn LiveMemory,
+        options: ReadOptions<'_>,
+    ) -> Result<Ended, DeviceError> {
         let Some(partition) = self.partition.filter(|_| !self.launches.is_empty()) else {
             return Ok(Ended::new());
         };
         self.looks = self.looks.wrapping_add(1);
-        let ended = self.read_ended(memory, manner.is_over)?;
+        let ended = self.read_ended(memory, options.is_over)?;
         self.take_tickets(memory, partition)?;
-        self.read(memory, partition, manner)?;
+        self.read(memory, partition, options)?;
         Ok(ended)
     }
 
@@ -138,12 +148,12 @@ impl Streams {
     }
 
     /// Copies the segments in use, hands the new runs in them to their streams, and gives away those that
-    /// nobody writes any more: those that are full, and those of lanes that had left before this look.
+    /// nothing writes any more: those that are full, and those of lanes that had left before this look.
     pub(super) fn read(
         &mut self,
         memory: &mut dyn LiveMemory,
         partition: Partition,
-        Manner { is_over, gives, asked, adopts }: Manner<'_>,
+        ReadOptions { is_over, gives, asked, takes_over }: ReadOptions<'_>,
     ) -> Result<(), DeviceError> {
         let bytes_each = (partition.segment_entries * ENTRY_BYTES) as usize;
         let address = self.memory.address + partition.segments;
@@ -173,7 +183,7 @@ impl Streams {
                     if !is_over && owner.is_some() && segment.given.slot != LOOKED {
                         looked.push(std::mem::replace(&mut segment.given.slot, LOOKED));
                     }
-                    if !is_over && !owner.is_some_and(|owner| is_hosts(owner, launches, adopts)) {
+                    if !is_over && !owner.is_some_and(|owner| is_hosts(owner, launches, takes_over)) {
                         continue;
                     }
                     if take_runs(segment, bytes, launches, look, is_over)
@@ -250,16 +260,16 @@ impl Streams {
 }
 
 /// Whether the host takes what is in a segment.
-fn is_hosts(owner: Owner, launches: &BTreeMap<u32, Launch>, adopts: Adopts) -> bool {
+fn is_hosts(owner: Owner, launches: &BTreeMap<u32, Launch>, takes_over: TakesOver) -> bool {
     match launches.get(&owner.launch) {
         Some(launch) if (owner.stream as usize) < launch.stream_count() => {
-            launch.is_hosts(owner.stream, |warp| adopts.has(warp))
+            launch.is_hosts(owner.stream, |warp| takes_over.has(warp))
         }
         _ => true,
     }
 }
 
-/// Hands the new runs of a segment to its stream, and the one that its lane is in. Answers whether its lane
+/// Hands the new runs of a segment to its stream, and the one that its lane is in. Returns whether its lane
 /// had left before this look.
 fn take_runs(
     segment: &mut InUse,

@@ -6,7 +6,7 @@
 //!     └──── queue ◀─ supply ┘
 //! ```
 //! A *look* copies all segments that are in use, takes what is new in them, and gives those that are full, or
-//! whose warps have ended, to whoever asks next. It is repeated while a kernel runs, and after it when the
+//! whose warps have ended, to the lane that asks next. It is repeated while a kernel runs, and after it when the
 //! memory is needed.
 
 mod attend;
@@ -36,7 +36,7 @@ use self::supply::Supply;
 use super::memory::Division;
 use super::worker::Account;
 use super::{MemoryUse, SessionError, Standing};
-use crate::{Allocation, Device, DeviceError, LiveMemory, LogKind, MAX_READ, Place, Recording};
+use crate::{Allocation, Device, DeviceError, LiveMemory, MAX_READ, Place, Recording};
 
 /// Rounds that are under way at once: while chunks of one are copied, another one is encoded.
 const ROUNDS_AT_ONCE: usize = 3;
@@ -74,16 +74,16 @@ pub(super) struct Streams {
     area: Allocation,
     /// Warps that a round had room for last.
     fitted: usize,
-    /// Since when somebody has waited for a segment and none has become free.
+    /// Since when lanes have waited for a segment and none has become free.
     short_since: Option<Instant>,
     /// Which part of the warps the host takes over next.
-    adopted: u32,
+    takeover_part: u32,
     /// Warps that rounds have encoded.
     warps_in_rounds: u64,
     launches: BTreeMap<u32, Launch>,
     /// Number of the last look.
     looks: u32,
-    /// A lane was seen to have waited in vain, and the others do not wait since then.
+    /// A lane was seen to have given up waiting, and the others do not wait since then.
     gave_up: bool,
 }
 
@@ -95,7 +95,7 @@ impl Streams {
         division: Division,
         stall: Duration,
     ) -> Result<Self, SessionError> {
-        let post_mortem = recording.logs == LogKind::Streamed { open_runs: true };
+        let post_mortem = recording.logs.has_open_runs();
         let memory =
             device.allocate(division.limit, if post_mortem { Place::Host } else { Place::Device })?;
         let mut rounds = Vec::new();
@@ -126,7 +126,7 @@ impl Streams {
             area,
             fitted: FITTED_AT_FIRST,
             short_since: None,
-            adopted: 0,
+            takeover_part: 0,
             warps_in_rounds: 0,
             launches: BTreeMap::new(),
             looks: 0,
@@ -157,7 +157,7 @@ impl Streams {
         self.abandon(Some(device.live()?))
     }
 
-    /// Whether a launch, of which so many threads can be on the device at once, finds room without a look at
+    /// Whether a launch, of which this many threads can be on the device at once, finds room without a look at
     /// those before it.
     pub(super) fn has_room(&self, resident: u64, info: &LaunchInfo) -> bool {
         let needs = Needs::of(info, self.tracks, resident);
@@ -258,12 +258,12 @@ impl Streams {
         self.let_wait(memory)
     }
 
-    /// Lets lanes wait again, if one has waited in vain.
+    /// Lets lanes wait again, if one has given up.
     fn let_wait(&mut self, memory: &mut dyn LiveMemory) -> Result<(), DeviceError> {
         if std::mem::take(&mut self.gave_up) { self.set_gave_up(memory, 0) } else { Ok(()) }
     }
 
-    /// Lets nobody wait for memory any more: what finds none is lost.
+    /// Lets no lane wait for memory any more: what finds none is lost.
     pub(super) fn refuse(&self, memory: &mut dyn LiveMemory) -> Result<(), DeviceError> {
         self.set_gave_up(memory, 1)
     }
@@ -281,7 +281,7 @@ impl Streams {
         Ok(2 * self.in_use.count() >= self.supply.segments() as usize)
     }
 
-    /// Takes note of the tickets that were taken, and of lanes that have waited in vain.
+    /// Takes note of the tickets that were taken, and of lanes that have given up waiting.
     fn take_tickets(&mut self, memory: &mut dyn LiveMemory, partition: Partition) -> Result<(), DeviceError> {
         let state = (self.memory.address + partition.state, size_of::<StreamState>());
         let mut words = words_of_eight(memory.read_live(&[state])?);

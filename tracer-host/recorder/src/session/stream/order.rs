@@ -101,7 +101,7 @@ impl Order {
         false
     }
 
-    /// Whether a run that has not ended for its keeper has come by a copy, or comes too late for another
+    /// Whether a run that has not ended for its leader has come by a copy, or comes too late for another
     /// reason.
     pub(super) fn has_come(&self, open: Entry) -> bool {
         let lowest = open.mask.trailing_zeros();

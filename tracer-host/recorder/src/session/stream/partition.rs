@@ -28,7 +28,7 @@ pub(super) struct Needs {
 }
 
 impl Needs {
-    /// What a launch needs of whose threads so many can be on the device at once.
+    /// What a launch needs of whose threads this many can be on the device at once.
     pub(super) fn of(info: &LaunchInfo, tracks: u32, resident: u64) -> Self {
         // Of warps that record only. A block's last warp may lack lanes; they are counted all the same.
         let threads = 32 * u64::from(info.chosen().count());

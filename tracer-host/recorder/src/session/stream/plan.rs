@@ -32,7 +32,7 @@ const MAX_BYTES: u64 = 1536 << 20;
 const SCRATCH_SHARE: u64 = 16;
 /// The part of it that heads and tables of the round's warps take at most.
 const WARPS_SHARE: u64 = 4;
-/// Of what remains so many parts of all are for chunks: a run takes 16 bytes in a flat log, as many merged,
+/// Of what remains this many parts of all are for chunks: a run takes 16 bytes in a flat log, as many merged,
 /// and 12 of a chunk.
 const CHUNK_PARTS: u64 = 3;
 const ALL_PARTS: u64 = 11;
@@ -164,7 +164,7 @@ impl Plan {
         Some(Self { max_warps: max_warps as u32, table, scratch, accounts, pool, job })
     }
 
-    /// What merging is told of a round of so many warps.
+    /// What merging is told of a round of this many warps.
     pub(super) fn logged(&self, warps: u32) -> LoggedLaunch {
         LoggedLaunch {
             accounts: self.accounts,

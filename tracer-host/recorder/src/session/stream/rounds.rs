@@ -2,7 +2,7 @@
 //!
 //! A thread of its own has each round flattened (`warptrace_encode::FlattenJob`), merged and encoded, and
 //! copies the chunks, by a device of its own: the same one, whose calls do not wait for the program's kernel.
-//! Who serves the kernel starts rounds and hears what has come of them, and never waits for one: on a card
+//! Who serves the kernel starts rounds and polls what has come of them, and never waits for one: on a card
 //! that is full of waiting warps a round cannot begin before the host has given them memory in another way.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
@@ -82,8 +82,8 @@ impl Rounds {
         self.queue.as_ref().and_then(|queue| queue.send(round).ok()).ok_or(SessionError::Unusable)
     }
 
-    /// Hears what has come of the round under way, if there is something by then.
-    pub(super) fn hear(&mut self, wait: Duration) -> Result<Option<News>, SessionError> {
+    /// Polls what has come of the round under way, if there is something by then.
+    pub(super) fn poll(&mut self, wait: Duration) -> Result<Option<News>, SessionError> {
         if self.running.is_none() {
             return Ok(None);
         }

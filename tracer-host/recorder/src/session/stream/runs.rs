@@ -8,7 +8,7 @@ use warptrace_format::chunk::CHUNK_HEADER_BYTES;
 use super::order::Order;
 use crate::packed;
 
-/// So many runs are encoded at once: mostly more than a chunk takes, so that chunks are full.
+/// This many runs are encoded at once: mostly more than a chunk takes, so that chunks are full.
 const BATCH: usize = 4096;
 
 /// A stream's name.
@@ -40,7 +40,7 @@ pub(super) struct Stream {
 /// A run that had not ended.
 #[derive(Clone, Copy, Debug)]
 struct Open {
-    /// Its keeper.
+    /// Its leader.
     lane: u32,
     /// The look that read it.
     look: u32,
@@ -132,7 +132,7 @@ impl Stream {
         }
     }
 
-    /// Makes a chunk of runs from `first` on: answers how many are in it whole.
+    /// Makes a chunk of runs from `first` on: returns how many are in it whole.
     fn encode(
         &mut self,
         name: Name,

@@ -6,7 +6,7 @@ use warptrace_abi::stream::{has_tag, is_open, lane_and_before};
 use super::supply::Given;
 use crate::MAX_READ;
 
-/// Segments closer to each other than this are copied as one: a copy costs as much as so many bytes.
+/// Segments closer to each other than this are copied as one: a copy costs as much as this many bytes.
 const GAP_BYTES: usize = 32 << 10;
 
 /// The slot of a segment whose lane has looked into its slot, which may name another one by now.
@@ -82,7 +82,7 @@ pub(super) struct AllInUse {
 }
 
 impl AllInUse {
-    /// None of so many.
+    /// None of this many.
     pub(super) fn none_of(segments: u32) -> Self {
         Self { listed: Vec::new(), given: vec![(0, 0); segments as usize], count: 0 }
     }
@@ -101,7 +101,7 @@ impl AllInUse {
         }
     }
 
-    /// Takes note that the lane of a segment with this tag has looked into its slot: answers the slot, if that
+    /// Takes note that the lane of a segment with this tag has looked into its slot: returns the slot, if that
     /// is news.
     pub(super) fn look(&mut self, segment: u32, tag: u32) -> Option<u32> {
         let given =
@@ -109,7 +109,7 @@ impl AllInUse {
         Some(std::mem::replace(&mut given.1, LOOKED))
     }
 
-    /// Removes a segment: answers its slot, or [`LOOKED`], if it was in use.
+    /// Removes a segment: returns its slot, or [`LOOKED`], if it was in use.
     pub(super) fn remove(&mut self, segment: u32) -> Option<u32> {
         let (tag, slot) = std::mem::take(self.given.get_mut(segment as usize)?);
         self.count -= usize::from(tag != 0);

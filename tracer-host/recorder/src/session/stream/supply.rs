@@ -22,7 +22,7 @@ pub(super) struct Slots {
     pub(super) bytes: Vec<u8>,
 }
 
-/// All segments. Each is free, given to a ticket that nobody may have taken yet, or in use by whoever has
+/// All segments. Each is free, given to a ticket that no lane may have taken yet, or in use by the lane that has
 /// taken it.
 ///
 /// A lane may take its ticket and look at its slot much later, when tickets after it have gone round the
@@ -30,9 +30,9 @@ pub(super) struct Slots {
 /// that was taken and whose slot cannot be written yet is skipped, so that others need not wait for it.
 #[derive(Debug)]
 pub(super) struct Supply {
-    /// For each slot of the queue whether somebody may still look for the segment that it names.
+    /// For each slot of the queue whether a lane may still look for the segment that it names.
     awaited: Vec<bool>,
-    /// Lanes have given up, so nobody may ever look into some of these slots.
+    /// Lanes have given up, so nothing may ever look into some of these slots.
     patience_lost: bool,
     /// The tag that each segment was given with last.
     tags: Vec<u32>,
@@ -41,19 +41,19 @@ pub(super) struct Supply {
     next: u64,
     /// Tickets whose slots could not be written when it was their turn, in their order.
     skipped: Vec<u64>,
-    /// So many tickets are known to be taken.
+    /// This many tickets are known to be taken.
     tickets: u64,
-    /// What was given to tickets that nobody is known to have taken, with these tickets, in their order.
+    /// What was given to tickets that no lane is known to have taken, with these tickets, in their order.
     waiting: VecDeque<(u64, Given)>,
 }
 
 impl Supply {
-    /// So many segments, all free; none was ever given.
+    /// This many segments, all free; none was ever given.
     pub(super) fn new(segments: u32) -> Self {
         Self::after(segments, 0, 0)
     }
 
-    /// So many segments, all free, in memory where tags up to `tag` may stand and from whose queue `tickets`
+    /// This many segments, all free, in memory where tags up to `tag` may stand and from whose queue `tickets`
     /// tickets were taken.
     pub(super) fn after(segments: u32, tag: u32, tickets: u64) -> Self {
         Self {
@@ -79,7 +79,7 @@ impl Supply {
         self.tags.len() as u32
     }
 
-    /// Whether somebody waits for a segment: none is free, or the slot cannot be written yet.
+    /// Whether a lane waits for a segment: none is free, or the slot cannot be written yet.
     pub(super) fn is_short(&self) -> bool {
         self.free.is_empty() && self.tickets > self.next || !self.skipped.is_empty()
     }
@@ -94,18 +94,18 @@ impl Supply {
         self.free.extend(segments.iter().rev());
     }
 
-    /// Takes note that somebody has looked into a slot, or nobody will.
+    /// Takes note that a lane has looked into a slot, or none will.
     pub(super) fn looked(&mut self, slot: u32) {
         self.awaited[slot as usize] = false;
     }
 
-    /// Takes note that lanes have given up. From now on slots into which nobody has looked are written again
+    /// Takes note that lanes have given up. From now on slots into which nothing has looked are written again
     /// if lanes wait for it: who comes too late takes another ticket.
     pub(super) fn lose_patience(&mut self) {
         self.patience_lost = true;
     }
 
-    /// Takes note that no kernel runs: nobody looks into any slot but those that nobody has taken.
+    /// Takes note that no kernel runs: no lane looks into any slot but those that no lane has taken.
     pub(super) fn nobody_looks(&mut self) {
         self.awaited.fill(false);
         self.waiting.iter().for_each(|(_, given)| self.awaited[given.slot as usize] = true);
@@ -122,7 +122,7 @@ impl Supply {
         self.skipped = skipped;
         while !self.free.is_empty() {
             if !self.give_to(self.next, &mut writes) {
-                // What nobody asks for yet is kept for whoever asks first.
+                // What no lane asks for yet is kept for the first that asks.
                 if self.next >= self.tickets {
                     break;
                 }
@@ -133,7 +133,7 @@ impl Supply {
         writes
     }
 
-    /// Gives a free segment to a ticket, and appends what to write to `writes`. Answers whether there was one,
+    /// Gives a free segment to a ticket, and appends what to write to `writes`. Returns whether there was one,
     /// and the ticket's slot could be written.
     fn give_to(&mut self, ticket: u64, writes: &mut Vec<Slots>) -> bool {
         let slots = self.slots();
@@ -164,7 +164,7 @@ impl Supply {
         true
     }
 
-    /// Answers which segments have been taken since the last time, when so many tickets have been. (There may
+    /// Returns which segments have been taken since the last time, when this many tickets have been. (There may
     /// be more tickets than segments.)
     pub(super) fn taken(&mut self, tickets: u64) -> impl Iterator<Item = Given> {
         self.tickets = tickets;
@@ -220,7 +220,7 @@ mod tests {
         // Ticket 3 has slot 3; ticket 4, for slot 0, was taken: it is skipped; ticket 5 has slot 1.
         assert_eq!((all_of(&supply.give()), supply.skipped.clone()), (2, vec![4]));
         assert_eq!(supply.taken(6).map(|given| given.slot).collect::<Vec<_>>(), [3, 1]);
-        // Nobody has asked for ticket 8, whose slot is 0, too: it waits for its turn.
+        // Nothing has asked for ticket 8, whose slot is 0, too: it waits for its turn.
         supply.free(&[1, 2]);
         [1, 3].iter().for_each(|slot| supply.looked(*slot));
         assert_eq!((all_of(&supply.give()), supply.skipped.clone()), (2, vec![4]));
@@ -241,7 +241,7 @@ mod tests {
         supply.looked(1);
         assert_eq!(supply.give(), []);
         supply.lose_patience();
-        assert_eq!(supply.give(), [], "nobody waits for it");
+        assert_eq!(supply.give(), [], "no lane waits for it");
         assert_eq!(supply.taken(3).count(), 0);
         assert_eq!(words(&supply.give()), [(0, vec![1 | (2 << 24), 2 * TAG_STEP])]);
         // The kernel has ended: the other one is free, too.

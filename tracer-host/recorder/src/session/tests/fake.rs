@@ -117,7 +117,7 @@ impl FakeDevice {
         u32::from_le_bytes(self.bytes(address, 4).try_into().expect("four bytes"))
     }
 
-    /// Adds to a counter, and answers what it was before.
+    /// Adds to a counter, and returns what it was before.
     fn add(&mut self, address: u64, more: u32) -> u32 {
         let before = self.word(address);
         self.put(address, &[before + more]);
@@ -169,7 +169,7 @@ impl FakeDevice {
         Ok(())
     }
 
-    /// Makes what the script says of the logs of one launch, as far as there are chunks; answers whether that
+    /// Makes what the script says of the logs of one launch, as far as there are chunks; returns whether that
     /// is all.
     fn encode_launch(&mut self, pool: &PoolDescriptor, logged: &LoggedLaunch) -> bool {
         let found = self.launches.iter().find(|(logs, ..)| logs.launch == logged.launch);

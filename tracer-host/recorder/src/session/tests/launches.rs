@@ -1,4 +1,4 @@
-//! Launches that nobody waits for: made on the simulator by one device, and drained by another.
+//! Launches that no caller waits for: made on the simulator by one device, and drained by another.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -137,7 +137,7 @@ impl Recorded {
     }
 }
 
-/// Events of a launch of so many warps and steps.
+/// Events of a launch of this many warps and steps.
 fn events(warps: u64, steps: u32) -> u64 {
     warps * u64::from(steps)
 }
@@ -145,7 +145,7 @@ fn events(warps: u64, steps: u32) -> u64 {
 #[test]
 fn launches_go_on_while_others_are_drained_and_nothing_is_lost() {
     let mut recorded = Recorded::new(&options(16 << 10));
-    // Of the first launch nobody knows what it needs: it has all there is, and the second one waits for it.
+    // It is not known what the first launch needs: it has all there is, and the second one waits for it.
     recorded.launch(4, 40).unwrap();
     recorded.step();
     let mut expected = events(4, 40);
@@ -187,7 +187,7 @@ fn who_waits_for_room_is_counted_and_goes_on_when_there_is_some() {
         made += 1;
     };
     assert!(matches!(full, SessionError::Busy { running, .. } if running + 2 >= made), "{full} {made}");
-    assert_eq!(recorded.launches.total().waits.for_room, 0, "nobody has waited");
+    assert_eq!(recorded.launches.total().waits.for_room, 0, "no launch has waited");
     let drainer = recorded.drainer.take().unwrap();
     let program = &recorded.program;
     let ended = std::thread::scope(|scope| {
@@ -212,7 +212,7 @@ fn who_waits_for_room_is_counted_and_goes_on_when_there_is_some() {
 /// Launches that a program makes while what they record is held back.
 const MANY: u32 = 10_000;
 
-/// Checks a file of so many launches, each of which left what each other one did, in the order in which they were
+/// Checks a file of this many launches, each of which left what each other one did, in the order in which they were
 /// made.
 fn check_many(file: &Shared, launches: u32) {
     let numbers: Vec<u32> = file.launches().iter().map(LaunchInfo::number).collect();
@@ -226,7 +226,7 @@ fn check_many(file: &Shared, launches: u32) {
     assert!(!of[0].is_empty() && of.iter().all(|chunks| *chunks == of[0]), "a launch differs from the first");
 }
 
-/// Makes so many launches in all of one warp and four steps, where nothing is encoded, copied or written unless a
+/// Makes this many launches in all of one warp and four steps, where nothing is encoded, copied or written unless a
 /// launch waits for room. Returns how many were made before the first one waited, and how many waited.
 fn held_back(recorded: &mut Recorded) -> [u64; 2] {
     recorded.launch(1, 4).unwrap();

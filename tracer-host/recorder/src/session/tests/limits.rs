@@ -10,7 +10,7 @@ use crate::session::{Session, SessionError};
 use crate::{DeviceError, MemorySize, RecordingSpec};
 use warptrace_format::file::{MEMORY_LIMIT, MEMORY_PEAK};
 
-/// Records a launch of so many warps with a limit; what the session says of its memory, or why it does not
+/// Records a launch of this many warps with a limit; what the session says of its memory, or why it does not
 /// record.
 fn recorded(warps: u64, options: &RecordingSpec) -> Result<(u64, u64), SessionError> {
     let mut device = FakeDevice::of([script(&[(0, 0, 1)])]);

@@ -9,7 +9,7 @@ use super::{PROGRAM, launch, launch_warps, options};
 use crate::RecordingSpec;
 use crate::session::Session;
 
-/// What launches of so many warps are told, in a session with so many KiB.
+/// What launches of this many warps are told, in a session with this many KiB.
 fn logs_for<const N: usize>(warps: [u64; N], kib: u64, dual: bool) -> [LaunchLogs; N] {
     let mut device = FakeDevice::of(vec![script(&[(0, 0, 1)]); N]);
     let options = RecordingSpec { dual, ..options(kib) };
@@ -39,7 +39,7 @@ fn the_pool_is_drained_before_a_launch_that_may_not_find_log_memory() {
         device.launched,
         [
             "k",
-            // Nobody knows yet what it needs.
+            // It is not known yet what it needs.
             "other",
             // Twice what the first `k` has claimed is not there any more.
             "encode 2 of 4",

@@ -24,7 +24,7 @@ use crate::{LaunchShape, LaunchTime, MemorySize, RecordingSpec};
 
 const PROGRAM: TracedProgram<'static> = TracedProgram { kernels: &[("k", ""), ("other", "")], modules: &[] };
 
-/// Options with so many KiB of device memory, and chunks of one.
+/// Options with this many KiB of device memory, and chunks of one.
 fn options(kib: u64) -> RecordingSpec {
     RecordingSpec {
         chunk_bytes: 1024,
@@ -41,7 +41,7 @@ fn launch<W: Write + Send + 'static>(
     launch_warps(session, kernel, 2, 64)
 }
 
-/// Launches so many warps in blocks of so many threads.
+/// Launches this many warps in blocks of this many threads.
 fn launch_warps<W: Write + Send + 'static>(
     session: &mut Session<'_, W>,
     kernel: &'static str,

@@ -48,7 +48,7 @@ impl Write for Shared {
     }
 }
 
-/// A disk with room for so many bytes.
+/// A disk with room for this many bytes.
 #[derive(Debug)]
 pub(super) struct Full(pub(super) usize);
 

@@ -13,7 +13,7 @@ fn options(kib: u64, dual: bool) -> RecordingSpec {
     RecordingSpec { policy: Policy::Ring, dual, ..super::options(kib) }
 }
 
-/// Records launches of so many warps; what they are told, and what the device was asked for.
+/// Records launches of this many warps; what they are told, and what the device was asked for.
 fn recorded(warps: &[u64], options: &RecordingSpec) -> Result<(Vec<LaunchLogs>, Vec<String>), SessionError> {
     let mut device = FakeDevice::of(vec![script(&[(0, 0, 1)]); warps.len()]);
     let mut session = Session::start(&mut device, &PROGRAM, options, Shared::default())?;

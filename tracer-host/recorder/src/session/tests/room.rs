@@ -27,7 +27,7 @@ use staircase_kernel::staircase;
 const CODECS: [CodecSpec; 3] =
     [CodecSpec::Raw, CodecSpec::Ecl(EclParams::DEFAULT), CodecSpec::Predict(PredictParams::DEFAULT)];
 
-/// Records so many warps that make 32 events in each of `rounds` rounds. Answers the report, the entries of
+/// Records this many warps that make 32 events in each of `rounds` rounds. Returns the report, the entries of
 /// log memory that they claimed, and each warp's payloads.
 fn staircases(options: &RecordingSpec, warps: u64, rounds: u32) -> (LaunchReport, u64, Vec<Vec<Vec<u8>>>) {
     let program = TracedProgram { kernels: &[("staircase", "")], modules: &[] };

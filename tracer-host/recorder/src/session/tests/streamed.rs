@@ -107,7 +107,7 @@ static SET: AtomicBool = AtomicBool::new(false);
 mod waits_kernel {
     use super::*;
 
-    /// Block 0 turns until block 1 has turned so many times.
+    /// Block 0 turns until block 1 has turned this many times.
     #[kernel]
     pub fn waits(turns: u32) {
         if warptrace_device::simt::global_thread_x() < 32 {
@@ -317,7 +317,7 @@ fn an_interrupted_kernel_that_spins_at_one_place_says_where() {
     assert_eq!(standing.last, Some(last), "{verified:?}");
 }
 
-/// A disk that is full after so many bytes.
+/// A disk that is full after this many bytes.
 struct Full(usize);
 
 impl Write for Full {
@@ -334,7 +334,7 @@ impl Write for Full {
 #[test]
 fn no_kernel_waits_for_a_disk_that_is_full() {
     let mut device = device();
-    // Nobody would wait for so long.
+    // That is longer than a test may take.
     let options = options(Duration::from_secs(3_600), 200 << 10);
     let mut session = Session::start(&mut device, &PROGRAM, &options, Full(4_000)).unwrap();
     // SAFETY: no memory among the arguments.

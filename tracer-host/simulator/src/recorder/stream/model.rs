@@ -150,14 +150,14 @@ fn run(number: u32) -> Entry {
     }
 }
 
-/// Has a lane append so many runs while the host empties its segments. Answers what the host has read, and
+/// Has a lane append this many runs while the host empties its segments. Returns what the host has read, and
 /// how many events were lost.
 fn stream(runs: u32, patience: u32) -> (Vec<Entry>, u64) {
     let (runs, _, lost) = stream_open(runs, patience, false);
     (runs, lost)
 }
 
-/// As `stream`, with runs that are written when they begin and at half of their events, if `open`; answers
+/// As `stream`, with runs that are written when they begin and at half of their events, if `open`; returns
 /// what the host has read of these, too.
 fn stream_open(runs: u32, patience: u32, open: bool) -> (Vec<Entry>, Vec<Entry>, u64) {
     let memory = ModelWords::new(patience);

@@ -122,7 +122,7 @@ pub enum LoadProblem {
         nodes: u64,
         /// Arcs read.
         arcs: u64,
-        /// Most nodes accepted with so many arcs.
+        /// Most nodes accepted with this many arcs.
         limit: u64,
     },
     /// The arcs do not make a graph.

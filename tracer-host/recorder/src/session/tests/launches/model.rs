@@ -143,7 +143,7 @@ impl World {
         self.ledger.drained(filled.arena, &DrainCost::default());
     }
 
-    /// Nobody's memory is another's.
+    /// No launch's memory is another's.
     fn check(&self, kernel: Kernel) {
         for (at, one) in self.made.iter().enumerate() {
             let logs = &one.logs;
@@ -183,7 +183,7 @@ impl World {
     }
 }
 
-/// Goes through all worlds; returns how many there are, and in how many somebody waits while another arena is
+/// Goes through all worlds; returns how many there are, and in how many a launch waits while another arena is
 /// drained.
 fn explore(first: World, kernel: Kernel, launches: usize) -> [usize; 2] {
     let (mut seen, mut overlapped, mut ends) = (HashSet::new(), 0, 0);
@@ -230,7 +230,7 @@ fn in_all_orders_no_memory_has_two_users_and_every_launch_is_written_once() {
 
 #[test]
 fn wherever_a_world_stands_all_launches_can_still_be_written() {
-    // From each reachable world, letting everything end and the drainer work leads to the end: nobody waits
+    // From each reachable world, letting everything end and the drainer work leads to the end: no launch waits
     // for ever.
     let kernel = Kernel { warps: 20, claims: 0 };
     let (mut seen, mut open) = (HashSet::new(), vec![World::new(1024, 2, 2)]);

@@ -1,4 +1,4 @@
-//! Ways to run a program: untraced, or with a codec and a policy.
+//! Variants to run a program: untraced, or with a codec and a policy.
 
 use anyhow::Context;
 use warptrace_host::{MemorySize, Policy, RecordingSpec};
@@ -6,17 +6,17 @@ use warptrace_host::{MemorySize, Policy, RecordingSpec};
 use crate::codecs::{CODECS, Codec, UNTRACED};
 use crate::runs;
 
-/// One way to run a program.
+/// One variant to run a program.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Way {
+pub(super) struct Variant {
     /// Name in tables, and as the command line takes it: `untraced`, `CODEC`, or `CODEC / POLICY`.
     pub(super) name: String,
     /// How it is recorded; `None`: not at all.
     traced: Option<(&'static Codec, Policy)>,
 }
 
-impl Way {
-    /// The way of this name.
+impl Variant {
+    /// The variant of this name.
     pub(super) fn named(name: &str) -> anyhow::Result<Self> {
         if name == UNTRACED {
             return Ok(Self { name: name.to_owned(), traced: None });
@@ -65,17 +65,20 @@ mod tests {
 
     #[test]
     fn a_way_is_what_its_name_says() {
-        assert!(Way::named(UNTRACED).unwrap().is_untraced());
-        assert_eq!(Way::named(UNTRACED).unwrap().options(None).map(|options| options.policy), None);
+        assert!(Variant::named(UNTRACED).unwrap().is_untraced());
+        assert_eq!(Variant::named(UNTRACED).unwrap().options(None).map(|options| options.policy), None);
         for (name, policy) in
             [("raw", Policy::Stop), ("raw / ring", Policy::Ring), ("predict, ring", Policy::Ring)]
         {
-            let options = Way::named(name).unwrap().options(Some(MemorySize(77))).unwrap();
+            let options = Variant::named(name).unwrap().options(Some(MemorySize(77))).unwrap();
             assert_eq!((options.policy, options.memory), (policy, Some(MemorySize(77))), "{name}");
         }
-        assert_eq!(Way::named("predict").unwrap().options(None).unwrap().memory, None);
-        let names: Vec<String> =
-            Way::with_policies(&["raw", "ecl"]).unwrap().into_iter().map(|way| way.name).collect();
+        assert_eq!(Variant::named("predict").unwrap().options(None).unwrap().memory, None);
+        let names: Vec<String> = Variant::with_policies(&["raw", "ecl"])
+            .unwrap()
+            .into_iter()
+            .map(|variant| variant.name)
+            .collect();
         let expected =
             ["raw / stop", "ecl / stop", "raw / ring", "ecl / ring", "raw / stream", "ecl / stream"];
         assert_eq!((names[0].as_str(), &names[1..]), (UNTRACED, &expected.map(String::from)[..]));
@@ -83,12 +86,12 @@ mod tests {
 
     #[test]
     fn unknown_names_are_refused_with_the_known_ones() {
-        let error = Way::named("zip / stop").unwrap_err().to_string();
+        let error = Variant::named("zip / stop").unwrap_err().to_string();
         assert!(
             error.starts_with("there is no codec `zip`; there are `untraced` and the codecs `raw`, `ecl`"),
             "{error}"
         );
-        let error = Way::named("raw / stall").unwrap_err().to_string();
+        let error = Variant::named("raw / stall").unwrap_err().to_string();
         assert_eq!(error, "there is no policy `stall`; the policies are `stop`, `ring`, `stream`");
     }
 }

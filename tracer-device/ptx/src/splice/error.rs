@@ -1,0 +1,85 @@
+//! Why a module cannot be spliced.
+
+use super::Placement;
+use crate::{CfgError, EditError, ParseError};
+
+/// Why a module cannot be spliced.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SpliceError {
+    /// The text is no PTX.
+    #[error("the PTX cannot be read: {0}")]
+    Parse(#[from] ParseError),
+    /// A marker cannot be read.
+    #[error("line {line}, column {column}: {problem}: build kernels and tracer from the same version")]
+    Marker {
+        /// Line, from 1.
+        line: usize,
+        /// Column, from 1.
+        column: usize,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A kernel that was asked for is not there.
+    #[error("there is no kernel `{name}` in the PTX; it has: {known}")]
+    NoKernel {
+        /// The kernel.
+        name: String,
+        /// The kernels that there are.
+        known: String,
+    },
+    /// A kernel that was asked for cannot be traced.
+    #[error("`{kernel}` cannot be traced: {reason}")]
+    LeftOut {
+        /// The kernel.
+        kernel: String,
+        /// Why not.
+        reason: String,
+    },
+    /// Records cannot be kept where the options say.
+    #[error(
+        "`{kernel}` calls `{function}`, which has trace points and is not inlined: its lanes' records must be in shared memory, not in {}",
+        .placement.name()
+    )]
+    Placement {
+        /// The kernel.
+        kernel: String,
+        /// The function.
+        function: String,
+        /// What was asked for.
+        placement: Placement,
+    },
+    /// A variable would be there twice, once for the warps that record and once for the others.
+    #[error(
+        "`{function}` declares `{variable}`, which its warps share, in a place that would be there twice, for warps that record \
+         and for others: choose whole launches of it, not blocks or warps"
+    )]
+    Shared {
+        /// The function.
+        function: String,
+        /// The variable.
+        variable: String,
+    },
+    /// Lanes cannot be recorded from a visit on and so as well.
+    #[error(
+        "what is recorded from a visit of a location on is recorded event by event: leave counted loops and open runs out"
+    )]
+    After,
+    /// A name that the tracer needs is taken.
+    #[error("the PTX uses the name `{name}`, which belongs to the tracer: rename it")]
+    Reserved {
+        /// The name.
+        name: &'static str,
+    },
+    /// The control flow of a function with markers cannot be read.
+    #[error("the control flow of `{function}` cannot be read: {source}")]
+    Flow {
+        /// The function.
+        function: String,
+        /// Why not.
+        source: CfgError,
+    },
+    /// A mistake of this crate.
+    #[error("the recording sequences could not be put in place: {0}")]
+    Edit(#[from] EditError),
+}
