@@ -2,7 +2,7 @@
 //! events.
 //!
 //! ```text
-//! TraceFile ── Selection ── analyse ──┬─ locations, lines   visits, lanes, idle lane slots, splits, trips
+//! TraceFile ── Selection ── analyse ──┬─ locations, lines   visits, lanes, idle slots, splits, trips
 //!                                     ├─ edges              from event to event, lane by lane
 //!                                     ├─ warps, paths       work, groups of equal paths
 //!                                     ├─ roll_up            sums by kernel, function and loop
@@ -17,7 +17,7 @@
 //! let trace = warptrace_decoder::TraceFile::open("run.wtrc")?;
 //! let analysis = analyse(&trace, &Selection::default())?;
 //! for line in &analysis.lines {
-//!     println!("{}:{}: {} idle lane slots", line.file, line.line, line.counts.idle);
+//!     println!("{}:{}: {} idle slots", line.file, line.line, line.counts.idle);
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -58,7 +58,7 @@ pub use error::AnalysisError;
 pub use figures::{
     Analysis, Cause, CausePlace, Counts, Edge, KernelFigures, LANE_COUNTS, LineFigures, LocationFigures,
     Losses, Meeting, PathGroup, Point, Standing, StandingAt, StandingLanes, StandingWarp, WarpFigures,
-    edges_from, share,
+    Weight, edges_from, share,
 };
 pub use recordings::Difference;
 pub use roll_up::{Part, PartKind, roll_up};

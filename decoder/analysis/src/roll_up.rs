@@ -45,7 +45,7 @@ pub struct Part {
     /// Visits, with all that is inside (inclusive).
     #[serde(flatten)]
     pub counts: Counts,
-    /// Idle lane slots, here and elsewhere, whose cause is inside. Of a kernel all of its own.
+    /// Idle slots, here and elsewhere, whose cause is inside. Of a kernel all of its own.
     pub caused: u64,
     /// Visits without loops and functions inside (exclusive).
     pub own: Counts,

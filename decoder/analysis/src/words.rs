@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use warptrace_decoder::TraceFile;
-use warptrace_format::LocationKind;
 use warptrace_format::file::LaunchInfo;
 
 pub use self::causes::{apart, parting};
@@ -36,7 +35,6 @@ struct Named {
     name: String,
     file: String,
     line: u32,
-    kind: LocationKind,
 }
 
 impl Names {
@@ -52,7 +50,7 @@ impl Names {
             if !files.contains(&file) {
                 files.push(file.clone());
             }
-            points.insert(info.id, Named { name, file, line: info.line, kind: info.kind });
+            points.insert(info.id, Named { name, file, line: info.line });
         }
         let unique = by_last.into_iter().filter(|(_, files)| files.len() == 1);
         let short = unique.map(|(last, mut files)| (files.remove(0), last)).collect();
@@ -66,11 +64,6 @@ impl Names {
             _ if id == Point::BEGIN => "(begin)".to_owned(),
             _ => format!("location {id}"),
         }
-    }
-
-    /// The construct of the source that a location stands for, if the table has it.
-    pub fn kind(&self, id: u16) -> Option<LocationKind> {
-        self.points.get(&id).map(|named| named.kind)
     }
 
     /// File and line, `-` if they are not known.
@@ -87,9 +80,9 @@ impl Names {
     /// Name, file and line of a location.
     pub fn full(&self, id: u16) -> String {
         let name = self.name(id);
-        match self.points.get(&id).map(|named| self.line(&named.file, named.line)) {
-            Some(line) if line != "-" => format!("{name} ({line})"),
-            _ => name,
+        match self.line_at(id).as_str() {
+            "-" => name,
+            line => format!("{name} ({line})"),
         }
     }
 
@@ -102,6 +95,11 @@ impl Names {
     /// File and line of a location.
     pub fn line_of(&self, point: &Point) -> String {
         self.line(&point.file, point.line)
+    }
+
+    /// File and line of the location with this id.
+    pub fn line_at(&self, id: u16) -> String {
+        self.points.get(&id).map_or_else(|| "-".to_owned(), |named| self.line(&named.file, named.line))
     }
 }
 

@@ -37,6 +37,7 @@
 
 mod accounts;
 mod additions;
+mod code;
 mod early_end;
 mod error;
 mod fields;
@@ -55,6 +56,7 @@ mod trailer;
 
 pub use accounts::{ACCOUNTS_HEADER_BYTES, AccountsHeader, decode_accounts, encode_accounts};
 pub use additions::{Additions, Growing};
+pub use code::LocationCode;
 pub use early_end::EarlyEnd;
 pub use error::FormatError;
 pub use frame::{

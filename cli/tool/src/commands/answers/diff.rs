@@ -88,6 +88,7 @@ fn json(
         "whole": [before.losses.is_whole(), after.losses.is_whole()],
         "states": states,
         "losses": [before.losses, after.losses],
+        "weight": before.weight,
         "totals": [before.counts, after.counts],
         "greatest_change_percent": percent.is_finite().then_some(percent),
         "greatest_change": comparison.greatest(),
@@ -179,7 +180,7 @@ fn print_causes(comparison: &Comparison, names: &[Names; 2], limit: Option<usize
     let grew: Vec<&CauseChange> =
         comparison.causes.iter().filter(|change| change.idle[1] > change.idle[0]).collect();
     if grew.is_empty() {
-        say!("no cause of idle lane slots grew")?;
+        say!("no cause of idle slots grew")?;
         return Ok(());
     }
     let columns = [
@@ -190,7 +191,7 @@ fn print_causes(comparison: &Comparison, names: &[Names; 2], limit: Option<usize
         Right("of all slots"),
         Right("before"),
     ];
-    let slots = comparison.analyses.each_ref().map(|analysis| analysis.counts.slots());
+    let slots = comparison.analyses.each_ref().map(|analysis| analysis.counts.slots);
     let row = |change: &&CauseChange| {
         let [before, after] = change.idle;
         let [line, name] = place(names, &change.before, &change.after);

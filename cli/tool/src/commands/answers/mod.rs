@@ -69,6 +69,7 @@ impl Answer {
             "whole": self.analysis.losses.is_whole(),
             "state": self.state.sentence,
             "losses": self.analysis.losses,
+            "weight": self.analysis.weight,
             "launches": self.analysis.launches,
             "totals": self.analysis.counts,
         });
