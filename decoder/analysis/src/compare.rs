@@ -13,7 +13,7 @@ use crate::figures::{Analysis, Counts, Point, StandingWarp, WarpFigures, share};
 use crate::matching;
 use crate::parting::first_difference;
 use crate::path::rename;
-use crate::points::{Points, has_weights};
+use crate::points::{Points, weights};
 use crate::recordings::{self, Difference};
 use crate::selection::Selection;
 
@@ -117,7 +117,7 @@ pub struct Comparison {
 pub fn compare(traces: [&TraceFile; 2], selection: &Selection) -> Result<Comparison, AnalysisError> {
     let [before, after] = traces;
     let renamed = renamed(&before.metadata().locations, &after.metadata().locations);
-    let has_weights = traces.into_iter().all(has_weights);
+    let has_weights = traces.into_iter().all(|trace| weights(trace).is_some());
     let points = |trace| {
         let points = Points::new(trace);
         if has_weights { points } else { points.without_weights() }

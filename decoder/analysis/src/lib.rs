@@ -60,6 +60,7 @@ pub use figures::{
     Losses, Meeting, PathGroup, Point, Standing, StandingAt, StandingLanes, StandingWarp, WarpFigures,
     Weight, edges_from, share,
 };
+pub use points::{branches, weights};
 pub use recordings::Difference;
 pub use roll_up::{Part, PartKind, roll_up};
 pub use runs::{WarpRun, WarpRuns};

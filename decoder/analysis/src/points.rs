@@ -1,6 +1,7 @@
 //! The trace's table of locations.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use warptrace_decoder::TraceFile;
 use warptrace_format::LocationKind;
@@ -13,10 +14,31 @@ fn unknown(id: u16) -> &'static str {
     if id == Point::BEGIN { "(begin)" } else { "?" }
 }
 
-/// Whether a trace says of all its locations how many instructions a visit stands for.
-pub(crate) fn has_weights(trace: &TraceFile) -> bool {
+/// How many instructions a visit of each location stands for, by id; `None` unless the trace says it of all its
+/// locations.
+pub fn weights(trace: &TraceFile) -> Option<Vec<u32>> {
     let table = &trace.metadata().locations;
-    !table.is_empty() && table.iter().all(|info| info.code.is_some())
+    let ids = table.iter().map(|info| usize::from(info.id) + 1).max()?;
+    // An id that the table does not have counts as one.
+    let mut weights = vec![1; ids];
+    for info in table {
+        weights[usize::from(info.id)] = info.code?.instructions;
+    }
+    Some(weights)
+}
+
+/// The points of each branch of the source: the locations of its sides, by id.
+pub fn branches(locations: &[LocationInfo]) -> Vec<Vec<u16>> {
+    let mut branches: BTreeMap<Branch<'_>, Vec<u16>> = BTreeMap::new();
+    for info in locations {
+        if let Some(branch) = branch(info) {
+            branches.entry(branch).or_default().push(info.id);
+        }
+    }
+    let mut branches: Vec<Vec<u16>> = branches.into_values().collect();
+    branches.iter_mut().for_each(|points| points.sort_unstable());
+    branches.sort_unstable();
+    branches
 }
 
 /// Looks locations up.
@@ -25,8 +47,8 @@ pub(crate) struct Points<'a> {
     /// By id what a visit stands for; empty if each stands for one.
     weights: Vec<u32>,
     shared_lines: Vec<Option<u32>>,
-    /// The points of each branch.
-    branches: HashMap<Branch<'a>, Vec<u16>>,
+    /// Of each location on a side of a branch, the points of the branch.
+    sides: HashMap<u16, Arc<[u16]>>,
 }
 
 /// What the points of a branch of the source have in common: file, parent, and where its sides end, or the line where
@@ -47,12 +69,8 @@ impl<'a> Points<'a> {
         let ids = table.iter().map(|info| usize::from(info.id) + 1).max().unwrap_or(0);
         let (mut by_id, mut shared_lines) = (vec![None; ids], vec![None; ids]);
         let mut lines: HashMap<(&str, u32), Vec<u16>> = HashMap::new();
-        let mut weights = if has_weights(trace) { vec![1; ids] } else { Vec::new() };
         for info in table {
             by_id[usize::from(info.id)] = Some(info);
-            if let (Some(weight), Some(code)) = (weights.get_mut(usize::from(info.id)), info.code) {
-                *weight = code.instructions;
-            }
             if info.line > 0 {
                 lines.entry((&info.file, info.line)).or_default().push(info.id);
             }
@@ -61,13 +79,11 @@ impl<'a> Points<'a> {
         for (line, ids) in (0..).zip(shared) {
             ids.iter().for_each(|&id| shared_lines[usize::from(id)] = Some(line));
         }
-        let mut branches: HashMap<Branch<'_>, Vec<u16>> = HashMap::new();
-        for info in table {
-            if let Some(branch) = branch(info) {
-                branches.entry(branch).or_default().push(info.id);
-            }
+        let mut sides = HashMap::new();
+        for points in branches(table).into_iter().map(Arc::<[u16]>::from) {
+            sides.extend(points.iter().map(|id| (*id, Arc::clone(&points))));
         }
-        Self { by_id, weights, shared_lines, branches }
+        Self { by_id, weights: weights(trace).unwrap_or_default(), shared_lines, sides }
     }
 
     /// The first point to which `is_visited` of the branch behind `cause` in which `place` is; `cause` if there is
@@ -79,8 +95,8 @@ impl<'a> Points<'a> {
         let around: Vec<u16> = std::iter::successors(Some(cause), |id| parent(*id)).collect();
         let outwards = std::iter::successors(Some(place), |id| parent(*id));
         let Some(outermost) = outwards.take_while(|id| !around.contains(id)).last() else { return cause };
-        let points = info(outermost).and_then(branch).and_then(|branch| self.branches.get(&branch));
-        points.into_iter().flatten().copied().filter(|id| is_visited(*id)).min().unwrap_or(cause)
+        let points = self.sides.get(&outermost).into_iter().flat_map(|points| points.iter().copied());
+        points.filter(|id| is_visited(*id)).min().unwrap_or(cause)
     }
 
     /// As of a trace that does not say it.

@@ -62,6 +62,15 @@ fn trips(locations: &[u64], found: &mut BTreeMap<u64, Vec<u64>>) {
     }
 }
 
+/// What a visit of a location stands for.
+fn weight_of(path: &Path, id: u64) -> u64 {
+    let info = json(&["info", text(path)]);
+    let locations = info["metadata"]["locations"].as_array().unwrap();
+    let weight = |row: &Value| row["code"]["instructions"].as_u64();
+    let found = locations.iter().find(|row| row["id"] == id).and_then(weight);
+    if locations.iter().all(|row| weight(row).is_some()) { found.unwrap_or(1) } else { 1 }
+}
+
 fn check_lines_and_stats(path: &Path, warps: &Warps) {
     let (mut visits, mut active): (BTreeMap<u64, u64>, BTreeMap<u64, [u64; 33]>) = Default::default();
     let mut came: BTreeMap<u64, BTreeSet<_>> = BTreeMap::new();
@@ -79,7 +88,8 @@ fn check_lines_and_stats(path: &Path, warps: &Warps) {
         let id = row["location"].as_u64().unwrap();
         let lanes: u64 = (0..).zip(active[&id]).map(|(lanes, visits)| lanes * visits).sum();
         let found = ["visits", "lanes", "idle", "warps"].map(|field| row[field].as_u64().unwrap());
-        assert_eq!(found, [visits[&id], lanes, 32 * visits[&id] - lanes, came[&id].len() as u64], "{id}");
+        let idle = (32 * visits[&id] - lanes) * weight_of(path, id);
+        assert_eq!(found, [visits[&id], lanes, idle, came[&id].len() as u64], "{id}");
         assert_eq!(row["active"], serde_json::json!(active[&id].to_vec()));
     }
     let total: u64 = visits.values().sum();

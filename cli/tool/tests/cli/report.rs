@@ -1,5 +1,6 @@
 //! `warptrace report`: the page has the figures of the other commands.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::Value;
@@ -44,6 +45,13 @@ fn check_rows(trace: &Path, view: &str, shown: &Value, sort: &[&str]) {
     }
 }
 
+/// What a visit of each location stands for.
+fn weights(trace: &Path) -> BTreeMap<u64, u64> {
+    let info = json(&["info", text(trace)]);
+    let rows = info["metadata"]["locations"].as_array().unwrap().iter();
+    rows.map(|row| (row["id"].as_u64().unwrap(), row["code"]["instructions"].as_u64().unwrap_or(1))).collect()
+}
+
 /// The runs of a strip are the events that `decode` prints.
 fn check_strip(trace: &Path, figures: &Value, strip: &Value) {
     let path = &figures["strip_paths"][strip["path"].as_str().unwrap()];
@@ -65,6 +73,7 @@ fn check_strip(trace: &Path, figures: &Value, strip: &Value) {
     ]);
     assert_eq!(code, 0);
     let decoded = decoded.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let weights = weights(trace);
     let mut events = decoded.filter(|event| event["location"].is_u64());
     let (mut visits, mut idle) = (0, 0);
     for run in path["runs"].as_array().unwrap() {
@@ -73,7 +82,8 @@ fn check_strip(trace: &Path, figures: &Value, strip: &Value) {
             let event = events.next().expect("as many events as the strip has");
             assert_eq!((&event["location"], &event["mask"]), (&shown[0], &shown[1]), "{name}");
             visits += 1;
-            idle += u64::from(lanes - event["mask"].as_u64().unwrap().count_ones());
+            let each = weights[&event["location"].as_u64().unwrap()];
+            idle += each * u64::from(lanes - event["mask"].as_u64().unwrap().count_ones());
         }
     }
     let shown = path["runs"].as_array().unwrap().len() as u64;
@@ -95,7 +105,7 @@ fn check_parts(trace: &Path, figures: &Value) {
             assert_eq!((inside().count(), &part["own"]["idle"]), (0, &part["idle"]));
             continue;
         }
-        for field in ["visits", "lanes", "idle"] {
+        for field in ["visits", "lanes", "idle", "slots"] {
             let sum: u64 = direct().map(|part| number(part, field)).sum();
             assert_eq!(sum, number(part, field), "{field} of {part}");
             let leaves = direct().filter(|part| part["kind"] == "location");

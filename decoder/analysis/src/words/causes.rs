@@ -79,7 +79,7 @@ fn ways(analysis: &Analysis, names: &Names, cause: &Cause) -> Option<String> {
     }
     edges.sort_by_key(|edge| std::cmp::Reverse(edge.lanes));
     let lanes = edges.iter().fold(0_u64, |sum, edge| sum.saturating_add(edge.lanes));
-    let to = |to: Option<u16>| to.map_or_else(|| "their end".to_owned(), |id| names.name(id));
+    let to = |to: Option<u16>| to.map_or_else(|| "their end".to_owned(), |id| names.said(id));
     let way = |edge: &&Edge| format!("{} to {}", about(edge.lanes, lanes), to(edge.to));
     let mut said: Vec<String> = edges.iter().take(WAYS).map(way).collect();
     if edges.len() > WAYS {

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use warptrace_decoder::{LaunchEnd, TraceFile};
 
 use super::causes::parting;
-use super::{Names, about, count, many, plain, ratio};
+use super::{Names, about, count, many, plain, ratio, rough};
 use crate::compare::{Comparison, Greatest, Measure};
 use crate::figures::{
     Analysis, Counts, KernelFigures, LineFigures, Losses, Point, WarpFigures, Weight, share,
@@ -89,7 +89,7 @@ pub fn finding(analysis: &Analysis, names: &Names) -> String {
     if counts.visits == 0 {
         return "no events".to_owned();
     }
-    let slots = format!("{} {}", count(counts.slots), analysis.weight.slots());
+    let slots = format!("{} {}", rough(counts.slots), analysis.weight.slots());
     let idle = format!("{} of {slots} idle", about(counts.idle, counts.slots));
     match analysis.causes.first() {
         Some(cause) => {
