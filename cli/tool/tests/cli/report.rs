@@ -1,11 +1,10 @@
 //! `warptrace report`: the page has the figures of the other commands.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::Value;
 
-use crate::answers_figures::json;
+use crate::answers_figures::{json, weights};
 use crate::support::{Folder, run, text};
 
 /// The folder from which kernels are compiled.
@@ -43,13 +42,6 @@ fn check_rows(trace: &Path, view: &str, shown: &Value, sort: &[&str]) {
             assert_eq!(value, &row[field], "{field} of {row} in {view}");
         }
     }
-}
-
-/// What a visit of each location stands for.
-fn weights(trace: &Path) -> BTreeMap<u64, u64> {
-    let info = json(&["info", text(trace)]);
-    let rows = info["metadata"]["locations"].as_array().unwrap().iter();
-    rows.map(|row| (row["id"].as_u64().unwrap(), row["code"]["instructions"].as_u64().unwrap_or(1))).collect()
 }
 
 /// The runs of a strip are the events that `decode` prints.
