@@ -6,12 +6,13 @@ use warptrace_decoder::{Completeness, TraceFile, WarpFilter};
 use warptrace_format::Counting;
 use warptrace_format::file::LaunchInfo;
 
+use crate::counts::Counts;
 use crate::distribution::Distribution;
 use crate::ends;
 use crate::error::AnalysisError;
 use crate::figures::{
-    Analysis, Cause, CausePlace, Counts, Edge, KernelFigures, LANE_COUNTS, LineFigures, LocationFigures,
-    Losses, Meeting, PathGroup, Point, WarpFigures,
+    Analysis, Cause, CausePlace, Edge, KernelFigures, LANE_COUNTS, LineFigures, LocationFigures, Losses,
+    Meeting, PathGroup, Point, WarpFigures,
 };
 use crate::pairs::Sum;
 use crate::points::Points;

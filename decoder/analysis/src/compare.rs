@@ -8,8 +8,9 @@ use warptrace_decoder::{DecodeError, TraceFile};
 use warptrace_format::file::LocationInfo;
 
 use crate::analyse::analyse_renamed;
+use crate::counts::{Counts, share};
 use crate::error::AnalysisError;
-use crate::figures::{Analysis, Counts, Point, StandingWarp, WarpFigures, share};
+use crate::figures::{Analysis, Point, StandingWarp, WarpFigures};
 use crate::matching;
 use crate::parting::first_difference;
 use crate::path::rename;

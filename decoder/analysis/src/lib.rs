@@ -25,6 +25,7 @@
 mod analyse;
 mod causes;
 mod compare;
+mod counts;
 mod distribution;
 mod ends;
 mod error;
@@ -52,13 +53,13 @@ pub mod words;
 
 pub use analyse::{analyse, analyse_watched};
 pub use compare::{CauseChange, Comparison, Greatest, LocationChange, Measure, Parting, compare};
+pub use counts::{Counts, Weight, share};
 pub use distribution::Distribution;
 pub use ends::WarpEnd;
 pub use error::AnalysisError;
 pub use figures::{
-    Analysis, Cause, CausePlace, Counts, Edge, KernelFigures, LANE_COUNTS, LineFigures, LocationFigures,
-    Losses, Meeting, PathGroup, Point, Standing, StandingAt, StandingLanes, StandingWarp, WarpFigures,
-    Weight, edges_from, share,
+    Analysis, Cause, CausePlace, Edge, KernelFigures, LANE_COUNTS, LineFigures, LocationFigures, Losses,
+    Meeting, PathGroup, Point, Standing, StandingAt, StandingLanes, StandingWarp, WarpFigures, edges_from,
 };
 pub use points::{branches, weights};
 pub use recordings::Difference;

@@ -7,7 +7,8 @@ use warptrace_decoder::TraceFile;
 use warptrace_format::LocationKind;
 use warptrace_format::file::LocationInfo;
 
-use crate::figures::{Point, Weight};
+use crate::counts::Weight;
+use crate::figures::Point;
 
 /// What a location is called that is not in the table.
 fn unknown(id: u16) -> &'static str {

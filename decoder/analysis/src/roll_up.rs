@@ -12,7 +12,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 use warptrace_decoder::TraceFile;
 
-use crate::figures::{Analysis, Counts, Edge, KernelFigures};
+use crate::counts::Counts;
+use crate::figures::{Analysis, Edge, KernelFigures};
 
 /// Loops in loops that are told apart; those further inside are in the last.
 const MAX_DEPTH: usize = 24;

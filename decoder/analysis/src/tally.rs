@@ -8,9 +8,10 @@ use warptrace_format::codec::Item;
 use warptrace_format::file::LaunchInfo;
 
 use crate::causes::Causes;
+use crate::counts::Counts;
 use crate::distribution::Distribution;
 use crate::ends::{Ends, WarpEnd};
-use crate::figures::{Counts, LANE_COUNTS, WarpFigures};
+use crate::figures::{LANE_COUNTS, WarpFigures};
 use crate::nesting::{Nesting, OpenLoop};
 use crate::path::PathDigest;
 use crate::points::Points;

@@ -3,7 +3,8 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::figures::{Counts, Losses};
+use crate::counts::Counts;
+use crate::figures::Losses;
 
 /// Shows what an analysis has counted so far, and stops it. One thread analyses, others read; each watch serves one
 /// analysis. Takes 2 MiB.

@@ -17,7 +17,8 @@ pub use self::sentences::{
     oddest, on_one_line, ratios, work,
 };
 pub use self::standing::{circle, standing};
-use crate::figures::{Point, share};
+use crate::counts::share;
+use crate::figures::Point;
 
 /// Longest name that a table shows, unless it is told its width.
 const NAME_WIDTH: usize = 24;
@@ -61,7 +62,7 @@ impl Names {
         Self { points, short, width: NAME_WIDTH }
     }
 
-    /// Makes columns of names at most so many characters wide.
+    /// Makes columns of names at most `width` characters wide.
     #[must_use]
     pub fn with_width(self, width: usize) -> Self {
         Self { width, ..self }

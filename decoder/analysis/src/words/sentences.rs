@@ -7,9 +7,8 @@ use warptrace_decoder::{LaunchEnd, TraceFile};
 use super::causes::parting;
 use super::{Names, about, count, many, plain, ratio, rough};
 use crate::compare::{Comparison, Greatest, Measure};
-use crate::figures::{
-    Analysis, Counts, KernelFigures, LineFigures, Losses, Point, WarpFigures, Weight, share,
-};
+use crate::counts::{Counts, Weight, share};
+use crate::figures::{Analysis, KernelFigures, LineFigures, Losses, Point, WarpFigures};
 use crate::recordings::Difference;
 
 /// Says what a trace lacks; `None` if it is whole.
