@@ -261,7 +261,6 @@ impl Stretches {
 
 #[cfg(test)]
 mod tests {
-    use warptrace_analysis::weights;
     use warptrace_format::Event;
     use warptrace_format::file::StreamId;
 
