@@ -8,7 +8,7 @@ MAX_BODY = 32 << 20
 MAX_PLAIN = 16 << 20
 MAX_PAYLOAD = (1 << 20) - 32
 # Versions that this reader knows.
-KNOWN = {b"META": 1, b"MORE": 1, b"TEXT": 1, b"LNCH": 2, b"FRAM": 1, b"ACCT": 1, b"ENDS": 1, b"INDX": 1, b"TAIL": 1}
+KNOWN = {b"META": 1, b"MORE": 1, b"TEXT": 1, b"CODE": 1, b"LNCH": 2, b"FRAM": 1, b"ACCT": 1, b"ENDS": 1, b"INDX": 1, b"TAIL": 1}
 
 Section = namedtuple("Section", "at tag version length checksum body_at end")
 Entry = namedtuple("Entry", "at length kind launch track first last chunks events")
@@ -262,6 +262,16 @@ def source_text(data, section):
     plain = unpacked(compression, whole.rest(), text_bytes)
     check(len(plain) == text_bytes, "a text has another length")
     return name, text(plain)
+
+
+def code(data, section):
+    """Of each location in a CODE section its instructions, and whether it is a loop that was counted."""
+    source = body(data, section)
+    check(section.length <= MAX_PLAIN, "a CODE section is too long")
+    found = source.list(65_535, lambda: (source.short(16), source.short(32), source.take(1)[0]))
+    source.end()
+    check(all(counted <= 1 for _, _, counted in found), "whether a loop was counted is neither 0 nor 1")
+    return {number: (instructions, counted == 1) for number, instructions, counted in found}
 
 
 def index_entries(data, section, first):

@@ -42,7 +42,7 @@ class Trace:
         self.launches, self.ends = {}, {}
         # By launch and track.
         self.frames, self.accounts = {}, {}
-        self.texts = []
+        self.texts, self.codes = [], []
 
     def add(self, section, entry=None):
         """Takes in a section; by the index's entry if that lists it."""
@@ -55,6 +55,8 @@ class Trace:
         elif tag == b"MORE":
             check(section.length <= sections.MAX_PLAIN, "a MORE section is too long")
             self.metadata.add(sections.body(data, section))
+        elif tag == b"CODE":
+            self.codes.append(section)
         elif tag == b"TEXT":
             self.texts.append(Listed(section, entry))
         elif tag == b"ENDS":
@@ -138,7 +140,9 @@ class Trace:
         check(at <= end, "entries are not in file order")
         while at < end:
             section = sections.header(self.data, at)
-            check(not sections.is_known(section), "the index does not list a section")
+            if sections.is_known(section):
+                check(section.tag == b"CODE", "the index does not list a section")
+                self.add(section)
             at = section.end
         check(at == end, "an entry is not where a section begins")
 
@@ -160,6 +164,16 @@ class Trace:
             known = (fixed.launch, fixed.track, fixed.first, fixed.first + fixed.warps - 1, 0, 0)
         check(known == entry[3:], "an entry says something else than its section")
         return found
+
+    def code(self):
+        """Of each location its instructions and whether it was counted, as far as known; and what is damaged."""
+        found, problems = {}, []
+        for section in self.codes:
+            try:
+                found |= sections.code(self.data, section)
+            except Damage as damage:
+                problems.append(f"the code of locations: {damage}")
+        return found, problems
 
     def warps(self, launch, track):
         """The chunks of each warp in order of warp, as (warp, chunks)."""

@@ -150,7 +150,7 @@
   const box = one("#flame");
   function flame() {
     if (!box) return;
-    const measure = { slots: (part) => part.lanes + part.idle, idle: (part) => part.idle, caused: (part) => part.caused, visits: (part) => part.visits }[one("#measure").value];
+    const measure = { slots: (part) => part.slots, idle: (part) => part.idle, caused: (part) => part.caused, visits: (part) => part.visits }[one("#measure").value];
     const shown = figures.parts.filter((part) => !kernel?.value || part.kernel === Number(kernel.value));
     const whole = shown.filter((part) => part.depth === 0).reduce((sum, part) => sum + measure(part), 0);
     const from = [0];
@@ -162,13 +162,13 @@
       from.push(left);
       if (wide < 0.05) return [];
       deepest = Math.max(deepest, part.depth);
-      const slots = part.lanes + part.idle, rank = rankOf.get(part.location);
+      const slots = part.slots, rank = rankOf.get(part.location);
       const name = part.location === null ? part.name : figures.names[part.location] ?? part.name;
       const text = `${part.kind === "loop" ? "↻ " : ""}${name}`;
       const element = make(rank ? "a" : "span", { textContent: text, className: part.kind });
       if (rank) element.href = `#hot-${rank}`;
-      element.title = `${part.kind} ${name}: ${said(slots)} lane slots, ${((100 * part.idle) / (slots || 1)).toFixed(1)}% idle, own ${said(part.own.lanes + part.own.idle)}; ` +
-        `caused ${said(part.caused)} idle lane slots; ${said(part.visits)} visits`;
+      element.title = `${part.kind} ${name}: ${said(slots)} slots, ${((100 * part.idle) / (slots || 1)).toFixed(1)}% idle, own ${said(part.own.slots)}; ` +
+        `caused ${said(part.caused)} idle slots; ${said(part.visits)} visits`;
       element.style.cssText = `left:${left}%;width:${wide}%;top:${part.depth * 1.6}rem;--heat:${slots ? part.idle / slots : 0}`;
       return element;
     }));

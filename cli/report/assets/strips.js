@@ -10,7 +10,7 @@ function drawStrips({ figures, one, make, clamp, said, rankOf, goToRank, kernel,
   let views = [], from = 0, to = 1;
   const bit = (mask, lane) => (mask >>> lane) & 1;
   const count = (mask) => { let n = 0; for (let lane = 0; lane < LANES; lane++) n += bit(mask, lane); return n; };
-  const share = ({ lanes, idle }) => ((100 * idle) / (lanes + idle || 1)).toFixed(1);
+  const share = ({ slots, idle }) => ((100 * idle) / (slots || 1)).toFixed(1);
   const runsOf = (strip) => figures.strip_paths[strip.path].runs;
   const extent = () => Math.max(1, ...views.map((view) => view.starts.at(-1)));
 
@@ -24,7 +24,7 @@ function drawStrips({ figures, one, make, clamp, said, rankOf, goToRank, kernel,
     const figure = make("figure", { className: "strip" });
     const path = figures.strip_paths[strip.path];
     const rest = path.all_runs > path.runs.length ? `; the first ${said(path.runs.length)} of ${said(path.all_runs)} runs` : "";
-    const words = `${strip.name}, ${said(strip.visits)} events, ${said(strip.idle)} idle lane slots (${share(strip)}%)${rest}`;
+    const words = `${strip.name}, ${said(strip.visits)} events, ${said(strip.idle)} idle slots (${share(strip)}%)${rest}`;
     const caption = make("figcaption");
     caption.append(make("b", { textContent: strip.title ?? "chosen" }), `: ${words} `);
     const away = make("button", { type: "button", textContent: "×", title: "take away" });
@@ -165,7 +165,7 @@ function drawStrips({ figures, one, make, clamp, said, rankOf, goToRank, kernel,
     made.figure.scrollIntoView({ block: "center", behavior: calm ? "auto" : "smooth" });
     made.canvas.focus({ preventScroll: true });
   }
-  /** Begins with three warps of the kernel that is chosen, or of the one with the most idle lane slots. */
+  /** Begins with three warps of the kernel that is chosen, or of the one with the most idle slots. */
   function begin() {
     if (!drawn) return;
     const of = kernel?.value ? Number(kernel.value) : figures.strips[0].kernel;

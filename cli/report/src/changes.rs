@@ -110,7 +110,7 @@ pub(crate) fn changes(compared: &Compared<'_>, limits: Limits) -> Result<Changes
     })
 }
 
-/// By how much a location changed: idle lane slots first.
+/// By how much a location changed: idle slots first.
 fn weight([before, after]: [Counts; 2]) -> (u64, u64, u64) {
     (
         before.idle.abs_diff(after.idle),
@@ -133,8 +133,8 @@ fn row(names: &[Names; 2], change: &LocationChange) -> Row {
 fn sums([before, after]: &[Analysis; 2]) -> Vec<Row> {
     let pairs = [
         ("events", before.counts.visits, after.counts.visits),
-        ("active lane slots", before.counts.lanes, after.counts.lanes),
-        ("idle lane slots", before.counts.idle, after.counts.idle),
+        ("active lanes", before.counts.lanes, after.counts.lanes),
+        ("idle slots", before.counts.idle, after.counts.idle),
         ("visits after which lanes split", splits(before), splits(after)),
         ("warps with events", before.warp_events.count(), after.warp_events.count()),
         ("most events of a warp", before.warp_events.max(), after.warp_events.max()),

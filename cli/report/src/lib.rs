@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! TraceFile ── analyse ──┬─ figures   JSON on the page: what the commands print with `--json`
-//!              decode ───┼─ picture   lane slots of kernels by cause    ┐
+//!              decode ───┼─ picture   slots of kernels by cause    ┐
 //!                        ├─ source    each line with its heat           │
 //!                        ├─ loops     trips over lanes and over warps   │
 //!                        ├─ warps     work, groups with the same path   ├─ templates ── one file

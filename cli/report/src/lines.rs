@@ -29,7 +29,7 @@ pub(crate) struct SourceFile {
     pub(crate) is_found: bool,
     /// Why it is not, if there is one.
     pub(crate) lack: String,
-    /// The part of all idle lane slots that its lines caused.
+    /// The part of all idle slots that its lines caused.
     pub(crate) caused: String,
     pub(crate) rows: Vec<Row>,
 }
@@ -63,9 +63,9 @@ pub(crate) struct Folded {
 pub(crate) struct Heat {
     /// 1 for the hottest line of the page.
     pub(crate) rank: usize,
-    /// Idle lane slots that the line caused, over those of the hottest one.
+    /// Idle slots that the line caused, over those of the hottest one.
     pub(crate) heat: String,
-    /// Idle lane slots here, over the most of any line.
+    /// Idle slots here, over the most of any line.
     pub(crate) shows: String,
     /// Whether no lane was idle here or because of it.
     pub(crate) is_cold: bool,
@@ -88,7 +88,7 @@ pub(crate) struct Heat {
     pub(crate) went: String,
 }
 
-/// The files, those that caused the most idle lane slots first, and what could not be shown.
+/// The files, those that caused the most idle slots first, and what could not be shown.
 pub(crate) struct Source {
     pub(crate) files: Vec<SourceFile>,
     pub(crate) notes: Vec<String>,
@@ -97,7 +97,7 @@ pub(crate) struct Source {
 /// What is needed to describe lines.
 struct Lines<'a> {
     guide: &'a Guide<'a>,
-    /// The most idle lane slots that a line caused, and that it had.
+    /// The most idle slots that a line caused, and that it had.
     most: [u64; 2],
     /// Lines of source that may still be shown, and that may still be folded.
     budget: [usize; 2],
@@ -308,7 +308,7 @@ impl Lines<'_> {
             caused: count(*caused),
             part_of_all: percent(*caused, analysis.counts.idle),
             idle: count(counts.idle),
-            part_of_slots: percent(counts.idle, counts.slots()),
+            part_of_slots: percent(counts.idle, counts.slots),
             visits: count(counts.visits),
             warps: count(*warps),
             lanes: ratio(counts.mean_lanes()),

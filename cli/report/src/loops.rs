@@ -48,7 +48,7 @@ impl Spread {
     }
 }
 
-/// The heads of loops in the order of `warptrace loops`: most idle lane slots first.
+/// The heads of loops in the order of `warptrace loops`: most idle slots first.
 pub(crate) fn heads(analysis: &Analysis) -> Vec<&LocationFigures> {
     let mut heads: Vec<&LocationFigures> = analysis.loops().collect();
     heads.sort_by_key(|head| Reverse(head.counts.idle));

@@ -42,15 +42,15 @@ pub(crate) struct PartRow {
     pub(crate) caused: String,
 }
 
-/// Rolls the figures up; of all parts those with the most lane slots, with what they are in.
+/// Rolls the figures up; of all parts those with the most slots, with what they are in.
 pub(crate) fn parts(guide: &Guide<'_>) -> Parts {
     let mut all = Vec::new();
     for (kernel, part) in roll_up(guide.trace, guide.analysis).into_iter().enumerate() {
         flatten(part, kernel, 0, &mut all);
     }
-    // What is around a part has as many lane slots or more, and comes before it.
+    // What is around a part has as many slots or more, and comes before it.
     let mut order: Vec<usize> = (0..all.len()).collect();
-    order.sort_by_key(|&at| (Reverse(all[at].part.counts.slots()), at));
+    order.sort_by_key(|&at| (Reverse(all[at].part.counts.slots), at));
     let more = order.len().saturating_sub(guide.limits.edges);
     let mut is_shown = vec![false; all.len()];
     order.iter().take(guide.limits.edges).for_each(|&at| is_shown[at] = true);
@@ -67,7 +67,7 @@ fn flatten(mut part: Part, kernel: usize, depth: usize, rows: &mut Vec<Nested>) 
 }
 
 fn table(guide: &Guide<'_>, rows: &[Nested]) -> Vec<PartRow> {
-    let (slots, idle) = (guide.analysis.counts.slots(), guide.analysis.counts.idle);
+    let (slots, idle) = (guide.analysis.counts.slots, guide.analysis.counts.idle);
     let row = |Nested { depth, kernel, part }: &Nested| {
         let kind = match part.kind {
             PartKind::Kernel => "kernel",
@@ -81,9 +81,9 @@ fn table(guide: &Guide<'_>, rows: &[Nested]) -> Vec<PartRow> {
             kind,
             place: guide.place(part.location, &name),
             kernel: *kernel,
-            part_of_slots: percent(part.counts.slots(), slots),
+            part_of_slots: percent(part.counts.slots, slots),
             idle: count(part.counts.idle),
-            idle_share: percent(part.counts.idle, part.counts.slots()),
+            idle_share: percent(part.counts.idle, part.counts.slots),
             own_idle: count(part.own.idle),
             caused: percent(part.caused, idle),
         })

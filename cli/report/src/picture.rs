@@ -1,4 +1,4 @@
-//! The picture that the page begins with: the lane slots of each kernel, active and idle by cause.
+//! The picture that the page begins with: the slots of each kernel, active and idle by cause.
 
 use std::cmp::Reverse;
 
@@ -16,13 +16,13 @@ const CAUSES: usize = 5;
 pub(crate) struct Picture {
     pub(crate) bars: Vec<Bar>,
     pub(crate) more_kernels: usize,
-    /// Lane slots of the longest bar.
+    /// Slots of the longest bar.
     pub(crate) longest: String,
     pub(crate) causes: Vec<Charged>,
     pub(crate) more_causes: usize,
 }
 
-/// The lane slots of a kernel.
+/// The slots of a kernel.
 #[derive(Debug)]
 pub(crate) struct Bar {
     /// The kernel's place in the analysis.
@@ -57,13 +57,13 @@ pub(crate) struct Charged {
     pub(crate) kernels: String,
 }
 
-/// Draws the kernels with the most lane slots.
+/// Draws the kernels with the most slots.
 pub(crate) fn picture(guide: &Guide<'_>) -> Picture {
     let analysis = guide.analysis;
     let mut kernels: Vec<(usize, &KernelFigures)> = analysis.kernels.iter().enumerate().collect();
     kernels.retain(|(_, kernel)| kernel.counts.visits > 0);
-    kernels.sort_by_key(|(_, kernel)| Reverse(kernel.counts.slots()));
-    let longest = kernels.first().map_or(0, |(_, kernel)| kernel.counts.slots());
+    kernels.sort_by_key(|(_, kernel)| Reverse(kernel.counts.slots));
+    let longest = kernels.first().map_or(0, |(_, kernel)| kernel.counts.slots);
     let most = guide.limits.standing;
     Picture {
         bars: kernels
@@ -84,8 +84,7 @@ fn described<'a>(guide: &Guide<'a>) -> impl Iterator<Item = &'a Cause> {
 }
 
 fn bar(guide: &Guide<'_>, number: usize, kernel: &KernelFigures, longest: u64) -> Bar {
-    let Counts { lanes, idle, .. } = kernel.counts;
-    let slots = kernel.counts.slots();
+    let Counts { idle, slots, .. } = kernel.counts;
     // Causes that are not described are one piece, the last.
     let mut sums = vec![(0_u64, Vec::new()); COLOURS + 1];
     for (&cause, &charged) in &kernel.causes {
@@ -97,9 +96,9 @@ fn bar(guide: &Guide<'_>, number: usize, kernel: &KernelFigures, longest: u64) -
     let piece = |class: String, number: u64, what: &str| Piece {
         class,
         width: format!("{:.3}%", 100.0 * share(number, longest)),
-        label: format!("{what}: {} lane slots, {}", count(number), about(number, slots)),
+        label: format!("{what}: {} slots, {}", count(number), about(number, slots)),
     };
-    let mut pieces = vec![piece("active".to_owned(), lanes, "active")];
+    let mut pieces = vec![piece("active".to_owned(), slots.saturating_sub(idle), "active")];
     for (colour, (sum, names)) in sums.iter().enumerate().filter(|(_, (sum, _))| *sum > 0) {
         let what = match names.as_slice() {
             [name] => format!("idle since lanes part at {name}"),
@@ -121,7 +120,7 @@ fn bar(guide: &Guide<'_>, number: usize, kernel: &KernelFigures, longest: u64) -
 
 fn charged(guide: &Guide<'_>, cause: &Cause) -> Charged {
     let id = cause.point.location;
-    let place = guide.place(Some(id), "");
+    let place = guide.place(Some(cause.decision()), "");
     let shows = cause.places.iter().find(|place| place.location != id);
     let shows = shows.map(|at| (guide.place(Some(at.location), ""), about(at.idle, cause.idle)));
     // Who never came has no line.

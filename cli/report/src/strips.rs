@@ -14,7 +14,7 @@ use crate::warps::{curve, kernel_of, odd};
 /// A warp that can be drawn.
 #[derive(Debug, Serialize)]
 pub(crate) struct Strip {
-    /// What it is among the warps of its kernel: `most idle lane slots`.
+    /// What it is among the warps of its kernel: `most idle slots`.
     pub(crate) title: Option<&'static str>,
     pub(crate) name: String,
     /// The kernel's place in the analysis.
@@ -67,7 +67,7 @@ impl Strips {
     }
 }
 
-/// Of each kernel the warps with the most idle lane slots, the median and the fewest; then odd ones, one of each of
+/// Of each kernel the warps with the most idle slots, the median and the fewest; then odd ones, one of each of
 /// the most common paths, unfinished ones, and others evenly spread by their work: each once.
 fn choose<'a>(guide: &Guide<'a>) -> Vec<(Option<&'static str>, usize, &'a WarpFigures)> {
     let Guide { trace, analysis, limits, .. } = *guide;
@@ -87,13 +87,13 @@ fn choose<'a>(guide: &Guide<'a>) -> Vec<(Option<&'static str>, usize, &'a WarpFi
         let last = warps.len() - 1;
         match last {
             0 => chosen.push((Some("the only warp"), warps[0])),
-            _ => chosen.push((Some("most idle lane slots"), warps[0])),
+            _ => chosen.push((Some("most idle slots"), warps[0])),
         }
         if last > 1 {
             chosen.push((Some("median"), warps[last / 2]));
         }
         if last > 0 {
-            chosen.push((Some("fewest idle lane slots"), warps[last]));
+            chosen.push((Some("fewest idle slots"), warps[last]));
         }
     }
     let find = |launch: u32, warp: u32| {

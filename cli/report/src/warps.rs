@@ -128,7 +128,7 @@ pub(crate) fn warps(guide: &Guide<'_>, strips: Option<&Strips>) -> Warps {
         of_all: percent(group.warps, all as u64),
         events: count(group.counts.visits),
         lanes: ratio(group.counts.mean_lanes()),
-        idle: percent(group.counts.idle, group.counts.slots()),
+        idle: percent(group.counts.idle, group.counts.slots),
         first: link(group.launch, group.warp),
         kernels: kernel(group.launch),
     };
@@ -136,7 +136,7 @@ pub(crate) fn warps(guide: &Guide<'_>, strips: Option<&Strips>) -> Warps {
         warp: link(warp.launch, warp.warp),
         events: count(warp.counts.visits),
         median: count(warp.median),
-        idle: percent(warp.counts.idle, warp.counts.slots()),
+        idle: percent(warp.counts.idle, warp.counts.slots),
         kernels: kernel(warp.launch),
     };
     let more = analysis.paths.len().saturating_sub(limits.paths);
@@ -172,7 +172,7 @@ pub(crate) fn kernels(analysis: &Analysis, limits: Limits) -> Vec<Kernel> {
         lanes: ratio(kernel.counts.mean_lanes()),
         histogram: lane_histogram(&kernel.active),
         idle_slots: count(kernel.counts.idle),
-        idle: percent(kernel.counts.idle, kernel.counts.slots()),
+        idle: percent(kernel.counts.idle, kernel.counts.slots),
     };
     analysis.kernels.iter().enumerate().take(limits.standing).map(kernel).collect()
 }

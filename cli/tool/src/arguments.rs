@@ -69,9 +69,9 @@ pub(crate) enum Command {
     Info(Info),
     /// Say on one screen what matters most: idle lanes, hangs, losses
     Top(Page),
-    /// Say what parted lanes, and how many idle lane slots that cost
+    /// Say what parted lanes, and how many idle slots that cost
     Causes(Rows<CauseColumn>),
-    /// Count visits, lanes and idle lane slots of each line
+    /// Count visits, lanes and idle slots of each line
     Lines(Rows<LineColumn>),
     /// Count the trips of loops
     Loops(Rows<LoopColumn>),
@@ -81,7 +81,7 @@ pub(crate) enum Command {
     Paths(Rows<PathColumn>),
     /// Count where lanes went from each location
     Edges(Rows<EdgeColumn>),
-    /// Count events, lanes and idle lane slots of each kernel
+    /// Count events, lanes and idle slots of each kernel
     Stats(Page),
     /// Compare two traces
     Diff(Diff),

@@ -5,11 +5,17 @@ use std::fmt;
 use std::io::{self, Write};
 use std::time::Duration;
 
+use console::Term;
 use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use serde::Serialize;
 use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::{shown, shown_lines};
+
+/// How many characters a line of the terminal has; `None` if standard output is none.
+pub fn terminal_width() -> Option<usize> {
+    Term::stdout().size_checked().map(|(_, width)| usize::from(width))
+}
 
 /// `1,234,567`.
 pub fn count(number: u64) -> String {

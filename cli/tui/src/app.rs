@@ -55,9 +55,9 @@ impl Cursor {
 /// Figures, with the order in which lists show them.
 pub(crate) struct Figures {
     pub(crate) analysis: Box<Analysis>,
-    /// Heads of loops among the locations, those with the most idle lane slots first.
+    /// Heads of loops among the locations, those with the most idle slots first.
     pub(crate) loops: Vec<usize>,
-    /// Warps, those with the most idle lane slots first.
+    /// Warps, those with the most idle slots first.
     pub(crate) warps: Vec<usize>,
 }
 
@@ -267,7 +267,7 @@ impl App {
         }
     }
 
-    /// Goes to the line with the next fewer idle lane slots, or the next more, and round; from a line without any to the
+    /// Goes to the line with the next fewer idle slots, or the next more, and round; from a line without any to the
     /// hottest.
     pub(crate) fn go_to_next_hottest(&mut self, is_forward: bool) {
         let order = self.source.hottest(&|location| self.counts(location));

@@ -134,7 +134,7 @@ impl Source {
         sum
     }
 
-    /// The rows with idle lane slots, those with the most first.
+    /// The rows with idle slots, those with the most first.
     pub(crate) fn hottest(&self, at: &dyn Fn(u16) -> Counts) -> Vec<(usize, Counts)> {
         let mut rows: Vec<(usize, Counts)> =
             self.points.iter().map(|&row| (row, self.counts(row, at))).collect();

@@ -6,12 +6,13 @@ use warptrace_decoder::{Completeness, TraceFile, WarpFilter};
 use warptrace_format::Counting;
 use warptrace_format::file::LaunchInfo;
 
+use crate::counts::Counts;
 use crate::distribution::Distribution;
 use crate::ends;
 use crate::error::AnalysisError;
 use crate::figures::{
-    Analysis, Cause, CausePlace, Counts, Edge, KernelFigures, LANE_COUNTS, LineFigures, LocationFigures,
-    Losses, Meeting, PathGroup, Point, WarpFigures,
+    Analysis, Cause, CausePlace, Edge, KernelFigures, LANE_COUNTS, LineFigures, LocationFigures, Losses,
+    Meeting, PathGroup, Point, WarpFigures,
 };
 use crate::pairs::Sum;
 use crate::points::Points;
@@ -30,7 +31,7 @@ use crate::watch::Watch;
 /// # Errors
 /// Something was selected that the trace does not have; the trace is damaged; more than 2^20 different edges.
 pub fn analyse(trace: &TraceFile, selection: &Selection) -> Result<Analysis, AnalysisError> {
-    Ok(whole(analyse_with(trace, selection, None, None)?))
+    Ok(whole(analyse_with(Points::new(trace), trace, selection, None, None)?))
 }
 
 /// As [`analyse`], while another thread reads from `watch` what is counted so far. Answers `None` if it was stopped there.
@@ -42,16 +43,17 @@ pub fn analyse_watched(
     selection: &Selection,
     watch: &Watch,
 ) -> Result<Option<Analysis>, AnalysisError> {
-    analyse_with(trace, selection, None, Some(watch))
+    analyse_with(Points::new(trace), trace, selection, None, Some(watch))
 }
 
-/// As [`analyse`], but paths have the locations of `renamed`, by id.
+/// As [`analyse`], but paths have the locations of `renamed`, by id, and slots are what `points` says.
 pub(crate) fn analyse_renamed(
+    points: Points<'_>,
     trace: &TraceFile,
     selection: &Selection,
     renamed: Option<&[u16]>,
 ) -> Result<Analysis, AnalysisError> {
-    Ok(whole(analyse_with(trace, selection, renamed, None)?))
+    Ok(whole(analyse_with(points, trace, selection, renamed, None)?))
 }
 
 /// What an analysis answers that nobody can stop.
@@ -60,13 +62,13 @@ fn whole(analysis: Option<Analysis>) -> Analysis {
 }
 
 fn analyse_with(
+    points: Points<'_>,
     trace: &TraceFile,
     selection: &Selection,
     renamed: Option<&[u16]>,
     watch: Option<&Watch>,
 ) -> Result<Option<Analysis>, AnalysisError> {
     let launches = selection.launches(trace)?;
-    let points = Points::new(trace);
     let mut losses =
         Losses { assumed: trace.metadata().counting().and_then(Counting::assumption), ..Losses::default() };
     if let Completeness::Prefix { .. } = trace.completeness() {
@@ -87,11 +89,10 @@ fn analyse_with(
         watch.set_losses(&losses);
     }
     for ((info, filter), ends) in launches.iter().zip(&all_ends) {
-        let shared_lines = points.shared_lines();
-        let context = Context { launch: info, selection, ends, shared_lines, renamed, watch };
+        let context = Context { launch: info, selection, ends, points: &points, renamed, watch };
         let Some(mut of_launch) = tally(trace, context, filter)? else { return Ok(None) };
         let kernel = kernels.entry(info.kernel()).or_insert_with(|| no_launch(kernel_name(trace, info)));
-        add_launch(kernel, &mut of_launch)?;
+        add_launch(&points, kernel, &mut of_launch)?;
         sums.merge(of_launch);
     }
     let edges = edges(&mut sums)?;
@@ -118,8 +119,10 @@ fn analyse_with(
     let paths = paths(&warps, &kernel_of);
     let standing = standing(trace, &sums.stopped, &silent, &kernel_of);
     let (launches, kernels) = (launches.len() as u64, kernels.into_values().collect());
+    let weight = points.weight();
     Ok(Some(Analysis {
         losses,
+        weight,
         launches,
         counts,
         active,
@@ -164,10 +167,14 @@ fn no_launch(kernel: &str) -> KernelFigures {
     }
 }
 
-fn add_launch(kernel: &mut KernelFigures, launch: &mut Sums) -> Result<(), AnalysisError> {
-    for ((cause, _), sum) in launch.causes.charges().ok_or(AnalysisError::TooManyEdges)? {
+fn add_launch(
+    points: &Points<'_>,
+    kernel: &mut KernelFigures,
+    launch: &mut Sums,
+) -> Result<(), AnalysisError> {
+    for ((cause, location), sum) in launch.causes.charges().ok_or(AnalysisError::TooManyEdges)? {
         let idle = kernel.causes.entry(cause).or_default();
-        *idle = idle.saturating_add(sum.amount);
+        *idle = idle.saturating_add(sum.amount.saturating_mul(points.weight_of(location)));
     }
     let edges = edges(launch)?;
     kernel.edges = if kernel.edges.is_empty() { edges } else { joined(&kernel.edges, &edges) };
@@ -233,8 +240,17 @@ fn causes(
 ) -> Vec<Cause> {
     let causes = charges.chunk_by(|a, b| a.0.0 == b.0.0).map(|charges| {
         let id = charges[0].0.0;
-        let mut places: Vec<CausePlace> =
-            charges.iter().map(|&((_, location), sum)| CausePlace { location, idle: sum.amount }).collect();
+        // Who left a loop is not kept away by a branch in it.
+        let is_of_loop = id == OUTSIDE || charges.iter().any(|((_, location), _)| *location == id);
+        let place = |&((_, location), sum): &((u16, u16), Sum)| CausePlace {
+            location,
+            decision: match is_of_loop {
+                true => id,
+                false => points.decision(id, location, |id| sums.has_visits(id)),
+            },
+            idle: sum.amount.saturating_mul(points.weight_of(location)),
+        };
+        let mut places: Vec<CausePlace> = charges.iter().map(place).collect();
         places.sort_by_key(|place| std::cmp::Reverse(place.idle));
         let from = meetings.partition_point(|((cause, _), _)| *cause < id);
         let met = meetings[from..].iter().take_while(|((cause, _), _)| *cause == id);
@@ -251,7 +267,11 @@ fn causes(
 }
 
 fn locations(points: &Points, sums: &Sums, causes: &[Cause]) -> Vec<LocationFigures> {
-    let caused: BTreeMap<u16, u64> = causes.iter().map(|cause| (cause.point.location, cause.idle)).collect();
+    let mut caused: BTreeMap<u16, u64> = BTreeMap::new();
+    for place in causes.iter().flat_map(|cause| &cause.places) {
+        let sum = caused.entry(place.decision).or_default();
+        *sum = sum.saturating_add(place.idle);
+    }
     let figures = |(id, found): (u16, &crate::tally::AtLocation)| LocationFigures {
         point: points.point(id),
         counts: found.counts(),

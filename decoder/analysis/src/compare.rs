@@ -7,13 +7,14 @@ use serde::Serialize;
 use warptrace_decoder::{DecodeError, TraceFile};
 use warptrace_format::file::LocationInfo;
 
-use crate::analyse::{analyse, analyse_renamed};
+use crate::analyse::analyse_renamed;
+use crate::counts::{Counts, share};
 use crate::error::AnalysisError;
-use crate::figures::{Analysis, Counts, Point, StandingWarp, WarpFigures, share};
+use crate::figures::{Analysis, Point, StandingWarp, WarpFigures};
 use crate::matching;
 use crate::parting::first_difference;
 use crate::path::rename;
-use crate::points::Points;
+use crate::points::{Points, weights};
 use crate::recordings::{self, Difference};
 use crate::selection::Selection;
 
@@ -29,16 +30,16 @@ pub struct LocationChange {
     pub counts: [Counts; 2],
 }
 
-/// A cause of idle lane slots in two traces, whose locations are the same as in [`LocationChange`].
+/// A cause of idle slots in two traces, whose locations are the same as in [`LocationChange`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CauseChange {
     /// Its location in the first trace; `None` if it parted no lanes there.
     pub before: Option<Point>,
     /// Its location in the second trace; `None` if it parted no lanes there.
     pub after: Option<Point>,
-    /// Idle lane slots in the first and in the second trace.
+    /// Idle slots in the first and in the second trace.
     pub idle: [u64; 2],
-    /// Of all lane slots of the first and of the second trace, 0 to 1.
+    /// Of all slots of the first and of the second trace, 0 to 1.
     pub of_slots: [f64; 2],
 }
 
@@ -48,9 +49,9 @@ pub struct CauseChange {
 pub enum Measure {
     /// All events, in percent of the first trace's.
     Events,
-    /// The idle part of all lane slots, in percentage points.
+    /// The idle part of all slots, in percentage points.
     Idle,
-    /// The part of all lane slots that is idle for one cause, in percentage points.
+    /// The part of all slots that is idle for one cause, in percentage points.
     Cause,
     /// Visits of one location, in percent of the first trace's events.
     Visits,
@@ -91,7 +92,7 @@ pub struct Comparison {
     pub recordings: Vec<Difference>,
     /// The figures of both traces.
     pub analyses: [Analysis; 2],
-    /// All causes of idle lane slots, those that grew most first, in idle lane slots.
+    /// All causes of idle slots, those that grew most first, in idle slots.
     pub causes: Vec<CauseChange>,
     /// All locations that warps of one of them came to, in the order of the first trace's ids, and then of
     /// the second one's.
@@ -109,14 +110,23 @@ pub struct Comparison {
 
 /// Compares two traces, or what `selection` names of them. Launches are the same if they have the same turn among
 /// those of a kernel of the same name; warps, if their lanes are the same threads of the grid; locations, if their
-/// names are, and file and line as far as there are such. Memory and time are those of [`analyse`], twice.
+/// names are, and file and line as far as there are such. Where one of the traces does not say how many instructions
+/// a visit stands for, each counts as one in both. Memory and time are those of [`analyse`](crate::analyse), twice.
 ///
 /// # Errors
-/// As [`analyse`], for either trace.
+/// As [`analyse`](crate::analyse), for either trace.
 pub fn compare(traces: [&TraceFile; 2], selection: &Selection) -> Result<Comparison, AnalysisError> {
     let [before, after] = traces;
     let renamed = renamed(&before.metadata().locations, &after.metadata().locations);
-    let analyses = [analyse(before, selection)?, analyse_renamed(after, selection, Some(&renamed))?];
+    let has_weights = traces.into_iter().all(|trace| weights(trace).is_some());
+    let points = |trace| {
+        let points = Points::new(trace);
+        if has_weights { points } else { points.without_weights() }
+    };
+    let analyses = [
+        analyse_renamed(points(before), before, selection, None)?,
+        analyse_renamed(points(after), after, selection, Some(&renamed))?,
+    ];
     let locations = locations(traces, &analyses, &renamed);
     let causes = causes(&analyses, &renamed);
     let launches = matching::launches(traces);
@@ -246,7 +256,7 @@ fn renamed(before: &[LocationInfo], after: &[LocationInfo]) -> Vec<u16> {
 
 /// Pairs the causes of both traces.
 fn causes(analyses: &[Analysis; 2], renamed: &[u16]) -> Vec<CauseChange> {
-    let slots = analyses.each_ref().map(|analysis| analysis.counts.slots());
+    let slots = analyses.each_ref().map(|analysis| analysis.counts.slots);
     let mut found: BTreeMap<u16, CauseChange> = BTreeMap::new();
     for (which, analysis) in analyses.iter().enumerate() {
         for cause in &analysis.causes {

@@ -4,76 +4,15 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::counts::{Counts, Weight, share};
 use crate::distribution::Distribution;
 use crate::ends::WarpEnd;
 
 /// Numbers of active lanes: 0 (which no event has) to 32.
 pub const LANE_COUNTS: usize = 33;
 
-/// How often warps came, and how well they were filled.
-///
-/// A warp's lanes are the threads of its block that it holds: 32, or fewer in the last warp of a block whose
-/// thread count is no multiple of 32. Lanes that have returned count, too: their slots are idle.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
-    /// Events: times that a warp came, with some of its lanes.
-    pub visits: u64,
-    /// Active lanes, summed over the visits.
-    pub lanes: u64,
-    /// Idle lane slots: lanes that the warp has and that were not active, summed over the visits.
-    pub idle: u64,
-}
-
-impl Counts {
-    /// The counts of visits by so many lanes.
-    pub(crate) fn of(active: &[u64], idle: u64) -> Self {
-        let mut counts = Self { visits: 0, lanes: 0, idle };
-        for (lanes, &visits) in (0_u64..).zip(active) {
-            counts.visits = counts.visits.saturating_add(visits);
-            counts.lanes = counts.lanes.saturating_add(visits.saturating_mul(lanes));
-        }
-        counts
-    }
-
-    /// Adds other counts.
-    pub fn add(&mut self, other: &Self) {
-        self.visits = self.visits.saturating_add(other.visits);
-        self.lanes = self.lanes.saturating_add(other.lanes);
-        self.idle = self.idle.saturating_add(other.idle);
-    }
-
-    /// What was counted after `before`.
-    pub(crate) fn since(&self, before: &Self) -> Self {
-        Self {
-            visits: self.visits.saturating_sub(before.visits),
-            lanes: self.lanes.saturating_sub(before.lanes),
-            idle: self.idle.saturating_sub(before.idle),
-        }
-    }
-
-    /// Lane slots: active and idle.
-    pub const fn slots(&self) -> u64 {
-        self.lanes.saturating_add(self.idle)
-    }
-
-    /// The part of the lane slots that is idle, 0 to 1; 0 if there are none.
-    pub fn idle_share(&self) -> f64 {
-        share(self.idle, self.slots())
-    }
-
-    /// Active lanes a visit; 0 if there are none.
-    pub fn mean_lanes(&self) -> f64 {
-        share(self.lanes, self.visits)
-    }
-}
-
 fn as_text<S: serde::Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(number)
-}
-
-/// `part` over `whole`; 0 if `whole` is.
-pub fn share(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
 /// A trace point, as far as the trace's table says.
@@ -98,19 +37,19 @@ impl Point {
 
 /// Why lanes were idle: what parted them.
 ///
-/// Each idle lane slot is charged to the location of the last event that the absent lane shared with a lane that is
+/// Each idle slot is charged to the location of the last event that the absent lane shared with a lane that is
 /// active now: what follows that location sent them different ways. Lanes that never were together are charged to
-/// the begin. So the idle lane slots of all causes are those of all locations.
+/// the begin. So the idle slots of all causes are those of all locations.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Cause {
     /// The location; [`Point::BEGIN`]: lanes part before their first event.
     #[serde(flatten)]
     pub point: Point,
-    /// Idle lane slots.
+    /// Idle slots.
     pub idle: u64,
     /// Events here after which lanes parted, and some then were idle while others were active.
     pub partings: u64,
-    /// Where these lanes were idle: most idle lane slots first.
+    /// Where these lanes were idle: most idle slots first.
     pub places: Vec<CausePlace>,
     /// Where lanes of both sides came together again for the first time: most times first. Lanes of the other
     /// partings never did.
@@ -129,6 +68,18 @@ impl Cause {
         share(events, self.met())
     }
 
+    /// Location that stands for what parted most of the lanes: the greatest [`CausePlace::decision`].
+    pub fn decision(&self) -> u16 {
+        let mut sums = BTreeMap::<u16, u64>::new();
+        for place in &self.places {
+            let sum = sums.entry(place.decision).or_default();
+            *sum = sum.saturating_add(place.idle);
+        }
+        // Of equal ones the first.
+        let greatest = sums.into_iter().rev().max_by_key(|(_, idle)| *idle);
+        greatest.map_or(self.point.location, |(decision, _)| decision)
+    }
+
     /// Whether lanes came here again while others, which were here with them, stayed away: they left a loop.
     pub fn is_of_loop(&self) -> bool {
         self.places.iter().any(|place| place.location == self.point.location)
@@ -136,12 +87,15 @@ impl Cause {
     }
 }
 
-/// Idle lane slots of one cause at one location.
+/// Idle slots of one cause at one location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct CausePlace {
     /// Where the active lanes were.
     pub location: u16,
-    /// Idle lane slots.
+    /// Location that stands for what kept the others away: the first point of the branch behind the cause in which
+    /// the active lanes were, or the cause itself.
+    pub decision: u16,
+    /// Idle slots.
     pub idle: u64,
 }
 
@@ -165,7 +119,7 @@ pub struct LocationFigures {
     /// Visits.
     #[serde(flatten)]
     pub counts: Counts,
-    /// Idle lane slots, here and elsewhere, whose cause this location is.
+    /// Idle slots, here and elsewhere, for which this location [is to blame](CausePlace::decision).
     pub caused: u64,
     /// Warps that came, of all launches.
     pub warps: u64,
@@ -197,7 +151,7 @@ pub struct LineFigures {
     /// Visits.
     #[serde(flatten)]
     pub counts: Counts,
-    /// Idle lane slots, here and elsewhere, whose cause one of its locations is.
+    /// Idle slots, here and elsewhere, for which one of its locations [is to blame](CausePlace::decision).
     pub caused: u64,
     /// Warps that came, of all launches.
     pub warps: u64,
@@ -221,7 +175,7 @@ pub struct KernelFigures {
     pub warps: u64,
     /// Visits by 0 to 32 lanes.
     pub active: Vec<u64>,
-    /// Idle lane slots by the location that is their cause; [`Point::BEGIN`] is one, too.
+    /// Idle slots by the location that is their cause; [`Point::BEGIN`] is one, too.
     pub causes: BTreeMap<u16, u64>,
     /// Visits by location: [`Analysis::locations`] has their sums over all kernels.
     #[serde(skip)]
@@ -385,6 +339,8 @@ impl Losses {
 pub struct Analysis {
     /// What is missing.
     pub losses: Losses,
+    /// What slots are.
+    pub weight: Weight,
     /// Launches looked at.
     pub launches: u64,
     /// All events.
@@ -399,7 +355,7 @@ pub struct Analysis {
     pub lines: Vec<LineFigures>,
     /// Edges, by `from` and `to`.
     pub edges: Vec<Edge>,
-    /// Why lanes were idle: the cause of the most idle lane slots first, then by id.
+    /// Why lanes were idle: the cause of the most idle slots first, then by id.
     pub causes: Vec<Cause>,
     /// Warps with events, by launch and number.
     pub warps: Vec<WarpFigures>,

@@ -2,7 +2,7 @@
 //! events.
 //!
 //! ```text
-//! TraceFile ── Selection ── analyse ──┬─ locations, lines   visits, lanes, idle lane slots, splits, trips
+//! TraceFile ── Selection ── analyse ──┬─ locations, lines   visits, lanes, idle slots, splits, trips
 //!                                     ├─ edges              from event to event, lane by lane
 //!                                     ├─ warps, paths       work, groups of equal paths
 //!                                     ├─ roll_up            sums by kernel, function and loop
@@ -17,7 +17,7 @@
 //! let trace = warptrace_decoder::TraceFile::open("run.wtrc")?;
 //! let analysis = analyse(&trace, &Selection::default())?;
 //! for line in &analysis.lines {
-//!     println!("{}:{}: {} idle lane slots", line.file, line.line, line.counts.idle);
+//!     println!("{}:{}: {} idle slots", line.file, line.line, line.counts.idle);
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -25,6 +25,7 @@
 mod analyse;
 mod causes;
 mod compare;
+mod counts;
 mod distribution;
 mod ends;
 mod error;
@@ -52,14 +53,15 @@ pub mod words;
 
 pub use analyse::{analyse, analyse_watched};
 pub use compare::{CauseChange, Comparison, Greatest, LocationChange, Measure, Parting, compare};
+pub use counts::{Counts, Weight, share};
 pub use distribution::Distribution;
 pub use ends::WarpEnd;
 pub use error::AnalysisError;
 pub use figures::{
-    Analysis, Cause, CausePlace, Counts, Edge, KernelFigures, LANE_COUNTS, LineFigures, LocationFigures,
-    Losses, Meeting, PathGroup, Point, Standing, StandingAt, StandingLanes, StandingWarp, WarpFigures,
-    edges_from, share,
+    Analysis, Cause, CausePlace, Edge, KernelFigures, LANE_COUNTS, LineFigures, LocationFigures, Losses,
+    Meeting, PathGroup, Point, Standing, StandingAt, StandingLanes, StandingWarp, WarpFigures, edges_from,
 };
+pub use points::{branches, weights};
 pub use recordings::Difference;
 pub use roll_up::{Part, PartKind, roll_up};
 pub use runs::{WarpRun, WarpRuns};

@@ -1,10 +1,13 @@
 //! The trace's table of locations.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use warptrace_decoder::TraceFile;
+use warptrace_format::LocationKind;
 use warptrace_format::file::LocationInfo;
 
+use crate::counts::Weight;
 use crate::figures::Point;
 
 /// What a location is called that is not in the table.
@@ -12,13 +15,56 @@ fn unknown(id: u16) -> &'static str {
     if id == Point::BEGIN { "(begin)" } else { "?" }
 }
 
+/// How many instructions a visit of each location stands for, by id; `None` unless the trace says it of all its
+/// locations.
+pub fn weights(trace: &TraceFile) -> Option<Vec<u32>> {
+    let table = &trace.metadata().locations;
+    let ids = table.iter().map(|info| usize::from(info.id) + 1).max()?;
+    // An id that the table does not have counts as one.
+    let mut weights = vec![1; ids];
+    for info in table {
+        weights[usize::from(info.id)] = info.code?.instructions;
+    }
+    Some(weights)
+}
+
+/// The points of each branch of the source: the locations of its sides, by id.
+pub fn branches(locations: &[LocationInfo]) -> Vec<Vec<u16>> {
+    let mut branches: BTreeMap<Branch<'_>, Vec<u16>> = BTreeMap::new();
+    for info in locations {
+        if let Some(branch) = branch(info) {
+            branches.entry(branch).or_default().push(info.id);
+        }
+    }
+    let mut branches: Vec<Vec<u16>> = branches.into_values().collect();
+    branches.iter_mut().for_each(|points| points.sort_unstable());
+    branches.sort_unstable();
+    branches
+}
+
 /// Looks locations up.
 pub(crate) struct Points<'a> {
     by_id: Vec<Option<&'a LocationInfo>>,
+    /// By id what a visit stands for; empty if each stands for one.
+    weights: Vec<u32>,
     shared_lines: Vec<Option<u32>>,
+    /// Of each location on a side of a branch, the points of the branch.
+    sides: HashMap<u16, Arc<[u16]>>,
+}
+
+/// What the points of a branch of the source have in common: file, parent, and where its sides end, or the line where
+/// that is not known.
+type Branch<'a> = (&'a str, u16, u32, u32);
+
+/// The branch to whose sides a location belongs; `None` if it is no side.
+fn branch(info: &LocationInfo) -> Option<Branch<'_>> {
+    let is_side = matches!(info.kind, LocationKind::Then | LocationKind::Else | LocationKind::Arm);
+    let end = if info.rejoin_line == 0 { info.line } else { info.rejoin_line };
+    is_side.then_some((&info.file, info.parent, end, info.rejoin_column))
 }
 
 impl<'a> Points<'a> {
+    /// Weighs visits if the trace says of all its locations how many instructions one stands for.
     pub(crate) fn new(trace: &'a TraceFile) -> Self {
         let table = &trace.metadata().locations;
         let ids = table.iter().map(|info| usize::from(info.id) + 1).max().unwrap_or(0);
@@ -34,12 +80,39 @@ impl<'a> Points<'a> {
         for (line, ids) in (0..).zip(shared) {
             ids.iter().for_each(|&id| shared_lines[usize::from(id)] = Some(line));
         }
-        Self { by_id, shared_lines }
+        let mut sides = HashMap::new();
+        for points in branches(table).into_iter().map(Arc::<[u16]>::from) {
+            sides.extend(points.iter().map(|id| (*id, Arc::clone(&points))));
+        }
+        Self { by_id, weights: weights(trace).unwrap_or_default(), shared_lines, sides }
     }
 
-    /// By id the number of the location's line, if other locations share it.
-    pub(crate) fn shared_lines(&self) -> &[Option<u32>] {
-        &self.shared_lines
+    /// The first point to which `is_visited` of the branch behind `cause` in which `place` is; `cause` if there is
+    /// no such branch.
+    pub(crate) fn decision(&self, cause: u16, place: u16, is_visited: impl Fn(u16) -> bool) -> u16 {
+        let info = |id: u16| self.by_id.get(usize::from(id)).copied().flatten();
+        let parent = |id: u16| info(id).map(|info| info.parent).filter(|parent| *parent != 0);
+        // Parents have smaller ids.
+        let around: Vec<u16> = std::iter::successors(Some(cause), |id| parent(*id)).collect();
+        let outwards = std::iter::successors(Some(place), |id| parent(*id));
+        let Some(outermost) = outwards.take_while(|id| !around.contains(id)).last() else { return cause };
+        let points = self.sides.get(&outermost).into_iter().flat_map(|points| points.iter().copied());
+        points.filter(|id| is_visited(*id)).min().unwrap_or(cause)
+    }
+
+    /// As of a trace that does not say it.
+    pub(crate) fn without_weights(self) -> Self {
+        Self { weights: Vec::new(), ..self }
+    }
+
+    /// What slots are.
+    pub(crate) fn weight(&self) -> Weight {
+        if self.weights.is_empty() { Weight::Events } else { Weight::Instructions }
+    }
+
+    /// What a visit of a location stands for.
+    pub(crate) fn weight_of(&self, id: u16) -> u64 {
+        self.weights.get(usize::from(id)).copied().map_or(1, u64::from)
     }
 
     /// The number of the location's line, if other locations share it.

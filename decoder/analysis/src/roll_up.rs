@@ -12,7 +12,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 use warptrace_decoder::TraceFile;
 
-use crate::figures::{Analysis, Counts, Edge, KernelFigures};
+use crate::counts::Counts;
+use crate::figures::{Analysis, Edge, KernelFigures};
 
 /// Loops in loops that are told apart; those further inside are in the last.
 const MAX_DEPTH: usize = 24;
@@ -45,7 +46,7 @@ pub struct Part {
     /// Visits, with all that is inside (inclusive).
     #[serde(flatten)]
     pub counts: Counts,
-    /// Idle lane slots, here and elsewhere, whose cause is inside. Of a kernel all of its own.
+    /// Idle slots, here and elsewhere, whose cause is inside. Of a kernel all of its own.
     pub caused: u64,
     /// Visits without loops and functions inside (exclusive).
     pub own: Counts,

@@ -3,7 +3,7 @@
 use super::*;
 use crate::figures::Point;
 
-/// A kernel whose lanes took these edges, `lanes` each, with 10 visits and `id` idle lane slots at each location.
+/// A kernel whose lanes took these edges, `lanes` each, with 10 visits and `id` idle slots at each location.
 fn rolled(edges: &[(u16, u16, u64)], functions: &[(u16, &'static str)]) -> Part {
     let end = |id: u16| (id != Point::BEGIN).then_some(id);
     let mut edges: Vec<Edge> = edges
@@ -12,7 +12,7 @@ fn rolled(edges: &[(u16, u16, u64)], functions: &[(u16, &'static str)]) -> Part 
         .collect();
     edges.sort_by_key(|edge| (edge.from, edge.to));
     let ids = edges.iter().flat_map(|edge| [edge.from, edge.to]).flatten();
-    let counts = |id: u16| Counts { visits: 10, lanes: 1, idle: id.into() };
+    let counts = |id: u16| Counts { visits: 10, lanes: 1, idle: id.into(), slots: 320 };
     let kernel = KernelFigures {
         kernel: "k".to_owned(),
         launches: 1,
@@ -55,7 +55,7 @@ fn loops_are_inside_each_other_as_lanes_go_round() {
     ];
     let part = rolled(&edges, &[]);
     assert_eq!(shape(&part), "k(1 @2(2 @3(3 4) 5) @6(6) 7)");
-    // Inclusive and exclusive, in idle lane slots and visits.
+    // Inclusive and exclusive, in idle slots and visits.
     assert_eq!((part.counts.idle, part.counts.visits, part.own.idle), (28, 70, 8));
     let outer = &part.parts[1];
     assert_eq!((outer.counts.idle, outer.own.idle, outer.parts[1].own.idle), (14, 7, 7));

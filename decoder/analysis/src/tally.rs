@@ -8,11 +8,13 @@ use warptrace_format::codec::Item;
 use warptrace_format::file::LaunchInfo;
 
 use crate::causes::Causes;
+use crate::counts::Counts;
 use crate::distribution::Distribution;
 use crate::ends::{Ends, WarpEnd};
-use crate::figures::{Counts, LANE_COUNTS, WarpFigures};
+use crate::figures::{LANE_COUNTS, WarpFigures};
 use crate::nesting::{Nesting, OpenLoop};
 use crate::path::PathDigest;
+use crate::points::Points;
 use crate::selection::Selection;
 use crate::transitions::Transitions;
 use crate::watch::Watch;
@@ -26,8 +28,8 @@ pub(crate) struct Context<'a> {
     pub(crate) launch: &'a LaunchInfo,
     pub(crate) selection: &'a Selection,
     pub(crate) ends: &'a Ends,
-    /// For each location id the number of its line among those with several locations.
-    pub(crate) shared_lines: &'a [Option<u32>],
+    /// The trace's locations.
+    pub(crate) points: &'a Points<'a>,
     /// For each location id the one that paths have instead of it.
     pub(crate) renamed: Option<&'a [u16]>,
     /// Who reads what is counted so far.
@@ -66,7 +68,10 @@ pub(crate) struct Stopped {
 pub(crate) struct AtLocation {
     /// Visits by so many lanes.
     pub(crate) active: [u64; LANE_COUNTS],
-    pub(crate) idle: u64,
+    /// Idle lanes, summed over the visits.
+    idle: u64,
+    /// What a visit stands for.
+    weight: u64,
     /// Visits by each warp that came.
     pub(crate) warp_visits: Distribution,
     /// Visits by the current warp.
@@ -76,8 +81,9 @@ pub(crate) struct AtLocation {
 }
 
 impl AtLocation {
-    fn new() -> Self {
+    fn new(weight: u64) -> Self {
         Self {
+            weight,
             active: [0; LANE_COUNTS],
             idle: 0,
             warp_visits: Distribution::default(),
@@ -87,7 +93,12 @@ impl AtLocation {
     }
 
     pub(crate) fn counts(&self) -> Counts {
-        Counts::of(&self.active, self.idle)
+        let (mut visits, mut lanes) = (0_u64, 0_u64);
+        for (active, &times) in (0_u64..).zip(&self.active) {
+            visits = visits.saturating_add(times);
+            lanes = lanes.saturating_add(times.saturating_mul(active));
+        }
+        Counts::of(visits, lanes, self.idle, self.weight)
     }
 }
 
@@ -114,7 +125,7 @@ impl Current {
         &mut self,
         event: Event,
         times: u64,
-        focus: Option<u16>,
+        (focus, points): (Option<u16>, &Points<'_>),
         locations: &mut Vec<Option<Box<AtLocation>>>,
     ) {
         let lanes = event.mask.count_ones();
@@ -124,15 +135,16 @@ impl Current {
             _ => (self.lanes & !event.mask).count_ones(),
         };
         let idle = u64::from(idle).saturating_mul(times);
-        if focus.is_none_or(|focus| focus == event.location) {
-            let lanes = u64::from(lanes).saturating_mul(times);
-            self.counts.add(&Counts { visits: times, lanes, idle });
-        }
         let at = usize::from(event.location);
         if locations.len() <= at {
             locations.resize_with(at + 1, || None);
         }
-        let location = locations[at].get_or_insert_with(|| Box::new(AtLocation::new()));
+        let location =
+            locations[at].get_or_insert_with(|| Box::new(AtLocation::new(points.weight_of(event.location))));
+        if focus.is_none_or(|focus| focus == event.location) {
+            let lanes = u64::from(lanes).saturating_mul(times);
+            self.counts.add(&Counts::of(times, lanes, idle, location.weight));
+        }
         location.active[lanes as usize] = location.active[lanes as usize].saturating_add(times);
         location.idle = location.idle.saturating_add(idle);
         if location.current == 0 {
@@ -187,13 +199,14 @@ impl<'a> Tally<'a> {
             self.begin_warp(warp);
         }
         let Some(current) = &mut self.current else { return ControlFlow::Continue(()) };
-        let (focus, locations) = (self.context.selection.focus, &mut self.sums.locations);
+        let locations = &mut self.sums.locations;
+        let of = (self.context.selection.focus, self.context.points);
         // Each kind by itself: to read what only the other has would be to wait for the decoder's writes,
         // too.
         match item {
-            Item::Run { event, times } => current.count(*event, (*times).into(), focus, locations),
+            Item::Run { event, times } => current.count(*event, (*times).into(), of, locations),
             Item::Cycle { body, times } => {
-                body.iter().for_each(|&event| current.count(event, (*times).into(), focus, locations));
+                body.iter().for_each(|&event| current.count(event, (*times).into(), of, locations));
             }
         }
         match self.context.renamed {
@@ -254,7 +267,7 @@ impl<'a> Tally<'a> {
             if let Some(Some(figures)) = self.sums.locations.get_mut(at) {
                 figures.warp_visits.add(std::mem::take(&mut figures.current), 1);
             }
-            if let Some(&Some(line)) = self.context.shared_lines.get(at) {
+            if let Some(line) = self.context.points.shared_line(location) {
                 self.visit_line(line as usize, warp);
             }
         }
@@ -333,6 +346,11 @@ impl Sums {
     pub(crate) fn locations(&self) -> impl Iterator<Item = (u16, &AtLocation)> {
         let found = (0_u16..=u16::MAX).zip(&self.locations);
         found.filter_map(|(id, location)| Some((id, location.as_deref()?)))
+    }
+
+    /// Whether warps came to a location.
+    pub(crate) fn has_visits(&self, id: u16) -> bool {
+        self.locations.get(usize::from(id)).is_some_and(Option::is_some)
     }
 
     /// Warps that came to a line with several locations.

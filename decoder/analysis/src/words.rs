@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use warptrace_decoder::TraceFile;
-use warptrace_format::LocationKind;
 use warptrace_format::file::LaunchInfo;
 
 pub use self::causes::{apart, parting};
@@ -18,10 +17,13 @@ pub use self::sentences::{
     oddest, ratios, work,
 };
 pub use self::standing::{circle, standing};
-use crate::figures::{Point, share};
+use crate::counts::share;
+use crate::figures::Point;
 
-/// Longest name that a table shows.
+/// Longest name that a table shows, unless it is told its width.
 const NAME_WIDTH: usize = 24;
+/// Longest name that a sentence says.
+const SAID_WIDTH: usize = 48;
 
 /// How locations are called in tables.
 #[derive(Debug)]
@@ -29,6 +31,8 @@ pub struct Names {
     points: BTreeMap<u16, Named>,
     /// Files that are shown as their last part, because no other file has it.
     short: BTreeMap<String, String>,
+    /// Width of a name in a table.
+    width: usize,
 }
 
 #[derive(Debug)]
@@ -36,7 +40,6 @@ struct Named {
     name: String,
     file: String,
     line: u32,
-    kind: LocationKind,
 }
 
 impl Names {
@@ -52,25 +55,31 @@ impl Names {
             if !files.contains(&file) {
                 files.push(file.clone());
             }
-            points.insert(info.id, Named { name, file, line: info.line, kind: info.kind });
+            points.insert(info.id, Named { name, file, line: info.line });
         }
         let unique = by_last.into_iter().filter(|(_, files)| files.len() == 1);
         let short = unique.map(|(last, mut files)| (files.remove(0), last)).collect();
-        Self { points, short }
+        Self { points, short, width: NAME_WIDTH }
+    }
+
+    /// Makes columns of names at most `width` characters wide.
+    #[must_use]
+    pub fn with_width(self, width: usize) -> Self {
+        Self { width, ..self }
     }
 
     /// The name of a location, at most as wide as a column.
     pub fn name(&self, id: u16) -> String {
+        cut(&self.said(id), self.width)
+    }
+
+    /// The name of a location, as sentences say it.
+    pub fn said(&self, id: u16) -> String {
         match self.points.get(&id) {
-            Some(named) if !named.name.is_empty() => cut(&named.name),
+            Some(named) if !named.name.is_empty() => cut(&named.name, SAID_WIDTH),
             _ if id == Point::BEGIN => "(begin)".to_owned(),
             _ => format!("location {id}"),
         }
-    }
-
-    /// The construct of the source that a location stands for, if the table has it.
-    pub fn kind(&self, id: u16) -> Option<LocationKind> {
-        self.points.get(&id).map(|named| named.kind)
     }
 
     /// File and line, `-` if they are not known.
@@ -85,30 +94,35 @@ impl Names {
 
     /// Name, file and line of a location.
     pub fn full(&self, id: u16) -> String {
-        let name = self.name(id);
-        match self.points.get(&id).map(|named| self.line(&named.file, named.line)) {
-            Some(line) if line != "-" => format!("{name} ({line})"),
-            _ => name,
+        let name = self.said(id);
+        match self.line_at(id).as_str() {
+            "-" => name,
+            line => format!("{name} ({line})"),
         }
     }
 
     /// The names of several locations in one column.
     pub fn names(&self, ids: &[u16]) -> String {
         let names: Vec<String> = ids.iter().map(|&id| self.name(id)).collect();
-        cut(&names.join(", "))
+        cut(&names.join(", "), self.width)
     }
 
     /// File and line of a location.
     pub fn line_of(&self, point: &Point) -> String {
         self.line(&point.file, point.line)
     }
+
+    /// File and line of the location with this id.
+    pub fn line_at(&self, id: u16) -> String {
+        self.points.get(&id).map_or_else(|| "-".to_owned(), |named| self.line(&named.file, named.line))
+    }
 }
 
-fn cut(text: &str) -> String {
-    if text.chars().count() <= NAME_WIDTH {
+fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
         return text.to_owned();
     }
-    text.chars().take(NAME_WIDTH - 1).chain(['…']).collect()
+    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }
 
 /// `1,234,567`.
@@ -122,6 +136,16 @@ pub fn count(number: u64) -> String {
         text.push(digit);
     }
     text
+}
+
+/// `1,234`, `31 M`, `1.2 G`: as a sentence says a number.
+pub fn rough(number: u64) -> String {
+    let unit = [(1e12, "T"), (1e9, "G"), (1e6, "M")].into_iter().find(|(unit, _)| number as f64 >= *unit);
+    match unit.map(|(unit, name)| (number as f64 / unit, name)) {
+        None => count(number),
+        Some((few, name)) if few < 9.95 => format!("{few:.1} {name}"),
+        Some((many, name)) => format!("{} {name}", count(many.round() as u64)),
+    }
 }
 
 /// `41.2%`.
@@ -200,6 +224,8 @@ mod tests {
     fn thousands_have_commas() {
         assert_eq!([0, 999, 1_000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!(count(u64::MAX), "18,446,744,073,709,551,615");
+        let said = [999_999, 1_000_000, 9_949_999, 31_250_208, 67_187_936_000].map(rough);
+        assert_eq!(said, ["999,999", "1.0 M", "9.9 M", "31 M", "67 G"]);
     }
 
     #[test]
@@ -212,6 +238,6 @@ mod tests {
 
     #[test]
     fn long_names_are_cut() {
-        assert_eq!(cut("a_name_of_more_than_24_characters"), "a_name_of_more_than_24_…");
+        assert_eq!(cut("a_name_of_more_than_24_characters", 24), "a_name_of_more_than_24_…");
     }
 }

@@ -4,12 +4,18 @@
 mod support;
 
 use support::recorded;
-use warptrace_analysis::{Analysis, Distribution, LocationFigures, Selection, analyse};
+use warptrace_analysis::{Analysis, Distribution, LocationFigures, Selection, analyse, weights};
+use warptrace_decoder::TraceFile;
 use warptrace_workloads::fractal::{self, FractalOptions, Paths};
 use warptrace_workloads::nbody::{self, EventCounts, NbodyOptions};
 
 fn named<'a>(analysis: &'a Analysis, name: &str) -> &'a LocationFigures {
     analysis.locations.iter().find(|location| location.point.name == name).unwrap()
+}
+
+/// What a visit of a location stands for.
+fn weight(trace: &TraceFile, of: &LocationFigures) -> u64 {
+    weights(trace).map_or(1, |weights| weights[usize::from(of.point.location)].into())
 }
 
 fn lanes_between(analysis: &Analysis, from: Option<&str>, to: Option<&str>) -> u64 {
@@ -40,7 +46,8 @@ fn fractals_figures_follow_from_its_picture() {
     let iterate = named(&analysis, "ITERATE");
     let total: u64 = steps.iter().sum();
     assert_eq!((iterate.counts.visits, iterate.counts.lanes), (paths.expected_rounds(), total));
-    assert_eq!(iterate.counts.idle, 32 * iterate.counts.visits - total);
+    let weight = weight(&trace, iterate);
+    assert_eq!(iterate.counts.idle, (32 * iterate.counts.visits - total) * weight);
     assert_eq!(iterate.trips, distribution(steps.iter().copied()));
     assert_eq!(analysis.loops().map(|head| head.point.name.as_str()).collect::<Vec<_>>(), ["ITERATE"]);
     let slowest = steps.chunks(32).map(|warp| warp.iter().copied().max().unwrap());
@@ -88,7 +95,7 @@ fn nbodys_figures_follow_from_its_sizes() {
     // Four warps, all with a body: 3 whole ones, and one with five bodies.
     assert_eq!(interact.counts.visits, 3 * 4 * 90);
     assert_eq!(interact.counts.lanes, 3 * 101 * 90);
-    assert_eq!(interact.counts.idle, 3 * 90 * 27);
+    assert_eq!(interact.counts.idle, 3 * 90 * 27 * weight(&trace, interact));
     assert_eq!((interact.active[32], interact.active[5], interact.splits), (3 * 3 * 90, 3 * 90, 0));
     assert_eq!(interact.trips, distribution(std::iter::repeat_n(90, 3 * 101)));
     assert_eq!(interact.warps, 12);

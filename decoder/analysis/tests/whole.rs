@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 
 use support::{event, metadata, recorded, written};
 use warptrace_analysis::{
-    Analysis, AnalysisError, Counts, Measure, Selection, StandingAt, WarpEnd, WarpFigures, Watch, analyse,
-    analyse_watched, compare,
+    Analysis, AnalysisError, Counts, Measure, Selection, StandingAt, WarpEnd, WarpFigures, Watch, Weight,
+    analyse, analyse_watched, compare,
 };
 use warptrace_decoder::TraceFile;
 use warptrace_format::Event;
-use warptrace_format::file::LaunchInfo;
+use warptrace_format::file::{LaunchInfo, LocationCode, Metadata};
 use warptrace_workloads::stress::{self, StressOptions};
 
 fn walks() -> TraceFile {
@@ -30,6 +30,7 @@ fn sum(counts: impl Iterator<Item = Counts>) -> Counts {
         visits: sum.visits + counts.visits,
         lanes: sum.lanes + counts.lanes,
         idle: sum.idle + counts.idle,
+        slots: sum.slots + counts.slots,
     })
 }
 
@@ -47,7 +48,13 @@ fn all_views_add_up_to_the_same() {
     assert_eq!(analysis.active.iter().sum::<u64>(), counts.visits);
     let lanes: u64 = (0..).zip(&analysis.active).map(|(lanes, visits)| lanes * visits).sum();
     assert_eq!(lanes, counts.lanes);
-    assert_eq!(counts.slots(), 32 * counts.visits, "blocks of whole warps");
+    // Blocks have whole warps.
+    let weight = |id| trace.metadata().location(id).unwrap().code.map_or(1, |code| code.instructions.into());
+    for location in &analysis.locations {
+        let Counts { visits, lanes, idle, slots } = location.counts;
+        let weight = if analysis.weight == Weight::Events { 1 } else { weight(location.point.location) };
+        assert_eq!((idle, slots), ((32 * visits - lanes) * weight, 32 * visits * weight));
+    }
     assert_eq!(analysis.paths.iter().map(|group| group.warps).sum::<u64>(), analysis.warps.len() as u64);
     for location in &analysis.locations {
         let id = Some(location.point.location);
@@ -118,6 +125,49 @@ fn lanes_that_a_warp_does_not_have_are_not_idle() {
     assert_eq!((line.line, &line.names[..], line.warps), (5, &["then".to_owned(), "else".to_owned()][..], 2));
     assert_eq!((line.counts.visits, line.counts.lanes, line.counts.idle), (11, 9 * 32 + 8, 8));
     assert_eq!(analysis.location(1).unwrap().splits, 1);
+}
+
+#[test]
+fn slots_are_of_instructions_where_all_locations_say_theirs() {
+    let mut metadata = metadata(&TABLE);
+    let weight = |id: u16| 2 * u64::from(id) - 1;
+    let bytes = |metadata: &Metadata| written(metadata, &launch(), &two_warps(), |_, _| {});
+    let analysed = |metadata: &Metadata| all(&TraceFile::from_bytes(bytes(metadata)).unwrap());
+    for location in &mut metadata.locations {
+        let instructions = u32::try_from(weight(location.id)).unwrap();
+        location.code = Some(LocationCode { instructions, counted: false });
+    }
+    let known = metadata.locations[1].code.take();
+    let plain = analysed(&metadata);
+    assert_eq!(plain.weight, Weight::Events, "one location does not say it");
+    metadata.locations[1].code = known;
+    let weighed = analysed(&metadata);
+    assert_eq!(weighed.weight, Weight::Instructions);
+    for (weighed, plain) in weighed.locations.iter().zip(&plain.locations) {
+        let (weighed, plain, weight) = (weighed.counts, plain.counts, weight(plain.point.location));
+        assert_eq!((weighed.visits, weighed.lanes), (plain.visits, plain.lanes));
+        assert_eq!((weighed.idle, weighed.slots), (plain.idle * weight, plain.slots * weight));
+    }
+    for analysis in [&weighed, &plain] {
+        assert_eq!(sum(analysis.warps.iter().map(|warp| warp.counts)), analysis.counts);
+        assert_eq!(analysis.causes.iter().map(|cause| cause.idle).sum::<u64>(), analysis.counts.idle);
+    }
+    let place = |analysis: &Analysis| -> BTreeMap<(u16, u16), u64> {
+        let places = analysis.causes.iter().flat_map(|cause| {
+            cause.places.iter().map(|place| ((cause.point.location, place.location), place.idle))
+        });
+        places.collect()
+    };
+    let expected = place(&plain).into_iter().map(|((cause, at), idle)| ((cause, at), idle * weight(at)));
+    assert_eq!(place(&weighed), expected.collect());
+    // Two traces are compared by what both say.
+    let with = TraceFile::from_bytes(bytes(&metadata)).unwrap();
+    metadata.locations[1].code = None;
+    let without = TraceFile::from_bytes(bytes(&metadata)).unwrap();
+    for traces in [[&with, &without], [&without, &with]] {
+        let same = compare(traces, &Selection::default()).unwrap();
+        assert_eq!(same.analyses.map(|analysis| analysis.counts), [plain.counts; 2]);
+    }
 }
 
 #[test]

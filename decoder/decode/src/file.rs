@@ -125,6 +125,8 @@ pub struct TraceFile {
     pub(crate) sections: BTreeMap<(u32, u32), TrackSections>,
     /// Sections of texts.
     pub(crate) texts: Vec<IndexEntry>,
+    /// What is wrong with the first section that should say what the code has at locations.
+    pub(crate) code_damage: Option<FormatError>,
     pub(crate) completeness: Completeness,
     pub(crate) work: Work,
     /// Found out when it is asked for first.

@@ -9,9 +9,9 @@ use std::sync::OnceLock;
 
 use warptrace_format::file::limits::{MAX_EARLY_ENDS, MAX_METADATA_BYTES};
 use warptrace_format::file::{
-    AccountsHeader, Additions, EarlyEnd, FormatError, FrameHeader, Growing, IndexEntry, LaunchInfo, Metadata,
-    MetadataError, PREAMBLE_BYTES, SECTION_HEADER_BYTES, SectionHeader, SectionKind, check_body,
-    check_preamble,
+    AccountsHeader, Additions, EarlyEnd, FormatError, FrameHeader, Growing, IndexEntry, LaunchInfo,
+    LocationCode, Metadata, MetadataError, PREAMBLE_BYTES, SECTION_HEADER_BYTES, SectionHeader, SectionKind,
+    check_body, check_preamble,
 };
 
 use crate::error::OpenError;
@@ -31,8 +31,16 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
         Err(Refusal::Io(error)) => return Err(error),
         Err(Refusal::Unusable(why)) => scan::read(&bytes, metadata, metadata_end, why)?,
     };
-    let Contents { metadata, launches, mut early_ends, mut sections, texts, .. } = contents;
+    let Contents { metadata, launches, mut early_ends, mut sections, texts, codes, .. } = contents;
     let mut metadata = metadata.into_metadata();
+    let mut code_damage = None;
+    for (header, at) in &codes {
+        match read_code(&bytes, header, *at) {
+            Ok(code) => add_code(&mut metadata, code),
+            Err(OpenError::Format(error)) => code_damage = code_damage.or(Some(error)),
+            Err(other) => return Err(other),
+        }
+    }
     shown::metadata(&mut metadata);
     early_ends.values_mut().for_each(shown::early_end);
     for track in sections.values_mut() {
@@ -47,6 +55,7 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
         early_ends,
         sections,
         texts,
+        code_damage,
         completeness,
         work: Work::of_bytes(length),
         state: OnceLock::new(),
@@ -132,6 +141,23 @@ fn read_metadata(bytes: &Bytes<'_>) -> Result<(Growing, u64), OpenError> {
     Ok((metadata, at + header.total_bytes()))
 }
 
+/// What the code has at locations, as the section at `at` says.
+fn read_code(
+    bytes: &Bytes<'_>,
+    header: &SectionHeader,
+    at: u64,
+) -> Result<Vec<(u16, LocationCode)>, OpenError> {
+    Ok(LocationCode::decode(&bytes.body(SectionKind::Code, header, at)?, body_offset(at))?)
+}
+
+/// Notes what the code has at the locations of the table; of several entries the last counts.
+fn add_code(metadata: &mut Metadata, code: Vec<(u16, LocationCode)>) {
+    let code: BTreeMap<u16, LocationCode> = code.into_iter().collect();
+    for location in &mut metadata.locations {
+        location.code = code.get(&location.id).copied().or(location.code);
+    }
+}
+
 /// Has an error quote names of the file as they may be shown.
 fn quoting(error: FormatError) -> FormatError {
     match error {
@@ -170,13 +196,15 @@ struct Contents {
     early_ends: BTreeMap<u32, EarlyEnd>,
     sections: BTreeMap<(u32, u32), TrackSections>,
     texts: Vec<IndexEntry>,
+    /// `CODE` sections: the header of each, and where it is.
+    codes: Vec<(SectionHeader, u64)>,
     count: u32,
 }
 
 impl Contents {
     fn new(metadata: Growing) -> Self {
         let (launches, early_ends, sections) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { metadata, launches, early_ends, sections, texts: Vec::new(), count: 0 }
+        Self { metadata, launches, early_ends, sections, texts: Vec::new(), codes: Vec::new(), count: 0 }
     }
 
     fn metadata(&self) -> &Metadata {

@@ -57,6 +57,9 @@ impl TraceFile {
         for text in &self.texts {
             self.check_text(text).unwrap_or_else(|error| report.add(Problem::Unreadable(error)));
         }
+        if let Some(damage) = &self.code_damage {
+            report.add(Problem::Unreadable(damage.clone().into()));
+        }
         let mut checked = 0;
         for launch in self.launches().map(LaunchInfo::number) {
             report.launches += 1;

@@ -7,7 +7,7 @@ use support::metadata;
 use warptrace_decoder::{Completeness, TraceFile};
 use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::CodecSpec;
-use warptrace_format::file::{Additions, LaunchInfo, LocationInfo, SourceText};
+use warptrace_format::file::{Additions, LaunchInfo, LocationCode, LocationInfo, SourceText};
 use warptrace_host::writer::{ChunkRef, TraceWriter, WriteError, WriterOptions};
 
 const SOUND: WarpAccount = WarpAccount { attempted: 1, recorded: 1, lost: 0, chunks: 1, finished: 1 };
@@ -125,4 +125,37 @@ fn texts_are_kept_and_checked() {
     damaged[at] ^= 1;
     let trace = TraceFile::from_bytes(damaged).unwrap();
     assert!(trace.text("b.ptx").is_err() && !trace.verify().is_ok());
+}
+
+#[test]
+fn what_the_code_has_is_known_with_an_index_and_without_it() {
+    let code = |instructions, counted| Some(LocationCode { instructions, counted });
+    let mut metadata = metadata(vec![CodecSpec::Raw]);
+    metadata.locations[0].code = code(7, false);
+    let first = metadata.locations[0].id;
+    let mut writer = TraceWriter::create(Vec::new(), &metadata, WriterOptions::default()).unwrap();
+    let mut third = more("third", 21, 20);
+    third.locations[0].code = code(300, true);
+    writer.add(&third).unwrap();
+    record(&mut writer, launch(0, 2)).unwrap();
+    let bytes = writer.finish().unwrap().0;
+    let of = |trace: &TraceFile, id| trace.metadata().location(id).unwrap().code;
+    for (bytes, is_complete) in [(bytes.clone(), true), (bytes[..bytes.len() - 1].to_vec(), false)] {
+        let trace = TraceFile::from_bytes(bytes).unwrap();
+        assert_eq!(*trace.completeness() == Completeness::Complete, is_complete);
+        assert_eq!([of(&trace, first), of(&trace, 21)], [code(7, false), code(300, true)]);
+        assert_eq!(trace.metadata().locations.iter().filter(|location| location.code.is_none()).count(), 19);
+        assert_eq!(trace.verify().is_ok(), is_complete);
+    }
+    // A damaged one says nothing, and the rest is as before.
+    let mut damaged = bytes.clone();
+    let [at, _] = sections(&bytes, b"CODE")[..] else { panic!("two sections") };
+    damaged[at + 24] ^= 1;
+    let trace = TraceFile::from_bytes(damaged).unwrap();
+    assert_eq!([of(&trace, first), of(&trace, 21)], [None, code(300, true)]);
+    assert_eq!(*trace.completeness(), Completeness::Complete);
+    let said = trace.verify().problems.iter().map(ToString::to_string).collect::<String>();
+    assert!(said.contains("CODE") && !trace.verify().is_ok(), "{said}");
+    // A reader of before does not know the section, and skips it: it is marked so.
+    assert_eq!(bytes[at + 6..at + 8], [1, 0]);
 }

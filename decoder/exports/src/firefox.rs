@@ -8,6 +8,7 @@ use fxprof_processed_profile::{
     Timestamp,
 };
 use serde_json::{Value, json};
+use warptrace_analysis::weights;
 use warptrace_format::file::LaunchInfo;
 
 use crate::error::ExportError;
@@ -29,7 +30,8 @@ const MAX_SAMPLES: usize = 1 << 20;
 pub enum Weight {
     /// Active lanes, summed over the visits.
     Lanes,
-    /// Idle lane slots: lanes that the warp has and that were not active, summed over the visits.
+    /// Idle slots: lanes that the warp has and that were not active, summed over the visits, and weighed as in all
+    /// figures.
     Idle,
     /// Visits: times that a warp came.
     Visits,
@@ -39,17 +41,20 @@ impl Weight {
     const fn describe(self) -> &'static str {
         match self {
             Self::Lanes => "active lanes",
-            Self::Idle => "idle lane slots",
+            Self::Idle => "idle slots",
             Self::Visits => "visits of warps",
         }
     }
 
-    fn of(self, run: &Run, info: &LaunchInfo) -> u64 {
+    fn of(self, run: &Run, info: &LaunchInfo, instructions: &[u32]) -> u64 {
         let lanes = run.event.mask.count_ones();
         let warp_lanes = info.lane_mask(run.warp).map_or(32, u32::count_ones);
         match self {
             Self::Lanes => lanes.into(),
-            Self::Idle => warp_lanes.saturating_sub(lanes).into(),
+            Self::Idle => {
+                let each = instructions.get(usize::from(run.event.location)).copied().unwrap_or(1);
+                u64::from(warp_lanes.saturating_sub(lanes)) * u64::from(each)
+            }
             Self::Visits => 1,
         }
     }
@@ -72,14 +77,15 @@ pub fn firefox(source: &Source<'_>, mut out: impl Write, weight: Weight) -> Resu
     let category = profile.add_category("Kernel", CategoryColor::Green);
     let labels = Labels::new(source);
     let nest = Nest::new(source, |id| labels.of(source, id))?;
+    let instructions = weights(source.trace()).unwrap_or_default();
     let mut processes = BTreeMap::new();
-    let mut weights = Vec::new();
+    let mut sums = Vec::new();
     let most = (ALL_STRETCHES / source.launches().len().max(1) as u64).clamp(1, MAX_STRETCHES);
     for info in source.launches() {
         let mut stretches = Stretches::new(most);
         source.walk(info.number(), &mut |step| {
             if let Step::Run(run) = step {
-                stretches.add(&run, weight.of(&run, info));
+                stretches.add(&run, weight.of(&run, info, &instructions));
             }
             Ok(())
         })?;
@@ -107,11 +113,11 @@ pub fn firefox(source: &Source<'_>, mut out: impl Write, weight: Weight) -> Resu
             profile.add_sample(thread, time, stack, CpuDelta::ZERO, 1);
             of_thread.push(sum);
         }
-        weights.push(of_thread);
+        sums.push(of_thread);
     }
-    let total = weights.iter().flatten().fold(0_u64, |total, sum| total.saturating_add(*sum));
+    let total = sums.iter().flatten().fold(0_u64, |total, sum| total.saturating_add(*sum));
     let mut profile = serde_json::to_value(&profile)?;
-    complete(source, &labels, &mut profile, &weights, weight);
+    complete(source, &labels, &mut profile, &sums, weight);
     serde_json::to_writer(&mut out, &profile)?;
     out.flush()?;
     Ok(total)

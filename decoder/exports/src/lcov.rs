@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
-use warptrace_analysis::{Analysis, analyse};
+use warptrace_analysis::{Analysis, analyse, branches as source_branches};
 use warptrace_format::file::LocationInfo;
 
 use crate::error::ExportError;
@@ -19,13 +19,15 @@ pub struct Coverage {
     pub lines: u64,
     /// Those of them that a warp came to.
     pub hit_lines: u64,
-    /// Branches: ways that lanes took from locations with more than one.
+    /// Sides of branches of the source that have a trace point on each side.
     pub branches: u64,
+    /// Those of them that a warp came to.
+    pub taken_branches: u64,
     /// Locations that were left out, because the trace does not know their line.
     pub without_line: u64,
 }
 
-/// Writes the visits of each line, and of each way that lanes took from a location with more than one.
+/// Writes the visits of each line, and of each side of the branches that have a trace point on each side.
 ///
 /// # Errors
 /// The trace is damaged, or `out` cannot be written.
@@ -47,11 +49,14 @@ pub fn lcov(source: &Source<'_>, mut out: impl Write) -> Result<Coverage, Export
     for (key, value) in source.facts() {
         writeln!(out, "# {key}: {}", one_line(&value))?;
     }
+    let known = source_branches(&source.trace().metadata().locations);
     // The one name that all readers show.
     let name = if source.lacks().is_whole() { "warptrace" } else { "warptrace_INCOMPLETE" };
     for (file, lines) in &files {
         writeln!(out, "TN:{name}\nSF:{file}")?;
-        coverage.branches += branches(&analysis, lines, &mut out)?;
+        let [sides, taken] = branches(&analysis, &known, lines, &mut out)?;
+        coverage.branches += sides;
+        coverage.taken_branches += taken;
         let mut hit = 0;
         for (line, ids) in lines {
             let visits = ids.iter().filter_map(|id| analysis.location(*id)).map(|found| found.counts.visits);
@@ -67,29 +72,31 @@ pub fn lcov(source: &Source<'_>, mut out: impl Write) -> Result<Coverage, Export
     Ok(coverage)
 }
 
-/// Writes the branches of a file: a block for each location from which lanes went more than one way, a branch
-/// for each way. Returns how many there are.
+/// Writes the branches of a file: a block for each branch of the source whose sides have points, with a branch for
+/// each side, taken or not. Returns how many sides there are, and how many were taken.
 fn branches(
     analysis: &Analysis,
+    known: &[Vec<u16>],
     lines: &BTreeMap<u32, BTreeSet<u16>>,
     out: &mut impl Write,
-) -> Result<u64, ExportError> {
-    let mut branches = 0;
+) -> Result<[u64; 2], ExportError> {
+    let (mut sides, mut taken) = (0, 0);
+    let visits = |id: &u16| analysis.location(*id).map_or(0, |found| found.counts.visits);
     for (line, ids) in lines {
-        for id in ids {
-            let ways = analysis.edges_from(*id);
-            if ways.len() < 2 {
-                continue;
+        for points in known.iter().filter(|points| points.len() > 1 && ids.contains(&points[0])) {
+            let is_reached = points.iter().any(|id| visits(id) > 0);
+            for (number, id) in points.iter().enumerate() {
+                let count = if is_reached { visits(id).to_string() } else { "-".to_owned() };
+                writeln!(out, "BRDA:{line},{},{number},{count}", points[0])?;
+                taken += u64::from(visits(id) > 0);
             }
-            for (number, way) in ways.iter().enumerate() {
-                writeln!(out, "BRDA:{line},{id},{number},{}", way.visits)?;
-            }
-            branches += ways.len() as u64;
+            sides += points.len() as u64;
         }
     }
-    // Each was taken: of others a trace does not know.
-    writeln!(out, "BRF:{branches}\nBRH:{branches}")?;
-    Ok(branches)
+    if sides > 0 {
+        writeln!(out, "BRF:{sides}\nBRH:{taken}")?;
+    }
+    Ok([sides, taken])
 }
 
 /// File and line of a location; `None` if they are not known.

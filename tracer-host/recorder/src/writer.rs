@@ -1,8 +1,8 @@
 //! Writes `.wtrc` files while a program runs.
 //!
 //! ```text
-//! create ── preamble, META
-//! add  ── MORE                      kernels and locations, before their launches
+//! create ── preamble, META, CODE
+//! add  ── MORE, CODE                kernels and locations, before their launches
 //! add_text ── TEXT                  a text that locations lie in
 //! begin_launch ── LNCH
 //! write_batch  ── FRAM, FRAM, …     any number of calls; flushed after each
@@ -34,8 +34,8 @@ pub use warptrace_format::file::{
     Additions, ChunkRef, Compression, EarlyEnd, LaunchInfo, Metadata, SourceText,
 };
 use warptrace_format::file::{
-    EncodedFrame, FormatError, IndexEntry, SectionKind, TRAILER_BYTES, Trailer, encode_frame_of,
-    encode_index, encode_preamble, encode_section,
+    EncodedFrame, FormatError, IndexEntry, LocationCode, LocationInfo, SectionKind, TRAILER_BYTES, Trailer,
+    encode_frame_of, encode_index, encode_preamble, encode_section,
 };
 
 use batch::Part;
@@ -119,6 +119,7 @@ impl<W: Write + Send> TraceWriter<W> {
         let mut writer = Self { out, options, layouts, launches, index, summary, ordered, broken: false };
         writer.put(&encode_preamble())?;
         writer.put(&encode_section(SectionKind::Metadata, &body))?;
+        writer.put_code(&metadata.locations)?;
         writer.flush()?;
         Ok(writer)
     }
@@ -134,7 +135,13 @@ impl<W: Write + Send> TraceWriter<W> {
         let (at, length) = (self.summary.bytes, section.len() as u64);
         self.put(&section)?;
         self.index.push(launch_entry(SectionKind::Additions, 0, at, length));
+        self.put_code(&additions.locations)?;
         self.flush()
+    }
+
+    /// Writes what the code has at locations, as far as it is known.
+    fn put_code(&mut self, locations: &[LocationInfo]) -> Result<(), WriteError> {
+        LocationCode::encode_section(locations).map_or(Ok(()), |section| self.put(&section))
     }
 
     /// Keeps a text that locations lie in, and flushes.

@@ -7,12 +7,12 @@ use std::mem::offset_of;
 use std::time::Duration;
 
 use warptrace_abi::log::LaunchLogs;
-use warptrace_format::file::LocationInfo;
 use warptrace_format::file::limits::MAX_TEXT_BYTES;
+use warptrace_format::file::{LocationCode, LocationInfo};
 use warptrace_format::location::LocationKind;
 use warptrace_host::traced_registers;
 use warptrace_ptx::points::{Marked, ParamLayout, Point, PointKind, PointOptions, mark};
-use warptrace_ptx::splice::{Options, TracedKernel, splice};
+use warptrace_ptx::splice::{Options, TracedKernel, code_at, splice};
 use warptrace_ptx::{Module, call_graph, only, stands_alone};
 
 use crate::image::Found;
@@ -189,7 +189,7 @@ pub(crate) fn exchange(
     let mut functions = Functions::default();
     let locations: Vec<LocationInfo> =
         marked.map(|point| location(point, &ptx_name, &mut functions)).collect();
-    let locations = with_followers(locations, &followers, &points, &ptx_name);
+    let mut locations = with_followers(locations, &followers, &points, &ptx_name);
     let visits = spec.window.after.as_ref();
     let after = visits
         .map(|visits| visits.among(&locations))
@@ -199,12 +199,17 @@ pub(crate) fn exchange(
     let recording = spec.traced(after);
     let options = Options { recording: Some(recording), architecture, registers, ..Options::default() };
     let spliced = splice(&text, &options).map_err(|error| short(error.to_string()))?;
+    let names: Vec<&str> = kernels.iter().map(|kernel| &*kernel.name).collect();
+    let code = code_at(&text, &names, recording.counted()).map_err(|error| short(error.to_string()))?;
+    for location in &mut locations {
+        let code = code.get(&location.id).copied().unwrap_or_default();
+        location.code = Some(LocationCode { instructions: code.instructions, counted: code.is_counted });
+    }
     let keeps = ptx.len() <= MAX_TEXT_BYTES && points.iter().any(|point| point.source.is_none());
     let kept = keeps.then(|| (ptx_name, ptx.to_owned()));
     let sizes = ["%dynamic_smem_size", "%total_smem_size", "%aggr_smem_size"];
     let asks_for_size = sizes.iter().any(|size| ptx.contains(size));
     let mut traced = Vec::new();
-    let names: Vec<&str> = kernels.iter().map(|kernel| &*kernel.name).collect();
     let readable = match alone {
         Some(kernel) => vec![kernel.readable.to_owned()],
         None => names::all_readable(&names),

@@ -1,74 +1,18 @@
 //! Kernels whose cause of idle lanes is known: the first line that the tool prints names it.
 #![expect(clippy::unwrap_used, clippy::manual_is_multiple_of, reason = "tests; names are what pages show")]
 
+#[path = "known/kernels.rs"]
+mod kernels;
+
+use kernels::known;
 use warptrace::{Device, LaunchConfig};
 use warptrace_analysis::words::{Names, apart, finding};
-use warptrace_analysis::{Selection, analyse};
+use warptrace_analysis::{Selection, Weight, analyse};
 use warptrace_decoder::TraceFile;
 
-#[warptrace::kernels]
-mod known {
-    use warptrace::device::{DisjointSlice, thread};
-
-    /// One lane in eight works on its datum; the loop below it idles, and is not to blame.
-    #[kernel]
-    pub fn branch(data: &[u32], out: DisjointSlice<u32>) {
-        let Some((i, out)) = out.own(thread::index()) else { return };
-        if data[i] % 8 == 0 {
-            for turn in 0..20 {
-                *out += turn;
-            }
-        }
-        if data[i] < 1_000 {
-            *out += 1;
-        }
-    }
-
-    /// One lane of a warp makes forty times as many turns as the others.
-    #[kernel]
-    pub fn long_lane(data: &[u32], out: DisjointSlice<u32>) {
-        let Some((i, out)) = out.own(thread::index()) else { return };
-        let turns = if data[i] % 32 == 5 { 200 } else { 5 };
-        for turn in 0..turns {
-            *out += turn;
-        }
-    }
-
-    /// Half of each warp returns early.
-    #[kernel]
-    pub fn early(data: &[u32], out: DisjointSlice<u32>) {
-        let Some((i, out)) = out.own(thread::index()) else { return };
-        if data[i] % 2 == 0 {
-            return;
-        }
-        for turn in 0..30 {
-            *out += turn;
-        }
-    }
-
-    /// All lanes of a warp take the outer branch, or none does; the inner one parts them.
-    #[kernel]
-    pub fn nested(data: &[u32], out: DisjointSlice<u32>) {
-        let Some((i, out)) = out.own(thread::index()) else { return };
-        if data[i] < 64 {
-            if data[i] % 4 == 0 {
-                for turn in 0..10 {
-                    *out += turn;
-                }
-            }
-            *out += 1;
-        }
-    }
-
-    /// Lanes stay together.
-    #[kernel]
-    pub fn nothing(data: &[u32], out: DisjointSlice<u32>) {
-        let Some((i, out)) = out.own(thread::index()) else { return };
-        for turn in 0..10 {
-            *out += turn * data[i];
-        }
-    }
-}
+/// The kernels with their PTX.
+static MODULE: warptrace::device::KernelModule =
+    warptrace::device::KernelModule { ptx: include_str!("known/kernels.ptx"), ..known::MODULE };
 
 /// Records a kernel of four warps on the numbers from 0 and says the first line and more of the greatest cause.
 macro_rules! said {
@@ -78,12 +22,13 @@ macro_rules! said {
         let device = Device::simulator();
         let data: Vec<u32> = (0..128).collect();
         let (data, out) = (device.upload(&data).unwrap(), device.zeros::<u32>(128).unwrap());
-        let mut trace = device.trace(&path).memory(64 << 20).start(&known::MODULE).unwrap();
+        let mut trace = device.trace(&path).memory(64 << 20).start(&MODULE).unwrap();
         let config = LaunchConfig::for_elements_in_blocks(128, 64);
         trace.launch(&known::$kernel(&data, &out), &config).unwrap();
         trace.finish().unwrap();
         let trace = TraceFile::open(&path).unwrap();
         let analysis = analyse(&trace, &Selection::default()).unwrap();
+        assert_eq!(analysis.weight, Weight::Instructions);
         let names = Names::new(&trace);
         let more = analysis.causes.first().map(|cause| apart(&analysis, &names, cause)).unwrap_or_default();
         let said = (finding(&analysis, &names), more.join("\n"));
@@ -94,7 +39,7 @@ macro_rules! said {
 
 /// The number of the line in this file that has this text.
 fn line_of(text: &str) -> usize {
-    include_str!("causes.rs").lines().position(|line| line.trim() == text).unwrap() + 1
+    include_str!("known/kernels.rs").lines().position(|line| line.trim() == text).unwrap() + 1
 }
 
 #[test]
@@ -102,7 +47,7 @@ fn a_branch_is_named_that_idles_later_lines() {
     let (first, _) = said!(branch);
     let line = line_of("if data[i] % 8 == 0 {");
     assert!(
-        first.contains(&format!("since lanes part in branch: if data[i] % 8 … (causes.rs:{line})")),
+        first.contains(&format!("since lanes part in branch: if data[i] % 8 == 0 (kernels.rs:{line})")),
         "{first}"
     );
 }
@@ -113,7 +58,7 @@ fn a_loop_is_named_that_one_lane_does_not_leave() {
     let line = line_of("for turn in 0..turns {");
     assert!(
         first.contains("since lanes leave the loop at long_lane: for ")
-            && first.ends_with(&format!("(causes.rs:{line})")),
+            && first.ends_with(&format!("(kernels.rs:{line})")),
         "{first}"
     );
     assert!(more.contains("after 5 to 200 trips, median 5"), "{more}");
@@ -124,7 +69,9 @@ fn an_early_return_is_named() {
     let (first, more) = said!(early);
     let line = line_of("if data[i] % 2 == 0 {");
     assert!(
-        first.contains(&format!("since lanes part for good in early: if data[i] % 2 =… (causes.rs:{line})")),
+        first.contains(&format!(
+            "since lanes part for good in early: if data[i] % 2 == 0 (kernels.rs:{line})"
+        )),
         "{first}"
     );
     assert!(more.contains("they never meet again"), "{more}");
@@ -134,11 +81,28 @@ fn an_early_return_is_named() {
 fn of_nested_branches_the_one_is_named_that_parts_lanes() {
     let (first, _) = said!(nested);
     let line = line_of("if data[i] % 4 == 0 {");
-    assert!(first.contains(&format!("in nested: if data[i] % 4 … (causes.rs:{line})")), "{first}");
+    assert!(first.contains(&format!("in nested: if data[i] % 4 == 0 (kernels.rs:{line})")), "{first}");
 }
 
 #[test]
 fn where_lanes_stay_together_nothing_is_named() {
     let (first, more) = said!(nothing);
-    assert!(first.starts_with("no idle lane slot of ") && more.is_empty(), "{first}");
+    assert!(
+        first.starts_with("none of ") && first.contains(" instruction slots idle") && more.is_empty(),
+        "{first}"
+    );
+}
+
+#[test]
+fn a_branch_of_few_instructions_weighs_little_however_often_it_parts_lanes() {
+    let (first, _) = said!(small);
+    let line = line_of("if data[i] % 4 == 1 {");
+    assert!(first.contains(&format!("in small: if data[i] % 4 == 1 (kernels.rs:{line})")), "{first}");
+}
+
+#[test]
+fn of_two_branches_with_a_barrier_between_them_the_one_is_named_that_idles_lanes() {
+    let (first, _) = said!(barrier);
+    let line = line_of("if data[i] % 8 == 1 {");
+    assert!(first.contains(&format!("in barrier: if data[i] % 8 == 1 (kernels.rs:{line})")), "{first}");
 }

@@ -3,6 +3,8 @@
 use warptrace_device::{KernelCall, KernelModule, SourceLocation};
 use warptrace_host::{Device, DeviceError, LaunchShape, LaunchTime, Launcher, SessionError, TracedProgram};
 
+use crate::ptx;
+
 /// A program, for tools and for a trace's metadata.
 #[derive(Clone, Copy, Debug)]
 pub struct ProgramInfo {
@@ -17,7 +19,8 @@ pub struct ProgramInfo {
 impl ProgramInfo {
     /// As a session takes it.
     pub fn traced(&self) -> TracedProgram<'static> {
-        TracedProgram { kernels: &[], modules: self.modules }
+        // Without the file that was asked for instead nothing is known of the code.
+        TracedProgram { kernels: &[], modules: self.modules, ptx: ptx().unwrap_or_default() }
     }
 
     /// Names of the kernels.

@@ -192,7 +192,7 @@ impl Pen<'_> {
             width: format!("{:.1}", self.widths[node]),
             heat: format!("{:.3}", share(idle, hottest)),
             label: format!(
-                "{name} {line}: {} visits, {} idle lane slots, lanes split after {} of the visits",
+                "{name} {line}: {} visits, {} idle slots, lanes split after {} of the visits",
                 count(visits),
                 count(idle),
                 percent(splits, all_visits)

@@ -71,9 +71,9 @@ pub(crate) struct Rows<S: ValueEnum + Send + Sync + 'static> {
 /// Columns of `lines`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LineColumn {
-    /// Idle lane slots, here and elsewhere, whose cause the line is
+    /// Idle slots, here and elsewhere, whose cause the line is
     Caused,
-    /// Idle lane slots
+    /// Idle slots
     Idle,
     /// Times that a warp came
     Visits,
@@ -90,7 +90,7 @@ pub(crate) enum LineColumn {
 /// Columns of `causes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CauseColumn {
-    /// Idle lane slots
+    /// Idle slots
     Idle,
     /// Events after which lanes parted
     Partings,
@@ -103,7 +103,7 @@ pub(crate) enum CauseColumn {
 /// Columns of `loops`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LoopColumn {
-    /// Idle lane slots at the head
+    /// Idle slots at the head
     Idle,
     /// Times that a warp came to the head
     Visits,
@@ -120,7 +120,7 @@ pub(crate) enum LoopColumn {
 pub(crate) enum WarpColumn {
     /// How many events it is away from the median warp of its launch
     Odd,
-    /// Idle lane slots
+    /// Idle slots
     Idle,
     /// Events
     Events,
@@ -137,7 +137,7 @@ pub(crate) enum PathColumn {
     Warps,
     /// Events of each of these warps
     Events,
-    /// Idle lane slots of each of these warps
+    /// Idle slots of each of these warps
     Idle,
     /// Warps that took the path, the fewest first
     Rare,
@@ -171,7 +171,7 @@ pub(crate) struct Diff {
     pub(crate) limit: Option<usize>,
 
     /// Exit with code 4 if something changed by more than this: all events or a location's visits, in percent of
-    /// the first trace's events; idle lane slots, of all or of a cause, in percentage points of all lane slots
+    /// the first trace's events; idle slots, of all or of a cause, in percentage points of all slots
     #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
     pub(crate) fail_above: Option<f64>,
 

@@ -151,8 +151,9 @@ fn lcov(command: &Export, source: &Source<'_>) -> anyhow::Result<Vec<String>> {
         );
     }
     let said = |_| {
-        let [hit, lines, branches] = [coverage.hit_lines, coverage.lines, coverage.branches].map(count);
-        format!("{}: {hit} of {lines} lines, {branches} branches", shown_name(target))
+        let [hit, lines] = [coverage.hit_lines, coverage.lines].map(count);
+        let [taken, branches] = [coverage.taken_branches, coverage.branches].map(count);
+        format!("{}: {hit} of {lines} lines, {taken} of {branches} branches", shown_name(target))
     };
     Ok(size.map(said).into_iter().collect())
 }

@@ -184,6 +184,10 @@ fn text(
     if nests {
         header.push("in");
     }
+    let has_code = metadata.locations.iter().any(|location| location.code.is_some());
+    if has_code {
+        header.insert(1, "instructions");
+    }
     table.load_preset(presets::NOTHING).set_header(header);
     for location in &metadata.locations {
         let place = match (location.file.as_str(), location.line) {
@@ -196,22 +200,37 @@ fn text(
         if nests && location.parent != 0 {
             row.push(location.parent.to_string());
         }
+        if has_code {
+            let code = location.code.map(|code| code.instructions.to_string());
+            row.insert(1, code.unwrap_or_else(|| "?".to_owned()));
+        }
         table.add_row(row);
+    }
+    if let Some(column) = table.column_mut(1).filter(|_| has_code) {
+        column.set_cell_alignment(CellAlignment::Right);
     }
     say!("\n{table}")?;
     Ok(())
 }
 
-/// Names the loops that were counted, as far as the table of locations tells: those that hold no other location.
+/// Names the loops that were counted: those that the file names; else, of all, those that hold no other location.
 fn counted_loops(metadata: &Metadata) -> String {
-    let is_counted = |info: &&LocationInfo| {
+    let holds_none = |info: &&LocationInfo| {
         info.kind == LocationKind::LoopBody && metadata.locations.iter().all(|other| other.parent != info.id)
     };
-    let loops: Vec<&str> = match metadata.counting() {
-        Some(Counting::All) => metadata.locations.iter().filter(is_counted).map(|info| &*info.name).collect(),
-        _ => Vec::new(),
+    let is_counted = |info: &&LocationInfo| info.code.is_some_and(|code| code.counted);
+    let named = |loops: Vec<&LocationInfo>| -> Vec<String> {
+        loops.iter().map(|info| format!("{} (location {})", info.name, info.id)).collect()
     };
-    if loops.is_empty() { String::new() } else { format!("; they are {}", loops.join(", ")) }
+    let all = || metadata.locations.iter();
+    let is_known = !metadata.locations.is_empty() && all().all(|info| info.code.is_some());
+    let loops = match metadata.counting() {
+        None | Some(Counting::Never) => return String::new(),
+        Some(_) if is_known => named(all().filter(is_counted).collect()),
+        Some(Counting::Proven) => return "; which ones is not known".to_owned(),
+        Some(Counting::All) => named(all().filter(holds_none).collect()),
+    };
+    if loops.is_empty() { "; none was".to_owned() } else { format!("; they are {}", loops.join(", ")) }
 }
 
 /// A row for each launch. Where some warps were not chosen, a column says how many were.

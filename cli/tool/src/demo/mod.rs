@@ -27,7 +27,7 @@ pub(crate) const PTX: &str = mandelbrot::MODULE.ptx;
 pub(crate) fn run(command: &Demo) -> anyhow::Result<ExitCode> {
     let program = Recordable {
         name: "mandelbrot",
-        kernels: TracedProgram { kernels: &[], modules: &[mandelbrot::MODULE] },
+        kernels: TracedProgram { kernels: &[], modules: &[mandelbrot::MODULE], ptx: "" },
         properties: [("width", command.width), ("depth", command.depth)]
             .map(|(name, value)| (name.to_owned(), value.to_string()))
             .into(),

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, Write};
 use std::process;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -59,7 +59,8 @@ pub(super) fn explain() -> io::Result<()> {
 /// Says where the warps of an interrupted kernel stand, and ends the process: nothing else ends a kernel that
 /// hangs.
 pub(super) fn end(interrupted: &Interrupted, locations: &[LocationInfo], file: &str) -> ! {
-    eprint!("{}", describe(interrupted, locations, file));
+    // Where that cannot be said, the file says it.
+    let _ = io::stderr().write_all(describe(interrupted, locations, file).as_bytes());
     process::exit(i32::from(exit::FINDINGS));
 }
 

@@ -30,7 +30,7 @@ fn every_view_fits_a_screen_and_says_that_the_trace_is_whole() {
         let first = output.lines().take(2).any(|line| line.starts_with("whole trace: "));
         assert!(first, "{view}: {output}");
         let widest = output.lines().map(|line| line.chars().count()).max().unwrap();
-        assert!(widest <= 100 && output.lines().count() <= 50, "{view} is {widest} wide:\n{output}");
+        assert!(widest <= 120 && output.lines().count() <= 50, "{view} is {widest} wide:\n{output}");
         assert_eq!(json(&[view, text(&path)])["whole"], true);
     }
     let finding = run(&["top", text(&path)]).1;
@@ -40,7 +40,10 @@ fn every_view_fits_a_screen_and_says_that_the_trace_is_whole() {
     );
     let none = run(&["top", text(&folder.recorded("full.wtrc", &[]))]).1;
     let none = none.lines().next().unwrap();
-    assert_eq!(none, "no idle lane slot of 22,528: every visit had all lanes of its warp");
+    assert!(
+        none.starts_with("none of ") && none.ends_with(" slots idle: every visit had all lanes of its warp"),
+        "{none}"
+    );
 }
 
 #[test]
@@ -267,7 +270,7 @@ fn loops_that_were_counted_as_if_in_lock_step_are_said_first() {
     for view in VIEWS {
         let first = run(&[view, text(&counted)]).1.lines().next().unwrap().to_owned();
         assert!(first.starts_with(&format!("whole trace, {assumed}: ")), "{view}: {first}");
-        assert!(first.chars().count() <= 100, "{view}: {first}");
+        assert!(first.chars().count() <= 120, "{view}: {first}");
         let found = json(&[view, text(&counted)]);
         assert_eq!((&found["whole"], &found["losses"]["assumed"]), (&true.into(), &assumed.into()), "{view}");
         assert_eq!(found["state"], format!("complete, {assumed}"), "{view}");

@@ -138,7 +138,7 @@ fn compare_all(name: &str, trace: &Path, exact: &Value) {
         exact["locations"].as_array().unwrap().iter().map(|row| row[field].as_u64().unwrap()).sum()
     };
     for view in [&stats, &paths, &top] {
-        for field in ["visits", "lanes", "idle"] {
+        for field in ["visits", "lanes", "idle", "slots"] {
             assert_eq!(view["totals"][field], sum(field), "{name} {field}");
         }
         let mut losses = view["losses"].clone();
@@ -171,6 +171,8 @@ fn every_figure_of_every_program_is_that_of_duckdb() {
         let Some(exact) = duckdb(&folder, &trace, None) else { return };
         assert_eq!(exact["losses"], json!({ "lost_events": 0, "lossy_warps": 0, "unfinished_warps": 0 }));
         assert!(exact["locations"].as_array().unwrap().len() > 2, "{program}");
+        let weight = if warptrace_workloads::PTX.is_empty() { "events" } else { "instructions" };
+        assert_eq!(tool(&["stats", text(&trace)])["weight"], weight, "{program}");
         compare_all(program, &trace, &exact);
         compare_causes(&folder, program, &trace);
     }

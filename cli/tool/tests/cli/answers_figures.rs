@@ -62,6 +62,16 @@ fn trips(locations: &[u64], found: &mut BTreeMap<u64, Vec<u64>>) {
     }
 }
 
+/// What a visit of each location stands for.
+pub(crate) fn weights(trace: &Path) -> BTreeMap<u64, u64> {
+    let info = json(&["info", text(trace)]);
+    let rows = info["metadata"]["locations"].as_array().unwrap();
+    let weight = |row: &Value| row["code"]["instructions"].as_u64();
+    let is_known = rows.iter().all(|row| weight(row).is_some());
+    let of = |row: &Value| (row["id"].as_u64().unwrap(), weight(row).filter(|_| is_known).unwrap_or(1));
+    rows.iter().map(of).collect()
+}
+
 fn check_lines_and_stats(path: &Path, warps: &Warps) {
     let (mut visits, mut active): (BTreeMap<u64, u64>, BTreeMap<u64, [u64; 33]>) = Default::default();
     let mut came: BTreeMap<u64, BTreeSet<_>> = BTreeMap::new();
@@ -73,13 +83,14 @@ fn check_lines_and_stats(path: &Path, warps: &Warps) {
         }
     }
     let stats = json(&["stats", text(path)]);
-    let locations = stats["locations"].as_array().unwrap();
+    let (locations, weights) = (stats["locations"].as_array().unwrap(), weights(path));
     assert_eq!(locations.len(), visits.len());
     for row in locations {
         let id = row["location"].as_u64().unwrap();
         let lanes: u64 = (0..).zip(active[&id]).map(|(lanes, visits)| lanes * visits).sum();
         let found = ["visits", "lanes", "idle", "warps"].map(|field| row[field].as_u64().unwrap());
-        assert_eq!(found, [visits[&id], lanes, 32 * visits[&id] - lanes, came[&id].len() as u64], "{id}");
+        let idle = (32 * visits[&id] - lanes) * weights[&id];
+        assert_eq!(found, [visits[&id], lanes, idle, came[&id].len() as u64], "{id}");
         assert_eq!(row["active"], serde_json::json!(active[&id].to_vec()));
     }
     let total: u64 = visits.values().sum();
@@ -177,6 +188,7 @@ fn check_loops(path: &Path, warps: &Warps) {
 }
 
 fn check_warps_and_paths(path: &Path, warps: &Warps) {
+    let weights = weights(path);
     let found = json(&["warps", text(path), "--sort", "number"]);
     let found = found["warps"].as_array().unwrap();
     assert_eq!(found.len(), warps.len());
@@ -186,7 +198,9 @@ fn check_warps_and_paths(path: &Path, warps: &Warps) {
         let lanes: u64 = events.iter().map(|event| u64::from(event.mask.count_ones())).sum();
         let visits = events.len() as u64;
         let found = ["visits", "lanes", "idle", "last"].map(number);
-        assert_eq!(found, [visits, lanes, 32 * visits - lanes, events[events.len() - 1].location]);
+        let idle = |event: &Event| u64::from(32 - event.mask.count_ones()) * weights[&event.location];
+        let idle = events.iter().map(idle).sum::<u64>();
+        assert_eq!(found, [visits, lanes, idle, events[events.len() - 1].location]);
         assert_eq!(row["end"], "whole");
     }
     let mut groups: BTreeMap<&[Event], u64> = BTreeMap::new();

@@ -1,6 +1,10 @@
 //! `warptrace info`.
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use warptrace_format::codec::CodecSpec;
+use warptrace_format::file::{COUNTING, DeviceInfo, LocationCode, Metadata};
+use warptrace_format::{Counting, LocationKind};
+use warptrace_host::writer::{TraceWriter, WriterOptions};
 
 use crate::support::{Folder, WARPS, run, text};
 
@@ -60,4 +64,40 @@ fn an_unfinished_trace_says_so() {
     assert_eq!(code, 0);
     let info: Value = serde_json::from_str(&output).unwrap();
     assert_eq!(info["complete"], false);
+}
+
+#[test]
+fn the_loops_that_were_counted_and_the_instructions_are_those_of_the_file() {
+    let folder = Folder::new();
+    let path = folder.at("a.wtrc");
+    let said = |counting: Counting, code: [Option<LocationCode>; 2]| {
+        let mut metadata = Metadata::new("t", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw])
+            .with_kernel("k", "")
+            .with_location(1, "OUTER", "")
+            .with_location(2, "INNER", "")
+            .with_property(COUNTING, counting.name());
+        for (location, code) in metadata.locations.iter_mut().zip(code) {
+            (location.kind, location.code) = (LocationKind::LoopBody, code);
+        }
+        let writer = TraceWriter::create(Vec::new(), &metadata, WriterOptions::default()).unwrap();
+        std::fs::write(&path, writer.finish().unwrap().0).unwrap();
+        let (_, output, _) = run(&["info", text(&path)]);
+        let line = output.lines().find_map(|line| line.strip_prefix("counted      ")).unwrap();
+        let rows = output.lines().skip_while(|line| !line.contains(" what ")).collect::<Vec<_>>().join("\n");
+        let value: Value = serde_json::from_str(&run(&["info", text(&path), "--json"]).1).unwrap();
+        let code = value["metadata"]["locations"].as_array().unwrap().iter().map(|row| row["code"].clone());
+        (line.to_owned(), rows, code.collect::<Value>())
+    };
+    let code = |instructions, counted| Some(LocationCode { instructions, counted });
+    let (line, rows, json) = said(Counting::Proven, [code(70, false), code(3, true)]);
+    assert!(line.ends_with("; they are INNER (location 2)"), "{line}");
+    assert!(rows.contains(" instructions ") && rows.contains(" 70 "), "{rows}");
+    let of = |instructions: u32, counted: bool| json!({ "instructions": instructions, "counted": counted });
+    assert_eq!(json, json!([of(70, false), of(3, true)]));
+    assert!(said(Counting::Proven, [code(7, false); 2]).0.ends_with("; none was"));
+    let (line, rows, json) = said(Counting::Proven, [None; 2]);
+    assert!(line.ends_with("; which ones is not known") && !rows.contains(" instructions "), "{line}");
+    assert_eq!(json, json!([null, null]));
+    assert!(said(Counting::All, [None; 2]).0.ends_with("; they are OUTER (location 1), INNER (location 2)"));
+    assert!(!said(Counting::Never, [code(7, false); 2]).0.contains(';'));
 }

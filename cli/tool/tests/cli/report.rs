@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::answers_figures::json;
+use crate::answers_figures::{json, weights};
 use crate::support::{Folder, run, text};
 
 /// The folder from which kernels are compiled.
@@ -65,6 +65,7 @@ fn check_strip(trace: &Path, figures: &Value, strip: &Value) {
     ]);
     assert_eq!(code, 0);
     let decoded = decoded.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let weights = weights(trace);
     let mut events = decoded.filter(|event| event["location"].is_u64());
     let (mut visits, mut idle) = (0, 0);
     for run in path["runs"].as_array().unwrap() {
@@ -73,7 +74,8 @@ fn check_strip(trace: &Path, figures: &Value, strip: &Value) {
             let event = events.next().expect("as many events as the strip has");
             assert_eq!((&event["location"], &event["mask"]), (&shown[0], &shown[1]), "{name}");
             visits += 1;
-            idle += u64::from(lanes - event["mask"].as_u64().unwrap().count_ones());
+            let each = weights[&event["location"].as_u64().unwrap()];
+            idle += each * u64::from(lanes - event["mask"].as_u64().unwrap().count_ones());
         }
     }
     let shown = path["runs"].as_array().unwrap().len() as u64;
@@ -95,7 +97,7 @@ fn check_parts(trace: &Path, figures: &Value) {
             assert_eq!((inside().count(), &part["own"]["idle"]), (0, &part["idle"]));
             continue;
         }
-        for field in ["visits", "lanes", "idle"] {
+        for field in ["visits", "lanes", "idle", "slots"] {
             let sum: u64 = direct().map(|part| number(part, field)).sum();
             assert_eq!(sum, number(part, field), "{field} of {part}");
             let leaves = direct().filter(|part| part["kind"] == "location");

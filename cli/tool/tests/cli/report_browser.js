@@ -40,13 +40,13 @@ addEventListener("load", async () => {
   check(all("#loops tbody").length === figures.loops.length, "loops");
 
   // The picture: a bar a kernel; its pieces are the lane slots on one scale.
-  const longest = Math.max(...figures.kernels.map((kernel) => kernel.lanes + kernel.idle));
+  const longest = Math.max(...figures.kernels.map((kernel) => kernel.slots));
   for (const bar of all("#picture .kernel[data-kernels]")) {
     const kernel = figures.kernels[bar.dataset.kernels];
     const widths = all(".track > *", bar).map((piece) => parseFloat(piece.style.width));
-    check(Math.abs(widths[0] - (100 * kernel.lanes) / longest) < 0.01, `active slots of ${kernel.kernel}`);
+    check(Math.abs(widths[0] - (100 * (kernel.slots - kernel.idle)) / longest) < 0.01, `active slots of ${kernel.kernel}`);
     const sum = widths.reduce((sum, width) => sum + width, 0);
-    check(Math.abs(sum - (100 * (kernel.lanes + kernel.idle)) / longest) < 0.02, `slots of ${kernel.kernel}`);
+    check(Math.abs(sum - (100 * kernel.slots) / longest) < 0.02, `slots of ${kernel.kernel}`);
   }
   all(".causes li > b").forEach((part, at) => near(part.textContent, figures.causes[at].idle, figures.totals.idle, "a cause"));
 
@@ -122,13 +122,13 @@ addEventListener("load", async () => {
   }
 
   // Flame graph: boxes of one depth are as wide as their figures.
-  const whole = figures.totals.lanes + figures.totals.idle;
+  const whole = figures.totals.slots;
   const top = all("#flame .kernel").reduce((sum, box) => sum + parseFloat(box.style.width), 0);
   check(Math.abs(top - 100) < 1, "kernels fill the flame graph");
   for (const measure of ["idle", "caused", "visits", "slots"]) change(one("#measure"), measure);
   const head = figures.parts.find((part) => part.kind === "loop");
   const boxes = all("#flame .loop").map((box) => parseFloat(box.style.width));
-  check(boxes.some((width) => Math.abs(width - (100 * (head.lanes + head.idle)) / whole) < 0.01), "a loop is as wide as its lane slots");
+  check(boxes.some((width) => Math.abs(width - (100 * head.slots) / whole) < 0.01), "a loop is as wide as its slots");
 
   // Strips are drawn, and read with keys and pointer; any warp can be added.
   check(all("#drawn canvas").length === Math.min(3, figures.strips.length), "three warps are drawn");

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 
 use crate::bad_traces::{Lack, bad_traces};
+use crate::pages::has_compiler_of_pages;
 use crate::support::{Folder, run, text};
 
 /// A program in a terminal of its own, and what that terminal shows.
@@ -124,7 +125,7 @@ fn keys_go_through_a_trace() {
     let (_, top, _) = run(&["top", text(&trace)]);
     let finding: String = top.lines().next().unwrap().chars().take(60).collect();
     let mut terminal = Terminal::of(&trace);
-    terminal.wait_for(&[&finding, "whole trace: ", "idle lane slots, "]);
+    terminal.wait_for(&[&finding, "whole trace: ", "idle slots, "]);
     assert!(terminal.is_full_screen());
     terminal.press("2");
     terminal.wait_for(&["imbalance", "fractal.rs"]);
@@ -147,6 +148,10 @@ fn keys_go_through_a_trace() {
 /// compared.
 #[test]
 fn the_pages_screens_are_those_of_a_terminal() {
+    let overwrites = std::env::var_os("WARPTRACE_OVERWRITE_PAGE").is_some_and(|value| value == "1");
+    if !overwrites && !has_compiler_of_pages() {
+        return;
+    }
     let folder = Folder::new();
     let more = ["--graph", "road:4096", "--grid", "16x256"];
     let (trace, (code, _, errors)) = folder.record_program("mis", "before.wtrc", &more);
@@ -159,7 +164,7 @@ fn the_pages_screens_are_those_of_a_terminal() {
         let (block, rest) = part.split_once("```").unwrap();
         let command = block.lines().next().unwrap();
         let mut terminal = Terminal::of(&trace);
-        terminal.wait_for(&["lane slots idle", "COMPARE: 19,976 idle"]);
+        terminal.wait_for(&["slots idle", "COMPARE: "]);
         if let Some((_, keys)) = command.split_once(" # ") {
             terminal.press(keys);
             terminal.wait_for(&["run 1 of "]);
@@ -172,7 +177,7 @@ fn the_pages_screens_are_those_of_a_terminal() {
         screens += 1;
     }
     assert_eq!(screens, 2);
-    if std::env::var_os("WARPTRACE_OVERWRITE_PAGE").is_some_and(|value| value == "1") {
+    if overwrites {
         std::fs::write(&page, new).unwrap();
     } else {
         assert_eq!(old, new, "{}; CONTRIBUTING.md says how to write the page anew", page.display());

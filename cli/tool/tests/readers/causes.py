@@ -11,7 +11,11 @@ import sys
 
 events, info = sys.argv[1:3]
 with open(info) as file:
-    launches = {launch["launch"]: launch for launch in json.load(file)["launches"]}
+    known = json.load(file)
+launches = {launch["launch"]: launch for launch in known["launches"]}
+# Slots are of instructions if all locations say how many they have.
+code = {point["id"]: point["code"] for point in known["metadata"]["locations"]}
+weights = {number: found["instructions"] for number, found in code.items()} if all(code.values()) else {}
 
 charges = collections.Counter()
 partings = collections.Counter()
@@ -36,7 +40,7 @@ def count(events, lanes):
         for lane in all_lanes - active:
             absent[max(last[lane][other] for other in active)].add(lane)
         for cause, lanes_left in absent.items():
-            charges[location(cause), here] += len(lanes_left)
+            charges[location(cause), here] += len(lanes_left) * weights.get(here, 1)
             if cause not in parted:
                 partings[location(cause)] += 1
                 shared = events[cause - 1][1] if cause else all_lanes

@@ -36,9 +36,13 @@ for launch in known["launches"]:
     x, y, z = launch["block"]
     row = [launch["launch"], launch["grid"][0], launch["grid"][1], x * y * z]
     connection.execute("insert into launches values (?, ?, ?, ?)", row)
-connection.execute("create table points (id int, file varchar, line int)")
+connection.execute("create table points (id int, file varchar, line int, weight bigint)")
+code = [point["code"] for point in known["metadata"]["locations"]]
+# Slots are of instructions if all locations say how many they have.
+is_weighed = bool(code) and all(code)
 for point in known["metadata"]["locations"]:
-    connection.execute("insert into points values (?, ?, ?)", [point["id"], point["file"], point["line"]])
+    weight = point["code"]["instructions"] if is_weighed else 1
+    connection.execute("insert into points values (?, ?, ?, ?)", [point["id"], point["file"], point["line"], weight])
 connection.execute(pathlib.Path(__file__).with_name("figures.sql").read_text())
 
 answer = {name: table(name) for name in ["locations", "lines", "kernels", "edges", "paths", "standing"]}

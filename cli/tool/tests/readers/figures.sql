@@ -18,8 +18,9 @@ from (
 
 create table events as
 select w.id as warp, w.kernel, w.all_lanes, w.is_whole, r.event as number, r.location, r.mask,
-    bit_count(r.mask) as lanes, bit_count(w.all_lanes & ~r.mask) as idle
-from rows r join warps w using (launch, block_x, block_y, block_z, warp)
+    bit_count(r.mask) as lanes, coalesce(p.weight, 1) * bit_count(w.all_lanes & ~r.mask) as idle,
+    coalesce(p.weight, 1) * bit_count(w.all_lanes | r.mask) as slots
+from rows r join warps w using (launch, block_x, block_y, block_z, warp) left join points p on p.id = r.location
 where r.location > 0;
 
 -- What each lane did, one row a step: `next` is the number of its next event.
@@ -98,7 +99,7 @@ create macro spread(numbers) as {
 create macro histogram_of(lanes) as [len(list_filter(lanes, lambda n: n = many)) for many in range(33)];
 
 create table locations as
-select location, count(*) as visits, sum(lanes)::bigint as lanes, sum(idle)::bigint as idle,
+select location, count(*) as visits, sum(lanes)::bigint as lanes, sum(idle)::bigint as idle, sum(slots)::bigint as slots,
     count(distinct warp) as warps, histogram_of(list(lanes)) as active,
     any_value(coalesce(splits.splits, 0)) as splits, any_value(coalesce(cut.cut_lanes, 0)) as cut_lanes,
     (select spread(list(t.trips)) from trips t where t.location = events.location) as trips,
@@ -108,7 +109,7 @@ group by location order by location;
 
 create table lines as
 select p.file, p.line, list_sort(list(distinct e.location)) as locations, count(*) as visits,
-    sum(lanes)::bigint as lanes, sum(idle)::bigint as idle, count(distinct warp) as warps,
+    sum(lanes)::bigint as lanes, sum(idle)::bigint as idle, sum(slots)::bigint as slots, count(distinct warp) as warps,
     histogram_of(list(lanes)) as active,
     (select coalesce(sum(s.splits), 0)::bigint from splits s join points q on q.id = s.location
         where q.file = p.file and q.line = p.line) as splits
@@ -116,7 +117,7 @@ from events e join points p on p.id = e.location
 group by p.file, p.line order by p.file, p.line;
 
 create table kernels as
-select kernel, count(*) as visits, sum(lanes)::bigint as lanes, sum(idle)::bigint as idle,
+select kernel, count(*) as visits, sum(lanes)::bigint as lanes, sum(idle)::bigint as idle, sum(slots)::bigint as slots,
     count(distinct warp) as warps, histogram_of(list(lanes)) as active,
     (select spread(list(of_warp.visits)) from (
         select sum(v.visits)::bigint as visits from warp_visits v join warps w on w.id = v.warp
@@ -127,7 +128,7 @@ from events group by kernel order by kernel;
 -- The digest of a warp's path, as `docs/reference/answers.md` defines it.
 create table paths_of_warps as
 select w.launch, w.number as warp, w.kernel, count(*) as visits, sum(lanes)::bigint as lanes,
-    sum(idle)::bigint as idle, arg_max(e.location, e.number) as last,
+    sum(idle)::bigint as idle, sum(slots)::bigint as slots, arg_max(e.location, e.number) as last,
     quantile_disc(count(*), 0.5) over (partition by w.launch) as median,
     case when w.is_unfinished then 'unfinished' when w.is_whole then 'whole' else 'lossy' end as "end",
     list_reduce(
@@ -138,7 +139,7 @@ from events e join warps w on w.id = e.warp
 group by w.id, w.launch, w.number, w.kernel, w.is_unfinished, w.is_whole order by launch, w.number;
 
 create table paths as
-select path, count(*) as warps, any_value(visits) as visits, any_value(lanes) as lanes, any_value(idle) as idle
+select path, count(*) as warps, any_value(visits) as visits, any_value(lanes) as lanes, any_value(idle) as idle, any_value(slots) as slots
 from paths_of_warps group by kernel, path;
 
 -- Warps without any event share a mark, so the CSV does not say how many they are.

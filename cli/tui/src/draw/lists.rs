@@ -10,7 +10,7 @@ use crate::app::App;
 use crate::columns::{number, table, words as text};
 use crate::text::wrap;
 
-/// The loops, those with the most idle lane slots at their heads first.
+/// The loops, those with the most idle slots at their heads first.
 pub(super) fn loops(app: &mut App, columns: usize, rows: usize) -> Vec<Line<'static>> {
     let Some(len) = app.figures().map(|figures| figures.loops.len()) else { return not_yet(app) };
     if len == 0 {
@@ -79,7 +79,7 @@ pub(super) fn loop_details(app: &App, columns: usize) -> Vec<Line<'static>> {
     detail_lines(&said, columns)
 }
 
-/// The warps, those with the most idle lane slots first.
+/// The warps, those with the most idle slots first.
 pub(super) fn warps(app: &mut App, columns: usize, rows: usize) -> Vec<Line<'static>> {
     let Some(len) = app.figures().map(|figures| figures.warps.len()) else { return not_yet(app) };
     if len == 0 {
@@ -114,7 +114,7 @@ pub(super) fn warps(app: &mut App, columns: usize, rows: usize) -> Vec<Line<'sta
             ratio(share(counts.visits, warp.median)),
             ratio(counts.mean_lanes()),
             count(counts.idle),
-            percent(counts.idle, counts.slots()),
+            percent(counts.idle, counts.slots),
             format!("{:08x}", warp.path >> 29),
             app.names.name(warp.last) + ending(warp.end),
         ]

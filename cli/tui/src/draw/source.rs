@@ -147,19 +147,19 @@ fn describe(app: &App, line: &SourceLine) -> Vec<String> {
     let names = app.names.names(&line.locations);
     let counts = app.source.counts(app.line.at, &|location| app.counts(location));
     let Some(figures) = app.figures() else {
-        let Counts { visits, lanes, idle } = counts;
+        let Counts { visits, lanes, idle, .. } = counts;
         let [visits, lanes, idle] = [visits, lanes, idle].map(count);
-        return vec![format!("{names}: so far {visits} visits, {lanes} lanes, {idle} idle lane slots")];
+        return vec![format!("{names}: so far {visits} visits, {lanes} lanes, {idle} idle slots")];
     };
     let analysis = &figures.analysis;
     let of_line =
         analysis.lines.iter().find(|found| found.locations.iter().any(|id| line.locations.contains(id)));
     let Some(of_line) = of_line else { return vec![format!("{names}: no warp came")] };
     let idle = format!(
-        "{names}: {} idle lane slots, {} of all; {} of the slots here",
+        "{names}: {} idle slots, {} of all; {} of the slots here",
         count(counts.idle),
         words::about(counts.idle, analysis.counts.idle),
-        words::about(counts.idle, counts.slots())
+        words::about(counts.idle, counts.slots)
     );
     let visits = format!(
         "{} by {}, {} lanes each: 1..32 {}",

@@ -90,8 +90,8 @@ fn totals(app: &App, strip: &Strip) -> String {
     let at = warps.binary_search_by_key(&(strip.launch, strip.warp), |warp| (warp.launch, warp.warp));
     if let Ok(at) = at {
         let counts = warps[at].counts;
-        let (idle, part) = (count(counts.idle), about(counts.idle, counts.slots()));
-        said = format!(": {}, {idle} idle lane slots ({part})", words::many(counts.visits, "event"));
+        let (idle, part) = (count(counts.idle), about(counts.idle, counts.slots));
+        said = format!(": {}, {idle} idle slots ({part})", words::many(counts.visits, "event"));
     }
     if let Some(runs) = strip.read().filter(|runs| runs.all > runs.first.len() as u64) {
         said += &format!("; the first {} of {} runs", count(runs.first.len() as u64), count(runs.all));

@@ -58,11 +58,7 @@ fn the_chosen_lines_figures_are_those_of_the_analysis() {
     let mut screen = Screen::of(trace, 120, 40);
     for line in hottest(&analysis).iter().filter(|line| line.counts.idle > 0) {
         let drawn = screen.draw();
-        assert!(
-            drawn.contains(&format!("{} idle lane slots", count(line.counts.idle))),
-            "{}\n{drawn}",
-            line.line
-        );
+        assert!(drawn.contains(&format!("{} idle slots", count(line.counts.idle))), "{}\n{drawn}", line.line);
         assert!(
             drawn.contains(&format!("{} by ", many(line.counts.visits, "visit"))),
             "{}\n{drawn}",

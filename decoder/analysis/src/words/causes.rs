@@ -1,7 +1,5 @@
 //! Sentences about why lanes were idle.
 
-use warptrace_format::LocationKind;
-
 use super::{Names, about, count, many, ratio};
 use crate::figures::{Analysis, Cause, Edge, Point};
 
@@ -18,22 +16,10 @@ pub fn parting(analysis: &Analysis, names: &Names, cause: &Cause) -> String {
         return format!("lanes leave the loop at {}", names.full(id));
     }
     let for_good = if cause.met() == 0 { " for good" } else { "" };
-    match branch(analysis, names, cause) {
-        Some(branch) => format!("lanes part{for_good} in {}", names.full(branch)),
-        None => format!("lanes part{for_good} after {}", names.full(id)),
+    match cause.decision() {
+        branch if branch != id => format!("lanes part{for_good} in {}", names.full(branch)),
+        _ => format!("lanes part{for_good} after {}", names.full(id)),
     }
-}
-
-/// The branch of the source that a cause decides, if its location has a point in each way: the first of them.
-fn branch(analysis: &Analysis, names: &Names, cause: &Cause) -> Option<u16> {
-    let is_way = |id: &u16| {
-        let kind = names.kind(*id);
-        matches!(kind, Some(LocationKind::Then | LocationKind::Else | LocationKind::Arm))
-    };
-    let ways: Vec<u16> =
-        analysis.edges_from(cause.point.location).iter().filter_map(|edge| edge.to).collect();
-    // Ids are in the order of the source.
-    ways.iter().copied().filter(is_way).min().filter(|_| ways.len() > 1)
 }
 
 /// Whether lanes go round a loop at the cause, and leave it after different trips.
@@ -93,7 +79,7 @@ fn ways(analysis: &Analysis, names: &Names, cause: &Cause) -> Option<String> {
     }
     edges.sort_by_key(|edge| std::cmp::Reverse(edge.lanes));
     let lanes = edges.iter().fold(0_u64, |sum, edge| sum.saturating_add(edge.lanes));
-    let to = |to: Option<u16>| to.map_or_else(|| "their end".to_owned(), |id| names.name(id));
+    let to = |to: Option<u16>| to.map_or_else(|| "their end".to_owned(), |id| names.said(id));
     let way = |edge: &&Edge| format!("{} to {}", about(edge.lanes, lanes), to(edge.to));
     let mut said: Vec<String> = edges.iter().take(WAYS).map(way).collect();
     if edges.len() > WAYS {

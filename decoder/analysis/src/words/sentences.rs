@@ -6,9 +6,10 @@ use warptrace_decoder::{LaunchEnd, TraceFile};
 use warptrace_format::on_one_line;
 
 use super::causes::parting;
-use super::{Names, about, count, many, ratio};
+use super::{Names, about, count, many, ratio, rough};
 use crate::compare::{Comparison, Greatest, Measure};
-use crate::figures::{Analysis, Counts, KernelFigures, LineFigures, Losses, Point, WarpFigures, share};
+use crate::counts::{Counts, Weight, share};
+use crate::figures::{Analysis, KernelFigures, LineFigures, Losses, Point, WarpFigures};
 use crate::recordings::Difference;
 
 /// Says what a trace lacks; `None` if it is whole.
@@ -56,40 +57,47 @@ pub fn losses(analysis: &Analysis) -> String {
         },
         Some(missing) => format!("{missing}\nfigures are of what is there: {holds}"),
     };
+    if analysis.counts.visits > 0 {
+        text += match analysis.weight {
+            Weight::Instructions => "; slots are of instructions",
+            Weight::Events => "; slots are of lanes, each event counted as one",
+        };
+    }
     if losses.unchosen_warps > 0 {
         text += &format!("\nnot chosen to be recorded: {}", many(losses.unchosen_warps, "warp"));
     }
     text
 }
 
-/// The lines, those with the most idle lane slots first.
+/// The lines, those with the most idle slots first.
 pub fn hottest(analysis: &Analysis) -> Vec<&LineFigures> {
     let mut lines: Vec<&LineFigures> = analysis.lines.iter().collect();
     lines.sort_by_key(|line| Reverse(line.counts.idle));
     lines
 }
 
-/// The lines, those that caused the most idle lane slots first; of equal ones that with the most idle itself.
+/// The lines, those that caused the most idle slots first; of equal ones that with the most idle itself.
 pub fn causing(analysis: &Analysis) -> Vec<&LineFigures> {
     let mut lines: Vec<&LineFigures> = analysis.lines.iter().collect();
     lines.sort_by_key(|line| Reverse((line.caused, line.counts.idle)));
     lines
 }
 
-/// Says in one sentence how many lane slots were idle, and what parted lanes to cause most of them.
+/// Says in one sentence how many slots were idle, and what parted lanes to cause most of them.
 pub fn finding(analysis: &Analysis, names: &Names) -> String {
     let counts = analysis.counts;
     if counts.visits == 0 {
         return "no events".to_owned();
     }
-    let idle = format!("{} of {} lane slots idle", about(counts.idle, counts.slots()), count(counts.slots()));
+    let slots = format!("{} {}", rough(counts.slots), analysis.weight.slots());
+    let idle = format!("{} of {slots} idle", about(counts.idle, counts.slots));
     match analysis.causes.first() {
         Some(cause) => {
             let part = if cause.idle == counts.idle { "all" } else { &about(cause.idle, counts.idle) };
             format!("{idle}, {part} of them since {}", parting(analysis, names, cause))
         }
         None => {
-            format!("no idle lane slot of {}: every visit had all lanes of its warp", count(counts.slots()))
+            format!("none of {slots} idle: every visit had all lanes of its warp")
         }
     }
 }
@@ -180,7 +188,7 @@ pub fn differences(comparison: &Comparison) -> Vec<String> {
     comparison.recordings.iter().map(line).collect()
 }
 
-/// Says how events and idle lane slots changed: of all, and of each kernel of both traces if they have several.
+/// Says how events and idle slots changed: of all, and of each kernel of both traces if they have several.
 pub fn ratios(comparison: &Comparison) -> Vec<String> {
     let [before, after] = &comparison.analyses;
     let said = |what: &str, [old, new]: [Counts; 2]| {
@@ -189,11 +197,12 @@ pub fn ratios(comparison: &Comparison) -> Vec<String> {
             _ => format!("{:.2} times", share(new.visits, old.visits)),
         };
         format!(
-            "{what}: events {times}, {} -> {}; idle {} -> {} of the lane slots",
+            "{what}: events {times}, {} -> {}; idle {} -> {} of the {}",
             count(old.visits),
             count(new.visits),
-            about(old.idle, old.slots()),
-            about(new.idle, new.slots())
+            about(old.idle, old.slots),
+            about(new.idle, new.slots),
+            before.weight.slots()
         )
     };
     let of_kernel = |kernel: &KernelFigures| {
@@ -210,7 +219,7 @@ pub fn ratios(comparison: &Comparison) -> Vec<String> {
 /// Says which change is the greatest.
 pub fn greatest(comparison: &Comparison) -> String {
     let Some(Greatest { measure, location, percent }) = comparison.greatest() else {
-        return "nothing changed in events, idle lane slots, causes and visits".to_owned();
+        return "nothing changed in events, idle slots, causes and visits".to_owned();
     };
     let by = match percent {
         percent if percent.is_infinite() => "from nothing to something".to_owned(),
@@ -223,8 +232,8 @@ pub fn greatest(comparison: &Comparison) -> String {
     });
     match measure {
         Measure::Events => format!("greatest change: {by} of the first trace's events"),
-        Measure::Idle => format!("greatest change: {by} of the lane slots, all idle ones together"),
-        Measure::Cause => format!("greatest change: {by} of the lane slots, idle since {at}"),
+        Measure::Idle => format!("greatest change: {by} of the slots, all idle ones together"),
+        Measure::Cause => format!("greatest change: {by} of the slots, idle since {at}"),
         Measure::Visits => format!("greatest change: {by} of the first trace's events, visits of {at}"),
     }
 }

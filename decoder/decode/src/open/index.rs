@@ -144,8 +144,12 @@ impl IndexReader<'_> {
     fn cross_gap(&mut self, to: u64) -> Result<(), Refusal> {
         while self.covered < to {
             let header = self.bytes.header(self.covered)?;
-            if header.kind(self.covered)?.is_some() {
-                return Err(unexpected(&header, self.covered, "a section that the index lists").into());
+            match header.kind(self.covered)? {
+                None => {}
+                Some(SectionKind::Code) => self.contents.codes.push((header, self.covered)),
+                Some(_) => {
+                    return Err(unexpected(&header, self.covered, "a section that the index lists").into());
+                }
             }
             self.covered = self.covered.saturating_add(header.total_bytes());
         }

@@ -12,6 +12,7 @@ use std::marker::PhantomData;
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::code::{LocationCode, beside};
 use super::error::FormatError;
 use super::known_locations::KnownLocations;
 use super::limits::{MAX_KERNELS, MAX_LOCATIONS, MAX_METADATA_BYTES, MAX_PROPERTIES};
@@ -119,6 +120,10 @@ pub struct LocationInfo {
     pub rejoin_line: u32,
     /// Column from 1 there, or 0 when it is not known.
     pub rejoin_column: u32,
+    /// What the compiled code has here, if the recorder knew the code. Not in the metadata's bytes, but in a
+    /// [`CODE`](super::LocationCode) section.
+    #[serde(with = "beside")]
+    pub code: Option<LocationCode>,
 }
 
 impl LocationInfo {
@@ -136,6 +141,7 @@ impl LocationInfo {
             parent: 0,
             rejoin_line: 0,
             rejoin_column: 0,
+            code: None,
         }
     }
 
@@ -153,6 +159,7 @@ impl LocationInfo {
             parent: location.parent,
             rejoin_line: location.rejoin_line,
             rejoin_column: location.rejoin_column,
+            code: None,
         }
     }
 

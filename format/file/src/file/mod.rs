@@ -37,6 +37,7 @@
 
 mod accounts;
 mod additions;
+mod code;
 mod early_end;
 mod error;
 mod fields;
@@ -57,6 +58,7 @@ pub use accounts::{
     ACCOUNTS_HEADER_BYTES, AccountRun, Accounts, AccountsHeader, decode_accounts, encode_accounts,
 };
 pub use additions::{Additions, Growing};
+pub use code::LocationCode;
 pub use early_end::EarlyEnd;
 pub use error::FormatError;
 pub use frame::{

@@ -48,6 +48,8 @@ pub enum SectionKind {
     Additions,
     /// A text that locations lie in.
     Text,
+    /// What the compiled code has at locations.
+    Code,
     /// One kernel launch.
     Launch,
     /// Chunks.
@@ -64,10 +66,11 @@ pub enum SectionKind {
 
 impl SectionKind {
     /// Every kind, in the order in which a file holds them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Metadata,
         Self::Additions,
         Self::Text,
+        Self::Code,
         Self::Launch,
         Self::Frame,
         Self::Accounts,
@@ -82,6 +85,7 @@ impl SectionKind {
             Self::Metadata => *b"META",
             Self::Additions => *b"MORE",
             Self::Text => *b"TEXT",
+            Self::Code => *b"CODE",
             Self::Launch => *b"LNCH",
             Self::Frame => *b"FRAM",
             Self::Accounts => *b"ACCT",
@@ -97,6 +101,7 @@ impl SectionKind {
             Self::Metadata => "META",
             Self::Additions => "MORE",
             Self::Text => "TEXT",
+            Self::Code => "CODE",
             Self::Launch => "LNCH",
             Self::Frame => "FRAM",
             Self::Accounts => "ACCT",
@@ -118,6 +123,7 @@ impl SectionKind {
             Self::Metadata
             | Self::Additions
             | Self::Text
+            | Self::Code
             | Self::Launch
             | Self::Frame
             | Self::Accounts
@@ -127,11 +133,11 @@ impl SectionKind {
         }
     }
 
-    /// The flags that this build writes: who does not know how a launch ended, or a text, still understands the
-    /// rest.
+    /// The flags that this build writes: who does not know how a launch ended, a text, or the code still understands
+    /// the rest.
     const fn flags(self) -> u16 {
         match self {
-            Self::EarlyEnd | Self::Text => FLAG_OPTIONAL,
+            Self::EarlyEnd | Self::Text | Self::Code => FLAG_OPTIONAL,
             Self::Metadata
             | Self::Additions
             | Self::Launch
@@ -149,6 +155,7 @@ impl SectionKind {
             Self::Metadata
             | Self::Additions
             | Self::Text
+            | Self::Code
             | Self::Frame
             | Self::Accounts
             | Self::EarlyEnd
@@ -328,6 +335,7 @@ mod tests {
                 (*b"META", 1, one),
                 (*b"MORE", 1, one),
                 (*b"TEXT", 1, one),
+                (*b"CODE", 1, one),
                 (*b"LNCH", 1, two),
                 (*b"FRAM", 1, one),
                 (*b"ACCT", 1, one),

@@ -133,9 +133,15 @@ pub(super) fn wanted_functions<'a>(
             return Err(PointError::NoKernel { name: (*kernel).to_owned(), known });
         }
     }
+    Ok(with_named(module, kernels))
+}
+
+/// Returns the names of these kernels, and of all functions that they name, directly or not.
+pub(crate) fn with_named<'a>(module: &'a Module<'a>, kernels: &[&str]) -> BTreeSet<&'a str> {
     let by_name: HashMap<&str, &Function<'_>> =
         module.definitions().map(|function| (function.name, function)).collect();
-    let mut work: Vec<&Function<'_>> = entries().filter(|entry| kernels.contains(&entry.name)).collect();
+    let is_asked = |function: &&Function<'_>| function.is_entry() && kernels.contains(&function.name);
+    let mut work: Vec<&Function<'_>> = module.definitions().filter(is_asked).collect();
     let mut wanted: BTreeSet<&str> = work.iter().map(|entry| entry.name).collect();
     while let Some(function) = work.pop() {
         let Some(body) = &function.body else { continue };
@@ -147,5 +153,5 @@ pub(super) fn wanted_functions<'a>(
             }
         }
     }
-    Ok(wanted)
+    wanted
 }

@@ -49,6 +49,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use self::marking::Marking;
+pub(crate) use self::marking::with_named;
 pub use self::options::{PointOptions, Points, UnknownPoints};
 pub use self::source::{CallSite, LineTable, SourcePlace};
 use crate::{EditError, Module, ParseError};

@@ -17,6 +17,7 @@
 //! means for a reader of the trace: a source line may stand at several places of the kernel (a loop that was
 //! unrolled), and a branch that became a select is no branch.
 
+mod code;
 mod emit;
 mod error;
 mod parallel;
@@ -30,6 +31,7 @@ use std::collections::HashMap;
 
 use warptrace_format::Counting;
 
+pub use self::code::{CodeAt, code_at};
 use self::emit::{DYNAMIC_SHARED, Emitter, LAUNCH_PARAMETER};
 pub use self::error::SpliceError;
 pub(crate) use self::plan::PARTING;
@@ -124,7 +126,7 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
         let Some(body) = &function.body else { continue };
         plans.push((function, Plan::of(&module, function, body, counting)?));
     }
-    check_kernels(&module, options)?;
+    check_kernels(&module, options.kernels)?;
     let wanted =
         |function: &Function<'_>| options.kernels.is_none_or(|kernels| kernels.contains(&function.name));
     let mut edits = Edits::new();
@@ -196,10 +198,10 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
     Ok(Spliced { text, kernels, left_out })
 }
 
-fn check_kernels(module: &Module<'_>, options: &Options<'_>) -> Result<(), SpliceError> {
+fn check_kernels(module: &Module<'_>, kernels: Option<&[&str]>) -> Result<(), SpliceError> {
     let known: Vec<&str> =
         module.definitions().filter(|found| found.is_entry()).map(|found| found.name).collect();
-    match options.kernels.unwrap_or_default().iter().find(|name| !known.contains(name)) {
+    match kernels.unwrap_or_default().iter().find(|name| !known.contains(name)) {
         None => Ok(()),
         Some(name) => Err(SpliceError::NoKernel { name: (*name).to_owned(), known: known.join(", ") }),
     }

@@ -102,7 +102,7 @@ impl<E: Ending> Launches<E> {
         spec: &RecordingSpec,
         output: W,
     ) -> Result<Started<D, W, E>, (SessionError, D)> {
-        let started = Recorder::start_with(&mut device, &[], Vec::new(), (spec, Vec::new()), true, output);
+        let started = Recorder::start_with(&mut device, &[], Vec::new(), (spec, (&[], "")), true, output);
         let Recorder { ledger, worker, .. } = match started {
             Ok(recorder) => recorder,
             Err(error) => return Err((error, device)),

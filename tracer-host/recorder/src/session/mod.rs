@@ -1,5 +1,6 @@
 //! A recording from its first launch to its last byte.
 
+mod code;
 mod drain;
 mod error;
 mod interrupt;

@@ -12,6 +12,8 @@ pub struct TracedProgram<'a> {
     pub kernels: &'a [(&'a str, &'a str)],
     /// The modules of the others; ids of locations are unique in the program.
     pub modules: &'a [KernelModule],
+    /// PTX of the kernels of modules that have none; empty where it is not at hand.
+    pub ptx: &'a str,
 }
 
 impl<'a> TracedProgram<'a> {

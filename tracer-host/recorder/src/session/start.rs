@@ -6,6 +6,7 @@ use warptrace_abi::log::{MIN_RING_ENTRIES, SEGMENT_MULTIPLE};
 use warptrace_device::KernelModule;
 use warptrace_format::file::{Growing, LocationInfo};
 
+use super::code::add_code;
 use super::ledger::Ledger;
 use super::memory::Division;
 use super::metadata::{metadata, source_hashes};
@@ -28,8 +29,9 @@ impl<W: Write + Send + 'static> Recorder<W> {
         spec: &RecordingSpec,
         output: W,
     ) -> Result<Self, SessionError> {
-        let hashes = source_hashes(program.modules.iter());
-        Self::start_with(device, &program.kernels(), program.locations(), (spec, hashes), false, output)
+        let modules: Vec<&KernelModule> = program.modules.iter().collect();
+        let code = (&*modules, program.ptx);
+        Self::start_with(device, &program.kernels(), program.locations(), (spec, code), false, output)
     }
 
     /// Like [`start`](Self::start), for the kernels of modules that `#[warptrace::kernels]` made, whose
@@ -47,18 +49,19 @@ impl<W: Write + Send + 'static> Recorder<W> {
         let (kernels, locations) = modules::merged(modules)?;
         let names = modules.iter().flat_map(|module| std::iter::repeat_n(module.name, module.kernels.len()));
         device.prepare(&Prepare { code: modules, ..Prepare::default() })?;
-        let hashes = source_hashes(modules.iter().copied());
-        let mut recorder = Self::start_with(device, &kernels, locations, (spec, hashes), false, output)?;
+        let mut recorder =
+            Self::start_with(device, &kernels, locations, (spec, (modules, "")), false, output)?;
         recorder.modules = names.collect();
         Ok(recorder)
     }
 
-    /// Starts a recording, whose launches may run at the same time if `overlaps`.
+    /// Starts a recording, whose launches may run at the same time if `overlaps`. Of modules without PTX it is in
+    /// the text beside them.
     pub(super) fn start_with(
         device: &mut dyn Device,
         sources: &[(&str, &str)],
-        locations: Vec<LocationInfo>,
-        (spec, hashes): (&RecordingSpec, Vec<(String, String)>),
+        mut locations: Vec<LocationInfo>,
+        (spec, (modules, ptx)): (&RecordingSpec, (&[&KernelModule], &str)),
         overlaps: bool,
         output: W,
     ) -> Result<Self, SessionError> {
@@ -76,16 +79,17 @@ impl<W: Write + Send + 'static> Recorder<W> {
         let arenas = Pool::arenas(overlaps && spec.policy != Policy::Ring);
         let limit = spec.memory_bytes(device.facts().free_bytes);
         let division = Division::of(limit, spec.chunk_bytes, arenas, shortest)?;
+        // Of a program that loads its kernels later, who loads them finds the location.
+        let after = spec.window.after.as_ref().filter(|_| !locations.is_empty());
+        let after = after.map(|visits: &Visits| visits.among(&locations)).transpose()?;
+        let recording = spec.traced(after);
+        add_code(&mut locations, modules, ptx, recording, &*device);
+        let hashes = source_hashes(modules.iter().copied());
         let metadata = metadata(&*device, sources, locations, (spec, hashes), &division);
         let tables = Growing::new(metadata.clone())?;
         let writer_options = WriterOptions::default().with_compression(spec.compression());
         // While the device does its part.
         writer::get_ready(&metadata.tracks, &writer_options);
-        let known = &tables.metadata().locations;
-        // Of a program that loads its kernels later, who loads them finds the location.
-        let after = spec.window.after.as_ref().filter(|_| !known.is_empty());
-        let after = after.map(|visits: &Visits| visits.among(known)).transpose()?;
-        let recording = spec.traced(after);
         if spec.policy == Policy::Stream && overlaps {
             return Err(SessionError::NoOverlap);
         }

@@ -53,7 +53,7 @@ pub(super) fn cause_table(answer: &Answer, causes: &[&Cause]) -> String {
     use Column::{Left, Right};
     let columns = [
         Left("line"),
-        Left("lanes part after"),
+        Left("lanes part at"),
         Right("idle slots"),
         Right("of all"),
         Right("parts"),
@@ -64,8 +64,8 @@ pub(super) fn cause_table(answer: &Answer, causes: &[&Cause]) -> String {
     let row = |cause: &&Cause| {
         let visits = answer.analysis.location(cause.point.location).map(|location| location.counts.visits);
         vec![
-            answer.names.line_of(&cause.point),
-            answer.names.name(cause.point.location),
+            answer.names.line_at(cause.decision()),
+            answer.names.name(cause.decision()),
             count(cause.idle),
             percent(cause.idle, answer.analysis.counts.idle),
             visits.map_or_else(|| "-".to_owned(), |visits| percent(cause.partings, visits)),

@@ -12,7 +12,7 @@ use warptrace_analysis::{
 use warptrace_decoder::TraceFile;
 
 use super::words::{self, Names, percent, warp};
-use super::{Column, first, print_rows, table};
+use super::{Column, first, names_of, print_rows, table};
 use crate::arguments::Diff;
 use crate::exit;
 use crate::opened::open;
@@ -89,6 +89,7 @@ fn json(
         "whole": [before.losses.is_whole(), after.losses.is_whole()],
         "states": states,
         "losses": [before.losses, after.losses],
+        "weight": before.weight,
         "totals": [before.counts, after.counts],
         "greatest_change_percent": percent.is_finite().then_some(percent),
         "greatest_change": comparison.greatest(),
@@ -104,20 +105,24 @@ fn json(
 }
 
 fn text(command: &Diff, comparison: &Comparison, traces: [&TraceFile; 2]) -> anyhow::Result<()> {
-    let names = traces.map(Names::new);
+    let names = traces.map(names_of);
     let is_plain = |analysis: &Analysis| analysis.losses.is_whole() && analysis.losses.assumed.is_none();
     let are_plain = comparison.analyses.iter().all(is_plain);
     if are_plain {
-        print_recordings(comparison)?;
+        print_recordings(comparison, command.limit)?;
     }
     for (analysis, which) in comparison.analyses.iter().zip(["first", "second"]) {
         say!("{which}: {}", words::losses(analysis))?;
     }
     if !are_plain {
-        print_recordings(comparison)?;
+        print_recordings(comparison, command.limit)?;
     }
-    for line in words::ratios(comparison) {
+    let (ratios, more) = first(words::ratios(comparison), command.limit, ROWS);
+    for line in ratios {
         say!("{line}")?;
+    }
+    if more > 0 {
+        say!("and {} more; `--limit 0` shows all", words::many(more as u64, "kernel"))?;
     }
     say!("{}", words::changes(comparison))?;
     if has_other_kernels(comparison) {
@@ -161,8 +166,8 @@ fn has_other_kernels(comparison: &Comparison) -> bool {
 }
 
 /// Prints in what the recordings differ.
-fn print_recordings(comparison: &Comparison) -> anyhow::Result<()> {
-    let differences = words::differences(comparison);
+fn print_recordings(comparison: &Comparison, limit: Option<usize>) -> anyhow::Result<()> {
+    let (differences, more) = first(words::differences(comparison), limit, ROWS);
     if differences.is_empty() {
         say!("the recordings do not differ in how they were made")?;
     } else {
@@ -170,6 +175,9 @@ fn print_recordings(comparison: &Comparison) -> anyhow::Result<()> {
     }
     for line in differences {
         say!("  {line}")?;
+    }
+    if more > 0 {
+        say!("  and {} more; `--limit 0` shows all", count(more as u64))?;
     }
     Ok(())
 }
@@ -180,7 +188,7 @@ fn print_causes(comparison: &Comparison, names: &[Names; 2], limit: Option<usize
     let grew: Vec<&CauseChange> =
         comparison.causes.iter().filter(|change| change.idle[1] > change.idle[0]).collect();
     if grew.is_empty() {
-        say!("no cause of idle lane slots grew")?;
+        say!("no cause of idle slots grew")?;
         return Ok(());
     }
     let columns = [
@@ -191,7 +199,7 @@ fn print_causes(comparison: &Comparison, names: &[Names; 2], limit: Option<usize
         Right("of all slots"),
         Right("before"),
     ];
-    let slots = comparison.analyses.each_ref().map(|analysis| analysis.counts.slots());
+    let slots = comparison.analyses.each_ref().map(|analysis| analysis.counts.slots);
     let row = |change: &&CauseChange| {
         let [before, after] = change.idle;
         let [line, name] = place(names, &change.before, &change.after);

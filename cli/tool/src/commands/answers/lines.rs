@@ -65,7 +65,7 @@ pub(super) fn line_table(answer: &Answer, lines: &[&LineFigures]) -> String {
             lane_bars(active),
             percent(*caused, answer.analysis.counts.idle),
             count(counts.idle),
-            percent(counts.idle, counts.slots()),
+            percent(counts.idle, counts.slots),
             percent(*splits, counts.visits),
         ]
     };

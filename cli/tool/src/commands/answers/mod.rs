@@ -31,7 +31,7 @@ use warptrace_format::shown;
 
 use crate::arguments::{Page, Rows};
 use crate::opened::{Opened, open};
-use crate::output::{count, print_json, say, shown_name};
+use crate::output::{count, print_json, say, shown_name, terminal_width};
 
 /// Rows of text unless `--limit` says otherwise.
 const ROWS: usize = 20;
@@ -55,8 +55,19 @@ fn analysed(page: &Page, location: Option<&str>, is_focus: bool) -> anyhow::Resu
     let selection = Selection { focus, ..page.selected.selection() };
     let analysis =
         analyse(&trace, &selection).with_context(|| format!("cannot analyse {}", shown_name(path)))?;
-    let names = Names::new(&trace);
+    let names = names_of(&trace);
     Ok(Answer { trace, state, analysis, names, location })
+}
+
+/// Characters that a table has beside three columns of names.
+const NUMBERS_WIDTH: usize = 62;
+/// Widest column of names where no terminal says how wide it is.
+const WIDE: usize = 40;
+
+/// Names in columns that fit the terminal.
+fn names_of(trace: &TraceFile) -> Names {
+    let width = terminal_width().map_or(WIDE, |width| (width.saturating_sub(NUMBERS_WIDTH) / 3).max(12));
+    Names::new(trace).with_width(width)
 }
 
 impl Answer {
@@ -70,6 +81,7 @@ impl Answer {
             "whole": self.analysis.losses.is_whole(),
             "state": self.state.sentence,
             "losses": self.analysis.losses,
+            "weight": self.analysis.weight,
             "launches": self.analysis.launches,
             "totals": self.analysis.counts,
         });

@@ -53,7 +53,7 @@ fn path_table(answer: &Answer, paths: &[&PathGroup]) -> String {
             percent(*warps, all),
             count(counts.visits),
             ratio(counts.mean_lanes()),
-            percent(counts.idle, counts.slots()),
+            percent(counts.idle, counts.slots),
             warp(&answer.trace, *launch, *first),
         ]
     };

@@ -31,12 +31,13 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
     if analysis.counts.visits == 0 {
         return Ok(ExitCode::SUCCESS);
     }
-    let Counts { lanes, idle, .. } = analysis.counts;
+    let Counts { idle, slots, .. } = analysis.counts;
     say!(
-        "lane slots: {} active, {} idle ({}); {} lanes an event",
-        count(lanes),
+        "{} {}: {} idle ({}); {} lanes an event",
+        count(slots),
+        analysis.weight.slots(),
         count(idle),
-        percent(idle, analysis.counts.slots()),
+        percent(idle, slots),
         ratio(analysis.counts.mean_lanes())
     )?;
     for line in words::work(analysis, usize::MAX) {
@@ -77,7 +78,7 @@ fn kernel_table(kernels: &[KernelFigures]) -> String {
             ratio(kernel.counts.mean_lanes()),
             lane_bars(&kernel.active),
             count(kernel.counts.idle),
-            percent(kernel.counts.idle, kernel.counts.slots()),
+            percent(kernel.counts.idle, kernel.counts.slots),
         ]
     };
     table(&columns, kernels.iter().map(row))

@@ -82,7 +82,7 @@ fn warp_table(answer: &Answer, warps: &[&WarpFigures]) -> String {
             ratio(share(counts.visits, *median)),
             ratio(counts.mean_lanes()),
             count(counts.idle),
-            percent(counts.idle, counts.slots()),
+            percent(counts.idle, counts.slots),
             format!("{:08x}", path >> 29),
             answer.names.name(*last) + end,
         ]

@@ -1,6 +1,6 @@
 //! Coverage, read by lcov_cobertura and by lcov's own genhtml.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
@@ -10,42 +10,58 @@ use super::{export, json, lossy, mis, read_with};
 use crate::support::{Folder, run, text};
 
 #[test]
-fn hits_are_visits_and_branches_are_the_ways_that_lanes_took() {
+fn hits_are_visits_and_branches_are_the_sides_that_have_a_point() {
     let folder = Folder::new();
-    let trace = mis(&folder);
+    let trace =
+        folder.record_program("mis", "mis.wtrc", &["--graph", "road:64", "--grid", "1x64", "--automatic"]).0;
     let out = folder.at("mis.info");
     let said = export(&trace, "lcov", &out, &[]);
     let Some(found) = read_with("read_lcov.py", "lcov_cobertura", &[text(&out)]) else { return };
-    let [lines, edges] = ["lines", "edges"].map(|view| json(&[view, text(&trace)]));
-    let mut expected: BTreeMap<(String, String), (u64, usize)> = BTreeMap::new();
-    for line in lines["lines"].as_array().unwrap() {
-        let ids = line["locations"].as_array().unwrap();
-        let of_id = |id: &&Value| {
-            let edges = edges["edges"].as_array().unwrap().iter();
-            edges.filter(|edge| edge["from"]["location"] == **id || edge["from"] == **id).count()
-        };
-        let ways = ids.iter().map(|id| of_id(&id)).filter(|ways| *ways > 1).sum();
-        let place = (line["file"].as_str().unwrap().to_owned(), line["line"].to_string());
-        expected.insert(place, (line["visits"].as_u64().unwrap(), ways));
+    let [lines, info, stats] = ["lines", "info", "stats"].map(|view| json(&[view, text(&trace)]));
+    let came: BTreeSet<u64> =
+        stats["locations"].as_array().unwrap().iter().map(|row| row["location"].as_u64().unwrap()).collect();
+    // By file, parent and end of a branch its sides.
+    let mut sides: BTreeMap<String, Vec<&Value>> = BTreeMap::new();
+    for row in info["metadata"]["locations"].as_array().unwrap() {
+        if ["Then", "Else", "Arm"].contains(&row["kind"].as_str().unwrap()) {
+            let key = ["file", "parent", "rejoin_line", "rejoin_column"].map(|field| row[field].to_string());
+            sides.entry(key.join(" ")).or_default().push(row);
+        }
     }
-    let (mut hit, mut all) = (0, 0);
+    let place = |row: &Value| (row["file"].as_str().unwrap().to_owned(), row["line"].to_string());
+    let mut expected: BTreeMap<(String, String), (u64, [u64; 2])> = BTreeMap::new();
+    for row in lines["lines"].as_array().unwrap() {
+        expected.entry(place(row)).or_default().0 = row["visits"].as_u64().unwrap();
+    }
+    let hit = expected.len();
+    for sides in sides.values().filter(|sides| sides.len() > 1) {
+        let taken = sides.iter().filter(|row| came.contains(&row["id"].as_u64().unwrap())).count();
+        let [sum, all] = &mut expected.entry(place(sides[0])).or_default().1;
+        (*sum, *all) = (*sum + taken as u64, *all + sides.len() as u64);
+    }
+    let mut number = 0;
     for (file, lines) in found.as_object().unwrap() {
         for (line, figures) in lines.as_object().unwrap() {
             let visits: u64 = figures[0].as_str().unwrap().parse().unwrap();
-            let ways = figures[1].as_str().map_or(0, |share| {
-                let (taken, of) = share.split_once('(').unwrap().1.split_once('/').unwrap();
-                assert_eq!(Some(taken), of.strip_suffix(')'), "ways that were seen were taken");
-                taken.parse().unwrap()
+            let ways = figures[1].as_str().map_or([0, 0], |share| {
+                let (_, counts) = share.split_once('(').unwrap();
+                let (taken, of) = counts.trim_end_matches(')').split_once('/').unwrap();
+                [taken, of].map(|count| count.parse().unwrap())
             });
-            all += 1;
-            hit += u64::from(visits > 0);
+            number += 1;
             let expected = expected.get(&(file.clone(), line.clone())).copied().unwrap_or_default();
             assert_eq!((visits, ways), expected, "{file}:{line}");
         }
     }
-    assert_eq!(hit, expected.len() as u64);
-    assert!(expected.values().any(|(_, ways)| *ways > 1));
-    assert!(said.contains(&format!("{hit} of {all} lines, ")), "{said}");
+    let [taken, all] =
+        expected.values().fold([0, 0], |[taken, all], (_, [some, of])| [taken + some, all + of]);
+    assert!(taken < all && taken > 2, "{taken} of {all}: some side is never taken");
+    assert!(said.contains(&format!("{hit} of {number} lines, {taken} of {all} branches")), "{said}");
+    // Where points are marked alone, no branch has one on each side: there are no totals.
+    let marked = folder.at("marked.info");
+    assert!(export(&mis(&folder), "lcov", &marked, &[]).contains(" lines, 0 of 0 branches"));
+    let records = std::fs::read_to_string(marked).unwrap();
+    assert!(!["BRDA:", "BRF:", "BRH:"].iter().any(|record| records.contains(record)), "{records}");
 }
 
 #[test]

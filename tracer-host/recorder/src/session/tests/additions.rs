@@ -9,7 +9,7 @@ use crate::RecordingSpec;
 use crate::Window;
 use crate::session::{Session, SessionError, TracedProgram};
 
-const NOTHING: TracedProgram<'static> = TracedProgram { kernels: &[], modules: &[] };
+const NOTHING: TracedProgram<'static> = TracedProgram { kernels: &[], modules: &[], ptx: "" };
 
 #[test]
 fn a_session_that_knows_nothing_at_its_start_is_told_later() {

@@ -53,7 +53,7 @@ fn trace_points_that_the_codec_cannot_carry_are_refused_before_anything_runs() {
             ptx: "",
             without_ptx: "",
         };
-        let program = TracedProgram { kernels: &[], modules: &[module] };
+        let program = TracedProgram { kernels: &[], modules: &[module], ptx: "" };
         let mut device = FakeDevice::of([]);
         let options = RecordingSpec { codec, ..options(1024) };
         let file = Shared::default();

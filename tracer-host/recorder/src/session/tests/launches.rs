@@ -114,7 +114,7 @@ impl Recorded {
         let file = Shared::default();
         let (launches, drainer) =
             Launches::start(device, options, file.clone()).map_err(|(error, _)| error).unwrap();
-        let locations = TracedProgram { kernels: &[], modules: &[k_kernel::MODULE] }.locations();
+        let locations = TracedProgram { kernels: &[], modules: &[k_kernel::MODULE], ptx: "" }.locations();
         let first = launches.add_kernels(PROGRAM.kernels, locations).unwrap();
         let program = Program { launches, recording: options.traced(None), kernel: first };
         Self { program, drainer: Some(drainer), file }

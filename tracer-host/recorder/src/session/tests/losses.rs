@@ -71,6 +71,7 @@ use hangs_kernel::hangs;
 const PROGRAM: TracedProgram<'static> = TracedProgram {
     kernels: &[("fails", ""), ("hangs", ""), ("late", "")],
     modules: &[turns_kernel::MODULE],
+    ptx: "",
 };
 
 fn options(policy: Policy) -> RecordingSpec {

@@ -22,7 +22,8 @@ use warptrace_format::codec::CodecSpec;
 use super::{Session, SessionError, TracedProgram};
 use crate::{LaunchShape, LaunchTime, MemorySize, RecordingSpec};
 
-const PROGRAM: TracedProgram<'static> = TracedProgram { kernels: &[("k", ""), ("other", "")], modules: &[] };
+const PROGRAM: TracedProgram<'static> =
+    TracedProgram { kernels: &[("k", ""), ("other", "")], modules: &[], ptx: "" };
 
 /// Options with this many KiB of device memory, and chunks of one.
 fn options(kib: u64) -> RecordingSpec {

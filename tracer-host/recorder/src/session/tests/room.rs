@@ -30,7 +30,7 @@ const CODECS: [CodecSpec; 3] =
 /// Records this many warps that make 32 events in each of `rounds` rounds. Returns the report, the entries of
 /// log memory that they claimed, and each warp's payloads.
 fn staircases(options: &RecordingSpec, warps: u64, rounds: u32) -> (LaunchReport, u64, Vec<Vec<Vec<u8>>>) {
-    let program = TracedProgram { kernels: &[("staircase", "")], modules: &[] };
+    let program = TracedProgram { kernels: &[("staircase", "")], modules: &[], ptx: "" };
     let mut device = SimDevice::new(SimOptions { threads: Some(1), ..SimOptions::default() });
     let mut session = Session::start(&mut device, &program, options, Shared::default()).unwrap();
     // SAFETY: no memory among the arguments.

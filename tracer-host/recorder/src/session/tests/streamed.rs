@@ -143,6 +143,7 @@ use fails_kernel::fails;
 const PROGRAM: TracedProgram<'static> = TracedProgram {
     kernels: &[("fails", ""), ("turns", ""), ("spins", ""), ("waits", ""), ("scatters", "")],
     modules: &[hangs_kernel::MODULE],
+    ptx: "",
 };
 
 /// A file that several may look at.

@@ -1,0 +1,41 @@
+//! What the compiled code has at a program's locations, where its PTX is at hand.
+
+use std::collections::BTreeMap;
+
+use warptrace_device::KernelModule;
+use warptrace_format::Counting;
+use warptrace_format::file::{DeviceKind, LocationCode, LocationInfo};
+use warptrace_ptx::splice::{Recording, code_at};
+
+use crate::Device;
+
+/// Notes at each location of `modules` what the code has there: the module's own PTX, or `ptx` if it has none. What
+/// cannot be read says nothing: a device that needs it says why.
+pub(super) fn add_code(
+    locations: &mut [LocationInfo],
+    modules: &[&KernelModule],
+    ptx: &str,
+    recording: Recording,
+    device: &dyn Device,
+) {
+    // The simulator need not prove anything, since it counts nothing that way.
+    let counting = match (device.facts().info.kind, recording.counted()) {
+        (DeviceKind::Simulator, Counting::Proven) => Counting::Never,
+        (_, counting) => counting,
+    };
+    let mut by_text: BTreeMap<&str, Vec<&KernelModule>> = BTreeMap::new();
+    for module in modules {
+        let text = if module.ptx.is_empty() { ptx } else { module.ptx };
+        by_text.entry(text).or_default().push(module);
+    }
+    for (text, modules) in by_text.iter().filter(|(text, _)| !text.is_empty()) {
+        let kernels: Vec<&str> = modules.iter().flat_map(|module| module.kernels).copied().collect();
+        let Ok(found) = code_at(text, &kernels, counting) else { continue };
+        let ids: Vec<u16> =
+            modules.iter().flat_map(|module| module.locations).map(|location| location.id).collect();
+        for location in locations.iter_mut().filter(|location| ids.contains(&location.id)) {
+            let code = found.get(&location.id).copied().unwrap_or_default();
+            location.code = Some(LocationCode { instructions: code.instructions, counted: code.is_counted });
+        }
+    }
+}
