@@ -20,6 +20,7 @@
 mod code;
 mod emit;
 mod error;
+mod options;
 mod parallel;
 mod plan;
 mod proof;
@@ -34,6 +35,7 @@ use warptrace_format::Counting;
 pub use self::code::{CodeAt, code_at};
 use self::emit::{DYNAMIC_SHARED, Emitter, LAUNCH_PARAMETER};
 pub use self::error::SpliceError;
+pub use self::options::{Options, Spliced, TracedKernel};
 pub(crate) use self::plan::PARTING;
 use self::plan::{Callees, Plan, led_to_copies, named, recording_functions};
 use self::state::{descriptor_bytes, warp_bytes};
@@ -49,54 +51,6 @@ pub const TRACED_SUFFIX: &str = "$traced";
 pub(crate) const REGISTER_PREFIX: &str = "%wt_";
 /// What the sequences' labels begin with.
 pub(crate) const LABEL_PREFIX: &str = "$warptrace_";
-
-/// What to make of a module.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Options<'a> {
-    /// The kernels to keep; `None` keeps all.
-    pub kernels: Option<&'a [&'a str]>,
-    /// What the traced copies record; `None` makes none.
-    pub recording: Option<Recording>,
-    /// How many registers traced copies of kernels may have; the assembler chooses for those that are not
-    /// named. Left to itself it uses few, and where recording takes some, it may bring loads down to their
-    /// uses one by one: a loop then waits for memory at each of them.
-    pub registers: &'a [(&'a str, u32)],
-    /// The architecture that the module is for, 90 for `sm_90`; 0 if that is not known. What parts lanes
-    /// differs.
-    pub architecture: u32,
-    /// Put `pmevent.mask LOCATION` at each marker, once for each event, in untraced and traced kernels:
-    /// hardware counters then tell how often warps and lanes come there.
-    pub marks: bool,
-}
-
-/// A module with traced kernels.
-#[derive(Clone, Debug)]
-pub struct Spliced {
-    /// PTX.
-    pub text: String,
-    /// The traced kernels.
-    pub kernels: Vec<TracedKernel>,
-    /// Kernels that cannot be traced, with the reason, where no kernels were named.
-    pub left_out: Vec<(String, String)>,
-}
-
-/// A traced copy of a kernel.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TracedKernel {
-    /// The kernel's own name.
-    pub name: String,
-    /// That of the copy.
-    pub traced_name: String,
-    /// Where lanes keep their records.
-    pub placement: Placement,
-    /// Bytes that each warp of a block needs at the end of the block's dynamic shared memory, which begins at
-    /// a multiple of 16.
-    pub shared_bytes: u32,
-    /// Markers at which events are recorded, in the kernel itself.
-    pub markers: usize,
-    /// Locations of the loops in the kernel itself that are counted, in ascending order.
-    pub counted: Vec<u16>,
-}
 
 /// Adds traced copies of kernels to a module, and leaves kernels out that are not asked for. A kernel or
 /// function without markers whose control flow cannot be read gets no copy. A module of a PTX version older
