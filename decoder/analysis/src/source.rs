@@ -196,7 +196,7 @@ mod tests {
             std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
             std::fs::write(path, bytes).expect("a file");
         };
-        let large = [b' '; MAX_FILE_BYTES as usize + 1];
+        let large = vec![b' '; MAX_FILE_BYTES as usize + 1];
         for (name, bytes, why) in [
             ("k.cu", &b"x"[..], ""),
             (".ssh/id_rsa", b"key", "not read: its name has no ending of a source language"),
