@@ -166,7 +166,7 @@ mod tests {
             std::fs::write(target.join("CACHEDIR.TAG"), "# a tag created by cargo.\n").expect("a tag");
             assert_eq!(shared_folder(&out), target.join("device"));
         }
-        std::fs::write(root.path().join("CACHEDIR.TAG"), "# Somebody's.\n").expect("a tag");
+        std::fs::write(root.path().join("CACHEDIR.TAG"), "# Another's.\n").expect("a tag");
         assert_eq!(shared_folder(&out), root.path().join("target/device"), "only cargo's folders count");
     }
 }

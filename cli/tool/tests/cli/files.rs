@@ -219,7 +219,7 @@ fn run_with_little_room(arguments: &[&str]) -> (Option<i32>, String) {
     run_with_room(4, arguments)
 }
 
-/// Runs the tool where no file may have more than so many KiB.
+/// Runs the tool where no file may have more than some KiB.
 #[cfg(unix)]
 fn run_with_room(kib: u32, arguments: &[&str]) -> (Option<i32>, String) {
     let limited = format!("ulimit -f {kib}; exec \"$@\"");

@@ -30,7 +30,7 @@ fn dual(path: &Path) {
     writer.finish().unwrap();
 }
 
-/// Writes a trace of one event whose account tells of so many.
+/// Writes a trace of one event whose account tells of a number of them.
 fn told(path: &Path, recorded: u64) {
     let metadata = Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw])
         .with_kernel("k", "")
