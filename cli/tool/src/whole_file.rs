@@ -75,8 +75,11 @@ impl Target {
     {
         let Self::File(path) = self else { return Ok((fill(Box::new(io::stdout()), write)?, None)) };
         let cannot = || format!("cannot write {}", shown_name(path));
-        // A link stays a link.
-        let path = end_of_links(path).with_context(|| format!("{}: it is a circle of links", cannot()))?;
+        // A link stays a link. `/dev/stdout` leads to what has no path of its own.
+        let path = match fs::metadata(path) {
+            Ok(found) if !found.is_file() => path.clone(),
+            _ => end_of_links(path).with_context(|| format!("{}: it is a circle of links", cannot()))?,
+        };
         let known = if path.exists() {
             // So a file that may not be written is not replaced either.
             let file = File::options().write(true).open(&path).with_context(cannot)?;

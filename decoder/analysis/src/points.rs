@@ -60,7 +60,8 @@ type Branch<'a> = (&'a str, u16, u32, u32);
 fn branch(info: &LocationInfo) -> Option<Branch<'_>> {
     let is_side = matches!(info.kind, LocationKind::Then | LocationKind::Else | LocationKind::Arm);
     let end = if info.rejoin_line == 0 { info.line } else { info.rejoin_line };
-    is_side.then_some((&info.file, info.parent, end, info.rejoin_column))
+    // Sides without a line could be of any branch.
+    (is_side && end > 0).then_some((&info.file, info.parent, end, info.rejoin_column))
 }
 
 impl<'a> Points<'a> {

@@ -33,13 +33,17 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
     };
     let Contents { metadata, launches, mut early_ends, mut sections, texts, codes, .. } = contents;
     let mut metadata = metadata.into_metadata();
-    let mut code_damage = None;
+    let (mut code, mut code_damage) = (BTreeMap::new(), None);
     for (header, at) in &codes {
         match read_code(&bytes, header, *at) {
-            Ok(code) => add_code(&mut metadata, code),
+            // Of several entries the last counts.
+            Ok(entries) => code.extend(entries),
             Err(OpenError::Format(error)) => code_damage = code_damage.or(Some(error)),
             Err(other) => return Err(other),
         }
+    }
+    for location in &mut metadata.locations {
+        location.code = code.get(&location.id).copied().or(location.code);
     }
     shown::metadata(&mut metadata);
     early_ends.values_mut().for_each(shown::early_end);
@@ -148,14 +152,6 @@ fn read_code(
     at: u64,
 ) -> Result<Vec<(u16, LocationCode)>, OpenError> {
     Ok(LocationCode::decode(&bytes.body(SectionKind::Code, header, at)?, body_offset(at))?)
-}
-
-/// Notes what the code has at the locations of the table; of several entries the last counts.
-fn add_code(metadata: &mut Metadata, code: Vec<(u16, LocationCode)>) {
-    let code: BTreeMap<u16, LocationCode> = code.into_iter().collect();
-    for location in &mut metadata.locations {
-        location.code = code.get(&location.id).copied().or(location.code);
-    }
 }
 
 /// Has an error quote names of the file as they may be shown.

@@ -1,5 +1,6 @@
 //! What splicing leaves as it is: texts that came out wrong once.
 
+use warptrace_ptx::points::{PointOptions, mark};
 use warptrace_ptx::splice::{Options, Placement, Recording, SpliceError, Spliced, TracedKernel, splice};
 
 fn spliced(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError> {
@@ -59,6 +60,21 @@ fn a_call_by_a_second_name_records_too() {
         text.replace(".visible .entry k() { call g", ".func h() { call g, (); ret; }\n.entry k() { call h");
     let spliced = spliced(&text, &Options::default()).expect("it can be spliced").text;
     assert!(spliced.contains("call f$traced, ();") && spliced.contains("call h$traced, ();"), "{spliced}");
+}
+
+#[test]
+fn a_function_that_is_called_by_a_second_name_has_points() {
+    let text =
+        ".version 8.0\n.target sm_90\n.address_size 64\n.func f() { .reg .b32 %r; mov.u32 %r, 1; ret; }
+        .func g();\n.alias g, f;\n.visible .entry k() { call g, (); ret; }";
+    let options = PointOptions { kernels: Some(&["k"]), ..PointOptions::default() };
+    let marked = mark(text, &options).expect("it can be marked");
+    assert_eq!(
+        marked.points.iter().filter(|point| &*point.function == "f").count(),
+        1,
+        "{:?}",
+        marked.points
+    );
 }
 
 #[test]

@@ -352,6 +352,19 @@ fn what_is_no_file_is_called_so() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_pipe_without_a_path_of_its_own_is_written_to() {
+    let folder = Folder::new();
+    let path = folder.recorded("a.wtrc", &[]);
+    let (code, decoded, _) = run(&["decode", text(&path)]);
+    for output in ["/dev/stdout", "/proc/self/fd/1"] {
+        // The test reads the tool's output through a pipe.
+        let (written, said, errors) = run(&["decode", text(&path), "-o", output]);
+        assert_eq!((written, said.contains(&decoded)), (code, true), "{output}: {errors}");
+    }
+}
+
 #[test]
 fn a_page_has_sources_and_nothing_else_of_the_folder() {
     let folder = Folder::new();

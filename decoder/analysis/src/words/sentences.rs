@@ -91,18 +91,19 @@ pub fn finding(analysis: &Analysis, names: &Names) -> String {
     }
     let slots = format!("{} {}", rough(counts.slots), analysis.weight.slots());
     let idle = format!("{} of {slots} idle", about(counts.idle, counts.slots));
-    match analysis.causes.first() {
+    match analysis.causes.first().filter(|cause| cause.idle > 0) {
         Some(cause) => {
             let part = if cause.idle == counts.idle { "all" } else { &about(cause.idle, counts.idle) };
             format!("{idle}, {part} of them since {}", parting(analysis, names, cause))
         }
-        None => {
+        None if analysis.causes.is_empty() => {
             format!("none of {slots} idle: every visit had all lanes of its warp")
         }
+        None => format!("none of {slots} idle"),
     }
 }
 
-/// Says why a launch did not run to its end; `None` if it did, or nobody knows.
+/// Says why a launch did not run to its end; `None` if it did, or if that is not known.
 pub fn early_end(trace: &TraceFile, launch: u32) -> Option<String> {
     let kernel = trace.metadata().kernels.get(trace.launch(launch)?.kernel() as usize);
     let kernel = kernel.map_or("?", |kernel| &kernel.name);

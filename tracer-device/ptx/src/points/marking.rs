@@ -9,7 +9,7 @@ use super::sites::Plan;
 use super::source::{Positions, Sources};
 use super::{Implied, KernelInfo, Marked, Point, PointError, PointKind, PointOptions};
 use crate::splice::Marker;
-use crate::{Body, Edits, Function, Module, StatementKind};
+use crate::{Body, Edits, Function, ItemKind, Module, StatementKind};
 
 /// What has been marked of a module.
 pub(super) struct Marking<'m> {
@@ -138,8 +138,15 @@ pub(super) fn wanted_functions<'a>(
 
 /// Returns the names of these kernels, and of all functions that they name, directly or not.
 pub(crate) fn with_named<'a>(module: &'a Module<'a>, kernels: &[&str]) -> BTreeSet<&'a str> {
-    let by_name: HashMap<&str, &Function<'_>> =
+    let mut by_name: HashMap<&str, &Function<'_>> =
         module.definitions().map(|function| (function.name, function)).collect();
+    for item in &module.items {
+        if let ItemKind::Alias { name, target } = item.kind
+            && let Some(function) = by_name.get(target).copied()
+        {
+            by_name.insert(name, function);
+        }
+    }
     let is_asked = |function: &&Function<'_>| function.is_entry() && kernels.contains(&function.name);
     let mut work: Vec<&Function<'_>> = module.definitions().filter(is_asked).collect();
     let mut wanted: BTreeSet<&str> = work.iter().map(|entry| entry.name).collect();

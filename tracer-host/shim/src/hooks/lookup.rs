@@ -211,7 +211,7 @@ fn kernels_of(library: Handle) -> Option<Vec<Handle>> {
     }
 }
 
-/// Returns with a list of our own, or as the driver does.
+/// Returns a list of our own, or what the driver does.
 ///
 /// # Safety
 /// As many handles as `count` says can be written.
@@ -243,7 +243,7 @@ pub(super) unsafe fn library_kernels(real: List, to: *mut Handle, count: c_uint,
     unsafe { answer_list(kernels_of(library), to, count, || real(to, count, library)) }
 }
 
-/// Returns with the length of a list of our own, or as the driver does.
+/// Returns the length of a list of our own, or what the driver does.
 ///
 /// # Safety
 /// The number can be written.

@@ -191,7 +191,7 @@ impl Streams {
             };
             let logs = launch_logs(self.memory.address, partition, launch);
             let Some(plan) = Plan::new(room, &logs) else {
-                // There are this many warps that the host has to take all.
+                // There are too many warps for a round: the host takes all.
                 launch.left.clear();
                 continue;
             };
