@@ -161,7 +161,7 @@ impl Function {
         true
     }
 
-    /// Takes note that no launch of it is recorded, and counts one.
+    /// Remembers that no launch of it is recorded, and counts one.
     pub(crate) fn stays_untraced(&self, summary: &Mutex<Summary>, reason: &str) {
         let asked = reason != NOT_ASKED;
         let counted = asked.then(|| lock(summary).untraced(self.readable(), reason));
