@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         recording: (!has("untraced")).then_some(recording),
         registers: &[],
         architecture: if has("old") { 80 } else { 90 },
-        marks: has("marks"),
+        marks: u32::from(has("marks")),
     };
     let spliced = splice(&std::fs::read_to_string(input)?, &options)?;
     for kernel in &spliced.kernels {

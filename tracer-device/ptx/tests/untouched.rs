@@ -33,6 +33,22 @@ fn kernels_that_move_registers_get_no_limit() {
     assert!(plain.text.contains(".maxnreg 168") && !moves.text.contains(".maxnreg"));
 }
 
+/// Untraced and traced kernels are compared at one limit, and untraced ones that only take longer.
+#[test]
+fn an_untraced_kernel_has_a_limit_and_a_delay_where_they_are_asked_for() {
+    let kernel = |before: &str| {
+        let head = ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k()";
+        format!("{head}{before}{{ // warptrace.loc 7\n ret; }} .visible .entry other() {{ ret; }}")
+    };
+    let options = Options { registers: &[("k", 168)], marks: 3, ..Options::default() };
+    let made = |before: &str| splice(&kernel(before), &options).expect("it can be spliced").text;
+    let text = made("");
+    assert_eq!((text.matches(".maxnreg 168").count(), text.matches(".maxnreg").count()), (1, 1), "{text}");
+    assert!(text.find(".maxnreg") < text.find("warptrace.loc"), "{text}");
+    assert_eq!(text.matches("pmevent.mask 7;\n\tpmevent.mask 0;\n\tpmevent.mask 0;").count(), 1, "{text}");
+    assert!(!made(".maxntid 64").contains(".maxnreg"), "a kernel's own limit counts");
+}
+
 const FUNCTION: &str = ".func f() { .reg .b32 %r; // warptrace.loc 4
 	mov.u32 %r, 1; ret; }\n";
 

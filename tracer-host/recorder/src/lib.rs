@@ -25,7 +25,9 @@ mod trace_output;
 pub mod writer;
 
 pub use choose::{DeviceChoice, DeviceChoiceError, OpenError, Opened};
-pub use cuda::{Bracket, Brackets, CudaDevice, ENCODER_PTX, MARKS_VARIABLE, traced_registers};
+pub use cuda::{
+    Bracket, Brackets, CudaDevice, ENCODER_PTX, MARKS_VARIABLE, REGISTERS_VARIABLE, traced_registers,
+};
 pub use device::{
     Allocation, Blocks, Device, DeviceFacts, EncodeJob, Encoded, LaunchShape, LaunchTime, Logs, Place,
     Prepare, Simulated, Traced,

@@ -279,7 +279,7 @@ fn marked(
     kernels: impl Iterator<Item = String>,
     architecture: u32,
 ) -> Result<(CString, TracedModule), String> {
-    let spliced = splice(text, &Options { marks: true, architecture, ..Options::default() });
+    let spliced = splice(text, &Options { marks: 1, architecture, ..Options::default() });
     let text = CString::new(spliced.map_err(|error| error.to_string())?.text);
     let skipped = kernels.map(|name| (name, "its points are counted by the hardware".to_owned())).collect();
     let module = TracedModule {

@@ -50,6 +50,8 @@ impl Codec {
 
 /// The name of a run without tracing.
 pub(crate) const UNTRACED: &str = "untraced";
+/// The name of a run without tracing in which kernels have the registers of traced ones.
+pub(crate) const UNTRACED_LIMITED: &str = "untraced, traced one's registers";
 /// The name of the codec that ratios are measured against.
 pub(crate) const RAW: &str = "raw";
 /// The codec that is compared with the thesis and with other compressors.

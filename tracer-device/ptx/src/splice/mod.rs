@@ -83,16 +83,23 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
     check_kernels(&module, options.kernels)?;
     let wanted =
         |function: &Function<'_>| options.kernels.is_none_or(|kernels| kernels.contains(&function.name));
+    let registers = options.registers.iter().copied().collect();
     let mut edits = Edits::new();
     for function in &module.functions {
         if function.is_entry() && !wanted(function) {
             edits.replace(function.span, "");
         }
     }
-    if options.marks {
+    if options.recording.is_none() {
+        let kernels = module.definitions().filter(|function| function.is_entry() && wanted(function));
+        for kernel in kernels {
+            limit_registers(&mut edits, kernel, 0, &registers);
+        }
+    }
+    if options.marks != 0 {
         for (function, plan) in plans.iter().filter(|(function, _)| !function.is_entry() || wanted(function))
         {
-            mark(&mut edits, function, plan);
+            mark(&mut edits, function, plan, options.marks);
         }
     }
     let mut left_out = Vec::new();
@@ -115,7 +122,6 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
             versions.for_each(|item| edits.replace(item.span, format!(".version {major}.{minor}")));
         }
         let callees = recording_functions(&module, &plans);
-        let registers = options.registers.iter().copied().collect();
         let sync = module.version() > (6, 3);
         let recording = Recording { counting, ..recording };
         let splicer = Splicer { module: &module, callees, recording, options, registers, sync };
@@ -232,16 +238,26 @@ fn waits_or_calls(body: &Body<'_>) -> bool {
     })
 }
 
-fn mark_text(marker: Marker) -> String {
-    let Some((location, count)) = marker.events() else { return String::new() };
-    format!("pmevent.mask {location};\n\t").repeat(count as usize)
+/// States how many registers a kernel may have, if that was asked for and it does not state so itself; its
+/// copy begins at `start`.
+fn limit_registers(edits: &mut Edits, function: &Function<'_>, start: usize, limits: &HashMap<&str, u32>) {
+    let (Some(registers), Some(body)) = (limits.get(function.name), &function.body) else { return };
+    if !says_registers(function) && !moves_registers(body) {
+        edits.insert(body.open - start, format!("\n.maxnreg {registers}\n"));
+    }
+}
+
+fn mark_text(marker: Marker, marks: u32) -> String {
+    let Some((location, count)) = marker.events().filter(|_| marks != 0) else { return String::new() };
+    let delay = "pmevent.mask 0;\n\t".repeat(marks as usize - 1);
+    format!("pmevent.mask {location};\n\t{delay}").repeat(count as usize)
 }
 
 /// Marks each marker of a function that is not traced.
-fn mark(edits: &mut Edits, function: &Function<'_>, plan: &Plan) {
+fn mark(edits: &mut Edits, function: &Function<'_>, plan: &Plan, marks: u32) {
     let Some(body) = &function.body else { return };
     for place in &plan.places {
-        edits.insert(body.statements[place.statement].span.start, mark_text(place.marker));
+        edits.insert(body.statements[place.statement].span.start, mark_text(place.marker, marks));
     }
 }
 
@@ -362,17 +378,7 @@ impl Splicer<'_> {
         }
         let loops: &[u16] = &plan.loops;
         emitter.declarations(loops);
-        let limit = self.registers.get(function.name);
-        if let Some(registers) = limit.filter(|_| !says_registers(function) && !moves_registers(body)) {
-            edits.insert(
-                body.open - start,
-                format!(
-                    "
-.maxnreg {registers}
-"
-                ),
-            );
-        }
+        limit_registers(&mut edits, function, start, &self.registers);
         let unchosen = (style.recording.chooses && style.is_entry).then(|| emitter.unchosen_label());
         if function.is_entry() {
             emitter.prologue(loops, unchosen.as_deref());
@@ -382,7 +388,7 @@ impl Splicer<'_> {
         edits.insert(body.open + 1 - start, format!("\n{}", emitter.take()));
         for place in &plan.places {
             let span = body.statements[place.statement].span;
-            let mut sequence = if self.options.marks { mark_text(place.marker) } else { String::new() };
+            let mut sequence = mark_text(place.marker, self.options.marks);
             let depth = body.statements[place.statement].depth;
             sequence.push_str(&emitter.scoped(depth, |emitter| sequence_of(emitter, place, loops)));
             // The comment stays before its sequence; a line comment ends with the line.

@@ -32,9 +32,10 @@ impl Splicer<'_> {
                 return Err(twice(function, declaration.names.first().map(|declared| declared.name)));
             }
         }
-        if self.options.marks {
+        if self.options.marks != 0 {
             for place in &plan.places {
-                edits.insert(body.statements[place.statement].span.start - first, mark_text(place.marker));
+                let text = mark_text(place.marker, self.options.marks);
+                edits.insert(body.statements[place.statement].span.start - first, text);
             }
         }
         let mut own = edits.apply(&self.module.text[first..body.close])?;

@@ -69,7 +69,7 @@ pub(crate) fn of_spliced(name: &str, texts: &[&str]) -> Vec<String> {
                     add(&format!("{what}+after"), Recording { after: Some(AFTER), ..recording }, base);
                 }
                 if counting == Counting::All && dual {
-                    add(&format!("{what}+marks"), recording, Options { marks: true, ..base });
+                    add(&format!("{what}+marks"), recording, Options { marks: 1, ..base });
                 }
             }
         }

@@ -139,8 +139,12 @@ impl Traced {
             Recording { placement: Some(splicing.placement), chooses: chosen.is_some(), ..recording };
         // Both ways to claim segments.
         let architecture = if splicing.sync { 90 } else { 80 };
-        let options =
-            Options { recording: Some(recording), architecture, marks: splicing.marks, ..Options::default() };
+        let options = Options {
+            recording: Some(recording),
+            architecture,
+            marks: u32::from(splicing.marks),
+            ..Options::default()
+        };
         let spliced = splice(&text(splicing), &options).expect("the kernel can be spliced");
         let program = Program::parse(&spliced.text).expect("what comes of it is PTX");
         assert_eq!(program.unknown(), [], "{splicing:?}");

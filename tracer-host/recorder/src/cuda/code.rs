@@ -12,8 +12,13 @@ use super::driver::{self, Called};
 use crate::{DeviceError, LaunchShape};
 
 /// Names the environment variable that has hardware counters count at each trace point (`pmevent`), in all
-/// kernels that are loaded. `warptrace-bench fidelity` sets it.
+/// kernels that are loaded. It holds how many instructions there are for each event: the first is counted, the
+/// others only take time. `warptrace-bench fidelity` sets it.
 pub const MARKS_VARIABLE: &str = "WARPTRACE_MARKS";
+
+/// Names the environment variable that gives untraced kernels, too, the registers of traced ones where it is
+/// 1: what they take is then compared at one limit. `warptrace-bench whole` sets it.
+pub const REGISTERS_VARIABLE: &str = "WARPTRACE_UNTRACED_REGISTERS";
 
 /// The least that a traced kernel may have: a multiprocessor then holds 32 warps.
 const MIN_REGISTER_LIMIT: u32 = 64;
@@ -51,7 +56,10 @@ pub(super) struct Code {
     without: Vec<KernelModule>,
     /// 90 for `sm_90`.
     architecture: u32,
-    marks: bool,
+    /// Instructions that mark an event ([`MARKS_VARIABLE`]).
+    marks: u32,
+    /// Whether untraced kernels have traced ones' registers ([`REGISTERS_VARIABLE`]).
+    limits_untraced: bool,
     modules: Vec<sys::CUmodule>,
     untraced: HashMap<Kernel, sys::CUfunction>,
     traced: HashMap<(Kernel, Recording), Traced>,
@@ -62,13 +70,16 @@ type Kernel = (usize, String);
 
 impl Code {
     pub(super) fn new(ptx: &'static str, architecture: u32) -> Self {
-        let marks = std::env::var_os(MARKS_VARIABLE).is_some_and(|value| !value.is_empty() && value != "0");
+        // A value that is no number marks without a delay.
+        let number = |value: String| if value.is_empty() { 0 } else { value.parse().unwrap_or(1) };
+        let variable = |name: &str| std::env::var(name).map_or(0, number);
         Self {
             texts: Vec::from_iter((!ptx.is_empty()).then_some(ptx)),
             has_own: !ptx.is_empty(),
             without: Vec::new(),
             architecture,
-            marks,
+            marks: variable(MARKS_VARIABLE),
+            limits_untraced: variable(REGISTERS_VARIABLE) != 0,
             modules: Vec::new(),
             untraced: HashMap::new(),
             traced: HashMap::new(),
@@ -129,7 +140,6 @@ impl Code {
         kernels: &[&str],
         recording: Option<Recording>,
     ) -> Result<(), DeviceError> {
-        let ptx = self.texts[text];
         let key = |kernel: &str| (text, kernel.to_owned());
         let is_there = |kernel: &&str| match recording {
             None => self.untraced.contains_key(&key(kernel)),
@@ -140,13 +150,25 @@ impl Code {
             return Ok(());
         }
         let limits = match recording {
-            Some(_) => self.register_limits(text, &kernels)?,
-            None => Vec::new(),
+            None if !self.limits_untraced => Vec::new(),
+            _ => self.register_limits(text, &kernels)?,
         };
+        self.load_limited(text, &kernels, recording, &limits)
+    }
+
+    fn load_limited(
+        &mut self,
+        text: usize,
+        kernels: &[&str],
+        recording: Option<Recording>,
+        limits: &[(&str, u32)],
+    ) -> Result<(), DeviceError> {
+        let ptx = self.texts[text];
+        let key = |kernel: &str| (text, kernel.to_owned());
         let options = Options {
-            kernels: Some(&kernels),
+            kernels: Some(kernels),
             recording,
-            registers: &limits,
+            registers: limits,
             architecture: self.architecture,
             marks: self.marks,
         };
@@ -178,7 +200,10 @@ impl Code {
         kernels: &[&'k str],
     ) -> Result<Vec<(&'k str, u32)>, DeviceError> {
         use sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_NUM_REGS;
-        self.load_from(text, kernels, None)?;
+        let is_there = |kernel: &&str| self.untraced.contains_key(&(text, (*kernel).to_owned()));
+        if !kernels.iter().all(is_there) {
+            self.load_limited(text, kernels, None, &[])?;
+        }
         let limit = |kernel: &&'k str| {
             // SAFETY: the function is loaded.
             let taken = unsafe {

@@ -24,7 +24,7 @@ use warptrace_abi::pool::Claims;
 use warptrace_format::file::DeviceInfo;
 
 use self::code::Code;
-pub use self::code::{MARKS_VARIABLE, traced_registers};
+pub use self::code::{MARKS_VARIABLE, REGISTERS_VARIABLE, traced_registers};
 use self::driver::Called;
 pub use self::encoding::ENCODER_PTX;
 use self::encoding::Encoding;

@@ -34,6 +34,8 @@ pub(super) struct Findings {
     pub(super) asynchronous: bool,
     /// What the untraced kernel's marks counted, run by run; at least one.
     pub(super) untraced: Vec<Counts>,
+    /// What they counted where each event took so many instructions more.
+    pub(super) slower: Vec<(u32, Counts)>,
     /// The recordings.
     pub(super) recordings: Vec<Recording>,
 }
@@ -196,7 +198,14 @@ mod tests {
 
     fn findings(asynchronous: bool, untraced: &[&Counts], recordings: Vec<Recording>) -> Findings {
         let untraced = untraced.iter().map(|counts| (*counts).clone()).collect();
-        Findings { program: "walk", input: "small".to_owned(), asynchronous, untraced, recordings }
+        Findings {
+            program: "walk",
+            input: "small".to_owned(),
+            asynchronous,
+            untraced,
+            slower: Vec::new(),
+            recordings,
+        }
     }
 
     #[test]

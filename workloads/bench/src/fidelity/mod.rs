@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use warptrace_decoder::TraceFile;
-use warptrace_host::MemorySize;
+use warptrace_host::{MARKS_VARIABLE, MemorySize};
 use warptrace_workloads::ProgramInfo;
 
 use self::child::{STORY, Story, TRACE};
@@ -44,8 +44,6 @@ use crate::machine::{self, Machine};
 use crate::subject::Case;
 use crate::{programs, progress, table};
 
-/// Set for runs whose kernels are to be marked; devices read it.
-const MARKS: &str = "WARPTRACE_MARKS";
 /// Untraced runs of a program that is not asynchronous: what differs between them is the order in which warps
 /// run.
 const SYNCHRONOUS_RUNS: u32 = 2;
@@ -139,6 +137,7 @@ impl Comparison<'_> {
             input: case.input.clone(),
             asynchronous: case.asynchronous,
             untraced: Vec::new(),
+            slower: Vec::new(),
             recordings: Vec::new(),
         };
         let runs = self.arguments.runs;
@@ -147,7 +146,7 @@ impl Comparison<'_> {
                 break;
             }
             let mode = modes::untraced();
-            match self.profile(case, program, &mode, mode.memory) {
+            match self.profile(case, program, &mode, mode.memory, 1) {
                 Ok(profiled) => findings.untraced.push(profiled.counts),
                 Err(error) => return self.failed(format!("{}, {}", case.name(), mode.name), error),
             }
@@ -183,6 +182,16 @@ impl Comparison<'_> {
             println!("{}: {}: {} from untraced; {said}", case.name(), recording.mode.name, far.join(" and "));
             findings.recordings.push(recording);
         }
+        for &more in self.arguments.slower.iter().filter(|_| case.asynchronous) {
+            let (mode, name) = (modes::untraced(), format!("untraced, {more} instructions more"));
+            if self.leaves_out(case, &name) {
+                continue;
+            }
+            match self.profile(case, program, &mode, mode.memory, 1 + more) {
+                Ok(profiled) => findings.slower.push((more, profiled.counts)),
+                Err(error) => self.failed(format!("{}, {name}", case.name()), error)?,
+            }
+        }
         self.subjects.push(Subject { findings, program });
         Ok(())
     }
@@ -191,7 +200,7 @@ impl Comparison<'_> {
     fn record(&self, case: &Case, program: &ProgramInfo, mode: Mode) -> anyhow::Result<Recording> {
         let mut memory = mode.memory;
         loop {
-            let Profiled { counts: traced, story } = self.profile(case, program, &mode, memory)?;
+            let Profiled { counts: traced, story } = self.profile(case, program, &mode, memory, 1)?;
             if story.lost > 0 && memory < MAX_MEMORY {
                 memory = MemorySize(memory.0 * 4).min(MAX_MEMORY);
                 println!("{}: {}: events were lost; again with {memory}", case.name(), mode.name);
@@ -218,6 +227,7 @@ impl Comparison<'_> {
         program: &ProgramInfo,
         mode: &Mode,
         memory: MemorySize,
+        marks: u32,
     ) -> anyhow::Result<Profiled> {
         let arguments: Vec<OsString> = vec![
             "fidelity".into(),
@@ -244,7 +254,7 @@ impl Comparison<'_> {
         let traced = mode.codec.is_some();
         let profiled = (&kernels[..], traced, MAX_LAUNCHES);
         let child = (self.program.as_path(), &arguments[..]);
-        let tables = self.ncu.profile(profiled, child, MARKS, self.folder, RUN_LIMIT)?;
+        let tables = self.ncu.profile(profiled, child, marks, self.folder, RUN_LIMIT)?;
         let story = Story::read(self.folder)?;
         let launches = source_page::of_launches(tables, story.profiled(), traced)
             .map_err(|problem| anyhow::anyhow!(problem))?;
@@ -254,7 +264,7 @@ impl Comparison<'_> {
         }
         anyhow::ensure!(
             !counts.is_empty(),
-            "no mark was executed in {} launches: kernels are marked where {MARKS} is set, and this device did not mark them",
+            "no mark was executed in {} launches: kernels are marked where {MARKS_VARIABLE} is set, and this device did not mark them",
             launches.len()
         );
         Ok(Profiled { counts, story })

@@ -14,6 +14,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use wait_timeout::ChildExt;
+use warptrace_host::MARKS_VARIABLE;
 use warptrace_ptx::splice::TRACED_SUFFIX;
 
 use super::source_page::{self, PageError, ProfiledLaunch};
@@ -127,7 +128,7 @@ impl Ncu {
         &self.path
     }
 
-    /// Runs `program` with its arguments, `variable` set to 1, and profiles its first `launches` launches of
+    /// Runs `program` with its arguments, with so many `marks` for each event, and profiles its first `launches` launches of
     /// `kernels`, or of their traced copies. Its messages go to files in `folder`.
     ///
     /// # Errors
@@ -136,7 +137,7 @@ impl Ncu {
         &self,
         (kernels, traced, launches): (&[&str], bool, usize),
         program: (&Path, &[OsString]),
-        variable: &str,
+        marks: u32,
         folder: &Path,
         limit: Duration,
     ) -> Result<Vec<ProfiledLaunch>, NcuError> {
@@ -149,7 +150,7 @@ impl Ncu {
         let errors = messages.try_clone().map_err(system("create a file for messages"))?;
         let mut command = Command::new(&self.path);
         command.args(arguments(kernels, traced, launches, &log)).arg(program.0).args(program.1);
-        command.env(variable, "1").stdin(Stdio::null()).stdout(messages).stderr(errors);
+        command.env(MARKS_VARIABLE, marks.to_string()).stdin(Stdio::null()).stdout(messages).stderr(errors);
         own_group(&mut command);
         let mut child = command.spawn().map_err(system(&format!("start {}", self.path.display())))?;
         let ended = wait(&mut child, limit).map_err(system("wait for ncu"))?;
@@ -301,13 +302,7 @@ mod tests {
         fs::write(&path, format!("#!/bin/sh\nlog={}/ncu.log\n{script}\n", folder.path().display())).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         let program = Path::new("/bin/true");
-        Ncu { path }.profile(
-            (&["walk"], true, 50),
-            (program, &["--now".into()]),
-            "MARKED",
-            folder.path(),
-            limit,
-        )
+        Ncu { path }.profile((&["walk"], true, 50), (program, &["--now".into()]), 3, folder.path(), limit)
     }
 
     #[cfg(unix)]
@@ -316,7 +311,8 @@ mod tests {
         let minute = Duration::from_secs(60);
         let table = "printf '\"Kernel Name\",\"walk$traced\",\\n\"Address\",\"Source\",\"inst_executed\",\"thread_inst_executed\"\\n\"0x0\",\"PMTRIG 0x1\",\"2\",\"64\"\\n' > $log";
         let launches =
-            run(&format!("{table}; for last; do :; done; test $last$MARKED = --now1"), minute).unwrap();
+            run(&format!("{table}; for last; do :; done; test $last$WARPTRACE_MARKS = --now3"), minute)
+                .unwrap();
         assert_eq!((launches[0].kernel.as_str(), launches[0].counts.total().lanes), ("walk", 64));
 
         let denied = "echo '==ERROR== ERR_NVGPUCTRPERM - The user does not have permission' > $log; exit 1";

@@ -34,6 +34,9 @@ pub(super) fn markdown(subjects: &[Subject], left_out: &[String], machine: &Mach
     for Subject { findings, .. } in subjects {
         text += &format!("- {}\n", findings.summary());
     }
+    if subjects.iter().any(|subject| !subject.findings.slower.is_empty()) {
+        text += &format!("\n## Untraced and slower\n\n{SLOWER}\n{}", slower(subjects).markdown());
+    }
     let problems: Vec<String> = subjects.iter().flat_map(|subject| problems(&subject.findings)).collect();
     if !problems.is_empty() {
         text += &format!("\n## Problems\n\n{}\n", problems.join("\n"));
@@ -68,6 +71,39 @@ fn problems(findings: &Findings) -> Vec<String> {
 /// Names of the tracks: the second is the twin.
 fn track_name(mode: &str, track: usize) -> String {
     if track == 0 { mode.to_owned() } else { format!("{mode}: the twin") }
+}
+
+/// What stands above the table of slower runs.
+const SLOWER: &str = "The untraced kernel with so many instructions more for each event, which do nothing but take time (`pmevent.mask 0`). Differences are \
+    as above: from the untraced runs, and from the first recording's trace.\n";
+
+fn slower(subjects: &[Subject]) -> Table {
+    let headings = [
+        "program",
+        "input",
+        "instructions more",
+        "events",
+        "from untraced",
+        "the trace from untraced",
+        "from the trace",
+    ];
+    let mut table = Table::new(2, headings);
+    for Subject { findings, .. } in subjects {
+        let decoded = findings.recordings.first().and_then(|recording| recording.decoded.first());
+        let share = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), percent);
+        for (more, counts) in &findings.slower {
+            table.row([
+                findings.program.to_owned(),
+                findings.input.clone(),
+                more.to_string(),
+                count(counts.total().events),
+                percent(findings.distance(counts)),
+                share(decoded.map(|decoded| findings.distance(decoded))),
+                share(decoded.map(|decoded| counts.distance(decoded))),
+            ]);
+        }
+    }
+    table
 }
 
 fn recordings(subjects: &[Subject]) -> Table {
@@ -172,6 +208,7 @@ mod tests {
             program: case.program,
             input: case.input.clone(),
             asynchronous: true,
+            slower: vec![(8, counts(&[(1, 990, 32_000)]))],
             untraced: vec![untraced.clone(), untraced],
             recordings: vec![recording],
         };
@@ -191,6 +228,7 @@ mod tests {
             "- stress, raw\n",
             "the raw twin has other events than its kernel at 2 trace points (1,000 for 1,010 at walk:1, 0 for 1 at walk:2)",
             "commit abc",
+            "|                 8 |    990 |         1.00% |                   1.10% |          2.12% |",
             "| 1 INIT_ENTER |",
         ] {
             assert!(text.contains(words), "{words} is not in\n{text}");

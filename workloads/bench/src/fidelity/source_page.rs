@@ -152,7 +152,7 @@ fn headings(names: &[String], line: usize) -> Result<Columns, PageError> {
     })
 }
 
-/// Adds the line of an instruction if that is a mark.
+/// Adds the line of an instruction if that is a mark. Those of location 0 only take time.
 fn add_mark(
     launch: &mut ProfiledLaunch,
     columns: Columns,
@@ -172,6 +172,9 @@ fn add_mark(
         None => operand.parse(),
     };
     let location = location.map_err(|_| wrong(operand, "a location"))?;
+    if location == 0 {
+        return Ok(());
+    }
     let number = |column: usize| {
         let text = field(column);
         let digits: String =

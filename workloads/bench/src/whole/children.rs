@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use clap::ValueEnum;
-use warptrace_host::{Device, MemorySize};
+use warptrace_host::{Device, MemorySize, REGISTERS_VARIABLE};
 
 use super::{Sample, Variant};
 use crate::arguments::{Target, Whole};
@@ -65,6 +65,9 @@ impl Children {
         let mut command = Command::new(program);
         command.args(["whole", "--subject", &case.name(), "--variant", &variant.name]).args(&self.common);
         command.arg("--out").arg(self.folder.path());
+        if variant.is_limited() {
+            command.env(REGISTERS_VARIABLE, "1");
+        }
         if let Some(MemorySize(bytes)) = memory {
             command.arg("--memory").arg(bytes.to_string());
         }

@@ -42,9 +42,9 @@ struct CaseRuns {
     measured: Vec<VariantRuns>,
 }
 
-/// The variants in which programs are run. If the command line names no codec, inputs that run for long are not
+/// The variants in which programs are run; on a GPU also untraced kernels with the registers of traced ones. If the command line names no codec, inputs that run for long are not
 /// recorded raw: such traces fit into no memory.
-fn variants(arguments: &Whole) -> anyhow::Result<Vec<Variant>> {
+fn variants(arguments: &Whole, is_gpu: bool) -> anyhow::Result<Vec<Variant>> {
     let mut codecs: Vec<&str> = arguments.target.codecs.iter().map(String::as_str).collect();
     if codecs.is_empty() {
         codecs.push("predict");
@@ -53,7 +53,8 @@ fn variants(arguments: &Whole) -> anyhow::Result<Vec<Variant>> {
     if arguments.kind == Inputs::Policies {
         return Variant::with_policies(&codecs);
     }
-    std::iter::once(codecs::UNTRACED).chain(codecs).map(Variant::named).collect()
+    let limited = is_gpu.then_some(codecs::UNTRACED_LIMITED);
+    std::iter::once(codecs::UNTRACED).chain(limited).chain(codecs).map(Variant::named).collect()
 }
 
 /// Measures all programs, in rounds in which each is run once in each variant, and writes `whole.md` and
@@ -63,10 +64,10 @@ pub(crate) fn run(arguments: &Whole) -> anyhow::Result<bool> {
         return child::run(arguments, subject).map(|()| true);
     }
     let started = Instant::now();
-    let variants = variants(arguments)?;
     // It also keeps the driver ready: a card without any user takes long to wake.
     let device = machine::open(arguments.target.device)?;
     let machine = Machine::of(&*device);
+    let variants = variants(arguments, machine::is_gpu(&*device))?;
     let policies = arguments.kind == Inputs::Policies;
     let fixed = arguments.memory.or(policies.then_some(MemorySize(USUAL_MEMORY)));
     let most = fixed.map_or_else(|| children::most_memory(&arguments.target, &*device), |size| size.0);

@@ -3,7 +3,7 @@
 use anyhow::Context;
 use warptrace_host::{MemorySize, Policy, RecordingSpec};
 
-use crate::codecs::{CODECS, Codec, UNTRACED};
+use crate::codecs::{CODECS, Codec, UNTRACED, UNTRACED_LIMITED};
 use crate::runs;
 
 /// One variant to run a program.
@@ -18,7 +18,7 @@ pub(super) struct Variant {
 impl Variant {
     /// The variant of this name.
     pub(super) fn named(name: &str) -> anyhow::Result<Self> {
-        if name == UNTRACED {
+        if name == UNTRACED || name == UNTRACED_LIMITED {
             return Ok(Self { name: name.to_owned(), traced: None });
         }
         let (codec, policy) =
@@ -48,6 +48,11 @@ impl Variant {
         self.traced.is_none()
     }
 
+    /// Whether nothing is recorded, and kernels have the registers of traced ones.
+    pub(super) fn is_limited(&self) -> bool {
+        self.name == UNTRACED_LIMITED
+    }
+
     /// The options of its recordings, if there are any; with the session's own device memory if `memory` is
     /// not given.
     pub(super) fn options(&self, memory: Option<MemorySize>) -> Option<RecordingSpec> {
@@ -65,7 +70,10 @@ mod tests {
 
     #[test]
     fn a_way_is_what_its_name_says() {
-        assert!(Variant::named(UNTRACED).unwrap().is_untraced());
+        for (name, limited) in [(UNTRACED, false), (UNTRACED_LIMITED, true)] {
+            let variant = Variant::named(name).unwrap();
+            assert!(variant.is_untraced() && variant.is_limited() == limited, "{name}");
+        }
         assert_eq!(Variant::named(UNTRACED).unwrap().options(None).map(|options| options.policy), None);
         for (name, policy) in
             [("raw", Policy::Stop), ("raw / ring", Policy::Ring), ("predict, ring", Policy::Ring)]

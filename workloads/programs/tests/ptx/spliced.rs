@@ -92,7 +92,7 @@ fn what_is_spliced_reads_as_any_module() {
         let options = Options {
             recording: Some(Recording { placement, ..recording }),
             architecture: 80,
-            marks: true,
+            marks: 1,
             ..Options::default()
         };
         let spliced = splice(ptx, &options).expect("it can be spliced");
@@ -105,9 +105,9 @@ fn marks_stand_for_each_event() {
     let Some(ptx) = ptx() else { return };
     let events = events_of(ptx);
     assert!(events.values().all(|events| *events > 0), "{events:?}");
-    let untraced = splice(ptx, &Options { marks: true, ..Options::default() }).expect("it can be spliced");
+    let untraced = splice(ptx, &Options { marks: 1, ..Options::default() }).expect("it can be spliced");
     assert_eq!(lines_of(&untraced.text, MARK), events);
-    let options = Options { marks: true, recording: Some(RECORDINGS[0]), ..Options::default() };
+    let options = Options { marks: 1, recording: Some(RECORDINGS[0]), ..Options::default() };
     let both = lines_of(&splice(ptx, &options).expect("it can be spliced").text, MARK);
     for (kernel, events) in &events {
         assert_eq!((both[kernel], both[&format!("{kernel}{TRACED_SUFFIX}")]), (*events, *events), "{kernel}");
