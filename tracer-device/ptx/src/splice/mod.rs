@@ -20,6 +20,7 @@
 mod code;
 mod emit;
 mod error;
+mod exits;
 mod options;
 mod parallel;
 mod plan;
@@ -96,11 +97,8 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
             limit_registers(&mut edits, kernel, 0, &registers);
         }
     }
-    if options.marks != 0 {
-        for (function, plan) in plans.iter().filter(|(function, _)| !function.is_entry() || wanted(function))
-        {
-            mark(&mut edits, function, plan, options.marks);
-        }
+    for (function, plan) in plans.iter().filter(|(function, _)| !function.is_entry() || wanted(function)) {
+        function.body.iter().for_each(|body| mark(&mut edits, body, 0, plan, options.marks));
     }
     let mut left_out = Vec::new();
     let entries = module.definitions().filter(|function| function.is_entry() && wanted(function));
@@ -253,12 +251,26 @@ fn mark_text(marker: Marker, marks: u32) -> String {
     format!("pmevent.mask {location};\n\t{delay}").repeat(count as usize)
 }
 
-/// Marks each marker of a function that is not traced.
-fn mark(edits: &mut Edits, function: &Function<'_>, plan: &Plan, marks: u32) {
-    let Some(body) = &function.body else { return };
-    for place in &plan.places {
-        edits.insert(body.statements[place.statement].span.start, mark_text(place.marker, marks));
+/// Marks each marker of a body that is not traced; its text begins at `start`.
+fn mark(edits: &mut Edits, body: &Body<'_>, start: usize, plan: &Plan, marks: u32) {
+    if marks == 0 {
+        return;
     }
+    for place in &plan.places {
+        edits.insert(body.statements[place.statement].span.start - start, mark_text(place.marker, marks));
+    }
+    let mut ends = if plan.falls_off_its_end { "\n\tret;\n".to_owned() } else { String::new() };
+    for (number, exit) in plan.exits.iter().enumerate() {
+        let Some(target) = body.statements[exit.branch].instruction().and_then(|it| it.operands.last())
+        else {
+            continue;
+        };
+        let label = format!("{LABEL_PREFIX}exit{number}");
+        let text: String = plan.places_in(exit).map(|place| mark_text(place.marker, marks)).collect();
+        ends.push_str(&format!("\n{label}:\n\t{text}ret;\n"));
+        edits.replace(Span::new(target.span.start - start, target.span.end - start), label);
+    }
+    edits.insert(body.close - start, ends);
 }
 
 /// Writes what stands in the place of a marker; `loops` are counted.
@@ -395,6 +407,7 @@ impl Splicer<'_> {
             edits.insert(span.end - start, format!("\n\t{sequence}"));
         }
         self.ends(function, &mut emitter, &mut edits);
+        self.exits(function, plan, &mut emitter, &mut edits);
         if plan.falls_off_its_end {
             if function.is_entry() {
                 emitter.epilogue();
@@ -413,6 +426,27 @@ impl Splicer<'_> {
         copy.insert(0, '\n');
         copy.push('\n');
         Ok(copy)
+    }
+
+    /// Leads branches to ends of their own: see [`exits`].
+    fn exits(&self, function: &Function<'_>, plan: &Plan, emitter: &mut Emitter, edits: &mut Edits) {
+        let Some(body) = &function.body else { return };
+        for exit in &plan.exits {
+            let branch = &body.statements[exit.branch];
+            let Some(target) = branch.instruction().and_then(|branch| branch.operands.last()) else {
+                continue;
+            };
+            let places = plan.places_in(exit);
+            let label = emitter.end_of_its_own(|emitter| {
+                for place in places {
+                    emitter.text(&mark_text(place.marker, self.options.marks));
+                    sequence_of(emitter, place, &plan.loops);
+                }
+                emitter.epilogue();
+            });
+            let start = function.span.start;
+            edits.replace(Span { start: target.span.start - start, end: target.span.end - start }, label);
+        }
     }
 
     /// Puts an epilogue before each instruction that ends the thread, and leads calls to the traced copies.

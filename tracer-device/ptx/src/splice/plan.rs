@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use warptrace_abi::log::MAX_KEY_COUNT;
 use warptrace_format::Counting;
 
+use super::exits::{self, Exit};
 use super::{SpliceError, proof};
 use crate::{
     Body, Cfg, Directive, Function, Instruction, ItemKind, Module, Operand, StatementKind, Terminator,
@@ -52,6 +53,8 @@ pub(super) struct Plan {
     pub(super) loops: Vec<u16>,
     /// Whether control may reach the closing brace, which ends the thread.
     pub(super) falls_off_its_end: bool,
+    /// Branches of a kernel that are given an end of their own.
+    pub(super) exits: Vec<Exit>,
     /// Whether its control flow cannot be read, so that it cannot record. It has no markers then.
     pub(super) unreadable: bool,
 }
@@ -139,11 +142,19 @@ impl Plan {
             Counting::All => loops,
         };
         plan.loops = counted.into_iter().collect();
+        if function.is_entry() {
+            plan.exits = exits::find(body, &flow);
+        }
         Ok(plan)
     }
 }
 
 impl Plan {
+    /// Finds the markers that a branch to the kernel's end passes.
+    pub(super) fn places_in(&self, exit: &Exit) -> impl Iterator<Item = &Place> {
+        self.places.iter().filter(|place| exit.blocks.iter().any(|block| block.contains(&place.statement)))
+    }
+
     /// The one location of events in loops, if there is just one: that is where most events repeat, and few
     /// runs end.
     pub(super) fn hot(&self, counting: Counting) -> Option<u16> {

@@ -4,7 +4,7 @@
 //! the traced part: a block whose warps were not all chosen has them once.
 
 use super::plan::Plan;
-use super::{SpliceError, Splicer, mark_text};
+use super::{SpliceError, Splicer, mark};
 use crate::declaration::Space;
 use crate::{Body, Directive, Edits, Function, Span, StatementKind};
 
@@ -32,17 +32,11 @@ impl Splicer<'_> {
                 return Err(twice(function, declaration.names.first().map(|declared| declared.name)));
             }
         }
-        if self.options.marks != 0 {
-            for place in &plan.places {
-                let text = mark_text(place.marker, self.options.marks);
-                edits.insert(body.statements[place.statement].span.start - first, text);
-            }
+        mark(&mut edits, body, first, plan, self.options.marks);
+        if plan.falls_off_its_end && self.options.marks == 0 {
+            edits.insert(body.close - first, "\n\tret;\n");
         }
-        let mut own = edits.apply(&self.module.text[first..body.close])?;
-        if plan.falls_off_its_end {
-            own.push_str("\n\tret;\n");
-        }
-        Ok(own)
+        Ok(edits.apply(&self.module.text[first..body.close])?)
     }
 }
 

@@ -106,7 +106,7 @@ fn records_of_kernels_that_call_stay_in_shared_memory() {
 #[test]
 fn marks_need_no_recording() {
     let kernel = ".visible .entry k()\n{\n// warptrace.loc 9\n// warptrace.loop.tick 8 2\nret;\n}";
-    let options = Options { recording: None, marks: true, ..options(Placement::Local) };
+    let options = Options { recording: None, marks: 1, ..options(Placement::Local) };
     let spliced = splice(&module(kernel), &options).expect("it can be spliced");
     assert!(spliced.kernels.is_empty());
     let launch = Launch {

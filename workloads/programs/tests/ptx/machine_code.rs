@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use warptrace_build::Disassembler;
 use warptrace_format::Counting;
-use warptrace_ptx::splice::{LogKind, Recording, TRACED_SUFFIX};
+use warptrace_ptx::splice::{LogKind, Options, Recording, TRACED_SUFFIX, splice};
 use warptrace_ptx::{Cfg, Module};
 
 use crate::{RECORDINGS, assembler, kernels, ptx, registers, sass, traced, workspace};
@@ -129,6 +129,28 @@ fn no_loop_lets_waiting_lanes_go_where_logs_are_rings() {
             let ends = if is_counted(recording) { loops[kernel].leaves } else { 0 };
             assert!(now <= before + ends, "{kernel} for {architecture}: {now} YIELDs, untraced {before}");
         }
+    }
+}
+
+/// Where lanes leave decides where others wait for each other: an epilogue that several ways out share would be a
+/// place to meet that the untraced kernel does not have.
+#[test]
+fn lanes_leave_on_as_many_ways_as_untraced() {
+    let (Some(ptx), Some(assembler)) = (ptx(), assembler()) else { return };
+    let Ok(disassembler) = Disassembler::find(&workspace()) else { return };
+    let folder = tempfile::tempdir().expect("a folder for the assembler");
+    let options =
+        Options { recording: Some(RECORDINGS[0]), architecture: 90, marks: 1, ..Options::default() };
+    let text = splice(ptx, &options).expect("it can be spliced").text;
+    let path = folder.path().join("exits.ptx");
+    std::fs::write(&path, &text).expect("the folder takes files");
+    assembler.assemble(&path, ARCHITECTURE).unwrap_or_else(|error| panic!("{error}"));
+    let cubin = warptrace_build::Ptxas::cubin(&path, ARCHITECTURE);
+    let code = disassembler.disassemble(&cubin).unwrap_or_else(|error| panic!("{error}"));
+    let functions = sass::functions(&code);
+    let exits = |name: &str| functions[name].iter().filter(|it| sass::is(it, "EXIT")).count();
+    for kernel in kernels() {
+        assert_eq!(exits(&format!("{kernel}{TRACED_SUFFIX}")), exits(kernel), "{kernel}");
     }
 }
 

@@ -63,7 +63,7 @@ fn all_kernels_can_be_recorded_in_all_ways() {
                 let options = Options {
                     recording: Some(Recording { logs, placement, ..recording }),
                     architecture,
-                    marks,
+                    marks: u32::from(marks),
                     ..Options::default()
                 };
                 let spliced = splice(ptx, &options).unwrap_or_else(|error| panic!("{options:?}: {error}"));
@@ -106,10 +106,13 @@ fn marks_stand_for_each_event() {
     let events = events_of(ptx);
     assert!(events.values().all(|events| *events > 0), "{events:?}");
     let untraced = splice(ptx, &Options { marks: 1, ..Options::default() }).expect("it can be spliced");
-    assert_eq!(lines_of(&untraced.text, MARK), events);
+    let marks = lines_of(&untraced.text, MARK);
+    let more = marks.iter().filter(|(kernel, marks)| **marks > events[*kernel]).count();
+    assert!(more > 0 && more < events.len() && marks.iter().all(|(kernel, marks)| *marks >= events[kernel]));
     let options = Options { marks: 1, recording: Some(RECORDINGS[0]), ..Options::default() };
     let both = lines_of(&splice(ptx, &options).expect("it can be spliced").text, MARK);
-    for (kernel, events) in &events {
-        assert_eq!((both[kernel], both[&format!("{kernel}{TRACED_SUFFIX}")]), (*events, *events), "{kernel}");
+    // Where several branches lead to the kernel's end, each has the marks on its way.
+    for (kernel, marks) in &marks {
+        assert_eq!((both[kernel], both[&format!("{kernel}{TRACED_SUFFIX}")]), (*marks, *marks), "{kernel}");
     }
 }

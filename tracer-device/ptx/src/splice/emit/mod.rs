@@ -155,6 +155,21 @@ impl Emitter {
         std::mem::take(&mut self.rare)
     }
 
+    /// Writes what lanes do before they leave the kernel to the function's end, and returns its label.
+    pub(in crate::splice) fn end_of_its_own(&mut self, write: impl FnOnce(&mut Self)) -> String {
+        let before = std::mem::take(&mut self.out);
+        let label = self.label();
+        let sequence = self.scoped(0, write);
+        self.out = before;
+        let _ = writeln!(self.rare, "{label}:\n{sequence}\tret;");
+        label
+    }
+
+    /// Writes text as it is.
+    pub(in crate::splice) fn text(&mut self, text: &str) {
+        self.out.push_str(text);
+    }
+
     fn label(&mut self) -> String {
         self.labels += 1;
         format!("$warptrace_{}", self.labels)
