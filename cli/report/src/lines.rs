@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::path::PathBuf;
 
 use warptrace_analysis::words::{self, count, percent, ratio};
@@ -121,7 +122,7 @@ pub(crate) fn read_files(
             } else {
                 Err(NoSource::Refused("the page has 32 MiB of others"))
             };
-            bytes += lines.iter().flat_map(|source| &source.lines).map(String::len).sum::<usize>();
+            bytes += lines.as_ref().map_or(0, SourceCode::bytes);
             files.insert(line.file.clone(), lines);
         }
     }
@@ -210,7 +211,7 @@ impl Lines<'_> {
         &mut self,
         file: &str,
         lines: &[(usize, &LineFigures)],
-        SourceCode { lines: code, has_changed, .. }: &SourceCode,
+        SourceCode { lines: code, is_compiled, .. }: &SourceCode,
         notes: &mut Vec<String>,
     ) -> Vec<Row> {
         let Guide { trace, analysis, names, limits, .. } = *self.guide;
@@ -233,7 +234,7 @@ impl Lines<'_> {
             }
         }
         self.budget[0] = self.budget[0].saturating_sub(shown.len());
-        if *has_changed {
+        if *is_compiled == Some(false) {
             notes.push(format!(
                 "{} has changed since the trace was recorded: figures may stand beside other lines than theirs.",
                 cut(file, limits.text)
@@ -257,10 +258,12 @@ impl Lines<'_> {
             let is_blank = text.get(..common).is_some_and(|begin| begin.trim().is_empty());
             cut(if is_blank { &text[common..] } else { text.trim_start() }, limits.text)
         };
+        // A trace may name any source that is there: what it has not seen is shown where it points to, and nothing else.
+        let is_seen = *is_compiled == Some(true);
         let (mut rows, mut before) = (Vec::new(), 0);
         for number in shown {
             if number > before + 1 {
-                rows.push(self.fold(before + 1..number, &text));
+                rows.push(self.fold(before + 1..number, is_seen, &text));
             }
             before = number;
             let line = Line {
@@ -274,15 +277,15 @@ impl Lines<'_> {
             rows.push(Row::Line(Box::new(line)));
         }
         if code.len() > before {
-            rows.push(self.fold(before + 1..code.len() + 1, &text));
+            rows.push(self.fold(before + 1..code.len() + 1, is_seen, &text));
         }
         rows
     }
 
-    /// Folds lines, while the budget lasts.
-    fn fold(&mut self, lines: std::ops::Range<usize>, text: &impl Fn(usize) -> String) -> Row {
+    /// Folds lines, while the budget lasts; leaves them out if the trace has not seen their source.
+    fn fold(&mut self, lines: Range<usize>, is_seen: bool, text: &impl Fn(usize) -> String) -> Row {
         let said = words::many(lines.len() as u64, "line");
-        if lines.len() > self.budget[1] {
+        if !is_seen || lines.len() > self.budget[1] {
             return Row::Fold(said, Vec::new());
         }
         self.budget[1] -= lines.len();

@@ -32,6 +32,8 @@ pub(crate) use self::run::Run;
 #[derive(Debug, Parser)]
 #[command(
     name = "warptrace",
+    // Not what the tool was called as, which may be any text.
+    bin_name = "warptrace",
     version,
     propagate_version = true,
     after_help = "First steps:\n  \

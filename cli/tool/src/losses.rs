@@ -1,11 +1,12 @@
 //! What a trace lacks, in words and as JSON.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
 use warptrace_analysis::words::early_end;
-use warptrace_decoder::{LaunchLosses, Loss, LossyWarps, TraceFile};
+use warptrace_decoder::{DecodeError, LaunchLosses, Loss, LossyWarps, TraceFile};
 use warptrace_format::file::LossReason;
 
 use crate::output::count;
@@ -67,6 +68,16 @@ impl Losses {
         Ok(found)
     }
 
+    /// Events lost on track 0, by launch.
+    pub(crate) fn lost(&self) -> BTreeMap<u32, u64> {
+        let mut lost = BTreeMap::new();
+        for row in self.rows.iter().filter(|row| row.track == 0) {
+            let sum: &mut u64 = lost.entry(row.launch).or_default();
+            *sum = sum.saturating_add(row.events.unwrap_or(0));
+        }
+        lost
+    }
+
     /// Says what is missing: nothing if nothing is.
     pub(crate) fn describe(&self) -> Vec<String> {
         if self.lines.is_empty() {
@@ -109,26 +120,36 @@ fn describe(losses: &LaunchLosses, loss: &Loss) -> Option<String> {
     }
 }
 
-/// What a trace lacks, with all warps: written while it is read, since they may be many.
-pub(crate) struct Streamed<'a>(pub(crate) &'a TraceFile);
+/// Most rows of warps for one reason.
+const MAX_ROWS: usize = 1 << 16;
+
+/// What a trace lacks, with its warps: written while it is read, since they may be many.
+pub(crate) struct Streamed<'a> {
+    trace: &'a TraceFile,
+    rows: Vec<Row>,
+}
 
 /// A row with its warps.
 #[derive(Serialize)]
 struct RowWithWarps<'a> {
     #[serde(flatten)]
-    row: Row,
+    row: &'a Row,
     in_warps: InWarps<'a>,
+    /// How many of the warps are not listed.
+    left_out: LeftOut<'a>,
 }
 
 struct InWarps<'a> {
     trace: &'a TraceFile,
-    launch: u32,
-    track: u32,
-    reason: LossReason,
-    is_counted: bool,
+    row: &'a Row,
+    /// Warps that were listed.
+    listed: &'a Cell<u64>,
 }
 
-/// Warps that follow each other, of which the chosen ones are meant; one warp where events were counted.
+/// What is left of a number when the listed warps are taken off: written behind them.
+struct LeftOut<'a>(u64, &'a Cell<u64>);
+
+/// Warps that follow each other, of which the chosen ones are meant, and the events that each of them lacks.
 #[derive(Serialize)]
 struct Warps {
     first: u32,
@@ -136,36 +157,62 @@ struct Warps {
     events: Option<u64>,
 }
 
+impl<'a> Streamed<'a> {
+    /// Sums up what launches lack; the warps are found when it is written.
+    pub(crate) fn of(trace: &'a TraceFile) -> Result<Self, DecodeError> {
+        let tracks = trace.metadata().tracks.len() as u32;
+        let mut rows = Vec::new();
+        for (launch, track) in
+            trace.launches().flat_map(|info| (0..tracks).map(|track| (info.number(), track)))
+        {
+            let losses = trace.losses(launch, track)?.losses.into_iter();
+            rows.extend(losses.map(|Loss { reason, warps, events, .. }| Row {
+                launch,
+                track,
+                reason,
+                warps,
+                events,
+            }));
+        }
+        Ok(Self { trace, rows })
+    }
+}
+
 impl Serialize for Streamed<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let trace = self.0;
-        let tracks = trace.metadata().tracks.len() as u32;
-        let pairs = trace.launches().flat_map(|info| (0..tracks).map(|track| (info.number(), track)));
-        let rows = pairs.flat_map(|(launch, track)| {
-            // The file has the launch and the track.
-            let losses = trace.losses(launch, track).map_or_else(|_| Vec::new(), |losses| losses.losses);
-            losses.into_iter().map(move |Loss { reason, warps, events, .. }| RowWithWarps {
-                row: Row { launch, track, reason, warps, events },
-                in_warps: InWarps { trace, launch, track, reason, is_counted: events.is_some() },
-            })
-        });
-        serializer.collect_seq(rows)
+        let Self { trace, rows } = self;
+        let mut all = serializer.serialize_seq(Some(rows.len()))?;
+        for row in rows {
+            let listed = &Cell::new(0);
+            let &Row { reason, warps, .. } = row;
+            let warps = if reason == LossReason::NotChosen { 0 } else { warps };
+            let (in_warps, left_out) = (InWarps { trace, row, listed }, LeftOut(warps, listed));
+            all.serialize_element(&RowWithWarps { row, in_warps, left_out })?;
+        }
+        all.end()
     }
 }
 
 impl Serialize for InWarps<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let &Self { trace, launch, track, reason, is_counted } = self;
+        let &Self { trace, row, listed } = self;
+        let &Row { launch, track, reason, events, .. } = row;
         let all = trace.lossy_warps(launch, track).map_err(serde::ser::Error::custom)?;
-        let is_one = |warps: &LossyWarps| warps.reason == reason && warps.events.is_some() == is_counted;
+        let is_one =
+            |warps: &LossyWarps| warps.reason == reason && warps.events.is_some() == events.is_some();
         let mut rows = serializer.serialize_seq(None)?;
-        for warps in all {
-            let warps = warps.map_err(serde::ser::Error::custom)?;
-            if is_one(&warps) {
-                let LossyWarps { first, last, events, .. } = warps;
-                rows.serialize_element(&Warps { first, last, events })?;
-            }
+        // Behind an error the others are left out.
+        for warps in all.map_while(Result::ok).filter(is_one).take(MAX_ROWS) {
+            let LossyWarps { first, last, chosen, events, .. } = warps;
+            rows.serialize_element(&Warps { first, last, events })?;
+            listed.set(listed.get() + u64::from(chosen));
         }
         rows.end()
+    }
+}
+
+impl Serialize for LeftOut<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(self.0.saturating_sub(self.1.get()))
     }
 }

@@ -31,11 +31,14 @@ fn main() -> ExitCode {
     if arguments.unlimited {
         opened::lift_limits();
     }
-    let result = file_limit().and_then(|()| execute(arguments.command));
-    // What is left unwritten at the end of the process is lost without a word.
-    match result.and_then(|code| Ok(io::stdout().flush().map(|()| code)?)) {
+    let code = match file_limit().and_then(|()| execute(arguments.command)) {
         Ok(code) => code,
-        Err(error) => failed(&error),
+        Err(error) => return failed(&error),
+    };
+    // What is left unwritten at the end of the process is lost without a word.
+    match io::stdout().flush().map_err(anyhow::Error::new) {
+        Err(error) if !output::is_broken_pipe(&error) => failed(&error),
+        _ => code,
     }
 }
 
@@ -96,17 +99,9 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
 }
 
 fn failed(error: &anyhow::Error) -> ExitCode {
-    if is_broken_pipe(error) {
+    if output::is_broken_pipe(error) {
         return ExitCode::SUCCESS;
     }
     crate::output::tell!("error: {}", output::message(error));
     ExitCode::from(exit::ERROR)
-}
-
-/// The reader of our output has seen enough (`warptrace decode … | head`): no error.
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error
-        .chain()
-        .filter_map(|cause| cause.downcast_ref::<io::Error>())
-        .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }

@@ -7,7 +7,7 @@ use anyhow::Context;
 use warptrace_decoder::{FileState, TraceFile};
 
 use crate::output::shown_name;
-use crate::whole_file::keep_from_standard_output;
+use crate::whole_file::keep_from_streams;
 
 /// `--unlimited`.
 static UNLIMITED: AtomicBool = AtomicBool::new(false);
@@ -26,10 +26,10 @@ pub(crate) struct Opened {
 /// Opens a trace.
 ///
 /// # Errors
-/// If it cannot be opened, or is what standard output is redirected to.
+/// If it cannot be opened, or is what standard output or standard error is redirected to.
 pub(crate) fn open(path: &Path) -> anyhow::Result<Opened> {
     // Whatever the command prints would damage it.
-    keep_from_standard_output(path)?;
+    keep_from_streams(path)?;
     let mut trace = TraceFile::open(path).with_context(|| format!("cannot open {}", shown_name(path)))?;
     if UNLIMITED.load(Ordering::Relaxed) {
         trace = trace.unlimited();

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fmt;
 use std::io::{self, Write};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use console::Term;
@@ -175,9 +176,34 @@ pub use crate::{say, tell};
 /// Prints a line on standard error, where that can be written: `eprintln!` would panic where it cannot.
 #[macro_export]
 macro_rules! tell {
-    ($($text:tt)*) => {{
-        let _ = $crate::output::write_lines(std::io::stderr(), &format!($($text)*));
-    }};
+    ($($text:tt)*) => { $crate::output::write_errors(&format!($($text)*)) };
+}
+
+/// Whether standard output can be told what standard error cannot; unset: standard error can.
+static DIVERTED: OnceLock<bool> = OnceLock::new();
+
+/// From now on nothing is written to standard error, which is a file that is read, but to standard output, if that is
+/// another one.
+pub fn divert_errors(to_output: bool) {
+    // What was said first stays.
+    let _ = DIVERTED.set(to_output);
+}
+
+/// Writes lines to standard error, or where they are diverted to, if that can be written.
+pub fn write_errors(text: &str) {
+    let _ = match DIVERTED.get() {
+        None => write_lines(io::stderr(), text),
+        Some(true) => write_lines(io::stdout(), text),
+        Some(false) => Ok(()),
+    };
+}
+
+/// Whether the reader of standard output has seen enough (`warptrace decode … | head`), which is no error.
+pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }
 
 #[cfg(test)]

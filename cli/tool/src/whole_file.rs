@@ -1,16 +1,20 @@
 //! Where commands write: files that come into being as a whole, or standard output.
 
+mod signals;
+
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{self, Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use same_file::Handle;
 use tempfile::NamedTempFile;
 use warptrace_host::TraceOutput;
 
-use crate::output::shown_name;
+use self::signals::unfinished;
+pub use self::signals::watch_signals;
+use crate::output::{divert_errors, is_broken_pipe, shown_name};
 
 /// What is being written.
 pub type Output = BufWriter<Box<dyn WriteSend>>;
@@ -32,14 +36,21 @@ impl Target {
     /// A file that is none of `others`: what the command reads, and what else it writes.
     ///
     /// # Errors
-    /// If it is one of them, under whatever name, a folder, or a file that is being recorded.
+    /// If it is one of them, under whatever name, a folder, or in a folder that is not there.
     pub fn new(path: &Path, others: &[&Path]) -> anyhow::Result<Self> {
+        for other in others {
+            spares(other);
+        }
         keep_apart(path, others)?;
         if path == Path::new("-") {
             return Ok(Self::Standard);
         }
         if path.is_dir() {
             bail!("{} is a folder: name a file", shown_name(path));
+        }
+        // What is there is found, whatever its name; the folder of what is not there may be.
+        if !path.exists() {
+            folder_for(&end_of_links(path).with_context(|| cannot_write(path))?)?;
         }
         Ok(Self::File(path.to_owned()))
     }
@@ -62,6 +73,7 @@ impl Target {
         anyhow::Error: From<E>,
     {
         let (value, draft) = self.draft(write)?;
+        let _kept = unfinished();
         Ok((value, draft.map(Draft::publish).transpose()?))
     }
 
@@ -74,18 +86,34 @@ impl Target {
         anyhow::Error: From<E>,
     {
         let Self::File(path) = self else { return Ok((fill(Box::new(io::stdout()), write)?, None)) };
-        let cannot = || format!("cannot write {}", shown_name(path));
-        // A link stays a link. `/dev/stdout` leads to what has no path of its own.
+        let cannot = || cannot_write(path);
+        // A link stays a link. `/dev/stdout` leads to what has no path of its own, or to a file that was deleted.
         let path = match fs::metadata(path) {
             Ok(found) if !found.is_file() => path.clone(),
-            _ => end_of_links(path).with_context(|| format!("{}: it is a circle of links", cannot()))?,
+            _ => {
+                let end = end_of_links(path).with_context(cannot)?;
+                if path.is_file() && !same_file::is_same_file(path, &end).unwrap_or(false) {
+                    let file = File::create(path).with_context(cannot)?;
+                    return Ok((fill(Box::new(file), write).with_context(cannot)?, None));
+                }
+                end
+            }
         };
         let known = if path.exists() {
             // So a file that may not be written is not replaced either.
             let file = File::options().write(true).open(&path).with_context(cannot)?;
             let known = file.metadata().with_context(cannot)?;
             if !known.is_file() {
-                return Ok((fill(Box::new(file), write).with_context(cannot)?, None));
+                // The stream that is open: opening a pipe once more would be a reader of it.
+                let written = file.try_clone().and_then(Handle::from_file);
+                let is_standard =
+                    Handle::stdout().is_ok_and(|stdout| written.is_ok_and(|written| written == stdout));
+                let written = fill(Box::new(file), write).map_err(|error| match is_broken_pipe(&error) {
+                    // Of what was asked for by name, a part is not enough.
+                    true if !is_standard => anyhow!("its reader has gone before the end"),
+                    _ => error,
+                });
+                return Ok((written.with_context(cannot)?, None));
             }
             if TraceOutput::is_recorded(&file) {
                 bail!("{}: it is being recorded", cannot());
@@ -119,7 +147,7 @@ impl Draft {
     /// Gives the file its name; returns its size.
     fn publish(self) -> anyhow::Result<u64> {
         let Self { part, path, size } = self;
-        part.persist(&path).with_context(|| format!("cannot write {}", shown_name(&path)))?;
+        part.persist(&path).with_context(|| cannot_write(&path))?;
         Ok(size)
     }
 }
@@ -176,6 +204,8 @@ impl<'a> Files<'a> {
     /// # Errors
     /// The system's.
     pub fn publish(mut self) -> anyhow::Result<()> {
+        // A signal that comes meanwhile waits.
+        let _kept = unfinished();
         for draft in self.drafts.drain(..) {
             draft.publish()?;
         }
@@ -193,8 +223,16 @@ impl MadeFolders {
             .ancestors()
             .take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists())
             .collect();
-        self.0.extend(missing.into_iter().rev().map(Path::to_owned));
-        fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", shown_name(folder)))
+        let cannot = || format!("cannot make the folder {}", shown_name(folder));
+        if let Some(link) = missing.iter().find(|folder| folder.is_symlink()) {
+            bail!("{}: {} is a link to what is not there", cannot(), shown_name(link));
+        }
+        let missing = missing.into_iter().rev().map(Path::to_owned);
+        let mut unfinished = unfinished();
+        let before = self.0.len();
+        self.0.extend(missing);
+        unfinished.extend_from_slice(&self.0[before..]);
+        fs::create_dir_all(folder).with_context(cannot)
     }
 }
 
@@ -217,17 +255,30 @@ where
     Ok(value)
 }
 
-/// A file beside the one that it is to become.
-fn new_part(path: &Path) -> anyhow::Result<NamedTempFile> {
+fn cannot_write(path: &Path) -> String {
+    format!("cannot write {}", shown_name(path))
+}
+
+/// The folder of a file that is to be made.
+fn folder_for(path: &Path) -> anyhow::Result<&Path> {
     let folder = folder_of(path);
     if !folder.is_dir() {
-        bail!("cannot write {}: there is no folder {}", shown_name(path), shown_name(folder));
+        bail!("{}: there is no folder {}", cannot_write(path), shown_name(folder));
     }
+    Ok(folder)
+}
+
+/// A file beside the one that it is to become.
+fn new_part(path: &Path) -> anyhow::Result<NamedTempFile> {
+    let folder = folder_for(path)?;
     let mut builder = tempfile::Builder::new();
     builder.prefix(".warptrace-part-");
     #[cfg(unix)]
     builder.permissions(<fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666));
-    builder.tempfile_in(folder).with_context(|| format!("cannot write {}", shown_name(path)))
+    let mut unfinished = unfinished();
+    let part = builder.tempfile_in(folder).with_context(|| cannot_write(path))?;
+    unfinished.push(part.path().to_owned());
+    Ok(part)
 }
 
 fn folder_of(path: &Path) -> &Path {
@@ -256,6 +307,29 @@ pub fn keep_apart(path: &Path, others: &[&Path]) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Refuses a file to read that standard output or standard error is redirected to. An error is not told there then.
+///
+/// # Errors
+/// If it is.
+pub fn keep_from_streams(path: &Path) -> anyhow::Result<()> {
+    if !spares(path) {
+        return keep_from_standard_output(path);
+    }
+    bail!(
+        "{} and standard error are one file, which the command reads already: redirect it to another",
+        shown_name(path)
+    );
+}
+
+/// Whether standard error is redirected to a file, to which nothing is told from now on.
+fn spares(path: &Path) -> bool {
+    let is_error = is_redirected(path, Handle::stderr);
+    if is_error {
+        divert_errors(!is_redirected(path, Handle::stdout));
+    }
+    is_error
+}
+
 /// Refuses a file that standard output is redirected to.
 ///
 /// # Errors
@@ -280,14 +354,14 @@ pub fn is_redirected(path: &Path, stream: fn() -> io::Result<Handle>) -> bool {
 /// Most links that are followed, as Linux does.
 const LINKS: u32 = 40;
 
-/// The path to which links lead, whether there is a file or not; `None` if they lead in a circle.
-fn end_of_links(path: &Path) -> Option<PathBuf> {
+/// The path to which links lead, whether there is a file or not.
+fn end_of_links(path: &Path) -> anyhow::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..LINKS {
-        let Ok(target) = fs::read_link(&path) else { return Some(path) };
+        let Ok(target) = fs::read_link(&path) else { return Ok(path) };
         path = folder_of(&path).join(target);
     }
-    None
+    bail!("it is a circle of links")
 }
 
 /// Whether two paths are one file: one that is there, or one that would be made.
@@ -297,7 +371,7 @@ fn is_one(one: &Path, other: &Path) -> bool {
         (Ok(found), Ok(_)) => found.is_file() && same_file::is_same_file(one, other).unwrap_or(false),
         (Err(_), Err(_)) => {
             let place = |path: &Path| -> Option<(PathBuf, Option<Box<OsStr>>)> {
-                let path = end_of_links(&path::absolute(path).ok()?)?;
+                let path = end_of_links(&path::absolute(path).ok()?).ok()?;
                 Some((fs::canonicalize(folder_of(&path)).ok()?, path.file_name().map(Into::into)))
             };
             place(one).is_some() && place(one) == place(other)

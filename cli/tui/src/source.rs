@@ -60,7 +60,7 @@ impl Source {
         for (number, (file, lines)) in files.into_iter().enumerate() {
             let is_read = !file.is_empty() && number < MAX_FILES && bytes < MAX_SOURCE_BYTES;
             let code = if is_read { source_code(trace, file, folders) } else { Err(NoSource::NotFound) };
-            bytes += code.iter().flat_map(|source| &source.lines).map(String::len).sum::<usize>();
+            bytes += code.as_ref().map_or(0, SourceCode::bytes);
             source.add_file(file, &lines, code.as_ref());
         }
         source
@@ -72,7 +72,7 @@ impl Source {
             _ if file.is_empty() => "locations without a file".to_owned(),
             Err(NoSource::NotFound) => format!("{file} (not found here: --source FOLDER says where)"),
             Err(refused) => format!("{file} ({refused})"),
-            Ok(code) if code.has_changed => {
+            Ok(code) if code.is_compiled == Some(false) => {
                 format!("{file} (changed since it was recorded: lines may be others)")
             }
             Ok(SourceCode { lines: code, .. }) if (code.len() as u64) < u64::from(last) => {

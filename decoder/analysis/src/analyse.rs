@@ -238,6 +238,7 @@ fn causes(
     charges: &[((u16, u16), Sum)],
     meetings: &[((u16, u16), Sum)],
 ) -> Vec<Cause> {
+    let decisions = points.decisions(|id| sums.has_visits(id));
     let causes = charges.chunk_by(|a, b| a.0.0 == b.0.0).map(|charges| {
         let id = charges[0].0.0;
         // Who left a loop is not kept away by a branch in it.
@@ -246,7 +247,7 @@ fn causes(
             location,
             decision: match is_of_loop {
                 true => id,
-                false => points.decision(id, location, |id| sums.has_visits(id)),
+                false => decisions.decision(id, location),
             },
             idle: sum.amount.saturating_mul(points.weight_of(location)),
         };

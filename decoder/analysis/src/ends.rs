@@ -1,8 +1,8 @@
 //! How warps ended, by their accounts.
 
 use serde::Serialize;
-use warptrace_decoder::{DecodeError, TraceFile};
-use warptrace_format::file::LaunchInfo;
+use warptrace_decoder::{DecodeError, LossyWarps, TraceFile};
+use warptrace_format::file::{LaunchInfo, LossReason};
 
 use crate::figures::{Losses, StandingWarp};
 use crate::selection::Selection;
@@ -68,6 +68,18 @@ pub(crate) fn read(
     losses: &mut Losses,
     silent: &mut Vec<Silent>,
 ) -> Result<Ends, DecodeError> {
+    for lacking in selection.lacking(trace, launch)? {
+        let LossyWarps { chosen, reason, events, .. } = lacking?;
+        let warps = u64::from(chosen);
+        match (events, reason) {
+            (Some(events), _) => {
+                losses.lost_events = losses.lost_events.saturating_add(events.saturating_mul(warps));
+                losses.lossy_warps += warps;
+            }
+            (None, LossReason::Died) => losses.unfinished_warps += warps,
+            (None, _) => losses.unaccounted_warps += warps,
+        }
+    }
     let (mut ends, mut without) = (Ends::default(), None);
     for stream in trace.streams(launch.number(), 0)? {
         let stream = stream?;
@@ -76,14 +88,10 @@ pub(crate) fn read(
             continue;
         }
         let Some(account) = stream.account else {
-            losses.unaccounted_warps += 1;
             ends.push(warp, WarpEnd::Unknown);
             continue;
         };
-        losses.lost_events = losses.lost_events.saturating_add(account.lost);
-        losses.lossy_warps += u64::from(account.lost > 0);
         if account.finished == 0 {
-            losses.unfinished_warps += 1;
             if account.recorded == 0 {
                 let first = StandingWarp { launch: launch.number(), warp };
                 without.get_or_insert(Silent { first, warps: 0 }).warps += 1;

@@ -2,6 +2,8 @@
 
 use warptrace_decoder::DecodeError;
 
+use crate::words::no_block;
+
 /// A trace, or a part of it, that cannot be analysed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -33,7 +35,7 @@ pub enum AnalysisError {
         kernel: String,
     },
     /// No chosen launch has this block.
-    #[error("launch {launch} has {grid:?} blocks; there is no block {block:?}")]
+    #[error("{}", no_block(*launch, *grid, *block))]
     UnknownBlock {
         /// The last launch that was looked at.
         launch: u32,

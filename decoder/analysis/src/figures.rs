@@ -315,7 +315,7 @@ pub struct Losses {
     pub lossy_warps: u64,
     /// Warps that did not finish.
     pub unfinished_warps: u64,
-    /// Warps with events of which the file has no account.
+    /// Warps of which the file has no account.
     pub unaccounted_warps: u64,
     /// Warps that were chosen not to be recorded. That is no loss.
     pub unchosen_warps: u64,

@@ -26,6 +26,7 @@ mod analyse;
 mod causes;
 mod compare;
 mod counts;
+mod decisions;
 mod distribution;
 mod ends;
 mod error;

@@ -91,11 +91,12 @@ impl Pairs {
     pub(crate) fn merge(&mut self, mut other: Self) {
         self.settle();
         other.settle();
+        if self.is_full || other.is_full {
+            *self = Self { is_full: true, ..Self::default() };
+            return;
+        }
         if self.all.len() < other.all.len() {
             std::mem::swap(&mut self.all, &mut other.all);
-        }
-        if other.is_full {
-            (self.all, self.is_full) = (FxHashMap::default(), true);
         }
         for (key, sum) in other.all {
             self.add(key, sum);
@@ -126,6 +127,8 @@ mod tests {
         both.merge(pairs(1 << 9..(1 << 10) + 1));
         assert_eq!((both.sorted(), both.all.capacity()), (None, 0));
         most.merge(many);
+        assert_eq!((most.sorted(), most.all.capacity()), (None, 0));
+        most.merge(pairs(0..1));
         assert_eq!((most.sorted(), most.all.capacity()), (None, 0));
     }
 }

@@ -1,13 +1,13 @@
 //! The trace's table of locations.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 
 use warptrace_decoder::TraceFile;
 use warptrace_format::LocationKind;
 use warptrace_format::file::LocationInfo;
 
 use crate::counts::Weight;
+use crate::decisions::Decisions;
 use crate::figures::Point;
 
 /// What a location is called that is not in the table.
@@ -29,7 +29,7 @@ pub fn weights(trace: &TraceFile) -> Option<Vec<u32>> {
 }
 
 /// The points of each branch of the source: the locations of its sides, by id.
-pub fn branches(locations: &[LocationInfo]) -> Vec<Vec<u16>> {
+pub fn branches<'a>(locations: impl IntoIterator<Item = &'a LocationInfo>) -> Vec<Vec<u16>> {
     let mut branches: BTreeMap<Branch<'_>, Vec<u16>> = BTreeMap::new();
     for info in locations {
         if let Some(branch) = branch(info) {
@@ -48,8 +48,6 @@ pub(crate) struct Points<'a> {
     /// By id what a visit stands for; empty if each stands for one.
     weights: Vec<u32>,
     shared_lines: Vec<Option<u32>>,
-    /// Of each location on a side of a branch, the points of the branch.
-    sides: HashMap<u16, Arc<[u16]>>,
 }
 
 /// What the points of a branch of the source have in common: file, parent, and where its sides end, or the line where
@@ -81,24 +79,12 @@ impl<'a> Points<'a> {
         for (line, ids) in (0..).zip(shared) {
             ids.iter().for_each(|&id| shared_lines[usize::from(id)] = Some(line));
         }
-        let mut sides = HashMap::new();
-        for points in branches(table).into_iter().map(Arc::<[u16]>::from) {
-            sides.extend(points.iter().map(|id| (*id, Arc::clone(&points))));
-        }
-        Self { by_id, weights: weights(trace).unwrap_or_default(), shared_lines, sides }
+        Self { by_id, weights: weights(trace).unwrap_or_default(), shared_lines }
     }
 
-    /// The first point to which `is_visited` of the branch behind `cause` in which `place` is; `cause` if there is
-    /// no such branch.
-    pub(crate) fn decision(&self, cause: u16, place: u16, is_visited: impl Fn(u16) -> bool) -> u16 {
-        let info = |id: u16| self.by_id.get(usize::from(id)).copied().flatten();
-        let parent = |id: u16| info(id).map(|info| info.parent).filter(|parent| *parent != 0);
-        // Parents have smaller ids.
-        let around: Vec<u16> = std::iter::successors(Some(cause), |id| parent(*id)).collect();
-        let outwards = std::iter::successors(Some(place), |id| parent(*id));
-        let Some(outermost) = outwards.take_while(|id| !around.contains(id)).last() else { return cause };
-        let points = self.sides.get(&outermost).into_iter().flat_map(|points| points.iter().copied());
-        points.filter(|id| is_visited(*id)).min().unwrap_or(cause)
+    /// The branches of the source behind which lanes are, of those to whose sides `is_visited`.
+    pub(crate) fn decisions(&self, is_visited: impl Fn(u16) -> bool) -> Decisions {
+        Decisions::new(self.by_id.iter().flatten().copied(), is_visited)
     }
 
     /// As of a trace that does not say it.

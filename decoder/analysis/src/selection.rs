@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use warptrace_decoder::{TraceFile, WarpFilter};
+use warptrace_decoder::{DecodeError, LossyWarps, TraceFile, WarpFilter};
 use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::file::LaunchInfo;
 
@@ -103,6 +103,30 @@ impl Selection {
             }
             Some(warp) => ChosenWarps { first_warp: warp, block_warps: 1, ..chosen },
         }
+    }
+
+    /// What the selected warps of a launch lack, in order of warp: [`TraceFile::lossy_warps`] of them.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn lacking<'a>(
+        &self,
+        trace: &'a TraceFile,
+        info: &LaunchInfo,
+    ) -> Result<impl Iterator<Item = Result<LossyWarps, DecodeError>> + use<'a>, DecodeError> {
+        let (wide, per_block) = (self.warp_range(info), info.warps_per_block());
+        let chosen = self.of_chosen(info.chosen());
+        let of_selected = move |mut lossy: LossyWarps| {
+            let (first, end) = (lossy.first.max(wide.start), lossy.last.saturating_add(1).min(wide.end));
+            let before = if first < end { chosen.before(first, per_block) } else { return None };
+            let warps = chosen.before(end, per_block).checked_sub(before).filter(|warps| *warps > 0)?;
+            lossy.first = chosen.warp(before, per_block)?;
+            lossy.last = chosen.warp(before + warps - 1, per_block)?;
+            lossy.chosen = warps;
+            Some(lossy)
+        };
+        let all = trace.lossy_warps(info.number(), 0)?;
+        Ok(all.filter_map(move |lossy| lossy.map(&of_selected).transpose()))
     }
 
     /// Counts the selected warps of a launch that were chosen not to be recorded; of a grid of any size at once.

@@ -11,6 +11,8 @@ use warptrace_format::shown;
 
 /// Largest source file that is read.
 const MAX_FILE_BYTES: u64 = 4 << 20;
+/// Most lines of a source: each takes memory, whether there is anything in it.
+const MAX_LINES: usize = 1 << 18;
 /// Ends of names of sources, in the languages that GPU kernels are written in.
 const SOURCES: [&str; 36] = [
     "c", "cc", "cl", "cpp", "cu", "cuf", "cuh", "cxx", "f", "f03", "f08", "f90", "f95", "for", "h", "hh",
@@ -43,10 +45,17 @@ impl fmt::Display for NoSource {
 pub struct SourceCode {
     /// Its lines, as they may be shown; tabs are four spaces.
     pub lines: Vec<String>,
-    /// Whether it is known to be another one than was compiled.
-    pub has_changed: bool,
+    /// Whether it is the one that was compiled; `None` if the trace does not say.
+    pub is_compiled: Option<bool>,
     /// The file that it was read from; `None` if the trace keeps it.
     pub path: Option<PathBuf>,
+}
+
+impl SourceCode {
+    /// Bytes of memory that its lines take.
+    pub fn bytes(&self) -> usize {
+        self.lines.iter().map(|line| size_of::<String>() + line.len()).sum()
+    }
 }
 
 /// Reads a source that a trace names: the text that the trace itself keeps under this name, else a file.
@@ -57,22 +66,29 @@ pub struct SourceCode {
 /// neither hidden nor in a hidden folder.
 ///
 /// # Errors
-/// There is none, also if the kept text is damaged; or why a file is not read, such as one of more than 4 MiB.
+/// There is none, also if the kept text is damaged or as long as no file may be; or why a file is not read, such as one
+/// of more than 4 MiB or 262,144 lines.
 pub fn source_code(trace: &TraceFile, file: &str, folders: &[PathBuf]) -> Result<SourceCode, NoSource> {
-    if let Ok(Some(kept)) = trace.text(file)
-        && kept.text.len() as u64 <= MAX_FILE_BYTES
+    if let Ok(Some(kept)) = trace.text(file, MAX_FILE_BYTES as usize)
+        && let Ok(lines) = lines(&kept.text)
     {
-        return Ok(SourceCode { lines: lines(&kept.text), has_changed: false, path: None });
+        return Ok(SourceCode { lines, is_compiled: Some(true), path: None });
     }
     let (path, text) = read_source(file, folders)?;
     let properties = &trace.metadata().properties;
     let recorded = properties.iter().find(|(name, _)| name.strip_prefix(SOURCE_HASH_PREFIX) == Some(file));
-    let has_changed = recorded.is_some_and(|(_, hash)| *hash != format!("{:016x}", source_hash(&text)));
-    Ok(SourceCode { lines: lines(&text), has_changed, path: Some(path) })
+    let is_compiled = recorded.map(|(_, hash)| *hash == format!("{:016x}", source_hash(&text)));
+    Ok(SourceCode { lines: lines(&text)?, is_compiled, path: Some(path) })
 }
 
-fn lines(text: &str) -> Vec<String> {
-    text.lines().map(|line| shown(&line.replace('\t', "    ")).into_owned()).collect()
+/// The lines of a text, as they may be shown.
+fn lines(text: &str) -> Result<Vec<String>, NoSource> {
+    let shown = |line: &str| shown(&line.replace('\t', "    ")).into_owned();
+    let lines: Vec<String> = text.lines().take(MAX_LINES + 1).map(shown).collect();
+    if lines.len() > MAX_LINES {
+        return Err(NoSource::Refused("it has more than 262,144 lines"));
+    }
+    Ok(lines)
 }
 
 /// Reads the text of a file as [`source_code`] looks for it.

@@ -5,6 +5,7 @@ mod causes;
 mod sentences;
 mod standing;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -70,13 +71,13 @@ impl Names {
 
     /// The name of a location, at most as wide as a column.
     pub fn name(&self, id: u16) -> String {
-        cut(&self.said(id), self.width)
+        cut(&self.said(id), self.width).into_owned()
     }
 
     /// The name of a location, as sentences say it.
     pub fn said(&self, id: u16) -> String {
         match self.points.get(&id) {
-            Some(named) if !named.name.is_empty() => cut(&named.name, SAID_WIDTH),
+            Some(named) if !named.name.is_empty() => cut(&named.name, SAID_WIDTH).into_owned(),
             _ if id == Point::BEGIN => "(begin)".to_owned(),
             _ => format!("location {id}"),
         }
@@ -104,7 +105,7 @@ impl Names {
     /// The names of several locations in one column.
     pub fn names(&self, ids: &[u16]) -> String {
         let names: Vec<String> = ids.iter().map(|&id| self.name(id)).collect();
-        cut(&names.join(", "), self.width)
+        cut(&names.join(", "), self.width).into_owned()
     }
 
     /// File and line of a location.
@@ -118,11 +119,12 @@ impl Names {
     }
 }
 
-fn cut(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
-        return text.to_owned();
+/// The first `width` characters; the last is an ellipsis where there are more.
+pub fn cut(text: &str, width: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(width) {
+        None => text.into(),
+        Some(_) => text.chars().take(width.saturating_sub(1)).chain(['…']).collect(),
     }
-    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }
 
 /// `1,234,567`.
@@ -209,6 +211,15 @@ pub fn block(info: &LaunchInfo, block: [u32; 3]) -> String {
     }
 }
 
+/// Says that a launch does not have a block, and which ones it has: `0 to 63`, or `0,0 to 7,7`.
+pub fn no_block(launch: u32, grid: [u32; 3], block: [u32; 3]) -> String {
+    let axes = (0..3).rfind(|&axis| grid[axis] > 1 || block[axis] > 0).map_or(1, |axis| axis + 1);
+    let shown = |block: [u32; 3]| block[..axes].iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+    let last = grid.map(|blocks| blocks.saturating_sub(1));
+    let [block, first, last] = [block, [0; 3], last].map(shown);
+    format!("launch {launch} has no block {block}: its blocks are {first} to {last}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -234,6 +245,14 @@ mod tests {
         let mut active = vec![0; 33];
         (active[1], active[4], active[32]) = (1, 1, 2);
         assert_eq!(lane_bars(&active), "█······█");
+    }
+
+    #[test]
+    fn blocks_are_named_as_arguments_name_them() {
+        let said = |grid, block| no_block(2, grid, block);
+        assert_eq!(said([64, 1, 1], [5000, 0, 0]), "launch 2 has no block 5000: its blocks are 0 to 63");
+        assert_eq!(said([8, 8, 1], [8, 0, 0]), "launch 2 has no block 8,0: its blocks are 0,0 to 7,7");
+        assert_eq!(said([8, 1, 1], [0, 0, 1]), "launch 2 has no block 0,0,1: its blocks are 0,0,0 to 7,0,0");
     }
 
     #[test]

@@ -20,6 +20,20 @@ pub(crate) enum Accounted {
     Damaged(Range<u32>, DecodeError),
 }
 
+impl Accounted {
+    /// The warps, and their account: none if it is missing or damaged.
+    ///
+    /// # Errors
+    /// It was not read, since the file asks for too much work. That says nothing of the warps.
+    pub(crate) fn or_missing(self) -> Result<(Range<u32>, Option<WarpAccount>), DecodeError> {
+        match self {
+            Self::Account(warps, account) => Ok((warps, Some(account))),
+            Self::Damaged(_, error @ DecodeError::TooMuchWork { .. }) => Err(error),
+            Self::Missing(warps) | Self::Damaged(warps, _) => Ok((warps, None)),
+        }
+    }
+}
+
 /// Goes through the accounting of one launch and track, with one section in memory.
 #[derive(Debug)]
 pub(crate) struct AccountCursor<'a> {

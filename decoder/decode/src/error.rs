@@ -22,6 +22,12 @@ pub enum OpenError {
         /// The system's error.
         source: io::Error,
     },
+    /// What is there is a folder.
+    #[error("cannot open {}: it is a folder; name a trace in it", shown(&path.to_string_lossy()))]
+    Folder {
+        /// The path given.
+        path: PathBuf,
+    },
     /// What is there is a pipe, a socket or a device.
     #[error("cannot open {}: it is no file, but a pipe or a device; write its bytes to a file first", shown(&path.to_string_lossy()))]
     NoFile {

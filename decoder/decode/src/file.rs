@@ -154,7 +154,10 @@ impl TraceFile {
         let failed = |source| OpenError::File { path: path.to_path_buf(), source };
         // Asked before, since opening a pipe waits for who writes it.
         let kind = fs::metadata(path).map_err(failed)?.file_type();
-        if !kind.is_file() && !kind.is_dir() {
+        if kind.is_dir() {
+            return Err(OpenError::Folder { path: path.to_path_buf() });
+        }
+        if !kind.is_file() {
             return Err(OpenError::NoFile { path: path.to_path_buf() });
         }
         let file = File::open(path).map_err(failed)?;
@@ -280,19 +283,25 @@ impl TraceFile {
     }
 
     /// Reads the text that the file keeps under a name, which locations give for their file; `None` if there is
-    /// none. Of several under one name the last one counts.
+    /// none, or it has more than `most` bytes. Of several under one name the last one counts.
     ///
     /// # Errors
-    /// If the file cannot be read, or one of its texts is damaged.
-    pub fn text(&self, name: &str) -> Result<Option<SourceText>, DecodeError> {
+    /// If the file cannot be read, one of its texts is damaged, or they take more work than its length lets expect.
+    pub fn text(&self, name: &str, most: usize) -> Result<Option<SourceText>, DecodeError> {
         for entry in self.texts.iter().rev() {
             let body = self.load_body(entry)?;
             let at = entry.offset.saturating_add(SECTION_HEADER_BYTES as u64);
-            if shown(SourceText::decode_name(&body, at)?) == name {
-                let SourceText { name, text } = SourceText::decode(&body, at)?;
-                let (name, text) = (shown(&name).into_owned(), shown_lines(&text).into_owned());
-                return Ok(Some(SourceText { name, text }));
+            let (found, bytes) = SourceText::decode_head(&body, at)?;
+            if shown(found) != name {
+                continue;
             }
+            if bytes > most {
+                return Ok(None);
+            }
+            self.work.spend_text(bytes)?;
+            let SourceText { name, text } = SourceText::decode(&body, at)?;
+            let (name, text) = (shown(&name).into_owned(), shown_lines(&text).into_owned());
+            return Ok(Some(SourceText { name, text }));
         }
         Ok(None)
     }
@@ -300,7 +309,9 @@ impl TraceFile {
     /// Reads a text for its errors.
     pub(crate) fn check_text(&self, entry: &IndexEntry) -> Result<(), DecodeError> {
         let body = self.load_body(entry)?;
-        SourceText::decode(&body, entry.offset.saturating_add(SECTION_HEADER_BYTES as u64))?;
+        let at = entry.offset.saturating_add(SECTION_HEADER_BYTES as u64);
+        self.work.spend_text(SourceText::decode_head(&body, at)?.1)?;
+        SourceText::decode(&body, at)?;
         Ok(())
     }
 

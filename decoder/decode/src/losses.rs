@@ -6,7 +6,7 @@ use std::ops::Range;
 use warptrace_format::account::WarpAccount;
 use warptrace_format::file::{EarlyEnd, LaunchInfo, LossReason};
 
-use crate::accounts::{AccountCursor, Accounted};
+use crate::accounts::AccountCursor;
 use crate::error::DecodeError;
 use crate::file::TraceFile;
 
@@ -87,13 +87,13 @@ impl LaunchLosses {
 pub struct LossyWarps {
     /// Linear index of the first warp.
     pub first: u32,
-    /// Linear index of the last. Where events were counted, the first.
+    /// Linear index of the last.
     pub last: u32,
     /// How many of these warps were chosen to be recorded. Only they are meant.
     pub chosen: u32,
     /// Why.
     pub reason: LossReason,
-    /// Events that the warp lacks; `None` if that is not known.
+    /// Events that each of them lacks; `None` if that is not known.
     pub events: Option<u64>,
 }
 
@@ -139,8 +139,6 @@ pub struct LossyWarpsIter<'a> {
     reasons: Reasons,
     cursor: AccountCursor<'a>,
     rest: Range<u32>,
-    /// Warps that are to be given one by one, since events were counted, and the account of each.
-    counted: (Range<u32>, WarpAccount),
     ready: VecDeque<LossyWarps>,
 }
 
@@ -167,7 +165,7 @@ impl TraceFile {
     }
 
     /// Sums up what a launch lacks on a track, by reason. Taken from the accounting, without touching a
-    /// frame. Accounts that cannot be read count as missing ([`verify`](Self::verify) names them).
+    /// frame. Damaged accounts count as missing ([`verify`](Self::verify) names them).
     ///
     /// ```no_run
     /// use warptrace_decoder::TraceFile;
@@ -179,17 +177,15 @@ impl TraceFile {
     /// ```
     ///
     /// # Errors
-    /// The file has no such launch or track.
+    /// The file has no such launch or track; accounts that take more work than the file's length lets expect (see
+    /// [`unlimited`](Self::unlimited)).
     pub fn losses(&self, launch: u32, track: u32) -> Result<LaunchLosses, DecodeError> {
         let (info, _) = self.resolve(launch, track)?;
         let mut sums: BTreeMap<(LossReason, bool), Loss> = BTreeMap::new();
         let (reasons, mut cursor) = (Reasons::of(self, launch), AccountCursor::new(self, launch, track));
         let mut rest = 0..info.warps();
         while !rest.is_empty() {
-            let (warps, account) = match cursor.next(rest.clone()) {
-                Accounted::Account(warps, account) => (warps, Some(account)),
-                Accounted::Missing(warps) | Accounted::Damaged(warps, _) => (warps, None),
-            };
+            let (warps, account) = cursor.next(rest.clone()).or_missing()?;
             rest.start = warps.end;
             let Some(warps) = chosen_within(info, &warps) else { continue };
             let chosen = u64::from(info.chosen_in(&warps));
@@ -217,12 +213,13 @@ impl TraceFile {
         Ok(LaunchLosses { chosen_warps, recorded, losses: sums.into_values().collect() })
     }
 
-    /// The chosen warps of a launch and track that lack events, in order of warp. A warp may come twice, with
-    /// two reasons. Taken from the accounting; memory: one section of it.
+    /// The chosen warps of a launch and track that lack events, in order of warp; those that follow each other and lack
+    /// equally many are one item. A warp may come twice, with two reasons. Taken from the accounting; memory: one section
+    /// of it.
     ///
     /// # Errors
-    /// The file has no such launch or track. Out of the iterator, which then ends: more warps than a file of this length
-    /// may name one by one (see [`unlimited`](Self::unlimited)).
+    /// The file has no such launch or track. Out of the iterator, which then ends: accounts that take more work than the
+    /// file's length lets expect (see [`unlimited`](Self::unlimited)).
     pub fn lossy_warps(&self, launch: u32, track: u32) -> Result<LossyWarpsIter<'_>, DecodeError> {
         let (info, _) = self.resolve(launch, track)?;
         Ok(LossyWarpsIter {
@@ -231,7 +228,6 @@ impl TraceFile {
             reasons: Reasons::of(self, launch),
             cursor: AccountCursor::new(self, launch, track),
             rest: 0..info.warps(),
-            counted: (0..0, WarpAccount::default()),
             ready: VecDeque::new(),
         })
     }
@@ -240,46 +236,27 @@ impl TraceFile {
 impl LossyWarpsIter<'_> {
     /// Makes more items ready, or moves on over warps that lack nothing.
     fn refill(&mut self) -> Result<(), DecodeError> {
-        if let Some(warp) = self.counted.0.next() {
-            if self.launch.is_chosen(warp) {
-                self.add(warp..warp + 1, Some(self.counted.1));
-            }
-            return Ok(());
-        }
-        let (warps, account) = match self.cursor.next(self.rest.clone()) {
-            Accounted::Account(warps, account) => (warps, Some(account)),
-            Accounted::Missing(warps) | Accounted::Damaged(warps, _) => (warps, None),
-        };
+        let (warps, account) = self.cursor.next(self.rest.clone()).or_missing()?;
         self.rest.start = warps.end;
-        match account {
-            Some(account) if account.lost > 0 => {
-                self.file.work.spend_rows(&warps)?;
-                self.counted = (warps, account);
-            }
-            account => {
-                if let Some(warps) = chosen_within(self.launch, &warps) {
-                    self.add(warps, account);
+        let Some(warps) = chosen_within(self.launch, &warps) else { return Ok(()) };
+        let chosen = self.launch.chosen_in(&warps);
+        for (reason, events) in self.reasons.missing(account.as_ref()) {
+            let (first, last) = (warps.start, warps.end - 1);
+            let goes_on = |before: &&mut LossyWarps| {
+                (before.reason, before.events, before.last.checked_add(1)) == (reason, events, Some(first))
+            };
+            match self.ready.iter_mut().rfind(goes_on) {
+                Some(before) => {
+                    before.last = last;
+                    before.chosen += chosen;
+                }
+                None => {
+                    self.file.work.spend_rows(1)?;
+                    self.ready.push_back(LossyWarps { first, last, chosen, reason, events });
                 }
             }
         }
         Ok(())
-    }
-
-    fn add(&mut self, warps: Range<u32>, account: Option<WarpAccount>) {
-        let chosen = self.launch.chosen_in(&warps);
-        for (reason, events) in self.reasons.missing(account.as_ref()) {
-            let (first, last) = (warps.start, warps.end - 1);
-            match self.ready.back_mut() {
-                Some(before)
-                    if (before.reason, before.events, events) == (reason, None, None)
-                        && before.last.checked_add(1) == Some(first) =>
-                {
-                    before.last = last;
-                    before.chosen += chosen;
-                }
-                _ => self.ready.push_back(LossyWarps { first, last, chosen, reason, events }),
-            }
-        }
     }
 }
 
@@ -287,10 +264,10 @@ impl Iterator for LossyWarpsIter<'_> {
     type Item = Result<LossyWarps, DecodeError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        // The last that is ready may go on.
-        while self.ready.len() < 2 && !(self.rest.is_empty() && self.counted.0.is_empty()) {
+        // The last that are ready may go on, of two reasons.
+        while self.ready.len() < 3 && !self.rest.is_empty() {
             if let Err(error) = self.refill() {
-                (self.rest, self.counted.0) = (0..0, 0..0);
+                self.rest = 0..0;
                 self.ready.clear();
                 return Some(Err(error));
             }

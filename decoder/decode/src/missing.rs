@@ -5,7 +5,7 @@ use std::ops::{ControlFlow, Range};
 use warptrace_format::account::WarpAccount;
 use warptrace_format::file::{LaunchInfo, LossPosition, LossReason};
 
-use crate::accounts::{AccountCursor, Accounted};
+use crate::accounts::AccountCursor;
 use crate::all::{EventBlock, WarpFilter};
 use crate::error::DecodeError;
 use crate::file::TraceFile;
@@ -73,7 +73,7 @@ impl TraceFile {
     /// the others, and [`launch_end`](Self::launch_end) tells why. Warps that were not chosen have none.
     ///
     /// # Errors
-    /// As [`decode_all`](Self::decode_all). Accounts that cannot be read count as missing.
+    /// As [`decode_all`](Self::decode_all). Damaged accounts count as missing.
     pub fn decode_with_losses(
         &self,
         launch: u32,
@@ -95,7 +95,7 @@ impl TraceFile {
     /// [`decode_with_losses`](Self::decode_with_losses).
     ///
     /// # Errors
-    /// As [`items_in_order`](Self::items_in_order). Accounts that cannot be read count as missing.
+    /// As [`items_in_order`](Self::items_in_order). Damaged accounts count as missing.
     pub fn items_with_losses(
         &self,
         launch: u32,
@@ -139,18 +139,15 @@ impl TraceFile {
         if !info.is_chosen(warp) {
             return Ok(vec![Missing { warp, reason: LossReason::NotChosen, events: None }]);
         }
-        let account = account(&mut AccountCursor::of_one_warp(self, launch, track), warp);
+        let account = account(&mut AccountCursor::of_one_warp(self, launch, track), warp)?;
         let missing = Reasons::of(self, launch).missing(account.as_ref());
         Ok(missing.map(|(reason, events)| Missing { warp, reason, events }).collect())
     }
 }
 
-/// The account of a warp, if there is one that can be read.
-fn account(accounts: &mut AccountCursor<'_>, warp: u32) -> Option<WarpAccount> {
-    match accounts.next(warp..warp.saturating_add(1)) {
-        Accounted::Account(_, account) => Some(account),
-        Accounted::Missing(_) | Accounted::Damaged(..) => None,
-    }
+/// The account of a warp, if there is one that is not damaged.
+fn account(accounts: &mut AccountCursor<'_>, warp: u32) -> Result<Option<WarpAccount>, DecodeError> {
+    Ok(accounts.next(warp..warp.saturating_add(1)).or_missing()?.1)
 }
 
 /// The warp whose events are being delivered.
@@ -181,7 +178,10 @@ impl Marks<'_> {
         }
         self.end_current(sink)?;
         self.pass(warp, sink)?;
-        let account = account(&mut self.accounts, warp);
+        let account = match account(&mut self.accounts, warp) {
+            Ok(account) => account,
+            Err(error) => return self.fail(error),
+        };
         self.rest.start = warp.saturating_add(1);
         let current = Current { warp, account, next_event: 0 };
         self.mark(&current, |position| position != LossPosition::End, sink)?;
@@ -210,27 +210,29 @@ impl Marks<'_> {
     /// Passes warps without events, up to `to`; where losses were counted, there are marks.
     fn pass(&mut self, to: u32, sink: &mut dyn FnMut(Piece<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
         while self.rest.start < to {
-            match self.accounts.next(self.rest.start..to) {
-                Accounted::Missing(warps) | Accounted::Damaged(warps, _) => self.rest.start = warps.end,
-                Accounted::Account(warps, account) => {
-                    self.rest.start = warps.end;
-                    if account.lost == 0 {
-                        continue;
-                    }
-                    if let Err(error) = self.file.work.spend_rows(&warps) {
-                        self.error = Some(error);
-                        return ControlFlow::Break(());
-                    }
-                    for warp in warps.filter(|&warp| self.info.is_chosen(warp)) {
-                        for (reason, events) in self.reasons.missing(Some(&account)) {
-                            let missing = Missing { warp, reason, events };
-                            sink(Piece::Missing { missing, next_event: 0 })?;
-                        }
-                    }
+            let (warps, account) = match self.accounts.next(self.rest.start..to).or_missing() {
+                Ok(found) => found,
+                Err(error) => return self.fail(error),
+            };
+            self.rest.start = warps.end;
+            let Some(account) = account.filter(|account| account.lost > 0) else { continue };
+            if let Err(error) = self.file.work.spend_rows(warps.len()) {
+                return self.fail(error);
+            }
+            for warp in warps.filter(|&warp| self.info.is_chosen(warp)) {
+                for (reason, events) in self.reasons.missing(Some(&account)) {
+                    let missing = Missing { warp, reason, events };
+                    sink(Piece::Missing { missing, next_event: 0 })?;
                 }
             }
         }
         ControlFlow::Continue(())
+    }
+
+    /// Ends the marks with an error.
+    fn fail(&mut self, error: DecodeError) -> ControlFlow<()> {
+        self.error = Some(error);
+        ControlFlow::Break(())
     }
 
     /// Gives the marks of a warp that stand at some positions.

@@ -8,6 +8,7 @@ use warptrace_format::file::{EarlyEnd, LaunchInfo, LossReason};
 
 use crate::accounts::{AccountCursor, Accounted};
 use crate::count::count;
+use crate::error::DecodeError;
 use crate::file::{Completeness, TraceFile};
 use crate::losses::{Reasons, chosen_within};
 
@@ -113,11 +114,16 @@ impl Lacks {
                 }
                 Accounted::Missing(warps) => warps,
                 Accounted::Damaged(warps, error) => {
+                    let is_known = !matches!(error, DecodeError::TooMuchWork { .. });
                     let error = error.to_string();
                     if bad.insert(error.clone()) {
                         self.damaged += 1;
                     }
                     self.first_damage.get_or_insert(error);
+                    if !is_known {
+                        // Nothing is known of these warps and those behind them.
+                        return;
+                    }
                     warps
                 }
             };

@@ -20,15 +20,17 @@ const STEPS_PER_PAYLOAD_BYTE: u64 = 64;
 const STEPS_PER_ACCOUNT_BYTE: u64 = 4;
 /// Steps for warps with one account, which are looked at together.
 const STEPS_PER_RUN: u64 = 16;
+/// Steps for each byte of a text that the file keeps, before compression: it is unpacked, checked and shown.
+const STEPS_PER_TEXT_BYTE: u64 = 2;
 /// Steps for a warp whose account is looked at for itself,
-const STEPS_PER_WARP: u64 = 4;
-/// and for one that is given a row or a mark of its own.
-const STEPS_PER_ROW: u64 = 32;
+const STEPS_PER_WARP: u64 = 16;
+/// and for a row or a mark of its own, which is analysed, or written as text.
+const STEPS_PER_ROW: u64 = 512;
 
-/// Counts the steps that chunks and accounts cost, over all walks through a file.
+/// Counts the steps that chunks, accounts and texts cost, over all walks through a file.
 ///
-/// Chunks share payloads, a few bytes can announce very many events, and a section of accounts is of up to 65,536 warps,
-/// so a file of some hundred bytes can ask for hours.
+/// Chunks share payloads, a few bytes can announce very many events, a section of accounts is of up to 65,536 warps, and
+/// texts are packed, so a file of some hundred bytes can ask for hours.
 #[derive(Debug)]
 pub(crate) struct Work {
     spent: AtomicU64,
@@ -68,6 +70,14 @@ impl Work {
         self.spend(*plain_bytes as u64 * STEPS_PER_ACCOUNT_BYTE + runs.len() as u64 * STEPS_PER_RUN)
     }
 
+    /// Takes the steps of unpacking a text that has so many bytes.
+    ///
+    /// # Errors
+    /// As [`spend`](Self::spend).
+    pub(crate) fn spend_text(&self, bytes: usize) -> Result<(), DecodeError> {
+        self.spend(bytes as u64 * STEPS_PER_TEXT_BYTE)
+    }
+
     /// Takes the steps of looking at warps one by one.
     ///
     /// # Errors
@@ -76,12 +86,12 @@ impl Work {
         self.spend((warps.len() as u64).saturating_mul(STEPS_PER_WARP))
     }
 
-    /// Takes the steps of giving each warp a row or a mark.
+    /// Takes the steps of rows or marks.
     ///
     /// # Errors
     /// As [`spend`](Self::spend).
-    pub(crate) fn spend_rows(&self, warps: &Range<u32>) -> Result<(), DecodeError> {
-        self.spend((warps.len() as u64).saturating_mul(STEPS_PER_ROW))
+    pub(crate) fn spend_rows(&self, rows: usize) -> Result<(), DecodeError> {
+        self.spend((rows as u64).saturating_mul(STEPS_PER_ROW))
     }
 }
 

@@ -115,16 +115,17 @@ fn texts_are_kept_and_checked() {
     // With the index and without it.
     for bytes in [bytes.clone(), bytes[..bytes.len() - 1].to_vec()] {
         let trace = TraceFile::from_bytes(bytes).unwrap();
-        assert_eq!(trace.text("a.ptx").unwrap().unwrap().text, "later\n");
-        assert_eq!(trace.text("b.ptx").unwrap().unwrap().text.len(), 5000);
-        assert!(trace.text("c.ptx").unwrap().is_none());
+        assert_eq!(trace.text("a.ptx", usize::MAX).unwrap().unwrap().text, "later\n");
+        assert_eq!(trace.text("b.ptx", usize::MAX).unwrap().unwrap().text.len(), 5000);
+        assert!(trace.text("c.ptx", usize::MAX).unwrap().is_none());
+        assert!(trace.text("b.ptx", 4_999).unwrap().is_none());
     }
     assert!(TraceFile::from_bytes(bytes.clone()).unwrap().verify().is_ok());
     let mut damaged = bytes;
     let at = sections(&damaged, b"TEXT")[1] + 24 + 16;
     damaged[at] ^= 1;
     let trace = TraceFile::from_bytes(damaged).unwrap();
-    assert!(trace.text("b.ptx").is_err() && !trace.verify().is_ok());
+    assert!(trace.text("b.ptx", usize::MAX).is_err() && !trace.verify().is_ok());
 }
 
 #[test]

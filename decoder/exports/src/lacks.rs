@@ -9,7 +9,7 @@ use warptrace_format::file::{LaunchInfo, LossReason};
 /// Sums that are said one by one.
 const MAX_LINES: usize = 20;
 
-/// Warps that lack events for the same reason.
+/// Warps that lack events for the same reason, each as many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Lack {
@@ -23,7 +23,7 @@ pub struct Lack {
     pub warps: u64,
     /// Why.
     pub reason: LossReason,
-    /// How many events; `None` if that is not known.
+    /// How many events all of them together; `None` if that is not known.
     pub events: Option<u64>,
 }
 
@@ -110,18 +110,13 @@ pub(crate) fn lacking(
     selection: &Selection,
     info: &LaunchInfo,
 ) -> Result<impl Iterator<Item = Result<Lack, DecodeError>>, DecodeError> {
-    let (launch, wide) = (info.number(), selection.warp_range(info));
-    let chosen = selection.of_chosen(info.chosen());
-    let per_block = info.warps_per_block();
-    let all = trace.lossy_warps(launch, 0)?;
-    let of_selected = move |LossyWarps { first, last, reason, events, .. }| {
-        let (first, end) = (first.max(wide.start), last.saturating_add(1).min(wide.end));
-        let before = if first < end { chosen.before(first, per_block) } else { return None };
-        let warps = chosen.before(end, per_block).checked_sub(before).filter(|warps| *warps > 0)?;
-        let (first, last) = (chosen.warp(before, per_block)?, chosen.warp(before + warps - 1, per_block)?);
-        Some(Lack { launch, first, last, warps: warps.into(), reason, events })
+    let launch = info.number();
+    let lack = move |LossyWarps { first, last, chosen, reason, events, .. }| {
+        let warps = u64::from(chosen);
+        let events = events.map(|events: u64| events.saturating_mul(warps));
+        Lack { launch, first, last, warps, reason, events }
     };
-    Ok(all.filter_map(move |warps| warps.map(&of_selected).transpose()))
+    Ok(selection.lacking(trace, info)?.map(move |lossy| lossy.map(lack)))
 }
 
 /// A number as people read it: `1,234,567`.

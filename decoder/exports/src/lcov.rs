@@ -49,7 +49,9 @@ pub fn lcov(source: &Source<'_>, mut out: impl Write) -> Result<Coverage, Export
     for (key, value) in source.facts() {
         writeln!(out, "# {key}: {}", one_line(&value))?;
     }
-    let known = source_branches(&source.trace().metadata().locations);
+    // By their first points, of which each is one of one branch.
+    let known = source_branches(&source.trace().metadata().locations).into_iter();
+    let known = known.filter(|points| points.len() > 1).map(|points| (points[0], points)).collect();
     // The one name that all readers show.
     let name = if source.lacks().is_whole() { "warptrace" } else { "warptrace_INCOMPLETE" };
     for (file, lines) in &files {
@@ -76,14 +78,14 @@ pub fn lcov(source: &Source<'_>, mut out: impl Write) -> Result<Coverage, Export
 /// each side, taken or not. Returns how many sides there are, and how many were taken.
 fn branches(
     analysis: &Analysis,
-    known: &[Vec<u16>],
+    known: &BTreeMap<u16, Vec<u16>>,
     lines: &BTreeMap<u32, BTreeSet<u16>>,
     out: &mut impl Write,
 ) -> Result<[u64; 2], ExportError> {
     let (mut sides, mut taken) = (0, 0);
     let visits = |id: &u16| analysis.location(*id).map_or(0, |found| found.counts.visits);
     for (line, ids) in lines {
-        for points in known.iter().filter(|points| points.len() > 1 && ids.contains(&points[0])) {
+        for points in ids.iter().filter_map(|id| known.get(id)) {
             let is_reached = points.iter().any(|id| visits(id) > 0);
             for (number, id) in points.iter().enumerate() {
                 let count = if is_reached { visits(id).to_string() } else { "-".to_owned() };

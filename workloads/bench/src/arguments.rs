@@ -16,6 +16,7 @@ pub(crate) use crate::whole::arguments::{Inputs, Whole};
 #[derive(Debug, Parser)]
 #[command(
     name = "warptrace-bench",
+    bin_name = "warptrace-bench",
     version,
     propagate_version = true,
     after_help = "First steps:\n  \

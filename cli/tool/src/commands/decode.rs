@@ -13,11 +13,12 @@ use warptrace_format::file::{LaunchInfo, LossPosition, LossReason, StreamId};
 use crate::arguments::{self, Format};
 use crate::opened::open;
 use crate::output::{self, count};
-use crate::whole_file::{Output, Target};
+use crate::whole_file::{Output, Target, watch_signals};
 
 pub(crate) fn run(command: &arguments::Decode) -> anyhow::Result<ExitCode> {
     let path = &command.file;
     let target = Target::or_standard(command.output.as_deref(), &[path])?;
+    watch_signals()?;
     let opened = open(path)?;
     opened.warn();
     let trace = opened.trace;
@@ -68,11 +69,7 @@ fn chosen_launches(
             Some(block) => match WarpFilter::block(info, block) {
                 Some(filter) => filter,
                 None => {
-                    misfit = Some(format!(
-                        "launch {} has {:?} blocks; there is no block {block:?}",
-                        info.number(),
-                        info.grid()
-                    ));
+                    misfit = Some(words::no_block(info.number(), info.grid(), block));
                     continue;
                 }
             },

@@ -9,7 +9,7 @@ use warptrace_exports::{Source, Weight, timeline};
 use crate::arguments::{Export, ExportFormat, SampleWeight};
 use crate::opened::open;
 use crate::output::{self, bytes, count, say, shown_name};
-use crate::whole_file::{Target, keep_apart};
+use crate::whole_file::{Target, keep_apart, watch_signals};
 
 /// Slices from which on tools that draw timelines take long, or fail.
 const MANY_PERFETTO_SLICES: u64 = 4_000_000;
@@ -23,7 +23,15 @@ pub(crate) fn run(command: &Export) -> anyhow::Result<ExitCode> {
     if command.weight.is_some() && command.to != ExportFormat::Firefox {
         bail!("`--weight` is for `--to firefox`");
     }
-    keep_apart(&command.output, &[path])?;
+    let target = &command.output;
+    let is_folder = target.is_dir() || target.as_os_str().as_encoded_bytes().ends_with(b"/");
+    // Before the work, of which nothing would be left.
+    if is_folder && command.to == ExportFormat::Parquet {
+        keep_apart(target, &[path])?;
+    } else {
+        Target::new(target, &[path])?;
+    }
+    watch_signals()?;
     let opened = open(path)?;
     opened.warn();
     let trace = opened.trace;
@@ -33,7 +41,7 @@ pub(crate) fn run(command: &Export) -> anyhow::Result<ExitCode> {
     let bar = output::progress_bar("exporting", "events", source.launch_events());
     let moved = bar.clone();
     let source = source.with_progress(move |events| moved.inc(events));
-    let said = write(command, &source).with_context(cannot)?;
+    let said = write(command, &source, is_folder).with_context(cannot)?;
     bar.finish_and_clear();
     for line in said {
         say!("{line}")?;
@@ -59,9 +67,9 @@ fn warn(source: &Source<'_>) {
 }
 
 /// Writes the export; answers what is to be said of it.
-fn write(command: &Export, source: &Source<'_>) -> anyhow::Result<Vec<String>> {
+fn write(command: &Export, source: &Source<'_>, is_folder: bool) -> anyhow::Result<Vec<String>> {
     match command.to {
-        ExportFormat::Parquet => parquet(command, source),
+        ExportFormat::Parquet => parquet(command, source, is_folder),
         ExportFormat::Perfetto | ExportFormat::Chrome => timeline(command, source),
         ExportFormat::Firefox => firefox(command, source),
         ExportFormat::Lcov => lcov(command, source),
@@ -69,7 +77,7 @@ fn write(command: &Export, source: &Source<'_>) -> anyhow::Result<Vec<String>> {
 }
 
 #[cfg(feature = "parquet")]
-fn parquet(command: &Export, source: &Source<'_>) -> anyhow::Result<Vec<String>> {
+fn parquet(command: &Export, source: &Source<'_>, is_folder: bool) -> anyhow::Result<Vec<String>> {
     use crate::whole_file::{Files, Output};
     use warptrace_exports::parquet;
     let target = &command.output;
@@ -78,7 +86,6 @@ fn parquet(command: &Export, source: &Source<'_>) -> anyhow::Result<Vec<String>>
     };
     let runs = |out: &mut Output| parquet::runs(source, out, command.events);
     let trace: &[&Path] = &[&command.file];
-    let is_folder = target.is_dir() || target.as_os_str().as_encoded_bytes().ends_with(b"/");
     if !is_folder {
         let (rows, size) = Target::new(target, trace)?.write(runs)?;
         return Ok(said(target, rows, size).into_iter().collect());
@@ -96,7 +103,7 @@ fn parquet(command: &Export, source: &Source<'_>) -> anyhow::Result<Vec<String>>
 }
 
 #[cfg(not(feature = "parquet"))]
-fn parquet(_: &Export, _: &Source<'_>) -> anyhow::Result<Vec<String>> {
+fn parquet(_: &Export, _: &Source<'_>, _: bool) -> anyhow::Result<Vec<String>> {
     bail!("this build of the tool has no Parquet: build it with the feature `parquet`")
 }
 

@@ -1,26 +1,34 @@
 //! `warptrace info`.
 
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::io::{self, Write};
+use std::iter;
 use std::process::ExitCode;
 
-use comfy_table::{CellAlignment, Table, presets};
+use console::measure_text_width;
 use serde::Serialize;
+use warptrace_analysis::words::cut;
 use warptrace_decoder::{Completeness, FileState, LaunchEnd, TraceFile};
 use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::file::{
-    COUNTING, LaunchInfo, LocationInfo, MEMORY_LIMIT, MEMORY_PEAK, Metadata, POLICY_STREAM,
+    COUNTING, LaunchInfo, LocationInfo, LossReason, MEMORY_LIMIT, MEMORY_PEAK, Metadata, POLICY_STREAM,
 };
 use warptrace_format::{Counting, LocationKind, RAW_EVENT_BYTES};
 
-use crate::losses::Losses;
+use crate::losses::{Losses, Row, Total};
 use crate::opened::{Opened, open};
-use crate::output::{bytes, count, print_json, say, shown_name};
+use crate::output::{bytes, count, print_json, say, shown_name, write_lines};
 use crate::{arguments, output};
+
+/// Widest cell of a table that has its place in its column.
+const WIDEST: usize = 60;
 
 /// A launch, in numbers.
 #[derive(Serialize)]
 struct Launch {
     launch: u32,
-    kernel: String,
+    /// Index into the kernels of the metadata.
+    kernel: u32,
     grid: [u32; 3],
     block: [u32; 3],
     warps: u32,
@@ -55,7 +63,8 @@ struct Chosen {
 pub(crate) fn run(command: &arguments::Info) -> anyhow::Result<ExitCode> {
     let path = &command.file;
     let Opened { trace, state } = open(path)?;
-    let (launches, losses) = (launches(&trace)?, Losses::of(&trace)?);
+    let losses = Losses::of(&trace)?;
+    let launches = launches(&trace, &losses);
     if command.json {
         json(&trace, &state, &launches, &losses)
     } else {
@@ -64,15 +73,14 @@ pub(crate) fn run(command: &arguments::Info) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn launches(trace: &TraceFile) -> anyhow::Result<Vec<Launch>> {
-    let mut launches = Vec::new();
-    for info in trace.launches() {
+fn launches(trace: &TraceFile, losses: &Losses) -> Vec<Launch> {
+    let lost = losses.lost();
+    let launch = |info: &LaunchInfo| {
         let totals = trace.totals(info.number(), 0);
         let end = trace.launch_end(info.number()).unwrap_or(LaunchEnd::Unknown);
-        let kernel = trace.metadata().kernels.get(info.kernel() as usize);
-        launches.push(Launch {
+        Launch {
             launch: info.number(),
-            kernel: kernel.map_or_else(|| format!("#{}", info.kernel()), |kernel| kernel.name.clone()),
+            kernel: info.kernel(),
             grid: info.grid(),
             block: info.block(),
             warps: info.warps(),
@@ -80,7 +88,7 @@ fn launches(trace: &TraceFile) -> anyhow::Result<Vec<Launch>> {
             chosen: (!info.is_whole()).then(|| chosen(info)),
             chunks: totals.chunks,
             events: totals.events,
-            lost: trace.losses(info.number(), 0)?.lost(),
+            lost: lost.get(&info.number()).copied().unwrap_or(0),
             ended: end.name(),
             error: match end {
                 LaunchEnd::Failed { message } => Some(message),
@@ -88,9 +96,9 @@ fn launches(trace: &TraceFile) -> anyhow::Result<Vec<Launch>> {
             },
             device_bytes_raw: totals.events.saturating_mul(RAW_EVENT_BYTES.into()),
             file_bytes: totals.file_bytes,
-        });
-    }
-    Ok(launches)
+        }
+    };
+    trace.launches().map(launch).collect()
 }
 
 fn chosen(info: &LaunchInfo) -> Chosen {
@@ -100,19 +108,33 @@ fn chosen(info: &LaunchInfo) -> Chosen {
 
 fn json(trace: &TraceFile, state: &FileState, launches: &[Launch], losses: &Losses) -> anyhow::Result<()> {
     let complete = *trace.completeness() == Completeness::Complete;
-    let value = serde_json::json!({
-        "metadata": trace.metadata(),
-        "whole": state.is_whole,
-        "state": state.sentence,
-        "complete": complete,
-        "completeness": trace.completeness().to_string(),
-        "file_bytes": trace.length(),
-        "launches": launches,
-        "losses": losses.rows,
-        "lost_by_reason": losses.totals,
-    });
-    print_json(&value)?;
+    // Written as it is, since launches may be many.
+    print_json(&Report {
+        metadata: trace.metadata(),
+        whole: state.is_whole,
+        state: &state.sentence,
+        complete,
+        completeness: trace.completeness().to_string(),
+        file_bytes: trace.length(),
+        launches,
+        losses: &losses.rows,
+        lost_by_reason: &losses.totals,
+    })?;
     Ok(())
+}
+
+/// All as JSON.
+#[derive(Serialize)]
+struct Report<'a> {
+    metadata: &'a Metadata,
+    whole: bool,
+    state: &'a str,
+    complete: bool,
+    completeness: String,
+    file_bytes: u64,
+    launches: &'a [Launch],
+    losses: &'a [Row],
+    lost_by_reason: &'a BTreeMap<LossReason, Total>,
 }
 
 fn text(
@@ -159,7 +181,7 @@ fn text(
         }
     }
 
-    say!("\n{}", launch_table(launches))?;
+    print_launches(metadata, launches)?;
     let untraced = launches.iter().filter(|launch| launch.recorded_warps == 0).count() as u64;
     let (warps, recorded) = launches.iter().fold((0, 0), |(warps, recorded), launch| {
         (warps + u64::from(launch.warps), recorded + u64::from(launch.recorded_warps))
@@ -178,7 +200,11 @@ fn text(
         say!("\n{}", lines.join("\n"))?;
     }
 
-    let mut table = Table::new();
+    print_locations(metadata)
+}
+
+/// A row for each location.
+fn print_locations(metadata: &Metadata) -> anyhow::Result<()> {
     let nests = metadata.locations.iter().any(|location| location.parent != 0);
     let mut header = vec!["location", "name", "what", "where"];
     if nests {
@@ -188,8 +214,7 @@ fn text(
     if has_code {
         header.insert(1, "instructions");
     }
-    table.load_preset(presets::NOTHING).set_header(header);
-    for location in &metadata.locations {
+    let row = |location: &LocationInfo| {
         let place = match (location.file.as_str(), location.line) {
             ("", _) => String::new(),
             (file, 0) => file.to_owned(),
@@ -204,20 +229,18 @@ fn text(
             let code = location.code.map(|code| code.instructions.to_string());
             row.insert(1, code.unwrap_or_else(|| "?".to_owned()));
         }
-        table.add_row(row);
-    }
-    if let Some(column) = table.column_mut(1).filter(|_| has_code) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    say!("\n{table}")?;
-    Ok(())
+        row
+    };
+    let right: &[usize] = if has_code { &[1] } else { &[] };
+    say!("")?;
+    print_table(&header, right, || metadata.locations.iter().map(row))
 }
 
 /// Names the loops that were counted: those that the file names; else, of all, those that hold no other location.
 fn counted_loops(metadata: &Metadata) -> String {
-    let holds_none = |info: &&LocationInfo| {
-        info.kind == LocationKind::LoopBody && metadata.locations.iter().all(|other| other.parent != info.id)
-    };
+    let parents: HashSet<u16> = metadata.locations.iter().map(|info| info.parent).collect();
+    let holds_none =
+        |info: &&LocationInfo| info.kind == LocationKind::LoopBody && !parents.contains(&info.id);
     let is_counted = |info: &&LocationInfo| info.code.is_some_and(|code| code.counted);
     let named = |loops: Vec<&LocationInfo>| -> Vec<String> {
         loops.iter().map(|info| format!("{} (location {})", info.name, info.id)).collect()
@@ -233,10 +256,11 @@ fn counted_loops(metadata: &Metadata) -> String {
     if loops.is_empty() { "; none was".to_owned() } else { format!("; they are {}", loops.join(", ")) }
 }
 
-/// A row for each launch. Where some warps were not chosen, a column says how many were.
-fn launch_table(launches: &[Launch]) -> Table {
+/// A row for each launch. Where some warps were not chosen, a column says how many were. The names of kernels that are
+/// too long for it follow.
+fn print_launches(metadata: &Metadata, launches: &[Launch]) -> anyhow::Result<()> {
     let has_choice = launches.iter().any(|launch| launch.recorded_warps < launch.warps);
-    let mut table = Table::new();
+    let name = |kernel: u32| metadata.kernels.get(kernel as usize).map_or("?", |kernel| &kernel.name);
     let mut header =
         vec!["launch", "kernel", "grid", "block", "warps", "events", "lost", "chunks", "in file"];
     let chosen_at = 5;
@@ -245,11 +269,10 @@ fn launch_table(launches: &[Launch]) -> Table {
     }
     let left = 1..4;
     let right: Vec<usize> = (0..header.len()).filter(|column| !left.contains(column)).collect();
-    table.load_preset(presets::NOTHING).set_header(header);
-    for launch in launches {
+    let row = |launch: &Launch| {
         let mut row = vec![
             launch.launch.to_string(),
-            launch.kernel.clone(),
+            cut(name(launch.kernel), WIDEST).into_owned(),
             shape(launch.grid),
             shape(launch.block),
             count(u64::from(launch.warps)),
@@ -265,14 +288,49 @@ fn launch_table(launches: &[Launch]) -> Table {
             };
             row.insert(chosen_at, recorded);
         }
-        table.add_row(row);
+        row
+    };
+    say!("")?;
+    print_table(&header, &right, || launches.iter().map(row))?;
+    let kernels: BTreeSet<u32> = launches.iter().map(|launch| launch.kernel).collect();
+    let mut long = kernels.into_iter().map(name).filter(|name| cut(name, WIDEST) != *name).peekable();
+    if long.peek().is_some() {
+        say!("\nnames that are cut above")?;
     }
-    for column in right {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
+    for name in long {
+        say!("  {name}")?;
+    }
+    Ok(())
+}
+
+/// Prints a table row by row; `right` are the columns with numbers. Cells of more than [`WIDEST`] characters stand out of
+/// their columns, so that there is no more to print than is in the cells.
+fn print_table<I: Iterator<Item = Vec<String>>>(
+    header: &[&str],
+    right: &[usize],
+    rows: impl Fn() -> I,
+) -> anyhow::Result<()> {
+    let mut widths: Vec<usize> = header.iter().map(|head| measure_text_width(head)).collect();
+    for row in rows() {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(measure_text_width(&cell).min(WIDEST));
         }
     }
-    table
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let header = header.iter().map(|head| (*head).to_owned()).collect();
+    for row in iter::once(header).chain(rows()) {
+        let mut line = String::new();
+        let missing = widths.len().saturating_sub(row.len());
+        for (column, cell) in row.into_iter().chain(iter::repeat_n(String::new(), missing)).enumerate() {
+            let space = " ".repeat(widths[column].saturating_sub(measure_text_width(&cell)));
+            line += &match right.contains(&column) {
+                true => format!(" {space}{cell} "),
+                false => format!(" {cell}{space} "),
+            };
+        }
+        write_lines(&mut out, &line)?;
+    }
+    Ok(out.flush()?)
 }
 
 /// A property that counts bytes of device memory.

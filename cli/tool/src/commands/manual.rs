@@ -10,7 +10,7 @@ use clap::CommandFactory;
 
 use crate::arguments::{Arguments, Completions, Man};
 use crate::output::{say, shown_name};
-use crate::whole_file::Files;
+use crate::whole_file::{Files, watch_signals};
 
 /// Prints a shell's script.
 pub(crate) fn completions(command: &Completions) -> anyhow::Result<ExitCode> {
@@ -28,6 +28,7 @@ pub(crate) fn man(command: &Man) -> anyhow::Result<ExitCode> {
         bail!("manual pages are several files: name a folder for them");
     }
     let cannot = || format!("cannot write manual pages to {}", shown_name(folder));
+    watch_signals().with_context(cannot)?;
     let drafts = tempfile::tempdir().with_context(cannot)?;
     clap_mangen::generate_to(Arguments::command(), drafts.path()).with_context(cannot)?;
     let mut files = Files::new(folder).with_context(cannot)?;

@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 
 use crate::arguments;
 use crate::output::{say, shown_name};
-use crate::whole_file::Files;
+use crate::whole_file::{Files, watch_signals};
 
 /// The files of `examples/spmv`, to which `template` links, so that they are in this package. `Cargo.toml` is
 /// changed on the way.
@@ -53,6 +53,7 @@ pub(crate) fn run(command: &arguments::New) -> anyhow::Result<ExitCode> {
         );
     }
     let manifest = manifest(name, sources.as_deref());
+    watch_signals()?;
     let mut files = Files::new(folder)?;
     for (file, text) in [("Cargo.toml", manifest.as_str())].into_iter().chain(FILES) {
         files.add(file, &[], |out| out.write_all(text.as_bytes()))?;

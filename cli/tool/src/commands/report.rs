@@ -10,7 +10,7 @@ use warptrace_report::{Base, Options, report};
 use crate::arguments::Report;
 use crate::opened::open;
 use crate::output::{bytes, say, shown_name};
-use crate::whole_file::{Target, keep_apart};
+use crate::whole_file::{Target, keep_apart, keep_from_streams, watch_signals};
 
 pub(crate) fn run(command: &Report) -> anyhow::Result<ExitCode> {
     let output = match &command.output {
@@ -20,14 +20,14 @@ pub(crate) fn run(command: &Report) -> anyhow::Result<ExitCode> {
     let traces: Vec<&Path> =
         [Some(&command.file), command.against.as_ref()].into_iter().flatten().map(PathBuf::as_path).collect();
     let target = Target::new(&output, &traces)?;
+    watch_signals()?;
     for folder in &command.sources {
         if !folder.is_dir() {
             bail!("`--source {}` is no folder that can be read", shown_name(folder));
         }
     }
     let opened = open(&command.file)?;
-    opened.warn();
-    let trace = opened.trace;
+    let trace = &opened.trace;
     let base = command.against.as_deref().map(open).transpose()?.map(|opened| opened.trace);
     let [name, base_name] = [Some(&command.file), command.against.as_ref()]
         .map(|path| path.and_then(|path| path.file_name()).map_or_else(String::new, shown_name));
@@ -35,13 +35,16 @@ pub(crate) fn run(command: &Report) -> anyhow::Result<ExitCode> {
     options.selection = command.selected.selection();
     options.sources.clone_from(&command.sources);
     let base = base.as_ref().map(|trace| Base { trace, name: &base_name });
-    let page = report(&trace, &options, base)
+    let page = report(trace, &options, base)
         .with_context(|| format!("cannot report on {}", shown_name(&command.file)))?;
+    let embedded: Vec<&Path> = page.embedded.iter().map(PathBuf::as_path).collect();
+    keep_apart(&output, &embedded)?;
+    // Whatever the command prints from here on would be added to a source.
+    embedded.iter().try_for_each(|source| keep_from_streams(source))?;
+    opened.warn();
     if !page.has_events {
         crate::output::tell!("note: there are no events to show; `warptrace info` says what was recorded");
     }
-    let embedded: Vec<&Path> = page.embedded.iter().map(PathBuf::as_path).collect();
-    keep_apart(&output, &embedded)?;
     if let ((), Some(size)) = target.write(|out| out.write_all(page.html.as_bytes()))? {
         say!("page       {} ({}): open it in a browser", shown_name(output), bytes(size))?;
         for path in &page.embedded {

@@ -7,6 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -49,8 +50,9 @@ pub(crate) fn run(command: &Run) -> anyhow::Result<ExitCode> {
         bail!("standard output is the program's own: name a file for the trace");
     }
     // Its words may be files that it reads.
-    let words: Vec<&Path> = command.program.iter().map(Path::new).collect();
-    keep_apart(output, &words)?;
+    let words = command.program.iter().map(Path::new);
+    let loaded = [&command.shim, &command.ptxas].into_iter().flatten().map(PathBuf::as_path);
+    keep_apart(output, &words.chain(loaded).collect::<Vec<_>>())?;
     // The program's streams are this tool's.
     for (stream, what) in [(Handle::stdin as fn() -> _, "input"), (Handle::stderr, "error")] {
         if is_redirected(output, stream) {
@@ -118,7 +120,12 @@ fn prepared(command: &Run, shim: &Path, report: &Path) -> anyhow::Result<Command
         .env(RUN_REPORT, report)
         .env(RUN_SPEC, spec.to_text());
     if let Some(ptxas) = &command.ptxas {
-        let ptxas = fs::canonicalize(ptxas).with_context(|| format!("cannot open {}", shown_name(ptxas)))?;
+        let cannot = || format!("cannot open {}", shown_name(ptxas));
+        let ptxas = fs::canonicalize(ptxas).with_context(cannot)?;
+        let found = fs::metadata(&ptxas).with_context(cannot)?;
+        if !found.is_file() || found.permissions().mode() & 0o111 == 0 {
+            bail!("the assembler that --ptxas names is no program: {}", shown_name(&ptxas));
+        }
         program.env(RUN_PTXAS, ptxas);
     }
     program.envs(switches::to_set(|name| env::var_os(name)));

@@ -1,6 +1,7 @@
 //! The library that `run` loads into programs: where it is, or that this tool carries it.
 
 use std::fs;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -57,14 +58,32 @@ pub(super) fn find(chosen: Option<&Path>, folder: &Path) -> anyhow::Result<PathB
         None => own(folder)?,
     };
     let found = fs::canonicalize(&found).with_context(|| format!("cannot open {}", shown_name(&found)))?;
-    if found.as_os_str().as_bytes().iter().any(|byte| b": ".contains(byte)) {
+    // The system's loader prints the path as it is.
+    let is_plain = found.as_os_str() == &*shown_name(&found);
+    if !is_plain || found.as_os_str().as_bytes().iter().any(|byte| b": ".contains(byte)) {
         bail!(
-            "{} has a space or a colon in its path, which LD_PRELOAD cannot have: name a copy elsewhere with \
-             --shim, or another folder for temporary files with TMPDIR",
+            "{} has a space, a colon or a control character in its path, which LD_PRELOAD cannot have: name a copy \
+             elsewhere with --shim, or another folder for temporary files with TMPDIR",
+            shown_name(&found)
+        );
+    }
+    if !is_library(&found).with_context(|| format!("cannot open {}", shown_name(&found)))? {
+        bail!(
+            "the file that --shim names is no library for Linux on x86-64: {}; leave --shim out to take the tool's own",
             shown_name(&found)
         );
     }
     Ok(found)
+}
+
+/// Whether a file begins as an ELF library for this system does. The system's loader leaves out what is none, and runs
+/// the program without it.
+fn is_library(path: &Path) -> io::Result<bool> {
+    // 64 bits, little-endian; behind 9 more bytes a shared object, for x86-64.
+    const BEGIN: [&[u8]; 2] = [b"\x7fELF\x02\x01", &[3, 0, 62, 0]];
+    let mut bytes = Vec::new();
+    fs::File::open(path)?.take(20).read_to_end(&mut bytes)?;
+    Ok(bytes.starts_with(BEGIN[0]) && bytes.ends_with(BEGIN[1]) && bytes.len() == 20)
 }
 
 /// Writes the library that this tool carries.

@@ -1,6 +1,5 @@
 //! `warptrace verify`.
 
-use std::io;
 use std::process::ExitCode;
 
 use serde::Serialize;
@@ -20,13 +19,8 @@ pub(crate) fn run(command: &arguments::Verify) -> anyhow::Result<ExitCode> {
         bar.set_position(checked);
     });
     bar.finish_and_clear();
-    let printed = if command.json { json(&trace, &report) } else { say!("{report}") };
-    if report.is_ok() {
-        printed?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    // The exit code counts more than whether anybody reads on.
-    Ok(ExitCode::from(exit::FINDINGS))
+    let printed = if command.json { json(&trace, &report) } else { say!("{report}").map_err(Into::into) };
+    exit::verdict(if report.is_ok() { 0 } else { exit::FINDINGS }, printed)
 }
 
 /// A report as JSON.
@@ -64,7 +58,7 @@ struct Tracks {
     events: u64,
 }
 
-fn json(trace: &TraceFile, report: &VerifyReport) -> io::Result<()> {
+fn json(trace: &TraceFile, report: &VerifyReport) -> anyhow::Result<()> {
     let tracks = report.twin.map(|twin| Tracks {
         equal_warps: twin.equal_warps,
         prefix_warps: twin.prefix_warps,
@@ -92,7 +86,7 @@ fn json(trace: &TraceFile, report: &VerifyReport) -> io::Result<()> {
         tracks,
         problems: report.problems.iter().map(ToString::to_string).collect(),
         problems_left_out: report.problems_left_out,
-        losses: Streamed(trace),
+        losses: Streamed::of(trace)?,
     };
-    output::print_json(&report)
+    Ok(output::print_json(&report)?)
 }

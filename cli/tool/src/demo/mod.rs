@@ -41,12 +41,13 @@ pub(crate) fn run(command: &Demo) -> anyhow::Result<ExitCode> {
         format!("{0} x {0} pixels, at most {1} steps each", command.width, count(command.depth.into()));
     let finished = Finished { recorded: &recorded, of: "", input: &input, result: Some(&checked) };
     // Standard output may be the trace.
-    if recorded.is_printed() {
+    let printed = if recorded.is_printed() {
         crate::output::tell!("{finished}");
+        Ok(())
     } else {
-        say!("{finished}")?;
-    }
-    Ok(if recorded.is_complete() { ExitCode::SUCCESS } else { ExitCode::from(exit::FINDINGS) })
+        say!("{finished}")
+    };
+    exit::verdict(if recorded.is_complete() { 0 } else { exit::FINDINGS }, printed.map_err(Into::into))
 }
 
 /// The distance between two pixels.

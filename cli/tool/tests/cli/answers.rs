@@ -3,9 +3,10 @@
 use std::fs::File;
 
 use serde_json::Value;
+use warptrace_format::LocationKind;
 use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::CodecSpec;
-use warptrace_format::file::{DeviceInfo, LaunchInfo, Metadata};
+use warptrace_format::file::{DeviceInfo, LaunchInfo, LocationInfo, Metadata};
 use warptrace_host::writer::{ChunkRef, TraceWriter, WriterOptions};
 
 use crate::answers_figures::{decoded, json};
@@ -111,7 +112,7 @@ fn what_there_is_not_is_an_error() {
         for (more, part) in [
             (["--kernel", "frac"], "no kernel `frac`; it has fractal"),
             (["--launch", "1"], "no launch 1"),
-            (["--block", "4"], "there is no block [4, 0, 0]"),
+            (["--block", "4"], "has no block 4: its blocks are 0 to 3"),
             (["--warp", "8"], "have warps 0 to 7, not 8"),
         ] {
             let (code, output, errors) = run(&[&[view, text(&path)], &more[..]].concat());
@@ -329,4 +330,37 @@ fn diff_says_so_where_no_warp_has_the_same_threads() {
     );
     let found = json(&["diff", text(&half), text(&full)]);
     assert_eq!((&found["common_warps"], &found["single_warps"]), (&0.into(), &serde_json::json!([1, 1])));
+}
+
+#[test]
+fn causes_are_found_by_the_branch_that_they_are_shown_at() {
+    let folder = Folder::new();
+    let path = folder.at("a.wtrc");
+    let mut metadata = Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw])
+        .with_kernel("k", "")
+        .with_location(1, "BEFORE", "");
+    let side = LocationInfo {
+        line: 7,
+        rejoin_line: 9,
+        kind: LocationKind::Then,
+        ..LocationInfo::new(2, "SIDE", "")
+    };
+    metadata.locations.push(side);
+    let file = File::create(&path).unwrap();
+    let mut writer = TraceWriter::create(file, &metadata, WriterOptions::default()).unwrap();
+    writer.begin_launch(&LaunchInfo::new(0, 0, [1, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
+    // All lanes, then half of them on a side of a branch.
+    let payload = &[1, 0, 0xff, 0xff, 0xff, 0xff, 2, 0, 0xff, 0xff, 0, 0];
+    writer.write_chunks(0, &[ChunkRef { track: 0, warp: 0, sequence: 0, events: 2, payload }]).unwrap();
+    let account = WarpAccount { attempted: 2, recorded: 2, lost: 0, chunks: 1, finished: 1 };
+    writer.end_launch(0, 0, &[account]).unwrap();
+    writer.finish().unwrap();
+    assert!(run(&["causes", text(&path)]).1.contains("SIDE"));
+    for (id, rows) in [("1", 0), ("2", 1)] {
+        let found = json(&["causes", text(&path), "--location", id]);
+        assert_eq!(found["causes"].as_array().unwrap().len(), rows, "location {id}");
+    }
+    assert!(
+        run(&["causes", text(&path), "--location", "1"]).1.contains("no lane was idle because of BEFORE")
+    );
 }

@@ -147,8 +147,8 @@ fn a_filter_that_nothing_fits_is_an_error() {
     let path = folder.recorded("a.wtrc", &[]);
     for (more, part) in [
         (["--warp", "8"], "have warps 0 to 7, not 8"),
-        (["--block", "4"], "there is no block [4, 0, 0]"),
-        (["--block", "0,1"], "there is no block [0, 1, 0]"),
+        (["--block", "4"], "has no block 4: its blocks are 0 to 3"),
+        (["--block", "0,1"], "has no block 0,1: its blocks are 0,0 to 3,0"),
         (["--launch", "1"], "there is no launch 1"),
         (["--track", "1"], "there is no track 1"),
     ] {

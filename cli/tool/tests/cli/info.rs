@@ -46,7 +46,7 @@ fn json_holds_the_same_numbers_as_the_events() {
     assert_eq!(info["complete"], true);
     assert_eq!(info["file_bytes"], path.metadata().unwrap().len());
     let launch = &info["launches"][0];
-    assert_eq!(launch["kernel"], "fractal");
+    assert_eq!((&launch["kernel"], &info["metadata"]["kernels"][0]["name"]), (&0.into(), &"fractal".into()));
     assert_eq!(launch["warps"], WARPS);
     assert_eq!(launch["lost"], 0);
     let events = run(&["decode", text(&path), "--format", "jsonl"]).1.lines().count();

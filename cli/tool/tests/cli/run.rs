@@ -157,3 +157,27 @@ fn the_trace_is_none_of_the_files_that_the_program_is_given() {
     let (code, _, errors) = run(&["run", "-o", "-", "--", "true"]);
     assert!(code == 1 && errors.contains("standard output is the program's own"), "{errors}");
 }
+
+#[test]
+fn what_is_no_library_and_no_assembler_is_refused_and_kept() {
+    let folder = Folder::new();
+    let Some(shim) = empty_shim(&folder) else { return };
+    let (words, nasty) = (folder.at("words"), folder.at("a\u{1b}[2Jb.so"));
+    std::fs::write(&words, "no library").unwrap();
+    std::fs::copy(&shim, &nasty).unwrap();
+    let (library, words, nasty) = (text(&shim), text(&words), text(&nasty));
+    let whole = std::fs::read(library).unwrap();
+    for (arguments, problem) in [
+        (["-o", "t.wtrc", "--shim", words], "is no library for Linux on x86-64"),
+        (["-o", "t.wtrc", "--shim", nasty], "a control character in its path"),
+        (["-o", "t.wtrc", "--ptxas", "."], "is no program"),
+        (["-o", "t.wtrc", "--ptxas", words], "is no program"),
+        (["-o", library, "--shim", library], "are one file"),
+        (["-o", library, "--ptxas", library], "are one file"),
+    ] {
+        let (code, output, errors) = run(&[&["run"], &arguments[..], &["--", "echo", "ran"]].concat());
+        assert_eq!((code, output.as_str()), (1, ""), "{arguments:?}: {errors}");
+        assert!(errors.contains(problem) && !errors.contains('\u{1b}'), "{arguments:?}: {errors:?}");
+    }
+    assert_eq!(std::fs::read(library).unwrap(), whole);
+}

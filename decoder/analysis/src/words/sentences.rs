@@ -6,11 +6,14 @@ use warptrace_decoder::{LaunchEnd, TraceFile};
 use warptrace_format::on_one_line;
 
 use super::causes::parting;
-use super::{Names, about, count, many, ratio, rough};
+use super::{Names, about, count, cut, many, ratio, rough};
 use crate::compare::{Comparison, Greatest, Measure};
 use crate::counts::{Counts, Weight, share};
 use crate::figures::{Analysis, KernelFigures, LineFigures, Losses, Point, WarpFigures};
 use crate::recordings::Difference;
+
+/// Longest name of a kernel in what is said of each launch.
+const KERNEL_WIDTH: usize = 240;
 
 /// Says what a trace lacks; `None` if it is whole.
 pub fn missing(losses: &Losses) -> Option<String> {
@@ -106,7 +109,7 @@ pub fn finding(analysis: &Analysis, names: &Names) -> String {
 /// Says why a launch did not run to its end; `None` if it did, or if that is not known.
 pub fn early_end(trace: &TraceFile, launch: u32) -> Option<String> {
     let kernel = trace.metadata().kernels.get(trace.launch(launch)?.kernel() as usize);
-    let kernel = kernel.map_or("?", |kernel| &kernel.name);
+    let kernel = cut(kernel.map_or("?", |kernel| &kernel.name), KERNEL_WIDTH);
     match trace.launch_end(launch)? {
         LaunchEnd::Failed { message } => {
             Some(format!("launch {launch} of kernel `{kernel}` failed: {}", on_one_line(&message)))

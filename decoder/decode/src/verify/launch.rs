@@ -302,8 +302,10 @@ fn check_account(
 
 /// Reports what a launch lacks on a track. What has no account is reported as that.
 fn report_losses(file: &TraceFile, (launch, track): (u32, u32), report: &mut VerifyReport) {
-    // The file has the launch and the track.
-    let Ok(LaunchLosses { chosen_warps, recorded, losses }) = file.losses(launch, track) else { return };
+    let LaunchLosses { chosen_warps, recorded, losses } = match file.losses(launch, track) {
+        Ok(losses) => losses,
+        Err(error) => return report.add(Problem::Unreadable(error)),
+    };
     let counted = losses.iter().filter_map(|loss| loss.events).fold(0, u64::saturating_add);
     let attempted = recorded.saturating_add(counted);
     for Loss { reason, warps, events, first_warps } in losses {

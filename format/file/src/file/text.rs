@@ -99,12 +99,13 @@ impl SourceText {
         Ok(Self { name: name.to_owned(), text })
     }
 
-    /// Reads the name alone.
+    /// Reads the name, and how many bytes the text has, at most [`MAX_TEXT_BYTES`], without unpacking it.
     ///
     /// # Errors
     /// As [`decode`](Self::decode), as far as the text does not matter.
-    pub fn decode_name(body: &[u8], at: u64) -> Result<&str, FormatError> {
-        Ok(header(body, at)?.name)
+    pub fn decode_head(body: &[u8], at: u64) -> Result<(&str, usize), FormatError> {
+        let Header { name, text_bytes, .. } = header(body, at)?;
+        Ok((name, text_bytes))
     }
 }
 
@@ -168,7 +169,7 @@ mod tests {
             let section = text.encode_section(compression).unwrap();
             let body = &section[SECTION_HEADER_BYTES..];
             assert_eq!(SourceText::decode(body, 0), Ok(text.clone()));
-            assert_eq!(SourceText::decode_name(body, 0), Ok("k.ptx"));
+            assert_eq!(SourceText::decode_head(body, 0), Ok(("k.ptx", text.text.len())));
             for length in 0..body.len() {
                 assert!(SourceText::decode(&body[..length], 9).is_err(), "length {length}");
             }

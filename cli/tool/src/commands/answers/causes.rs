@@ -1,6 +1,7 @@
 //! `warptrace causes`.
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::process::ExitCode;
 
 use serde_json::json;
@@ -13,7 +14,8 @@ use crate::output::{count, say};
 
 pub(crate) fn run(command: &Rows<CauseColumn>) -> anyhow::Result<ExitCode> {
     let answer = Answer::of_rows(command)?;
-    let is_asked = |cause: &&Cause| answer.location.is_none_or(|id| cause.point.location == id);
+    // As rows name them.
+    let is_asked = |cause: &&Cause| answer.location.is_none_or(|id| cause.decision() == id);
     let mut causes: Vec<&Cause> = answer.analysis.causes.iter().filter(is_asked).collect();
     match command.sort.unwrap_or(CauseColumn::Idle) {
         CauseColumn::Idle => {}
@@ -22,7 +24,9 @@ pub(crate) fn run(command: &Rows<CauseColumn>) -> anyhow::Result<ExitCode> {
             causes.sort_by(|a, b| b.mean_events_apart().total_cmp(&a.mean_events_apart()));
         }
         CauseColumn::Source => {
-            causes.sort_by(|a, b| (&a.point.file, a.point.line).cmp(&(&b.point.file, b.point.line)));
+            let locations = answer.trace.metadata().locations.iter();
+            let places: HashMap<u16, _> = locations.map(|info| (info.id, (&info.file, info.line))).collect();
+            causes.sort_by_cached_key(|cause| places.get(&cause.decision()));
         }
     }
     if command.page.json {
@@ -32,7 +36,10 @@ pub(crate) fn run(command: &Rows<CauseColumn>) -> anyhow::Result<ExitCode> {
     }
     answer.headline()?;
     if causes.is_empty() {
-        say!("no causes: no lane was idle")?;
+        match answer.location {
+            Some(id) => say!("no lane was idle because of {}", answer.names.said(id)),
+            None => say!("no causes: no lane was idle"),
+        }?;
         return Ok(ExitCode::SUCCESS);
     }
     let (causes, more) = first(causes, command.limit, ROWS);

@@ -50,12 +50,7 @@ pub(crate) fn run(command: &Diff) -> anyhow::Result<ExitCode> {
     } else {
         text(command, &comparison, traces)
     };
-    if is_above {
-        // The exit code counts more than whether anybody reads on.
-        return Ok(ExitCode::from(exit::ABOVE));
-    }
-    printed?;
-    Ok(ExitCode::SUCCESS)
+    exit::verdict(if is_above { exit::ABOVE } else { 0 }, printed)
 }
 
 /// The first changed warps, and where they part.

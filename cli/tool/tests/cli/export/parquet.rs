@@ -94,11 +94,16 @@ fn columns_are_typed_as_the_page_says() {
     }
     let launches = found["launches"]["rows"].as_array().unwrap();
     let info = super::json(&["info", text(&folder.at("mis.wtrc"))]);
+    let kernels = &info["metadata"]["kernels"];
     assert_eq!(launches.len(), info["launches"].as_array().unwrap().len());
     for (row, launch) in launches.iter().zip(info["launches"].as_array().unwrap()) {
         assert_eq!(
             (&row[1], &row[12], &row[13]),
-            (&launch["kernel"], &launch["events"], &json!("completed"))
+            (
+                &kernels[launch["kernel"].as_u64().unwrap() as usize]["name"],
+                &launch["events"],
+                &json!("completed")
+            )
         );
     }
 }

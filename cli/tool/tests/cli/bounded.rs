@@ -1,0 +1,169 @@
+//! Small files that ask for much memory or output.
+#![cfg(unix)]
+
+use std::fs::File;
+use std::path::Path;
+
+use serde_json::Value;
+use warptrace_format::account::WarpAccount;
+use warptrace_format::codec::CodecSpec;
+use warptrace_format::file::{ChunkRef, DeviceInfo, LaunchInfo, LocationInfo, Metadata, SourceText};
+use warptrace_format::location::{SOURCE_HASH_PREFIX, source_hash};
+use warptrace_host::writer::{TraceWriter, WriterOptions};
+
+use crate::support::{Folder, run, text};
+use crate::work::{limited, lossy};
+
+/// Writes a trace of launches of one warp, with an event at each location.
+fn traced(path: &Path, metadata: &Metadata, launches: u32, texts: &[SourceText]) {
+    let file = File::create(path).unwrap();
+    let mut writer = TraceWriter::create(file, metadata, WriterOptions::default()).unwrap();
+    for text in texts {
+        writer.add_text(text).unwrap();
+    }
+    let events = metadata.locations.len() as u32;
+    let payload: Vec<u8> = metadata
+        .locations
+        .iter()
+        .flat_map(|info| [&info.id.to_le_bytes()[..], &[1, 0, 0, 0]].concat())
+        .collect();
+    for launch in 0..launches {
+        writer.begin_launch(&LaunchInfo::new(launch, 0, [1, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
+        writer
+            .write_chunks(launch, &[ChunkRef { track: 0, warp: 0, sequence: 0, events, payload: &payload }])
+            .unwrap();
+        let recorded = u64::from(events);
+        let account = WarpAccount { attempted: recorded, recorded, lost: 0, chunks: 1, finished: 1 };
+        writer.end_launch(launch, 0, &[account]).unwrap();
+    }
+    writer.finish().unwrap();
+}
+
+fn metadata(kernel: &str) -> Metadata {
+    Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw]).with_kernel(kernel, "")
+}
+
+#[test]
+fn texts_of_empty_lines_cost_what_their_bytes_say() {
+    let folder = Folder::new();
+    let path = folder.at("a.wtrc");
+    let mut metadata = metadata("k");
+    let mut texts = Vec::new();
+    for id in 1..=40 {
+        let name = format!("{id}.cu");
+        metadata.locations.push(LocationInfo {
+            file: name.clone(),
+            line: 1,
+            ..LocationInfo::new(id, "p", "")
+        });
+        // All lines are allowed, and as many as are too many.
+        texts.push(SourceText { name, text: "\n".repeat(if id % 2 == 0 { 4 << 20 } else { 1 << 18 }) });
+    }
+    traced(&path, &metadata, 1, &texts);
+    assert!(path.metadata().unwrap().len() < 64 << 10);
+    let (code, _, errors) = limited(512, 20, &["report", text(&path), "-o", text(&folder.at("a.html"))]);
+    assert_eq!(code, Some(0), "{errors}");
+    // Each text unfolds to 64 MiB.
+    let texts: Vec<SourceText> = texts
+        .iter()
+        .take(8)
+        .map(|text| SourceText { name: text.name.clone(), text: "\n".repeat(64 << 20) })
+        .collect();
+    traced(&path, &metadata, 1, &texts);
+    let (code, said, _) = limited(768, 5, &["verify", text(&path)]);
+    assert!(code == Some(3) && said.contains("`--unlimited` decodes it all the same"), "{said}");
+}
+
+#[test]
+fn of_a_source_that_the_trace_does_not_know_the_page_has_what_it_points_to() {
+    let folder = Folder::new();
+    let path = folder.at("a.wtrc");
+    let source: String = (1..=60).map(|number| format!("inside_{number}_\n")).collect();
+    std::fs::write(folder.at("k.py"), &source).unwrap();
+    let hash = format!("{:016x}", source_hash(&source));
+    for (hash, is_known) in [(None, false), (Some("0"), false), (Some(&*hash), true)] {
+        let mut metadata = metadata("k");
+        metadata.locations.push(LocationInfo {
+            file: "k.py".into(),
+            line: 30,
+            ..LocationInfo::new(1, "p", "")
+        });
+        if let Some(hash) = hash {
+            metadata = metadata.with_property(format!("{SOURCE_HASH_PREFIX}k.py"), hash);
+        }
+        traced(&path, &metadata, 1, &[]);
+        let sources = folder.at(".");
+        let (code, html, errors) = run(&["report", text(&path), "-o", "-", "--source", text(&sources)]);
+        assert_eq!(code, 0, "{errors}");
+        for number in 1..=60 {
+            let is_near = (25..=35).contains(&number);
+            assert_eq!(html.contains(&format!("inside_{number}_")), is_near || is_known, "{number} {hash:?}");
+        }
+    }
+}
+
+#[test]
+fn names_of_kernels_are_written_once() {
+    let folder = Folder::new();
+    let path = folder.at("a.wtrc");
+    let name = format!("kernel_{}", "x".repeat(40_000));
+    let mut metadata = metadata(&name);
+    metadata.locations.extend((1..=500).map(|id| LocationInfo::new(id, "short", "")));
+    metadata.locations.push(LocationInfo::new(501, &"y".repeat(40_000), &"z".repeat(40_000)));
+    traced(&path, &metadata, 500, &[]);
+    for more in [&[][..], &["--json"]] {
+        let (code, said, errors) = run(&[&["info", text(&path)], more].concat());
+        assert_eq!(code, 0, "{errors}");
+        assert!(said.len() < 600_000 && said.contains(&name), "{} bytes", said.len());
+    }
+}
+
+#[test]
+fn equal_losses_are_one_row() {
+    let folder = Folder::new();
+    let path = folder.at("a.wtrc");
+    // 59 million warps, all alike, and 1.3 million of which none is like the one before.
+    for (sections, alternates, rows) in [(900, false, 1), (20, true, 1 << 16)] {
+        lossy(&path, 1, sections, alternates);
+        let (code, said, errors) = limited(512, 60, &["verify", "--json", text(&path)]);
+        assert_eq!(code, Some(3), "{errors}");
+        let found: Value = serde_json::from_str(&said).expect("JSON to its end");
+        let counted =
+            found["losses"].as_array().unwrap().iter().find(|row| row["reason"] == "memory").unwrap();
+        let listed = counted["in_warps"].as_array().unwrap();
+        assert_eq!(listed.len(), rows);
+        let warps: u64 =
+            listed.iter().map(|row| row["last"].as_u64().unwrap() - row["first"].as_u64().unwrap() + 1).sum();
+        assert_eq!(warps + counted["left_out"].as_u64().unwrap(), counted["warps"].as_u64().unwrap());
+    }
+    lossy(&path, 1, 900, false);
+    let out = folder.at("out");
+    // Marks are of single warps: there is a limit, soon.
+    let (code, _, errors) = limited(512, 20, &["decode", text(&path), "-o", "/dev/null"]);
+    assert!(code == Some(1) && errors.contains("`--unlimited` decodes it all the same"), "{errors}");
+    let (code, _, errors) = limited(512, 20, &["decode", text(&path), "-o", text(&out)]);
+    assert!(code == Some(1) && !out.exists(), "{errors}");
+    let (code, _, errors) = limited(512, 20, &["top", text(&path)]);
+    assert!(code == Some(1) && errors.contains("`--unlimited` decodes it all the same"), "{errors}");
+}
+
+#[test]
+fn warps_without_account_are_one_number() {
+    let folder = Folder::new();
+    let path = folder.at("a.wtrc");
+    let mut writer =
+        TraceWriter::create(File::create(&path).unwrap(), &metadata("k"), WriterOptions::default()).unwrap();
+    writer.begin_launch(&LaunchInfo::new(0, 0, [100, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
+    let payload = [1, 0, 1, 0, 0, 0];
+    let chunk = |warp| ChunkRef { track: 0, warp, sequence: 0, events: 1, payload: &payload };
+    writer.write_chunks(0, &[chunk(3), chunk(7)]).unwrap();
+    drop(writer);
+    for view in ["info", "verify", "top", "lines", "export"] {
+        let more: &[&str] = if view == "export" { &["--to", "chrome", "-o", "-"] } else { &[] };
+        let (_, said, errors) = run(&[&[view, text(&path)], more].concat());
+        assert!(format!("{said}{errors}").contains("100 warps without"), "{view}: {said}{errors}");
+    }
+    let (_, said, _) = run(&["top", "--json", text(&path)]);
+    let found: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(found["losses"]["unaccounted_warps"], 100);
+}
