@@ -101,11 +101,35 @@ pub fn decode<T: Element>(source: &mut Source<'_>, values: &mut [T]) -> Result<(
     Ok(())
 }
 
-/// Reads the values of a block, `width` bits each.
-#[inline(always)]
+/// Reads the values of a block, `width` bits each. Of each value 16 bytes can be read.
 fn unpack<T: Element>(window: &[u8], width: usize, block: &mut [T]) {
     let mask = T::truncate(u64::MAX.checked_shr(64 - width as u32).unwrap_or(0));
-    for (index, value) in block.iter_mut().enumerate() {
+    let (eights, rest) = block.as_chunks_mut();
+    macro_rules! by_width {
+        ($($bits:literal)*) => {
+            match width {
+                $($bits => unpack_eights::<T, $bits>(window, mask, eights),)*
+                _ => unpack_eights::<T, 64>(window, mask, eights),
+            }
+        };
+    }
+    by_width!(
+        0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28
+        29 30 31 32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54
+        55 56 57 58 59 60 61 62 63
+    );
+    let window = &window[eights.len() * width..];
+    for (index, value) in rest.iter_mut().enumerate() {
         *value = T::at_bit(window, index * width, mask);
+    }
+}
+
+/// Reads eight values at a time, which have `BITS` bytes: places and shifts are constants.
+fn unpack_eights<T: Element, const BITS: usize>(window: &[u8], mask: T, eights: &mut [[T; 8]]) {
+    for (number, values) in eights.iter_mut().enumerate() {
+        let window = &window[number * BITS..number * BITS + BITS + WINDOW];
+        for (index, value) in values.iter_mut().enumerate() {
+            *value = T::at_bit(window, index * BITS, mask);
+        }
     }
 }
