@@ -176,6 +176,10 @@ fn stored<T: Element>(name: &str, values: &[T]) {
                 bytes.len()
             };
             let order = (0..3).min_by_key(|&order| bytes(layout(order))).unwrap();
+            if zero_runs && bytes(layout(order)) == bytes(Layout { zero_runs: false, ..layout(order) }) {
+                // They save no element, and were left out.
+                continue;
+            }
             let runs = if zero_runs { ", zero runs" } else { "" };
             of_layout(&format!("{packed}{runs}, order {order}"), layout(order), values, false);
         }

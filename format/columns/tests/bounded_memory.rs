@@ -52,6 +52,8 @@ fn announcing_costs_no_more_than_the_bytes() {
             assert_eq!(taken(&bytes), 0, "packing {packing}, {length} bytes");
         }
     }
+    // One element that may be a run, 2^24 values.
+    assert_eq!(taken(&[&[1, 6][..], &values, &[1], &vec![0; 1 << 16]].concat()), 0);
     // What fits is decoded, by the largest factor that there is.
     let bytes = [&[1, 2, 0x80, 0x80, 0x02][..], &[0; 256]].concat();
     assert_eq!(taken(&bytes), 128 * 256 * 8);
