@@ -4,8 +4,6 @@ import io
 import struct
 import zlib
 
-import zstandard
-
 # A frame may need so much of what was before; see "Limits".
 MAX_ZSTD_WINDOW = 128 << 20
 
@@ -106,6 +104,9 @@ def unpacked(compression, data, limit):
     """The bytes of contents, of which there are at most `limit`."""
     check(compression <= 1, "an unknown compression")
     if compression == 1:
+        # Only contents that are compressed need more than Python's own library.
+        import zstandard
+
         check(frame_bytes(data) == len(data), "there is not exactly one zstd frame")
         decoder = zstandard.ZstdDecompressor(max_window_size=MAX_ZSTD_WINDOW)
         try:

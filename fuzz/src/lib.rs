@@ -23,7 +23,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 5] = [
+pub const TARGETS: [Target; 7] = [
     Target { name: "open_file", run: warptrace_decoder::fuzzing::open, damage: damaged },
     Target { name: "analyse", run: warptrace_analysis::fuzzing::analyse_arbitrary, damage: damaged },
     Target {
@@ -34,6 +34,16 @@ pub const TARGETS: [Target; 5] = [
     Target {
         name: "codec_decode",
         run: warptrace_format::codec::fuzzing::decode_arbitrary,
+        damage: damage::any_bytes,
+    },
+    Target {
+        name: "column_round_trip",
+        run: warptrace_columns::fuzzing::round_trip,
+        damage: damage::any_bytes,
+    },
+    Target {
+        name: "column_decode",
+        run: warptrace_columns::fuzzing::decode_arbitrary,
         damage: damage::any_bytes,
     },
     Target { name: "ptx_parse", run: warptrace_ptx::fuzzing::parse_arbitrary, damage: damage::any_bytes },

@@ -51,6 +51,16 @@ fn codec_decode() {
 }
 
 #[test]
+fn column_round_trip() {
+    run("column_round_trip");
+}
+
+#[test]
+fn column_decode() {
+    run("column_decode");
+}
+
+#[test]
 fn ptx_parse() {
     run("ptx_parse");
 }

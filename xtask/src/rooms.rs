@@ -67,7 +67,7 @@ mod tests {
         };
         let readers: Vec<&String> =
             packages.iter().filter(|(_, package)| reads(package)).map(|(name, _)| name).collect();
-        assert!(readers.len() >= 7, "{readers:?}");
+        assert!(readers.len() >= 8, "{readers:?}");
         for reader in readers {
             for (need, package) in reached(&packages, reader) {
                 let records = ["tracer-host", "tracer-device", "workloads"].map(|room| package.is_in(room));
@@ -77,6 +77,14 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn columns_depend_on_nothing_of_traces() {
+        // Kernels, the file and readers may all depend on it.
+        let packages = packages();
+        let reached = reached(&packages, "warptrace-columns");
+        assert!(reached.is_empty(), "{:?}", reached.keys());
     }
 
     #[test]

@@ -1,0 +1,61 @@
+//! What the fuzz targets run, as a library, so that tests can run it too. Each function panics on a finding.
+
+use alloc::vec::Vec;
+
+use crate::{
+    Element, Header, Layout, MAX_ORDER, MAX_TUPLE, Packing, Shape, Source, VALUES_PER_BYTE, decode, encode,
+};
+
+/// Reads `data` as a layout and values; the column must give them back, and the chosen one must not be larger.
+pub fn round_trip(data: &[u8]) {
+    let Some(([order, tuple, steps], values)) = data.split_first_chunk::<3>() else { return };
+    let shape = Shape::new(usize::from(*order) % (MAX_ORDER + 1), usize::from(*tuple) % MAX_TUPLE + 1);
+    let layout = Layout {
+        shape: shape.expect("brought into its range"),
+        zero_runs: steps & 1 == 1,
+        packing: Packing::ALL[usize::from(steps / 2) % Packing::ALL.len()],
+    };
+    let words = values.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes));
+    round_trip_values(layout, &words.collect::<Vec<_>>());
+    let words = values.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes));
+    round_trip_values(layout, &words.collect::<Vec<_>>());
+}
+
+/// Encodes values in a layout and in the smallest one; both columns must give them back, one after the other.
+pub fn round_trip_values<T: Element>(layout: Layout, values: &[T]) {
+    let mut bytes = Vec::new();
+    layout.encode(values, &mut bytes);
+    let middle = bytes.len();
+    encode(values, layout.shape.tuple(), &mut bytes);
+    let mut source = Source::new(&bytes);
+    for expected_end in [middle, bytes.len()] {
+        let decoded = decode::<T>(&mut source);
+        assert_eq!(decoded.as_deref(), Ok(values), "{layout:?}");
+        assert_eq!(source.offset(), expected_end, "{layout:?}");
+    }
+    if layout.shape.order() < 3 {
+        assert!(bytes.len() - middle <= middle, "{layout:?} is smaller than the smallest");
+    }
+}
+
+/// Decodes any bytes: they give an error, or values that encode and come back, and not more than the bytes pay for.
+pub fn decode_arbitrary(data: &[u8]) {
+    decode_arbitrary_as::<u32>(data);
+    decode_arbitrary_as::<u64>(data);
+}
+
+fn decode_arbitrary_as<T: Element>(data: &[u8]) {
+    let mut source = Source::new(data);
+    let Ok(values) = decode::<T>(&mut source) else { return };
+    assert!(values.len() <= VALUES_PER_BYTE * data.len(), "more values than the bytes can hold");
+    let mut header_source = Source::new(data);
+    let header = Header::read(&mut header_source).expect("it was read before");
+    assert_eq!((header.bits, header.values), (T::BITS, values.len()));
+    round_trip_values(header.layout, &values);
+    // Nothing behind the column matters, and all before its end does.
+    let end = source.offset();
+    assert_eq!(decode::<T>(&mut Source::new(&data[..end])).as_deref(), Ok(&values[..]));
+    if end > 0 {
+        assert!(decode::<T>(&mut Source::new(&data[..end - 1])).is_err(), "a byte less is enough");
+    }
+}

@@ -1,0 +1,46 @@
+//! Columns of integers beside the events of a trace: times, addresses, values.
+//!
+//! Values become differences of a chosen order ([`difference`], undone by [`scan`]), differences small numbers
+//! (zigzag), runs of zeros counts ([`zero_runs`]), and what is left [`bits`] or [`stream_vbyte`]. Each step is a
+//! function on slices that needs neither memory nor an operating system, so that kernels can call it; with the
+//! feature `alloc`, [`encode`] and [`decode`] go through all steps and choose what is smallest.
+//!
+//! # A column
+//! ```text
+//! offset  size  field
+//!      0     1  bit 0: 0 for elements of 32 bits, 1 for 64; bits 1 to 4: order, 0 to 8; bits 5 to 7: tuple - 1
+//!      1     1  bits 0 and 1: packing (0 plain, 1 Stream VByte, 2 bits); bit 2: zero runs; the others 0
+//!      2        values, a varint
+//!               elements, a varint, if there are zero runs
+//!               packed elements
+//! ```
+//! `docs/reference/codecs.md` has all rules.
+#![cfg_attr(not(feature = "std"), no_std)]
+
+#[cfg(feature = "alloc")]
+extern crate alloc;
+
+pub mod bits;
+#[cfg(feature = "alloc")]
+mod column;
+mod element;
+mod error;
+#[cfg(feature = "alloc")]
+pub mod fuzzing;
+#[cfg(feature = "alloc")]
+mod header;
+mod scan;
+mod shape;
+mod source;
+pub mod stream_vbyte;
+pub mod zero_runs;
+
+#[cfg(feature = "alloc")]
+pub use column::{decode, encode};
+pub use element::Element;
+pub use error::ColumnError;
+#[cfg(feature = "alloc")]
+pub use header::{Header, Layout, MAX_VALUES, Packing, VALUES_PER_BYTE};
+pub use scan::{Sums, difference, scan};
+pub use shape::{MAX_ORDER, MAX_TUPLE, Shape};
+pub use source::Source;

@@ -1,0 +1,84 @@
+//! Reading of bytes that know their offset.
+
+#[cfg(feature = "alloc")]
+use alloc::vec::Vec;
+
+use crate::ColumnError;
+
+/// A cursor over the bytes of columns.
+#[derive(Debug)]
+pub struct Source<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Source<'a> {
+    /// Reads `bytes` from their start on.
+    pub const fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    /// Offset of the next byte.
+    pub const fn offset(&self) -> usize {
+        self.at
+    }
+
+    /// Bytes that have not been read.
+    #[inline(always)]
+    pub fn rest(&self) -> &'a [u8] {
+        &self.bytes[self.at..]
+    }
+
+    /// Reads `length` bytes of a field.
+    ///
+    /// # Errors
+    /// [`ColumnError::Short`], if fewer are left.
+    #[inline(always)]
+    pub fn take(&mut self, field: &'static str, length: usize) -> Result<&'a [u8], ColumnError> {
+        let rest = self.rest();
+        let found = rest.get(..length).ok_or(ColumnError::Short {
+            field,
+            offset: self.at,
+            needed: length,
+            available: rest.len(),
+        })?;
+        self.at += length;
+        Ok(found)
+    }
+
+    /// Reads a byte.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn byte(&mut self, field: &'static str) -> Result<u8, ColumnError> {
+        self.take(field, 1).map(|byte| byte[0])
+    }
+
+    /// Reads a number of at most 32 bits, seven bits a byte, the lowest first.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn varint(&mut self, field: &'static str) -> Result<u32, ColumnError> {
+        let offset = self.at;
+        let mut value = 0;
+        for shift in (0..35).step_by(7) {
+            let byte = self.byte(field)?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return u32::try_from(value).map_err(|_| Self::too_wide(field, offset, value));
+            }
+        }
+        Err(Self::too_wide(field, offset, value))
+    }
+
+    #[cfg(feature = "alloc")]
+    const fn too_wide(field: &'static str, offset: usize, value: u64) -> ColumnError {
+        ColumnError::Invalid { field, offset, value, expected: "a number of 32 bits in at most 5 bytes" }
+    }
+}
+
+/// Appends a number as [`Source::varint`] reads it.
+#[cfg(feature = "alloc")]
+pub(crate) fn push_varint(bytes: &mut Vec<u8>, mut value: u32) {
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+}
