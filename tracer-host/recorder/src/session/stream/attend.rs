@@ -14,7 +14,6 @@ use super::look::{ReadOptions, TAKEOVER_PARTS, TakesOver};
 use super::partition::Partition;
 use super::plan::{Plan, Room};
 use super::rounds::{Flattened, News, Round, Running};
-use super::segments::LOOKED;
 use super::{Look, SessionError, Streams};
 use crate::LiveMemory;
 use crate::session::worker::Account;
@@ -110,7 +109,7 @@ impl Streams {
         match news {
             News::Flattened(Flattened { new_headers, segments, outcomes }) => {
                 for [segment, tag] in new_headers {
-                    if let Some(slot) = self.in_use.look(segment, tag) {
+                    if let Some(slot) = self.in_use.take_slot(segment, tag) {
                         self.supply.looked(slot);
                     }
                 }
@@ -163,9 +162,7 @@ impl Streams {
         for &segment in segments {
             if let Some(slot) = self.in_use.remove(segment) {
                 // Its lane has written into it.
-                if slot != LOOKED {
-                    self.supply.looked(slot);
-                }
+                slot.into_iter().for_each(|slot| self.supply.looked(slot));
                 free.push(segment);
             }
         }

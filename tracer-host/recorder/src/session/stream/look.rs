@@ -10,7 +10,7 @@ use warptrace_encode::native::ChunkEncoder;
 use super::launch::Launch;
 use super::partition::Partition;
 use super::runs::Encoding;
-use super::segments::{InUse, LOOKED, Owner, Piece, words};
+use super::segments::{InUse, Owner, Piece, words};
 use super::{Look, SessionError, Streams, read_all};
 use crate::{DeviceError, LiveMemory, threads};
 
@@ -158,7 +158,7 @@ impl Streams {
         let bytes_each = (partition.segment_entries * ENTRY_BYTES) as usize;
         let address = self.memory.address + partition.segments;
         let mut in_use = self.in_use.take();
-        threads::install(|| in_use.par_sort_unstable_by_key(|segment| segment.given.segment));
+        threads::install(|| in_use.par_sort_unstable_by_key(|segment| segment.segment));
         if is_over {
             // Once, before slots are written again: what is read below was given before.
             self.supply.nobody_looks();
@@ -177,11 +177,11 @@ impl Streams {
             let take = |segments: &mut [InUse]| {
                 let (mut free, mut looked) = (Vec::new(), Vec::new());
                 for segment in segments {
-                    let at = address + u64::from(segment.given.segment) * bytes_each as u64;
+                    let at = address + u64::from(segment.segment) * bytes_each as u64;
                     let bytes = &bytes[piece.position(at)..][..bytes_each];
                     let owner = segment.owner_in(bytes);
-                    if !is_over && owner.is_some() && segment.given.slot != LOOKED {
-                        looked.push(std::mem::replace(&mut segment.given.slot, LOOKED));
+                    if !is_over && owner.is_some() {
+                        looked.extend(segment.slot.take());
                     }
                     if !is_over && !owner.is_some_and(|owner| is_hosts(owner, launches, takes_over)) {
                         continue;
@@ -189,8 +189,8 @@ impl Streams {
                     if take_runs(segment, bytes, launches, look, is_over)
                         || segment.taken == partition.segment_entries
                     {
-                        free.push(segment.given.segment);
-                        segment.taken = u32::MAX;
+                        free.push(segment.segment);
+                        segment.is_free = true;
                     }
                 }
                 (free, looked)
@@ -206,7 +206,7 @@ impl Streams {
             piece = next;
         }
         memory.finish_read()?;
-        in_use.retain(|segment| segment.taken != u32::MAX);
+        in_use.retain(|segment| !segment.is_free);
         self.in_use.put_back(in_use);
         Ok(())
     }
