@@ -1,22 +1,22 @@
 //! Streamed logs: the host empties them while kernels run (`warptrace_abi::stream`).
 //!
 //! ```text
-//!   lanes ──▶ segments ──▶ look ──▶ order ──▶ encoder ──▶ packed chunks ──▶ writer
+//!   lanes ──▶ segments ──▶ scan ──▶ order ──▶ encoder ──▶ packed chunks ──▶ writer
 //!     ▲                     │
 //!     └──── queue ◀─ supply ┘
 //! ```
-//! A *look* copies all segments that are in use, takes what is new in them, and gives those that are full, or
+//! A *scan* copies all segments that are in use, takes what is new in them, and gives those that are full, or
 //! whose warps have ended, to the lane that asks next. It is repeated while a kernel runs, and after it when the
 //! memory is needed.
 
 mod attend;
 mod launch;
-mod look;
 mod order;
 mod partition;
 mod plan;
 mod rounds;
 mod runs;
+mod scan;
 mod segments;
 mod supply;
 
@@ -43,9 +43,9 @@ const ROUNDS_AT_ONCE: usize = 3;
 /// Warps that the first round is taken to have room for.
 const FITTED_AT_FIRST: usize = 1024;
 
-/// What a look has found.
+/// What a scan has found.
 #[derive(Debug, Default)]
-pub(super) struct Look {
+pub(super) struct Scan {
     /// Chunks, packed.
     pub(super) packed: Vec<u8>,
     /// Launches of which all is encoded now.
@@ -81,8 +81,8 @@ pub(super) struct Streams {
     /// Warps that rounds have encoded.
     warps_in_rounds: u64,
     launches: BTreeMap<u32, Launch>,
-    /// Number of the last look.
-    looks: u32,
+    /// Number of the last scan.
+    scans: u32,
     /// A lane was seen to have given up waiting, and the others do not wait since then.
     gave_up: bool,
 }
@@ -129,7 +129,7 @@ impl Streams {
             takeover_part: 0,
             warps_in_rounds: 0,
             launches: BTreeMap::new(),
-            looks: 0,
+            scans: 0,
             gave_up: false,
         })
     }
@@ -148,22 +148,22 @@ impl Streams {
     }
 
     /// Ends all launches with all that they had recorded when a kernel failed, as far as the host can know.
-    pub(super) fn end_failed(&mut self, device: &mut dyn Device) -> Result<Look, DeviceError> {
+    pub(super) fn end_failed(&mut self, device: &mut dyn Device) -> Result<Scan, DeviceError> {
         if !self.post_mortem {
             return self.abandon(None);
         }
         // Nothing changes any more: so once is enough.
-        self.only_look(device.live()?)?;
+        self.only_scan(device.live()?)?;
         self.abandon(Some(device.live()?))
     }
 
-    /// Whether a launch, of which this many threads can be on the device at once, finds room without a look at
+    /// Whether a launch, of which this many threads can be on the device at once, finds room without a scan of
     /// those before it.
     pub(super) fn has_room(&self, resident: u64, info: &LaunchInfo) -> bool {
         let needs = Needs::of(info, self.tracks, resident);
         self.partition.is_some_and(|partition| {
             let tables = self.tables_used + needs.tables <= partition.table_bytes;
-            // Those of launches before are freed by the first look at this one.
+            // Those of launches before are freed by the first scan for this one.
             tables && u64::from(self.supply.segments()) > needs.lanes
         })
     }
@@ -274,8 +274,8 @@ impl Streams {
         memory.write_live(self.memory.address + partition.state + offset, &gave_up.to_le_bytes())
     }
 
-    /// Whether so much is in use that a look is due, though no kernel runs.
-    pub(super) fn should_look(&mut self, memory: &mut dyn LiveMemory) -> Result<bool, DeviceError> {
+    /// Whether so much is in use that a scan is due, though no kernel runs.
+    pub(super) fn should_scan(&mut self, memory: &mut dyn LiveMemory) -> Result<bool, DeviceError> {
         let Some(partition) = self.partition else { return Ok(false) };
         self.take_tickets(memory, partition)?;
         Ok(2 * self.in_use.count() >= self.supply.segments() as usize)
@@ -308,7 +308,7 @@ impl Streams {
         &mut self,
         memory: Option<&mut dyn LiveMemory>,
         partition: Partition,
-        look: &mut Look,
+        scan: &mut Scan,
     ) -> Result<(), DeviceError> {
         let address = self.memory.address + partition.tables;
         let length = self.tables_used as usize;
@@ -318,8 +318,8 @@ impl Streams {
         };
         for (_, launch) in std::mem::take(&mut self.launches) {
             let lost = words_of_eight(&tables[(launch.tables - partition.tables) as usize..]);
-            look.accounts.append(&mut launch.accounts(lost));
-            look.end.push(launch.info);
+            scan.accounts.append(&mut launch.accounts(lost));
+            scan.end.push(launch.info);
         }
         self.tables_used = 0;
         Ok(())
@@ -327,19 +327,19 @@ impl Streams {
 
     /// Which warps of a launch have not ended, and what they did last.
     pub(super) fn standing(&self, launch: u32) -> Vec<Standing> {
-        self.launches.get(&launch).map(|launch| launch.standing(self.looks)).unwrap_or_default()
+        self.launches.get(&launch).map(|launch| launch.standing(self.scans)).unwrap_or_default()
     }
 
     /// Ends all launches with what has come of them, runs that have not ended included, in the middle of a
     /// kernel or, without `memory`, where the device can no longer be asked.
-    pub(super) fn abandon(&mut self, memory: Option<&mut dyn LiveMemory>) -> Result<Look, DeviceError> {
+    pub(super) fn abandon(&mut self, memory: Option<&mut dyn LiveMemory>) -> Result<Scan, DeviceError> {
         let _ = self.in_use.take();
-        self.launches.values().for_each(|launch| launch.end_open(self.looks));
-        let mut look = Look { packed: self.encode(true, None), ..Look::default() };
+        self.launches.values().for_each(|launch| launch.end_open(self.scans));
+        let mut scan = Scan { packed: self.encode(true, None), ..Scan::default() };
         if let Some(partition) = self.partition {
-            self.end(memory, partition, &mut look)?;
+            self.end(memory, partition, &mut scan)?;
         }
-        Ok(look)
+        Ok(scan)
     }
 
     /// Gives the memory back.

@@ -99,7 +99,7 @@ impl World {
         match &self.job {
             Some(_) => add(&|world| world.drained()),
             None => {
-                add(&|world| world.look(kernel));
+                add(&|world| world.poll(kernel));
                 for all in [false, true] {
                     add(&|world| world.job = world.ledger.next_job(all));
                 }
@@ -123,7 +123,7 @@ impl World {
     }
 
     /// The drainer sees what has ended, and reads the counters of its arenas.
-    fn look(&mut self, kernel: Kernel) {
+    fn poll(&mut self, kernel: Kernel) {
         for made in self.made.iter().filter(|made| made.has_ended) {
             self.ledger.ended(made.ticket, std::time::Duration::ZERO);
         }
@@ -241,7 +241,7 @@ fn wherever_a_world_stands_all_launches_can_still_be_written() {
             if rest.job.is_some() {
                 rest.drained();
             }
-            rest.look(kernel);
+            rest.poll(kernel);
             rest.job = rest.ledger.next_job(true);
             for thread in 0..rest.left.len() {
                 if rest.left[thread] > 0 {
