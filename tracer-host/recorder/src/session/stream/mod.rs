@@ -59,7 +59,7 @@ pub(super) struct Streams {
     codec: CodecSpec,
     tracks: u32,
     chunk_bytes: u32,
-    stall: Duration,
+    max_wait: Duration,
     /// Whether `memory` is the host's, and runs are written when they begin, too.
     pub(super) post_mortem: bool,
     memory: Allocation,
@@ -93,7 +93,7 @@ impl Streams {
         recording: Recording,
         codec: CodecSpec,
         division: Division,
-        stall: Duration,
+        max_wait: Duration,
     ) -> Result<Self, SessionError> {
         let post_mortem = recording.logs.has_open_runs();
         let memory =
@@ -114,7 +114,7 @@ impl Streams {
             codec,
             tracks: recording.tracks(),
             chunk_bytes: division.chunk_bytes,
-            stall,
+            max_wait,
             post_mortem,
             memory,
             partition: None,
@@ -196,7 +196,7 @@ impl Streams {
             state: at(partition.state),
             lost: at(tables),
             ended: at(tables + 8 * streams as u64),
-            stall_nanoseconds: u64::try_from(self.stall.as_nanos()).unwrap_or(u64::MAX),
+            stall_nanoseconds: u64::try_from(self.max_wait.as_nanos()).unwrap_or(u64::MAX),
             warps,
             launch: info.number(),
             segment_entries: partition.segment_entries,
