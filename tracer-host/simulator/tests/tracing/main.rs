@@ -268,10 +268,10 @@ fn counted_loops_have_the_events_of_a_loop_in_lock_step() {
             let found = record(&loops(20), 2, AMPLE, recording, in_turn(2));
             let trace = Encoded { streams: found.streams[..4].to_vec(), ..found.clone() };
             check_whole(&trace, 4, |warp| expected_loops(20, warp));
-            // The twin has each lane's events, in the groups in which lanes came.
-            for (warp, twin) in found.streams[4..].iter().enumerate() {
+            // The raw shadow has each lane's events, in the groups in which lanes came.
+            for (warp, shadow) in found.streams[4..].iter().enumerate() {
                 for lane in 0..lanes(warp as u32) {
-                    assert_eq!(of_lane(&twin.events, lane), of_lane(&trace.streams[warp].events, lane));
+                    assert_eq!(of_lane(&shadow.events, lane), of_lane(&trace.streams[warp].events, lane));
                 }
             }
         }

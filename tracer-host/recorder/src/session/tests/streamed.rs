@@ -389,7 +389,7 @@ fn a_kernel_whose_blocks_wait_for_each_other_ends_however_slow_the_disk_is() {
 }
 
 /// Warps that leave are encoded in rounds, on the device, while others run; whatever memory there is, all of
-/// it is recorded, in the same launch as its twin.
+/// it is recorded, in the same launch as its raw shadow.
 #[test]
 fn warps_that_leave_are_encoded_in_rounds() {
     for (memory, has_rounds) in [(8 << 20, false), (24 << 20, true), (64 << 20, true)] {
