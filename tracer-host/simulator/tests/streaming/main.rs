@@ -210,7 +210,7 @@ fn runs_may_be_longer_than_a_key_counts() {
 }
 
 #[test]
-fn laps_begin_again() {
+fn rounds_of_the_queue_begin_again() {
     let times = 1_000;
     let one = Launch::new([1, 1, 1], [1, 1, 1]);
     let room = Room { segments: 2, entries: 4, slots: 2 };
@@ -219,7 +219,7 @@ fn laps_begin_again() {
     run(&|| thread(&call)(), RAW, one, &mut host, PATIENT, Host::serve);
     host.read();
     let (tickets, _) = host.state();
-    assert!(tickets > 256 * u64::from(room.slots), "{tickets} tickets have no lap twice");
+    assert!(tickets > 256 * u64::from(room.slots), "{tickets} tickets have no round twice");
     let runs = &host.runs()[&(0, 0)];
     let expected = (1..=2 * times).map(|time| (if time % 2 == 1 { 1 } else { 4 }, time));
     assert!(runs.iter().map(|run| (run.location, run.time)).eq(expected));

@@ -210,7 +210,7 @@ impl Streams {
     fn divide(&mut self, device: &mut dyn Device, needs: Needs) -> Result<Partition, SessionError> {
         let partition = Partition::new(self.memory.bytes - self.area.bytes, needs);
         let partition = partition.map_err(|error| self.of_whole_limit(error))?;
-        // No entry has tag 0, and no slot lap 0; and nothing that was written where segments lay differently
+        // No entry has tag 0, and no slot round 0; and nothing that was written where segments lay differently
         // is taken for a header.
         device.fill(self.memory.address, self.memory.bytes - self.area.bytes, 0)?;
         self.supply = Supply::after(partition.segment_count, self.supply.last_tag(), 0);

@@ -187,8 +187,11 @@ mod tests {
     fn segments_go_round_with_new_tags() {
         let mut supply = Supply::new(3);
         assert_eq!((supply.slots(), supply.segments()), (4, 3));
-        let lap = 1 << 24;
-        assert_eq!(words(&supply.give()), [(0, vec![lap, TAG_STEP, 1 | lap, TAG_STEP, 2 | lap, TAG_STEP])]);
+        let round = 1 << 24;
+        assert_eq!(
+            words(&supply.give()),
+            [(0, vec![round, TAG_STEP, 1 | round, TAG_STEP, 2 | round, TAG_STEP])]
+        );
         assert_eq!(supply.give(), []);
         let taken: Vec<Given> = supply.taken(2).collect();
         let given = |segment: u32| Given { segment, tag: TAG_STEP, slot: segment };
@@ -199,7 +202,7 @@ mod tests {
         // The queue's end lies between them.
         assert_eq!(
             words(&supply.give()),
-            [(24, vec![lap, 2 * TAG_STEP]), (0, vec![1 | (2 * lap), 2 * TAG_STEP])]
+            [(24, vec![round, 2 * TAG_STEP]), (0, vec![1 | (2 * round), 2 * TAG_STEP])]
         );
         // More have asked than there are segments.
         let taken: Vec<u32> = supply.taken(9).map(|given| given.segment).collect();
