@@ -232,7 +232,7 @@ fn entries_without_a_run_are_passed_over() {
     let gap = |time| Run { mask: 77, location: 0, count: 0, time };
     let empty = |length: u64| (0..length).map(gap).collect::<Vec<_>>();
     let mut streams = vec![Logs::new(vec![empty(3); LANES]), Logs::new(vec![empty(20); LANES])];
-    // One log of gaps only, beside others; and gaps at the end.
+    // One log of gaps only, next to others; and gaps at the end.
     let mut logs = logs(&mut numbers, &[30; 5], 0, 10);
     logs.lanes[6] = empty(50);
     logs.lanes[2].extend(empty(9).into_iter().map(|run| Run { time: run.time + 1000, ..run }));

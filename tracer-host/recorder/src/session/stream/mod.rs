@@ -226,14 +226,14 @@ impl Streams {
 
     /// Makes an error about the memory without that for rounds one about all of it.
     fn of_whole_limit(&self, error: SessionError) -> SessionError {
-        let SessionError::Memory { streams, needed: Some(beside), .. } = error else { return error };
+        let SessionError::Memory { streams, needed: Some(without_rounds), .. } = error else { return error };
         // With so much more there may be rounds where there are none now, unless the device wants none.
         let may_have_rounds =
             !self.post_mortem && (!self.rounds.is_empty() || plan::area_bytes(self.memory.bytes).is_none());
         let area = |limit: u64| plan::area_bytes(limit).filter(|_| may_have_rounds);
         let remains = |limit: u64| limit - area(limit).unwrap_or(0);
-        let limits = (0..1 << 24).map(|mib| beside + (mib << 20));
-        let needed = limits.into_iter().find(|limit| remains(*limit) >= beside);
+        let limits = (0..1 << 24).map(|mib| without_rounds + (mib << 20));
+        let needed = limits.into_iter().find(|limit| remains(*limit) >= without_rounds);
         SessionError::Memory { streams, needed, limit: self.memory.bytes }
     }
 

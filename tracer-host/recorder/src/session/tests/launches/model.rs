@@ -173,8 +173,8 @@ impl World {
 
     /// The entries that an arena's launches claim at most.
     fn claimed(&self, logs: &LaunchLogs, kernel: Kernel) -> Range<u32> {
-        let beside = self.made.iter().filter(|made| made.logs.claims == logs.claims);
-        let all: Vec<&LaunchLogs> = beside.map(|made| &made.logs).collect();
+        let same_arena = self.made.iter().filter(|made| made.logs.claims == logs.claims);
+        let all: Vec<&LaunchLogs> = same_arena.map(|made| &made.logs).collect();
         let from = all.iter().map(|logs| logs.claims_from).max().unwrap_or(0);
         let claimed = from + (all.len() as u64 * kernel.claims) as u32;
         let end = all.iter().map(|logs| logs.claims_end).max().unwrap_or(0);
