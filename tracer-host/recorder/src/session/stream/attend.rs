@@ -98,7 +98,7 @@ impl Streams {
         Ok(())
     }
 
-    /// Takes note of what has come of a round.
+    /// Notes what has come of a round.
     fn take_news(
         &mut self,
         memory: &mut dyn LiveMemory,
@@ -156,7 +156,7 @@ impl Streams {
         Ok(())
     }
 
-    /// Takes note that segments were copied whole.
+    /// Notes that segments were copied whole.
     fn free_flattened(&mut self, segments: &[u32]) {
         let mut free = Vec::with_capacity(segments.len());
         for &segment in segments {
@@ -271,7 +271,7 @@ fn launch_logs(memory: u64, partition: Partition, launch: &Launch) -> StreamLogs
     }
 }
 
-/// Takes note of what a round has recorded.
+/// Notes what a round has recorded.
 fn note_accounts(launch: &mut Launch, running: &Running, accounts: &[Account]) {
     for (track, accounts) in (0..).zip(accounts.chunks(running.warps.len())) {
         for (number, (&warp, account)) in running.warps.iter().zip(accounts).enumerate() {

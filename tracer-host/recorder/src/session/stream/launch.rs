@@ -96,7 +96,7 @@ impl Launch {
         }
     }
 
-    /// Takes note of which lanes had left before a scan that is over.
+    /// Notes which lanes had left before a scan that is over.
     pub(super) fn note_ended(&mut self, ended: Vec<u32>) {
         for (warp, (&now, &before)) in (0..).zip(ended.iter().zip(&self.ended)) {
             if now != before && now == self.lanes(warp) && self.consumer(warp) == Consumer::Undecided {
@@ -106,7 +106,7 @@ impl Launch {
         self.ended = ended;
     }
 
-    /// Takes note of what a round has encoded of a stream, given by its track and warp.
+    /// Notes what a round has encoded of a stream, given by its track and warp.
     pub(super) fn note_encoded(&mut self, track: u32, warp: u32, events: u64, chunks: u32) {
         if self.encoded.is_empty() {
             self.encoded.resize(self.streams.len(), (0, 0));

@@ -79,7 +79,7 @@ impl Order {
     }
 
     /// Whether a run is a copy of one that has gone on; or comes too late, which happens where a copy of it
-    /// was lost: another run of its lanes that began after it has gone on. If not, takes note that it goes
+    /// was lost: another run of its lanes that began after it has gone on. If not, notes that it goes
     /// on.
     ///
     /// What a lane appends alone always goes on: the runs of one loop, which are all at one location, come in

@@ -70,7 +70,7 @@ impl Stream {
         }
     }
 
-    /// Takes note of what a scan has read of the run that a lane keeps and is in. Of two that one scan has
+    /// Notes what a scan has read of the run that a lane keeps and is in. Of two that one scan has
     /// read, in two segments, the one that began later is of later.
     pub(super) fn stand(&mut self, lane: u32, scan: u32, words: [u32; 4]) {
         let entry = untagged(words);

@@ -138,7 +138,7 @@ impl Streams {
         Ok(ended)
     }
 
-    /// Takes note of the lanes that had left before a scan.
+    /// Notes the lanes that had left before a scan.
     pub(super) fn note(&mut self, ended: Ended) {
         for (launch, ended) in ended {
             if let Some(launch) = self.launches.get_mut(&launch) {

@@ -94,18 +94,18 @@ impl Supply {
         self.free.extend(segments.iter().rev());
     }
 
-    /// Takes note that a lane has read a slot, or none will.
+    /// Notes that a lane has read a slot, or none will.
     pub(super) fn slot_was_read(&mut self, slot: u32) {
         self.awaited[slot as usize] = false;
     }
 
-    /// Takes note that lanes have given up. From now on slots that nothing has read are written again
+    /// Notes that lanes have given up. From now on slots that nothing has read are written again
     /// if lanes wait for it: who comes too late takes another ticket.
     pub(super) fn lose_patience(&mut self) {
         self.patience_lost = true;
     }
 
-    /// Takes note that no kernel runs: no lane reads any slot but those of tickets that no lane has taken.
+    /// Notes that no kernel runs: no lane reads any slot but those of tickets that no lane has taken.
     pub(super) fn all_slots_were_read(&mut self) {
         self.awaited.fill(false);
         self.waiting.iter().for_each(|(_, given)| self.awaited[given.slot as usize] = true);
