@@ -24,7 +24,7 @@ const COUNTED: Recording = Recording { dual: true, counting: Counting::All, ..RA
 /// How long lanes wait, in nanoseconds, that are to lose nothing,
 const PATIENT: u64 = u64::MAX;
 /// and those that are to lose something.
-const SHORT: u64 = 1_000_000;
+const IMPATIENT: u64 = 1_000_000;
 
 fn launch(blocks: u32, seed: u64, interaction: Interaction) -> Launch<'static> {
     Launch::new([blocks, 1, 1], [THREADS, 1, 1]).seed(seed).interaction(interaction).threads(2)
@@ -236,9 +236,9 @@ fn nobody_waits_for_long_where_nobody_serves() {
             let mut host = Host::new(room, 2 * blocks, recording.tracks());
             host.give(given);
             // Once one lane has given up, the clock stands still, and no other waits.
-            run(&|| thread(&call)(), recording, launch, &mut host, SHORT, Host::pass_time);
+            run(&|| thread(&call)(), recording, launch, &mut host, IMPATIENT, Host::pass_time);
             assert!(host.state().1, "a lane has given up");
-            assert!(host.clock.load(Ordering::Relaxed) >= SHORT, "and has waited before");
+            assert!(host.clock.load(Ordering::Relaxed) >= IMPATIENT, "and has waited before");
             host.read();
             check_ended(&host, 2 * blocks);
             assert!(check_part(&host, &whole) > 0);
@@ -257,7 +257,7 @@ fn what_finds_no_segment_in_time_is_counted() {
             let room = Room { segments, entries: 4, slots: 128 };
             let mut host = Host::new(room, 2 * blocks, 2);
             host.give(segments);
-            run(&|| thread(&call)(), DUAL, launch, &mut host, SHORT, serve_in_time);
+            run(&|| thread(&call)(), DUAL, launch, &mut host, IMPATIENT, serve_in_time);
             host.read();
             check_ended(&host, 2 * blocks);
             let lost = check_part(&host, &whole);
@@ -277,7 +277,7 @@ fn open_runs_that_find_no_segment_lose_nothing() {
         let room = Room { segments, entries: 4, slots: 128 };
         let mut host = Host::new(room, 2 * blocks, 1);
         host.give(segments);
-        run_open(&|| thread(&call)(), RAW, launch, &mut host, SHORT);
+        run_open(&|| thread(&call)(), RAW, launch, &mut host, IMPATIENT);
         host.read();
         check_ended(&host, 2 * blocks);
         check_part(&host, &whole);
@@ -316,7 +316,7 @@ fn lanes_go_on_when_there_is_memory_again() {
     let room = Room { segments: 64, entries: 4, slots: 64 };
     let mut host = Host::new(room, 2, 1);
     let launch = launch(1, 0, Interaction::Independent);
-    run(&kernel, RAW, launch, &mut host, SHORT, |host| {
+    run(&kernel, RAW, launch, &mut host, IMPATIENT, |host| {
         if lost_all.load(Ordering::Acquire) {
             host.serve();
             served.store(true, Ordering::Release);

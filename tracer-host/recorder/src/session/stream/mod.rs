@@ -281,7 +281,7 @@ impl Streams {
         Ok(2 * self.in_use.count() >= self.supply.segments() as usize)
     }
 
-    /// Notes the tickets that were taken, and of lanes that have given up waiting.
+    /// Notes the tickets that were taken, and whether lanes have given up waiting.
     fn take_tickets(&mut self, memory: &mut dyn LiveMemory, partition: Partition) -> Result<(), DeviceError> {
         let state = (self.memory.address + partition.state, size_of::<StreamState>());
         let mut words = words_of_eight(memory.read_live(&[state])?);
