@@ -97,7 +97,7 @@ pub fn encode_predict_call(
 /// On a GPU the parameters are [`DEVICE_ECL`](crate::DEVICE_ECL) and
 /// [`DEVICE_PREDICT`](crate::DEVICE_PREDICT), whatever parameters `codec` has.
 ///
-/// A dual recording needs two: one for the codec of the trace, and one with `raw` for its twin.
+/// A dual recording needs two: one for the codec of the trace, and one with `raw` for its shadow.
 pub fn encode_serial_call(
     pool: &PoolDescriptor,
     table: u64,

@@ -12,7 +12,9 @@ pub(crate) struct Arguments {
     pub(crate) is_users: bool,
     /// Whether `trace!` and `trace_loop!` are all that is traced.
     pub(crate) only_marked: bool,
-    /// Id of the first location of a copy in which every decision is traced instead, if there is to be one.
+    /// Id of the first location of a copy in which every decision is traced instead, if there is to be one. For the
+    /// evaluation only: `warptrace-bench record --automatic` and tests compare automatic points with those placed by
+    /// hand in the same source.
     pub(crate) automatic: Option<u16>,
     /// Traced functions of other modules.
     pub(crate) callees: Vec<UseTree>,

@@ -21,7 +21,7 @@ pub struct Watchdog {
     /// Rounds in which every resident warp that can run executes nothing but `spin_hint`.
     pub yield_rounds: u64,
     /// Rounds in which every one of them ends its turn in `spin_hint`, trace points and other operations
-    /// beside it allowed, and in which no lane leaves the kernel and no barrier opens.
+    /// next to it allowed, and in which no lane leaves the kernel and no barrier opens.
     pub spin_rounds: u64,
     /// Operations of groups of lanes, such as visits of trace points: of a block where blocks are independent, else of
     /// the launch.

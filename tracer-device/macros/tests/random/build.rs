@@ -12,7 +12,9 @@ fn main() {
     let functions = number("WARPTRACE_RANDOM_FUNCTIONS", 300);
     let seed = number("WARPTRACE_RANDOM_SEED", 1);
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-changed=generate.rs");
+    for source in ["generate.rs", "prelude.rs", "statements.rs"] {
+        println!("cargo::rerun-if-changed={source}");
+    }
     let out = std::path::PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it"));
     let text = generate::modules(functions, seed);
     std::fs::write(out.join("random.rs"), text).expect("the folder of outputs can be written");

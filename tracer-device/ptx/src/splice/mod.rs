@@ -415,7 +415,7 @@ impl Splicer<'_> {
             edits.insert(body.close - start, format!("\n{}\tret;\n", emitter.take()));
         }
         // A directive such as `.loc` may end at the brace, and ends with its line.
-        edits.insert(body.close - start, format!("\n{}", emitter.take_rare()));
+        edits.insert(body.close - start, format!("\n{}", emitter.take_cold()));
         if let Some(label) = unchosen {
             let own = self.own_body(function, body, plan)?;
             edits.insert(body.close - start, format!("{label}:\n\t{{{own}\t}}\n"));

@@ -9,10 +9,10 @@ use warptrace_format::codec::CodecSpec;
 
 use super::CudaDevice;
 use super::driver::{self, Called};
-use super::encoding::{self, Encoding, stream_beside};
+use super::encoding::{self, Encoding, priority_stream};
 use super::gather::Gather;
 use super::launch::{Launched, pointers};
-use super::live::{Beside, Live};
+use super::live::{Live, LiveDevice};
 use super::room;
 use super::staging::{self, Staging};
 use crate::{
@@ -246,7 +246,7 @@ impl Device for CudaDevice {
         }
         self.enter()?;
         self.check_inside(memory.address, memory.bytes)?;
-        let mut device = Self::within(self.ordinal, self.context, stream_beside()?, false, "")?;
+        let mut device = Self::within(self.ordinal, self.context, priority_stream()?, false, "")?;
         device.owns_stream = true;
         device.shared.insert(memory.address, memory.bytes);
         device.prepare_drains(codec)?;
@@ -270,13 +270,13 @@ impl CudaDevice {
         u64::from(self.multiprocessors) * u64::from(self.threads_each)
     }
 
-    /// Device memory beside a kernel.
-    pub(super) fn live_memory(&mut self) -> Result<Beside<'_>, DeviceError> {
+    /// Device memory while a kernel runs.
+    pub(super) fn live_memory(&mut self) -> Result<LiveDevice<'_>, DeviceError> {
         let live = match &mut self.live {
             Some(live) => live,
             none => none.insert(Live::new()?),
         };
-        Ok(Beside { allocations: &self.allocations, pinned: &self.pinned, live })
+        Ok(LiveDevice { allocations: &self.allocations, pinned: &self.pinned, live })
     }
 }
 
@@ -288,9 +288,7 @@ impl LiveMemory for CudaDevice {
     fn finish_read(&mut self) -> Result<&[u8], DeviceError> {
         match &mut self.live {
             Some(live) => live.finish_read(),
-            None => {
-                Err(DeviceError::Unsupported { problem: "no read beside a kernel is under way".to_owned() })
-            }
+            None => Err(DeviceError::Unsupported { problem: "no read is under way".to_owned() }),
         }
     }
 

@@ -133,7 +133,7 @@ pub(super) fn encode(
 }
 
 /// Makes a stream whose kernels begin before those that wait for others, and do not wait for theirs.
-pub(super) fn stream_beside() -> Result<sys::CUstream, DeviceError> {
+pub(super) fn priority_stream() -> Result<sys::CUstream, DeviceError> {
     let (mut least, mut greatest, mut stream) = (0, 0, std::ptr::null_mut());
     // SAFETY: a context is current; both write what they are given.
     unsafe {
@@ -159,7 +159,7 @@ pub(super) fn flatten(device: &mut CudaDevice, job: &FlattenJob) -> Result<(), D
 }
 
 /// Runs all kernels that encode once, with nothing to do: what the driver does for a first launch it cannot
-/// do beside a kernel.
+/// do while a kernel runs.
 pub(super) fn warm_up(device: &mut CudaDevice, spec: CodecSpec) -> Result<(), DeviceError> {
     flatten(device, &FlattenJob::default())?;
     let (pool, mut time) = (PoolDescriptor::default(), Duration::ZERO);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use cudarc::driver::{result, sys};
 
 use super::driver::{self, Called};
-use super::encoding::stream_beside;
+use super::encoding::priority_stream;
 use super::{CudaDevice, check_driver, count_devices};
 use crate::{DeviceError, Ending};
 
@@ -140,7 +140,7 @@ impl CudaDevice {
         let mut device = 0;
         // SAFETY: asks for the device of the context that is current.
         unsafe { sys::cuCtxGetDevice(&raw mut device) }.result().called("cuCtxGetDevice")?;
-        let mut adopted = Self::within(device, context, stream_beside()?, false, "")?;
+        let mut adopted = Self::within(device, context, priority_stream()?, false, "")?;
         adopted.owns_stream = true;
         adopted.is_foreign = true;
         Ok(adopted)

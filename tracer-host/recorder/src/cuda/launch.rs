@@ -27,9 +27,9 @@ pub(super) struct Launched<'a> {
     pub(super) claims: Option<u64>,
 }
 
-/// A kernel runs for so long before its logs are looked at: what most take. Then it is asked so often whether
+/// A kernel runs for so long before its logs are scanned: what most take. Then it is asked so often whether
 /// it has ended.
-const FIRST_LOOK: Duration = Duration::from_micros(300);
+const FIRST_SCAN: Duration = Duration::from_micros(300);
 
 impl CudaDevice {
     /// Runs a kernel and waits for it.
@@ -150,7 +150,7 @@ impl CudaDevice {
                 sys::CUresult::CUDA_ERROR_NOT_READY => {}
                 answer => return answer.result().called_for("cuEventQuery", kernel),
             }
-            if started.elapsed() < FIRST_LOOK {
+            if started.elapsed() < FIRST_SCAN {
                 std::hint::spin_loop();
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Copies on a stream of their own, beside a kernel that runs.
+//! Copies on a stream of their own, while a kernel runs.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::c_void;
@@ -69,7 +69,7 @@ impl Live {
         let bytes: usize = ranges.iter().map(|(_, bytes)| bytes).sum();
         if bytes > MAX_READ || self.under_way.len() == self.buffers.len() {
             let problem = format!(
-                "a read of {bytes} bytes beside a kernel, and {} under way: at most {MAX_READ} bytes, and {} reads, are possible",
+                "a read of {bytes} bytes while a kernel runs, and {} under way: at most {MAX_READ} bytes, and {} reads, are possible",
                 self.under_way.len(),
                 self.buffers.len()
             );
@@ -117,7 +117,7 @@ impl Live {
                 return Ok(bytemuck::cast_slice(&self.answered));
             }
             None => {
-                let problem = "no read beside a kernel is under way".to_owned();
+                let problem = "no read is under way".to_owned();
                 return Err(DeviceError::Unsupported { problem });
             }
         };
@@ -163,8 +163,8 @@ impl Drop for Live {
     }
 }
 
-/// What is allocated, and the stream: device memory as it is seen beside a kernel.
-pub(super) struct Beside<'a> {
+/// What is allocated, and the stream: device memory as it is seen while a kernel runs.
+pub(super) struct LiveDevice<'a> {
     pub(super) allocations: &'a BTreeMap<u64, u64>,
     pub(super) pinned: &'a Pinned,
     pub(super) live: &'a mut Live,
@@ -191,7 +191,7 @@ pub(super) fn is_inside(allocations: &BTreeMap<u64, u64>, address: u64, bytes: u
         .is_some_and(|(&start, &len)| address - start <= len && bytes <= len - (address - start))
 }
 
-impl LiveMemory for Beside<'_> {
+impl LiveMemory for LiveDevice<'_> {
     fn start_read(&mut self, ranges: &[(u64, usize)]) -> Result<(), DeviceError> {
         let Self { pinned, live, .. } = self;
         // Of nothing, too: a driver that has failed returns nothing.

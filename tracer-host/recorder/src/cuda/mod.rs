@@ -1,8 +1,8 @@
 //! A GPU through the CUDA driver, which is loaded at run time.
 //!
 //! Memory comes from plain allocations, never managed ones. A device uses one stream, the default one or its
-//! caller's, and every call of [`Device`](crate::Device) has finished when it returns. What is done beside a
-//! kernel uses streams of its own ([`live`]), or another device of the same context.
+//! caller's, and every call of [`Device`](crate::Device) has finished when it returns. What is done while
+//! a kernel runs uses streams of its own ([`live`]), or another device of the same context.
 
 mod code;
 mod device;

@@ -1,4 +1,4 @@
-//! Room for the tracer's kernels beside the program's.
+//! Room for the tracer's kernels next to the program's.
 //!
 //! A kernel of many blocks fills the card, and each of its warps holds log memory until it leaves. Where all
 //! of them wait for memory, no kernel of the tracer finds room to encode what others have left. So of a

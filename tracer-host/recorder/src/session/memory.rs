@@ -33,7 +33,7 @@ const TABLE_BYTES: u64 = 32 << 10;
 /// Part of the limit for scratch, and its maximum.
 const SCRATCH_SHARE: u64 = 16;
 const MAX_SCRATCH_BYTES: u64 = 64 << 20;
-/// Scratch beside the packed chunks.
+/// Scratch next to the packed chunks.
 const SCRATCH_HEAD_BYTES: u64 = 256;
 /// Part of what remains for accounts: the shortest logs of a warp and track take 136 times its account.
 const ACCOUNT_SHARE: u64 = 128;

@@ -45,7 +45,7 @@ pub struct LaunchReport {
     pub recorded: u64,
     /// Of these, without room in device memory.
     pub lost: u64,
-    /// In a dual recording: events without room in device memory on the raw twin's track.
+    /// In a dual recording: events without room in device memory on the raw shadow's track.
     pub twin_lost: u64,
     /// Chunks written, all tracks together.
     pub chunks: u64,

@@ -5,16 +5,18 @@
 //! has. All of this is bookkeeping on the host: nothing here waits or asks the device.
 
 mod arena;
+mod filled;
 mod plan;
 
 use std::ops::Range;
 
-use warptrace_abi::log::{LOG_ALIGNMENT, LaunchLogs, LoggedLaunch, MAX_SEGMENT_ENTRIES, RESERVED_ENTRIES};
-use warptrace_abi::pool::{Claims, PoolDescriptor};
+use warptrace_abi::log::{LOG_ALIGNMENT, LaunchLogs, MAX_SEGMENT_ENTRIES, RESERVED_ENTRIES};
+use warptrace_abi::pool::Claims;
 use warptrace_format::account::WarpAccount;
 use warptrace_format::file::LaunchInfo;
 
 use self::arena::{Arena, Stage};
+pub(super) use self::filled::Filled;
 pub(super) use self::plan::Effort;
 use self::plan::{Layout, Need, boundary, plan};
 use super::memory::{Division, Memory};
@@ -51,21 +53,6 @@ pub(super) struct Stay {
 struct Most {
     claimed: u64,
     streams: u64,
-}
-
-/// An arena, as a drain needs it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Filled {
-    pub(super) arena: usize,
-    pub(super) pool: PoolDescriptor,
-    pub(super) logged: Vec<LoggedLaunch>,
-    /// Memory for a table of them, and where chunks are packed.
-    pub(super) table: Allocation,
-    pub(super) scratch: Allocation,
-    /// Accounts that launches have had: address, and bytes.
-    pub(super) accounts: (u64, u64),
-    /// Launches that have ended, recorded or not, in the order of their numbers.
-    pub(super) launches: Vec<LaunchInfo>,
 }
 
 /// Device memory of a recording.
@@ -390,76 +377,6 @@ impl Pool {
         if is_settled || self.free_part().is_some() {
             self.close(at);
         }
-    }
-
-    /// Tells whether enough of the arena that fills is taken for it to be worth a drain: it is written while
-    /// the program goes on.
-    pub(super) fn should_drain(&self) -> bool {
-        let filling = self.filling.and_then(|at| self.arenas[at].as_ref());
-        filling.is_some_and(|arena| 4 * arena.taken() >= 3 * u64::from(arena.logs_end))
-    }
-
-    /// Tells whether no arena holds anything.
-    pub(super) fn is_empty(&self) -> bool {
-        self.arenas.iter().flatten().all(|arena| arena.logged.is_empty() && arena.ended.is_empty())
-    }
-
-    /// Tells whether an arena waits for launches to end that let no others in any more.
-    pub(super) fn is_closing(&self) -> bool {
-        self.arenas.iter().flatten().any(|arena| arena.stage == Stage::Closed)
-    }
-
-    /// Returns an arena that can be drained: the first one that is closed and whose launches have ended. At
-    /// most one is drained at a time.
-    pub(super) fn next_filled(&mut self) -> Option<Filled> {
-        if self.arenas.iter().flatten().any(|arena| arena.stage == Stage::Draining) {
-            return None;
-        }
-        let is_ready = |arena: &Arena| arena.stage == Stage::Closed && arena.unsettled == 0;
-        let ready = (0..self.arenas.len()).filter(|at| self.arenas[*at].as_ref().is_some_and(is_ready));
-        let at = ready.min_by_key(|at| self.arenas[*at].as_ref().map(|arena| arena.order))?;
-        let (logs, accounts) = (self.log_address(), self.accounts.address);
-        let Division { chunk_count, chunk_bytes, log_entries, .. } = self.division;
-        let behind_all = self.division.logs_end(u64::MAX);
-        let claims = self.claims(at);
-        let arena = self.arenas[at].as_mut()?;
-        arena.stage = Stage::Draining;
-        // Merged runs have all of log memory in which there are no logs, nor will be meanwhile.
-        let has_all = arena.is_whole && arena.logs.end == behind_all || !arena.overlaps;
-        let merged_from = if has_all { arena.end_of_logs() } else { behind_all };
-        let mut logged = std::mem::take(&mut arena.logged);
-        let mut streams = 0;
-        for launch in &mut logged {
-            launch.first_stream = streams;
-            streams += launch.tracks * launch.warps;
-        }
-        let mut launches = std::mem::take(&mut arena.ended);
-        // A file's launches stand in the order of their numbers.
-        launches.sort_unstable_by_key(LaunchInfo::number);
-        Some(Filled {
-            arena: at,
-            pool: PoolDescriptor {
-                chunks: self.chunks.address,
-                claims,
-                logs,
-                chunk_count,
-                chunk_bytes,
-                merged_from,
-                merged_end: log_entries,
-            },
-            logged,
-            table: self.table,
-            scratch: self.scratch,
-            accounts: (accounts + arena.accounts.start, arena.accounts_used),
-            launches,
-        })
-    }
-
-    /// Makes an arena free that was drained, and is empty; merged runs and chunks took this many bytes at most.
-    pub(super) fn emptied(&mut self, at: usize, bytes: u64) {
-        let logs: u64 = self.arenas.iter().flatten().map(Arena::filled).sum();
-        self.filled = self.filled.max(logs + bytes);
-        self.arenas[at] = None;
     }
 
     /// Gives the memory back.

@@ -130,7 +130,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
         let time = launched.inspect_err(|error| self.end_failed(device, info, error))?;
         let drains = match (&mut self.streams, &self.ledger.pool) {
             _ if info.is_recorded() && self.ledger.window.max_events.is_some() => true,
-            (Some(streams), _) if info.is_recorded() => streams.should_look(device.live()?)?,
+            (Some(streams), _) if info.is_recorded() => streams.should_scan(device.live()?)?,
             (None, Some(pool)) if info.is_recorded() => pool.should_drain(),
             _ => false,
         };

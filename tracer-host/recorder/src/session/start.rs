@@ -56,7 +56,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
     }
 
     /// Starts a recording, whose launches may run at the same time if `overlaps`. Of modules without PTX it is in
-    /// the text beside them.
+    /// the text with them.
     pub(super) fn start_with(
         device: &mut dyn Device,
         sources: &[(&str, &str)],

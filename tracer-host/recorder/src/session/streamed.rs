@@ -7,16 +7,16 @@ use warptrace_device::KernelCall;
 use warptrace_format::file::{EarlyEnd, LaunchInfo};
 
 use super::interrupt::{Interrupt, Interrupted};
-use super::stream::{Look, Streams};
+use super::stream::{Scan, Streams};
 use super::worker::{Drained, Worker};
 use super::{Recorder, SessionError, drain};
 use crate::{Device, LaunchShape, LaunchTime, LiveMemory, Logs, Prepare, Traced};
 
-/// Hands what a look has found to the writer, with the launches of which that does not know.
+/// Hands what a scan has found to the writer, with the launches of which that does not know.
 fn send<W: Write + Send + 'static>(
     worker: &mut Worker<W>,
     begin: &mut Vec<LaunchInfo>,
-    Look { packed, end, accounts }: Look,
+    Scan { packed, end, accounts }: Scan,
 ) -> Result<(), SessionError> {
     if packed.is_empty() && end.is_empty() {
         return Ok(());
@@ -44,7 +44,7 @@ impl<W: Write + Send + 'static> Serving<'_, W> {
             return;
         }
         let asked = self.interrupt.as_ref().is_some_and(|interrupt| interrupt.is_asked());
-        let done = if asked { self.end_now(memory) } else { self.look(memory) };
+        let done = if asked { self.end_now(memory) } else { self.scan(memory) };
         if let Err(error) = done {
             // The kernel goes on, and waits for nothing. If the device fails, the launch says so.
             let _ = self.streams.refuse(memory);
@@ -52,15 +52,15 @@ impl<W: Write + Send + 'static> Serving<'_, W> {
         }
     }
 
-    fn look(&mut self, memory: &mut dyn LiveMemory) -> Result<(), SessionError> {
+    fn scan(&mut self, memory: &mut dyn LiveMemory) -> Result<(), SessionError> {
         let asked = self.interrupt.as_ref().map(|interrupt| &*interrupt.asked);
-        let look = self.streams.look_until(memory, asked)?;
-        self.send(look)
+        let scan = self.streams.scan_until(memory, asked)?;
+        self.send(scan)
     }
 
-    fn send(&mut self, look: Look) -> Result<(), SessionError> {
+    fn send(&mut self, scan: Scan) -> Result<(), SessionError> {
         match self.worker {
-            Some(worker) => send(worker, &mut self.begin, look),
+            Some(worker) => send(worker, &mut self.begin, scan),
             None => Ok(()),
         }
     }
@@ -71,8 +71,8 @@ impl<W: Write + Send + 'static> Serving<'_, W> {
         self.send(encoded)?;
         // What the first time finds has all its predecessors by the second. Nothing is encoded before, and
         // lanes are given nothing, for a caller waits.
-        self.streams.only_look(memory)?;
-        self.streams.only_look(memory)?;
+        self.streams.only_scan(memory)?;
+        self.streams.only_scan(memory)?;
         let number = self.info.number();
         let running = self.streams.standing(number);
         let rest = self.streams.abandon(Some(memory))?;
@@ -136,7 +136,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
         };
         if let Err(error) = time {
             // What is known of it and of those before is written.
-            let _ = serving.streams.end_failed(device).map(|look| serving.send(look));
+            let _ = serving.streams.end_failed(device).map(|scan| serving.send(scan));
             self.pending = serving.begin;
             return Err(error.into());
         }
@@ -156,10 +156,10 @@ impl<W: Write + Send + 'static> Recorder<W> {
         // Kernels and locations that were added since stand before their launches.
         drain::write_news(&mut self.ledger.job(None).news, worker)?;
         let started = Instant::now();
-        let look = streams.look(device.live()?, true)?;
+        let scan = streams.scan(device.live()?, true)?;
         self.ledger.total.copy += started.elapsed();
         self.ledger.total.memory = streams.memory_use();
-        send(worker, &mut self.pending, look)?;
+        send(worker, &mut self.pending, scan)?;
         if self.pending.is_empty() {
             return Ok(());
         }

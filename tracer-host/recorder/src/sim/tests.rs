@@ -30,7 +30,7 @@ const SEGMENTS: u32 = 4;
 const RECORDING: Recording = Recording { logs: LogKind::Streamed { open_runs: false }, ..Recording::DEFAULT };
 
 /// Streamed logs of one warp.
-fn streaming(device: &mut SimDevice, stall_nanoseconds: u64) -> StreamLogs {
+fn streaming(device: &mut SimDevice, max_wait: u64) -> StreamLogs {
     let mut allocate = |bytes: u32| device.allocate(bytes.into(), Place::Device).unwrap().address;
     StreamLogs {
         segments: allocate(SEGMENTS * ENTRIES * ENTRY_BYTES),
@@ -38,7 +38,7 @@ fn streaming(device: &mut SimDevice, stall_nanoseconds: u64) -> StreamLogs {
         state: allocate(size_of::<StreamState>() as u32),
         lost: allocate(8),
         ended: allocate(8),
-        stall_nanoseconds,
+        stall_nanoseconds: max_wait,
         warps: 1,
         launch: 0,
         segment_entries: ENTRIES,

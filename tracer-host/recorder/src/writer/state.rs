@@ -47,7 +47,7 @@ impl Launches {
         Ok(Self { metadata, launches: BTreeMap::new(), early_ends: 0 })
     }
 
-    /// Takes note of kernels and locations that are added.
+    /// Notes kernels and locations that are added.
     pub(super) fn add(&mut self, additions: &Additions) -> Result<(), MetadataError> {
         self.metadata.add(additions.clone())
     }
@@ -118,7 +118,7 @@ impl Launches {
         }
     }
 
-    /// Takes note of chunks that were accepted. Those of tracks that have ended meanwhile need no note.
+    /// Notes chunks that were accepted. Those of tracks that have ended meanwhile need no note.
     pub(super) fn note(&mut self, parts: &[Part<'_>]) {
         for part in parts {
             let track =
@@ -154,7 +154,7 @@ impl Launches {
         Ok(())
     }
 
-    /// Takes note of a launch that ended early.
+    /// Notes a launch that ended early.
     pub(super) fn end_early(&mut self, launch: u32) -> Result<(), WriteError> {
         let open = self.launches.get_mut(&launch).ok_or(WriteError::UnknownLaunch { launch })?;
         if open.ended_early {

@@ -3,14 +3,15 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
 mod built;
+mod ends;
 mod frameworks;
 mod graphs;
+mod launches;
 mod options;
 mod parts;
 
 use std::path::Path;
 use std::process::{Command, Output};
-use std::time::Duration;
 
 use tempfile::TempDir;
 use warptrace_abi::run::{REPORT_PREFIX, RUN_FILE, RUN_PTXAS, RUN_REPORT, RUN_SPEC};
@@ -125,6 +126,13 @@ fn both_with(words: &[&str], variables: &[(&str, &str)]) -> Option<Run> {
     Some(traced)
 }
 
+/// Returns how many launches a trace has, which is whole.
+fn launch_count(path: &Path) -> usize {
+    let trace = TraceFile::open(path).expect("a trace");
+    assert!(trace.verify().is_ok());
+    trace.launches().count()
+}
+
 #[test]
 fn what_a_device_reads_comes_behind_what_an_adopted_stream_was_given() {
     let Some(built) = built() else { return };
@@ -234,140 +242,6 @@ fn attributes_are_set_on_the_copy_too() {
         log.contains("attribute 9 50 of walk\n") && log.contains("attribute 9 50 of walk$traced"),
         "{log}"
     );
-}
-
-#[test]
-fn a_kernel_that_fails_leaves_what_came_before_it() {
-    // The program's own launch succeeds, and what follows says what is wrong, as without the shim.
-    for sync in [false, true] {
-        let words = ["proc", &data("kernels.ptx"), "fail-last"];
-        let Some(traced) = both_with(&words, &[(RUN_SPEC, &spec(|spec| spec.sync = sync))]) else { return };
-        assert!(traced.stdout().contains("synchronize: error 719"), "{}", traced.stdout());
-        let report = traced.report();
-        assert!(report[0].contains("it ends early"), "{report:?}");
-        let trace = traced.trace();
-        // Without the option, what came before may not have been read yet.
-        assert!((1..=2).contains(&trace.launches().count()));
-        assert_eq!(report[0].contains("--sync"), !sync, "{report:?}");
-        if sync {
-            assert_eq!(trace.launches().count(), 2);
-            assert!(trace.verify().events > 100, "{report:?}");
-        }
-    }
-}
-
-/// The events of each launch of a trace.
-fn launches(path: &Path) -> usize {
-    let trace = TraceFile::open(path).expect("a trace");
-    assert!(trace.verify().is_ok());
-    trace.launches().count()
-}
-
-#[test]
-fn launches_are_not_waited_for() {
-    // Each kernel takes so long that all are launched before the first one has ended.
-    let words = ["proc", &data("kernels.ptx"), "twice"];
-    for (wait, milliseconds) in [(10, "0"), (10, "300"), (0, "300")] {
-        let spec = spec(|spec| spec.wait = Duration::from_secs(wait));
-        let variables = [("TEST_DRIVER_MILLISECONDS", milliseconds), (RUN_SPEC, &spec)];
-        let Some(traced) = both_with(&words, &variables) else { return };
-        assert_eq!(traced.verified().0, 2, "{wait}: {:?}", traced.report());
-        assert!(traced.report().iter().all(|line| !line.contains("not traced")), "{:?}", traced.report());
-    }
-}
-
-/// Records this many launches, where nothing is encoded before the program has made `held` of them.
-fn many(launches: u64, held: u64) -> Option<Run> {
-    let (launches, held) = (launches.to_string(), held.to_string());
-    let spec = spec(|spec| {
-        (spec.wait, spec.recording.memory) = (Duration::from_secs(600), Some(MemorySize(1 << 20)));
-    });
-    let variables = [("TEST_LAUNCHES", &*launches), ("TEST_DRIVER_HOLDS", &held), (RUN_SPEC, &*spec)];
-    both_with(&["proc", &data("kernels.ptx"), "many"], &variables)
-}
-
-/// How many launches waited for room, by the report.
-fn waited_for_room(run: &Run) -> u64 {
-    let report = run.report();
-    let Some((_, rest)) = report[0].split_once(" ms in all, ") else { return 0 };
-    rest.split(' ').next().and_then(|count| count.parse().ok()).expect("a number")
-}
-
-#[test]
-fn launches_go_on_while_encoding_is_held_back() {
-    // All of them are made before anything is encoded: a launch that waited for that would wait for ever.
-    let Some(traced) = many(24, 24) else { return };
-    assert_eq!(traced.verified().0, 24, "{:?}", traced.report());
-    assert_eq!(waited_for_room(&traced), 0, "{:?}", traced.report());
-}
-
-#[test]
-fn of_launches_in_the_thousands_none_is_lost_or_out_of_order() {
-    const LAUNCHES: u64 = 10_000;
-    let Some(traced) = many(LAUNCHES, 24) else { return };
-    assert_eq!(traced.verified().0, LAUNCHES, "{:?}", traced.report());
-    let report = traced.report();
-    assert!(report.iter().all(|line| !line.contains("not traced") && !line.contains("lost")), "{report:?}");
-    let trace = traced.trace();
-    assert!((0..).zip(trace.launches()).all(|(number, launch)| launch.number() == number));
-    // What the kernel does is the same each time.
-    let events = |launch| trace.totals(launch, 0).events;
-    assert!((0..LAUNCHES as u32).all(|launch| events(launch) == events(0) && events(0) > 0));
-}
-
-#[test]
-fn a_process_that_does_not_wait_for_its_kernels_has_a_file_that_says_so() {
-    let variables = [("TEST_DRIVER_MILLISECONDS", "60000")];
-    let Some(traced) = both_with(&["proc", &data("kernels.ptx")], &variables) else { return };
-    assert!(traced.report()[0].contains("launches that had not ended: 1"), "{:?}", traced.report());
-    assert_eq!(traced.trace().launches().count(), 1);
-}
-
-#[test]
-fn a_trace_that_may_not_grow_ends_and_the_program_does_not() {
-    let Some(built) = built() else { return };
-    let words = ["proc", &*data("kernels.ptx")];
-    let limited = || {
-        let mut command = Command::new("sh");
-        // 1 KiB, which SIGXFSZ guards.
-        command.args(["-c", "ulimit -f 2 && exec \"$@\"", "sh"]).arg(built.folder.join("app")).args(words);
-        command
-    };
-    let plain = run_command(built, false, &mut limited(), &[]);
-    let traced = run_command(built, true, &mut limited(), &[]);
-    assert_eq!(plain.stdout(), traced.stdout(), "{:?}", traced.report());
-    assert_eq!(plain.output.status, traced.output.status);
-    if traced.report().iter().any(|line| line.contains("carries no GPU code")) {
-        eprintln!("skipped: built without a device compiler");
-        return;
-    }
-    assert!(traced.report().iter().any(|line| line.contains("file too large")), "{:?}", traced.report());
-    assert!(traced.folder.path().join("t.wtrc").metadata().expect("it was made").len() <= 1024);
-}
-
-#[test]
-fn forked_children_touch_nothing_and_those_forked_early_are_traced() {
-    let Some(traced) = both(&["dlsym", &data("kernels.ptx"), "fork"]) else { return };
-    assert_eq!(traced.verified().0, 1, "{:?}", traced.report());
-    let Some(traced) = both(&["dlsym", &data("kernels.ptx"), "early-fork"]) else { return };
-    assert_eq!(traced.verified().0, 1, "{:?}", traced.report());
-}
-
-#[test]
-fn a_process_that_ends_without_a_word_leaves_its_frames() {
-    for action in ["exit", "abort"] {
-        let words = ["linked", &data("kernels.ptx"), action];
-        let Some(traced) = both_with(&words, &[(RUN_SPEC, &spec(|spec| spec.sync = true))]) else { return };
-        let trace = traced.trace();
-        assert!(trace.verify().events > 100, "{action}: {:?}", traced.report());
-    }
-    // The context's end is the trace's, also where a destructor ends it.
-    let Some(built) = built() else { return };
-    let words = ["proc", &data("kernels.ptx"), "parts", "late-reset"];
-    let traced = run(built, true, &words, &[]);
-    assert_eq!(launches(&traced.folder.path().join("t-2.wtrc")), 1, "{:?}", traced.report());
-    let Some(traced) = both(&["proc", &data("kernels.ptx"), "reset", "abort"]) else { return };
-    assert_eq!(traced.verified().0, 1, "{:?}", traced.report());
 }
 
 #[test]

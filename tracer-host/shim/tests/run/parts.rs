@@ -4,7 +4,7 @@ use std::process::{Command, Output};
 
 use warptrace_abi::run::{RUN_FILE, RUN_SPEC};
 
-use super::{Built, Run, built, data, launches, run, spec};
+use super::{Built, Run, built, data, launch_count, run, spec};
 
 #[test]
 fn a_program_says_which_part_of_it_is_recorded() {
@@ -25,14 +25,14 @@ fn a_program_says_which_part_of_it_is_recorded() {
             return;
         }
         assert_eq!((traced.stdout(), told(&traced)), (plain.stdout(), "told 0\n".repeat(3)));
-        assert_eq!(launches(&own), 1, "{:?}", traced.report());
+        assert_eq!(launch_count(&own), 1, "{:?}", traced.report());
         assert_eq!(traced.verified().0, 1, "{:?}", traced.report());
         std::fs::remove_file(&own).expect("it was made");
     }
     // Without a name of its own, into the one that was asked for, and the next one of that name.
     let traced = run(built, true, &words, &[]);
     assert_eq!(traced.verified().0, 1, "{:?}", traced.report());
-    assert_eq!(launches(&traced.folder.path().join("t-2.wtrc")), 1, "{:?}", traced.report());
+    assert_eq!(launch_count(&traced.folder.path().join("t-2.wtrc")), 1, "{:?}", traced.report());
     // What cannot be written is said, and the program runs on.
     let traced = run(built, true, &words, &[("OWN_TRACE", "/nowhere/own.wtrc")]);
     assert_eq!(traced.stdout(), plain.stdout());

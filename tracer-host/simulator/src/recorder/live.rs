@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Looks at a slot between which a lane gives its thread away; between later ones it sleeps.
+/// Polls of a slot between which a lane gives its thread away; between later ones it sleeps.
 const YIELDS: u32 = 64;
 /// How long it sleeps.
 const SLEEP: Duration = Duration::from_micros(20);
@@ -25,13 +25,13 @@ pub(super) trait LiveWords {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wait {
     pub(super) limit: Duration,
-    pub(super) looks: u32,
+    pub(super) polls: u32,
     began: Option<Duration>,
 }
 
 impl Wait {
     pub(super) fn new(limit: Duration) -> Self {
-        Self { limit, looks: 0, began: None }
+        Self { limit, polls: 0, began: None }
     }
 }
 
@@ -81,8 +81,8 @@ impl LiveWords for HostWords {
 
     fn pause(&self, wait: &mut Wait) -> bool {
         let began = *wait.began.get_or_insert_with(|| self.now());
-        wait.looks = wait.looks.saturating_add(1);
-        if wait.looks <= YIELDS || self.0.is_some() {
+        wait.polls = wait.polls.saturating_add(1);
+        if wait.polls <= YIELDS || self.0.is_some() {
             std::thread::yield_now();
         } else {
             std::thread::sleep(SLEEP.min(wait.limit));

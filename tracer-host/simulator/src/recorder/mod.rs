@@ -29,8 +29,8 @@ use crate::context::LANES;
 use crate::launch::LogMemory;
 use crate::warp::bits;
 
-/// Number of the twin's track.
-const TWIN: u32 = 1;
+/// Number of the raw shadow's track.
+const SHADOW: u32 = 1;
 
 /// The run that a lane is in.
 #[derive(Clone, Copy, Default)]
@@ -66,14 +66,14 @@ pub(crate) struct WarpRecorder {
     awaited: Option<Awaited>,
     /// The logs of the trace; none if the launch is not traced.
     trace: Option<Box<dyn Track>>,
-    /// The logs of its raw twin.
-    twin: Option<Box<dyn Track>>,
+    /// The logs of its raw shadow.
+    shadow: Option<Box<dyn Track>>,
 }
 
 impl WarpRecorder {
     /// A recorder that records nothing.
     pub(crate) fn off() -> Self {
-        Self { clock: 0, records: [Record::default(); LANES], awaited: None, trace: None, twin: None }
+        Self { clock: 0, records: [Record::default(); LANES], awaited: None, trace: None, shadow: None }
     }
 
     /// A recorder for the warp with this index among those that record ([`LogMemory::warp_index`]). It
@@ -89,7 +89,7 @@ impl WarpRecorder {
         recorder.trace = unsafe { track::open(memory, 0, warp) };
         if recording.dual {
             // SAFETY: the caller's promise.
-            recorder.twin = unsafe { track::open(memory, TWIN, warp) };
+            recorder.shadow = unsafe { track::open(memory, SHADOW, warp) };
         }
         recorder
     }
@@ -108,8 +108,8 @@ impl WarpRecorder {
         }
         self.clock = self.clock.wrapping_add(1);
         self.record_run(location, mask, count);
-        if let Some(twin) = &mut self.twin {
-            twin.append_run(mask, location, count, self.clock);
+        if let Some(shadow) = &mut self.shadow {
+            shadow.append_run(mask, location, count, self.clock);
         }
     }
 
@@ -166,7 +166,7 @@ impl WarpRecorder {
         debug_assert!(lane < WARP_LANES as usize);
         // Nothing of this lane comes later: others need no copy.
         self.end_run(lane, u32::MAX);
-        for track in [&mut self.trace, &mut self.twin].into_iter().flatten() {
+        for track in [&mut self.trace, &mut self.shadow].into_iter().flatten() {
             track.close(lane as u32);
         }
     }

@@ -116,12 +116,12 @@ impl<M: LiveWords> StreamedTrack<M> {
     /// so.
     fn await_slot(&self, ticket: u64) -> Option<(u32, u32)> {
         let slot = self.slot(ticket);
-        let lap = lap(ticket, self.logs.slots);
+        let round = lap(ticket, self.logs.slots);
         let mut wait = Wait::new(Duration::from_nanos(self.logs.stall_nanoseconds));
         loop {
             // A lane that sees the slot writes into the segment after the host has read what it held before.
             let [first, tag] = halves(self.memory.load(slot, Acquire));
-            if first >> LAP_SHIFT == lap {
+            if first >> LAP_SHIFT == round {
                 return Some((first & (SEGMENT_NUMBERS - 1), tag));
             }
             let [gave_up, _] = halves(self.memory.load(self.state(GAVE_UP), Relaxed));

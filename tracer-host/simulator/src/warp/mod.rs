@@ -76,7 +76,7 @@ pub(crate) struct Warp {
     /// Steps since the last `Yield`.
     since_yield: u32,
     spins: u32,
-    /// Lanes that have yet to get a step beside a spinning group.
+    /// Lanes that have yet to get a step next to a spinning group.
     unserved: u32,
 }
 

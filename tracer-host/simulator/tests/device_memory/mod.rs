@@ -308,7 +308,7 @@ impl DeviceMemory {
                 let call = encode_predict_call(&pool, at, 1, claimed, params);
                 run(&call, claimed.div_ceil(40), PREDICT_THREADS);
             }
-            // The trace, and the twin.
+            // The trace, and the raw shadow.
             run(&encode_serial_call(&pool, at, 1, claimed, codec), claimed.div_ceil(64), 32);
             if codec != CodecSpec::Raw && self.tracks == 2 {
                 run(&encode_serial_call(&pool, at, 1, claimed, CodecSpec::Raw), claimed.div_ceil(64), 8);

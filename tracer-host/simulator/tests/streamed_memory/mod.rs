@@ -139,14 +139,14 @@ impl Host {
         }
     }
 
-    pub(crate) fn logs(&self, stall_nanoseconds: u64) -> StreamLogs {
+    pub(crate) fn logs(&self, max_wait: u64) -> StreamLogs {
         StreamLogs {
             segments: self.segments.address(),
             queue: self.queue.address(),
             state: self.state.address(),
             lost: self.lost.address(),
             ended: self.ended.address(),
-            stall_nanoseconds,
+            stall_nanoseconds: max_wait,
             warps: self.warps,
             launch: LAUNCH,
             segment_entries: self.room.entries,

@@ -7,40 +7,42 @@
 use std::fmt::Write;
 
 use super::Emitter;
+use super::registers::{MASK, P, TIME, X};
 use crate::splice::state::Pair;
 
 impl Emitter {
     /// Puts the lane's record to "not recorded yet", or to "in no run" if lanes are recorded from their start
     /// on.
     pub(super) fn begin_record(&mut self) {
+        let [visits, high] = TIME.0;
         self.no_run();
-        emit!(self, "mov.u32 %wt_tl, 0;");
-        emit!(self, "mov.u32 %wt_th, 0;");
+        emit!(self, "mov.u32 {visits}, 0;");
+        emit!(self, "mov.u32 {high}, 0;");
         if let Some(after) = self.style.recording.after {
-            emit!(self, "mov.u32 %wt_m, 0;");
-            emit!(self, "mov.u32 %wt_tl, {};", after.count);
+            emit!(self, "mov.u32 {MASK}, 0;");
+            emit!(self, "mov.u32 {visits}, {};", after.count);
         }
     }
 
     /// Goes to `done` with `count` events that are not recorded: none of their lanes is recorded yet, or has
-    /// no visit to come before it is. Their lanes are in `%wt_a`, their records' masks in `%wt_m`. All lanes
-    /// of the event answer the same, so those that go on are recorded from now on.
+    /// no visit to come before it is. All lanes of the event go the same way, so those that do not go to
+    /// `done` are recorded from now on.
     pub(super) fn leave_unless_recorded(&mut self, location: u16, count: u32, done: &str) {
         let Some(after) = self.style.recording.after else { return };
-        emit!(self, "setp.ne.u32 %wt_p0, %wt_m, 0;");
+        let (recorded, left, [visits, _]) = (P[0], X[0], TIME.0);
+        emit!(self, "setp.ne.u32 {recorded}, {MASK}, 0;");
         if after.location == location {
-            self.load(Pair::Time, "%wt_tl", "%wt_th");
+            self.load(Pair::Time);
             if count == 1 {
-                emit!(self, "@!%wt_p0 sub.u32 %wt_tl, %wt_tl, 1;");
+                emit!(self, "@!{recorded} sub.u32 {visits}, {visits}, 1;");
             } else {
-                emit!(self, "min.u32 %wt_x0, %wt_tl, {count};");
-                emit!(self, "@!%wt_p0 sub.u32 %wt_tl, %wt_tl, %wt_x0;");
+                emit!(self, "min.u32 {left}, {visits}, {count};");
+                emit!(self, "@!{recorded} sub.u32 {visits}, {visits}, {left};");
             }
-            self.store(Pair::Time, "%wt_tl", "%wt_th");
-            // Of a lane that is recorded already the answer is the same, whatever its time is.
-            emit!(self, "setp.eq.or.u32 %wt_p0, %wt_tl, 0, %wt_p0;");
+            self.store(Pair::Time);
+            // A lane that is recorded already stays so, whatever its time is.
+            emit!(self, "setp.eq.or.u32 {recorded}, {visits}, 0, {recorded};");
         }
-        self.vote("any", "%wt_r", "%wt_p0");
-        emit!(self, "@!%wt_r bra {done};");
+        self.branch_if_none(recorded, done);
     }
 }

@@ -5,60 +5,72 @@ use std::mem::offset_of;
 
 use warptrace_format::chosen::ChosenWarps;
 
-use super::{Emitter, field};
+use super::registers::{P, R32, VOTE, X};
+use super::{Emitter, Field, Thread, Warp, field};
 
-const FIRST_BLOCK: u32 = field::CHOSEN + offset_of!(ChosenWarps, first_block) as u32;
-const BLOCKS: u32 = field::CHOSEN + offset_of!(ChosenWarps, blocks) as u32;
-const BLOCK_STEP: u32 = field::CHOSEN + offset_of!(ChosenWarps, block_step) as u32;
-const FIRST_WARP: u32 = field::CHOSEN + offset_of!(ChosenWarps, first_warp) as u32;
-const BLOCK_WARPS: u32 = field::CHOSEN + offset_of!(ChosenWarps, block_warps) as u32;
+const FIRST_BLOCK: Field<32> = Field(field::CHOSEN + offset_of!(ChosenWarps, first_block) as u32);
+const BLOCKS: Field<32> = Field(field::CHOSEN + offset_of!(ChosenWarps, blocks) as u32);
+const BLOCK_STEP: Field<32> = Field(field::CHOSEN + offset_of!(ChosenWarps, block_step) as u32);
+const FIRST_WARP: Field<32> = Field(field::CHOSEN + offset_of!(ChosenWarps, first_warp) as u32);
+const BLOCK_WARPS: Field<32> = Field(field::CHOSEN + offset_of!(ChosenWarps, block_warps) as u32);
+
+/// This block among the chosen ones.
+struct ChosenBlock {
+    index: R32,
+    /// Blocks from one chosen one to the next.
+    step: R32,
+    /// Blocks from the first chosen one to this one.
+    distance: R32,
+}
 
 impl Emitter {
-    /// A label for warps that were not chosen.
+    /// Returns a label for warps that were not chosen.
     pub(in crate::splice) fn unchosen_label(&mut self) -> String {
         self.label()
     }
 
-    /// Leads warps that were not chosen to `unchosen`, and finds what `warp_in_launch` finds for the others.
-    /// All lanes of a warp are here, and answer the same.
-    pub(super) fn choose(&mut self, unchosen: &str) {
-        self.block_and_warp();
-        self.chosen_place();
-        // What is left of the division.
-        emit!(self, "mul.lo.u32 %wt_x7, %wt_x6, %wt_x5;");
-        emit!(self, "setp.eq.u32 %wt_p0, %wt_x7, %wt_x4;");
-        self.field(32, "%wt_x7", BLOCKS);
-        emit!(self, "setp.lt.and.u32 %wt_p0, %wt_x6, %wt_x7, %wt_p0;");
-        self.chosen_warp_in_block();
-        emit!(self, "setp.lt.and.u32 %wt_p0, %wt_x4, %wt_x5, %wt_p0;");
-        // As a vote's answer the assembler knows it to be the same for all lanes.
-        emit!(self, "activemask.b32 %wt_a;");
-        self.vote("all", "%wt_r", "%wt_p0");
-        emit!(self, "@!%wt_r bra {unchosen};");
-        emit!(self, "mad.lo.u32 %wt_x0, %wt_x6, %wt_x5, %wt_x4;");
+    /// Leads warps that were not chosen to `unchosen`. All lanes of a warp are here, and go the same way.
+    pub(super) fn choose(&mut self, unchosen: &str) -> Warp {
+        let (block, thread) = self.block_and_thread();
+        let ChosenBlock { index, step, distance } = self.chosen_block(block);
+        let (chosen, nearest) = (P[0], X[7]);
+        emit!(self, "mul.lo.u32 {nearest}, {index}, {step};");
+        emit!(self, "setp.eq.u32 {chosen}, {nearest}, {distance};");
+        let blocks = self.field(X[7], BLOCKS);
+        emit!(self, "setp.lt.and.u32 {chosen}, {index}, {blocks}, {chosen};");
+        let [warp, warps] = self.chosen_warp_in_block(thread);
+        emit!(self, "setp.lt.and.u32 {chosen}, {warp}, {warps}, {chosen};");
+        // By a vote, which the assembler knows to be the same for all lanes.
+        self.active();
+        self.vote("all", VOTE, chosen);
+        emit!(self, "@!{VOTE} bra {unchosen};");
+        emit!(self, "mad.lo.u32 {block}, {index}, {warps}, {warp};");
+        Warp { index: block, thread }
     }
 
-    /// Finds a chosen warp's index among the chosen ones (`%wt_x0`) from the values of `block_and_warp`.
-    pub(super) fn chosen_index(&mut self) {
-        self.chosen_place();
-        self.chosen_warp_in_block();
-        emit!(self, "mad.lo.u32 %wt_x0, %wt_x6, %wt_x5, %wt_x4;");
+    /// Finds a chosen warp's index among the chosen ones.
+    pub(super) fn chosen_warp(&mut self, block: R32, thread: Thread) -> Warp {
+        let ChosenBlock { index, .. } = self.chosen_block(block);
+        let [warp, warps] = self.chosen_warp_in_block(thread);
+        emit!(self, "mad.lo.u32 {block}, {index}, {warps}, {warp};");
+        Warp { index: block, thread }
     }
 
-    /// How many blocks this one is behind the first chosen one (`%wt_x4`), the step from one to the next
-    /// (`%wt_x5`), and this one's place among them (`%wt_x6`). Before the first one the difference wraps, and
-    /// the place is too large.
-    fn chosen_place(&mut self) {
-        self.field(32, "%wt_x4", FIRST_BLOCK);
-        emit!(self, "sub.u32 %wt_x4, %wt_x0, %wt_x4;");
-        self.field(32, "%wt_x5", BLOCK_STEP);
-        emit!(self, "div.u32 %wt_x6, %wt_x4, %wt_x5;");
+    /// Finds the block among the chosen ones. Before the first one `distance` wraps, and `index` is too
+    /// large.
+    fn chosen_block(&mut self, block: R32) -> ChosenBlock {
+        let (distance, index) = (X[4], X[6]);
+        let first = self.field(distance, FIRST_BLOCK);
+        emit!(self, "sub.u32 {distance}, {block}, {first};");
+        let step = self.field(X[5], BLOCK_STEP);
+        emit!(self, "div.u32 {index}, {distance}, {step};");
+        ChosenBlock { index, step, distance }
     }
 
-    /// This warp's number among the chosen ones of its block (`%wt_x4`), and how many they are (`%wt_x5`).
-    fn chosen_warp_in_block(&mut self) {
-        self.field(32, "%wt_x4", FIRST_WARP);
-        emit!(self, "sub.u32 %wt_x4, %wt_x3, %wt_x4;");
-        self.field(32, "%wt_x5", BLOCK_WARPS);
+    /// Finds this warp's number among the chosen ones of its block, and how many they are.
+    fn chosen_warp_in_block(&mut self, thread: Thread) -> [R32; 2] {
+        let warp = self.field(X[4], FIRST_WARP);
+        emit!(self, "sub.u32 {warp}, {}, {warp};", thread.warp);
+        [warp, self.field(X[5], BLOCK_WARPS)]
     }
 }

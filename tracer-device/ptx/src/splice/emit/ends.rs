@@ -4,113 +4,110 @@ use std::fmt::Write;
 
 use warptrace_abi::recording::LogKind;
 
-use super::{ENTRY_BYTES, Emitter, LANES, LAUNCH_PARAMETER, Log, field};
+use super::registers::{KEY, LANES_BELOW, Log, MASK, R32, STATE, X, Y};
+use super::{ENTRY_BYTES, Emitter, Field, LANES, LAUNCH_PARAMETER, Thread, Warp, field};
 use crate::splice::state::{Pair, Placement, descriptor_bytes, descriptor_offset};
 
 impl Emitter {
     /// Prepares a function that a kernel calls.
     pub(in crate::splice) fn function_prologue(&mut self, loops: &[u16]) {
-        self.thread_in_block();
-        self.shared_state();
-        emit!(self, "mov.u32 %wt_lt, %lanemask_lt;");
+        let thread = self.thread_in_block();
+        self.shared_state(thread);
+        emit!(self, "mov.u32 {LANES_BELOW}, %lanemask_lt;");
         self.clear_counts(loops);
     }
 
     /// Prepares a kernel: the lane is in no run, its logs are at the start of their first segments. Warps
     /// that were not chosen leave for `unchosen`, if there is such a label.
     pub(in crate::splice) fn prologue(&mut self, loops: &[u16], unchosen: Option<&str>) {
-        match unchosen {
-            Some(unchosen) => self.choose(unchosen),
-            None if self.style.recording.logs.is_streamed() => self.thread_in_block(),
-            None => self.warp_in_launch(),
-        }
-        if self.style.recording.logs.is_streamed() {
+        let is_streamed = self.style.recording.logs.is_streamed();
+        let warp = unchosen.map(|unchosen| self.choose(unchosen));
+        let thread = if is_streamed {
+            let thread = warp.map_or_else(|| self.thread_in_block(), |warp| warp.thread);
             self.logs().iter().for_each(|log| self.no_segment(*log));
+            thread
         } else {
-            self.field(32, "%wt_x5", field::FIRST_ENTRIES);
-            self.logs().iter().for_each(|log| self.first_segment(*log));
-        }
+            let warp = warp.unwrap_or_else(|| self.warp_in_launch());
+            let entries = self.field(X[5], field::FIRST_ENTRIES);
+            self.logs().iter().for_each(|log| self.first_segment(*log, warp, entries));
+            warp.thread
+        };
         self.begin_record();
         if self.style.placement == Placement::Shared {
-            self.shared_state();
+            self.shared_state(thread);
             if self.style.with_descriptor {
-                self.copy_descriptor();
+                self.copy_descriptor(thread);
             }
         }
-        for log in self.logs() {
-            self.store(log.pointer, log.low, log.high);
-            if self.style.recording.logs.is_streamed() {
-                self.store(log.end, log.link, log.tag);
-            } else {
-                self.store_word("", log.end, 0, log.link);
-            }
-        }
-        self.store(Pair::Record, "%wt_m", "%wt_k");
-        self.store(Pair::Time, "%wt_tl", "%wt_th");
-        emit!(self, "mov.u32 %wt_lt, %lanemask_lt;");
+        self.logs().iter().for_each(|log| self.store_log(*log));
+        self.store(Pair::Record);
+        self.store(Pair::Time);
+        emit!(self, "mov.u32 {LANES_BELOW}, %lanemask_lt;");
         self.clear_counts(loops);
     }
 
-    /// Puts a log to the start of its first segment; `%wt_x5` holds the entries of one.
-    pub(super) fn first_segment(&mut self, log: Log) {
-        self.stream(log.track);
-        self.field(32, "%wt_x7", field::FIRST_SEGMENTS);
-        emit!(self, "mad.lo.u32 %wt_x6, %wt_x4, {LANES}, %wt_x1;");
-        emit!(self, "mad.lo.u32 %wt_x6, %wt_x6, %wt_x5, %wt_x7;");
-        self.field(64, "%wt_y0", field::LOGS);
-        emit!(self, "mad.wide.u32 %wt_y0, %wt_x6, {ENTRY_BYTES}, %wt_y0;");
-        emit!(self, "mov.b64 {{{}, {}}}, %wt_y0;", log.low, log.high);
-        if self.style.recording.logs == LogKind::Ring {
-            self.field(32, "%wt_x6", field::SEGMENT_ENTRIES);
-            emit!(self, "sub.u32 %wt_x6, %wt_x6, 1;");
-        } else {
-            emit!(self, "sub.u32 %wt_x6, %wt_x5, 1;");
-        }
-        emit!(self, "mad.wide.u32 %wt_y0, %wt_x6, {ENTRY_BYTES}, %wt_y0;");
-        emit!(self, "cvt.u32.u64 {}, %wt_y0;", log.link);
-        if self.style.recording.logs == LogKind::Ring {
-            self.empty_ring();
+    /// Puts a log to the start of its first segment, which has `entries`.
+    fn first_segment(&mut self, log: Log, warp: Warp, entries: R32) {
+        let is_ring = self.style.recording.logs == LogKind::Ring;
+        let (index, at) = (X[6], Y[0]);
+        let stream = self.stream(log.track, warp.index, field::WARPS);
+        let first = self.field(X[7], field::FIRST_SEGMENTS);
+        emit!(self, "mad.lo.u32 {index}, {stream}, {LANES}, {};", warp.thread.lane);
+        emit!(self, "mad.lo.u32 {index}, {index}, {entries}, {first};");
+        self.field(at, field::LOGS);
+        emit!(self, "mad.wide.u32 {at}, {index}, {ENTRY_BYTES}, {at};");
+        emit!(self, "mov.b64 {}, {at};", log.next());
+        let (last, half) = (index, index);
+        let entries = if is_ring { self.field(half, field::SEGMENT_ENTRIES) } else { entries };
+        emit!(self, "sub.u32 {last}, {entries}, 1;");
+        emit!(self, "mad.wide.u32 {at}, {last}, {ENTRY_BYTES}, {at};");
+        emit!(self, "cvt.u32.u64 {}, {at};", log.link);
+        if is_ring {
+            self.empty_ring(at);
         }
     }
 
     /// Puts the lane's record to "in no run": of all lanes, so that only lane 0 would keep it, and of no
     /// event. (An entry without events is passed over.)
     pub(super) fn no_run(&mut self) {
-        emit!(self, "mov.u32 %wt_m, -1;");
-        emit!(self, "mov.u32 %wt_k, 0;");
+        emit!(self, "mov.u32 {MASK}, -1;");
+        emit!(self, "mov.u32 {KEY}, 0;");
     }
 
     /// Copies the launch's descriptor to where functions find it. Every lane of the warp writes the same.
-    pub(super) fn copy_descriptor(&mut self) {
-        let at = descriptor_offset(self.style.recording.dual);
-        emit!(self, "mad.lo.u32 %wt_x7, %wt_x1, -8, %wt_s;");
+    fn copy_descriptor(&mut self, thread: Thread) {
+        let (to, word) = (X[7], Y[0]);
+        let start = descriptor_offset(self.style.recording.dual);
+        emit!(self, "mad.lo.u32 {to}, {}, -8, {STATE};", thread.lane);
         for offset in (0..descriptor_bytes(self.style.recording.chooses)).step_by(8) {
-            emit!(self, "ld.param.b64 %wt_y0, [{LAUNCH_PARAMETER}+{offset}];");
-            emit!(self, "st.shared.b64 [%wt_x7+{}], %wt_y0;", at + offset);
+            emit!(self, "ld.param.b64 {word}, [{LAUNCH_PARAMETER}+{offset}];");
+            emit!(self, "st.shared.b64 [{to}+{}], {word};", start + offset);
         }
     }
 
-    /// Computes the index of this warp's stream of a track (`%wt_x4`), from the values of `warp_in_launch`.
-    pub(super) fn stream(&mut self, track: u32) {
-        emit!(self, "mov.u32 %wt_x4, %wt_x0;");
+    /// Computes the index of a warp's stream of a track; `warps` is the field that says how many a track has.
+    pub(super) fn stream(&mut self, track: u32, warp: R32, warps: Field<32>) -> R32 {
+        let stream = X[4];
+        emit!(self, "mov.u32 {stream}, {warp};");
         if track != 0 {
-            self.field(32, "%wt_x4", field::WARPS);
-            emit!(self, "mad.lo.u32 %wt_x4, %wt_x4, {track}, %wt_x0;");
+            let warps = self.field(stream, warps);
+            emit!(self, "mad.lo.u32 {stream}, {warps}, {track}, {warp};");
         }
+        stream
     }
 
     /// Ends the lane's logs, before it leaves the kernel.
     pub(in crate::splice) fn epilogue(&mut self) {
-        emit!(self, "activemask.b32 %wt_a;");
-        self.load(Pair::Record, "%wt_m", "%wt_k");
-        self.end_run(false);
-        self.warp_in_launch();
+        self.active();
+        self.load(Pair::Record);
+        self.end_run(None);
+        let warp = self.warp_in_launch();
         if self.style.recording.logs.is_streamed() {
-            return self.leave_streamed();
+            return self.leave_streamed(warp);
         }
         for log in self.logs() {
             self.load_log(*log);
-            self.head(*log);
+            self.head(*log, warp);
         }
     }
 

@@ -4,173 +4,230 @@ use std::fmt::Write;
 
 use warptrace_abi::recording::LogKind;
 
+use super::registers::{ANY_FULL, AT, Log, P, Pred, R32, R64, Vector, X, Y};
 use super::{
-    ACCOUNT_BYTES, ACCOUNT_LOST, ENTRY_BYTES, Emitter, HEAD_BYTES, HEADS_ENTRIES, Log, MAX_KEY_COUNT,
-    TIME_SHIFT, Words, field,
+    COUNTS_BYTES, COUNTS_LOST, ENTRY_BYTES, Emitter, HEAD_BYTES, HEADS_ENTRIES, MAX_KEY_COUNT, TIME_SHIFT,
+    Warp, field,
 };
 use crate::splice::style::Claim;
 
+/// Whose segments are full.
+#[derive(Clone, Copy)]
+pub(super) struct Full {
+    /// The lane's.
+    pub(super) own: Pred,
+    /// That of some lane that is here.
+    pub(super) any: Pred,
+}
+
+/// What was reserved for a lane.
+struct Reserved {
+    /// Whether there is a segment.
+    granted: Pred,
+    /// The index of its first entry, and the addresses of that and of its link.
+    index: R32,
+    first: R64,
+    link: R64,
+}
+
+/// What a log has lost.
+pub(super) struct Lost {
+    /// Whether it has lost anything.
+    pub(super) any: Pred,
+    pub(super) events: R64,
+}
+
 impl Emitter {
-    /// Appends an entry to the log of each lane for which `%wt_w` holds. All lanes that are here take part.
-    /// `asked`: see `end_run`. `is_sole`: of what is appended a lane has no copies in a streamed log.
-    pub(super) fn append(&mut self, log: Log, words: Words, asked: bool, is_sole: bool) {
-        if self.style.recording.logs.is_streamed() {
-            return self.append_streamed(log, words, is_sole);
-        }
-        let (full, room) = (self.label(), self.label());
-        self.load_log(log);
-        if !asked {
-            self.ask_full(log);
-        }
-        emit!(self, "@%wt_g bra {full};");
-        self.place_label(&room);
-        let before = std::mem::take(&mut self.out);
-        self.place_label(&full);
-        if self.style.recording.logs == LogKind::Ring {
-            self.turn(log);
-        } else {
-            self.claim(log, words);
-        }
-        emit!(self, "bra {room};");
-        let claim = std::mem::replace(&mut self.out, before);
-        self.rare.push_str(&claim);
-        emit!(self, "mov.b64 %wt_l, {{{}, {}}};", log.low, log.high);
-        emit!(self, "@%wt_w st.global.v4.b32 [%wt_l], {{{}}};", words.join(", "));
-        emit!(self, "@%wt_w add.u32 {low}, {low}, {ENTRY_BYTES};", low = log.low);
-        self.store_word("@%wt_w ", log.pointer, 0, log.low);
+    /// Asks whose segment is full.
+    pub(super) fn ask_full(&mut self, log: Log) -> Full {
+        let own = P[1];
+        emit!(self, "setp.eq.u32 {own}, {}, {};", log.low, log.link);
+        self.vote("any", ANY_FULL, own);
+        Full { own, any: ANY_FULL }
     }
 
-    /// Gives each lane for which `%wt_p1` holds another segment. Where memory is used up, the log is stopped,
-    /// and what its lane keeps is counted as lost: `%wt_w` no longer holds then.
+    /// Appends an entry to the log of each lane for which `writes` holds. All lanes that are here take part.
+    /// `full`: what `ask_full` has found, if it was asked. `is_sole`: of what is appended a lane has no copies
+    /// in a streamed log.
+    pub(super) fn append(
+        &mut self,
+        log: Log,
+        words: Vector<4>,
+        writes: Pred,
+        full: Option<Full>,
+        is_sole: bool,
+    ) {
+        if self.style.recording.logs.is_streamed() {
+            return self.append_streamed(log, words, writes, is_sole);
+        }
+        self.load_log(log);
+        let full = full.unwrap_or_else(|| self.ask_full(log));
+        self.detour(full.any, |emitter| match emitter.style.recording.logs {
+            LogKind::Ring => emitter.turn(log, full.own),
+            _ => emitter.refill(log, words, full.own, writes),
+        });
+        let (low, next) = (log.low, log.next());
+        emit!(self, "mov.b64 {AT}, {next};");
+        emit!(self, "@{writes} st.global.v4.b32 [{AT}], {words};");
+        emit!(self, "@{writes} add.u32 {low}, {low}, {ENTRY_BYTES};");
+        self.store_word(Some(writes), log.next_pair, 0);
+    }
+
+    /// Gives each lane for which `full` holds another segment. Where memory is used up, the log is stopped,
+    /// and what its lane keeps is counted as lost: `writes` no longer holds then.
     ///
     /// A log that has been stopped stays at its link, with the lowest bit set in both addresses. The link
-    /// has, beside the 0 in its first word, the lost events (words 1 and 3) and the time of the first one,
+    /// has, next to the 0 in its first word, the lost events (words 1 and 3) and the time of the first one,
     /// with the lowest bit set (word 2).
-    pub(super) fn claim(&mut self, log: Log, words: Words) {
-        emit!(self, "and.b32 %wt_x2, {}, 1;", log.link);
-        emit!(self, "setp.eq.and.u32 %wt_p2, %wt_x2, 0, %wt_p1;");
-        emit!(self, "xor.b32 %wt_x2, {}, %wt_x2;", log.link);
-        emit!(self, "mov.b64 %wt_l, {{%wt_x2, {}}};", log.high);
-        self.claim_entries();
-        emit!(self, "@%wt_p3 st.global.b32 [%wt_l], %wt_x0;");
-        emit!(self, "@%wt_p3 mov.b64 {{{}, {}}}, %wt_y1;", log.low, log.high);
-        emit!(self, "@%wt_p3 cvt.u32.u64 {}, %wt_y2;", log.link);
+    fn refill(&mut self, log: Log, words: Vector<4>, full: Pred, writes: Pred) {
+        let (Log { low, link, .. }, next) = (log, log.next());
+        let (is_stopped, wanted) = (X[2], P[2]);
+        emit!(self, "and.b32 {is_stopped}, {link}, 1;");
+        emit!(self, "setp.eq.and.u32 {wanted}, {is_stopped}, 0, {full};");
+        let note = self.link_address(log, is_stopped);
+        let reserved = self.reserve(wanted);
+        let Reserved { granted, index, first, .. } = reserved;
+        emit!(self, "@{granted} st.global.b32 [{note}], {index};");
+        emit!(self, "@{granted} mov.b64 {next}, {first};");
+        emit!(self, "@{granted} cvt.u32.u64 {link}, {};", reserved.link);
         // Stopped are those who asked for a segment and got none.
-        emit!(self, "not.pred %wt_p3, %wt_p3;");
-        emit!(self, "and.pred %wt_p2, %wt_p2, %wt_p3;");
-        emit!(self, "@%wt_p2 or.b32 {low}, {low}, 1;", low = log.low);
-        emit!(self, "@%wt_p2 or.b32 {link}, {link}, 1;", link = log.link);
-        self.store(log.pointer, log.low, log.high);
-        self.store_word("", log.end, 0, log.link);
-        self.lose(words);
+        let (denied, stops) = (granted, wanted);
+        emit!(self, "not.pred {denied}, {granted};");
+        emit!(self, "and.pred {stops}, {wanted}, {denied};");
+        emit!(self, "@{stops} or.b32 {low}, {low}, 1;");
+        emit!(self, "@{stops} or.b32 {link}, {link}, 1;");
+        self.store_log(log);
+        let (none, lost) = (self.label(), full);
+        emit!(self, "and.pred {lost}, {full}, {denied};");
+        self.branch_if_none(lost, &none);
+        self.lose(words, note, lost, stops, writes);
+        self.place_label(&none);
     }
 
-    /// Claims a segment for each lane for which `%wt_p2` holds: `%wt_p3` says whether there is one, `%wt_x0`
-    /// is the index of its first entry, `%wt_y1` its address, `%wt_y2` that of its link.
-    pub(super) fn claim_entries(&mut self) {
+    /// Finds the address of a log's link; `is_stopped` is the lowest bit of `log.link`, and is used up.
+    fn link_address(&mut self, log: Log, is_stopped: R32) -> R64 {
+        let low = is_stopped;
+        emit!(self, "xor.b32 {low}, {}, {is_stopped};", log.link);
+        emit!(self, "mov.b64 {AT}, {};", Vector([low, log.high]));
+        AT
+    }
+
+    /// Reserves a segment for each lane for which `wanted` holds.
+    fn reserve(&mut self, wanted: Pred) -> Reserved {
+        let (granted, index) = (P[3], X[0]);
+        let [end, first, limit, ..] = Y;
         let again = self.label();
         let own_loop = self.style.claim == Claim::OwnLoop;
         if own_loop {
             self.place_label(&again);
         }
-        self.field(32, "%wt_x1", field::SEGMENT_ENTRIES);
-        emit!(self, "cvt.u64.u32 %wt_y0, %wt_x1;");
-        self.field(64, "%wt_y2", field::CLAIMS);
-        emit!(self, "mov.u64 %wt_y1, 0;");
-        emit!(self, "@%wt_p2 atom.global.add.u64 %wt_y1, [%wt_y2], %wt_y0;");
+        let entries = self.field(X[1], field::SEGMENT_ENTRIES);
+        emit!(self, "cvt.u64.u32 {end}, {entries};");
+        let counter = self.field(Y[2], field::CLAIMS);
+        emit!(self, "mov.u64 {first}, 0;");
+        emit!(self, "@{wanted} atom.global.add.u64 {first}, [{counter}], {end};");
         if own_loop {
-            // The counter never is so large; the assembler does not know.
-            emit!(self, "setp.eq.u64 %wt_p3, %wt_y1, -1;");
-            self.vote("any", "%wt_p3", "%wt_p3");
-            emit!(self, "@%wt_p3 bra {again};");
+            self.end_own_loop(first, granted, &again);
         }
-        self.field(32, "%wt_x0", field::CLAIMS_FROM);
-        emit!(self, "cvt.u64.u32 %wt_y2, %wt_x0;");
-        emit!(self, "add.u64 %wt_y1, %wt_y1, %wt_y2;");
-        emit!(self, "add.u64 %wt_y0, %wt_y0, %wt_y1;");
-        self.field(32, "%wt_x0", field::CLAIMS_END);
-        emit!(self, "cvt.u64.u32 %wt_y2, %wt_x0;");
-        emit!(self, "setp.le.and.u64 %wt_p3, %wt_y0, %wt_y2, %wt_p2;");
-        emit!(self, "cvt.u32.u64 %wt_x0, %wt_y1;");
-        self.field(64, "%wt_y3", field::LOGS);
-        emit!(self, "mad.wide.u32 %wt_y1, %wt_x0, {ENTRY_BYTES}, %wt_y3;");
-        emit!(self, "sub.u32 %wt_x1, %wt_x1, 1;");
-        emit!(self, "mad.wide.u32 %wt_y2, %wt_x1, {ENTRY_BYTES}, %wt_y1;");
+        let from = self.field(X[0], field::CLAIMS_FROM);
+        emit!(self, "cvt.u64.u32 {limit}, {from};");
+        emit!(self, "add.u64 {first}, {first}, {limit};");
+        emit!(self, "add.u64 {end}, {end}, {first};");
+        let to = self.field(X[0], field::CLAIMS_END);
+        emit!(self, "cvt.u64.u32 {limit}, {to};");
+        emit!(self, "setp.le.and.u64 {granted}, {end}, {limit}, {wanted};");
+        emit!(self, "cvt.u32.u64 {index}, {first};");
+        let (logs, link) = (self.field(Y[3], field::LOGS), limit);
+        emit!(self, "mad.wide.u32 {first}, {index}, {ENTRY_BYTES}, {logs};");
+        emit!(self, "sub.u32 {entries}, {entries}, 1;");
+        emit!(self, "mad.wide.u32 {link}, {entries}, {ENTRY_BYTES}, {first};");
+        Reserved { granted, index, first, link }
     }
 
-    /// Counts the entry as lost where `%wt_p1` and `%wt_p3` hold, for "is full" and "has no room", if the
-    /// lane keeps it. `%wt_p2` says that the log has just been stopped; `%wt_l` is the address of the link.
-    pub(super) fn lose(&mut self, [_, key, time_low, time_high]: Words) {
-        let none = self.label();
-        emit!(self, "and.pred %wt_p1, %wt_p1, %wt_p3;");
-        self.vote("any", "%wt_r", "%wt_p1");
-        emit!(self, "@!%wt_r bra {none};");
-        self.lines(&["mov.u32 %wt_x1, 0;", "mov.u32 %wt_x2, 0;", "mov.u32 %wt_x3, 0;"]);
-        emit!(self, "not.pred %wt_p3, %wt_p2;");
-        emit!(self, "and.pred %wt_p3, %wt_p3, %wt_p1;");
-        emit!(self, "@%wt_p3 ld.global.v4.b32 {{%wt_x0, %wt_x1, %wt_x2, %wt_x3}}, [%wt_l];");
-        // Only what the lane keeps.
-        emit!(self, "and.pred %wt_p4, %wt_p1, %wt_w;");
-        emit!(self, "and.b32 %wt_x0, {key}, {MAX_KEY_COUNT};");
-        emit!(self, "selp.u32 %wt_x0, %wt_x0, 0, %wt_p4;");
-        emit!(self, "cvt.u64.u32 %wt_y0, %wt_x0;");
-        emit!(self, "mov.b64 %wt_y1, {{%wt_x1, %wt_x3}};");
-        emit!(self, "add.u64 %wt_y0, %wt_y0, %wt_y1;");
-        emit!(self, "mov.b64 {{%wt_x1, %wt_x3}}, %wt_y0;");
+    /// Ends a loop that runs once, around an atomic that returns `value`. No value is so large that the loop
+    /// goes on; the assembler does not know.
+    pub(super) fn end_own_loop(&mut self, value: R64, goes_on: Pred, again: &str) {
+        emit!(self, "setp.eq.u64 {goes_on}, {value}, -1;");
+        self.vote("any", goes_on, goes_on);
+        emit!(self, "@{goes_on} bra {again};");
+    }
+
+    /// Counts the entry as lost, if its lane keeps it, where `lost` holds; `writes` no longer holds then. The
+    /// link is at `note`; `is_first`: the log has just been stopped.
+    fn lose(&mut self, words: Vector<4>, note: R64, lost: Pred, is_first: Pred, writes: Pred) {
+        let [_, key, time_low, time_high] = words.0;
+        let [word, low, since, high, ..] = X;
+        let (noted, events) = (Vector([word, low, since, high]), Vector([low, high]));
+        for word in [low, since, high] {
+            emit!(self, "mov.u32 {word}, 0;");
+        }
+        let (again, kept) = (P[3], P[4]);
+        self.and_not(again, lost, is_first);
+        emit!(self, "@{again} ld.global.v4.b32 {noted}, [{note}];");
+        emit!(self, "and.pred {kept}, {lost}, {writes};");
+        let (sum, addend) = (Y[0], Y[1]);
+        emit!(self, "and.b32 {word}, {key}, {MAX_KEY_COUNT};");
+        emit!(self, "selp.u32 {word}, {word}, 0, {kept};");
+        emit!(self, "cvt.u64.u32 {sum}, {word};");
+        emit!(self, "mov.b64 {addend}, {events};");
+        emit!(self, "add.u64 {sum}, {sum}, {addend};");
+        emit!(self, "mov.b64 {events}, {sum};");
         // The first one's time stays.
-        emit!(self, "setp.eq.and.u32 %wt_p4, %wt_x2, 0, %wt_p4;");
-        emit!(self, "mov.b64 %wt_y1, {{{time_low}, {time_high}}};");
-        emit!(self, "shr.u64 %wt_y1, %wt_y1, {TIME_SHIFT};");
-        emit!(self, "cvt.u32.u64 %wt_x0, %wt_y1;");
-        emit!(self, "@%wt_p4 or.b32 %wt_x2, %wt_x0, 1;");
-        emit!(self, "mov.u32 %wt_x0, 0;");
-        emit!(self, "@%wt_p1 st.global.v4.b32 [%wt_l], {{%wt_x0, %wt_x1, %wt_x2, %wt_x3}};");
-        emit!(self, "not.pred %wt_p3, %wt_p1;");
-        emit!(self, "and.pred %wt_w, %wt_w, %wt_p3;");
-        self.place_label(&none);
+        let (is_earliest, time) = (kept, addend);
+        emit!(self, "setp.eq.and.u32 {is_earliest}, {since}, 0, {kept};");
+        emit!(self, "mov.b64 {time}, {};", Vector([time_low, time_high]));
+        emit!(self, "shr.u64 {time}, {time}, {TIME_SHIFT};");
+        emit!(self, "cvt.u32.u64 {word}, {time};");
+        emit!(self, "@{is_earliest} or.b32 {since}, {word}, 1;");
+        emit!(self, "mov.u32 {word}, 0;");
+        emit!(self, "@{lost} st.global.v4.b32 [{note}], {noted};");
+        self.clear(writes, lost, again);
     }
 
-    /// Finds what the log has lost: `%wt_y1` events if `%wt_p0` holds, and in `%wt_x7` the head's second word
-    /// then. Goes to `whole` if no lane has lost any.
-    fn lost_in_stopped(&mut self, log: Log, whole: &str) {
+    /// Finds what a log that may have been stopped has lost, and in `second` the head's second word then.
+    /// Goes to `whole` if no lane has lost any.
+    fn lost_in_stopped(&mut self, log: Log, second: R32, whole: &str) -> Lost {
+        let (any, events) = (P[0], Y[1]);
+        let (low, high, word) = (X[2], X[3], X[6]);
+        let is_stopped = low;
         // A log that has been stopped has something to say.
-        emit!(self, "and.b32 %wt_x2, {}, 1;", log.link);
-        emit!(self, "setp.ne.u32 %wt_p0, %wt_x2, 0;");
-        self.vote("any", "%wt_r", "%wt_p0");
-        emit!(self, "@!%wt_r bra {whole};");
-        emit!(self, "xor.b32 %wt_x2, {}, %wt_x2;", log.link);
-        emit!(self, "mov.b64 %wt_l, {{%wt_x2, {}}};", log.high);
-        self.lines(&["mov.u32 %wt_x2, 0;", "mov.u32 %wt_x3, 0;"]);
-        emit!(self, "@%wt_p0 ld.global.v4.b32 {{%wt_x6, %wt_x2, %wt_x7, %wt_x3}}, [%wt_l];");
-        emit!(self, "mov.b64 %wt_y1, {{%wt_x2, %wt_x3}};");
-        emit!(self, "setp.ne.u64 %wt_p0, %wt_y1, 0;");
+        emit!(self, "and.b32 {is_stopped}, {}, 1;", log.link);
+        emit!(self, "setp.ne.u32 {any}, {is_stopped}, 0;");
+        self.branch_if_none(any, whole);
+        let note = self.link_address(log, is_stopped);
+        emit!(self, "mov.u32 {low}, 0;");
+        emit!(self, "mov.u32 {high}, 0;");
+        emit!(self, "@{any} ld.global.v4.b32 {}, [{note}];", Vector([word, low, second, high]));
+        emit!(self, "mov.b64 {events}, {};", Vector([low, high]));
+        emit!(self, "setp.ne.u64 {any}, {events}, 0;");
+        Lost { any, events }
     }
 
-    /// Writes the lane's head of a log, and what the log has lost into the warp's account.
-    pub(super) fn head(&mut self, log: Log) {
+    /// Writes the lane's head of a log, and adds what the log has lost to the warp's counts.
+    pub(super) fn head(&mut self, log: Log, warp: Warp) {
+        let (index, second, head) = (X[6], X[7], Y[0]);
         let whole = self.label();
-        self.stream(log.track);
-        self.field(32, "%wt_x6", field::HEADS);
-        emit!(self, "mad.lo.u32 %wt_x6, %wt_x4, {HEADS_ENTRIES}, %wt_x6;");
-        self.field(64, "%wt_y3", field::LOGS);
-        emit!(self, "mad.wide.u32 %wt_y0, %wt_x6, {ENTRY_BYTES}, %wt_y3;");
-        emit!(self, "mad.wide.u32 %wt_y0, %wt_x1, {HEAD_BYTES}, %wt_y0;");
-        emit!(self, "mov.u32 %wt_x7, 0;");
-        if self.style.recording.logs == LogKind::Ring {
-            self.lost_in_ring(log, &whole);
-        } else {
-            self.lost_in_stopped(log, &whole);
-        }
-        self.field(64, "%wt_y2", field::ACCOUNTS);
-        emit!(self, "mad.wide.u32 %wt_y2, %wt_x4, {ACCOUNT_BYTES}, %wt_y2;");
-        emit!(self, "@%wt_p0 red.global.add.u64 [%wt_y2], %wt_y1;");
-        emit!(self, "@%wt_p0 red.global.add.u64 [%wt_y2+{ACCOUNT_LOST}], %wt_y1;");
+        let stream = self.stream(log.track, warp.index, field::WARPS);
+        let heads = self.field(index, field::HEADS);
+        emit!(self, "mad.lo.u32 {index}, {stream}, {HEADS_ENTRIES}, {heads};");
+        let logs = self.field(Y[3], field::LOGS);
+        emit!(self, "mad.wide.u32 {head}, {index}, {ENTRY_BYTES}, {logs};");
+        emit!(self, "mad.wide.u32 {head}, {}, {HEAD_BYTES}, {head};", warp.thread.lane);
+        emit!(self, "mov.u32 {second}, 0;");
+        let Lost { any, events } = match self.style.recording.logs {
+            LogKind::Ring => self.lost_in_ring(log, second, &whole),
+            _ => self.lost_in_stopped(log, second, &whole),
+        };
+        let counts = self.field(Y[2], field::COUNTS);
+        emit!(self, "mad.wide.u32 {counts}, {stream}, {COUNTS_BYTES}, {counts};");
+        emit!(self, "@{any} red.global.add.u64 [{counts}], {events};");
+        emit!(self, "@{any} red.global.add.u64 [{counts}+{COUNTS_LOST}], {events};");
         self.place_label(&whole);
         // The index of the entry after the last one.
-        emit!(self, "mov.b64 %wt_l, {{{}, {}}};", log.low, log.high);
-        emit!(self, "sub.u64 %wt_l, %wt_l, %wt_y3;");
-        emit!(self, "shr.u64 %wt_l, %wt_l, {};", ENTRY_BYTES.ilog2());
-        emit!(self, "cvt.u32.u64 %wt_x6, %wt_l;");
-        emit!(self, "st.global.v2.b32 [%wt_y0], {{%wt_x6, %wt_x7}};");
+        emit!(self, "mov.b64 {AT}, {};", log.next());
+        emit!(self, "sub.u64 {AT}, {AT}, {logs};");
+        emit!(self, "shr.u64 {AT}, {AT}, {};", ENTRY_BYTES.ilog2());
+        emit!(self, "cvt.u32.u64 {index}, {AT};");
+        emit!(self, "st.global.v2.b32 [{head}], {};", Vector([index, second]));
     }
 }

@@ -1,15 +1,25 @@
 //! Counted loops.
 //!
-//! The lanes of a loop that is *proven* stay one group from its beginning to its end. They begin a run with no
-//! event, or go on in theirs, where the loop begins, and add their iterations to it where it ends. So their
-//! record is what it would be event by event, and the twin has each event.
+//! The lanes of a loop that is *proven* stay one group from its beginning to its end. They begin a run with
+//! no event, or go on in theirs, where the loop begins, and add their iterations to it where it ends. So
+//! their record is what it would be event by event, and the raw shadow has each event.
 
 use std::fmt::Write;
 
 use warptrace_format::Counting;
 
-use super::{Emitter, MAX_KEY_COUNT, RECORD, TIME_SHIFT};
+use super::registers::{
+    ACTIVE, CLOCK, KEY, LANES_BELOW, MASK, NOW, P, Pred, R32, RECORD, TIME, VOTE, WRITES, X, iterations,
+};
+use super::{Emitter, MAX_KEY_COUNT, TIME_SHIFT};
 use crate::splice::state::Pair;
+
+/// A lane's run of a counted loop.
+pub(super) struct LoopRun {
+    /// Whether the lane keeps the run.
+    keeps: Pred,
+    length: R32,
+}
 
 impl Emitter {
     /// Opens a counted loop.
@@ -17,7 +27,7 @@ impl Emitter {
         if self.style.recording.counting == Counting::Proven {
             self.begin_or_repeat(location, 0);
         }
-        emit!(self, "mov.u32 %wt_n{location}, 0;");
+        emit!(self, "mov.u32 {}, 0;", iterations(location));
     }
 
     /// Prepares loops that lanes may leave without having entered them.
@@ -29,50 +39,46 @@ impl Emitter {
 
     /// Counts iterations of a loop.
     pub(in crate::splice) fn loop_tick(&mut self, location: u16, count: u32) {
-        emit!(self, "add.u32 %wt_n{location}, %wt_n{location}, {count};");
+        let iterations = iterations(location);
+        emit!(self, "add.u32 {iterations}, {iterations}, {count};");
         if self.style.recording.counting == Counting::Proven && self.style.recording.dual {
-            emit!(self, "activemask.b32 %wt_a;");
-            self.clock("%wt_cl", "%wt_ch");
-            self.twin_event(location, count);
+            self.active();
+            self.clock(NOW);
+            self.shadow_event(location, count);
         }
     }
 
     /// Adds the iterations of a proven loop to the run that its lanes are in.
     fn add_iterations(&mut self, location: u16) {
-        let (split, done) = (self.label(), self.label());
-        emit!(self, "activemask.b32 %wt_a;");
-        self.load(Pair::Record, "%wt_m", "%wt_k");
-        emit!(self, "and.b32 %wt_x0, %wt_k, {MAX_KEY_COUNT};");
-        emit!(self, "sub.u32 %wt_x0, {MAX_KEY_COUNT}, %wt_x0;");
-        emit!(self, "setp.gt.u32 %wt_p0, %wt_n{location}, %wt_x0;");
-        self.vote("any", "%wt_r", "%wt_p0");
-        emit!(self, "@%wt_r bra {split};");
-        emit!(self, "add.u32 %wt_k, %wt_k, %wt_n{location};");
+        let (split, done, iterations) = (self.label(), self.label(), iterations(location));
+        let (room, is_too_long) = (X[0], P[0]);
+        self.active();
+        self.load(Pair::Record);
+        emit!(self, "and.b32 {room}, {KEY}, {MAX_KEY_COUNT};");
+        emit!(self, "sub.u32 {room}, {MAX_KEY_COUNT}, {room};");
+        emit!(self, "setp.gt.u32 {is_too_long}, {iterations}, {room};");
+        self.branch_if_any(is_too_long, &split);
+        emit!(self, "add.u32 {KEY}, {KEY}, {iterations};");
         self.place_label(&done);
-        self.store(Pair::Record, "%wt_m", "%wt_k");
-        let before = std::mem::take(&mut self.out);
-        self.place_label(&split);
-        self.fill_runs(location, &done);
-        let rare = std::mem::replace(&mut self.out, before);
-        self.rare.push_str(&rare);
+        self.store(Pair::Record);
+        self.cold(&split, |emitter| emitter.fill_runs(location, &done));
     }
 
     /// Adds iterations to runs, as many as their counts have room for, and goes to `done` in the last one.
     fn fill_runs(&mut self, location: u16, done: &str) {
-        let (again, iterations) = (self.label(), format!("%wt_n{location}"));
+        let (again, iterations, room, has_more) = (self.label(), iterations(location), X[0], P[0]);
         self.place_label(&again);
-        emit!(self, "and.b32 %wt_x0, %wt_k, {MAX_KEY_COUNT};");
-        emit!(self, "sub.u32 %wt_x0, {MAX_KEY_COUNT}, %wt_x0;");
-        emit!(self, "min.u32 %wt_x0, %wt_x0, {iterations};");
-        emit!(self, "add.u32 %wt_k, %wt_k, %wt_x0;");
-        emit!(self, "sub.u32 {iterations}, {iterations}, %wt_x0;");
-        emit!(self, "setp.ne.u32 %wt_p0, {iterations}, 0;");
-        self.vote("any", "%wt_r", "%wt_p0");
-        emit!(self, "@!%wt_r bra {done};");
-        self.end_run(false);
-        self.clock("%wt_tl", "%wt_th");
-        self.store(Pair::Time, "%wt_tl", "%wt_th");
-        emit!(self, "mov.u32 %wt_k, {};", self.key(location));
+        emit!(self, "and.b32 {room}, {KEY}, {MAX_KEY_COUNT};");
+        emit!(self, "sub.u32 {room}, {MAX_KEY_COUNT}, {room};");
+        emit!(self, "min.u32 {room}, {room}, {iterations};");
+        emit!(self, "add.u32 {KEY}, {KEY}, {room};");
+        emit!(self, "sub.u32 {iterations}, {iterations}, {room};");
+        emit!(self, "setp.ne.u32 {has_more}, {iterations}, 0;");
+        self.branch_if_none(has_more, done);
+        self.end_run(None);
+        self.clock(TIME);
+        self.store(Pair::Time);
+        emit!(self, "mov.u32 {KEY}, {};", self.key(location));
         emit!(self, "bra {again};");
     }
 
@@ -83,75 +89,79 @@ impl Emitter {
         if self.style.recording.counting == Counting::Proven {
             return self.add_iterations(location);
         }
-        emit!(self, "activemask.b32 %wt_a;");
-        self.load(Pair::Record, "%wt_m", "%wt_k");
-        self.end_run(false);
-        self.clock("%wt_tl", "%wt_th");
-        self.find_run(location);
-        self.append_iterations(location);
+        self.active();
+        self.load(Pair::Record);
+        self.end_run(None);
+        self.clock(TIME);
+        let run = self.find_run(location);
+        self.append_iterations(location, run);
         self.no_run();
-        self.store(Pair::Record, "%wt_m", "%wt_k");
+        self.store(Pair::Record);
         self.loop_enter(location);
     }
 
-    /// Finds the lane's run of a counted loop: the lanes with as many iterations or more (`%wt_m`), whether
-    /// it keeps the run (`%wt_p5`), its length (`%wt_x8`) and time. Times differ by a unit from one run to
-    /// the next: finding them takes longer than that, so the lanes' next events are later still.
-    pub(super) fn find_run(&mut self, location: u16) {
+    /// Finds the lane's run of a counted loop: its mask (the lanes with as many iterations or more) and its
+    /// time in the record, and the rest. Times differ by a unit from one run to the next: finding them takes
+    /// longer than that, so the lanes' next events are later still.
+    fn find_run(&mut self, location: u16) -> LoopRun {
         let (found, again) = (self.label(), self.label());
-        let iterations = format!("%wt_n{location}");
+        let iterations = iterations(location);
+        let (left, lane, others) = (X[0], X[1], X[2]);
+        // Lanes with as many; the next smaller number; how many lanes have fewer.
+        let (equals, smaller, fewer) = (X[4], X[5], X[6]);
+        let (are_equal, is_equal, has_more) = (P[0], P[1], P[0]);
         // Most groups iterated equally often.
-        emit!(self, "bfind.u32 %wt_x1, %wt_a;");
-        self.shuffle("%wt_x2", &iterations, "%wt_x1");
-        emit!(self, "setp.eq.u32 %wt_p0, %wt_x2, {iterations};");
-        self.vote("all", "%wt_r", "%wt_p0");
-        // Lanes with as many or more; those with as many; the next smaller number; how many lanes have fewer.
-        self.lines(&[
-            "mov.u32 %wt_m, %wt_a;",
-            "mov.u32 %wt_x4, %wt_a;",
-            "mov.u32 %wt_x5, 0;",
-            "mov.u32 %wt_x6, 0;",
-        ]);
-        emit!(self, "@%wt_r bra {found};");
-        self.lines(&["mov.u32 %wt_m, 0;", "mov.u32 %wt_x4, 0;", "mov.u32 %wt_x0, %wt_a;"]);
+        emit!(self, "bfind.u32 {lane}, {ACTIVE};");
+        self.shuffle(others, iterations, lane);
+        emit!(self, "setp.eq.u32 {are_equal}, {others}, {iterations};");
+        self.vote("all", VOTE, are_equal);
+        emit!(self, "mov.u32 {MASK}, {ACTIVE};");
+        emit!(self, "mov.u32 {equals}, {ACTIVE};");
+        emit!(self, "mov.u32 {smaller}, 0;");
+        emit!(self, "mov.u32 {fewer}, 0;");
+        emit!(self, "@{VOTE} bra {found};");
+        emit!(self, "mov.u32 {MASK}, 0;");
+        emit!(self, "mov.u32 {equals}, 0;");
+        emit!(self, "mov.u32 {left}, {ACTIVE};");
         self.place_label(&again);
-        emit!(self, "bfind.u32 %wt_x1, %wt_x0;");
-        self.shuffle("%wt_x2", &iterations, "%wt_x1");
-        emit!(self, "shl.b32 %wt_x1, 1, %wt_x1;");
-        emit!(self, "xor.b32 %wt_x0, %wt_x0, %wt_x1;");
-        emit!(self, "setp.ge.u32 %wt_p0, %wt_x2, {iterations};");
-        emit!(self, "setp.eq.u32 %wt_p1, %wt_x2, {iterations};");
-        emit!(self, "@%wt_p0 or.b32 %wt_m, %wt_m, %wt_x1;");
-        emit!(self, "@%wt_p1 or.b32 %wt_x4, %wt_x4, %wt_x1;");
-        emit!(self, "@!%wt_p0 max.u32 %wt_x5, %wt_x5, %wt_x2;");
-        emit!(self, "@!%wt_p0 add.u32 %wt_x6, %wt_x6, 1;");
-        emit!(self, "setp.ne.u32 %wt_p0, %wt_x0, 0;");
-        self.vote("any", "%wt_r", "%wt_p0");
-        emit!(self, "@%wt_r bra {again};");
+        emit!(self, "bfind.u32 {lane}, {left};");
+        self.shuffle(others, iterations, lane);
+        let (bit, is_as_many) = (lane, P[0]);
+        emit!(self, "shl.b32 {bit}, 1, {lane};");
+        emit!(self, "xor.b32 {left}, {left}, {bit};");
+        emit!(self, "setp.ge.u32 {is_as_many}, {others}, {iterations};");
+        emit!(self, "setp.eq.u32 {is_equal}, {others}, {iterations};");
+        emit!(self, "@{is_as_many} or.b32 {MASK}, {MASK}, {bit};");
+        emit!(self, "@{is_equal} or.b32 {equals}, {equals}, {bit};");
+        emit!(self, "@!{is_as_many} max.u32 {smaller}, {smaller}, {others};");
+        emit!(self, "@!{is_as_many} add.u32 {fewer}, {fewer}, 1;");
+        emit!(self, "setp.ne.u32 {has_more}, {left}, 0;");
+        self.branch_if_any(has_more, &again);
         self.place_label(&found);
-        emit!(self, "and.b32 %wt_x0, %wt_x4, %wt_lt;");
-        emit!(self, "setp.eq.u32 %wt_p5, %wt_x0, 0;");
-        emit!(self, "sub.u32 %wt_x8, {iterations}, %wt_x5;");
-        emit!(self, "mov.b64 %wt_c, {{%wt_tl, %wt_th}};");
-        emit!(self, "mad.wide.u32 %wt_c, %wt_x6, {}, %wt_c;", 1 << TIME_SHIFT);
-        emit!(self, "mov.b64 {{%wt_tl, %wt_th}}, %wt_c;");
+        let (run, lower) = (LoopRun { keeps: P[5], length: X[8] }, X[0]);
+        emit!(self, "and.b32 {lower}, {equals}, {LANES_BELOW};");
+        emit!(self, "setp.eq.u32 {}, {lower}, 0;", run.keeps);
+        emit!(self, "sub.u32 {}, {iterations}, {smaller};", run.length);
+        emit!(self, "mov.b64 {CLOCK}, {TIME};");
+        emit!(self, "mad.wide.u32 {CLOCK}, {fewer}, {}, {CLOCK};", 1 << TIME_SHIFT);
+        emit!(self, "mov.b64 {TIME}, {CLOCK};");
+        run
     }
 
-    /// Appends the run that `find_run` has found, in as many entries as its length takes, to the logs of its
-    /// leader.
-    pub(super) fn append_iterations(&mut self, location: u16) {
+    /// Appends a run of a counted loop, in as many entries as its length takes, to the logs of its leader.
+    fn append_iterations(&mut self, location: u16, LoopRun { keeps, length }: LoopRun) {
         let piece = self.label();
+        let (writes, count, has_more) = (WRITES, X[0], P[0]);
         self.place_label(&piece);
-        emit!(self, "min.u32 %wt_k, %wt_x8, {MAX_KEY_COUNT};");
-        emit!(self, "sub.u32 %wt_x8, %wt_x8, %wt_k;");
-        emit!(self, "or.b32 %wt_k, %wt_k, {};", u32::from(location) << 16);
+        emit!(self, "min.u32 {KEY}, {length}, {MAX_KEY_COUNT};");
+        emit!(self, "sub.u32 {length}, {length}, {KEY};");
+        emit!(self, "or.b32 {KEY}, {KEY}, {};", u32::from(location) << 16);
         for log in self.logs() {
-            emit!(self, "and.b32 %wt_x0, %wt_k, {MAX_KEY_COUNT};");
-            emit!(self, "setp.ne.and.u32 %wt_w, %wt_x0, 0, %wt_p5;");
-            self.append(*log, RECORD, false, true);
+            emit!(self, "and.b32 {count}, {KEY}, {MAX_KEY_COUNT};");
+            emit!(self, "setp.ne.and.u32 {writes}, {count}, 0, {keeps};");
+            self.append(*log, RECORD, writes, None, true);
         }
-        emit!(self, "setp.ne.u32 %wt_p0, %wt_x8, 0;");
-        self.vote("any", "%wt_r", "%wt_p0");
-        emit!(self, "@%wt_r bra {piece};");
+        emit!(self, "setp.ne.u32 {has_more}, {length}, 0;");
+        self.branch_if_any(has_more, &piece);
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! What `ptxas` makes of it decides the cost, so each line has its reason:
 //! - A repetition is the path that counts: nine instructions, none of which touches memory where the record
-//!   is in registers; six at the [hot](super::style::Style::hot) location.
+//!   is in registers; six at the [location that repeats most](super::style::Style::hot).
 //! - An event that begins a run takes about ten more. The words of an entry are the registers in which they
 //!   are kept, in their order, so that one store of 16 bytes takes them as they are.
 //! - `vote` without `.sync` is one instruction; with `.sync` and a mask in a register the assembler first
@@ -27,6 +27,7 @@ mod ends;
 mod log;
 mod loops;
 mod open;
+mod registers;
 mod ring;
 mod runs;
 mod streamed;
@@ -39,6 +40,10 @@ use warptrace_abi::recording::Recording;
 use warptrace_format::LANES;
 use warptrace_format::account::WarpAccount;
 
+use self::registers::{
+    ACTIVE, ANY_FULL, AT, CLOCK, FIELD, KEY, LANES_BELOW, Log, MASK, NOW, P, Pred, R32, Register, SHADOW,
+    SHADOW_KEY, STATE, TIME, TRACE, VOTE, Vector, WRITES, X, Y, iterations, registers_of,
+};
 use super::state::{Pair, Placement, descriptor_offset, local_bytes, warp_bytes};
 use super::style::Style;
 
@@ -48,25 +53,27 @@ mod field {
 
     use warptrace_abi::log::LaunchLogs;
 
-    pub(super) const LOGS: u32 = offset_of!(LaunchLogs, logs) as u32;
-    pub(super) const CLAIMS: u32 = offset_of!(LaunchLogs, claims) as u32;
-    pub(super) const ACCOUNTS: u32 = offset_of!(LaunchLogs, accounts) as u32;
-    pub(super) const HEADS: u32 = offset_of!(LaunchLogs, heads) as u32;
-    pub(super) const WARPS: u32 = offset_of!(LaunchLogs, warps) as u32;
-    pub(super) const FIRST_ENTRIES: u32 = offset_of!(LaunchLogs, first_entries) as u32;
-    pub(super) const SEGMENT_ENTRIES: u32 = offset_of!(LaunchLogs, segment_entries) as u32;
-    pub(super) const CLAIMS_FROM: u32 = offset_of!(LaunchLogs, claims_from) as u32;
-    pub(super) const CLAIMS_END: u32 = offset_of!(LaunchLogs, claims_end) as u32;
-    pub(super) const FIRST_SEGMENTS: u32 = offset_of!(LaunchLogs, first_segments) as u32;
+    use super::Field;
+
+    pub(super) const LOGS: Field<64> = Field(offset_of!(LaunchLogs, logs) as u32);
+    pub(super) const CLAIMS: Field<64> = Field(offset_of!(LaunchLogs, claims) as u32);
+    pub(super) const COUNTS: Field<64> = Field(offset_of!(LaunchLogs, accounts) as u32);
+    pub(super) const HEADS: Field<32> = Field(offset_of!(LaunchLogs, heads) as u32);
+    pub(super) const WARPS: Field<32> = Field(offset_of!(LaunchLogs, warps) as u32);
+    pub(super) const FIRST_ENTRIES: Field<32> = Field(offset_of!(LaunchLogs, first_entries) as u32);
+    pub(super) const SEGMENT_ENTRIES: Field<32> = Field(offset_of!(LaunchLogs, segment_entries) as u32);
+    pub(super) const CLAIMS_FROM: Field<32> = Field(offset_of!(LaunchLogs, claims_from) as u32);
+    pub(super) const CLAIMS_END: Field<32> = Field(offset_of!(LaunchLogs, claims_end) as u32);
+    pub(super) const FIRST_SEGMENTS: Field<32> = Field(offset_of!(LaunchLogs, first_segments) as u32);
     pub(super) const CHOSEN: u32 = offset_of!(LaunchLogs, chosen) as u32;
 }
 
-/// Bytes of a warp's account, and where in it lost events are; attempted ones are first.
-const ACCOUNT_BYTES: u32 = size_of::<WarpAccount>() as u32;
-const ACCOUNT_LOST: u32 = offset_of!(WarpAccount, lost) as u32;
+/// Bytes of a warp's counts, and where in it lost events are; attempted ones are first.
+const COUNTS_BYTES: u32 = size_of::<WarpAccount>() as u32;
+const COUNTS_LOST: u32 = offset_of!(WarpAccount, lost) as u32;
 const _: () = assert!(offset_of!(WarpAccount, attempted) == 0);
-/// The hot location in a record.
-const HOT_KEY: u32 = 0xffff_0000;
+/// The location that repeats most ([`Style::hot`]) in a record.
+const REPEATED_KEY: u32 = 0xffff_0000;
 
 /// Name of the parameter that a traced kernel has beyond its own.
 pub(in crate::splice) const LAUNCH_PARAMETER: &str = "warptrace_launch";
@@ -74,44 +81,25 @@ pub(in crate::splice) const LAUNCH_PARAMETER: &str = "warptrace_launch";
 pub(in crate::splice) const DYNAMIC_SHARED: &str = "warptrace_dynamic";
 const LOCAL: &str = "warptrace_local";
 
-/// A log of the lane, by its registers: the address of the next entry, in two halves, and the lower half of
-/// that of the link. Segments do not cross a multiple of 4 GiB, so the upper half is the link's too. A
-/// streamed log has a tag beside them.
+/// A field of the launch's descriptor: its bits, and its offset.
 #[derive(Clone, Copy)]
-struct Log {
-    low: &'static str,
-    high: &'static str,
-    link: &'static str,
-    tag: &'static str,
-    /// Where the address is in memory, and where the link's.
-    pointer: Pair,
-    end: Pair,
-    track: u32,
+struct Field<const BITS: u32>(u32);
+
+/// The thread in its block.
+#[derive(Clone, Copy)]
+struct Thread {
+    lane: R32,
+    /// This warp's index in the block, and the warps of a block.
+    warp: R32,
+    warps: R32,
 }
 
-const TRACE: Log = Log {
-    low: "%wt_pl",
-    high: "%wt_ph",
-    link: "%wt_e",
-    tag: "%wt_g0",
-    pointer: Pair::Log,
-    end: Pair::Link,
-    track: 0,
-};
-const TWIN: Log = Log {
-    low: "%wt_ul",
-    high: "%wt_uh",
-    link: "%wt_ue",
-    tag: "%wt_g1",
-    pointer: Pair::TwinLog,
-    end: Pair::TwinLink,
-    track: 1,
-};
-
-/// The words of an entry, by their registers.
-type Words = [&'static str; 4];
-/// The run that the lane is in.
-const RECORD: Words = ["%wt_m", "%wt_k", "%wt_tl", "%wt_th"];
+/// The warp in the launch, among the chosen ones if the kernel chooses.
+#[derive(Clone, Copy)]
+struct Warp {
+    index: R32,
+    thread: Thread,
+}
 
 /// Writes the sequences of one function.
 pub(super) struct Emitter {
@@ -119,13 +107,13 @@ pub(super) struct Emitter {
     /// Labels so far; unique in the function.
     labels: u32,
     out: String,
-    /// What is executed rarely: it stands behind the function's own code, so that this stays dense.
-    rare: String,
+    /// What is executed rarely. It stands behind the function's own code, so that this stays dense.
+    cold: String,
 }
 
 impl Emitter {
     pub(in crate::splice) fn new(style: Style) -> Self {
-        Self { style, labels: 0, out: String::new(), rare: String::new() }
+        Self { style, labels: 0, out: String::new(), cold: String::new() }
     }
 
     /// Takes what was written since the last time.
@@ -133,26 +121,46 @@ impl Emitter {
         std::mem::take(&mut self.out)
     }
 
-    /// Writes a sequence that stands in this many scopes, and takes it. In a scope it holds what is executed
-    /// rarely, because from the function's end no branch leads back into the scope.
+    /// Writes a sequence that stands in this many scopes, and takes it. In a scope it holds its cold code,
+    /// because from the function's end no branch leads back into the scope.
     pub(in crate::splice) fn scoped(&mut self, depth: u32, write: impl FnOnce(&mut Self)) -> String {
-        let before = std::mem::take(&mut self.rare);
+        let before = std::mem::take(&mut self.cold);
         write(self);
-        let rare = std::mem::replace(&mut self.rare, before);
+        let cold = std::mem::replace(&mut self.cold, before);
         if depth == 0 {
-            self.rare.push_str(&rare);
-        } else if !rare.is_empty() {
+            self.cold.push_str(&cold);
+        } else if !cold.is_empty() {
             let over = self.label();
             emit!(self, "bra.uni {over};");
-            self.out.push_str(&rare);
+            self.out.push_str(&cold);
             self.place_label(&over);
         }
         self.take()
     }
 
-    /// Takes what is executed rarely, for the end of the function: control does not fall into it.
-    pub(in crate::splice) fn take_rare(&mut self) -> String {
-        std::mem::take(&mut self.rare)
+    /// Takes the cold code, for the end of the function: control does not fall into it.
+    pub(in crate::splice) fn take_cold(&mut self) -> String {
+        std::mem::take(&mut self.cold)
+    }
+
+    /// Writes cold code at `label`; it ends with a branch.
+    fn cold(&mut self, label: &str, write: impl FnOnce(&mut Self)) {
+        let before = std::mem::take(&mut self.out);
+        self.place_label(label);
+        write(self);
+        let cold = std::mem::replace(&mut self.out, before);
+        self.cold.push_str(&cold);
+    }
+
+    /// Leads all lanes over cold code if `any` holds, which is the same for all.
+    fn detour(&mut self, any: Pred, write: impl FnOnce(&mut Self)) {
+        let (detour, back) = (self.label(), self.label());
+        emit!(self, "@{any} bra {detour};");
+        self.place_label(&back);
+        self.cold(&detour, |emitter| {
+            write(emitter);
+            emit!(emitter, "bra {back};");
+        });
     }
 
     /// Writes what lanes do before they leave the kernel to the function's end, and returns its label.
@@ -179,185 +187,208 @@ impl Emitter {
         let _ = writeln!(self.out, "{label}:");
     }
 
-    fn lines(&mut self, lines: &[&str]) {
-        for line in lines {
-            emit!(self, "{line}");
-        }
-    }
-
     fn logs(&self) -> &'static [Log] {
-        if self.style.recording.dual { &[TRACE, TWIN] } else { &[TRACE] }
+        if self.style.recording.dual { &[TRACE, SHADOW] } else { &[TRACE] }
     }
 
     /// Declares the registers of a function; `loops` are the locations of its counted loops.
     pub(in crate::splice) fn declarations(&mut self, loops: &[u16]) {
-        self.lines(&[
-            ".reg .b32 %wt_m, %wt_k, %wt_tl, %wt_th, %wt_pl, %wt_ph, %wt_e, %wt_lt, %wt_a, %wt_f, %wt_x<9>;",
-            ".reg .b64 %wt_l, %wt_c, %wt_y<4>;",
-            ".reg .pred %wt_r, %wt_g, %wt_w, %wt_p<6>;",
-        ]);
+        let ([time_low, time_high], [now_low, now_high]) = (TIME.0, NOW.0);
+        let Log { low, high, link, tag, .. } = TRACE;
+        let own =
+            format!("{MASK}, {KEY}, {time_low}, {time_high}, {low}, {high}, {link}, {LANES_BELOW}, {ACTIVE}");
+        emit!(self, ".reg .b32 {own}, {FIELD}, %wt_x<{}>;", X.len());
+        emit!(self, ".reg .b64 {AT}, {CLOCK}, %wt_y<{}>;", Y.len());
+        emit!(self, ".reg .pred {VOTE}, {ANY_FULL}, {WRITES}, %wt_p<{}>;", P.len());
         if self.style.recording.dual {
-            emit!(self, ".reg .b32 %wt_ul, %wt_uh, %wt_ue, %wt_cl, %wt_ch, %wt_tk;");
+            let Log { low, high, link, .. } = SHADOW;
+            emit!(self, ".reg .b32 {low}, {high}, {link}, {now_low}, {now_high}, {SHADOW_KEY};");
         }
         if self.style.recording.logs.is_streamed() {
-            emit!(self, ".reg .b32 %wt_g0, %wt_g1;");
+            emit!(self, ".reg .b32 {tag}, {};", SHADOW.tag);
         }
         if self.style.placement == Placement::Shared {
-            emit!(self, ".reg .b32 %wt_s;");
+            emit!(self, ".reg .b32 {STATE};");
         }
         if self.style.placement == Placement::Local {
             emit!(self, ".local .align 8 .b8 {LOCAL}[{}];", local_bytes(self.style.recording.dual));
         }
         for location in loops {
-            emit!(self, ".reg .b32 %wt_n{location};");
+            emit!(self, ".reg .b32 {};", iterations(*location));
         }
     }
 
-    /// Reads a field of the launch's descriptor.
-    fn field(&mut self, bits: u32, to: &str, offset: u32) {
+    /// Reads a field of the launch's descriptor into `to`, which it returns.
+    fn field<const BITS: u32>(&mut self, to: Register<BITS>, Field(offset): Field<BITS>) -> Register<BITS> {
         if self.style.is_entry {
-            emit!(self, "ld.param.b{bits} {to}, [{LAUNCH_PARAMETER}+{offset}];");
+            emit!(self, "ld.param.b{BITS} {to}, [{LAUNCH_PARAMETER}+{offset}];");
         } else {
-            let at = descriptor_offset(self.style.recording.dual) + offset;
-            // `%wt_s` is the address of the lane's first pair.
-            emit!(self, "mov.u32 %wt_f, %laneid;");
-            emit!(self, "mad.lo.u32 %wt_f, %wt_f, -8, %wt_s;");
-            emit!(self, "ld.shared.b{bits} {to}, [%wt_f+{at}];");
+            let offset = descriptor_offset(self.style.recording.dual) + offset;
+            // From the lane's first pair back to that of lane 0.
+            emit!(self, "mov.u32 {FIELD}, %laneid;");
+            emit!(self, "mad.lo.u32 {FIELD}, {FIELD}, -8, {STATE};");
+            emit!(self, "ld.shared.b{BITS} {to}, [{FIELD}+{offset}];");
         }
+        to
     }
 
-    fn at(&self, pair: Pair, word: u32) -> String {
+    /// The space and the address of a word of the lane's state, if that is in memory.
+    fn in_memory(&self, pair: Pair, word: u32) -> Option<(&'static str, String)> {
         let offset = pair.offset(self.style.placement) + 4 * word;
         match self.style.placement {
-            Placement::Shared => format!("[%wt_s+{offset}]"),
-            _ => format!("[{LOCAL}+{offset}]"),
-        }
-    }
-
-    /// The space of the lane's state, if that is in memory.
-    fn memory(&self) -> Option<&'static str> {
-        match self.style.placement {
             Placement::Registers => None,
-            Placement::Shared => Some("shared"),
-            Placement::Local => Some("local"),
+            Placement::Shared => Some(("shared", format!("[{STATE}+{offset}]"))),
+            Placement::Local => Some(("local", format!("[{LOCAL}+{offset}]"))),
         }
     }
 
     /// Brings a pair into its registers, if it is in memory.
-    fn load(&mut self, pair: Pair, first: &str, second: &str) {
-        if let Some(memory) = self.memory() {
-            let at = self.at(pair, 0);
-            emit!(self, "ld.{memory}.v2.b32 {{{first}, {second}}}, {at};");
-        }
-    }
-
-    fn load_word(&mut self, pair: Pair, to: &str) {
-        if let Some(memory) = self.memory() {
-            let at = self.at(pair, 0);
-            emit!(self, "ld.{memory}.b32 {to}, {at};");
+    fn load(&mut self, pair: Pair) {
+        if let Some((space, address)) = self.in_memory(pair, 0) {
+            emit!(self, "ld.{space}.v2.b32 {}, {address};", registers_of(pair));
         }
     }
 
     fn load_log(&mut self, log: Log) {
-        self.load(log.pointer, log.low, log.high);
+        self.load(log.next_pair);
         if self.style.recording.logs.is_streamed() {
-            self.load(log.end, log.link, log.tag);
+            self.load(log.link_pair);
+        } else if let Some((space, address)) = self.in_memory(log.link_pair, 0) {
+            emit!(self, "ld.{space}.b32 {}, {address};", log.link);
+        }
+    }
+
+    /// Writes a pair back from its registers, if it is in memory.
+    fn store(&mut self, pair: Pair) {
+        if let Some((space, address)) = self.in_memory(pair, 0) {
+            emit!(self, "st.{space}.v2.b32 {address}, {};", registers_of(pair));
+        }
+    }
+
+    /// Writes back the log's next entry and its link.
+    fn store_log(&mut self, log: Log) {
+        self.store(log.next_pair);
+        if self.style.recording.logs.is_streamed() {
+            self.store(log.link_pair);
         } else {
-            self.load_word(log.end, log.link);
+            self.store_word(None, log.link_pair, 0);
         }
     }
 
-    fn store(&mut self, pair: Pair, first: &str, second: &str) {
-        if let Some(memory) = self.memory() {
-            let at = self.at(pair, 0);
-            emit!(self, "st.{memory}.v2.b32 {at}, {{{first}, {second}}};");
+    /// Writes back a word of a pair, in the lanes for which `guard` holds.
+    fn store_word(&mut self, guard: Option<Pred>, pair: Pair, word: u32) {
+        if let Some((space, address)) = self.in_memory(pair, word) {
+            let guard = guard.map_or_else(String::new, |guard| format!("@{guard} "));
+            let from = registers_of(pair).0[word as usize];
+            emit!(self, "{guard}st.{space}.b32 {address}, {from};");
         }
     }
 
-    fn store_word(&mut self, guard: &str, pair: Pair, word: u32, from: &str) {
-        if let Some(memory) = self.memory() {
-            let at = self.at(pair, word);
-            emit!(self, "{guard}st.{memory}.b32 {at}, {from};");
-        }
-    }
-
-    /// Votes; `mode` is `any` or `all`, the lanes are those of `%wt_a`, which are here.
-    fn vote(&mut self, mode: &str, to: &str, of: &str) {
+    /// Votes among the lanes of `ACTIVE`, which are here; `mode` is `any` or `all`.
+    fn vote(&mut self, mode: &str, to: Pred, of: Pred) {
         if self.style.sync {
-            emit!(self, "vote.sync.{mode}.pred {to}, {of}, %wt_a;");
+            emit!(self, "vote.sync.{mode}.pred {to}, {of}, {ACTIVE};");
         } else {
             emit!(self, "vote.{mode}.pred {to}, {of};");
         }
     }
 
-    fn shuffle(&mut self, to: &str, value: &str, lane: &str) {
+    /// Goes to `label` with all lanes if `of` holds for any.
+    fn branch_if_any(&mut self, of: Pred, label: &str) {
+        self.vote("any", VOTE, of);
+        emit!(self, "@{VOTE} bra {label};");
+    }
+
+    /// Goes to `label` with all lanes if `of` holds for none.
+    fn branch_if_none(&mut self, of: Pred, label: &str) {
+        self.vote("any", VOTE, of);
+        emit!(self, "@!{VOTE} bra {label};");
+    }
+
+    /// Computes `of` and not `without`.
+    fn and_not(&mut self, to: Pred, of: Pred, without: Pred) {
+        emit!(self, "not.pred {to}, {without};");
+        emit!(self, "and.pred {to}, {to}, {of};");
+    }
+
+    /// Clears `bit` where `denied` holds. `scratch` may be `denied`.
+    fn clear(&mut self, bit: Pred, denied: Pred, scratch: Pred) {
+        emit!(self, "not.pred {scratch}, {denied};");
+        emit!(self, "and.pred {bit}, {bit}, {scratch};");
+    }
+
+    fn shuffle(&mut self, to: R32, value: R32, lane: R32) {
         if self.style.sync {
-            emit!(self, "shfl.sync.idx.b32 {to}, {value}, {lane}, 31, %wt_a;");
+            emit!(self, "shfl.sync.idx.b32 {to}, {value}, {lane}, 31, {ACTIVE};");
         } else {
             emit!(self, "shfl.idx.b32 {to}, {value}, {lane}, 31;");
         }
     }
 
-    /// Reads the clock: lower and upper half.
-    fn clock(&mut self, low: &str, high: &str) {
-        emit!(self, "mov.u64 %wt_c, %clock64;");
-        emit!(self, "mov.b64 {{{low}, {high}}}, %wt_c;");
+    /// Finds the lanes that are here.
+    fn active(&mut self) {
+        emit!(self, "activemask.b32 {ACTIVE};");
     }
 
-    /// Finds this warp's index in the launch (`%wt_x0`), among the chosen ones if they are looked for, and
-    /// the lane (`%wt_x1`).
-    fn warp_in_launch(&mut self) {
-        self.block_and_warp();
+    fn clock(&mut self, to: Vector<2>) {
+        emit!(self, "mov.u64 {CLOCK}, %clock64;");
+        emit!(self, "mov.b64 {to}, {CLOCK};");
+    }
+
+    /// Finds this warp's index in the launch, among the chosen ones if they are looked for.
+    fn warp_in_launch(&mut self) -> Warp {
+        let (block, thread) = self.block_and_thread();
         if self.style.recording.chooses {
-            self.chosen_index();
-        } else {
-            emit!(self, "mad.lo.u32 %wt_x0, %wt_x0, %wt_x2, %wt_x3;");
+            return self.chosen_warp(block, thread);
         }
+        let index = block;
+        emit!(self, "mad.lo.u32 {index}, {block}, {}, {};", thread.warps, thread.warp);
+        Warp { index, thread }
     }
 
-    /// Finds the block's linear index (`%wt_x0`), and what `thread_in_block` finds.
-    fn block_and_warp(&mut self) {
-        self.lines(&[
-            "mov.u32 %wt_x0, %ctaid.z;",
-            "mov.u32 %wt_x1, %nctaid.y;",
-            "mov.u32 %wt_x2, %ctaid.y;",
-            "mad.lo.u32 %wt_x0, %wt_x0, %wt_x1, %wt_x2;",
-            "mov.u32 %wt_x1, %nctaid.x;",
-            "mov.u32 %wt_x2, %ctaid.x;",
-            "mad.lo.u32 %wt_x0, %wt_x0, %wt_x1, %wt_x2;",
-        ]);
-        self.thread_in_block();
+    /// Finds the block's linear index, and the thread in the block.
+    fn block_and_thread(&mut self) -> (R32, Thread) {
+        let [block, size, index, ..] = X;
+        emit!(self, "mov.u32 {block}, %ctaid.z;");
+        for axis in ["y", "x"] {
+            emit!(self, "mov.u32 {size}, %nctaid.{axis};");
+            emit!(self, "mov.u32 {index}, %ctaid.{axis};");
+            emit!(self, "mad.lo.u32 {block}, {block}, {size}, {index};");
+        }
+        (block, self.thread_in_block())
     }
 
-    /// Finds the lane (`%wt_x1`), the warps of a block (`%wt_x2`) and this warp's index in the block
-    /// (`%wt_x3`).
-    fn thread_in_block(&mut self) {
-        self.lines(&[
-            "mov.u32 %wt_x1, %tid.z;",
-            "mov.u32 %wt_x2, %ntid.y;",
-            "mov.u32 %wt_x3, %tid.y;",
-            "mad.lo.u32 %wt_x1, %wt_x1, %wt_x2, %wt_x3;",
-            "mov.u32 %wt_x4, %ntid.x;",
-            "mov.u32 %wt_x3, %tid.x;",
-            "mad.lo.u32 %wt_x3, %wt_x1, %wt_x4, %wt_x3;",
-            "mul.lo.u32 %wt_x2, %wt_x2, %wt_x4;",
-            "mov.u32 %wt_x4, %ntid.z;",
-            "mad.lo.u32 %wt_x2, %wt_x2, %wt_x4, 31;",
-            "shr.u32 %wt_x2, %wt_x2, 5;",
-            "and.b32 %wt_x1, %wt_x3, 31;",
-            "shr.u32 %wt_x3, %wt_x3, 5;",
-        ]);
+    fn thread_in_block(&mut self) -> Thread {
+        let [_, lane, warps, warp, size, ..] = X;
+        // The linear index of the row, then of the thread.
+        let (row, thread) = (lane, warp);
+        emit!(self, "mov.u32 {row}, %tid.z;");
+        emit!(self, "mov.u32 {warps}, %ntid.y;");
+        emit!(self, "mov.u32 {thread}, %tid.y;");
+        emit!(self, "mad.lo.u32 {row}, {row}, {warps}, {thread};");
+        emit!(self, "mov.u32 {size}, %ntid.x;");
+        emit!(self, "mov.u32 {thread}, %tid.x;");
+        emit!(self, "mad.lo.u32 {thread}, {row}, {size}, {thread};");
+        emit!(self, "mul.lo.u32 {warps}, {warps}, {size};");
+        emit!(self, "mov.u32 {size}, %ntid.z;");
+        emit!(self, "mad.lo.u32 {warps}, {warps}, {size}, {};", LANES - 1);
+        emit!(self, "shr.u32 {warps}, {warps}, {};", LANES.ilog2());
+        emit!(self, "and.b32 {lane}, {thread}, {};", LANES - 1);
+        emit!(self, "shr.u32 {warp}, {thread}, {};", LANES.ilog2());
+        Thread { lane, warp, warps }
     }
 
-    /// Finds the lane's state in shared memory: `%wt_s`. Needs the values of `thread_in_block`.
-    fn shared_state(&mut self) {
+    /// Finds the lane's state in shared memory. Uses up `thread.warps`.
+    fn shared_state(&mut self, thread: Thread) {
         let Style { recording: Recording { dual, chooses, .. }, with_descriptor, .. } = self.style;
         let bytes = warp_bytes(dual, with_descriptor, chooses);
-        emit!(self, "mov.u32 %wt_s, {DYNAMIC_SHARED};");
-        emit!(self, "mov.u32 %wt_x4, %dynamic_smem_size;");
-        emit!(self, "add.u32 %wt_s, %wt_s, %wt_x4;");
-        emit!(self, "sub.u32 %wt_x2, %wt_x3, %wt_x2;");
-        emit!(self, "mad.lo.u32 %wt_s, %wt_x2, {bytes}, %wt_s;");
-        emit!(self, "mad.lo.u32 %wt_s, %wt_x1, 8, %wt_s;");
+        let (Thread { lane, warp, warps }, dynamic) = (thread, X[4]);
+        emit!(self, "mov.u32 {STATE}, {DYNAMIC_SHARED};");
+        emit!(self, "mov.u32 {dynamic}, %dynamic_smem_size;");
+        emit!(self, "add.u32 {STATE}, {STATE}, {dynamic};");
+        // From the end of the block's shared memory back to this warp's part.
+        emit!(self, "sub.u32 {warps}, {warp}, {warps};");
+        emit!(self, "mad.lo.u32 {STATE}, {warps}, {bytes}, {STATE};");
+        emit!(self, "mad.lo.u32 {STATE}, {lane}, 8, {STATE};");
     }
 }

@@ -4,72 +4,60 @@ use std::fmt::Write;
 
 use warptrace_abi::stream::{CLOCK_MASK, OPEN};
 
-use super::{Emitter, HOT_KEY, MAX_KEY_COUNT, TRACE};
+use super::registers::{ACTIVE, AT, KEY, MASK, P, Pred, R32, TIME, TRACE, VOTE, Vector, X};
+use super::streamed::Taken;
+use super::{Emitter, MAX_KEY_COUNT};
 use crate::splice::state::Pair;
 
 impl Emitter {
-    /// Votes, `%wt_r`, whether all lanes repeat their run, as `%wt_p0` says, and their count stays below the
-    /// next power of two. So a repetition takes one vote, with open runs too.
-    pub(super) fn vote_unless_passing(&mut self, location: u16, count: u32) {
+    /// Votes whether all lanes repeat their run, and their count stays below the next power of two. So a
+    /// repetition takes one vote, with open runs too. `counted` is the count of a lane that is at `location`,
+    /// where that is not the one that repeats most.
+    pub(super) fn vote_unless_passing(&mut self, location: u16, count: u32, repeats: Pred, counted: R32) {
+        let (changed, stays_below) = (X[1], P[1]);
         if self.style.hot == Some(location) {
-            emit!(self, "and.b32 %wt_x0, %wt_k, {MAX_KEY_COUNT};");
+            emit!(self, "and.b32 {counted}, {KEY}, {MAX_KEY_COUNT};");
         }
-        // `%wt_x0` is the count, if the lane is at the location.
-        emit!(self, "add.u32 %wt_x1, %wt_x0, {count};");
-        emit!(self, "xor.b32 %wt_x1, %wt_x1, %wt_x0;");
-        emit!(self, "setp.le.and.u32 %wt_p1, %wt_x1, %wt_x0, %wt_p0;");
-        self.vote("all", "%wt_r", "%wt_p1");
+        emit!(self, "add.u32 {changed}, {counted}, {count};");
+        emit!(self, "xor.b32 {changed}, {changed}, {counted};");
+        emit!(self, "setp.le.and.u32 {stays_below}, {changed}, {counted}, {repeats};");
+        self.vote("all", VOTE, stays_below);
     }
 
-    /// Repeats the lanes' run if `%wt_p0` says for all that they do, and goes to a label, where the run is
-    /// written again; returns the label.
-    pub(super) fn pass(&mut self, count: u32) -> String {
+    /// Repeats the lanes' run if all lanes do, and goes to a label, where the run is written again; returns
+    /// the label.
+    pub(super) fn pass(&mut self, count: u32, repeats: Pred) -> String {
         let (passes, rewrite) = (self.label(), self.label());
-        self.vote("all", "%wt_r", "%wt_p0");
-        emit!(self, "@%wt_r bra {passes};");
-        let before = std::mem::take(&mut self.out);
-        self.place_label(&passes);
-        emit!(self, "add.u32 %wt_k, %wt_k, {count};");
-        self.store_word("", Pair::Record, 1, "%wt_k");
-        self.load(Pair::Time, "%wt_tl", "%wt_th");
-        emit!(self, "bra {rewrite};");
-        let passing = std::mem::replace(&mut self.out, before);
-        self.rare.push_str(&passing);
+        self.vote("all", VOTE, repeats);
+        emit!(self, "@{VOTE} bra {passes};");
+        self.cold(&passes, |emitter| {
+            emit!(emitter, "add.u32 {KEY}, {KEY}, {count};");
+            emitter.store_word(None, Pair::Record, 1);
+            emitter.load(Pair::Time);
+            emit!(emitter, "bra {rewrite};");
+        });
         rewrite
     }
 
-    /// Writes the run that the lanes of `%wt_a` are in, at this location, to where its leader will append it.
-    /// Where the leader has no room it takes a segment, which the run needs in any case when it ends. If
+    /// Writes the run that the lanes of `ACTIVE` are in, at this location, to where its leader will append
+    /// it. Where the leader has no room it takes a segment, which the run needs in any case when it ends. If
     /// there is none, nothing is written or lost.
     pub(super) fn write_open(&mut self, location: u16) {
-        let (full, room) = (self.label(), self.label());
         let log = TRACE;
         self.load_log(log);
-        emit!(self, "and.b32 %wt_x0, %wt_a, %wt_lt;");
-        emit!(self, "setp.eq.u32 %wt_w, %wt_x0, 0;");
-        emit!(self, "setp.eq.and.u32 %wt_p1, {}, {}, %wt_w;", log.low, log.link);
-        self.vote("any", "%wt_g", "%wt_p1");
-        emit!(self, "@%wt_g bra {full};");
-        self.place_label(&room);
-        let before = std::mem::take(&mut self.out);
-        self.place_label(&full);
-        self.take_segment(log);
-        emit!(self, "not.pred %wt_p2, %wt_p2;");
-        emit!(self, "and.pred %wt_w, %wt_w, %wt_p2;");
-        emit!(self, "bra {room};");
-        let take = std::mem::replace(&mut self.out, before);
-        self.rare.push_str(&take);
+        let writes = self.is_lowest(ACTIVE);
+        self.with_room(log, writes, |emitter, Taken { denied, .. }| emitter.clear(writes, denied, denied));
         let key = if self.style.hot == Some(location) {
-            let back = (u32::from(location) << 16).wrapping_sub(HOT_KEY);
-            emit!(self, "add.u32 %wt_x6, %wt_k, {back};");
-            "%wt_x6"
+            emit!(self, "add.u32 {}, {KEY}, {};", X[6], Self::log_key_offset(location));
+            X[6]
         } else {
-            "%wt_k"
+            KEY
         };
-        emit!(self, "mov.b64 %wt_l, {{{}, {}}};", log.low, log.high);
-        emit!(self, "and.b32 %wt_x7, %wt_th, {CLOCK_MASK};");
-        emit!(self, "or.b32 %wt_x7, %wt_x7, {};", log.tag);
-        emit!(self, "or.b32 %wt_x7, %wt_x7, {OPEN};");
-        emit!(self, "@%wt_w st.global.v4.b32 [%wt_l], {{%wt_m, {key}, %wt_tl, %wt_x7}};");
+        let ([low, high], last) = (TIME.0, X[7]);
+        emit!(self, "mov.b64 {AT}, {};", log.next());
+        emit!(self, "and.b32 {last}, {high}, {CLOCK_MASK};");
+        emit!(self, "or.b32 {last}, {last}, {};", log.tag);
+        emit!(self, "or.b32 {last}, {last}, {OPEN};");
+        emit!(self, "@{writes} st.global.v4.b32 [{AT}], {};", Vector([MASK, key, low, last]));
     }
 }

@@ -6,88 +6,98 @@
 
 use std::fmt::Write;
 
-use super::{ENTRY_BYTES, Emitter, Log, MAX_KEY_COUNT, field};
+use super::log::Lost;
+use super::registers::{AT, FIELD, Log, P, Pred, R32, R64, VOTE, Vector, X, Y};
+use super::{ENTRY_BYTES, Emitter, MAX_KEY_COUNT, field};
 
-/// Entries that are read at once where what they hold is counted. A half is a multiple of it. More would take
-/// registers that some programs do not have.
+/// Entries that are read at once where what they hold is counted, into the first registers of [`X`]. A half
+/// is a multiple of it. More would take registers that some programs do not have.
 const AT_ONCE: u32 = 4;
 const _: () = assert!(warptrace_abi::log::MIN_RING_ENTRIES.is_multiple_of(2 * AT_ONCE));
 /// Offset of the key in an entry.
 const KEY: u32 = 4;
 
 impl Emitter {
-    /// Writes down that a lane has lost nothing; `%wt_y0` is the address of the first half's last entry.
-    pub(super) fn empty_ring(&mut self) {
-        emit!(self, "mov.u64 %wt_y1, 0;");
-        emit!(self, "st.global.b64 [%wt_y0], %wt_y1;");
+    /// Writes down that a lane has lost nothing; `at` is the address of the first half's last entry.
+    pub(super) fn empty_ring(&mut self, at: R64) {
+        let nothing = Y[1];
+        emit!(self, "mov.u64 {nothing}, 0;");
+        emit!(self, "st.global.b64 [{at}], {nothing};");
     }
 
-    /// Leads each lane for which `%wt_p1` holds to the other half of its ring, and counts what that holds as
+    /// Leads each lane for which `full` holds to the other half of its ring, and counts what that holds as
     /// lost.
-    pub(super) fn turn(&mut self, log: Log) {
+    pub(super) fn turn(&mut self, log: Log, full: Pred) {
+        let (Log { low, link, .. }, next) = (log, log.next());
         let (count, done) = (self.label(), self.label());
-        self.ring_state(log);
-        emit!(self, "mov.u64 %wt_y1, 0;");
-        emit!(self, "@%wt_p1 ld.global.b64 %wt_y1, [%wt_l];");
+        let (loses, has_more, entry, lost) = (P[2], P[3], Y[0], Y[1]);
+        let half = self.ring_state(log);
+        emit!(self, "mov.u64 {lost}, 0;");
+        emit!(self, "@{full} ld.global.b64 {lost}, [{AT}];");
         // The first half is full where a lane comes from the second one; the second half only if the lane has
         // lost something before.
-        emit!(self, "and.b32 %wt_x2, {}, %wt_x3;", log.link);
-        emit!(self, "setp.ne.u32 %wt_p2, %wt_x2, 0;");
-        emit!(self, "setp.ne.or.u64 %wt_p2, %wt_y1, 0, %wt_p2;");
-        emit!(self, "and.pred %wt_p2, %wt_p2, %wt_p1;");
-        emit!(self, "@%wt_p1 xor.b32 {link}, {link}, %wt_x3;", link = log.link);
-        emit!(self, "sub.u32 %wt_x3, %wt_x3, {ENTRY_BYTES};");
-        emit!(self, "@%wt_p1 sub.u32 {}, {}, %wt_x3;", log.low, log.link);
-        self.store(log.pointer, log.low, log.high);
-        self.store_word("", log.end, 0, log.link);
-        self.vote("any", "%wt_r", "%wt_p2");
-        emit!(self, "@!%wt_r bra {done};");
-        emit!(self, "mov.b64 %wt_y0, {{{}, {}}};", log.low, log.high);
-        emit!(self, "mov.u32 %wt_f, 0;");
-        (0..AT_ONCE).for_each(|entry| emit!(self, "mov.u32 %wt_x{entry}, 0;"));
+        let side = X[2];
+        emit!(self, "and.b32 {side}, {link}, {half};");
+        emit!(self, "setp.ne.u32 {loses}, {side}, 0;");
+        emit!(self, "setp.ne.or.u64 {loses}, {lost}, 0, {loses};");
+        emit!(self, "and.pred {loses}, {loses}, {full};");
+        emit!(self, "@{full} xor.b32 {link}, {link}, {half};");
+        emit!(self, "sub.u32 {half}, {half}, {ENTRY_BYTES};");
+        emit!(self, "@{full} sub.u32 {low}, {link}, {half};");
+        self.store_log(log);
+        self.branch_if_none(loses, &done);
+        let (sum, keys, last) = (FIELD, &X[..AT_ONCE as usize], X[AT_ONCE as usize - 1]);
+        emit!(self, "mov.b64 {entry}, {next};");
+        emit!(self, "mov.u32 {sum}, 0;");
+        keys.iter().for_each(|key| emit!(self, "mov.u32 {key}, 0;"));
         self.place_label(&count);
-        // Whether the last of these entries holds a run: in the end it is the half's last one, which does not.
-        emit!(self, "cvt.u32.u64 %wt_x0, %wt_y0;");
-        emit!(self, "add.u32 %wt_x0, %wt_x0, {};", (AT_ONCE - 1) * ENTRY_BYTES);
-        emit!(self, "setp.ne.and.u32 %wt_p3, %wt_x0, {}, %wt_p2;", log.link);
-        self.vote("any", "%wt_r", "%wt_p3");
+        // Whether the last of these entries holds a run: in the end it is the half's last one, which does
+        // not.
+        let at = X[0];
+        emit!(self, "cvt.u32.u64 {at}, {entry};");
+        emit!(self, "add.u32 {at}, {at}, {};", (AT_ONCE - 1) * ENTRY_BYTES);
+        emit!(self, "setp.ne.and.u32 {has_more}, {at}, {link}, {loses};");
+        self.vote("any", VOTE, has_more);
         // All loads are on their way before the first is waited for.
-        for entry in 0..AT_ONCE {
-            emit!(self, "@%wt_p2 ld.global.b32 %wt_x{entry}, [%wt_y0+{}];", entry * ENTRY_BYTES + KEY);
+        for (offset, key) in (KEY..).step_by(ENTRY_BYTES as usize).zip(keys) {
+            emit!(self, "@{loses} ld.global.b32 {key}, [{entry}+{offset}];");
         }
-        emit!(self, "@!%wt_p3 mov.u32 %wt_x{}, 0;", AT_ONCE - 1);
-        for entry in 0..AT_ONCE {
-            emit!(self, "and.b32 %wt_x{entry}, %wt_x{entry}, {MAX_KEY_COUNT};");
-            emit!(self, "add.u32 %wt_f, %wt_f, %wt_x{entry};");
+        emit!(self, "@!{has_more} mov.u32 {last}, 0;");
+        for key in keys {
+            emit!(self, "and.b32 {key}, {key}, {MAX_KEY_COUNT};");
+            emit!(self, "add.u32 {sum}, {sum}, {key};");
         }
-        emit!(self, "add.u64 %wt_y0, %wt_y0, {};", AT_ONCE * ENTRY_BYTES);
-        emit!(self, "@%wt_r bra {count};");
-        // `field` uses `%wt_f`. The state is read again, so that the loop needs no registers for it.
-        emit!(self, "cvt.u64.u32 %wt_y0, %wt_f;");
+        emit!(self, "add.u64 {entry}, {entry}, {};", AT_ONCE * ENTRY_BYTES);
+        emit!(self, "@{VOTE} bra {count};");
+        // `ring_state` uses `FIELD`. The state is read again, so that the loop needs no registers for it.
+        let events = entry;
+        emit!(self, "cvt.u64.u32 {events}, {sum};");
         self.ring_state(log);
-        emit!(self, "mov.u64 %wt_y1, 0;");
-        emit!(self, "@%wt_p2 ld.global.b64 %wt_y1, [%wt_l];");
-        emit!(self, "add.u64 %wt_y1, %wt_y1, %wt_y0;");
-        emit!(self, "@%wt_p2 st.global.b64 [%wt_l], %wt_y1;");
+        emit!(self, "mov.u64 {lost}, 0;");
+        emit!(self, "@{loses} ld.global.b64 {lost}, [{AT}];");
+        emit!(self, "add.u64 {lost}, {lost}, {events};");
+        emit!(self, "@{loses} st.global.b64 [{AT}], {lost};");
         self.place_label(&done);
     }
 
-    /// Finds the address of the lane's state (`%wt_l`), and the bytes of a half (`%wt_x3`).
-    fn ring_state(&mut self, log: Log) {
-        self.field(32, "%wt_x3", field::SEGMENT_ENTRIES);
-        emit!(self, "shl.b32 %wt_x3, %wt_x3, {};", ENTRY_BYTES.ilog2());
-        emit!(self, "not.b32 %wt_x2, %wt_x3;");
-        emit!(self, "and.b32 %wt_x2, %wt_x2, {};", log.link);
-        emit!(self, "mov.b64 %wt_l, {{%wt_x2, {}}};", log.high);
+    /// Finds the address of the lane's state (`AT`), and returns the bytes of a half.
+    fn ring_state(&mut self, log: Log) -> R32 {
+        let (half, low) = (self.field(X[3], field::SEGMENT_ENTRIES), X[2]);
+        emit!(self, "shl.b32 {half}, {half}, {};", ENTRY_BYTES.ilog2());
+        emit!(self, "not.b32 {low}, {half};");
+        emit!(self, "and.b32 {low}, {low}, {};", log.link);
+        emit!(self, "mov.b64 {AT}, {};", Vector([low, log.high]));
+        half
     }
 
     /// Finds what a log has lost, as `lost_in_stopped` does.
-    pub(super) fn lost_in_ring(&mut self, log: Log, whole: &str) {
+    pub(super) fn lost_in_ring(&mut self, log: Log, second: R32, whole: &str) -> Lost {
+        let (any, events) = (P[0], Y[1]);
         self.ring_state(log);
-        emit!(self, "ld.global.b64 %wt_y1, [%wt_l];");
-        emit!(self, "setp.ne.u64 %wt_p0, %wt_y1, 0;");
-        self.vote("any", "%wt_r", "%wt_p0");
-        emit!(self, "@!%wt_r bra {whole};");
-        emit!(self, "selp.u32 %wt_x7, 1, 0, %wt_p0;");
+        emit!(self, "ld.global.b64 {events}, [{AT}];");
+        emit!(self, "setp.ne.u64 {any}, {events}, 0;");
+        self.branch_if_none(any, whole);
+        emit!(self, "selp.u32 {second}, 1, 0, {any};");
+        Lost { any, events }
     }
 }

@@ -1,10 +1,15 @@
-//! Events: the run that a lane is in, and the twin.
+//! Events: the run that a lane is in, and the raw shadow.
 
 use std::fmt::Write;
 
 use warptrace_format::Counting;
 
-use super::{Emitter, HOT_KEY, Log, MAX_KEY_COUNT, RECORD, TRACE, TWIN};
+use super::log::Full;
+use super::registers::{
+    ACTIVE, KEY, LANES_BELOW, MASK, NOW, P, Pred, R32, RECORD, SHADOW, SHADOW_KEY, TIME, TRACE, VOTE, Vector,
+    WRITES, X,
+};
+use super::{Emitter, MAX_KEY_COUNT, REPEATED_KEY};
 use crate::splice::state::{Pair, Placement};
 
 /// Visits of one marker that are counted one by one: more than any loop is unrolled.
@@ -26,62 +31,65 @@ impl Emitter {
         }
     }
 
-    /// Records `count` events of the lanes that are here at `location`, one after the other.
     fn event(&mut self, location: u16, count: u32) {
         self.begin_or_repeat(location, count);
         if self.style.recording.dual {
-            self.twin_event(location, count);
+            self.shadow_event(location, count);
         }
     }
 
-    /// What a record's key is at a location with no event yet.
+    /// Returns a record's key at a location with no event yet.
     pub(super) fn key(&self, location: u16) -> u32 {
-        if self.style.hot == Some(location) { HOT_KEY } else { u32::from(location) << 16 }
+        if self.style.hot == Some(location) { REPEATED_KEY } else { u32::from(location) << 16 }
+    }
+
+    /// Returns what makes a log's key of a record's key at the location that repeats most.
+    pub(super) fn log_key_offset(location: u16) -> u32 {
+        (u32::from(location) << 16).wrapping_sub(REPEATED_KEY)
     }
 
     /// Leads the lanes that are here into a run at `location`, or on in it, by `count` events.
     pub(super) fn begin_or_repeat(&mut self, location: u16, count: u32) {
         let done = self.label();
         let key = self.key(location);
-        emit!(self, "activemask.b32 %wt_a;");
+        let (repeats, counted) = (P[0], X[0]);
+        self.active();
         if self.style.recording.dual {
-            self.clock("%wt_cl", "%wt_ch");
+            self.clock(NOW);
         }
-        self.load(Pair::Record, "%wt_m", "%wt_k");
+        self.load(Pair::Record);
         if self.style.hot == Some(location) {
-            emit!(self, "setp.lt.s32 %wt_p0, %wt_k, {};", -i64::from(count));
+            emit!(self, "setp.lt.s32 {repeats}, {KEY}, {};", -i64::from(count));
         } else {
-            emit!(self, "xor.b32 %wt_x0, %wt_k, {key};");
-            emit!(self, "setp.lt.u32 %wt_p0, %wt_x0, {};", MAX_KEY_COUNT + 1 - count);
+            emit!(self, "xor.b32 {counted}, {KEY}, {key};");
+            emit!(self, "setp.lt.u32 {repeats}, {counted}, {};", MAX_KEY_COUNT + 1 - count);
         }
-        emit!(self, "setp.eq.and.u32 %wt_p0, %wt_m, %wt_a, %wt_p0;");
-        let asks_early = self.asks_early(location);
-        if asks_early {
-            self.ask_full(TRACE);
-        }
+        emit!(self, "setp.eq.and.u32 {repeats}, {MASK}, {ACTIVE}, {repeats};");
+        let full = self.asks_early(location).then(|| self.ask_full(TRACE));
         if self.style.recording.logs.has_open_runs() {
-            self.vote_unless_passing(location, count);
+            self.vote_unless_passing(location, count, repeats, counted);
         } else {
-            self.vote("all", "%wt_r", "%wt_p0");
+            self.vote("all", VOTE, repeats);
         }
         if count > 0 {
-            emit!(self, "@%wt_r add.u32 %wt_k, %wt_k, {count};");
-            self.store_word("@%wt_r ", Pair::Record, 1, "%wt_k");
+            emit!(self, "@{VOTE} add.u32 {KEY}, {KEY}, {count};");
+            self.store_word(Some(VOTE), Pair::Record, 1);
         }
-        emit!(self, "@%wt_r bra {done};");
+        emit!(self, "@{VOTE} bra {done};");
         self.leave_unless_recorded(location, count, &done);
-        let rewrite = self.style.recording.logs.has_open_runs().then(|| self.pass(count));
-        self.end_run(asks_early);
+        let rewrite = self.style.recording.logs.has_open_runs().then(|| self.pass(count, repeats));
+        self.end_run(full);
         if self.style.recording.dual {
-            emit!(self, "mov.u32 %wt_tl, %wt_cl;");
-            emit!(self, "mov.u32 %wt_th, %wt_ch;");
+            for (time, now) in TIME.0.iter().zip(NOW.0) {
+                emit!(self, "mov.u32 {time}, {now};");
+            }
         } else {
-            self.clock("%wt_tl", "%wt_th");
+            self.clock(TIME);
         }
-        emit!(self, "mov.u32 %wt_m, %wt_a;");
-        emit!(self, "mov.u32 %wt_k, {};", key | count);
-        self.store(Pair::Record, "%wt_m", "%wt_k");
-        self.store(Pair::Time, "%wt_tl", "%wt_th");
+        emit!(self, "mov.u32 {MASK}, {ACTIVE};");
+        emit!(self, "mov.u32 {KEY}, {};", key | count);
+        self.store(Pair::Record);
+        self.store(Pair::Time);
         if let Some(rewrite) = rewrite {
             self.place_label(&rewrite);
             self.write_open(location);
@@ -89,61 +97,61 @@ impl Emitter {
         self.place_label(&done);
     }
 
-    /// Whether an event at a location asks for full segments together with the question whether it repeats.
-    /// Where most events begin a run, that is a vote's latency less; where most repeat one, two instructions
-    /// more. (Of streamed logs only the leader's is asked, which is not known yet.)
-    pub(super) fn asks_early(&self, location: u16) -> bool {
+    /// Returns whether an event at a location asks for full segments together with the question whether it
+    /// repeats. Where most events begin a run, that is a vote's latency less; where most repeat one, two
+    /// instructions more. (Of streamed logs only the leader's is asked, which is not known yet.)
+    fn asks_early(&self, location: u16) -> bool {
         let early = self.style.placement == Placement::Registers && !self.style.recording.logs.is_streamed();
         early && self.style.hot != Some(location)
     }
 
-    /// Asks whether any lane's segment is full: `%wt_g`; the lane's own is in `%wt_p1`.
-    pub(super) fn ask_full(&mut self, log: Log) {
-        emit!(self, "setp.eq.u32 %wt_p1, {}, {};", log.low, log.link);
-        self.vote("any", "%wt_g", "%wt_p1");
+    /// Finds whether the lane is the lowest one of `mask`.
+    pub(super) fn is_lowest(&mut self, mask: R32) -> Pred {
+        let lower = X[0];
+        emit!(self, "and.b32 {lower}, {mask}, {LANES_BELOW};");
+        emit!(self, "setp.eq.u32 {WRITES}, {lower}, 0;");
+        WRITES
     }
 
     /// Appends the run that the lane is in to its log, if it is the one that keeps it; to a streamed log, if
-    /// it is the lowest of those that leave the run together. The record is used up. The lanes that are here
-    /// are in `%wt_a`.
-    ///
-    /// `asked`: whether `ask_full` has been asked already.
-    pub(super) fn end_run(&mut self, asked: bool) {
-        self.load(Pair::Time, "%wt_tl", "%wt_th");
-        emit!(self, "and.b32 %wt_x0, %wt_m, %wt_lt;");
+    /// it is the lowest of those that leave the run together. The record is used up. `full`: what `ask_full`
+    /// has found, if it was asked.
+    pub(super) fn end_run(&mut self, full: Option<Full>) {
+        let (writes, scratch, is_repeated) = (WRITES, X[0], P[0]);
+        self.load(Pair::Time);
+        emit!(self, "and.b32 {scratch}, {MASK}, {LANES_BELOW};");
         if self.style.recording.logs.is_streamed() {
             // The lowest of those that leave the run now.
-            emit!(self, "and.b32 %wt_x0, %wt_x0, %wt_a;");
+            emit!(self, "and.b32 {scratch}, {scratch}, {ACTIVE};");
         }
-        emit!(self, "setp.eq.u32 %wt_w, %wt_x0, 0;");
+        emit!(self, "setp.eq.u32 {writes}, {scratch}, 0;");
         // A lane that is in no run appends nothing. (In a log of its own an entry without events does no
         // harm, and a lane begins in such a run.)
         match self.style.recording.counting {
             Counting::Proven => {
-                emit!(self, "and.b32 %wt_x0, %wt_k, {MAX_KEY_COUNT};");
-                emit!(self, "setp.ne.and.u32 %wt_w, %wt_x0, 0, %wt_w;");
+                emit!(self, "and.b32 {scratch}, {KEY}, {MAX_KEY_COUNT};");
+                emit!(self, "setp.ne.and.u32 {writes}, {scratch}, 0, {writes};");
             }
             Counting::Never
                 if !self.style.recording.logs.is_streamed() && self.style.recording.after.is_none() => {}
-            _ => emit!(self, "setp.ne.and.u32 %wt_w, %wt_k, 0, %wt_w;"),
+            _ => emit!(self, "setp.ne.and.u32 {writes}, {KEY}, 0, {writes};"),
         }
-        if let Some(hot) = self.style.hot {
-            let back = (u32::from(hot) << 16).wrapping_sub(HOT_KEY);
-            emit!(self, "setp.lt.s32 %wt_p0, %wt_k, 0;");
-            emit!(self, "@%wt_p0 add.u32 %wt_k, %wt_k, {back};");
+        if let Some(location) = self.style.hot {
+            emit!(self, "setp.lt.s32 {is_repeated}, {KEY}, 0;");
+            emit!(self, "@{is_repeated} add.u32 {KEY}, {KEY}, {};", Self::log_key_offset(location));
         }
-        self.append(TRACE, RECORD, asked, false);
+        self.append(TRACE, RECORD, writes, full, false);
     }
 
-    /// Records events on the twin's track: of the lanes of `%wt_a`, at the time in `%wt_cl`, `%wt_ch`.
-    pub(super) fn twin_event(&mut self, location: u16, count: u32) {
+    /// Records the events that `begin_or_repeat` was told of in the raw shadow.
+    pub(super) fn shadow_event(&mut self, location: u16, count: u32) {
         let key = u32::from(location) << 16 | count;
-        emit!(self, "and.b32 %wt_x0, %wt_a, %wt_lt;");
-        emit!(self, "setp.eq.u32 %wt_w, %wt_x0, 0;");
+        let writes = self.is_lowest(ACTIVE);
         if self.style.recording.after.is_some() {
-            emit!(self, "setp.ne.and.u32 %wt_w, %wt_m, 0, %wt_w;");
+            emit!(self, "setp.ne.and.u32 {writes}, {MASK}, 0, {writes};");
         }
-        emit!(self, "mov.u32 %wt_tk, {key};");
-        self.append(TWIN, ["%wt_a", "%wt_tk", "%wt_cl", "%wt_ch"], false, false);
+        emit!(self, "mov.u32 {SHADOW_KEY}, {key};");
+        let [low, high] = NOW.0;
+        self.append(SHADOW, Vector([ACTIVE, SHADOW_KEY, low, high]), writes, None, false);
     }
 }

@@ -14,26 +14,30 @@
 
 use std::fmt::Write;
 
-use super::{ENTRY_BYTES, Emitter, Log, MAX_KEY_COUNT, Words};
+use super::registers::{ANY_FULL, AT, CLOCK, LANES_BELOW, Log, P, Pred, R32, R64, Vector, X, Y};
+use super::{ENTRY_BYTES, Emitter, MAX_KEY_COUNT, Warp};
 use crate::splice::state::descriptor_bytes;
 use crate::splice::style::Claim;
 
-/// Offsets in the launch's descriptor, and in the state of the queue.
+/// Fields of the launch's descriptor.
 mod field {
     use std::mem::offset_of;
 
     use warptrace_abi::stream::{StreamLogs, StreamState};
 
-    pub(super) const SEGMENTS: u32 = offset_of!(StreamLogs, segments) as u32;
-    pub(super) const QUEUE: u32 = offset_of!(StreamLogs, queue) as u32;
-    pub(super) const STATE: u32 = offset_of!(StreamLogs, state) as u32;
-    pub(super) const LOST: u32 = offset_of!(StreamLogs, lost) as u32;
-    pub(super) const ENDED: u32 = offset_of!(StreamLogs, ended) as u32;
-    pub(super) const STALL: u32 = offset_of!(StreamLogs, stall_nanoseconds) as u32;
-    pub(super) const WARPS: u32 = offset_of!(StreamLogs, warps) as u32;
-    pub(super) const LAUNCH: u32 = offset_of!(StreamLogs, launch) as u32;
-    pub(super) const SEGMENT_ENTRIES: u32 = offset_of!(StreamLogs, segment_entries) as u32;
-    pub(super) const SLOTS: u32 = offset_of!(StreamLogs, slots) as u32;
+    use super::super::Field;
+
+    pub(super) const SEGMENTS: Field<64> = Field(offset_of!(StreamLogs, segments) as u32);
+    pub(super) const QUEUE: Field<64> = Field(offset_of!(StreamLogs, queue) as u32);
+    pub(super) const STATE: Field<64> = Field(offset_of!(StreamLogs, state) as u32);
+    pub(super) const LOST: Field<64> = Field(offset_of!(StreamLogs, lost) as u32);
+    pub(super) const ENDED: Field<64> = Field(offset_of!(StreamLogs, ended) as u32);
+    pub(super) const PATIENCE: Field<64> = Field(offset_of!(StreamLogs, stall_nanoseconds) as u32);
+    pub(super) const WARPS: Field<32> = Field(offset_of!(StreamLogs, warps) as u32);
+    pub(super) const LAUNCH: Field<32> = Field(offset_of!(StreamLogs, launch) as u32);
+    pub(super) const SEGMENT_ENTRIES: Field<32> = Field(offset_of!(StreamLogs, segment_entries) as u32);
+    pub(super) const SLOTS: Field<32> = Field(offset_of!(StreamLogs, slots) as u32);
+    /// In the state of the queue.
     pub(super) const GAVE_UP: u32 = offset_of!(StreamState, gave_up) as u32;
     const _: () = {
         assert!(offset_of!(StreamState, tickets) == 0);
@@ -50,8 +54,43 @@ use warptrace_abi::stream::{
 
 /// Marks a ticket in the upper half of the next entry's address, of which no address has the highest bit.
 const TICKET: u32 = 1 << 31;
-/// Nanoseconds between two looks at a slot.
+/// Nanoseconds between two polls of a slot.
 const SLEEP: u32 = 1_000;
+
+/// What lanes have been given that asked for a segment.
+#[derive(Clone, Copy)]
+pub(super) struct Taken {
+    /// Whether the lane asked and was given none.
+    pub(super) denied: Pred,
+    /// The number of its stream.
+    stream: R32,
+}
+
+/// A lane's place in the queue.
+#[derive(Clone, Copy)]
+struct Ticket {
+    number: R64,
+    /// The address of the queue's state.
+    state: R64,
+}
+
+/// A ticket's slot of the queue.
+#[derive(Clone, Copy)]
+struct Slot {
+    address: R64,
+    /// The round of the queue in which it is this ticket's.
+    round: R32,
+}
+
+/// What a slot holds.
+#[derive(Clone, Copy)]
+struct Polled {
+    /// Whether it has come to the ticket's round.
+    granted: Pred,
+    /// Its words: the segment's number and the round, the tag.
+    segment: R32,
+    tag: R32,
+}
 
 impl Emitter {
     /// Puts a log to "has had no segment yet".
@@ -61,228 +100,228 @@ impl Emitter {
         }
     }
 
-    /// Appends an entry to the log of each lane for which `%wt_w` holds. All lanes that are here take part.
+    /// Appends an entry to the log of each lane for which `writes` holds. All lanes that are here take part.
     /// Where there is no memory, the entry is counted as lost.
-    pub(super) fn append_streamed(&mut self, log: Log, words: Words, is_sole: bool) {
-        let (full, room) = (self.label(), self.label());
+    pub(super) fn append_streamed(&mut self, log: Log, words: Vector<4>, writes: Pred, is_sole: bool) {
         self.load_log(log);
-        emit!(self, "setp.eq.and.u32 %wt_p1, {}, {}, %wt_w;", log.low, log.link);
-        self.vote("any", "%wt_g", "%wt_p1");
-        emit!(self, "@%wt_g bra {full};");
-        self.place_label(&room);
-        let before = std::mem::take(&mut self.out);
-        self.place_label(&full);
-        self.take_segment(log);
-        self.lose_streamed(words, is_sole);
-        emit!(self, "bra {room};");
-        let claim = std::mem::replace(&mut self.out, before);
-        self.rare.push_str(&claim);
-        let [mask, key, time_low, time_high] = words;
-        emit!(self, "mov.b64 %wt_l, {{{}, {}}};", log.low, log.high);
-        emit!(self, "and.b32 %wt_x7, {time_high}, {CLOCK_MASK};");
-        emit!(self, "or.b32 %wt_x7, %wt_x7, {};", log.tag);
+        self.with_room(log, writes, |emitter, taken| emitter.lose_streamed(words, taken, writes, is_sole));
+        let ([mask, key, time_low, time_high], low, last) = (words.0, log.low, X[7]);
+        emit!(self, "mov.b64 {AT}, {};", log.next());
+        emit!(self, "and.b32 {last}, {time_high}, {CLOCK_MASK};");
+        emit!(self, "or.b32 {last}, {last}, {};", log.tag);
         if is_sole {
-            emit!(self, "or.b32 %wt_x7, %wt_x7, {SOLE};");
+            emit!(self, "or.b32 {last}, {last}, {SOLE};");
         }
-        emit!(self, "@%wt_w st.global.v4.b32 [%wt_l], {{{mask}, {key}, {time_low}, %wt_x7}};");
-        emit!(self, "@%wt_w add.u32 {low}, {low}, {ENTRY_BYTES};", low = log.low);
-        self.store_word("@%wt_w ", log.pointer, 0, log.low);
+        emit!(self, "@{writes} st.global.v4.b32 [{AT}], {};", Vector([mask, key, time_low, last]));
+        emit!(self, "@{writes} add.u32 {low}, {low}, {ENTRY_BYTES};");
+        self.store_word(Some(writes), log.next_pair, 0);
     }
 
-    /// Takes a segment for each lane for which `%wt_p1` holds. Lanes that are given none keep their ticket:
-    /// `%wt_p2` holds for them. `%wt_x4` is the number of the stream then.
-    pub(super) fn take_segment(&mut self, log: Log) {
-        self.take_tickets(log);
-        self.await_slots();
-        // `%wt_p3`: the lane has been given the segment of which `%wt_x0` has the number and `%wt_x1` the
-        // tag.
-        emit!(self, "@%wt_p3 mov.u32 {}, %wt_x1;", log.tag);
-        emit!(self, "and.b32 %wt_x0, %wt_x0, {};", SEGMENT_NUMBERS - 1);
-        self.field(32, "%wt_x5", field::SEGMENT_ENTRIES);
-        emit!(self, "shl.b32 %wt_x5, %wt_x5, {};", ENTRY_BYTES.ilog2());
-        self.field(64, "%wt_y0", field::SEGMENTS);
-        self.segment_before(log);
-        emit!(self, "mad.wide.u32 %wt_y0, %wt_x0, %wt_x5, %wt_y0;");
-        emit!(self, "cvt.u64.u32 %wt_y2, %wt_x5;");
-        emit!(self, "add.u64 %wt_y2, %wt_y2, %wt_y0;");
-        self.warp_in_launch();
-        emit!(self, "mov.u32 %wt_x4, %wt_x0;");
-        if log.track != 0 {
-            self.field(32, "%wt_x4", field::WARPS);
-            emit!(self, "mad.lo.u32 %wt_x4, %wt_x4, {}, %wt_x0;", log.track);
-        }
-        self.field(32, "%wt_x2", field::LAUNCH);
-        emit!(self, "cvt.u32.u64 %wt_x3, %wt_y3;");
-        emit!(self, "or.b32 %wt_x1, %wt_x1, %wt_x3;");
-        emit!(self, "@%wt_p3 st.global.v4.b32 [%wt_y0], {{%wt_x4, %wt_x2, %wt_x1, {}}};", log.tag);
-        emit!(self, "@%wt_p3 cvt.u32.u64 {}, %wt_y2;", log.link);
-        emit!(self, "add.u64 %wt_y0, %wt_y0, {ENTRY_BYTES};");
-        emit!(self, "@%wt_p3 mov.b64 {{{}, {}}}, %wt_y0;", log.low, log.high);
-        emit!(self, "not.pred %wt_p2, %wt_p3;");
-        emit!(self, "and.pred %wt_p2, %wt_p2, %wt_p1;");
-        emit!(self, "@%wt_p2 mov.b64 {{{}, {}}}, %wt_y1;", log.low, log.high);
-        emit!(self, "@%wt_p2 or.b32 {high}, {high}, {TICKET};", high = log.high);
-        emit!(self, "@%wt_p2 mov.u32 {}, {};", log.link, log.low);
-        emit!(self, "@%wt_p2 mov.u32 {}, 0;", log.tag);
-        self.store(log.pointer, log.low, log.high);
-        self.store(log.end, log.link, log.tag);
+    /// Takes a segment for each lane for which `writes` holds and that has no room, and does `rest` with what
+    /// they were given.
+    pub(super) fn with_room(&mut self, log: Log, writes: Pred, rest: impl FnOnce(&mut Self, Taken)) {
+        let full = P[1];
+        emit!(self, "setp.eq.and.u32 {full}, {}, {}, {writes};", log.low, log.link);
+        self.vote("any", ANY_FULL, full);
+        self.detour(ANY_FULL, |emitter| {
+            let taken = emitter.take_segment(log, full);
+            rest(emitter, taken);
+        });
     }
 
-    /// Finds what a header says of the lane's segment before, `%wt_y3`, from the registers of the log as they
-    /// were when it asked. `%wt_y0` is the address of segment 0, `%wt_x5` the bytes of a segment.
-    fn segment_before(&mut self, log: Log) {
-        emit!(self, "mov.b64 %wt_y3, {{{}, {}}};", log.low, log.high);
-        emit!(self, "setp.eq.u64 %wt_p4, %wt_y3, 0;");
+    /// Takes a segment for each lane for which `asks` holds. Lanes that are given none keep their ticket.
+    fn take_segment(&mut self, log: Log, asks: Pred) -> Taken {
+        let (Log { low, high, link, .. }, next) = (log, log.next());
+        let ticket = self.take_tickets(log, asks);
+        let Polled { granted, segment, tag } = self.await_slots(asks, ticket);
+        emit!(self, "@{granted} mov.u32 {}, {tag};", log.tag);
+        emit!(self, "and.b32 {segment}, {segment}, {};", SEGMENT_NUMBERS - 1);
+        let (bytes, at, end) = (self.field(X[5], field::SEGMENT_ENTRIES), Y[0], Y[2]);
+        emit!(self, "shl.b32 {bytes}, {bytes}, {};", ENTRY_BYTES.ilog2());
+        let segments = self.field(at, field::SEGMENTS);
+        let before = self.segment_before(log, segments, bytes);
+        emit!(self, "mad.wide.u32 {at}, {segment}, {bytes}, {segments};");
+        emit!(self, "cvt.u64.u32 {end}, {bytes};");
+        emit!(self, "add.u64 {end}, {end}, {at};");
+        let warp = self.warp_in_launch();
+        let stream = self.stream(log.track, warp.index, field::WARPS);
+        let launch = self.field(X[2], field::LAUNCH);
+        // The lane and its segment before.
+        let (lane, before_low) = (warp.thread.lane, X[3]);
+        emit!(self, "cvt.u32.u64 {before_low}, {before};");
+        emit!(self, "or.b32 {lane}, {lane}, {before_low};");
+        emit!(self, "@{granted} st.global.v4.b32 [{at}], {};", Vector([stream, launch, lane, log.tag]));
+        emit!(self, "@{granted} cvt.u32.u64 {link}, {end};");
+        emit!(self, "add.u64 {at}, {at}, {ENTRY_BYTES};");
+        emit!(self, "@{granted} mov.b64 {next}, {at};");
+        let denied = P[2];
+        self.and_not(denied, asks, granted);
+        emit!(self, "@{denied} mov.b64 {next}, {};", ticket.number);
+        emit!(self, "@{denied} or.b32 {high}, {high}, {TICKET};");
+        emit!(self, "@{denied} mov.u32 {link}, {low};");
+        emit!(self, "@{denied} mov.u32 {}, 0;", log.tag);
+        self.store_log(log);
+        Taken { denied, stream }
+    }
+
+    /// Finds what a header says of the lane's segment before, from the registers of the log as they were when
+    /// it asked. `segments` is the address of segment 0, `bytes` the length of a segment.
+    fn segment_before(&mut self, log: Log, segments: R64, bytes: R32) -> R64 {
+        let (before, is_special, scratch) = (Y[3], P[4], X[2]);
+        emit!(self, "mov.b64 {before}, {};", log.next());
+        emit!(self, "setp.eq.u64 {is_special}, {before}, 0;");
         // From the last byte of the segment before, since its end may lie where the lower half is 0 again.
-        emit!(self, "sub.u32 %wt_x2, {}, 1;", log.low);
-        emit!(self, "mov.b64 %wt_y3, {{%wt_x2, {}}};", log.high);
-        emit!(self, "sub.u64 %wt_y3, %wt_y3, %wt_y0;");
-        emit!(self, "bfind.u32 %wt_x2, %wt_x5;");
-        emit!(self, "shr.u64 %wt_y3, %wt_y3, %wt_x2;");
-        emit!(self, "add.u64 %wt_y3, %wt_y3, 1;");
-        emit!(self, "selp.b64 %wt_y3, 0, %wt_y3, %wt_p4;");
-        emit!(self, "setp.lt.s32 %wt_p4, {}, 0;", log.high);
-        emit!(self, "selp.b64 %wt_y3, {LOST_BEFORE}, %wt_y3, %wt_p4;");
-        emit!(self, "shl.b64 %wt_y3, %wt_y3, {BEFORE_SHIFT};");
+        emit!(self, "sub.u32 {scratch}, {}, 1;", log.low);
+        emit!(self, "mov.b64 {before}, {};", Vector([scratch, log.high]));
+        emit!(self, "sub.u64 {before}, {before}, {segments};");
+        emit!(self, "bfind.u32 {scratch}, {bytes};");
+        emit!(self, "shr.u64 {before}, {before}, {scratch};");
+        emit!(self, "add.u64 {before}, {before}, 1;");
+        emit!(self, "selp.b64 {before}, 0, {before}, {is_special};");
+        emit!(self, "setp.lt.s32 {is_special}, {}, 0;", log.high);
+        emit!(self, "selp.b64 {before}, {LOST_BEFORE}, {before}, {is_special};");
+        emit!(self, "shl.b64 {before}, {before}, {BEFORE_SHIFT};");
+        before
     }
 
-    /// Takes a ticket for each lane for which `%wt_p1` holds and that has none yet: `%wt_y1`. `%wt_y2` is the
-    /// address of the queue's state then.
-    fn take_tickets(&mut self, log: Log) {
+    /// Takes a ticket for each lane for which `asks` holds and that has none yet.
+    fn take_tickets(&mut self, log: Log, asks: Pred) -> Ticket {
         let again = self.label();
-        emit!(self, "and.b32 %wt_x0, {}, {};", log.high, TICKET - 1);
-        emit!(self, "mov.b64 %wt_y1, {{{}, %wt_x0}};", log.low);
-        emit!(self, "setp.lt.s32 %wt_p4, {}, 0;", log.high);
-        self.leave_old_tickets();
+        let (number, high, has_one) = (Y[1], X[0], P[4]);
+        emit!(self, "and.b32 {high}, {}, {};", log.high, TICKET - 1);
+        emit!(self, "mov.b64 {number}, {};", Vector([log.low, high]));
+        emit!(self, "setp.lt.s32 {has_one}, {}, 0;", log.high);
+        let takes = self.leave_old_tickets(asks, has_one, number);
         let own_loop = self.style.claim == Claim::OwnLoop;
         if own_loop {
             self.place_label(&again);
         }
-        self.field(64, "%wt_y2", field::STATE);
-        emit!(self, "@%wt_p3 atom.global.add.u64 %wt_y1, [%wt_y2], 1;");
+        let state = self.field(Y[2], field::STATE);
+        emit!(self, "@{takes} atom.global.add.u64 {number}, [{state}], 1;");
         if own_loop {
-            // No ticket is so large; the assembler does not know.
-            emit!(self, "setp.eq.u64 %wt_p4, %wt_y1, -1;");
-            self.vote("any", "%wt_p4", "%wt_p4");
-            emit!(self, "@%wt_p4 bra {again};");
+            self.end_own_loop(number, P[4], &again);
         }
+        Ticket { number, state }
     }
 
-    /// Finds the lanes that need a ticket, `%wt_p3`: of those for which `%wt_p1` holds, those that have none,
-    /// which `%wt_p4` says, and those whose slot has been given to a later ticket, which they were too late
-    /// for.
-    fn leave_old_tickets(&mut self) {
-        let none = self.label();
-        emit!(self, "not.pred %wt_p3, %wt_p4;");
-        emit!(self, "and.pred %wt_p3, %wt_p3, %wt_p1;");
-        emit!(self, "and.pred %wt_p4, %wt_p4, %wt_p1;");
-        self.vote("any", "%wt_r", "%wt_p4");
-        emit!(self, "@!%wt_r bra {none};");
-        self.slot();
-        emit!(self, "mov.u64 %wt_y3, 0;");
+    /// Finds the lanes that need a ticket: of those for which `asks` holds, those that have none, and those
+    /// whose slot has been given to a later ticket, which they were too late for. `has_one` is used up.
+    fn leave_old_tickets(&mut self, asks: Pred, has_one: Pred, ticket: R64) -> Pred {
+        let (none, takes) = (self.label(), P[3]);
+        self.and_not(takes, asks, has_one);
+        emit!(self, "and.pred {has_one}, {has_one}, {asks};");
+        self.branch_if_none(has_one, &none);
+        let slot = self.slot(ticket);
+        let (words, [low, high, rounds, ..]) = (Y[3], X);
+        emit!(self, "mov.u64 {words}, 0;");
         // An atomic, which brings no `YIELD` where there is none.
-        emit!(self, "@%wt_p4 atom.global.or.b64 %wt_y3, [%wt_y0], 0;");
-        emit!(self, "mov.b64 {{%wt_x0, %wt_x1}}, %wt_y3;");
-        emit!(self, "shr.u32 %wt_x2, %wt_x0, {LAP_SHIFT};");
-        emit!(self, "sub.u32 %wt_x2, %wt_x2, %wt_x4;");
-        emit!(self, "and.b32 %wt_x2, %wt_x2, {LAP_MASK};");
-        emit!(self, "sub.u32 %wt_x2, %wt_x2, 1;");
-        emit!(self, "setp.lt.and.u32 %wt_p4, %wt_x2, {}, %wt_p4;", LAP_MASK / 2);
-        emit!(self, "or.pred %wt_p3, %wt_p3, %wt_p4;");
+        emit!(self, "@{has_one} atom.global.or.b64 {words}, [{}], 0;", slot.address);
+        emit!(self, "mov.b64 {}, {words};", Vector([low, high]));
+        emit!(self, "shr.u32 {rounds}, {low}, {LAP_SHIFT};");
+        emit!(self, "sub.u32 {rounds}, {rounds}, {};", slot.round);
+        emit!(self, "and.b32 {rounds}, {rounds}, {LAP_MASK};");
+        emit!(self, "sub.u32 {rounds}, {rounds}, 1;");
+        let is_old = has_one;
+        emit!(self, "setp.lt.and.u32 {is_old}, {rounds}, {}, {has_one};", LAP_MASK / 2);
+        emit!(self, "or.pred {takes}, {takes}, {is_old};");
         self.place_label(&none);
+        takes
     }
 
-    /// Finds a ticket's slot, `%wt_y0`, and the bits of its lap, `%wt_x4`.
-    fn slot(&mut self) {
-        self.field(32, "%wt_x1", field::SLOTS);
-        emit!(self, "sub.u32 %wt_x2, %wt_x1, 1;");
-        emit!(self, "cvt.u32.u64 %wt_x3, %wt_y1;");
-        emit!(self, "and.b32 %wt_x2, %wt_x2, %wt_x3;");
-        self.field(64, "%wt_y0", field::QUEUE);
-        emit!(self, "mad.wide.u32 %wt_y0, %wt_x2, {SLOT_BYTES}, %wt_y0;");
-        emit!(self, "bfind.u32 %wt_x1, %wt_x1;");
-        emit!(self, "shr.u64 %wt_y3, %wt_y1, %wt_x1;");
-        emit!(self, "cvt.u32.u64 %wt_x4, %wt_y3;");
-        emit!(self, "add.u32 %wt_x4, %wt_x4, 1;");
-        emit!(self, "and.b32 %wt_x4, %wt_x4, {LAP_MASK};");
+    fn slot(&mut self, ticket: R64) -> Slot {
+        let (address, wide, round) = (Y[0], Y[3], X[4]);
+        let [_, _, number, low, ..] = X;
+        let slots = self.field(X[1], field::SLOTS);
+        emit!(self, "sub.u32 {number}, {slots}, 1;");
+        emit!(self, "cvt.u32.u64 {low}, {ticket};");
+        emit!(self, "and.b32 {number}, {number}, {low};");
+        self.field(address, field::QUEUE);
+        emit!(self, "mad.wide.u32 {address}, {number}, {SLOT_BYTES}, {address};");
+        emit!(self, "bfind.u32 {slots}, {slots};");
+        emit!(self, "shr.u64 {wide}, {ticket}, {slots};");
+        emit!(self, "cvt.u32.u64 {round}, {wide};");
+        emit!(self, "add.u32 {round}, {round}, 1;");
+        emit!(self, "and.b32 {round}, {round}, {LAP_MASK};");
+        Slot { address, round }
     }
 
-    /// Waits until each lane for which `%wt_p1` holds has a segment, or it has taken too long: `%wt_p3` says
-    /// which have one, `%wt_x0` and `%wt_x1` are the words of their slots. A loop of its own, since strong
-    /// loads bring a `YIELD`.
-    fn await_slots(&mut self) {
-        let (look, done) = (self.label(), self.label());
-        self.slot();
-        emit!(self, "mov.u32 %wt_x0, 0;");
-        emit!(self, "mov.u32 %wt_x1, 0;");
+    /// Waits until each lane for which `asks` holds has a segment, or it has taken too long. A loop of its
+    /// own, since strong loads bring a `YIELD`.
+    fn await_slots(&mut self, asks: Pred, ticket: Ticket) -> Polled {
+        let (poll, done) = (self.label(), self.label());
+        let slot = self.slot(ticket.number);
+        let polled = Polled { granted: P[3], segment: X[0], tag: X[1] };
+        let (start, waited, most, gave_up, flag) = (Y[3], CLOCK, AT, P[2], X[2]);
+        emit!(self, "mov.u32 {}, 0;", polled.segment);
+        emit!(self, "mov.u32 {}, 0;", polled.tag);
         if self.style.claim == Claim::Plain {
             // Mostly the segment is there, and the `YIELD` of the loop is not executed. For earlier
             // architectures this would bring one to the head of the program's loop.
-            self.look();
-            emit!(self, "@!%wt_r bra {done};");
+            self.poll(asks, slot, polled, &done);
         }
-        emit!(self, "mov.u64 %wt_y3, %globaltimer;");
-        self.place_label(&look);
-        self.look();
-        emit!(self, "@!%wt_r bra {done};");
-        emit!(self, "ld.volatile.global.b32 %wt_x2, [%wt_y2+{}];", field::GAVE_UP);
-        emit!(self, "setp.ne.u32 %wt_p2, %wt_x2, 0;");
-        self.vote("any", "%wt_r", "%wt_p2");
-        emit!(self, "@%wt_r bra {done};");
+        emit!(self, "mov.u64 {start}, %globaltimer;");
+        self.place_label(&poll);
+        self.poll(asks, slot, polled, &done);
+        emit!(self, "ld.volatile.global.b32 {flag}, [{}+{}];", ticket.state, field::GAVE_UP);
+        emit!(self, "setp.ne.u32 {gave_up}, {flag}, 0;");
+        self.branch_if_any(gave_up, &done);
         emit!(self, "nanosleep.u32 {SLEEP};");
-        emit!(self, "mov.u64 %wt_c, %globaltimer;");
-        emit!(self, "sub.u64 %wt_c, %wt_c, %wt_y3;");
-        self.field(64, "%wt_l", field::STALL);
-        // Who has waited too long says so, and sees at the next look that it has been said. A volatile store
-        // would bring a `YIELD` to the head of the program's loop.
-        emit!(self, "setp.ge.u64 %wt_p2, %wt_c, %wt_l;");
-        emit!(self, "mov.u32 %wt_x2, 1;");
-        emit!(self, "@%wt_p2 red.global.or.b32 [%wt_y2+{}], %wt_x2;", field::GAVE_UP);
-        emit!(self, "bra {look};");
+        emit!(self, "mov.u64 {waited}, %globaltimer;");
+        emit!(self, "sub.u64 {waited}, {waited}, {start};");
+        self.field(most, field::PATIENCE);
+        // A lane that has waited too long says so, and sees after the next poll that it has been said. A
+        // volatile store would bring a `YIELD` to the head of the program's loop.
+        emit!(self, "setp.ge.u64 {gave_up}, {waited}, {most};");
+        emit!(self, "mov.u32 {flag}, 1;");
+        emit!(self, "@{gave_up} red.global.or.b32 [{}+{}], {flag};", ticket.state, field::GAVE_UP);
+        emit!(self, "bra {poll};");
         self.place_label(&done);
+        polled
     }
 
-    /// Looks whether slots hold the ticket's lap, of which `%wt_x4` has the bits: `%wt_p3`. `%wt_r`: some
-    /// lane's does not.
-    fn look(&mut self) {
-        // One access, so that lap and tag are of one time; and none that writes, since the host does.
-        emit!(self, "@%wt_p1 ld.volatile.global.b64 %wt_c, [%wt_y0];");
-        emit!(self, "@%wt_p1 mov.b64 {{%wt_x0, %wt_x1}}, %wt_c;");
-        emit!(self, "shr.u32 %wt_x2, %wt_x0, {LAP_SHIFT};");
-        emit!(self, "setp.eq.and.u32 %wt_p3, %wt_x2, %wt_x4, %wt_p1;");
-        emit!(self, "not.pred %wt_p4, %wt_p3;");
-        emit!(self, "and.pred %wt_p4, %wt_p4, %wt_p1;");
-        self.vote("any", "%wt_r", "%wt_p4");
+    /// Reads the slots of the lanes for which `asks` holds, and goes to `done` if all have come to their
+    /// ticket's round.
+    fn poll(&mut self, asks: Pred, slot: Slot, polled: Polled, done: &str) {
+        let Polled { granted, segment, tag } = polled;
+        let (words, round, waits) = (CLOCK, X[2], P[4]);
+        // One access, so that round and tag are of one time; and none that writes, since the host does.
+        emit!(self, "@{asks} ld.volatile.global.b64 {words}, [{}];", slot.address);
+        emit!(self, "@{asks} mov.b64 {}, {words};", Vector([segment, tag]));
+        emit!(self, "shr.u32 {round}, {segment}, {LAP_SHIFT};");
+        emit!(self, "setp.eq.and.u32 {granted}, {round}, {}, {asks};", slot.round);
+        self.and_not(waits, asks, granted);
+        self.branch_if_none(waits, done);
     }
 
-    /// Counts the entry as lost where `%wt_p2` holds, after which `%wt_w` does not, if it is its run's
-    /// original; `%wt_x4` is the number of the stream.
-    fn lose_streamed(&mut self, [mask, key, ..]: Words, is_sole: bool) {
-        let none = self.label();
-        self.vote("any", "%wt_r", "%wt_p2");
-        emit!(self, "@!%wt_r bra {none};");
-        emit!(self, "and.b32 %wt_x0, {key}, {MAX_KEY_COUNT};");
-        emit!(self, "cvt.u64.u32 %wt_y1, %wt_x0;");
-        self.field(64, "%wt_y2", field::LOST);
-        emit!(self, "mad.wide.u32 %wt_y2, %wt_x4, 8, %wt_y2;");
-        if is_sole {
-            emit!(self, "@%wt_p2 red.global.add.u64 [%wt_y2], %wt_y1;");
+    /// Counts the entry as lost where there is no segment, if it is its run's original; `writes` does not
+    /// hold then.
+    fn lose_streamed(&mut self, words: Vector<4>, taken: Taken, writes: Pred, is_sole: bool) {
+        let (Taken { denied, stream }, [mask, key, ..]) = (taken, words.0);
+        let (none, word, events, lost) = (self.label(), X[0], Y[1], Y[2]);
+        self.branch_if_none(denied, &none);
+        emit!(self, "and.b32 {word}, {key}, {MAX_KEY_COUNT};");
+        emit!(self, "cvt.u64.u32 {events}, {word};");
+        self.field(lost, field::LOST);
+        emit!(self, "mad.wide.u32 {lost}, {stream}, 8, {lost};");
+        let counts = if is_sole {
+            denied
         } else {
-            emit!(self, "and.b32 %wt_x0, {mask}, %wt_lt;");
-            emit!(self, "setp.eq.and.u32 %wt_p4, %wt_x0, 0, %wt_p2;");
-            emit!(self, "@%wt_p4 red.global.add.u64 [%wt_y2], %wt_y1;");
-        }
-        emit!(self, "not.pred %wt_p2, %wt_p2;");
-        emit!(self, "and.pred %wt_w, %wt_w, %wt_p2;");
+            emit!(self, "and.b32 {word}, {mask}, {LANES_BELOW};");
+            emit!(self, "setp.eq.and.u32 {}, {word}, 0, {denied};", P[4]);
+            P[4]
+        };
+        emit!(self, "@{counts} red.global.add.u64 [{lost}], {events};");
+        self.clear(writes, denied, denied);
         self.place_label(&none);
     }
 
-    /// Says that the lane leaves the kernel, from the values of `warp_in_launch`.
-    pub(super) fn leave_streamed(&mut self) {
-        self.field(64, "%wt_y0", field::ENDED);
-        emit!(self, "mad.wide.u32 %wt_y0, %wt_x0, 4, %wt_y0;");
-        emit!(self, "mov.u32 %wt_x2, 1;");
-        emit!(self, "shl.b32 %wt_x2, %wt_x2, %wt_x1;");
-        emit!(self, "red.global.or.b32 [%wt_y0], %wt_x2;");
+    /// Says that the lane leaves the kernel.
+    pub(super) fn leave_streamed(&mut self, warp: Warp) {
+        let (at, bit) = (Y[0], X[2]);
+        self.field(at, field::ENDED);
+        emit!(self, "mad.wide.u32 {at}, {}, 4, {at};", warp.index);
+        emit!(self, "mov.u32 {bit}, 1;");
+        emit!(self, "shl.b32 {bit}, {bit}, {};", warp.thread.lane);
+        emit!(self, "red.global.or.b32 [{at}], {bit};");
     }
 }

@@ -14,10 +14,10 @@ use crate::{Device, LaunchReport, SessionError};
 
 /// When this many launches have not ended, those behind them are not asked for: a program may begin hundreds,
 /// and most end in the order in which they began.
-const LOOKED_AT: usize = 16;
-/// How often launches are looked at that have not ended; and if a caller waits for that.
-const LOOK_EVERY: Duration = Duration::from_millis(1);
-const LOOK_SOON: Duration = Duration::from_micros(50);
+const POLLED_AT_ONCE: usize = 16;
+/// How often launches that have not ended are polled; and if a caller waits for that.
+const POLL_EVERY: Duration = Duration::from_millis(1);
+const POLL_SOON: Duration = Duration::from_micros(50);
 /// What was recorded is written after this many times as long as writing it took the last time, and no sooner
 /// than this: a kernel that fails, or a program that ends without telling anybody, takes no more with it, and
 /// writing takes little of the device's time.
@@ -93,12 +93,12 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
         }
     }
 
-    /// Looks for launches that have ended, and brings to the file what is worth it at this time.
+    /// Polls for launches that have ended, and brings to the file what is worth it at this time.
     ///
     /// # Errors
     /// If a kernel, the device or the file fails.
     pub fn step(&mut self, now: Instant) -> Result<Next, SessionError> {
-        self.look()?;
+        self.poll()?;
         let is_flush = {
             let state = self.shared.lock();
             if let (Some(reason), true) = (&state.failed, state.is_abandoned) {
@@ -129,17 +129,17 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
                 self.write_at = None;
                 Next::Wait
             }
-            true => Next::Again(write_at.saturating_duration_since(now).max(LOOK_EVERY)),
-            false if state.waiting > 0 => Next::Again(LOOK_SOON),
+            true => Next::Again(write_at.saturating_duration_since(now).max(POLL_EVERY)),
+            false if state.waiting > 0 => Next::Again(POLL_SOON),
             false if state.ledger.pool.as_ref().is_some_and(|pool| pool.is_closing()) => {
-                Next::Again(LOOK_SOON)
+                Next::Again(POLL_SOON)
             }
-            false => Next::Again(LOOK_EVERY),
+            false => Next::Again(POLL_EVERY),
         })
     }
 
-    /// Looks for launches that have ended, and reads how much memory they have claimed.
-    fn look(&mut self) -> Result<(), SessionError> {
+    /// Polls for launches that have ended, and reads how much memory they have claimed.
+    fn poll(&mut self) -> Result<(), SessionError> {
         self.running.append(&mut self.shared.lock().launched);
         let (mut ended, mut running) = (Vec::new(), 0);
         let mut still = Vec::with_capacity(self.running.len());
@@ -157,7 +157,7 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
                     break;
                 }
             }
-            if running >= LOOKED_AT {
+            if running >= POLLED_AT_ONCE {
                 break;
             }
         }
@@ -234,7 +234,7 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
         let patience = self.shared.lock().ends.unwrap_or_default();
         let started = Instant::now();
         let waited = loop {
-            if let Err(error) = self.look() {
+            if let Err(error) = self.poll() {
                 break Err(error);
             }
             if self.shared.lock().ledger.running() == 0 {
@@ -243,7 +243,7 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
             if started.elapsed() >= patience {
                 break Ok(());
             }
-            self.wait(Some(LOOK_EVERY));
+            self.wait(Some(POLL_EVERY));
         };
         if let Err(error) = waited.and_then(|()| self.drain(true)) {
             return self.fail(error, fails);

@@ -18,7 +18,7 @@ pub(super) enum Stage {
     Draining,
 }
 
-/// Logs and accounts of launches, and where others have room beside them.
+/// Logs and accounts of launches, and where others have room next to them.
 #[derive(Clone, Debug)]
 pub(super) struct Arena {
     pub(super) stage: Stage,

@@ -76,7 +76,7 @@ pub(super) fn plan(
 ) -> Result<Layout, Short> {
     let is_empty = arena.logged.is_empty();
     if arena.takes_all && !is_empty {
-        // Beside a launch that has all, there is nothing.
+        // Next to a launch that has all, there is nothing.
         return Err(Short);
     }
     let takes_all =

@@ -10,12 +10,11 @@ use warptrace_abi::stream::StreamLogs;
 use warptrace_encode::{FLATTENED, NO_ROOM};
 
 use super::launch::{Consumer, Launch};
-use super::look::{ReadOptions, TAKEOVER_PARTS, TakesOver};
 use super::partition::Partition;
 use super::plan::{Plan, Room};
 use super::rounds::{Flattened, News, Round, Running};
-use super::segments::LOOKED;
-use super::{Look, SessionError, Streams};
+use super::scan::{ReadOptions, TAKEOVER_PARTS, TakesOver};
+use super::{Scan, SessionError, Streams};
 use crate::LiveMemory;
 use crate::session::worker::Account;
 
@@ -32,7 +31,7 @@ const MIN_FITTED: usize = 64;
 /// How long an interruption waits for a round that has copied its segments.
 const LAST_WAIT: Duration = Duration::from_secs(2);
 
-impl Look {
+impl Scan {
     /// This, behind what was found before.
     pub(super) fn behind(mut self, before: Self) -> Self {
         let mut packed = before.packed;
@@ -45,31 +44,31 @@ impl Look {
 }
 
 impl Streams {
-    /// Looks while a kernel runs: polls of the rounds under way, starts another, and takes what is there if
+    /// Scans while a kernel runs: polls of the rounds under way, starts another, and takes what is there if
     /// lanes have waited for too long.
     pub(super) fn attend(
         &mut self,
         memory: &mut dyn LiveMemory,
         asked: Option<&AtomicBool>,
-    ) -> Result<Look, SessionError> {
-        let mut look = Look::default();
-        let Some(partition) = self.partition.filter(|_| !self.launches.is_empty()) else { return Ok(look) };
+    ) -> Result<Scan, SessionError> {
+        let mut scan = Scan::default();
+        let Some(partition) = self.partition.filter(|_| !self.launches.is_empty()) else { return Ok(scan) };
         let ended = self.read_ended(memory, false)?;
         self.take_tickets(memory, partition)?;
-        self.poll(memory, Duration::ZERO, &mut look)?;
+        self.poll(memory, Duration::ZERO, &mut scan)?;
         if WORTH_SHARE * self.in_use.count() >= self.supply.segments() as usize {
             self.begin_round(partition)?;
         }
         if self.has_waited_long() {
-            self.looks = self.looks.wrapping_add(1);
+            self.scans = self.scans.wrapping_add(1);
             self.takeover_part = (self.takeover_part + 1) % TAKEOVER_PARTS;
             let takes_over = TakesOver::Part(self.takeover_part);
             self.read(memory, partition, ReadOptions { is_over: false, gives: true, asked, takes_over })?;
-            look.packed.append(&mut self.encode(false, asked));
+            scan.packed.append(&mut self.encode(false, asked));
             self.short_since = None;
         }
         self.note(ended);
-        Ok(look)
+        Ok(scan)
     }
 
     /// Whether lanes have waited for memory, and none has become free, for so long that the host is to take
@@ -89,29 +88,29 @@ impl Streams {
         &mut self,
         memory: &mut dyn LiveMemory,
         wait: Duration,
-        look: &mut Look,
+        scan: &mut Scan,
     ) -> Result<(), SessionError> {
         for number in 0..self.rounds.len() {
             if let Some(news) = self.rounds[number].poll(wait)? {
-                self.take_news(memory, number, news, look)?;
+                self.take_news(memory, number, news, scan)?;
             }
         }
         Ok(())
     }
 
-    /// Takes note of what has come of a round.
+    /// Notes what has come of a round.
     fn take_news(
         &mut self,
         memory: &mut dyn LiveMemory,
         number: usize,
         news: News,
-        look: &mut Look,
+        scan: &mut Scan,
     ) -> Result<(), SessionError> {
         match news {
             News::Flattened(Flattened { new_headers, segments, outcomes }) => {
                 for [segment, tag] in new_headers {
-                    if let Some(slot) = self.in_use.look(segment, tag) {
-                        self.supply.looked(slot);
+                    if let Some(slot) = self.in_use.take_slot(segment, tag) {
+                        self.supply.slot_was_read(slot);
                     }
                 }
                 self.free_flattened(&segments);
@@ -138,10 +137,10 @@ impl Streams {
                 running.outcomes = Some(outcomes);
             }
             News::Chunks(mut chunks) => {
-                if look.packed.is_empty() {
-                    look.packed = chunks;
+                if scan.packed.is_empty() {
+                    scan.packed = chunks;
                 } else {
-                    look.packed.append(&mut chunks);
+                    scan.packed.append(&mut chunks);
                 }
             }
             News::Done(accounts) => {
@@ -157,15 +156,13 @@ impl Streams {
         Ok(())
     }
 
-    /// Takes note that segments were copied whole.
+    /// Notes that segments were copied whole.
     fn free_flattened(&mut self, segments: &[u32]) {
         let mut free = Vec::with_capacity(segments.len());
         for &segment in segments {
             if let Some(slot) = self.in_use.remove(segment) {
                 // Its lane has written into it.
-                if slot != LOOKED {
-                    self.supply.looked(slot);
-                }
+                slot.into_iter().for_each(|slot| self.supply.slot_was_read(slot));
                 free.push(segment);
             }
         }
@@ -173,7 +170,7 @@ impl Streams {
         self.in_use.tidy();
     }
 
-    /// Starts a round of warps that had left before the last look, if there are some and a thread has nothing
+    /// Starts a round of warps that had left before the last scan, if there are some and a thread has nothing
     /// to do. Returns whether it did.
     fn begin_round(&mut self, partition: Partition) -> Result<bool, SessionError> {
         let idle = self.rounds.iter().position(|rounds| rounds.running.is_none());
@@ -208,9 +205,9 @@ impl Streams {
     }
 
     /// Encodes on the device what is left of launches whose kernels have ended, where it is much.
-    pub(super) fn encode_rest(&mut self, memory: &mut dyn LiveMemory) -> Result<Look, SessionError> {
-        let mut look = Look::default();
-        let Some(partition) = self.partition.filter(|_| !self.rounds.is_empty()) else { return Ok(look) };
+    pub(super) fn encode_rest(&mut self, memory: &mut dyn LiveMemory) -> Result<Scan, SessionError> {
+        let mut scan = Scan::default();
+        let Some(partition) = self.partition.filter(|_| !self.rounds.is_empty()) else { return Ok(scan) };
         self.take_tickets(memory, partition)?;
         let is_worth_it = self.in_use.count() >= WORTH_SEGMENTS;
         for launch in self.launches.values_mut() {
@@ -226,9 +223,9 @@ impl Streams {
                 continue;
             }
             if !self.is_running() {
-                return Ok(look);
+                return Ok(scan);
             }
-            self.poll(memory, Duration::from_micros(100), &mut look)?;
+            self.poll(memory, Duration::from_micros(100), &mut scan)?;
         }
     }
 
@@ -249,16 +246,16 @@ impl Streams {
 
     /// Waits for rounds that have copied their segments: what they have found belongs into the file. An error
     /// leaves it out.
-    pub(in super::super) fn finish_rounds(&mut self, memory: &mut dyn LiveMemory) -> Look {
-        let (mut look, started) = (Look::default(), Instant::now());
+    pub(in super::super) fn finish_rounds(&mut self, memory: &mut dyn LiveMemory) -> Scan {
+        let (mut scan, started) = (Scan::default(), Instant::now());
         while self.is_running() {
             let mut running = self.rounds.iter().filter_map(|rounds| rounds.running.as_ref());
             let most = if running.any(|it| it.outcomes.is_some()) { LAST_WAIT } else { LAST_WAIT / 10 };
-            if started.elapsed() >= most || self.poll(memory, LAST_WAIT / 50, &mut look).is_err() {
+            if started.elapsed() >= most || self.poll(memory, LAST_WAIT / 50, &mut scan).is_err() {
                 break;
             }
         }
-        look
+        scan
     }
 }
 
@@ -274,7 +271,7 @@ fn launch_logs(memory: u64, partition: Partition, launch: &Launch) -> StreamLogs
     }
 }
 
-/// Takes note of what a round has recorded.
+/// Notes what a round has recorded.
 fn note_accounts(launch: &mut Launch, running: &Running, accounts: &[Account]) {
     for (track, accounts) in (0..).zip(accounts.chunks(running.warps.len())) {
         for (number, (&warp, account)) in running.warps.iter().zip(accounts).enumerate() {

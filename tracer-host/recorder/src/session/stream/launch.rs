@@ -31,13 +31,13 @@ pub(super) struct Launch {
     pub(super) warps: u32,
     /// Offset of its tables in the session's memory.
     pub(super) tables: u64,
-    /// For each warp the lanes that had left before the last look.
+    /// For each warp the lanes that had left before the last scan.
     pub(super) ended: Vec<u32>,
     /// Its kernel has ended.
     pub(super) is_over: bool,
     /// For each warp who takes what it records.
     consumers: Vec<AtomicU8>,
-    /// Warps that had left before the last look, and of which nothing has been taken.
+    /// Warps that had left before the last scan, and of which nothing has been taken.
     pub(super) left: Vec<u32>,
     /// Of streams that rounds have encoded, their events and chunks; empty without rounds.
     encoded: Vec<(u64, u32)>,
@@ -96,7 +96,7 @@ impl Launch {
         }
     }
 
-    /// Takes note of which lanes had left before a look that is over.
+    /// Notes which lanes had left before a scan that is over.
     pub(super) fn note_ended(&mut self, ended: Vec<u32>) {
         for (warp, (&now, &before)) in (0..).zip(ended.iter().zip(&self.ended)) {
             if now != before && now == self.lanes(warp) && self.consumer(warp) == Consumer::Undecided {
@@ -106,7 +106,7 @@ impl Launch {
         self.ended = ended;
     }
 
-    /// Takes note of what a round has encoded of a stream, given by its track and warp.
+    /// Notes what a round has encoded of a stream, given by its track and warp.
     pub(super) fn note_encoded(&mut self, track: u32, warp: u32, events: u64, chunks: u32) {
         if self.encoded.is_empty() {
             self.encoded.resize(self.streams.len(), (0, 0));
@@ -133,27 +133,27 @@ impl Launch {
         (!stream.is_empty()).then_some((name, stream))
     }
 
-    /// Whether a lane of a stream's warp had left before the last look.
+    /// Whether a lane of a stream's warp had left before the last scan.
     pub(super) fn has_left(&self, stream: u32, lane: u32) -> bool {
         self.is_over || self.ended[(stream % self.warps) as usize] >> (lane % 32) & 1 != 0
     }
 
-    /// Whether all lanes of a stream's warp had left before the last look.
+    /// Whether all lanes of a stream's warp had left before the last scan.
     pub(super) fn has_ended(&self, stream: u32) -> bool {
         let warp = stream % self.warps;
         self.is_over || self.ended[warp as usize] == self.lanes(warp)
     }
 
-    /// The chosen warps that had not ended before the last look, what they did last, and what that look saw
+    /// The chosen warps that had not ended before the last scan, what they did last, and what that scan saw
     /// them in.
-    pub(super) fn standing(&self, look: u32) -> Vec<Standing> {
+    pub(super) fn standing(&self, scan: u32) -> Vec<Standing> {
         let warps_per_block = self.info.threads_per_block().div_ceil(32);
         let open_run = |Entry { location, mask, count, .. }| OpenRun { location, mask, count };
         let standing = |index: u32| {
             let lanes = self.lanes(index) & !self.ended[index as usize];
             let stream = self.streams.get(index as usize)?.get().map(|stream| lock(stream));
             let last = stream.as_ref().and_then(|stream| stream.latest());
-            let open = stream.map_or_else(Vec::new, |stream| stream.open(look));
+            let open = stream.map_or_else(Vec::new, |stream| stream.open(scan));
             let open = open.into_iter().map(open_run).collect();
             let warp = self.info.chosen().warp(index, warps_per_block)?;
             (lanes != 0).then_some(Standing { warp, lanes, last, open })
@@ -161,9 +161,9 @@ impl Launch {
         (0..self.warps).filter_map(standing).collect()
     }
 
-    /// Takes the runs that had not ended at the last look as they were.
-    pub(super) fn end_open(&self, look: u32) {
-        self.streams.iter().filter_map(OnceLock::get).for_each(|stream| lock(stream).end_open(look));
+    /// Takes the runs that had not ended at the last scan as they were.
+    pub(super) fn end_open(&self, scan: u32) {
+        self.streams.iter().filter_map(OnceLock::get).for_each(|stream| lock(stream).end_open(scan));
     }
 
     /// The lanes that a warp has.

@@ -1,22 +1,22 @@
 //! Streamed logs: the host empties them while kernels run (`warptrace_abi::stream`).
 //!
 //! ```text
-//!   lanes ──▶ segments ──▶ look ──▶ order ──▶ encoder ──▶ packed chunks ──▶ writer
+//!   lanes ──▶ segments ──▶ scan ──▶ order ──▶ encoder ──▶ packed chunks ──▶ writer
 //!     ▲                     │
 //!     └──── queue ◀─ supply ┘
 //! ```
-//! A *look* copies all segments that are in use, takes what is new in them, and gives those that are full, or
+//! A *scan* copies all segments that are in use, takes what is new in them, and gives those that are full, or
 //! whose warps have ended, to the lane that asks next. It is repeated while a kernel runs, and after it when the
 //! memory is needed.
 
 mod attend;
 mod launch;
-mod look;
 mod order;
 mod partition;
 mod plan;
 mod rounds;
 mod runs;
+mod scan;
 mod segments;
 mod supply;
 
@@ -43,9 +43,9 @@ const ROUNDS_AT_ONCE: usize = 3;
 /// Warps that the first round is taken to have room for.
 const FITTED_AT_FIRST: usize = 1024;
 
-/// What a look has found.
+/// What a scan has found.
 #[derive(Debug, Default)]
-pub(super) struct Look {
+pub(super) struct Scan {
     /// Chunks, packed.
     pub(super) packed: Vec<u8>,
     /// Launches of which all is encoded now.
@@ -59,7 +59,7 @@ pub(super) struct Streams {
     codec: CodecSpec,
     tracks: u32,
     chunk_bytes: u32,
-    stall: Duration,
+    max_wait: Duration,
     /// Whether `memory` is the host's, and runs are written when they begin, too.
     pub(super) post_mortem: bool,
     memory: Allocation,
@@ -81,8 +81,8 @@ pub(super) struct Streams {
     /// Warps that rounds have encoded.
     warps_in_rounds: u64,
     launches: BTreeMap<u32, Launch>,
-    /// Number of the last look.
-    looks: u32,
+    /// Number of the last scan.
+    scans: u32,
     /// A lane was seen to have given up waiting, and the others do not wait since then.
     gave_up: bool,
 }
@@ -93,7 +93,7 @@ impl Streams {
         recording: Recording,
         codec: CodecSpec,
         division: Division,
-        stall: Duration,
+        max_wait: Duration,
     ) -> Result<Self, SessionError> {
         let post_mortem = recording.logs.has_open_runs();
         let memory =
@@ -114,7 +114,7 @@ impl Streams {
             codec,
             tracks: recording.tracks(),
             chunk_bytes: division.chunk_bytes,
-            stall,
+            max_wait,
             post_mortem,
             memory,
             partition: None,
@@ -129,7 +129,7 @@ impl Streams {
             takeover_part: 0,
             warps_in_rounds: 0,
             launches: BTreeMap::new(),
-            looks: 0,
+            scans: 0,
             gave_up: false,
         })
     }
@@ -148,22 +148,22 @@ impl Streams {
     }
 
     /// Ends all launches with all that they had recorded when a kernel failed, as far as the host can know.
-    pub(super) fn end_failed(&mut self, device: &mut dyn Device) -> Result<Look, DeviceError> {
+    pub(super) fn end_failed(&mut self, device: &mut dyn Device) -> Result<Scan, DeviceError> {
         if !self.post_mortem {
             return self.abandon(None);
         }
         // Nothing changes any more: so once is enough.
-        self.only_look(device.live()?)?;
+        self.only_scan(device.live()?)?;
         self.abandon(Some(device.live()?))
     }
 
-    /// Whether a launch, of which this many threads can be on the device at once, finds room without a look at
+    /// Whether a launch, of which this many threads can be on the device at once, finds room without a scan of
     /// those before it.
     pub(super) fn has_room(&self, resident: u64, info: &LaunchInfo) -> bool {
         let needs = Needs::of(info, self.tracks, resident);
         self.partition.is_some_and(|partition| {
             let tables = self.tables_used + needs.tables <= partition.table_bytes;
-            // Those of launches before are freed by the first look at this one.
+            // Those of launches before are freed by the first scan for this one.
             tables && u64::from(self.supply.segments()) > needs.lanes
         })
     }
@@ -196,7 +196,7 @@ impl Streams {
             state: at(partition.state),
             lost: at(tables),
             ended: at(tables + 8 * streams as u64),
-            stall_nanoseconds: u64::try_from(self.stall.as_nanos()).unwrap_or(u64::MAX),
+            stall_nanoseconds: u64::try_from(self.max_wait.as_nanos()).unwrap_or(u64::MAX),
             warps,
             launch: info.number(),
             segment_entries: partition.segment_entries,
@@ -210,7 +210,7 @@ impl Streams {
     fn divide(&mut self, device: &mut dyn Device, needs: Needs) -> Result<Partition, SessionError> {
         let partition = Partition::new(self.memory.bytes - self.area.bytes, needs);
         let partition = partition.map_err(|error| self.of_whole_limit(error))?;
-        // No entry has tag 0, and no slot lap 0; and nothing that was written where segments lay differently
+        // No entry has tag 0, and no slot round 0; and nothing that was written where segments lay differently
         // is taken for a header.
         device.fill(self.memory.address, self.memory.bytes - self.area.bytes, 0)?;
         self.supply = Supply::after(partition.segment_count, self.supply.last_tag(), 0);
@@ -226,14 +226,14 @@ impl Streams {
 
     /// Makes an error about the memory without that for rounds one about all of it.
     fn of_whole_limit(&self, error: SessionError) -> SessionError {
-        let SessionError::Memory { streams, needed: Some(beside), .. } = error else { return error };
+        let SessionError::Memory { streams, needed: Some(without_rounds), .. } = error else { return error };
         // With so much more there may be rounds where there are none now, unless the device wants none.
         let may_have_rounds =
             !self.post_mortem && (!self.rounds.is_empty() || plan::area_bytes(self.memory.bytes).is_none());
         let area = |limit: u64| plan::area_bytes(limit).filter(|_| may_have_rounds);
         let remains = |limit: u64| limit - area(limit).unwrap_or(0);
-        let limits = (0..1 << 24).map(|mib| beside + (mib << 20));
-        let needed = limits.into_iter().find(|limit| remains(*limit) >= beside);
+        let limits = (0..1 << 24).map(|mib| without_rounds + (mib << 20));
+        let needed = limits.into_iter().find(|limit| remains(*limit) >= without_rounds);
         SessionError::Memory { streams, needed, limit: self.memory.bytes }
     }
 
@@ -274,14 +274,14 @@ impl Streams {
         memory.write_live(self.memory.address + partition.state + offset, &gave_up.to_le_bytes())
     }
 
-    /// Whether so much is in use that a look is due, though no kernel runs.
-    pub(super) fn should_look(&mut self, memory: &mut dyn LiveMemory) -> Result<bool, DeviceError> {
+    /// Whether so much is in use that a scan is due, though no kernel runs.
+    pub(super) fn should_scan(&mut self, memory: &mut dyn LiveMemory) -> Result<bool, DeviceError> {
         let Some(partition) = self.partition else { return Ok(false) };
         self.take_tickets(memory, partition)?;
         Ok(2 * self.in_use.count() >= self.supply.segments() as usize)
     }
 
-    /// Takes note of the tickets that were taken, and of lanes that have given up waiting.
+    /// Notes the tickets that were taken, and whether lanes have given up waiting.
     fn take_tickets(&mut self, memory: &mut dyn LiveMemory, partition: Partition) -> Result<(), DeviceError> {
         let state = (self.memory.address + partition.state, size_of::<StreamState>());
         let mut words = words_of_eight(memory.read_live(&[state])?);
@@ -295,7 +295,7 @@ impl Streams {
         Ok(())
     }
 
-    /// Takes note that the kernel of a launch has ended.
+    /// Notes that the kernel of a launch has ended.
     pub(super) fn launched(&mut self, number: u32) {
         if let Some(launch) = self.launches.get_mut(&number) {
             launch.is_over = true;
@@ -308,7 +308,7 @@ impl Streams {
         &mut self,
         memory: Option<&mut dyn LiveMemory>,
         partition: Partition,
-        look: &mut Look,
+        scan: &mut Scan,
     ) -> Result<(), DeviceError> {
         let address = self.memory.address + partition.tables;
         let length = self.tables_used as usize;
@@ -318,8 +318,8 @@ impl Streams {
         };
         for (_, launch) in std::mem::take(&mut self.launches) {
             let lost = words_of_eight(&tables[(launch.tables - partition.tables) as usize..]);
-            look.accounts.append(&mut launch.accounts(lost));
-            look.end.push(launch.info);
+            scan.accounts.append(&mut launch.accounts(lost));
+            scan.end.push(launch.info);
         }
         self.tables_used = 0;
         Ok(())
@@ -327,19 +327,19 @@ impl Streams {
 
     /// Which warps of a launch have not ended, and what they did last.
     pub(super) fn standing(&self, launch: u32) -> Vec<Standing> {
-        self.launches.get(&launch).map(|launch| launch.standing(self.looks)).unwrap_or_default()
+        self.launches.get(&launch).map(|launch| launch.standing(self.scans)).unwrap_or_default()
     }
 
     /// Ends all launches with what has come of them, runs that have not ended included, in the middle of a
     /// kernel or, without `memory`, where the device can no longer be asked.
-    pub(super) fn abandon(&mut self, memory: Option<&mut dyn LiveMemory>) -> Result<Look, DeviceError> {
+    pub(super) fn abandon(&mut self, memory: Option<&mut dyn LiveMemory>) -> Result<Scan, DeviceError> {
         let _ = self.in_use.take();
-        self.launches.values().for_each(|launch| launch.end_open(self.looks));
-        let mut look = Look { packed: self.encode(true, None), ..Look::default() };
+        self.launches.values().for_each(|launch| launch.end_open(self.scans));
+        let mut scan = Scan { packed: self.encode(true, None), ..Scan::default() };
         if let Some(partition) = self.partition {
-            self.end(memory, partition, &mut look)?;
+            self.end(memory, partition, &mut scan)?;
         }
-        Ok(look)
+        Ok(scan)
     }
 
     /// Gives the memory back.

@@ -1,9 +1,9 @@
 //! The runs of one stream, from the order in which they come to an order in which they happened.
 //!
 //! A run comes when lanes leave it, by the logs of those who append it, so runs that began earlier may come
-//! later, and some more than once. But what has come by one look has all its predecessors by the next one:
-//! runs that began before it and share a lane with it (`warptrace_abi::stream`). So after each look all
-//! runs of the look before can go on, and with them those of this look that precede one of them. Runs without
+//! later, and some more than once. But what has come by one scan has all its predecessors by the next one:
+//! runs that began before it and share a lane with it (`warptrace_abi::stream`). So after each scan all
+//! runs of the scan before can go on, and with them those of this scan that precede one of them. Runs without
 //! a common lane have no order.
 
 use warptrace_abi::log::Entry;
@@ -18,7 +18,7 @@ struct Held {
     location: u16,
     /// Whether there are no copies of it.
     is_sole: bool,
-    /// Whether a look before this one has found it.
+    /// Whether a scan before this one has found it.
     is_old: bool,
     count: u32,
     /// When it began.
@@ -48,7 +48,7 @@ impl Order {
         self.held.push(Held { mask, location, is_sole, is_old: false, count, time });
     }
 
-    /// Appends the runs that can go on to `ready`, after a look at all logs of the warp; with `is_last` all
+    /// Appends the runs that can go on to `ready`, after a scan of all logs of the warp; with `is_last` all
     /// can.
     pub(super) fn go_on(&mut self, is_last: bool, ready: &mut Vec<Run>) {
         let Some(first) = self.held.first() else { return };
@@ -79,7 +79,7 @@ impl Order {
     }
 
     /// Whether a run is a copy of one that has gone on; or comes too late, which happens where a copy of it
-    /// was lost: another run of its lanes that began after it has gone on. If not, takes note that it goes
+    /// was lost: another run of its lanes that began after it has gone on. If not, notes that it goes
     /// on.
     ///
     /// What a lane appends alone always goes on: the runs of one loop, which are all at one location, come in
@@ -165,7 +165,7 @@ mod tests {
         Entry { mask, location: time as u16, count: 1, time }
     }
 
-    fn look(order: &mut Order, found: &[Entry], is_last: bool) -> Vec<u32> {
+    fn scan(order: &mut Order, found: &[Entry], is_last: bool) -> Vec<u32> {
         let mut ready = Vec::new();
         found.iter().for_each(|entry| order.take(*entry, false));
         order.go_on(is_last, &mut ready);
@@ -173,40 +173,40 @@ mod tests {
     }
 
     #[test]
-    fn runs_go_on_a_look_later() {
+    fn runs_go_on_a_scan_later() {
         let mut order = Order::default();
-        assert_eq!(look(&mut order, &[entry(5, 1), entry(9, 1)], false), [0_u32; 0]);
+        assert_eq!(scan(&mut order, &[entry(5, 1), entry(9, 1)], false), [0_u32; 0]);
         // One of another lane began before them: it shares none with them.
-        assert_eq!(look(&mut order, &[entry(7, 2), entry(12, 1)], false), [5, 9]);
-        assert_eq!(look(&mut order, &[], false), [7, 12]);
+        assert_eq!(scan(&mut order, &[entry(7, 2), entry(12, 1)], false), [5, 9]);
+        assert_eq!(scan(&mut order, &[], false), [7, 12]);
         assert!(order.is_empty());
-        assert_eq!(look(&mut order, &[], false), [0_u32; 0]);
+        assert_eq!(scan(&mut order, &[], false), [0_u32; 0]);
     }
 
     #[test]
     fn predecessors_that_come_late_go_before() {
         let mut order = Order::default();
-        look(&mut order, &[entry(20, 0b110)], false);
+        scan(&mut order, &[entry(20, 0b110)], false);
         // 10 shares a lane with 20, 8 with 10; 15 with none of them.
         let found = [entry(15, 0b1000), entry(8, 1), entry(10, 0b011)];
-        assert_eq!(look(&mut order, &found, false), [8, 10, 20]);
-        assert_eq!(look(&mut order, &[], true), [15]);
+        assert_eq!(scan(&mut order, &found, false), [8, 10, 20]);
+        assert_eq!(scan(&mut order, &[], true), [15]);
     }
 
     #[test]
-    fn the_last_look_lets_all_go() {
+    fn the_last_scan_lets_all_go() {
         let mut order = Order::default();
-        look(&mut order, &[entry(3, 1)], false);
-        assert_eq!(look(&mut order, &[entry(4, 2), entry(1, 4)], true), [1, 3, 4]);
+        scan(&mut order, &[entry(3, 1)], false);
+        assert_eq!(scan(&mut order, &[entry(4, 2), entry(1, 4)], true), [1, 3, 4]);
     }
 
     #[test]
     fn times_may_begin_anew() {
         let mut order = Order::default();
         let times = [u32::MAX - 1, 2, u32::MAX, 1];
-        look(&mut order, &times.map(|time| entry(time, 1)), false);
+        scan(&mut order, &times.map(|time| entry(time, 1)), false);
         let expected = [u32::MAX - 1, u32::MAX, 1, 2].map(|time| u32::from(time as u16));
-        assert_eq!(look(&mut order, &[], false), expected);
+        assert_eq!(scan(&mut order, &[], false), expected);
     }
 
     #[test]
@@ -214,11 +214,11 @@ mod tests {
         let mut order = Order::default();
         let copy = entry(5, 0b101);
         // Lane 2 has left the run; lane 0 is still in it.
-        assert_eq!(look(&mut order, &[copy, entry(6, 0b100), copy], false), [0_u32; 0]);
-        assert_eq!(look(&mut order, &[], false), [5, 6]);
+        assert_eq!(scan(&mut order, &[copy, entry(6, 0b100), copy], false), [0_u32; 0]);
+        assert_eq!(scan(&mut order, &[], false), [5, 6]);
         // Its original comes late.
-        assert_eq!(look(&mut order, &[copy, entry(8, 1)], false), [0_u32; 0]);
-        assert_eq!(look(&mut order, &[], true), [8]);
+        assert_eq!(scan(&mut order, &[copy, entry(8, 1)], false), [0_u32; 0]);
+        assert_eq!(scan(&mut order, &[], true), [8]);
         assert!(order.is_empty());
     }
 
@@ -235,12 +235,12 @@ mod tests {
     fn an_open_run_may_have_come_by_a_copy() {
         let mut order = Order::default();
         let open = entry(5, 0b101);
-        look(&mut order, &[entry(4, 0b100), entry(5, 0b10)], false);
+        scan(&mut order, &[entry(4, 0b100), entry(5, 0b10)], false);
         assert!(!order.has_come(open), "others of the same time are no copies");
         order.take(open, false);
         assert!(order.has_come(open), "it is held");
         assert!(!order.has_come(entry(6, 0b101)));
-        assert_eq!(look(&mut order, &[], true), [4, 5, 5]);
+        assert_eq!(scan(&mut order, &[], true), [4, 5, 5]);
         assert!(order.has_come(open), "it has gone on");
         assert!(!order.has_come(entry(6, 0b101)));
     }
@@ -276,7 +276,7 @@ mod tests {
     fn what_comes_too_late_does_not_go_on() {
         let mut order = Order::default();
         // The copy of 5 was lost.
-        assert_eq!(look(&mut order, &[entry(6, 0b100)], true), [6]);
-        assert_eq!(look(&mut order, &[entry(5, 0b101), entry(7, 0b101)], true), [7]);
+        assert_eq!(scan(&mut order, &[entry(6, 0b100)], true), [6]);
+        assert_eq!(scan(&mut order, &[entry(5, 0b101), entry(7, 0b101)], true), [7]);
     }
 }

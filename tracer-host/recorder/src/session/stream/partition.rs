@@ -12,7 +12,7 @@ const ALIGN: u64 = (MAX_STREAM_ENTRIES * ENTRY_BYTES) as u64;
 /// or wait.
 const SEGMENTS_PER_LANE: u64 = 3;
 /// The part of memory that tables of launches have at least, so that launches follow each other without a
-/// look between them.
+/// scan between them.
 const TABLES_SHARE: u64 = 32;
 /// Bytes that the state of the queue takes.
 const STATE_BYTES: u64 = 256;

@@ -42,8 +42,8 @@ pub(super) struct Stream {
 struct Open {
     /// Its leader.
     lane: u32,
-    /// The look that read it.
-    look: u32,
+    /// The scan that read it.
+    scan: u32,
     entry: Entry,
 }
 
@@ -70,27 +70,27 @@ impl Stream {
         }
     }
 
-    /// Takes note of what a look has read of the run that a lane keeps and is in. Of two that one look has
+    /// Notes what a scan has read of the run that a lane keeps and is in. Of two that one scan has
     /// read, in two segments, the one that began later is of later.
-    pub(super) fn stand(&mut self, lane: u32, look: u32, words: [u32; 4]) {
+    pub(super) fn stand(&mut self, lane: u32, scan: u32, words: [u32; 4]) {
         let entry = untagged(words);
         if !entry.is_run() || !is_original(words, lane) {
             return;
         }
-        let new = Open { lane, look, entry };
+        let new = Open { lane, scan, entry };
         match self.open.iter_mut().find(|open| open.lane == lane) {
             Some(open) => {
                 let is_later = (entry.time.wrapping_sub(open.entry.time) as i32) >= 0;
-                *open = if open.look != look || is_later { new } else { *open };
+                *open = if open.scan != scan || is_later { new } else { *open };
             }
             None => self.open.push(new),
         }
     }
 
-    /// The runs that had not ended at the last look, by their beginnings. Those that another lane has left
+    /// The runs that had not ended at the last scan, by their beginnings. Those that another lane has left
     /// have come as copies.
-    pub(super) fn open(&self, look: u32) -> Vec<Entry> {
-        let open = self.open.iter().filter(|open| open.look == look).map(|open| open.entry);
+    pub(super) fn open(&self, scan: u32) -> Vec<Entry> {
+        let open = self.open.iter().filter(|open| open.scan == scan).map(|open| open.entry);
         let mut open: Vec<Entry> = open.filter(|entry| !self.order.has_come(*entry)).collect();
         if let Some(&Entry { time: first, .. }) = open.first() {
             open.sort_by_key(|entry| entry.time.wrapping_sub(first) as i32);
@@ -98,9 +98,9 @@ impl Stream {
         open
     }
 
-    /// Takes the runs that had not ended at the last look, as far as they are known: nothing comes any more.
-    pub(super) fn end_open(&mut self, look: u32) {
-        for entry in self.open(look) {
+    /// Takes the runs that had not ended at the last scan, as far as they are known: nothing comes any more.
+    pub(super) fn end_open(&mut self, scan: u32) {
+        for entry in self.open(scan) {
             self.originals += u64::from(entry.count);
             self.order.take(entry, false);
         }
@@ -112,7 +112,7 @@ impl Stream {
         self.latest.map(|entry| (entry.location, entry.mask))
     }
 
-    /// Appends to `packed` the chunks that are full after a look; with `is_last` all that is left.
+    /// Appends to `packed` the chunks that are full after a scan; with `is_last` all that is left.
     pub(super) fn go_on(
         &mut self,
         name: Name,

@@ -9,9 +9,6 @@ use crate::MAX_READ;
 /// Segments closer to each other than this are copied as one: a copy costs as much as this many bytes.
 const GAP_BYTES: usize = 32 << 10;
 
-/// The slot of a segment whose lane has looked into its slot, which may name another one by now.
-pub(super) const LOOKED: u32 = u32::MAX;
-
 /// Whose a segment is, as its header says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
@@ -23,16 +20,22 @@ pub(super) struct Owner {
 /// A segment in use.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InUse {
-    pub(super) given: Given,
+    pub(super) segment: u32,
+    /// The tag of what its lane writes into it.
+    pub(super) tag: u32,
+    /// The slot that names it, until its lane is known to have read that, and it may name another one.
+    pub(super) slot: Option<u32>,
     /// `None` until a header was seen in it.
     pub(super) owner: Option<Owner>,
     /// Entries that were taken, its header included.
     pub(super) taken: u32,
+    /// All of it was taken, and nothing writes into it any more.
+    pub(super) is_free: bool,
 }
 
 impl InUse {
-    pub(super) fn new(given: Given) -> Self {
-        Self { given, owner: None, taken: 0 }
+    pub(super) fn new(Given { segment, tag, slot }: Given) -> Self {
+        Self { segment, tag, slot: Some(slot), owner: None, taken: 0, is_free: false }
     }
 
     /// The entries that are new in the segment, which holds `bytes`. They count as taken from now on.
@@ -40,7 +43,7 @@ impl InUse {
         let (entries, _) = bytes.as_chunks::<{ ENTRY_BYTES as usize }>();
         let mut first = self.taken as usize;
         let new = &entries[first..];
-        let stays = |words| has_tag(words, self.given.tag) && !is_open(words);
+        let stays = |words| has_tag(words, self.tag) && !is_open(words);
         let count = new.iter().take_while(|entry| stays(words(entry))).count();
         self.taken += count as u32;
         if first == 0 && count > 0 {
@@ -67,7 +70,7 @@ impl InUse {
     pub(super) fn open_entry(&self, bytes: &[u8]) -> Option<[u32; 4]> {
         let (entries, _) = bytes.as_chunks::<{ ENTRY_BYTES as usize }>();
         let entry = entries.get(self.taken as usize).map(words)?;
-        (self.taken > 0 && has_tag(entry, self.given.tag) && is_open(entry)).then_some(entry)
+        (self.taken > 0 && has_tag(entry, self.tag) && is_open(entry)).then_some(entry)
     }
 }
 
@@ -76,15 +79,15 @@ impl InUse {
 pub(super) struct AllInUse {
     /// Those in use, in any order, and some that no longer are.
     listed: Vec<InUse>,
-    /// For each segment with which tag it was given, and by which slot; tag 0 if it is not in use.
-    given: Vec<(u32, u32)>,
+    /// For each segment its tag, and its slot as in [`InUse`]; `None` if it is not in use.
+    states: Vec<Option<(u32, Option<u32>)>>,
     count: usize,
 }
 
 impl AllInUse {
     /// None of this many.
     pub(super) fn none_of(segments: u32) -> Self {
-        Self { listed: Vec::new(), given: vec![(0, 0); segments as usize], count: 0 }
+        Self { listed: Vec::new(), states: vec![None; segments as usize], count: 0 }
     }
 
     /// How many there are.
@@ -95,47 +98,43 @@ impl AllInUse {
     /// Adds segments that were given.
     pub(super) fn extend(&mut self, given: impl Iterator<Item = Given>) {
         for given in given {
-            self.given[given.segment as usize] = (given.tag, given.slot);
+            self.states[given.segment as usize] = Some((given.tag, Some(given.slot)));
             self.listed.push(InUse::new(given));
             self.count += 1;
         }
     }
 
-    /// Takes note that the lane of a segment with this tag has looked into its slot: returns the slot, if that
-    /// is news.
-    pub(super) fn look(&mut self, segment: u32, tag: u32) -> Option<u32> {
-        let given =
-            self.given.get_mut(segment as usize).filter(|given| given.0 == tag && given.1 != LOOKED)?;
-        Some(std::mem::replace(&mut given.1, LOOKED))
+    /// Returns the slot of a segment whose lane, which writes this tag, has read it, if that is news.
+    pub(super) fn take_slot(&mut self, segment: u32, tag: u32) -> Option<u32> {
+        let state = self.states.get_mut(segment as usize)?.as_mut();
+        state.filter(|(given, _)| *given == tag)?.1.take()
     }
 
-    /// Removes a segment: returns its slot, or [`LOOKED`], if it was in use.
-    pub(super) fn remove(&mut self, segment: u32) -> Option<u32> {
-        let (tag, slot) = std::mem::take(self.given.get_mut(segment as usize)?);
-        self.count -= usize::from(tag != 0);
-        (tag != 0).then_some(slot)
+    /// Removes a segment: returns its slot, as in [`InUse`], if it was in use.
+    pub(super) fn remove(&mut self, segment: u32) -> Option<Option<u32>> {
+        let (_, slot) = self.states.get_mut(segment as usize)?.take()?;
+        self.count -= 1;
+        Some(slot)
     }
 
     /// Takes all out, to be [put back](Self::put_back).
     pub(super) fn take(&mut self) -> Vec<InUse> {
         self.count = 0;
-        let given = &mut self.given;
-        self.listed.retain_mut(|InUse { given: it, .. }| {
-            let is_given = &mut given[it.segment as usize];
-            let is_in_use = is_given.0 == it.tag;
-            if is_in_use {
-                it.slot = is_given.1;
-                *is_given = (0, 0);
+        let states = &mut self.states;
+        self.listed.retain_mut(|it| match states[it.segment as usize].take_if(|(tag, _)| *tag == it.tag) {
+            Some((_, slot)) => {
+                it.slot = slot;
+                true
             }
-            is_in_use
+            None => false,
         });
         std::mem::take(&mut self.listed)
     }
 
     /// Puts segments back that are still in use.
     pub(super) fn put_back(&mut self, segments: Vec<InUse>) {
-        for InUse { given, .. } in &segments {
-            self.given[given.segment as usize] = (given.tag, given.slot);
+        for it in &segments {
+            self.states[it.segment as usize] = Some((it.tag, it.slot));
         }
         self.count = segments.len();
         self.listed = segments;
@@ -144,8 +143,8 @@ impl AllInUse {
     /// Forgets those that are no longer in use, if they are many.
     pub(super) fn tidy(&mut self) {
         if self.listed.len() > 2 * self.count + 1024 {
-            let given = &self.given;
-            self.listed.retain(|it| given[it.given.segment as usize].0 == it.given.tag);
+            let states = &self.states;
+            self.listed.retain(|it| states[it.segment as usize].is_some_and(|(tag, _)| tag == it.tag));
         }
     }
 }
@@ -174,7 +173,7 @@ impl Piece {
         let mut piece = Self::default();
         let mut copied = 0;
         for segment in segments {
-            let at = address + u64::from(segment.given.segment) * bytes_each as u64;
+            let at = address + u64::from(segment.segment) * bytes_each as u64;
             let longer =
                 piece.ranges.last().map(|(start, length)| (at - start) as usize - length + bytes_each);
             let joins = longer.filter(|longer| longer - bytes_each <= GAP_BYTES);
@@ -221,7 +220,7 @@ mod tests {
         let second = (1 << 20) + u64::from(3 + far) * 64;
         assert_eq!(piece.ranges, [(1 << 20, 4 * 64), (second, 2 * 64)]);
         let at = |segment: u32| piece.position((1 << 20) + u64::from(segment) * 64);
-        assert_eq!(segments.map(|segment| at(segment.given.segment)), [0, 64, 192, 256, 320]);
+        assert_eq!(segments.map(|segment| at(segment.segment)), [0, 64, 192, 256, 320]);
     }
 
     #[test]

@@ -25,14 +25,14 @@ pub(super) struct Slots {
 /// All segments. Each is free, given to a ticket that no lane may have taken yet, or in use by the lane that has
 /// taken it.
 ///
-/// A lane may take its ticket and look at its slot much later, when tickets after it have gone round the
+/// A lane may take its ticket and read its slot much later, when tickets after it have gone round the
 /// queue. So a slot is written again only when its segment's header has been seen, or is free again. A ticket
 /// that was taken and whose slot cannot be written yet is skipped, so that others need not wait for it.
 #[derive(Debug)]
 pub(super) struct Supply {
-    /// For each slot of the queue whether a lane may still look for the segment that it names.
+    /// For each slot of the queue whether a lane may still read which segment it names.
     awaited: Vec<bool>,
-    /// Lanes have given up, so nothing may ever look into some of these slots.
+    /// Lanes have given up, so nothing may ever read some of these slots.
     patience_lost: bool,
     /// The tag that each segment was given with last.
     tags: Vec<u32>,
@@ -94,19 +94,19 @@ impl Supply {
         self.free.extend(segments.iter().rev());
     }
 
-    /// Takes note that a lane has looked into a slot, or none will.
-    pub(super) fn looked(&mut self, slot: u32) {
+    /// Notes that a lane has read a slot, or none will.
+    pub(super) fn slot_was_read(&mut self, slot: u32) {
         self.awaited[slot as usize] = false;
     }
 
-    /// Takes note that lanes have given up. From now on slots into which nothing has looked are written again
+    /// Notes that lanes have given up. From now on slots that nothing has read are written again
     /// if lanes wait for it: who comes too late takes another ticket.
     pub(super) fn lose_patience(&mut self) {
         self.patience_lost = true;
     }
 
-    /// Takes note that no kernel runs: no lane looks into any slot but those that no lane has taken.
-    pub(super) fn nobody_looks(&mut self) {
+    /// Notes that no kernel runs: no lane reads any slot but those of tickets that no lane has taken.
+    pub(super) fn all_slots_were_read(&mut self) {
         self.awaited.fill(false);
         self.waiting.iter().for_each(|(_, given)| self.awaited[given.slot as usize] = true);
         self.skipped.clear();
@@ -187,19 +187,22 @@ mod tests {
     fn segments_go_round_with_new_tags() {
         let mut supply = Supply::new(3);
         assert_eq!((supply.slots(), supply.segments()), (4, 3));
-        let lap = 1 << 24;
-        assert_eq!(words(&supply.give()), [(0, vec![lap, TAG_STEP, 1 | lap, TAG_STEP, 2 | lap, TAG_STEP])]);
+        let round = 1 << 24;
+        assert_eq!(
+            words(&supply.give()),
+            [(0, vec![round, TAG_STEP, 1 | round, TAG_STEP, 2 | round, TAG_STEP])]
+        );
         assert_eq!(supply.give(), []);
         let taken: Vec<Given> = supply.taken(2).collect();
         let given = |segment: u32| Given { segment, tag: TAG_STEP, slot: segment };
         assert_eq!(taken, [given(0), given(1)]);
         assert_eq!((supply.waiting.len(), supply.next), (1, 3));
         supply.free(&[0, 1]);
-        (0..2).for_each(|slot| supply.looked(slot));
+        (0..2).for_each(|slot| supply.slot_was_read(slot));
         // The queue's end lies between them.
         assert_eq!(
             words(&supply.give()),
-            [(24, vec![lap, 2 * TAG_STEP]), (0, vec![1 | (2 * lap), 2 * TAG_STEP])]
+            [(24, vec![round, 2 * TAG_STEP]), (0, vec![1 | (2 * round), 2 * TAG_STEP])]
         );
         // More have asked than there are segments.
         let taken: Vec<u32> = supply.taken(9).map(|given| given.segment).collect();
@@ -209,36 +212,36 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_into_which_nobody_has_looked_stays() {
+    fn a_slot_that_no_lane_has_read_stays() {
         let mut supply = Supply::new(3);
         let all_of = |writes: &[Slots]| words(writes).iter().map(|(_, words)| words.len() / 2).sum::<usize>();
         assert_eq!(all_of(&supply.give()), 3);
         assert_eq!(supply.taken(5).count(), 3);
         // The lane with ticket 0 is slow; others fill their segments again and again.
         supply.free(&[1, 2]);
-        (1..3).for_each(|slot| supply.looked(slot));
+        (1..3).for_each(|slot| supply.slot_was_read(slot));
         // Ticket 3 has slot 3; ticket 4, for slot 0, was taken: it is skipped; ticket 5 has slot 1.
         assert_eq!((all_of(&supply.give()), supply.skipped.clone()), (2, vec![4]));
         assert_eq!(supply.taken(6).map(|given| given.slot).collect::<Vec<_>>(), [3, 1]);
         // Nothing has asked for ticket 8, whose slot is 0, too: it waits for its turn.
         supply.free(&[1, 2]);
-        [1, 3].iter().for_each(|slot| supply.looked(*slot));
+        [1, 3].iter().for_each(|slot| supply.slot_was_read(*slot));
         assert_eq!((all_of(&supply.give()), supply.skipped.clone()), (2, vec![4]));
         supply.free(&[1]);
         assert_eq!((all_of(&supply.give()), supply.next), (0, 8));
-        // Now the lane has looked, and ticket 4 is served first.
-        supply.looked(0);
+        // Now the lane has read its slot, and ticket 4 is served first.
+        supply.slot_was_read(0);
         assert_eq!((all_of(&supply.give()), supply.skipped.len()), (1, 0));
         assert_eq!(supply.taken(6).map(|given| given.slot).collect::<Vec<_>>(), [0]);
     }
 
     #[test]
-    fn where_lanes_have_given_up_nobody_waits_for_those_that_never_look() {
+    fn where_lanes_have_given_up_none_waits_for_those_that_never_read() {
         let mut supply = Supply::new(2);
         assert_eq!(supply.give().len(), 1);
         assert_eq!(supply.taken(2).count(), 2);
         supply.free(&[1]);
-        supply.looked(1);
+        supply.slot_was_read(1);
         assert_eq!(supply.give(), []);
         supply.lose_patience();
         assert_eq!(supply.give(), [], "no lane waits for it");
@@ -247,7 +250,7 @@ mod tests {
         // The kernel has ended: the other one is free, too.
         assert_eq!(supply.taken(3).count(), 1);
         supply.free(&[0, 1]);
-        supply.nobody_looks();
+        supply.all_slots_were_read();
         assert_eq!(words(&supply.give()).len(), 2);
     }
 

@@ -280,13 +280,13 @@ fn a_launch_behind_the_first_of_its_kernel_waits_for_it_but_not_in_vain_twice() 
     let mut recorded = Recorded::new(&options(16 << 10));
     let first = recorded.run(recorded.reserve(2, PATIENCE).unwrap(), 2, 8);
     recorded.step();
-    // With no patience it is made beside the first, in what is kept free for that.
-    let beside = recorded.run(recorded.reserve(2, PATIENCE).unwrap(), 2, 8);
+    // With no patience it is made next to the first, in what is kept free for that.
+    let second = recorded.run(recorded.reserve(2, PATIENCE).unwrap(), 2, 8);
     let drainer = recorded.drainer.take().unwrap();
     let ended = std::thread::scope(|scope| {
         let thread = scope.spawn(|| drainer.run(|_, _| {}));
         first.state.store(1, Ordering::Relaxed);
-        beside.state.store(1, Ordering::Relaxed);
+        second.state.store(1, Ordering::Relaxed);
         let reserved = recorded.reserve(2, LONG).unwrap();
         recorded.run(reserved, 2, 8).state.store(1, Ordering::Relaxed);
         recorded.launches.end(Duration::from_secs(600));

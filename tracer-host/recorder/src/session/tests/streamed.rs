@@ -164,10 +164,10 @@ fn verify(file: &Shared) -> VerifyReport {
     TraceFile::from_bytes(file.0.lock().unwrap().clone()).unwrap().verify()
 }
 
-fn options(stall: Duration, memory: u64) -> RecordingSpec {
+fn options(max_wait: Duration, memory: u64) -> RecordingSpec {
     RecordingSpec {
         policy: Policy::Stream,
-        stall_limit: Some(stall),
+        stall_limit: Some(max_wait),
         memory: Some(MemorySize(memory)),
         ..RecordingSpec::new(CodecSpec::Predict(DEVICE_PREDICT))
     }
@@ -365,14 +365,14 @@ impl Write for Slow {
 
 #[test]
 fn a_kernel_whose_blocks_wait_for_each_other_ends_however_slow_the_disk_is() {
-    for (stall, is_held) in
+    for (max_wait, is_held) in
         [(Duration::from_secs(600), false), (Duration::from_millis(1), true), (Duration::ZERO, false)]
     {
         SET.store(false, Relaxed);
         HELD.store(false, Relaxed);
         let file = Shared::default();
         let mut device = device();
-        let options = options(stall, 200 << 10);
+        let options = options(max_wait, 200 << 10);
         let mut session = Session::start(&mut device, &PROGRAM, &options, Slow(file.clone())).unwrap();
         HELD.store(is_held, Relaxed);
         // SAFETY: no memory among the arguments.
@@ -384,12 +384,12 @@ fn a_kernel_whose_blocks_wait_for_each_other_ends_however_slow_the_disk_is() {
         let verified = verify(&file);
         assert_eq!((verified.lost_events, verified.unfinished_warps), (report.lost, 0), "{verified:?}");
         // How much is lost where lanes do not wait for long is a matter of time.
-        assert!(stall < Duration::from_secs(1) || report.lost == 0);
+        assert!(max_wait < Duration::from_secs(1) || report.lost == 0);
     }
 }
 
 /// Warps that leave are encoded in rounds, on the device, while others run; whatever memory there is, all of
-/// it is recorded, in the same launch as its twin.
+/// it is recorded, in the same launch as its raw shadow.
 #[test]
 fn warps_that_leave_are_encoded_in_rounds() {
     for (memory, has_rounds) in [(8 << 20, false), (24 << 20, true), (64 << 20, true)] {

@@ -39,7 +39,7 @@ fn logs() -> StreamLogs {
 #[derive(Clone)]
 struct ModelWords {
     words: Arc<Vec<AtomicU64>>,
-    /// Looks at a slot after which a lane waits no longer.
+    /// Polls of a slot after which a lane waits no longer.
     patience: u32,
 }
 
@@ -72,9 +72,9 @@ impl LiveWords for ModelWords {
     }
 
     fn pause(&self, wait: &mut Wait) -> bool {
-        wait.looks += 1;
+        wait.polls += 1;
         loom::thread::yield_now();
-        wait.looks < self.patience
+        wait.polls < self.patience
     }
 }
 

@@ -99,7 +99,7 @@ impl World {
         match &self.job {
             Some(_) => add(&|world| world.drained()),
             None => {
-                add(&|world| world.look(kernel));
+                add(&|world| world.poll(kernel));
                 for all in [false, true] {
                     add(&|world| world.job = world.ledger.next_job(all));
                 }
@@ -123,7 +123,7 @@ impl World {
     }
 
     /// The drainer sees what has ended, and reads the counters of its arenas.
-    fn look(&mut self, kernel: Kernel) {
+    fn poll(&mut self, kernel: Kernel) {
         for made in self.made.iter().filter(|made| made.has_ended) {
             self.ledger.ended(made.ticket, std::time::Duration::ZERO);
         }
@@ -173,8 +173,8 @@ impl World {
 
     /// The entries that an arena's launches claim at most.
     fn claimed(&self, logs: &LaunchLogs, kernel: Kernel) -> Range<u32> {
-        let beside = self.made.iter().filter(|made| made.logs.claims == logs.claims);
-        let all: Vec<&LaunchLogs> = beside.map(|made| &made.logs).collect();
+        let same_arena = self.made.iter().filter(|made| made.logs.claims == logs.claims);
+        let all: Vec<&LaunchLogs> = same_arena.map(|made| &made.logs).collect();
         let from = all.iter().map(|logs| logs.claims_from).max().unwrap_or(0);
         let claimed = from + (all.len() as u64 * kernel.claims) as u32;
         let end = all.iter().map(|logs| logs.claims_end).max().unwrap_or(0);
@@ -241,7 +241,7 @@ fn wherever_a_world_stands_all_launches_can_still_be_written() {
             if rest.job.is_some() {
                 rest.drained();
             }
-            rest.look(kernel);
+            rest.poll(kernel);
             rest.job = rest.ledger.next_job(true);
             for thread in 0..rest.left.len() {
                 if rest.left[thread] > 0 {

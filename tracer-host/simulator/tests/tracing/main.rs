@@ -1,15 +1,20 @@
 //! A traced kernel, from `trace_loc` to the bytes of its chunks.
 
+#[path = "../device_memory/mod.rs"]
 mod device_memory;
+mod kernels;
+mod losses;
 
 use device_memory::{AMPLE, DeviceMemory, Encoded, Room, untouched};
+use kernels::{
+    departures, endless, high_locations, long_runs, loops, low_locations, parted, rounds, staircases,
+};
 use warptrace_abi::log::{ENTRY_BYTES, HEAD_BYTES, RESERVED_ENTRIES};
 use warptrace_device::{KernelCall, simt};
 use warptrace_encode::native::Schedule;
 use warptrace_format::Counting;
 use warptrace_format::Event;
 use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
-use warptrace_macros::kernels;
 use warptrace_sim::{Interaction, Launch, SimError, Simulator};
 
 /// Threads of a block: a whole warp and one of eight lanes.
@@ -33,189 +38,6 @@ impl Recording {
 
 const RAW: Recording = Recording { codec: CodecSpec::Raw, dual: false, counting: Counting::Never };
 const DUAL: Recording = Recording { codec: PREDICT, dual: true, counting: Counting::Never };
-
-#[kernels(device = warptrace_device, only_marked)]
-mod rounds_kernel {
-    use super::*;
-
-    /// Rounds by lane, a branch, an early return.
-    #[kernel]
-    pub fn rounds(limit: u32) {
-        trace!("ENTER");
-        if simt::global_thread_x() >= limit {
-            trace!("OUTSIDE");
-            return;
-        }
-        for _ in 0..simt::lane() {
-            trace!("STEP");
-        }
-        trace!("END");
-    }
-}
-use rounds_kernel::rounds;
-
-#[kernels(device = warptrace_device, only_marked)]
-mod staircases_kernel {
-    use super::*;
-
-    /// `times` times rounds by lane, which the highest lane keeps, and then as many by 31 - lane, each of
-    /// which another lane keeps.
-    #[kernel]
-    pub fn staircases(times: u32) {
-        for _ in 0..times {
-            for _ in 0..simt::lane() {
-                trace!("STEP" = 3);
-            }
-            trace!("END");
-            for _ in simt::lane()..31 {
-                trace!("BACK");
-            }
-            trace!("TOP" = 12);
-        }
-    }
-}
-use staircases_kernel::staircases;
-
-#[kernels(device = warptrace_device, only_marked)]
-mod departures_kernel {
-    use super::*;
-
-    /// The same, but a lane leaves the kernel after `stay` times its number.
-    #[kernel]
-    pub fn departures(times: u32, stay: u32) {
-        for time in 0..times {
-            if time == stay * simt::lane() {
-                trace!("LEAVE" = 6);
-                return;
-            }
-            for _ in 0..simt::lane() {
-                trace!("STEP" = 3);
-            }
-            trace!("END");
-        }
-    }
-}
-use departures_kernel::departures;
-
-#[kernels(device = warptrace_device, only_marked)]
-mod parted_kernel {
-    use super::*;
-
-    /// Lanes whose numbers are odd, and the others, `times` times each on a way of its own.
-    #[kernel]
-    pub fn parted(times: u32) {
-        if simt::lane() % 2 == 1 {
-            for _ in 0..times {
-                trace!("ODD" = 7);
-                trace!("ODD_AGAIN");
-            }
-        } else {
-            for _ in 0..times {
-                trace!("EVEN");
-                trace!("EVEN_AGAIN");
-            }
-        }
-        trace!("MET");
-    }
-}
-use parted_kernel::parted;
-
-#[kernels(device = warptrace_device, only_marked)]
-mod loops_kernel {
-    use super::*;
-
-    /// Two loops whose iterations are counted: lanes leave the first in five groups, the second at once.
-    #[kernel]
-    pub fn loops(times: u32) {
-        for time in 0..times {
-            trace!("ENTER");
-            let mut steps = trace_loop!("OUTSIDE");
-            for _ in 0..simt::lane() % 5 {
-                steps.tick();
-            }
-            drop(steps);
-            let mut steps = trace_loop!("STEP");
-            for _ in 0..time % 3 {
-                steps.tick();
-            }
-            drop(steps);
-            trace!("END");
-        }
-    }
-}
-use loops_kernel::loops;
-
-#[kernels(device = warptrace_device, only_marked)]
-mod long_runs_kernel {
-    use super::*;
-
-    /// `often` events at one trace point, then in a loop, and twice as many of half of the lanes.
-    #[kernel]
-    pub fn long_runs(often: u32) {
-        trace!("ENTER");
-        for _ in 0..often {
-            trace!("OUTSIDE");
-        }
-        let mut steps = trace_loop!("STEP");
-        for _ in 0..often * (1 + simt::lane() % 2) {
-            steps.tick();
-        }
-        drop(steps);
-        trace!("END");
-    }
-}
-use long_runs_kernel::long_runs;
-
-#[kernels(device = warptrace_device, only_marked)]
-mod endless_kernel {
-    /// Goes through a counted loop until the launch is ended.
-    #[kernel]
-    pub fn endless() {
-        let mut steps = trace_loop!("STEP" = 3);
-        loop {
-            steps.ticks::<65_535>();
-        }
-    }
-}
-use endless_kernel::endless;
-
-#[kernels(device = warptrace_device, only_marked)]
-mod low_locations_kernel {
-    use super::*;
-
-    /// A branch between locations on both sides of 255.
-    #[kernel]
-    pub fn low_locations() {
-        for _ in 0..9 {
-            if simt::lane().is_multiple_of(3) {
-                trace!("LOW" = 255);
-            } else {
-                trace!("MIDDLE");
-            }
-            trace!("ABOVE" = 4097);
-        }
-    }
-}
-use low_locations_kernel::low_locations;
-
-#[kernels(device = warptrace_device, only_marked)]
-mod high_locations_kernel {
-    use super::*;
-
-    /// The same with the highest there are.
-    #[kernel]
-    pub fn high_locations() {
-        for _ in 0..9 {
-            if simt::lane().is_multiple_of(3) {
-                trace!("HIGH" = 65280);
-            } else {
-                trace!("HIGHER" = 65534);
-            }
-            trace!("HIGHEST");
-        }
-    }
-}
-use high_locations_kernel::high_locations;
 
 /// Runs `call` in `blocks` blocks; what its warps leave.
 fn logged(
@@ -323,24 +145,6 @@ fn check_whole(found: &Encoded, warps: u32, expected: impl Fn(u32) -> Vec<Event>
         let differ = events.iter().zip(&expected).position(|(event, expected)| event != expected);
         assert_eq!((differ, events.len()), (None, expected.len()), "first wrong event of stream {number}");
     }
-}
-
-/// What each warp has recorded is a beginning of its events, and all others are counted as lost. Returns how
-/// many are.
-fn check_beginnings(found: &Encoded, whole: &Encoded) -> u64 {
-    check_part(found, whole, |all, events| all.starts_with(events))
-}
-
-/// What each warp has recorded `is_part` of its events, and all others are counted as lost. Returns how many
-/// are.
-fn check_part(found: &Encoded, whole: &Encoded, is_part: impl Fn(&[Event], &[Event]) -> bool) -> u64 {
-    assert_eq!(found.streams.len(), whole.streams.len());
-    for (number, (stream, all)) in found.streams.iter().zip(&whole.streams).enumerate() {
-        assert!(is_part(&all.events, &stream.events), "stream {number} of {} events", all.events.len());
-        assert_eq!(stream.account.attempted, all.events.len() as u64, "stream {number}");
-        assert_eq!(stream.account.recorded, stream.events.len() as u64, "stream {number}");
-    }
-    found.lost()
 }
 
 #[test]
@@ -457,98 +261,6 @@ fn chunks_of_any_size_hold_every_event() {
 }
 
 #[test]
-fn what_finds_no_log_memory_is_lost_and_counted() {
-    let calls = [staircases(30), departures(60, 2), parted(150)];
-    let (mut some, mut all, mut none) = (0, 0, 0);
-    for call in &calls {
-        for recording in [RAW, DUAL] {
-            let whole = record(call, 2, AMPLE, recording, in_turn(2));
-            for (first, segment) in [(8, 8), (16, 32)] {
-                // No segment, 1, 2, 3, and many.
-                for segments in [0, 1, 2, 3, 30, 100, 300, 1000] {
-                    // Some entries that are not enough for one more.
-                    let room = Room { first, segment, claimable: segments * segment + 7, ..AMPLE };
-                    let found = record(call, 2, room, recording, in_turn(2));
-                    let lost = check_beginnings(&found, &whole);
-                    let recorded: u64 = found.streams.iter().map(|stream| stream.account.recorded).sum();
-                    assert!(recorded > 0, "each lane has a segment");
-                    some += u32::from(lost > 0);
-                    none += u32::from(lost == 0);
-                    all += u32::from(found.streams.iter().all(|stream| stream.account.lost > 0));
-                }
-            }
-        }
-    }
-    assert!(some > 0 && none > 0 && all > 0, "some lost {some} times, none {none}, of all warps {all}");
-}
-
-#[test]
-fn rings_have_the_end_of_each_warps_events() {
-    let calls = [staircases(30), departures(60, 2), parted(150), loops(40)];
-    let (mut some, mut none, mut longest) = (0, 0, 0);
-    for call in &calls {
-        for recording in [RAW, DUAL, Recording { counting: Counting::All, ..DUAL }] {
-            let whole = record(call, 2, AMPLE, recording, in_turn(2));
-            let mut fewer = 0;
-            for entries in [16, 32, 64, 256, 1024, 4096] {
-                let found = record(call, 2, AMPLE.rings(entries), recording, in_turn(2));
-                let lost = check_part(&found, &whole, |all, events| all.ends_with(events));
-                let recorded: u64 = found.streams.iter().map(|stream| stream.account.recorded).sum();
-                assert!(recorded >= fewer.max(1), "a longer ring has no less");
-                fewer = recorded;
-                some += u32::from(lost > 0);
-                none += u32::from(lost == 0);
-                // In rounds the same.
-                let room = Room { chunks: 9, merged: 32 * entries, ..AMPLE.rings(entries) };
-                let in_rounds = record(call, 2, room, recording, in_turn(2));
-                in_rounds.assert_same(&found);
-                longest = longest.max(in_rounds.rounds.len());
-            }
-        }
-    }
-    assert!(some > 20 && none > 10 && longest > 3, "{some} lost something, {none} nothing; {longest} rounds");
-}
-
-#[test]
-fn losses_are_counted_whatever_the_codec() {
-    let call = staircases(30);
-    for codec in [CodecSpec::Raw, ECL, PREDICT] {
-        let recording = Recording { codec, ..DUAL };
-        let whole = record(&call, 2, AMPLE, recording, in_turn(2));
-        let mut some = 0;
-        // Little of logs, of chunks, and of what is for merged runs: only the first loses something.
-        for (chunks, claimable, merged) in
-            [(4000, 600, 1 << 16), (4000, 4000, 1 << 16), (9, 1 << 16, 1 << 16), (4000, 1 << 16, 5000)]
-        {
-            let room = Room { chunks, claimable, merged, ..AMPLE };
-            let found = record(&call, 2, room, recording, in_turn(2));
-            let lost = check_beginnings(&found, &whole) > 0;
-            assert_eq!(lost, claimable < 1 << 16, "{room:?}");
-            some += u32::from(found.rounds.len() > 1);
-        }
-        assert_eq!(some, 2, "{codec:?}");
-    }
-}
-
-#[test]
-fn a_stream_that_fits_into_no_memory_to_be_merged_in_is_lost_and_counted() {
-    let call = staircases(9);
-    let whole = record(&call, 2, AMPLE, RAW, in_turn(2));
-    let needed = whole.rounds[0].merged_entries as u32;
-    let (mut lost, mut rounds) = (Vec::new(), Vec::new());
-    for merged in [0, 1, 300, 577, 1000, needed - 1, needed] {
-        let found = record(&call, 2, Room { merged, ..AMPLE }, RAW, in_turn(2));
-        lost.push(check_beginnings(&found, &whole));
-        rounds.push(found.rounds.len());
-    }
-    let attempted: u64 = whole.streams.iter().map(|stream| stream.account.attempted).sum();
-    assert_eq!((lost[0], lost[6], rounds[6]), (attempted, 0, 1));
-    assert!(lost.is_sorted_by(|a, b| a >= b), "{lost:?}");
-    // Almost enough for all is enough in two rounds.
-    assert_eq!((lost[5], rounds[5]), (0, 2));
-}
-
-#[test]
 fn counted_loops_have_the_events_of_a_loop_in_lock_step() {
     for codec in [CodecSpec::Raw, ECL, PREDICT] {
         for dual in [false, true] {
@@ -556,10 +268,10 @@ fn counted_loops_have_the_events_of_a_loop_in_lock_step() {
             let found = record(&loops(20), 2, AMPLE, recording, in_turn(2));
             let trace = Encoded { streams: found.streams[..4].to_vec(), ..found.clone() };
             check_whole(&trace, 4, |warp| expected_loops(20, warp));
-            // The twin has each lane's events, in the groups in which lanes came.
-            for (warp, twin) in found.streams[4..].iter().enumerate() {
+            // The raw shadow has each lane's events, in the groups in which lanes came.
+            for (warp, shadow) in found.streams[4..].iter().enumerate() {
                 for lane in 0..lanes(warp as u32) {
-                    assert_eq!(of_lane(&twin.events, lane), of_lane(&trace.streams[warp].events, lane));
+                    assert_eq!(of_lane(&shadow.events, lane), of_lane(&trace.streams[warp].events, lane));
                 }
             }
         }

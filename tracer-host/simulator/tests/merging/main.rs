@@ -1,9 +1,12 @@
 //! Merging logs that were made by hand, compared with a sort.
 
+#[path = "../device_memory/mod.rs"]
 mod device_memory;
+mod logs;
 
 use device_memory::{AMPLE, DeviceMemory, Encoded, Room, UNTOUCHED};
-use warptrace_abi::log::{ENTRY_BYTES, Entry, MAX_KEY_COUNT};
+use logs::{Logs, Numbers, Run, logs, with_gaps};
+use warptrace_abi::log::{ENTRY_BYTES, MAX_KEY_COUNT};
 use warptrace_encode::native::Schedule;
 use warptrace_format::chunk::CHUNK_HEADER_BYTES;
 use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
@@ -19,111 +22,6 @@ const PREDICT_COOPERATIVE: u32 = u32::MAX - 3;
 const PREDICT: CodecSpec = CodecSpec::Predict(PredictParams::DEFAULT);
 const ECL: CodecSpec = CodecSpec::Ecl(EclParams::DEFAULT);
 const ROOM: Room = Room { chunks: 2000, chunk_bytes: CHUNK_BYTES, first: 8, segment: 8, ..AMPLE };
-
-/// A run of a log. Its mask tells it from all others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Run {
-    mask: u32,
-    location: u16,
-    /// 0: an entry that holds no run.
-    count: u32,
-    /// Without wrapping.
-    time: u64,
-}
-
-impl Run {
-    /// The words of its log entry.
-    fn words(self) -> [u32; 4] {
-        if self.count == 0 {
-            // Without a run, an entry's other words mean nothing.
-            return [self.mask, 0, self.mask.wrapping_mul(0x9e37_79b9), 0];
-        }
-        assert!(self.count <= MAX_KEY_COUNT);
-        let (mask, location, time) = (self.mask, self.location, self.time as u32);
-        Entry { mask, location, time, ..Entry::from_words([0, self.count, 0, 0]) }.to_words()
-    }
-
-    fn merged(self) -> [u32; 4] {
-        [self.mask, self.location.into(), self.count, 0]
-    }
-}
-
-/// What a warp leaves.
-#[derive(Clone, Debug)]
-struct Logs {
-    lanes: Vec<Vec<Run>>,
-    /// When a lane's first run was lost, of logs that have been stopped.
-    lost_from: Vec<Option<u64>>,
-}
-
-impl Logs {
-    fn new(lanes: Vec<Vec<Run>>) -> Self {
-        Self { lanes, lost_from: vec![None; LANES] }
-    }
-
-    /// What is merged, and the numbers of events that are attempted and lost.
-    fn expected(&self) -> (Vec<[u32; 4]>, u64, u64) {
-        let mut runs: Vec<_> = self
-            .lanes
-            .iter()
-            .enumerate()
-            .flat_map(|(lane, runs)| runs.iter().map(move |&run| ((run.time, lane), run)))
-            .filter(|(_, run)| run.count != 0)
-            .collect();
-        runs.sort_by_key(|&(key, _)| key);
-        let lost_from = self.lost_from.iter().flatten().min().map_or(u64::MAX, |time| time | 1);
-        let (kept, lost): (Vec<_>, Vec<_>) = runs.into_iter().partition(|(_, run)| run.time < lost_from);
-        let events = |runs: &[((u64, usize), Run)]| runs.iter().map(|(_, run)| u64::from(run.count)).sum();
-        let (kept_events, lost_events): (u64, u64) = (events(&kept), events(&lost));
-        (kept.into_iter().map(|(_, run)| run.merged()).collect(), kept_events + lost_events, lost_events)
-    }
-}
-
-/// Numbers that look like any.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % limit
-    }
-}
-
-/// Logs with this many runs each, that begin at times from `start` on, each at most so much after the one
-/// before it in its log.
-fn logs(numbers: &mut Numbers, lengths: &[usize], start: u64, max_between: u64) -> Logs {
-    let mut mask = 0;
-    let mut lanes: Vec<Vec<_>> = lengths
-        .iter()
-        .map(|&length| {
-            let mut time = start + numbers.below(max_between);
-            let mut run = || {
-                mask += 1;
-                time += 1 + numbers.below(max_between);
-                let (location, count) = (1 + numbers.below(255) as u16, 1 + numbers.below(9) as u32);
-                Run { mask, location, count, time }
-            };
-            (0..length).map(|_| run()).collect()
-        })
-        .collect();
-    lanes.resize(LANES, Vec::new());
-    Logs::new(lanes)
-}
-
-/// Puts entries without a run into logs: one in `rarity` of all, and at each beginning.
-fn with_gaps(numbers: &mut Numbers, mut logs: Logs, rarity: u64) -> Logs {
-    for runs in &mut logs.lanes {
-        let mut entries = Vec::new();
-        for (number, &run) in runs.iter().enumerate() {
-            while number == 0 && entries.is_empty() || numbers.below(rarity) == 0 {
-                entries.push(Run { location: 0, count: 0, ..run });
-            }
-            entries.push(run);
-        }
-        *runs = entries;
-    }
-    logs
-}
 
 /// Device memory with logs in it.
 fn memory(streams: &[Logs], room: Room) -> DeviceMemory {
@@ -334,7 +232,7 @@ fn entries_without_a_run_are_passed_over() {
     let gap = |time| Run { mask: 77, location: 0, count: 0, time };
     let empty = |length: u64| (0..length).map(gap).collect::<Vec<_>>();
     let mut streams = vec![Logs::new(vec![empty(3); LANES]), Logs::new(vec![empty(20); LANES])];
-    // One log of gaps only, beside others; and gaps at the end.
+    // One log of gaps only, next to others; and gaps at the end.
     let mut logs = logs(&mut numbers, &[30; 5], 0, 10);
     logs.lanes[6] = empty(50);
     logs.lanes[2].extend(empty(9).into_iter().map(|run| Run { time: run.time + 1000, ..run }));

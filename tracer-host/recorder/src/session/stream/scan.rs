@@ -1,4 +1,4 @@
-//! A look: copies the segments that are in use, takes what is new in them, and encodes what can go on.
+//! A scan: copies the segments that are in use, takes what is new in them, and encodes what can go on.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,8 +10,8 @@ use warptrace_encode::native::ChunkEncoder;
 use super::launch::Launch;
 use super::partition::Partition;
 use super::runs::Encoding;
-use super::segments::{InUse, LOOKED, Owner, Piece, words};
-use super::{Look, SessionError, Streams, read_all};
+use super::segments::{InUse, Owner, Piece, words};
+use super::{Scan, SessionError, Streams, read_all};
 use crate::{DeviceError, LiveMemory, threads};
 
 /// Segments that one task takes runs from.
@@ -20,14 +20,14 @@ const SEGMENTS_AT_ONCE: usize = 512;
 /// are short.
 const STREAMS_AT_ONCE: usize = 16;
 
-/// How a look goes about it.
+/// How a scan goes about it.
 #[derive(Clone, Copy)]
 pub(super) struct ReadOptions<'a> {
     /// No kernel runs.
     pub(super) is_over: bool,
     /// What is free is given to those who ask.
     pub(super) gives: bool,
-    /// Set where the look is to leave what remains to the next one.
+    /// Set where the scan is to leave what remains to the next one.
     pub(super) asked: Option<&'a AtomicBool>,
     /// Of warps of which nothing has taken anything, which the host takes over.
     pub(super) takes_over: TakesOver,
@@ -61,26 +61,26 @@ fn is_asked(asked: Option<&AtomicBool>) -> bool {
 pub(super) type Ended = Vec<(u32, Vec<u32>)>;
 
 impl Streams {
-    /// Looks at what was recorded. With `is_over` no kernel runs: then it is the last look at all launches.
-    pub(in super::super) fn look(
+    /// Scans what was recorded. With `is_over` no kernel runs: then it is the last scan of all launches.
+    pub(in super::super) fn scan(
         &mut self,
         memory: &mut dyn LiveMemory,
         is_over: bool,
-    ) -> Result<Look, SessionError> {
-        let before = if is_over { self.encode_rest(memory)? } else { Look::default() };
+    ) -> Result<Scan, SessionError> {
+        let before = if is_over { self.encode_rest(memory)? } else { Scan::default() };
         let ended = self.take_new(
             memory,
             ReadOptions { is_over, gives: true, asked: None, takes_over: TakesOver::All },
         )?;
-        Ok(self.look_on(memory, is_over, ended, None)?.behind(before))
+        Ok(self.encode_scanned(memory, is_over, ended, None)?.behind(before))
     }
 
-    /// Looks while a kernel runs. As soon as it is `asked` to, it leaves what remains to the next look.
-    pub(in super::super) fn look_until(
+    /// Scans while a kernel runs. As soon as it is `asked` to, it leaves what remains to the next scan.
+    pub(in super::super) fn scan_until(
         &mut self,
         memory: &mut dyn LiveMemory,
         asked: Option<&AtomicBool>,
-    ) -> Result<Look, SessionError> {
+    ) -> Result<Scan, SessionError> {
         if !self.rounds.is_empty() {
             return self.attend(memory, asked);
         }
@@ -88,28 +88,28 @@ impl Streams {
             memory,
             ReadOptions { is_over: false, gives: true, asked, takes_over: TakesOver::All },
         )?;
-        Ok(self.look_on(memory, false, ended, asked)?)
+        Ok(self.encode_scanned(memory, false, ended, asked)?)
     }
 
-    /// Encodes what a look has found.
-    fn look_on(
+    /// Encodes what a scan has found.
+    fn encode_scanned(
         &mut self,
         memory: &mut dyn LiveMemory,
         is_over: bool,
         ended: Ended,
         asked: Option<&AtomicBool>,
-    ) -> Result<Look, DeviceError> {
-        let mut look = Look { packed: self.encode(is_over, asked), ..Look::default() };
+    ) -> Result<Scan, DeviceError> {
+        let mut scan = Scan { packed: self.encode(is_over, asked), ..Scan::default() };
         self.note(ended);
         if let Some(partition) = self.partition.filter(|_| is_over) {
-            self.end(Some(memory), partition, &mut look)?;
+            self.end(Some(memory), partition, &mut scan)?;
         }
-        Ok(look)
+        Ok(scan)
     }
 
-    /// Looks without encoding anything, where a lane waits for what there is, and without giving segments
-    /// to those who ask, so that the next such look finds little.
-    pub(in super::super) fn only_look(&mut self, memory: &mut dyn LiveMemory) -> Result<(), DeviceError> {
+    /// Scans without encoding anything, where a lane waits for what there is, and without giving segments
+    /// to those who ask, so that the next such scan finds little.
+    pub(in super::super) fn only_scan(&mut self, memory: &mut dyn LiveMemory) -> Result<(), DeviceError> {
         self.leave_rounds();
         let ended = self.take_new(
             memory,
@@ -121,8 +121,8 @@ impl Streams {
 
     /// Takes what is new of all launches. Returns which lanes had left before.
     ///
-    /// That is to be [noted](Self::note) when nothing is done with this look any more: what a lane has appended
-    /// before it left may still have been on its way, and is sure to be seen by the next look only.
+    /// That is to be [noted](Self::note) when nothing is done with this scan any more: what a lane has appended
+    /// before it left may still have been on its way, and is sure to be seen by the next scan only.
     fn take_new(
         &mut self,
         memory: &mut dyn LiveMemory,
@@ -131,14 +131,14 @@ impl Streams {
         let Some(partition) = self.partition.filter(|_| !self.launches.is_empty()) else {
             return Ok(Ended::new());
         };
-        self.looks = self.looks.wrapping_add(1);
+        self.scans = self.scans.wrapping_add(1);
         let ended = self.read_ended(memory, options.is_over)?;
         self.take_tickets(memory, partition)?;
         self.read(memory, partition, options)?;
         Ok(ended)
     }
 
-    /// Takes note of the lanes that had left before a look.
+    /// Notes the lanes that had left before a scan.
     pub(super) fn note(&mut self, ended: Ended) {
         for (launch, ended) in ended {
             if let Some(launch) = self.launches.get_mut(&launch) {
@@ -148,7 +148,7 @@ impl Streams {
     }
 
     /// Copies the segments in use, hands the new runs in them to their streams, and gives away those that
-    /// nothing writes any more: those that are full, and those of lanes that had left before this look.
+    /// nothing writes any more: those that are full, and those of lanes that had left before this scan.
     pub(super) fn read(
         &mut self,
         memory: &mut dyn LiveMemory,
@@ -158,10 +158,10 @@ impl Streams {
         let bytes_each = (partition.segment_entries * ENTRY_BYTES) as usize;
         let address = self.memory.address + partition.segments;
         let mut in_use = self.in_use.take();
-        threads::install(|| in_use.par_sort_unstable_by_key(|segment| segment.given.segment));
+        threads::install(|| in_use.par_sort_unstable_by_key(|segment| segment.segment));
         if is_over {
             // Once, before slots are written again: what is read below was given before.
-            self.supply.nobody_looks();
+            self.supply.all_slots_were_read();
         }
         let mut rest = &mut in_use[..];
         let mut piece = Piece::first_of(rest, address, bytes_each);
@@ -173,32 +173,32 @@ impl Streams {
             let next = Piece::first_of(rest, address, bytes_each);
             memory.start_read(&next.ranges)?;
             let bytes = memory.finish_read()?;
-            let (launches, look) = (&self.launches, self.looks);
+            let (launches, scan) = (&self.launches, self.scans);
             let take = |segments: &mut [InUse]| {
-                let (mut free, mut looked) = (Vec::new(), Vec::new());
+                let (mut free, mut read) = (Vec::new(), Vec::new());
                 for segment in segments {
-                    let at = address + u64::from(segment.given.segment) * bytes_each as u64;
+                    let at = address + u64::from(segment.segment) * bytes_each as u64;
                     let bytes = &bytes[piece.position(at)..][..bytes_each];
                     let owner = segment.owner_in(bytes);
-                    if !is_over && owner.is_some() && segment.given.slot != LOOKED {
-                        looked.push(std::mem::replace(&mut segment.given.slot, LOOKED));
+                    if !is_over && owner.is_some() {
+                        read.extend(segment.slot.take());
                     }
                     if !is_over && !owner.is_some_and(|owner| is_hosts(owner, launches, takes_over)) {
                         continue;
                     }
-                    if take_runs(segment, bytes, launches, look, is_over)
+                    if take_runs(segment, bytes, launches, scan, is_over)
                         || segment.taken == partition.segment_entries
                     {
-                        free.push(segment.given.segment);
-                        segment.taken = u32::MAX;
+                        free.push(segment.segment);
+                        segment.is_free = true;
                     }
                 }
-                (free, looked)
+                (free, read)
             };
             let found: Vec<_> = threads::install(|| now.par_chunks_mut(SEGMENTS_AT_ONCE).map(take).collect());
-            for (free, looked) in found {
+            for (free, read) in found {
                 self.supply.free(&free);
-                looked.into_iter().for_each(|slot| self.supply.looked(slot));
+                read.into_iter().for_each(|slot| self.supply.slot_was_read(slot));
             }
             if gives {
                 self.give(memory)?;
@@ -206,7 +206,7 @@ impl Streams {
             piece = next;
         }
         memory.finish_read()?;
-        in_use.retain(|segment| segment.taken != u32::MAX);
+        in_use.retain(|segment| !segment.is_free);
         self.in_use.put_back(in_use);
         Ok(())
     }
@@ -270,12 +270,12 @@ fn is_hosts(owner: Owner, launches: &BTreeMap<u32, Launch>, takes_over: TakesOve
 }
 
 /// Hands the new runs of a segment to its stream, and the one that its lane is in. Returns whether its lane
-/// had left before this look.
+/// had left before this scan.
 fn take_runs(
     segment: &mut InUse,
     bytes: &[u8],
     launches: &BTreeMap<u32, Launch>,
-    look: u32,
+    scan: u32,
     is_over: bool,
 ) -> bool {
     let new = segment.new_entries(bytes);
@@ -285,7 +285,7 @@ fn take_runs(
     let Some(mut stream) = launch.stream(owner.stream) else { return true };
     stream.take(owner.lane, new.iter().map(words));
     if let Some(entry) = segment.open_entry(bytes) {
-        stream.stand(owner.lane, look, entry);
+        stream.stand(owner.lane, scan, entry);
     }
     is_over || launch.has_left(owner.stream, owner.lane)
 }

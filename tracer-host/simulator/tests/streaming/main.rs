@@ -1,16 +1,19 @@
 //! Streamed logs: what comes out of them while a kernel runs is what it leaves in logs that are large enough.
 
+#[path = "../device_memory/mod.rs"]
 mod device_memory;
+mod kernels;
+#[path = "../streamed_memory/mod.rs"]
 mod streamed_memory;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use device_memory::{AMPLE, DeviceMemory};
+use kernels::{anything, apart, fractal, long_runs};
 use streamed_memory::{Host, Room, Runs};
 use warptrace_abi::log::{ENTRY_BYTES, Entry, HEAD_BYTES, LaunchLogs};
 use warptrace_device::{KernelCall, simt};
 use warptrace_format::Counting;
-use warptrace_macros::kernels;
 use warptrace_sim::{Interaction, Launch, LogKind, Recording, SimError, Simulator};
 
 /// Threads of a block: a whole warp and one of eight lanes.
@@ -21,109 +24,7 @@ const COUNTED: Recording = Recording { dual: true, counting: Counting::All, ..RA
 /// How long lanes wait, in nanoseconds, that are to lose nothing,
 const PATIENT: u64 = u64::MAX;
 /// and those that are to lose something.
-const STALL: u64 = 1_000_000;
-
-#[kernels(device = warptrace_device, only_marked)]
-mod fractal_kernel {
-    use super::*;
-
-    /// Points of a plane that leave a circle after different numbers of steps.
-    #[kernel]
-    pub fn fractal(steps: u32) {
-        let thread = simt::global_thread_x();
-        let c = [(thread % 16) as f32 / 8.0 - 1.5, (thread / 16) as f32 / 8.0 - 1.0];
-        let mut z = [0.0_f32; 2];
-        trace!("ENTER");
-        for _ in 0..steps {
-            trace!("STEP");
-            z = [z[0] * z[0] - z[1] * z[1] + c[0], 2.0 * z[0] * z[1] + c[1]];
-            if z[0] * z[0] + z[1] * z[1] > 4.0 {
-                trace!("LEAVE" = 5);
-                return;
-            }
-            if z[0] < 0.0 {
-                trace!("FAR" = 3);
-            } else {
-                trace!("NEAR");
-            }
-        }
-        trace!("END" = 7);
-    }
-}
-use fractal_kernel::fractal;
-
-#[kernels(device = warptrace_device, only_marked)]
-mod anything_kernel {
-    use super::*;
-
-    /// Any events in any order, for any time.
-    #[kernel]
-    pub fn anything(times: u32, seed: u32) {
-        let mut number = seed ^ simt::global_thread_x().wrapping_mul(0x9e37_79b9) | 1;
-        for _ in 0..times {
-            trace!("STEP" = 2);
-            number ^= number << 13;
-            number ^= number >> 17;
-            number ^= number << 5;
-            match number % 64 {
-                0 => {
-                    trace!("LEAVE" = 5);
-                    return;
-                }
-                1..20 => trace!("NEAR" = 4),
-                20..40 => {
-                    let mut steps = trace_loop!("LOOP" = 6);
-                    for _ in 0..number >> 30 {
-                        steps.tick();
-                    }
-                    drop(steps);
-                }
-                _ => trace!("FAR" = 3),
-            }
-        }
-        trace!("END" = 7);
-    }
-}
-use anything_kernel::anything;
-
-#[kernels(device = warptrace_device, only_marked)]
-mod long_runs_kernel {
-    use super::*;
-
-    /// Runs that are longer than a key can count, kept by lanes 0 and 1.
-    #[kernel]
-    pub fn long_runs(often: u32) {
-        let mut steps = trace_loop!("LOOP" = 6);
-        for _ in 0..often * (1 + simt::lane() % 2) {
-            steps.tick();
-        }
-        drop(steps);
-        trace!("END");
-    }
-}
-use long_runs_kernel::long_runs;
-
-#[kernels(device = warptrace_device, only_marked)]
-mod apart_kernel {
-    use super::*;
-
-    /// Lanes whose numbers are odd, and the others, each on a way of its own where each event is a run.
-    #[kernel]
-    pub fn apart(times: u32) {
-        if simt::lane() % 2 == 1 {
-            for _ in 0..times {
-                trace!("STEP" = 2);
-                trace!("FAR");
-            }
-        } else {
-            for _ in 0..times {
-                trace!("ENTER" = 1);
-                trace!("NEAR" = 4);
-            }
-        }
-    }
-}
-use apart_kernel::apart;
+const IMPATIENT: u64 = 1_000_000;
 
 fn launch(blocks: u32, seed: u64, interaction: Interaction) -> Launch<'static> {
     Launch::new([blocks, 1, 1], [THREADS, 1, 1]).seed(seed).interaction(interaction).threads(2)
@@ -184,11 +85,11 @@ fn run(
     recording: Recording,
     launch: Launch<'_>,
     host: &mut Host,
-    stall: u64,
+    max_wait: u64,
     serve: impl FnMut(&mut Host),
 ) {
     // SAFETY: all memory has the sizes given and outlives the launch; the host uses atomics of eight bytes.
-    let launch = unsafe { launch.streamed(host.logs(stall), recording) }.clock(host.clock);
+    let launch = unsafe { launch.streamed(host.logs(max_wait), recording) }.clock(host.clock);
     run_streamed(kernel, launch, host, serve);
 }
 
@@ -198,11 +99,11 @@ fn run_open(
     recording: Recording,
     launch: Launch<'_>,
     host: &mut Host,
-    stall: u64,
+    max_wait: u64,
 ) {
     let recording = Recording { logs: LogKind::Streamed { open_runs: true }, ..recording };
     // SAFETY: as in `run`.
-    let launch = unsafe { launch.streamed(host.logs(stall), recording) }.clock(host.clock);
+    let launch = unsafe { launch.streamed(host.logs(max_wait), recording) }.clock(host.clock);
     run_streamed(kernel, launch, host, serve_in_time);
 }
 
@@ -309,7 +210,7 @@ fn runs_may_be_longer_than_a_key_counts() {
 }
 
 #[test]
-fn laps_begin_again() {
+fn rounds_of_the_queue_begin_again() {
     let times = 1_000;
     let one = Launch::new([1, 1, 1], [1, 1, 1]);
     let room = Room { segments: 2, entries: 4, slots: 2 };
@@ -318,7 +219,7 @@ fn laps_begin_again() {
     run(&|| thread(&call)(), RAW, one, &mut host, PATIENT, Host::serve);
     host.read();
     let (tickets, _) = host.state();
-    assert!(tickets > 256 * u64::from(room.slots), "{tickets} tickets have no lap twice");
+    assert!(tickets > 256 * u64::from(room.slots), "{tickets} tickets have no round twice");
     let runs = &host.runs()[&(0, 0)];
     let expected = (1..=2 * times).map(|time| (if time % 2 == 1 { 1 } else { 4 }, time));
     assert!(runs.iter().map(|run| (run.location, run.time)).eq(expected));
@@ -335,9 +236,9 @@ fn nobody_waits_for_long_where_nobody_serves() {
             let mut host = Host::new(room, 2 * blocks, recording.tracks());
             host.give(given);
             // Once one lane has given up, the clock stands still, and no other waits.
-            run(&|| thread(&call)(), recording, launch, &mut host, STALL, Host::pass_time);
+            run(&|| thread(&call)(), recording, launch, &mut host, IMPATIENT, Host::pass_time);
             assert!(host.state().1, "a lane has given up");
-            assert!(host.clock.load(Ordering::Relaxed) >= STALL, "and has waited before");
+            assert!(host.clock.load(Ordering::Relaxed) >= IMPATIENT, "and has waited before");
             host.read();
             check_ended(&host, 2 * blocks);
             assert!(check_part(&host, &whole) > 0);
@@ -356,7 +257,7 @@ fn what_finds_no_segment_in_time_is_counted() {
             let room = Room { segments, entries: 4, slots: 128 };
             let mut host = Host::new(room, 2 * blocks, 2);
             host.give(segments);
-            run(&|| thread(&call)(), DUAL, launch, &mut host, STALL, serve_in_time);
+            run(&|| thread(&call)(), DUAL, launch, &mut host, IMPATIENT, serve_in_time);
             host.read();
             check_ended(&host, 2 * blocks);
             let lost = check_part(&host, &whole);
@@ -376,7 +277,7 @@ fn open_runs_that_find_no_segment_lose_nothing() {
         let room = Room { segments, entries: 4, slots: 128 };
         let mut host = Host::new(room, 2 * blocks, 1);
         host.give(segments);
-        run_open(&|| thread(&call)(), RAW, launch, &mut host, STALL);
+        run_open(&|| thread(&call)(), RAW, launch, &mut host, IMPATIENT);
         host.read();
         check_ended(&host, 2 * blocks);
         check_part(&host, &whole);
@@ -415,7 +316,7 @@ fn lanes_go_on_when_there_is_memory_again() {
     let room = Room { segments: 64, entries: 4, slots: 64 };
     let mut host = Host::new(room, 2, 1);
     let launch = launch(1, 0, Interaction::Independent);
-    run(&kernel, RAW, launch, &mut host, STALL, |host| {
+    run(&kernel, RAW, launch, &mut host, IMPATIENT, |host| {
         if lost_all.load(Ordering::Acquire) {
             host.serve();
             served.store(true, Ordering::Release);

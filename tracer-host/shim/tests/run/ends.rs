@@ -1,0 +1,70 @@
+//! Ways in which kernels, traces and processes end.
+
+use super::*;
+
+#[test]
+fn a_kernel_that_fails_leaves_what_came_before_it() {
+    // The program's own launch succeeds, and what follows says what is wrong, as without the shim.
+    for sync in [false, true] {
+        let words = ["proc", &data("kernels.ptx"), "fail-last"];
+        let Some(traced) = both_with(&words, &[(RUN_SPEC, &spec(|spec| spec.sync = sync))]) else { return };
+        assert!(traced.stdout().contains("synchronize: error 719"), "{}", traced.stdout());
+        let report = traced.report();
+        assert!(report[0].contains("it ends early"), "{report:?}");
+        let trace = traced.trace();
+        // Without the option, what came before may not have been read yet.
+        assert!((1..=2).contains(&trace.launches().count()));
+        assert_eq!(report[0].contains("--sync"), !sync, "{report:?}");
+        if sync {
+            assert_eq!(trace.launches().count(), 2);
+            assert!(trace.verify().events > 100, "{report:?}");
+        }
+    }
+}
+
+#[test]
+fn a_trace_that_may_not_grow_ends_and_the_program_does_not() {
+    let Some(built) = built() else { return };
+    let words = ["proc", &*data("kernels.ptx")];
+    let limited = || {
+        let mut command = Command::new("sh");
+        // 1 KiB, which SIGXFSZ guards.
+        command.args(["-c", "ulimit -f 2 && exec \"$@\"", "sh"]).arg(built.folder.join("app")).args(words);
+        command
+    };
+    let plain = run_command(built, false, &mut limited(), &[]);
+    let traced = run_command(built, true, &mut limited(), &[]);
+    assert_eq!(plain.stdout(), traced.stdout(), "{:?}", traced.report());
+    assert_eq!(plain.output.status, traced.output.status);
+    if traced.report().iter().any(|line| line.contains("carries no GPU code")) {
+        eprintln!("skipped: built without a device compiler");
+        return;
+    }
+    assert!(traced.report().iter().any(|line| line.contains("file too large")), "{:?}", traced.report());
+    assert!(traced.folder.path().join("t.wtrc").metadata().expect("it was made").len() <= 1024);
+}
+
+#[test]
+fn forked_children_touch_nothing_and_those_forked_early_are_traced() {
+    let Some(traced) = both(&["dlsym", &data("kernels.ptx"), "fork"]) else { return };
+    assert_eq!(traced.verified().0, 1, "{:?}", traced.report());
+    let Some(traced) = both(&["dlsym", &data("kernels.ptx"), "early-fork"]) else { return };
+    assert_eq!(traced.verified().0, 1, "{:?}", traced.report());
+}
+
+#[test]
+fn a_process_that_ends_without_a_word_leaves_its_frames() {
+    for action in ["exit", "abort"] {
+        let words = ["linked", &data("kernels.ptx"), action];
+        let Some(traced) = both_with(&words, &[(RUN_SPEC, &spec(|spec| spec.sync = true))]) else { return };
+        let trace = traced.trace();
+        assert!(trace.verify().events > 100, "{action}: {:?}", traced.report());
+    }
+    // The context's end is the trace's, also where a destructor ends it.
+    let Some(built) = built() else { return };
+    let words = ["proc", &data("kernels.ptx"), "parts", "late-reset"];
+    let traced = run(built, true, &words, &[]);
+    assert_eq!(launch_count(&traced.folder.path().join("t-2.wtrc")), 1, "{:?}", traced.report());
+    let Some(traced) = both(&["proc", &data("kernels.ptx"), "reset", "abort"]) else { return };
+    assert_eq!(traced.verified().0, 1, "{:?}", traced.report());
+}

@@ -1,0 +1,65 @@
+//! Programs of many launches, and of launches that take long.
+
+use std::time::Duration;
+
+use super::*;
+
+#[test]
+fn launches_are_not_waited_for() {
+    // Each kernel takes so long that all are launched before the first one has ended.
+    let words = ["proc", &data("kernels.ptx"), "twice"];
+    for (wait, milliseconds) in [(10, "0"), (10, "300"), (0, "300")] {
+        let spec = spec(|spec| spec.wait = Duration::from_secs(wait));
+        let variables = [("TEST_DRIVER_MILLISECONDS", milliseconds), (RUN_SPEC, &spec)];
+        let Some(traced) = both_with(&words, &variables) else { return };
+        assert_eq!(traced.verified().0, 2, "{wait}: {:?}", traced.report());
+        assert!(traced.report().iter().all(|line| !line.contains("not traced")), "{:?}", traced.report());
+    }
+}
+
+/// Records this many launches, where nothing is encoded before the program has made `held` of them.
+fn many(launches: u64, held: u64) -> Option<Run> {
+    let (launches, held) = (launches.to_string(), held.to_string());
+    let spec = spec(|spec| {
+        (spec.wait, spec.recording.memory) = (Duration::from_secs(600), Some(MemorySize(1 << 20)));
+    });
+    let variables = [("TEST_LAUNCHES", &*launches), ("TEST_DRIVER_HOLDS", &held), (RUN_SPEC, &*spec)];
+    both_with(&["proc", &data("kernels.ptx"), "many"], &variables)
+}
+
+/// How many launches waited for room, by the report.
+fn waited_for_room(run: &Run) -> u64 {
+    let report = run.report();
+    let Some((_, rest)) = report[0].split_once(" ms in all, ") else { return 0 };
+    rest.split(' ').next().and_then(|count| count.parse().ok()).expect("a number")
+}
+
+#[test]
+fn launches_go_on_while_encoding_is_held_back() {
+    // All of them are made before anything is encoded: a launch that waited for that would wait for ever.
+    let Some(traced) = many(24, 24) else { return };
+    assert_eq!(traced.verified().0, 24, "{:?}", traced.report());
+    assert_eq!(waited_for_room(&traced), 0, "{:?}", traced.report());
+}
+
+#[test]
+fn of_launches_in_the_thousands_none_is_lost_or_out_of_order() {
+    const LAUNCHES: u64 = 10_000;
+    let Some(traced) = many(LAUNCHES, 24) else { return };
+    assert_eq!(traced.verified().0, LAUNCHES, "{:?}", traced.report());
+    let report = traced.report();
+    assert!(report.iter().all(|line| !line.contains("not traced") && !line.contains("lost")), "{report:?}");
+    let trace = traced.trace();
+    assert!((0..).zip(trace.launches()).all(|(number, launch)| launch.number() == number));
+    // What the kernel does is the same each time.
+    let events = |launch| trace.totals(launch, 0).events;
+    assert!((0..LAUNCHES as u32).all(|launch| events(launch) == events(0) && events(0) > 0));
+}
+
+#[test]
+fn a_process_that_does_not_wait_for_its_kernels_has_a_file_that_says_so() {
+    let variables = [("TEST_DRIVER_MILLISECONDS", "60000")];
+    let Some(traced) = both_with(&["proc", &data("kernels.ptx")], &variables) else { return };
+    assert!(traced.report()[0].contains("launches that had not ended: 1"), "{:?}", traced.report());
+    assert_eq!(traced.trace().launches().count(), 1);
+}
