@@ -169,7 +169,7 @@ impl Emitter {
         let label = self.label();
         let sequence = self.scoped(0, write);
         self.out = before;
-        let _ = writeln!(self.rare, "{label}:\n{sequence}\tret;");
+        let _ = writeln!(self.cold, "{label}:\n{sequence}\tret;");
         label
     }
 
