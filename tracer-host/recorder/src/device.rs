@@ -276,7 +276,7 @@ pub trait Device {
     /// [`StreamLogs`] says.
     ///
     /// # Errors
-    /// If the device has no code for it, the kernel fails, or who serves its logs does.
+    /// If the device has no code for it, the kernel fails, or the function that serves its logs does.
     unsafe fn launch(
         &mut self,
         call: &KernelCall,

@@ -2,7 +2,7 @@
 
 use warptrace_device::KernelModule;
 
-/// A device's answer that it cannot do what was asked.
+/// A device cannot do what was asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceError {

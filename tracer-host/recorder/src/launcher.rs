@@ -133,7 +133,7 @@ impl<T: Pod> Buffer<T> {
     }
 }
 
-// SAFETY: the memory was written before anybody got the buffer; any bytes are a `Pod`.
+// SAFETY: the memory was written before the buffer was handed out; any bytes are a `Pod`.
 unsafe impl<T: Pod> warptrace_device::DeviceArray<T> for Buffer<T> {
     fn global(&self) -> Global<T> {
         self.global()

@@ -1,7 +1,7 @@
 //! The threads that find, order, compress and copy what was drained.
 //!
-//! They are not those of the program: who waits for one task of a pool does another one meanwhile, and a task
-//! of the program may wait for the very writer that would then do it.
+//! They are not those of the program: a thread that waits for one task of a pool does another one meanwhile,
+//! and a task of the program may wait for the very writer that would then do it.
 
 use std::sync::OnceLock;
 

@@ -1,4 +1,4 @@
-//! Votes, shuffles, barriers and shared memory answer what CUDA's answer.
+//! Votes, shuffles, barriers and shared memory return what CUDA's return.
 #![expect(clippy::manual_is_multiple_of, reason = "lane % 5 == 0 is how kernels are written")]
 
 mod common;

@@ -11,7 +11,7 @@ use cudarc::driver::sys;
 
 use crate::DeviceError;
 
-/// Adds the call's name, and the kernel's, to the driver's answer.
+/// Adds the call's name, and the kernel's, to the driver's error.
 pub(super) trait Called<T> {
     fn called(self, call: &'static str) -> Result<T, DeviceError>;
     fn called_for(self, call: &'static str, kernel: &str) -> Result<T, DeviceError>;

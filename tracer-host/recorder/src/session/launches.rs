@@ -5,7 +5,7 @@
 //!                          │ ledger, behind a lock that is never held while something is waited for
 //!  one more thread     Drainer::step: what has ended? ──▶ claims ──▶ encode, copy, write ──▶ room
 //! ```
-//! A launch waits if all arenas are full, or if another runs of which it is not known yet how much it records;
+//! A launch waits if all arenas are full, or if it is not known yet how much one that runs records;
 //! but not for longer than its caller says. For a kernel may itself wait for what the program does next.
 
 mod drainer;

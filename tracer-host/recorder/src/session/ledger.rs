@@ -275,7 +275,7 @@ impl Ledger {
         (filled.is_some() || is_worth_it).then(|| self.job(filled))
     }
 
-    /// Returns what is to be written besides.
+    /// Returns what else is to be written.
     pub(super) fn job(&mut self, filled: Option<Filled>) -> Job {
         let (news, mut plain) = (std::mem::take(&mut self.news), std::mem::take(&mut self.plain));
         plain.sort_unstable_by_key(LaunchInfo::number);

@@ -32,7 +32,7 @@ pub struct Recorder<W: Write + Send + 'static> {
     pub(super) recording: Recording,
     /// The modules of the file's first kernels, where they were given with modules.
     pub(super) modules: Vec<&'static str>,
-    /// Launches of which a streamed recording has not told the file.
+    /// Launches that a streamed recording has not written into the file.
     pub(super) pending: Vec<LaunchInfo>,
     pub(super) failed: bool,
     pub(super) interrupt: Option<Interrupt>,
@@ -262,7 +262,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
     pub fn finish(&mut self, device: &mut dyn Device) -> Result<(W, Summary, LaunchReport), SessionError> {
         self.guarded(|recorder| recorder.drain(device))?;
         let worker = self.worker.take().ok_or(SessionError::Unusable)?;
-        // Before the thread's answer, so that no error of the file leaves memory behind.
+        // Before the thread's result, so that no error of the file leaves memory behind.
         self.free(device)?;
         end(worker, &mut self.ledger.total)
     }

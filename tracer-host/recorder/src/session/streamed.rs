@@ -12,7 +12,7 @@ use super::worker::{Drained, Worker};
 use super::{Recorder, SessionError, drain};
 use crate::{Device, LaunchShape, LaunchTime, LiveMemory, Logs, Prepare, Traced};
 
-/// Hands what a scan has found to the writer, with the launches of which that does not know.
+/// Hands what a scan has found to the writer, with the launches that it does not know.
 fn send<W: Write + Send + 'static>(
     worker: &mut Worker<W>,
     begin: &mut Vec<LaunchInfo>,
@@ -29,7 +29,7 @@ struct Serving<'a, W> {
     streams: &'a mut Streams,
     /// `None` after an interruption.
     worker: &'a mut Option<Worker<W>>,
-    /// Launches of which the writer does not know.
+    /// Launches that the writer does not know.
     begin: Vec<LaunchInfo>,
     interrupt: Option<&'a mut Interrupt>,
     info: LaunchInfo,

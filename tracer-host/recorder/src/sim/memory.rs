@@ -66,7 +66,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Memory of which part is another one's.
+    /// Memory that shares a part with another one's.
     pub(super) fn sharing(&self, allocation: Allocation) -> Result<Self, DeviceError> {
         let Allocation { address, bytes } = allocation;
         let length = usize::try_from(bytes).map_err(|_| DeviceError::OutOfBounds { address, bytes })?;

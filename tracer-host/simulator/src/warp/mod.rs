@@ -268,7 +268,7 @@ impl Warp {
         if group.op == WarpOp::Yield && self.spins >= SPINS_BEFORE_OTHERS {
             self.spins = 0;
             self.unserved &= candidates;
-            // A group that may not execute yet cannot be served, so an empty answer starts a new round.
+            // A group that may not execute yet cannot be served, so an empty result starts a new round.
             let served = self.lowest(cells, &points, self.unserved).or_else(|| {
                 self.unserved = candidates;
                 self.lowest(cells, &points, candidates & !group.lanes)

@@ -11,7 +11,7 @@
 //! - `vote` without `.sync` is one instruction; with `.sync` and a mask in a register the assembler first
 //!   finds out whether those lanes are here. PTX has the plain one up to version 6.3. Between `activemask`
 //!   and the votes there is no branch, so both speak of the same lanes.
-//! - A branch on a vote's answer is uniform, and the assembler knows it: no lane waits for another there.
+//! - A branch on a vote's result is uniform, and the assembler knows it: no lane waits for another there.
 
 macro_rules! emit {
     ($emitter:expr, $($text:tt)*) => {{

@@ -1,5 +1,5 @@
-//! The registers of the sequences. A register's type is its width, so a value of another width does not
-//! compile.
+//! The registers of the sequences. A register's type is its width, so a function that is given another width
+//! does not compile. What stands in the text of an instruction only the assembler checks.
 //!
 //! What a lane keeps from one sequence to the next has registers of its own. [`X`], [`Y`] and [`P`] are free
 //! at the start of each sequence: functions name those they use, take the registers of their operands, and

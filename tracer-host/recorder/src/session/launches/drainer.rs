@@ -19,7 +19,7 @@ const POLLED_AT_ONCE: usize = 16;
 const POLL_EVERY: Duration = Duration::from_millis(1);
 const POLL_SOON: Duration = Duration::from_micros(50);
 /// What was recorded is written after this many times as long as writing it took the last time, and no sooner
-/// than this: a kernel that fails, or a program that ends without telling anybody, takes no more with it, and
+/// than this: a kernel that fails, or a program that ends without a word, takes no more with it, and
 /// writing takes little of the device's time.
 const WRITTEN_AFTER: u32 = 25;
 const MIN_WRITTEN_AFTER: Duration = Duration::from_millis(20);
@@ -209,7 +209,7 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
         loop {
             let job = {
                 let mut state = self.shared.lock();
-                // Who waits is helped by any arena.
+                // Any arena helps a launch that waits.
                 let all = all || state.waiting > 0;
                 state.ledger.next_job(all)
             };
@@ -265,7 +265,7 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
         let (pool, mut total) = (state.ledger.pool.take(), state.ledger.total);
         drop(state);
         let freed = pool.map_or(Ok(()), |mut pool| pool.free(&mut self.device));
-        // Before the thread's answer, so that no error of the file leaves memory behind.
+        // Before the thread's result, so that no error of the file leaves memory behind.
         let outcome = freed.and_then(|()| end(worker, &mut total));
         self.shared.lock().ledger.total = total;
         self.ended(outcome)
@@ -275,7 +275,7 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
     fn fail(mut self, error: SessionError, fails: impl FnOnce(&SessionError, &LaunchReport)) -> Ended<D, W> {
         // Dropped, it writes what it was given.
         self.worker = None;
-        // Before anybody who launches learns of it, and may end the process.
+        // Before a thread that launches learns of it, and may end the process.
         let total = self.shared.lock().ledger.total;
         fails(&error, &total);
         let (is_running, pool) = {

@@ -43,7 +43,7 @@ pub(super) struct Arena {
     /// The first entry of a claim if nothing was claimed before; and what was, as far as is known.
     pub(super) claims_from: u32,
     pub(super) claimed: u64,
-    /// Entries that may be claimed besides: by launches that run, or whose claims were not read since.
+    /// Further entries that may be claimed: by launches that run, or whose claims were not read since.
     pub(super) ahead: u64,
     /// How many tickets such launches have, and how many of them are the first of a kernel.
     pub(super) unsettled: usize,

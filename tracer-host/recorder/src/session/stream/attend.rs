@@ -44,7 +44,7 @@ impl Scan {
 }
 
 impl Streams {
-    /// Scans while a kernel runs: polls of the rounds under way, starts another, and takes what is there if
+    /// Scans while a kernel runs: polls the rounds under way, starts another, and takes what is there if
     /// lanes have waited for too long.
     pub(super) fn attend(
         &mut self,
@@ -83,7 +83,7 @@ impl Streams {
         since >= if running.any(|it| it.outcomes.is_none()) { PATIENCE_WITH_ROUND } else { PATIENCE }
     }
 
-    /// Polls what has come of the rounds under way.
+    /// Polls the rounds under way for results.
     fn poll(
         &mut self,
         memory: &mut dyn LiveMemory,
@@ -98,7 +98,7 @@ impl Streams {
         Ok(())
     }
 
-    /// Notes what has come of a round.
+    /// Takes a result of a round.
     fn take_news(
         &mut self,
         memory: &mut dyn LiveMemory,

@@ -1,4 +1,4 @@
-//! A launch of which not all is encoded.
+//! A launch that is not encoded whole yet.
 
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -23,7 +23,7 @@ pub(super) enum Consumer {
     Round,
 }
 
-/// A launch of which not all is encoded.
+/// A launch that is not encoded whole yet.
 #[derive(Debug)]
 pub(super) struct Launch {
     pub(super) info: LaunchInfo,
@@ -41,7 +41,7 @@ pub(super) struct Launch {
     pub(super) left: Vec<u32>,
     /// Of streams that rounds have encoded, their events and chunks; empty without rounds.
     encoded: Vec<(u64, u32)>,
-    /// Those of which something has come. Behind an address, since most of a large launch are empty at any
+    /// Those that have runs. Behind an address, since most of a large launch are empty at any
     /// time.
     streams: Vec<OnceLock<Box<Mutex<Stream>>>>,
 }

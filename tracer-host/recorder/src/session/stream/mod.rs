@@ -48,7 +48,7 @@ const FITTED_AT_FIRST: usize = 1024;
 pub(super) struct Scan {
     /// Chunks, packed.
     pub(super) packed: Vec<u8>,
-    /// Launches of which all is encoded now.
+    /// Launches that are encoded whole now.
     pub(super) end: Vec<LaunchInfo>,
     /// Their accounts, as `Drained` takes them.
     pub(super) accounts: Vec<Account>,

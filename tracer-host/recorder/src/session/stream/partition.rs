@@ -59,7 +59,7 @@ pub(super) struct Partition {
 }
 
 impl Partition {
-    /// Divides so much memory for launches that need at most so much each: into the longest segments of which
+    /// Divides this much memory for launches that need at most `needs` each: into the longest segments of which
     /// there are enough.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 //!
 //! A thread of its own has each round flattened (`warptrace_encode::FlattenJob`), merged and encoded, and
 //! copies the chunks, by a device of its own: the same one, whose calls do not wait for the program's kernel.
-//! Who serves the kernel starts rounds and polls what has come of them, and never waits for one: on a card
+//! The thread that serves the kernel starts rounds and polls their results, and never waits for one: on a card
 //! that is full of waiting warps a round cannot begin before the host has given them memory in another way.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
@@ -26,7 +26,7 @@ pub(super) struct Round {
     pub(super) warps: Vec<u32>,
 }
 
-/// What a round has come to so far.
+/// Results of a round.
 pub(super) enum News {
     /// Logs are flat.
     Flattened(Flattened),
@@ -82,7 +82,7 @@ impl Rounds {
         self.queue.as_ref().and_then(|queue| queue.send(round).ok()).ok_or(SessionError::Unusable)
     }
 
-    /// Polls what has come of the round under way, if there is something by then.
+    /// Returns the next result of the round under way, if there is one within `wait`.
     pub(super) fn poll(&mut self, wait: Duration) -> Result<Option<News>, SessionError> {
         if self.running.is_none() {
             return Ok(None);
@@ -167,7 +167,7 @@ impl Round {
         device.read(job.freed + 16, bytemuck::cast_slice_mut(&mut segments))?;
         let mut outcomes = vec![0; self.warps.len()];
         device.read(job.outcomes, bytemuck::cast_slice_mut(&mut outcomes))?;
-        // Who serves the kernel may be gone, here and below.
+        // The thread that serves the kernel may be gone, here and below.
         let _ = news.send(News::Flattened(Flattened { new_headers, segments, outcomes }));
 
         self.encode(device, codec, news)?;
@@ -188,7 +188,7 @@ impl Round {
         let Plan { table, scratch, .. } = *plan;
         let logs = LoggedLaunches { codec, pool: &plan.pool, launches: &launches, table, scratch };
         let mut packed = Vec::new();
-        // Who serves the kernel may be gone.
+        // The thread that serves the kernel may be gone.
         let send = |packed: &mut Vec<u8>| {
             let mut chunks = std::mem::take(packed);
             packed::rename(&mut chunks, plan.pool.chunk_bytes as usize, &self.warps);

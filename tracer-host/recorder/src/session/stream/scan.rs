@@ -16,7 +16,7 @@ use crate::{DeviceError, LiveMemory, threads};
 
 /// Segments that one task takes runs from.
 const SEGMENTS_AT_ONCE: usize = 512;
-/// Streams that one task encodes. Of a large launch those of which something has come are neighbours: so tasks
+/// Streams that one task encodes. Of a large launch those that have runs are neighbours: so tasks
 /// are short.
 const STREAMS_AT_ONCE: usize = 16;
 
@@ -29,7 +29,7 @@ pub(super) struct ReadOptions<'a> {
     pub(super) gives: bool,
     /// Set where the scan is to leave what remains to the next one.
     pub(super) asked: Option<&'a AtomicBool>,
-    /// Of warps of which nothing has taken anything, which the host takes over.
+    /// Which warps the host takes over, of those whose runs nothing has taken.
     pub(super) takes_over: TakesOver,
 }
 
@@ -41,7 +41,7 @@ pub(super) enum TakesOver {
     Part(u32),
 }
 
-/// Parts of a launch's warps, of which the host takes over one at a time.
+/// Parts of a launch's warps; the host takes over one at a time.
 pub(super) const TAKEOVER_PARTS: u32 = 16;
 
 impl TakesOver {

@@ -100,7 +100,7 @@ impl Supply {
     }
 
     /// Notes that lanes have given up. From now on slots that nothing has read are written again
-    /// if lanes wait for it: who comes too late takes another ticket.
+    /// if lanes wait for it: a lane that comes too late takes another ticket.
     pub(super) fn lose_patience(&mut self) {
         self.patience_lost = true;
     }
