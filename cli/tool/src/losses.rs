@@ -1,49 +1,30 @@
-//! What a trace lacks, in words and as JSON.
+//! What a trace lacks, in words, and as JSON with all its warps.
 
 use std::collections::BTreeMap;
 
 use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
 use warptrace_analysis::words::early_end;
+use warptrace_analysis::{LossRow, LossSum};
 use warptrace_decoder::{LaunchLosses, Loss, LossyWarps, TraceFile};
 use warptrace_format::file::LossReason;
 
 use crate::output::count;
 
-/// Warps of a launch and track that lack events for one reason.
-#[derive(Debug, Serialize)]
-pub(crate) struct Row {
-    launch: u32,
-    track: u32,
-    reason: LossReason,
-    warps: u64,
-    /// `None` if that is not known.
-    events: Option<u64>,
-}
-
-/// Sums of rows with the same reason.
-#[derive(Debug, Default, Serialize)]
-pub(crate) struct Total {
-    warps: u64,
-    /// Events, as far as they were counted.
-    events: u64,
-}
-
 /// What a trace lacks.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Losses {
-    pub(crate) rows: Vec<Row>,
     /// By reason.
-    pub(crate) totals: BTreeMap<LossReason, Total>,
+    totals: BTreeMap<LossReason, LossSum>,
     /// A line for each launch and track that lacks something, and for each launch that ended early.
     lines: Vec<String>,
 }
 
 impl Losses {
-    /// Reads the accounts of all launches.
-    pub(crate) fn of(trace: &TraceFile) -> anyhow::Result<Self> {
+    /// Reads the accounts of all launches, whose sums are known.
+    pub(crate) fn of(trace: &TraceFile, totals: BTreeMap<LossReason, LossSum>) -> anyhow::Result<Self> {
         let tracks = trace.metadata().tracks.len() as u32;
-        let mut found = Self::default();
+        let mut found = Self { totals, lines: Vec::new() };
         for info in trace.launches() {
             let launch = info.number();
             found.lines.extend(early_end(trace, launch));
@@ -55,11 +36,6 @@ impl Losses {
                     format!("launch {launch}")
                 };
                 for loss in &losses.losses {
-                    let &Loss { reason, warps, events, .. } = loss;
-                    let total = found.totals.entry(reason).or_default();
-                    total.warps += warps;
-                    total.events = total.events.saturating_add(events.unwrap_or(0));
-                    found.rows.push(Row { launch, track, reason, warps, events });
                     found.lines.extend(describe(&losses, loss).map(|words| format!("{name}: {words}")));
                 }
             }
@@ -74,7 +50,7 @@ impl Losses {
         }
         let mut lines = vec!["losses".to_owned()];
         lines.extend(self.lines.iter().map(|line| format!("  {line}")));
-        let totals = self.totals.iter().filter_map(|(&reason, &Total { warps, events })| {
+        let totals = self.totals.iter().filter_map(|(&reason, &LossSum { warps, events, .. })| {
             let warps = format!("{} {}", count(warps), if warps == 1 { "warp" } else { "warps" });
             match reason {
                 LossReason::NotChosen => None,
@@ -116,7 +92,7 @@ pub(crate) struct Streamed<'a>(pub(crate) &'a TraceFile);
 #[derive(Serialize)]
 struct RowWithWarps<'a> {
     #[serde(flatten)]
-    row: Row,
+    row: LossRow,
     in_warps: InWarps<'a>,
 }
 
@@ -144,9 +120,12 @@ impl Serialize for Streamed<'_> {
         let rows = pairs.flat_map(|(launch, track)| {
             // The file has the launch and the track.
             let losses = trace.losses(launch, track).map_or_else(|_| Vec::new(), |losses| losses.losses);
-            losses.into_iter().map(move |Loss { reason, warps, events, .. }| RowWithWarps {
-                row: Row { launch, track, reason, warps, events },
-                in_warps: InWarps { trace, launch, track, reason, is_counted: events.is_some() },
+            losses.into_iter().map(move |loss| {
+                let (reason, is_counted) = (loss.reason, loss.events.is_some());
+                RowWithWarps {
+                    row: LossRow::new(launch, track, &loss),
+                    in_warps: InWarps { trace, launch, track, reason, is_counted },
+                }
             })
         });
         serializer.collect_seq(rows)

@@ -7,6 +7,7 @@
 //!                                     ├─ warps, paths       work, groups of equal paths
 //!                                     ├─ roll_up            sums by kernel, function and loop
 //!                                     └─ losses, standing   what is missing, where unfinished warps stand
+//! TraceFile ── Summary          what it holds and lacks, without its events
 //! two TraceFiles ── compare           what changed, and where a warp first goes another way
 //! ```
 //!
@@ -43,6 +44,7 @@ mod runs;
 mod selection;
 mod source;
 mod standing;
+mod summary;
 mod tally;
 #[cfg(test)]
 mod testing;
@@ -67,4 +69,5 @@ pub use roll_up::{Part, PartKind, roll_up};
 pub use runs::{WarpRun, WarpRuns};
 pub use selection::{Selection, kernel_name};
 pub use source::{NoSource, SourceCode, source_code};
+pub use summary::{Chosen, LaunchSummary, LossRow, LossSum, Summary};
 pub use watch::Watch;

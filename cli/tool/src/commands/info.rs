@@ -3,122 +3,33 @@
 use std::process::ExitCode;
 
 use comfy_table::{CellAlignment, Table, presets};
-use serde::Serialize;
-use warptrace_decoder::{Completeness, FileState, LaunchEnd, TraceFile};
-use warptrace_format::chosen::ChosenWarps;
-use warptrace_format::file::{
-    COUNTING, LaunchInfo, LocationInfo, MEMORY_LIMIT, MEMORY_PEAK, Metadata, POLICY_STREAM,
-};
-use warptrace_format::{Counting, LocationKind, RAW_EVENT_BYTES};
+use warptrace_analysis::{LaunchSummary, Summary};
+use warptrace_decoder::{FileState, TraceFile};
+use warptrace_format::file::{COUNTING, LocationInfo, MEMORY_LIMIT, MEMORY_PEAK, Metadata, POLICY_STREAM};
+use warptrace_format::{Counting, LocationKind};
 
 use crate::losses::Losses;
 use crate::opened::{Opened, open};
 use crate::output::{bytes, count, print_json, say, shown_name};
 use crate::{arguments, output};
 
-/// A launch, in numbers.
-#[derive(Serialize)]
-struct Launch {
-    launch: u32,
-    kernel: String,
-    grid: [u32; 3],
-    block: [u32; 3],
-    warps: u32,
-    /// Warps that were chosen to be recorded: `warps`, unless only a part of the launch was.
-    recorded_warps: u32,
-    /// Which ones, if not all.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    chosen: Option<Chosen>,
-    chunks: u64,
-    events: u64,
-    lost: u64,
-    /// How it ended: `completed`, `failed`, `interrupted` or `unknown`.
-    ended: &'static str,
-    /// What the device said, if it failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-    device_bytes_raw: u64,
-    file_bytes: u64,
-}
-
-/// The warps that were chosen, as the file has them: of `blocks` blocks, `block_step` apart, `block_warps`
-/// warps each.
-#[derive(Serialize)]
-struct Chosen {
-    first_block: u32,
-    blocks: u32,
-    block_step: u32,
-    first_warp: u32,
-    block_warps: u32,
-}
-
 pub(crate) fn run(command: &arguments::Info) -> anyhow::Result<ExitCode> {
     let path = &command.file;
     let Opened { trace, state } = open(path)?;
-    let (launches, losses) = (launches(&trace)?, Losses::of(&trace)?);
+    let summary = Summary::of(&trace)?;
     if command.json {
-        json(&trace, &state, &launches, &losses)
+        print_json(&summary)?;
     } else {
-        text(&trace, &state, &launches, &losses, path)
-    }?;
-    Ok(ExitCode::SUCCESS)
-}
-
-fn launches(trace: &TraceFile) -> anyhow::Result<Vec<Launch>> {
-    let mut launches = Vec::new();
-    for info in trace.launches() {
-        let totals = trace.totals(info.number(), 0);
-        let end = trace.launch_end(info.number()).unwrap_or(LaunchEnd::Unknown);
-        let kernel = trace.metadata().kernels.get(info.kernel() as usize);
-        launches.push(Launch {
-            launch: info.number(),
-            kernel: kernel.map_or_else(|| format!("#{}", info.kernel()), |kernel| kernel.name.clone()),
-            grid: info.grid(),
-            block: info.block(),
-            warps: info.warps(),
-            recorded_warps: info.chosen().count(),
-            chosen: (!info.is_whole()).then(|| chosen(info)),
-            chunks: totals.chunks,
-            events: totals.events,
-            lost: trace.losses(info.number(), 0)?.lost(),
-            ended: end.name(),
-            error: match end {
-                LaunchEnd::Failed { message } => Some(message),
-                _ => None,
-            },
-            device_bytes_raw: totals.events.saturating_mul(RAW_EVENT_BYTES.into()),
-            file_bytes: totals.file_bytes,
-        });
+        let losses = Losses::of(&trace, summary.lost_by_reason.clone())?;
+        text(&trace, &state, &summary.launches, &losses, path)?;
     }
-    Ok(launches)
-}
-
-fn chosen(info: &LaunchInfo) -> Chosen {
-    let ChosenWarps { first_block, blocks, block_step, first_warp, block_warps } = info.chosen();
-    Chosen { first_block, blocks, block_step, first_warp, block_warps }
-}
-
-fn json(trace: &TraceFile, state: &FileState, launches: &[Launch], losses: &Losses) -> anyhow::Result<()> {
-    let complete = *trace.completeness() == Completeness::Complete;
-    let value = serde_json::json!({
-        "metadata": trace.metadata(),
-        "whole": state.is_whole,
-        "state": state.sentence,
-        "complete": complete,
-        "completeness": trace.completeness().to_string(),
-        "file_bytes": trace.length(),
-        "launches": launches,
-        "losses": losses.rows,
-        "lost_by_reason": losses.totals,
-    });
-    print_json(&value)?;
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
 fn text(
     trace: &TraceFile,
     state: &FileState,
-    launches: &[Launch],
+    launches: &[LaunchSummary],
     losses: &Losses,
     path: &std::path::Path,
 ) -> anyhow::Result<()> {
@@ -234,7 +145,7 @@ fn counted_loops(metadata: &Metadata) -> String {
 }
 
 /// A row for each launch. Where some warps were not chosen, a column says how many were.
-fn launch_table(launches: &[Launch]) -> Table {
+fn launch_table(launches: &[LaunchSummary]) -> Table {
     let has_choice = launches.iter().any(|launch| launch.recorded_warps < launch.warps);
     let mut table = Table::new();
     let mut header =
