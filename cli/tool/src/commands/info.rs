@@ -8,6 +8,7 @@ use warptrace_decoder::{FileState, TraceFile};
 use warptrace_format::file::{COUNTING, LocationInfo, MEMORY_LIMIT, MEMORY_PEAK, Metadata, POLICY_STREAM};
 use warptrace_format::{Counting, LocationKind};
 
+use crate::commands::table::print_table;
 use crate::losses::Losses;
 use crate::opened::{Opened, open};
 use crate::output::{bytes, count, print_json, say, shown_name};
@@ -70,7 +71,7 @@ fn text(
         }
     }
 
-    say!("\n{}", launch_table(launches))?;
+    print_table(&launch_table(launches).to_string())?;
     let untraced = launches.iter().filter(|launch| launch.recorded_warps == 0).count() as u64;
     let (warps, recorded) = launches.iter().fold((0, 0), |(warps, recorded), launch| {
         (warps + u64::from(launch.warps), recorded + u64::from(launch.recorded_warps))
@@ -120,7 +121,7 @@ fn text(
     if let Some(column) = table.column_mut(1).filter(|_| has_code) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    say!("\n{table}")?;
+    print_table(&table.to_string())?;
     Ok(())
 }
 

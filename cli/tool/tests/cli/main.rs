@@ -31,6 +31,7 @@ mod run;
 mod schemas;
 mod state;
 mod support;
+mod tables;
 mod terminal;
 mod tui;
 mod unreadable;

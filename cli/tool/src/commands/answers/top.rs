@@ -11,7 +11,7 @@ use warptrace_format::file::WARP_LANES;
 use super::causes::cause_table;
 use super::lines::line_table;
 use super::words::ratio;
-use super::{Answer, analysed, words};
+use super::{Answer, analysed, print_table, words};
 use crate::arguments::Page;
 use crate::output::{count, say};
 
@@ -63,10 +63,11 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
         }
     }
     if !causes.is_empty() {
-        say!("\n{}", cause_table(&answer, &causes))?;
+        print_table(&cause_table(&answer, &causes))?;
     }
     lines.truncate(LINES);
-    say!("\n{}\n", line_table(&answer, &lines))?;
+    print_table(&line_table(&answer, &lines))?;
+    say!("")?;
     if let Some(head) = widest {
         say!("loop   {}", loop_line(&answer, head))?;
     }
