@@ -34,6 +34,7 @@ mod figures;
 pub mod fuzzing;
 mod matching;
 mod nesting;
+mod odd;
 mod pairs;
 mod parting;
 mod path;
@@ -63,6 +64,7 @@ pub use figures::{
     Analysis, Cause, CausePlace, Edge, KernelFigures, LANE_COUNTS, LineFigures, LocationFigures, Losses,
     Meeting, PathGroup, Point, Standing, StandingAt, StandingLanes, StandingWarp, WarpFigures, edges_from,
 };
+pub use odd::{MadeBy, OddTrips, Oddity};
 pub use points::{branches, weights};
 pub use recordings::Difference;
 pub use roll_up::{Part, PartKind, roll_up};
