@@ -1,11 +1,11 @@
-"""A CuPy program of which only a part is recorded, by `warptrace run --manual`; the package is in python/."""
+"""A CuPy program of which only a part is recorded, by `warptrace run --manual`; the package is in cli/python/."""
 
 import pathlib
 import sys
 
 import cupy
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tracer-host/python/src"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "cli/python/python"))
 import warptrace
 
 values = cupy.arange(100_000, dtype=cupy.float32)

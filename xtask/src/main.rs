@@ -13,6 +13,7 @@ mod rooms;
 mod setup;
 mod steps;
 mod test;
+mod wheel;
 mod workspace;
 
 use std::ffi::OsString;
@@ -47,6 +48,8 @@ enum Chore {
     Golden,
     /// Package all crates for a registry; build and run the examples from the packages
     Package(package::Options),
+    /// Build the Python wheel, and with --check install it into an empty environment and try it
+    Wheel(wheel::Options),
     /// Run tests under Miri (nightly Rust with the component miri)
     Miri,
     /// Run the fuzz targets with many inputs
@@ -77,6 +80,7 @@ fn main() -> ExitCode {
         Chore::Golden => golden::run(),
         Chore::Miri => miri::run(),
         Chore::Package(options) => package::run(&options),
+        Chore::Wheel(options) => wheel::run(&options),
         Chore::Fuzz(options) => fuzz::run(&options),
         Chore::Bench(forwarded) => evaluation::run("bench", &forwarded.arguments),
         Chore::GpuTest(forwarded) => evaluation::run("check", &forwarded.arguments),

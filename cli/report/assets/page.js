@@ -1,6 +1,7 @@
 // Makes the page answer: lines, folds, sorting, search, strips, the flame graph. It can be read without this.
 "use strict";
-(() => {
+// The page is painted first.
+requestAnimationFrame(() => setTimeout(async () => {
   const one = (what, at = document) => at.querySelector(what);
   const all = (what, at = document) => [...at.querySelectorAll(what)];
   const make = (tag, fields = {}) => Object.assign(document.createElement(tag), fields);
@@ -179,13 +180,10 @@
   const page = { figures, one, all, make, clamp, said, rankOf, goToRank, kernel, calm, range, paint };
   const strips = drawStrips(page);
 
-  // What is far down waits until the first lines are seen.
-  requestAnimationFrame(() => setTimeout(() => {
-    flame();
-    strips.begin();
-    colourSource(page);
-    // What does not fit is cut off at both sides alike.
-    for (const graph of all(".graph")) graph.scrollLeft = (graph.scrollWidth - graph.clientWidth) / 2;
-    document.body.dataset.ready = "";
-  }));
-})();
+  colourSource(page);
+  flame();
+  // What does not fit is cut off at both sides alike.
+  for (const graph of all(".graph")) graph.scrollLeft = (graph.scrollWidth - graph.clientWidth) / 2;
+  await strips.begin();
+  document.body.dataset.ready = "";
+}));

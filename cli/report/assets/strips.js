@@ -2,16 +2,24 @@
 "use strict";
 function drawStrips({ figures, one, make, clamp, said, rankOf, goToRank, kernel, calm }) {
   // Strips: lanes downwards, runs or events to the right, all from `from` to `to` of one scale.
-  const LANES = 32;
+  const LANES = 32, OFFERED = 400;
   const style = getComputedStyle(document.documentElement);
   const drawn = one("#drawn"), scale = one("#scale"), chooser = one("#warp");
   const key = (strip) => `${strip.launch}:${strip.warp}`;
-  const byKey = new Map(figures.strips.map((strip) => [key(strip), strip]));
   let views = [], from = 0, to = 1;
+  // What is packed is unpacked when it is first needed.
+  let strips = [], paths = {}, states = [], byKey = new Map(), byName = new Map(), unpacking;
+  const unpack = () => (unpacking ??= (async () => {
+    const bytes = Uint8Array.from(atob(one("#packed").textContent), (letter) => letter.charCodeAt(0));
+    const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+    ({ strips, paths, events: states } = await new Response(plain).json());
+    byKey = new Map(strips.map((strip) => [key(strip), strip]));
+    byName = new Map(strips.map((strip) => [strip.name, strip]));
+  })());
   const bit = (mask, lane) => (mask >>> lane) & 1;
   const count = (mask) => { let n = 0; for (let lane = 0; lane < LANES; lane++) n += bit(mask, lane); return n; };
   const share = ({ slots, idle }) => ((100 * idle) / (slots || 1)).toFixed(1);
-  const runsOf = (strip) => figures.strip_paths[strip.path].runs;
+  const runsOf = (strip) => paths[strip.path].runs;
   const extent = () => Math.max(1, ...views.map((view) => view.starts.at(-1)));
 
   /** First position of each run, and behind the last one where they end. */
@@ -22,7 +30,7 @@ function drawStrips({ figures, one, make, clamp, said, rankOf, goToRank, kernel,
   }
   function view(strip) {
     const figure = make("figure", { className: "strip" });
-    const path = figures.strip_paths[strip.path];
+    const path = paths[strip.path];
     const rest = path.all_runs > path.runs.length ? `; the first ${said(path.runs.length)} of ${said(path.all_runs)} runs` : "";
     const words = `${strip.name}, ${said(strip.visits)} events, ${said(strip.idle)} idle slots (${share(strip)}%)${rest}`;
     const caption = make("figcaption");
@@ -35,7 +43,7 @@ function drawStrips({ figures, one, make, clamp, said, rankOf, goToRank, kernel,
     canvas.setAttribute("role", "img");
     canvas.setAttribute("aria-label", `Runs of ${words}, lane by lane`);
     canvas.setAttribute("aria-describedby", tip.id);
-    canvas.dataset.strip = figures.strips.indexOf(strip);
+    canvas.dataset.strip = strips.indexOf(strip);
     const frame = make("div", { className: "frame" });
     frame.append(canvas, tip);
     const axis = make("div", { className: "axis" });
@@ -101,7 +109,7 @@ function drawStrips({ figures, one, make, clamp, said, rankOf, goToRank, kernel,
     const colours = Array.from({ length: 11 }, (_, number) => named(`--c${number}`));
     const row = height / LANES, unit = width / (to - from), x = (position) => (position - from) * unit;
     for (let run = runIn(made, from); run < runs.length && starts[run] < to; run++) {
-      const [location, mask] = figures.strip_events[runs[run][0]];
+      const [location, mask] = states[runs[run][0]];
       const left = x(starts[run]), wide = Math.max((starts[run + 1] - starts[run]) * unit, 0.5);
       pen.fillStyle = colours[figures.colours[location]];
       // A gap between runs where there is room for one.
@@ -130,7 +138,7 @@ function drawStrips({ figures, one, make, clamp, said, rankOf, goToRank, kernel,
     const start = made.starts[made.chosen], end = made.starts[made.chosen + 1];
     // Keys take along what is seen.
     if (x < 0 && (start < from || end > to)) move(start - (to - from) / 2, start + (to - from) / 2);
-    const [number, times] = runs[made.chosen], [location, mask] = figures.strip_events[number];
+    const [number, times] = runs[made.chosen], [location, mask] = states[number];
     made.location = location;
     const first = runs.slice(0, made.chosen).reduce((sum, [, more]) => sum + more, 0);
     const events = times === 1 ? `event ${said(first)}` : `events ${said(first)} to ${said(first + times - 1)}`;
@@ -151,7 +159,8 @@ function drawStrips({ figures, one, make, clamp, said, rankOf, goToRank, kernel,
     return low;
   }
   const runAt = (made, x) => runIn(made, from + (x / made.canvas.clientWidth) * (to - from));
-  function add(wanted) {
+  async function add(wanted) {
+    await unpack();
     const strip = byKey.get(wanted);
     if (!strip) return;
     let made = views.find((other) => other.strip === strip);
@@ -166,23 +175,33 @@ function drawStrips({ figures, one, make, clamp, said, rankOf, goToRank, kernel,
     made.canvas.focus({ preventScroll: true });
   }
   /** Begins with three warps of the kernel that is chosen, or of the one with the most idle slots. */
-  function begin() {
+  async function begin() {
     if (!drawn) return;
-    const of = kernel?.value ? Number(kernel.value) : figures.strips[0].kernel;
-    views = figures.strips.filter((strip) => strip.title && strip.kernel === of).map(view);
+    await unpack();
+    const of = kernel?.value ? Number(kernel.value) : strips[0].kernel;
+    views = strips.filter((strip) => strip.title && strip.kernel === of).map(view);
     drawn.replaceChildren(...views.map((made) => made.figure));
-    const kernels = new Map();
-    for (const strip of figures.strips) {
-      if (kernel?.value && strip.kernel !== of) continue;
-      const name = figures.kernels[strip.kernel]?.kernel ?? "";
-      if (!kernels.has(name)) kernels.set(name, make("optgroup", { label: name }));
-      kernels.get(name).append(make("option", { value: key(strip), textContent: `${strip.name}: ${said(strip.visits)} events, ${share(strip)}% idle` }));
-    }
-    chooser.replaceChildren(chooser.options[0], ...kernels.values());
+    // The first are the ones that were chosen for what they did; of all others the name is enough.
+    const offered = strips.filter((strip) => !kernel?.value || strip.kernel === of).slice(0, OFFERED);
+    one("#warps-here").replaceChildren(...offered.map((strip) =>
+      make("option", { value: strip.name, textContent: `${said(strip.visits)} events, ${share(strip)}% idle` })));
     [from, to] = [0, extent()];
     drawAll();
   }
-  chooser?.addEventListener("change", () => { add(chooser.value); chooser.value = ""; });
+  /** Adds the warp that is named: as the page does, or by launch, block and warp alone. */
+  async function addNamed() {
+    const wanted = chooser.value.trim(), unknown = one("#unknown");
+    unknown.textContent = "";
+    if (wanted === "") return;
+    await unpack();
+    const [launch, block, warp] = wanted.match(/\d[\d,]*/g) ?? [];
+    const strip = byName.get(wanted) ?? byName.get(`launch ${launch} block ${block} warp ${warp}`);
+    if (!strip) { unknown.textContent = `${wanted} is not on this page`; return; }
+    chooser.value = "";
+    await add(key(strip));
+  }
+  chooser?.addEventListener("change", addNamed);
+  one("#add")?.addEventListener("click", addNamed);
   one("#whole")?.addEventListener("click", () => move(0, extent()));
   scale?.addEventListener("change", () => { views.forEach(lay); [from, to] = [0, extent()]; drawAll(); });
   addEventListener("resize", drawAll);

@@ -11,7 +11,7 @@ use warptrace_format::shown;
 
 use crate::changes::{Compared, changes, compared};
 use crate::error::ReportError;
-use crate::figures::{figures, in_html};
+use crate::figures::{figures, in_html, packed};
 use crate::guide::Guide;
 use crate::limits::{Limits, MAX_BYTES};
 use crate::lines::{self, Files};
@@ -112,6 +112,7 @@ impl Parts<'_> {
         let parts = parts::parts(&guide);
         let changes = self.compared.as_ref().map(|compared| changes(compared, limits)).transpose()?;
         let json = in_html(&figures(&guide, &parts, strips.as_ref(), changes.as_ref()))?;
+        let packed = packed(strips.as_ref(), limits.text)?;
         let source = lines::source(&guide, files);
         // Spelt in several ways, a file is still one.
         let embedded: BTreeSet<PathBuf> =
@@ -151,6 +152,7 @@ impl Parts<'_> {
             graphs: graph::graphs(&guide),
             changes,
             json,
+            packed,
         };
         Ok(Report {
             html: page.render()?,

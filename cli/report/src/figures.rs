@@ -2,6 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use flate2::Compression;
+use flate2::write::DeflateEncoder;
 use serde_json::{Value, json};
 use warptrace_analysis::Edge;
 use warptrace_analysis::words;
@@ -49,9 +53,6 @@ pub(crate) fn figures(
         "paths": { "number": analysis.paths.len(), "most_common": paths },
         "edges": edges,
         "parts": parts.rows,
-        "strips": strips.map_or(&[][..], |strips| &strips.strips),
-        "strip_paths": strips.map(|strips| &strips.paths),
-        "strip_events": strips.map(|strips| &strips.events),
         "colours": strips.map(|strips| &strips.colours),
         "names": locations,
         "changes": changes.map(|changes| &changes.json),
@@ -59,6 +60,17 @@ pub(crate) fn figures(
     });
     shorten(&mut value, limits.text);
     value
+}
+
+/// The warps that can be drawn, as JSON, compressed by `deflate`, in base64: they are most of what a page has, and
+/// wait until they are drawn.
+pub(crate) fn packed(strips: Option<&Strips>, most: usize) -> Result<String, serde_json::Error> {
+    let Some(strips) = strips else { return Ok(String::new()) };
+    let mut value = json!({ "strips": strips.strips, "paths": strips.paths, "events": strips.events });
+    shorten(&mut value, most);
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
+    serde_json::to_writer(&mut encoder, &value)?;
+    Ok(BASE64.encode(encoder.finish().map_err(serde_json::Error::io)?))
 }
 
 /// Cuts texts that are longer than `most` characters: a table of locations may hold any.

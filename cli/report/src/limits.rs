@@ -24,6 +24,8 @@ pub(crate) struct Limits {
     pub(crate) runs: usize,
     /// Runs of all warps that can be drawn, but for those that are drawn first.
     pub(crate) all_runs: usize,
+    /// Warps that can be drawn.
+    pub(crate) strips: usize,
     /// Edges, those of most lanes first; parts of the program.
     pub(crate) edges: usize,
     /// Locations of the graph.
@@ -33,6 +35,9 @@ pub(crate) struct Limits {
     /// Characters of a name, a path or a line of source.
     pub(crate) text: usize,
 }
+
+/// Runs below which pages become smaller in all their parts.
+const FEW_RUNS: usize = 24_000;
 
 impl Limits {
     /// What a page shows if it is small enough.
@@ -44,7 +49,8 @@ impl Limits {
         standing: 20,
         curve: 300,
         runs: 3_000,
-        all_runs: 24_000,
+        all_runs: 400_000,
+        strips: 16_384,
         edges: 400,
         nodes: 120,
         changes: 20,
@@ -54,6 +60,10 @@ impl Limits {
     /// The next smaller page; `None` if this one is the smallest.
     pub(crate) fn smaller(self) -> Option<Self> {
         let less = |number: usize| (number / 4).max(3);
+        // Warps that can be drawn take the most room, and are missed the least.
+        if self.all_runs > FEW_RUNS {
+            return Some(Self { all_runs: less(self.all_runs), strips: less(self.strips), ..self });
+        }
         let smaller = Self {
             lines: less(self.lines),
             source_lines: less(self.source_lines),
@@ -63,6 +73,7 @@ impl Limits {
             curve: less(self.curve),
             runs: less(self.runs),
             all_runs: less(self.all_runs),
+            strips: less(self.strips),
             edges: less(self.edges),
             nodes: less(self.nodes),
             changes: less(self.changes),

@@ -42,6 +42,8 @@ pub(crate) struct Page<'a> {
     pub(crate) graphs: Graphs,
     pub(crate) changes: Option<Changes>,
     pub(crate) json: String,
+    /// Warps lane by lane, in base64.
+    pub(crate) packed: String,
 }
 
 /// The first `most` characters; the last is an ellipsis where there are more.

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 
 use serde::Serialize;
 use warptrace_analysis::words::{self, count};
@@ -11,10 +12,16 @@ use warptrace_decoder::DecodeError;
 use crate::guide::{COLOURS, Guide};
 use crate::warps::{curve, kernel_of, odd};
 
+/// Room for runs below which no more warps are looked for.
+const MIN_ROOM: usize = 100;
+/// Ranges of warps that cannot be chosen that are named.
+const RANGES: usize = 6;
+
 /// A warp that can be drawn.
 #[derive(Debug, Serialize)]
 pub(crate) struct Strip {
     /// What it is among the warps of its kernel: `most idle slots`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) title: Option<&'static str>,
     pub(crate) name: String,
     /// The kernel's place in the analysis.
@@ -56,14 +63,16 @@ pub(crate) struct Strips {
     /// Colours of the locations in these runs.
     pub(crate) colours: BTreeMap<u16, usize>,
     pub(crate) legend: Vec<Colour>,
-    /// Warps that cannot be chosen on the page.
-    pub(crate) left_out: usize,
+    /// Launch and number of the warps that can be chosen.
+    carried: BTreeSet<(u32, u32)>,
+    /// Which warps cannot be chosen on the page; empty if all can.
+    pub(crate) left_out: String,
 }
 
 impl Strips {
     /// Whether a warp can be drawn.
     pub(crate) fn has(&self, launch: u32, warp: u32) -> bool {
-        self.strips.iter().any(|strip| (strip.launch, strip.warp) == (launch, warp))
+        self.carried.contains(&(launch, warp))
     }
 }
 
@@ -110,31 +119,54 @@ fn choose<'a>(guide: &Guide<'a>) -> Vec<(Option<&'static str>, usize, &'a WarpFi
     chosen.into_iter().map(|(title, warp)| (title, kernel_of_launch[&warp.launch], warp)).collect()
 }
 
+/// Paths whose runs are on the page, and the room that is left.
+struct Runs {
+    /// By the text of the path's digest.
+    paths: BTreeMap<String, PathRuns>,
+    /// Location and mask, and their numbers.
+    events: BTreeMap<(u16, u32), usize>,
+    room: usize,
+}
+
+impl Runs {
+    fn add(&mut self, path: String, read: &WarpRuns) {
+        self.room = self.room.saturating_sub(read.first.len());
+        let events = &mut self.events;
+        let mut number = |key: (u16, u32)| {
+            let next = events.len();
+            *events.entry(key).or_insert(next)
+        };
+        let runs = read.first.iter().map(|run| (number((run.location, run.mask)), run.times)).collect();
+        self.paths.insert(path, PathRuns { runs, all_runs: read.all });
+    }
+}
+
 /// Decodes the warps that can be drawn, as long as their runs find room: each path once.
 pub(crate) fn strips(guide: &Guide<'_>) -> Result<Option<Strips>, DecodeError> {
     let Guide { trace, analysis, limits, .. } = *guide;
-    let (mut strips, mut paths) = (Vec::new(), BTreeMap::new());
-    let mut events: BTreeMap<(u16, u32), usize> = BTreeMap::new();
-    let mut room = limits.all_runs;
-    for (title, kernel, warp) in choose(guide) {
+    let mut runs = Runs { paths: BTreeMap::new(), events: BTreeMap::new(), room: limits.all_runs };
+    let mut chosen = choose(guide);
+    for (title, _, warp) in &chosen {
         let path = warp.path.to_string();
-        if !paths.contains_key(&path) {
-            // What the page begins with is there in any case.
-            let most = if title.is_some() { limits.runs } else { limits.runs.min(room) };
-            if title.is_none() && room == 0 {
-                continue;
-            }
-            let read = WarpRuns::read(trace, warp.launch, warp.warp, most)?;
-            room = room.saturating_sub(read.first.len());
-            let mut number = |key: (u16, u32)| {
-                let next = events.len();
-                *events.entry(key).or_insert(next)
-            };
-            let runs = read.first.iter().map(|run| (number((run.location, run.mask)), run.times)).collect();
-            paths.insert(path.clone(), PathRuns { runs, all_runs: read.all });
+        // What the page begins with is there in any case.
+        let most = if title.is_some() { limits.runs } else { limits.runs.min(runs.room) };
+        if most > 0 && !runs.paths.contains_key(&path) {
+            runs.add(path, &WarpRuns::read(trace, warp.launch, warp.warp, most)?);
         }
+    }
+    let seen: BTreeSet<(u32, u32)> = chosen.iter().map(|(_, _, warp)| (warp.launch, warp.warp)).collect();
+    let is_new = |warp: &&WarpFigures| !seen.contains(&(warp.launch, warp.warp));
+    let others: Vec<&WarpFigures> =
+        analysis.warps.iter().filter(is_new).take(limits.strips.saturating_sub(chosen.len())).collect();
+    for of_launch in others.chunk_by(|one, other| one.launch == other.launch) {
+        fill(guide, of_launch, &mut runs)?;
+        let kernel = kernel_of(trace, analysis, of_launch[0].launch).unwrap_or(0);
+        chosen.extend(of_launch.iter().map(|warp| (None, kernel, *warp)));
+    }
+    let strip = |(title, kernel, warp): (Option<&'static str>, usize, &WarpFigures)| {
+        let path = warp.path.to_string();
         let lane_mask = trace.launch(warp.launch).and_then(|info| info.lane_mask(warp.warp));
-        strips.push(Strip {
+        runs.paths.contains_key(&path).then(|| Strip {
             title,
             name: words::warp(trace, warp.launch, warp.warp),
             kernel,
@@ -143,17 +175,75 @@ pub(crate) fn strips(guide: &Guide<'_>) -> Result<Option<Strips>, DecodeError> {
             counts: warp.counts,
             lane_mask: lane_mask.unwrap_or(u32::MAX),
             path,
-        });
-    }
+        })
+    };
+    let strips: Vec<Strip> = chosen.into_iter().filter_map(strip).collect();
     if strips.is_empty() {
         return Ok(None);
     }
-    let mut by_number: Vec<_> = events.into_iter().map(|(event, number)| (number, event)).collect();
+    let mut by_number: Vec<_> = runs.events.into_iter().map(|(event, number)| (number, event)).collect();
     by_number.sort_unstable();
     let events: Vec<(u16, u32)> = by_number.into_iter().map(|(_, event)| event).collect();
     let colours: BTreeMap<u16, usize> = events.iter().map(|event| (event.0, guide.colour(event.0))).collect();
-    let left_out = analysis.warps.len() - strips.len();
-    Ok(Some(Strips { legend: legend(guide, &colours), strips, paths, events, colours, left_out }))
+    let carried: BTreeSet<(u32, u32)> = strips.iter().map(|strip| (strip.launch, strip.warp)).collect();
+    let left_out = left_out(guide, &carried);
+    Ok(Some(Strips {
+        legend: legend(guide, &colours),
+        carried,
+        strips,
+        paths: runs.paths,
+        events,
+        colours,
+        left_out,
+    }))
+}
+
+/// Reads the paths of warps of one launch, which are in order, in one pass, as long as there is room.
+fn fill(guide: &Guide<'_>, warps: &[&WarpFigures], runs: &mut Runs) -> Result<(), DecodeError> {
+    let (limits, launch) = (guide.limits, warps[0].launch);
+    let mut wanted: BTreeMap<u32, String> = BTreeMap::new();
+    let mut paths = BTreeSet::new();
+    for warp in warps {
+        let path = warp.path.to_string();
+        if !runs.paths.contains_key(&path) && paths.insert(warp.path) {
+            wanted.insert(warp.warp, path);
+        }
+    }
+    if wanted.is_empty() || runs.room == 0 {
+        return Ok(());
+    }
+    let last = wanted.keys().next_back().copied();
+    let mut limit = |warp| wanted.contains_key(&warp).then_some(limits.runs);
+    let _ = WarpRuns::read_many(guide.trace, launch, &mut limit, &mut |warp, read| {
+        // A path is there as a whole, or as far as each warp's runs go.
+        if read.first.len() <= runs.room {
+            runs.add(wanted[&warp].clone(), &read);
+        }
+        let is_done = Some(warp) == last || runs.room < MIN_ROOM;
+        if is_done { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    Ok(())
+}
+
+/// Says which warps with events cannot be chosen; empty if all can.
+fn left_out(guide: &Guide<'_>, carried: &BTreeSet<(u32, u32)>) -> String {
+    let Guide { trace, analysis, .. } = *guide;
+    let missing: Vec<&WarpFigures> =
+        analysis.warps.iter().filter(|warp| !carried.contains(&(warp.launch, warp.warp))).collect();
+    let ranges: Vec<&[&WarpFigures]> =
+        missing.chunk_by(|one, other| one.launch == other.launch && one.warp + 1 == other.warp).collect();
+    let said = |range: &&[&WarpFigures]| {
+        let [first, .., last] = range else { return words::warp(trace, range[0].launch, range[0].warp) };
+        let to = words::warp(trace, last.launch, last.warp);
+        let to = to.split_once(" block ").map_or(to.as_str(), |(_, block)| block);
+        format!("{} to block {to}", words::warp(trace, first.launch, first.warp))
+    };
+    let mut text: Vec<String> = ranges.iter().take(RANGES).map(said).collect();
+    if ranges.len() > RANGES {
+        let more: usize = ranges[RANGES..].iter().map(|range| range.len()).sum();
+        text.push(format!("and {} more", words::many(more as u64, "warp")));
+    }
+    text.join("; ")
 }
 
 fn legend(guide: &Guide<'_>, colours: &BTreeMap<u16, usize>) -> Vec<Colour> {

@@ -6,6 +6,7 @@ mod support;
 
 use std::collections::BTreeMap;
 
+use base64::Engine;
 use support::{event, metadata, written};
 use warptrace_decoder::TraceFile;
 use warptrace_format::Event;
@@ -23,6 +24,13 @@ fn page(trace: &TraceFile, options: &Options) -> Report {
     assert!(page.html.len() <= MAX_BYTES, "{} bytes", page.html.len());
     figures(&page);
     page
+}
+
+/// The warps that can be drawn.
+fn packed(page: &Report) -> serde_json::Value {
+    let text = page.html.split(r#"<script type="text/plain" id="packed">"#).nth(1).unwrap();
+    let bytes = base64::engine::general_purpose::STANDARD.decode(text.split('<').next().unwrap()).unwrap();
+    serde_json::from_reader(flate2::read::DeflateDecoder::new(&bytes[..])).unwrap()
 }
 
 fn figures(page: &Report) -> serde_json::Value {
@@ -44,8 +52,8 @@ fn names_cannot_write_html() {
     let base = Base { trace: &trace, name: evil };
     let page = report(&trace, &Options::named(evil), Some(base)).unwrap();
     assert!(!page.html.contains("<img") && !page.html.contains("<b>what") && !page.html.contains('\u{1b}'));
-    // The page's own scripts: the figures and the code.
-    assert_eq!(page.html.matches("</script>").count(), 2);
+    // The page's own scripts: the figures, the warps and the code.
+    assert_eq!(page.html.matches("</script>").count(), 3);
     assert_eq!(page.html.matches("<!--").count(), 0);
     assert_eq!(figures(&page)["lines"].as_array().unwrap().len(), 2);
 }
@@ -62,11 +70,54 @@ fn a_page_stays_small() {
     let trace = trace(&metadata, &warps);
     let page = page(&trace, &Options::named("large.wtrc"));
     assert!(page.notes.iter().any(|note| note.contains("of 20,000 lines are shown")), "{:?}", page.notes);
-    let paths = figures(&page)["strip_paths"].as_object().unwrap().clone();
+    let paths = packed(&page)["paths"].as_object().unwrap().clone();
     let is_cut = |path: &serde_json::Value| {
         path["runs"].as_array().unwrap().len() < path["all_runs"].as_u64().unwrap() as usize
     };
     assert!(paths.values().all(is_cut) && !paths.is_empty());
+}
+
+#[test]
+fn any_warp_can_be_chosen() {
+    // A path for each warp: the digits of its number.
+    let path = |warp: u32| -> Vec<Event> {
+        (0..12).map(|digit| event(1 + (warp >> digit & 1) as u16, u32::MAX >> (warp % 5))).collect()
+    };
+    let warps: BTreeMap<u32, Vec<Event>> = (0..4_000).map(|warp| (warp, path(warp))).collect();
+    let page = page(&trace(&metadata(&[(1, "one", 3), (2, "two", 4)]), &warps), &Options::named("many.wtrc"));
+    assert!(page.html.contains("Any of the 4,000 warps can be chosen."));
+    let packed = packed(&page);
+    let strips = packed["strips"].as_array().unwrap();
+    assert_eq!(strips.len(), 4_000);
+    for strip in strips {
+        let runs = packed["paths"][strip["path"].as_str().unwrap()]["runs"].as_array().unwrap();
+        let found = runs.iter().flat_map(|run| {
+            let [at, times] = [0, 1].map(|field| run[field].as_u64().unwrap() as usize);
+            let state = &packed["events"][at];
+            let [location, mask] = [0, 1].map(|field| state[field].as_u64().unwrap() as u32);
+            vec![event(location as u16, mask); times]
+        });
+        let warp = strip["warp"].as_u64().unwrap() as u32;
+        assert_eq!(found.collect::<Vec<_>>(), path(warp), "{warp}");
+    }
+}
+
+#[test]
+fn warps_that_find_no_room_are_named() {
+    // Masks that nothing can compress, and so many runs that not all of them fit.
+    let mut state = 1_u32;
+    let mut mask = || {
+        state = state.wrapping_mul(747_796_405).wrapping_add(2_891_336_453);
+        state | 1
+    };
+    let mut path = || (0..2_000).map(|_| event(1, mask())).collect::<Vec<Event>>();
+    let warps: BTreeMap<u32, Vec<Event>> = (0..400).map(|warp| (warp, path())).collect();
+    let page = page(&trace(&metadata(&[(1, "one", 3)]), &warps), &Options::named("wide.wtrc"));
+    assert!(page.html.contains(" warps can be chosen: of each kernel those with the most"));
+    let words = page.html.split("Not on this page are ").nth(1).unwrap().split(": <code>").next().unwrap();
+    assert!(words.starts_with("launch 0 block ") && words.contains(" warp 0"), "{words}");
+    let carried = packed(&page)["strips"].as_array().unwrap().len();
+    assert!((10..400).contains(&carried), "{carried}");
 }
 
 #[test]

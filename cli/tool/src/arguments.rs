@@ -25,6 +25,27 @@ pub(crate) use self::query::{Query, QueryFormat};
 #[cfg(unix)]
 pub(crate) use self::run::Run;
 
+/// When tables are in colour.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum Color {
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+impl Color {
+    /// Has what is printed from now on be in colour or not.
+    pub(crate) fn choose(self) {
+        match self {
+            Self::Auto => anstream::ColorChoice::Auto,
+            Self::Always => anstream::ColorChoice::Always,
+            Self::Never => anstream::ColorChoice::Never,
+        }
+        .write_global();
+    }
+}
+
 /// What did my warps actually do?
 ///
 /// warptrace records every control-flow decision of a GPU kernel, warp by warp, compressed while the kernel
@@ -58,6 +79,10 @@ pub(crate) struct Arguments {
     /// expect is refused
     #[arg(long, global = true)]
     pub(crate) unlimited: bool,
+
+    /// Whether tables are in colour; auto: on a terminal, unless NO_COLOR is set
+    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t)]
+    pub(crate) color: Color,
 }
 
 #[derive(Debug, Subcommand)]

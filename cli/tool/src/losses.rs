@@ -6,76 +6,39 @@ use std::collections::BTreeMap;
 use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
 use warptrace_analysis::words::early_end;
+use warptrace_analysis::{LossRow, LossSum, Summary};
 use warptrace_decoder::{DecodeError, LaunchLosses, Loss, LossyWarps, TraceFile};
 use warptrace_format::file::LossReason;
 
 use crate::output::count;
 
-/// Warps of a launch and track that lack events for one reason.
-#[derive(Debug, Serialize)]
-pub(crate) struct Row {
-    launch: u32,
-    track: u32,
-    reason: LossReason,
-    warps: u64,
-    /// `None` if that is not known.
-    events: Option<u64>,
-}
-
-/// Sums of rows with the same reason.
-#[derive(Debug, Default, Serialize)]
-pub(crate) struct Total {
-    warps: u64,
-    /// Events, as far as they were counted.
-    events: u64,
-}
-
-/// What a trace lacks.
-#[derive(Debug, Default)]
+/// What a trace lacks, in words.
+#[derive(Debug)]
 pub(crate) struct Losses {
-    pub(crate) rows: Vec<Row>,
     /// By reason.
-    pub(crate) totals: BTreeMap<LossReason, Total>,
+    totals: BTreeMap<LossReason, LossSum>,
     /// A line for each launch and track that lacks something, and for each launch that ended early.
     lines: Vec<String>,
 }
 
 impl Losses {
-    /// Reads the accounts of all launches.
-    pub(crate) fn of(trace: &TraceFile) -> anyhow::Result<Self> {
-        let tracks = trace.metadata().tracks.len() as u32;
-        let mut found = Self::default();
-        for info in trace.launches() {
-            let launch = info.number();
-            found.lines.extend(early_end(trace, launch));
-            for track in 0..tracks {
-                let losses = trace.losses(launch, track)?;
-                let name = if tracks > 1 {
-                    format!("launch {launch}, track {track}")
-                } else {
-                    format!("launch {launch}")
-                };
-                for loss in &losses.losses {
-                    let &Loss { reason, warps, events, .. } = loss;
-                    let total = found.totals.entry(reason).or_default();
-                    total.warps += warps;
-                    total.events = total.events.saturating_add(events.unwrap_or(0));
-                    found.rows.push(Row { launch, track, reason, warps, events });
-                    found.lines.extend(describe(&losses, loss).map(|words| format!("{name}: {words}")));
-                }
+    /// Reads the accounts of all launches; returns the summary of the trace and what it lacks.
+    pub(crate) fn of(trace: &TraceFile) -> Result<(Summary<'_>, Self), DecodeError> {
+        let tracks = trace.metadata().tracks.len();
+        let mut lines = Vec::new();
+        let summary = Summary::with(trace, |launch, track, losses| {
+            if track == 0 {
+                lines.extend(early_end(trace, launch));
             }
-        }
-        Ok(found)
-    }
-
-    /// Events lost on track 0, by launch.
-    pub(crate) fn lost(&self) -> BTreeMap<u32, u64> {
-        let mut lost = BTreeMap::new();
-        for row in self.rows.iter().filter(|row| row.track == 0) {
-            let sum: &mut u64 = lost.entry(row.launch).or_default();
-            *sum = sum.saturating_add(row.events.unwrap_or(0));
-        }
-        lost
+            let name = match tracks {
+                0 | 1 => format!("launch {launch}"),
+                _ => format!("launch {launch}, track {track}"),
+            };
+            let described = losses.losses.iter().filter_map(|loss| describe(losses, loss));
+            lines.extend(described.map(|words| format!("{name}: {words}")));
+        })?;
+        let totals = summary.lost_by_reason.clone();
+        Ok((summary, Self { totals, lines }))
     }
 
     /// Says what is missing: nothing if nothing is.
@@ -85,7 +48,7 @@ impl Losses {
         }
         let mut lines = vec!["losses".to_owned()];
         lines.extend(self.lines.iter().map(|line| format!("  {line}")));
-        let totals = self.totals.iter().filter_map(|(&reason, &Total { warps, events })| {
+        let totals = self.totals.iter().filter_map(|(&reason, &LossSum { warps, events, .. })| {
             let warps = format!("{} {}", count(warps), if warps == 1 { "warp" } else { "warps" });
             match reason {
                 LossReason::NotChosen => None,
@@ -126,14 +89,14 @@ const MAX_ROWS: usize = 1 << 16;
 /// What a trace lacks, with its warps: written while it is read, since they may be many.
 pub(crate) struct Streamed<'a> {
     trace: &'a TraceFile,
-    rows: Vec<Row>,
+    rows: Vec<LossRow>,
 }
 
 /// A row with its warps.
 #[derive(Serialize)]
 struct RowWithWarps<'a> {
     #[serde(flatten)]
-    row: &'a Row,
+    row: &'a LossRow,
     in_warps: InWarps<'a>,
     /// How many of the warps are not listed.
     left_out: LeftOut<'a>,
@@ -141,7 +104,7 @@ struct RowWithWarps<'a> {
 
 struct InWarps<'a> {
     trace: &'a TraceFile,
-    row: &'a Row,
+    row: &'a LossRow,
     /// Warps that were listed.
     listed: &'a Cell<u64>,
 }
@@ -166,13 +129,7 @@ impl<'a> Streamed<'a> {
             trace.launches().flat_map(|info| (0..tracks).map(|track| (info.number(), track)))
         {
             let losses = trace.losses(launch, track)?.losses.into_iter();
-            rows.extend(losses.map(|Loss { reason, warps, events, .. }| Row {
-                launch,
-                track,
-                reason,
-                warps,
-                events,
-            }));
+            rows.extend(losses.map(|loss| LossRow::new(launch, track, &loss)));
         }
         Ok(Self { trace, rows })
     }
@@ -184,7 +141,7 @@ impl Serialize for Streamed<'_> {
         let mut all = serializer.serialize_seq(Some(rows.len()))?;
         for row in rows {
             let listed = &Cell::new(0);
-            let &Row { reason, warps, .. } = row;
+            let &LossRow { reason, warps, .. } = row;
             let warps = if reason == LossReason::NotChosen { 0 } else { warps };
             let (in_warps, left_out) = (InWarps { trace, row, listed }, LeftOut(warps, listed));
             all.serialize_element(&RowWithWarps { row, in_warps, left_out })?;
@@ -196,7 +153,7 @@ impl Serialize for Streamed<'_> {
 impl Serialize for InWarps<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let &Self { trace, row, listed } = self;
-        let &Row { launch, track, reason, events, .. } = row;
+        let &LossRow { launch, track, reason, events, .. } = row;
         let all = trace.lossy_warps(launch, track).map_err(serde::ser::Error::custom)?;
         let is_one =
             |warps: &LossyWarps| warps.reason == reason && warps.events.is_some() == events.is_some();

@@ -28,6 +28,7 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return said(&error),
     };
+    arguments.color.choose();
     if arguments.unlimited {
         opened::lift_limits();
     }

@@ -5,57 +5,8 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
+use crate::fuzzing::charges::Found;
 use crate::testing::{expand, items, repeated};
-
-type Sums = BTreeMap<(u16, u16), (u64, u64)>;
-
-#[derive(Debug, Default, PartialEq)]
-struct Found {
-    /// By cause and place: idle lane slots.
-    charges: BTreeMap<(u16, u16), u64>,
-    meetings: Sums,
-    partings: BTreeMap<u16, u64>,
-}
-
-/// Goes through all events, and for each idle lane through all active ones.
-fn add_naive(found: &mut Found, events: &[Event], lanes: u32) {
-    // Number of the last event that two lanes shared, from 1; 0: the begin, which all share.
-    let mut last = [[0_usize; 32]; 32];
-    let location = |number: usize| if number == 0 { OUTSIDE } else { events[number - 1].location };
-    let mask = |number: usize| if number == 0 { lanes } else { events[number - 1].mask };
-    // Partings by their event: lanes ahead and behind, until they meet.
-    let mut open: BTreeMap<usize, Option<(u32, u32)>> = BTreeMap::new();
-    let is_in = |mask: u32, lane: &usize| mask >> *lane & 1 == 1;
-    for (number, event) in (1..).zip(events) {
-        for (&parted, sides) in &mut open {
-            if let Some((ahead, behind)) = *sides
-                && event.mask & ahead != 0
-                && event.mask & behind != 0
-            {
-                *sides = None;
-                let met = found.meetings.entry((location(parted), event.location)).or_default();
-                *met = (met.0 + 1, met.1 + (number - parted - 1) as u64);
-            }
-        }
-        let mut charged: BTreeMap<usize, u32> = BTreeMap::new();
-        for idle in (0..32).filter(|lane| is_in(lanes & !event.mask, lane)) {
-            let active = (0..32).filter(|lane| is_in(event.mask, lane));
-            let cause = active.map(|lane| last[idle][lane]).max().unwrap();
-            *charged.entry(cause).or_default() |= 1 << idle;
-        }
-        for (cause, idle) in charged {
-            *found.charges.entry((location(cause), event.location)).or_default() +=
-                u64::from(idle.count_ones());
-            open.entry(cause).or_insert_with(|| {
-                *found.partings.entry(location(cause)).or_default() += 1;
-                Some((mask(cause) & event.mask, idle))
-            });
-        }
-        for one in (0..32).filter(|lane| is_in(event.mask, lane)) {
-            (0..32).filter(|lane| is_in(event.mask, lane)).for_each(|other| last[one][other] = number);
-        }
-    }
-}
 
 fn found(causes: &mut Causes) -> Found {
     let charges = causes.charges().unwrap().into_iter().map(|(ends, sum)| (ends, sum.amount)).collect();
@@ -76,7 +27,7 @@ proptest! {
         for (stream, lanes) in &warps {
             causes.begin(*lanes);
             items(stream, &mut |item| causes.push(&item));
-            add_naive(&mut expected, &expand(stream), *lanes);
+            expected.add(&expand(stream), *lanes);
         }
         prop_assert_eq!(found(&mut causes), expected);
     }
@@ -91,7 +42,7 @@ proptest! {
             causes.push(&Item::Run { event, times: 1 });
         }
         prop_assert!(causes.shared.len() <= MOST);
-        add_naive(&mut expected, &events, u32::MAX);
+        expected.add(&events, u32::MAX);
         prop_assert_eq!(found(&mut causes), expected);
     }
 }

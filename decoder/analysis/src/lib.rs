@@ -7,6 +7,7 @@
 //!                                     ├─ warps, paths       work, groups of equal paths
 //!                                     ├─ roll_up            sums by kernel, function and loop
 //!                                     └─ losses, standing   what is missing, where unfinished warps stand
+//! TraceFile ── Summary          what it holds and lacks, without its events
 //! two TraceFiles ── compare           what changed, and where a warp first goes another way
 //! ```
 //!
@@ -34,6 +35,7 @@ mod figures;
 pub mod fuzzing;
 mod matching;
 mod nesting;
+mod odd;
 mod pairs;
 mod parting;
 mod path;
@@ -44,6 +46,7 @@ mod runs;
 mod selection;
 mod source;
 mod standing;
+mod summary;
 mod tally;
 #[cfg(test)]
 mod testing;
@@ -62,10 +65,12 @@ pub use figures::{
     Analysis, Cause, CausePlace, Edge, KernelFigures, LANE_COUNTS, LineFigures, LocationFigures, Losses,
     Meeting, PathGroup, Point, Standing, StandingAt, StandingLanes, StandingWarp, WarpFigures, edges_from,
 };
+pub use odd::{MadeBy, OddTrips, Oddity};
 pub use points::{branches, weights};
 pub use recordings::Difference;
 pub use roll_up::{Part, PartKind, roll_up};
 pub use runs::{WarpRun, WarpRuns};
 pub use selection::{Selection, kernel_name};
 pub use source::{NoSource, SourceCode, source_code};
+pub use summary::{Chosen, LaunchSummary, LossRow, LossSum, Summary};
 pub use watch::Watch;

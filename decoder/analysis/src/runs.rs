@@ -1,7 +1,9 @@
 //! The runs of one warp, in the order of its events.
 
+use std::ops::ControlFlow;
+
 use serde::Serialize;
-use warptrace_decoder::{DecodeError, TraceFile, WarpItem};
+use warptrace_decoder::{DecodeError, TraceFile, WarpFilter, WarpItem};
 use warptrace_format::codec::Item;
 
 /// Equal events of a warp, one after the other.
@@ -36,6 +38,37 @@ impl WarpRuns {
         let mut found = Self { limit, ..Self::default() };
         trace.warp_items(launch, warp, 0, &mut |WarpItem { item, .. }| found.take(&item))?;
         Ok(found)
+    }
+
+    /// Reads the runs of many warps of a launch in one pass, in order of warp: of those for which `limit` returns how
+    /// many, and gives them to `sink` until it breaks off.
+    ///
+    /// # Errors
+    /// The trace has no such launch, or is damaged.
+    pub fn read_many(
+        trace: &TraceFile,
+        launch: u32,
+        limit: &mut dyn FnMut(u32) -> Option<usize>,
+        sink: &mut dyn FnMut(u32, Self) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, DecodeError> {
+        let mut current: Option<(u32, Option<Self>)> = None;
+        let flow =
+            trace.items_in_order(launch, 0, &WarpFilter::all(), &mut |WarpItem { warp, item, .. }| {
+                if current.as_ref().is_none_or(|(number, _)| *number != warp) {
+                    let next = limit(warp).map(|limit| Self { limit, ..Self::default() });
+                    if let Some((number, Some(runs))) = current.replace((warp, next)) {
+                        sink(number, runs)?;
+                    }
+                }
+                if let Some((_, Some(runs))) = &mut current {
+                    runs.take(&item);
+                }
+                ControlFlow::Continue(())
+            })?;
+        match current {
+            Some((number, Some(runs))) if flow.is_continue() => Ok(sink(number, runs)),
+            _ => Ok(flow),
+        }
     }
 
     fn push(&mut self, location: u16, mask: u32, times: u64) {

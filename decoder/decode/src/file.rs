@@ -198,6 +198,12 @@ impl TraceFile {
         self
     }
 
+    /// Counts the work from here on anew: for a program that keeps the trace open, whose every request has the limit
+    /// of [`unlimited`](Self::unlimited) for itself.
+    pub fn renew_work(&self) {
+        self.work.renew();
+    }
+
     /// What was recorded, where and how.
     pub const fn metadata(&self) -> &Metadata {
         &self.metadata

@@ -48,6 +48,11 @@ impl Work {
         Self { spent: AtomicU64::new(0), most: u64::MAX }
     }
 
+    /// Forgets the steps so far.
+    pub(crate) fn renew(&self) {
+        self.spent.store(0, Ordering::Relaxed);
+    }
+
     /// Takes steps that a walk is about to make.
     ///
     /// # Errors

@@ -15,15 +15,28 @@ use futures::future::{Either, select};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use warptrace_decoder::TraceFile;
+use warptrace_tables::{BATCH, Kind, Made, Table as FigureTable};
 
 use crate::error::QueryError;
-use crate::figures::{Figures, Table as FigureTable};
-use crate::runs::{Kind, Made, Runs};
-use crate::source::{BATCH, Named, Rows, Table};
+use crate::figures::Figures;
+use crate::runs::Runs;
+use crate::source::{Named, Rows, Table};
 use crate::sums::SumEvents;
 
 /// Most threads that decode for one query: each holds a window of the trace.
 pub const MAX_PARTITIONS: usize = 8;
+
+/// The tables of figures, in the order in which they are named to people.
+pub(crate) const FIGURES: [(&str, FigureTable); 8] = [
+    ("warps", FigureTable::Warps),
+    ("locations", FigureTable::Locations),
+    ("loops", FigureTable::Loops),
+    ("launches", FigureTable::Launches),
+    ("kernels", FigureTable::Kernels),
+    ("lines", FigureTable::Lines),
+    ("causes", FigureTable::Causes),
+    ("edges", FigureTable::Edges),
+];
 
 /// Any number of traces, whose rows stand in the same tables.
 pub struct Database {
@@ -79,10 +92,9 @@ impl Database {
         let runs = |kind| Runs { traces: Arc::clone(&traces), kind, made: Arc::clone(&made) };
         register(&context, "events", runs(Kind::Events))?;
         register(&context, "runs", runs(Kind::Runs))?;
-        register(&context, "warps", figures(FigureTable::Warps))?;
-        register(&context, "locations", figures(FigureTable::Locations))?;
-        register(&context, "loops", figures(FigureTable::Loops))?;
-        register(&context, "launches", figures(FigureTable::Launches))?;
+        for (name, table) in FIGURES {
+            register(&context, name, figures(table))?;
+        }
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(partitions).build()?;
         context.add_optimizer_rule(Arc::new(SumEvents));
         Ok(Self { context, runtime: Some(runtime), made, stop: watch::Sender::new(false) })

@@ -15,7 +15,6 @@
 //! for each of at most [`MAX_PARTITIONS`] threads, a few batches of rows, and what DataFusion sorts or
 //! groups, which has a limit of its own; beyond it goes to files, or ends the query with an error.
 
-mod batch;
 mod database;
 mod error;
 mod figures;
@@ -23,7 +22,6 @@ mod filter;
 mod message;
 mod output;
 mod runs;
-mod schema;
 mod source;
 mod sums;
 

@@ -2,15 +2,14 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use datafusion::arrow::datatypes::SchemaRef;
 use warptrace_analysis::kernel_name;
+use warptrace_decoder::WarpFilter;
 use warptrace_format::file::LaunchInfo;
+use warptrace_tables::{Batch, Kind, Made, Wanted};
 
-use crate::batch::Batch;
 use crate::filter::Bounds;
-use crate::schema;
 use crate::source::{Asked, Named, Part, Rows};
 
 /// Events from which on the warps of a launch are given to several threads.
@@ -24,27 +23,6 @@ pub(crate) struct Runs {
     pub(crate) made: Arc<Made>,
 }
 
-/// What a row is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// Equal events of a warp, one after the other.
-    Runs,
-    /// An event.
-    Events,
-    /// Any number of events with the same values in the columns that are asked for. Has the columns of
-    /// `runs`; queries that only sum events up get it in place of `events`.
-    Sums,
-}
-
-/// How much was made for queries, to see what they cost.
-#[derive(Debug, Default)]
-pub(crate) struct Made {
-    /// Rows of events, runs and sums.
-    pub(crate) rows: AtomicU64,
-    /// Values that were made of masks.
-    pub(crate) masks: AtomicU64,
-}
-
 /// Warps of one launch.
 #[derive(Clone)]
 struct Job {
@@ -55,10 +33,7 @@ struct Job {
 
 impl Rows for Runs {
     fn schema(&self) -> SchemaRef {
-        match self.kind {
-            Kind::Events => schema::events(),
-            Kind::Runs | Kind::Sums => schema::runs(),
-        }
+        self.kind.schema()
     }
 
     fn parts(&self, asked: Asked) -> Vec<Part> {
@@ -77,9 +52,13 @@ impl Rows for Runs {
             Arc::new(move |sink| {
                 for job in &jobs {
                     let named = &table.traces[job.trace];
-                    let (launch, warps) = (job.launch, job.warps.clone());
-                    let mut batch = Batch::new(named, launch, (&columns, &schema), &table.made);
-                    if batch.fill(named, warps, &bounds, table.kind, sink)?.is_break() {
+                    let of = (named.name.as_str(), &named.trace);
+                    let mut batch = Batch::new(of, job.launch, (&columns, &schema), &table.made);
+                    let (least, greatest) = bounds.range("location");
+                    let warps = WarpFilter::warps(job.warps.clone());
+                    let wanted = Wanted { warps, warp_in_block: None, locations: least..=greatest };
+                    let filled = batch.fill(&named.trace, &wanted, table.kind, sink);
+                    if filled.map_err(|error| named.error(error))?.is_break() {
                         return Ok(());
                     }
                 }

@@ -5,7 +5,6 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
-use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::error::{DataFusionError, Result};
@@ -16,11 +15,10 @@ use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use warptrace_analysis::{Analysis, AnalysisError, Selection, analyse};
 use warptrace_decoder::TraceFile;
+use warptrace_tables::Sink;
 
 use crate::filter::Bounds;
 
-/// Rows of a batch.
-pub(crate) const BATCH: usize = 8192;
 /// Batches that wait to be taken.
 const WAITING: usize = 2;
 
@@ -37,10 +35,9 @@ impl Named {
     }
 
     /// The figures of the whole trace, which are computed once.
-    pub(crate) fn analysis(&self) -> Result<Arc<Analysis>> {
+    pub(crate) fn analysis(&self) -> Result<Arc<Analysis>, Arc<AnalysisError>> {
         let analysed = || analyse(&self.trace, &Selection::default()).map(Arc::new).map_err(Arc::new);
-        let found = self.analysis.get_or_init(analysed);
-        found.clone().map_err(|error| self.error(&*error))
+        self.analysis.get_or_init(analysed).clone()
     }
 
     /// An error of this trace.
@@ -54,9 +51,6 @@ impl fmt::Debug for Named {
         out.debug_struct("Named").field("name", &self.name).finish_non_exhaustive()
     }
 }
-
-/// Takes batches; `Break` if no more are wanted.
-pub(crate) type Sink<'a> = dyn FnMut(RecordBatch) -> ControlFlow<()> + 'a;
 
 /// Makes the rows of one part of a table.
 pub(crate) type Part = Arc<dyn Fn(&mut Sink<'_>) -> Result<()> + Send + Sync>;

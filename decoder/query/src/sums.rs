@@ -17,9 +17,9 @@ use datafusion::logical_expr::{
     TableScanBuilder, cast, lit,
 };
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use warptrace_tables::{Kind, schema};
 
-use crate::runs::{Kind, Runs};
-use crate::schema;
+use crate::runs::Runs;
 use crate::source::Table;
 
 /// Puts the table of sums in the place of `events` below aggregates that allow it.

@@ -18,7 +18,8 @@ use warptrace_build::Compiler;
 use crate::{process, workspace};
 
 /// Packages of the workspace that are not for a registry.
-const UNPUBLISHED: [&str; 4] = ["xtask", "warptrace-bench", "warptrace-fuzz", "warptrace-random-kernels"];
+const UNPUBLISHED: [&str; 5] =
+    ["xtask", "warptrace-bench", "warptrace-fuzz", "warptrace-random-kernels", "warptrace-python"];
 
 /// A package that is made but not built here: DataFusion builds longer than all the rest. `query-test` builds
 /// its source.

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use warptrace_analysis::words::{about, count, percent};
 use warptrace_analysis::{Counts, Edge, KernelFigures, edges_from, share};
 
+use super::labels::{Label, spread};
 use super::layout::{Layout, layout};
 use super::{Drawn, Graph, Node, leaving, line_width};
 use crate::guide::Guide;
@@ -43,7 +44,7 @@ pub(super) fn draw(
     let layout = layout(&widths, &pairs);
     let back = layout.routes.iter().filter(|route| route.is_none()).count() as f64;
     let pen = Pen { layout: &layout, widths: &widths, left: MARGIN + back * TRACK };
-    let mut drawn = Vec::new();
+    let (mut drawn, mut labels) = (Vec::new(), Vec::new());
     let (mut route, mut track) = (0, 0.0);
     for (from, to, edge) in &own {
         let (path, at) = if from == to {
@@ -60,14 +61,18 @@ pub(super) fn draw(
         };
         let width = format!("{:.1}", line_width(edge.lanes, most));
         let leaving = leaving(&kernel.edges, edge);
-        drawn.push(Drawn {
-            path,
-            width,
-            label: said(guide, edge, leaving),
-            taken: if edge.lanes < leaving { about(edge.lanes, leaving) } else { String::new() },
-            at: at.map(|at| format!("{at:.1}")),
-        });
+        let text = if edge.lanes < leaving { about(edge.lanes, leaving) } else { String::new() };
+        labels.push(Label { text, at, weight: edge.lanes });
+        drawn.push((path, width, said(guide, edge, leaving)));
     }
+    spread(&mut labels);
+    let drawn = drawn.into_iter().zip(labels).map(|((path, width, label), Label { text, at, .. })| Drawn {
+        path,
+        width,
+        label,
+        taken: text,
+        at: at.map(|at| format!("{at:.1}")),
+    });
     let joins = |node: usize| {
         let down = pairs.iter().zip(&layout.routes).filter(|(pair, route)| pair.1 == node && route.is_some());
         down.count() > 1
@@ -88,7 +93,7 @@ pub(super) fn draw(
             count(own.len() as u64)
         ),
         kernel: name,
-        edges: drawn,
+        edges: drawn.collect(),
         nodes: nodes.collect(),
     }
 }

@@ -1,6 +1,7 @@
 //! The control-flow graph that lanes were seen to take.
 
 mod draw;
+mod labels;
 mod layout;
 
 use std::cmp::Reverse;

@@ -1,21 +1,18 @@
 //! `warptrace info`.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::io::{self, Write};
 use std::iter;
 use std::process::ExitCode;
 
 use console::measure_text_width;
-use serde::Serialize;
 use warptrace_analysis::words::cut;
-use warptrace_decoder::{Completeness, FileState, LaunchEnd, TraceFile};
-use warptrace_format::chosen::ChosenWarps;
-use warptrace_format::file::{
-    COUNTING, LaunchInfo, LocationInfo, LossReason, MEMORY_LIMIT, MEMORY_PEAK, Metadata, POLICY_STREAM,
-};
-use warptrace_format::{Counting, LocationKind, RAW_EVENT_BYTES};
+use warptrace_analysis::{LaunchSummary, Summary};
+use warptrace_decoder::{FileState, TraceFile};
+use warptrace_format::file::{COUNTING, LocationInfo, MEMORY_LIMIT, MEMORY_PEAK, Metadata, POLICY_STREAM};
+use warptrace_format::{Counting, LocationKind};
 
-use crate::losses::{Losses, Row, Total};
+use crate::losses::Losses;
 use crate::opened::{Opened, open};
 use crate::output::{bytes, count, print_json, say, shown_name, write_lines};
 use crate::{arguments, output};
@@ -23,124 +20,23 @@ use crate::{arguments, output};
 /// Widest cell of a table that has its place in its column.
 const WIDEST: usize = 60;
 
-/// A launch, in numbers.
-#[derive(Serialize)]
-struct Launch {
-    launch: u32,
-    /// Index into the kernels of the metadata.
-    kernel: u32,
-    grid: [u32; 3],
-    block: [u32; 3],
-    warps: u32,
-    /// Warps that were chosen to be recorded: `warps`, unless only a part of the launch was.
-    recorded_warps: u32,
-    /// Which ones, if not all.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    chosen: Option<Chosen>,
-    chunks: u64,
-    events: u64,
-    lost: u64,
-    /// How it ended: `completed`, `failed`, `interrupted` or `unknown`.
-    ended: &'static str,
-    /// What the device said, if it failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-    device_bytes_raw: u64,
-    file_bytes: u64,
-}
-
-/// The warps that were chosen, as the file has them: of `blocks` blocks, `block_step` apart, `block_warps`
-/// warps each.
-#[derive(Serialize)]
-struct Chosen {
-    first_block: u32,
-    blocks: u32,
-    block_step: u32,
-    first_warp: u32,
-    block_warps: u32,
-}
-
 pub(crate) fn run(command: &arguments::Info) -> anyhow::Result<ExitCode> {
     let path = &command.file;
     let Opened { trace, state } = open(path)?;
-    let losses = Losses::of(&trace)?;
-    let launches = launches(&trace, &losses);
     if command.json {
-        json(&trace, &state, &launches, &losses)
+        // Written as it is, since launches may be many.
+        print_json(&Summary::of(&trace)?)?;
     } else {
-        text(&trace, &state, &launches, &losses, path)
-    }?;
+        let (summary, losses) = Losses::of(&trace)?;
+        text(&trace, &state, &summary.launches, &losses, path)?;
+    }
     Ok(ExitCode::SUCCESS)
-}
-
-fn launches(trace: &TraceFile, losses: &Losses) -> Vec<Launch> {
-    let lost = losses.lost();
-    let launch = |info: &LaunchInfo| {
-        let totals = trace.totals(info.number(), 0);
-        let end = trace.launch_end(info.number()).unwrap_or(LaunchEnd::Unknown);
-        Launch {
-            launch: info.number(),
-            kernel: info.kernel(),
-            grid: info.grid(),
-            block: info.block(),
-            warps: info.warps(),
-            recorded_warps: info.chosen().count(),
-            chosen: (!info.is_whole()).then(|| chosen(info)),
-            chunks: totals.chunks,
-            events: totals.events,
-            lost: lost.get(&info.number()).copied().unwrap_or(0),
-            ended: end.name(),
-            error: match end {
-                LaunchEnd::Failed { message } => Some(message),
-                _ => None,
-            },
-            device_bytes_raw: totals.events.saturating_mul(RAW_EVENT_BYTES.into()),
-            file_bytes: totals.file_bytes,
-        }
-    };
-    trace.launches().map(launch).collect()
-}
-
-fn chosen(info: &LaunchInfo) -> Chosen {
-    let ChosenWarps { first_block, blocks, block_step, first_warp, block_warps } = info.chosen();
-    Chosen { first_block, blocks, block_step, first_warp, block_warps }
-}
-
-fn json(trace: &TraceFile, state: &FileState, launches: &[Launch], losses: &Losses) -> anyhow::Result<()> {
-    let complete = *trace.completeness() == Completeness::Complete;
-    // Written as it is, since launches may be many.
-    print_json(&Report {
-        metadata: trace.metadata(),
-        whole: state.is_whole,
-        state: &state.sentence,
-        complete,
-        completeness: trace.completeness().to_string(),
-        file_bytes: trace.length(),
-        launches,
-        losses: &losses.rows,
-        lost_by_reason: &losses.totals,
-    })?;
-    Ok(())
-}
-
-/// All as JSON.
-#[derive(Serialize)]
-struct Report<'a> {
-    metadata: &'a Metadata,
-    whole: bool,
-    state: &'a str,
-    complete: bool,
-    completeness: String,
-    file_bytes: u64,
-    launches: &'a [Launch],
-    losses: &'a [Row],
-    lost_by_reason: &'a BTreeMap<LossReason, Total>,
 }
 
 fn text(
     trace: &TraceFile,
     state: &FileState,
-    launches: &[Launch],
+    launches: &[LaunchSummary],
     losses: &Losses,
     path: &std::path::Path,
 ) -> anyhow::Result<()> {
@@ -258,7 +154,7 @@ fn counted_loops(metadata: &Metadata) -> String {
 
 /// A row for each launch. Where some warps were not chosen, a column says how many were. The names of kernels that are
 /// too long for it follow.
-fn print_launches(metadata: &Metadata, launches: &[Launch]) -> anyhow::Result<()> {
+fn print_launches(metadata: &Metadata, launches: &[LaunchSummary]) -> anyhow::Result<()> {
     let has_choice = launches.iter().any(|launch| launch.recorded_warps < launch.warps);
     let name = |kernel: u32| metadata.kernels.get(kernel as usize).map_or("?", |kernel| &kernel.name);
     let mut header =
@@ -269,7 +165,7 @@ fn print_launches(metadata: &Metadata, launches: &[Launch]) -> anyhow::Result<()
     }
     let left = 1..4;
     let right: Vec<usize> = (0..header.len()).filter(|column| !left.contains(column)).collect();
-    let row = |launch: &Launch| {
+    let row = |launch: &LaunchSummary| {
         let mut row = vec![
             launch.launch.to_string(),
             cut(name(launch.kernel), WIDEST).into_owned(),

@@ -14,6 +14,7 @@ pub(crate) mod report;
 pub(crate) mod run;
 #[cfg(unix)]
 mod shim;
+pub(crate) mod table;
 #[cfg(feature = "tui")]
 pub(crate) mod tui;
 pub(crate) mod verify;

@@ -33,6 +33,7 @@ mod schemas;
 mod state;
 mod streams;
 mod support;
+mod tables;
 mod terminal;
 mod tui;
 mod unreadable;

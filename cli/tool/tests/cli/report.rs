@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flate2::read::DeflateDecoder;
 use serde_json::Value;
 
 use crate::answers_figures::{json, weights};
@@ -17,10 +20,14 @@ pub(crate) const PROGRAMS: [(&str, &[&str]); 3] = [
     ("stress", &["--walks", "200", "--rounds", "4"]),
 ];
 
-/// The figures on a page.
+/// The figures on a page; `carried` are the warps that can be drawn, which the page has compressed.
 fn figures(html: &str) -> Value {
-    let json = html.split(r#"<script type="application/json" id="figures">"#).nth(1).unwrap();
-    serde_json::from_str(json.split("</script>").next().unwrap()).unwrap()
+    let part = |begin| html.split(begin).nth(1).unwrap().split("</script>").next().unwrap();
+    let json = part(r#"<script type="application/json" id="figures">"#);
+    let mut figures: Value = serde_json::from_str(json).unwrap();
+    let packed = STANDARD.decode(part(r#"<script type="text/plain" id="packed">"#)).unwrap();
+    figures["carried"] = serde_json::from_reader(DeflateDecoder::new(&packed[..])).unwrap();
+    figures
 }
 
 /// Writes the page of a trace; answers it.
@@ -46,7 +53,7 @@ fn check_rows(trace: &Path, view: &str, shown: &Value, sort: &[&str]) {
 
 /// The runs of a strip are the events that `decode` prints.
 fn check_strip(trace: &Path, figures: &Value, strip: &Value) {
-    let path = &figures["strip_paths"][strip["path"].as_str().unwrap()];
+    let path = &figures["carried"]["paths"][strip["path"].as_str().unwrap()];
     let lanes = strip["lane_mask"].as_u64().unwrap().count_ones();
     let name = strip["name"].as_str().unwrap();
     let words: Vec<&str> = name.split(' ').collect();
@@ -69,7 +76,7 @@ fn check_strip(trace: &Path, figures: &Value, strip: &Value) {
     let mut events = decoded.filter(|event| event["location"].is_u64());
     let (mut visits, mut idle) = (0, 0);
     for run in path["runs"].as_array().unwrap() {
-        let shown = &figures["strip_events"][run[0].as_u64().unwrap() as usize];
+        let shown = &figures["carried"]["events"][run[0].as_u64().unwrap() as usize];
         for _ in 0..run[1].as_u64().unwrap() {
             let event = events.next().expect("as many events as the strip has");
             assert_eq!((&event["location"], &event["mask"]), (&shown[0], &shown[1]), "{name}");
@@ -159,12 +166,12 @@ fn figures_are_those_of_the_commands() {
             let fields = warp.as_object().unwrap();
             assert!(fields.iter().all(|(field, value)| own.unwrap()[field] == *value), "{warp}");
         }
-        let strips = figures["strips"].as_array().unwrap();
+        let strips = figures["carried"]["strips"].as_array().unwrap();
         // Every warp of these can be chosen; three of each kernel are drawn first.
         assert_eq!(strips.len(), warps.len());
         let titled: Vec<_> = strips.iter().filter(|strip| !strip["title"].is_null()).collect();
         assert_eq!(titled.len(), 3 * figures["kernels"].as_array().unwrap().len());
-        titled.into_iter().for_each(|strip| check_strip(&path, &figures, strip));
+        titled.into_iter().chain(strips.last()).for_each(|strip| check_strip(&path, &figures, strip));
     }
 }
 

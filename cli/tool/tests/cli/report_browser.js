@@ -1,180 +1,194 @@
-// Runs on the page itself, behind its own script. The result is an attribute of the body.
-"use strict";
-addEventListener("load", async () => {
-  const wrong = [];
-  const check = (ok, what) => { if (!ok) wrong.push(what); };
-  const number = (text) => Number(text.replaceAll(",", "").replace("%", ""));
-  const one = (what, at = document) => at.querySelector(what);
-  const all = (what, at = document) => [...at.querySelectorAll(what)];
-  const figures = JSON.parse(one("#figures").textContent);
-  const near = (text, part, whole, what) => check(Math.abs(number(text) - (100 * part) / (whole || 1)) < 0.06, what);
-  const press = (key, on = document.body) => on.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
-  const change = (element, value, event = "change") => { element.value = value; element.dispatchEvent(new Event(event, { bubbles: true })); };
-  const isSeen = (element, box) => {
-    const [a, b] = [element, box].map((at) => at.getBoundingClientRect());
-    return a.top >= b.top && a.bottom <= b.bottom;
-  };
-  while (!("ready" in document.body.dataset)) await new Promise((done) => setTimeout(done, 5));
+// Runs on the page itself, as a module behind its own script. The result is an attribute of the body.
+const wrong = [];
+const check = (ok, what) => { if (!ok) wrong.push(what); };
+const number = (text) => Number(text.replaceAll(",", "").replace("%", ""));
+const one = (what, at = document) => at.querySelector(what);
+const all = (what, at = document) => [...at.querySelectorAll(what)];
+const figures = JSON.parse(one("#figures").textContent);
+const packed = Uint8Array.from(atob(one("#packed").textContent), (letter) => letter.charCodeAt(0));
+const carried = await new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate-raw"))).json();
+const soon = () => new Promise((done) => setTimeout(done, 20));
+const near = (text, part, whole, what) => check(Math.abs(number(text) - (100 * part) / (whole || 1)) < 0.06, what);
+const press = (key, on = document.body) => on.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+const change = (element, value, event = "change") => { element.value = value; element.dispatchEvent(new Event(event, { bubbles: true })); };
+const isSeen = (element, box) => {
+  const [a, b] = [element, box].map((at) => at.getBoundingClientRect());
+  return a.top >= b.top && a.bottom <= b.bottom;
+};
+while (!("ready" in document.body.dataset)) await new Promise((done) => setTimeout(done, 5));
 
-  // The page opens at the hottest line, with nothing of the page above it skipped.
-  const rows = all(".hot");
-  const hottest = one('.hot[data-rank="1"]');
-  check(isSeen(hottest, hottest.closest(".box")) && scrollY === 0, "the source opens at the hottest line");
+// The page opens at the hottest line, with nothing of the page above it skipped.
+const rows = all(".hot");
+const hottest = one('.hot[data-rank="1"]');
+check(isSeen(hottest, hottest.closest(".box")) && scrollY === 0, "the source opens at the hottest line");
 
-  // Numbers of each hot line.
-  check(rows.length === figures.lines.length, "as many lines as figures");
-  for (const row of rows) {
-    const line = figures.lines[row.dataset.rank - 1];
-    const cell = (label) => one(`[data-label="${label}"]`, row);
-    check(number(cell("idle here").textContent) === line.idle, `idle of ${line.names}`);
-    check(number(cell("caused").title.split(" ")[0]) === line.caused, `caused by ${line.names}`);
-    near(cell("caused").textContent, line.caused, figures.totals.idle, `part caused by ${line.names}`);
-    check(number(cell("visits").textContent) === line.visits, `visits of ${line.names}`);
-    check(number(cell("warps").textContent) === line.warps, `warps of ${line.names}`);
-    near(cell("splits").textContent, line.splits, line.visits, `splits of ${line.names}`);
-    const bars = (one("path", cell("active lanes")).getAttribute("d").match(/M/g) ?? []).length;
-    check(bars === line.active.filter((visits) => visits > 0).length, `histogram of ${line.names}`);
-    check(row.classList.contains("cold") === (line.idle + line.caused === 0), `heat of ${line.names}`);
-  }
-  check(one("h1").textContent === figures.finding, "the finding");
-  check(all("#loops tbody").length === figures.loops.length, "loops");
+// Numbers of each hot line.
+check(rows.length === figures.lines.length, "as many lines as figures");
+for (const row of rows) {
+  const line = figures.lines[row.dataset.rank - 1];
+  const cell = (label) => one(`[data-label="${label}"]`, row);
+  check(number(cell("idle here").textContent) === line.idle, `idle of ${line.names}`);
+  check(number(cell("caused").title.split(" ")[0]) === line.caused, `caused by ${line.names}`);
+  near(cell("caused").textContent, line.caused, figures.totals.idle, `part caused by ${line.names}`);
+  check(number(cell("visits").textContent) === line.visits, `visits of ${line.names}`);
+  check(number(cell("warps").textContent) === line.warps, `warps of ${line.names}`);
+  near(cell("splits").textContent, line.splits, line.visits, `splits of ${line.names}`);
+  const bars = (one("path", cell("active lanes")).getAttribute("d").match(/M/g) ?? []).length;
+  check(bars === line.active.filter((visits) => visits > 0).length, `histogram of ${line.names}`);
+  check(row.classList.contains("cold") === (line.idle + line.caused === 0), `heat of ${line.names}`);
+}
+check(one("h1").textContent === figures.finding, "the finding");
+check(all("#loops tbody").length === figures.loops.length, "loops");
 
-  // The picture: a bar a kernel; its pieces are the lane slots on one scale.
-  const longest = Math.max(...figures.kernels.map((kernel) => kernel.slots));
-  for (const bar of all("#picture .kernel[data-kernels]")) {
-    const kernel = figures.kernels[bar.dataset.kernels];
-    const widths = all(".track > *", bar).map((piece) => parseFloat(piece.style.width));
-    check(Math.abs(widths[0] - (100 * (kernel.slots - kernel.idle)) / longest) < 0.01, `active slots of ${kernel.kernel}`);
-    const sum = widths.reduce((sum, width) => sum + width, 0);
-    check(Math.abs(sum - (100 * kernel.slots) / longest) < 0.02, `slots of ${kernel.kernel}`);
-  }
-  all(".causes li > b").forEach((part, at) => near(part.textContent, figures.causes[at].idle, figures.totals.idle, "a cause"));
+// The picture: a bar a kernel; its pieces are the lane slots on one scale.
+const longest = Math.max(...figures.kernels.map((kernel) => kernel.slots));
+for (const bar of all("#picture .kernel[data-kernels]")) {
+  const kernel = figures.kernels[bar.dataset.kernels];
+  const widths = all(".track > *", bar).map((piece) => parseFloat(piece.style.width));
+  check(Math.abs(widths[0] - (100 * (kernel.slots - kernel.idle)) / longest) < 0.01, `active slots of ${kernel.kernel}`);
+  const sum = widths.reduce((sum, width) => sum + width, 0);
+  check(Math.abs(sum - (100 * kernel.slots) / longest) < 0.02, `slots of ${kernel.kernel}`);
+}
+all(".causes li > b").forEach((part, at) => near(part.textContent, figures.causes[at].idle, figures.totals.idle, "a cause"));
 
-  // Keys, clicks and buttons go from line to line.
-  const rank = () => Number(document.activeElement.dataset?.rank ?? 0);
-  press("n");
-  check(rank() === 1, "n goes to the hottest line");
-  press("j");
-  check(rank() === Math.min(2, rows.length), "j goes on");
-  press("p");
-  press("k");
-  check(rank() === 1, "p and k go back, and stay at the first");
-  one("#next").click();
-  check(rank() === Math.min(2, rows.length), "the button goes on");
-  one("#previous").click();
-  check(rank() === 1, "the button goes back");
-  rows.at(-1).click();
-  check(document.activeElement === rows.at(-1), "a click chooses a line");
-  for (const file of all(".file")) file.open = false;
-  const link = one('.causes a[href^="#hot-"]');
-  link.click();
-  check(`#hot-${rank()}` === link.getAttribute("href"), "a cause leads to its line, and opens its file");
-  check(one("#where").textContent.startsWith(`${rank()} of ${rows.length}`), "it says where one is");
-  for (const inner of all('a[href^="#"]')) check(document.getElementById(inner.getAttribute("href").slice(1)), `${inner.outerHTML} leads somewhere`);
-  const node = one(".graph a");
-  node.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true }));
-  check(`#hot-${rank()}` === node.getAttribute("href"), "a location of the graph leads to its line");
+// Keys, clicks and buttons go from line to line.
+const rank = () => Number(document.activeElement.dataset?.rank ?? 0);
+press("n");
+check(rank() === 1, "n goes to the hottest line");
+press("j");
+check(rank() === Math.min(2, rows.length), "j goes on");
+press("p");
+press("k");
+check(rank() === 1, "p and k go back, and stay at the first");
+one("#next").click();
+check(rank() === Math.min(2, rows.length), "the button goes on");
+one("#previous").click();
+check(rank() === 1, "the button goes back");
+rows.at(-1).click();
+check(document.activeElement === rows.at(-1), "a click chooses a line");
+for (const file of all(".file")) file.open = false;
+const link = one('.causes a[href^="#hot-"]');
+link.click();
+check(`#hot-${rank()}` === link.getAttribute("href"), "a cause leads to its line, and opens its file");
+check(one("#where").textContent.startsWith(`${rank()} of ${rows.length}`), "it says where one is");
+for (const inner of all('a[href^="#"]')) check(document.getElementById(inner.getAttribute("href").slice(1)), `${inner.outerHTML} leads somewhere`);
+const node = one(".graph a");
+node.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true }));
+check(`#hot-${rank()}` === node.getAttribute("href"), "a location of the graph leads to its line");
 
-  // Folds open, and search opens them.
-  const fold = one(".fold button"), lines = fold.closest("tbody").nextElementSibling;
-  check(lines.hidden, "lines are folded");
-  fold.click();
-  check(!lines.hidden && fold.getAttribute("aria-expanded") === "true", "a fold opens");
-  fold.click();
-  check(lines.hidden, "a fold closes");
-  const search = one("#search");
-  press("/");
-  check(document.activeElement === search, "/ goes to the search");
-  const wanted = [...lines.rows].map((row) => row.textContent.trim().slice(-12)).find((text) => text.trim().length > 6);
-  change(search, wanted.trim(), "input");
-  check(/^[\d,]+ lines$/.test(one("#found").textContent), "search says how many lines");
-  for (let times = 0; lines.hidden && times < 2000; times++) press("Enter", search);
-  check(!lines.hidden, "search goes into folds");
-  const name = figures.loops[0].name.toLowerCase();
-  change(search, name, "input");
-  for (const body of all("#loops tbody")) check(body.hidden !== body.textContent.toLowerCase().includes(name), "search leaves loops that match");
-  press("Escape", search);
-  check(all("#loops tbody").every((body) => !body.hidden), "Escape ends the search");
+// Folds open, and search opens them.
+const fold = one(".fold button"), lines = fold.closest("tbody").nextElementSibling;
+check(lines.hidden, "lines are folded");
+fold.click();
+check(!lines.hidden && fold.getAttribute("aria-expanded") === "true", "a fold opens");
+fold.click();
+check(lines.hidden, "a fold closes");
+const search = one("#search");
+press("/");
+check(document.activeElement === search, "/ goes to the search");
+const wanted = [...lines.rows].map((row) => row.textContent.trim().slice(-12)).find((text) => text.trim().length > 6);
+change(search, wanted.trim(), "input");
+check(/^[\d,]+ lines$/.test(one("#found").textContent), "search says how many lines");
+for (let times = 0; lines.hidden && times < 2000; times++) press("Enter", search);
+check(!lines.hidden, "search goes into folds");
+const name = figures.loops[0].name.toLowerCase();
+change(search, name, "input");
+for (const body of all("#loops tbody")) check(body.hidden !== body.textContent.toLowerCase().includes(name), "search leaves loops that match");
+press("Escape", search);
+check(all("#loops tbody").every((body) => !body.hidden), "Escape ends the search");
 
-  // Tables are sorted by the column whose head is pressed.
-  for (const table of all("table.cards")) {
-    const column = [...table.tHead.rows[0].cells].findIndex((cell) => cell.classList.contains("right"));
-    const units = () => (table.tBodies.length > 1 ? [...table.tBodies].map((body) => body.rows[0]) : [...table.tBodies[0].rows]);
-    const values = () => units().map((row) => number(row.cells[column].textContent.replace("−", "-").replace("+", "")));
-    const before = values().sort((a, b) => b - a);
-    const button = one("button", table.tHead.rows[0].cells[column]);
-    button.click();
-    check(String(values()) === String(before), `sorts ${table.tHead.textContent}`);
-    button.click();
-    check(String(values()) === String(before.reverse()), `sorts ${table.tHead.textContent} the other way`);
-  }
+// Tables are sorted by the column whose head is pressed.
+for (const table of all("table.cards")) {
+  const column = [...table.tHead.rows[0].cells].findIndex((cell) => cell.classList.contains("right"));
+  const units = () => (table.tBodies.length > 1 ? [...table.tBodies].map((body) => body.rows[0]) : [...table.tBodies[0].rows]);
+  const values = () => units().map((row) => number(row.cells[column].textContent.replace("−", "-").replace("+", "")));
+  const before = values().sort((a, b) => b - a);
+  const button = one("button", table.tHead.rows[0].cells[column]);
+  button.click();
+  check(String(values()) === String(before), `sorts ${table.tHead.textContent}`);
+  button.click();
+  check(String(values()) === String(before.reverse()), `sorts ${table.tHead.textContent} the other way`);
+}
 
-  // A kernel is chosen.
-  const kernel = one("#kernel");
-  check(Boolean(kernel) === (figures.kernels.length > 1), "kernels can be chosen if there are several");
-  if (kernel) {
-    change(kernel, "0");
-    check(all("#picture .kernel[data-kernels]").every((bar) => bar.hidden === (bar.dataset.kernels !== "0")), "bars of the kernel");
-    check(all("#graph figure").filter((figure) => !figure.hidden).length <= 1, "the graph of the kernel");
-    const drawn = all("#drawn canvas").map((canvas) => figures.strips[canvas.dataset.strip].kernel);
-    check(drawn.length > 0 && drawn.every((of) => of === 0), "warps of the kernel");
-    change(kernel, "");
-  }
+// A kernel is chosen.
+const kernel = one("#kernel");
+check(Boolean(kernel) === (figures.kernels.length > 1), "kernels can be chosen if there are several");
+if (kernel) {
+  change(kernel, "0");
+  await soon();
+  check(all("#picture .kernel[data-kernels]").every((bar) => bar.hidden === (bar.dataset.kernels !== "0")), "bars of the kernel");
+  check(all("#graph figure").filter((figure) => !figure.hidden).length <= 1, "the graph of the kernel");
+  const drawn = all("#drawn canvas").map((canvas) => carried.strips[canvas.dataset.strip].kernel);
+  check(drawn.length > 0 && drawn.every((of) => of === 0), "warps of the kernel");
+  change(kernel, "");
+  await soon();
+}
 
-  // Flame graph: boxes of one depth are as wide as their figures.
-  const whole = figures.totals.slots;
-  const top = all("#flame .kernel").reduce((sum, box) => sum + parseFloat(box.style.width), 0);
-  check(Math.abs(top - 100) < 1, "kernels fill the flame graph");
-  for (const measure of ["idle", "caused", "visits", "slots"]) change(one("#measure"), measure);
-  const head = figures.parts.find((part) => part.kind === "loop");
-  const boxes = all("#flame .loop").map((box) => parseFloat(box.style.width));
-  check(boxes.some((width) => Math.abs(width - (100 * head.slots) / whole) < 0.01), "a loop is as wide as its slots");
+// Flame graph: boxes of one depth are as wide as their figures.
+const whole = figures.totals.slots;
+const top = all("#flame .kernel").reduce((sum, box) => sum + parseFloat(box.style.width), 0);
+check(Math.abs(top - 100) < 1, "kernels fill the flame graph");
+for (const measure of ["idle", "caused", "visits", "slots"]) change(one("#measure"), measure);
+const head = figures.parts.find((part) => part.kind === "loop");
+const boxes = all("#flame .loop").map((box) => parseFloat(box.style.width));
+check(boxes.some((width) => Math.abs(width - (100 * head.slots) / whole) < 0.01), "a loop is as wide as its slots");
 
-  // Strips are drawn, and read with keys and pointer; any warp can be added.
-  check(all("#drawn canvas").length === Math.min(3, figures.strips.length), "three warps are drawn");
-  const other = figures.strips.findIndex((strip) => !strip.title);
-  if (other >= 0) {
-    change(one("#warp"), `${figures.strips[other].launch}:${figures.strips[other].warp}`);
-    check(one(`canvas[data-strip="${other}"]`) === document.activeElement, "a warp is added");
-  }
-  one("a[data-warp]")?.click();
-  check(document.activeElement.tagName === "CANVAS", "a warp's name leads to its strip");
-  for (const canvas of all("#drawn canvas")) {
-    const strip = figures.strips[canvas.dataset.strip];
-    const runs = figures.strip_paths[strip.path].runs.map(([event]) => figures.strip_events[event]);
-    const output = document.getElementById(canvas.getAttribute("aria-describedby"));
-    press("Home", canvas);
-    check(output.textContent.includes(figures.names[runs[0][0]]), "a strip says its first event");
-    press("End", canvas);
-    check(output.textContent.includes(`0x${runs.at(-1)[1].toString(16).padStart(8, "0")}`), "a strip says its last mask");
-    const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
-    check(pixels.some((value, at) => at % 4 !== 3 && value !== pixels[at % 4]), "a strip is drawn");
-    const box = canvas.getBoundingClientRect();
-    canvas.dispatchEvent(new PointerEvent("pointermove", { clientX: box.left + 1, clientY: box.top + 1, bubbles: true }));
-    check(/^events? 0.*lane 0 /.test(output.textContent), "a strip is read with the pointer, lane by lane");
-    check(getComputedStyle(output).visibility === "visible", "what is read stands at the pointer");
-  }
-  const axes = () => new Set(all("#drawn .axis").map((axis) => axis.textContent));
-  check(axes().size === 1, "strips are on one scale");
-  const before = [...axes()][0], canvas = one("#drawn canvas");
-  const wheel = (deltaY) => canvas.dispatchEvent(new WheelEvent("wheel", { deltaY, cancelable: true, bubbles: true }));
-  const isLong = !wheel(-200);
-  check(isLong === ([...axes()][0] !== before) && axes().size === 1, "the wheel zooms all strips");
-  one("#whole").click();
-  check([...axes()][0] === before, "the whole width comes back");
-  check(wheel(200), "the page scrolls where there is no more to zoom");
-  press("+", canvas);
-  press("-", canvas);
-  change(one("#scale"), "events");
+// Strips are drawn, and read with keys and pointer; any warp can be added.
+check(all("#drawn canvas").length === Math.min(3, carried.strips.length), "three warps are drawn");
+const other = carried.strips.findLastIndex((strip) => !strip.title);
+if (other >= 0) {
+  change(one("#warp"), carried.strips[other].name.replace(/[a-z]+ /g, ""));
+  await soon();
+  check(one(`canvas[data-strip="${other}"]`) === document.activeElement, "a warp is added");
+}
+change(one("#warp"), "9999 9999 99");
+await soon();
+check(one("#unknown").textContent.includes("is not on this page"), "a warp that is not there is said");
+one("a[data-warp]")?.click();
+await soon();
+check(document.activeElement.tagName === "CANVAS", "a warp's name leads to its strip");
+for (const canvas of all("#drawn canvas")) {
+  const strip = carried.strips[canvas.dataset.strip];
+  const runs = carried.paths[strip.path].runs.map(([event]) => carried.events[event]);
+  const output = document.getElementById(canvas.getAttribute("aria-describedby"));
+  press("Home", canvas);
+  check(output.textContent.includes(figures.names[runs[0][0]]), "a strip says its first event");
+  press("End", canvas);
+  check(output.textContent.includes(`0x${runs.at(-1)[1].toString(16).padStart(8, "0")}`), "a strip says its last mask");
+  const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+  check(pixels.some((value, at) => at % 4 !== 3 && value !== pixels[at % 4]), "a strip is drawn");
+  const box = canvas.getBoundingClientRect();
+  canvas.dispatchEvent(new PointerEvent("pointermove", { clientX: box.left + 1, clientY: box.top + 1, bubbles: true }));
+  check(/^events? 0.*lane 0 /.test(output.textContent), "a strip is read with the pointer, lane by lane");
+  check(getComputedStyle(output).visibility === "visible", "what is read stands at the pointer");
+}
+const axes = () => new Set(all("#drawn .axis").map((axis) => axis.textContent));
+check(axes().size === 1, "strips are on one scale");
+const before = [...axes()][0], canvas = one("#drawn canvas");
+const wheel = (deltaY) => canvas.dispatchEvent(new WheelEvent("wheel", { deltaY, cancelable: true, bubbles: true }));
+const isLong = !wheel(-200);
+check(isLong === ([...axes()][0] !== before) && axes().size === 1, "the wheel zooms all strips");
+one("#whole").click();
+check([...axes()][0] === before, "the whole width comes back");
+check(wheel(200), "the page scrolls where there is no more to zoom");
+press("+", canvas);
+press("-", canvas);
+change(one("#scale"), "events");
 
-  // Nothing is wider than the screen, each table has heads, each picture has words.
-  check(document.documentElement.scrollWidth <= innerWidth, "the page is not wider than the screen");
-  for (const table of all("table")) check(one("th[scope=col]", table), "a table has heads");
-  for (const picture of all("svg, canvas")) check(picture.getAttribute("aria-label"), "a picture has words");
-  for (const field of all("select, input")) check(field.labels.length > 0 || field.getAttribute("aria-label"), "a field has a label");
-  const ids = all("[id]").map((element) => element.id);
-  check(new Set(ids).size === ids.length, "ids are unique");
-  const first = performance.getEntriesByName("first-contentful-paint")[0];
-  document.body.dataset.painted = first ? Math.round(first.startTime) : "";
-  document.body.dataset.tested = wrong.length === 0 ? "passed" : [...new Set(wrong)].join("; ");
-});
+// Nothing is wider than the screen, each table has heads, each picture has words.
+check(document.documentElement.scrollWidth <= innerWidth, "the page is not wider than the screen");
+for (const table of all("table")) check(one("th[scope=col]", table), "a table has heads");
+for (const picture of all("svg, canvas")) check(picture.getAttribute("aria-label"), "a picture has words");
+for (const field of all("select, input")) check(field.labels.length > 0 || field.getAttribute("aria-label"), "a field has a label");
+const ids = all("[id]").map((element) => element.id);
+check(new Set(ids).size === ids.length, "ids are unique");
+
+// Texts can be read, wherever they stand.
+for (const closed of all("details")) closed.open = true;
+const contrast = faintTexts();
+check(contrast.checked > 100, "texts have a contrast");
+for (const faint of contrast.faint) check(false, `too faint: ${faint}`);
+document.body.dataset.scheme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+const first = performance.getEntriesByName("first-contentful-paint")[0];
+document.body.dataset.painted = first ? Math.round(first.startTime) : "";
+document.body.dataset.tested = wrong.length === 0 ? "passed" : [...new Set(wrong)].join("; ");

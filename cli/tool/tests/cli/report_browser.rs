@@ -1,4 +1,5 @@
-//! The page of `warptrace report` in a browser: no message on the console, keys and clicks, numbers.
+//! The page of `warptrace report` in a browser, light and dark: no message on the console, keys and clicks, numbers,
+//! and the contrast of its texts.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -10,7 +11,9 @@ use crate::support::{Folder, run, text};
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
 
 /// What the test does on the page.
-const ON_THE_PAGE: &str = include_str!("report_browser.js");
+const ON_THE_PAGE: &str = concat!(include_str!("report_contrast.js"), include_str!("report_browser.js"));
+/// Names of colour schemes, and their numbers in Chromium's settings.
+const SCHEMES: [(&str, u8); 2] = [("dark", 0), ("light", 1)];
 
 /// `WARPTRACE_BROWSER`, or the first browser in `PATH`.
 fn browser() -> Option<PathBuf> {
@@ -35,12 +38,16 @@ fn the_page_works_in_a_browser() {
         let (code, _, errors) = run(&["report", text(&path), "--source", SOURCES, "-o", text(&page)]);
         assert_eq!((code, errors.as_str()), (0, ""));
         let html = std::fs::read_to_string(&page).unwrap();
-        let tested = html.replace("</body>", &format!("<script>{ON_THE_PAGE}</script></body>"));
+        let tested = html.replace("</body>", &format!("<script type=\"module\">{ON_THE_PAGE}</script></body>"));
         assert_ne!(tested, html);
         std::fs::write(&page, tested).unwrap();
-        for size in ["400,800", "1280,800", "1920,1080"] {
+        let sizes = ["400,800", "1280,800", "1920,1080"];
+        for (size, (scheme, number)) in
+            sizes.into_iter().flat_map(|size| SCHEMES.map(|scheme| (size, scheme)))
+        {
             let profile = folder.at("profile");
             let output = Command::new(&browser)
+                // Timers take no time, unpacking does: hence the large budget.
                 // No sandbox: tests run as root in containers. The page is our own.
                 .args([
                     "--headless",
@@ -49,8 +56,9 @@ fn the_page_works_in_a_browser() {
                     "--enable-logging=stderr",
                     "--dump-dom",
                 ])
-                .args(["--virtual-time-budget=10000", "--no-first-run"])
+                .args(["--virtual-time-budget=600000", "--no-first-run"])
                 .arg(format!("--window-size={size}"))
+                .arg(format!("--blink-settings=preferredColorScheme={number}"))
                 .arg(format!("--user-data-dir={}", text(&profile)))
                 .arg(format!("file://{}", text(&page)))
                 .output()
@@ -60,7 +68,8 @@ fn the_page_works_in_a_browser() {
             let said: Vec<&str> = told.lines().filter(|line| line.contains("CONSOLE")).collect();
             assert!(said.is_empty(), "{program}: {said:?}");
             let result = dom.split("data-tested=\"").nth(1).and_then(|rest| rest.split('"').next());
-            assert_eq!(result, Some("passed"), "{program} at {size}: {told}");
+            assert_eq!(result, Some("passed"), "{program} at {size}, {scheme}: {told}");
+            assert!(dom.contains(&format!("data-scheme=\"{scheme}\"")), "{program} at {size} is {scheme}");
         }
     }
 }

@@ -7,6 +7,8 @@ use std::process::Output;
 use assert_cmd::Command;
 use serde_json::Value;
 use tempfile::TempDir;
+use warptrace_analysis::fuzzing::check_trace;
+use warptrace_decoder::TraceFile;
 
 /// The picture of the small trace: 32 x 32 pixels in 4 blocks of 8 warps.
 pub(crate) const SMALL: [&str; 4] = ["--width", "32", "--depth", "20"];
@@ -99,6 +101,22 @@ impl Folder {
     pub(crate) fn files(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.0.path()).unwrap();
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+}
+
+impl Drop for Folder {
+    /// Has the figures of every trace that a test made add up, and its causes computed once more, event by event.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            return;
+        }
+        for name in self.files().iter().filter(|name| name.ends_with(".wtrc")) {
+            // What cannot be opened has no figures: tests make such files, too.
+            if let Ok(trace) = TraceFile::open(self.at(name)) {
+                println!("figures of {name}");
+                check_trace(&trace);
+            }
+        }
     }
 }
 

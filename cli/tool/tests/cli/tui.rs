@@ -15,7 +15,7 @@ use crate::pages::has_compiler_of_pages;
 use crate::support::{Folder, run, text};
 
 /// A program in a terminal of its own, and what that terminal shows.
-struct Terminal {
+pub(crate) struct Terminal {
     child: Box<dyn Child + Send + Sync>,
     master: Box<dyn MasterPty + Send>,
     keys: Box<dyn Write + Send>,
@@ -35,13 +35,25 @@ fn some(number: u16) -> NonZero<u16> {
 
 impl Terminal {
     fn start(program: &str, arguments: &[&str]) -> Self {
-        let pair = native_pty_system().openpty(size(100, 30)).unwrap();
+        Self::sized(program, arguments, [100, 30], &[])
+    }
+
+    /// Starts a program in a terminal of this size, with these variables in its environment.
+    pub(crate) fn sized(
+        program: &str,
+        arguments: &[&str],
+        [columns, rows]: [u16; 2],
+        environment: &[(&str, &str)],
+    ) -> Self {
+        let pair = native_pty_system().openpty(size(columns, rows)).unwrap();
         let mut command = CommandBuilder::new(program);
         command.args(arguments);
+        command.env_remove("NO_COLOR");
         command.env("TERM", "xterm-256color");
+        environment.iter().for_each(|(name, value)| command.env(name, value));
         command.cwd(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
         let child = pair.slave.spawn_command(command).unwrap();
-        let screen = Arc::new(Mutex::new(vt100::Parser::new(some(30), some(100), 0)));
+        let screen = Arc::new(Mutex::new(vt100::Parser::new(some(rows), some(columns), 0)));
         let (mut output, shown) = (pair.master.try_clone_reader().unwrap(), Arc::clone(&screen));
         let is_read = Arc::new(AtomicBool::new(true));
         let reads = Arc::clone(&is_read);
@@ -59,6 +71,11 @@ impl Terminal {
     fn of(trace: &Path) -> Self {
         let tool = assert_cmd::cargo::cargo_bin("warptrace");
         Self::start(text(&tool), &["tui", text(trace)])
+    }
+
+    /// Looks at what is shown.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&vt100::Screen) -> T) -> T {
+        look(self.screen.lock().unwrap().screen())
     }
 
     fn text(&self) -> String {
@@ -79,7 +96,7 @@ impl Terminal {
     }
 
     /// What is shown once nothing has changed for a while: a screen comes in several pieces.
-    fn settled(&self) -> String {
+    pub(crate) fn settled(&self) -> String {
         let mut before = self.text();
         loop {
             std::thread::sleep(Duration::from_millis(500));
@@ -97,7 +114,7 @@ impl Terminal {
     }
 
     /// Waits for the end; answers the exit code.
-    fn end(&mut self) -> u32 {
+    pub(crate) fn end(&mut self) -> u32 {
         let started = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use warptrace_analysis::fuzzing::check_trace;
 use warptrace_decoder::TraceFile;
 use warptrace_format::Event;
 use warptrace_format::account::WarpAccount;
@@ -20,7 +21,9 @@ pub fn recorded(program: &TracedProgram<'_>, run: impl FnOnce(&mut Session<'_, V
     run(&mut session);
     let (bytes, _, report) = session.finish().unwrap();
     assert_eq!(report.lost, 0);
-    TraceFile::from_bytes(bytes).unwrap()
+    let trace = TraceFile::from_bytes(bytes).unwrap();
+    check_trace(&trace);
+    trace
 }
 
 pub fn event(location: u16, mask: u32) -> Event {

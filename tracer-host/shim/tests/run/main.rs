@@ -15,6 +15,7 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 use warptrace_abi::run::{REPORT_PREFIX, RUN_FILE, RUN_PTXAS, RUN_REPORT, RUN_SPEC};
+use warptrace_analysis::fuzzing::check_trace;
 use warptrace_decoder::TraceFile;
 use warptrace_format::codec::{CodecSpec, EclParams};
 use warptrace_spec::{MemorySize, RunSpec};
@@ -58,6 +59,7 @@ impl Run {
         let trace = self.trace();
         let report = trace.verify();
         assert!(report.is_ok(), "{report}");
+        check_trace(&trace);
         (report.launches, report.events)
     }
 }

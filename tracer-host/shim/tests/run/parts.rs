@@ -49,7 +49,7 @@ fn python(built: &Built, traced: bool, text: &str) -> Option<Output> {
     let mut command = Command::new("python3");
     command
         .args(["-W", "error", "-c", text])
-        .env("PYTHONPATH", format!("{}/../python/src", env!("CARGO_MANIFEST_DIR")))
+        .env("PYTHONPATH", format!("{}/../../cli/python/python", env!("CARGO_MANIFEST_DIR")))
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env_remove("LD_PRELOAD");
     if traced {
@@ -75,5 +75,5 @@ fn the_python_package_says_whether_anything_is_recorded() {
     assert!(words(&output.stderr).contains("RuntimeWarning: nothing is recorded: start the program with"));
     let wrong = "import warptrace\nwarptrace.begin('')";
     let Some(output) = python(built, true, wrong) else { return };
-    assert!(words(&output.stderr).contains("ValueError: '' is no name of a file"));
+    assert!(words(&output.stderr).contains("ValueError: '' cannot be the name of a file"));
 }

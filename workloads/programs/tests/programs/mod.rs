@@ -5,6 +5,7 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use warptrace_analysis::fuzzing::check_trace;
 use warptrace_decoder::{TraceFile, WarpFilter};
 use warptrace_format::Counting;
 use warptrace_format::codec::{CodecSpec, PredictParams};
@@ -64,6 +65,7 @@ pub(crate) fn record_as<T>(
     let file = TraceFile::from_bytes(bytes).unwrap();
     let verified = file.verify();
     assert!(verified.is_ok(), "{verified:?}");
+    check_trace(&file);
     (result, file)
 }
 

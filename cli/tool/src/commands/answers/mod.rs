@@ -22,7 +22,6 @@ pub(crate) use self::warps::run as warps;
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
-use comfy_table::{CellAlignment, Table, presets};
 use serde_json::{Value, json};
 use warptrace_analysis::words::{self, Names, losses};
 use warptrace_analysis::{Analysis, Selection, analyse};
@@ -30,6 +29,7 @@ use warptrace_decoder::{FileState, TraceFile};
 use warptrace_format::shown;
 
 use crate::arguments::{Page, Rows};
+use crate::commands::table::{Column, print_table, table};
 use crate::opened::{Opened, open};
 use crate::output::{count, print_json, say, shown_name, terminal_width};
 
@@ -144,41 +144,9 @@ fn first<T>(mut rows: Vec<T>, limit: Option<usize>, default: usize) -> (Vec<T>, 
     (rows, more)
 }
 
-/// Columns of a table.
-#[derive(Clone, Copy)]
-enum Column {
-    /// Words.
-    Left(&'static str),
-    /// Numbers.
-    Right(&'static str),
-}
-
-/// A table as text, without spaces at the ends of its lines.
-fn table(columns: &[Column], rows: impl IntoIterator<Item = Vec<String>>) -> String {
-    let mut table = Table::new();
-    let heads = columns.iter().map(|column| match *column {
-        Column::Left(head) | Column::Right(head) => head,
-    });
-    table.load_preset(presets::NOTHING).set_header(heads);
-    for row in rows {
-        table.add_row(row);
-    }
-    for (number, column) in columns.iter().enumerate() {
-        if let Some(shown) = table.column_mut(number) {
-            // One space between columns; the first begins with the line.
-            shown.set_padding((if number == 0 { 0 } else { 1 }, 0));
-            if let Column::Right(_) = column {
-                shown.set_cell_alignment(CellAlignment::Right);
-            }
-        }
-    }
-    let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
-    lines.join("\n")
-}
-
 /// Prints a table, and how many rows it leaves out.
 fn print_rows(table: &str, more: usize) -> anyhow::Result<()> {
-    say!("\n{table}")?;
+    print_table(table)?;
     if more > 0 {
         say!("and {} more; `--limit 0` shows all", count(more as u64))?;
     }

@@ -6,7 +6,7 @@ use serde_json::json;
 use warptrace_analysis::{Counts, KernelFigures, share};
 
 use super::words::{lane_bars, percent, ratio};
-use super::{Column, analysed, table, words};
+use super::{Column, analysed, print_table, table, words};
 use crate::arguments::Page;
 use crate::output::{count, say};
 
@@ -44,7 +44,7 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
         say!("{line}")?;
     }
     say!("{}", words::groups(analysis))?;
-    say!("\n{}", kernel_table(&analysis.kernels))?;
+    print_table(&kernel_table(&analysis.kernels))?;
     let rows = (0..).zip(&analysis.active).filter(|(_, visits)| **visits > 0);
     let most = analysis.active.iter().copied().max().unwrap_or(0);
     let rows = rows.map(|(lanes, &visits): (u32, _)| {
@@ -53,7 +53,7 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
     });
     let columns =
         [Column::Right("active lanes"), Column::Right("events"), Column::Right("of all"), Column::Left("")];
-    say!("\n{}", table(&columns, rows))?;
+    print_table(&table(&columns, rows))?;
     Ok(ExitCode::SUCCESS)
 }
 

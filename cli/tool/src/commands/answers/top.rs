@@ -3,15 +3,13 @@
 use std::cmp::Reverse;
 use std::process::ExitCode;
 
-use anyhow::Context;
 use serde_json::{Value, json};
-use warptrace_analysis::{Cause, LocationFigures, Selection, WarpFigures, analyse};
-use warptrace_format::file::WARP_LANES;
+use warptrace_analysis::{Cause, LocationFigures, Oddity};
 
 use super::causes::cause_table;
 use super::lines::line_table;
 use super::words::ratio;
-use super::{Answer, analysed, words};
+use super::{Answer, analysed, print_table, words};
 use crate::arguments::Page;
 use crate::output::{count, say};
 
@@ -31,6 +29,7 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
     let widest = analysis.loops().max_by_key(|head| (head.counts.idle, Reverse(head.point.location)));
     let finding = words::finding(analysis, &answer.names);
     let causes: Vec<&Cause> = analysis.causes.iter().take(CAUSES).collect();
+    let odd = words::oddest(analysis).map(|odd| Oddity::of(&answer.trace, analysis, odd)).transpose()?;
     if command.json {
         lines.truncate(LINES);
         let paths: Vec<_> = analysis.paths.iter().take(LINES).collect();
@@ -42,6 +41,7 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
             "lines": lines,
             "loop": widest,
             "warp_events": analysis.warp_events,
+            "odd": odd,
             "paths": { "number": analysis.paths.len(), "most_common": paths },
         }))?;
         return Ok(ExitCode::SUCCESS);
@@ -63,18 +63,19 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
         }
     }
     if !causes.is_empty() {
-        say!("\n{}", cause_table(&answer, &causes))?;
+        print_table(&cause_table(&answer, &causes))?;
     }
     lines.truncate(LINES);
-    say!("\n{}\n", line_table(&answer, &lines))?;
+    print_table(&line_table(&answer, &lines))?;
+    say!("")?;
     if let Some(head) = widest {
         say!("loop   {}", loop_line(&answer, head))?;
     }
     for (number, line) in words::work(analysis, KERNELS).iter().enumerate() {
         say!("{}   {line}", if number == 0 { "work" } else { "    " })?;
     }
-    if let Some(odd) = words::oddest(analysis) {
-        say!("odd    {}", odd_line(&answer, odd)?)?;
+    if let Some(odd) = &odd {
+        say!("odd    {}", odd.describe(&answer.trace, &answer.names).join("\n       "))?;
     }
     say!("paths  {}", words::groups(analysis))?;
     Ok(ExitCode::SUCCESS)
@@ -93,40 +94,6 @@ fn print_standing(answer: &Answer) -> anyhow::Result<()> {
         say!("  and others at {} more locations", count((standing.len() - STANDING) as u64))?;
     }
     Ok(())
-}
-
-/// Says of a warp that is unlike the others of its launch how far, and which location made it so.
-fn odd_line(answer: &Answer, odd: &WarpFigures) -> anyhow::Result<String> {
-    let Answer { trace, analysis, names, .. } = answer;
-    let id = trace.launch(odd.launch).and_then(|info| info.stream_id(odd.warp));
-    let id = id.context("the trace does not have the launch of a warp")?;
-    let (launch, block, warp) = (Some(odd.launch), Some(id.block), Some(id.warp_in_block));
-    let own = analyse(trace, &Selection { launch, block, warp, ..Selection::default() })?;
-    // How much more, or less, it came to a location than the median warp that came there.
-    let distance = |own: &LocationFigures| {
-        let all = analysis.location(own.point.location).map_or(0, |all| all.warp_visits.percentile(50));
-        (own.counts.visits.abs_diff(all), all)
-    };
-    let most = own.locations.iter().max_by_key(|own| (distance(own).0, Reverse(own.point.location)));
-    let lanes = trace.launch(odd.launch).and_then(|info| info.lane_mask(odd.warp)).map_or(0, u32::count_ones);
-    let first = id.warp_in_block * WARP_LANES;
-    let mut line = format!(
-        "{}, threads {first} to {}: {} events, the median of its launch {}",
-        words::warp(trace, odd.launch, odd.warp),
-        first + lanes.saturating_sub(1),
-        count(odd.counts.visits),
-        count(odd.median)
-    );
-    if let Some(at) = most.filter(|at| distance(at).0 > 0) {
-        let (times, all) = (at.counts.visits, distance(at).1);
-        let at = names.full(at.point.location);
-        line += &format!(
-            "\n       most of it at {at}: {} visits, the median of warps there {}",
-            count(times),
-            count(all)
-        );
-    }
-    Ok(line)
 }
 
 fn loop_line(answer: &Answer, head: &LocationFigures) -> String {

@@ -1,11 +1,8 @@
-//! The tables and their columns.
+//! The columns of each table.
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-
-/// The tables, in the order in which they are named to people.
-pub(crate) const TABLES: [&str; 6] = ["events", "runs", "warps", "locations", "loops", "launches"];
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use DataType::{Float64, UInt8, UInt16, UInt32, UInt64, Utf8, Utf8View};
 
@@ -15,7 +12,7 @@ fn schema(columns: &[(&str, DataType, bool)]) -> SchemaRef {
 }
 
 /// Columns of `runs`; `events` has all but the last.
-pub(crate) fn runs() -> SchemaRef {
+pub fn runs() -> SchemaRef {
     schema(&[
         ("trace", Utf8View, false),
         ("launch", UInt32, false),
@@ -36,21 +33,23 @@ pub(crate) fn runs() -> SchemaRef {
     ])
 }
 
-/// The number of an event in its warp, and its number among the columns.
-pub(crate) const EVENT: &str = "event";
-pub(crate) const EVENT_COLUMN: usize = 8;
+/// The number of an event in its warp.
+pub const EVENT: &str = "event";
+/// The number of [`EVENT`] among the columns of `runs`.
+pub const EVENT_COLUMN: usize = 8;
 /// How many events a row of `runs` stands for.
-pub(crate) const COUNT: &str = "count";
-pub(crate) const COUNT_COLUMN: usize = 15;
+pub const COUNT: &str = "count";
+/// The number of [`COUNT`] among the columns of `runs`.
+pub const COUNT_COLUMN: usize = 15;
 
 /// Columns of `events`.
-pub(crate) fn events() -> SchemaRef {
+pub fn events() -> SchemaRef {
     let runs = runs();
     Arc::new(Schema::new(runs.fields()[..runs.fields().len() - 1].to_vec()))
 }
 
 /// Columns of `warps`.
-pub(crate) fn warps() -> SchemaRef {
+pub fn warps() -> SchemaRef {
     schema(&[
         ("trace", Utf8, false),
         ("launch", UInt32, false),
@@ -70,7 +69,7 @@ pub(crate) fn warps() -> SchemaRef {
 }
 
 /// Columns of `locations`; those before [`LOCATION_FIGURES`] need no look at the events.
-pub(crate) fn locations() -> SchemaRef {
+pub fn locations() -> SchemaRef {
     schema(&[
         ("trace", Utf8, false),
         ("location", UInt16, false),
@@ -89,10 +88,10 @@ pub(crate) fn locations() -> SchemaRef {
 }
 
 /// The first column of `locations` that is counted.
-pub(crate) const LOCATION_FIGURES: usize = 7;
+pub const LOCATION_FIGURES: usize = 7;
 
 /// Columns of `loops`.
-pub(crate) fn loops() -> SchemaRef {
+pub fn loops() -> SchemaRef {
     schema(&[
         ("trace", Utf8, false),
         ("location", UInt16, false),
@@ -114,7 +113,7 @@ pub(crate) fn loops() -> SchemaRef {
 }
 
 /// Columns of `launches`.
-pub(crate) fn launches() -> SchemaRef {
+pub fn launches() -> SchemaRef {
     schema(&[
         ("trace", Utf8, false),
         ("launch", UInt32, false),
@@ -130,5 +129,63 @@ pub(crate) fn launches() -> SchemaRef {
         ("recorded_warps", UInt32, false),
         ("events", UInt64, false),
         ("end", Utf8, false),
+    ])
+}
+
+/// Columns of `kernels`.
+pub fn kernels() -> SchemaRef {
+    schema(&[
+        ("trace", Utf8, false),
+        ("kernel", Utf8, false),
+        ("launches", UInt64, false),
+        ("warps", UInt64, false),
+        ("visits", UInt64, false),
+        ("lanes", UInt64, false),
+        ("idle", UInt64, false),
+        ("slots", UInt64, false),
+    ])
+}
+
+/// Columns of `lines`.
+pub fn lines() -> SchemaRef {
+    schema(&[
+        ("trace", Utf8, false),
+        ("file", Utf8, true),
+        ("line", UInt32, true),
+        ("names", Utf8, false),
+        ("visits", UInt64, false),
+        ("lanes", UInt64, false),
+        ("idle", UInt64, false),
+        ("slots", UInt64, false),
+        ("caused", UInt64, false),
+        ("warps", UInt64, false),
+        ("splits", UInt64, false),
+    ])
+}
+
+/// Columns of `causes`.
+pub fn causes() -> SchemaRef {
+    schema(&[
+        ("trace", Utf8, false),
+        ("location", UInt16, false),
+        ("name", Utf8, false),
+        ("file", Utf8, true),
+        ("line", UInt32, true),
+        ("decision", UInt16, false),
+        ("idle", UInt64, false),
+        ("partings", UInt64, false),
+        ("met", UInt64, false),
+        ("events_apart", Float64, false),
+    ])
+}
+
+/// Columns of `edges`.
+pub fn edges() -> SchemaRef {
+    schema(&[
+        ("trace", Utf8, false),
+        ("from", UInt16, true),
+        ("to", UInt16, true),
+        ("visits", UInt64, false),
+        ("lanes", UInt64, false),
     ])
 }

@@ -15,7 +15,7 @@ _NOT_TRACED = 1
 
 
 def _function(name):
-    """Finds a function of the library that `warptrace run` loads; None without it."""
+    """Returns a function of the library that `warptrace run` loads; None without it."""
     try:
         return getattr(ctypes.CDLL(None), name)
     except (AttributeError, OSError):
@@ -39,7 +39,7 @@ def begin(path=None):
     """Ends what is being recorded, and records kernels that are launched from now on into `path`.
 
     `%p` in it stands for the process's number. None is the file of `warptrace run`, or the next one of that name.
-    Answers whether anything is recorded, that is, whether this process runs under `warptrace run`.
+    Returns whether anything is recorded: whether this process runs under `warptrace run`.
     """
     function = _function("warptrace_begin")
     if function is None:
@@ -48,13 +48,13 @@ def begin(path=None):
     if path is not None:
         name = os.fsencode(path)
         if not name or b"\0" in name:
-            raise ValueError(f"{path!r} is no name of a file")
+            raise ValueError(f"{path!r} cannot be the name of a file")
     function.argtypes, function.restype = [ctypes.c_char_p], ctypes.c_int
     return _done(function(name), "begin a trace")
 
 
 def end():
-    """Ends what is being recorded, after launches that still run have ended. Answers as `begin`."""
+    """Ends what is being recorded, after launches that still run have ended. Returns what `begin` does."""
     function = _function("warptrace_end")
     if function is None:
         return False

@@ -1,24 +1,71 @@
 //! Rows of events, made of the items of a trace.
 
-use std::ops::{ControlFlow, Range};
+use std::ops::{ControlFlow, RangeInclusive};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use datafusion::arrow::array::{
+use arrow_array::{
     ArrayRef, RecordBatch, RecordBatchOptions, StringViewArray, UInt8Array, UInt16Array, UInt32Array,
     UInt64Array,
 };
-use datafusion::arrow::compute::take;
-use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::error::Result;
-use warptrace_analysis::{AnalysisError, kernel_name};
-use warptrace_decoder::{WarpFilter, WarpItem};
+use arrow_schema::SchemaRef;
+use arrow_select::take::take;
+use warptrace_analysis::kernel_name;
+use warptrace_decoder::{TraceFile, WarpFilter, WarpItem};
 use warptrace_format::Event;
 use warptrace_format::file::LaunchInfo;
 
-use crate::filter::Bounds;
-use crate::runs::{Kind, Made};
-use crate::source::{BATCH, Named, Sink};
+use crate::error::TableError;
+use crate::{BATCH, Sink, schema};
+
+type Result<T> = std::result::Result<T, TableError>;
+
+/// What a row is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Equal events of a warp, one after the other.
+    Runs,
+    /// An event.
+    Events,
+    /// Any number of events with the same values in the columns that are asked for, in the columns of `runs`.
+    Sums,
+}
+
+impl Kind {
+    /// Returns the columns.
+    pub fn schema(self) -> SchemaRef {
+        match self {
+            Self::Events => schema::events(),
+            Self::Runs | Self::Sums => schema::runs(),
+        }
+    }
+}
+
+/// Which events of a launch become rows.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// Their warps.
+    pub warps: WarpFilter,
+    /// Of these only those with this number in their block.
+    pub warp_in_block: Option<u32>,
+    /// Their locations.
+    pub locations: RangeInclusive<u64>,
+}
+
+impl Wanted {
+    fn has_warp(&self, launch: &LaunchInfo, warp: u32) -> bool {
+        self.warp_in_block.is_none_or(|number| warp % launch.warps_per_block() == number)
+    }
+}
+
+/// How much was made, to see what it cost.
+#[derive(Debug, Default)]
+pub struct Made {
+    /// Rows of events, runs and sums.
+    pub rows: AtomicU64,
+    /// Values that were made of masks.
+    pub masks: AtomicU64,
+}
 
 /// A row, before its columns are made.
 #[derive(Clone, Copy)]
@@ -66,8 +113,8 @@ impl Tally {
     }
 }
 
-/// Rows of one launch that become a batch.
-pub(crate) struct Batch {
+/// Rows of one launch that become batches.
+pub struct Batch {
     launch: LaunchInfo,
     columns: Vec<usize>,
     schema: SchemaRef,
@@ -83,14 +130,15 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// An empty batch of these columns, which are those of the schema.
-    pub(crate) fn new(
-        named: &Named,
+    /// Makes an empty batch of a launch of `trace`, which its rows call `name`. `columns` are the numbers, among
+    /// those of `runs`, of the columns in `schema`.
+    pub fn new(
+        (name, trace): (&str, &TraceFile),
         launch: LaunchInfo,
         (columns, schema): (&[usize], &SchemaRef),
         made: &Arc<Made>,
     ) -> Self {
-        let table = &named.trace.metadata().locations;
+        let table = &trace.metadata().locations;
         let ids = table.iter().map(|info| usize::from(info.id) + 1).max().unwrap_or(0);
         // The last entry is for all ids that the table does not have.
         let (mut names, mut files, mut lines) =
@@ -102,8 +150,8 @@ impl Batch {
             lines[at] = (info.line > 0).then_some(info.line);
         }
         let texts = [
-            StringViewArray::from(vec![Some(named.name.as_str())]),
-            StringViewArray::from(vec![Some(kernel_name(&named.trace, &launch))]),
+            StringViewArray::from(vec![Some(name)]),
+            StringViewArray::from(vec![Some(kernel_name(trace, &launch))]),
             StringViewArray::from(names),
             StringViewArray::from(files),
         ];
@@ -113,23 +161,24 @@ impl Batch {
         Self { launch, columns, schema, texts, lines, rows, has_event, counted, made }
     }
 
-    /// Decodes warps and gives their rows to `sink`.
-    pub(crate) fn fill(
+    /// Decodes warps and gives the wanted rows to `sink`; returns whether it broke off.
+    ///
+    /// # Errors
+    /// The trace is damaged.
+    pub fn fill(
         &mut self,
-        named: &Named,
-        warps: Range<u32>,
-        bounds: &Bounds,
+        trace: &TraceFile,
+        wanted: &Wanted,
         kind: Kind,
         sink: &mut Sink<'_>,
     ) -> Result<ControlFlow<()>> {
         if kind == Kind::Sums {
-            return self.sum(named, warps, bounds, sink);
+            return self.sum(trace, wanted, sink);
         }
-        let (least, greatest) = bounds.range("location");
         let mut pending: Option<Row> = None;
         let mut failed = None;
         let mut push = |batch: &mut Self, row: Row| {
-            if !(least..=greatest).contains(&u64::from(row.location)) {
+            if !wanted.locations.contains(&row.location.into()) {
                 return ControlFlow::Continue(());
             }
             let pushed = if kind == Kind::Events { batch.expand(row, sink) } else { batch.push(row, sink) };
@@ -138,9 +187,12 @@ impl Batch {
                 ControlFlow::Break(())
             })
         };
-        let number = self.launch.number();
-        let flow = named.trace.items_in_order(number, 0, &WarpFilter::warps(warps), &mut |found| {
+        let (launch, number) = (self.launch, self.launch.number());
+        let flow = trace.items_in_order(number, 0, &wanted.warps, &mut |found| {
             let WarpItem { warp, first_event, item, .. } = found;
+            if !wanted.has_warp(&launch, warp) {
+                return ControlFlow::Continue(());
+            }
             let (body, times) = (item.body(), u64::from(item.times()));
             // A run is one row, a cycle one for each event.
             let (turns, count) = if body.len() == 1 { (1, times) } else { (times, 1) };
@@ -165,7 +217,7 @@ impl Batch {
             }
             ControlFlow::Continue(())
         });
-        let mut flow = flow.map_err(|error| named.error(AnalysisError::from(error)))?;
+        let mut flow = flow?;
         if let Some(last) = pending
             && flow.is_continue()
         {
@@ -179,34 +231,30 @@ impl Batch {
 
     /// Decodes warps and gives rows to `sink` that stand for many events each: of a location, if masks do not
     /// matter, and otherwise of an item.
-    fn sum(
-        &mut self,
-        named: &Named,
-        warps: Range<u32>,
-        bounds: &Bounds,
-        sink: &mut Sink<'_>,
-    ) -> Result<ControlFlow<()>> {
-        let (least, greatest) = bounds.range("location");
+    fn sum(&mut self, trace: &TraceFile, wanted: &Wanted, sink: &mut Sink<'_>) -> Result<ControlFlow<()>> {
         let has = |columns: &[usize]| self.columns.iter().any(|column| columns.contains(column));
         let (by_mask, by_warp) = (has(&MASK_COLUMNS), has(&WARP_COLUMNS));
         let mut tally = Tally::default();
         let mut failed = None;
-        let number = self.launch.number();
+        let (launch, number) = (self.launch, self.launch.number());
         let mut give = |batch: &mut Self, row: Row, sink: &mut Sink<'_>| {
             batch.push(row, sink).unwrap_or_else(|error| {
                 failed = Some(error);
                 ControlFlow::Break(())
             })
         };
-        let flow = named.trace.items_in_order(number, 0, &WarpFilter::warps(warps), &mut |found| {
+        let flow = trace.items_in_order(number, 0, &wanted.warps, &mut |found| {
             let WarpItem { warp, item, .. } = found;
+            if !wanted.has_warp(&launch, warp) {
+                return ControlFlow::Continue(());
+            }
             let count = u64::from(item.times());
             if by_warp && warp != tally.warp {
                 tally.drain(&mut |row| give(self, row, sink))?;
             }
             tally.warp = warp;
             for &Event { location, mask } in item.body() {
-                if !(least..=greatest).contains(&u64::from(location)) {
+                if !wanted.locations.contains(&location.into()) {
                     continue;
                 }
                 if by_mask {
@@ -217,7 +265,7 @@ impl Batch {
             }
             ControlFlow::Continue(())
         });
-        let mut flow = flow.map_err(|error| named.error(AnalysisError::from(error)))?;
+        let mut flow = flow?;
         if flow.is_continue() {
             flow = tally.drain(&mut |row| give(self, row, sink));
         }

@@ -1,0 +1,153 @@
+//! A table that is made when it is read.
+
+use std::sync::{Arc, Mutex};
+
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_schema::SchemaRef;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict, PyList};
+use warptrace_analysis::Selection;
+use warptrace_tables::{Batch, Figures, Kind, Made, Sink, Table as FigureTable, TableError, Wanted};
+
+use crate::error;
+use crate::stream::Batches;
+use crate::trace::{Opened, no_column};
+
+/// What the rows are.
+#[derive(Clone, Copy)]
+pub(crate) enum Rows {
+    Figures(FigureTable),
+    Events(Kind),
+}
+
+impl Rows {
+    fn schema(self) -> SchemaRef {
+        match self {
+            Self::Figures(table) => table.schema(),
+            Self::Events(kind) => kind.schema(),
+        }
+    }
+}
+
+/// Rows of a trace, which are made each time that they are read.
+///
+/// pandas, Polars, PyArrow and DuckDB take it as it is, through `__arrow_c_stream__`.
+#[pyclass(frozen, module = "warptrace")]
+pub(crate) struct Table {
+    opened: Arc<Opened>,
+    rows: Rows,
+    selection: Selection,
+    /// Numbers of the columns in the table of `rows`.
+    columns: Vec<usize>,
+    schema: SchemaRef,
+}
+
+impl Table {
+    /// All columns but the first, which is the trace's name.
+    pub(crate) fn new(opened: &Arc<Opened>, rows: Rows, selection: Selection) -> Self {
+        let columns = (1..rows.schema().fields().len()).collect();
+        Self::of(opened, rows, selection, columns)
+    }
+
+    fn of(opened: &Arc<Opened>, rows: Rows, selection: Selection, columns: Vec<usize>) -> Self {
+        let schema = rows.schema();
+        let schema = schema.project(&columns).map_or(schema, Arc::new);
+        Self { opened: Arc::clone(opened), rows, selection, columns, schema }
+    }
+
+    /// The same with only some columns.
+    pub(crate) fn with_columns(&self, names: &[String]) -> PyResult<Self> {
+        let all = self.columns();
+        let number = |name: &String| match all.iter().position(|known| known == name) {
+            Some(at) => Ok(self.columns[at]),
+            None => Err(no_column(name, &all)),
+        };
+        let columns = names.iter().map(number).collect::<PyResult<Vec<_>>>()?;
+        Ok(Self::of(&self.opened, self.rows, self.selection.clone(), columns))
+    }
+
+    /// Starts to make the rows.
+    fn batches(&self) -> PyResult<Batches> {
+        let (opened, selection) = (Arc::clone(&self.opened), self.selection.clone());
+        let (rows, columns, schema) = (self.rows, self.columns.clone(), Arc::clone(&self.schema));
+        let make = move |sink: &mut Sink<'_>| {
+            opened.trace.renew_work();
+            match rows {
+                Rows::Events(kind) => events(&opened, &selection, kind, (&columns, &schema), sink),
+                Rows::Figures(table) => {
+                    let (name, trace) = (opened.path.as_str(), &opened.trace);
+                    let figures = Figures { name, trace, analysis: &|| opened.analysis(&selection) };
+                    figures.rows(table, (&columns, &schema), sink).map(|_| ())
+                }
+            }
+        };
+        Ok(Batches::start(Arc::clone(&self.schema), make)?)
+    }
+}
+
+/// Gives the rows of the selected launches to `sink`.
+fn events(
+    opened: &Opened,
+    selection: &Selection,
+    kind: Kind,
+    columns: (&[usize], &SchemaRef),
+    sink: &mut Sink<'_>,
+) -> Result<(), TableError> {
+    let made = Arc::new(Made::default());
+    for (launch, warps) in selection.launches(&opened.trace)? {
+        let mut batch = Batch::new((&opened.path, &opened.trace), launch, columns, &made);
+        let wanted = Wanted { warps, warp_in_block: selection.warp, locations: 0..=u64::MAX };
+        if batch.fill(&opened.trace, &wanted, kind, sink)?.is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+#[pymethods]
+impl Table {
+    /// Names of the columns.
+    #[getter]
+    fn columns(&self) -> Vec<String> {
+        self.schema.fields().iter().map(|field| field.name().clone()).collect()
+    }
+
+    /// The rows as a stream of Arrow's C interface.
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // The protocol allows to give the columns as they are.
+        drop(requested_schema);
+        let stream = FFI_ArrowArrayStream::new(Box::new(self.batches()?));
+        PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
+    }
+
+    /// The rows as a dict from each column's name to the list of its values; needs no other package.
+    fn to_pydict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (dict, batches) = (PyDict::new(py), Mutex::new(self.batches()?));
+        let lists: Vec<_> = self.schema.fields().iter().map(|_| PyList::empty(py)).collect();
+        let next = || batches.lock().ok().and_then(|mut batches| batches.next());
+        while let Some(batch) = error::unlocked(py, next)? {
+            let batch = batch.map_err(|error| error::TraceError::new_err(error.to_string()))?;
+            for (list, column) in lists.iter().zip(batch.columns()) {
+                crate::values::append(list, column)?;
+            }
+        }
+        for (field, list) in self.schema.fields().iter().zip(lists) {
+            dict.set_item(field.name(), list)?;
+        }
+        Ok(dict)
+    }
+
+    /// The rows as a pandas data frame; needs pandas and PyArrow.
+    fn to_pandas(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
+        slf.py().import("pyarrow")?.call_method1("table", (slf,))?.call_method0("to_pandas")
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<warptrace.Table of {}: {}>", self.opened.path, self.columns().join(", "))
+    }
+}

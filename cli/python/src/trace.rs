@@ -1,0 +1,249 @@
+//! An open trace.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use warptrace_analysis::Weight;
+use warptrace_analysis::{Analysis, AnalysisError, Selection, Summary, analyse, weights};
+use warptrace_decoder::TraceFile;
+use warptrace_tables::{Kind, Table as FigureTable};
+
+use crate::error::{self, LossWarning};
+use crate::table::{Rows, Table};
+
+/// A trace, and the figures that were asked for last.
+pub(crate) struct Opened {
+    pub(crate) path: String,
+    pub(crate) trace: TraceFile,
+    last: Mutex<Option<(Selection, Arc<Analysis>)>>,
+}
+
+impl Opened {
+    /// Computes the figures of a selection, unless they are those that were asked for last.
+    pub(crate) fn analysis(&self, selection: &Selection) -> Result<Arc<Analysis>, Arc<AnalysisError>> {
+        // Held meanwhile, so that two tables of the same figures do not compute them twice.
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, analysis)) = last.as_ref().filter(|(known, _)| known == selection) {
+            return Ok(Arc::clone(analysis));
+        }
+        self.trace.renew_work();
+        let analysis = Arc::new(analyse(&self.trace, selection)?);
+        *last = Some((selection.clone(), Arc::clone(&analysis)));
+        Ok(analysis)
+    }
+}
+
+/// A block as it is given: x alone, or x and y, or all three.
+#[derive(FromPyObject)]
+enum Block {
+    X(u32),
+    Xy((u32, u32)),
+    Xyz((u32, u32, u32)),
+}
+
+impl Block {
+    const fn coordinates(&self) -> [u32; 3] {
+        match *self {
+            Self::X(x) => [x, 0, 0],
+            Self::Xy((x, y)) => [x, y, 0],
+            Self::Xyz((x, y, z)) => [x, y, z],
+        }
+    }
+}
+
+/// An open trace; `warptrace.open` makes it.
+#[pyclass(frozen, module = "warptrace")]
+pub(crate) struct Trace(Arc<Opened>);
+
+/// Opens a trace. Warns with a `LossWarning` if it lacks events or assumes something of the kernel.
+///
+/// `unlimited`: decodes also files that ask for far more work than their size suggests.
+#[pyfunction]
+#[pyo3(signature = (path, *, unlimited = false))]
+pub(crate) fn open(py: Python<'_>, path: PathBuf, unlimited: bool) -> PyResult<Trace> {
+    let opened = error::unlocked(py, || TraceFile::open(&path))?;
+    let mut trace = opened.map_err(|error| error::of_open(&error))?;
+    if unlimited {
+        trace = trace.unlimited();
+    }
+    let (path, last) = (path.to_string_lossy().into_owned(), Mutex::new(None));
+    let state = trace.state();
+    if !state.is_whole || state.assumed.is_some() {
+        let text = format!("{path}: {}", state.sentence);
+        py.import("warnings")?.call_method1("warn", (text, py.get_type::<LossWarning>(), 1))?;
+    }
+    Ok(Trace(Arc::new(Opened { path, trace, last })))
+}
+
+impl Trace {
+    fn figures(&self, table: FigureTable, selection: Selection) -> PyResult<Table> {
+        // What is not there is said here, where it was asked for, not when the table is read.
+        selection.launches(&self.0.trace).map_err(|error| error::of_analysis(&error))?;
+        Ok(Table::new(&self.0, Rows::Figures(table), selection))
+    }
+
+    fn rows(&self, kind: Kind, selection: Selection, columns: Option<Vec<String>>) -> PyResult<Table> {
+        selection.launches(&self.0.trace).map_err(|error| error::of_analysis(&error))?;
+        let table = Table::new(&self.0, Rows::Events(kind), selection);
+        match columns {
+            None => Ok(table),
+            Some(names) => table.with_columns(&names),
+        }
+    }
+}
+
+fn selection(
+    kernel: Option<String>,
+    launch: Option<u32>,
+    block: Option<Block>,
+    warp: Option<u32>,
+) -> Selection {
+    let block = block.map(|block| block.coordinates());
+    Selection { kernel, launch, block, warp, focus: None }
+}
+
+/// Each method that takes a selection looks at what fulfils all of it: the kernel with a name, the launch with a
+/// number, the block with coordinates (x, or x and y, or x, y and z), the warp with a number in its block.
+#[pymethods]
+impl Trace {
+    /// The file's path, as it was given.
+    #[getter]
+    fn path(&self) -> &str {
+        &self.0.path
+    }
+
+    /// What the trace holds and lacks: the same as `warptrace info --json` prints.
+    #[getter]
+    fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let trace = &self.0.trace;
+        let text = error::unlocked(py, || {
+            trace.renew_work();
+            Summary::of(trace).map(|summary| serde_json::to_string(&summary))
+        })?;
+        let text = text.map_err(|error| error::of_decode(&error))?;
+        let text = text.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+        py.import("json")?.call_method1("loads", (text,))
+    }
+
+    /// What the slots of figures are: "instruction slots" or "lane slots".
+    #[getter]
+    fn slots(&self) -> &'static str {
+        let is_weighed = weights(&self.0.trace).is_some();
+        if is_weighed { Weight::Instructions } else { Weight::Events }.slots()
+    }
+
+    /// A row for each kernel with launches.
+    #[getter]
+    fn kernels(&self) -> PyResult<Table> {
+        self.figures(FigureTable::Kernels, Selection::default())
+    }
+
+    /// A row for each launch.
+    #[getter]
+    fn launches(&self) -> PyResult<Table> {
+        self.figures(FigureTable::Launches, Selection::default())
+    }
+
+    /// A row for each trace point.
+    #[getter]
+    fn locations(&self) -> PyResult<Table> {
+        self.figures(FigureTable::Locations, Selection::default())
+    }
+
+    /// A row for each line of the source that warps came to.
+    #[pyo3(signature = (*, kernel = None, launch = None, block = None, warp = None))]
+    fn lines(
+        &self,
+        kernel: Option<String>,
+        launch: Option<u32>,
+        block: Option<Block>,
+        warp: Option<u32>,
+    ) -> PyResult<Table> {
+        self.figures(FigureTable::Lines, selection(kernel, launch, block, warp))
+    }
+
+    /// A row for each cause of idle lanes, the most idle slots first.
+    #[pyo3(signature = (*, kernel = None, launch = None, block = None, warp = None))]
+    fn causes(
+        &self,
+        kernel: Option<String>,
+        launch: Option<u32>,
+        block: Option<Block>,
+        warp: Option<u32>,
+    ) -> PyResult<Table> {
+        self.figures(FigureTable::Causes, selection(kernel, launch, block, warp))
+    }
+
+    /// A row for each head of a loop.
+    #[pyo3(signature = (*, kernel = None, launch = None, block = None, warp = None))]
+    fn loops(
+        &self,
+        kernel: Option<String>,
+        launch: Option<u32>,
+        block: Option<Block>,
+        warp: Option<u32>,
+    ) -> PyResult<Table> {
+        self.figures(FigureTable::Loops, selection(kernel, launch, block, warp))
+    }
+
+    /// A row for each edge between locations.
+    #[pyo3(signature = (*, kernel = None, launch = None, block = None, warp = None))]
+    fn edges(
+        &self,
+        kernel: Option<String>,
+        launch: Option<u32>,
+        block: Option<Block>,
+        warp: Option<u32>,
+    ) -> PyResult<Table> {
+        self.figures(FigureTable::Edges, selection(kernel, launch, block, warp))
+    }
+
+    /// A row for each warp with events.
+    #[pyo3(signature = (*, kernel = None, launch = None, block = None, warp = None))]
+    fn warps(
+        &self,
+        kernel: Option<String>,
+        launch: Option<u32>,
+        block: Option<Block>,
+        warp: Option<u32>,
+    ) -> PyResult<Table> {
+        self.figures(FigureTable::Warps, selection(kernel, launch, block, warp))
+    }
+
+    /// A row for each event; `columns`: only those with these names are made.
+    #[pyo3(signature = (*, kernel = None, launch = None, block = None, warp = None, columns = None))]
+    fn events(
+        &self,
+        kernel: Option<String>,
+        launch: Option<u32>,
+        block: Option<Block>,
+        warp: Option<u32>,
+        columns: Option<Vec<String>>,
+    ) -> PyResult<Table> {
+        self.rows(Kind::Events, selection(kernel, launch, block, warp), columns)
+    }
+
+    /// A row for each run of equal events of a warp; `columns` as for `events`.
+    #[pyo3(signature = (*, kernel = None, launch = None, block = None, warp = None, columns = None))]
+    fn runs(
+        &self,
+        kernel: Option<String>,
+        launch: Option<u32>,
+        block: Option<Block>,
+        warp: Option<u32>,
+        columns: Option<Vec<String>>,
+    ) -> PyResult<Table> {
+        self.rows(Kind::Runs, selection(kernel, launch, block, warp), columns)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<warptrace.Trace {}: {}>", self.0.path, self.0.trace.state().sentence)
+    }
+}
+
+/// The exception of a column that a table does not have.
+pub(crate) fn no_column(name: &str, known: &[String]) -> PyErr {
+    PyValueError::new_err(format!("there is no column `{name}`; there are {}", known.join(", ")))
+}

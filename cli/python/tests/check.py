@@ -1,0 +1,256 @@
+"""Compares what the installed package reads with what the installed tool prints. `check.py none|all`: with no other
+package, or also with pandas, PyArrow, Polars and DuckDB."""
+
+import contextlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import warnings
+
+import warptrace
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+TOOL = os.path.join(sysconfig.get_path("scripts"), "warptrace")
+# Traces of all kinds are in the repository: whole and lossy ones, of several launches, with chosen warps only.
+TRACES = sorted(
+    [*(ROOT / "decoder/query/tests/traces").glob("*.wtrc"), *(ROOT / "decoder/decode/tests/golden").glob("*.wtrc")]
+)
+
+
+def tool(*words):
+    """Runs the tool; returns what it prints."""
+    done = subprocess.run([TOOL, *map(str, words)], capture_output=True, text=True)
+    assert done.returncode == 0, f"{words}: {done.stderr}"
+    return done.stdout
+
+
+def tool_json(*words):
+    return json.loads(tool(*words, "--json"))
+
+
+def opened(path):
+    """Opens a trace; returns it with the warnings."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        return warptrace.open(path), said
+
+
+def rows(table):
+    """The rows of a table as dicts."""
+    columns = table.to_pydict()
+    assert list(columns) == table.columns
+    lengths = {len(column) for column in columns.values()}
+    assert len(lengths) == 1, lengths
+    return [dict(zip(columns, values)) for values in zip(*columns.values())]
+
+
+def only(row, names):
+    return {name: row[name] for name in names}
+
+
+def check_summary(path):
+    trace, said = opened(path)
+    info = tool_json("info", path)
+    assert trace.summary == info, path
+    lacks = not info["whole"] or "assum" in info["state"]
+    assert bool(said) == lacks, (path, said)
+    assert all(issubclass(warning.category, warptrace.LossWarning) for warning in said)
+    assert all(info["state"] in str(warning.message) for warning in said)
+    return trace, info
+
+
+def check_events(path, trace):
+    """Every event, as `decode --format jsonl` prints it."""
+    expected = [json.loads(line) for line in tool("decode", path, "--format", "jsonl").splitlines()]
+    expected = [row for row in expected if "lost" not in row]
+    names = ["launch", "block_x", "block_y", "block_z", "warp", "event", "location", "mask"]
+    found = trace.events(columns=names).to_pydict()
+    assert list(found) == names
+    events = list(zip(*found.values()))
+    assert events == [key(row) for row in expected], path
+    # Runs are the same events.
+    runs, expanded = trace.runs().to_pydict(), []
+    for values in zip(*(runs[name] for name in [*names, "count"])):
+        *head, event, location, mask, count = values
+        expanded += [(*head, event + number, location, mask) for number in range(count)]
+    assert expanded == events, path
+    # Of one warp only.
+    if events:
+        launch, x, y, z, warp = events[-1][:5]
+        chosen = trace.events(launch=launch, block=(x, y, z), warp=warp, columns=["mask"]).to_pydict()["mask"]
+        assert chosen == [row[-1] for row in events if row[:5] == events[-1][:5]], path
+        some = trace.events(warp=warp, columns=["mask"]).to_pydict()["mask"]
+        assert some == [row[-1] for row in events if row[4] == warp], path
+    return len(events)
+
+
+def key(row):
+    block = row["block"]
+    block = block if isinstance(block, list) else [block[axis] for axis in "xyz"]
+    mask = row["mask"]
+    mask = mask if isinstance(mask, int) else int(mask, 16)
+    return (row["launch"], *block, row["warp"], row["event"], row["location"], mask)
+
+
+def check_figures(path, trace):
+    lines = tool_json("lines", path, "--sort", "source")["lines"]
+    names = ["visits", "lanes", "idle", "slots", "caused", "warps", "splits"]
+    shown = lambda row: [row["file"] or "", row["line"] or 0, *only(row, names).values()]
+    assert sorted(map(shown, rows(trace.lines()))) == sorted(map(shown, lines)), path
+    causes = tool_json("causes", path)["causes"]
+    names = ["location", "idle", "partings"]
+    expected = [only(cause, names) for cause in causes]
+    assert [only(row, names) for row in rows(trace.causes())] == expected, path
+    edges = tool_json("edges", path)
+    names = ["from", "to", "visits", "lanes"]
+    shown = lambda row: json.dumps(only(row, names))
+    assert sorted(map(shown, rows(trace.edges()))) == sorted(map(shown, edges["edges"])), path
+    totals = tool_json("stats", path)["totals"]
+    for name in ["visits", "lanes", "idle", "slots"]:
+        assert sum(trace.kernels.to_pydict()[name]) == totals[name], (path, name)
+    loops = tool_json("loops", path)["loops"]
+    names = ["location", "visits", "idle"]
+    by_location = lambda rows: sorted((only(row, names) for row in rows), key=lambda row: row["location"])
+    assert by_location(rows(trace.loops())) == by_location(loops), path
+    warps = tool_json("warps", path, "--sort", "number")["warps"]
+    found = [(row["launch"], row["warp_index"], row["visits"], str(row["path"])) for row in rows(trace.warps())]
+    expected = [(row["launch"], row["warp"], row["visits"], row["path"]) for row in warps]
+    assert sorted(found) == sorted(expected), path
+
+
+def check_tables(path, trace, info):
+    launches = rows(trace.launches)
+    assert [row["events"] for row in launches] == [row["events"] for row in info["launches"]], path
+    names = [kernel["name"] for kernel in info["metadata"]["kernels"]]
+    assert [row["kernel"] for row in launches] == [names[row["kernel"]] for row in info["launches"]], path
+    known = {row["location"]: row["name"] for row in rows(trace.locations)}
+    table = {row["id"]: row["name"] for row in info["metadata"]["locations"]}
+    assert {key: known[key] for key in table} == table, path
+
+
+@contextlib.contextmanager
+def refused(kind, *words):
+    try:
+        yield
+    except kind as error:
+        assert all(word in str(error) for word in words), error
+        return
+    raise AssertionError(f"no {kind.__name__}")
+
+
+def check_wrong_input(path, folder):
+    with refused(FileNotFoundError, "nowhere.wtrc"):
+        warptrace.open("nowhere.wtrc")
+    with refused(OSError):
+        warptrace.open(folder)
+    text = folder / "text.wtrc"
+    text.write_text("no trace at all, but long enough to be looked at\n" * 10)
+    with refused(warptrace.TraceError):
+        warptrace.open(text)
+    with refused(TypeError):
+        warptrace.open(3)
+    trace = warptrace.open(path)
+    with refused(ValueError, "no launch 99"):
+        trace.lines(launch=99)
+    with refused(ValueError, "no kernel `other`", trace.launches.to_pydict()["kernel"][0]):
+        trace.events(kernel="other")
+    with refused(ValueError, "no column `masks`", "mask"):
+        trace.events(columns=["masks"])
+    with refused((OverflowError, TypeError)):
+        trace.events(launch=-1)
+    bytes_ = path.read_bytes()
+    outcomes = set()
+    for at in range(0, len(bytes_), max(1, len(bytes_) // 97)):
+        damaged = bytearray(bytes_)
+        damaged[at] ^= 0xFF
+        file = folder / "damaged.wtrc"
+        file.write_bytes(damaged)
+        try:
+            trace, said = opened(file)
+            whole = trace.summary["whole"]
+            assert whole or said, at
+            count = len(trace.events(columns=["mask"]).to_pydict()["mask"])
+            trace.lines().to_pydict()
+            outcomes.add("read")
+        except warptrace.TraceError:
+            outcomes.add("refused")
+    assert outcomes == {"read", "refused"}, outcomes
+    cut = folder / "cut.wtrc"
+    cut.write_bytes(bytes_[: len(bytes_) * 3 // 4])
+    trace, said = opened(cut)
+    assert said and not trace.summary["whole"] and not trace.summary["complete"], said
+
+
+def check_readers(path, trace):
+    """Each reader sees the same columns and values."""
+    import duckdb
+    import pandas
+    import polars
+    import pyarrow
+
+    for table in [trace.events(), trace.runs(), trace.lines(), trace.causes(), trace.warps(), trace.locations]:
+        expected = table.to_pydict()
+        assert pyarrow.table(table).to_pydict() == expected, path
+        assert polars.DataFrame(table).to_dict(as_series=False) == expected, path
+        frame = table.to_pandas()
+        assert isinstance(frame, pandas.DataFrame) and list(frame.columns) == table.columns, path
+        assert len(frame) == len(next(iter(expected.values()))), path
+        columns = pyarrow.table(table)
+        fetched = duckdb.sql("FROM columns").fetchall()
+        assert fetched == list(zip(*expected.values())), path
+    # pandas 3 takes tables itself.
+    if hasattr(pandas.DataFrame, "from_arrow"):
+        assert len(pandas.DataFrame.from_arrow(trace.lines())) == len(trace.lines().to_pandas()), path
+    # A reader that has seen enough ends the decoding.
+    reader = pyarrow.RecordBatchReader.from_stream(trace.events())
+    reader.read_next_batch()
+    del reader
+
+
+def check_notebook(folder):
+    """The notebook's cells run, one after the other."""
+    notebook = json.loads((ROOT / "examples/notebook/idle_lanes.ipynb").read_text())
+    names, before, path = {}, os.getcwd(), os.environ["PATH"]
+    os.environ["PATH"] = os.path.dirname(TOOL) + os.pathsep + path
+    os.chdir(folder)
+    try:
+        for cell in notebook["cells"]:
+            if cell["cell_type"] == "code":
+                exec("".join(cell["source"]), names)
+    finally:
+        os.chdir(before)
+        os.environ["PATH"] = path
+    assert len(names["lines"]) > 1 and names["causes"]["share"].sum() > 0.999
+
+
+def main():
+    readers = sys.argv[1] == "all"
+    assert len(TRACES) >= 6, TRACES
+    assert pathlib.Path(warptrace.__file__).is_relative_to(sys.prefix), "the package is not the installed one"
+    assert tool("--version").startswith("warptrace "), TOOL
+    assert not warptrace.is_traced()
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        made = folder / "demo.wtrc"
+        tool("demo", "--device", "sim", "--memory", "64MiB", "--width", "32", "--depth", "40", "-o", made)
+        events = lossy = 0
+        for path in [*TRACES, made]:
+            trace, info = check_summary(path)
+            lossy += not info["whole"]
+            events += check_events(path, trace)
+            check_figures(path, trace)
+            check_tables(path, trace, info)
+            if readers:
+                check_readers(path, trace)
+        check_wrong_input(made, folder)
+        if readers:
+            check_notebook(folder)
+    assert events > 1000 and lossy > 0, (events, lossy)
+    print(f"{len(TRACES) + 1} traces, {events:,} events: package and tool agree")
+
+
+main()

@@ -1,0 +1,160 @@
+//! What made a warp unlike the others of its launch: where it came more or less often, in which loop, and for which
+//! thread.
+
+use std::cmp::Reverse;
+
+use serde::Serialize;
+use warptrace_decoder::{TraceFile, WarpItem};
+use warptrace_format::file::WARP_LANES;
+
+use crate::error::AnalysisError;
+use crate::figures::{Analysis, LocationFigures, WarpFigures};
+use crate::selection::Selection;
+use crate::{analyse, words};
+
+/// A warp beside the median warp of its launch, and what made the difference.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Oddity {
+    /// Number of the launch.
+    pub launch: u32,
+    /// Linear index of the warp in the launch.
+    pub warp: u32,
+    /// Its block: x, y, z.
+    pub block: [u32; 3],
+    /// Its first and last thread in the block.
+    pub threads: [u32; 2],
+    /// Its events.
+    pub events: u64,
+    /// Events of the median warp of its launch.
+    pub median: u64,
+    /// The location that made most of the difference; `None` if it came everywhere as often as the median.
+    pub made_by: Option<MadeBy>,
+}
+
+/// The location that made most of a warp's difference.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct MadeBy {
+    /// Its id.
+    pub location: u16,
+    /// Times that the warp came.
+    pub visits: u64,
+    /// Times that the median warp came, of those that did.
+    pub median: u64,
+    /// The warp's way round, if the location is the head of a loop.
+    pub trips: Option<OddTrips>,
+}
+
+/// Trips of the lanes of one warp round a loop: what the loop's bound was for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct OddTrips {
+    /// Fewest trips of a lane, each time that it came to the loop.
+    pub min: u64,
+    /// Most.
+    pub max: u64,
+    /// Median of the lanes of all warps.
+    pub median: u64,
+    /// The thread, by its linear index in the block, that came to the head most often; the first of several.
+    pub thread: u32,
+    /// How often that thread came.
+    pub thread_visits: u64,
+}
+
+impl Oddity {
+    /// Goes over the events of one warp. `analysis` is that of the trace.
+    ///
+    /// # Errors
+    /// The trace has no such warp, or is damaged.
+    pub fn of(trace: &TraceFile, analysis: &Analysis, warp: &WarpFigures) -> Result<Self, AnalysisError> {
+        let unknown = AnalysisError::UnknownLaunch { launch: warp.launch, launches: trace.launches().len() };
+        let info = trace.launch(warp.launch).ok_or(unknown)?;
+        let per_block = info.warps_per_block();
+        let unknown = AnalysisError::UnknownWarp { launch: warp.launch, warps: per_block, warp: warp.warp };
+        let (Some(id), Some(lanes)) = (info.stream_id(warp.warp), info.lane_mask(warp.warp)) else {
+            return Err(unknown);
+        };
+        let selection = Selection {
+            launch: Some(warp.launch),
+            block: Some(id.block),
+            warp: Some(id.warp_in_block),
+            ..Selection::default()
+        };
+        let own = analyse(trace, &selection)?;
+        let all = |own: &LocationFigures| analysis.location(own.point.location);
+        let median = |own: &LocationFigures| all(own).map_or(0, |all: &LocationFigures| all.warp_visits.percentile(50));
+        let distance = |own: &LocationFigures| own.counts.visits.abs_diff(median(own));
+        let most = own.locations.iter().max_by_key(|own| (distance(own), Reverse(own.point.location)));
+        let first = id.warp_in_block * WARP_LANES;
+        let made_by = match most.filter(|own| distance(own) > 0) {
+            None => None,
+            Some(at) => Some(MadeBy {
+                location: at.point.location,
+                visits: at.counts.visits,
+                median: median(at),
+                trips: match all(at).filter(|all| all.trips.max() > 1) {
+                    None => None,
+                    Some(all) => {
+                        let (lane, thread_visits) = busiest(trace, warp, at.point.location)?;
+                        let (min, max) = (at.trips.min(), at.trips.max());
+                        let (median, thread) = (all.trips.percentile(50), first + lane);
+                        Some(OddTrips { min, max, median, thread, thread_visits })
+                    }
+                },
+            }),
+        };
+        Ok(Self {
+            launch: warp.launch,
+            warp: warp.warp,
+            block: id.block,
+            threads: [first, first + lanes.count_ones().saturating_sub(1)],
+            events: warp.counts.visits,
+            median: warp.median,
+            made_by,
+        })
+    }
+
+    /// Says it in up to three lines: the warp, the location that made the difference, and its trips there.
+    pub fn describe(&self, trace: &TraceFile, names: &words::Names) -> Vec<String> {
+        let [first, last] = self.threads;
+        let mut lines = vec![format!(
+            "{}, threads {first} to {last}: {} events, the median of its launch {}",
+            words::warp(trace, self.launch, self.warp),
+            words::count(self.events),
+            words::count(self.median)
+        )];
+        let Some(made_by) = &self.made_by else { return lines };
+        lines.push(format!(
+            "most of it at {}: {} visits, the median of warps there {}",
+            names.full(made_by.location),
+            words::count(made_by.visits),
+            words::count(made_by.median)
+        ));
+        if let Some(trips) = &made_by.trips {
+            lines.push(format!(
+                "its lanes made {} to {} trips, the median of all lanes {}; thread {} came there most often, {} times",
+                words::count(trips.min),
+                words::count(trips.max),
+                words::count(trips.median),
+                trips.thread,
+                words::count(trips.thread_visits)
+            ));
+        }
+        lines
+    }
+}
+
+/// The lane of a warp that came to a location most often, and how often; the first of several.
+fn busiest(trace: &TraceFile, warp: &WarpFigures, location: u16) -> Result<(u32, u64), AnalysisError> {
+    let mut came = [0_u64; WARP_LANES as usize];
+    trace.warp_items(warp.launch, warp.warp, 0, &mut |WarpItem { item, .. }| {
+        for event in item.body().iter().filter(|event| event.location == location) {
+            for (lane, came) in came.iter_mut().enumerate() {
+                *came = came.saturating_add(u64::from(event.mask >> lane & 1) * u64::from(item.times()));
+            }
+        }
+    })?;
+    let (lane, most) = (0..).zip(came).max_by_key(|&(lane, came)| (came, Reverse(lane))).unwrap_or_default();
+    Ok((lane, most))
+}

@@ -1,0 +1,200 @@
+//! What a trace holds and lacks, without its events: what `warptrace info --json` prints.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use warptrace_decoder::{Completeness, DecodeError, LaunchEnd, LaunchLosses, Loss, TraceFile};
+use warptrace_format::RAW_EVENT_BYTES;
+use warptrace_format::chosen::ChosenWarps;
+use warptrace_format::file::{LaunchInfo, LossReason, Metadata};
+
+/// What a trace holds and lacks.
+#[derive(Debug, Serialize)]
+#[non_exhaustive]
+pub struct Summary<'a> {
+    /// How and where it was recorded, its kernels and locations.
+    pub metadata: &'a Metadata,
+    /// Whether nothing is missing.
+    pub whole: bool,
+    /// What is missing or assumed, in a sentence.
+    pub state: &'a str,
+    /// Whether the file was finished.
+    pub complete: bool,
+    /// The same in words.
+    pub completeness: String,
+    /// Length of the file.
+    pub file_bytes: u64,
+    /// The launches, by number.
+    pub launches: Vec<LaunchSummary>,
+    /// What launches lack, by launch, track and reason.
+    pub losses: Vec<LossRow>,
+    /// Their sums.
+    pub lost_by_reason: BTreeMap<LossReason, LossSum>,
+}
+
+/// A launch, in numbers.
+#[derive(Debug, Serialize)]
+#[non_exhaustive]
+pub struct LaunchSummary {
+    /// Its number.
+    pub launch: u32,
+    /// Index of its kernel in those of the metadata.
+    pub kernel: u32,
+    /// Blocks along x, y, z.
+    pub grid: [u32; 3],
+    /// Threads of a block along x, y, z.
+    pub block: [u32; 3],
+    /// Warps.
+    pub warps: u32,
+    /// Warps that were chosen to be recorded: all, unless only a part of the launch was.
+    pub recorded_warps: u32,
+    /// Which ones, if not all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<Chosen>,
+    /// Chunks in the file.
+    pub chunks: u64,
+    /// Events in the file.
+    pub events: u64,
+    /// Events that were lost.
+    pub lost: u64,
+    /// How it ended: `completed`, `failed`, `interrupted` or `unknown`.
+    pub ended: &'static str,
+    /// What the device said, if it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Bytes that the events would take uncompressed.
+    pub device_bytes_raw: u64,
+    /// Bytes that they take in the file.
+    pub file_bytes: u64,
+}
+
+/// The warps that were chosen, as the file has them: of `blocks` blocks, `block_step` apart, `block_warps` warps
+/// each.
+#[derive(Debug, Serialize)]
+#[expect(missing_docs, reason = "as the fields of ChosenWarps")]
+pub struct Chosen {
+    pub first_block: u32,
+    pub blocks: u32,
+    pub block_step: u32,
+    pub first_warp: u32,
+    pub block_warps: u32,
+}
+
+/// Warps of a launch and track that lack events for one reason.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[non_exhaustive]
+pub struct LossRow {
+    /// The launch.
+    pub launch: u32,
+    /// The track.
+    pub track: u32,
+    /// Why.
+    pub reason: LossReason,
+    /// How many warps.
+    pub warps: u64,
+    /// How many events; `None` if that is not known.
+    pub events: Option<u64>,
+}
+
+/// Sums of rows with the same reason.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[non_exhaustive]
+pub struct LossSum {
+    /// Warps, as often as they stand in rows.
+    pub warps: u64,
+    /// Events, as far as they were counted.
+    pub events: u64,
+}
+
+impl LossRow {
+    /// Makes the row of a loss.
+    pub const fn new(launch: u32, track: u32, loss: &Loss) -> Self {
+        let &Loss { reason, warps, events, .. } = loss;
+        Self { launch, track, reason, warps, events }
+    }
+}
+
+impl<'a> Summary<'a> {
+    /// Reads the accounts of all launches, no events.
+    ///
+    /// # Errors
+    /// The trace is damaged.
+    pub fn of(trace: &'a TraceFile) -> Result<Self, DecodeError> {
+        Self::with(trace, |_, _, _| ())
+    }
+
+    /// The same, which hands on what each launch lacks on each track, for those who say more of it.
+    ///
+    /// # Errors
+    /// The trace is damaged.
+    pub fn with(
+        trace: &'a TraceFile,
+        mut each: impl FnMut(u32, u32, &LaunchLosses),
+    ) -> Result<Self, DecodeError> {
+        let tracks = trace.metadata().tracks.len() as u32;
+        let (mut losses, mut launches) = (Vec::new(), Vec::new());
+        let mut lost_by_reason: BTreeMap<LossReason, LossSum> = BTreeMap::new();
+        for info in trace.launches() {
+            let mut lost = 0;
+            for track in 0..tracks {
+                let found = trace.losses(info.number(), track)?;
+                if track == 0 {
+                    lost = found.lost();
+                }
+                each(info.number(), track, &found);
+                losses.extend(found.losses.iter().map(|loss| LossRow::new(info.number(), track, loss)));
+            }
+            launches.push(LaunchSummary::of(trace, info, lost));
+        }
+        for row in &losses {
+            let sum = lost_by_reason.entry(row.reason).or_default();
+            sum.warps = sum.warps.saturating_add(row.warps);
+            sum.events = sum.events.saturating_add(row.events.unwrap_or(0));
+        }
+        let state = trace.state();
+        Ok(Self {
+            metadata: trace.metadata(),
+            whole: state.is_whole,
+            state: &state.sentence,
+            complete: *trace.completeness() == Completeness::Complete,
+            completeness: trace.completeness().to_string(),
+            file_bytes: trace.length(),
+            launches,
+            losses,
+            lost_by_reason,
+        })
+    }
+}
+
+impl LaunchSummary {
+    fn of(trace: &TraceFile, info: &LaunchInfo, lost: u64) -> Self {
+        let totals = trace.totals(info.number(), 0);
+        let end = trace.launch_end(info.number()).unwrap_or(LaunchEnd::Unknown);
+        Self {
+            launch: info.number(),
+            kernel: info.kernel(),
+            grid: info.grid(),
+            block: info.block(),
+            warps: info.warps(),
+            recorded_warps: info.chosen().count(),
+            chosen: (!info.is_whole()).then(|| Chosen::from(info.chosen())),
+            chunks: totals.chunks,
+            events: totals.events,
+            lost,
+            ended: end.name(),
+            error: match end {
+                LaunchEnd::Failed { message } => Some(message),
+                _ => None,
+            },
+            device_bytes_raw: totals.events.saturating_mul(RAW_EVENT_BYTES.into()),
+            file_bytes: totals.file_bytes,
+        }
+    }
+}
+
+impl From<ChosenWarps> for Chosen {
+    fn from(chosen: ChosenWarps) -> Self {
+        let ChosenWarps { first_block, blocks, block_step, first_warp, block_warps } = chosen;
+        Self { first_block, blocks, block_step, first_warp, block_warps }
+    }
+}

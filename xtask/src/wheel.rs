@@ -1,0 +1,111 @@
+//! `cargo xtask wheel`: the wheel of `cli/python`, with the tool in it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use warptrace_build::TOOLCHAIN_FOLDER;
+
+use crate::{process, workspace};
+
+/// What builds wheels, on PyPI.
+const MATURIN: &str = "maturin>=1.9,<2";
+/// What reads tables in the check, on PyPI.
+const READERS: [&str; 5] = ["pandas>=2.2", "pyarrow>=16", "polars>=1.9", "duckdb>=1.3", "numpy>=1.26"];
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// Arguments of `wheel`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// Install the wheel into an empty environment, and compare what it reads with what the tool prints
+    #[arg(long)]
+    check: bool,
+    /// Cargo's profile
+    #[arg(long, default_value = "wheel")]
+    profile: String,
+}
+
+/// Runs the chore.
+pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
+    let wheel = build(&options.profile)?;
+    println!("{}", workspace::shown(&wheel));
+    if options.check {
+        check(&wheel)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Builds the tool and the wheel; returns its path.
+fn build(profile: &str) -> anyhow::Result<PathBuf> {
+    let package = workspace::root().join("cli/python");
+    let scripts = package.join("warptrace.data/scripts");
+    fs::create_dir_all(&scripts).with_context(|| format!("cannot make {}", workspace::shown(&scripts)))?;
+    process::run(workspace::cargo().args(["build", "--package", "warptrace-cli", "--profile", profile]))?;
+    let target = workspace::target()?;
+    let folder = if profile == "dev" { "debug" } else { profile };
+    let tool = target.join(folder).join("warptrace");
+    fs::copy(&tool, scripts.join("warptrace"))
+        .with_context(|| format!("cannot copy {}", workspace::shown(&tool)))?;
+
+    let wheels = target.join("wheels");
+    if wheels.exists() {
+        fs::remove_dir_all(&wheels)?;
+    }
+    let mut command = Command::new(maturin()?);
+    command
+        .args(["build", "--quiet", "--profile", profile, "--target-dir"])
+        .arg(&target)
+        .arg("--out")
+        .arg(&wheels)
+        .current_dir(&package);
+    process::run(&mut command)?;
+    let found = fs::read_dir(&wheels)?.next().context("maturin made no wheel")??;
+    Ok(found.path())
+}
+
+/// Returns maturin, which is installed into the project's own folder if it is not there.
+fn maturin() -> anyhow::Result<PathBuf> {
+    let folder = workspace::root().join(TOOLCHAIN_FOLDER).join("maturin");
+    let program = folder.join("bin/maturin");
+    let is_there =
+        || process::quietly(Command::new(&program).arg("--version"), LIMIT).is_ok_and(|ended| ended.success);
+    if !is_there() {
+        println!("installing {MATURIN} with pip ...");
+        let mut install = Command::new("python3");
+        install.args(["-m", "pip", "install", "--upgrade", "--target"]).arg(&folder).arg(MATURIN);
+        pip(&mut install)?;
+        ensure!(is_there(), "pip succeeded, and yet maturin does not run");
+    }
+    Ok(program)
+}
+
+/// Runs pip; says why it failed.
+fn pip(command: &mut Command) -> anyhow::Result<()> {
+    command.args(["--quiet", "--disable-pip-version-check"]).env("PIP_ROOT_USER_ACTION", "ignore");
+    let ended = process::quietly(command, LIMIT).context("cannot run Python with pip")?;
+    ensure!(ended.success, "`{}` failed: {}", process::line(command), ended.last_line());
+    Ok(())
+}
+
+/// Installs the wheel into an empty environment, and runs the check there: without any other package, then with
+/// all that it knows.
+fn check(wheel: &Path) -> anyhow::Result<()> {
+    let folder = workspace::target()?.join("wheel-check");
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
+    }
+    process::run(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
+    let python = folder.join("bin/python");
+    let install = |what: &[&str]| pip(Command::new(&python).args(["-m", "pip", "install"]).args(what));
+    let run = |readers: &str| {
+        let mut command = Command::new(&python);
+        command.arg(workspace::root().join("cli/python/tests/check.py")).arg(readers);
+        process::run(command.current_dir(&folder))
+    };
+    install(&[&wheel.to_string_lossy()])?;
+    run("none")?;
+    install(&READERS)?;
+    run("all")
+}
