@@ -150,6 +150,24 @@ fn flow_graphs() {
     read("scopes", &format!(".version 7.8\n.target sm_80\n.entry k() {{ {deep} {} }}", "}".repeat(count)));
 }
 
+/// Each loop's counter lives through the loops within it.
+#[test]
+fn a_deep_nest_of_loops_with_a_register_each() {
+    let depth = 16_000;
+    let begins: String = (0..depth).map(|n| format!("mov.u32 %r{n}, 0;\nL{n}:\n")).collect();
+    let end = |n: usize| format!("add.u32 %r{n}, %r{n}, 1;\nsetp.lt.u32 %p1, %r{n}, 3;\n@%p1 bra L{n};\n");
+    let ends: String = (0..depth).rev().map(end).collect();
+    let text = kernel(1, |_| format!(".reg .pred %p<2>;\n.reg .b32 %r<{depth}>;\n{begins}{ends}"));
+    let seconds = || clock_gettime(ClockId::ProcessCPUTime).tv_sec;
+    for points in Points::ALL {
+        let start = seconds();
+        let marked = mark(&text, &PointOptions { points, ..PointOptions::default() }).expect("it is PTX");
+        let options = Options { recording: Some(Recording::default()), ..Options::default() };
+        assert!(splice(&marked.text, &options).is_ok(), "{points}");
+        assert!(seconds() - start < 5, "{points} took {} s", seconds() - start);
+    }
+}
+
 #[test]
 fn many_edits() {
     let text = "ret;\n".repeat(400_000);

@@ -129,3 +129,17 @@ fn a_kernel_whose_parameters_leave_no_room_is_left_out_alone() {
     let named = Options { kernels: Some(&["big"]), ..Options::default() };
     assert!(matches!(spliced(&text(4_300), &named), Err(SpliceError::LeftOut { .. })));
 }
+
+#[test]
+fn texts_for_architectures_without_active_masks_are_for_the_first_with_them() {
+    let target = |target: &str| {
+        let text = format!(
+            ".version 3.1\n.target {target}, debug\n.address_size 64\n.visible .entry k() {{ ret; }}"
+        );
+        let made = splice(&text, &Options { recording: Some(Recording::default()), ..Options::default() });
+        let made = made.expect("it can be spliced").text;
+        made.lines().take(2).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(target("sm_20"), ".version 6.2 .target sm_30, debug");
+    assert_eq!(target("sm_35"), ".version 6.2 .target sm_35, debug");
+}

@@ -102,6 +102,21 @@ pub(crate) fn resolve(body: &Body<'_>) -> Result<Targets, CfgError> {
 }
 
 impl Targets {
+    /// Returns the statements of the labels that a `brx.idx` chooses from, in the order of its table.
+    #[cfg(feature = "interpreter")]
+    pub(crate) fn table_of(&self, branch: usize, body: &Body<'_>) -> Option<Vec<usize>> {
+        let table = self.indexed.get(&branch)?;
+        let StatementKind::Directive(Directive::BranchTargets { labels }) = &body.statements[*table].kind
+        else {
+            return None;
+        };
+        let named = |name: &&str| {
+            let is_it = |label: &&usize| matches!(&body.statements[**label].kind, StatementKind::Label(found) if found.name == *name);
+            self.tables.get(table)?.iter().find(is_it).copied()
+        };
+        labels.iter().map(named).collect()
+    }
+
     /// Resolves the labels of a `.branchtargets`.
     fn table(
         &mut self,

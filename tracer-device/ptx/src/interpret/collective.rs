@@ -1,55 +1,119 @@
 //! Executes instructions at which lanes exchange values.
 
 use super::error::Fault;
-use super::execute::{Executor, Lane, frame, lanes, set_all};
+use super::execute::{Executor, Lane, lanes, set};
 use super::machine::{LANES, Warp};
-use super::op::{Op, Value, Vote};
+use super::op::{Op, Reduce, Register, Shuffle, Type, Value, Vote};
 
 impl Executor<'_> {
-    /// Executes an instruction at which lanes exchange values.
-    pub(super) fn collective(&self, op: &Op, warp: &mut Warp, active: u32) -> Result<(), Fault> {
-        let check = |warp: &mut Warp, members: &Option<Value>| {
-            for lane in lanes(active) {
-                let Some(members) = members else { continue };
-                let named = self.value(warp, lane, *members)? as u32;
-                if named != active {
-                    return Err(Fault::Members { lane: lane.number, named, here: active });
-                }
+    /// The lanes that an instruction names, of which each lane here must name the same.
+    pub(super) fn members(&self, members: Value, warp: &mut Warp, here: u32) -> Result<u32, Fault> {
+        let mut all = None;
+        for lane in lanes(here) {
+            let named = self.value(warp, lane, members)? as u32;
+            if *all.get_or_insert(named) != named || named >> lane.number & 1 == 0 {
+                return Err(Fault::Members { lane: lane.number, named, here });
             }
-            Ok(())
-        };
+        }
+        Ok(all.unwrap_or(here))
+    }
+
+    /// Executes an instruction at which lanes exchange values; those that it names are here.
+    pub(super) fn collective(&self, op: &Op, warp: &mut Warp, active: u32) -> Result<(), Fault> {
         match op {
-            Op::ActiveMask { to } => set_all(warp, active, *to, u64::from(active)),
-            Op::Vote { vote, to, of, negated, members } => {
-                check(warp, members)?;
+            Op::ActiveMask { to } => self.set_all(warp, active, *to, u64::from(active)),
+            Op::Vote { vote, to, of, negated, .. } => {
                 let mut ballot = 0;
                 for lane in lanes(active) {
                     let holds = (self.value(warp, lane, *of)? == 1) != *negated;
                     ballot |= u32::from(holds) << lane.number;
                 }
-                let answer = match vote {
+                let result = match vote {
                     Vote::All => u64::from(ballot == active),
                     Vote::Any => u64::from(ballot != 0),
+                    Vote::Uniform => u64::from(ballot == active || ballot == 0),
                     Vote::Ballot => u64::from(ballot),
                 };
-                set_all(warp, active, *to, answer)
+                self.set_all(warp, active, *to, result)
             }
-            Op::Shuffle { to, value, lane: from, members } => {
-                check(warp, members)?;
-                let mut answers = Vec::new();
+            Op::Shuffle { shuffle, to, valid, value, lane: from, clamp, .. } => {
+                let mut results = Vec::new();
                 for lane in lanes(active) {
-                    let source = self.value(warp, lane, *from)? as u32 % LANES;
+                    let by = self.value(warp, lane, *from)? as u32 % LANES;
+                    let clamp = self.value(warp, lane, *clamp)? as u32;
+                    let (source, in_range) = shuffle.source(lane.number, by, clamp);
                     if active >> source & 1 == 0 {
                         return Err(Fault::Source { lane: lane.number, from: source });
                     }
-                    answers.push((lane, self.value(warp, Lane { number: source }, *value)?));
+                    results.push((lane, self.value(warp, Lane { number: source }, *value)?, in_range));
                 }
-                for (lane, answer) in answers {
-                    frame(warp, lane)?.registers[*to] = Some(answer & u64::from(u32::MAX));
+                for (lane, result, in_range) in results {
+                    set(self.program, warp, lane, *to, result)?;
+                    if let Some(valid) = valid {
+                        set(self.program, warp, lane, *valid, u64::from(in_range))?;
+                    }
                 }
                 Ok(())
             }
+            Op::Match { all, to, holds, of, .. } => {
+                let values = lanes(active).map(|lane| Ok((lane, self.value(warp, lane, *of)?)));
+                let values = values.collect::<Result<Vec<_>, Fault>>()?;
+                for (lane, value) in &values {
+                    let same = values.iter().filter(|(_, other)| other == value);
+                    let same = same.fold(0_u32, |mask, (other, _)| mask | 1 << other.number);
+                    let found = if *all && same != active { 0 } else { same };
+                    set(self.program, warp, *lane, *to, u64::from(found))?;
+                    if let Some(holds) = holds {
+                        set(self.program, warp, *lane, *holds, u64::from(found != 0))?;
+                    }
+                }
+                Ok(())
+            }
+            Op::Reduce { reduce, ty, to, of, .. } => {
+                let mut result = None;
+                for lane in lanes(active) {
+                    let value = self.value(warp, lane, *of)?;
+                    result = Some(result.map_or(value, |known| reduce.of(*ty, known, value)));
+                }
+                self.set_all(warp, active, *to, result.unwrap_or_default())
+            }
             _ => Ok(()),
+        }
+    }
+
+    fn set_all(&self, warp: &mut Warp, mask: u32, register: Register, value: u64) -> Result<(), Fault> {
+        lanes(mask).try_for_each(|lane| set(self.program, warp, lane, register, value))
+    }
+}
+
+impl Shuffle {
+    /// The lane that a lane reads from, and whether the one that it asked for is in range; else it reads its own.
+    fn source(self, lane: u32, by: u32, clamp: u32) -> (u32, bool) {
+        let (segment, clamp) = (clamp >> 8 & 31, clamp & 31);
+        let most = lane & segment | clamp & !segment;
+        let (source, in_range) = match self {
+            Self::Up => (lane.wrapping_sub(by), lane >= by && lane - by >= most),
+            Self::Down => (lane + by, lane + by <= most),
+            Self::Butterfly => (lane ^ by, lane ^ by <= most),
+            Self::Index => {
+                let source = lane & segment | by & !segment;
+                (source, source <= most)
+            }
+        };
+        if in_range { (source, true) } else { (lane, false) }
+    }
+}
+
+impl Reduce {
+    fn of(self, ty: Type, one: u64, other: u64) -> u64 {
+        match self {
+            Self::Add => ty.truncate(one.wrapping_add(other)),
+            Self::Minimum if ty.number(one) <= ty.number(other) => one,
+            Self::Maximum if ty.number(one) >= ty.number(other) => one,
+            Self::Minimum | Self::Maximum => other,
+            Self::And => one & other,
+            Self::Or => one | other,
+            Self::Xor => one ^ other,
         }
     }
 }

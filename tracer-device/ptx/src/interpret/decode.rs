@@ -1,7 +1,10 @@
 //! Reads instructions.
 
-use super::address::address;
-use super::op::{Atomic, Compare, Compute, Memory, Op, Register, SHARED_WINDOW, Type, Value, Vote};
+mod access;
+mod exchange;
+mod float;
+
+use super::op::{Callee, Compare, Compute, LOCAL_WINDOW, Memory, Op, Register, SHARED_WINDOW, Type, Value};
 use super::operand::{Problem, number, parts, register, value};
 use super::program::Names;
 use crate::Instruction;
@@ -42,9 +45,19 @@ pub(super) fn decode(decoder: &Decoder<'_>, instruction: &Instruction<'_>) -> Re
             let uniform = parts.modifiers == ["uni"] || guard.starts_with(crate::splice::REGISTER_PREFIX);
             Ok(Op::Branch { target: parts.operand(0)?.to_owned(), to: 0, uniform })
         }
-        "bar" if parts.modifiers == ["sync"] && parts.operands == ["0"] && guard.is_empty() => {
-            Ok(Op::Barrier)
+        "bar" | "barrier" if guard.is_empty() => parts.barrier(),
+        "match" => parts.match_lanes(),
+        "redux" => parts.reduce(),
+        "membar" | "fence" | "prefetch" | "prefetchu" | "griddepcontrol" | "discard" | "applypriority" => {
+            Ok(Op::Nothing)
         }
+        "cp" => parts.copy(),
+        "trap" => Ok(Op::Trap),
+        "brx" => Ok(Op::BranchIndexed {
+            index: parts.value(0, 32)?,
+            table: parts.operand(1)?.to_owned(),
+            to: Vec::new(),
+        }),
         "ret" => Ok(Op::Return),
         "exit" => Ok(Op::Exit),
         "call" => parts.call(instruction),
@@ -54,6 +67,11 @@ pub(super) fn decode(decoder: &Decoder<'_>, instruction: &Instruction<'_>) -> Re
         "mov" => parts.mov(),
         "cvt" => parts.convert(),
         "cvta" => parts.convert_address(),
+        "isspacep" => parts.is_space(),
+        "testp" => parts.test_float(),
+        "setp" if parts.is_float() => parts.set_float(),
+        "selp" | "slct" => parts.compute(instruction.name()),
+        name if parts.is_float() => parts.compute_float(name),
         name => parts.compute(name),
     }
 }
@@ -95,35 +113,12 @@ impl<'a> Parts<'a> {
         Err("without `.sync` it needs PTX 6.3 or older".to_owned())
     }
 
-    fn vote(&self) -> Result<Op, Problem> {
-        let sync = self.sync()?;
-        let (vote, bits) = match self.modifiers[usize::from(sync)..] {
-            ["all", "pred"] => (Vote::All, 1),
-            ["any", "pred"] => (Vote::Any, 1),
-            ["ballot", "b32"] => (Vote::Ballot, 32),
-            _ => return Err("this kind of vote".to_owned()),
-        };
-        let (of, negated) = self.predicate(1)?;
-        let members = if sync { Some(self.value(2, 32)?) } else { None };
-        Ok(Op::Vote { vote, to: self.register(0, bits)?, of, negated, members })
-    }
-
-    fn shuffle(&self) -> Result<Op, Problem> {
-        let sync = self.sync()?;
-        if self.modifiers[usize::from(sync)..] != ["idx", "b32"] || self.operand(3)? != "31" {
-            return Err("shuffles other than `idx.b32` within the whole warp".to_owned());
-        }
-        let members = if sync { Some(self.value(4, 32)?) } else { None };
-        Ok(Op::Shuffle {
-            to: self.register(0, 32)?,
-            value: self.value(1, 32)?,
-            lane: self.value(2, 32)?,
-            members,
-        })
-    }
-
     fn call(&self, instruction: &Instruction<'_>) -> Result<Op, Problem> {
-        let function = instruction.callee().ok_or("indirect calls")?.to_owned();
+        let called = self.operands.iter().find(|text| !text.starts_with('(')).ok_or("a call of nothing")?;
+        let function = match instruction.callee() {
+            Some(name) => Callee::Named(name.to_owned()),
+            None => Callee::At(value(self.decoder.names, called, 64, false)?),
+        };
         let slots = |list: Option<&&str>| -> Result<Vec<usize>, Problem> {
             let list = list.and_then(|list| list.strip_prefix('(')?.strip_suffix(')')).unwrap_or_default();
             list.split(',')
@@ -140,78 +135,14 @@ impl<'a> Parts<'a> {
         Ok(Op::Call { function, results: slots(results)?, arguments: slots(arguments)? })
     }
 
-    fn memory(&self) -> Result<Memory, Problem> {
-        let volatile = self.modifiers.first() == Some(&"volatile");
-        if !volatile && self.modifiers.contains(&"volatile") {
-            return Err("`volatile` stands before the state space".to_owned());
-        }
-        match self.modifiers.get(usize::from(volatile)).copied() {
-            Some("param") if volatile => Err("a volatile access to parameters".to_owned()),
-            Some("param") => Ok(Memory::Param),
-            Some("global") => Ok(Memory::Global),
-            Some("shared") => Ok(Memory::Shared),
-            Some("local") => Ok(Memory::Local),
-            // `access` has refused others.
-            _ => Ok(Memory::Generic),
-        }
-    }
-
-    /// The type of an access, and how many values it has.
-    fn access(&self) -> Result<(Type, usize), Problem> {
-        let ty = self.ty(&["param", "global", "shared", "local", "v2", "v4", "volatile"])?;
-        let lanes = if self.modifiers.contains(&"v4") { 4 } else { 1 };
-        let lanes = if self.modifiers.contains(&"v2") { 2 } else { lanes };
-        if ty.bits < 8 || u64::from(ty.bits) * lanes as u64 > 128 {
-            return Err("an access of this size".to_owned());
-        }
-        Ok((ty, lanes))
-    }
-
-    fn load(&self) -> Result<Op, Problem> {
-        let (ty, count) = self.access()?;
-        let memory = self.memory()?;
-        let to = parts(self.operand(0)?);
-        let to: Vec<Register> = to
-            .iter()
-            .map(|part| register(self.decoder.names, part, ty.bits, true))
-            .collect::<Result<_, _>>()?;
-        if to.len() != count {
-            return Err(format!("it has {} registers for {count} values", to.len()));
-        }
-        Ok(Op::Load { memory, ty, to, address: address(self.decoder.names, memory, self.operand(1)?)? })
-    }
-
-    fn store(&self) -> Result<Op, Problem> {
-        let (ty, count) = self.access()?;
-        let memory = self.memory()?;
-        let from = parts(self.operand(1)?);
-        let from: Vec<Value> = from
-            .iter()
-            .map(|part| value(self.decoder.names, part, ty.bits, true))
-            .collect::<Result<_, _>>()?;
-        if from.len() != count {
-            return Err(format!("it has {} values for {count}", from.len()));
-        }
-        Ok(Op::Store { memory, ty, from, address: address(self.decoder.names, memory, self.operand(0)?)? })
-    }
-
-    fn atomic(&self, answers: bool) -> Result<Op, Problem> {
-        let ty = self.ty(&["global", "add", "or"])?;
-        let atomic = match self.modifiers[..] {
-            ["global", "add", "u32" | "s32" | "u64"] => Atomic::Add,
-            ["global", "or", "b32" | "b64"] => Atomic::Or,
-            _ => return Err("atomics other than `global.add` and `global.or` of 32 and 64 bits".to_owned()),
-        };
-        let first = usize::from(answers);
-        let to = if answers { Some(self.register(0, ty.bits)?) } else { None };
-        let address = address(self.decoder.names, Memory::Global, self.operand(first)?)?;
-        Ok(Op::Atomic { atomic, ty, to, address, value: self.value(first + 1, ty.bits)? })
-    }
-
     fn mov(&self) -> Result<Op, Problem> {
-        let ty = self.ty(&[])?;
+        let [ty] = self.modifiers[..] else { return Err("this kind of move".to_owned()) };
+        let ty = Type::of_bits(ty).ok_or_else(|| format!("type `{ty}`"))?;
         let (to, from) = (self.operand(0)?, self.operand(1)?);
         let names = self.decoder.names;
+        if ty.bits == 128 {
+            return Err("this type".to_owned());
+        }
         let bits = |text: &str| ty.bits / u32::try_from(parts(text).len()).unwrap_or(u32::MAX).max(1);
         if from.starts_with('{') {
             let bits = bits(from);
@@ -230,9 +161,9 @@ impl<'a> Parts<'a> {
     }
 
     fn convert(&self) -> Result<Op, Problem> {
-        let [to, from] = self.modifiers[..] else { return Err("this conversion".to_owned()) };
+        let [to, from] = self.modifiers[..] else { return self.convert_float() };
         let (ty, from) = (Type::parse(to), Type::parse(from));
-        let (ty, from) = ty.zip(from).ok_or("a conversion of other than integers")?;
+        let Some((ty, from)) = ty.zip(from) else { return self.convert_float() };
         let to = register(self.decoder.names, self.operand(0)?, ty.bits, true)?;
         let value = value(self.decoder.names, self.operand(1)?, from.bits, true)?;
         Ok(Op::Compute { compute: Compute::Convert { from }, ty, to, from: vec![value], negated: false })
@@ -244,7 +175,12 @@ impl<'a> Parts<'a> {
             ["to", "global", "u64"] | ["global", "u64"] => (Compute::Move, 0),
             ["shared", "u64"] => (Compute::Add, SHARED_WINDOW),
             ["to", "shared", "u64"] => (Compute::Subtract, SHARED_WINDOW),
-            _ => return Err("addresses of other than global and shared memory".to_owned()),
+            ["shared::cta", "u64"] => (Compute::Add, SHARED_WINDOW),
+            ["to", "shared::cta", "u64"] => (Compute::Subtract, SHARED_WINDOW),
+            ["local", "u64"] => (Compute::Add, LOCAL_WINDOW),
+            ["to", "local", "u64"] => (Compute::Subtract, LOCAL_WINDOW),
+            ["const", "u64"] | ["to", "const", "u64"] => (Compute::Move, 0),
+            _ => return Err("addresses of this memory".to_owned()),
         };
         let ty = Type { bits: 64, signed: false };
         let (to, from) = (self.register(0, 64)?, vec![self.value(1, 64)?, Value::Immediate(window)]);
@@ -260,6 +196,19 @@ impl<'a> Parts<'a> {
         }
         let part = self.modifiers.iter().find(|modifier| ["lo", "hi", "wide"].contains(*modifier)).copied();
         let compute = match (name, part) {
+            ("add" | "sub", None) if self.modifiers.contains(&"cc") => return self.carry(name),
+            ("addc" | "subc", None) => return self.carry(name),
+            ("clz", None) => Compute::CountLeadingZeros,
+            ("brev", None) => Compute::ReverseBits,
+            ("bfe", None) => Compute::ExtractBits,
+            ("bfi", None) => Compute::InsertBits,
+            ("prmt", None) => Compute::Permute,
+            ("lop3", None) => Compute::Logic,
+            ("abs", None) => Compute::Absolute,
+            ("sad", None) => Compute::AbsoluteDifference,
+            ("mad", Some("hi")) => Compute::MultiplyAddHigh,
+            ("dp4a", None) => return self.dot_product(),
+            ("slct", None) => Compute::SelectBySign,
             ("not", None) => Compute::Not,
             ("neg", None) => Compute::Negate,
             ("bfind", None) => Compute::HighestBit,
@@ -283,19 +232,31 @@ impl<'a> Parts<'a> {
             ("selp", None) => Compute::Select,
             _ => return Err("unknown opcode".to_owned()),
         };
-        let ty = self.ty(&["lo", "hi", "wide"])?;
+        let ty = match compute {
+            // What is chosen is only moved.
+            Compute::Select => {
+                self.modifiers.last().and_then(|last| Type::of_bits(last)).ok_or("this type")?
+            }
+            Compute::SelectBySign => match self.modifiers[..] {
+                [ty, "s32"] => Type::of_bits(ty).ok_or("this type")?,
+                _ => return Err("this type".to_owned()),
+            },
+            _ => self.ty(&["lo", "hi", "wide"])?,
+        };
         let wide = part == Some("wide");
         if wide && ty.bits > 32 || ty.bits == 1 && !matches!(name, "not" | "and" | "or" | "xor") {
             return Err("this type".to_owned());
         }
         let to_bits = match compute {
-            Compute::HighestBit | Compute::CountBits => 32,
+            Compute::HighestBit | Compute::CountBits | Compute::CountLeadingZeros => 32,
             _ if wide => 2 * ty.bits,
             _ => ty.bits,
         };
         let to = self.register(0, to_bits)?;
         let bits = |index: usize| match (compute, index) {
             (Compute::ShiftLeft | Compute::ShiftRight, 2) => 32,
+            (Compute::ExtractBits, 2 | 3) | (Compute::InsertBits, 3 | 4) => 32,
+            (Compute::SelectBySign, 3) => 32,
             (Compute::MultiplyAddWide, 3) => 2 * ty.bits,
             (Compute::Select, 3) => 1,
             _ => ty.bits,
@@ -304,7 +265,11 @@ impl<'a> Parts<'a> {
             (1..self.operands.len()).map(|at| self.value(at, bits(at))).collect::<Result<Vec<_>, _>>()?;
         let operands = match compute {
             Compute::Not | Compute::Negate | Compute::HighestBit | Compute::CountBits => 1,
-            Compute::MultiplyAdd | Compute::MultiplyAddWide | Compute::Select => 3,
+            Compute::CountLeadingZeros | Compute::ReverseBits | Compute::Absolute => 1,
+            Compute::MultiplyAdd | Compute::MultiplyAddHigh | Compute::MultiplyAddWide => 3,
+            Compute::Select | Compute::SelectBySign | Compute::ExtractBits => 3,
+            Compute::Permute | Compute::AbsoluteDifference => 3,
+            Compute::InsertBits | Compute::Logic => 4,
             _ => 2,
         };
         if from.len() != operands {
@@ -313,10 +278,47 @@ impl<'a> Parts<'a> {
         Ok(Op::Compute { compute, ty, to, from, negated: false })
     }
 
+    fn carry(&self, name: &str) -> Result<Op, Problem> {
+        let ty = self.ty(&["cc"])?;
+        let from = [self.value(1, ty.bits)?, self.value(2, ty.bits)?];
+        Ok(Op::Carry {
+            subtract: name.starts_with("sub"),
+            reads: name.ends_with('c'),
+            writes: self.modifiers.contains(&"cc"),
+            ty,
+            to: self.register(0, ty.bits)?,
+            from,
+        })
+    }
+
+    fn dot_product(&self) -> Result<Op, Problem> {
+        let signed = |at: usize| match self.modifiers.get(at) {
+            Some(&"s32") => Ok(true),
+            Some(&"u32") => Ok(false),
+            _ => Err("this type".to_owned()),
+        };
+        let compute = Compute::DotProduct { signed: [signed(0)?, signed(1)?] };
+        let from = (1..4).map(|at| self.value(at, 32)).collect::<Result<_, _>>()?;
+        let ty = Type { bits: 32, signed: false };
+        Ok(Op::Compute { compute, ty, to: self.register(0, 32)?, from, negated: false })
+    }
+
+    fn is_space(&self) -> Result<Op, Problem> {
+        let memory = match self.modifiers[..] {
+            ["global"] => Memory::Global,
+            ["shared" | "shared::cta"] => Memory::Shared,
+            ["local"] => Memory::Local,
+            _ => return Err("this memory".to_owned()),
+        };
+        Ok(Op::IsSpace { memory, to: self.register(0, 1)?, of: self.value(1, 64)? })
+    }
+
     fn funnel_shift(&self) -> Result<Op, Problem> {
         let compute = match self.modifiers[..] {
-            ["l", "wrap", "b32"] => Compute::FunnelLeft,
-            ["r", "wrap", "b32"] => Compute::FunnelRight,
+            ["l", "wrap", "b32"] => Compute::FunnelLeft { clamps: false },
+            ["l", "clamp", "b32"] => Compute::FunnelLeft { clamps: true },
+            ["r", "wrap", "b32"] => Compute::FunnelRight { clamps: false },
+            ["r", "clamp", "b32"] => Compute::FunnelRight { clamps: true },
             _ => return Err("this shift".to_owned()),
         };
         let from = (1..4).map(|at| self.value(at, 32)).collect::<Result<_, _>>()?;

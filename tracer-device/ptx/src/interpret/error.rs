@@ -47,6 +47,9 @@ pub enum InterpretError {
         /// Instructions that all groups may execute in all.
         limit: u64,
     },
+    /// No group can go on.
+    #[error("no lanes can go on: all wait at barriers, or for lanes that are elsewhere")]
+    Deadlock,
 }
 
 /// What is wrong with an instruction, or with what it did.
@@ -136,6 +139,17 @@ pub enum Fault {
         /// The lane.
         lane: u32,
     },
+    /// A number beyond a table's end chooses from it.
+    #[error("lane {lane} goes to label {index} of the table, which is not there")]
+    Table {
+        /// The lane.
+        lane: u32,
+        /// The number.
+        index: u64,
+    },
+    /// The kernel says itself that something is wrong: `trap`, or an assertion that does not hold.
+    #[error("the kernel stops itself")]
+    Trap,
     /// Calls are nested too deeply.
     #[error("more than {limit} nested calls")]
     Calls {

@@ -1,13 +1,14 @@
 //! Executes an instruction for the lanes of a group.
 
+mod calls;
+
 use super::error::Fault;
-use super::machine::{Frame, Group, LANES, Launch, Position, Warp};
+use super::float::flushed;
+use super::machine::{Frame, Group, LANES, Launch, Position, Wait, Warp};
 use super::memory::{Memory as Global, Scratch};
-use super::op::{Address, Atomic, Compute, Memory, Op, Register, SHARED_WINDOW, Special, Type, Value};
+use super::op::{Address, Compute, LOCAL_WINDOW, Memory, Op, Register, SHARED_WINDOW, Special, Type, Value};
 use super::program::{Program, Step};
 
-/// The most calls that a lane may be in.
-const MAX_CALLS: usize = 64;
 /// The most bytes of an access.
 const MAX_ACCESS: usize = 16;
 
@@ -22,8 +23,8 @@ pub(super) struct Executor<'a> {
     pub(super) elapsed: u64,
     /// How long the last instruction lets its group sleep.
     pub(super) sleep: Option<u64>,
-    /// Whether the last instruction lets its group wait for the block's other threads.
-    pub(super) waits: bool,
+    /// What the last instruction lets its group wait for.
+    pub(super) waits: Wait,
 }
 
 /// A lane of a warp.
@@ -82,10 +83,22 @@ impl Executor<'_> {
                 }
             }
             Op::Exit => {}
-            Op::Barrier => {
-                self.waits = true;
+            Op::BranchIndexed { index, to, .. } => {
+                for lane in lanes(active) {
+                    let index = self.value(warp, lane, *index)?;
+                    let item = usize::try_from(index).ok().and_then(|index| to.get(index));
+                    let item = *item.ok_or(Fault::Table { lane: lane.number, index })?;
+                    add(&mut moves, 1 << lane.number, Position { item, ..group.at });
+                }
+            }
+            Op::Barrier { barrier, threads } => {
+                let lane = Lane { number: group.mask.trailing_zeros() };
+                let threads = threads.map(|threads| self.value(warp, lane, threads)).transpose()?;
+                let barrier = self.value(warp, lane, *barrier)?;
+                self.waits = Wait::Block { barrier, threads };
                 add(&mut moves, active, next);
             }
+            Op::Trap if active != 0 => return Err(Fault::Trap),
             Op::Sleep { nanoseconds } => {
                 let mut longest = 0;
                 for lane in lanes(active) {
@@ -94,7 +107,7 @@ impl Executor<'_> {
                 self.sleep = Some(longest);
                 add(&mut moves, active, next);
             }
-            Op::ActiveMask { .. } | Op::Vote { .. } | Op::Shuffle { .. } => {
+            _ if op.collective().is_some() => {
                 self.collective(op, warp, active)?;
                 add(&mut moves, active, next);
             }
@@ -108,62 +121,17 @@ impl Executor<'_> {
         Ok(moves)
     }
 
-    fn call(
-        &self,
-        warp: &mut Warp,
-        lane: Lane,
-        function: &str,
-        results: &[usize],
-        arguments: &[usize],
-        back: usize,
-    ) -> Result<Position, Fault> {
-        let unknown = |problem: &str| Fault::Unknown(format!("`{function}` {problem}"));
-        let callee = self.program.function(function).ok_or_else(|| unknown("is not defined"))?;
-        let code = &self.program.functions[callee];
-        if code.parameters.len() != arguments.len() || code.results.len() != results.len() {
-            return Err(unknown("takes another number of arguments, or has other results"));
-        }
-        let mut called = Frame::new(self.program, callee);
-        (called.back, called.results) = (back, results.to_vec());
-        let caller = frame(warp, lane)?;
-        for ((offset, bytes), argument) in code.parameters.iter().zip(arguments) {
-            let copied = called.parameters.copy(*offset, &caller.parameters, *argument, *bytes);
-            copied.ok_or_else(|| unknown("takes longer arguments"))?;
-        }
-        let frames = &mut warp.lanes[lane.number as usize];
-        if frames.len() >= MAX_CALLS {
-            return Err(Fault::Calls { limit: MAX_CALLS });
-        }
-        frames.push(called);
-        Ok(Position { depth: frames.len(), function: callee, item: 0 })
-    }
-
-    /// Returns from a call; `None` if it was the kernel.
-    fn leave(&self, warp: &mut Warp, lane: Lane) -> Result<Option<Position>, Fault> {
-        let frames = warp.lanes.get_mut(lane.number as usize).ok_or(Fault::End)?;
-        let ended = frames.pop().ok_or(Fault::End)?;
-        let depth = frames.len();
-        let Some(caller) = frames.last_mut() else { return Ok(None) };
-        for ((offset, bytes), result) in
-            self.program.functions[ended.function].results.iter().zip(&ended.results)
-        {
-            let copied = caller.parameters.copy(*result, &ended.parameters, *offset, *bytes);
-            copied.ok_or_else(|| Fault::Unknown("a result that is longer than its variable".to_owned()))?;
-        }
-        Ok(Some(Position { depth, function: caller.function, item: ended.back }))
-    }
-
     /// Executes an instruction for a lane.
     fn lane(&mut self, op: &Op, warp: &mut Warp, lane: Lane) -> Result<(), Fault> {
         match op {
             Op::Compute { compute, ty, to, from, negated } => {
-                let mut operands = [0; 3];
+                let mut operands = [0; 4];
                 for (operand, from) in operands.iter_mut().zip(from) {
                     *operand = self.value(warp, lane, *from)?;
                 }
                 operands[2] ^= u64::from(*negated);
                 let result = compute.apply(*ty, &operands).ok_or(Fault::Division { lane: lane.number })?;
-                set(warp, lane, *to, result)
+                set(self.program, warp, lane, *to, result)
             }
             Op::Pack { bits, to, from } => {
                 let mut packed = 0;
@@ -171,12 +139,13 @@ impl Executor<'_> {
                     let ty = Type { bits: *bits, signed: false };
                     packed |= ty.truncate(self.value(warp, lane, *from)?) << (bits * part);
                 }
-                set(warp, lane, *to, packed)
+                set(self.program, warp, lane, *to, packed)
             }
             Op::Unpack { bits, to, from } => {
                 let packed = self.value(warp, lane, *from)?;
                 for (part, to) in (0..).zip(to) {
                     set(
+                        self.program,
                         warp,
                         lane,
                         *to,
@@ -195,7 +164,7 @@ impl Executor<'_> {
                     // A wider register takes the number.
                     let value =
                         Compute::Convert { from: *ty }.apply(Type { bits: 64, signed: false }, &[value]);
-                    set(warp, lane, *to, value.unwrap_or_default())?;
+                    set(self.program, warp, lane, *to, value.unwrap_or_default())?;
                 }
                 Ok(())
             }
@@ -208,17 +177,73 @@ impl Executor<'_> {
                 }
                 self.write(warp, lane, *memory, at, &written[..bytes * from.len()])
             }
-            Op::Atomic { atomic, ty, to, address, value } => {
-                let bytes = u64::from(ty.bits / 8);
-                let at = self.address(warp, lane, Memory::Global, address, bytes)?;
-                let old = ty.truncate(number(&self.read(warp, lane, Memory::Global, at, bytes)?[..8]));
-                let value = self.value(warp, lane, *value)?;
-                let new = match atomic {
-                    Atomic::Add => old.wrapping_add(value),
-                    Atomic::Or => old | value,
+            Op::Carry { subtract, reads, writes, ty, to, from } => {
+                let [a, b] = [from[0], from[1]].map(|from| self.value(warp, lane, from));
+                let carried = if *reads { frame(warp, lane)?.carry } else { *subtract };
+                // A difference is a sum with the complement, and its carry is that there is no borrow.
+                let b = if *subtract { !b? } else { b? };
+                let sum = u128::from(ty.truncate(a?)) + u128::from(ty.truncate(b)) + u128::from(carried);
+                if *writes {
+                    frame(warp, lane)?.carry = sum >> ty.bits != 0;
+                }
+                set(self.program, warp, lane, *to, ty.truncate(sum as u64))
+            }
+            Op::Float { step, to, from } => {
+                let mut operands = [0; 3];
+                for (operand, from) in operands.iter_mut().zip(from) {
+                    *operand = self.value(warp, lane, *from)?;
+                }
+                set(self.program, warp, lane, *to, step.apply(operands))
+            }
+            Op::SetFloat { compare, ty, flush, to, other, from, joined } => {
+                let [a, b] = [from[0], from[1]].map(|from| self.value(warp, lane, from));
+                let number = |value: u64| flushed(*ty, *flush, ty.number(value));
+                let holds = compare.of(number(a?), number(b?));
+                let joined = match joined {
+                    None => None,
+                    Some((join, with, negated)) => {
+                        Some((join, (self.value(warp, lane, *with)? == 1) != *negated))
+                    }
                 };
-                self.write(warp, lane, Memory::Global, at, &new.to_le_bytes()[..bytes as usize])?;
-                to.map_or(Ok(()), |to| set(warp, lane, to, old))
+                let of = |holds: bool| u64::from(joined.map_or(holds, |(join, with)| join.of(holds, with)));
+                set(self.program, warp, lane, *to, of(holds))?;
+                other.map_or(Ok(()), |other| set(self.program, warp, lane, other, of(!holds)))
+            }
+            Op::Convert { conversion, to, from } => {
+                let mut result = 0;
+                for (part, from) in (0..).zip(from) {
+                    result |= conversion.apply(self.value(warp, lane, *from)?) << (16 * part);
+                }
+                set(self.program, warp, lane, *to, result)
+            }
+            Op::IsSpace { memory, to, of } => {
+                let (found, _) = resolve(Memory::Generic, self.value(warp, lane, *of)?);
+                set(self.program, warp, lane, *to, u64::from(found == *memory))
+            }
+            Op::Atomic { atomic, memory, ty, to, address, values } => {
+                let bytes = u64::from(ty.bits / 8);
+                let at = self.address(warp, lane, *memory, address, bytes)?;
+                let old = ty.truncate(number(&self.read(warp, lane, *memory, at, bytes)?[..8]));
+                let mut given = [0; 2];
+                for (given, value) in given.iter_mut().zip(values) {
+                    *given = self.value(warp, lane, *value)?;
+                }
+                let new = atomic.apply(*ty, old, given);
+                self.write(warp, lane, *memory, at, &new.to_le_bytes()[..bytes as usize])?;
+                to.map_or(Ok(()), |to| set(self.program, warp, lane, to, old))
+            }
+            Op::Copy { to, from, bytes, length } => {
+                let length = length.map(|length| self.value(warp, lane, length)).transpose()?;
+                let length = length.unwrap_or(*bytes).min(*bytes);
+                let (to, from) = (
+                    self.address(warp, lane, Memory::Shared, to, *bytes)?,
+                    self.address(warp, lane, Memory::Global, from, *bytes)?,
+                );
+                let mut copied = [0; MAX_ACCESS];
+                if length != 0 {
+                    copied = self.read(warp, lane, Memory::Global, from, length)?;
+                }
+                self.write(warp, lane, Memory::Shared, to, &copied[..*bytes as usize])
             }
             // A guarded one: the machine counts the others.
             Op::PerformanceEvent { .. } => Err(Fault::Unknown("a guarded performance event".to_owned())),
@@ -249,6 +274,15 @@ impl Executor<'_> {
             Special::Block(axis) => warp.block[axis],
             Special::GridSize(axis) => self.launch.grid[axis],
             Special::Lane => lane.number,
+            Special::LaneMask { below, own, above } => {
+                let this = 1_u32 << lane.number;
+                let of = |wanted: bool, mask: u32| if wanted { mask } else { 0 };
+                of(below, this - 1) | of(own, this) | of(above, !(this | (this - 1)))
+            }
+            Special::Warp => warp.first_thread / LANES,
+            Special::Warps => self.launch.block.iter().product::<u32>().div_ceil(LANES),
+            Special::Constant(number) => number,
+            Special::ClockLow => warp.clock as u32,
             Special::LanesBelow => (1 << lane.number) - 1,
             Special::DynamicShared => self.launch.dynamic_shared,
             Special::Clock => return warp.clock,
@@ -330,20 +364,26 @@ impl Executor<'_> {
 
 /// Finds where a generic address leads.
 fn resolve(memory: Memory, address: u64) -> (Memory, u64) {
-    match (memory, address.checked_sub(SHARED_WINDOW)) {
-        (Memory::Generic, Some(offset)) => (Memory::Shared, offset),
-        (Memory::Generic, None) => (Memory::Global, address),
+    match (memory, address.checked_sub(SHARED_WINDOW), address.checked_sub(LOCAL_WINDOW)) {
+        (Memory::Generic, _, Some(offset)) => (Memory::Local, offset),
+        (Memory::Generic, Some(offset), _) => (Memory::Shared, offset),
+        (Memory::Generic, ..) => (Memory::Global, address),
         _ => (memory, address),
     }
 }
 
-fn set(warp: &mut Warp, lane: Lane, register: Register, value: u64) -> Result<(), Fault> {
-    frame(warp, lane)?.registers[register] = Some(value);
+/// Writes a register, as many bits as it has.
+pub(super) fn set(
+    program: &Program,
+    warp: &mut Warp,
+    lane: Lane,
+    register: Register,
+    value: u64,
+) -> Result<(), Fault> {
+    let frame = frame(warp, lane)?;
+    let bits = program.functions[frame.function].bits[register];
+    frame.registers[register] = Some(Type { bits, signed: false }.truncate(value));
     Ok(())
-}
-
-pub(super) fn set_all(warp: &mut Warp, mask: u32, register: Register, value: u64) -> Result<(), Fault> {
-    lanes(mask).try_for_each(|lane| set(warp, lane, register, value))
 }
 
 /// Bytes that were read, with zeros behind them.

@@ -1,7 +1,8 @@
 //! Launches: blocks, warps, lanes, and the groups that run.
 
-use std::collections::BTreeSet;
+mod waits;
 
+pub(super) use self::waits::Wait;
 use super::error::{Fault, InterpretError};
 use super::execute::Executor;
 use super::memory::{Memory, Scratch};
@@ -47,6 +48,8 @@ pub(super) struct Frame {
     pub(super) back: usize,
     /// Offsets of the caller's variables that take the results.
     pub(super) results: Vec<usize>,
+    /// What the last addition with a carry left.
+    pub(super) carry: bool,
 }
 
 impl Frame {
@@ -59,6 +62,7 @@ impl Frame {
             local: Scratch::new(code.local_bytes),
             back: 0,
             results: Vec::new(),
+            carry: false,
         }
     }
 }
@@ -85,8 +89,7 @@ pub(super) struct Group {
     pub(super) at: Position,
     /// The group sleeps until this many nanoseconds have gone by since the launch.
     pub(super) wakes: u64,
-    /// Whether the group waits at a barrier.
-    pub(super) waits: bool,
+    pub(super) waits: Wait,
 }
 
 /// Where lanes stand.
@@ -155,6 +158,11 @@ pub fn run_with_host(
     for ((offset, _), bytes) in program.functions[function].parameters.iter().zip(&launch.parameters) {
         let _ = frame.parameters.write(*offset as u64, bytes);
     }
+    for (address, bytes) in &program.variables {
+        if memory.region(*address).is_none() {
+            memory.declare(*address, bytes.clone());
+        }
+    }
     let [x, y, z] = launch.grid;
     let blocks = x * y * z;
     let threads: u32 = launch.block.iter().product();
@@ -175,7 +183,7 @@ pub fn run_with_host(
     let start = Position { depth: 1, function, item: 0 };
     let groups = warps.iter().enumerate().map(|(warp, state)| {
         let mask = u32::MAX >> (LANES - state.lanes.len() as u32);
-        Group { number: warp as u64, warp, mask, at: start, wakes: 0, waits: false }
+        Group { number: warp as u64, warp, mask, at: start, wakes: 0, waits: Wait::Nothing }
     });
     let shared_bytes = program.shared_bytes + launch.dynamic_shared as usize;
     let mut machine = Machine {
@@ -187,7 +195,7 @@ pub fn run_with_host(
             shared: vec![Scratch::new(shared_bytes); blocks as usize],
             elapsed: 0,
             sleep: None,
-            waits: false,
+            waits: Wait::Nothing,
         },
         groups: groups.collect(),
         numbers: warps.len() as u64,
@@ -232,7 +240,7 @@ impl Machine<'_> {
     ) -> Result<(), InterpretError> {
         let mut last = 0;
         while !self.groups.is_empty() {
-            let mut current = self.choose(schedule, last);
+            let mut current = self.choose(schedule, last)?;
             loop {
                 self.join(&mut current, schedule);
                 last = self.groups[current].number;
@@ -252,39 +260,29 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Lets the blocks go on whose threads all wait at a barrier.
-    fn pass_barriers(&mut self) {
-        let runs: BTreeSet<usize> =
-            self.groups.iter().filter(|group| !group.waits).map(|group| self.block(group)).collect();
-        let warps = &self.warps;
-        for group in &mut self.groups {
-            group.waits &= runs.contains(&warps[group.warp].block_index);
-        }
-    }
-
-    fn block(&self, group: &Group) -> usize {
-        self.warps[group.warp].block_index
-    }
-
     /// Chooses one of the groups that are awake. Where all sleep, time goes on until one is not.
-    fn choose(&mut self, schedule: &mut Schedule, last: u64) -> usize {
-        if self.groups.iter().any(|group| group.waits) {
+    fn choose(&mut self, schedule: &mut Schedule, last: u64) -> Result<usize, InterpretError> {
+        if self.groups.iter().any(|group| group.waits != Wait::Nothing) {
             self.pass_barriers();
         }
-        let awake = self.groups.iter().filter(|group| !group.waits);
+        let is_free = |group: &&Group| group.waits == Wait::Nothing;
+        if !self.groups.iter().any(|group| is_free(&group)) {
+            return Err(InterpretError::Deadlock);
+        }
+        let awake = self.groups.iter().filter(is_free);
         let first = awake.map(|group| group.wakes).min().unwrap_or_default();
         self.executor.elapsed = self.executor.elapsed.max(first);
         let (indices, candidates): (Vec<usize>, Vec<Candidate>) = self
             .groups
             .iter()
             .enumerate()
-            .filter(|(_, group)| group.wakes <= self.executor.elapsed && !group.waits)
+            .filter(|(_, group)| group.wakes <= self.executor.elapsed && group.waits == Wait::Nothing)
             .map(|(index, group)| {
                 let position = (group.at.depth, group.at.item);
                 (index, Candidate { warp: group.warp, group: group.number, position })
             })
             .unzip();
-        indices[schedule.choose(&candidates, last)]
+        Ok(indices[schedule.choose(&candidates, last)])
     }
 
     fn joins_at(&self, at: Position) -> bool {
@@ -329,7 +327,8 @@ impl Machine<'_> {
         }
         for other in (0..self.groups.len()).rev() {
             let Group { number, warp, mask, at, wakes, waits } = self.groups[other];
-            let meets = !waits && number != group.number && (warp, at) == (group.warp, group.at);
+            let meets =
+                waits == Wait::Nothing && number != group.number && (warp, at) == (group.warp, group.at);
             if !meets || wakes > self.executor.elapsed || !schedule.joins() {
                 continue;
             }
@@ -377,6 +376,24 @@ impl Machine<'_> {
             }
             group.at.item += 1;
         };
+        let members = step.op.as_ref().ok().and_then(Op::collective).flatten();
+        if let Some(members) = members.filter(|_| step.guard.is_none()) {
+            self.groups[current].at = group.at;
+            let named = self.executor.members(members, &mut self.warps[group.warp], group.mask);
+            // Lanes of a recording sequence name those that are with them.
+            let (lane, here) = (group.mask.trailing_zeros(), group.mask);
+            let named = named.and_then(|named| match named == here || !step.is_sequence {
+                true => Ok(named),
+                false => Err(Fault::Members { lane, named, here }),
+            });
+            let named = named.map_err(|fault| self.error(group, step.line, step.text.clone(), fault))?;
+            if !self.gather(current, named) {
+                self.groups[current].waits = Wait::Warp;
+                return Ok(true);
+            }
+            group = self.groups.iter().copied().find(|found| found.number == group.number).unwrap_or(group);
+        }
+        let current = self.groups.iter().position(|found| found.number == group.number).unwrap_or(current);
         self.count(group, schedule)?;
         let executed = self.observed.lines.entry(step.line).or_default();
         executed.groups += 1;
@@ -388,6 +405,10 @@ impl Machine<'_> {
         let sleep = self.executor.sleep.take();
         let wakes = sleep.map_or(0, |sleep| self.executor.elapsed.saturating_add(sleep));
         let waits = std::mem::take(&mut self.executor.waits);
+        let here: u32 = moves.iter().fold(0, |lanes, (mask, _)| lanes | mask);
+        if here != group.mask {
+            self.wake(group.warp);
+        }
         self.observed.splits += (moves.len() as u64).saturating_sub(1);
         if let Some(block) = step.meets.filter(|_| moves.len() > 1) {
             self.parted += 1;
@@ -407,7 +428,7 @@ impl Machine<'_> {
             self.partings.push(self.partings[group.number as usize].clone());
             self.numbers += 1;
         }
-        Ok(sleep.is_some() || waits)
+        Ok(sleep.is_some() || waits != Wait::Nothing)
     }
 
     fn count(&mut self, group: Group, schedule: &mut Schedule) -> Result<(), InterpretError> {

@@ -23,19 +23,26 @@
 //! until then, and lanes see what it has written: nothing is on its way.
 //!
 //! # Barriers and generic addresses
-//! At `bar.sync 0` a group waits until all threads of its block that have not ended do. Groups do not join
-//! there. A generic address is one of global memory, or one of the block's shared memory above a window's
-//! start.
+//! At `bar.sync` a group waits until all threads of its block that have not ended do, or as many as it says. Groups
+//! do not join there. At an instruction that names lanes a group waits for those of its warp that have not ended, and
+//! joins them; in a recording sequence they must be here. A generic address is one of global memory, or one of the
+//! block's shared or the thread's local memory above a window's start.
 //!
-//! What the model leaves out: floating point, other barriers, indirect branches and calls, variables of
-//! `.global` and `.const` at module scope.
+//! # Numbers with a fraction
+//! Results are the nearest numbers; what an instruction only approximates is the host's, not a GPU's to the last bit.
+//!
+//! What the model leaves out: textures and surfaces, matrix instructions, copies by the tensor memory accelerator and
+//! barriers in memory, `bar.red` and `bar.arrive`, rounding of arithmetic other than to the nearest number.
 
 mod address;
+mod atomic;
 mod collective;
 mod compute;
 mod decode;
 mod error;
 mod execute;
+mod float;
+mod initial;
 mod machine;
 mod memory;
 mod observed;
@@ -46,6 +53,8 @@ mod random;
 mod schedule;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_foreign;
 
 pub use self::error::{Fault, InterpretError};
 pub use self::machine::{Launch, run, run_with_host};

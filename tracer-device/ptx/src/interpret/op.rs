@@ -1,5 +1,7 @@
 //! Instructions as the interpreter executes them.
 
+use super::float::{Conversion, Float, FloatCompare, FloatStep};
+
 /// An integer type: signedness matters to some operations. Predicates have one bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Type {
@@ -16,6 +18,12 @@ impl Type {
         let (kind, bits) = modifier.split_at_checked(1)?;
         let bits = bits.parse().ok().filter(|bits| [8, 16, 32, 64].contains(bits))?;
         ["b", "u", "s"].contains(&kind).then_some(Self { bits, signed: kind == "s" })
+    }
+
+    /// Reads the type of what is only moved: numbers with a fraction are bits.
+    pub(super) fn of_bits(modifier: &str) -> Option<Self> {
+        let float = Float::parse(modifier).map(|(ty, count)| ty.bits() * count);
+        float.map(|bits| Self { bits, signed: false }).or_else(|| Self::parse(modifier))
     }
 
     /// The value's low bits.
@@ -46,9 +54,20 @@ pub(super) enum Special {
     GridSize(usize),
     Lane,
     LanesBelow,
+    /// The lane itself alone, and what is above or below it.
+    LaneMask {
+        below: bool,
+        own: bool,
+        above: bool,
+    },
+    Warp,
+    Warps,
     Clock,
+    ClockLow,
     GlobalTimer,
     DynamicShared,
+    /// What is the same for all threads: one multiprocessor, and the like.
+    Constant(u32),
 }
 
 /// What an instruction reads.
@@ -72,6 +91,12 @@ pub(super) enum Memory {
 
 /// Where shared memory begins among generic addresses.
 pub(super) const SHARED_WINDOW: u64 = 0x7f00_0000_0000_0000;
+/// Where a thread's local memory begins among generic addresses.
+pub(super) const LOCAL_WINDOW: u64 = 0x7f80_0000_0000_0000;
+/// Where addresses of functions begin.
+pub(super) const FUNCTIONS: u64 = 0x7fc0_0000_0000_0000;
+/// Where variables of the module begin in global memory.
+pub(super) const VARIABLES: u64 = 0x7000_0000_0000;
 
 impl Memory {
     pub(super) fn name(self) -> &'static str {
@@ -116,13 +141,28 @@ pub(super) enum Compute {
     Negate,
     HighestBit,
     CountBits,
+    CountLeadingZeros,
+    ReverseBits,
+    ExtractBits,
+    InsertBits,
+    Permute,
+    /// Each bit is that of a table which three values' bits lead to.
+    Logic,
     Add,
     Subtract,
+    Absolute,
+    /// The distance of two values, added to a third.
+    AbsoluteDifference,
     Multiply,
     MultiplyHigh,
     MultiplyWide,
     MultiplyAdd,
+    MultiplyAddHigh,
     MultiplyAddWide,
+    /// The sum of the products of four bytes each, and a third value.
+    DotProduct {
+        signed: [bool; 2],
+    },
     Minimum,
     Maximum,
     Divide,
@@ -132,11 +172,17 @@ pub(super) enum Compute {
     Xor,
     ShiftLeft,
     ShiftRight,
-    /// The upper half of two values, the first the lower one, shifted by the third modulo 32.
-    FunnelLeft,
+    /// The upper half of two values, the first the lower one, shifted by the third: at most by 32, or modulo 32.
+    FunnelLeft {
+        clamps: bool,
+    },
     /// Their lower half, shifted to the right.
-    FunnelRight,
+    FunnelRight {
+        clamps: bool,
+    },
     Select,
+    /// The first value, or where the third is negative the second.
+    SelectBySign,
     /// A comparison, joined with a predicate (the third operand) where one follows.
     Set(Compare),
     SetAnd(Compare),
@@ -144,19 +190,81 @@ pub(super) enum Compute {
     SetXor(Compare),
 }
 
+/// How a comparison is joined with a predicate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Join {
+    And,
+    Or,
+    Xor,
+}
+
+impl Join {
+    pub(super) fn parse(modifier: &str) -> Option<Self> {
+        match modifier {
+            "and" => Some(Self::And),
+            "or" => Some(Self::Or),
+            "xor" => Some(Self::Xor),
+            _ => None,
+        }
+    }
+
+    pub(super) fn of(self, one: bool, other: bool) -> bool {
+        match self {
+            Self::And => one && other,
+            Self::Or => one || other,
+            Self::Xor => one != other,
+        }
+    }
+}
+
 /// What a vote returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Vote {
     All,
     Any,
+    Uniform,
     Ballot,
+}
+
+/// From which lane a shuffle reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shuffle {
+    Index,
+    Up,
+    Down,
+    Butterfly,
+}
+
+/// What lanes compute of all their values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reduce {
+    Add,
+    Minimum,
+    Maximum,
+    And,
+    Or,
+    Xor,
 }
 
 /// What an atomic does to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Atomic {
     Add,
+    AddFloat {
+        ty: Float,
+        count: u32,
+    },
+    Minimum,
+    Maximum,
+    And,
     Or,
+    Xor,
+    Exchange,
+    CompareAndSwap,
+    /// Up to a value, then 0.
+    Increment,
+    /// Down to 0, then a value.
+    Decrement,
 }
 
 /// An instruction without its guard.
@@ -168,6 +276,42 @@ pub(super) enum Op {
         to: Register,
         from: Vec<Value>,
         negated: bool,
+    },
+    /// Adds or subtracts with a carry.
+    Carry {
+        subtract: bool,
+        reads: bool,
+        writes: bool,
+        ty: Type,
+        to: Register,
+        from: [Value; 2],
+    },
+    Float {
+        step: FloatStep,
+        to: Register,
+        from: Vec<Value>,
+    },
+    SetFloat {
+        compare: FloatCompare,
+        ty: Float,
+        flush: bool,
+        to: Register,
+        /// The register that holds the opposite.
+        other: Option<Register>,
+        from: [Value; 2],
+        joined: Option<(Join, Value, bool)>,
+    },
+    /// Of two values both are put into one register, the first in the lower half.
+    Convert {
+        conversion: Conversion,
+        to: Register,
+        from: Vec<Value>,
+    },
+    /// Whether a generic address is one of a state space.
+    IsSpace {
+        memory: Memory,
+        to: Register,
+        of: Value,
     },
     /// Makes one value of several, the first in the lowest bits.
     Pack {
@@ -194,10 +338,18 @@ pub(super) enum Op {
     },
     Atomic {
         atomic: Atomic,
+        memory: Memory,
         ty: Type,
         to: Option<Register>,
         address: Address,
-        value: Value,
+        values: Vec<Value>,
+    },
+    /// Copies bytes from global to shared memory; what is beyond the source's length is 0.
+    Copy {
+        to: Address,
+        from: Address,
+        bytes: u64,
+        length: Option<Value>,
     },
     ActiveMask {
         to: Register,
@@ -210,9 +362,32 @@ pub(super) enum Op {
         members: Option<Value>,
     },
     Shuffle {
+        shuffle: Shuffle,
         to: Register,
+        /// The register that says whether the lane to read from is in range.
+        valid: Option<Register>,
         value: Value,
         lane: Value,
+        clamp: Value,
+        members: Option<Value>,
+    },
+    /// The lanes that have the same value, or all lanes if all have it.
+    Match {
+        all: bool,
+        to: Register,
+        holds: Option<Register>,
+        of: Value,
+        members: Option<Value>,
+    },
+    Reduce {
+        reduce: Reduce,
+        ty: Type,
+        to: Register,
+        of: Value,
+        members: Option<Value>,
+    },
+    /// Lanes wait for the others that they name.
+    WarpBarrier {
         members: Option<Value>,
     },
     PerformanceEvent {
@@ -221,19 +396,54 @@ pub(super) enum Op {
     Sleep {
         nanoseconds: Value,
     },
-    /// Waits for all threads of the block.
-    Barrier,
+    /// Waits at a barrier for all threads of the block, or for as many as are said.
+    Barrier {
+        barrier: Value,
+        threads: Option<Value>,
+    },
+    /// What orders memory or brings it nearer: all that was written is seen at once here.
+    Nothing,
+    Trap,
     Branch {
         target: String,
         to: usize,
         uniform: bool,
     },
+    /// One of a table's labels, by its number.
+    BranchIndexed {
+        index: Value,
+        table: String,
+        to: Vec<usize>,
+    },
     /// `results` and `arguments` are offsets in the caller's parameters.
     Call {
-        function: String,
+        function: Callee,
         results: Vec<usize>,
         arguments: Vec<usize>,
     },
     Return,
     Exit,
+}
+
+/// What a call calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Callee {
+    Named(String),
+    /// The function of this address.
+    At(Value),
+}
+
+impl Op {
+    /// Whether lanes exchange values, or wait for each other: the lanes that it names, if it names some.
+    pub(super) fn collective(&self) -> Option<Option<Value>> {
+        match self {
+            Self::Vote { members, .. }
+            | Self::Shuffle { members, .. }
+            | Self::Match { members, .. }
+            | Self::Reduce { members, .. }
+            | Self::WarpBarrier { members } => Some(*members),
+            Self::ActiveMask { .. } => Some(None),
+            _ => None,
+        }
+    }
 }

@@ -22,17 +22,31 @@ pub(super) fn value(names: &Names, text: &str, bits: u32, wider: bool) -> Result
         return Ok(Value::Immediate(number));
     }
     if let Some((special, width)) = special(text) {
-        let fits = width == bits;
+        let fits = width == bits || wider && width > bits;
         return if fits { Ok(Value::Special(special)) } else { Err(format!("`{text}` has {width} bits")) };
     }
-    if let Some(variable) = names.variable(text) {
-        return Ok(Value::Immediate(variable.offset as u64));
+    // A number may be added to a variable's address.
+    let (name, added) = match text.split_once('+') {
+        Some((name, added)) => (name.trim(), number(added.trim()).unwrap_or_default()),
+        None => (text, 0),
+    };
+    if let Some(variable) = names.variable(name) {
+        return Ok(Value::Immediate((variable.offset as u64).wrapping_add(added)));
+    }
+    if let Some(address) = names.function(text) {
+        return Ok(Value::Immediate(address));
     }
     register(names, text, bits, wider).map(Value::Register)
 }
 
-/// Reads an integer.
+/// Reads an integer, or the bits of a number with a fraction.
 pub(super) fn number(text: &str) -> Option<u64> {
+    for (prefixes, digits) in [(["0f", "0F"], 8), (["0d", "0D"], 16)] {
+        let bits = prefixes.iter().find_map(|prefix| text.strip_prefix(prefix));
+        if let Some(bits) = bits.filter(|bits| bits.len() == digits) {
+            return u64::from_str_radix(bits, 16).ok();
+        }
+    }
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits.trim_start()),
         None => (false, text),
@@ -70,9 +84,22 @@ fn special(text: &str) -> Option<(Special, u32)> {
     match name {
         "laneid" => Some((Special::Lane, 32)),
         "lanemask_lt" => Some((Special::LanesBelow, 32)),
+        "lanemask_le" => lane_mask(true, true, false),
+        "lanemask_eq" => lane_mask(false, true, false),
+        "lanemask_ge" => lane_mask(false, true, true),
+        "lanemask_gt" => lane_mask(false, false, true),
+        "warpid" => Some((Special::Warp, 32)),
+        "nwarpid" => Some((Special::Warps, 32)),
+        "smid" => Some((Special::Constant(0), 32)),
+        "nsmid" => Some((Special::Constant(1), 32)),
+        "clock" => Some((Special::ClockLow, 32)),
         "clock64" => Some((Special::Clock, 64)),
         "globaltimer" => Some((Special::GlobalTimer, 64)),
         "dynamic_smem_size" => Some((Special::DynamicShared, 32)),
         _ => None,
     }
+}
+
+fn lane_mask(below: bool, own: bool, above: bool) -> Option<(Special, u32)> {
+    Some((Special::LaneMask { below, own, above }, 32))
 }

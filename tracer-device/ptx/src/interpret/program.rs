@@ -1,11 +1,12 @@
 //! A module, ready to be interpreted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::InterpretError;
 use super::decode::{Decoder, decode};
 use super::error::Fault;
-use super::op::{Memory, Op, Register};
+use super::initial;
+use super::op::{FUNCTIONS, Memory, Op, Register, VARIABLES};
 use crate::cfg::labels::resolve;
 use crate::splice::Marker;
 use crate::uniform::parting::Graph;
@@ -24,6 +25,8 @@ pub struct Program {
     pub(super) functions: Vec<Code>,
     /// Bytes of shared variables; dynamic shared memory begins there.
     pub(super) shared_bytes: usize,
+    /// Variables of the module in global and constant memory: address, and what they hold at first.
+    pub(super) variables: Vec<(u64, Vec<u8>)>,
 }
 
 /// A function.
@@ -34,6 +37,8 @@ pub(super) struct Code {
     pub(super) items: Vec<Item>,
     /// Names of the registers.
     pub(super) registers: Vec<String>,
+    /// Bits of each of them.
+    pub(super) bits: Vec<u32>,
     /// Offsets and bytes in the function's parameters.
     pub(super) parameters: Vec<(usize, usize)>,
     pub(super) results: Vec<(usize, usize)>,
@@ -63,6 +68,8 @@ pub(super) struct Step {
     pub(super) op: Result<Op, Fault>,
     /// The block where lanes meet again that a branch parts.
     pub(super) meets: Option<usize>,
+    /// Whether it belongs to a recording sequence.
+    pub(super) is_sequence: bool,
 }
 
 /// A variable's memory.
@@ -75,13 +82,22 @@ pub(super) struct Variable {
     pub(super) dynamic: bool,
 }
 
+/// Registers that instructions name, in the order in which they come first.
+#[derive(Clone, Debug, Default)]
+struct Used {
+    names: Vec<String>,
+    indices: HashMap<String, Register>,
+}
+
 /// The names that a function's instructions use.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
     /// Bits of declared registers, and N of `%r<N>`.
     declared: BTreeMap<String, (u32, Option<u32>)>,
-    used: std::cell::RefCell<Vec<String>>,
+    used: std::cell::RefCell<Used>,
     variables: BTreeMap<String, Variable>,
+    /// Addresses of functions.
+    functions: BTreeMap<String, u64>,
 }
 
 impl Names {
@@ -101,15 +117,21 @@ impl Names {
             }
         };
         let mut used = self.used.borrow_mut();
-        let index = used.iter().position(|known| known == name).unwrap_or_else(|| {
-            used.push(name.to_owned());
-            used.len() - 1
+        let Used { names, indices } = &mut *used;
+        let index = *indices.entry(name.to_owned()).or_insert_with(|| {
+            names.push(name.to_owned());
+            names.len() - 1
         });
         Some((index, bits))
     }
 
     pub(super) fn variable(&self, name: &str) -> Option<Variable> {
         self.variables.get(name).copied()
+    }
+
+    /// The address of a function.
+    pub(super) fn function(&self, name: &str) -> Option<u64> {
+        self.functions.get(name).copied()
     }
 }
 
@@ -137,11 +159,29 @@ impl Program {
             let variable = Variable { memory: Memory::Shared, offset: shared_bytes, bytes: 0, dynamic: true };
             shared.insert(name.to_owned(), variable);
         }
+        let addresses = (FUNCTIONS..).zip(module.definitions());
+        let functions: BTreeMap<String, u64> =
+            addresses.map(|(address, function)| (function.name.to_owned(), address)).collect();
+        let mut names = Names { variables: shared, functions, ..Names::default() };
+        let variables = globals(&module, &mut names)?;
         let functions = module
             .definitions()
-            .map(|function| Code::of(&module, function, &shared))
+            .map(|function| Code::of(&module, function, &names))
             .collect::<Result<_, _>>()?;
-        Ok(Self { functions, shared_bytes })
+        Ok(Self { functions, shared_bytes, variables })
+    }
+
+    /// Lists the addresses of the module's variables in global and constant memory, which a launch declares.
+    pub fn variables(&self) -> impl Iterator<Item = u64> {
+        self.variables.iter().map(|(address, _)| *address)
+    }
+
+    /// Lists kernels: their names, and the bytes of each parameter.
+    pub fn kernels(&self) -> impl Iterator<Item = (&str, Vec<usize>)> {
+        self.functions
+            .iter()
+            .filter(|code| code.is_entry)
+            .map(|code| (code.name.as_str(), code.parameters.iter().map(|(_, bytes)| *bytes).collect()))
     }
 
     /// Finds what the interpreter cannot execute: line, text and reason of each such instruction.
@@ -164,12 +204,8 @@ impl Program {
 }
 
 impl Code {
-    fn of(
-        module: &Module<'_>,
-        function: &Function<'_>,
-        shared: &BTreeMap<String, Variable>,
-    ) -> Result<Self, InterpretError> {
-        let mut names = Names { variables: shared.clone(), ..Names::default() };
+    fn of(module: &Module<'_>, function: &Function<'_>, of_module: &Names) -> Result<Self, InterpretError> {
+        let mut names = of_module.clone();
         let mut parameter_bytes = 0;
         let mut slots = |names: &mut Names, params: &[Param<'_>]| {
             params.iter().map(|param| parameter(names, &mut parameter_bytes, param)).collect::<Result<_, _>>()
@@ -190,9 +226,10 @@ impl Code {
             }
         }
         let items = items(module, function, &names);
-        let registers = names.used.take();
+        let registers = names.used.take().names;
+        let bits = registers.iter().map(|name| names.register(name).map_or(64, |(_, bits)| bits)).collect();
         let (name, is_entry) = (function.name.to_owned(), function.is_entry());
-        Ok(Self { name, is_entry, items, registers, parameters, results, parameter_bytes, local_bytes })
+        Ok(Self { name, is_entry, items, registers, bits, parameters, results, parameter_bytes, local_bytes })
     }
 }
 
@@ -225,7 +262,7 @@ fn items(module: &Module<'_>, function: &Function<'_>, names: &Names) -> Vec<Ite
                 let text = statement.span.text(module.text).to_owned();
                 item_of.insert(index, items.len());
                 let mut step = step(&decoder, instruction, line, text);
-                if instruction.name() == "bra" {
+                if matches!(instruction.name(), "bra" | "brx") {
                     step.meets = graph.as_ref().and_then(|graph| graph.meets_at(block_of(index)));
                 }
                 items.push(Item::Instruction(Box::new(step)));
@@ -234,9 +271,20 @@ fn items(module: &Module<'_>, function: &Function<'_>, names: &Names) -> Vec<Ite
         }
     }
     // Where a label is missing, no branch is led anywhere.
-    let branches = resolve(body).map(|targets| targets.branches).unwrap_or_default();
+    let targets = resolve(body).ok();
+    let branches = targets.as_ref().map(|targets| targets.branches.clone()).unwrap_or_default();
     for (index, item) in &item_of {
         let Item::Instruction(step) = &mut items[*item] else { continue };
+        if let Ok(Op::BranchIndexed { table, to, .. }) = &mut step.op {
+            let found = targets.as_ref().and_then(|targets| targets.table_of(*index, body));
+            let items: Option<Vec<usize>> =
+                found.and_then(|labels| labels.iter().map(|label| item_of.get(label).copied()).collect());
+            match items {
+                Some(items) => *to = items,
+                None => step.op = Err(Fault::Unknown(format!("there is no table `{table}`"))),
+            }
+            continue;
+        }
         if let Ok(Op::Branch { target, to, .. }) = &mut step.op {
             match branches.get(index).and_then(|label| item_of.get(label)) {
                 Some(found) => *to = *found,
@@ -252,12 +300,13 @@ fn step(decoder: &Decoder<'_>, instruction: &Instruction<'_>, line: usize, text:
         Some((register, 1)) => Ok((register, guard.negated)),
         _ => Err(Fault::Unknown(format!("`{}` is no declared predicate", guard.predicate))),
     });
+    let is_sequence = text.contains(crate::splice::REGISTER_PREFIX);
     match guard.transpose() {
         Ok(guard) => {
             let op = decode(decoder, instruction).map_err(Fault::Unknown);
-            Step { line, text, guard, op, meets: None }
+            Step { line, text, guard, op, meets: None, is_sequence }
         }
-        Err(fault) => Step { line, text, guard: None, op: Err(fault), meets: None },
+        Err(fault) => Step { line, text, guard: None, op: Err(fault), meets: None, is_sequence },
     }
 }
 
@@ -282,7 +331,7 @@ fn registers(names: &mut Names, declaration: &Declaration<'_>) {
     }
 }
 
-/// Lays out variables behind the ones before; one name in several scopes is one variable.
+/// Lays out variables behind the ones before; one name in several scopes is one variable, as long as the longest.
 fn declare(
     variables: &mut BTreeMap<String, Variable>,
     end: &mut usize,
@@ -291,13 +340,43 @@ fn declare(
 ) -> Result<(), InterpretError> {
     for declared in &declaration.names {
         let bytes = bytes(declared.name, declaration.ty, declared.dimensions)?;
-        if variables.get(declared.name).is_some_and(|known| known.memory == memory && known.bytes == bytes) {
+        if variables.get(declared.name).is_some_and(|known| known.memory == memory && known.bytes >= bytes) {
             continue;
         }
         let offset = reserve(declared.name, end, bytes)?;
         variables.insert(declared.name.to_owned(), Variable { memory, offset, bytes, dynamic: false });
     }
     Ok(())
+}
+
+/// Lays out the module's variables in global and constant memory; returns what they hold at first.
+fn globals(module: &Module<'_>, names: &mut Names) -> Result<Vec<(u64, Vec<u8>)>, InterpretError> {
+    let in_memory = |space| matches!(space, Space::Global | Space::Const);
+    let mut end = 0;
+    let mut texts = Vec::new();
+    for (span, declaration) in module.variables().filter(|(_, found)| in_memory(found.space)) {
+        for declared in &declaration.names {
+            let dimensions = declared.dimensions.filter(|dimensions| !dimensions.starts_with("[]"));
+            if declared.dimensions.is_some() && dimensions.is_none() {
+                continue;
+            }
+            let Ok(bytes) = bytes(declared.name, declaration.ty, dimensions) else { continue };
+            let offset = VARIABLES as usize + reserve(declared.name, &mut end, bytes)?;
+            let variable = Variable { memory: Memory::Global, offset, bytes, dynamic: false };
+            names.variables.insert(declared.name.to_owned(), variable);
+            let value =
+                declared.initialized.then(|| span.text(module.text)).and_then(|text| text.split_once('='));
+            texts.push((declared.name, declaration.ty, offset as u64, bytes, value.map(|(_, value)| value)));
+        }
+    }
+    let filled = |(name, ty, address, bytes, value): (&str, &str, u64, usize, Option<&str>)| {
+        let held = value.map_or(Some(vec![0; bytes]), |value| initial::bytes(names, ty, bytes, value));
+        Ok((
+            address,
+            held.ok_or_else(|| problem(name, "its value is of a kind that is not known".to_owned()))?,
+        ))
+    };
+    texts.into_iter().map(filled).collect()
 }
 
 fn parameter(

@@ -7,7 +7,7 @@ const OUT: u64 = 0x1000;
 
 /// A kernel with this body, which begins with the address of 8 bytes for each thread in `%rd1` and the thread
 /// in `%t`.
-fn kernel(version: &str, body: &str) -> String {
+pub(super) fn kernel(version: &str, body: &str) -> String {
     format!(
         ".version {version}\n.target sm_70\n.address_size 64\n
 .func (.param .b32 f_result) f(.param .b32 f_param)
@@ -35,11 +35,15 @@ fn kernel(version: &str, body: &str) -> String {
     )
 }
 
-fn launch(body: &str, threads: u32, schedule: &mut Schedule) -> Result<(Vec<u64>, Observed), InterpretError> {
+pub(super) fn launch(
+    body: &str,
+    threads: u32,
+    schedule: &mut Schedule,
+) -> Result<(Vec<u64>, Observed), InterpretError> {
     launch_text(&kernel("6.3", body), threads, schedule)
 }
 
-fn launch_text(
+pub(super) fn launch_text(
     text: &str,
     threads: u32,
     schedule: &mut Schedule,
@@ -71,7 +75,7 @@ fn launch_with_host(
 }
 
 /// What one thread stores of `%rd2`.
-fn value(body: &str) -> u64 {
+pub(super) fn value(body: &str) -> u64 {
     let body = format!("{body}\n\tst.global.u64 [%rd1], %rd2;");
     launch(&body, 1, &mut Schedule::switches(&[], false)).expect("the kernel runs").0[0]
 }
@@ -253,8 +257,9 @@ fn what_an_instruction_must_not_do_is_an_error_that_names_it() {
     let lane = 0;
     let global = "global";
     for (body, threads, expected) in [
-        ("bar.sync 1;", 1, Fault::Unknown("unknown opcode".to_owned())),
-        ("add.f32 %r1, %r2, %r3;", 1, Fault::Unknown("type `f32`".to_owned())),
+        ("bar.arrive 1, 64;", 1, Fault::Unknown("this kind of barrier".to_owned())),
+        ("add.rz.f32 %r1, %r2, %r3;", 1, Fault::Unknown("modifier `rz`".to_owned())),
+        ("add.f32 %r1, %r2, %r3;", 1, Fault::Uninitialised { lane, register: "%r2".to_owned() }),
         (
             "add.u32 %rd2, %t, 1;",
             1,
@@ -268,11 +273,7 @@ fn what_an_instruction_must_not_do_is_an_error_that_names_it() {
             1,
             Fault::Unknown("`volatile` stands before the state space".to_owned()),
         ),
-        (
-            "red.global.or.u32 [%rd1], 1;",
-            1,
-            Fault::Unknown("atomics other than `global.add` and `global.or` of 32 and 64 bits".to_owned()),
-        ),
+        ("red.global.mul.u32 [%rd1], 1;", 1, Fault::Unknown("this kind of atomic".to_owned())),
         ("bra $nowhere;", 1, Fault::Unknown("there is no label `$nowhere`".to_owned())),
         ("add.u32 %r1, %r2, 1;", 1, Fault::Uninitialised { lane, register: "%r2".to_owned() }),
         ("@%p1 mov.u32 %r1, 1;", 1, Fault::Uninitialised { lane, register: "%p1".to_owned() }),
@@ -294,9 +295,10 @@ fn what_an_instruction_must_not_do_is_an_error_that_names_it() {
         (
             "setp.eq.u32 %p1, %t, 0; vote.sync.any.pred %p2, %p1, 1;",
             2,
-            Fault::Members { lane, named: 1, here: 3 },
+            Fault::Members { lane: 1, named: 1, here: 3 },
         ),
         ("shfl.idx.b32 %r1, %t, 2, 31;", 2, Fault::Source { lane, from: 2 }),
+        ("trap;", 1, Fault::Trap),
         ("div.u32 %r1, 1, %t;", 1, Fault::Division { lane }),
     ] {
         let (line, text, found) = fault(body, threads);
@@ -368,10 +370,11 @@ fn threads_wait_at_a_barrier_for_those_of_other_warps() {
 fn funnel_shifts_take_two_values() {
     let shift = |op: &str, by: u32| {
         value(&format!(
-            "\tmov.u32 %r1, 0x89abcdef;\n\tmov.u32 %r2, 0x01234567;\n\tshf.{op}.wrap.b32 %r3, %r1, %r2, {by};\n\tcvt.u64.u32 %rd2, %r3;"
+            "\tmov.u32 %r1, 0x89abcdef;\n\tmov.u32 %r2, 0x01234567;\n\tshf.{op}.b32 %r3, %r1, %r2, {by};\n\tcvt.u64.u32 %rd2, %r3;"
         ))
     };
-    assert_eq!(shift("l", 8), 0x2345_6789);
-    assert_eq!(shift("r", 8), 0x6789_abcd);
-    assert_eq!((shift("l", 32), shift("r", 32)), (0x0123_4567, 0x89ab_cdef));
+    assert_eq!(shift("l.wrap", 8), 0x2345_6789);
+    assert_eq!(shift("r.wrap", 8), 0x6789_abcd);
+    assert_eq!((shift("l.wrap", 32), shift("r.wrap", 32)), (0x0123_4567, 0x89ab_cdef));
+    assert_eq!((shift("l.clamp", 40), shift("r.clamp", 40)), (0x89ab_cdef, 0x0123_4567));
 }

@@ -21,6 +21,7 @@ mod code;
 mod emit;
 mod error;
 mod exits;
+mod header;
 mod options;
 mod parallel;
 mod plan;
@@ -42,7 +43,7 @@ use self::plan::{Callees, Plan, led_to_copies, named, recording_functions};
 use self::state::{descriptor_bytes, warp_bytes};
 use self::style::{Claim, Style};
 use crate::lexer::{Lexer, TokenKind};
-use crate::{Body, Edits, Function, FunctionKind, ItemKind, Module, Span, StatementKind};
+use crate::{Body, Edits, Function, FunctionKind, Module, Span, StatementKind};
 pub use warptrace_abi::marker::Marker;
 pub use warptrace_abi::recording::{LogKind, Placement, Recording};
 
@@ -55,7 +56,8 @@ pub(crate) const LABEL_PREFIX: &str = "$warptrace_";
 
 /// Adds traced copies of kernels to a module, and leaves kernels out that are not asked for. A kernel or
 /// function without markers whose control flow cannot be read gets no copy. A module of a PTX version older
-/// than 6.2 is one of 6.2 then, which has all that older ones have.
+/// than 6.2 is one of 6.2 then, which has all that older ones have, and one for an architecture before `sm_30` is for
+/// that.
 ///
 /// # Errors
 /// If the text is no PTX, holds a marker that cannot be read or a name that the tracer needs, a kernel is not
@@ -114,11 +116,7 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
     let mut kernels = Vec::new();
     let mut copies = Vec::new();
     if let Some(recording) = options.recording {
-        if module.version() < FIRST_VERSION {
-            let (major, minor) = FIRST_VERSION;
-            let versions = module.items.iter().filter(|item| item.kind == ItemKind::Version);
-            versions.for_each(|item| edits.replace(item.span, format!(".version {major}.{minor}")));
-        }
+        header::raise(&module, &mut edits);
         let callees = recording_functions(&module, &plans);
         let sync = module.version() > (6, 3);
         let recording = Recording { counting, ..recording };
@@ -172,9 +170,6 @@ impl Function<'_> {
         self.kind == FunctionKind::Entry
     }
 }
-
-/// The oldest PTX version that has `activemask`, which the sequences need.
-const FIRST_VERSION: (u32, u32) = (6, 2);
 
 /// The first architecture for which the assembler leaves a program's loop without a `YIELD` where a segment
 /// is claimed in it (see [`Claim`]).

@@ -29,6 +29,9 @@ use crate::{Body, Cfg, Function};
 
 /// Steps that are taken for each statement of a function at most, before the analysis gives up.
 const STEPS: usize = 400;
+/// Steps that are taken for a function at most. Where a register lives through thousands of loops it has a value in each:
+/// such functions would take memory by the square of their length.
+const MAX_STEPS: usize = 1 << 21;
 
 /// A mistake to make on purpose: tests must find each.
 #[cfg_attr(
@@ -104,7 +107,7 @@ impl Divergence {
     /// Analyses a function; `None` if it is too large or holds a cycle with two entries.
     pub(crate) fn of(function: &Function<'_>, body: &Body<'_>, flow: &Cfg) -> Option<Self> {
         let graph = Graph::of(flow)?;
-        let mut steps = Steps(STEPS * (body.statements.len() + 64));
+        let mut steps = Steps((STEPS * (body.statements.len() + 64)).min(MAX_STEPS));
         let mut values = Values::of(function, body, flow, &graph, &mut steps)?;
         let blocks = flow.blocks().len();
         let mut found = Self { graph, parts: vec![false; blocks], joins: vec![false; blocks] };

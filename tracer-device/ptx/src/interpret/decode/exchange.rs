@@ -1,0 +1,155 @@
+//! Reads instructions at which lanes exchange values or wait, and those that read and write at once.
+
+use super::super::address::address;
+use super::super::float::Float;
+use super::super::op::{Atomic, Memory, Op, Reduce, Register, Shuffle, Type, Value, Vote};
+use super::super::operand::{Problem, register};
+use super::Parts;
+
+/// What atomics and fences say of order and scope: here all is seen by all at once.
+const ORDERS: [&str; 10] =
+    ["relaxed", "acquire", "release", "acq_rel", "sc", "cta", "cluster", "gpu", "sys", "noftz"];
+
+impl Parts<'_> {
+    /// A register, or `a|b`.
+    fn two(&self, index: usize, bits: [u32; 2]) -> Result<(Register, Option<Register>), Problem> {
+        let text = self.operand(index)?;
+        let (first, second) =
+            text.split_once('|').map_or((text, None), |(first, second)| (first, Some(second)));
+        let names = self.decoder.names;
+        let second = second.map(str::trim).filter(|second| *second != "_");
+        let second = second.map(|second| register(names, second, bits[1], false)).transpose()?;
+        Ok((register(names, first.trim(), bits[0], false)?, second))
+    }
+
+    /// The predicates that a comparison writes.
+    pub(super) fn predicates(&self, index: usize) -> Result<(Register, Option<Register>), Problem> {
+        self.two(index, [1, 1])
+    }
+
+    pub(super) fn vote(&self) -> Result<Op, Problem> {
+        let sync = self.sync()?;
+        let (vote, bits) = match self.modifiers[usize::from(sync)..] {
+            ["all", "pred"] => (Vote::All, 1),
+            ["any", "pred"] => (Vote::Any, 1),
+            ["uni", "pred"] => (Vote::Uniform, 1),
+            ["ballot", "b32"] => (Vote::Ballot, 32),
+            _ => return Err("this kind of vote".to_owned()),
+        };
+        let (of, negated) = self.predicate(1)?;
+        let members = if sync { Some(self.value(2, 32)?) } else { None };
+        Ok(Op::Vote { vote, to: self.register(0, bits)?, of, negated, members })
+    }
+
+    pub(super) fn shuffle(&self) -> Result<Op, Problem> {
+        let sync = self.sync()?;
+        let shuffle = match self.modifiers[usize::from(sync)..] {
+            ["idx", "b32"] => Shuffle::Index,
+            ["up", "b32"] => Shuffle::Up,
+            ["down", "b32"] => Shuffle::Down,
+            ["bfly", "b32"] => Shuffle::Butterfly,
+            _ => return Err("this kind of shuffle".to_owned()),
+        };
+        let members = if sync { Some(self.value(4, 32)?) } else { None };
+        let (to, valid) = self.two(0, [32, 1])?;
+        let [value, lane, clamp] = [1, 2, 3].map(|at| self.value(at, 32));
+        Ok(Op::Shuffle { shuffle, to, valid, value: value?, lane: lane?, clamp: clamp?, members })
+    }
+
+    pub(super) fn match_lanes(&self) -> Result<Op, Problem> {
+        let (all, bits) = match self.modifiers[..] {
+            ["any", "sync", "b32"] => (false, 32),
+            ["any", "sync", "b64"] => (false, 64),
+            ["all", "sync", "b32"] => (true, 32),
+            ["all", "sync", "b64"] => (true, 64),
+            _ => return Err("this kind of match".to_owned()),
+        };
+        let (to, holds) = self.two(0, [32, 1])?;
+        Ok(Op::Match { all, to, holds, of: self.value(1, bits)?, members: Some(self.value(2, 32)?) })
+    }
+
+    pub(super) fn reduce(&self) -> Result<Op, Problem> {
+        let ["sync", name, ty] = self.modifiers[..] else { return Err("this reduction".to_owned()) };
+        let reduce = match name {
+            "add" => Reduce::Add,
+            "min" => Reduce::Minimum,
+            "max" => Reduce::Maximum,
+            "and" => Reduce::And,
+            "or" => Reduce::Or,
+            "xor" => Reduce::Xor,
+            other => return Err(format!("modifier `{other}`")),
+        };
+        let ty = Type::parse(ty).filter(|ty| ty.bits == 32).ok_or("this type")?;
+        let members = Some(self.value(2, 32)?);
+        Ok(Op::Reduce { reduce, ty, to: self.register(0, 32)?, of: self.value(1, 32)?, members })
+    }
+
+    /// `bar` and `barrier`.
+    pub(super) fn barrier(&self) -> Result<Op, Problem> {
+        match self.modifiers[..] {
+            ["warp", "sync"] => Ok(Op::WarpBarrier { members: Some(self.value(0, 32)?) }),
+            ["sync"] | ["cta", "sync"] | ["sync", "aligned"] => {
+                let threads = self.operands.get(1).map(|_| self.value(1, 32)).transpose()?;
+                Ok(Op::Barrier { barrier: self.value(0, 32)?, threads })
+            }
+            _ => Err("this kind of barrier".to_owned()),
+        }
+    }
+
+    pub(super) fn atomic(&self, returns: bool) -> Result<Op, Problem> {
+        let has = |modifier: &str| self.modifiers.contains(&modifier);
+        let memory = match (has("global"), has("shared") || has("shared::cta")) {
+            (true, _) => Memory::Global,
+            (_, true) => Memory::Shared,
+            _ => Memory::Generic,
+        };
+        let known = |modifier: &&&str| {
+            !ORDERS.contains(*modifier) && !["global", "shared", "shared::cta"].contains(*modifier)
+        };
+        let [name, last] = self.modifiers.iter().filter(known).copied().collect::<Vec<_>>()[..] else {
+            return Err("this kind of atomic".to_owned());
+        };
+        let float = Float::parse(last);
+        let ty = Type::of_bits(last).filter(|ty| ty.bits >= 16).ok_or_else(|| format!("type `{last}`"))?;
+        let atomic = match (name, float) {
+            ("add", Some((ty, count))) => Atomic::AddFloat { ty, count },
+            ("add", None) => Atomic::Add,
+            ("min", None) => Atomic::Minimum,
+            ("max", None) => Atomic::Maximum,
+            ("and", None) => Atomic::And,
+            ("or", None) => Atomic::Or,
+            ("xor", None) => Atomic::Xor,
+            ("exch", _) => Atomic::Exchange,
+            ("cas", _) => Atomic::CompareAndSwap,
+            ("inc", None) => Atomic::Increment,
+            ("dec", None) => Atomic::Decrement,
+            _ => return Err("this kind of atomic".to_owned()),
+        };
+        let first = usize::from(returns);
+        // A result that is not wanted is `_`.
+        let wanted = returns && self.operand(0)? != "_";
+        let to = if wanted { Some(self.register(0, ty.bits)?) } else { None };
+        let address = address(self.decoder.names, memory, self.operand(first)?)?;
+        let count = 1 + usize::from(atomic == Atomic::CompareAndSwap);
+        let values = (0..count).map(|at| self.value(first + 1 + at, ty.bits));
+        Ok(Op::Atomic { atomic, memory, ty, to, address, values: values.collect::<Result<_, Problem>>()? })
+    }
+
+    /// Copies that other instructions wait for.
+    pub(super) fn copy(&self) -> Result<Op, Problem> {
+        match self.modifiers[..] {
+            ["async", "commit_group" | "wait_all" | "wait_group"] => Ok(Op::Nothing),
+            ["async", "ca" | "cg", "shared" | "shared::cta", "global", ..] => {
+                let names = self.decoder.names;
+                let to = address(names, Memory::Shared, self.operand(0)?)?;
+                let from = address(names, Memory::Global, self.operand(1)?)?;
+                let Value::Immediate(bytes @ (4 | 8 | 16)) = self.value(2, 32)? else {
+                    return Err("a copy of this size".to_owned());
+                };
+                let length = self.operands.get(3).map(|_| self.value(3, 32)).transpose()?;
+                Ok(Op::Copy { to, from, bytes, length })
+            }
+            _ => Err("this kind of copy".to_owned()),
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Reads instructions on numbers with a fraction.
+
+use super::super::float::{Conversion, Float, FloatCompare, FloatCompute, FloatStep, Number, Rounding};
+use super::super::op::{Join, Op, Type};
+use super::super::operand::{Problem, register, value};
+use super::Parts;
+
+impl Parts<'_> {
+    /// Whether the last modifier is a type of numbers with a fraction.
+    pub(super) fn is_float(&self) -> bool {
+        self.modifiers.last().is_some_and(|last| Float::parse(last).is_some())
+    }
+
+    /// The type, how many of it there are, and the other modifiers, which must be among `known`.
+    fn float_type(&self, known: &[&str]) -> Result<(Float, u32), Problem> {
+        let (last, others) = self.modifiers.split_last().ok_or("its type is missing")?;
+        match others.iter().find(|modifier| !known.contains(*modifier)) {
+            Some(modifier) => Err(format!("modifier `{modifier}`")),
+            None => Float::parse(last).ok_or_else(|| format!("type `{last}`")),
+        }
+    }
+
+    pub(super) fn compute_float(&self, name: &str) -> Result<Op, Problem> {
+        let has = |modifier| self.modifiers.contains(&modifier);
+        let compute = match name {
+            "add" => FloatCompute::Add,
+            "sub" => FloatCompute::Subtract,
+            "mul" => FloatCompute::Multiply,
+            "fma" | "mad" => FloatCompute::MultiplyAdd,
+            "div" => FloatCompute::Divide,
+            "rcp" => FloatCompute::Reciprocal,
+            "sqrt" => FloatCompute::Root,
+            "rsqrt" => FloatCompute::InverseRoot,
+            "ex2" => FloatCompute::Exponential,
+            "lg2" => FloatCompute::Logarithm,
+            "sin" => FloatCompute::Sine,
+            "cos" => FloatCompute::Cosine,
+            "tanh" => FloatCompute::HyperbolicTangent,
+            "neg" => FloatCompute::Negate,
+            "abs" => FloatCompute::Absolute,
+            "min" => FloatCompute::Minimum(has("NaN")),
+            "max" => FloatCompute::Maximum(has("NaN")),
+            "copysign" => FloatCompute::CopySign,
+            _ => return Err("unknown opcode".to_owned()),
+        };
+        let (ty, count) = self.float_type(&["rn", "approx", "full", "ftz", "sat", "NaN"])?;
+        let bits = ty.bits() * count;
+        let from = self.operands.iter().skip(1).map(|text| value(self.decoder.names, text, bits, false));
+        let from = from.collect::<Result<Vec<_>, _>>()?;
+        if from.len() != compute.operands() {
+            return Err(format!("it takes {} values and has {}", compute.operands(), from.len()));
+        }
+        let step = FloatStep { compute, ty, count, flush: has("ftz"), saturate: has("sat") };
+        Ok(Op::Float { step, to: self.register(0, bits)?, from })
+    }
+
+    /// `setp` of numbers with a fraction.
+    pub(super) fn set_float(&self) -> Result<Op, Problem> {
+        let compare = self.modifiers.first().and_then(|name| FloatCompare::parse(name));
+        let compare = compare.ok_or("this comparison")?;
+        let joined = self.modifiers.get(1).and_then(|name| Join::parse(name));
+        let (ty, count) = self.float_type(&[self.modifiers[0], "and", "or", "xor", "ftz"])?;
+        if count != 1 || self.operands.len() != 3 + usize::from(joined.is_some()) {
+            return Err("this comparison".to_owned());
+        }
+        let joined = match joined {
+            None => None,
+            Some(join) => {
+                let (predicate, negated) = self.predicate(3)?;
+                Some((join, predicate, negated))
+            }
+        };
+        let from = [self.value(1, ty.bits())?, self.value(2, ty.bits())?];
+        let flush = self.modifiers.contains(&"ftz");
+        let (to, other) = self.predicates(0)?;
+        Ok(Op::SetFloat { compare, ty, flush, to, other, from, joined })
+    }
+
+    /// `testp` says of a number what it is.
+    pub(super) fn test_float(&self) -> Result<Op, Problem> {
+        let [test, _] = self.modifiers[..] else { return Err("this test".to_owned()) };
+        let compare = match test {
+            "number" => "num",
+            "notanumber" => "nan",
+            _ => return Err(format!("modifier `{test}`")),
+        };
+        let compare = FloatCompare::parse(compare).ok_or("this test")?;
+        let (ty, _) = self.float_type(&[test])?;
+        let number = self.value(1, ty.bits())?;
+        let to = self.register(0, 1)?;
+        Ok(Op::SetFloat { compare, ty, flush: false, to, other: None, from: [number; 2], joined: None })
+    }
+
+    /// A conversion of or to numbers with a fraction.
+    pub(super) fn convert_float(&self) -> Result<Op, Problem> {
+        let [others @ .., to, from] = &self.modifiers[..] else { return Err("this conversion".to_owned()) };
+        let number = |modifier: &str| {
+            let float = Float::parse(modifier).filter(|(_, count)| *count == 1);
+            let float = float.map(|(ty, _)| Number::Float(ty));
+            float.or_else(|| Type::parse(modifier).map(Number::Integer))
+        };
+        let bits = |number| match number {
+            Number::Integer(Type { bits, .. }) => bits,
+            Number::Float(ty) => ty.bits(),
+        };
+        let mut conversion = Conversion {
+            to: Number::Float(Float::Half),
+            from: number(from).ok_or("this conversion")?,
+            rounding: Rounding::Nearest,
+            whole: false,
+            saturate: false,
+            flush: false,
+        };
+        for other in others {
+            let (rounding, whole) = match *other {
+                "rn" => (Rounding::Nearest, false),
+                "rz" => (Rounding::Zero, false),
+                "rm" => (Rounding::Down, false),
+                "rp" => (Rounding::Up, false),
+                "rni" => (Rounding::Nearest, true),
+                "rzi" => (Rounding::Zero, true),
+                "rmi" => (Rounding::Down, true),
+                "rpi" => (Rounding::Up, true),
+                "sat" => {
+                    conversion.saturate = true;
+                    continue;
+                }
+                "ftz" => {
+                    conversion.flush = true;
+                    continue;
+                }
+                other => return Err(format!("modifier `{other}`")),
+            };
+            (conversion.rounding, conversion.whole) = (rounding, whole);
+        }
+        let names = self.decoder.names;
+        // Two numbers of one register.
+        if let Some((ty, 2)) = Float::parse(to) {
+            conversion.to = Number::Float(ty);
+            let from = [2, 1].map(|at| self.value(at, 32));
+            let [low, high] = from;
+            return Ok(Op::Convert { conversion, to: self.register(0, 32)?, from: vec![low?, high?] });
+        }
+        conversion.to = number(to).ok_or("this conversion")?;
+        let to = register(names, self.operand(0)?, bits(conversion.to), true)?;
+        let from = value(names, self.operand(1)?, bits(conversion.from), true)?;
+        Ok(Op::Convert { conversion, to, from: vec![from] })
+    }
+}

@@ -1,0 +1,288 @@
+//! Numbers with a fraction, and what is computed of them.
+//!
+//! A result is the nearest number of its type. That of an instruction with `.approx`, and of functions such as the
+//! sine, is the host's, which differs from a GPU's in its last bits.
+
+use half::{bf16, f16};
+
+/// A type of numbers with a fraction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Float {
+    Half,
+    /// `bf16`
+    Brain,
+    Single,
+    Double,
+}
+
+impl Float {
+    /// Reads a modifier such as `f32` or `f16x2`: the type, and how many of it there are.
+    pub(super) fn parse(modifier: &str) -> Option<(Self, u32)> {
+        let (name, count) = modifier.strip_suffix("x2").map_or((modifier, 1), |name| (name, 2));
+        match (name, count) {
+            ("f16", _) => Some((Self::Half, count)),
+            ("bf16", _) => Some((Self::Brain, count)),
+            ("f32", 1) => Some((Self::Single, 1)),
+            ("f64", 1) => Some((Self::Double, 1)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn bits(self) -> u32 {
+        match self {
+            Self::Half | Self::Brain => 16,
+            Self::Single => 32,
+            Self::Double => 64,
+        }
+    }
+
+    /// Returns the number that has these bits.
+    pub(super) fn number(self, bits: u64) -> f64 {
+        match self {
+            Self::Half => f16::from_bits(bits as u16).to_f64(),
+            Self::Brain => bf16::from_bits(bits as u16).to_f64(),
+            Self::Single => f32::from_bits(bits as u32).into(),
+            Self::Double => f64::from_bits(bits),
+        }
+    }
+
+    /// Returns the bits of the nearest number of the type.
+    pub(super) fn nearest(self, number: f64) -> u64 {
+        match self {
+            Self::Half if number.is_nan() => 0x7fff,
+            Self::Brain if number.is_nan() => 0x7fff,
+            Self::Single if number.is_nan() => 0x7fff_ffff,
+            Self::Double if number.is_nan() => 0xfff8_0000_0000_0000,
+            Self::Half => f16::from_f64(number).to_bits().into(),
+            Self::Brain => bf16::from_f64(number).to_bits().into(),
+            Self::Single => (number as f32).to_bits().into(),
+            Self::Double => number.to_bits(),
+        }
+    }
+
+    /// Rounds towards zero, down or up. The number must have been exact.
+    fn rounded(self, number: f64, rounding: Rounding) -> u64 {
+        if self != Self::Single || number.is_nan() {
+            return self.nearest(number);
+        }
+        let nearest = number as f32;
+        let up = match rounding {
+            Rounding::Nearest => return self.nearest(number),
+            Rounding::Down => false,
+            Rounding::Up => true,
+            Rounding::Zero => number < 0.0,
+        };
+        let single = match f64::from(nearest) {
+            found if up && found < number => nearest.next_up(),
+            found if !up && found > number => nearest.next_down(),
+            _ => nearest,
+        };
+        single.to_bits().into()
+    }
+}
+
+/// How a conversion rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rounding {
+    Nearest,
+    Zero,
+    Down,
+    Up,
+}
+
+impl Rounding {
+    /// Rounds to a whole number.
+    pub(super) fn whole(self, number: f64) -> f64 {
+        match self {
+            Self::Nearest => number.round_ties_even(),
+            Self::Zero => number.trunc(),
+            Self::Down => number.floor(),
+            Self::Up => number.ceil(),
+        }
+    }
+}
+
+/// What is computed of numbers with a fraction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FloatCompute {
+    Add,
+    Subtract,
+    Multiply,
+    MultiplyAdd,
+    Divide,
+    Reciprocal,
+    Root,
+    InverseRoot,
+    Exponential,
+    Logarithm,
+    Sine,
+    Cosine,
+    HyperbolicTangent,
+    Negate,
+    Absolute,
+    /// The smaller one; `true`: of a number and what is none, what is none.
+    Minimum(bool),
+    Maximum(bool),
+    CopySign,
+}
+
+impl FloatCompute {
+    pub(super) fn operands(self) -> usize {
+        match self {
+            Self::MultiplyAdd => 3,
+            Self::Add | Self::Subtract | Self::Multiply | Self::Divide => 2,
+            Self::Minimum(_) | Self::Maximum(_) | Self::CopySign => 2,
+            _ => 1,
+        }
+    }
+
+    fn of(self, ty: Float, [a, b, c]: [f64; 3]) -> f64 {
+        let of_numbers =
+            |nan: bool, found: f64| if nan && (a.is_nan() || b.is_nan()) { f64::NAN } else { found };
+        match self {
+            Self::Add => a + b,
+            Self::Subtract => a - b,
+            Self::Multiply => a * b,
+            Self::MultiplyAdd if ty == Float::Single => (a as f32).mul_add(b as f32, c as f32).into(),
+            Self::MultiplyAdd => a.mul_add(b, c),
+            Self::Divide => a / b,
+            Self::Reciprocal => 1.0 / a,
+            Self::Root => a.sqrt(),
+            Self::InverseRoot => 1.0 / a.sqrt(),
+            Self::Exponential => a.exp2(),
+            Self::Logarithm => a.log2(),
+            Self::Sine => a.sin(),
+            Self::Cosine => a.cos(),
+            Self::HyperbolicTangent => a.tanh(),
+            Self::Negate => -a,
+            Self::Absolute => a.abs(),
+            Self::Minimum(nan) => of_numbers(nan, a.min(b)),
+            Self::Maximum(nan) => of_numbers(nan, a.max(b)),
+            // The sign of the first.
+            Self::CopySign => b.copysign(a),
+        }
+    }
+}
+
+/// What an instruction computes of numbers with a fraction, but for its operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FloatStep {
+    pub(super) compute: FloatCompute,
+    pub(super) ty: Float,
+    /// 2: two numbers in one register, each for itself.
+    pub(super) count: u32,
+    /// Subnormal numbers are 0.
+    pub(super) flush: bool,
+    /// Results below 0 are 0, those above 1 are 1.
+    pub(super) saturate: bool,
+}
+
+impl FloatStep {
+    pub(super) fn apply(&self, operands: [u64; 3]) -> u64 {
+        let bits = self.ty.bits();
+        (0..self.count).fold(0, |all, part| {
+            let number = |operand: u64| self.flushed(self.ty.number(operand >> (bits * part)));
+            let mut result = self.compute.of(self.ty, operands.map(number));
+            if self.saturate {
+                result = if result.is_nan() { 0.0 } else { result.clamp(0.0, 1.0) };
+            }
+            let found = self.ty.nearest(self.flushed(result));
+            all | found << (bits * part)
+        })
+    }
+
+    fn flushed(&self, number: f64) -> f64 {
+        flushed(self.ty, self.flush, number)
+    }
+}
+
+pub(super) fn flushed(ty: Float, flush: bool, number: f64) -> f64 {
+    let is_small = flush && ty == Float::Single && number.abs() < f64::from(f32::MIN_POSITIVE);
+    if is_small { 0.0_f64.copysign(number) } else { number }
+}
+
+/// A comparison of numbers with a fraction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FloatCompare {
+    /// Whether it holds of less, equal, greater, and of what is no number.
+    holds: [bool; 4],
+}
+
+impl FloatCompare {
+    /// Reads a modifier such as `lt` or `ltu`.
+    pub(super) fn parse(modifier: &str) -> Option<Self> {
+        let (name, unordered) = match modifier {
+            "num" => return Some(Self { holds: [true, true, true, false] }),
+            "nan" => return Some(Self { holds: [false, false, false, true] }),
+            _ => modifier.strip_suffix('u').map_or((modifier, false), |name| (name, true)),
+        };
+        let [less, equal, greater] = match name {
+            "eq" => [false, true, false],
+            "ne" => [true, false, true],
+            "lt" => [true, false, false],
+            "le" => [true, true, false],
+            "gt" => [false, false, true],
+            "ge" => [false, true, true],
+            _ => return None,
+        };
+        Some(Self { holds: [less, equal, greater, unordered] })
+    }
+
+    pub(super) fn of(self, a: f64, b: f64) -> bool {
+        let [less, equal, greater, unordered] = self.holds;
+        match a.partial_cmp(&b) {
+            Some(std::cmp::Ordering::Less) => less,
+            Some(std::cmp::Ordering::Equal) => equal,
+            Some(std::cmp::Ordering::Greater) => greater,
+            None => unordered,
+        }
+    }
+}
+
+/// A number of a conversion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Number {
+    Integer(super::op::Type),
+    Float(Float),
+}
+
+/// A conversion in which one number at least has a fraction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Conversion {
+    pub(super) to: Number,
+    pub(super) from: Number,
+    pub(super) rounding: Rounding,
+    /// Whether the result is a whole number.
+    pub(super) whole: bool,
+    pub(super) saturate: bool,
+    pub(super) flush: bool,
+}
+
+impl Conversion {
+    pub(super) fn apply(&self, value: u64) -> u64 {
+        let mut number = match self.from {
+            Number::Integer(ty) => ty.number(value) as f64,
+            Number::Float(ty) => flushed(ty, self.flush, ty.number(value)),
+        };
+        match self.to {
+            Number::Float(ty) => {
+                if self.whole {
+                    number = self.rounding.whole(number);
+                }
+                if self.saturate {
+                    number = if number.is_nan() { 0.0 } else { number.clamp(0.0, 1.0) };
+                }
+                let rounding = if self.whole { Rounding::Nearest } else { self.rounding };
+                ty.rounded(flushed(ty, self.flush, number), rounding)
+            }
+            Number::Integer(ty) => {
+                let (least, most) = match (ty.signed, ty.bits) {
+                    (false, bits) => (0, (1_i128 << bits) - 1),
+                    (true, bits) => (-(1_i128 << (bits - 1)), (1_i128 << (bits - 1)) - 1),
+                };
+                // Casts saturate, and make 0 of what is no number.
+                (self.rounding.whole(number) as i128).clamp(least, most) as u64
+            }
+        }
+    }
+}
