@@ -83,7 +83,9 @@ impl Oddity {
         };
         let own = analyse(trace, &selection)?;
         let all = |own: &LocationFigures| analysis.location(own.point.location);
-        let median = |own: &LocationFigures| all(own).map_or(0, |all: &LocationFigures| all.warp_visits.percentile(50));
+        let median = |own: &LocationFigures| {
+            all(own).map_or(0, |all: &LocationFigures| all.warp_visits.percentile(50))
+        };
         let distance = |own: &LocationFigures| own.counts.visits.abs_diff(median(own));
         let most = own.locations.iter().max_by_key(|own| (distance(own), Reverse(own.point.location)));
         let first = id.warp_in_block * WARP_LANES;

@@ -5,9 +5,9 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
+use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{UInt32Type, UInt64Type};
-use arrow_array::RecordBatch;
 use warptrace_analysis::{Selection, analyse};
 use warptrace_decoder::{TraceFile, WarpFilter};
 use warptrace_tables::{Batch, Figures, Kind, Made, Table, Wanted};

@@ -38,7 +38,8 @@ fn the_page_works_in_a_browser() {
         let (code, _, errors) = run(&["report", text(&path), "--source", SOURCES, "-o", text(&page)]);
         assert_eq!((code, errors.as_str()), (0, ""));
         let html = std::fs::read_to_string(&page).unwrap();
-        let tested = html.replace("</body>", &format!("<script type=\"module\">{ON_THE_PAGE}</script></body>"));
+        let tested =
+            html.replace("</body>", &format!("<script type=\"module\">{ON_THE_PAGE}</script></body>"));
         assert_ne!(tested, html);
         std::fs::write(&page, tested).unwrap();
         let sizes = ["400,800", "1280,800", "1920,1080"];

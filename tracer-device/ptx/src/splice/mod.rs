@@ -22,6 +22,7 @@ mod emit;
 mod error;
 mod exits;
 mod header;
+mod marks;
 mod options;
 mod parallel;
 mod plan;
@@ -37,6 +38,7 @@ use warptrace_format::Counting;
 pub use self::code::{CodeAt, code_at};
 use self::emit::{DYNAMIC_SHARED, Emitter, LAUNCH_PARAMETER};
 pub use self::error::SpliceError;
+use self::marks::{mark, mark_text};
 pub use self::options::{Options, Spliced, TracedKernel};
 pub(crate) use self::plan::PARTING;
 use self::plan::{Callees, Plan, led_to_copies, named, recording_functions};
@@ -238,34 +240,6 @@ fn limit_registers(edits: &mut Edits, function: &Function<'_>, start: usize, lim
     if !says_registers(function) && !moves_registers(body) {
         edits.insert(body.open - start, format!("\n.maxnreg {registers}\n"));
     }
-}
-
-fn mark_text(marker: Marker, marks: u32) -> String {
-    let Some((location, count)) = marker.events().filter(|_| marks != 0) else { return String::new() };
-    let delay = "pmevent.mask 0;\n\t".repeat(marks as usize - 1);
-    format!("pmevent.mask {location};\n\t{delay}").repeat(count as usize)
-}
-
-/// Marks each marker of a body that is not traced; its text begins at `start`.
-fn mark(edits: &mut Edits, body: &Body<'_>, start: usize, plan: &Plan, marks: u32) {
-    if marks == 0 {
-        return;
-    }
-    for place in &plan.places {
-        edits.insert(body.statements[place.statement].span.start - start, mark_text(place.marker, marks));
-    }
-    let mut ends = if plan.falls_off_its_end { "\n\tret;\n".to_owned() } else { String::new() };
-    for (number, exit) in plan.exits.iter().enumerate() {
-        let Some(target) = body.statements[exit.branch].instruction().and_then(|it| it.operands.last())
-        else {
-            continue;
-        };
-        let label = format!("{LABEL_PREFIX}exit{number}");
-        let text: String = plan.places_in(exit).map(|place| mark_text(place.marker, marks)).collect();
-        ends.push_str(&format!("\n{label}:\n\t{text}ret;\n"));
-        edits.replace(Span::new(target.span.start - start, target.span.end - start), label);
-    }
-    edits.insert(body.close - start, ends);
 }
 
 /// Writes what stands in the place of a marker; `loops` are counted.

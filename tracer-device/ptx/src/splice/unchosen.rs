@@ -3,8 +3,9 @@
 //! They stand in a scope, which has registers and labels of its own. Variables that lanes share are those of
 //! the traced part: a block whose warps were not all chosen has them once.
 
+use super::marks::mark;
 use super::plan::Plan;
-use super::{SpliceError, Splicer, mark};
+use super::{SpliceError, Splicer};
 use crate::declaration::Space;
 use crate::{Body, Directive, Edits, Function, Span, StatementKind};
 

@@ -1,0 +1,35 @@
+//! Marks: instructions that hardware counters count at each event.
+
+use super::LABEL_PREFIX;
+use super::plan::Plan;
+use crate::{Body, Edits, Span};
+use warptrace_abi::marker::Marker;
+
+/// Returns the instructions that count the events of a marker; none if there are to be no marks.
+pub(super) fn mark_text(marker: Marker, marks: u32) -> String {
+    let Some((location, count)) = marker.events().filter(|_| marks != 0) else { return String::new() };
+    let delay = "pmevent.mask 0;\n\t".repeat(marks as usize - 1);
+    format!("pmevent.mask {location};\n\t{delay}").repeat(count as usize)
+}
+
+/// Marks each marker of a body that is not traced; its text begins at `start`.
+pub(super) fn mark(edits: &mut Edits, body: &Body<'_>, start: usize, plan: &Plan, marks: u32) {
+    if marks == 0 {
+        return;
+    }
+    for place in &plan.places {
+        edits.insert(body.statements[place.statement].span.start - start, mark_text(place.marker, marks));
+    }
+    let mut ends = if plan.falls_off_its_end { "\n\tret;\n".to_owned() } else { String::new() };
+    for (number, exit) in plan.exits.iter().enumerate() {
+        let Some(target) = body.statements[exit.branch].instruction().and_then(|it| it.operands.last())
+        else {
+            continue;
+        };
+        let label = format!("{LABEL_PREFIX}exit{number}");
+        let text: String = plan.places_in(exit).map(|place| mark_text(place.marker, marks)).collect();
+        ends.push_str(&format!("\n{label}:\n\t{text}ret;\n"));
+        edits.replace(Span::new(target.span.start - start, target.span.end - start), label);
+    }
+    edits.insert(body.close - start, ends);
+}
