@@ -1,7 +1,7 @@
 //! Marks: instructions that hardware counters count at each event.
 
 use super::LABEL_PREFIX;
-use super::plan::Plan;
+use super::plan::{Place, Plan};
 use crate::{Body, Edits, Span};
 use warptrace_abi::marker::Marker;
 
@@ -27,7 +27,11 @@ pub(super) fn mark(edits: &mut Edits, body: &Body<'_>, start: usize, plan: &Plan
             continue;
         };
         let label = format!("{LABEL_PREFIX}exit{number}");
-        let text: String = plan.places_in(exit).map(|place| mark_text(place.marker, marks)).collect();
+        let place = |place: &Place| {
+            let comment = body.statements[place.statement].comment().unwrap_or_default();
+            format!("{}{comment}\n\t", mark_text(place.marker, marks))
+        };
+        let text: String = plan.places_in(exit).map(place).collect();
         ends.push_str(&format!("\n{label}:\n\t{text}ret;\n"));
         edits.replace(Span::new(target.span.start - start, target.span.end - start), label);
     }

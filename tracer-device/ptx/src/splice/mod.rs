@@ -408,6 +408,8 @@ impl Splicer<'_> {
             let places = plan.places_in(exit);
             let label = emitter.end_of_its_own(|emitter| {
                 for place in places {
+                    let comment = body.statements[place.statement].comment().unwrap_or_default();
+                    emitter.text(&format!("\t{comment}\n\t"));
                     emitter.text(&mark_text(place.marker, self.options.marks));
                     sequence_of(emitter, place, &plan.loops);
                 }
