@@ -69,6 +69,9 @@ impl TraceFile {
                 words.push(format!("{} {how}", many(launches as u64, "launch", "launches")));
             }
         }
+        if let Some(damage) = &self.code_damage {
+            words.push(format!("instructions of locations that cannot be read ({damage})"));
+        }
         if *self.completeness() != Completeness::Complete {
             words.push(self.completeness().to_string());
         }

@@ -148,7 +148,7 @@ fn what_the_code_has_is_known_with_an_index_and_without_it() {
         assert_eq!(trace.metadata().locations.iter().filter(|location| location.code.is_none()).count(), 19);
         assert_eq!(trace.verify().is_ok(), is_complete);
     }
-    // A damaged one says nothing, and the rest is as before.
+    // A damaged one says nothing of its locations, and the rest is as before; the state says so.
     let mut damaged = bytes.clone();
     let [at, _] = sections(&bytes, b"CODE")[..] else { panic!("two sections") };
     damaged[at + 24] ^= 1;
@@ -157,6 +157,8 @@ fn what_the_code_has_is_known_with_an_index_and_without_it() {
     assert_eq!(*trace.completeness(), Completeness::Complete);
     let said = trace.verify().problems.iter().map(ToString::to_string).collect::<String>();
     assert!(said.contains("CODE") && !trace.verify().is_ok(), "{said}");
+    let state = trace.state();
+    assert!(!state.is_whole && state.sentence.contains("instructions of locations that cannot be read"));
     // A reader of before does not know the section, and skips it: it is marked so.
     assert_eq!(bytes[at + 6..at + 8], [1, 0]);
 }

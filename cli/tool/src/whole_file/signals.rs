@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::{fs, io, mem, ptr, thread};
 
 #[cfg(unix)]
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 #[cfg(unix)]
 use signal_hook::{iterator::Signals, low_level};
 
@@ -19,14 +19,15 @@ pub(super) fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// From now on SIGINT and SIGTERM remove what is unfinished, and then end the process as without this. Where the process
-/// was started to ignore one of them, that is so.
+/// From now on SIGHUP, SIGINT, SIGQUIT and SIGTERM remove what is unfinished, and then end the process as without this.
+/// Where the process was started to ignore one of them, that is so.
 ///
 /// # Errors
 /// The system's.
 #[cfg(unix)]
 pub fn watch_signals() -> io::Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM].into_iter().filter(|signal| !is_ignored(*signal)))?;
+    let ends = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
+    let mut signals = Signals::new(ends.into_iter().filter(|signal| !is_ignored(*signal)))?;
     thread::spawn(move || {
         for signal in signals.forever() {
             // Held until the end: from now on nothing is made, and nothing gets its name.

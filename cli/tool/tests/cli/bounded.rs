@@ -109,7 +109,7 @@ fn names_of_kernels_are_written_once() {
     let name = format!("kernel_{}", "x".repeat(40_000));
     let mut metadata = metadata(&name);
     metadata.locations.extend((1..=500).map(|id| LocationInfo::new(id, "short", "")));
-    metadata.locations.push(LocationInfo::new(501, &"y".repeat(40_000), &"z".repeat(40_000)));
+    metadata.locations.push(LocationInfo::new(501, "y".repeat(40_000), "z".repeat(40_000)));
     traced(&path, &metadata, 500, &[]);
     for more in [&[][..], &["--json"]] {
         let (code, said, errors) = run(&[&["info", text(&path)], more].concat());

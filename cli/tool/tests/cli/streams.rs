@@ -122,7 +122,7 @@ fn a_signal_leaves_no_part() {
     let out = folder.at("out");
     fs::write(&out, "what was there").unwrap();
     let is_part = |name: &String| name.starts_with(".warptrace-part-");
-    for signal in ["INT", "TERM"] {
+    for (signal, number) in [("HUP", 1), ("INT", 2), ("QUIT", 3), ("TERM", 15)] {
         let decode = ["decode", text(&path), "--format", "jsonl", "-o", text(&out)];
         let mut child =
             Command::new(cargo_bin("warptrace")).args(decode).stderr(Stdio::null()).spawn().unwrap();
@@ -135,7 +135,6 @@ fn a_signal_leaves_no_part() {
         }
         let kill = Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status();
         assert!(kill.unwrap().success());
-        let number = if signal == "INT" { 2 } else { 15 };
         assert_eq!(child.wait().unwrap().signal(), Some(number));
         assert!(!folder.files().iter().any(is_part), "{:?}", folder.files());
         assert_eq!(fs::read(&out).unwrap(), b"what was there");
