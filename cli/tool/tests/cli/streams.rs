@@ -22,7 +22,7 @@ fn unread(arguments: &[&str]) -> (Option<i32>, String) {
 
 /// A trace of which it takes some time to write the events.
 fn long(folder: &Folder) -> PathBuf {
-    folder.record_program("fractal", "long.wtrc", &["--width", "128", "--depth", "200"]).0
+    folder.record_program("fractal", "long.wtrc", &["--width", "128", "--depth", "2000"]).0
 }
 
 #[test]
