@@ -6,12 +6,11 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use warptrace_analysis::Selection;
 use warptrace_exports::Source;
 use warptrace_query::{Answer, Database, Format, QueryError, RecordBatch, Stop, Writer};
 
-use super::interrupt;
 use crate::arguments::{Query, QueryFormat};
 use crate::opened::{Opened, open};
 use crate::output::{count, say, shown_name};
@@ -52,7 +51,7 @@ pub(crate) fn run(command: &Query) -> anyhow::Result<ExitCode> {
 
 /// Has Ctrl-C end the answer, so that no temporary files stay; a second one ends the process at once.
 fn stop_by_signal(stop: Stop) -> std::io::Result<()> {
-    let asked = interrupt::watch()?;
+    let asked = warptrace_cli::recording::watch()?;
     std::thread::spawn(move || {
         while !asked.load(Ordering::Relaxed) {
             std::thread::sleep(Duration::from_millis(50));

@@ -23,7 +23,7 @@ const MAX_POSITIONS: usize = 12;
 ///
 /// # Errors
 /// The system's.
-pub(super) fn watch() -> io::Result<Arc<AtomicBool>> {
+pub fn watch() -> io::Result<Arc<AtomicBool>> {
     let asked = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         // In this order: what the second does is only done where the first has set the flag before.

@@ -17,6 +17,7 @@ use warptrace_host::{
     TracedProgram,
 };
 
+pub use self::interrupt::watch;
 pub use self::options::Recording;
 use crate::output::{self, shown_name};
 use crate::whole_file::keep_apart;
@@ -103,7 +104,7 @@ impl Prepared<'_> {
         let file = BufWriter::with_capacity(1 << 20, file);
         let mut session = Session::start(&mut *device, &program.kernels, &spec, file)?;
         if spec.policy == Policy::Stream {
-            let asked = interrupt::watch().context("cannot watch for signals")?;
+            let asked = watch().context("cannot watch for signals")?;
             let (name, locations) = (shown_name(path), program.kernels.locations());
             session.interrupt_by(asked, move |interrupted| interrupt::end(interrupted, &locations, &name));
         }
