@@ -145,7 +145,7 @@ def refused(kind, *words):
 def check_wrong_input(path, folder):
     with refused(FileNotFoundError, "nowhere.wtrc"):
         warptrace.open("nowhere.wtrc")
-    with refused(OSError):
+    with refused(warptrace.TraceError, "it is a folder"):
         warptrace.open(folder)
     text = folder / "text.wtrc"
     text.write_text("no trace at all, but long enough to be looked at\n" * 10)
