@@ -65,7 +65,8 @@ pub(crate) const LABEL_PREFIX: &str = "$warptrace_";
 ///
 /// # Errors
 /// If the text is no PTX, holds a marker that cannot be read or a name that the tracer needs, a kernel is not
-/// there, or its records cannot be kept where the options say.
+/// there, its records cannot be kept where the options say, or streamed logs are asked for and the module is for an
+/// architecture before `sm_70`.
 pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError> {
     let module = Module::parse(text)?;
     let counting = options.recording.map_or(Counting::Never, |recording| recording.counted());
@@ -75,7 +76,8 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
     }) {
         return Err(SpliceError::After);
     }
-    if options.recording.is_some() {
+    if let Some(recording) = options.recording {
+        header::check(&module, recording)?;
         for name in [LAUNCH_PARAMETER, DYNAMIC_SHARED, REGISTER_PREFIX, LABEL_PREFIX, TRACED_SUFFIX] {
             if text.contains(name) && has_word(text, name) {
                 return Err(SpliceError::Reserved { name });
