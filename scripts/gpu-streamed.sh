@@ -76,7 +76,7 @@ done
 row "fractal, raw" 256MiB fractal $picture --codec raw --policy stream
 row "DMR, $points points, beside raw" 256MiB dmr --points $points $stream --dual
 row "stress, $few walks, beside raw" 256MiB stress --walks $few --rounds $rounds $stream --dual
-row "stress, $few walks, nobody waits, beside raw" 256MiB stress --walks $few --rounds $rounds $stream --dual --stall-limit 0
+row "stress, $few walks, no lane waits, beside raw" 256MiB stress --walks $few --rounds $rounds $stream --dual --stall-limit 0
 row "stress, $some walks, \`stop\`" 1GiB stress --walks $some --rounds $rounds --codec predict
 row "stress, $some walks, \`ring\`" 1GiB stress --walks $some --rounds $rounds --codec predict --policy ring
 for policy in stop ring; do

@@ -11,7 +11,7 @@ ALL = 0xFFFFFFFF
 
 
 def decode(codec, payload, events):
-    """The events of a chunk that announces so many."""
+    """Returns the events of a chunk that announces `events` of them."""
     name, parameters = codec
     for location, mask in DECODERS[name](payload, events, *parameters):
         check(location != 0, "an event has location 0")
@@ -82,7 +82,7 @@ class Bits:
         return value
 
     def zeros(self, most):
-        """How many zeros come before a one, which is read too; at most so many."""
+        """Counts the zeros before a one, which is read too; at most `most`."""
         for count in range(most):
             if self.take(1):
                 return count

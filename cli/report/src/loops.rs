@@ -65,8 +65,8 @@ pub(crate) fn loops(guide: &Guide<'_>) -> Vec<Loop> {
             kernels: guide.kernels(&[id]),
             idle: count(head.counts.idle),
             spreads: [
-                Spread::of("trips of lanes", &head.trips, "how many times a lane made so many trips"),
-                Spread::of("visits of warps", &head.warp_visits, "how many warps came so many times"),
+                Spread::of("trips of lanes", &head.trips, "how many times a lane made this many trips"),
+                Spread::of("visits of warps", &head.warp_visits, "how many warps came this many times"),
             ],
         }
     };

@@ -104,7 +104,7 @@ fn any_warp_can_be_chosen() {
 
 #[test]
 fn warps_that_find_no_room_are_named() {
-    // Masks that nothing can compress, and so many runs that not all of them fit.
+    // Masks that nothing can compress, and more runs than fit.
     let mut state = 1_u32;
     let mut mask = || {
         state = state.wrapping_mul(747_796_405).wrapping_add(2_891_336_453);

@@ -32,7 +32,7 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
-    /// Moves by so many rows of `len`.
+    /// Moves by `by` rows of `len`.
     pub(crate) fn step(&mut self, by: isize, len: usize) {
         self.at = self.at.saturating_add_signed(by).min(len.saturating_sub(1));
     }

@@ -47,7 +47,7 @@ pub(crate) fn answer(trace: &TraceFile, request: Request) -> Option<Answer> {
     })
 }
 
-/// Two threads: figures take as long as the trace is large, and nobody waits that long for one warp.
+/// Two threads: figures take as long as the trace is large, and one warp should not wait that long.
 pub(crate) struct Worker {
     analyse: Sender<Request>,
     runs: Sender<Request>,

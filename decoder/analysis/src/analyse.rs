@@ -56,7 +56,7 @@ pub(crate) fn analyse_renamed(
     Ok(whole(analyse_with(points, trace, selection, renamed, None)?))
 }
 
-/// What an analysis answers that nobody can stop.
+/// Unwraps the result of an analysis that cannot be stopped.
 fn whole(analysis: Option<Analysis>) -> Analysis {
     analysis.expect("only a watch stops an analysis")
 }

@@ -19,7 +19,7 @@ use warptrace_format::codec::Item;
 use crate::pairs::{Pairs, Sum};
 use crate::transitions::{OUTSIDE, add_all, add_at};
 
-/// Slots from which on those of events are freed that can be nobody's last shared one.
+/// From this number of slots on, those are freed whose event can be no pair's last shared one.
 const MANY: usize = 64;
 /// Slots at most. Of 32 lanes there are 496 pairs, and each has one last shared event.
 const MOST: usize = 512;

@@ -21,7 +21,7 @@ use warptrace_format::codec::Item;
 use crate::distribution::Distribution;
 use crate::trips::Visited;
 
-/// Locations on a stack. With more, the older half is taken off: a loop whose body passes so many others is
+/// Locations on a stack. With more, the older half is taken off: a loop whose body passes more locations is
 /// counted trip by trip.
 const MAX_DEPTH: usize = 256;
 /// What is taken off a full stack. The longest body of a cycle must find room in what stays.
@@ -88,7 +88,7 @@ fn lanes_of(mut mask: u32) -> impl Iterator<Item = usize> {
 enum Pass {
     /// For itself.
     Once,
-    /// In the second time of a cycle, whose trips stand for those of so many times.
+    /// In the second time of a cycle, whose trips stand for those of this many times.
     Repeated(u64),
 }
 

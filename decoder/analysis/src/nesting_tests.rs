@@ -9,7 +9,7 @@ use warptrace_format::codec::Item;
 use super::*;
 use crate::testing::{expand, items, repeated};
 
-/// For each location how often lanes made so many trips.
+/// For each location and number of trips, how often lanes made that number.
 type Found = BTreeMap<u16, BTreeMap<u64, u64>>;
 
 /// Trips of the locations that one lane passes.

@@ -47,7 +47,7 @@ pub(crate) fn first_difference(
     })
 }
 
-/// Gives the items of a warp until nobody takes them.
+/// Sends the items of a warp until the receiver is gone.
 fn decode(trace: &TraceFile, warp: StandingWarp, sender: &SyncSender<Result<Stretch, DecodeError>>) {
     let StandingWarp { launch, warp } = warp;
     let mut stretch = Stretch::default();
@@ -61,7 +61,7 @@ fn decode(trace: &TraceFile, warp: StandingWarp, sender: &SyncSender<Result<Stre
         }
         ControlFlow::Continue(())
     });
-    // Nobody listens any more once a difference was found.
+    // The receiver is gone once a difference was found.
     let _ = sender.send(Ok(stretch));
     if let Err(error) = ended {
         let _ = sender.send(Err(error));

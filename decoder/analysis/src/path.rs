@@ -8,7 +8,7 @@
 //!
 //! (Karp and Rabin, "Efficient randomized pattern-matching algorithms", 1987). It depends on the events only,
 //! not on how a decoder cuts them into items: each item is an affine map of the digest before it, and a map
-//! that is repeated is found by squaring. It is for events that nobody chooses to collide.
+//! that is repeated is found by squaring. It is for events that are not chosen to collide.
 
 use warptrace_format::Event;
 use warptrace_format::codec::Item;

@@ -66,7 +66,7 @@ pub(crate) struct Stopped {
 
 /// Figures of a location.
 pub(crate) struct AtLocation {
-    /// Visits by so many lanes.
+    /// Visits by number of lanes.
     pub(crate) active: [u64; LANE_COUNTS],
     /// Idle lanes, summed over the visits.
     idle: u64,

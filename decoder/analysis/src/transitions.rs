@@ -142,8 +142,8 @@ impl Transitions {
         groups.filter(|(_, lanes)| *lanes > 0)
     }
 
-    /// Ends the warp. `is_whole`: its lanes have ended, and no event is missing. Otherwise nobody knows where
-    /// they went.
+    /// Ends the warp. `is_whole`: its lanes have ended, and no event is missing. Otherwise it is
+    /// unknown where they went.
     pub(crate) fn end(&mut self, is_whole: bool) {
         let mut groups = std::mem::take(&mut self.groups);
         for mut group in groups.drain(..) {
@@ -172,7 +172,7 @@ impl Transitions {
         self.splits.get(usize::from(location)).copied().unwrap_or(0)
     }
 
-    /// Lanes whose last known event is at `location`, and of which nobody knows where they went.
+    /// Lanes whose last known event is at `location`, of which it is unknown where they went.
     pub(crate) fn cut(&self, location: u16) -> u64 {
         self.cut.get(usize::from(location)).copied().unwrap_or(0)
     }

@@ -25,7 +25,7 @@ pub(crate) struct Visited {
     used: usize,
     /// Bit i of the digit k: that digit of lane i's count.
     digits: [u32; DIGITS],
-    /// Trips of lanes that left: how often so many.
+    /// How often a lane left with each number of trips.
     small: [u64; SMALL],
     /// Trips that are not small.
     large: Distribution,

@@ -75,7 +75,7 @@ impl Work {
         self.spend(*plain_bytes as u64 * STEPS_PER_ACCOUNT_BYTE + runs.len() as u64 * STEPS_PER_RUN)
     }
 
-    /// Takes the steps of unpacking a text that has so many bytes.
+    /// Takes the steps of unpacking a text of `bytes` bytes.
     ///
     /// # Errors
     /// As [`spend`](Self::spend).

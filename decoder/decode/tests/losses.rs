@@ -202,7 +202,7 @@ fn without_accounts(end: Option<EarlyEnd>, finish: bool) -> TraceFile {
 }
 
 #[test]
-fn warps_without_account_died_with_their_launch_or_nobody_knows() {
+fn warps_without_account_died_with_their_launch_or_it_is_unknown() {
     let failed = EarlyEnd::failed("an illegal\ninstruction");
     for (end, finish) in [(failed.clone(), true), (EarlyEnd::Interrupted, true), (failed, false)] {
         let trace = without_accounts(Some(end.clone()), finish);

@@ -40,7 +40,7 @@ impl Packing {
         }
     }
 
-    /// The fewest bytes that so many elements take.
+    /// The fewest bytes that `elements` elements take.
     const fn least_bytes(self, elements: usize, element_bytes: usize) -> usize {
         match self {
             Self::Plain => elements * element_bytes,

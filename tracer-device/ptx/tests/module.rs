@@ -66,7 +66,7 @@ fn functions_answer() {
     let vprintf = module.function("vprintf").expect("it is there");
     assert_eq!((vprintf.linkage, vprintf.body.is_none()), (Linkage::Extern, true));
     assert_eq!(vprintf.returns.len(), 1);
-    assert!(module.function("nobody").is_none());
+    assert!(module.function("missing").is_none());
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! What splicing leaves as it is: texts that came out wrong once.
 
 use warptrace_ptx::points::{PointOptions, mark};
-use warptrace_ptx::splice::{Options, Placement, Recording, SpliceError, Spliced, TracedKernel, splice};
+use warptrace_ptx::splice::{
+    LogKind, Options, Placement, Recording, SpliceError, Spliced, TracedKernel, splice,
+};
 
 fn spliced(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError> {
     let text = format!(".version 8.0\n.target sm_90a\n.address_size 64\n{text}");
@@ -142,4 +144,34 @@ fn texts_for_architectures_without_active_masks_are_for_the_first_with_them() {
     };
     assert_eq!(target("sm_20"), ".version 6.2 .target sm_30, debug");
     assert_eq!(target("sm_35"), ".version 6.2 .target sm_35, debug");
+}
+
+#[test]
+fn streamed_logs_need_an_architecture_on_which_lanes_can_wait() {
+    let made = |target: &str, logs| {
+        let text =
+            format!(".version 6.3\n.target {target}\n.address_size 64\n.visible .entry k() {{ ret; }}");
+        let recording = Some(Recording { logs, ..Recording::DEFAULT });
+        splice(&text, &Options { recording, ..Options::default() }).map(|spliced| spliced.kernels.len())
+    };
+    for open_runs in [false, true] {
+        let streamed = LogKind::Streamed { open_runs };
+        for target in ["sm_20", "sm_32", "sm_60, debug", "sm_62"] {
+            let error = made(target, streamed).unwrap_err().to_string();
+            let target = target.trim_end_matches(", debug");
+            assert_eq!(
+                error,
+                format!(
+                    "the policy `stream` needs PTX for sm_70 or later, and this PTX is for {target}: compile it for sm_70, \
+                     or choose another policy"
+                )
+            );
+        }
+        for target in ["sm_70", "sm_90", "sm_90a", "sm_100f"] {
+            assert_eq!(made(target, streamed), Ok(1), "{target}");
+        }
+    }
+    for logs in [LogKind::Kept, LogKind::Ring] {
+        assert_eq!(made("sm_60", logs), Ok(1), "{logs:?}");
+    }
 }

@@ -1,27 +1,17 @@
 //! Merging rings that were filled by hand, compared with a sort.
 
 mod device_memory;
+mod made_runs;
 
 use device_memory::{AMPLE, DeviceMemory, Encoded, Room, UNTOUCHED};
+use made_runs::{LANES, Numbers, Run};
 use warptrace_abi::log::MAX_KEY_COUNT;
 use warptrace_encode::native::Schedule;
 use warptrace_format::Event;
 use warptrace_format::codec::{CodecSpec, PredictParams};
 
-const LANES: usize = 32;
 const PREDICT: CodecSpec = CodecSpec::Predict(PredictParams::DEFAULT);
 const ROOM: Room = Room { chunks: 6000, chunk_bytes: 1024, ..AMPLE };
-
-/// A run. Its mask tells it from all others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Run {
-    mask: u32,
-    location: u16,
-    /// 0: an entry that holds no run.
-    count: u32,
-    /// In units of 16 cycles.
-    time: u64,
-}
 
 impl Run {
     /// The words of its log entry, of some cycle of the unit.
@@ -123,34 +113,9 @@ fn check(streams: &[Lanes], room: Room) -> u64 {
     passed_over
 }
 
-/// Numbers that look like any.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % limit
-    }
-}
-
-/// Lanes with this many runs each, that begin at times from `start` on, each at most so much after the one
-/// before it in its lane; in lane 0 an entry without a run is before them, as in a kernel.
+/// Lanes as [`made_runs::lanes`] makes them; in lane 0 an entry without a run is before its runs, as in a kernel.
 fn lanes(numbers: &mut Numbers, lengths: &[usize], start: u64, max_between: u64) -> Lanes {
-    let mut mask = 0;
-    let mut lanes: Lanes = lengths
-        .iter()
-        .map(|&length| {
-            let mut time = start + numbers.below(max_between);
-            let mut run = || {
-                mask += 1;
-                time += 1 + numbers.below(max_between);
-                let (location, count) = (1 + numbers.below(255) as u16, 1 + numbers.below(9) as u32);
-                Run { mask, location, count, time }
-            };
-            (0..length).map(|_| run()).collect()
-        })
-        .collect();
-    lanes.resize(LANES, Vec::new());
+    let mut lanes = made_runs::lanes(numbers, lengths, start, max_between);
     lanes[0].insert(0, Run { mask: u32::MAX, location: 0, count: 0, time: 0 });
     lanes
 }

@@ -201,8 +201,8 @@ pub(crate) struct Fidelity {
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) runs: u32,
 
-    /// Also run MIS and MST untraced with so many instructions more for each event, separated by commas: what time
-    /// alone changes
+    /// Also run MIS and MST untraced with this many instructions more for each event (numbers separated by commas):
+    /// what time alone changes
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) slower: Vec<u32>,
 

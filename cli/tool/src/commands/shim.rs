@@ -38,7 +38,7 @@ mod carried {
     pub(super) fn bytes() -> &'static [u8] {
         let (start, end) = (&raw const warptrace_carried_shim, &raw const warptrace_carried_shim_end);
         // SAFETY: the assembly above has the library's bytes from the first symbol to the second, in memory
-        // that nobody writes.
+        // that is never written.
         unsafe { std::slice::from_raw_parts(start, end.byte_offset_from_unsigned(start)) }
     }
 }

@@ -77,7 +77,7 @@ fn differences() {
             let is_other = matches!(lack, Lack::Events | Lack::AnyEvent) && files.contains(&&whole);
             assert_eq!(said.output.contains("are they of the same program?"), is_other, "{lack:?}");
             if lack == Lack::Locations && files.contains(&&whole) {
-                // Nobody knows what is in common.
+                // What is in common is not known.
                 let errors = &said.errors;
                 assert_eq!((said.code, said.output.as_str()), (1, ""), "{lack:?}: {errors}");
                 assert!(errors.contains("no location of the one is in the other"), "{lack:?}: {errors}");

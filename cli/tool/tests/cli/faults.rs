@@ -36,7 +36,7 @@ fn what_the_simulator_cannot_do_is_said() {
 }
 
 #[test]
-fn logs_that_nobody_empties_are_not_in_the_hosts_memory() {
+fn logs_that_are_not_emptied_are_not_in_the_hosts_memory() {
     let folder = Folder::new();
     let (code, error) = record(&folder, &["--post-mortem"]);
     assert_eq!(code, 1);

@@ -24,7 +24,7 @@ BEGIN = 0
 
 
 def count(events, lanes):
-    """Counts a warp, which has so many lanes: its events are pairs of a location and the set of active lanes."""
+    """Counts a warp of `lanes` lanes: its events are pairs of a location and the set of active lanes."""
     all_lanes = set(range(lanes))
     last = [[0] * 32 for _ in range(32)]
     parted = {}

@@ -65,6 +65,17 @@ pub enum SpliceError {
         "what is recorded from a visit of a location on is recorded event by event: leave counted loops and open runs out"
     )]
     After,
+    /// Lanes cannot wait for the host.
+    #[error(
+        "the policy `stream` needs PTX for sm_{needed} or later, and this PTX is for {target}: compile it for sm_{needed}, \
+         or choose another policy"
+    )]
+    Streamed {
+        /// The architecture.
+        target: String,
+        /// The oldest that will do, 70 for `sm_70`.
+        needed: u32,
+    },
     /// A name that the tracer needs is taken.
     #[error("the PTX uses the name `{name}`, which belongs to the tracer: rename it")]
     Reserved {

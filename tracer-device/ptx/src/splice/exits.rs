@@ -49,7 +49,6 @@ fn ends(body: &Body<'_>, flow: &Cfg) -> Vec<Option<usize>> {
     let mut work: Vec<usize> = (0..blocks.len()).collect();
     while let Some(index) = work.pop() {
         let block = &blocks[index];
-        let does = block.statements.clone().filter(|&it| body.statements[it].instruction().is_some()).count();
         let to = match block.terminator {
             Terminator::Return { guarded: false } | Terminator::Exit { guarded: false } => Some((1, index)),
             Terminator::Branch { guarded: false } => Some((1, block.successors[0].to)),
@@ -57,7 +56,11 @@ fn ends(body: &Body<'_>, flow: &Cfg) -> Vec<Option<usize>> {
             _ => None,
         };
         let Some((only, to)) = to.filter(|_| next[index].is_none()) else { continue };
-        if does == only && (to == index && block.successors.is_empty() || next[to].is_some()) {
+        if !(to == index && block.successors.is_empty()) && next[to].is_none() {
+            continue;
+        }
+        let does = block.statements.clone().filter(|&it| body.statements[it].instruction().is_some()).count();
+        if does == only {
             next[index] = Some(to);
             work.extend(flow.predecessors(index));
         }

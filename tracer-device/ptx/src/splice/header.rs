@@ -1,11 +1,34 @@
-//! Version and architecture of the text: `activemask`, which the sequences need, is not in the oldest ones.
+//! Version and architecture of the text: what the sequences need is not in the oldest ones.
 
+use super::{Recording, SpliceError};
 use crate::{Edits, ItemKind, Module, Span};
 
-/// The oldest PTX version that has it.
+/// The oldest PTX version that has `activemask`.
 const FIRST_VERSION: (u32, u32) = (6, 2);
-/// The oldest architecture that has it. Texts for older ones are assembled for later ones only.
+/// The oldest architecture that has `activemask`. Texts for older ones are assembled for later ones only.
 const FIRST_ARCHITECTURE: u32 = 30;
+/// The oldest architecture that has `nanosleep`, with which lanes wait for memory. Texts for older ones are not raised
+/// to it: the assembler would no longer keep the lanes of their warps in lock step, on which they may rely.
+const FIRST_STREAMED: u32 = 70;
+
+/// Checks that the architecture of a module has what a recording needs.
+pub(super) fn check(module: &Module<'_>, recording: Recording) -> Result<(), SpliceError> {
+    match older_target(module, FIRST_STREAMED) {
+        Some(target) if recording.logs.is_streamed() => {
+            Err(SpliceError::Streamed { target: target.to_owned(), needed: FIRST_STREAMED })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns the architecture of a module if it is older than `first`.
+fn older_target<'a>(module: &Module<'a>, first: u32) -> Option<&'a str> {
+    let is_older = |target: &&str| {
+        let number = target.strip_prefix("sm_").and_then(|number| number.parse::<u32>().ok());
+        number.is_some_and(|number| number < first)
+    };
+    module.targets().iter().copied().find(is_older)
+}
 
 /// Raises version and architecture of a module to those that recording needs.
 pub(super) fn raise(module: &Module<'_>, edits: &mut Edits) {
@@ -15,11 +38,7 @@ pub(super) fn raise(module: &Module<'_>, edits: &mut Edits) {
         items(ItemKind::Version)
             .for_each(|item| edits.replace(item.span, format!(".version {major}.{minor}")));
     }
-    let is_older = |target: &&str| {
-        let number = target.strip_prefix("sm_").and_then(|number| number.parse::<u32>().ok());
-        number.is_some_and(|number| number < FIRST_ARCHITECTURE)
-    };
-    let Some(target) = module.targets().iter().copied().find(is_older) else { return };
+    let Some(target) = older_target(module, FIRST_ARCHITECTURE) else { return };
     for item in items(ItemKind::Target) {
         if let Some(at) = item.span.text(module.text).find(target) {
             let start = item.span.start + at;

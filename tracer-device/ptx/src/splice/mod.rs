@@ -22,6 +22,7 @@ mod emit;
 mod error;
 mod exits;
 mod header;
+mod limits;
 mod marks;
 mod options;
 mod parallel;
@@ -38,6 +39,7 @@ use warptrace_format::Counting;
 pub use self::code::{CodeAt, code_at};
 use self::emit::{DYNAMIC_SHARED, Emitter, LAUNCH_PARAMETER};
 pub use self::error::SpliceError;
+use self::limits::{limit_registers, moves_registers};
 use self::marks::{mark, mark_text};
 pub use self::options::{Options, Spliced, TracedKernel};
 pub(crate) use self::plan::PARTING;
@@ -63,7 +65,8 @@ pub(crate) const LABEL_PREFIX: &str = "$warptrace_";
 ///
 /// # Errors
 /// If the text is no PTX, holds a marker that cannot be read or a name that the tracer needs, a kernel is not
-/// there, or its records cannot be kept where the options say.
+/// there, its records cannot be kept where the options say, or streamed logs are asked for and the module is for an
+/// architecture before `sm_70`.
 pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError> {
     let module = Module::parse(text)?;
     let counting = options.recording.map_or(Counting::Never, |recording| recording.counted());
@@ -73,7 +76,8 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
     }) {
         return Err(SpliceError::After);
     }
-    if options.recording.is_some() {
+    if let Some(recording) = options.recording {
+        header::check(&module, recording)?;
         for name in [LAUNCH_PARAMETER, DYNAMIC_SHARED, REGISTER_PREFIX, LABEL_PREFIX, TRACED_SUFFIX] {
             if text.contains(name) && has_word(text, name) {
                 return Err(SpliceError::Reserved { name });
@@ -206,19 +210,6 @@ fn has_word(text: &str, name: &str) -> bool {
     }
 }
 
-/// Whether a kernel moves registers between its warps. The assembler lets it only if the kernel's limits say
-/// how many it has, so a limit that its source does not state would switch that on.
-fn moves_registers(body: &Body<'_>) -> bool {
-    body.instructions().any(|(_, instruction)| instruction.name() == "setmaxnreg")
-}
-
-/// Whether a kernel says itself what registers it may have.
-fn says_registers(function: &Function<'_>) -> bool {
-    [".maxnreg", ".maxntid", ".reqntid", ".minnctapersm"]
-        .iter()
-        .any(|limit| function.directive(limit).is_some())
-}
-
 /// Whether a function waits for others, or the assembler makes calls in it: those that stand there, and those
 /// of its own for some divisions and roots.
 fn waits_or_calls(body: &Body<'_>) -> bool {
@@ -231,15 +222,6 @@ fn waits_or_calls(body: &Body<'_>) -> bool {
         "rcp" | "sqrt" => !instruction.has_modifier("approx"),
         _ => false,
     })
-}
-
-/// States how many registers a kernel may have, if that was asked for and it does not state so itself; its
-/// copy begins at `start`.
-fn limit_registers(edits: &mut Edits, function: &Function<'_>, start: usize, limits: &HashMap<&str, u32>) {
-    let (Some(registers), Some(body)) = (limits.get(function.name), &function.body) else { return };
-    if !says_registers(function) && !moves_registers(body) {
-        edits.insert(body.open - start, format!("\n.maxnreg {registers}\n"));
-    }
 }
 
 /// Writes what stands in the place of a marker; `loops` are counted.

@@ -12,7 +12,7 @@
 //!    256   256  for each lane: address of the next entry
 //!    512   256  for each lane: clock
 //!    768   256  for each lane: lower half of the link's address; a streamed log's tag
-//!   1024   512  with a twin: its next entry and link
+//!   1024   512  with a raw shadow: its next entry and link
 //!      …    64  where functions record too: the launch's descriptor; 88 in a kernel that chooses its warps
 //! ```
 //! In local memory the same pairs follow each other, 8 bytes apart: the hardware interleaves the lanes.
@@ -41,10 +41,10 @@ pub(super) enum Pair {
     Time,
     /// Lower half of the link's address, and a streamed log's tag.
     Link,
-    /// Address of the twin's next entry.
-    TwinLog,
-    /// Lower half of the address of the twin's link.
-    TwinLink,
+    /// Address of the raw shadow's next entry.
+    ShadowLog,
+    /// Lower half of the address of the raw shadow's link.
+    ShadowLink,
 }
 
 impl Pair {
@@ -54,8 +54,8 @@ impl Pair {
             Self::Log => 1,
             Self::Time => 2,
             Self::Link => 3,
-            Self::TwinLog => 4,
-            Self::TwinLink => 5,
+            Self::ShadowLog => 4,
+            Self::ShadowLink => 5,
         }
     }
 

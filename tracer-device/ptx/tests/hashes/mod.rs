@@ -49,9 +49,11 @@ pub(crate) fn of_spliced(name: &str, texts: &[&str]) -> Vec<String> {
                 let options = Options { recording: Some(recording), ..options };
                 let made = texts.iter().map(|text| match splice(text, &options) {
                     Ok(spliced) => spliced.text,
-                    Err(error @ (SpliceError::Placement { .. } | SpliceError::Shared { .. })) => {
-                        error.to_string()
-                    }
+                    Err(
+                        error @ (SpliceError::Placement { .. }
+                        | SpliceError::Shared { .. }
+                        | SpliceError::Streamed { .. }),
+                    ) => error.to_string(),
                     Err(error) => panic!("{name}, {options:?}: {error}"),
                 });
                 let made = hash(&made.collect::<String>());

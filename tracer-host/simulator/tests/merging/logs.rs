@@ -2,18 +2,7 @@
 
 use warptrace_abi::log::{Entry, MAX_KEY_COUNT};
 
-use super::LANES;
-
-/// A run of a log. Its mask tells it from all others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Run {
-    pub(crate) mask: u32,
-    pub(crate) location: u16,
-    /// 0: an entry that holds no run.
-    pub(crate) count: u32,
-    /// Without wrapping.
-    pub(crate) time: u64,
-}
+use super::made_runs::{LANES, Numbers, Run, lanes};
 
 impl Run {
     /// The words of its log entry.
@@ -63,35 +52,9 @@ impl Logs {
     }
 }
 
-/// Numbers that look like any.
-pub(crate) struct Numbers(pub(crate) u64);
-
-impl Numbers {
-    pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % limit
-    }
-}
-
-/// Logs with this many runs each, that begin at times from `start` on, each at most so much after the one
-/// before it in its log.
+/// Logs of [`lanes`].
 pub(crate) fn logs(numbers: &mut Numbers, lengths: &[usize], start: u64, max_between: u64) -> Logs {
-    let mut mask = 0;
-    let mut lanes: Vec<Vec<_>> = lengths
-        .iter()
-        .map(|&length| {
-            let mut time = start + numbers.below(max_between);
-            let mut run = || {
-                mask += 1;
-                time += 1 + numbers.below(max_between);
-                let (location, count) = (1 + numbers.below(255) as u16, 1 + numbers.below(9) as u32);
-                Run { mask, location, count, time }
-            };
-            (0..length).map(|_| run()).collect()
-        })
-        .collect();
-    lanes.resize(LANES, Vec::new());
-    Logs::new(lanes)
+    Logs::new(lanes(numbers, lengths, start, max_between))
 }
 
 /// Puts entries without a run into logs: one in `rarity` of all, and at each beginning.

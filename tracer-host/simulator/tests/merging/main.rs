@@ -3,15 +3,17 @@
 #[path = "../device_memory/mod.rs"]
 mod device_memory;
 mod logs;
+#[path = "../made_runs/mod.rs"]
+mod made_runs;
 
 use device_memory::{AMPLE, DeviceMemory, Encoded, Room, UNTOUCHED};
-use logs::{Logs, Numbers, Run, logs, with_gaps};
+use logs::{Logs, logs, with_gaps};
+use made_runs::{LANES, Numbers, Run};
 use warptrace_abi::log::{ENTRY_BYTES, MAX_KEY_COUNT};
 use warptrace_encode::native::Schedule;
 use warptrace_format::chunk::CHUNK_HEADER_BYTES;
 use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
 
-const LANES: usize = 32;
 const CHUNK_BYTES: u32 = 1024;
 /// In the header of a chunk that waits for its stretch: who is to encode it.
 const RAW_SERIAL: u32 = u32::MAX;

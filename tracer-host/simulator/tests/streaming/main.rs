@@ -226,7 +226,7 @@ fn rounds_of_the_queue_begin_again() {
 }
 
 #[test]
-fn nobody_waits_for_long_where_nobody_serves() {
+fn no_lane_waits_for_long_where_no_segments_come() {
     for interaction in [Interaction::Independent, Interaction::Global] {
         for (recording, given) in [(RAW, 0), (DUAL, 50), (COUNTED, 200)] {
             let (blocks, call) = (6, anything(100, 3));

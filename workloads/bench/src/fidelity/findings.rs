@@ -34,7 +34,7 @@ pub(super) struct Findings {
     pub(super) asynchronous: bool,
     /// What the untraced kernel's marks counted, run by run; at least one.
     pub(super) untraced: Vec<Counts>,
-    /// What they counted where each event took so many instructions more.
+    /// Numbers of instructions that each event took more, and what the marks counted with them.
     pub(super) slower: Vec<(u32, Counts)>,
     /// The recordings.
     pub(super) recordings: Vec<Recording>,

@@ -128,8 +128,8 @@ impl Ncu {
         &self.path
     }
 
-    /// Runs `program` with its arguments, with so many `marks` for each event, and profiles its first `launches` launches of
-    /// `kernels`, or of their traced copies. Its messages go to files in `folder`.
+    /// Runs `program` with its arguments, with this number of `marks` for each event, and profiles its first
+    /// `launches` launches of `kernels`, or of their traced copies. Its messages go to files in `folder`.
     ///
     /// # Errors
     /// If ncu or the program fails, takes longer than `limit`, or what ncu prints cannot be read.

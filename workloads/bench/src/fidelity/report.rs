@@ -74,7 +74,7 @@ fn track_name(mode: &str, track: usize) -> String {
 }
 
 /// What stands above the table of slower runs.
-const SLOWER: &str = "The untraced kernel with so many instructions more for each event, which do nothing but take time (`pmevent.mask 0`). Differences are \
+const SLOWER: &str = "The untraced kernel with more instructions for each event (their number is in the table), which do nothing but take time (`pmevent.mask 0`). Differences are \
     as above: from the untraced runs, and from the first recording's trace.\n";
 
 fn slower(subjects: &[Subject]) -> Table {

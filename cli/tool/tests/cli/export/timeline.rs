@@ -21,7 +21,7 @@ fn mask(value: &Value) -> u64 {
     }
 }
 
-/// A slice of so many microseconds as a run; checks its arguments.
+/// Returns a slice of `length` microseconds as a run; checks its arguments.
 fn run_of(name: &Value, first_event: u64, length: u64, arguments: &Value) -> Run {
     let number = |argument: &str| arguments[argument].as_u64().unwrap();
     assert_eq!(number("count"), length);

@@ -127,8 +127,8 @@ pub(super) const SHADOW: Log = Log {
     high: Register::named("uh"),
     link: Register::named("ue"),
     tag: Register::named("g1"),
-    next_pair: Pair::TwinLog,
-    link_pair: Pair::TwinLink,
+    next_pair: Pair::ShadowLog,
+    link_pair: Pair::ShadowLink,
     track: 1,
 };
 
@@ -139,7 +139,7 @@ pub(super) const fn registers_of(pair: Pair) -> Vector<2> {
         Pair::Time => TIME,
         Pair::Log => TRACE.next(),
         Pair::Link => Vector([TRACE.link, TRACE.tag]),
-        Pair::TwinLog => SHADOW.next(),
-        Pair::TwinLink => Vector([SHADOW.link, SHADOW.tag]),
+        Pair::ShadowLog => SHADOW.next(),
+        Pair::ShadowLink => Vector([SHADOW.link, SHADOW.tag]),
     }
 }

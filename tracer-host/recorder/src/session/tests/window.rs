@@ -46,11 +46,11 @@ fn kernels_that_are_not_named_run_untraced() {
 
 #[test]
 fn a_kernel_that_is_not_there_is_refused_before_anything_runs() {
-    let window = Window { kernels: vec!["k".to_owned(), "nobody".to_owned()], ..Window::default() };
+    let window = Window { kernels: vec!["k".to_owned(), "missing".to_owned()], ..Window::default() };
     let (mut device, file) = (FakeDevice::of([]), Shared::default());
     let error = Session::start(&mut device, &PROGRAM, &with(window), file.clone()).unwrap_err();
     assert!(matches!(error, SessionError::NoSuchKernel { .. }));
-    assert_eq!(error.to_string(), "no kernel of this program is named `nobody`: it has k, other");
+    assert_eq!(error.to_string(), "no kernel of this program is named `missing`: it has k, other");
     assert!(file.bytes().is_empty() && device.prepared.is_empty());
 }
 
