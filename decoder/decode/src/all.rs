@@ -5,11 +5,12 @@ use std::ops::{ControlFlow, Range};
 use rayon::prelude::*;
 use warptrace_format::Event;
 use warptrace_format::codec::{CodecSpec, Decoder};
-use warptrace_format::file::LaunchInfo;
+use warptrace_format::file::{LaunchInfo, RunWalk};
 
 use crate::error::DecodeError;
 use crate::feed::{ChunkData, ChunkFeed, FrameFeed, Sequence, Stream};
 use crate::file::TraceFile;
+use crate::times::Clock;
 use crate::window::{Held, Window, Windows};
 
 /// Most events of one decoding job (2 MiB), and of the blocks in which a longer chunk is delivered.
@@ -62,6 +63,9 @@ pub struct EventBlock<'a> {
     pub first_event: u64,
     /// The events; at most 2^18 of them.
     pub events: &'a [Event],
+    /// The runs that begin here: the number of the first event of each among `events`, and when it came, as
+    /// [`WarpItem::begin`](crate::WarpItem::begin). Empty if the trace has no times.
+    pub begins: &'a [(u32, u64)],
 }
 
 /// A chunk, and where its events stand in the warp's stream.
@@ -112,8 +116,10 @@ impl TraceFile {
         codec: CodecSpec,
         sink: &mut dyn FnMut(EventBlock<'_>) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, DecodeError> {
+        windows = windows.timed();
+        let mut sink = Begins { sink, warp: None, clock: Clock::default(), begins: Vec::new() };
         while let Some(window) = windows.next_window(&mut |_, error| Err(error))? {
-            if self.decode_window(&window, (launch, track), codec, sink)?.is_break() {
+            if self.decode_window(&window, (launch, track), codec, &mut sink)?.is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }
@@ -125,7 +131,7 @@ impl TraceFile {
         window: &Window,
         (launch, track): (u32, u32),
         codec: CodecSpec,
-        sink: &mut dyn FnMut(EventBlock<'_>) -> ControlFlow<()>,
+        sink: &mut Begins<'_>,
     ) -> Result<ControlFlow<()>, DecodeError> {
         let mut items = Vec::new();
         let mut gap = None;
@@ -162,7 +168,7 @@ impl TraceFile {
         items: &[Item<'_>],
         (launch, track): (u32, u32),
         codec: CodecSpec,
-        sink: &mut dyn FnMut(EventBlock<'_>) -> ControlFlow<()>,
+        sink: &mut Begins<'_>,
     ) -> Result<ControlFlow<()>, DecodeError> {
         let jobs = cut_into_jobs(items);
         let waves: Vec<_> = jobs.chunks(rayon::current_num_threads()).collect();
@@ -203,9 +209,9 @@ impl TraceFile {
         &self,
         stream: Stream,
         codec: CodecSpec,
-        sink: &mut dyn FnMut(EventBlock<'_>) -> ControlFlow<()>,
+        sink: &mut Begins<'_>,
     ) -> Result<ControlFlow<()>, DecodeError> {
-        let mut feed = FrameFeed::new(self, stream);
+        let mut feed = FrameFeed::new(self, stream).timed();
         let mut sequence = Sequence::new(stream);
         let mut decoder = Decoder::new(codec);
         let mut first_event = 0;
@@ -243,7 +249,7 @@ fn deliver(
     wave: &[&[Item<'_>]],
     workers: &mut [Worker],
     (launch, track): (u32, u32),
-    sink: &mut dyn FnMut(EventBlock<'_>) -> ControlFlow<()>,
+    sink: &mut Begins<'_>,
 ) -> Result<ControlFlow<()>, DecodeError> {
     for (job, worker) in wave.iter().zip(workers) {
         if worker.too_many {
@@ -258,8 +264,8 @@ fn deliver(
         for item in &job[..worker.items] {
             let (events, after) = rest.split_at(item.chunk.events as usize);
             rest = after;
-            let block = EventBlock { warp: item.warp, first_event: item.first_event, events };
-            if sink(block).is_break() {
+            let Item { warp, first_event, chunk } = *item;
+            if sink.give(warp, &mut walk_of(chunk), first_event, events).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }
@@ -312,8 +318,9 @@ fn stream_chunk(
     chunk: &ChunkData,
     stream: Stream,
     first_event: u64,
-    sink: &mut dyn FnMut(EventBlock<'_>) -> ControlFlow<()>,
+    sink: &mut Begins<'_>,
 ) -> Result<ControlFlow<()>, DecodeError> {
+    let mut walk = walk_of(chunk);
     let mut block = Vec::new();
     let mut delivered = first_event;
     let mut flow = ControlFlow::Continue(());
@@ -322,7 +329,7 @@ fn stream_chunk(
         if block.len() == JOB_EVENTS {
             // The decoder cannot be stopped inside a chunk; after a `Break` it runs on unheard.
             if flow.is_continue() {
-                flow = sink(EventBlock { warp: stream.warp, first_event: delivered, events: &block });
+                flow = sink.give(stream.warp, &mut walk, delivered, &block);
             }
             delivered += block.len() as u64;
             block.clear();
@@ -332,8 +339,50 @@ fn stream_chunk(
         return Ok(flow);
     }
     result.map_err(|error| chunk.error(stream, error))?;
-    if block.is_empty() {
-        return Ok(flow);
+    Ok(sink.give(stream.warp, &mut walk, delivered, &block))
+}
+
+/// A walk through the runs of a chunk, if their times are there.
+fn walk_of(chunk: &ChunkData) -> Option<(u32, RunWalk<'_>)> {
+    chunk.times.as_ref().map(|(step, times)| (*step, times.walk()))
+}
+
+/// Gives blocks to a sink, with the times at which their runs began.
+struct Begins<'s> {
+    sink: &'s mut dyn FnMut(EventBlock<'_>) -> ControlFlow<()>,
+    /// The last warp, and its clock.
+    warp: Option<u32>,
+    clock: Clock,
+    begins: Vec<(u32, u64)>,
+}
+
+impl Begins<'_> {
+    /// Gives the next events of a chunk, of which the first has this number in its warp.
+    fn give(
+        &mut self,
+        warp: u32,
+        walk: &mut Option<(u32, RunWalk<'_>)>,
+        first_event: u64,
+        events: &[Event],
+    ) -> ControlFlow<()> {
+        if events.is_empty() {
+            return ControlFlow::Continue(());
+        }
+        self.begins.clear();
+        if let Some((step, walk)) = walk {
+            if self.warp.replace(warp) != Some(warp) {
+                self.clock = Clock::default();
+            }
+            for (number, &event) in (0..).zip(events) {
+                let fits = walk.take(event, 1, |_, time| {
+                    let begin = time.map(|time| self.clock.at(time).wrapping_mul(u64::from(*step)));
+                    self.begins.extend(begin.map(|begin| (number, begin)));
+                });
+                if !fits {
+                    break;
+                }
+            }
+        }
+        (self.sink)(EventBlock { warp, first_event, events, begins: &self.begins })
     }
-    Ok(sink(EventBlock { warp: stream.warp, first_event: delivered, events: &block }))
 }

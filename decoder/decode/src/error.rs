@@ -149,21 +149,6 @@ pub enum DecodeError {
         /// File offset of the frame.
         frame_offset: u64,
     },
-    /// Times that are not those of the events of their chunk.
-    #[error(
-        "launch {launch}, warp {warp}, chunk {sequence} (FRAM at offset {frame_offset}): the times behind the frame are \
-         not those of its events; record again"
-    )]
-    ForeignTimes {
-        /// The launch.
-        launch: u32,
-        /// The warp.
-        warp: u32,
-        /// The chunk.
-        sequence: u32,
-        /// File offset of the frame.
-        frame_offset: u64,
-    },
     /// Decoding takes more steps than a file of this length may ask for.
     #[error(
         "decoding takes {steps} steps or more, and a file of this length may ask for {most}: it repeats very few \

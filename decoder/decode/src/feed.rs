@@ -119,6 +119,7 @@ impl ChunkFeed for MemoryFeed<'_> {
 #[derive(Debug)]
 pub(crate) struct FrameFeed<'a> {
     file: &'a TraceFile,
+    track: u32,
     warp: u32,
     /// The frames whose range covers the warp, in file order.
     frames: std::vec::IntoIter<IndexEntry>,
@@ -130,18 +131,18 @@ pub(crate) struct FrameFeed<'a> {
 
 impl<'a> FrameFeed<'a> {
     pub(crate) fn new(file: &'a TraceFile, stream: Stream) -> Self {
-        let warp = stream.warp;
+        let Stream { track, warp, .. } = stream;
         let all = file.frames(stream.launch, stream.track);
         let candidates = &all[..all.partition_point(|frame| frame.first_warp <= warp)];
         let mut frames: Vec<_> = candidates.iter().filter(|frame| frame.last_warp >= warp).copied().collect();
         frames.sort_unstable_by_key(|frame| frame.offset);
         let (frames, chunks) = (frames.into_iter(), Vec::new().into_iter());
-        Self { file, warp, frames, chunks, current: None, is_timed: false }
+        Self { file, track, warp, frames, chunks, current: None, is_timed: false }
     }
 
-    /// Has the chunks come with their times.
+    /// Has the chunks of the trace come with their times, if it has any.
     pub(crate) fn timed(mut self) -> Self {
-        self.is_timed = true;
+        self.is_timed = self.track == 0 && self.file.has_times();
         self
     }
 }
@@ -155,11 +156,8 @@ impl ChunkFeed for FrameFeed<'_> {
             }
             let Some(entry) = self.frames.next() else { return Ok(None) };
             let frame = self.file.load_frame(&entry)?;
-            let times = if self.is_timed {
-                Some(self.file.load_times(&entry, frame.entries().count())?)
-            } else {
-                None
-            };
+            let times =
+                self.is_timed.then(|| self.file.load_times(&entry, frame.entries().count()).ok()).flatten();
             let of_warp = frame.chunks().enumerate().filter(|(_, chunk)| chunk.entry.warp == self.warp);
             let times_of = |at| times.as_ref().map(|times| (times.step(), times.chunk(at)));
             let chunks: Vec<_> =

@@ -11,6 +11,7 @@ use crate::all::WarpFilter;
 use crate::error::DecodeError;
 use crate::feed::{ChunkFeed, FrameFeed, MemoryFeed, Sequence, Stream};
 use crate::file::TraceFile;
+use crate::times::Runs;
 use crate::window::{Held, Windows};
 
 /// An item of one warp.
@@ -23,6 +24,13 @@ pub struct WarpItem<'a> {
     pub first_event: u64,
     /// The events.
     pub item: Item<'a>,
+    /// When the first of them came, in cycles of the multiprocessor's clock; `None` if the trace has no times, or none
+    /// that can be read.
+    ///
+    /// Of traces with times each item is a run, or the part of one that is in a chunk: equal events, of which the first came at
+    /// this time. The clock of a warp's first run is known modulo 2^32 units, of 16 cycles on a GPU; from there on it goes on, if
+    /// no two runs of the warp that follow each other are 2^31 units apart. Runs stand in the order in which they began.
+    pub begin: Option<u64>,
 }
 
 /// How often a trace point was passed.
@@ -78,7 +86,7 @@ impl TraceFile {
         merge: impl Fn(A, A) -> A + Sync,
     ) -> Result<Option<A>, DecodeError> {
         let (info, codec) = self.resolve(launch, track)?;
-        let mut windows = Windows::new(self, launch, vec![track], filter.range(info.warps()));
+        let mut windows = Windows::new(self, launch, vec![track], filter.range(info.warps())).timed();
         let mut total = new();
         while let Some(window) = windows.next_window(&mut |_, error| Err(error))? {
             // An error of `None` ends the walk on `Break`.
@@ -96,9 +104,12 @@ impl TraceFile {
                                 let chunks = tracks.first().map_or(&[][..], Vec::as_slice);
                                 items_of(MemoryFeed::new(chunks), stream, &mut decoder, &mut sink)
                             }
-                            Held::Huge => {
-                                items_of(FrameFeed::new(self, stream), stream, &mut decoder, &mut sink)
-                            }
+                            Held::Huge => items_of(
+                                FrameFeed::new(self, stream).timed(),
+                                stream,
+                                &mut decoder,
+                                &mut sink,
+                            ),
                         };
                         match flow {
                             Ok(ControlFlow::Continue(())) => Ok(Some((decoder, value))),
@@ -143,7 +154,7 @@ impl TraceFile {
         }
         let stream = Stream { launch, track, warp };
         let mut decoder = Decoder::new(codec);
-        items_of(FrameFeed::new(self, stream), stream, &mut decoder, &mut all(sink)).map(|_| ())
+        items_of(FrameFeed::new(self, stream).timed(), stream, &mut decoder, &mut all(sink)).map(|_| ())
     }
 
     /// Gives the items of the warps that `filter` selects to `sink`, in order of warp and, inside a warp, of
@@ -162,7 +173,7 @@ impl TraceFile {
         sink: &mut dyn FnMut(WarpItem<'_>) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, DecodeError> {
         let (info, codec) = self.resolve(launch, track)?;
-        let mut windows = Windows::new(self, launch, vec![track], filter.range(info.warps()));
+        let mut windows = Windows::new(self, launch, vec![track], filter.range(info.warps())).timed();
         let mut decoder = Decoder::new(codec);
         let mut sink = |item: WarpItem<'_>| sink(item);
         while let Some(window) = windows.next_window(&mut |_, error| Err(error))? {
@@ -173,7 +184,9 @@ impl TraceFile {
                         let chunks = tracks.first().map_or(&[][..], Vec::as_slice);
                         items_of(MemoryFeed::new(chunks), stream, &mut decoder, &mut sink)?
                     }
-                    Held::Huge => items_of(FrameFeed::new(self, stream), stream, &mut decoder, &mut sink)?,
+                    Held::Huge => {
+                        items_of(FrameFeed::new(self, stream).timed(), stream, &mut decoder, &mut sink)?
+                    }
                 };
                 if flow.is_break() {
                     return Ok(flow);
@@ -252,15 +265,26 @@ fn items_of<F: ChunkFeed>(
     let warp = stream.warp;
     let mut sequence = Sequence::new(stream);
     let mut first_event = 0;
+    let mut runs = Runs::of(warp);
     while let Some(chunk) = feed.next_chunk()? {
         sequence.check(chunk)?;
         let mut flow = ControlFlow::Continue(());
-        let result = decoder.decode_items(&chunk.payload, chunk.events, &mut |item| {
+        let mut give = |item: WarpItem<'_>| {
             if flow.is_continue() {
-                flow = sink(WarpItem { warp, first_event, item });
+                flow = sink(item);
+            }
+        };
+        let mut timed = runs.chunk(chunk);
+        let result = decoder.decode_items(&chunk.payload, chunk.events, &mut |item| {
+            match &mut timed {
+                Some(runs) => runs.take(first_event, item, &mut give),
+                None => give(WarpItem { warp, first_event, item, begin: None }),
             }
             first_event += item.events();
         });
+        if let Some(runs) = timed {
+            runs.end(&mut give);
+        }
         if flow.is_break() {
             return Ok(flow);
         }

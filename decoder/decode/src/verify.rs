@@ -16,6 +16,7 @@ use warptrace_format::file::limits::MAX_LOCATIONS;
 use crate::all::WarpFilter;
 use crate::count::count;
 use crate::file::{Completeness, TraceFile};
+use crate::items::WarpItem;
 use launch::LaunchCheck;
 pub use problem::{EventPosition, Problem};
 pub use report::{LossTotal, TwinReport, VerifyReport};
@@ -70,13 +71,43 @@ impl TraceFile {
                 progress(checked, total);
             });
             if self.has_times() {
-                let all = WarpFilter::all();
-                match self.fold_runs(launch, &all, || 0u64, |runs, _| *runs += 1, |a, b| a + b) {
-                    Ok(runs) => report.timed_runs += runs,
-                    Err(error) => report.add(Problem::Unreadable(error)),
-                }
+                self.check_times(launch, &mut report);
             }
         }
         report
+    }
+
+    /// Checks that there is a time for each run of a launch's events.
+    fn check_times(&self, launch: u32, report: &mut VerifyReport) {
+        let mut bad = 0;
+        for frame in self.frames(launch, 0) {
+            if let Err(error) = self.load_times(frame, frame.chunks as usize) {
+                report.add(Problem::Unreadable(error));
+                bad += 1;
+            }
+        }
+        /// Runs with times, events without, and the first of these.
+        type Found = (u64, u64, Option<(u32, u64)>);
+        let take = |(runs, untimed, first): &mut Found,
+                    WarpItem { warp, first_event, item, begin }: WarpItem<'_>| {
+            match begin {
+                Some(_) => *runs += 1,
+                None => {
+                    *untimed += item.events();
+                    first.get_or_insert((warp, first_event));
+                }
+            }
+        };
+        let merge = |a: Found, b: Found| (a.0 + b.0, a.1 + b.1, a.2.into_iter().chain(b.2).min());
+        // Where events cannot be read, this has been said.
+        let Ok(found) = self.fold_items(launch, 0, &WarpFilter::all(), Found::default, take, merge) else {
+            return;
+        };
+        let (runs, untimed, first) = found;
+        report.timed_runs += runs;
+        if let Some((warp, event)) = first.filter(|_| bad == 0) {
+            let first = EventPosition { launch, track: 0, warp, event };
+            report.add(Problem::ForeignTimes { events: untimed, first });
+        }
     }
 }

@@ -73,9 +73,10 @@ impl<'a> Windows<'a> {
         Self { file, tracks, frames, rest: warps, window_bytes, is_expanded, is_timed }
     }
 
-    /// Has the chunks come with their times.
+    /// Has the chunks of the trace come with their times, if it has any.
     pub(crate) fn timed(mut self) -> Self {
-        self.is_timed = true;
+        self.is_timed = self.tracks == [0] && self.file.has_times();
+        self.is_expanded |= self.is_timed;
         self
     }
 
@@ -120,9 +121,9 @@ impl<'a> Windows<'a> {
             let (file, is_timed) = (self.file, self.is_timed);
             let load = |(_, entry): &&(usize, IndexEntry)| {
                 let frame = file.load_frame(entry)?;
-                let times =
-                    if is_timed { Some(file.load_times(entry, frame.entries().count())?) } else { None };
-                Ok((frame, times))
+                // Events are there without their times, too; verification says what is wrong with these.
+                let times = is_timed.then(|| file.load_times(entry, frame.entries().count()).ok());
+                Ok((frame, times.flatten()))
             };
             let loaded: Vec<_> = batch.par_iter().map(load).collect();
             for ((slot, entry), frame) in batch.into_iter().zip(loaded) {

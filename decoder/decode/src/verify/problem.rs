@@ -102,6 +102,14 @@ pub enum Problem {
         /// The lanes that the warp has.
         lanes: u32,
     },
+    /// Times that are not those of the events of their chunks.
+    #[error("{events} events have no time, although each run was recorded with one; the first at {first}")]
+    ForeignTimes {
+        /// Such events of this launch.
+        events: u64,
+        /// The first of them, in order of warp.
+        first: EventPosition,
+    },
     /// Warps without accounting.
     #[error(
         "launch {launch}, track {track}: no accounting for warps {first} to {last}; losses there are not known"

@@ -1,0 +1,153 @@
+//! When runs of events began.
+
+use warptrace_format::Event;
+use warptrace_format::codec::Item;
+use warptrace_format::file::{FrameTimes, IndexEntry, RunWalk, SECTION_HEADER_BYTES, SectionKind, TIMES};
+
+use crate::error::DecodeError;
+use crate::feed::ChunkData;
+use crate::file::TraceFile;
+use crate::items::WarpItem;
+
+/// A warp's clock, out of times that wrap.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Clock {
+    last: Option<u32>,
+    units: u64,
+}
+
+impl Clock {
+    /// Units up to a time; of the first one, the time itself.
+    pub(crate) fn at(&mut self, time: u32) -> u64 {
+        self.units = match self.last {
+            None => time.into(),
+            Some(last) => self.units.wrapping_add_signed((time.wrapping_sub(last) as i32).into()),
+        };
+        self.last = Some(time);
+        self.units
+    }
+}
+
+impl TraceFile {
+    /// Whether it was recorded when runs began.
+    pub fn has_times(&self) -> bool {
+        self.metadata().property(TIMES).is_some_and(|times| times == "runs")
+    }
+
+    /// Reads the section behind a frame of so many chunks that says when their runs began.
+    ///
+    /// # Errors
+    /// There is none, or it is damaged.
+    pub(crate) fn load_times(&self, frame: &IndexEntry, chunks: usize) -> Result<FrameTimes, DecodeError> {
+        let offset = frame.end();
+        let left = self.length.saturating_sub(offset);
+        let none = || DecodeError::NoTimes { frame_offset: frame.offset };
+        if left < SECTION_HEADER_BYTES as u64 {
+            return Err(none());
+        }
+        let header = self.header_at(offset)?;
+        if header.kind(offset)? != Some(SectionKind::Times) || header.total_bytes() > left {
+            return Err(none());
+        }
+        let entry = IndexEntry { kind: SectionKind::Times, offset, length: header.total_bytes(), ..*frame };
+        let body_at = offset.saturating_add(SECTION_HEADER_BYTES as u64);
+        let times = FrameTimes::decode(&self.load_body(&entry)?, body_at, chunks)?;
+        self.work.spend(times.runs() as u64)?;
+        Ok(times)
+    }
+}
+
+/// The runs of a warp, as its chunks come.
+pub(crate) struct Runs {
+    warp: u32,
+    clock: Clock,
+}
+
+impl Runs {
+    pub(crate) fn of(warp: u32) -> Self {
+        Self { warp, clock: Clock::default() }
+    }
+
+    /// A walk through a chunk's runs, if their times are there.
+    pub(crate) fn chunk<'a>(&'a mut self, chunk: &'a ChunkData) -> Option<ChunkRuns<'a>> {
+        let (step, times) = chunk.times.as_ref()?;
+        Some(ChunkRuns {
+            warp: self.warp,
+            clock: &mut self.clock,
+            step: (*step).into(),
+            walk: times.walk(),
+            open: None,
+        })
+    }
+}
+
+/// The runs of a chunk, as its items come.
+pub(crate) struct ChunkRuns<'a> {
+    warp: u32,
+    clock: &'a mut Clock,
+    step: u64,
+    walk: RunWalk<'a>,
+    /// The run that the next events may belong to: its first event's number, the event, how often, and when.
+    open: Option<(u64, Event, u32, Option<u64>)>,
+}
+
+impl ChunkRuns<'_> {
+    /// Takes an item, the first of whose events has this number; gives the runs that end before its end.
+    pub(crate) fn take(&mut self, first_event: u64, item: Item<'_>, sink: &mut impl FnMut(WarpItem<'_>)) {
+        if let [event] = *item.body() {
+            return self.push(first_event, event, item.times(), sink);
+        }
+        let mut number = first_event;
+        item.for_each(&mut |event| {
+            self.push(number, event, 1, sink);
+            number += 1;
+        });
+    }
+
+    fn push(&mut self, first: u64, event: Event, count: u32, sink: &mut impl FnMut(WarpItem<'_>)) {
+        let Self { warp, clock, step, walk, open } = self;
+        let (mut number, end) = (first, first + u64::from(count));
+        let mut part = |events: u32, begin: Option<Option<u64>>| {
+            match (&mut *open, begin) {
+                (Some((_, last, count, _)), None) if *last == event => *count += events,
+                _ => {
+                    give(*warp, open.replace((number, event, events, begin.flatten())), sink);
+                }
+            }
+            number += u64::from(events);
+        };
+        let fits = walk.take(event, count, |events, time| {
+            part(events, time.map(|time| Some(clock.at(time).wrapping_mul(*step))));
+        });
+        // Times of other events say nothing of these.
+        if !fits && number < end {
+            let rest = (end - number) as u32;
+            give(*warp, open.replace((number, event, rest, None)), sink);
+        }
+    }
+
+    /// Gives the last run.
+    pub(crate) fn end(mut self, sink: &mut impl FnMut(WarpItem<'_>)) {
+        give(self.warp, self.open.take(), sink);
+    }
+}
+
+fn give(warp: u32, run: Option<(u64, Event, u32, Option<u64>)>, sink: &mut impl FnMut(WarpItem<'_>)) {
+    if let Some((first_event, event, times, begin)) = run {
+        sink(WarpItem { warp, first_event, item: Item::Run { event, times }, begin });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_go_on_where_times_wrap() {
+        let mut clock = Clock::default();
+        let times = [u32::MAX - 1, 3, 2, 1 << 31, 1, 0];
+        let found = times.map(|time| clock.at(time));
+        let wrap = 1 << 32;
+        assert_eq!(found, [wrap - 2, wrap + 3, wrap + 2, wrap + (1 << 31), 2 * wrap + 1, 2 * wrap]);
+    }
+}
