@@ -94,8 +94,8 @@ pub struct RecordingSpec {
     pub codec: CodecSpec,
 
     /// Count the iterations of `all` loops that hold no other trace point, as if lanes ran them in lock step:
-    /// less time, but masks can differ from the kernel's. Without, loops are counted where that is `proven` to
-    /// change nothing; `never`: each event is recorded where it happens
+    /// less time, but masks can differ from the kernel's. Without, loops are counted where that is `proven`
+    /// to change nothing; `never`: each event is recorded where it happens
     #[cfg_attr(
         feature = "clap",
         arg(

@@ -133,8 +133,8 @@ impl SectionKind {
         }
     }
 
-    /// The flags that this build writes: who does not know how a launch ended, a text, or the code still understands
-    /// the rest.
+    /// The flags that this build writes: who does not know how a launch ended, a text, or the code still
+    /// understands the rest.
     const fn flags(self) -> u16 {
         match self {
             Self::EarlyEnd | Self::Text | Self::Code => FLAG_OPTIONAL,
