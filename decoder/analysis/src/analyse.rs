@@ -25,8 +25,8 @@ use crate::watch::Watch;
 /// Computes the figures of what `selection` names, on all cores of rayon's current pool.
 ///
 /// Goes once over the compressed events, without expanding runs and cycles. Memory: that of
-/// [`TraceFile::fold_items`], some KiB for each location on each core, 24 bytes for each observed edge, and
-/// 56 bytes for each warp with events. The answer is the same on any number of cores.
+/// [`TraceFile::fold_items`], some KiB for each location on each core, 24 bytes for each observed edge, and 56
+/// bytes for each warp with events. The answer is the same on any number of cores.
 ///
 /// # Errors
 /// Something was selected that the trace does not have; the trace is damaged; more than 2^20 different edges.
@@ -34,8 +34,7 @@ pub fn analyse(trace: &TraceFile, selection: &Selection) -> Result<Analysis, Ana
     Ok(whole(analyse_with(Points::new(trace), trace, selection, None, None)?))
 }
 
-/// As [`analyse`], while another thread reads from `watch` what is counted so far. Answers `None` if it was
-/// stopped there.
+/// As [`analyse`], while another thread reads from `watch` what is counted so far. Answers `None` if it was stopped there.
 ///
 /// # Errors
 /// As [`analyse`].
@@ -83,8 +82,7 @@ fn analyse_with(
         losses.unchosen_warps += selection.unchosen(info);
     }
     if losses.is_whole() && selection.is_everything() {
-        // A launch that failed may have accounts of all its warps, and one of which nothing is there has
-        // none.
+        // A launch that failed may have accounts of all its warps, and one of which nothing is there has none.
         losses.cut_off.clone_from(&trace.state().lacks);
     }
     if let Some(watch) = watch {

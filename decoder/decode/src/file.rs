@@ -188,19 +188,18 @@ impl TraceFile {
         Self::from_source(Box::new(SeekSource::new(reader)))
     }
 
-    /// Lifts the limit on work: by default a file may ask for 2^28 steps and 2^11 for each of its bytes in
-    /// all walks together, a step being an event of `raw` and `ecl`, or of `predict` where it is expanded;
-    /// else those of a chunk of `predict` are at most 64 for each byte of its payload. A byte of accounts
-    /// takes 4, warps with one account 16, a warp whose account is looked at for itself 4, and 32 if it is
-    /// given a row or a mark. Reads of single warps are not counted.
+    /// Lifts the limit on work: by default a file may ask for 2^28 steps and 2^11 for each of its bytes in all
+    /// walks together, a step being an event of `raw` and `ecl`, or of `predict` where it is expanded; else
+    /// those of a chunk of `predict` are at most 64 for each byte of its payload. A byte of accounts takes 4, warps with one account 16, a warp whose
+    /// account is looked at for itself 4, and 32 if it is given a row or a mark. Reads of single warps are not counted.
     #[must_use]
     pub fn unlimited(mut self) -> Self {
         self.work = Work::unlimited();
         self
     }
 
-    /// Counts the work from here on anew: for a program that keeps the trace open, whose every request has
-    /// the limit of [`unlimited`](Self::unlimited) for itself.
+    /// Counts the work from here on anew: for a program that keeps the trace open, whose every request has the limit
+    /// of [`unlimited`](Self::unlimited) for itself.
     pub fn renew_work(&self) {
         self.work.renew();
     }
@@ -289,12 +288,11 @@ impl TraceFile {
         Ok(body)
     }
 
-    /// Reads the text that the file keeps under a name, which locations give for their file; `None` if there
-    /// is none, or it has more than `most` bytes. Of several under one name the last one counts.
+    /// Reads the text that the file keeps under a name, which locations give for their file; `None` if there is
+    /// none, or it has more than `most` bytes. Of several under one name the last one counts.
     ///
     /// # Errors
-    /// If the file cannot be read, one of its texts is damaged, or they take more work than its length lets
-    /// expect.
+    /// If the file cannot be read, one of its texts is damaged, or they take more work than its length lets expect.
     pub fn text(&self, name: &str, most: usize) -> Result<Option<SourceText>, DecodeError> {
         for entry in self.texts.iter().rev() {
             let body = self.load_body(entry)?;

@@ -177,8 +177,8 @@ impl TraceFile {
     /// ```
     ///
     /// # Errors
-    /// The file has no such launch or track; accounts that take more work than the file's length lets expect
-    /// (see [`unlimited`](Self::unlimited)).
+    /// The file has no such launch or track; accounts that take more work than the file's length lets expect (see
+    /// [`unlimited`](Self::unlimited)).
     pub fn losses(&self, launch: u32, track: u32) -> Result<LaunchLosses, DecodeError> {
         let (info, _) = self.resolve(launch, track)?;
         let mut sums: BTreeMap<(LossReason, bool), Loss> = BTreeMap::new();
@@ -213,13 +213,13 @@ impl TraceFile {
         Ok(LaunchLosses { chosen_warps, recorded, losses: sums.into_values().collect() })
     }
 
-    /// The chosen warps of a launch and track that lack events, in order of warp; those that follow each
-    /// other and lack equally many are one item. A warp may come twice, with two reasons. Taken from the
-    /// accounting; memory: one section of it.
+    /// The chosen warps of a launch and track that lack events, in order of warp; those that follow each other and lack
+    /// equally many are one item. A warp may come twice, with two reasons. Taken from the accounting; memory: one section
+    /// of it.
     ///
     /// # Errors
-    /// The file has no such launch or track. Out of the iterator, which then ends: accounts that take more
-    /// work than the file's length lets expect (see [`unlimited`](Self::unlimited)).
+    /// The file has no such launch or track. Out of the iterator, which then ends: accounts that take more work than the
+    /// file's length lets expect (see [`unlimited`](Self::unlimited)).
     pub fn lossy_warps(&self, launch: u32, track: u32) -> Result<LossyWarpsIter<'_>, DecodeError> {
         let (info, _) = self.resolve(launch, track)?;
         Ok(LossyWarpsIter {

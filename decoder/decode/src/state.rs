@@ -42,9 +42,9 @@ struct Lacks {
 }
 
 impl TraceFile {
-    /// Says in one sentence what the file lacks: what is cut off, lost, unfinished or without accounts, in
-    /// the trace and in its raw twin; and what was assumed. Reads the accounting, one section at a time and
-    /// only once, and no frame.
+    /// Says in one sentence what the file lacks: what is cut off, lost, unfinished or without accounts, in the
+    /// trace and in its raw twin; and what was assumed. Reads the accounting, one section at a time and only once,
+    /// and no frame.
     pub fn state(&self) -> &FileState {
         self.state.get_or_init(|| self.found_state())
     }

@@ -30,8 +30,8 @@ impl TraceFile {
     ///   it, and the file holds as many events and chunks as accounted; the other warps have no event;
     /// - every launch ran to its end, no event was lost, and every warp finished;
     /// - in a dual recording both tracks hold the same events, in the same order for each lane (events that
-    ///   share no lane may change places); where a track lost events, as far as both go, from their
-    ///   beginnings or, with the policy `ring`, from their ends back.
+    ///   share no lane may change places); where a track lost events, as far as both go, from their beginnings
+    ///   or, with the policy `ring`, from their ends back.
     ///
     /// Never fails: what cannot be read is a [`Problem`] in the report. Memory is bounded as the
     /// [crate's docs](crate#memory) say.

@@ -12,8 +12,8 @@ use crate::error::DecodeError;
 const FREE_STEPS: u64 = 1 << 28;
 /// Further steps for each byte of the file.
 const STEPS_PER_BYTE: u64 = 1 << 11;
-/// Steps for each byte of a payload whose repeats are not expanded: a miss takes some bits, and the search
-/// for a cycle some more steps.
+/// Steps for each byte of a payload whose repeats are not expanded: a miss takes some bits, and the search for
+/// a cycle some more steps.
 const STEPS_PER_PAYLOAD_BYTE: u64 = 64;
 
 /// Steps for each byte of accounts before compression: a number of one warp.
@@ -29,8 +29,8 @@ const STEPS_PER_ROW: u64 = 512;
 
 /// Counts the steps that chunks, accounts and texts cost, over all walks through a file.
 ///
-/// Chunks share payloads, a few bytes can announce very many events, a section of accounts is of up to 65,536
-/// warps, and texts are packed, so a file of some hundred bytes can ask for hours.
+/// Chunks share payloads, a few bytes can announce very many events, a section of accounts is of up to 65,536 warps, and
+/// texts are packed, so a file of some hundred bytes can ask for hours.
 #[derive(Debug)]
 pub(crate) struct Work {
     spent: AtomicU64,

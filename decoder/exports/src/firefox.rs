@@ -1,5 +1,4 @@
-//! Profiles for the Firefox Profiler: stacks of kernel, functions, loops and location; samples that weigh
-//! lanes.
+//! Profiles for the Firefox Profiler: stacks of kernel, functions, loops and location; samples that weigh lanes.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -31,8 +30,8 @@ const MAX_SAMPLES: usize = 1 << 20;
 pub enum Weight {
     /// Active lanes, summed over the visits.
     Lanes,
-    /// Idle slots: lanes that the warp has and that were not active, summed over the visits, and weighed as
-    /// in all figures.
+    /// Idle slots: lanes that the warp has and that were not active, summed over the visits, and weighed as in all
+    /// figures.
     Idle,
     /// Visits: times that a warp came.
     Visits,
@@ -61,8 +60,9 @@ impl Weight {
     }
 }
 
-/// Writes a profile: a process for each kernel, a thread for each launch, a function for each location, for
-/// each loop around it and for each function of the program. Returns the sum of all weights.
+/// Writes a profile: a process for each kernel, a thread for each launch, a function for each location, for each
+/// loop around it and for each function of the program.
+/// Returns the sum of all weights.
 ///
 /// Memory: that of [`Source::walk`], 2^20 samples of the launch at work, and the profile, of at most 2^18
 /// samples for each location.

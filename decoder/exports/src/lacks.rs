@@ -67,8 +67,7 @@ impl Lacks {
             found.unchosen_warps += selection.unchosen(&info);
         }
         if found.is_whole() && selection.is_everything() {
-            // A launch that failed may have accounts of all its warps, and one of which nothing is there has
-            // none.
+            // A launch that failed may have accounts of all its warps, and one of which nothing is there has none.
             found.cut_off.clone_from(&trace.state().lacks);
         }
         Ok(found)

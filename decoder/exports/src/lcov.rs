@@ -74,8 +74,8 @@ pub fn lcov(source: &Source<'_>, mut out: impl Write) -> Result<Coverage, Export
     Ok(coverage)
 }
 
-/// Writes the branches of a file: a block for each branch of the source whose sides have points, with a
-/// branch for each side, taken or not. Returns how many sides there are, and how many were taken.
+/// Writes the branches of a file: a block for each branch of the source whose sides have points, with a branch for
+/// each side, taken or not. Returns how many sides there are, and how many were taken.
 fn branches(
     analysis: &Analysis,
     known: &BTreeMap<u16, Vec<u16>>,

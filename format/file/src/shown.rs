@@ -4,8 +4,8 @@
 
 use std::borrow::Cow;
 
-/// Escapes control characters (C0, DEL and C1), marks of direction, and separators of lines and paragraphs,
-/// as Rust writes them: `\u{1b}`, `\n`. All other characters stay, a backslash too.
+/// Escapes control characters (C0, DEL and C1), marks of direction, and separators of lines and paragraphs, as
+/// Rust writes them: `\u{1b}`, `\n`. All other characters stay, a backslash too.
 pub fn shown(text: &str) -> Cow<'_, str> {
     if !text.contains(acts) {
         return Cow::Borrowed(text);

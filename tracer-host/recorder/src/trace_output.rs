@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// A file that one recording writes while others read it. It is locked until it is dropped, emptied with its
-/// first byte, and removed if it is new and nothing was written: a recording that cannot start leaves what
-/// was there.
+/// first byte, and removed if it is new and nothing was written: a recording that cannot start leaves what was
+/// there.
 #[derive(Debug)]
 pub struct TraceOutput {
     /// `None`: standard output.
@@ -55,8 +55,8 @@ impl TraceOutput {
     }
 }
 
-/// Returns how many bytes the process may still write to a file where it stands. Writing more would end a
-/// traced program with SIGXFSZ.
+/// Returns how many bytes the process may still write to a file where it stands. Writing more would end a traced
+/// program with SIGXFSZ.
 #[cfg(unix)]
 fn may_grow(file: &mut File) -> io::Result<u64> {
     use std::io::Seek;

@@ -20,8 +20,8 @@ pub(crate) enum Column {
 const SOME: f64 = 5.0;
 const MUCH: f64 = 25.0;
 
-/// Makes a table as text, without spaces at the ends of its lines. Words that find no room in the terminal go
-/// on in the next line.
+/// Makes a table as text, without spaces at the ends of its lines. Words that find no room in the terminal go on in
+/// the next line.
 pub(crate) fn table(columns: &[Column], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
     let heads = columns.iter().map(|column| match *column {
@@ -51,8 +51,7 @@ pub(crate) fn table(columns: &[Column], rows: impl IntoIterator<Item = Vec<Strin
     lines.join("\n")
 }
 
-/// Prints a blank line and a table, whose first line is its head; in colour if `--color` and the environment
-/// say so.
+/// Prints a blank line and a table, whose first line is its head; in colour if `--color` and the environment say so.
 ///
 /// # Errors
 /// If standard output cannot be written.

@@ -10,8 +10,8 @@ use warptrace_host::writer::{ChunkRef, TraceWriter, WriterOptions};
 
 use crate::support::{Folder, run, text};
 
-/// Clears the screen, sets the clipboard, changes colours in one character, deletes, turns the direction
-/// round, and begins lines.
+/// Clears the screen, sets the clipboard, changes colours in one character, deletes, turns the direction round,
+/// and begins lines.
 const NASTY: &str = "a\u{1b}[2J\u{1b}]52;c;eA==\u{7}\u{9b}31m\u{7f}\u{202e}\u{2066}\u{200f}\u{2028}\r\nb\0";
 
 /// Writes a trace of one warp that says this at all places where texts are.

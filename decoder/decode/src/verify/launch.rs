@@ -271,8 +271,7 @@ impl TrackSums {
     }
 }
 
-/// Reports an account of each of some warps whose events do not add up, or which does not say what was found
-/// of each.
+/// Reports an account of each of some warps whose events do not add up, or which does not say what was found of each.
 fn check_account(
     (launch, track): (u32, u32),
     warps: Range<u32>,

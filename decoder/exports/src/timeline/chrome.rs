@@ -1,8 +1,8 @@
 //! Chrome's trace events as JSON.
 //!
-//! A process for each launch, a thread for each warp, a complete event (`X`) for each run and for each stay
-//! in a function or a loop around runs. Format: "Trace Event Format", the object form,
-//! <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>.
+//! A process for each launch, a thread for each warp, a complete event (`X`) for each run and for each stay in a
+//! function or a loop around runs.
+//! Format: "Trace Event Format", the object form, <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>.
 
 use std::io::Write;
 
