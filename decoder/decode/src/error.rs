@@ -47,6 +47,9 @@ pub enum OpenError {
     Format(#[from] FormatError),
 }
 
+/// What to do about missing times.
+const NO_TIMES: &str = "record with `--times runs`, or, if that was done, again: the file was damaged";
+
 /// Events that could not be decoded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -138,6 +141,27 @@ pub enum DecodeError {
         /// The one that comes next.
         expected: u64,
         /// File offset of the frame that holds it.
+        frame_offset: u64,
+    },
+    /// A frame without times, in a trace with times; or a trace without.
+    #[error("the chunks of the FRAM at offset {frame_offset} have no times: {}", NO_TIMES)]
+    NoTimes {
+        /// File offset of the frame.
+        frame_offset: u64,
+    },
+    /// Times that are not those of the events of their chunk.
+    #[error(
+        "launch {launch}, warp {warp}, chunk {sequence} (FRAM at offset {frame_offset}): the times behind the frame are \
+         not those of its events; record again"
+    )]
+    ForeignTimes {
+        /// The launch.
+        launch: u32,
+        /// The warp.
+        warp: u32,
+        /// The chunk.
+        sequence: u32,
+        /// File offset of the frame.
         frame_offset: u64,
     },
     /// Decoding takes more steps than a file of this length may ask for.

@@ -3,7 +3,7 @@
 use warptrace_format::Event;
 use warptrace_format::codec::raw::PAYLOAD_EVENT_BYTES;
 use warptrace_format::codec::{CodecError, CodecSpec, Decoder};
-use warptrace_format::file::{Chunk, IndexEntry};
+use warptrace_format::file::{Chunk, ChunkTimes, IndexEntry};
 
 use crate::count::count;
 use crate::error::DecodeError;
@@ -14,6 +14,10 @@ const BLOCK_EVENTS: u32 = 1 << 20;
 /// The same for `raw`, where any part of a chunk can be decoded on its own and a small buffer stays in the
 /// cache.
 const RAW_BLOCK_EVENTS: u32 = 1 << 12;
+
+/// Bytes that a chunk takes in a window besides its payload: the allocation, the lists, the map's node, and
+/// what a verification keeps of its warp. An upper bound for the worst case of one chunk a warp.
+pub(crate) const CHUNK_OVERHEAD: usize = 512;
 
 /// One warp on one track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,13 +34,20 @@ pub(crate) struct ChunkData {
     pub(crate) events: u32,
     pub(crate) payload: Box<[u8]>,
     pub(crate) frame_offset: u64,
+    /// Cycles of a unit, and when the runs began; if they are wanted.
+    pub(crate) times: Option<(u32, ChunkTimes)>,
 }
 
 impl ChunkData {
-    pub(crate) fn copy_of(chunk: Chunk<'_>, frame_offset: u64) -> Self {
+    pub(crate) fn copy_of(chunk: Chunk<'_>, frame_offset: u64, times: Option<(u32, ChunkTimes)>) -> Self {
         let entry = chunk.entry;
         let (sequence, events, payload) = (entry.sequence, entry.events, chunk.payload.into());
-        Self { sequence, events, payload, frame_offset }
+        Self { sequence, events, payload, frame_offset, times }
+    }
+
+    /// Bytes by which the chunk counts towards a window.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.payload.len() + CHUNK_OVERHEAD + self.times.as_ref().map_or(0, |(_, times)| times.held_bytes())
     }
 
     /// The error that the codec gave for this chunk.
@@ -113,6 +124,8 @@ pub(crate) struct FrameFeed<'a> {
     frames: std::vec::IntoIter<IndexEntry>,
     chunks: std::vec::IntoIter<ChunkData>,
     current: Option<ChunkData>,
+    /// Whether times are wanted.
+    is_timed: bool,
 }
 
 impl<'a> FrameFeed<'a> {
@@ -122,7 +135,14 @@ impl<'a> FrameFeed<'a> {
         let candidates = &all[..all.partition_point(|frame| frame.first_warp <= warp)];
         let mut frames: Vec<_> = candidates.iter().filter(|frame| frame.last_warp >= warp).copied().collect();
         frames.sort_unstable_by_key(|frame| frame.offset);
-        Self { file, warp, frames: frames.into_iter(), chunks: Vec::new().into_iter(), current: None }
+        let (frames, chunks) = (frames.into_iter(), Vec::new().into_iter());
+        Self { file, warp, frames, chunks, current: None, is_timed: false }
+    }
+
+    /// Has the chunks come with their times.
+    pub(crate) fn timed(mut self) -> Self {
+        self.is_timed = true;
+        self
     }
 }
 
@@ -135,8 +155,15 @@ impl ChunkFeed for FrameFeed<'_> {
             }
             let Some(entry) = self.frames.next() else { return Ok(None) };
             let frame = self.file.load_frame(&entry)?;
-            let of_warp = frame.chunks().filter(|chunk| chunk.entry.warp == self.warp);
-            let chunks: Vec<_> = of_warp.map(|chunk| ChunkData::copy_of(chunk, entry.offset)).collect();
+            let times = if self.is_timed {
+                Some(self.file.load_times(&entry, frame.entries().count())?)
+            } else {
+                None
+            };
+            let of_warp = frame.chunks().enumerate().filter(|(_, chunk)| chunk.entry.warp == self.warp);
+            let times_of = |at| times.as_ref().map(|times| (times.step(), times.chunk(at)));
+            let chunks: Vec<_> =
+                of_warp.map(|(at, chunk)| ChunkData::copy_of(chunk, entry.offset, times_of(at))).collect();
             self.chunks = chunks.into_iter();
         }
     }

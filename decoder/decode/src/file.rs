@@ -263,8 +263,17 @@ impl TraceFile {
         Ok((info, *codec.ok_or(DecodeError::UnknownTrack { track, tracks })?))
     }
 
-    /// Reads the body of a section that the index lists.
-    fn load_body(&self, entry: &IndexEntry) -> Result<Vec<u8>, DecodeError> {
+    /// Reads the header of the section at an offset.
+    pub(crate) fn header_at(&self, offset: u64) -> Result<SectionHeader, DecodeError> {
+        let mut header = [0; SECTION_HEADER_BYTES];
+        self.source
+            .read_exact_at(&mut header, offset)
+            .map_err(|source| DecodeError::Io { offset, source })?;
+        Ok(SectionHeader::parse(&header, offset)?)
+    }
+
+    /// Reads the body of a section that the index lists, or that stands behind such a one.
+    pub(crate) fn load_body(&self, entry: &IndexEntry) -> Result<Vec<u8>, DecodeError> {
         let offset = entry.offset;
         // The length was checked against the format's limit and the file's length when the index was read.
         let mut section = vec![0; usize::try_from(entry.length).unwrap_or(0)];

@@ -13,6 +13,7 @@ mod twin;
 use warptrace_format::file::LaunchInfo;
 use warptrace_format::file::limits::MAX_LOCATIONS;
 
+use crate::all::WarpFilter;
 use crate::count::count;
 use crate::file::{Completeness, TraceFile};
 use launch::LaunchCheck;
@@ -28,6 +29,7 @@ impl TraceFile {
     /// - each event's location is in the table, its mask is not zero and names only lanes that the warp has;
     /// - for each warp that was chosen to be recorded there is one account, attempted = recorded + lost in
     ///   it, and the file holds as many events and chunks as accounted; the other warps have no event;
+    /// - where times were recorded, there is one for each run of events of a chunk;
     /// - every launch ran to its end, no event was lost, and every warp finished;
     /// - in a dual recording both tracks hold the same events, in the same order for each lane (events that
     ///   share no lane may change places); where a track lost events, as far as both go, from their beginnings
@@ -67,6 +69,13 @@ impl TraceFile {
                 checked += events;
                 progress(checked, total);
             });
+            if self.has_times() {
+                let all = WarpFilter::all();
+                match self.fold_runs(launch, &all, || 0u64, |runs, _| *runs += 1, |a, b| a + b) {
+                    Ok(runs) => report.timed_runs += runs,
+                    Err(error) => report.add(Problem::Unreadable(error)),
+                }
+            }
         }
         report
     }

@@ -14,18 +14,15 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 use warptrace_format::codec::CodecSpec;
-use warptrace_format::file::{Frame, IndexEntry};
+use warptrace_format::file::{Frame, FrameTimes, IndexEntry};
 
 use crate::error::DecodeError;
 use crate::feed::ChunkData;
 use crate::file::TraceFile;
 use crate::work::steps;
 
-/// Payload, and [`CHUNK_OVERHEAD`] for each chunk, that a window holds at most.
+/// Payload, and [`CHUNK_OVERHEAD`](crate::feed::CHUNK_OVERHEAD) for each chunk, that a window holds at most.
 const WINDOW_BYTES: usize = 64 << 20;
-/// Bytes that a chunk takes in a window besides its payload: the allocation, the lists, the map's node, and
-/// what a verification keeps of its warp. An upper bound for the worst case of one chunk a warp.
-const CHUNK_OVERHEAD: usize = 512;
 /// Frames that are read and decompressed at once.
 const FRAMES_AT_ONCE: usize = 8;
 
@@ -57,6 +54,8 @@ pub(crate) struct Windows<'a> {
     window_bytes: usize,
     /// Whether events are wanted one by one, and not as items.
     is_expanded: bool,
+    /// Whether times are wanted.
+    is_timed: bool,
 }
 
 impl<'a> Windows<'a> {
@@ -70,7 +69,14 @@ impl<'a> Windows<'a> {
             frames.extend(inside.map(|&frame| (slot, frame)));
         }
         frames.sort_by_key(|(_, frame)| (frame.first_warp, frame.offset));
-        Self { file, tracks, frames, rest: warps, window_bytes: WINDOW_BYTES, is_expanded: false }
+        let (window_bytes, is_expanded, is_timed) = (WINDOW_BYTES, false, false);
+        Self { file, tracks, frames, rest: warps, window_bytes, is_expanded, is_timed }
+    }
+
+    /// Has the chunks come with their times.
+    pub(crate) fn timed(mut self) -> Self {
+        self.is_timed = true;
+        self
     }
 
     /// Has the chunks count as expanded.
@@ -111,11 +117,19 @@ impl<'a> Windows<'a> {
                 break;
             }
             at += batch.len();
-            let file = self.file;
-            let loaded: Vec<_> = batch.par_iter().map(|(_, entry)| file.load_frame(entry)).collect();
+            let (file, is_timed) = (self.file, self.is_timed);
+            let load = |(_, entry): &&(usize, IndexEntry)| {
+                let frame = file.load_frame(entry)?;
+                let times =
+                    if is_timed { Some(file.load_times(entry, frame.entries().count())?) } else { None };
+                Ok((frame, times))
+            };
+            let loaded: Vec<_> = batch.par_iter().map(load).collect();
             for ((slot, entry), frame) in batch.into_iter().zip(loaded) {
                 match frame {
-                    Ok(frame) => gathered.take(*slot, &frame, entry.offset, self.window_bytes),
+                    Ok((frame, times)) => {
+                        gathered.take(*slot, &frame, times.as_ref(), entry.offset, self.window_bytes);
+                    }
                     Err(error) => bad_frame(entry, error)?,
                 }
             }
@@ -148,9 +162,7 @@ struct Gathered {
 
 fn held_bytes(held: &Held) -> usize {
     match held {
-        Held::Chunks(tracks) => {
-            tracks.iter().flatten().map(|chunk| chunk.payload.len() + CHUNK_OVERHEAD).sum()
-        }
+        Held::Chunks(tracks) => tracks.iter().flatten().map(ChunkData::held_bytes).sum(),
         Held::Huge => 0,
     }
 }
@@ -185,8 +197,15 @@ impl Gathered {
         steps.fold(0, u64::saturating_add)
     }
 
-    fn take(&mut self, slot: usize, frame: &Frame, frame_offset: u64, limit: usize) {
-        for chunk in frame.chunks() {
+    fn take(
+        &mut self,
+        slot: usize,
+        frame: &Frame,
+        times: Option<&FrameTimes>,
+        frame_offset: u64,
+        limit: usize,
+    ) {
+        for (at, chunk) in frame.chunks().enumerate() {
             if !self.warps.contains(&chunk.entry.warp) {
                 continue;
             }
@@ -194,8 +213,10 @@ impl Gathered {
             let empty = || Held::Chunks((0..tracks).map(|_| Vec::new()).collect());
             match self.held.entry(chunk.entry.warp).or_insert_with(empty) {
                 Held::Chunks(of_warp) => {
-                    of_warp[slot].push(ChunkData::copy_of(chunk, frame_offset));
-                    self.bytes += chunk.payload.len() + CHUNK_OVERHEAD;
+                    let times = times.map(|times| (times.step(), times.chunk(at)));
+                    let chunk = ChunkData::copy_of(chunk, frame_offset, times);
+                    self.bytes += chunk.held_bytes();
+                    of_warp[slot].push(chunk);
                     self.shrink(limit);
                 }
                 Held::Huge => {

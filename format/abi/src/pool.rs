@@ -3,7 +3,9 @@
 //! Every address is a device address; on the simulator, a host address. What a traced kernel is told is in
 //! [`log`](crate::log).
 
-/// What merging and encoding are told, by value: the pool of chunks, and log memory. Size 40 bytes, alignment
+use warptrace_format::chunk::TIME_BYTES;
+
+/// What merging and encoding are told, by value: the pool of chunks, and log memory. Size 48 bytes, alignment
 /// 8.
 ///
 /// Log memory holds the logs up to [`merged_from`](Self::merged_from), and merged runs from there on.
@@ -25,6 +27,18 @@ pub struct PoolDescriptor {
     pub merged_from: u32,
     /// Index of the entry after the last one for merged runs: the length of log memory, in entries.
     pub merged_end: u32,
+    /// 1 if chunks of the trace hold when their runs began, see [`chunk`](warptrace_format::chunk); else 0.
+    pub times: u32,
+    /// Not used; 0.
+    pub reserved: u32,
+}
+
+impl PoolDescriptor {
+    /// Returns how many bytes of a track's chunks each run takes for when it began.
+    #[inline(always)]
+    pub const fn time_bytes(&self, track: u32) -> u32 {
+        if self.times != 0 && track == 0 { TIME_BYTES } else { 0 }
+    }
 }
 
 /// What was claimed since the host set it to 0. The counters may exceed what there is. Size 32 bytes.
@@ -47,6 +61,6 @@ pub struct Claims {
 }
 
 const _: () = {
-    assert!(size_of::<PoolDescriptor>() == 40 && align_of::<PoolDescriptor>() == 8);
+    assert!(size_of::<PoolDescriptor>() == 48 && align_of::<PoolDescriptor>() == 8);
     assert!(size_of::<Claims>() == 32);
 };

@@ -10,8 +10,17 @@
 //!     12     4  length    payload bytes that are valid
 //!     16     4  launch    number of the launch, as the host set it in the descriptor
 //!     20     4  track     0 is the trace; 1 is the raw twin of a dual recording
-//!     24     8  zero
+//!     24     4  runs      how many of them the payload has times of; 0 without times
+//!     28     4  padding   bytes between the encoded events and the times
 //!     32     …  payload
+//! ```
+//!
+//! The payload is the encoded events. Where times are recorded, 0 to 7 bytes follow, up to a multiple of 8, and
+//! [`TIME_BYTES`] for each run of events in the chunk:
+//!
+//! ```text
+//!      0     4  when the run began, in units of the clock, modulo 2^32
+//!      4     4  how many of its events are in this chunk, if the next run of the chunk is of the same event; else 0
 //! ```
 //!
 //! All little-endian. A chunk starts from a fresh codec state, so each decodes without the others. A chunk
@@ -20,6 +29,8 @@
 
 /// Bytes of a chunk's header in device memory.
 pub const CHUNK_HEADER_BYTES: u32 = 32;
+/// Bytes that the time of a run takes in a chunk.
+pub const TIME_BYTES: u32 = 8;
 /// Smallest chunk a pool may use, header included.
 pub const MIN_CHUNK_BYTES: u32 = 512;
 /// Chunk size when nothing else is asked for.
@@ -37,14 +48,16 @@ pub struct ChunkHeader {
     pub sequence: u32,
     /// Events in the payload.
     pub events: u32,
-    /// Valid payload bytes; 0 while the chunk is being written.
+    /// Valid payload bytes, times included; 0 while the chunk is being written.
     pub length: u32,
     /// Launch number.
     pub launch: u32,
     /// Track: 0 is the trace, 1 the raw twin of a dual recording.
     pub track: u32,
-    /// Zero.
-    pub reserved: [u32; 2],
+    /// Runs whose times are in the payload.
+    pub runs: u32,
+    /// Bytes between the encoded events and the times.
+    pub padding: u32,
 }
 
 impl ChunkHeader {
@@ -60,7 +73,8 @@ impl ChunkHeader {
             length: word(12)?,
             launch: word(16)?,
             track: word(20)?,
-            reserved: [word(24)?, word(28)?],
+            runs: word(24)?,
+            padding: word(28)?,
         })
     }
 }

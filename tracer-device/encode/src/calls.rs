@@ -139,9 +139,19 @@ fn encode_all<E: Encoder>(pool: &PoolDescriptor, launches: Launches, count: u32,
 
 /// The arguments' bytes.
 fn arguments(pool: &PoolDescriptor, table: u64, words: [u32; 2]) -> Vec<Vec<u8>> {
-    let PoolDescriptor { chunks, claims, logs, chunk_count, chunk_bytes, merged_from, merged_end } = *pool;
+    let &PoolDescriptor {
+        chunks,
+        claims,
+        logs,
+        chunk_count,
+        chunk_bytes,
+        merged_from,
+        merged_end,
+        times,
+        ..
+    } = pool;
     let addresses = [chunks, claims, logs].map(u64::to_le_bytes);
-    let counts = [chunk_count, chunk_bytes, merged_from, merged_end].map(u32::to_le_bytes);
+    let counts = [chunk_count, chunk_bytes, merged_from, merged_end, times, 0].map(u32::to_le_bytes);
     let pool = [addresses.concat(), counts.concat()].concat();
     let [first, second] = words.map(|word| word.to_le_bytes().to_vec());
     vec![pool, table.to_le_bytes().to_vec(), first, second]

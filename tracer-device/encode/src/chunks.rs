@@ -103,12 +103,13 @@ pub(crate) fn start_chunk(pool: &PoolDescriptor, index: u32, name: ChunkName, se
     header.address() + u64::from(CHUNK_HEADER_BYTES)
 }
 
-/// Writes into a chunk's header what it holds.
+/// Writes into a chunk's header what it holds; `times`: of how many runs, behind how many bytes of padding.
 #[inline(always)]
-pub(crate) fn close_chunk(payload: u64, events: u32, length: u32) {
+pub(crate) fn close_chunk(payload: u64, events: u32, length: u32, times: [u32; 2]) {
     let mut header = GlobalMemory::new(payload - u64::from(CHUNK_HEADER_BYTES));
     header.set32(8, events);
     header.set32(12, length);
+    header.set64(24, times);
 }
 
 /// How many chunks an account has.

@@ -1,6 +1,7 @@
 //! Merged runs, and which of them fit into a chunk.
 
 use warptrace_abi::log::{ENTRY_BYTES, Entry};
+use warptrace_abi::pool::PoolDescriptor;
 use warptrace_format::chunk::CHUNK_HEADER_BYTES;
 
 use crate::codec::Codec;
@@ -9,7 +10,8 @@ use crate::codec::Codec;
 pub(crate) const RUN_BYTES: u32 = ENTRY_BYTES;
 const _: () = assert!(RUN_BYTES == 16);
 
-/// Bytes of a chunk's payload that a stretch does not use, for what an encoder keeps back.
+/// Bytes of a chunk's payload that a stretch does not use, for what an encoder keeps back and for what lies between
+/// events and times.
 const SLACK: u32 = 64;
 /// Bytes of an event with `raw`.
 const RAW_BYTES: u32 = 6;
@@ -23,37 +25,59 @@ const ANY_LENGTH: u32 = u32::MAX;
 /// The words of a merged run.
 #[inline(always)]
 pub(crate) const fn merged_words(entry: Entry) -> [u32; 4] {
-    [entry.mask, entry.location as u32, entry.count, 0]
+    [entry.mask, entry.location as u32, entry.count, entry.time]
 }
 
-/// How often a merged run repeats.
+/// Where in a merged run it stands how often it repeats.
+pub(crate) const COUNT_AT: u32 = 8;
+
+/// The time of a run as a chunk holds it. `next`: the run behind it in the chunk, if there is one.
 #[inline(always)]
-pub(crate) const fn merged_count(words: [u32; 4]) -> u64 {
-    words[2] as u64 | (words[3] as u64) << 32
+pub(crate) const fn time_words(run: [u32; 4], next: Option<[u32; 4]>) -> [u32; 2] {
+    let is_same = matches!(next, Some(next) if next[0] == run[0] && next[1] == run[1]);
+    [run[3], if is_same { run[2] } else { 0 }]
 }
 
-/// Bytes that a run takes at most, in a chunk with so much `room`; more than any chunk has if that is not
-/// known.
-#[inline(always)]
-pub(crate) const fn max_bytes(codec: Codec, count: u64, room: u32) -> u32 {
-    match codec {
-        Codec::Raw if count < 1 << 20 => RAW_BYTES * count as u32,
-        Codec::Ecl if count < 1 << 20 => ECL_BYTES * count as u32,
-        Codec::Predict if count < (1 << 24) / (room as u64 / PREDICT_RUN_BYTES as u64 + 1) => {
-            PREDICT_RUN_BYTES
-        }
-        _ => ANY_LENGTH,
+/// How much of a chunk's payload the runs of a stretch take at most.
+#[derive(Clone, Copy)]
+pub(crate) struct Room {
+    pub(crate) codec: Codec,
+    /// Bytes of each run's time.
+    time_bytes: u32,
+    /// Bytes that a stretch may take.
+    pub(crate) bytes: u32,
+}
+
+impl Room {
+    /// That of chunks with a track's events.
+    #[inline(always)]
+    pub(crate) const fn of(pool: &PoolDescriptor, codec: Codec, track: u32) -> Self {
+        let bytes = pool.chunk_bytes - CHUNK_HEADER_BYTES - SLACK;
+        Self { codec, time_bytes: pool.time_bytes(track), bytes }
     }
-}
 
-/// Bytes of a chunk's payload that a stretch may take.
-#[inline(always)]
-pub(crate) const fn room(chunk_bytes: u32) -> u32 {
-    chunk_bytes - CHUNK_HEADER_BYTES - SLACK
-}
+    /// Bytes that a run takes at most; more than any chunk has if that is not known.
+    #[inline(always)]
+    pub(crate) const fn max_bytes(self, count: u32) -> u32 {
+        match self.codec {
+            Codec::Raw if count < 1 << 20 => RAW_BYTES * count + self.time_bytes,
+            Codec::Ecl if count < 1 << 20 => ECL_BYTES * count + self.time_bytes,
+            Codec::Predict if count < (1 << 24) / (self.bytes / PREDICT_RUN_BYTES + 1) => {
+                PREDICT_RUN_BYTES + self.time_bytes
+            }
+            _ => ANY_LENGTH,
+        }
+    }
 
-/// Runs of a stretch with `predict`, where each run fits into a chunk.
-#[inline(always)]
-pub(crate) const fn predict_runs(room: u32) -> u32 {
-    room / PREDICT_RUN_BYTES
+    /// Whether a run is sure to fit.
+    #[inline(always)]
+    pub(crate) const fn fits(self, count: u32) -> bool {
+        self.max_bytes(count) <= self.bytes
+    }
+
+    /// Runs of a stretch with `predict`, where each run fits into a chunk.
+    #[inline(always)]
+    pub(crate) const fn predict_runs(self) -> u32 {
+        self.bytes / (PREDICT_RUN_BYTES + self.time_bytes)
+    }
 }

@@ -46,6 +46,6 @@ pub use warptrace_abi::recording::{LogKind, Placement, Recording};
 pub use warptrace_encode::{DEVICE_ECL, DEVICE_PREDICT, FlattenJob};
 pub use warptrace_sim::Progress;
 pub use warptrace_spec::{
-    BlockChoice, MemorySize, MemorySizeError, NumberRange, Policy, RecordingSpec, SpecError, Visits, Window,
-    WindowError,
+    BlockChoice, MemorySize, MemorySizeError, NumberRange, Policy, RecordingSpec, SpecError, Times, Visits,
+    Window, WindowError,
 };

@@ -10,6 +10,8 @@
 //! Chunks that were claimed and not used are left out. The bytes that fill up are whatever lay behind the
 //! payload.
 
+use std::ops::Range;
+
 use warptrace_format::chunk::{CHUNK_HEADER_BYTES, ChunkHeader};
 
 /// Packed chunks begin at multiples of this many bytes, so that a GPU can move 16 at a time.
@@ -50,18 +52,18 @@ pub(crate) fn rename(packed: &mut [u8], chunk_bytes: usize, names: &[u32]) {
 /// A chunk that was packed.
 pub(crate) struct Unpacked<'a> {
     pub(crate) header: ChunkHeader,
-    /// The payload that the header announces; `None` if that is longer than a chunk: then there is no telling
-    /// where the next chunk begins, and the iteration ends.
+    /// The payload that the header announces, times included; `None` if that is longer than a chunk: then
+    /// there is no telling where the next chunk begins, and the iteration ends.
     pub(crate) payload: Option<&'a [u8]>,
     /// Which it is, for [`payload`].
     pub(crate) at: u32,
 }
 
-/// The payload of `length` bytes of the chunk `at`, as [`chunks`] said.
-pub(crate) fn payload(packed: &[u8], at: u32, length: u32) -> &[u8] {
+/// These bytes of the payload of the chunk `at`, as [`chunks`] said.
+pub(crate) fn payload(packed: &[u8], at: u32, bytes: Range<u32>) -> &[u8] {
     packed
         .get(at as usize * ALIGN + HEADER..)
-        .and_then(|rest| rest.get(..length as usize))
+        .and_then(|rest| rest.get(bytes.start as usize..bytes.end as usize))
         .unwrap_or_default()
 }
 
@@ -142,7 +144,7 @@ mod tests {
             assert_eq!(found.len(), count);
             let length = |chunk: Unpacked<'_>| {
                 if let Some(found) = chunk.payload {
-                    assert_eq!(payload(packed, chunk.at, chunk.header.length), found);
+                    assert_eq!(payload(packed, chunk.at, 0..chunk.header.length), found);
                 }
                 (chunk.header.warp, chunk.payload.map(<[u8]>::len))
             };

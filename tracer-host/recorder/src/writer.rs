@@ -5,7 +5,7 @@
 //! add  ── MORE, CODE                kernels and locations, before their launches
 //! add_text ── TEXT                  a text that locations lie in
 //! begin_launch ── LNCH
-//! write_batch  ── FRAM, FRAM, …     any number of calls; flushed after each
+//! write_batch  ── FRAM, TIME, …     any number of calls; flushed after each
 //! end_tracks ── ACCT, …             once for each launch and track
 //! end_early ── ENDS                 once for a launch that failed or was interrupted
 //! finish ── INDX, …, TAIL
@@ -26,6 +26,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 
 use rayon::prelude::*;
+use warptrace_abi::log::TIME_SHIFT;
 use warptrace_format::account::WarpAccount;
 use warptrace_format::file::limits::{
     MAX_FRAME_BYTES, MAX_FRAME_CHUNKS, MAX_INDEX_ENTRIES, MAX_INDEXED_SECTIONS,
@@ -34,12 +35,12 @@ pub use warptrace_format::file::{
     Additions, ChunkRef, Compression, EarlyEnd, LaunchInfo, Metadata, SourceText,
 };
 use warptrace_format::file::{
-    EncodedFrame, FormatError, IndexEntry, LocationCode, LocationInfo, SectionKind, TRAILER_BYTES, Trailer,
-    encode_frame_of, encode_index, encode_preamble, encode_section,
+    DeviceKind, EncodedFrame, FormatError, FrameTimes, IndexEntry, LocationCode, LocationInfo, SectionKind,
+    TRAILER_BYTES, Trailer, encode_frame_of, encode_index, encode_preamble, encode_section,
 };
 
 use batch::Part;
-pub(crate) use batch::{Batch, Found};
+pub(crate) use batch::{Batch, Found, Payload};
 pub use ends::TrackEnd;
 use ends::{EndPart, cut_ends, encode_ends};
 pub use error::WriteError;
@@ -97,6 +98,8 @@ pub struct TraceWriter<W> {
     launches: Launches,
     index: Vec<IndexEntry>,
     summary: Summary,
+    /// Cycles of a unit of time.
+    step: u32,
     /// Memory for the chunks of a batch in order: every batch needs some, and new memory comes slowly.
     ordered: Vec<Found>,
     /// Set while bytes are on their way out: what follows a write that failed could not be read.
@@ -116,7 +119,12 @@ impl<W: Write + Send> TraceWriter<W> {
         let launches = Launches::new(metadata)?;
         let layouts = metadata.tracks.iter().map(|codec| Layout::of(*codec, &options)).collect();
         let (index, ordered, summary) = (Vec::new(), Vec::new(), Summary::default());
-        let mut writer = Self { out, options, layouts, launches, index, summary, ordered, broken: false };
+        let step = match metadata.device.kind {
+            DeviceKind::Simulator => 1,
+            _ => 1 << TIME_SHIFT,
+        };
+        let mut writer =
+            Self { out, options, layouts, launches, index, summary, step, ordered, broken: false };
         writer.put(&encode_preamble())?;
         writer.put(&encode_section(SectionKind::Metadata, &body))?;
         writer.put_code(&metadata.locations)?;
@@ -218,7 +226,7 @@ impl<W: Write + Send> TraceWriter<W> {
             batch.add(found);
             Ok(())
         };
-        self.write(launches, find, |found| chunks[found.at as usize].1.payload, &[])
+        self.write(launches, find, |found| [chunks[found.at as usize].1.payload, &[]], &[])
     }
 
     /// As [`write_batch`](Self::write_batch) for the chunks of `launches`, whose numbers ascend, which `find`
@@ -228,7 +236,7 @@ impl<W: Write + Send> TraceWriter<W> {
         &mut self,
         launches: impl IntoIterator<Item = u32>,
         find: impl FnOnce(&mut Batch) -> Result<(), E> + Send,
-        payload: impl Fn(&Found) -> &'p [u8] + Sync,
+        payload: impl Fn(&Found) -> Payload<'p> + Sync,
         ends: &[TrackEnd<'_>],
     ) -> Result<(), E> {
         let mut batch = Batch::new(launches.into_iter(), &self.launches)?;
@@ -255,7 +263,7 @@ impl<W: Write + Send> TraceWriter<W> {
     fn write_parts<'p>(
         &mut self,
         parts: &[Part<'_>],
-        payload: &(impl Fn(&Found) -> &'p [u8] + Sync),
+        payload: &(impl Fn(&Found) -> Payload<'p> + Sync),
         ends: &[TrackEnd<'_>],
         more: usize,
     ) -> Result<(), WriteError> {
@@ -265,10 +273,17 @@ impl<W: Write + Send> TraceWriter<W> {
         self.launches.end(ends)?;
         self.launches.note(parts);
 
-        let layouts = self.layouts.clone();
+        let (layouts, step) = (self.layouts.clone(), self.step);
         let encode = |(part, _): &(Part<'_>, u64)| {
-            let chunks = part.chunks.iter().map(|found| part.chunk(found, payload(found)));
-            encode_frame_of(part.launch, part.track, chunks, layouts[part.track as usize].compression)
+            let compression = layouts[part.track as usize].compression;
+            let chunks = part.chunks.iter().map(|found| part.chunk(found, payload(found)[0]));
+            let mut frame = encode_frame_of(part.launch, part.track, chunks, compression)?;
+            let index_length = frame.section.len();
+            if part.chunks.iter().any(|found| found.times[0] != 0) {
+                let times = part.chunks.iter().map(|found| payload(found)[1]);
+                frame.section.extend(FrameTimes::encode_section(times, step, compression)?);
+            }
+            Ok((frame, index_length))
         };
         let mut rest = &frames[..];
         while !rest.is_empty() {
@@ -276,7 +291,7 @@ impl<W: Write + Send> TraceWriter<W> {
             rest = after;
             // Frames take long: each is a task of its own.
             let encoded: Result<Vec<_>, FormatError> = now.par_iter().with_max_len(1).map(&encode).collect();
-            self.put_frames(&encoded?)?;
+            encoded?.iter().try_for_each(|(frame, length)| self.put_frame(frame, *length))?;
         }
         Ok(())
     }
@@ -288,16 +303,13 @@ impl<W: Write + Send> TraceWriter<W> {
         frames.into_iter().map(|(chunks, bytes)| (part.of(chunks), bytes)).collect()
     }
 
-    fn put_frames(&mut self, frames: &[EncodedFrame]) -> Result<(), WriteError> {
-        frames.iter().try_for_each(|frame| self.put_frame(frame))
-    }
-
-    fn put_frame(&mut self, frame: &EncodedFrame) -> Result<(), WriteError> {
+    /// Writes a frame of `length` bytes, and what belongs behind it.
+    fn put_frame(&mut self, frame: &EncodedFrame, length: usize) -> Result<(), WriteError> {
         let header = &frame.header;
         let entry = IndexEntry {
             kind: SectionKind::Frame,
             offset: self.summary.bytes,
-            length: frame.section.len() as u64,
+            length: length as u64,
             launch: header.launch,
             track: header.track,
             first_warp: header.first_warp,
@@ -336,7 +348,7 @@ impl<W: Write + Send> TraceWriter<W> {
     /// # Errors
     /// As [`end_launch`](Self::end_launch).
     pub fn end_tracks(&mut self, ends: &[TrackEnd<'_>]) -> Result<(), WriteError> {
-        self.write([], |_| Ok(()), |_| &[], ends)
+        self.write([], |_| Ok(()), |_| [&[][..]; 2], ends)
     }
 
     /// Writes why a launch did not run to its end, and flushes it. Of warps whose accounting is not written

@@ -34,6 +34,11 @@ pub enum SpecError {
         /// The option.
         option: &'static str,
     },
+    /// Times of loops whose iterations are counted, and recorded when lanes leave the loop.
+    #[error(
+        "`counted=all` records a loop when lanes leave it, so that it is not known when it began: leave it or `times` out"
+    )]
+    TimesOfLoops,
     /// Lanes that are recorded from a visit on, and something that needs each loop, or each run, from its
     /// start.
     #[error("`after` needs each event where it happens: leave `{option}` out")]

@@ -17,7 +17,7 @@ mod window;
 
 pub use self::doors::{Door, refusal};
 pub use self::error::SpecError;
-pub use self::recording::{MAX_ZSTD, Policy, RecordingSpec};
+pub use self::recording::{MAX_ZSTD, Policy, RecordingSpec, Times};
 #[cfg(feature = "run")]
 pub use self::run::{RunSpec, TextError};
 pub use self::size::{MemorySize, MemorySizeError};

@@ -68,6 +68,28 @@ impl FromStr for Policy {
     }
 }
 
+/// Which times are recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "lowercase")]
+pub enum Times {
+    /// None
+    #[default]
+    Off,
+    /// When each run of equal events of a warp began, by the clock of its multiprocessor
+    Runs,
+}
+
+impl Times {
+    /// Returns the name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Runs => "runs",
+        }
+    }
+}
+
 /// What is recorded, and how. The default is everything, as the kernel did it.
 ///
 /// ```
@@ -111,6 +133,11 @@ pub struct RecordingSpec {
         )
     )]
     pub counting: Counting,
+
+    /// When things happened: `runs`, when each run of equal events of a warp began, by the clock of its multiprocessor.
+    /// Kernels take the same time; the trace is larger
+    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
+    pub times: Times,
 
     /// Record every event raw as well, so that `verify` can compare the two
     #[cfg_attr(feature = "clap", arg(long))]
@@ -167,6 +194,7 @@ impl Default for RecordingSpec {
         Self {
             codec: CodecSpec::Predict(PredictParams::DEFAULT),
             counting: Counting::default(),
+            times: Times::Off,
             dual: false,
             policy: Policy::default(),
             stall_limit: None,
@@ -216,6 +244,9 @@ impl RecordingSpec {
             && self.policy != Policy::Stream
         {
             return Err(SpecError::NotStreamed { option });
+        }
+        if self.times == Times::Runs && self.counting == Counting::All {
+            return Err(SpecError::TimesOfLoops);
         }
         let whole = [("counted", self.counting == Counting::All), ("post-mortem", self.post_mortem)];
         if let Some((option, _)) = whole.into_iter().find(|(_, asked)| *asked)

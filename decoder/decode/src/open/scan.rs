@@ -118,6 +118,8 @@ impl Scan<'_> {
                     accounts_entry(&AccountsHeader::parse(&fixed, body_at)?, at, header.total_bytes());
                 self.contents.add(entry)?;
             }
+            // Read with the frame before it.
+            SectionKind::Times => {}
             SectionKind::Code => self.contents.codes.push((*header, at)),
             SectionKind::Text => self.contents.add_text(at, header.total_bytes())?,
             SectionKind::Additions => {
@@ -129,9 +131,12 @@ impl Scan<'_> {
                 self.contents.add_early_end(EarlyEnd::decode(&body, body_at)?, at)?;
             }
             _ => {
-                return Err(
-                    unexpected(header, at, "MORE, TEXT, CODE, LNCH, FRAM, ACCT, ENDS, INDX or TAIL").into()
-                );
+                return Err(unexpected(
+                    header,
+                    at,
+                    "MORE, TEXT, CODE, LNCH, FRAM, TIME, ACCT, ENDS, INDX or TAIL",
+                )
+                .into());
             }
         }
         Ok(())

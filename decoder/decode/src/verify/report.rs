@@ -65,6 +65,8 @@ pub struct VerifyReport {
     pub chunks: u64,
     /// Events decoded in track 0.
     pub events: u64,
+    /// Runs of track 0 of which the trace says when they began.
+    pub timed_runs: u64,
     /// Warps with events in track 0.
     pub warps: u64,
     /// Chosen warps whose accounting was checked, in all tracks.
@@ -96,6 +98,7 @@ impl VerifyReport {
             frames: 0,
             chunks: 0,
             events: 0,
+            timed_runs: 0,
             warps: 0,
             accounts: 0,
             lost_events: 0,
@@ -171,6 +174,9 @@ impl fmt::Display for VerifyReport {
             )?;
         }
         writeln!(out, "decoded   events: {}, warps with events: {}", self.events, self.warps)?;
+        if self.timed_runs > 0 {
+            writeln!(out, "times     runs: {}", self.timed_runs)?;
+        }
         let Self { accounts, lost_events, unfinished_warps, .. } = self;
         writeln!(
             out,

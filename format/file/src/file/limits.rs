@@ -16,6 +16,8 @@ pub const MAX_PROPERTIES: usize = 4096;
 pub const MAX_FRAME_BYTES: u32 = 16 << 20;
 /// Chunks of a frame.
 pub const MAX_FRAME_CHUNKS: u32 = 1 << 18;
+/// Runs of a frame whose times are in the file.
+pub const MAX_FRAME_RUNS: u32 = MAX_FRAME_BYTES / crate::chunk::TIME_BYTES;
 /// Largest payload of one chunk in bytes: the largest chunk of a pool without its header.
 pub const MAX_PAYLOAD_BYTES: u32 = crate::chunk::MAX_CHUNK_BYTES - crate::chunk::CHUNK_HEADER_BYTES;
 /// Bytes of the message of a launch that failed.

@@ -11,6 +11,7 @@
 //! ├──────────┤
 //! │ LNCH     │ one launch: kernel, grid, block               before its frames
 //! │ FRAM …   │ chunks of that launch, compressed             any number
+//! │ TIME     │ when the runs of the frame's chunks began     directly behind its frame
 //! │ ACCT …   │ its accounting, per warp                      any number
 //! │ ENDS     │ why it did not run to its end                 if it did not
 //! ├──────────┤
@@ -52,6 +53,7 @@ mod metadata_error;
 mod preamble;
 mod section;
 mod text;
+mod times;
 mod trailer;
 
 pub use accounts::{
@@ -70,7 +72,7 @@ pub use launch::{LAUNCH_BYTES, LaunchError, LaunchInfo, StreamId, WARP_LANES};
 pub use loss::{LossPosition, LossReason};
 pub use metadata::{
     COMMAND, COUNTING, DeviceInfo, DeviceKind, KernelInfo, LocationInfo, MEMORY_LIMIT, MEMORY_PEAK, Metadata,
-    POINTS, POLICY_RING, POLICY_STOP, POLICY_STREAM, PROGRAM, WINDOW, is_recorders,
+    POINTS, POLICY_RING, POLICY_STOP, POLICY_STREAM, PROGRAM, TIMES, WINDOW, is_recorders,
 };
 pub use metadata_error::MetadataError;
 pub use preamble::{FILE_VERSION, MAGIC, PREAMBLE_BYTES, READABLE_VERSIONS, check_preamble, encode_preamble};
@@ -78,4 +80,5 @@ pub use section::{
     FLAG_OPTIONAL, SECTION_HEADER_BYTES, SectionHeader, SectionKind, Tag, check_body, encode_section,
 };
 pub use text::SourceText;
+pub use times::{ChunkTimes, FrameTimes, RunWalk};
 pub use trailer::{TRAILER_BYTES, Trailer};

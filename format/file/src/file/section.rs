@@ -54,6 +54,8 @@ pub enum SectionKind {
     Launch,
     /// Chunks.
     Frame,
+    /// When the runs of the frame before it began.
+    Times,
     /// Accounting of warps.
     Accounts,
     /// Why a launch did not run to its end.
@@ -66,13 +68,14 @@ pub enum SectionKind {
 
 impl SectionKind {
     /// Every kind, in the order in which a file holds them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Metadata,
         Self::Additions,
         Self::Text,
         Self::Code,
         Self::Launch,
         Self::Frame,
+        Self::Times,
         Self::Accounts,
         Self::EarlyEnd,
         Self::Index,
@@ -88,6 +91,7 @@ impl SectionKind {
             Self::Code => *b"CODE",
             Self::Launch => *b"LNCH",
             Self::Frame => *b"FRAM",
+            Self::Times => *b"TIME",
             Self::Accounts => *b"ACCT",
             Self::EarlyEnd => *b"ENDS",
             Self::Index => *b"INDX",
@@ -104,6 +108,7 @@ impl SectionKind {
             Self::Code => "CODE",
             Self::Launch => "LNCH",
             Self::Frame => "FRAM",
+            Self::Times => "TIME",
             Self::Accounts => "ACCT",
             Self::EarlyEnd => "ENDS",
             Self::Index => "INDX",
@@ -126,6 +131,7 @@ impl SectionKind {
             | Self::Code
             | Self::Launch
             | Self::Frame
+            | Self::Times
             | Self::Accounts
             | Self::EarlyEnd
             | Self::Index
@@ -133,11 +139,11 @@ impl SectionKind {
         }
     }
 
-    /// The flags that this build writes: who does not know how a launch ended, a text, or the code still
-    /// understands the rest.
+    /// The flags that this build writes: who does not know how a launch ended, a text, the code or times
+    /// still understands the rest.
     const fn flags(self) -> u16 {
         match self {
-            Self::EarlyEnd | Self::Text | Self::Code => FLAG_OPTIONAL,
+            Self::EarlyEnd | Self::Text | Self::Code | Self::Times => FLAG_OPTIONAL,
             Self::Metadata
             | Self::Additions
             | Self::Launch
@@ -157,6 +163,7 @@ impl SectionKind {
             | Self::Text
             | Self::Code
             | Self::Frame
+            | Self::Times
             | Self::Accounts
             | Self::EarlyEnd
             | Self::Index

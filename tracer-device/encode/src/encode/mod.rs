@@ -4,6 +4,7 @@ pub(crate) mod cooperative;
 mod encoder;
 pub(crate) mod serial;
 mod stream;
+pub(crate) mod times;
 
 pub(crate) use encoder::Encoder;
 pub use serial::serial_shared_bytes;

@@ -8,25 +8,29 @@
 //!      8     4  events in the current chunk
 //!     12     4  sequence number of the current (or next) chunk
 //!     16     8  events in closed chunks
-//!     24     8  not used
-//!     32     …  the codec's words
+//!     24     8  address of the first run in the current chunk
+//!     32     4  runs in the current chunk
+//!     36    12  not used
+//!     48     …  the codec's words
 //! ```
 
 use warptrace_abi::pool::PoolDescriptor;
 use warptrace_format::chunk::CHUNK_HEADER_BYTES;
 use warptrace_format::{Event, Memory};
 
-use super::Encoder;
+use super::{Encoder, times};
 use crate::chunks::{self, ChunkName};
 use crate::memory::GlobalMemory;
-use crate::merged::{RUN_BYTES, merged_count};
+use crate::merged::{COUNT_AT, RUN_BYTES};
 
 const PAYLOAD: u32 = 0;
 const EVENTS: u32 = 8;
 const SEQUENCE: u32 = 12;
 const RECORDED: u32 = 16;
+const FIRST: u32 = 24;
+const RUNS: u32 = 32;
 /// Bytes of the state before the codec's words.
-pub(super) const HEADER_BYTES: u32 = 32;
+pub(super) const HEADER_BYTES: u32 = 48;
 
 /// The pool was full when the stream asked: what is left of it waits for another round.
 const STOPPED: u64 = 1;
@@ -87,8 +91,10 @@ impl<S: Memory + Copy, P: Copy> StreamWriter<'_, S, P> {
             if payload == STOPPED {
                 return;
             }
+            set64(&mut self.state, FIRST, address);
             let mut encoder = E::load(&self.state, HEADER_BYTES);
-            let (runs, events) = self.push_runs(&mut encoder, payload, rest);
+            let (runs, in_chunk, events) = self.push_runs(&mut encoder, payload, rest);
+            self.state.set32(RUNS, in_chunk);
             encoder.store(&mut self.state, HEADER_BYTES);
             let events = self.state.get32(EVENTS).wrapping_add(events);
             self.state.set32(EVENTS, events);
@@ -99,18 +105,20 @@ impl<S: Memory + Copy, P: Copy> StreamWriter<'_, S, P> {
         }
     }
 
-    /// Encodes runs, as many as the chunk has room for: returns how many, and their events. Some events of
-    /// the next run may be encoded as well: its count is then what remains of it.
+    /// Encodes runs, as many as the chunk has room for: returns how many are whole, of how many there are events,
+    /// and these. Some events of the next run may be encoded as well: its count is then what remains of it.
     #[inline(always)]
     fn push_runs<E: Encoder<Params = P>>(
         mut self,
         encoder: &mut E,
         payload: u64,
         stretch: Stretch,
-    ) -> (u32, u32) {
-        let capacity = self.pool.chunk_bytes - CHUNK_HEADER_BYTES;
+    ) -> (u32, u32, u32) {
+        let time_bytes = self.pool.time_bytes(self.name.track);
+        // Less what may lie between events and times.
+        let capacity = self.pool.chunk_bytes - CHUNK_HEADER_BYTES - time_bytes;
         let (mut payload, mut log) = (GlobalMemory::new(payload), GlobalMemory::new(stretch.address));
-        let (mut done, mut events) = (0, 0_u32);
+        let (mut done, mut part, mut events) = (0, 0, 0_u32);
         // Two are on their way while one is encoded, which takes less time than a read. After the last one,
         // the first is read and not used.
         let read = |log: &GlobalMemory, number: u32| {
@@ -118,20 +126,21 @@ impl<S: Memory + Copy, P: Copy> StreamWriter<'_, S, P> {
         };
         let (mut next, mut after_next) = (read(&log, 0), read(&log, 1));
         while done < stretch.runs {
-            let (run, count) = (next, merged_count(next));
+            let run = next;
             next = after_next;
             after_next = read(&log, done + 2);
             let event = Event { location: run[1] as u16, mask: run[0] };
-            let wanted = if count >> 32 == 0 { count as u32 } else { u32::MAX };
-            let taken = encoder.push(self.params, &mut self.tables, &mut payload, event, wanted, capacity);
+            let (count, capacity) = (run[2], capacity - time_bytes * (done + 1));
+            let taken = encoder.push(self.params, &mut self.tables, &mut payload, event, count, capacity);
             events = events.wrapping_add(taken);
-            if u64::from(taken) != count {
-                set64(&mut log, RUN_BYTES * done + 8, count - u64::from(taken));
+            if taken != count {
+                log.set32(RUN_BYTES * done + COUNT_AT, count - taken);
+                part = u32::from(taken != 0);
                 break;
             }
             done += 1;
         }
-        (done, events)
+        (done, done + part, events)
     }
 
     /// Closes the chunk and claims another.
@@ -156,8 +165,14 @@ impl<S: Memory + Copy, P: Copy> StreamWriter<'_, S, P> {
             return;
         }
         let mut encoder = E::load(&self.state, HEADER_BYTES);
-        let length = encoder.finish(self.params, &mut self.tables, &mut GlobalMemory::new(payload));
-        chunks::close_chunk(payload, events, length);
+        let (mut length, mut times) =
+            (encoder.finish(self.params, &mut self.tables, &mut GlobalMemory::new(payload)), [0; 2]);
+        if self.pool.time_bytes(self.name.track) != 0 {
+            let (first, runs) = (get64(&self.state, FIRST), self.state.get32(RUNS));
+            times = [runs, times::padding(length)];
+            length = times::write(payload, length, first, runs, 0, 1);
+        }
+        chunks::close_chunk(payload, events, length, times);
         let recorded = get64(&self.state, RECORDED) + u64::from(events);
         set64(&mut self.state, RECORDED, recorded);
         let sequence = self.state.get32(SEQUENCE);

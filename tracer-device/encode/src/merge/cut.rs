@@ -8,7 +8,7 @@ use super::shared::{MergedRuns, Stream};
 use crate::chunks::{self, Waiting};
 use crate::codec::Codec;
 use crate::memory::at_entry;
-use crate::merged::{max_bytes, merged_count, predict_runs, room};
+use crate::merged::{COUNT_AT, Room};
 use crate::warp::{self, by_first, sum_of_events_up_to, sum_up_to};
 
 /// Stretches that follow each other, one for each lane.
@@ -54,13 +54,14 @@ pub(super) fn cut(
 ) -> Cut {
     let lane = simt::lane();
     let waiting = waiting_for(codec, fits);
+    let room = Room::of(pool, codec, stream.track);
     let (mut done, mut sequence) = (0, stream.sequence);
     if sequence != 0 {
         done = pass_over(pool, merged, chunks::account_recorded(stream.account));
     }
     while done < merged.kept {
         let stretches = if fits {
-            next_stretches(pool, merged, codec, done)
+            next_stretches(pool, merged, room, done)
         } else {
             Stretches { first: done, runs: merged.kept - done, count: 1, end: merged.kept }
         };
@@ -94,13 +95,12 @@ fn pass_over(pool: &PoolDescriptor, merged: &MergedRuns, recorded: u64) -> u32 {
     while done < merged.kept {
         let mut run = at_entry(pool.logs, merged.first + (done + lane).min(merged.kept - 1));
         let is_there = done + lane < merged.kept;
-        let count = if is_there { merged_count(run.get128(0)) } else { 0 };
+        let count = if is_there { u64::from(run.get32(COUNT_AT)) } else { 0 };
         let up_to = sum_of_events_up_to(count);
         let whole = warp::ballot(is_there && up_to <= remaining).count_ones();
         let part = remaining.wrapping_sub(up_to - count);
         if lane == whole && is_there && part != 0 {
-            let rest = count - part;
-            run.set64(8, [rest as u32, (rest >> 32) as u32]);
+            run.set32(COUNT_AT, (count - part) as u32);
         }
         done += whole;
         if whole < WARP_LANES {
@@ -116,11 +116,11 @@ fn pass_over(pool: &PoolDescriptor, merged: &MergedRuns, recorded: u64) -> u32 {
 
 /// Cuts the next stretches from the run `done` on: as many as there are lanes, or until no run remains.
 #[inline(always)]
-fn next_stretches(pool: &PoolDescriptor, merged: &MergedRuns, codec: Codec, done: u32) -> Stretches {
+fn next_stretches(pool: &PoolDescriptor, merged: &MergedRuns, room: Room, done: u32) -> Stretches {
     let (lane, remaining) = (simt::lane(), merged.kept - done);
-    if let Codec::Predict = codec {
+    if let Codec::Predict = room.codec {
         // All are of one length.
-        let each = predict_runs(room(pool.chunk_bytes));
+        let each = room.predict_runs();
         let before = remaining.min(lane * each);
         return Stretches {
             first: done + before,
@@ -131,7 +131,7 @@ fn next_stretches(pool: &PoolDescriptor, merged: &MergedRuns, codec: Codec, done
     }
     let mut stretches = Stretches { first: 0, runs: 0, count: 0, end: done };
     while stretches.count < WARP_LANES && stretches.end < merged.kept {
-        let runs = fitting(pool, codec, merged.first + stretches.end, merged.kept - stretches.end);
+        let runs = fitting(pool, room, merged.first + stretches.end, merged.kept - stretches.end);
         if lane == stretches.count {
             (stretches.first, stretches.runs) = (stretches.end, runs);
         }
@@ -144,17 +144,17 @@ fn next_stretches(pool: &PoolDescriptor, merged: &MergedRuns, codec: Codec, done
 /// Counts how many of the `remaining` runs from an entry on are sure to fit into a chunk. From all lanes of a
 /// warp.
 #[inline(always)]
-fn fitting(pool: &PoolDescriptor, codec: Codec, index: u32, remaining: u32) -> u32 {
-    let (room, lane) = (room(pool.chunk_bytes), simt::lane());
+fn fitting(pool: &PoolDescriptor, room: Room, index: u32, remaining: u32) -> u32 {
+    let lane = simt::lane();
     let (mut runs, mut bytes) = (0, 0);
     while runs < remaining {
         let own = runs + lane;
         let mut count = 0;
         if own < remaining {
-            count = merged_count(at_entry(pool.logs, index + own).get128(0));
+            count = at_entry(pool.logs, index + own).get32(COUNT_AT);
         }
-        let up_to = sum_up_to(max_bytes(codec, count, room));
-        let fit = warp::ballot(own < remaining && up_to <= room - bytes).count_ones();
+        let up_to = sum_up_to(room.max_bytes(count));
+        let fit = warp::ballot(own < remaining && up_to <= room.bytes - bytes).count_ones();
         runs += fit;
         if fit < WARP_LANES {
             break;

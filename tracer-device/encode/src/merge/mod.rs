@@ -41,7 +41,7 @@ use crate::codec::Codec;
 use crate::lane_log::{Cursor, DeviceLogs, LaneLog, StreamLogs};
 use crate::launches::{Launches, account};
 use crate::memory::at_entry;
-use crate::merged::{max_bytes, merged_words, room};
+use crate::merged::{Room, merged_words};
 use crate::warp::{self, ALL, NEVER, by_first, earliest, latest, minimum, sum, sum_of_events, sum_up_to};
 
 /// Merges the logs of all streams. From all threads of blocks of up to [`MAX_WARPS`] whole warps.
@@ -81,11 +81,11 @@ impl Share {
 
     /// Takes a run into account, which is `kept` or lost.
     #[inline(always)]
-    fn count(&mut self, entry: Entry, kept: bool, codec: Codec, room: u32) {
+    fn count(&mut self, entry: Entry, kept: bool, room: Room) {
         self.sums.attempted = self.sums.attempted.wrapping_add(u64::from(entry.count));
         if kept {
             self.kept += 1;
-            self.sums.fits &= max_bytes(codec, u64::from(entry.count), room) <= room;
+            self.sums.fits &= room.fits(entry.count);
         } else {
             self.sums.lost = self.sums.lost.wrapping_add(u64::from(entry.count));
         }
@@ -217,8 +217,7 @@ fn read_logs(first: Cursor) {
         return;
     }
     let (pool, merged, stream) = (shared::pool(), work.merged(), work.stream());
-    let codec = shared::codec().of_track(stream.track);
-    let room = room(pool.chunk_bytes);
+    let room = Room::of(&pool, shared::codec().of_track(stream.track), stream.track);
     let Kept { base, before, passed_over } = work.kept();
     let entries = first.remaining;
     let is_single = merged.lists == 1;
@@ -239,7 +238,7 @@ fn read_logs(first: Cursor) {
         // The last of all numbers is for entries without a run.
         let since = entry.time.wrapping_sub(base).min(NEVER - 1);
         let kept = since < before;
-        share.count(entry, kept, codec, room);
+        share.count(entry, kept, room);
         if !is_single {
             set_key(position, Key { since, index });
         } else if kept {
@@ -341,7 +340,7 @@ fn merge_serially(
         let memory = DeviceLogs { logs: pool.logs, end: pool.merged_from };
         let mut merge = SerialMerge::open(work.slots(), memory, stream.logs);
         share = share.with_lost(merge.passed_over);
-        let room = room(pool.chunk_bytes);
+        let room = Room::of(pool, codec, stream.track);
         let mut remaining = merged.keys;
         while remaining != 0 {
             remaining -= 1;
@@ -350,7 +349,7 @@ fn merge_serially(
             if kept {
                 at_entry(pool.logs, merged.first + share.kept).set128(0, merged_words(entry));
             }
-            share.count(entry, kept, codec, room);
+            share.count(entry, kept, room);
         }
     }
     warp::sync_warp();

@@ -53,7 +53,7 @@ const KEYS: u32 = BLOCK_BYTES + MAX_WARPS * WARP_BYTES;
 const KEYS_BYTES: u32 = 2 * KEY_BYTES * MAX_SHARED_KEYS;
 const ALL_BYTES: u32 = KEYS + MAX_WARPS * KEYS_BYTES;
 const _: () = assert!(HEADS_BYTES <= STARTS && STARTS + 4 * (WARP_LANES + 1) <= MERGED);
-const _: () = assert!(size_of::<PoolDescriptor>() == 40);
+const _: () = assert!(size_of::<PoolDescriptor>() == 48);
 
 /// The merged runs of a stream, and their keys.
 #[derive(Clone, Copy)]
@@ -128,7 +128,7 @@ pub(super) fn share(pool: &PoolDescriptor, codec: Codec) {
         let ([a, b], [c, d], [e, f]) = (halves(pool.chunks), halves(pool.claims), halves(pool.logs));
         memory.set128(0, [a, b, c, d]);
         memory.set128(16, [e, f, pool.chunk_count, pool.chunk_bytes]);
-        memory.set128(32, [pool.merged_from, pool.merged_end, codec as u32, 0]);
+        memory.set128(32, [pool.merged_from, pool.merged_end, codec as u32, pool.times]);
     }
     warp::sync_threads();
 }
@@ -139,10 +139,20 @@ pub(super) fn pool() -> PoolDescriptor {
     let memory = memory(0);
     let [a, b, c, d] = memory.get128(0);
     let [e, f, chunk_count, chunk_bytes] = memory.get128(16);
-    let [merged_from, merged_end] = memory.get64(32);
+    let [merged_from, merged_end, _, times] = memory.get128(32);
     let whole = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
     let (chunks, claims, logs) = (whole(a, b), whole(c, d), whole(e, f));
-    PoolDescriptor { chunks, claims, logs, chunk_count, chunk_bytes, merged_from, merged_end }
+    PoolDescriptor {
+        chunks,
+        claims,
+        logs,
+        chunk_count,
+        chunk_bytes,
+        merged_from,
+        merged_end,
+        times,
+        reserved: 0,
+    }
 }
 
 /// The codec that [`share`] was given.

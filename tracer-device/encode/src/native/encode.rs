@@ -8,7 +8,8 @@ use super::memory::{DeviceMemory, Owned, Words};
 use super::merge::Merged;
 use crate::codec::Codec;
 use crate::encode::Encoder;
-use crate::merged::{max_bytes, merged_count, predict_runs, room};
+use crate::encode::times::padding;
+use crate::merged::{Room, time_words};
 
 /// Bytes of memory as an encoder sees them.
 struct Bytes<'a>(&'a mut [u8]);
@@ -59,13 +60,13 @@ pub(super) fn encode<E: Encoder>(
     let is_first = account.chunks == 0;
     let is_serial = !(matches!(codec, Codec::Predict) && merged.fits);
     let launch = memory.launch(name).launch;
+    let room = memory.room(codec, name.track);
     let mut stream =
         Stream { memory, account, params, header: [name.warp, 0, 0, 0, launch, name.track, 0, 0], tables };
     let mut remaining = pass_over(merged.runs, stream.account.recorded);
     let mut is_whole = true;
     while is_whole && !remaining.is_empty() {
-        let runs =
-            if merged.fits { fitting(codec, remaining, memory.chunk_bytes()) } else { remaining.len() };
+        let runs = if merged.fits { fitting(room, remaining) } else { remaining.len() };
         let (stretch, rest) = remaining.split_at_mut(runs);
         remaining = rest;
         let Some(chunk) = memory.claim_chunk() else {
@@ -94,10 +95,9 @@ pub(super) fn encode<E: Encoder>(
 fn pass_over(runs: &mut [Words], mut recorded: u64) -> &mut [Words] {
     let mut done = 0;
     for run in runs.iter_mut() {
-        let count = merged_count(*run);
+        let count = u64::from(run[2]);
         if count > recorded {
-            let rest = count - recorded;
-            (run[2], run[3]) = (rest as u32, (rest >> 32) as u32);
+            run[2] = (count - recorded) as u32;
             break;
         }
         recorded -= count;
@@ -107,15 +107,14 @@ fn pass_over(runs: &mut [Words], mut recorded: u64) -> &mut [Words] {
 }
 
 /// Counts how many of the runs are sure to fit into a chunk, of which each one does.
-fn fitting(codec: Codec, runs: &[Words], chunk_bytes: u32) -> usize {
-    let room = room(chunk_bytes);
-    if let Codec::Predict = codec {
-        return runs.len().min(predict_runs(room) as usize);
+fn fitting(room: Room, runs: &[Words]) -> usize {
+    if let Codec::Predict = room.codec {
+        return runs.len().min(room.predict_runs() as usize);
     }
     let mut bytes = 0_u32;
     let fits = |run: &&Words| {
-        bytes = bytes.saturating_add(max_bytes(codec, merged_count(**run), room));
-        bytes <= room
+        bytes = bytes.saturating_add(room.max_bytes(run[2]));
+        bytes <= room.bytes
     };
     runs.iter().take_while(fits).count()
 }
@@ -127,8 +126,10 @@ pub struct Filled {
     pub runs: usize,
     /// Events that are in it.
     pub events: u32,
-    /// Bytes of it.
+    /// Bytes of it, with the times.
     pub length: u32,
+    /// Of how many runs it has the times, and how many bytes lie between events and times.
+    pub times: [u32; 2],
 }
 
 /// Encodes as many runs as a payload has room for. Some events of the next run may be encoded as well: its
@@ -138,27 +139,39 @@ pub(super) fn fill<E: Encoder>(
     tables: &mut Tables,
     runs: &mut [Words],
     payload: &mut [u8],
+    time_bytes: u32,
 ) -> Filled {
-    let capacity = payload.len() as u32;
+    // Less what may lie between events and times.
+    let capacity = payload.len() as u32 - time_bytes;
     let (mut payload, mut tables) = (Bytes(payload), Bytes(&mut tables.0));
     let mut encoder = E::FRESH;
     encoder.begin(params, &mut tables);
-    let (mut done, mut events) = (0, 0_u32);
+    let (mut done, mut part, mut events) = (0, 0, 0_u32);
     for run in runs.iter_mut() {
-        let count = merged_count(*run);
+        let count = run[2];
         let event = Event { location: run[1] as u16, mask: run[0] };
-        let wanted = u32::try_from(count).unwrap_or(u32::MAX);
-        let taken = encoder.push(params, &mut tables, &mut payload, event, wanted, capacity);
+        let capacity = capacity - time_bytes * (done as u32 + 1);
+        let taken = encoder.push(params, &mut tables, &mut payload, event, count, capacity);
         events = events.wrapping_add(taken);
-        if u64::from(taken) != count {
-            let rest = count - u64::from(taken);
-            (run[2], run[3]) = (rest as u32, (rest >> 32) as u32);
+        if taken != count {
+            run[2] = count - taken;
+            part = usize::from(taken != 0);
             break;
         }
         done += 1;
     }
-    let length = if events == 0 { 0 } else { encoder.finish(params, &mut tables, &mut payload) };
-    Filled { runs: done, events, length }
+    let mut length = if events == 0 { 0 } else { encoder.finish(params, &mut tables, &mut payload) };
+    let mut times = [0; 2];
+    if time_bytes != 0 && events != 0 {
+        let runs = &runs[..done + part];
+        times = [runs.len() as u32, padding(length)];
+        length += times[1];
+        for (at, run) in runs.iter().enumerate() {
+            payload.set64(length, time_words(*run, runs.get(at + 1).copied()));
+            length += time_bytes;
+        }
+    }
+    Filled { runs: done, events, length, times }
 }
 
 /// A stream that is being written.
@@ -166,7 +179,7 @@ struct Stream<'a, P> {
     memory: &'a DeviceMemory<'a>,
     account: &'a mut WarpAccount,
     params: P,
-    /// The header of its chunks, but for sequence, events and length.
+    /// The header of its chunks, but for sequence, events, length and times.
     header: [u32; 8],
     tables: &'a mut Tables,
 }
@@ -191,9 +204,12 @@ impl<P: Copy> Stream<'_, P> {
     /// encoded as well: its count is then what remains of it.
     fn fill<E: Encoder<Params = P>>(&mut self, chunk: &mut [u8], runs: &mut [Words]) -> usize {
         let (header, payload) = chunk.split_at_mut(CHUNK_HEADER_BYTES as usize);
-        let Filled { runs: done, events, length } = fill::<E>(self.params, self.tables, runs, payload);
+        let time_bytes = self.memory.time_bytes(self.header[5]);
+        let Filled { runs: done, events, length, times } =
+            fill::<E>(self.params, self.tables, runs, payload, time_bytes);
         let words = &mut self.header;
         (words[1], words[2], words[3]) = (self.account.chunks, events, length);
+        (words[6], words[7]) = (times[0], times[1]);
         for (bytes, word) in header.chunks_exact_mut(4).zip(words) {
             bytes.copy_from_slice(&word.to_le_bytes());
         }

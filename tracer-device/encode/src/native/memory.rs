@@ -11,7 +11,9 @@ use warptrace_format::account::{MAX_TRACKS, WarpAccount};
 use warptrace_format::chunk::{MAX_CHUNK_BYTES, MIN_CHUNK_BYTES};
 
 use super::EncodeError;
+use crate::codec::Codec;
 use crate::lane_log::LogMemory;
+use crate::merged::Room;
 
 /// Words of a log entry, or of a merged run.
 pub(super) type Words = [u32; 4];
@@ -63,8 +65,14 @@ impl<'a> DeviceMemory<'a> {
         &self.launches[name.launch]
     }
 
-    pub(super) fn chunk_bytes(&self) -> u32 {
-        self.pool.chunk_bytes
+    /// Room for a track's runs in a chunk.
+    pub(super) fn room(&self, codec: Codec, track: u32) -> Room {
+        Room::of(&self.pool, codec, track)
+    }
+
+    /// Bytes that each run of a track takes for its time.
+    pub(super) fn time_bytes(&self, track: u32) -> u32 {
+        self.pool.time_bytes(track)
     }
 
     /// The logs: log memory up to what is for merged runs.

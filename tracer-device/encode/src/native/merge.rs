@@ -8,7 +8,7 @@ use super::memory::{DeviceMemory, StreamName, Words};
 use crate::codec::Codec;
 use crate::lane_log::{LaneLog, LogMemory, StreamLogs, is_later};
 use crate::merge::serial::{HEADS_BYTES, SerialMerge};
-use crate::merged::{max_bytes, merged_words, room};
+use crate::merged::{Room, merged_words};
 use crate::warp::NEVER;
 
 /// The merged runs of a stream.
@@ -43,11 +43,11 @@ impl Sums {
         Self { attempted, lost, ..self }
     }
 
-    fn count(&mut self, entry: Entry, kept: bool, codec: Codec, room: u32) {
+    fn count(&mut self, entry: Entry, kept: bool, room: Room) {
         self.attempted = self.attempted.wrapping_add(u64::from(entry.count));
         if kept {
             self.kept += 1;
-            self.fits &= max_bytes(codec, u64::from(entry.count), room) <= room;
+            self.fits &= room.fits(entry.count);
         } else {
             self.lost = self.lost.wrapping_add(u64::from(entry.count));
         }
@@ -89,7 +89,7 @@ pub(super) fn merge<'a>(
 ) -> Merging<'a> {
     let launch = memory.launch(name);
     let stream = StreamLogs::of(launch, name.track * launch.warps + name.warp, name.warp);
-    let (logs, room) = (memory.logs(), room(memory.chunk_bytes()));
+    let (logs, room) = (memory.logs(), memory.room(codec, name.track));
     let mut lanes = [LaneLog::default(); LANES as usize];
     for (lane, log) in lanes.iter_mut().enumerate() {
         *log = LaneLog::read(logs, stream, lane as u32);
@@ -129,7 +129,7 @@ pub(super) fn merge<'a>(
         let (mut cursor, mut last) = (log.start, 0);
         while let Some(entry) = cursor.seek(logs, stream) {
             let since = entry.time.wrapping_sub(base).min(NEVER - 1);
-            sums.count(entry, since < before, codec, room);
+            sums.count(entry, since < before, room);
             scratch.keys.push(u64::from(since) << 32 | u64::from(cursor.index));
             is_sorted &= last <= since;
             last = since;
@@ -155,7 +155,7 @@ pub(super) fn merge<'a>(
             *run = merged_words(Entry::from_words(logs.entry(*key as u32)));
         }
     } else {
-        sums = merge_serially(logs, stream, runs, codec, room);
+        sums = merge_serially(logs, stream, runs, room);
     }
     let Sums { kept, attempted, lost, fits } = sums;
     Merging::Done(Merged { runs: &mut runs[..kept], attempted, lost, fits })
@@ -168,13 +168,7 @@ fn sort(keys: &mut [u64]) {
 }
 
 /// Merges a stream whose times wrap more than once.
-fn merge_serially(
-    logs: impl LogMemory,
-    stream: StreamLogs,
-    runs: &mut [Words],
-    codec: Codec,
-    room: u32,
-) -> Sums {
+fn merge_serially(logs: impl LogMemory, stream: StreamLogs, runs: &mut [Words], room: Room) -> Sums {
     let mut heads = [0; HEADS_BYTES as usize];
     let mut merge = SerialMerge::open(SliceMemory(&mut heads), logs, stream);
     let mut sums = Sums::NOTHING.with_lost(merge.passed_over);
@@ -184,7 +178,7 @@ fn merge_serially(
         if kept {
             runs[sums.kept] = merged_words(entry);
         }
-        sums.count(entry, kept, codec, room);
+        sums.count(entry, kept, room);
     }
     sums
 }

@@ -10,8 +10,9 @@ mod flatten;
 mod memory;
 mod merge;
 
-use warptrace_abi::log::LoggedLaunch;
+use warptrace_abi::log::{Entry, LoggedLaunch};
 use warptrace_abi::pool::{Claims, PoolDescriptor};
+use warptrace_format::chunk::TIME_BYTES;
 use warptrace_format::codec::ecl::EclState;
 use warptrace_format::codec::predict::PredictState;
 use warptrace_format::codec::raw::RawState;
@@ -25,6 +26,7 @@ use self::encode::Tables;
 use self::memory::{DeviceMemory, Owned};
 use self::merge::{Merging, Scratch};
 use crate::codec::Codec;
+use crate::merged::merged_words;
 
 /// In which order streams are encoded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,33 +92,38 @@ pub unsafe fn encode(
     Ok(memory.claims())
 }
 
-/// A run that waits to be encoded: mask, location, and the count in two halves.
+/// A run that waits to be encoded: mask, location, count, and the time at which it began.
 pub type Run = [u32; 4];
 
-/// An event at a location by the lanes of a mask, this many times in a row.
-pub const fn run(mask: u32, location: u16, count: u64) -> Run {
-    [mask, location as u32, count as u32, (count >> 32) as u32]
+/// Returns the run of a log entry.
+pub const fn run(entry: Entry) -> Run {
+    merged_words(entry)
 }
 
 /// Encodes runs into payloads of chunks, each from a fresh state.
-pub struct ChunkEncoder(State);
+pub struct ChunkEncoder {
+    state: State,
+    /// Bytes of each run's time in the trace's chunks.
+    time_bytes: u32,
+}
 
 impl ChunkEncoder {
-    /// An encoder of track 0 with `codec`, and of other tracks with `raw`.
+    /// An encoder of track 0 with `codec`, and of other tracks with `raw`; with `times` of when runs of track 0 began.
     ///
     /// # Errors
     /// If the codec's parameters are out of range, or it is not known.
-    pub fn new(codec: CodecSpec) -> Result<Self, EncodeError> {
+    pub fn new(codec: CodecSpec, times: bool) -> Result<Self, EncodeError> {
         codec.check()?;
         Codec::of(codec).ok_or(EncodeError::UnknownCodec { name: codec.name() })?;
-        Ok(Self(State::new(codec)))
+        Ok(Self { state: State::new(codec), time_bytes: if times { TIME_BYTES } else { 0 } })
     }
 
     /// Encodes as many of the runs, in their order, as `payload` has room for. Of the run behind them some
     /// events may be in it as well: its count is then what remains. A payload of the smallest chunk has room
     /// for something of any run.
     pub fn fill(&mut self, track: u32, runs: &mut [Run], payload: &mut [u8]) -> Filled {
-        self.0.fill(track, runs, payload)
+        let time_bytes = if track == 0 { self.time_bytes } else { 0 };
+        self.state.fill(track, runs, payload, time_bytes)
     }
 }
 
@@ -136,15 +143,15 @@ enum Trace {
 
 impl State {
     /// Encodes as many runs of a track as a payload has room for.
-    fn fill(&mut self, track: u32, runs: &mut [Run], payload: &mut [u8]) -> Filled {
+    fn fill(&mut self, track: u32, runs: &mut [Run], payload: &mut [u8], time_bytes: u32) -> Filled {
         match &mut self.trace {
             Trace::Ecl(params, tables) if track == 0 => {
-                encode::fill::<EclState>(*params, tables, runs, payload)
+                encode::fill::<EclState>(*params, tables, runs, payload, time_bytes)
             }
             Trace::Predict(params, tables) if track == 0 => {
-                encode::fill::<PredictState>(*params, tables, runs, payload)
+                encode::fill::<PredictState>(*params, tables, runs, payload, time_bytes)
             }
-            _ => encode::fill::<RawState>((), &mut self.raw, runs, payload),
+            _ => encode::fill::<RawState>((), &mut self.raw, runs, payload, time_bytes),
         }
     }
 

@@ -127,6 +127,8 @@ impl Memory {
 pub(super) struct Division {
     pub(super) limit: u64,
     pub(super) chunk_bytes: u32,
+    /// As in [`PoolDescriptor`](warptrace_abi::pool::PoolDescriptor).
+    pub(super) times: u32,
     /// Into how many parts of log memory launches record in turns.
     pub(super) arenas: u32,
     /// Entries of the shortest first segments.
@@ -176,6 +178,7 @@ impl Division {
         Some(Self {
             limit,
             chunk_bytes,
+            times: 0,
             arenas,
             min_first_entries,
             table_bytes: TABLE_BYTES,

@@ -8,12 +8,12 @@ use warptrace_device::KernelModule;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{
     COMMAND, COUNTING, LocationInfo, MEMORY_LIMIT, MEMORY_PEAK, Metadata, POLICY_RING, POLICY_STOP,
-    POLICY_STREAM, WINDOW,
+    POLICY_STREAM, TIMES, WINDOW,
 };
 use warptrace_format::location::{SOURCE_HASH_PREFIX, source_hash};
 
 use super::memory::Division;
-use crate::{Device, Policy, RecordingSpec};
+use crate::{Device, Policy, RecordingSpec, Times};
 
 /// The file's name for the program that wrote it.
 const TOOL: &str = concat!("warptrace ", env!("CARGO_PKG_VERSION"));
@@ -80,6 +80,9 @@ pub(super) fn metadata(
         metadata.properties.push((WINDOW.to_owned(), spec.window.to_string()));
     }
     metadata.properties.push((COUNTING.to_owned(), spec.counting.name().to_owned()));
+    if spec.times != Times::Off {
+        metadata.properties.push((TIMES.to_owned(), spec.times.name().to_owned()));
+    }
     // Of `run` it is the tool's, not that of the program in which this is.
     if metadata.property(COMMAND).is_none() {
         metadata.properties.push((COMMAND.to_owned(), command_line()));

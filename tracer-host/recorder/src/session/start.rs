@@ -15,7 +15,7 @@ use super::stream::Streams;
 use super::worker::Worker;
 use super::{Recorder, SessionError, TracedProgram, modules};
 use crate::writer::{self, TraceWriter, WriterOptions};
-use crate::{Device, Policy, Prepare, RecordingSpec, Visits};
+use crate::{Device, Policy, Prepare, RecordingSpec, Times, Visits};
 
 impl<W: Write + Send + 'static> Recorder<W> {
     /// Allocates device memory and starts the file.
@@ -78,7 +78,8 @@ impl<W: Write + Send + 'static> Recorder<W> {
         };
         let arenas = Pool::arenas(overlaps && spec.policy != Policy::Ring);
         let limit = spec.memory_bytes(device.facts().free_bytes);
-        let division = Division::of(limit, spec.chunk_bytes, arenas, shortest)?;
+        let times = u32::from(spec.times == Times::Runs);
+        let division = Division { times, ..Division::of(limit, spec.chunk_bytes, arenas, shortest)? };
         // Of a program that loads its kernels later, who loads them finds the location.
         let after = spec.window.after.as_ref().filter(|_| !locations.is_empty());
         let after = after.map(|visits: &Visits| visits.among(&locations)).transpose()?;

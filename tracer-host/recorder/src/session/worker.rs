@@ -9,6 +9,7 @@ use std::time::Instant;
 use bytemuck::{Pod, TransparentWrapper, Zeroable};
 use rayon::prelude::*;
 use warptrace_format::account::WarpAccount;
+use warptrace_format::chunk::TIME_BYTES;
 use warptrace_format::file::{Additions, EarlyEnd, LaunchInfo, SourceText};
 
 use super::{LaunchReport, SessionError};
@@ -294,7 +295,12 @@ impl<W: Write + Send> Work<W> {
             }
             Ok(())
         };
-        let payload = |found: &Found| packed::payload(&drained.packed, found.at, found.length);
+        let payload = |found: &Found| {
+            let [runs, padding] = found.times;
+            let times = found.length + padding;
+            let of = |bytes| packed::payload(&drained.packed, found.at, bytes);
+            [of(0..found.length), of(times..times + TIME_BYTES * runs)]
+        };
         self.writer.write(launches, find, payload, ends)
     }
 
@@ -349,9 +355,16 @@ fn found(batch: &Batch, piece: Piece<'_>, chunk_bytes: usize) -> Result<(Vec<Fou
         let payload =
             payload.ok_or_else(|| damaged(format!("it claims {} bytes of payload", header.length)))?;
         let (sequence, events, track) = (header.sequence, header.events, header.track);
-        all.push(batch.check(launch, &ChunkRef { track, warp, sequence, events, payload }, at)?);
+        let behind = u64::from(header.runs) * u64::from(TIME_BYTES) + u64::from(header.padding);
+        let encoded = (payload.len() as u64).checked_sub(behind).filter(|_| header.padding < TIME_BYTES);
+        let encoded =
+            encoded.ok_or_else(|| damaged(format!("it claims the times of {} runs", header.runs)))?;
+        let payload = &payload[..encoded as usize];
+        let mut found = batch.check(launch, &ChunkRef { track, warp, sequence, events, payload }, at)?;
+        found.times = [header.runs, header.padding];
+        all.push(found);
         if track == 0 {
-            payload_bytes += payload.len() as u64;
+            payload_bytes += encoded;
         }
     }
     Ok((all, payload_bytes))

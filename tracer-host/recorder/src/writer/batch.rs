@@ -18,7 +18,12 @@ pub(crate) struct Found {
     pub(crate) length: u32,
     /// Where the payload is: who fills the batch knows what it means.
     pub(crate) at: u32,
+    /// Runs of which the chunk has times, and bytes between the payload and these.
+    pub(crate) times: [u32; 2],
 }
+
+/// The encoded events of a chunk, and the times of its runs as the device writes them.
+pub(crate) type Payload<'p> = [&'p [u8]; 2];
 
 /// A launch that the batch may have chunks of.
 #[derive(Clone, Copy, Debug)]
@@ -99,7 +104,7 @@ impl Batch {
             return Err(WriteError::PayloadTooLarge { launch, track, warp, sequence, bytes, capacity });
         }
         let stream = first + u64::from(track) * u64::from(warps) + u64::from(warp);
-        Ok(Found { stream, sequence, events, length: bytes as u32, at })
+        Ok(Found { stream, sequence, events, length: bytes as u32, at, times: [0; 2] })
     }
 
     /// Brings the chunks into order, into `ordered`, which may hold anything. The ordered chunks of each

@@ -1,6 +1,7 @@
 //! Where a frame ends and the next one begins.
 
 use rayon::prelude::*;
+use warptrace_format::chunk::TIME_BYTES;
 use warptrace_format::file::CHUNK_ENTRY_BYTES;
 
 use super::batch::Found;
@@ -44,7 +45,8 @@ pub(super) fn cut(
 
 /// Bytes by which a chunk counts towards the size of a frame.
 fn bytes(chunk: &Found) -> u64 {
-    CHUNK_ENTRY_BYTES as u64 + u64::from(chunk.length)
+    let times = u64::from(chunk.times[0]) * u64::from(TIME_BYTES);
+    CHUNK_ENTRY_BYTES as u64 + u64::from(chunk.length) + times
 }
 
 #[cfg(test)]

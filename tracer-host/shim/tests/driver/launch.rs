@@ -161,11 +161,21 @@ unsafe fn argument<T: Copy>(parameters: *mut *mut c_void, number: usize) -> T {
 unsafe fn merge(parameters: *mut *mut c_void) -> u32 {
     // SAFETY: arguments as `warptrace_encode::merge_call` gives them; addresses are the host's.
     unsafe {
-        let words: [u64; 5] = argument(parameters, 0);
+        let words: [u64; 6] = argument(parameters, 0);
         let halves = |word: u64| (word as u32, (word >> 32) as u32);
         let ((chunk_count, chunk_bytes), (merged_from, merged_end)) = (halves(words[3]), halves(words[4]));
-        let [chunks, claims, logs, ..] = words;
-        let pool = PoolDescriptor { chunks, claims, logs, chunk_count, chunk_bytes, merged_from, merged_end };
+        let ([chunks, claims, logs, ..], (times, reserved)) = (words, halves(words[5]));
+        let pool = PoolDescriptor {
+            chunks,
+            claims,
+            logs,
+            chunk_count,
+            chunk_bytes,
+            merged_from,
+            merged_end,
+            times,
+            reserved,
+        };
         let (table, count): (u64, u32) = (argument(parameters, 1), argument(parameters, 2));
         let codec = match argument::<u32>(parameters, 4) {
             0 => CodecSpec::Raw,

@@ -9,8 +9,9 @@ use warptrace_encode::{Codec, PREDICT_THREADS, encode_predict_call, encode_seria
 use warptrace_format::Event;
 use warptrace_format::account::WarpAccount;
 use warptrace_format::chosen::ChosenWarps;
-use warptrace_format::chunk::{CHUNK_HEADER_BYTES, ChunkHeader};
+use warptrace_format::chunk::{CHUNK_HEADER_BYTES, ChunkHeader, TIME_BYTES};
 use warptrace_format::codec::{CodecSpec, Decoder};
+use warptrace_format::file::{Compression, FrameTimes, SECTION_HEADER_BYTES};
 use warptrace_sim::{Launch, Recording, Simulator};
 
 use warptrace_device::KernelCall;
@@ -91,6 +92,8 @@ pub(crate) struct Room {
     pub(crate) claimable: u32,
     /// Entries of log memory for what is merged.
     pub(crate) merged: u32,
+    /// Whether chunks have times.
+    pub(crate) times: bool,
 }
 
 /// Enough for anything here.
@@ -102,6 +105,7 @@ pub(crate) const AMPLE: Room = Room {
     ring: false,
     claimable: 1 << 16,
     merged: 1 << 18,
+    times: true,
 };
 
 impl Room {
@@ -241,6 +245,8 @@ impl DeviceMemory {
             chunk_bytes: self.room.chunk_bytes,
             merged_from: self.merged_from(),
             merged_end: self.merged_end(),
+            times: self.room.times.into(),
+            reserved: 0,
         }
     }
 
@@ -368,7 +374,13 @@ impl DeviceMemory {
             let filled = payload.len().next_multiple_of(4) - payload.len();
             assert!(untouched(&rest[filled.min(rest.len())..]), "nothing is written after the payload");
             assert!(header.events != 0, "each claimed chunk is used");
-            chunks.push((header, payload.to_vec()));
+            let is_timed = self.room.times && header.track == 0;
+            assert_eq!(header.runs != 0, is_timed, "the trace has times if they are asked for");
+            let mut payload = payload.to_vec();
+            // What lies between events and times may be anything.
+            let times = payload.len() - (TIME_BYTES * header.runs) as usize;
+            payload[times - header.padding as usize..times].fill(0);
+            chunks.push((header, payload));
         }
         chunks
     }
@@ -388,7 +400,13 @@ impl DeviceMemory {
             if in_chunks[number].1 < 1 << 20 {
                 let to = &mut streams[number].events;
                 let decoder = &mut decoders[header.track as usize];
-                decoder.decode_into(payload, header.events, to).expect("a correct payload");
+                let (from, times) = (to.len(), payload.len() - (TIME_BYTES * header.runs) as usize);
+                let (encoded, times) = payload.split_at(times);
+                let encoded = &encoded[..encoded.len() - header.padding as usize];
+                decoder.decode_into(encoded, header.events, to).expect("a correct payload");
+                if !times.is_empty() {
+                    check_times(&to[from..], times);
+                }
             }
         }
         for (stream, (chunks, events)) in streams.iter().zip(in_chunks) {
@@ -403,6 +421,16 @@ impl DeviceMemory {
         }
         streams
     }
+}
+
+/// Asserts that there is a time for each run of a chunk's events.
+fn check_times(events: &[Event], times: &[u8]) {
+    let section = FrameTimes::encode_section([times].into_iter(), 16, Compression::None).expect("few runs");
+    let times =
+        FrameTimes::decode(&section[SECTION_HEADER_BYTES..], 0, 1).expect("as it was encoded").chunk(0);
+    let mut walk = times.walk();
+    assert!(events.iter().all(|event| walk.take(*event, 1, |_, _| {})), "each event has a run");
+    assert!(walk.is_done(), "each run has events");
 }
 
 /// A table of one launch.

@@ -17,7 +17,7 @@ impl Run {
     }
 
     pub(crate) fn merged(self) -> [u32; 4] {
-        [self.mask, self.location.into(), self.count, 0]
+        [self.mask, self.location.into(), self.count, self.time as u32]
     }
 }
 

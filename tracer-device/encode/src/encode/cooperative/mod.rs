@@ -36,6 +36,7 @@ use warptrace_device::simt::{self, WARP_LANES};
 use self::bits::{BUFFER_BYTES, Buffer};
 use self::masks::MASKS_BYTES;
 use self::slots::Item;
+use super::times;
 use crate::chunks::{self, Waiting};
 use crate::launches::{Launches, account};
 use crate::memory::{GlobalMemory, SharedMemory};
@@ -138,6 +139,9 @@ struct Work {
     before: Run,
     /// Address of the chunk's payload.
     payload: u64,
+    /// Address of the first run, and how many there are, if their times are recorded; else 0.
+    first: u64,
+    runs: u32,
     /// Events so far, and up to and with the last miss.
     events: u32,
     mark: u32,
@@ -152,6 +156,8 @@ impl Work {
         at: 0,
         before: Run::BEFORE,
         payload: 0,
+        first: 0,
+        runs: 0,
         events: 0,
         mark: 0,
         bits: 0,
@@ -188,8 +194,8 @@ pub(crate) fn encode_cooperatively(
         warp::sync_warp();
         let was_open = work.remaining != 0;
         step(memory, member, params, &mut work);
-        if was_open && work.remaining == 0 && member.index == 0 {
-            close(memory, launches, params, &work);
+        if was_open && work.remaining == 0 {
+            close(memory, launches, params, &work, member);
         }
     }
 }
@@ -199,12 +205,16 @@ pub(crate) fn encode_cooperatively(
 fn open(pool: &PoolDescriptor, launches: Launches, number: u32, member: Member) -> Work {
     let header = chunks::chunk(pool, number);
     let [_, _, runs, waiting] = header.get128(0);
-    let [launch, _, low, high] = header.get128(16);
+    let [launch, track, low, high] = header.get128(16);
     let mut work = Work::NONE;
     if waiting == Waiting::PredictCooperative as u32 && launch < launches.count {
         work.remaining = runs + 1;
         work.payload = header.address() + u64::from(CHUNK_HEADER_BYTES);
-        work.at = (u64::from(low) | u64::from(high) << 32) + u64::from(RUN_BYTES * member.index);
+        let first = u64::from(low) | u64::from(high) << 32;
+        if pool.time_bytes(track) != 0 {
+            (work.first, work.runs) = (first, runs);
+        }
+        work.at = first + u64::from(RUN_BYTES * member.index);
         if member.index < runs {
             work.next = Run::read(work.at);
         }
@@ -309,17 +319,26 @@ fn step(memory: SharedMemory, member: Member, params: PredictParams, work: &mut 
     work.remaining -= here;
 }
 
-/// Writes into the chunk of a stretch what it holds, and into the account of its warp. From one lane.
+/// Writes into the chunk of a stretch the times of its runs and what it holds, and into the account of its warp. From
+/// the group.
 #[inline(always)]
-fn close(memory: SharedMemory, launches: Launches, params: PredictParams, work: &Work) {
+fn close(memory: SharedMemory, launches: Launches, params: PredictParams, work: &Work, member: Member) {
+    let (mut length, mut times) = (work.bits.div_ceil(8), [0; 2]);
+    if work.runs != 0 {
+        times = [work.runs, times::padding(length)];
+        length = times::write(work.payload, length, work.first, work.runs, member.index, GROUP_LANES);
+    }
+    if member.index != 0 {
+        return;
+    }
     let rest = memory.get32(params.tail_at() + MASKS_BYTES);
     GlobalMemory::new(work.payload).set32_if(!work.bits.is_multiple_of(32), work.bits / 32 * 4, rest);
     let mut header = GlobalMemory::new(work.payload - u64::from(CHUNK_HEADER_BYTES));
     let [warp, sequence, _, _] = header.get128(0);
     let [index, track, _, _] = header.get128(16);
-    header.set128(0, [warp, sequence, work.events, work.bits.div_ceil(8)]);
+    header.set128(0, [warp, sequence, work.events, length]);
     let launch = launches.get(index);
-    header.set128(16, [launch.launch, track, 0, 0]);
+    header.set128(16, [launch.launch, track, times[0], times[1]]);
     let account = account(&launch, track * launch.warps + warp);
     chunks::add_to_account(account, [0, u64::from(work.events), 0], 1);
 }

@@ -52,7 +52,7 @@ impl Pool {
         let ready = (0..self.arenas.len()).filter(|at| self.arenas[*at].as_ref().is_some_and(is_ready));
         let at = ready.min_by_key(|at| self.arenas[*at].as_ref().map(|arena| arena.order))?;
         let (logs, accounts) = (self.log_address(), self.accounts.address);
-        let Division { chunk_count, chunk_bytes, log_entries, .. } = self.division;
+        let Division { chunk_count, chunk_bytes, log_entries, times, .. } = self.division;
         let behind_all = self.division.logs_end(u64::MAX);
         let claims = self.claims(at);
         let arena = self.arenas[at].as_mut()?;
@@ -79,6 +79,8 @@ impl Pool {
                 chunk_bytes,
                 merged_from,
                 merged_end: log_entries,
+                times,
+                reserved: 0,
             },
             logged,
             table: self.table,

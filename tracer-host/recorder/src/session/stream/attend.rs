@@ -183,6 +183,7 @@ impl Streams {
             let room = Room {
                 area,
                 chunk_bytes: self.chunk_bytes,
+                times: self.times,
                 tracks: self.tracks,
                 segment_count: partition.segment_count,
             };

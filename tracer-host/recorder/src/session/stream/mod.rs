@@ -59,6 +59,7 @@ pub(super) struct Streams {
     codec: CodecSpec,
     tracks: u32,
     chunk_bytes: u32,
+    times: u32,
     max_wait: Duration,
     /// Whether `memory` is the host's, and runs are written when they begin, too.
     pub(super) post_mortem: bool,
@@ -114,6 +115,7 @@ impl Streams {
             codec,
             tracks: recording.tracks(),
             chunk_bytes: division.chunk_bytes,
+            times: division.times,
             max_wait,
             post_mortem,
             memory,

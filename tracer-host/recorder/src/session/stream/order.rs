@@ -69,7 +69,8 @@ impl Order {
             if goes {
                 last = held.time;
                 if !self.has_gone(*held) {
-                    ready.push(run(held.mask, held.location, u64::from(held.count)));
+                    let Held { mask, location, count, time, .. } = *held;
+                    ready.push(run(Entry { mask, location, count, time }));
                 }
             }
             !goes

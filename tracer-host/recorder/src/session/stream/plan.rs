@@ -57,6 +57,7 @@ pub(super) fn seen_bytes(segment_count: u32) -> u64 {
 pub(super) struct Room {
     pub(super) area: Allocation,
     pub(super) chunk_bytes: u32,
+    pub(super) times: u32,
     pub(super) tracks: u32,
     pub(super) segment_count: u32,
 }
@@ -89,7 +90,7 @@ impl Pieces {
 impl Plan {
     /// Plans the rounds of a launch; `None` if there is too little memory for them.
     pub(super) fn new(room: Room, logs: &StreamLogs) -> Option<Self> {
-        let Room { area, chunk_bytes, tracks, segment_count } = room;
+        let Room { area, chunk_bytes, times, tracks, segment_count } = room;
         let (start, chunk) = (area.address.next_multiple_of(ALIGN), u64::from(chunk_bytes));
         let mut pieces = Pieces { next: start, end: area.address + area.bytes };
         // At the same place for all launches.
@@ -136,6 +137,8 @@ impl Plan {
             chunk_bytes,
             merged_from: flat_end,
             merged_end: flat_end + entries as u32,
+            times,
+            reserved: 0,
         };
         let job = FlattenJob {
             segments: logs.segments,
@@ -190,7 +193,7 @@ mod tests {
             for (warps, tracks, segment_count) in [(1, 1, 2000), (300, 2, 40_000), (300_000, 1, 800_000)] {
                 let bytes = area_bytes(limit).unwrap();
                 let area = Allocation { address: (1 << 40) + 16, bytes };
-                let room = Room { area, chunk_bytes: 4096, tracks, segment_count };
+                let room = Room { area, chunk_bytes: 4096, times: 0, tracks, segment_count };
                 let logs = StreamLogs { warps, segment_entries: 64, ..StreamLogs::default() };
                 let Some(plan) = Plan::new(room, &logs) else {
                     assert!(limit < 256 << 20);

@@ -142,8 +142,9 @@ impl Stream {
         to: &mut Vec<u8>,
     ) -> usize {
         let (header, payload) = chunk.split_at_mut(CHUNK_HEADER_BYTES as usize);
-        let Filled { runs, events, length } = encoder.fill(name.track, &mut self.ready[first..], payload);
-        let words = [name.warp, self.chunks, events, length, name.launch, name.track, 0, 0];
+        let Filled { runs, events, length, times: [timed, padding] } =
+            encoder.fill(name.track, &mut self.ready[first..], payload);
+        let words = [name.warp, self.chunks, events, length, name.launch, name.track, timed, padding];
         for (bytes, word) in header.chunks_exact_mut(4).zip(words) {
             bytes.copy_from_slice(&word.to_le_bytes());
         }

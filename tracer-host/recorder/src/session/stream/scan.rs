@@ -232,10 +232,10 @@ impl Streams {
 
     /// Encodes what can be, of all streams.
     pub(super) fn encode(&self, is_over: bool, asked: Option<&AtomicBool>) -> Vec<u8> {
-        let (codec, chunk_bytes) = (self.codec, self.chunk_bytes as usize);
+        let (codec, chunk_bytes, times) = (self.codec, self.chunk_bytes as usize, self.times != 0);
         let encoding = move || {
             // The codec was checked when the session began.
-            let encoder = ChunkEncoder::new(codec).ok()?;
+            let encoder = ChunkEncoder::new(codec, times).ok()?;
             Some(Encoding { encoder, chunk: vec![0; chunk_bytes] })
         };
         let of_launch = |launch: &Launch| -> Vec<u8> {

@@ -1,0 +1,387 @@
+//! When the runs of a frame's chunks began: the `TIME` section, directly behind the frame's.
+//!
+//! ```text
+//! offset  size  field
+//!      0     4  runs          of all chunks of the frame, at most 2^21
+//!      4     4  step          cycles of the multiprocessor's clock that a unit of time has, at least 1
+//!      8     4  plain bytes   of the contents before compression, at most 16 MiB
+//!     12     1  compression   0 none, 1 zstd
+//!     13     3  zero
+//!     16     …  contents, compressed or not: columns, one behind the other
+//! ```
+//!
+//! A *run* is an event that its lanes repeat: consecutive events of a chunk that are equal are a run, or several
+//! where the last two columns say so. The columns have elements of 32 bits (`docs/reference/codecs.md`):
+//!
+//! ```text
+//! runs     for each chunk of the frame, how many runs it has
+//! times    for each run, when its first event happened, in units, modulo 2^32
+//! split    the runs behind which the next run of their chunk is of the same event: the number of each, less the
+//!          number after the one before
+//! events   for each of these, how many events it has in its chunk
+//! ```
+
+use warptrace_columns::Source;
+
+use super::error::FormatError;
+use super::fields::Fields;
+use super::frame::{Compression, StoredAs, compress, decompress};
+use super::limits::{MAX_FRAME_BYTES, MAX_FRAME_RUNS};
+use super::section::{SectionKind, encode_section_of};
+use crate::Event;
+use crate::chunk::TIME_BYTES;
+
+const SECTION: &str = "TIME";
+/// Bytes of the fixed part.
+const FIXED_BYTES: usize = 16;
+
+/// When the runs of a frame's chunks began.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FrameTimes {
+    step: u32,
+    /// For each chunk its first run, and the number of all runs.
+    starts: Vec<u32>,
+    times: Vec<u32>,
+    /// The number of a run, and how many events it has.
+    splits: Vec<(u32, u32)>,
+}
+
+/// A run, as the device writes it into a chunk ([`crate::chunk`]).
+fn from_device(run: &[u8; TIME_BYTES as usize]) -> (u32, u32) {
+    let [a, b, c, d, e, f, g, h] = *run;
+    (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]))
+}
+
+impl FrameTimes {
+    /// Makes the section, header and body, of chunks whose times are given as the device writes them
+    /// ([`crate::chunk`]); `step` as the section has it.
+    ///
+    /// # Errors
+    /// More than [`MAX_FRAME_RUNS`] runs, contents over [`MAX_FRAME_BYTES`]; the compressor failed.
+    pub fn encode_section<'a>(
+        chunks: impl Iterator<Item = &'a [u8]>,
+        step: u32,
+        compression: Compression,
+    ) -> Result<Vec<u8>, FormatError> {
+        let (mut runs, mut times, mut split, mut events) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut count, mut next) = (0u32, 0);
+        for chunk in chunks {
+            let before = count;
+            for run in chunk.as_chunks().0 {
+                let (time, in_run) = from_device(run);
+                times.push(time);
+                if in_run != 0 {
+                    split.push(count - next);
+                    events.push(in_run);
+                    next = count + 1;
+                }
+                count = count.saturating_add(1);
+            }
+            runs.push(count - before);
+        }
+        let large = |field, value: usize, limit: u32| FormatError::TooLarge {
+            section: SECTION,
+            field,
+            offset: 0,
+            value: value as u64,
+            limit: limit.into(),
+        };
+        if count > MAX_FRAME_RUNS {
+            return Err(large("runs", times.len(), MAX_FRAME_RUNS));
+        }
+        let mut plain = Vec::new();
+        for column in [&runs, &times, &split, &events] {
+            warptrace_columns::encode(column, 1, &mut plain);
+        }
+        let bytes = match u32::try_from(plain.len()) {
+            Ok(bytes) if bytes <= MAX_FRAME_BYTES => bytes,
+            _ => return Err(large("plain bytes", plain.len(), MAX_FRAME_BYTES)),
+        };
+        let mut packed = Vec::new();
+        let (stored_as, stored) = compress(SECTION, &plain, compression, &mut packed)?;
+        let mut fixed = [0; FIXED_BYTES];
+        for (at, word) in [count, step, bytes].into_iter().enumerate() {
+            fixed[4 * at..4 * at + 4].copy_from_slice(&word.to_le_bytes());
+        }
+        fixed[12] = stored_as.to_byte();
+        Ok(encode_section_of(SectionKind::Times, &[&fixed, stored]))
+    }
+
+    /// Reads the body of a section at file offset `at`, behind a frame of so many chunks.
+    ///
+    /// # Errors
+    /// A wrong length, a field over its limit, contents that do not decompress to what the section says, columns
+    /// that are none or contradict each other or the frame.
+    pub fn decode(body: &[u8], at: u64, chunks: usize) -> Result<Self, FormatError> {
+        let mut fields = Fields::new(SECTION, body, at);
+        let runs = fields.u32("runs")?;
+        fields.limit("runs", 4, runs.into(), MAX_FRAME_RUNS.into())?;
+        let step = fields.u32("step")?;
+        if step == 0 {
+            return Err(fields.invalid("step", at.saturating_add(4), 0, "at least 1"));
+        }
+        let plain_bytes = fields.u32("plain bytes")?;
+        fields.limit("plain bytes", 4, plain_bytes.into(), MAX_FRAME_BYTES.into())?;
+        let compression = fields.u8("compression")?;
+        fields.zero::<3>("reserved")?;
+        let Some(stored_as) = StoredAs::from_byte(compression) else {
+            return Err(fields.invalid("compression", at.saturating_add(12), compression.into(), "0 or 1"));
+        };
+        let (stored, stored_at) = (fields.rest(), fields.offset());
+        let contents = |message| FormatError::Contents { section: SECTION, offset: stored_at, message };
+        let plain = decompress(SECTION, stored_as, stored, plain_bytes as usize, stored_at)?;
+        if plain.len() as u64 != u64::from(plain_bytes) {
+            return Err(contents(format!("{} bytes, the section announces {plain_bytes}", plain.len())));
+        }
+        let mut source = Source::new(&plain);
+        let mut column = |name: &str, most: usize, least: usize| {
+            let rest = source.rest();
+            let header = warptrace_columns::Header::read(&mut Source::new(rest));
+            let values = header.map_err(|error| contents(format!("column `{name}`: {error}")))?.values;
+            if !(least..=most).contains(&values) {
+                return Err(contents(format!(
+                    "column `{name}` has {values} values, expected {least} to {most}"
+                )));
+            }
+            warptrace_columns::decode::<u32>(&mut source)
+                .map_err(|error| contents(format!("column `{name}`: {error}")))
+        };
+        let of_chunks = column("runs", chunks, chunks)?;
+        let times = column("times", runs as usize, runs as usize)?;
+        let split = column("split", runs as usize, 0)?;
+        let events = column("events", split.len(), split.len())?;
+        if !source.rest().is_empty() {
+            return Err(contents(format!("{} bytes follow the columns", source.rest().len())));
+        }
+        let (mut starts, mut sum) = (vec![0], 0u32);
+        for count in of_chunks {
+            sum = sum.saturating_add(count);
+            starts.push(sum);
+        }
+        if sum != runs {
+            return Err(contents(format!("the chunks have {sum} runs, the section {runs}")));
+        }
+        let mut next = 0u32;
+        let mut splits = Vec::with_capacity(split.len());
+        for (gap, events) in split.into_iter().zip(events) {
+            let run = next.saturating_add(gap);
+            if run >= runs || events == 0 {
+                return Err(contents(format!(
+                    "run {run} of {runs} cannot have {events} events and a next one"
+                )));
+            }
+            splits.push((run, events));
+            next = run + 1;
+        }
+        Ok(Self { step, starts, times, splits })
+    }
+
+    /// Cycles of the multiprocessor's clock that a unit of time has.
+    pub const fn step(&self) -> u32 {
+        self.step
+    }
+
+    /// Runs of all chunks.
+    pub fn runs(&self) -> usize {
+        self.times.len()
+    }
+
+    /// The times of the chunk with this number in its frame.
+    ///
+    /// # Panics
+    /// If the frame has no such chunk.
+    pub fn chunk(&self, number: usize) -> ChunkTimes {
+        let (first, end) = (self.starts[number], self.starts[number + 1]);
+        let from = self.splits.partition_point(|(run, _)| *run < first);
+        let to = self.splits.partition_point(|(run, _)| *run < end);
+        ChunkTimes {
+            times: self.times[first as usize..end as usize].into(),
+            splits: self.splits[from..to].iter().map(|&(run, events)| (run - first, events)).collect(),
+        }
+    }
+}
+
+/// When the runs of a chunk began.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChunkTimes {
+    /// For each run, in units, modulo 2^32.
+    times: Box<[u32]>,
+    /// The number of a run whose next one is of the same event, and how many events it has.
+    splits: Box<[(u32, u32)]>,
+}
+
+impl ChunkTimes {
+    /// Returns how many runs there are.
+    pub const fn runs(&self) -> usize {
+        self.times.len()
+    }
+
+    /// Returns how many bytes of memory they take.
+    pub const fn held_bytes(&self) -> usize {
+        size_of::<u32>() * self.times.len() + size_of::<(u32, u32)>() * self.splits.len()
+    }
+
+    /// Goes through the runs with the events of the chunk.
+    pub fn walk(&self) -> RunWalk<'_> {
+        RunWalk { times: self, next: 0, next_split: 0, last: None, left: 0 }
+    }
+}
+
+/// A walk through a chunk's runs, as its events are given to it.
+#[derive(Clone, Debug)]
+pub struct RunWalk<'a> {
+    times: &'a ChunkTimes,
+    /// The next run, and the next one that another run of its event follows.
+    next: usize,
+    next_split: usize,
+    /// The event of the last run.
+    last: Option<Event>,
+    /// Events that the last run still has; 0 if no run of the same event follows, and it takes all.
+    left: u32,
+}
+
+impl RunWalk<'_> {
+    /// Takes the next events of the chunk, `count` equal ones. Gives `each` part of them that belongs to one run:
+    /// how many they are, and if the run begins with them, when.
+    ///
+    /// Returns whether there were as many runs as it takes. If not, events and times are not of one chunk.
+    #[must_use]
+    pub fn take(&mut self, event: Event, mut count: u32, mut each: impl FnMut(u32, Option<u32>)) -> bool {
+        while count > 0 {
+            let goes_on = self.last == Some(event) && (self.left > 0 || !self.was_split());
+            let mut begins = None;
+            if !goes_on {
+                if self.left > 0 {
+                    return false;
+                }
+                let Some(&time) = self.times.times.get(self.next) else { return false };
+                begins = Some(time);
+                self.last = Some(event);
+                if let Some(&(run, events)) = self.times.splits.get(self.next_split)
+                    && run as usize == self.next
+                {
+                    self.left = events;
+                    self.next_split += 1;
+                }
+                self.next += 1;
+            }
+            let part = if self.left > 0 { count.min(self.left) } else { count };
+            self.left = self.left.saturating_sub(part);
+            count -= part;
+            each(part, begins);
+        }
+        true
+    }
+
+    /// Whether the last run is one that another run of its event follows.
+    fn was_split(&self) -> bool {
+        let last = self.next_split.checked_sub(1).and_then(|at| self.times.splits.get(at));
+        last.is_some_and(|(run, _)| *run as usize + 1 == self.next)
+    }
+
+    /// Returns whether all runs have been taken to their ends.
+    pub fn is_done(&self) -> bool {
+        self.next == self.times.times.len() && self.left == 0 && !self.was_split()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::SECTION_HEADER_BYTES;
+    use super::*;
+
+    fn device(runs: &[(u32, u32)]) -> Vec<u8> {
+        runs.iter().flat_map(|(time, events)| [time.to_le_bytes(), events.to_le_bytes()].concat()).collect()
+    }
+
+    fn chunks() -> [Vec<u8>; 3] {
+        [
+            device(&[(100, 0), (107, 3), (109, 2), (120, 0), (119, 0)]),
+            device(&[(u32::MAX - 2, 0), (5, 0)]),
+            device(&[(40, 65_535), (90, 0)]),
+        ]
+    }
+
+    fn section(compression: Compression) -> Vec<u8> {
+        let chunks = chunks();
+        FrameTimes::encode_section(chunks.iter().map(Vec::as_slice), 16, compression).unwrap()
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for compression in [Compression::None, Compression::Suited] {
+            let section = section(compression);
+            let times = FrameTimes::decode(&section[SECTION_HEADER_BYTES..], 0, 3).unwrap();
+            assert_eq!((times.step(), times.runs()), (16, 9));
+            assert_eq!(*times.chunk(0).times, [100, 107, 109, 120, 119]);
+            assert_eq!(*times.chunk(0).splits, [(1, 3), (2, 2)]);
+            assert_eq!(*times.chunk(1).times, [u32::MAX - 2, 5]);
+            assert_eq!((*times.chunk(2).splits).to_vec(), [(0, 65_535)]);
+        }
+    }
+
+    #[test]
+    fn damage_is_an_error() {
+        let section = section(Compression::None);
+        let body = &section[SECTION_HEADER_BYTES..];
+        assert!(FrameTimes::decode(body, 0, 2).is_err(), "another frame's");
+        for length in 0..body.len() {
+            assert!(FrameTimes::decode(&body[..length], 7, 3).is_err(), "length {length}");
+        }
+        for at in 0..body.len() {
+            for bit in 0..8 {
+                let mut damaged = body.to_vec();
+                damaged[at] ^= 1 << bit;
+                // No panic, and never more than what the section can hold.
+                if let Ok(times) = FrameTimes::decode(&damaged, 0, 3) {
+                    assert!(times.runs() == 9);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn events_find_their_runs() {
+        let section = section(Compression::None);
+        let times = FrameTimes::decode(&section[SECTION_HEADER_BYTES..], 0, 3).unwrap().chunk(0);
+        let [a, b] = [1, 2].map(|location| Event { location, mask: 1 });
+        let walk = |events: &[(Event, u32)]| {
+            let (mut walk, mut found) = (times.walk(), Vec::new());
+            let all = events.iter().all(|&(event, count)| {
+                walk.take(event, count, |events, begins| found.push((events, begins)))
+            });
+            (found, all && walk.is_done())
+        };
+        // Runs: a; b three times; b twice; b to the end of that row; a.
+        let expected = [(4, Some(100)), (3, Some(107)), (2, Some(109)), (7, Some(120)), (1, Some(119))];
+        let (found, is_done) = walk(&[(a, 4), (b, 12), (a, 1)]);
+        assert_eq!((&found[..], is_done), (&expected[..], true));
+        // However they are cut.
+        let (found, is_done) = walk(&[(a, 3), (a, 1), (b, 2), (b, 1), (b, 2), (b, 7), (a, 1)]);
+        let begins: Vec<_> = found.iter().filter_map(|(_, begins)| *begins).collect();
+        assert_eq!((begins, is_done), (vec![100, 107, 109, 120, 119], true));
+        assert_eq!(found.iter().map(|(events, _)| events).sum::<u32>(), 17);
+        // Events of another chunk.
+        for other in [
+            &[(a, 4), (b, 5), (a, 1)][..],
+            &[(a, 4)],
+            &[(a, 1), (b, 4)],
+            &[(b, 1), (a, 1), (b, 9), (a, 1), (b, 1), (a, 1)],
+        ] {
+            assert!(!walk(other).1, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn the_bytes_are_as_the_page_says() {
+        let section = section(Compression::None);
+        let body = &section[SECTION_HEADER_BYTES..];
+        assert_eq!(body[..16], [9, 0, 0, 0, 16, 0, 0, 0, (body.len() - 16) as u8, 0, 0, 0, 0, 0, 0, 0]);
+        let mut source = Source::new(&body[16..]);
+        let columns: [Vec<u32>; 4] = std::array::from_fn(|_| warptrace_columns::decode(&mut source).unwrap());
+        assert_eq!(columns[0], [5, 2, 2]);
+        assert_eq!(columns[1], [100, 107, 109, 120, 119, u32::MAX - 2, 5, 40, 90]);
+        assert_eq!(columns[2..], [vec![1, 0, 4], vec![3, 2, 65_535]]);
+        assert!(source.rest().is_empty());
+    }
+}
