@@ -11,7 +11,8 @@ use crate::feed::{ChunkData, ChunkFeed, FrameFeed, MemoryFeed, Sequence, Stream}
 use crate::file::TraceFile;
 use crate::window::{Held, Windows};
 
-/// An event that its lanes repeated, or a part of it: a run that two chunks share is two, which began at one time.
+/// An event that its lanes repeated, or a part of it: a run that two chunks share is two, which began at one
+/// time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WarpRun {
@@ -23,10 +24,11 @@ pub struct WarpRun {
     pub event: Event,
     /// How often it came.
     pub events: u32,
-    /// When the first one came, in cycles of the multiprocessor's clock, in steps of [`step`](TraceFile::time_step). The
-    /// clock of a warp's first run is known modulo 2^32 steps; from there on it goes on, as long as no two runs of a
-    /// warp are further apart than 2^31 steps. Runs stand in the order in which they began; one may be less than a step of the
-    /// recorder's clock before the one that it stands behind.
+    /// When the first one came, in cycles of the multiprocessor's clock, in steps of
+    /// [`step`](TraceFile::time_step). The clock of a warp's first run is known modulo 2^32 steps; from there
+    /// on it goes on, as long as no two runs of a warp are further apart than 2^31 steps. Runs stand in the
+    /// order in which they began; one may be less than a step of the recorder's clock before the one that it
+    /// stands behind.
     pub begin: u64,
 }
 
@@ -78,15 +80,16 @@ impl TraceFile {
         Ok(times)
     }
 
-    /// Gives the runs of the warps that `filter` selects to `fold`, with the times at which they began, on all cores
-    /// of rayon's current pool, as [`fold_items`](Self::fold_items) does with items. Times are those of track 0.
+    /// Gives the runs of the warps that `filter` selects to `fold`, with the times at which they began, on
+    /// all cores of rayon's current pool, as [`fold_items`](Self::fold_items) does with items. Times are
+    /// those of track 0.
     ///
-    /// Memory is bounded as the [crate's docs](crate#memory) say, less the events, which are not expanded, and with 8
-    /// bytes for each run of a window.
+    /// Memory is bounded as the [crate's docs](crate#memory) say, less the events, which are not expanded,
+    /// and with 8 bytes for each run of a window.
     ///
     /// # Errors
-    /// As [`TraceFile::decode_all`]; a trace without times, a frame whose times are missing or damaged, or are not
-    /// those of its events.
+    /// As [`TraceFile::decode_all`]; a trace without times, a frame whose times are missing or damaged, or
+    /// are not those of its events.
     pub fn fold_runs<A: Send>(
         &self,
         launch: u32,
@@ -139,8 +142,8 @@ impl TraceFile {
     /// Gives the runs of one warp to `sink`, in their order.
     ///
     /// # Errors
-    /// As [`fold_runs`](Self::fold_runs), and where the launch has no such warp; runs before the fault may have been
-    /// given to `sink`.
+    /// As [`fold_runs`](Self::fold_runs), and where the launch has no such warp; runs before the fault may
+    /// have been given to `sink`.
     pub fn warp_runs(
         &self,
         launch: u32,

@@ -134,8 +134,8 @@ pub struct RecordingSpec {
     )]
     pub counting: Counting,
 
-    /// When things happened: `runs`, when each run of equal events of a warp began, by the clock of its multiprocessor.
-    /// Kernels take the same time; the trace is larger
+    /// When things happened: `runs`, when each run of equal events of a warp began, by the clock of its
+    /// multiprocessor. Kernels take the same time; the trace is larger
     #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
     pub times: Times,
 

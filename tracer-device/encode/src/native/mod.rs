@@ -108,7 +108,8 @@ pub struct ChunkEncoder {
 }
 
 impl ChunkEncoder {
-    /// An encoder of track 0 with `codec`, and of other tracks with `raw`; with `times` of when runs of track 0 began.
+    /// An encoder of track 0 with `codec`, and of other tracks with `raw`; with `times` of when runs of track
+    /// 0 began.
     ///
     /// # Errors
     /// If the codec's parameters are out of range, or it is not known.

@@ -89,7 +89,7 @@ pub mod known {
         *out = sum;
     }
 
-    /// Two branches with a barrier between them: lanes of the first meet there, the second parts them for longer.
+    /// Two branches with a barrier between: lanes of the first meet there, the second parts them for longer.
     #[kernel]
     pub fn barrier(data: &[u32], out: DisjointSlice<u32>) {
         let Some((i, out)) = out.own(thread::index()) else { return };
