@@ -1,5 +1,5 @@
-//! Fuzzing on stable Rust: targets, each a call of a library, and inputs made of a corpus by numbers, so that the
-//! same number gives the same input everywhere.
+//! Fuzzing on stable Rust: targets, each a call of a library, and inputs made of a corpus by numbers, so that
+//! the same number gives the same input everywhere.
 
 mod damage;
 mod random;

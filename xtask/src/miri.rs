@@ -6,15 +6,16 @@ use anyhow::bail;
 
 use crate::{process, workspace};
 
-/// What Miri can run of the code that dereferences pointers: no lanes of the simulator, which switch stacks in
-/// assembler; no CUDA; no zstd, which is C.
+/// What Miri can run of the code that dereferences pointers: no lanes of the simulator, which switch stacks
+/// in assembler; no CUDA; no zstd, which is C.
 const TESTS: [&[&str]; 2] =
     [&["--package", "warptrace-device", "--test", "memory"], &["--package", "warptrace-encode", "--tests"]];
 
 const FLAGS: [&str; 4] = [
     // Addresses in device memory are numbers, as a GPU takes them.
     "-Zmiri-permissive-provenance",
-    // Rayon's queues break the older model of borrows, which is Miri's default; its threads outlive the tests.
+    // Rayon's queues break the older model of borrows, which is Miri's default; its threads outlive the
+    // tests.
     "-Zmiri-tree-borrows",
     "-Zmiri-ignore-leaks",
     // Tests look at their environment and at the time.

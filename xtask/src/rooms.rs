@@ -1,7 +1,7 @@
 //! The rules of which package may depend on which, as a test over `cargo metadata`.
 //!
-//! A package's room is the folder in which it lies. Dependencies of tests are left out: tests of readers record
-//! real traces.
+//! A package's room is the folder in which it lies. Dependencies of tests are left out: tests of readers
+//! record real traces.
 
 #[cfg(test)]
 mod tests {

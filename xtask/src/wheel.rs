@@ -89,8 +89,8 @@ fn pip(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Installs the wheel into an empty environment, and runs the check there: without any other package, then with
-/// all that it knows.
+/// Installs the wheel into an empty environment, and runs the check there: without any other package, then
+/// with all that it knows.
 fn check(wheel: &Path) -> anyhow::Result<()> {
     let folder = workspace::target()?.join("wheel-check");
     if folder.exists() {

@@ -6,8 +6,8 @@
 //!                 └─ events, runs                   Table of events ── __arrow_c_stream__ ── pandas, Polars, DuckDB
 //! ```
 //!
-//! Nothing is computed before a table is read. A table that is read is made batch by batch, on a thread of its own,
-//! without the interpreter's lock.
+//! Nothing is computed before a table is read. A table that is read is made batch by batch, on a thread of
+//! its own, without the interpreter's lock.
 
 mod error;
 mod stream;

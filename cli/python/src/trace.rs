@@ -104,8 +104,9 @@ fn selection(
     Selection { kernel, launch, block, warp, focus: None }
 }
 
-/// Each method that takes a selection looks at what fulfils all of it: the kernel with a name, the launch with a
-/// number, the block with coordinates (x, or x and y, or x, y and z), the warp with a number in its block.
+/// Each method that takes a selection looks at what fulfils all of it: the kernel with a name, the launch
+/// with a number, the block with coordinates (x, or x and y, or x, y and z), the warp with a number in its
+/// block.
 #[pymethods]
 impl Trace {
     /// The file's path, as it was given.

@@ -77,9 +77,9 @@ struct Parts<'a> {
 
 /// Makes the page of a trace, with a section that compares it with `base` if there is one.
 ///
-/// Goes once over the trace for its figures, and once more over the warps that the page can draw; with a base once more
-/// over both traces. Reads the source files that the table of locations names if they lie in the current
-/// directory or in one of the options' folders.
+/// Goes once over the trace for its figures, and once more over the warps that the page can draw; with a base
+/// once more over both traces. Reads the source files that the table of locations names if they lie in the
+/// current directory or in one of the options' folders.
 ///
 /// # Errors
 /// Something was selected that the trace does not have; a trace is damaged; the two have no location in

@@ -62,8 +62,8 @@ pub(crate) fn figures(
     value
 }
 
-/// The warps that can be drawn, as JSON, compressed by `deflate`, in base64: they are most of what a page has, and
-/// wait until they are drawn.
+/// The warps that can be drawn, as JSON, compressed by `deflate`, in base64: they are most of what a page
+/// has, and wait until they are drawn.
 pub(crate) fn packed(strips: Option<&Strips>, most: usize) -> Result<String, serde_json::Error> {
     let Some(strips) = strips else { return Ok(String::new()) };
     let mut value = json!({ "strips": strips.strips, "paths": strips.paths, "events": strips.events });

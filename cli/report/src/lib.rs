@@ -12,8 +12,9 @@
 //!                        └─ changes   what is different in another trace┘
 //! ```
 //!
-//! The page needs no server and loads nothing. It has at most [`MAX_BYTES`], however large the trace is: what it
-//! leaves out it says. All figures are those of [`warptrace_analysis`]; `docs/reference/answers.md` defines them.
+//! The page needs no server and loads nothing. It has at most [`MAX_BYTES`], however large the trace is: what
+//! it leaves out it says. All figures are those of [`warptrace_analysis`]; `docs/reference/answers.md`
+//! defines them.
 //!
 //! ```no_run
 //! use warptrace_report::{Options, report};

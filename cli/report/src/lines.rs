@@ -258,7 +258,8 @@ impl Lines<'_> {
             let is_blank = text.get(..common).is_some_and(|begin| begin.trim().is_empty());
             cut(if is_blank { &text[common..] } else { text.trim_start() }, limits.text)
         };
-        // A trace may name any source that is there: what it has not seen is shown where it points to, and nothing else.
+        // A trace may name any source that is there: what it has not seen is shown where it points to, and
+        // nothing else.
         let is_seen = *is_compiled == Some(true);
         let (mut rows, mut before) = (Vec::new(), 0);
         for number in shown {

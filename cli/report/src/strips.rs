@@ -76,8 +76,8 @@ impl Strips {
     }
 }
 
-/// Of each kernel the warps with the most idle slots, the median and the fewest; then odd ones, one of each of
-/// the most common paths, unfinished ones, and others evenly spread by their work: each once.
+/// Of each kernel the warps with the most idle slots, the median and the fewest; then odd ones, one of each
+/// of the most common paths, unfinished ones, and others evenly spread by their work: each once.
 fn choose<'a>(guide: &Guide<'a>) -> Vec<(Option<&'static str>, usize, &'a WarpFigures)> {
     let Guide { trace, analysis, limits, .. } = *guide;
     let mut by_kernel: BTreeMap<usize, Vec<&WarpFigures>> = BTreeMap::new();

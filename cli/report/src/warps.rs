@@ -86,8 +86,8 @@ pub(crate) struct Kernel {
 /// Kernels whose work is said.
 const KERNELS: usize = 3;
 
-/// Some of the warps, those with the most events first: every one if they are few, and otherwise evenly spread, with
-/// the first and the last.
+/// Some of the warps, those with the most events first: every one if they are few, and otherwise evenly
+/// spread, with the first and the last.
 pub(crate) fn curve(analysis: &Analysis, limits: Limits) -> Vec<&WarpFigures> {
     let mut warps: Vec<&WarpFigures> = analysis.warps.iter().collect();
     warps.sort_by_key(|warp| (Reverse(warp.counts.visits), warp.launch, warp.warp));

@@ -39,7 +39,8 @@ pub(crate) fn open(path: &Path) -> anyhow::Result<Opened> {
 }
 
 impl Opened {
-    /// Says on standard error what the file lacks or assumes: for commands whose output has no first line for it.
+    /// Says on standard error what the file lacks or assumes: for commands whose output has no first line for
+    /// it.
     pub(crate) fn warn(&self) {
         if !self.state.is_whole || self.state.assumed.is_some() {
             crate::output::tell!("warning: {}", self.state.sentence);

@@ -60,8 +60,8 @@ impl Target {
         Self::new(path.unwrap_or(Path::new("-")), others)
     }
 
-    /// Has `write` write it. A file comes into being as a whole or not at all, and its size is returned; what is
-    /// there and is no plain file, such as a pipe, is written to as it is, and has none.
+    /// Has `write` write it. A file comes into being as a whole or not at all, and its size is returned; what
+    /// is there and is no plain file, such as a pipe, is written to as it is, and has none.
     ///
     /// # Errors
     /// Those of `write`, and the system's; what was there is then as it was.
@@ -77,7 +77,8 @@ impl Target {
         Ok((value, draft.map(Draft::publish).transpose()?))
     }
 
-    /// Has `write` write to a part, which becomes the file when it is published; `None`: what is written to as it is.
+    /// Has `write` write to a part, which becomes the file when it is published; `None`: what is written to
+    /// as it is.
     fn draft<T, E>(
         &self,
         write: impl FnOnce(&mut Output) -> Result<T, E>,
@@ -87,7 +88,8 @@ impl Target {
     {
         let Self::File(path) = self else { return Ok((fill(Box::new(io::stdout()), write)?, None)) };
         let cannot = || cannot_write(path);
-        // A link stays a link. `/dev/stdout` leads to what has no path of its own, or to a file that was deleted.
+        // A link stays a link. `/dev/stdout` leads to what has no path of its own, or to a file that was
+        // deleted.
         let path = match fs::metadata(path) {
             Ok(found) if !found.is_file() => path.clone(),
             _ => {
@@ -152,8 +154,8 @@ impl Draft {
     }
 }
 
-/// Files of a folder that come into being together: none of them is replaced before all are whole. Folders that were
-/// made for them go with them if that does not come to be.
+/// Files of a folder that come into being together: none of them is replaced before all are whole. Folders
+/// that were made for them go with them if that does not come to be.
 #[derive(Debug)]
 pub struct Files<'a> {
     // Dropped before the folders that they are in.
@@ -174,8 +176,8 @@ impl<'a> Files<'a> {
         Ok(Self { drafts: Vec::new(), made, folder, paths: Vec::new() })
     }
 
-    /// Has `write` write the file `file` of the folder; its own folder is made where it is missing. Returns the path and
-    /// the size.
+    /// Has `write` write the file `file` of the folder; its own folder is made where it is missing. Returns
+    /// the path and the size.
     ///
     /// # Errors
     /// If the file is one of `others` or of those before, and as [`Target::write`].
@@ -285,8 +287,8 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Refuses an output that is one of `others`, by its own name, through a link or another spelling, or that is what
-/// standard output is redirected to. `-` is standard output.
+/// Refuses an output that is one of `others`, by its own name, through a link or another spelling, or that is
+/// what standard output is redirected to. `-` is standard output.
 ///
 /// # Errors
 /// If it is.
@@ -307,7 +309,8 @@ pub fn keep_apart(path: &Path, others: &[&Path]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses a file to read that standard output or standard error is redirected to. An error is not told there then.
+/// Refuses a file to read that standard output or standard error is redirected to. An error is not told there
+/// then.
 ///
 /// # Errors
 /// If it is.

@@ -267,8 +267,8 @@ impl App {
         }
     }
 
-    /// Goes to the line with the next fewer idle slots, or the next more, and round; from a line without any to the
-    /// hottest.
+    /// Goes to the line with the next fewer idle slots, or the next more, and round; from a line without any
+    /// to the hottest.
     pub(crate) fn go_to_next_hottest(&mut self, is_forward: bool) {
         let order = self.source.hottest(&|location| self.counts(location));
         let here = order.iter().position(|(row, _)| *row == self.line.at);

@@ -1,4 +1,5 @@
-//! What did my warps do? A trace in a terminal: the source with its heat, loops, warps, and one warp run by run.
+//! What did my warps do? A trace in a terminal: the source with its heat, loops, warps, and one warp run by
+//! run.
 //!
 //! ```text
 //! keys ──┐
@@ -8,8 +9,8 @@
 //!   └──────────────────┘
 //! ```
 //!
-//! Everything shown comes from `warptrace-analysis`. The screen is there at once; figures fill in while a thread reads
-//! the trace. `docs/users/tui.md` is the page for users.
+//! Everything shown comes from `warptrace-analysis`. The screen is there at once; figures fill in while a
+//! thread reads the trace. `docs/users/tui.md` is the page for users.
 
 mod app;
 mod columns;

@@ -61,12 +61,12 @@ pub fn check_terminal() -> Result<(), TuiError> {
     if io::stdin().is_terminal() && io::stdout().is_terminal() { Ok(()) } else { Err(TuiError::NoTerminal) }
 }
 
-/// Shows a trace until a key asks for the end. The terminal is then as it was before, also where it ends by an error, a
-/// panic or a signal.
+/// Shows a trace until a key asks for the end. The terminal is then as it was before, also where it ends by
+/// an error, a panic or a signal.
 ///
 /// # Errors
-/// There is no terminal, or it fails; the trace does not have what was selected; SIGINT, SIGTERM or SIGHUP came, which
-/// keys in the terminal do not send.
+/// There is no terminal, or it fails; the trace does not have what was selected; SIGINT, SIGTERM or SIGHUP
+/// came, which keys in the terminal do not send.
 pub fn run(trace: TraceFile, options: Options) -> Result<(), TuiError> {
     check_terminal()?;
     // Said before the screen is there.
@@ -166,7 +166,8 @@ impl Signals {
     }
 }
 
-/// Ends the process by the signal that came, if nothing else does: crossterm reads for ever from a terminal that is gone.
+/// Ends the process by the signal that came, if nothing else does: crossterm reads for ever from a terminal
+/// that is gone.
 fn end_by_signal(caught: &AtomicUsize, are_noted: &AtomicBool) {
     while are_noted.load(Ordering::Relaxed) {
         thread::sleep(GRACE);

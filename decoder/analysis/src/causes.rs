@@ -1,14 +1,14 @@
-//! What parted lanes: each idle lane slot is charged to the last event that the absent lane shared with a lane
-//! that is active now. What follows that event in the program sent them different ways.
+//! What parted lanes: each idle lane slot is charged to the last event that the absent lane shared with a
+//! lane that is active now. What follows that event in the program sent them different ways.
 //!
-//! A list keeps the events that may still be somebody's last shared one, in slots, the newest last. None of them
-//! has only lanes of a newer one, so in structured code it holds the partings that are open. An event looks from
-//! the newest to the oldest for events that have both an active lane and lanes that are not charged yet. Events with
-//! the lanes of the one before find the same. Where there are many slots, a set of slots for each lane says which
-//! have an active lane.
+//! A list keeps the events that may still be somebody's last shared one, in slots, the newest last. None of
+//! them has only lanes of a newer one, so in structured code it holds the partings that are open. An event
+//! looks from the newest to the oldest for events that have both an active lane and lanes that are not
+//! charged yet. Events with the lanes of the one before find the same. Where there are many slots, a set of
+//! slots for each lane says which have an active lane.
 //!
-//! The first time that an event is charged, its lanes have parted: those that go on without others, and these. They
-//! meet again at the first event that has lanes of both.
+//! The first time that an event is charged, its lanes have parted: those that go on without others, and
+//! these. They meet again at the first event that has lanes of both.
 //!
 //! A cycle is gone through twice. Whatever an event of its second time finds is in the body or older than the
 //! cycle, and so it is in each later time.
@@ -158,8 +158,8 @@ impl Causes {
         }
     }
 
-    /// Goes from the lanes of the last event to those of the next: ends the partings whose lanes meet, and finds
-    /// what idle lanes are charged to.
+    /// Goes from the lanes of the last event to those of the next: ends the partings whose lanes meet, and
+    /// finds what idle lanes are charged to.
     fn part(&mut self, location: u16, mask: u32, weight: u64) {
         let brings_others = mask & !self.last != 0;
         self.last = mask;

@@ -97,8 +97,8 @@ pub struct Comparison {
     /// All locations that warps of one of them came to, in the order of the first trace's ids, and then of
     /// the second one's.
     pub locations: Vec<LocationChange>,
-    /// Warps with events in both traces that took another path, in the first and in the second, by launch and number
-    /// in the first.
+    /// Warps with events in both traces that took another path, in the first and in the second, by launch and
+    /// number in the first.
     pub changed: Vec<[StandingWarp; 2]>,
     /// Warps with events in both traces.
     pub common_warps: u64,
@@ -108,10 +108,11 @@ pub struct Comparison {
     renamed: Vec<u16>,
 }
 
-/// Compares two traces, or what `selection` names of them. Launches are the same if they have the same turn among
-/// those of a kernel of the same name; warps, if their lanes are the same threads of the grid; locations, if their
-/// names are, and file and line as far as there are such. Where one of the traces does not say how many instructions
-/// a visit stands for, each counts as one in both. Memory and time are those of [`analyse`](crate::analyse), twice.
+/// Compares two traces, or what `selection` names of them. Launches are the same if they have the same turn
+/// among those of a kernel of the same name; warps, if their lanes are the same threads of the grid;
+/// locations, if their names are, and file and line as far as there are such. Where one of the traces does
+/// not say how many instructions a visit stands for, each counts as one in both. Memory and time are those of
+/// [`analyse`](crate::analyse), twice.
 ///
 /// # Errors
 /// As [`analyse`](crate::analyse), for either trace.

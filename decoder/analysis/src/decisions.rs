@@ -7,8 +7,9 @@ use warptrace_format::file::LocationInfo;
 
 use crate::points::branches;
 
-/// Finds branches by the tree of locations, whose parents have smaller ids. Each question takes a number of steps that
-/// grows with the logarithm of the depth: questions may be 2^20, and a table may be 65,535 locations deep.
+/// Finds branches by the tree of locations, whose parents have smaller ids. Each question takes a number of
+/// steps that grows with the logarithm of the depth: questions may be 2^20, and a table may be 65,535
+/// locations deep.
 #[derive(Debug)]
 pub(crate) struct Decisions {
     /// By id. Location 0 is around all others.
@@ -21,10 +22,12 @@ pub(crate) struct Decisions {
 #[derive(Clone, Copy, Debug, Default)]
 struct Node {
     parent: u16,
-    /// A location further outwards: of any two steps outwards, one takes it or the part that is left is half as long.
+    /// A location further outwards: of any two steps outwards, one takes it or the part that is left is half
+    /// as long.
     jump: u16,
     depth: u32,
-    /// Place in an order in which what is inside of a location follows it, and the number of these, itself among them.
+    /// Place in an order in which what is inside of a location follows it, and the number of these, itself
+    /// among them.
     place: u32,
     size: u32,
 }
@@ -73,8 +76,8 @@ impl Decisions {
         outermost.and_then(|id| self.first_visited.get(&id)).copied().unwrap_or(cause)
     }
 
-    /// Steps outwards from `place`, which comes first, to the outermost location that is not around `cause`; none if
-    /// `place` is around it.
+    /// Steps outwards from `place`, which comes first, to the outermost location that is not around `cause`;
+    /// none if `place` is around it.
     fn outwards(&self, cause: u16, place: u16) -> impl Iterator<Item = u16> {
         let node = |id: u16| self.nodes.get(usize::from(id)).copied().unwrap_or_default();
         let inner = node(cause).place;
@@ -95,7 +98,8 @@ mod tests {
 
     use super::*;
 
-    /// A table in which the location with each id lies in the one of `parents`, and each is a side of a branch.
+    /// A table in which the location with each id lies in the one of `parents`, and each is a side of a
+    /// branch.
     fn table(parents: &[u16]) -> Vec<LocationInfo> {
         let location = |(id, &parent): (u16, &u16)| LocationInfo {
             parent,

@@ -11,9 +11,9 @@ const MOST: usize = 4096;
 const EXACT: u64 = 256;
 const SUB_BITS: u32 = 7;
 
-/// A multiset of numbers. Count, sum, least and greatest are exact; so are quantiles, unless there are more than
-/// 4,096 different numbers: then those from 256 on are up to 1/128 too low, and [`is_exact`](Self::is_exact) is
-/// false.
+/// A multiset of numbers. Count, sum, least and greatest are exact; so are quantiles, unless there are more
+/// than 4,096 different numbers: then those from 256 on are up to 1/128 too low, and
+/// [`is_exact`](Self::is_exact) is false.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Distribution {
     count: u64,

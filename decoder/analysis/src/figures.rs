@@ -37,9 +37,9 @@ impl Point {
 
 /// Why lanes were idle: what parted them.
 ///
-/// Each idle slot is charged to the location of the last event that the absent lane shared with a lane that is
-/// active now: what follows that location sent them different ways. Lanes that never were together are charged to
-/// the begin. So the idle slots of all causes are those of all locations.
+/// Each idle slot is charged to the location of the last event that the absent lane shared with a lane that
+/// is active now: what follows that location sent them different ways. Lanes that never were together are
+/// charged to the begin. So the idle slots of all causes are those of all locations.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Cause {
     /// The location; [`Point::BEGIN`]: lanes part before their first event.
@@ -92,8 +92,8 @@ impl Cause {
 pub struct CausePlace {
     /// Where the active lanes were.
     pub location: u16,
-    /// Location that stands for what kept the others away: the first point of the branch behind the cause in which
-    /// the active lanes were, or the cause itself.
+    /// Location that stands for what kept the others away: the first point of the branch behind the cause in
+    /// which the active lanes were, or the cause itself.
     pub decision: u16,
     /// Idle slots.
     pub idle: u64,
@@ -219,8 +219,8 @@ pub struct WarpFigures {
     pub counts: Counts,
     /// Events of the median warp of its launch, of those that are looked at and have events.
     pub median: u64,
-    /// Digest of its events in order, below 2^61 - 1: warps with the same digest took the same path. In JSON a
-    /// text, since readers there keep only 53 bits of a number.
+    /// Digest of its events in order, below 2^61 - 1: warps with the same digest took the same path. In JSON
+    /// a text, since readers there keep only 53 bits of a number.
     #[serde(serialize_with = "as_text")]
     pub path: u64,
     /// Location of its last event.
@@ -262,23 +262,24 @@ pub struct StandingWarp {
     pub warp: u32,
 }
 
-/// Warps that did not finish, and go round the same loop; of those that go round none: that have their last event
-/// at the same location, or have none.
+/// Warps that did not finish, and go round the same loop; of those that go round none: that have their last
+/// event at the same location, or have none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Standing {
     /// Name of the kernel.
     pub kernel: String,
-    /// Head of the loop: of those that the lanes of the last event have come back in the one with the most trips.
+    /// Head of the loop: of those that the lanes of the last event have come back in the one with the most
+    /// trips.
     pub head: Option<u16>,
     /// Trips so far of the warp that made the fewest; 0 without a loop.
     pub trips: u64,
-    /// Number of the event, from 0, with which the last warp to come into the loop did so: none has left since.
-    /// 0 without a loop.
+    /// Number of the event, from 0, with which the last warp to come into the loop did so: none has left
+    /// since. 0 without a loop.
     pub since: u64,
     /// Locations of their last events, most warps first; empty if they have none.
     pub last: Vec<StandingAt>,
-    /// Locations of the last events of their lanes that are not in their last event, most lanes first: perhaps
-    /// who is waited for. [`Point::BEGIN`]: lanes without any event.
+    /// Locations of the last events of their lanes that are not in their last event, most lanes first:
+    /// perhaps who is waited for. [`Point::BEGIN`]: lanes without any event.
     pub others: Vec<StandingLanes>,
     /// How many warps.
     pub warps: u64,
@@ -319,7 +320,8 @@ pub struct Losses {
     pub unaccounted_warps: u64,
     /// Warps that were chosen not to be recorded. That is no loss.
     pub unchosen_warps: u64,
-    /// What was assumed of the kernel when it was recorded; `None` if the events are the kernel's. That is no loss.
+    /// What was assumed of the kernel when it was recorded; `None` if the events are the kernel's. That is no
+    /// loss.
     pub assumed: Option<&'static str>,
 }
 

@@ -9,13 +9,14 @@ use crate::{Analysis, Counts, Selection, analyse, compare};
 
 /// Events whose causes are computed once more, one by one.
 const MAX_CHARGED: u64 = 1 << 17;
-/// Events that one input may ask to have analysed. A few bytes can announce billions; cycles of them are slow, not
-/// wrong.
+/// Events that one input may ask to have analysed. A few bytes can announce billions; cycles of them are
+/// slow, not wrong.
 const MAX_EVENTS: u64 = 1 << 22;
 /// Warps that one input may announce: each takes memory.
 const MAX_WARPS: u64 = 1 << 16;
 
-/// Analyses `data` as a trace, as it is and with its checksums repaired, and adds the figures up in every way.
+/// Analyses `data` as a trace, as it is and with its checksums repaired, and adds the figures up in every
+/// way.
 pub fn analyse_arbitrary(data: &[u8]) {
     check(data.to_vec());
     check(repaired(data.to_vec()));
@@ -27,8 +28,8 @@ fn check(data: Vec<u8>) {
     }
 }
 
-/// Analyses a trace and adds its figures up in every way; computes causes once more, event by event. Leaves a trace
-/// alone that is damaged or asks for too much.
+/// Analyses a trace and adds its figures up in every way; computes causes once more, event by event. Leaves a
+/// trace alone that is damaged or asks for too much.
 ///
 /// # Panics
 /// If figures disagree.

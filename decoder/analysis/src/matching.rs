@@ -9,8 +9,9 @@ use warptrace_format::file::{LaunchInfo, WARP_LANES};
 use crate::figures::WarpFigures;
 use crate::selection::kernel_name;
 
-/// Pairs the launches of two traces: the first launch of a kernel with the first one of the kernel of that name, and
-/// so on. Launches of kernels that only one trace has are paired by their numbers. In the order of the first trace.
+/// Pairs the launches of two traces: the first launch of a kernel with the first one of the kernel of that
+/// name, and so on. Launches of kernels that only one trace has are paired by their numbers. In the order of
+/// the first trace.
 pub(crate) fn launches(traces: [&TraceFile; 2]) -> Vec<[&LaunchInfo; 2]> {
     let [old, new] = traces.map(by_kernel);
     let mut pairs = Vec::new();
@@ -46,8 +47,8 @@ pub(crate) fn kernels(trace: &TraceFile) -> BTreeSet<&str> {
     by_kernel(trace).into_keys().collect()
 }
 
-/// Pairs warps, each list sorted by launch and number. In launches of the same shape those of the same number; in
-/// others those whose lanes are the same threads of the grid, by their global coordinates.
+/// Pairs warps, each list sorted by launch and number. In launches of the same shape those of the same
+/// number; in others those whose lanes are the same threads of the grid, by their global coordinates.
 pub(crate) fn warps<'a>(
     launches: &[[&LaunchInfo; 2]],
     [old, new]: [&'a [WarpFigures]; 2],
@@ -82,9 +83,11 @@ struct Threads {
     /// Global coordinates of lane 0.
     first: [u64; 3],
     lanes: u32,
-    /// Of lanes that are in several rows of their block: its width, and where in its row lane 0 is. Else zeros.
+    /// Of lanes that are in several rows of their block: its width, and where in its row lane 0 is. Else
+    /// zeros.
     rows: [u32; 2],
-    /// Of lanes that are in several planes of their block: its height, and in which row lane 0 is. Else zeros.
+    /// Of lanes that are in several planes of their block: its height, and in which row lane 0 is. Else
+    /// zeros.
     planes: [u32; 2],
 }
 

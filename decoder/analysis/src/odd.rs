@@ -1,5 +1,5 @@
-//! What made a warp unlike the others of its launch: where it came more or less often, in which loop, and for which
-//! thread.
+//! What made a warp unlike the others of its launch: where it came more or less often, in which loop, and for
+//! which thread.
 
 use std::cmp::Reverse;
 

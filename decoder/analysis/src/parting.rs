@@ -1,8 +1,8 @@
 //! Where a warp first goes another way, found in runs and cycles: no loop is unrolled.
 //!
-//! A thread decodes the warp of each trace and gives stretches of items to the one that compares. Two items with
-//! bodies of p and q events that agree in their first p + q events agree as far as both go (Fine and Wilf, 1965),
-//! so no more of them is looked at.
+//! A thread decodes the warp of each trace and gives stretches of items to the one that compares. Two items
+//! with bodies of p and q events that agree in their first p + q events agree as far as both go (Fine and
+//! Wilf, 1965), so no more of them is looked at.
 
 use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -30,8 +30,9 @@ type Difference = (u64, [Option<Event>; 2]);
 
 type Stretches = Receiver<Result<Stretch, DecodeError>>;
 
-/// The first event in which a warp of two traces, by its name in each, differs: its number, and the event of each trace, `None` where the
-/// warp has no more. `rename` makes the second trace's events comparable. `None` if all events are the same.
+/// The first event in which a warp of two traces, by its name in each, differs: its number, and the event of
+/// each trace, `None` where the warp has no more. `rename` makes the second trace's events comparable. `None`
+/// if all events are the same.
 pub(crate) fn first_difference(
     traces: [&TraceFile; 2],
     warps: [StandingWarp; 2],

@@ -15,8 +15,8 @@ fn unknown(id: u16) -> &'static str {
     if id == Point::BEGIN { "(begin)" } else { "?" }
 }
 
-/// How many instructions a visit of each location stands for, by id; `None` unless the trace says it of all its
-/// locations.
+/// How many instructions a visit of each location stands for, by id; `None` unless the trace says it of all
+/// its locations.
 pub fn weights(trace: &TraceFile) -> Option<Vec<u32>> {
     let table = &trace.metadata().locations;
     let ids = table.iter().map(|info| usize::from(info.id) + 1).max()?;
@@ -50,8 +50,8 @@ pub(crate) struct Points<'a> {
     shared_lines: Vec<Option<u32>>,
 }
 
-/// What the points of a branch of the source have in common: file, parent, and where its sides end, or the line where
-/// that is not known.
+/// What the points of a branch of the source have in common: file, parent, and where its sides end, or the
+/// line where that is not known.
 type Branch<'a> = (&'a str, u16, u32, u32);
 
 /// The branch to whose sides a location belongs; `None` if it is no side.

@@ -23,8 +23,8 @@ pub struct Difference {
     pub values: [Option<String>; 2],
 }
 
-/// Lists in what two recordings differ: kernels and their launches, properties, codec, sources, tool, device and,
-/// last, the words of the command lines.
+/// Lists in what two recordings differ: kernels and their launches, properties, codec, sources, tool, device
+/// and, last, the words of the command lines.
 pub(crate) fn differences(traces: [&TraceFile; 2], launches: &[[&LaunchInfo; 2]]) -> Vec<Difference> {
     let mut found = Vec::new();
     let mut add = |what: String, values: [Option<String>; 2]| {

@@ -1,10 +1,10 @@
 //! Sums over the parts of a program: kernels, functions, loops and the locations in them.
 //!
-//! Loops are those of the control flow that lanes were seen to take: each set of locations that lanes can go round
-//! in. Its head is the location by which most lanes come in. Without the head, the sets that remain are the loops
-//! inside (B. Steensgaard, "Sequentializing Program Dependence Graphs for Irreducible Programs", 1993). So each
-//! location is in one place of the tree, and all sums add up. A function that is called from several places of a
-//! kernel is in one of them.
+//! Loops are those of the control flow that lanes were seen to take: each set of locations that lanes can go
+//! round in. Its head is the location by which most lanes come in. Without the head, the sets that remain are
+//! the loops inside (B. Steensgaard, "Sequentializing Program Dependence Graphs for Irreducible Programs",
+//! 1993). So each location is in one place of the tree, and all sums add up. A function that is called from
+//! several places of a kernel is in one of them.
 
 use std::collections::BTreeMap;
 
@@ -197,7 +197,8 @@ impl<'a> Flow<'a> {
     fn rounds(&self, nodes: &[usize]) -> Vec<Vec<usize>> {
         /// Stands for a node that is in a set already.
         const DONE: usize = usize::MAX;
-        // Of each node that was not seen yet 0, and then the number of the earliest node that it leads back to.
+        // Of each node that was not seen yet 0, and then the number of the earliest node that it leads back
+        // to.
         let mut earliest: FxHashMap<usize, usize> = nodes.iter().map(|&node| (node, 0)).collect();
         let (mut sets, mut open, mut seen) = (Vec::new(), Vec::new(), 0);
         for &start in nodes {

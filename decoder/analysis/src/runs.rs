@@ -40,8 +40,8 @@ impl WarpRuns {
         Ok(found)
     }
 
-    /// Reads the runs of many warps of a launch in one pass, in order of warp: of those for which `limit` returns how
-    /// many, and gives them to `sink` until it breaks off.
+    /// Reads the runs of many warps of a launch in one pass, in order of warp: of those for which `limit`
+    /// returns how many, and gives them to `sink` until it breaks off.
     ///
     /// # Errors
     /// The trace has no such launch, or is damaged.

@@ -129,7 +129,8 @@ impl Selection {
         Ok(all.filter_map(move |lossy| lossy.map(&of_selected).transpose()))
     }
 
-    /// Counts the selected warps of a launch that were chosen not to be recorded; of a grid of any size at once.
+    /// Counts the selected warps of a launch that were chosen not to be recorded; of a grid of any size at
+    /// once.
     pub fn unchosen(&self, info: &LaunchInfo) -> u64 {
         let (warps, per_block) = (self.warp_range(info), info.warps_per_block());
         let count = |chosen: ChosenWarps| {

@@ -60,14 +60,14 @@ impl SourceCode {
 
 /// Reads a source that a trace names: the text that the trace itself keeps under this name, else a file.
 ///
-/// The file's path is looked up in the current directory. In each of `folders` it is looked up as it is, and then with its
-/// first parts taken off one by one. A trace may come from anybody, so only files inside of these folders are read,
-/// whatever `..`, links and absolute paths say; and of these only what is a source by its name and its text, and
-/// neither hidden nor in a hidden folder.
+/// The file's path is looked up in the current directory. In each of `folders` it is looked up as it is, and
+/// then with its first parts taken off one by one. A trace may come from anybody, so only files inside of
+/// these folders are read, whatever `..`, links and absolute paths say; and of these only what is a source by
+/// its name and its text, and neither hidden nor in a hidden folder.
 ///
 /// # Errors
-/// There is none, also if the kept text is damaged or as long as no file may be; or why a file is not read, such as one
-/// of more than 4 MiB or 262,144 lines.
+/// There is none, also if the kept text is damaged or as long as no file may be; or why a file is not read,
+/// such as one of more than 4 MiB or 262,144 lines.
 pub fn source_code(trace: &TraceFile, file: &str, folders: &[PathBuf]) -> Result<SourceCode, NoSource> {
     if let Ok(Some(kept)) = trace.text(file, MAX_FILE_BYTES as usize)
         && let Ok(lines) = lines(&kept.text)

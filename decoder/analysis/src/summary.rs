@@ -68,8 +68,8 @@ pub struct LaunchSummary {
     pub file_bytes: u64,
 }
 
-/// The warps that were chosen, as the file has them: of `blocks` blocks, `block_step` apart, `block_warps` warps
-/// each.
+/// The warps that were chosen, as the file has them: of `blocks` blocks, `block_step` apart, `block_warps`
+/// warps each.
 #[derive(Debug, Serialize)]
 #[expect(missing_docs, reason = "as the fields of ChosenWarps")]
 pub struct Chosen {

@@ -133,8 +133,8 @@ impl Visited {
         self.came_back &= !lanes;
     }
 
-    /// Notes `times` visits in a row, the first at the time `now`. `period`: the length of the cycle in whose last
-    /// time they are, so that there was one a period before; 0 outside of one.
+    /// Notes `times` visits in a row, the first at the time `now`. `period`: the length of the cycle in whose
+    /// last time they are, so that there was one a period before; 0 outside of one.
     #[inline]
     pub(crate) fn come(&mut self, now: u64, times: u64, period: u64) {
         let before = match (times, period) {

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::counts::Counts;
 use crate::figures::Losses;
 
-/// Shows what an analysis has counted so far, and stops it. One thread analyses, others read; each watch serves one
-/// analysis. Takes 2 MiB.
+/// Shows what an analysis has counted so far, and stops it. One thread analyses, others read; each watch
+/// serves one analysis. Takes 2 MiB.
 #[derive(Debug)]
 pub struct Watch {
     is_stopped: AtomicBool,

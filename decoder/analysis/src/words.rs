@@ -1,5 +1,5 @@
-//! Figures in words, as the tool and its pages say them: names of locations and warps, numbers, and the sentences
-//! that sum a trace up.
+//! Figures in words, as the tool and its pages say them: names of locations and warps, numbers, and the
+//! sentences that sum a trace up.
 
 mod causes;
 mod sentences;

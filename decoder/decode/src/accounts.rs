@@ -60,8 +60,8 @@ impl<'a> AccountCursor<'a> {
     }
 
     /// Gives what there is for a beginning of `warps`, which is not empty. Calls ask for ascending warps.
-    /// What is returned covers at least one warp and none beyond `warps`; where sections overlap, the one that
-    /// begins first counts.
+    /// What is returned covers at least one warp and none beyond `warps`; where sections overlap, the one
+    /// that begins first counts.
     pub(crate) fn next(&mut self, warps: Range<u32>) -> Accounted {
         let (from, to) = (warps.start, warps.end);
         if from < self.damaged_end {

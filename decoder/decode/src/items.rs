@@ -71,8 +71,8 @@ impl TraceFile {
         Ok(self.fold_items_while(launch, track, filter, &new, fold, merge)?.unwrap_or_else(new))
     }
 
-    /// As [`fold_items`](Self::fold_items), until `fold` returns `Break` on any thread: then the others stop soon, and
-    /// the answer is `None`.
+    /// As [`fold_items`](Self::fold_items), until `fold` returns `Break` on any thread: then the others stop
+    /// soon, and the answer is `None`.
     ///
     /// # Errors
     /// As [`TraceFile::decode_all`].

@@ -1,5 +1,5 @@
-//! Has a [`TraceFile`](crate::TraceFile) hold no text as it stands in the file: texts are escaped when it is opened, so
-//! that no view can forget it.
+//! Has a [`TraceFile`](crate::TraceFile) hold no text as it stands in the file: texts are escaped when it is
+//! opened, so that no view can forget it.
 
 use std::borrow::Cow;
 

@@ -8,8 +8,8 @@
 //!                       └─ lcov      lines and branches that lanes took: genhtml, editors, CI
 //! ```
 //!
-//! `docs/reference/exports.md` describes what each of them holds. All are the same for the same trace, whatever the
-//! machine; say what the trace lacks; and take memory that does not grow with the events.
+//! `docs/reference/exports.md` describes what each of them holds. All are the same for the same trace,
+//! whatever the machine; say what the trace lacks; and take memory that does not grow with the events.
 
 mod error;
 mod firefox;

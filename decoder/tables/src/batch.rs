@@ -130,8 +130,8 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Makes an empty batch of a launch of `trace`, which its rows call `name`. `columns` are the numbers, among
-    /// those of `runs`, of the columns in `schema`.
+    /// Makes an empty batch of a launch of `trace`, which its rows call `name`. `columns` are the numbers,
+    /// among those of `runs`, of the columns in `schema`.
     pub fn new(
         (name, trace): (&str, &TraceFile),
         launch: LaunchInfo,

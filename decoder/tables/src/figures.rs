@@ -75,8 +75,8 @@ impl std::fmt::Debug for Figures<'_> {
 }
 
 impl Figures<'_> {
-    /// Gives the rows of a table to `sink`; returns whether it broke off. `columns` are the numbers, in the table,
-    /// of the columns in `schema`.
+    /// Gives the rows of a table to `sink`; returns whether it broke off. `columns` are the numbers, in the
+    /// table, of the columns in `schema`.
     ///
     /// # Errors
     /// The trace is damaged.

@@ -5,8 +5,8 @@
 //!             └─ Figures  warps, locations, loops, launches, kernels, lines, causes, edges: figures and metadata
 //! ```
 //!
-//! `docs/reference/exports.md` describes the columns. Each table has a first column `trace`, the name under which
-//! the trace was given; columns are chosen by their numbers in [`schema`].
+//! `docs/reference/exports.md` describes the columns. Each table has a first column `trace`, the name under
+//! which the trace was given; columns are chosen by their numbers in [`schema`].
 
 mod batch;
 mod error;

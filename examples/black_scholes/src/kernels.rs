@@ -9,9 +9,9 @@ pub mod options {
         0.5 * math::erfc(-x * core::f64::consts::FRAC_1_SQRT_2)
     }
 
-    /// Leaves the price of a call for each of `strikes`, in units of the share, whose price now is `share`. `years` are
-    /// until the option ends, `rate` is the interest and `volatilities` are those of the share, all for a year. An
-    /// option that has ended is worth what it pays.
+    /// Leaves the price of a call for each of `strikes`, in units of the share, whose price now is `share`.
+    /// `years` are until the option ends, `rate` is the interest and `volatilities` are those of the share,
+    /// all for a year. An option that has ended is worth what it pays.
     #[kernel]
     pub fn calls(
         share: f64,

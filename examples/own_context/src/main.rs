@@ -1,5 +1,5 @@
-//! Records a kernel of a program that has a CUDA context, a stream and arrays of its own. Where there is no GPU, the
-//! simulator runs the same kernel.
+//! Records a kernel of a program that has a CUDA context, a stream and arrays of its own. Where there is no
+//! GPU, the simulator runs the same kernel.
 
 mod kernels;
 

@@ -33,8 +33,8 @@ pub mod reduction {
         while half > 0 {
             // Below one warp's width, this leaves lanes idle.
             if number < half {
-                // SAFETY: both are elements. Before the barrier of this round, the lower half of those that are
-                // left is read and written by its own threads only, and the upper half only read.
+                // SAFETY: both are elements. Before the barrier of this round, the lower half of those that
+                // are left is read and written by its own threads only, and the upper half only read.
                 unsafe { partial.set(number, partial.get(number).wrapping_add(partial.get(number + half))) };
             }
             // SAFETY: all threads go through as many rounds.

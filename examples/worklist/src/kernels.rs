@@ -7,8 +7,8 @@ pub mod search {
     /// The distance of a vertex that was not found yet.
     pub const UNKNOWN: u32 = u32::MAX;
 
-    /// Works on the items `first..end` of the queue, vertices of one distance: gives each neighbour that no vertex has
-    /// found yet its distance, and appends it to the queue. `tail` is where the queue ends.
+    /// Works on the items `first..end` of the queue, vertices of one distance: gives each neighbour that no
+    /// vertex has found yet its distance, and appends it to the queue. `tail` is where the queue ends.
     ///
     /// The edges are compressed: vertex `v` has the neighbours `targets[offsets[v]..offsets[v + 1]]`.
     #[kernel]

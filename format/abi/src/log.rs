@@ -1,9 +1,9 @@
 //! Logs: what a traced kernel writes while it runs, and what host and encoder read.
 //!
 //! A log belongs to one lane of one warp, for one track of one launch; nothing else writes to it. It holds
-//! *log entries*: one for each run that its lane has *kept*, in the order in which they began. The leader lane of
-//! a run is the lowest lane of its mask (of a counted loop's run: the lowest lane that leaves the loop with
-//! it).
+//! *log entries*: one for each run that its lane has *kept*, in the order in which they began. The leader
+//! lane of a run is the lowest lane of its mask (of a counted loop's run: the lowest lane that leaves the
+//! loop with it).
 //!
 //! Log memory is an array of entries of 16 bytes, named by their index. Entry 0 stands for "none" and is
 //! never used.
@@ -71,8 +71,8 @@
 //! times are compared as whole clocks, in units of 16 cycles.
 //!
 //! # Flat logs
-//! Logs that were gathered from elsewhere can be [flat](FLAT): each is one array of entries, all of them runs.
-//! The lane's head has the index of its first entry, and how many there are.
+//! Logs that were gathered from elsewhere can be [flat](FLAT): each is one array of entries, all of them
+//! runs. The lane's head has the index of its first entry, and how many there are.
 
 use warptrace_format::LANES;
 use warptrace_format::chosen::ChosenWarps;
@@ -114,8 +114,8 @@ pub struct LaunchLogs {
     pub logs: u64,
     /// Address of a [`Claims`](crate::pool::Claims), whose first field counts entries.
     pub claims: u64,
-    /// Array of [`WarpAccount`](warptrace_format::account::WarpAccount), one for each warp and track: `accounts[track *
-    /// warps + warp]`.
+    /// Array of [`WarpAccount`](warptrace_format::account::WarpAccount), one for each warp and track:
+    /// `accounts[track * warps + warp]`.
     pub accounts: u64,
     /// Index of the first entry of the launch's heads, a multiple of [`HEADS_ENTRIES`].
     pub heads: u32,

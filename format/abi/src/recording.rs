@@ -1,11 +1,11 @@
-//! What a traced kernel records, and in which form: what is spliced for a GPU, what the simulator does, and what
-//! devices are asked for.
+//! What a traced kernel records, and in which form: what is spliced for a GPU, what the simulator does, and
+//! what devices are asked for.
 
 use warptrace_format::Counting;
 use warptrace_format::chosen::After;
 
-/// What a traced kernel records, and in which form. Two kernels of the same source are the same code if this is
-/// the same.
+/// What a traced kernel records, and in which form. Two kernels of the same source are the same code if this
+/// is the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Recording {
     /// Which loops count their iterations, and record them where they end. On the simulator none is proven.
@@ -14,8 +14,8 @@ pub struct Recording {
     pub dual: bool,
     /// Which logs the kernel writes.
     pub logs: LogKind,
-    /// Whether the kernel looks which of its warps were chosen ([`warptrace_format::chosen`]); the others run its
-    /// own instructions. If not, all warps record. The simulator always looks.
+    /// Whether the kernel looks which of its warps were chosen ([`warptrace_format::chosen`]); the others run
+    /// its own instructions. If not, all warps record. The simulator always looks.
     pub chooses: bool,
     /// From where on lanes are recorded; `None`: from their start on. Neither loops can be
     /// [counted](Counting::All) then, nor [runs be written when they begin](LogKind::Streamed).

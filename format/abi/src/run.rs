@@ -1,5 +1,5 @@
-//! What `warptrace run` and the library that it loads into a program say to each other: environment variables, and
-//! files with which processes report.
+//! What `warptrace run` and the library that it loads into a program say to each other: environment
+//! variables, and files with which processes report.
 
 /// Names the environment variable with the path of the trace; without it nothing is traced.
 pub const RUN_FILE: &str = "WARPTRACE_RUN_FILE";
@@ -10,6 +10,6 @@ pub const RUN_SPEC: &str = "WARPTRACE_RUN_SPEC";
 /// Names the environment variable with the assembler that is to be used; without it one is looked for.
 pub const RUN_PTXAS: &str = "WARPTRACE_RUN_PTXAS";
 
-/// The name of a process's report in the folder, before the process's number. Its first line names the process, each
-/// other one is a sentence.
+/// The name of a process's report in the folder, before the process's number. Its first line names the
+/// process, each other one is a sentence.
 pub const REPORT_PREFIX: &str = "process-";

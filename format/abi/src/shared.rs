@@ -1,7 +1,8 @@
 //! Shared memory of traced kernels that keep their lanes' records there.
 
-/// Returns the bytes of dynamic shared memory that a block of a traced kernel needs: the `own` bytes of the kernel,
-/// and from the next multiple of 16 on `warp_bytes` for each of `warps`. If `warp_bytes` is 0, that is `own`.
+/// Returns the bytes of dynamic shared memory that a block of a traced kernel needs: the `own` bytes of the
+/// kernel, and from the next multiple of 16 on `warp_bytes` for each of `warps`. If `warp_bytes` is 0, that
+/// is `own`.
 pub const fn dynamic_shared(own: u32, warps: u64, warp_bytes: u32) -> u64 {
     match warp_bytes {
         0 => own as u64,

@@ -2,7 +2,8 @@
 //!
 //! Here log memory has no owner for long. It is an array of *segments*, all of the same length. A lane
 //! that has something to append and no room takes a segment; when the segment is full, and the host has
-//! copied it, it is given to the lane that asks next. So a trace of any length goes through memory of any size.
+//! copied it, it is given to the lane that asks next. So a trace of any length goes through memory of any
+//! size.
 //!
 //! # A segment
 //! It is an array of entries of 16 bytes, of a power of two. The first is its header:
@@ -20,9 +21,9 @@
 //!
 //! The tag tells what was written for whom: each time that the host gives a segment away it has another one,
 //! which is not 0. An entry whose tag is another is left from earlier, or not written yet. A lane fills its
-//! segment in order. So what has been written of a segment can be told at any time, from its bytes alone. This
-//! takes that the 16 bytes of an entry are seen all or not at all, which holds where they are stored by one
-//! instruction to an address that is a multiple of 16.
+//! segment in order. So what has been written of a segment can be told at any time, from its bytes alone.
+//! This takes that the 16 bytes of an entry are seen all or not at all, which holds where they are stored by
+//! one instruction to an address that is a multiple of 16.
 //!
 //! # Taking a segment
 //! [`StreamState::tickets`] counts who has asked: a lane adds 1 and its *ticket* is what the counter was. Its
@@ -56,9 +57,9 @@
 //! which loses nothing yet.
 //!
 //! Entries behind an open one are not written, and the host does not take it: it may change. What it says is
-//! true nevertheless: there are this many of the run's events at least, and less than twice as many when it is
-//! read. What one lane appends alone is never open, as the iterations of a counted loop, which are not known
-//! before the loop ends, and the events of a twin.
+//! true nevertheless: there are this many of the run's events at least, and less than twice as many when it
+//! is read. What one lane appends alone is never open, as the iterations of a counted loop, which are not
+//! known before the loop ends, and the events of a twin.
 //!
 //! # The end
 //! When a lane leaves the kernel, it sets its bit in the warp's word of [`StreamLogs::ended`]. What it has

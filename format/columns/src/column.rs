@@ -25,8 +25,8 @@ pub fn encode<T: Element>(values: &[T], tuple: usize, bytes: &mut Vec<u8>) -> La
 
 /// Reads a column; the source goes on behind it.
 ///
-/// Takes at most 2 x [`VALUES_PER_BYTE`](crate::VALUES_PER_BYTE) elements of memory for each byte of the source,
-/// and for [`MAX_VALUES`] values twice.
+/// Takes at most 2 x [`VALUES_PER_BYTE`](crate::VALUES_PER_BYTE) elements of memory for each byte of the
+/// source, and for [`MAX_VALUES`] values twice.
 ///
 /// # Errors
 /// The bytes are no column of elements of `T`.
@@ -55,8 +55,8 @@ pub fn decode<T: Element>(source: &mut Source<'_>) -> Result<Vec<T>, ColumnError
 }
 
 impl Layout {
-    /// Returns the layout with the smallest column of all that have differences of order 0, 1 or 2 and tuples of
-    /// this size; of equal ones the simplest.
+    /// Returns the layout with the smallest column of all that have differences of order 0, 1 or 2 and tuples
+    /// of this size; of equal ones the simplest.
     ///
     /// # Panics
     /// If `tuple` is not 1 to [`MAX_TUPLE`](crate::MAX_TUPLE).

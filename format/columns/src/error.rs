@@ -2,8 +2,8 @@
 
 /// Why bytes are no column.
 ///
-/// Offsets are in bytes from the start of the [`Source`](crate::Source). An error means that the column is damaged, or is no column of
-/// this element: drop it; other columns decode without it.
+/// Offsets are in bytes from the start of the [`Source`](crate::Source). An error means that the column is
+/// damaged, or is no column of this element: drop it; other columns decode without it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ColumnError {

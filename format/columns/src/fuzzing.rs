@@ -6,7 +6,8 @@ use crate::{
     Element, Header, Layout, MAX_ORDER, MAX_TUPLE, Packing, Shape, Source, VALUES_PER_BYTE, decode, encode,
 };
 
-/// Reads `data` as a layout and values; the column must give them back, and the chosen one must not be larger.
+/// Reads `data` as a layout and values; the column must give them back, and the chosen one must not be
+/// larger.
 pub fn round_trip(data: &[u8]) {
     let Some(([order, tuple, steps], values)) = data.split_first_chunk::<3>() else { return };
     let shape = Shape::new(usize::from(*order) % (MAX_ORDER + 1), usize::from(*tuple) % MAX_TUPLE + 1);
@@ -38,7 +39,8 @@ pub fn round_trip_values<T: Element>(layout: Layout, values: &[T]) {
     }
 }
 
-/// Decodes any bytes: they give an error, or values that encode and come back, and not more than the bytes pay for.
+/// Decodes any bytes: they give an error, or values that encode and come back, and not more than the bytes
+/// pay for.
 pub fn decode_arbitrary(data: &[u8]) {
     decode_arbitrary_as::<u32>(data);
     decode_arbitrary_as::<u64>(data);

@@ -1,9 +1,10 @@
 //! Columns of integers beside the events of a trace: times, addresses, values.
 //!
-//! Values become differences of a chosen order ([`difference`], undone by [`scan`]), differences small numbers
-//! (zigzag), runs of zeros counts ([`zero_runs`]), and what is left [`bits`] or [`stream_vbyte`]. Each step is a
-//! function on slices that needs neither memory nor an operating system, so that kernels can call it; with the
-//! feature `alloc`, [`encode`] and [`decode`] go through all steps and choose what is smallest.
+//! Values become differences of a chosen order ([`difference`], undone by [`scan`]), differences small
+//! numbers (zigzag), runs of zeros counts ([`zero_runs`]), and what is left [`bits`] or [`stream_vbyte`].
+//! Each step is a function on slices that needs neither memory nor an operating system, so that kernels can
+//! call it; with the feature `alloc`, [`encode`] and [`decode`] go through all steps and choose what is
+//! smallest.
 //!
 //! # A column
 //! ```text

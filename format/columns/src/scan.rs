@@ -1,12 +1,13 @@
 //! Prefix sums of higher order and of tuples, and the differences that they undo.
 //!
-//! Source: S. Maleki, A. Yang, M. Burtscher, "Higher-order and tuple-based massively-parallel prefix sums", PLDI
-//! 2016 (SAM). Only the computation is iterated: values are read and written once, block by block, and all that
-//! goes from block to block is a sum for each order and each element of a tuple.
+//! Source: S. Maleki, A. Yang, M. Burtscher, "Higher-order and tuple-based massively-parallel prefix sums",
+//! PLDI 2016 (SAM). Only the computation is iterated: values are read and written once, block by block, and
+//! all that goes from block to block is a sum for each order and each element of a tuple.
 //!
 //! Chunks can be summed in any order. What the values before a chunk add to its sums does not depend on the
-//! chunk's values, only on how many there are: sum j before reaches sum k behind n values C(n + k - j - 1, k - j)
-//! times, the coefficient of x^(k - j) in (1 - x)^-n. So [`Sums::then`] combines neighbours at once for all orders.
+//! chunk's values, only on how many there are: sum j before reaches sum k behind n values C(n + k - j - 1,
+//! k - j) times, the coefficient of x^(k - j) in (1 - x)^-n. So [`Sums::then`] combines neighbours at once
+//! for all orders.
 
 use crate::{Element, MAX_ORDER, MAX_TUPLE, Shape};
 
@@ -66,7 +67,8 @@ impl<T: Element> Sums<T> {
         }
     }
 
-    /// Returns the sums of these values and, behind them, of a chunk of `length` values with the sums `chunk`.
+    /// Returns the sums of these values and, behind them, of a chunk of `length` values with the sums
+    /// `chunk`.
     ///
     /// # Panics
     /// If the shapes differ.

@@ -8,8 +8,8 @@ pub const MAX_TUPLE: usize = 8;
 /// Order of differences and size of tuples.
 ///
 /// Element i's predecessor is element i - `tuple`; there is a 0 in front of the first ones. A column of pairs
-/// (x, y) has tuples of size 2, so that each x is predicted from the x before. Differences of order q are taken
-/// q times: of order 0 they are the values, of order 1 steps, of order 2 changes of steps.
+/// (x, y) has tuples of size 2, so that each x is predicted from the x before. Differences of order q are
+/// taken q times: of order 0 they are the values, of order 1 steps, of order 2 changes of steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     order: u8,

@@ -1,9 +1,9 @@
 //! Parallel silence coding: a run of zeros becomes the pair (0, length - 1); all else stays as it is.
 //!
-//! Source: Cheng, Dai, "Parallel silence coding", 2016. Two scans give each value its place: one counts zeros,
-//! the other runs. With these numbers [`place`] says where a value goes, whatever the others do, so that threads
-//! can write at the same time. A run ends at multiples of [`MAX_RUN`] values, so that blocks of threads find their
-//! runs alone.
+//! Source: Cheng, Dai, "Parallel silence coding", 2016. Two scans give each value its place: one counts
+//! zeros, the other runs. With these numbers [`place`] says where a value goes, whatever the others do, so
+//! that threads can write at the same time. A run ends at multiples of [`MAX_RUN`] values, so that blocks of
+//! threads find their runs alone.
 //!
 //! ```text
 //! values      7  0  0  0  5  0  9
@@ -31,7 +31,8 @@ pub fn run_length<T: Element>(values: &[T], index: usize) -> usize {
 
 /// Returns the place of a value, or of the pair of a run, among the elements.
 ///
-/// `index` is that of the value or of the run's first zero; `zeros` and `runs` are how many there are before it.
+/// `index` is that of the value or of the run's first zero; `zeros` and `runs` are how many there are before
+/// it.
 #[inline(always)]
 pub const fn place(index: usize, zeros: usize, runs: usize) -> usize {
     index - zeros + 2 * runs

@@ -1,5 +1,5 @@
-//! The reader in Python, which was written from `docs/reference/codecs.md`, reads the columns that this crate writes,
-//! and refuses what it refuses.
+//! The reader in Python, which was written from `docs/reference/codecs.md`, reads the columns that this crate
+//! writes, and refuses what it refuses.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 mod common;

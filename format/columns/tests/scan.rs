@@ -21,8 +21,8 @@ fn naive<T: Element>(shape: Shape, values: &mut [T]) {
     }
 }
 
-/// As persistent blocks do: block j takes chunks j, j + `blocks`, ..., sums each chunk alone, and takes what is
-/// before it from its own last chunk and the sums that others left since.
+/// As persistent blocks do: block j takes chunks j, j + `blocks`, ..., sums each chunk alone, and takes what
+/// is before it from its own last chunk and the sums that others left since.
 fn in_chunks<T: Element>(shape: Shape, blocks: usize, chunk: usize, values: &mut [T]) {
     let local = |values: &[T]| {
         let mut sums = Sums::new(shape);

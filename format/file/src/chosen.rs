@@ -73,8 +73,8 @@ impl ChosenWarps {
         self.blocks == 0 || self.block_warps == 0
     }
 
-    /// Whether this can be a choice among this many blocks of this many warps: all of the chosen ones are there.
-    /// No warp is chosen only by [`NONE`](Self::NONE).
+    /// Whether this can be a choice among this many blocks of this many warps: all of the chosen ones are
+    /// there. No warp is chosen only by [`NONE`](Self::NONE).
     pub const fn fits(&self, blocks: u32, warps_per_block: u32) -> bool {
         let Self { first_block, block_step, first_warp, .. } = *self;
         if self.is_none() {

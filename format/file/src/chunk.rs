@@ -15,8 +15,8 @@
 //!     32     …  payload
 //! ```
 //!
-//! The payload is the encoded events. Where times are recorded, 0 to 7 bytes follow, up to a multiple of 8, and
-//! [`TIME_BYTES`] for each run of events in the chunk:
+//! The payload is the encoded events. Where times are recorded, 0 to 7 bytes follow, up to a multiple of 8,
+//! and [`TIME_BYTES`] for each run of events in the chunk:
 //!
 //! ```text
 //!      0     4  when the run began, in units of the clock, modulo 2^32

@@ -1,8 +1,8 @@
 //! The contract between the parts of warptrace.
 //!
 //! Everything that the kernel, the host and the decoder must agree on lives here and nowhere else: what an
-//! [`Event`] is, how a [`chunk`] names its stream, the codecs (encoder and decoder in one file each), and, with the
-//! feature `std`, the bytes of a `.wtrc` file.
+//! [`Event`] is, how a [`chunk`] names its stream, the codecs (encoder and decoder in one file each), and,
+//! with the feature `std`, the bytes of a `.wtrc` file.
 //!
 //! Without `std` the crate has no dependency, allocates nothing and compiles for `nvptx64-nvidia-cuda`.
 #![cfg_attr(not(feature = "std"), no_std)]

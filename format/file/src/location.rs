@@ -57,7 +57,8 @@ impl fmt::Display for LocationKind {
     }
 }
 
-/// What the property begins with that tells the [hash](source_hash) of a source file; the file's name follows.
+/// What the property begins with that tells the [hash](source_hash) of a source file; the file's name
+/// follows.
 pub const SOURCE_HASH_PREFIX: &str = "source_hash:";
 
 /// Computes FNV-1a of the lines of a source file, whatever ends them: it differs when a line does.

@@ -76,8 +76,8 @@ fn a_mask_seen_here_before() {
 
 #[test]
 fn a_location_of_two_bytes() {
-    // General 00; location 00000, 300 as 0011 0100 1000 0000; not the same 0; last mask 1; one lane 0001, 00000
-    // 00 00000 0 | 0110 1001 | 0000000 0 | 1 0001 000 | 00
+    // General 00; location 00000, 300 as 0011 0100 1000 0000; not the same 0; last mask 1; one lane 0001,
+    // 00000 00 00000 0 | 0110 1001 | 0000000 0 | 1 0001 000 | 00
     check(&[0x00, 0x96, 0x00, 0x11, 0x00], &[(300, 1)]);
 }
 

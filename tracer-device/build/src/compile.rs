@@ -45,8 +45,8 @@ pub struct Build {
     pub crate_folder: PathBuf,
     /// Folder for what the compilation makes of this crate.
     pub output_folder: PathBuf,
-    /// Folder for what it makes of `core` and of other packages, which several compilations may share: they take
-    /// turns then, and only the first compiles `core`.
+    /// Folder for what it makes of `core` and of other packages, which several compilations may share: they
+    /// take turns then, and only the first compiles `core`.
     pub shared_folder: PathBuf,
     /// Name of the PTX file, without its ending.
     pub name: String,
@@ -67,7 +67,8 @@ impl Build {
     /// Compiles the crate.
     ///
     /// # Errors
-    /// If a folder cannot be made; if the compiler cannot be run or refuses the crate; its words are in the error.
+    /// If a folder cannot be made; if the compiler cannot be run or refuses the crate; its words are in the
+    /// error.
     pub fn compile(&self, compiler: &Compiler) -> Result<Compiled, BuildError> {
         let cargo = std::env::var_os("CARGO").map_or_else(|| PathBuf::from("cargo"), PathBuf::from);
         let target_folder = self.output_folder.join("target");

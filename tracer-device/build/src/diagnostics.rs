@@ -45,8 +45,8 @@ impl Diagnostic {
         errors.filter_map(read).collect()
     }
 
-    /// The form in which `#[warptrace::kernels]` reads errors: of each a line with its place, then its text, with
-    /// names of files as the user knows them.
+    /// The form in which `#[warptrace::kernels]` reads errors: of each a line with its place, then its text,
+    /// with names of files as the user knows them.
     pub(crate) fn write(all: &[Self], package: &Path) -> String {
         let package = format!("{}/", package.display());
         let record = |Self { file, line, column, text }: &Self| {

@@ -142,8 +142,8 @@ fn run(compiler: &Compiler, crate_folder: &Path, out: &Path, name: &str) -> Resu
     std::fs::read_to_string(&compiled.ptx).map_err(BuildError::file(&compiled.ptx))
 }
 
-/// Returns the folder that all compilations for the device below one `target` folder share: in the outermost folder
-/// around `out` that cargo has marked as its own.
+/// Returns the folder that all compilations for the device below one `target` folder share: in the outermost
+/// folder around `out` that cargo has marked as its own.
 fn shared_folder(out: &Path) -> PathBuf {
     let is_cargos = |folder: &&Path| {
         std::fs::read_to_string(folder.join("CACHEDIR.TAG")).is_ok_and(|tag| tag.contains("created by cargo"))

@@ -6,8 +6,8 @@
 //! warptrace_build::compile("src/kernels.rs");
 //! ```
 //!
-//! compiles the modules of that file which have `#[warptrace::kernels]` ([`compile`](fn@compile)); several files
-//! go to [`compile_all`].
+//! compiles the modules of that file which have `#[warptrace::kernels]` ([`compile`](fn@compile)); several
+//! files go to [`compile_all`].
 //!
 //! Kernels that have a package of their own, in a `build.rs` of another:
 //!

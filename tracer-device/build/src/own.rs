@@ -8,19 +8,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::embed::try_compile;
 use crate::{BuildError, Diagnostic, watch};
 
-/// Where the package `warptrace` is, as its build script tells the build scripts of packages that depend on it.
+/// Where the package `warptrace` is, as its build script tells the build scripts of packages that depend on
+/// it.
 const ROOT_VARIABLE: &str = "DEP_WARPTRACE_ROOT";
 
-/// Tells `#[warptrace::kernels]` where the PTX is. Beside it lie a list of the files that were compiled (`.files`,
-/// one a line) and, if they did not compile, the compiler's errors (`.error`: see [`Diagnostic`]).
+/// Tells `#[warptrace::kernels]` where the PTX is. Beside it lie a list of the files that were compiled
+/// (`.files`, one a line) and, if they did not compile, the compiler's errors (`.error`: see [`Diagnostic`]).
 const PTX_VARIABLE: &str = "WARPTRACE_KERNELS_PTX";
 
 /// Compiles the modules of `file` that have `#[warptrace::kernels]` for GPUs, so that their `MODULE` has the
-/// code. For the build script of the package that `file` belongs to; a path relative to the package. Kernels in
-/// several files: [`compile_all`].
+/// code. For the build script of the package that `file` belongs to; a path relative to the package. Kernels
+/// in several files: [`compile_all`].
 ///
-/// The file may use `core` and `warptrace::device`, and no other part of the package: for the GPU it is part of a
-/// crate without `std`, which this function writes and compiles with [the device
+/// The file may use `core` and `warptrace::device`, and no other part of the package: for the GPU it is part
+/// of a crate without `std`, which this function writes and compiles with [the device
 /// compiler](crate#the-device-compiler).
 ///
 /// Without a device compiler a warning says what to do, and the kernels run on the simulator only.
@@ -28,8 +29,8 @@ const PTX_VARIABLE: &str = "WARPTRACE_KERNELS_PTX";
 ///
 /// # Errors
 /// Are those of the build. Kernels that do not compile are no error of the build script: the compiler of the
-/// package finds most of what is wrong with them, and says it as of any other code. What only the device compiler
-/// finds is an error at the user's line.
+/// package finds most of what is wrong with them, and says it as of any other code. What only the device
+/// compiler finds is an error at the user's line.
 ///
 /// # Panics
 /// Outside a build script, or if a file cannot be written.
@@ -37,8 +38,8 @@ pub fn compile(file: impl AsRef<Path>) {
     compile_all([file]);
 }
 
-/// As [`compile`](fn@compile), of several files at once: `compile_all(["src/sort.rs", "src/scan.rs"])`. All of
-/// them are one program on the GPU, so no two kernels share a name.
+/// As [`compile`](fn@compile), of several files at once: `compile_all(["src/sort.rs", "src/scan.rs"])`. All
+/// of them are one program on the GPU, so no two kernels share a name.
 ///
 /// # Errors
 /// As of [`compile`](fn@compile). Also if it is called twice, or no file is named.

@@ -8,8 +8,8 @@ use crate::{BuildError, watch};
 /// Cargo leaves the manifest as it was written under this name in packages that it makes.
 const ORIGINAL_MANIFEST: &str = "Cargo.toml.orig";
 
-/// Returns a folder with the kernels crate that may be written to: `crate_folder`, or a copy in `out` of a crate
-/// that comes from a registry. There nothing may be written, and compiling writes a lock file.
+/// Returns a folder with the kernels crate that may be written to: `crate_folder`, or a copy in `out` of a
+/// crate that comes from a registry. There nothing may be written, and compiling writes a lock file.
 ///
 /// The copy takes the versions of packages that the build around it has, so that nothing more is downloaded.
 pub(crate) fn writable(crate_folder: &Path, out: &Path) -> Result<PathBuf, BuildError> {

@@ -1,5 +1,5 @@
-//! What has a build script run again. Cargo takes a file that is not there for one that has changed, each time:
-//! so only what exists is named.
+//! What has a build script run again. Cargo takes a file that is not there for one that has changed, each
+//! time: so only what exists is named.
 
 use std::path::{Path, PathBuf};
 

@@ -122,8 +122,8 @@ pub mod thread {
     }
 }
 
-/// An array that a kernel writes, one element a thread: the argument for results. `DisjointSlice<T, BlockIndex>`
-/// has one element a block.
+/// An array that a kernel writes, one element a thread: the argument for results.
+/// `DisjointSlice<T, BlockIndex>` has one element a block.
 ///
 /// Safe, because no two threads can name the same element, and because a launch refuses a call whose written
 /// arrays overlap others. It lives as long as its thread, and so does what it hands out.
@@ -142,20 +142,20 @@ impl<'a, T: Pod, By: Owner> DisjointSlice<'a, T, By> {
     /// Makes one of an array.
     ///
     /// # Safety
-    /// The array is valid for `'a`, and is reached meanwhile by the other threads' `DisjointSlice` of the same
-    /// launch only.
+    /// The array is valid for `'a`, and is reached meanwhile by the other threads' `DisjointSlice` of the
+    /// same launch only.
     #[doc(hidden)]
     #[inline(always)]
     pub unsafe fn new(array: &'a Global<T>) -> Self {
         Self { array: *array, owners: PhantomData, lifetime: PhantomData }
     }
 
-    /// Returns the owner's element and its index, or `None` if there are fewer elements than owners before: of
-    /// `thread::index()`, or of `thread::block_leader()`.
+    /// Returns the owner's element and its index, or `None` if there are fewer elements than owners before:
+    /// of `thread::index()`, or of `thread::block_leader()`.
     ///
     /// # Panics
-    /// If the number is another thread's. On the GPU no thread can have it; on the simulator a variable of the
-    /// host's thread, which runs many lanes, could hand it over.
+    /// If the number is another thread's. On the GPU no thread can have it; on the simulator a variable of
+    /// the host's thread, which runs many lanes, could hand it over.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn own(self, owner: By) -> Option<(usize, &'a mut T)> {
@@ -168,8 +168,8 @@ impl<'a, T: Pod, By: Owner> DisjointSlice<'a, T, By> {
         if index >= self.array.len() {
             return None;
         }
-        // SAFETY: below the length; the number is the owner's own, all owners of an array are of one kind, and
-        // `self` is used up, so that it is asked for once.
+        // SAFETY: below the length; the number is the owner's own, all owners of an array are of one kind,
+        // and `self` is used up, so that it is asked for once.
         Some((index as usize, unsafe { &mut *self.array.at(index) }))
     }
 

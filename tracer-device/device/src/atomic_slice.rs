@@ -4,11 +4,11 @@ use core::marker::PhantomData;
 
 use crate::{Global, Pod, atomic};
 
-/// An array that all threads of a launch may read and write, each element by one atomic operation at a time: the
-/// argument for counters, queues and marks.
+/// An array that all threads of a launch may read and write, each element by one atomic operation at a time:
+/// the argument for counters, queues and marks.
 ///
-/// `T` is `u32` or `u64`. Operations are relaxed: they say nothing about the order in which others see writes to
-/// other elements. An index past the end is a panic, as of a slice.
+/// `T` is `u32` or `u64`. Operations are relaxed: they say nothing about the order in which others see writes
+/// to other elements. An index past the end is a panic, as of a slice.
 #[derive(Debug)]
 pub struct AtomicSlice<'a, T> {
     array: Global<T>,

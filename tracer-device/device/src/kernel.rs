@@ -71,8 +71,8 @@ mod host {
             Self { argument, address, bytes, is_written, threads: 0 }
         }
 
-        /// As [`new`](Self::new), of an array whose elements are written by a thread each if `by_thread`, else by a
-        /// block.
+        /// As [`new`](Self::new), of an array whose elements are written by a thread each if `by_thread`,
+        /// else by a block.
         #[doc(hidden)]
         pub fn owned<T: Pod>(argument: usize, array: Global<T>, by_thread: bool) -> Self {
             let threads = if by_thread { array.len() } else { 0 };
@@ -97,7 +97,8 @@ mod host {
         /// Says so of a call.
         ///
         /// # Safety
-        /// `memory` is all memory that the kernel uses, and its code is safe but for what it is promised about that.
+        /// `memory` is all memory that the kernel uses, and its code is safe but for what it is promised
+        /// about that.
         #[doc(hidden)]
         pub unsafe fn new(call: KernelCall, memory: Vec<ArgumentMemory>) -> Self {
             Self { call, memory, arrays: core::marker::PhantomData }
@@ -156,8 +157,8 @@ mod host {
             self.automatic.as_deref()
         }
 
-        /// The module that the kernel stands in, whose code a GPU runs; `None` for a kernel of which the device was
-        /// given the code when it was opened. Kernels of two modules may have one name.
+        /// The module that the kernel stands in, whose code a GPU runs; `None` for a kernel of which the
+        /// device was given the code when it was opened. Kernels of two modules may have one name.
         pub fn module(&self) -> Option<&'static KernelModule> {
             self.module
         }
@@ -175,8 +176,8 @@ mod host {
         /// Returns what runs one thread of the kernel, for a simulated lane.
         ///
         /// # Safety
-        /// As of a launch: the arguments name memory that is valid for what the kernel does with it, for as long
-        /// as it is called.
+        /// As of a launch: the arguments name memory that is valid for what the kernel does with it, for as
+        /// long as it is called.
         pub unsafe fn thread(&self) -> &(dyn Fn() + Send + Sync) {
             &*self.thread
         }

@@ -1,7 +1,7 @@
 //! What a traced kernel calls.
 //!
-//! A kernel is written once, in a module with `#[warptrace::kernels]`, against this crate; it compiles to PTX for a
-//! GPU and, from the same source, for the simulator. The attribute's documentation has an example.
+//! A kernel is written once, in a module with `#[warptrace::kernels]`, against this crate; it compiles to PTX
+//! for a GPU and, from the same source, for the simulator. The attribute's documentation has an example.
 //!
 //! # Parts
 //! - [`simt`]: thread indices, masks, votes, shuffles, barriers.
@@ -48,8 +48,8 @@ macro_rules! trace {
 }
 
 /// Names the iterations of a loop as a trace point of one's own, in a module with
-/// `#[warptrace::kernels(only_marked)]`: `let mut steps = trace_loop!("name");` before the loop, `steps.tick();` first
-/// thing in it, `drop(steps);` behind it. Returns a [`LoopTrace`].
+/// `#[warptrace::kernels(only_marked)]`: `let mut steps = trace_loop!("name");` before the loop,
+/// `steps.tick();` first thing in it, `drop(steps);` behind it. Returns a [`LoopTrace`].
 #[macro_export]
 macro_rules! trace_loop {
     ($($tokens:tt)*) => {

@@ -130,7 +130,8 @@ mod host {
                 && !std::thread::panicking()
             {
                 let group = rejoin(site);
-                // The operations of recording stand in this file: they come where the loop is, as those of a function.
+                // The operations of recording stand in this file: they come where the loop is, as those of a
+                // function.
                 with_lane(|lane| {
                     lane.calls(site);
                     lane.call(true);

@@ -1,11 +1,11 @@
 //! Floating-point functions of kernels.
 //!
-//! What has a name without `approx` computes **the same bits on every device**, GPU and simulator: square roots,
-//! roundings and [`mul_add`] are exact, the others are those of the crate [`libm`], which is compiled for both. How far
-//! they are from the exact result is tested against `std` over the whole range of their arguments
-//! (`tests/math.rs` of this crate): `f32` by at most 1 ulp, but [`atan2`], [`sinh`], [`cosh`] and [`tanh`] by at most
-//! 2.5 ulp; `f64` differ from `std`'s by at most 2 ulp. Not tested: `erfc`; of `f64` `acos`, `atan2`, `powf`,
-//! `hypot`, `erf`.
+//! What has a name without `approx` computes **the same bits on every device**, GPU and simulator: square
+//! roots, roundings and [`mul_add`] are exact, the others are those of the crate [`libm`], which is compiled
+//! for both. How far they are from the exact result is tested against `std` over the whole range of their
+//! arguments (`tests/math.rs` of this crate): `f32` by at most 1 ulp, but [`atan2`], [`sinh`], [`cosh`] and
+//! [`tanh`] by at most 2.5 ulp; `f64` differ from `std`'s by at most 2 ulp. Not tested: `erfc`; of `f64`
+//! `acos`, `atan2`, `powf`, `hypot`, `erf`.
 //!
 //! ```
 //! use warptrace_device::math;
@@ -15,11 +15,12 @@
 //! assert!((math::sin(math::exp(0.0f32)) - 0.841_471).abs() < 1e-6);
 //! ```
 //!
-//! `f32` and `f64` have these methods on both devices: `abs`, `min`, `max`, `clamp`, `signum`, `copysign`, `recip`,
-//! `to_degrees`, `to_radians`, `total_cmp`. A method such as `x.sin()` exists on the host only: write `math::sin(x)`.
+//! `f32` and `f64` have these methods on both devices: `abs`, `min`, `max`, `clamp`, `signum`, `copysign`,
+//! `recip`, `to_degrees`, `to_radians`, `total_cmp`. A method such as `x.sin()` exists on the host only:
+//! write `math::sin(x)`.
 //!
-//! The functions with `approx` in their names are single instructions of the GPU, as `nvcc --use_fast_math` takes them;
-//! the simulator computes them as exactly as the others, so their bits differ between devices.
+//! The functions with `approx` in their names are single instructions of the GPU, as `nvcc --use_fast_math`
+//! takes them; the simulator computes them as exactly as the others, so their bits differ between devices.
 
 /// `f32` or `f64`.
 pub trait Float: Copy + sealed::Functions {}
@@ -196,8 +197,8 @@ macro_rules! approximate {
 }
 
 approximate! {
-    /// `1 / sqrt(x)`, approximately: on the GPU the hardware's `rsqrt.approx.f32` (2 ulp), elsewhere division and
-    /// square root in f32. The bits differ between devices.
+    /// `1 / sqrt(x)`, approximately: on the GPU the hardware's `rsqrt.approx.f32` (2 ulp), elsewhere division
+    /// and square root in f32. The bits differ between devices.
     rsqrt_approx_f32 = "rsqrt.approx.f32", |x| 1.0 / x.sqrt();
     /// The square root, approximately: on the GPU `sqrt.approx.f32`.
     sqrt_approx_f32 = "sqrt.approx.f32", |x| x.sqrt();

@@ -2,8 +2,8 @@
 
 use warptrace_format::SourceLocation;
 
-/// What `#[warptrace::kernels]` knows of a module: its kernels, where they can be traced, and their code for a
-/// GPU.
+/// What `#[warptrace::kernels]` knows of a module: its kernels, where they can be traced, and their code for
+/// a GPU.
 #[derive(Clone, Copy, Debug)]
 pub struct KernelModule {
     /// Path of the module, such as `program::kernels`. With its name it says which kernel one is.
@@ -17,8 +17,8 @@ pub struct KernelModule {
     /// The file's text; empty where the compiler does not tell where it is.
     pub source: &'static str,
     /// The kernels' PTX, of all files that the package's build script compiles:
-    /// `std::fs::write("kernels.ptx", spmv::MODULE.ptx)`. Empty without such a build script, or where there was no
-    /// device compiler: then they run on the simulator only.
+    /// `std::fs::write("kernels.ptx", spmv::MODULE.ptx)`. Empty without such a build script, or where there
+    /// was no device compiler: then they run on the simulator only.
     pub ptx: &'static str,
     /// Why there is no PTX, as the end of a sentence; empty if there is some.
     pub without_ptx: &'static str,

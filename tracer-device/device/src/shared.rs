@@ -133,8 +133,8 @@ impl<T: Pod> Shared<T> {
     /// Reads element `index`.
     ///
     /// # Safety
-    /// `index` is below the length, the element was written, and nothing writes it meanwhile. `T` is valid for
-    /// the bits that are there.
+    /// `index` is below the length, the element was written, and nothing writes it meanwhile. `T` is valid
+    /// for the bits that are there.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn get(self, index: u32) -> T {

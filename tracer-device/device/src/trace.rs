@@ -1,7 +1,8 @@
 //! What `#[warptrace::kernels]` puts into functions.
 //!
 //! Kernels are not written against this module; its names may change with the macro. On the GPU everything
-//! here is a comment or nothing. So it is where the host calls such a function by itself, as a reference does.
+//! here is a comment or nothing. So it is where the host calls such a function by itself, as a reference
+//! does.
 
 use core::ops::ControlFlow;
 use core::task::Poll;
@@ -10,8 +11,8 @@ pub use crate::arrays::slice;
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::simt::host::in_launch;
 
-/// Traces that lanes come to location `ID`: those that come here together make one event, `(ID, lanes)`. Never
-/// changes what the kernel computes.
+/// Traces that lanes come to location `ID`: those that come here together make one event, `(ID, lanes)`.
+/// Never changes what the kernel computes.
 ///
 /// # On the GPU
 /// The compiled kernel holds a comment here, `// warptrace.loc 3`, and no instruction. When a trace is
@@ -103,9 +104,9 @@ impl Drop for Call {
     }
 }
 
-/// Stands for the way from a loop out of which some lanes may return, to the end of the block that the loop stands
-/// in. On the simulator, lanes on it come before those that are still in the loop: hardware has them meet where
-/// returned lanes come, too.
+/// Stands for the way from a loop out of which some lanes may return, to the end of the block that the loop
+/// stands in. On the simulator, lanes on it come before those that are still in the loop: hardware has them
+/// meet where returned lanes come, too.
 #[derive(Debug)]
 #[must_use = "its end is where lanes wait"]
 pub struct Ahead {

@@ -1,9 +1,10 @@
 //! `docs/reference/device-api.md` has every item that a kernel can use, and no other.
 //!
-//! The sources are read line by line, as rustfmt lays them out. What is found: public functions, types, traits and
-//! constants of public modules and of those that `pub use` names, methods of `impl` blocks, functions that the rows of
-//! a `macro_rules!` table make, exported macros, and the attributes with their arguments. Left out is what has
-//! `#[doc(hidden)]` or exists on the host alone. Whether a function is `unsafe` is compared, too; signatures are not.
+//! The sources are read line by line, as rustfmt lays them out. What is found: public functions, types,
+//! traits and constants of public modules and of those that `pub use` names, methods of `impl` blocks,
+//! functions that the rows of a `macro_rules!` table make, exported macros, and the attributes with their
+//! arguments. Left out is what has `#[doc(hidden)]` or exists on the host alone. Whether a function is
+//! `unsafe` is compared, too; signatures are not.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -63,7 +64,8 @@ fn page(path: &Path) -> Items {
     items
 }
 
-/// The attributes that `warptrace` exports, and what the macro takes in them: `#[kernels`, `#[kernels(first_id`.
+/// The attributes that `warptrace` exports, and what the macro takes in them: `#[kernels`,
+/// `#[kernels(first_id`.
 fn attributes(root: &Path) -> Items {
     let macros = root.join("tracer-device/macros/src");
     let mut found = BTreeSet::from(["#[untraced".to_owned()]);

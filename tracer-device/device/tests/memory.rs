@@ -1,5 +1,5 @@
-//! Memory as kernels use it, by threads of the host in place of lanes. `cargo xtask miri` runs it under Miri, which
-//! notices accesses outside of the memory, races and values that are none.
+//! Memory as kernels use it, by threads of the host in place of lanes. `cargo xtask miri` runs it under Miri,
+//! which notices accesses outside of the memory, races and values that are none.
 
 use core::cell::RefCell;
 use std::thread;
@@ -20,7 +20,8 @@ struct Alone {
     shared: RefCell<Vec<u128>>,
 }
 
-// SAFETY: each thread has indices of its own; shared memory is initialised, aligned to 16, and nothing else's.
+// SAFETY: each thread has indices of its own; shared memory is initialised, aligned to 16, and nothing
+// else's.
 unsafe impl Lane for Alone {
     fn thread_index(&self) -> [u32; 3] {
         [self.thread, 0, 0]

@@ -31,8 +31,8 @@ pub fn link_call(job: &FlattenJob) -> KernelCall {
     KernelCall::new("warptrace_link_segments", vec![bytes], move || link_segments(&job))
 }
 
-/// The kernel that makes flat logs of what [`link_call`] has linked. To be launched as a grid of any size along
-/// x, in blocks of whole warps.
+/// The kernel that makes flat logs of what [`link_call`] has linked. To be launched as a grid of any size
+/// along x, in blocks of whole warps.
 pub fn flatten_call(job: &FlattenJob) -> KernelCall {
     let (bytes, job) = (job_bytes(job), *job);
     KernelCall::new("warptrace_flatten_warps", vec![bytes], move || flatten_warps(&job))

@@ -10,8 +10,8 @@ use crate::codec::Codec;
 pub(crate) const RUN_BYTES: u32 = ENTRY_BYTES;
 const _: () = assert!(RUN_BYTES == 16);
 
-/// Bytes of a chunk's payload that a stretch does not use, for what an encoder keeps back and for what lies between
-/// events and times.
+/// Bytes of a chunk's payload that a stretch does not use, for what an encoder keeps back and for what lies
+/// between events and times.
 const SLACK: u32 = 64;
 /// Bytes of an event with `raw`.
 const RAW_BYTES: u32 = 6;

@@ -9,8 +9,8 @@ pub(crate) const ALL: u32 = u32::MAX;
 /// Later than any time, and more than any number.
 pub(crate) const NEVER: u32 = u32::MAX;
 
-/// Votes and exchanges of a whole warp. The kernels of this crate branch on what is the same in all lanes of a warp
-/// wherever they call these.
+/// Votes and exchanges of a whole warp. The kernels of this crate branch on what is the same in all lanes of
+/// a warp wherever they call these.
 macro_rules! by_all {
     ($($(#[$doc:meta])* $name:ident($($argument:ident: $kind:ty),*) $(-> $answer:ty)?
         = $operation:ident($($passed:expr),*);)*) => {$(

@@ -1,5 +1,5 @@
-//! Logs that another program has written over: encoding them ends, and touches nothing but its own memory. `cargo
-//! xtask miri` runs it under Miri, which notices each access outside of an allocation.
+//! Logs that another program has written over: encoding them ends, and touches nothing but its own memory.
+//! `cargo xtask miri` runs it under Miri, which notices each access outside of an allocation.
 
 mod memory;
 

@@ -7,14 +7,14 @@ use syn::{Ident, LitInt, Path, Token, UseTree, braced, parse_quote};
 pub(crate) struct Arguments {
     /// Where the device crate is found.
     pub(crate) device: Path,
-    /// Whether the module is in a package that depends on `warptrace`, whose build script compiles it: one that names
-    /// the device crate has its code compiled elsewhere.
+    /// Whether the module is in a package that depends on `warptrace`, whose build script compiles it: one
+    /// that names the device crate has its code compiled elsewhere.
     pub(crate) is_users: bool,
     /// Whether `trace!` and `trace_loop!` are all that is traced.
     pub(crate) only_marked: bool,
-    /// Id of the first location of a copy in which every decision is traced instead, if there is to be one. For the
-    /// evaluation only: `warptrace-bench record --automatic` and tests compare automatic points with those placed by
-    /// hand in the same source.
+    /// Id of the first location of a copy in which every decision is traced instead, if there is to be one.
+    /// For the evaluation only: `warptrace-bench record --automatic` and tests compare automatic points with
+    /// those placed by hand in the same source.
     pub(crate) automatic: Option<u16>,
     /// Traced functions of other modules.
     pub(crate) callees: Vec<UseTree>,

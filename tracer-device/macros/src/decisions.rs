@@ -34,8 +34,8 @@ pub(crate) enum Traced {
     Nothing,
 }
 
-/// Whether running these statements may leave an event: something that is `traced`, or a call of a function in
-/// `noisy`.
+/// Whether running these statements may leave an event: something that is `traced`, or a call of a function
+/// in `noisy`.
 pub(crate) fn in_statements(statements: &[Stmt], noisy: &Noisy, traced: Traced) -> bool {
     let mut search = Search { noisy, traced, found: false };
     statements.iter().for_each(|statement| search.visit_stmt(statement));

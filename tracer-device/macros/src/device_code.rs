@@ -28,8 +28,8 @@ pub(crate) struct DeviceCode {
 
 /// Returns the code that the build script has left of a module, if it has compiled its file.
 ///
-/// `tokens` are the module's, `name` is its name. If it `is_users`, and not one whose code another package has, the
-/// compiler warns where it is without code and that was not asked for.
+/// `tokens` are the module's, `name` is its name. If it `is_users`, and not one whose code another package
+/// has, the compiler warns where it is without code and that was not asked for.
 ///
 /// # Errors
 /// If a kernel has the name of one before it.
@@ -93,8 +93,8 @@ fn forgotten(ptx: Option<&Path>, has_script: bool, file: Option<&Path>) -> Strin
     }
 }
 
-/// Has the compiler warn that there is no code of the module `name`. On stable Rust an attribute can do so by the use
-/// of something deprecated only.
+/// Has the compiler warn that there is no code of the module `name`. On stable Rust an attribute can do so by
+/// the use of something deprecated only.
 fn warning(name: &Ident, without: &str) -> TokenStream {
     let note = format!(
         "`{name}` runs on the simulator only, as there is no code of it for GPUs: {without}. To leave it so, set \
@@ -123,8 +123,8 @@ fn has_compiled(ptx: &Path, file: Option<&Path>) -> bool {
 
 /// Fails the build with an error of the device compiler, at the token that it points at.
 ///
-/// It is evaluated when code is generated. So the host's compiler, which finds most mistakes itself, shows those
-/// first, and only them.
+/// It is evaluated when code is generated. So the host's compiler, which finds most mistakes itself, shows
+/// those first, and only them.
 fn complaint(error: &Error<'_>, module: &TokenStream) -> TokenStream {
     let message = format!(
         "the kernels do not compile for the GPU, where they may use `core` and `warptrace::device` only:\n{}\n",

@@ -16,8 +16,9 @@ pub(crate) struct Error<'a> {
     pub(crate) text: &'a str,
 }
 
-/// Returns those of `errors`, as the build script has written them, that the module at line `start` of `file` says:
-/// the ones inside of it, and, if it is the first module of the first of `files`, all that are in no module.
+/// Returns those of `errors`, as the build script has written them, that the module at line `start` of `file`
+/// says: the ones inside of it, and, if it is the first module of the first of `files`, all that are in no
+/// module.
 pub(crate) fn of_module<'a>(
     errors: &'a str,
     files: &str,

@@ -57,9 +57,9 @@ pub(crate) fn list(items: &mut [Item]) -> Vec<Function<'_>> {
     functions
 }
 
-/// Names of the functions whose calls leave events: they have something that is `traced`, or call a function that
-/// does. `known` are such functions of other modules.
-/// Names are compared without their paths, so a function may be taken for another of the same name.
+/// Names of the functions whose calls leave events: they have something that is `traced`, or call a function
+/// that does. `known` are such functions of other modules. Names are compared without their paths, so a
+/// function may be taken for another of the same name.
 pub(crate) fn noisy(functions: &[Function<'_>], known: &Noisy, traced: Traced) -> Noisy {
     let mut noisy = known.clone();
     loop {

@@ -17,8 +17,8 @@ use crate::syntax::{at, braced, conditions, nothing, prepend, statement, under, 
 use crate::table::{Kind, Location, Table};
 use crate::text::{end, source};
 
-/// Walks through a function, puts a trace point at each decision, or at marks alone, and tells the simulator the
-/// function's structure.
+/// Walks through a function, puts a trace point at each decision, or at marks alone, and tells the simulator
+/// the function's structure.
 pub(crate) struct Insert<'a> {
     pub(crate) device: &'a Path,
     /// Whether marks alone are traced.
@@ -202,8 +202,9 @@ impl<'a> Insert<'a> {
         }
     }
 
-    /// Traces the iterations of a loop and its end. Of a loop that `is_last` in its function the block around it sees
-    /// what follows it, so that lanes that have left it may go ahead of those that may yet return from in it.
+    /// Traces the iterations of a loop and its end. Of a loop that `is_last` in its function the block around
+    /// it sees what follows it, so that lanes that have left it may go ahead of those that may yet return
+    /// from in it.
     fn looped(&mut self, expression: &mut Expr, is_last: bool) {
         let Some(Loop { name, is_plain, has_end, has_value, open, close }) = Loop::of(expression, self.noisy)
         else {
@@ -257,13 +258,14 @@ impl<'a> Insert<'a> {
         *expression = braced(attributes, vec![statement(tokens)]);
     }
 
-    /// Whether lanes that have left a loop go ahead of those that may yet return from in it, where marks alone are
-    /// traced and the loop is the last of its function.
+    /// Whether lanes that have left a loop go ahead of those that may yet return from in it, where marks
+    /// alone are traced and the loop is the last of its function.
     fn goes_ahead(&self, expression: &mut Expr) -> bool {
         loops::body(expression).is_some_and(|body| returns(body) && self.leaves_events(body))
     }
 
-    /// Whether a block leaves events where marks alone are traced; counted iterations leave theirs behind the loop.
+    /// Whether a block leaves events where marks alone are traced; counted iterations leave theirs behind the
+    /// loop.
     fn leaves_events(&self, block: &Block) -> bool {
         in_statements(&block.stmts, self.noisy, Traced::Marks)
     }
@@ -316,7 +318,8 @@ impl<'a> Insert<'a> {
                 format!("line {line} of this function has a trace point of this name: the trace could not tell them apart"),
             ));
         }
-        // Of marks alone each name says all; next to decisions, which are named by their functions, so are marks.
+        // Of marks alone each name says all; next to decisions, which are named by their functions, so are
+        // marks.
         let name = if self.only_marked { name } else { format!("{}: {name}", self.function) };
         Ok((self.add_as(mark.id, Kind::Marked, name, span, end(call)), mark))
     }

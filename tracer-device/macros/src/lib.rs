@@ -62,8 +62,9 @@ use proc_macro::TokenStream;
 /// ```
 ///
 /// # Kernels
-/// A function with `#[kernel]` becomes an entry of its own name on the GPU. On the host it is a function of the
-/// same arguments that returns a call, ready to be launched. It returns nothing and has no type parameters.
+/// A function with `#[kernel]` becomes an entry of its own name on the GPU. On the host it is a function of
+/// the same arguments that returns a call, ready to be launched. It returns nothing and has no type
+/// parameters.
 ///
 /// | argument | in the kernel | on the host |
 /// | --- | --- | --- |
@@ -98,12 +99,14 @@ use proc_macro::TokenStream;
 ///
 /// # The table
 /// `LOCATIONS` has all locations, `MODULE` the module as a session takes it. Ids count from 1 in the order of
-/// the source, module by module, so unchanged code before a change keeps them. Modules that go into one trace have
-/// ids of their own: `#[kernels(first_id = 1001)]` numbers a module from there. A location says in which one it
-/// lies (a function's entry, a branch, a loop's body), and where lanes that went another way meet again.
+/// the source, module by module, so unchanged code before a change keeps them. Modules that go into one trace
+/// have ids of their own: `#[kernels(first_id = 1001)]` numbers a module from there. A location says in which
+/// one it lies (a function's entry, a branch, a loop's body), and where lanes that went another way meet
+/// again.
 ///
 /// # Marks alone
-/// With `#[kernels(only_marked)]`, `trace!` and loops that are counted by `trace_loop!` are all that is traced:
+/// With `#[kernels(only_marked)]`, `trace!` and loops that are counted by `trace_loop!` are all that is
+/// traced:
 ///
 /// ```
 /// # use warptrace_device as device;
@@ -137,29 +140,30 @@ use proc_macro::TokenStream;
 /// assert_eq!(halving::at::STEP, 2);
 /// ```
 ///
-/// `trace_loop!` returns a `LoopTrace`. `trace!("name" = 40)` says an id, from which those after it count on, as
-/// discriminants of an `enum` do. The module `at`, made inside of this one, has the ids of marks whose names are
-/// identifiers.
+/// `trace_loop!` returns a `LoopTrace`. `trace!("name" = 40)` says an id, from which those after it count on,
+/// as discriminants of an `enum` do. The module `at`, made inside of this one, has the ids of marks whose
+/// names are identifiers.
 ///
 /// Functions of another module that leave events are named where they are called,
 /// `callees = { super::sums::{before, tally} }`: the simulator is told of their calls.
 ///
-/// With `automatic = 1`, too, the kernels and all functions that have a decision stand once more in the module
-/// `automatic`, made inside of this one: without the marks, and traced at every decision, with ids from 1; so the two
-/// can be compared. There are `LOCATIONS` and `MODULE` too. The
-/// entry of a kernel `step` is `step_automatic` on the GPU, and its call comes with that of the kernel
-/// (`KernelCall::automatic`). All launches are `unsafe`. Types and functions without a decision are those of the
-/// module itself. Methods cannot be copied, so they cannot have decisions.
+/// With `automatic = 1`, too, the kernels and all functions that have a decision stand once more in the
+/// module `automatic`, made inside of this one: without the marks, and traced at every decision, with ids
+/// from 1; so the two can be compared. There are `LOCATIONS` and `MODULE` too. The entry of a kernel `step`
+/// is `step_automatic` on the GPU, and its call comes with that of the kernel (`KernelCall::automatic`). All
+/// launches are `unsafe`. Types and functions without a decision are those of the module itself. Methods
+/// cannot be copied, so they cannot have decisions.
 ///
 /// # Errors
-/// Ids above 65,535, or given twice; two `trace!` of one name in a function; a module that is not written inline;
-/// a kernel that cannot be one.
+/// Ids above 65,535, or given twice; two `trace!` of one name in a function; a module that is not written
+/// inline; a kernel that cannot be one.
 #[proc_macro_attribute]
 pub fn kernels(arguments: TokenStream, module: TokenStream) -> TokenStream {
     module::expand(arguments.into(), module.into()).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
-/// Says what is missing where `#[kernel]` stands in a module without [`macro@kernels`], which knows the word by itself.
+/// Says what is missing where `#[kernel]` stands in a module without [`macro@kernels`], which knows the word
+/// by itself.
 ///
 /// # Errors
 /// Always.

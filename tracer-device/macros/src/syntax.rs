@@ -54,8 +54,9 @@ pub(crate) fn call_of(expression: &Expr, noisy: &Noisy) -> Option<Span> {
     noisy.contains(&name.to_string()).then(|| name.span())
 }
 
-/// Lets the simulator know where a call stands: `calls(function)(arguments)`, or `(calls(()), call of a method).1`. Any
-/// operator may follow, and what the call borrows from lives as long as without it.
+/// Lets the simulator know where a call stands: `calls(function)(arguments)`, or
+/// `(calls(()), call of a method).1`. Any operator may follow, and what the call borrows from lives as long
+/// as without it.
 pub(crate) fn told(call: &mut Expr, span: Span, device: &Path) {
     let here = |callee: Expr| {
         Expr::Call(ExprCall {

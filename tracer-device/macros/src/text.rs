@@ -7,8 +7,8 @@ use std::path::Path;
 use proc_macro2::{Delimiter, LineColumn, Span, TokenStream, TokenTree};
 use quote::ToTokens;
 
-/// Keeps the positions of what is parsed from a file, and not from the compiler's tokens, while it is there: the
-/// compiler gives all of that the position of the attribute.
+/// Keeps the positions of what is parsed from a file, and not from the compiler's tokens, while it is there:
+/// the compiler gives all of that the position of the attribute.
 pub(crate) struct Positions(());
 
 impl Positions {

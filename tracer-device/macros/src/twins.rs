@@ -17,8 +17,9 @@ struct Kernel {
 
 /// Refuses those kernels of a module that have the name of a kernel before them, in another module.
 ///
-/// `files` are the paths of the files that were compiled together, one a line. `module` is what stands in `file`, at
-/// line `start`. Kernels with `#[cfg]` are left out, as it is not known here whether they are there.
+/// `files` are the paths of the files that were compiled together, one a line. `module` is what stands in
+/// `file`, at line `start`. Kernels with `#[cfg]` are left out, as it is not known here whether they are
+/// there.
 ///
 /// # Errors
 /// At the name of the second kernel.

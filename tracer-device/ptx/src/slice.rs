@@ -16,8 +16,8 @@ pub enum Bound {
     Alias(String),
 }
 
-/// Checks that kernels of a module compute the same in a module of their own: that no code uses variables of the
-/// module, other than shared ones, which each block has for itself.
+/// Checks that kernels of a module compute the same in a module of their own: that no code uses variables of
+/// the module, other than shared ones, which each block has for itself.
 ///
 /// # Errors
 /// What they use.
@@ -39,8 +39,8 @@ pub fn stands_alone(module: &Module<'_>) -> Result<(), Bound> {
     used.map_or(Ok(()), |name| Err(Bound::Variable(name.to_owned())))
 }
 
-/// Makes the text of some of a module's functions and of all that they name, directly or not. In the place of each
-/// other function stand as many empty lines.
+/// Makes the text of some of a module's functions and of all that they name, directly or not. In the place of
+/// each other function stand as many empty lines.
 ///
 /// # Errors
 /// None that a module gives which was parsed.

@@ -30,7 +30,8 @@ pub struct LaunchShape {
 /// What the simulator watches while a launch runs. A GPU does not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Simulated {
-    /// Steps after which the launch is an error; `None`: those of [`Watchdog::default`](warptrace_sim::Watchdog).
+    /// Steps after which the launch is an error; `None`: those of
+    /// [`Watchdog::default`](warptrace_sim::Watchdog).
     pub steps: Option<u64>,
     /// Time after which it is one; `None`: never.
     pub time: Option<Duration>,
@@ -107,8 +108,8 @@ pub struct Allocation {
 pub enum Place {
     /// In the device's own memory.
     Device,
-    /// In memory of the host that kernels can use. What a kernel has written there can still be read by way of
-    /// [`Device::live`] when the kernel has failed and taken the device's own memory with it.
+    /// In memory of the host that kernels can use. What a kernel has written there can still be read by way
+    /// of [`Device::live`] when the kernel has failed and taken the device's own memory with it.
     Host,
 }
 
@@ -124,15 +125,16 @@ pub struct DeviceFacts {
     /// Bytes of memory, used or not. For the simulator that is the host's, and 4 GiB where the system does
     /// not tell.
     pub memory_bytes: u64,
-    /// Bytes of it that are free. The simulator offers the host's, but at most 8 GiB: others use that as well.
+    /// Bytes of it that are free. The simulator offers the host's, but at most 8 GiB: others use that as
+    /// well.
     pub free_bytes: u64,
 }
 
 /// What is prepared.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Prepare<'a> {
-    /// Modules whose kernels the device may then run, if they have their PTX. Those that it has, and all of them on a
-    /// device that needs no code, are ignored.
+    /// Modules whose kernels the device may then run, if they have their PTX. Those that it has, and all of
+    /// them on a device that needs no code, are ignored.
     pub code: &'a [&'a KernelModule],
     /// Kernels that will be launched, of whichever text has them.
     pub kernels: &'a [&'a str],
@@ -168,8 +170,8 @@ pub enum Logs<'a> {
 pub struct LaunchTime {
     /// The kernel alone: device events on a GPU, wall clock on the simulator.
     pub kernel: Duration,
-    /// What the pool's counters of claims said after the kernel; 0 if it did not trace into logs that are kept.
-    /// Larger than the pool if that is exhausted.
+    /// What the pool's counters of claims said after the kernel; 0 if it did not trace into logs that are
+    /// kept. Larger than the pool if that is exhausted.
     pub claims: Claims,
 }
 
@@ -212,8 +214,8 @@ pub trait Device {
     /// Allocates memory. Its contents are undefined on a GPU.
     ///
     /// # Errors
-    /// [`DeviceError::OutOfMemory`] when there is not enough; [`DeviceError::Unsupported`] if the device has no
-    /// memory at this place.
+    /// [`DeviceError::OutOfMemory`] when there is not enough; [`DeviceError::Unsupported`] if the device has
+    /// no memory at this place.
     fn allocate(&mut self, bytes: u64, place: Place) -> Result<Allocation, DeviceError>;
 
     /// Gives memory back.
@@ -260,9 +262,9 @@ pub trait Device {
         to: &mut Vec<u8>,
     ) -> Result<u32, DeviceError>;
 
-    /// Prepares launches: loads and compiles their code, and what encodes their logs, so that the first launch
-    /// is not slower than the next. Returns how many threads of the [launch](Prepare::launch), or else of any,
-    /// can be on the device at once.
+    /// Prepares launches: loads and compiles their code, and what encodes their logs, so that the first
+    /// launch is not slower than the next. Returns how many threads of the [launch](Prepare::launch), or else
+    /// of any, can be on the device at once.
     ///
     /// # Errors
     /// If the device has no code for them, or cannot record so.
@@ -303,8 +305,8 @@ pub trait Device {
     /// `codec` is ready.
     ///
     /// # Safety
-    /// `memory` stays this device's, and is not freed before the handle is dropped. What both use of it at once
-    /// they use as a kernel and its host do.
+    /// `memory` stays this device's, and is not freed before the handle is dropped. What both use of it at
+    /// once they use as a kernel and its host do.
     ///
     /// # Errors
     /// If `memory` is not inside of this device's, or the driver fails.

@@ -31,7 +31,8 @@ pub enum DeviceError {
         /// Devices present.
         count: u32,
     },
-    /// The binary carries no PTX: no device compiler was there when it was built, or no build script asked one.
+    /// The binary carries no PTX: no device compiler was there when it was built, or no build script asked
+    /// one.
     #[error("this binary carries no GPU code for {what}: {reason}; or use the simulator")]
     NoDeviceCode {
         /// The kernels.

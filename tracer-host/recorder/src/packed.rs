@@ -52,8 +52,8 @@ pub(crate) fn rename(packed: &mut [u8], chunk_bytes: usize, names: &[u32]) {
 /// A chunk that was packed.
 pub(crate) struct Unpacked<'a> {
     pub(crate) header: ChunkHeader,
-    /// The payload that the header announces, times included; `None` if that is longer than a chunk: then there is no
-    /// telling where the next chunk begins, and the iteration ends.
+    /// The payload that the header announces, times included; `None` if that is longer than a chunk: then
+    /// there is no telling where the next chunk begins, and the iteration ends.
     pub(crate) payload: Option<&'a [u8]>,
     /// Which it is, for [`payload`].
     pub(crate) at: u32,

@@ -1,4 +1,5 @@
-//! What a program may call itself, if it knows of warptrace: `tracer-host/include/warptrace.h`, and the Python package.
+//! What a program may call itself, if it knows of warptrace: `tracer-host/include/warptrace.h`, and the
+//! Python package.
 
 use std::ffi::{CStr, OsStr, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;

@@ -1,9 +1,9 @@
 //! Gives the driver a text that it may be too old for.
 //!
-//! Triton's PTX is of a later version than many drivers take. In this order: the text as it is; the same with the
-//! driver's own version, if nothing in it needs more, which the driver says itself; machine code that an assembler
-//! makes of it, which a driver loads within the same major version. Where the program's machine code was made with
-//! options that change the code, that assembler comes first, with the same options.
+//! Triton's PTX is of a later version than many drivers take. In this order: the text as it is; the same with
+//! the driver's own version, if nothing in it needs more, which the driver says itself; machine code that an
+//! assembler makes of it, which a driver loads within the same major version. Where the program's machine
+//! code was made with options that change the code, that assembler comes first, with the same options.
 
 use std::collections::hash_map::DefaultHasher;
 use std::ffi::{CString, OsStr, c_void};
@@ -146,8 +146,8 @@ fn with_assembler(
     Err(problem)
 }
 
-/// Lists the assemblers that there are: the one that the user names, else those of the program's own packages, those
-/// of the toolkit.
+/// Lists the assemblers that there are: the one that the user names, else those of the program's own
+/// packages, those of the toolkit.
 fn assemblers(like: &str) -> Vec<PathBuf> {
     if let Some(chosen) = std::env::var_os(RUN_PTXAS).filter(|chosen| !chosen.is_empty()) {
         return vec![chosen.into()];
@@ -234,7 +234,8 @@ fn assemble(tool: &Path, text: &[u8], options: &[String], architecture: u32) -> 
     Ok(code)
 }
 
-/// The architecture to assemble for: the device's, or that of a text for one architecture only, such as `sm_90a`.
+/// The architecture to assemble for: the device's, or that of a text for one architecture only, such as
+/// `sm_90a`.
 fn target_of(text: &[u8], architecture: u32) -> String {
     let text = String::from_utf8_lossy(text);
     let target = text.lines().find_map(|line| line.trim_start().strip_prefix(".target"));
@@ -265,8 +266,8 @@ impl Drop for Folder {
     }
 }
 
-/// Where what was assembled is kept for the next run: by a hash of the text, the options, the architecture and the
-/// tool's file, all of which stand beside it, so that two of the same hash are told apart.
+/// Where what was assembled is kept for the next run: by a hash of the text, the options, the architecture
+/// and the tool's file, all of which stand beside it, so that two of the same hash are told apart.
 struct Kept {
     folder: PathBuf,
     name: String,

@@ -1,7 +1,8 @@
-//! Assemblers that the program starts: `-lineinfo` is added, so that `ptxas` keeps the PTX in its machine code.
+//! Assemblers that the program starts: `-lineinfo` is added, so that `ptxas` keeps the PTX in its machine
+//! code.
 //!
-//! Nothing else is changed, so that what frameworks keep of it serves untraced runs, too. A `ptxas` that is asked what
-//! it is says so as ever: that text is part of the names under which frameworks keep machine code.
+//! Nothing else is changed, so that what frameworks keep of it serves untraced runs, too. A `ptxas` that is
+//! asked what it is says so as ever: that text is part of the names under which frameworks keep machine code.
 
 use std::ffi::{CString, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -46,15 +47,16 @@ fn start_again() -> Option<()> {
     let arguments: Vec<CString> = arguments.into_iter().map(to_c).collect::<Option<_>>()?;
     let mut pointers: Vec<*const libc::c_char> = arguments.iter().map(|argument| argument.as_ptr()).collect();
     pointers.push(std::ptr::null());
-    // SAFETY: strings and a list of them that ends in null. The process has one thread. If it cannot be started again,
-    // it goes on as it is.
+    // SAFETY: strings and a list of them that ends in null. The process has one thread. If it cannot be
+    // started again, it goes on as it is.
     unsafe {
         libc::execv(program.as_ptr(), pointers.as_ptr());
     }
     None
 }
 
-/// Adds the option to the arguments of an assembler, as the system has them; `None` if it is to stay what it is.
+/// Adds the option to the arguments of an assembler, as the system has them; `None` if it is to stay what it
+/// is.
 fn with_lines(program: &Path, arguments: &[u8]) -> Option<Vec<OsString>> {
     if !program.file_name()?.as_bytes().starts_with(NAME) {
         return None;

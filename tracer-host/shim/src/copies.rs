@@ -1,8 +1,8 @@
 //! Traced copies of kernels in modules of their own, each made when its kernel is first launched.
 //!
-//! The program's image stays what it is, and so does each kernel that is not traced. Only where code uses variables
-//! of its module, of which another module would have others, does the driver get one text with kernels and copies
-//! instead of the image, when that is loaded ([`crate::hooks`]).
+//! The program's image stays what it is, and so does each kernel that is not traced. Only where code uses
+//! variables of its module, of which another module would have others, does the driver get one text with
+//! kernels and copies instead of the image, when that is loaded ([`crate::hooks`]).
 
 use std::collections::HashMap;
 use std::fmt;

@@ -167,7 +167,8 @@ impl Drop for Relaxed {
     }
 }
 
-/// Loads an image as the program has loaded another: as a module of the current context, or as a library of all.
+/// Loads an image as the program has loaded another: as a module of the current context, or as a library of
+/// all.
 pub(crate) fn load_like(like: Owner, image: *const c_void, loaded: &mut Option<Owner>) -> Answer {
     // SAFETY: the image is one that the driver may take, and stays.
     unsafe {

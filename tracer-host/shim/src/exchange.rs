@@ -134,7 +134,8 @@ fn part(text: &str, function: &str) -> Result<String, String> {
     only(&module, &[function]).map_err(|error| error.to_string())
 }
 
-/// Makes the text, and says what is in it: each kernel with its copy beside it, or the copy of one kernel alone.
+/// Makes the text, and says what is in it: each kernel with its copy beside it, or the copy of one kernel
+/// alone.
 ///
 /// # Errors
 /// If the text cannot be read, or has no kernel that is to be traced: a sentence that says why.

@@ -13,8 +13,8 @@
 //!                40     8  flags: 0x2000 LZ4, 0x8000 zstd
 //!                56     8  bytes of the payload when it is not compressed
 //! ```
-//! All numbers are little-endian. NVIDIA does not document the container; this is what nvcc writes from CUDA 11
-//! to 13, and what public readers of it agree on.
+//! All numbers are little-endian. NVIDIA does not document the container; this is what nvcc writes from CUDA
+//! 11 to 13, and what public readers of it agree on.
 
 use std::ffi::c_void;
 use std::io::Read;
@@ -101,8 +101,8 @@ pub(crate) struct Entry<'a> {
 /// Finds the container behind the address of a wrapper or a container.
 ///
 /// # Safety
-/// `image` is the address of one or the other, of which as many bytes can be read as its header says, and which
-/// stay as they are for `'a`.
+/// `image` is the address of one or the other, of which as many bytes can be read as its header says, and
+/// which stay as they are for `'a`.
 pub(crate) unsafe fn container_at<'a>(image: *const c_void) -> Result<&'a [u8], FatbinError> {
     let mut container = image.cast::<u8>();
     // SAFETY: both begin with a magic number of four bytes; a wrapper has the container's address behind it.

@@ -164,8 +164,8 @@ fn is_text(magic: u32) -> bool {
     bytes.peek().is_some() && bytes.all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace())
 }
 
-/// Chooses among the PTX texts of a fatbin: that of the machine code which the device would run, if none of the same
-/// architecture stands beside it, or else the one of the highest architecture that the device runs.
+/// Chooses among the PTX texts of a fatbin: that of the machine code which the device would run, if none of
+/// the same architecture stands beside it, or else the one of the highest architecture that the device runs.
 fn in_fatbin(container: &[u8], architecture: u32) -> Result<Found, NoPtx> {
     let all = fatbin::entries(container)?;
     let mut found: Vec<Entry<'_>> = all.iter().copied().filter(|entry| entry.kind == Kind::Ptx).collect();
@@ -194,8 +194,8 @@ fn in_fatbin(container: &[u8], architecture: u32) -> Result<Found, NoPtx> {
     Err(NoPtx::Architecture { found: list.join(", "), architecture })
 }
 
-/// Finds the machine code that a device would run: of its own architecture, or the highest of the same generation
-/// below.
+/// Finds the machine code that a device would run: of its own architecture, or the highest of the same
+/// generation below.
 fn machine_code<'e, 'f>(entries: &'e [Entry<'f>], architecture: u32) -> Option<&'e Entry<'f>> {
     let suits = |entry: &&Entry<'_>| {
         entry.kind == Kind::Elf
@@ -205,7 +205,8 @@ fn machine_code<'e, 'f>(entries: &'e [Entry<'f>], architecture: u32) -> Option<&
     entries.iter().filter(suits).max_by_key(|entry| entry.architecture)
 }
 
-/// Returns whether a device runs PTX: `sm_90a` runs on that architecture only, `sm_100f` on those of one family.
+/// Returns whether a device runs PTX: `sm_90a` runs on that architecture only, `sm_100f` on those of one
+/// family.
 fn runs_on(text: &str, architecture: u32) -> bool {
     let Some(target) = text.lines().find_map(|line| line.trim_start().strip_prefix(".target")) else {
         return false;

@@ -32,8 +32,8 @@ extern "C" fn replacement(handle: *mut c_void, name: *const c_char) -> *mut c_vo
     hook.replace(found)
 }
 
-/// Tells whether a handle stands for several libraries (`RTLD_DEFAULT`, `RTLD_NEXT`): a look-up there finds what
-/// this library exports.
+/// Tells whether a handle stands for several libraries (`RTLD_DEFAULT`, `RTLD_NEXT`): a look-up there finds
+/// what this library exports.
 fn is_pseudo(handle: *mut c_void) -> bool {
     handle == libc::RTLD_DEFAULT || handle == libc::RTLD_NEXT
 }

@@ -20,8 +20,8 @@
 //!
 //! - `assembler`: what it does in an assembler that the program starts.
 //!
-//! Loading it does nothing else: a program without CUDA never notices. What goes wrong here must never break the
-//! program, so each hook ends with the program's own call.
+//! Loading it does nothing else: a program without CUDA never notices. What goes wrong here must never break
+//! the program, so each hook ends with the program's own call.
 //!
 //! It is for Linux on x86-64 with the GNU C library; elsewhere the library is empty.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]

@@ -12,7 +12,8 @@ pub(crate) fn readable(mangled: &str) -> String {
     demangled(mangled, DemangleOptions::new().no_params().no_return_type())
 }
 
-/// Like [`readable`], for each name of a list: functions of one name that differ in their parameters have them.
+/// Like [`readable`], for each name of a list: functions of one name that differ in their parameters have
+/// them.
 pub(crate) fn all_readable(mangled: &[&str]) -> Vec<String> {
     let short: Vec<String> = mangled.iter().map(|name| readable(name)).collect();
     let mut counts = HashMap::new();

@@ -121,8 +121,8 @@ impl Symbols {
     /// # Safety
     /// The library stays loaded.
     unsafe fn find(&self, name: &[u8]) -> Option<*mut c_void> {
-        // SAFETY: tables of a loaded library, read as the GNU hash section says: a header of four words, a Bloom
-        // filter of words of 64 bits, the buckets, the chains.
+        // SAFETY: tables of a loaded library, read as the GNU hash section says: a header of four words, a
+        // Bloom filter of words of 64 bits, the buckets, the chains.
         unsafe {
             let [buckets, first, filter, _] = *self.hash.cast::<[u32; 4]>();
             if buckets == 0 {

@@ -16,7 +16,8 @@ pub(crate) struct Settings {
     pub(crate) spec: RunSpec,
 }
 
-/// The folder in which processes say what they did, and which of them writes a file; `None` if it was not asked for.
+/// The folder in which processes say what they did, and which of them writes a file; `None` if it was not
+/// asked for.
 pub(crate) fn report_folder() -> Option<PathBuf> {
     std::env::var_os(RUN_REPORT).filter(|folder| !folder.is_empty()).map(PathBuf::from)
 }

@@ -103,7 +103,8 @@ pub(crate) struct Function {
     recorded: AtomicU64,
     /// Contexts in which the copy was loaded with it.
     loaded: Mutex<Vec<usize>>,
-    /// Where its launches are counted, once it is known that none is recorded; `None` if they are not, since it was not asked for.
+    /// Where its launches are counted, once it is known that none is recorded; `None` if they are not, since
+    /// it was not asked for.
     untraced: OnceLock<Option<Arc<Untraced>>>,
 }
 
@@ -149,7 +150,8 @@ impl Function {
         is_known
     }
 
-    /// Counts a launch of a function of which none is recorded, as was found before; `false` if that is not known.
+    /// Counts a launch of a function of which none is recorded, as was found before; `false` if that is not
+    /// known.
     pub(crate) fn count_untraced(&self, stream: *mut c_void) -> bool {
         let Some(untraced) = self.untraced.get() else { return false };
         // What is captured becomes a node of a graph, whose launches are counted.
@@ -173,8 +175,8 @@ impl Function {
         self.recorded.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The code that has its copy, which is made if there is none yet, and whose that is. The registry must not be
-    /// locked.
+    /// The code that has its copy, which is made if there is none yet, and whose that is. The registry must
+    /// not be locked.
     ///
     /// # Errors
     /// Why it has none.

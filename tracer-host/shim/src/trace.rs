@@ -1,9 +1,9 @@
 //! Records launches: a recorder for each context of the program, begun by its first traced launch.
 //!
-//! A launch reserves room for its logs, goes to the driver, and the program goes on. The recorder's own thread
-//! looks for launches that have ended, and drains what they recorded meanwhile. Only a launch that finds no
-//! room waits, and not forever: a kernel may wait for what the program does next. The lock of all traces is
-//! never held while something is waited for, but for a trace that begins.
+//! A launch reserves room for its logs, goes to the driver, and the program goes on. The recorder's own
+//! thread looks for launches that have ended, and drains what they recorded meanwhile. Only a launch that
+//! finds no room waits, and not forever: a kernel may wait for what the program does next. The lock of all
+//! traces is never held while something is waited for, but for a trace that begins.
 
 mod recorder;
 mod watch;

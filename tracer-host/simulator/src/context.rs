@@ -176,9 +176,9 @@ impl<'a> Context<'a> {
     }
 }
 
-// SAFETY: `here` is the lane that runs; its indices were set when it started, one lane each. Shared memory is the
-// block's own, allocated with that alignment and filled before it is answered, and a block runs on one thread at a
-// time.
+// SAFETY: `here` is the lane that runs; its indices were set when it started, one lane each. Shared memory is
+// the block's own, allocated with that alignment and filled before it is answered, and a block runs on one
+// thread at a time.
 unsafe impl Lane for Context<'_> {
     #[inline]
     fn thread_index(&self) -> [u32; 3] {

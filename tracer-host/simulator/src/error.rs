@@ -69,8 +69,8 @@ impl fmt::Display for Waiting {
     }
 }
 
-/// Lanes that had left the kernel when the others of their warp came to the block's barrier: no error, since barriers
-/// wait for those that are left only, but seldom meant.
+/// Lanes that had left the kernel when the others of their warp came to the block's barrier: no error, since
+/// barriers wait for those that are left only, but seldom meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeftBefore {
     /// Block index in the grid.

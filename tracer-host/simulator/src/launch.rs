@@ -57,8 +57,8 @@ pub(crate) enum LogMemory {
     None,
     /// Into logs that are read when it has ended.
     Kept(LaunchLogs),
-    /// Into logs that the host empties meanwhile. `open`: runs that have not ended, too. `clock`: by which lanes
-    /// wait.
+    /// Into logs that the host empties meanwhile. `open`: runs that have not ended, too. `clock`: by which
+    /// lanes wait.
     Streamed { logs: StreamLogs, open: bool, clock: Option<&'static AtomicU64> },
 }
 

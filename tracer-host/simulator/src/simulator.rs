@@ -23,16 +23,16 @@ pub struct Watchdog {
     /// Rounds in which every one of them ends its turn in `spin_hint`, trace points and other operations
     /// next to it allowed, and in which no lane leaves the kernel and no barrier opens.
     pub spin_rounds: u64,
-    /// Operations of groups of lanes, such as visits of trace points: of a block where blocks are independent, else of
-    /// the launch.
+    /// Operations of groups of lanes, such as visits of trace points: of a block where blocks are
+    /// independent, else of the launch.
     pub steps: Option<u64>,
     /// Wall-clock time of the launch. The only limit that makes the outcome depend on the machine.
     pub time: Option<Duration>,
 }
 
 impl Default for Watchdog {
-    /// 10,000 rounds of mere spinning, 1,000,000 rounds of spinning with other operations, 10^10 steps, which take
-    /// minutes, and no limit of time.
+    /// 10,000 rounds of mere spinning, 1,000,000 rounds of spinning with other operations, 10^10 steps, which
+    /// take minutes, and no limit of time.
     fn default() -> Self {
         Self { yield_rounds: 10_000, spin_rounds: 1_000_000, steps: Some(10_000_000_000), time: None }
     }

@@ -113,7 +113,8 @@ fn check(streams: &[Lanes], room: Room) -> u64 {
     passed_over
 }
 
-/// Lanes as [`made_runs::lanes`] makes them; in lane 0 an entry without a run is before its runs, as in a kernel.
+/// Lanes as [`made_runs::lanes`] makes them; in lane 0 an entry without a run is before its runs, as in a
+/// kernel.
 fn lanes(numbers: &mut Numbers, lengths: &[usize], start: u64, max_between: u64) -> Lanes {
     let mut lanes = made_runs::lanes(numbers, lengths, start, max_between);
     lanes[0].insert(0, Run { mask: u32::MAX, location: 0, count: 0, time: 0 });

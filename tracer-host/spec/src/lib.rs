@@ -2,8 +2,8 @@
 //!
 //! A [`RecordingSpec`] says it, for every door: the arguments of a command (with the feature `clap`), the
 //! library's builder, tests, and programs that `warptrace run` starts, which get a `RunSpec` (feature
-//! `run`) as one environment variable. Each option has one default, [`RecordingSpec::default`], and one check,
-//! [`RecordingSpec::check`].
+//! `run`) as one environment variable. Each option has one default, [`RecordingSpec::default`], and one
+//! check, [`RecordingSpec::check`].
 
 mod doors;
 mod error;

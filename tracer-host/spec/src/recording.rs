@@ -116,8 +116,8 @@ pub struct RecordingSpec {
     pub codec: CodecSpec,
 
     /// Count the iterations of `all` loops that hold no other trace point, as if lanes ran them in lock step:
-    /// less time, but masks can differ from the kernel's. Without, loops are counted where that is `proven` to
-    /// change nothing; `never`: each event is recorded where it happens
+    /// less time, but masks can differ from the kernel's. Without, loops are counted where that is `proven`
+    /// to change nothing; `never`: each event is recorded where it happens
     #[cfg_attr(
         feature = "clap",
         arg(
@@ -134,8 +134,8 @@ pub struct RecordingSpec {
     )]
     pub counting: Counting,
 
-    /// When things happened: `runs`, when each run of equal events of a warp began, by the clock of its multiprocessor.
-    /// Kernels take the same time; the trace is larger
+    /// When things happened: `runs`, when each run of equal events of a warp began, by the clock of its
+    /// multiprocessor. Kernels take the same time; the trace is larger
     #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
     pub times: Times,
 

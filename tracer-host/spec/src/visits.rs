@@ -12,8 +12,8 @@ use crate::{SpecError, WindowError};
 /// Locations that an error names.
 const MAX_NAMED: usize = 50;
 
-/// Visits of a location: `LOCATION:COUNT`. The location is a name or an id as `warptrace info` lists them, of which
-/// a number is always an id, or `FILE:LINE`, of which the file is an end of its path.
+/// Visits of a location: `LOCATION:COUNT`. The location is a name or an id as `warptrace info` lists them, of
+/// which a number is always an id, or `FILE:LINE`, of which the file is an end of its path.
 ///
 /// ```
 /// use warptrace_spec::Visits;

@@ -11,8 +11,9 @@ use warptrace_host::Pod;
 use crate::Error;
 use crate::shared::Shared;
 
-/// A [`CudaSlice`] of the program's own, for as long as kernels may use it: [`Device::adopt`](crate::Device::adopt).
-/// A reference to it is a kernel's argument, as one to a [`Buffer`](crate::Buffer) is.
+/// A [`CudaSlice`] of the program's own, for as long as kernels may use it:
+/// [`Device::adopt`](crate::Device::adopt). A reference to it is a kernel's argument, as one to a
+/// [`Buffer`](crate::Buffer) is.
 pub struct AdoptedSlice<'a, T> {
     shared: Rc<Shared>,
     address: u64,
@@ -32,8 +33,8 @@ impl<'a, T: Pod> AdoptedSlice<'a, T> {
         let len = slice.len();
         let own = shared.stream().filter(|stream| stream.context().cu_ctx() == slice.context().cu_ctx());
         let Some(stream) = own else { return Err(Error::OtherContext { elements: len }) };
-        // The stream waits for what uses the array now. What launches do with it has ended when they return, so
-        // cudarc need not be told when that is.
+        // The stream waits for what uses the array now. What launches do with it has ended when they return,
+        // so cudarc need not be told when that is.
         let (address, uses) = slice.device_ptr_mut(stream);
         drop(uses);
         if len != 0 {

@@ -12,8 +12,8 @@ use crate::shared::Shared;
 
 /// An array of `T` in a device's memory, which is given back when it is dropped.
 ///
-/// [`Device::upload`](crate::Device::upload) and [`Device::zeros`](crate::Device::zeros) make one. A reference
-/// to it is a kernel's argument.
+/// [`Device::upload`](crate::Device::upload) and [`Device::zeros`](crate::Device::zeros) make one. A
+/// reference to it is a kernel's argument.
 pub struct Buffer<T> {
     shared: Rc<Shared>,
     allocation: Allocation,

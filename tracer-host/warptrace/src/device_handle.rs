@@ -58,8 +58,8 @@ impl Device {
         Self::of(Box::new(SimDevice::new(SimOptions::default())), None)
     }
 
-    /// Uses the GPU, the context and the stream of a program that has its own, through [`cudarc`]. Kernels run on
-    /// the stream, and each launch waits for its end. The device keeps stream and context alive.
+    /// Uses the GPU, the context and the stream of a program that has its own, through [`cudarc`]. Kernels
+    /// run on the stream, and each launch waits for its end. The device keeps stream and context alive.
     ///
     /// [`adopt`](Self::adopt) makes kernels' arguments of the program's own arrays;
     /// [`upload`](Self::upload) and [`zeros`](Self::zeros) allocate in the same context.
@@ -91,21 +91,22 @@ impl Device {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// A package that also names cudarc among its dependencies may choose its features as it likes; where it chooses
-    /// nothing about linking, the driver is loaded when the program runs.
+    /// A package that also names cudarc among its dependencies may choose its features as it likes; where it
+    /// chooses nothing about linking, the driver is loaded when the program runs.
     ///
     /// # Errors
     /// If the driver is too old, or fails.
     pub fn from_cudarc(stream: &Arc<CudaStream>) -> Result<Self, Error> {
         let (context, own) = (stream.context().cu_ctx(), stream.cu_stream());
-        // SAFETY: they belong to each other, and `Shared` keeps the stream, and with it the context, for longer than
-        // the device.
+        // SAFETY: they belong to each other, and `Shared` keeps the stream, and with it the context, for
+        // longer than the device.
         let device = unsafe { CudaDevice::adopt(context.cast(), own.cast(), "")? };
         Ok(Self { shared: Shared::new(Box::new(device), Some(Arc::clone(stream))), no_gpu: None })
     }
 
     /// Makes a kernel's argument of an array of the program's own, for a device
-    /// [from cudarc](Self::from_cudarc). Launches come after what the program has asked cudarc to do with the array.
+    /// [from cudarc](Self::from_cudarc). Launches come after what the program has asked cudarc to do with the
+    /// array.
     ///
     /// # Errors
     /// If the array is not of the device's context.
@@ -116,8 +117,8 @@ impl Device {
     /// Takes a device that was opened with [`host`](crate::host).
     ///
     /// # Safety
-    /// A kernel that the device has code of has the arguments of each call by its name whose module brings no code
-    /// of its own. A device that was opened without code, as the simulator is, has none of any.
+    /// A kernel that the device has code of has the arguments of each call by its name whose module brings no
+    /// code of its own. A device that was opened without code, as the simulator is, has none of any.
     pub unsafe fn from_host(device: Box<dyn host::Device>) -> Self {
         Self::of(device, None)
     }
@@ -166,12 +167,12 @@ impl Device {
         Ok(self.shared.with(|device| device.prepare(&prepare)).map(drop)?)
     }
 
-    /// Runs a kernel without tracing it and waits for it; returns how long it took. On a GPU its module has been
-    /// [loaded](Self::load), or traced.
+    /// Runs a kernel without tracing it and waits for it; returns how long it took. On a GPU its module has
+    /// been [loaded](Self::load), or traced.
     ///
     /// # Errors
-    /// If an argument is no memory of this device, one that is written overlaps another, the device has no code
-    /// for the kernel, or the kernel fails.
+    /// If an argument is no memory of this device, one that is written overlaps another, the device has no
+    /// code for the kernel, or the kernel fails.
     pub fn launch(&self, call: &SafeCall<'_>, config: &LaunchConfig) -> Result<Duration, Error> {
         self.shared.check(call, config)?;
         // SAFETY: all memory that the kernel uses was checked.

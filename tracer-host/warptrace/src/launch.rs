@@ -18,8 +18,8 @@ impl LaunchConfig {
         Self::for_elements_in_blocks(elements, BLOCK)
     }
 
-    /// As [`for_elements`](Self::for_elements), in blocks of `threads`, 1 to 1,024. A grid that a device cannot
-    /// have is refused by the launch.
+    /// As [`for_elements`](Self::for_elements), in blocks of `threads`, 1 to 1,024. A grid that a device
+    /// cannot have is refused by the launch.
     pub fn for_elements_in_blocks(elements: usize, threads: u32) -> Self {
         let blocks = (elements as u64).div_ceil(u64::from(threads.max(1))).max(1);
         Self::grid([u32::try_from(blocks).unwrap_or(u32::MAX), 1, 1], [threads, 1, 1])

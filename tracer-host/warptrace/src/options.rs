@@ -180,16 +180,16 @@ impl TraceBuilder {
         self
     }
 
-    /// With [`Policy::Stream`]: keeps the logs in the host's memory, and what lanes begin as well as what they
-    /// have ended, so that the trace of a kernel that fails or hangs has all that it did. Slow.
+    /// With [`Policy::Stream`]: keeps the logs in the host's memory, and what lanes begin as well as what
+    /// they have ended, so that the trace of a kernel that fails or hangs has all that it did. Slow.
     pub fn post_mortem(mut self) -> Self {
         self.spec.post_mortem = true;
         self
     }
 
     /// With [`Policy::Stream`]: ends the trace in the middle of a kernel, one that hangs for instance, when
-    /// `asked` is set, and then calls `tell`. Nothing can end the kernel itself: `tell` best ends the process;
-    /// if it returns, the launch waits for the kernel, and is an error.
+    /// `asked` is set, and then calls `tell`. Nothing can end the kernel itself: `tell` best ends the
+    /// process; if it returns, the launch waits for the kernel, and is an error.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -246,9 +246,10 @@ impl TraceBuilder {
         self
     }
 
-    /// Sets after how many steps of the simulator a launch is an error: operations of groups of lanes, such as
-    /// visits of trace points, of a block, or of the launch where blocks [communicate](crate::LaunchConfig::communicating).
-    /// 10,000,000,000, which take minutes, if not asked for. A GPU runs a kernel to its end.
+    /// Sets after how many steps of the simulator a launch is an error: operations of groups of lanes, such
+    /// as visits of trace points, of a block, or of the launch where blocks
+    /// [communicate](crate::LaunchConfig::communicating). 10,000,000,000, which take minutes, if not asked
+    /// for. A GPU runs a kernel to its end.
     ///
     /// ```
     /// # #[warptrace::kernels]
@@ -290,15 +291,15 @@ impl TraceBuilder {
         self
     }
 
-    /// Says whether the simulator tells on standard error how far a launch is, after one second, two, four and so on.
-    /// It does so if not asked and standard error is a terminal.
+    /// Says whether the simulator tells on standard error how far a launch is, after one second, two, four
+    /// and so on. It does so if not asked and standard error is a terminal.
     pub fn progress(mut self, tells: bool) -> Self {
         self.simulated.progress = tells;
         self
     }
 
-    /// Writes a pair of one's own into the file, such as an argument of the program. [`start`](Self::start) refuses names
-    /// of what the recorder itself writes, such as `command`.
+    /// Writes a pair of one's own into the file, such as an argument of the program. [`start`](Self::start)
+    /// refuses names of what the recorder itself writes, such as `command`.
     pub fn property(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.spec.properties.push((name.into(), value.into()));
         self

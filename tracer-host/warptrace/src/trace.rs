@@ -83,8 +83,8 @@ impl TraceBuilder {
     }
 }
 
-/// Records launches into a file, which [`finish`](Self::finish) ends. If it is dropped instead, it ends the file as
-/// well, and says so on standard error, with what went wrong: no other place tells.
+/// Records launches into a file, which [`finish`](Self::finish) ends. If it is dropped instead, it ends the
+/// file as well, and says so on standard error, with what went wrong: no other place tells.
 #[must_use = "`launch` records into it, and `finish` ends its file"]
 pub struct Trace {
     recorder: Recorder<BufWriter<TraceOutput>>,
@@ -105,8 +105,8 @@ impl Trace {
     /// Runs a kernel, records it, and waits for it; returns how long the kernel took.
     ///
     /// # Errors
-    /// If the kernel is not of the trace's module, an argument is no memory of this device, one that is written
-    /// overlaps another, the kernel fails, or the file cannot be written.
+    /// If the kernel is not of the trace's module, an argument is no memory of this device, one that is
+    /// written overlaps another, the kernel fails, or the file cannot be written.
     pub fn launch(&mut self, call: &SafeCall<'_>, config: &LaunchConfig) -> Result<Duration, Error> {
         self.shared.check(call, config)?;
         // SAFETY: all memory that the kernel uses was checked.

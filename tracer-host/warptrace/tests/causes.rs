@@ -14,7 +14,8 @@ use warptrace_decoder::TraceFile;
 static MODULE: warptrace::device::KernelModule =
     warptrace::device::KernelModule { ptx: include_str!("known/kernels.ptx"), ..known::MODULE };
 
-/// Records a kernel of four warps on the numbers from 0 and says the first line and more of the greatest cause.
+/// Records a kernel of four warps on the numbers from 0 and says the first line and more of the greatest
+/// cause.
 macro_rules! said {
     ($kernel:ident) => {{
         let folder = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
 //! What people do wrong with a first kernel, and what they are told: the table on the page is this one.
 //!
-//! What the compiler says is in `mistakes/*.stderr`, what a build says in `mistakes/build`, which `cargo xtask package`
-//! builds with cargo as a user does.
+//! What the compiler says is in `mistakes/*.stderr`, what a build says in `mistakes/build`, which
+//! `cargo xtask package` builds with cargo as a user does.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fs;
@@ -334,7 +334,8 @@ fn a_trace_that_cannot_be_says_why() {
     is_told(&[unwritten, small, other].map(|error| error.to_string()));
 }
 
-/// What this test prints on standard error when it is run again by itself, with a variable that has it make its mistake.
+/// What this test prints on standard error when it is run again by itself, with a variable that has it make
+/// its mistake.
 fn said_by(test: &str) -> String {
     let mut again = Command::new(std::env::current_exe().unwrap());
     let output = again.args(["--exact", test, "--nocapture"]).env(CHILD, "1").output().unwrap();

@@ -40,7 +40,8 @@ pub(crate) enum Command {
     Bench(Bench),
     /// Time whole programs, each run in a process of its own; or compare policies in one amount of memory
     Whole(Whole),
-    /// Compare how often warps come to each trace point: untraced, traced, as the trace says, on the simulator
+    /// Compare how often warps come to each trace point: untraced, traced, as the trace says, on the
+    /// simulator
     Fidelity(Fidelity),
     /// Repeat recordings for a long time, and look for growth of memory and for a miscount
     Soak(Soak),
@@ -201,8 +202,8 @@ pub(crate) struct Fidelity {
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) runs: u32,
 
-    /// Also run MIS and MST untraced with this many instructions more for each event (numbers separated by commas):
-    /// what time alone changes
+    /// Also run MIS and MST untraced with this many instructions more for each event (numbers separated by
+    /// commas): what time alone changes
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) slower: Vec<u32>,
 
@@ -222,12 +223,13 @@ pub(crate) struct Fidelity {
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pub(crate) time_limit: Option<u64>,
 
-    /// Compare the simulator with this fidelity-locations.csv of a GPU, which takes no GPU; may be given several
-    /// times, and the first that has a program counts
+    /// Compare the simulator with this fidelity-locations.csv of a GPU, which takes no GPU; may be given
+    /// several times, and the first that has a program counts
     #[arg(long, value_name = "FILE")]
     pub(crate) against: Vec<PathBuf>,
 
-    /// With --against: multiprocessors of that GPU, from which the grids of MIS and MST follow; 132 is an H200's
+    /// With --against: multiprocessors of that GPU, from which the grids of MIS and MST follow; 132 is an
+    /// H200's
     #[arg(long, default_value_t = 132, value_parser = clap::value_parser!(u32).range(1..=1 << 16))]
     pub(crate) multiprocessors: u32,
 

@@ -38,8 +38,8 @@ use crate::arguments::{Arguments, Command};
 
 /// Runs the program with a command line, whose first word is the program's name; returns its exit code.
 ///
-/// What `record` says goes to `out` and `errors`; commands that take longer write to the process's own outputs
-/// as they go.
+/// What `record` says goes to `out` and `errors`; commands that take longer write to the process's own
+/// outputs as they go.
 pub fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn Write, errors: &mut dyn Write) -> u8 {
     let words: Vec<OsString> = arguments.into_iter().collect();
     let command = match Arguments::try_parse_from(&words) {

@@ -66,8 +66,8 @@ struct How {
     recording: Recording,
 }
 
-/// Runs a program, records it, checks its result, and writes to `out` what was recorded and to `notes` what was
-/// lost. The trace gets the command line. Returns whether nothing was lost.
+/// Runs a program, records it, checks its result, and writes to `out` what was recorded and to `notes` what
+/// was lost. The trace gets the command line. Returns whether nothing was lost.
 pub(crate) fn run(
     command: &Record,
     command_line: String,

@@ -116,8 +116,8 @@ mod kernels {
     /// Stores a quadrant if it lies in the matrix.
     ///
     /// # Safety
-    /// `c` has `size * size / 4` elements, and the quadrant is this thread's own. `row`, `column` and `size` are
-    /// multiples of four.
+    /// `c` has `size * size / 4` elements, and the quadrant is this thread's own. `row`, `column` and `size`
+    /// are multiples of four.
     #[inline(always)]
     unsafe fn store(c: Global<Float4>, size: u32, row: u32, column: u32, sums: [Float4; 4]) {
         trace!("QUADRANT");
@@ -165,8 +165,8 @@ mod kernels {
         let (tiles_a, tiles_b) = (matmul_a().cast::<Float4>(), matmul_b());
         let mut sums = [[Float4::default(); 4]; 4];
 
-        // SAFETY: places of the first tiles in matrices and shared memory; the barrier comes before any read, and all
-        // threads come to it.
+        // SAFETY: places of the first tiles in matrices and shared memory; the barrier comes before any read,
+        // and all threads come to it.
         unsafe {
             fill(a_to, b_to, a.get(a_from), [b.get(b_from), b.get(b_from + b_half)]);
             simt::sync_threads();

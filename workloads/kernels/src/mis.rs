@@ -1,11 +1,11 @@
 //! A maximal independent set by priorities, without rounds.
 //!
 //! Luby's idea (1986): a node joins when it ranks above all its undecided neighbours. The ranks favour low
-//! degrees and are fixed at the start, and no thread waits for a round to end, as in Burtscher, Devale, Azimi,
-//! Jaiganesh, Powers, "A High-Quality and Fast Maximal Independent Set Implementation for GPUs" (2018): a
-//! status word only ever goes from undecided to in or out, so that a stale read can delay a node but not
-//! mislead it. Ranks are unique (the node's number breaks ties), so the set is the greedy one by rank,
-//! whatever the order in which threads run.
+//! degrees and are fixed at the start, and no thread waits for a round to end, as in Burtscher, Devale,
+//! Azimi, Jaiganesh, Powers, "A High-Quality and Fast Maximal Independent Set Implementation for GPUs"
+//! (2018): a status word only ever goes from undecided to in or out, so that a stale read can delay a node
+//! but not mislead it. Ranks are unique (the node's number breaks ties), so the set is the greedy one by
+//! rank, whatever the order in which threads run.
 //!
 //! The graph is symmetric and without self-loops; repeated arcs do no harm.
 

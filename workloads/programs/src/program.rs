@@ -33,8 +33,8 @@ impl ProgramInfo {
         self.modules.iter().flat_map(|module| module.locations)
     }
 
-    /// The same program with a trace point at every decision, to be run by an [`Automatic`] launcher; `None` if its
-    /// kernels have no such copies.
+    /// The same program with a trace point at every decision, to be run by an [`Automatic`] launcher; `None`
+    /// if its kernels have no such copies.
     pub fn automatic(&self) -> Option<Self> {
         let all = Self { modules: self.automatic, automatic: &[], ..*self };
         (!self.automatic.is_empty()).then_some(all)

@@ -22,8 +22,8 @@ const COMMIT_FILE: &str = ".cargo_vcs_info.json";
 /// Files that every package has.
 const EVERYWHERE: [&str; 5] = ["Cargo.toml", "Cargo.lock", "README.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
-/// Packages all of the workspace but `unpublished`, and unpacks it into `folder`. Files that are there and have
-/// not changed stay as they are.
+/// Packages all of the workspace but `unpublished`, and unpacks it into `folder`. Files that are there and
+/// have not changed stay as they are.
 pub(super) fn make(folder: &Path, unpublished: &[&str]) -> anyhow::Result<Vec<Package>> {
     let outputs = folder.join("made");
     let mut cargo = workspace::cargo();

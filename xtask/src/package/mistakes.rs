@@ -1,8 +1,9 @@
-//! Mistakes that a build finds: one small package with one mistake after the other, built with cargo as a user does.
+//! Mistakes that a build finds: one small package with one mistake after the other, built with cargo as a
+//! user does.
 //!
-//! A case is a text. Lines with `#` say what is wrong, one with `$` what is run, and `-- FILE` begins a file of the
-//! package in place of the right one, empty for none. Behind `-- said` stand lines of which each must be said: the first
-//! once, and no warning that is not among them.
+//! A case is a text. Lines with `#` say what is wrong, one with `$` what is run, and `-- FILE` begins a file
+//! of the package in place of the right one, empty for none. Behind `-- said` stand lines of which each must
+//! be said: the first once, and no warning that is not among them.
 
 use std::fs;
 use std::path::Path;

@@ -10,8 +10,8 @@ use super::{Found, Missing};
 use crate::process::quietly;
 use crate::workspace;
 
-/// Wheels on PyPI: a reader of Parquet, Perfetto's messages with what they need, a reader of lcov's files, and a
-/// validator of JSON with what it needs.
+/// Wheels on PyPI: a reader of Parquet, Perfetto's messages with what they need, a reader of lcov's files,
+/// and a validator of JSON with what it needs.
 const WHEELS: [&str; 11] = [
     "duckdb>=1.3",
     "perfetto>=0.16",

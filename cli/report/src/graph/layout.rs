@@ -1,5 +1,6 @@
-//! Lays nodes out in layers, as in Sugiyama, Tagawa and Toda, "Methods for Visual Understanding of Hierarchical System
-//! Structures" (1981). Edges that go back are left out of the layers and routed beside them.
+//! Lays nodes out in layers, as in Sugiyama, Tagawa and Toda, "Methods for Visual Understanding of
+//! Hierarchical System Structures" (1981). Edges that go back are left out of the layers and routed beside
+//! them.
 
 /// Distance between items of a layer.
 const GAP: f64 = 22.0;
@@ -29,8 +30,8 @@ struct Item {
     near: [Vec<usize>; 2],
 }
 
-/// Lays out nodes of these widths. `edges` are pairs of different nodes. Nodes come in the order in which the search for
-/// edges that go back begins.
+/// Lays out nodes of these widths. `edges` are pairs of different nodes. Nodes come in the order in which the
+/// search for edges that go back begins.
 pub(super) fn layout(widths: &[f64], edges: &[(usize, usize)]) -> Layout {
     let is_back = back_edges(widths.len(), edges);
     let layer = layers(widths.len(), edges, &is_back);
@@ -116,7 +117,8 @@ fn back_edges(nodes: usize, edges: &[(usize, usize)]) -> Vec<bool> {
 /// The layer of each node: below all from which edges go down to it.
 fn layers(nodes: usize, edges: &[(usize, usize)], is_back: &[bool]) -> Vec<usize> {
     let mut layer = vec![0; nodes];
-    // Without the edges that go back there is no cycle, so this ends after as many rounds as there are layers.
+    // Without the edges that go back there is no cycle, so this ends after as many rounds as there are
+    // layers.
     for _ in 0..nodes {
         let mut is_done = true;
         for (&(from, to), _) in edges.iter().zip(is_back).filter(|(_, is_back)| !**is_back) {
@@ -132,7 +134,8 @@ fn layers(nodes: usize, edges: &[(usize, usize)], is_back: &[bool]) -> Vec<usize
     layer
 }
 
-/// Orders each layer by the mean position of its neighbours in the layer before, downwards and upwards in turn.
+/// Orders each layer by the mean position of its neighbours in the layer before, downwards and upwards in
+/// turn.
 fn order(rows: &mut [Vec<usize>], items: &[Item]) {
     let mut position = vec![0.0; items.len()];
     let note = |row: &[usize], position: &mut Vec<f64>| {

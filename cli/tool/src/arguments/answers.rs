@@ -170,8 +170,8 @@ pub(crate) struct Diff {
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<usize>,
 
-    /// Exit with code 4 if something changed by more than this: all events or a location's visits, in percent of
-    /// the first trace's events; idle slots, of all or of a cause, in percentage points of all slots
+    /// Exit with code 4 if something changed by more than this: all events or a location's visits, in percent
+    /// of the first trace's events; idle slots, of all or of a cause, in percentage points of all slots
     #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
     pub(crate) fail_above: Option<f64>,
 

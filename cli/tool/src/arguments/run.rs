@@ -27,8 +27,8 @@ pub(crate) struct Run {
     #[arg(long, value_name = "FILE")]
     pub(crate) shim: Option<PathBuf>,
 
-    /// The assembler for traced kernels that the driver is too old for. Otherwise the one of the program's packages or
-    /// of the toolkit is taken
+    /// The assembler for traced kernels that the driver is too old for. Otherwise the one of the program's
+    /// packages or of the toolkit is taken
     #[arg(long, value_name = "FILE")]
     pub(crate) ptxas: Option<PathBuf>,
 

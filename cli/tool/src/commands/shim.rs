@@ -43,8 +43,8 @@ mod carried {
     }
 }
 
-/// Returns the library's path: the chosen file, what this tool carries, written into `folder`, or a file beside
-/// the tool or in the `lib` folder next to the tool's.
+/// Returns the library's path: the chosen file, what this tool carries, written into `folder`, or a file
+/// beside the tool or in the `lib` folder next to the tool's.
 ///
 /// # Errors
 /// If there is none, or its path is none that `LD_PRELOAD` can have.
@@ -76,8 +76,8 @@ pub(super) fn find(chosen: Option<&Path>, folder: &Path) -> anyhow::Result<PathB
     Ok(found)
 }
 
-/// Whether a file begins as an ELF library for this system does. The system's loader leaves out what is none, and runs
-/// the program without it.
+/// Whether a file begins as an ELF library for this system does. The system's loader leaves out what is none,
+/// and runs the program without it.
 fn is_library(path: &Path) -> io::Result<bool> {
     // 64 bits, little-endian; behind 9 more bytes a shared object, for x86-64.
     const BEGIN: [&[u8]; 2] = [b"\x7fELF\x02\x01", &[3, 0, 62, 0]];

@@ -13,8 +13,8 @@ use self::picture::mandelbrot;
 use crate::arguments::Demo;
 use crate::exit;
 
-/// The left upper corner of the square that is computed, and its side: at the edge of the set, where lanes of a
-/// warp part.
+/// The left upper corner of the square that is computed, and its side: at the edge of the set, where lanes of
+/// a warp part.
 const CORNER: (f64, f64) = (-0.74395, -0.10461);
 const SIDE: f64 = 0.00578;
 /// Threads of a block.

@@ -37,7 +37,8 @@ pub fn watch() -> io::Result<Arc<AtomicBool>> {
 const NOTHING_KEPT: &[u8] = b"interrupted: what the running kernel did is not in the trace; \
     record again with `--policy stream`, which writes while the kernel runs\n";
 
-/// From now on SIGINT and SIGTERM say what to do for a trace of a kernel that does not end, and end the process.
+/// From now on SIGINT and SIGTERM say what to do for a trace of a kernel that does not end, and end the
+/// process.
 ///
 /// # Errors
 /// The system's.

@@ -10,8 +10,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 #[cfg(unix)]
 use signal_hook::{iterator::Signals, low_level};
 
-/// Parts, and folders that were made, outer ones first. What has got its name or was removed may stay in the list: the
-/// name of a part is used once, and only empty folders are removed.
+/// Parts, and folders that were made, outer ones first. What has got its name or was removed may stay in the
+/// list: the name of a part is used once, and only empty folders are removed.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// The list, which also keeps a signal waiting.
@@ -19,8 +19,8 @@ pub(super) fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// From now on SIGHUP, SIGINT, SIGQUIT and SIGTERM remove what is unfinished, and then end the process as without this.
-/// Where the process was started to ignore one of them, that is so.
+/// From now on SIGHUP, SIGINT, SIGQUIT and SIGTERM remove what is unfinished, and then end the process as
+/// without this. Where the process was started to ignore one of them, that is so.
 ///
 /// # Errors
 /// The system's.

@@ -1,6 +1,7 @@
 //! The figures of every view, computed once more by DuckDB from the CSV that `decode` prints.
 //!
-//! `tests/readers/figures.sql` has the definitions of `docs/reference/answers.md` in SQL, event by event and lane by lane.
+//! `tests/readers/figures.sql` has the definitions of `docs/reference/answers.md` in SQL, event by event and
+//! lane by lane.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-/// The names of all packages that the tool is built of with all its features, but for what only its tests need.
+/// The names of all packages that the tool is built of with all its features, but for what only its tests
+/// need.
 fn packages() -> BTreeSet<String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)

@@ -196,7 +196,8 @@ fn all_views_of_a_recording_agree() {
     assert!(errors.contains(launch["error"].as_str().unwrap()), "{errors}");
 }
 
-/// A launch of which everything is there, or nothing, though it failed or was interrupted: no view calls it whole.
+/// A launch of which everything is there, or nothing, though it failed or was interrupted: no view calls it
+/// whole.
 #[test]
 fn a_launch_that_ended_early_is_incomplete_whatever_its_accounts_say() {
     let folder = Folder::new();

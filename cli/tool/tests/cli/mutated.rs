@@ -16,7 +16,8 @@ use crate::support::{Folder, compare_with_reference};
 /// Inputs, unless `WARPTRACE_FUZZ_INPUTS` says another number; the first has the number that
 /// `WARPTRACE_FUZZ_FIRST` says.
 const INPUTS: u64 = 48;
-/// Inputs in which something was wrong once: two launches of one number, and frames that announce 2^64 events.
+/// Inputs in which something was wrong once: two launches of one number, and frames that announce 2^64
+/// events.
 const FOUND: [u64; 3] = [1413, 2080, 4809];
 /// Commands that take the trace as their last argument.
 const COMMANDS: [&[&str]; 17] = [

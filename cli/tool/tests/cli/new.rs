@@ -1,4 +1,5 @@
-//! `new`. That the package builds and traces is tested with the example (`cargo xtask package`), whose files it has.
+//! `new`. That the package builds and traces is tested with the example (`cargo xtask package`), whose files
+//! it has.
 
 use crate::support::{Folder, run};
 

@@ -1,8 +1,8 @@
 //! Pages of the documentation show what the tool prints.
 //!
-//! In a block of `console`, each line `$ warptrace ...` or `$ warptrace-bench ...` is a command, and what follows
-//! is what it prints. A line `...` stands for any lines. Times are not compared, and neither is what a command prints of which nothing
-//! is shown. Recordings are made on the simulator.
+//! In a block of `console`, each line `$ warptrace ...` or `$ warptrace-bench ...` is a command, and what
+//! follows is what it prints. A line `...` stands for any lines. Times are not compared, and neither is what
+//! a command prints of which nothing is shown. Recordings are made on the simulator.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -124,8 +124,8 @@ fn current(block: &str, shell: &mut Shell) -> Result<(String, usize), String> {
     Ok((text, outputs))
 }
 
-/// Whether the device compiler is the one whose figures pages have: slots are of instructions, of which another one makes
-/// others. Says why not.
+/// Whether the device compiler is the one whose figures pages have: slots are of instructions, of which
+/// another one makes others. Says why not.
 pub(crate) fn has_compiler_of_pages() -> bool {
     let hashes = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads/programs/tests/ptx/hashes.txt");
     let hashes = std::fs::read_to_string(hashes).unwrap();
@@ -170,7 +170,8 @@ fn the_pages_show_what_the_tool_prints() {
     }
 }
 
-/// The code of README.md is that of the example, which is built and run by `tracer-host/warptrace/tests/example.rs`.
+/// The code of README.md is that of the example, which is built and run by
+/// `tracer-host/warptrace/tests/example.rs`.
 #[test]
 fn the_code_of_the_readme_is_from_the_example() {
     let root: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -1,5 +1,5 @@
-//! The page of `warptrace report` in a browser, light and dark: no message on the console, keys and clicks, numbers,
-//! and the contrast of its texts.
+//! The page of `warptrace report` in a browser, light and dark: no message on the console, keys and clicks,
+//! numbers, and the contrast of its texts.
 
 use std::path::PathBuf;
 use std::process::Command;

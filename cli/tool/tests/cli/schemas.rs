@@ -23,7 +23,8 @@ fn commands() -> BTreeSet<String> {
     names.filter(|name| name != "help" && run(&[name, "--help"]).1.contains("--json")).collect()
 }
 
-/// Traces of all kinds: of both codecs, dual, with parts that were not chosen, failed, lossy, cut off, counted.
+/// Traces of all kinds: of both codecs, dual, with parts that were not chosen, failed, lossy, cut off,
+/// counted.
 fn traces(folder: &Folder) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = fs::read_dir(GOLDEN)
         .unwrap()

@@ -12,7 +12,8 @@ use assert_cmd::cargo::cargo_bin;
 
 use crate::support::{Folder, run, text};
 
-/// Runs the tool with a standard output that is not read; returns its exit code and what it says on standard error.
+/// Runs the tool with a standard output that is not read; returns its exit code and what it says on standard
+/// error.
 fn unread(arguments: &[&str]) -> (Option<i32>, String) {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);

@@ -105,7 +105,8 @@ impl Folder {
 }
 
 impl Drop for Folder {
-    /// Has the figures of every trace that a test made add up, and its causes computed once more, event by event.
+    /// Has the figures of every trace that a test made add up, and its causes computed once more, event by
+    /// event.
     fn drop(&mut self) {
         if std::thread::panicking() {
             return;

@@ -27,7 +27,8 @@ fn writer(path: &Path, codec: CodecSpec, warps: u32) -> TraceWriter<File> {
     writer
 }
 
-/// Writes a trace of launches with a number of sections of 65,536 accounts each: all the same, or in which `lost` alternates.
+/// Writes a trace of launches with a number of sections of 65,536 accounts each: all the same, or in which
+/// `lost` alternates.
 pub(crate) fn lossy(path: &Path, launches: u32, sections: u32, alternates: bool) {
     let metadata =
         Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw]).with_kernel("k", "");
@@ -48,7 +49,8 @@ pub(crate) fn lossy(path: &Path, launches: u32, sections: u32, alternates: bool)
     std::fs::write(path, bytes).unwrap();
 }
 
-/// Runs the tool within limits of memory, in MiB, and of CPU, in seconds; returns exit code, output and errors.
+/// Runs the tool within limits of memory, in MiB, and of CPU, in seconds; returns exit code, output and
+/// errors.
 pub(crate) fn limited(mib: u32, seconds: u32, arguments: &[&str]) -> (Option<i32>, String, String) {
     let limits = format!("ulimit -v {}; ulimit -t {seconds}; exec \"$@\"", mib << 10);
     let output = Command::new("bash")

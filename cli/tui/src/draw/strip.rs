@@ -12,8 +12,8 @@ use crate::app::App;
 use crate::strip::Strip;
 use crate::text::{pad, width, wrap};
 
-/// Colours that people with any sight of colours tell from each other (after Okabe and Ito), for the locations with the
-/// most events.
+/// Colours that people with any sight of colours tell from each other (after Okabe and Ito), for the
+/// locations with the most events.
 const COLOURS: [Color; 8] = [
     Color::Indexed(32),
     Color::Indexed(214),

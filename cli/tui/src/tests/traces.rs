@@ -45,8 +45,8 @@ pub(super) fn mis() -> TraceFile {
 /// Events of a warp (location, mask), how many it lost, and whether it finished.
 pub(super) type Warp<'a> = (&'a [(u16, u32)], u64, bool);
 
-/// A trace of a kernel with three locations in `src/k.rs`, written as it is given: for each warp its events, events that
-/// it lost, and whether it finished. `end` is how the launch ended, if not by itself.
+/// A trace of a kernel with three locations in `src/k.rs`, written as it is given: for each warp its events,
+/// events that it lost, and whether it finished. `end` is how the launch ended, if not by itself.
 pub(super) fn written(warps: &[Warp<'_>], end: Option<EarlyEnd>) -> TraceFile {
     let device = DeviceInfo::simulator("sim");
     let mut metadata = Metadata::new("test", device, vec![PREDICT]).with_kernel("spin", "k.rs");

@@ -79,8 +79,9 @@ impl Found {
     }
 }
 
-/// Compares the causes of a whole trace with those that are computed event by event: idle slots at each place, without
-/// and with weights, partings and meetings. Says nothing of a trace whose events have lanes that there are not.
+/// Compares the causes of a whole trace with those that are computed event by event: idle slots at each
+/// place, without and with weights, partings and meetings. Says nothing of a trace whose events have lanes
+/// that there are not.
 ///
 /// # Panics
 /// If they differ.

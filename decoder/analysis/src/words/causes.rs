@@ -28,7 +28,8 @@ fn leaves_loop(analysis: &Analysis, cause: &Cause) -> bool {
     cause.is_of_loop() && trips.is_some_and(|trips| trips.max() > 1 && trips.min() < trips.max())
 }
 
-/// Says how often lanes part, how long they stay apart and where they meet, and where they go: a sentence each.
+/// Says how often lanes part, how long they stay apart and where they meet, and where they go: a sentence
+/// each.
 pub fn apart(analysis: &Analysis, names: &Names, cause: &Cause) -> Vec<String> {
     let mut said = Vec::new();
     let id = cause.point.location;

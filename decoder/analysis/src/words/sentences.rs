@@ -119,7 +119,8 @@ pub fn early_end(trace: &TraceFile, launch: u32) -> Option<String> {
     }
 }
 
-/// Says how work is spread over the warps of each kernel, those with the most events first; of `most` kernels.
+/// Says how work is spread over the warps of each kernel, those with the most events first; of `most`
+/// kernels.
 pub fn work(analysis: &Analysis, most: usize) -> Vec<String> {
     let mut kernels: Vec<&KernelFigures> = analysis.kernels.iter().collect();
     kernels.sort_by_key(|kernel| Reverse(kernel.counts.visits));

@@ -118,7 +118,8 @@ impl VerifyReport {
         }
     }
 
-    /// Adds the problems of warps that have the same ones each; when the list is full, they are counted at once.
+    /// Adds the problems of warps that have the same ones each; when the list is full, they are counted at
+    /// once.
     pub(super) fn add_for_each<P: IntoIterator<Item = Problem>>(
         &mut self,
         mut warps: Range<u32>,

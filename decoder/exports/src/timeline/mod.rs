@@ -1,7 +1,8 @@
-//! Tracks of warps with a slice for each run, in those of the functions and loops around it, for tools that draw time.
+//! Tracks of warps with a slice for each run, in those of the functions and loops around it, for tools that
+//! draw time.
 //!
-//! A trace has no times. The axis is the order of events: the n-th event of a warp lasts from microsecond n to
-//! n + 1, in each warp anew. What stands above each other in two tracks need not have happened at once.
+//! A trace has no times. The axis is the order of events: the n-th event of a warp lasts from microsecond n
+//! to n + 1, in each warp anew. What stands above each other in two tracks need not have happened at once.
 
 mod chrome;
 mod perfetto;

@@ -1,7 +1,7 @@
 //! Stream VByte: values of 1 to 4 bytes (of 1, 2, 4 or 8 for 64 bits), their lengths apart from their bytes.
 //!
-//! Source: D. Lemire, N. Kurz, C. Rupp, "Stream VByte: faster byte-oriented integer compression", 2018. The form for 32
-//! bits is the published one; that for 64 bits has the same control bytes.
+//! Source: D. Lemire, N. Kurz, C. Rupp, "Stream VByte: faster byte-oriented integer compression", 2018. The
+//! form for 32 bits is the published one; that for 64 bits has the same control bytes.
 //!
 //! ```text
 //! offset  size                field

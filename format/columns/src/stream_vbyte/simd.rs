@@ -19,8 +19,8 @@ pub(super) fn decode<T: Element>(control: &[u8], data: &[u8], values: &mut [T]) 
             let codes = usize::from(codes) >> (2 * shuffled * number) & (T::SHUFFLES.len() - 1);
             let shuffle = &T::SHUFFLES[codes];
             let bytes: &[u8] = &data[from..from + 16];
-            // SAFETY: each pointer is to 16 bytes, of which no alignment is asked: a slice of them, an array of
-            // them, and `shuffled` elements, for which all bytes are values.
+            // SAFETY: each pointer is to 16 bytes, of which no alignment is asked: a slice of them, an array
+            // of them, and `shuffled` elements, for which all bytes are values.
             unsafe {
                 let bytes = _mm_loadu_si128(bytes.as_ptr().cast());
                 let places = _mm_loadu_si128(shuffle.from.as_ptr().cast());

@@ -1,8 +1,9 @@
 //! What became known while a recording ran: the `MORE` section.
 //!
-//! The body is this module's [`Additions`] in postcard's wire format, as the metadata is. A program that loads
-//! kernels one by one, as CUDA's lazy loading does, does not know them all when the file begins. A `MORE` section
-//! stands before the launches of its kernels. Its kernels continue the metadata's, and so do its locations.
+//! The body is this module's [`Additions`] in postcard's wire format, as the metadata is. A program that
+//! loads kernels one by one, as CUDA's lazy loading does, does not know them all when the file begins. A
+//! `MORE` section stands before the launches of its kernels. Its kernels continue the metadata's, and so do
+//! its locations.
 
 use serde::{Deserialize, Serialize};
 

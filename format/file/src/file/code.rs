@@ -1,8 +1,8 @@
 //! What the compiled code has at locations: the `CODE` section.
 //!
-//! The body is a list in the metadata's encoding, of the location's id (varint16), its instructions (varint32), and a
-//! byte: 1 if it is a loop whose iterations were counted, else 0. The section is optional, and no index lists it.
-//! A location of no section has code that the recorder did not know.
+//! The body is a list in the metadata's encoding, of the location's id (varint16), its instructions
+//! (varint32), and a byte: 1 if it is a loop whose iterations were counted, else 0. The section is optional,
+//! and no index lists it. A location of no section has code that the recorder did not know.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,8 +16,8 @@ const SECTION: &str = "CODE";
 /// What the compiled code has at a location.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LocationCode {
-    /// Instructions that an event stands for: those from its point on that lanes execute up to the next point. 0 if
-    /// the compiler left none, or no such point.
+    /// Instructions that an event stands for: those from its point on that lanes execute up to the next
+    /// point. 0 if the compiler left none, or no such point.
     pub instructions: u32,
     /// Whether it is a loop whose iterations were counted, rather than recorded event by event.
     pub counted: bool,
@@ -27,7 +27,8 @@ pub struct LocationCode {
 struct Body(#[serde(deserialize_with = "bounded::<_, _, MAX_LOCATIONS>")] Vec<(u16, u32, bool)>);
 
 impl LocationCode {
-    /// The section, header and body, of those of `locations` whose code is known; `None` if it is known of none.
+    /// The section, header and body, of those of `locations` whose code is known; `None` if it is known of
+    /// none.
     pub fn encode_section(locations: &[LocationInfo]) -> Option<Vec<u8>> {
         let known = locations.iter().filter_map(|info| {
             let Self { instructions, counted } = info.code?;
@@ -41,8 +42,8 @@ impl LocationCode {
     /// Reads the body of a section at file offset `at`: ids of locations, and what the code has there.
     ///
     /// # Errors
-    /// A body over [`MAX_METADATA_BYTES`], more than [`MAX_LOCATIONS`] locations, bytes that are no such list, bytes
-    /// after it.
+    /// A body over [`MAX_METADATA_BYTES`], more than [`MAX_LOCATIONS`] locations, bytes that are no such
+    /// list, bytes after it.
     pub fn decode(body: &[u8], at: u64) -> Result<Vec<(u16, Self)>, FormatError> {
         let contents = |message: String| FormatError::Contents { section: SECTION, offset: at, message };
         if body.len() as u64 > MAX_METADATA_BYTES {

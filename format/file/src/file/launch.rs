@@ -172,8 +172,8 @@ impl LaunchInfo {
         Ok(Self { chosen: ChosenWarps::all(launch.blocks(), launch.warps_per_block()), ..launch })
     }
 
-    /// Gives the same launch, of which only these warps were chosen to be recorded. Of a launch without chosen
-    /// warps the program's own kernel ran, untraced.
+    /// Gives the same launch, of which only these warps were chosen to be recorded. Of a launch without
+    /// chosen warps the program's own kernel ran, untraced.
     ///
     /// # Errors
     /// The launch does not have these warps.

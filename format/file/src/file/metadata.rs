@@ -178,8 +178,8 @@ impl LocationInfo {
 pub const POLICY_STOP: &str = "stop";
 /// The policy of recordings that keep an end of each warp where memory is used up.
 pub const POLICY_RING: &str = "ring";
-/// The policy of recordings whose warps wait where memory is used up. What is lost where they wait and get none
-/// may be in the middle.
+/// The policy of recordings whose warps wait where memory is used up. What is lost where they wait and get
+/// none may be in the middle.
 pub const POLICY_STREAM: &str = "stream";
 
 /// Names the property that tells which loops were counted: a [`Counting`]'s name.
@@ -297,8 +297,8 @@ impl Metadata {
         self.locations.iter().find(|location| location.id == id)
     }
 
-    /// The value of a property; `None` if the file does not have it. Of several the last: recorders write their own
-    /// behind the user's.
+    /// The value of a property; `None` if the file does not have it. Of several the last: recorders write
+    /// their own behind the user's.
     pub fn property(&self, name: &str) -> Option<&str> {
         self.properties.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }

@@ -139,8 +139,8 @@ impl SectionKind {
         }
     }
 
-    /// The flags that this build writes: who does not know how a launch ended, a text, the code or times still
-    /// understands the rest.
+    /// The flags that this build writes: who does not know how a launch ended, a text, the code or times
+    /// still understands the rest.
     const fn flags(self) -> u16 {
         match self {
             Self::EarlyEnd | Self::Text | Self::Code | Self::Times => FLAG_OPTIONAL,
@@ -345,6 +345,7 @@ mod tests {
                 (*b"CODE", 1, one),
                 (*b"LNCH", 1, two),
                 (*b"FRAM", 1, one),
+                (*b"TIME", 1, one),
                 (*b"ACCT", 1, one),
                 (*b"ENDS", 1, one),
                 (*b"INDX", 1, one),

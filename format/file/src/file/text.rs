@@ -10,8 +10,8 @@
 //!      …     …  text         UTF-8, compressed or not
 //! ```
 //!
-//! Of a program that was compiled elsewhere the tracer may have no more than the PTX that it found in it. What
-//! a location's line says is then in that text, which the file keeps.
+//! Of a program that was compiled elsewhere the tracer may have no more than the PTX that it found in it.
+//! What a location's line says is then in that text, which the file keeps.
 
 use super::error::FormatError;
 use super::fields::Fields;
@@ -81,8 +81,8 @@ impl SourceText {
     /// Reads the body of a section at file offset `at`.
     ///
     /// # Errors
-    /// A wrong length, a length over its limit, name or text that is no UTF-8 or does not decompress to what the
-    /// section says.
+    /// A wrong length, a length over its limit, name or text that is no UTF-8 or does not decompress to what
+    /// the section says.
     pub fn decode(body: &[u8], at: u64) -> Result<Self, FormatError> {
         let Header { name, text_bytes, stored_as, stored, stored_at } = header(body, at)?;
         let plain = decompress(SECTION, stored_as, stored, text_bytes, stored_at)?;

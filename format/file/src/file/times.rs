@@ -10,8 +10,9 @@
 //!     16     …  contents, compressed or not: columns, one behind the other
 //! ```
 //!
-//! A *run* is an event that its lanes repeat: consecutive events of a chunk that are equal are a run, or several
-//! where the last two columns say so. The columns have elements of 32 bits (`docs/reference/codecs.md`):
+//! A *run* is an event that its lanes repeat: consecutive events of a chunk that are equal are a run, or
+//! several where the last two columns say so. The columns have elements of 32 bits
+//! (`docs/reference/codecs.md`):
 //!
 //! ```text
 //! runs     for each chunk of the frame, how many runs it has
@@ -110,8 +111,8 @@ impl FrameTimes {
     /// Reads the body of a section at file offset `at`, behind a frame of so many chunks.
     ///
     /// # Errors
-    /// A wrong length, a field over its limit, contents that do not decompress to what the section says, columns
-    /// that are none or contradict each other or the frame.
+    /// A wrong length, a field over its limit, contents that do not decompress to what the section says,
+    /// columns that are none or contradict each other or the frame.
     pub fn decode(body: &[u8], at: u64, chunks: usize) -> Result<Self, FormatError> {
         let mut fields = Fields::new(SECTION, body, at);
         let runs = fields.u32("runs")?;
@@ -241,8 +242,8 @@ pub struct RunWalk<'a> {
 }
 
 impl RunWalk<'_> {
-    /// Takes the next events of the chunk, `count` equal ones. Gives `each` part of them that belongs to one run:
-    /// how many they are, and if the run begins with them, when.
+    /// Takes the next events of the chunk, `count` equal ones. Gives `each` part of them that belongs to one
+    /// run: how many they are, and if the run begins with them, when.
     ///
     /// Returns whether there were as many runs as it takes. If not, events and times are not of one chunk.
     #[must_use]

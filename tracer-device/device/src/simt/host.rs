@@ -21,7 +21,8 @@ pub enum WarpOp {
     /// others may still come. So the simulator lets those go first.
     Rejoin,
     /// As `Converge`, for a trace point that `#[warptrace::kernels]` set. Such code stops at a
-    /// [`Join`](Self::Join) at the end of each loop body, so the order of points says all about its structure.
+    /// [`Join`](Self::Join) at the end of each loop body, so the order of points says all about its
+    /// structure.
     Located {
         /// The location's id, which tells two trace points apart that stand at one position.
         location: u16,
@@ -66,9 +67,9 @@ pub enum WarpOp {
 /// The lane that is running, as the simulator shows it to a kernel.
 ///
 /// # Safety
-/// Kernels use what it returns without a check of their own: no two lanes of a launch have the same indices; a
-/// pointer of [`shared`](Self::shared) or [`dynamic_shared`](Self::dynamic_shared) is valid for as many bytes,
-/// initialised and aligned to 16, until the block ends, and no other thread of the host uses it.
+/// Kernels use what it returns without a check of their own: no two lanes of a launch have the same indices;
+/// a pointer of [`shared`](Self::shared) or [`dynamic_shared`](Self::dynamic_shared) is valid for as many
+/// bytes, initialised and aligned to 16, until the block ends, and no other thread of the host uses it.
 pub unsafe trait Lane {
     /// Thread index in its block.
     fn thread_index(&self) -> [u32; 3];
@@ -86,8 +87,8 @@ pub unsafe trait Lane {
     fn shared(&self, key: usize, bytes: usize) -> *mut u8;
     /// The block's dynamic shared memory: start and length in bytes. Filled with 0xa5 when the block starts.
     fn dynamic_shared(&self) -> (*mut u8, usize);
-    /// Takes note that the lane calls a function at `site`. The function's operations come where it is called,
-    /// wherever it stands in the source.
+    /// Takes note that the lane calls a function at `site`. The function's operations come where it is
+    /// called, wherever it stands in the source.
     fn calls(&self, site: Site);
     /// Takes note that the lane enters (`true`) or leaves a function.
     fn call(&self, enters: bool);

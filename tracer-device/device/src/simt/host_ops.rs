@@ -57,8 +57,8 @@ pub(crate) fn rejoin(site: Site) -> u32 {
 /// `__syncwarp(mask)`: waits for the lanes of `mask` and orders their memory accesses.
 ///
 /// # Safety
-/// This lane is one of `mask`, and every lane of `mask` that has not left the kernel comes to this call with this
-/// mask. (Else the behaviour is undefined on the GPU; the simulator ends the launch with an error.)
+/// This lane is one of `mask`, and every lane of `mask` that has not left the kernel comes to this call with
+/// this mask. (Else the behaviour is undefined on the GPU; the simulator ends the launch with an error.)
 #[inline]
 #[track_caller]
 pub unsafe fn sync_warp(mask: u32) {
@@ -69,8 +69,8 @@ pub unsafe fn sync_warp(mask: u32) {
 /// `__syncthreads()`: waits for all threads of the block.
 ///
 /// # Safety
-/// Every thread of the block that has not left the kernel comes to this call. (Else the behaviour is undefined on the
-/// GPU; the simulator ends the launch with an error.)
+/// Every thread of the block that has not left the kernel comes to this call. (Else the behaviour is
+/// undefined on the GPU; the simulator ends the launch with an error.)
 #[inline]
 #[track_caller]
 pub unsafe fn sync_threads() {
@@ -81,8 +81,8 @@ pub unsafe fn sync_threads() {
 /// `__ballot_sync(mask, predicate)`: the lanes of `mask` whose predicate holds.
 ///
 /// # Safety
-/// This lane is one of `mask`, and every lane of `mask` that has not left the kernel comes to this call with this
-/// mask. (Else the behaviour is undefined on the GPU; the simulator ends the launch with an error.)
+/// This lane is one of `mask`, and every lane of `mask` that has not left the kernel comes to this call with
+/// this mask. (Else the behaviour is undefined on the GPU; the simulator ends the launch with an error.)
 #[inline]
 #[track_caller]
 pub unsafe fn ballot(mask: u32, predicate: bool) -> u32 {
@@ -93,8 +93,8 @@ pub unsafe fn ballot(mask: u32, predicate: bool) -> u32 {
 /// `__shfl_sync(mask, value, source)`: the value of lane `source` mod 32, which must be in `mask`.
 ///
 /// # Safety
-/// This lane is one of `mask`, and every lane of `mask` that has not left the kernel comes to this call with this
-/// mask. (Else the behaviour is undefined on the GPU; the simulator ends the launch with an error.)
+/// This lane is one of `mask`, and every lane of `mask` that has not left the kernel comes to this call with
+/// this mask. (Else the behaviour is undefined on the GPU; the simulator ends the launch with an error.)
 #[inline]
 #[track_caller]
 pub unsafe fn shuffle(mask: u32, value: u32, source: u32) -> u32 {
@@ -105,8 +105,8 @@ pub unsafe fn shuffle(mask: u32, value: u32, source: u32) -> u32 {
 /// `__match_any_sync(mask, value)`: the lanes of `mask` that brought the same value.
 ///
 /// # Safety
-/// This lane is one of `mask`, and every lane of `mask` that has not left the kernel comes to this call with this
-/// mask. (Else the behaviour is undefined on the GPU; the simulator ends the launch with an error.)
+/// This lane is one of `mask`, and every lane of `mask` that has not left the kernel comes to this call with
+/// this mask. (Else the behaviour is undefined on the GPU; the simulator ends the launch with an error.)
 #[inline]
 #[track_caller]
 pub unsafe fn match_any(mask: u32, value: u32) -> u32 {

@@ -105,8 +105,9 @@ impl<S: Memory + Copy, P: Copy> StreamWriter<'_, S, P> {
         }
     }
 
-    /// Encodes runs, as many as the chunk has room for: returns how many are whole, of how many there are events,
-    /// and these. Some events of the next run may be encoded as well: its count is then what remains of it.
+    /// Encodes runs, as many as the chunk has room for: returns how many are whole, of how many there are
+    /// events, and these. Some events of the next run may be encoded as well: its count is then what remains
+    /// of it.
     #[inline(always)]
     fn push_runs<E: Encoder<Params = P>>(
         mut self,

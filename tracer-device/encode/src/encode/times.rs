@@ -13,8 +13,8 @@ pub(crate) const fn padding(length: u32) -> u32 {
 }
 
 /// Writes the times of the `runs` merged runs from an address on into a chunk, behind `length` bytes of its
-/// payload; returns the payload's length with them. From each of `lanes` threads, of which this one has the number
-/// `lane`.
+/// payload; returns the payload's length with them. From each of `lanes` threads, of which this one has the
+/// number `lane`.
 #[inline(always)]
 pub(super) fn write(payload: u64, length: u32, first: u64, runs: u32, lane: u32, lanes: u32) -> u32 {
     let (mut to, log) = (GlobalMemory::new(payload), GlobalMemory::new(first));

@@ -133,7 +133,8 @@ impl Row {
         Number { rank, is_there, index: if is_there { piece + offset } else { piece } }
     }
 
-    /// Reads the entry with the number `first` and the lane's. If there is none, another is read and not used.
+    /// Reads the entry with the number `first` and the lane's. If there is none, another is read and not
+    /// used.
     #[inline(always)]
     fn read(self, memory: DeviceLogs, first: u32) -> [u32; 4] {
         memory.entry(self.find(first + simt::lane()).index)

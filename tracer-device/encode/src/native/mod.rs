@@ -51,8 +51,8 @@ pub enum Schedule {
 /// # Safety
 /// The addresses in `pool` and `launches` are host addresses of initialised memory of the sizes that they
 /// imply: chunks, claims, log memory up to `merged_end`, and the accounts of each launch. They do not
-/// overlap, and nothing else touches them before this returns. (What the memory holds does not matter: damaged
-/// logs give events that never were, but lead nowhere else.)
+/// overlap, and nothing else touches them before this returns. (What the memory holds does not matter:
+/// damaged logs give events that never were, but lead nowhere else.)
 ///
 /// # Errors
 /// If a descriptor contradicts itself or another, or the codec's parameters are out of range. Nothing is
@@ -108,7 +108,8 @@ pub struct ChunkEncoder {
 }
 
 impl ChunkEncoder {
-    /// An encoder of track 0 with `codec`, and of other tracks with `raw`; with `times` of when runs of track 0 began.
+    /// An encoder of track 0 with `codec`, and of other tracks with `raw`; with `times` of when runs of track
+    /// 0 began.
     ///
     /// # Errors
     /// If the codec's parameters are out of range, or it is not known.

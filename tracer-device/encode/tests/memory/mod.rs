@@ -60,6 +60,8 @@ impl Memory {
             chunk_bytes: CHUNK_BYTES,
             merged_from: 4096,
             merged_end: 8192,
+            times: 1,
+            reserved: 0,
         }
     }
 

@@ -1,5 +1,5 @@
-//! Random Rust: functions of numbers that end, and use the language's ways to branch wherever an expression or a
-//! statement may stand. Each is accepted by the compiler; what it computes means nothing.
+//! Random Rust: functions of numbers that end, and use the language's ways to branch wherever an expression
+//! or a statement may stand. Each is accepted by the compiler; what it computes means nothing.
 
 mod prelude;
 mod statements;

@@ -1,11 +1,11 @@
-//! Runs the kernels of a folder's `.ptx` files on the interpreter, untraced and traced, and prints what came of it:
-//! `interpret FOLDER [STEPS [FILES]]`.
+//! Runs the kernels of a folder's `.ptx` files on the interpreter, untraced and traced, and prints what came
+//! of it: `interpret FOLDER [STEPS [FILES]]`.
 //!
-//! Inputs are [generic](inputs): a kernel that needs others is counted by how it ends. One that ends untraced within
-//! `STEPS` instructions of all groups (20,000) runs under 20 schedules more, untraced and traced, and three things
-//! must hold: the same memory, each lane's events in the logs as the markers that it passed, and events of each block
-//! as often as its first instruction was executed. Where untraced runs differ in what they leave, only the second can
-//! be asked for: such kernels are named.
+//! Inputs are [generic](inputs): a kernel that needs others is counted by how it ends. One that ends untraced
+//! within `STEPS` instructions of all groups (20,000) runs under 20 schedules more, untraced and traced, and
+//! three things must hold: the same memory, each lane's events in the logs as the markers that it passed, and
+//! events of each block as often as its first instruction was executed. Where untraced runs differ in what
+//! they leave, only the second can be asked for: such kernels are named.
 
 mod compare;
 mod inputs;

@@ -1,7 +1,8 @@
-//! Marks and splices every `.ptx` file of a folder in all ways, assembles what comes of it, and prints a table: `torture FOLDER [--ptxas PROGRAM] [--assemble none|some|all]`.
+//! Marks and splices every `.ptx` file of a folder in all ways, assembles what comes of it, and prints a
+//! table: `torture FOLDER [--ptxas PROGRAM] [--assemble none|some|all]`.
 //!
-//! With `some`, the default, `ptxas` sees of each file the original text, the default recording at every block, and
-//! one further way, another for each file. Needs no GPU.
+//! With `some`, the default, `ptxas` sees of each file the original text, the default recording at every
+//! block, and one further way, another for each file. Needs no GPU.
 
 mod assembled;
 mod table;

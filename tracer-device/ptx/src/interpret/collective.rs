@@ -87,7 +87,8 @@ impl Executor<'_> {
 }
 
 impl Shuffle {
-    /// The lane that a lane reads from, and whether the one that it asked for is in range; else it reads its own.
+    /// The lane that a lane reads from, and whether the one that it asked for is in range; else it reads its
+    /// own.
     fn source(self, lane: u32, by: u32, clamp: u32) -> (u32, bool) {
         let (segment, clamp) = (clamp >> 8 & 31, clamp & 31);
         let most = lane & segment | clamp & !segment;

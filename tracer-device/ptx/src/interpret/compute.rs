@@ -72,7 +72,8 @@ fn highest_bit(value: i128) -> u64 {
     if bits == 0 { u64::from(u32::MAX) } else { u64::from(127 - bits.leading_zeros()) }
 }
 
-/// Bits of a value from a position on, as many as a length says; of a signed value the highest one is its sign.
+/// Bits of a value from a position on, as many as a length says; of a signed value the highest one is its
+/// sign.
 fn extract(ty: Type, value: u64, position: u64, length: u64) -> u64 {
     let (position, length) = ((position & 0xff) as u32, (length & 0xff) as u32);
     if length == 0 {

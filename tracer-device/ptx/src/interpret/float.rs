@@ -1,7 +1,7 @@
 //! Numbers with a fraction, and what is computed of them.
 //!
-//! A result is the nearest number of its type. That of an instruction with `.approx`, and of functions such as the
-//! sine, is the host's, which differs from a GPU's in its last bits.
+//! A result is the nearest number of its type. That of an instruction with `.approx`, and of functions such
+//! as the sine, is the host's, which differs from a GPU's in its last bits.
 
 use half::{bf16, f16};
 

@@ -23,16 +23,18 @@
 //! until then, and lanes see what it has written: nothing is on its way.
 //!
 //! # Barriers and generic addresses
-//! At `bar.sync` a group waits until all threads of its block that have not ended do, or as many as it says. Groups
-//! do not join there. At an instruction that names lanes a group waits for those of its warp that have not ended, and
-//! joins them; in a recording sequence they must be here. A generic address is one of global memory, or one of the
-//! block's shared or the thread's local memory above a window's start.
+//! At `bar.sync` a group waits until all threads of its block that have not ended do, or as many as it says.
+//! Groups do not join there. At an instruction that names lanes a group waits for those of its warp that have
+//! not ended, and joins them; in a recording sequence they must be here. A generic address is one of global
+//! memory, or one of the block's shared or the thread's local memory above a window's start.
 //!
 //! # Numbers with a fraction
-//! Results are the nearest numbers; what an instruction only approximates is the host's, not a GPU's to the last bit.
+//! Results are the nearest numbers; what an instruction only approximates is the host's, not a GPU's to the
+//! last bit.
 //!
-//! What the model leaves out: textures and surfaces, matrix instructions, copies by the tensor memory accelerator and
-//! barriers in memory, `bar.red` and `bar.arrive`, rounding of arithmetic other than to the nearest number.
+//! What the model leaves out: textures and surfaces, matrix instructions, copies by the tensor memory
+//! accelerator and barriers in memory, `bar.red` and `bar.arrive`, rounding of arithmetic other than to the
+//! nearest number.
 
 mod address;
 mod atomic;

@@ -172,7 +172,7 @@ pub(super) enum Compute {
     Xor,
     ShiftLeft,
     ShiftRight,
-    /// The upper half of two values, the first the lower one, shifted by the third: at most by 32, or modulo 32.
+    /// The upper half of two values, the lower one first, shifted by the third: by 32 at most, or modulo 32.
     FunnelLeft {
         clamps: bool,
     },

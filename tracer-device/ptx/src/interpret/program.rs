@@ -331,7 +331,8 @@ fn registers(names: &mut Names, declaration: &Declaration<'_>) {
     }
 }
 
-/// Lays out variables behind the ones before; one name in several scopes is one variable, as long as the longest.
+/// Lays out variables behind the ones before; one name in several scopes is one variable, as long as the
+/// longest.
 fn declare(
     variables: &mut BTreeMap<String, Variable>,
     end: &mut usize,

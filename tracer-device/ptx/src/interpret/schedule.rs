@@ -47,8 +47,8 @@ impl Schedule {
         Self { kind: Kind::Random { length, join, wait, lowest_first }, random, meets: false }
     }
 
-    /// Lets groups run to their end, one by one, but for switches to another group after this many steps of the
-    /// launch. With `join`, groups that meet at a label join.
+    /// Lets groups run to their end, one by one, but for switches to another group after this many steps of
+    /// the launch. With `join`, groups that meet at a label join.
     #[must_use]
     pub fn switches(at: &[u64], join: bool) -> Self {
         Self { kind: Kind::Switches { at: at.to_vec(), join }, random: Random::new(0), meets: false }

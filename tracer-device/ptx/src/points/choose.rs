@@ -23,8 +23,8 @@ impl Candidate {
     }
 }
 
-/// Returns a function's points in the order of the text, each behind the points of the loops around it; those that
-/// the source names come last.
+/// Returns a function's points in the order of the text, each behind the points of the loops around it; those
+/// that the source names come last.
 pub(super) fn choose(blocks: &Blocks<'_>, points: Points) -> Vec<Candidate> {
     let flow = blocks.flow;
     let begins = |block: usize| {

@@ -1,8 +1,8 @@
 //! Points that the source names.
 //!
 //! `tracer-host/include/warptrace.cuh` makes of `WARPTRACE("name")` a comment in the PTX, by inline assembly:
-//! `// WARPTRACE name`. It costs nothing untraced. What optimisation does with it is what it does with the code
-//! around: it may stand at several places, or at none.
+//! `// WARPTRACE name`. It costs nothing untraced. What optimisation does with it is what it does with the
+//! code around: it may stand at several places, or at none.
 
 use crate::{Body, Statement};
 

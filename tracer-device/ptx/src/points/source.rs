@@ -30,8 +30,8 @@ pub struct CallSite {
     pub place: SourcePlace,
 }
 
-/// What is known of the source of each line of a PTX text, from elsewhere than its `.loc`: by line, from 1, the place
-/// of the instructions there, and the calls through which they were inlined, innermost first.
+/// What is known of the source of each line of a PTX text, from elsewhere than its `.loc`: by line, from 1,
+/// the place of the instructions there, and the calls through which they were inlined, innermost first.
 pub type LineTable = HashMap<usize, (SourcePlace, Arc<[CallSite]>)>;
 
 /// Files and functions of a module, by what `.loc` calls them.
@@ -123,7 +123,8 @@ impl<'a> Sources<'a> {
             }
             return lines;
         }
-        // The last `.loc` of each position: it says how a function that was called there came to be where it is.
+        // The last `.loc` of each position: it says how a function that was called there came to be where it
+        // is.
         let mut latest: HashMap<(u32, u32, u32), usize> = HashMap::new();
         let mut names: HashMap<&str, Arc<str>> = HashMap::new();
         let mut current = None;

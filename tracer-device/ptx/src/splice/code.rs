@@ -1,11 +1,12 @@
-//! What the compiled code has at each location: how many instructions an event stands for, and whether a loop is
-//! counted.
+//! What the compiled code has at each location: how many instructions an event stands for, and whether a loop
+//! is counted.
 //!
-//! An instruction belongs to the last point that all ways to it pass: the nearest one that dominates it. So each
-//! belongs to one point at most. Those of both sides of a branch that have points of their own belong to these, those
-//! behind the place where the sides meet to the point before the branch, whose lanes have met there. In a loop, what
-//! stands before its first point (the test of a `while`) belongs to the last point that all ways back to the loop's
-//! start pass. Where ways fork without points, the instructions of all of them count.
+//! An instruction belongs to the last point that all ways to it pass: the nearest one that dominates it. So
+//! each belongs to one point at most. Those of both sides of a branch that have points of their own belong to
+//! these, those behind the place where the sides meet to the point before the branch, whose lanes have met
+//! there. In a loop, what stands before its first point (the test of a `while`) belongs to the last point
+//! that all ways back to the loop's start pass. Where ways fork without points, the instructions of all of
+//! them count.
 
 use std::collections::BTreeMap;
 
@@ -19,8 +20,8 @@ use crate::{Body, Cfg, Function, Module};
 /// What the code of some kernels has at a location.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CodeAt {
-    /// Instructions that belong to the points of this location, over the events that they stand for: rounded to the
-    /// nearest number, a half up. A call is one instruction, and so is one under a predicate.
+    /// Instructions that belong to the points of this location, over the events that they stand for: rounded
+    /// to the nearest number, a half up. A call is one instruction, and so is one under a predicate.
     pub instructions: u32,
     /// Whether the iterations of this loop are counted in one of the kernels.
     pub is_counted: bool,

@@ -1,10 +1,10 @@
 //! Branches to where a kernel ends.
 //!
 //! The assembler makes `bra` to a block that only returns an `EXIT` of its own: where lanes leave is then no
-//! place at which others wait for them. A mark or an epilogue makes that block long. The assembler then has one, at
-//! which all ways out of the kernel meet, and moves the places before it at which lanes wait for each other to there;
-//! what lies between is executed by each group of lanes on its own. So each such branch leads to an end of its own
-//! where marks or epilogues stand.
+//! place at which others wait for them. A mark or an epilogue makes that block long. The assembler then has
+//! one, at which all ways out of the kernel meet, and moves the places before it at which lanes wait for each
+//! other to there; what lies between is executed by each group of lanes on its own. So each such branch leads
+//! to an end of its own where marks or epilogues stand.
 
 use std::iter::successors;
 use std::ops::Range;
@@ -41,8 +41,8 @@ pub(super) fn find(body: &Body<'_>, flow: &Cfg) -> Vec<Exit> {
     exits
 }
 
-/// Of each block from which control leaves the kernel, with nothing done on the way, the block after it; the last
-/// one itself.
+/// Of each block from which control leaves the kernel, with nothing done on the way, the block after it; the
+/// last one itself.
 fn ends(body: &Body<'_>, flow: &Cfg) -> Vec<Option<usize>> {
     let blocks = flow.blocks();
     let mut next = vec![None; blocks.len()];

@@ -7,8 +7,9 @@ use crate::{Edits, ItemKind, Module, Span};
 const FIRST_VERSION: (u32, u32) = (6, 2);
 /// The oldest architecture that has `activemask`. Texts for older ones are assembled for later ones only.
 const FIRST_ARCHITECTURE: u32 = 30;
-/// The oldest architecture that has `nanosleep`, with which lanes wait for memory. Texts for older ones are not raised
-/// to it: the assembler would no longer keep the lanes of their warps in lock step, on which they may rely.
+/// The oldest architecture that has `nanosleep`, with which lanes wait for memory. Texts for older ones are
+/// not raised to it: the assembler would no longer keep the lanes of their warps in lock step, on which they
+/// may rely.
 const FIRST_STREAMED: u32 = 70;
 
 /// Checks that the architecture of a module has what a recording needs.

@@ -60,13 +60,13 @@ pub(crate) const LABEL_PREFIX: &str = "$warptrace_";
 
 /// Adds traced copies of kernels to a module, and leaves kernels out that are not asked for. A kernel or
 /// function without markers whose control flow cannot be read gets no copy. A module of a PTX version older
-/// than 6.2 is one of 6.2 then, which has all that older ones have, and one for an architecture before `sm_30` is for
-/// that.
+/// than 6.2 is one of 6.2 then, which has all that older ones have, and one for an architecture before
+/// `sm_30` is for that.
 ///
 /// # Errors
 /// If the text is no PTX, holds a marker that cannot be read or a name that the tracer needs, a kernel is not
-/// there, its records cannot be kept where the options say, or streamed logs are asked for and the module is for an
-/// architecture before `sm_70`.
+/// there, its records cannot be kept where the options say, or streamed logs are asked for and the module is
+/// for an architecture before `sm_70`.
 pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError> {
     let module = Module::parse(text)?;
     let counting = options.recording.map_or(Counting::Never, |recording| recording.counted());

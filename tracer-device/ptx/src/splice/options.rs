@@ -10,15 +10,16 @@ pub struct Options<'a> {
     /// What the traced copies record; `None` makes none.
     pub recording: Option<Recording>,
     /// How many registers traced copies of kernels may have, or, where none are made, the kernels themselves;
-    /// the assembler chooses for those that are not named. Left to itself it uses few, and where recording takes some, it may bring loads down to their
-    /// uses one by one: a loop then waits for memory at each of them.
+    /// the assembler chooses for those that are not named. Left to itself it uses few, and where recording
+    /// takes some, it may bring loads down to their uses one by one: a loop then waits for memory at each of
+    /// them.
     pub registers: &'a [(&'a str, u32)],
     /// The architecture that the module is for, 90 for `sm_90`; 0 if that is not known. What parts lanes
     /// differs.
     pub architecture: u32,
-    /// How many `pmevent.mask` to put at each marker for each event, in untraced and traced kernels. The mask of
-    /// the first is the location: hardware counters then tell how often warps and lanes come there. The others
-    /// have the mask 0, which is no location, and only take time.
+    /// How many `pmevent.mask` to put at each marker for each event, in untraced and traced kernels. The mask
+    /// of the first is the location: hardware counters then tell how often warps and lanes come there. The
+    /// others have the mask 0, which is no location, and only take time.
     pub marks: u32,
 }
 

@@ -6,7 +6,8 @@ use std::num::NonZero;
 const A_THREAD: usize = 16;
 const MAX_THREADS: usize = 16;
 
-/// Calls `make` for each item, on several threads if there are many; the results are in the order of the items.
+/// Calls `make` for each item, on several threads if there are many; the results are in the order of the
+/// items.
 ///
 /// # Errors
 /// The first one in that order.

@@ -182,9 +182,9 @@ impl Place {
 /// What calls may name, with the function whose copy they are led to: its own name, and its aliases.
 pub(super) type Callees<'a> = BTreeMap<&'a str, &'a str>;
 
-/// The operands of a function that name one of `callees`, and that the traced copy leads to its copy: what calls
-/// name, and addresses if the body calls any. Where it calls none, an address is for others: compared, or
-/// stored where an untraced kernel finds it. A name that the body declares is no function.
+/// The operands of a function that name one of `callees`, and that the traced copy leads to its copy: what
+/// calls name, and addresses if the body calls any. Where it calls none, an address is for others: compared,
+/// or stored where an untraced kernel finds it. A name that the body declares is no function.
 pub(super) fn led_to_copies<'b, 'a>(
     body: &'b Body<'a>,
     callees: &Callees<'a>,

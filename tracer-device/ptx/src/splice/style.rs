@@ -4,11 +4,12 @@ use warptrace_abi::recording::{Placement, Recording};
 
 /// How the atomic that claims a segment stands in a program's loop.
 ///
-/// `ptxas` puts a `YIELD` at the head of a loop with an atomic that returns a value, for it might wait for another
-/// thread. A `YIELD` lets lanes go that wait at a convergence barrier, and so parts lanes that the untraced
-/// kernel keeps together. Seen with `ptxas` 13.0 and 13.5: for `sm_90` and later it does so only in functions
-/// with a call (which the assembler itself makes for some divisions), and in loops that end when the atomic's
-/// answer says so; for earlier architectures in every loop of which it cannot tell how often it goes round.
+/// `ptxas` puts a `YIELD` at the head of a loop with an atomic that returns a value, for it might wait for
+/// another thread. A `YIELD` lets lanes go that wait at a convergence barrier, and so parts lanes that the
+/// untraced kernel keeps together. Seen with `ptxas` 13.0 and 13.5: for `sm_90` and later it does so only in
+/// functions with a call (which the assembler itself makes for some divisions), and in loops that end when
+/// the atomic's answer says so; for earlier architectures in every loop of which it cannot tell how often it
+/// goes round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Claim {
     /// As it is: no `YIELD`.

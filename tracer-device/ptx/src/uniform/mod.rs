@@ -1,8 +1,8 @@
 //! Which branches all lanes of a warp take together, whatever they compute with.
 //!
-//! A register is *uniform* where all lanes of a warp that come there have the same value, if they all do so in
-//! the same iteration of each loop around. Parameters, constants, addresses of variables and what names the
-//! block are uniform; loaded values, lanes' numbers, results of atomics, votes and calls are not, and so
+//! A register is *uniform* where all lanes of a warp that come there have the same value, if they all do so
+//! in the same iteration of each loop around. Parameters, constants, addresses of variables and what names
+//! the block are uniform; loaded values, lanes' numbers, results of atomics, votes and calls are not, and so
 //! everything else that this crate does not know. What an instruction computes of uniform registers is
 //! uniform. Lanes that a *divergent* branch (one whose predicate is not uniform) has parted may bring
 //! different values of one register
@@ -29,8 +29,8 @@ use crate::{Body, Cfg, Function};
 
 /// Steps that are taken for each statement of a function at most, before the analysis gives up.
 const STEPS: usize = 400;
-/// Steps that are taken for a function at most. Where a register lives through thousands of loops it has a value in each:
-/// such functions would take memory by the square of their length.
+/// Steps that are taken for a function at most. Where a register lives through thousands of loops it has a
+/// value in each: such functions would take memory by the square of their length.
 const MAX_STEPS: usize = 1 << 21;
 
 /// A mistake to make on purpose: tests must find each.

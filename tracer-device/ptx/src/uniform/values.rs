@@ -10,8 +10,8 @@ use crate::{Body, Cfg, Function};
 /// A value, by its index.
 type Value = usize;
 
-/// The values of a function's registers: what an instruction writes, and what a register holds at the start of
-/// a block.
+/// The values of a function's registers: what an instruction writes, and what a register holds at the start
+/// of a block.
 pub(super) struct Values {
     divergent: Vec<bool>,
     /// Of each value, those that are made of it.

@@ -38,8 +38,8 @@ const RECORDINGS: [(&str, Counting, bool); 6] = [
     ("counted+dual", Counting::All, true),
 ];
 
-/// Splices texts in each way. Returns a line for each: `NAME PLACEMENT POLICY OPTIONS HASH BYTES`, of all texts
-/// together.
+/// Splices texts in each way. Returns a line for each: `NAME PLACEMENT POLICY OPTIONS HASH BYTES`, of all
+/// texts together.
 pub(crate) fn of_spliced(name: &str, texts: &[&str]) -> Vec<String> {
     let mut lines = Vec::new();
     for placement in PLACEMENTS {

@@ -53,7 +53,8 @@ pub(crate) enum Habit {
     Busy,
     /// Gives each segment out once.
     Lazy,
-    /// Stops after this many snapshots until it has seen this many times that a lane gave up; then begins anew.
+    /// Stops after this many snapshots until it has seen this many times that a lane gave up; then begins
+    /// anew.
     Sleepy { snapshots: u32, times: u32 },
 }
 
@@ -91,8 +92,8 @@ pub(crate) struct Drainer {
     snapshots: u32,
     /// How often the host that sleeps has seen that a lane gave up.
     times: u32,
-    /// Stream and lane of each segment that was given, its ticket, its number, and what its header says of the
-    /// one before.
+    /// Stream and lane of each segment that was given, its ticket, its number, and what its header says of
+    /// the one before.
     given: Vec<((u32, u32), u64, u32, u32)>,
     drained: Drained,
 }

@@ -12,8 +12,8 @@ use super::driver::{self, Called};
 use crate::{DeviceError, LaunchShape};
 
 /// Names the environment variable that has hardware counters count at each trace point (`pmevent`), in all
-/// kernels that are loaded. It holds how many instructions there are for each event: the first is counted, the
-/// others only take time. `warptrace-bench fidelity` sets it.
+/// kernels that are loaded. It holds how many instructions there are for each event: the first is counted,
+/// the others only take time. `warptrace-bench fidelity` sets it.
 pub const MARKS_VARIABLE: &str = "WARPTRACE_MARKS";
 
 /// Names the environment variable that gives untraced kernels, too, the registers of traced ones where it is
@@ -107,15 +107,15 @@ impl Code {
         }
     }
 
-    /// Returns the number of the text with a call's kernel: its module's, or the one that the device was opened
-    /// with.
+    /// Returns the number of the text with a call's kernel: its module's, or the one that the device was
+    /// opened with.
     fn text_of(&mut self, call: &KernelCall) -> Result<usize, DeviceError> {
         let own = call.module().and_then(|module| self.add(module.ptx));
         own.or(self.has_own.then_some(0)).ok_or_else(|| DeviceError::no_device_code(call.module()))
     }
 
-    /// Loads those of `kernels` that are not there yet, from every text that has them: from each one module, with an
-    /// untraced entry of each of its kernels and, where they are to be recorded, a traced one.
+    /// Loads those of `kernels` that are not there yet, from every text that has them: from each one module,
+    /// with an untraced entry of each of its kernels and, where they are to be recorded, a traced one.
     pub(super) fn load(&mut self, kernels: &[&str], recording: Option<Recording>) -> Result<(), DeviceError> {
         // The first text says of a kernel that it has none, where none has.
         let is_missing = |kernel: &str| !self.texts.iter().any(|text| has_entry(text, kernel));

@@ -192,8 +192,8 @@ impl Device for CudaDevice {
         let Some(Traced { recording, logs }) = traced else {
             let (function, dynamic_shared) = (self.code.untraced(call)?, u64::from(shape.dynamic_shared));
             let launched = Launched { function, kernel, arguments, shape, dynamic_shared, claims: None };
-            // SAFETY: the argument bytes live in `call` and have the layout that the kernel was compiled with.
-            // The caller promises the memory behind them.
+            // SAFETY: the argument bytes live in `call` and have the layout that the kernel was compiled
+            // with. The caller promises the memory behind them.
             return unsafe { self.run(launched, None) };
         };
         let traced = self.code.traced(call, recording)?;

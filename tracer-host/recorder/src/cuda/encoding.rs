@@ -190,8 +190,8 @@ impl CudaDevice {
         threads
     }
 
-    /// Shape of a launch for this many `items`, in blocks of `threads` threads for `each` of them, each thread
-    /// with this many bytes of shared memory.
+    /// Shape of a launch for this many `items`, in blocks of `threads` threads for `each` of them, each
+    /// thread with this many bytes of shared memory.
     fn encoding_shape(&self, items: u32, threads: u32, each: u32, bytes: u32) -> LaunchShape {
         // Where that is not enough, each block does more.
         let most = MAX_BLOCKS * self.multiprocessors;

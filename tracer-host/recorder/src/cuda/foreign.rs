@@ -36,8 +36,8 @@ pub struct Bracket {
 }
 
 impl Brackets {
-    /// Makes launches on a stream by `launch`, which calls the driver and returns what that says (`CUresult`).
-    /// `kernel` names the first of them in errors.
+    /// Makes launches on a stream by `launch`, which calls the driver and returns what that says
+    /// (`CUresult`). `kernel` names the first of them in errors.
     ///
     /// # Errors
     /// What the driver says if it refuses them, or takes no event for the stream: nothing runs then.

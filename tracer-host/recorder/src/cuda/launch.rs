@@ -83,8 +83,8 @@ impl CudaDevice {
         unsafe { self.timed(stream, kernel, claims, serve, launch) }
     }
 
-    /// Makes a launch on a stream, times it, and waits for it. With the address of the counters of claims these
-    /// are read after the kernel.
+    /// Makes a launch on a stream, times it, and waits for it. With the address of the counters of claims
+    /// these are read after the kernel.
     ///
     /// # Safety
     /// The stream is alive and one of the device's context. `launch` gives it a kernel that may run.
@@ -96,8 +96,8 @@ impl CudaDevice {
         serve: Option<&mut Serve<'_>>,
         launch: impl FnOnce() -> Result<(), DeviceError>,
     ) -> Result<LaunchTime, DeviceError> {
-        // SAFETY: events and stream are alive. The pinned words are nothing else's, and read after the event behind
-        // their copy.
+        // SAFETY: events and stream are alive. The pinned words are nothing else's, and read after the event
+        // behind their copy.
         unsafe {
             result::event::record(self.start, stream).called("cuEventRecord")?;
             launch()?;

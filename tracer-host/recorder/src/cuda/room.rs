@@ -2,9 +2,9 @@
 //!
 //! A kernel of many blocks fills the card, and each of its warps holds log memory until it leaves. Where all
 //! of them wait for memory, no kernel of the tracer finds room to encode what others have left. So of a
-//! kernel that has blocks for two times the card and more, half as many are on the card at once: each block is
-//! given shared memory that it does not use. A kernel with fewer blocks stays as it is, for its blocks may wait for
-//! each other.
+//! kernel that has blocks for two times the card and more, half as many are on the card at once: each block
+//! is given shared memory that it does not use. A kernel with fewer blocks stays as it is, for its blocks may
+//! wait for each other.
 
 use cudarc::driver::sys;
 

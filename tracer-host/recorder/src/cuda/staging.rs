@@ -104,8 +104,8 @@ impl Staging {
         Ok(Self { buffers: [buffer()?, buffer()?], done: [event()?, event()?] })
     }
 
-    /// Gives `bytes` bytes from `from` on to `take`, in pieces one after the other, as they are behind what was given
-    /// to `stream`.
+    /// Gives `bytes` bytes from `from` on to `take`, in pieces one after the other, as they are behind what
+    /// was given to `stream`.
     fn pieces(
         &mut self,
         stream: sys::CUstream,

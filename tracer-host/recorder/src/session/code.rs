@@ -9,8 +9,8 @@ use warptrace_ptx::splice::{Recording, code_at};
 
 use crate::Device;
 
-/// Notes at each location of `modules` what the code has there: the module's own PTX, or `ptx` if it has none. What
-/// cannot be read says nothing: a device that needs it says why.
+/// Notes at each location of `modules` what the code has there: the module's own PTX, or `ptx` if it has
+/// none. What cannot be read says nothing: a device that needs it says why.
 pub(super) fn add_code(
     locations: &mut [LocationInfo],
     modules: &[&KernelModule],

@@ -28,8 +28,8 @@ pub struct Standing {
     /// The last run that lanes of the warp had left: location and mask; none if they had left none.
     pub last: Option<(u16, u32)>,
     /// The runs that its lanes were in, by their beginnings: groups that had parted are in different ones.
-    /// None if the recording is not [post-mortem](crate::RecordingSpec::post_mortem), and none of lanes that were in
-    /// none or whose run others had left.
+    /// None if the recording is not [post-mortem](crate::RecordingSpec::post_mortem), and none of lanes that
+    /// were in none or whose run others had left.
     pub open: Vec<OpenRun>,
 }
 

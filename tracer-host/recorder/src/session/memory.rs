@@ -223,15 +223,15 @@ impl Division {
         self.table_bytes as usize / size_of::<LoggedLaunch>()
     }
 
-    /// Whether a launch with this many streams can be recorded: its accounts, heads and shortest first segments
-    /// fit.
+    /// Whether a launch with this many streams can be recorded: its accounts, heads and shortest first
+    /// segments fit.
     pub(super) fn has_room(&self, streams: u64) -> bool {
         let fixed = Fixed::place(RESERVED_ENTRIES.into(), streams, self.min_first_entries);
         streams * ACCOUNT_BYTES <= self.account_bytes && fixed.end <= u64::from(self.logs_end(streams))
     }
 
-    /// The smallest limit, in whole KiB, with which a launch with this many streams can be recorded; `None` if
-    /// none is large enough.
+    /// The smallest limit, in whole KiB, with which a launch with this many streams can be recorded; `None`
+    /// if none is large enough.
     pub(super) fn least(streams: u64, chunk_bytes: u32, arenas: u32, min_first_entries: u32) -> Option<u64> {
         let fits = |kib: &u64| {
             Self::divide(kib << 10, chunk_bytes, arenas, min_first_entries)

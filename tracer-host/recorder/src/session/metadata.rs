@@ -26,8 +26,8 @@ pub fn command_line() -> String {
     command_of(std::env::args_os())
 }
 
-/// Returns a command line as a shell takes it, with the program's name without its folder; the rest of one that is
-/// longer than 16 KiB is left out. What is no UTF-8 is replaced.
+/// Returns a command line as a shell takes it, with the program's name without its folder; the rest of one
+/// that is longer than 16 KiB is left out. What is no UTF-8 is replaced.
 pub fn command_of(words: impl IntoIterator<Item = OsString>) -> String {
     let words = words.into_iter().enumerate().map(|(number, word)| {
         let name = Path::new(&word).file_name().filter(|_| number == 0);

@@ -37,8 +37,8 @@ use crate::{Device, LaunchShape, LaunchTime, Launcher, RecordingSpec};
 /// Records launches of one program on one device into one file: a [`Recorder`] with its device.
 ///
 /// All device memory that it uses is allocated when it starts, within [one
-/// limit](crate::RecordingSpec::memory_bytes). What launches leave there is drained when it is worth it, or when
-/// room is short, and written by a thread while the program goes on: a short launch costs no more than
+/// limit](crate::RecordingSpec::memory_bytes). What launches leave there is drained when it is worth it, or
+/// when room is short, and written by a thread while the program goes on: a short launch costs no more than
 /// itself. A launch that fails leaves the session unusable: what was recorded until then and the error are
 /// written, and end the file. When a session is dropped, what was recorded is written, too, and can be read,
 /// but the file has no index.

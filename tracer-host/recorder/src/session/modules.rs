@@ -36,8 +36,8 @@ pub(super) fn merged(modules: &[&KernelModule]) -> Result<Merged, SessionError> 
 }
 
 impl<W: Write + Send + 'static> Recorder<W> {
-    /// The index of a call's kernel: the one of its module, where that is known. Of several with this name, the one
-    /// that was added last.
+    /// The index of a call's kernel: the one of its module, where that is known. Of several with this name,
+    /// the one that was added last.
     pub(super) fn kernel(&self, call: &KernelCall) -> Result<u32, SessionError> {
         let kernels = &self.ledger.tables.metadata().kernels;
         let is_of_module = |index: usize| match (call.module(), self.modules.get(index)) {

@@ -1,8 +1,8 @@
 //! The device memory of a recording: chunks, and arenas of logs and accounts.
 //!
 //! Launches fill one arena while another, whose launches have ended, is drained. An arena is a part of log
-//! memory; or all of it, where it is not known yet how much a kernel needs, or a launch needs more than a part
-//! has. All of this is bookkeeping on the host: nothing here waits or asks the device.
+//! memory; or all of it, where it is not known yet how much a kernel needs, or a launch needs more than a
+//! part has. All of this is bookkeeping on the host: nothing here waits or asks the device.
 
 mod arena;
 mod filled;

@@ -21,8 +21,8 @@ impl<W: Write + Send + 'static> Recorder<W> {
     /// Allocates device memory and starts the file.
     ///
     /// # Errors
-    /// If the specification contradicts itself or the format, the window names a kernel that the program does not
-    /// have, memory is short, or the file cannot be written.
+    /// If the specification contradicts itself or the format, the window names a kernel that the program does
+    /// not have, memory is short, or the file cannot be written.
     pub fn start(
         device: &mut dyn Device,
         program: &TracedProgram<'_>,
@@ -55,8 +55,8 @@ impl<W: Write + Send + 'static> Recorder<W> {
         Ok(recorder)
     }
 
-    /// Starts a recording, whose launches may run at the same time if `overlaps`. Of modules without PTX it is in
-    /// the text with them.
+    /// Starts a recording, whose launches may run at the same time if `overlaps`. Of modules without PTX it
+    /// is in the text with them.
     pub(super) fn start_with(
         device: &mut dyn Device,
         sources: &[(&str, &str)],

@@ -88,7 +88,8 @@ impl Drained {
     }
 }
 
-/// Memory for this many values, of which the first `written` are there: what is only reserved is not there yet.
+/// Memory for this many values, of which the first `written` are there: what is only reserved is not there
+/// yet.
 fn ready<T: Clone>(value: T, written: usize, reserved: usize) -> Vec<T> {
     let mut memory = Vec::with_capacity(reserved);
     memory.resize(written, value);

@@ -174,8 +174,8 @@ struct Runner<'d> {
 type Notes = Mutex<HashSet<(String, String)>>;
 
 impl Runner<'_> {
-    /// Runs a launch; returns how long it took. Says on standard error how far it is, if the shape asks for that, and
-    /// what is seldom meant.
+    /// Runs a launch; returns how long it took. Says on standard error how far it is, if the shape asks for
+    /// that, and what is seldom meant.
     ///
     /// # Safety
     /// The call's arguments name memory that is valid for what the kernel does with it.
@@ -323,8 +323,8 @@ impl Device for SimDevice {
                 Ok(LaunchTime { kernel, claims: self.claims(logs.claims)? })
             }
             Logs::Streamed { logs, serve } => {
-                // SAFETY: the caller's promise. Nothing else uses this device meanwhile, but `serve` by way of
-                // `LiveMemory`, which uses atomics.
+                // SAFETY: the caller's promise. Nothing else uses this device meanwhile, but `serve` by way
+                // of `LiveMemory`, which uses atomics.
                 let launch = unsafe { launch.streamed(*logs, recording) };
                 self.start_kernel_threads()?;
                 let Self { simulator, options, memory, kernel_threads, notes } = self;

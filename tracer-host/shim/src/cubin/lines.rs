@@ -1,8 +1,8 @@
 //! Line tables of machine code: `.debug_line` says which line of the source an instruction has,
 //! `.nv_debug_line_sass` which line of the PTX.
 //!
-//! NVIDIA's tables are DWARF 2 with an instruction of their own for inlined functions. Its operands are the number
-//! of the row, from 1, that has the call, and where `.debug_str` names the function; row 0 ends it.
+//! NVIDIA's tables are DWARF 2 with an instruction of their own for inlined functions. Its operands are the
+//! number of the row, from 1, that has the call, and where `.debug_str` names the function; row 0 ends it.
 
 use gimli::{DebugLine, DebugLineOffset, DwLne, EndianSlice, LineInstruction, LineRow, LittleEndian, Reader};
 
@@ -63,8 +63,8 @@ impl Table {
         (table, places)
     }
 
-    /// Reads one table of a section and appends what its rows say to `places`, as the rows' numbers are; returns
-    /// where the next one begins.
+    /// Reads one table of a section and appends what its rows say to `places`, as the rows' numbers are;
+    /// returns where the next one begins.
     fn read_unit(
         &mut self,
         section: &DebugLine<EndianSlice<'_, LittleEndian>>,
@@ -106,8 +106,8 @@ impl Table {
         Some(end)
     }
 
-    /// Returns the row that says something of an address: where it begins, its line, and its number among the places;
-    /// `None` if none does.
+    /// Returns the row that says something of an address: where it begins, its line, and its number among the
+    /// places; `None` if none does.
     pub(super) fn at(&self, address: u64) -> Option<(u64, u32, usize)> {
         let after = self.rows.partition_point(|row| row.address <= address);
         let row = self.rows.get(after.checked_sub(1)?)?;

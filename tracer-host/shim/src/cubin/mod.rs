@@ -1,8 +1,8 @@
-//! Machine code, as the program gives it to the driver: how many registers its kernels take, and the PTX that it was
-//! made of, where the assembler has left that in it.
+//! Machine code, as the program gives it to the driver: how many registers its kernels take, and the PTX that
+//! it was made of, where the assembler has left that in it.
 //!
-//! A cubin is an ELF file. NVIDIA documents only how programs use it; what is read here is what `cuobjdump -elf`
-//! and `nvdisasm` show of cubins of CUDA 11 to 13.
+//! A cubin is an ELF file. NVIDIA documents only how programs use it; what is read here is what
+//! `cuobjdump -elf` and `nvdisasm` show of cubins of CUDA 11 to 13.
 
 mod lines;
 mod options;
@@ -51,7 +51,8 @@ impl<'a> Cubin<'a> {
         section.data(Little, self.data).ok()
     }
 
-    /// Returns the only section of a name, which a dot and anything else may follow; `Err` if there are several.
+    /// Returns the only section of a name, which a dot and anything else may follow; `Err` if there are
+    /// several.
     fn only_section(&self, name: &str) -> Result<Option<&'a [u8]>, ()> {
         let mut found = self.sections.iter().filter(|section| {
             let known = self
@@ -66,8 +67,8 @@ impl<'a> Cubin<'a> {
         if found.next().is_some() { Err(()) } else { Ok(first) }
     }
 
-    /// Returns a section of debugging tables with the addresses of code in it: sections of code all begin at 0, so
-    /// that each is moved to where its number says.
+    /// Returns a section of debugging tables with the addresses of code in it: sections of code all begin at
+    /// 0, so that each is moved to where its number says.
     fn placed(&self, name: &str) -> Option<Vec<u8>> {
         let (index, section) = self.sections.section_by_name(Little, name.as_bytes())?;
         let mut bytes = section.data(Little, self.data).ok()?.to_vec();
@@ -95,7 +96,8 @@ impl<'a> Cubin<'a> {
     }
 }
 
-/// Lists the functions of a cubin with the registers that each takes. Of what cannot be read nothing is listed.
+/// Lists the functions of a cubin with the registers that each takes. Of what cannot be read nothing is
+/// listed.
 pub(crate) fn registers(cubin: &[u8]) -> Vec<(String, u32)> {
     read_registers(cubin).unwrap_or_default()
 }
@@ -124,8 +126,8 @@ fn read_registers(cubin: &[u8]) -> Option<Vec<(String, u32)>> {
 /// Finds the bytes of a cubin of which only the address is known, by what its header and sections say.
 ///
 /// # Safety
-/// `image` is the address of an ELF file of which as many bytes can be read as its tables say, and which stays as it
-/// is for `'a`.
+/// `image` is the address of an ELF file of which as many bytes can be read as its tables say, and which
+/// stays as it is for `'a`.
 pub(crate) unsafe fn at<'a>(image: *const c_void) -> Option<&'a [u8]> {
     // SAFETY: the caller's promise: a header, behind which the sections' table is where it says.
     unsafe {

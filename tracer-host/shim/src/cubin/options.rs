@@ -6,8 +6,8 @@ use super::{Cubin, number};
 const NOTE: &str = ".note.nv.tkinfo";
 /// Bytes of a note before its name, and of that name.
 const NOTE_HEADER_BYTES: usize = 12;
-/// Offsets in the note's content of four numbers: where the strings begin that name the tool, its version, its build
-/// and its options.
+/// Offsets in the note's content of four numbers: where the strings begin that name the tool, its version,
+/// its build and its options.
 const STRINGS: [usize; 4] = [8, 12, 16, 20];
 /// Bytes of the content before the strings.
 const CONTENT_BYTES: usize = 24;

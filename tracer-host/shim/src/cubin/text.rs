@@ -1,14 +1,15 @@
-//! The PTX that the assembler leaves in machine code: section `.nv_debug_ptx_txt`, which `ptxas` writes where line
-//! info is on (`-lineinfo`, or `.loc` in the PTX).
+//! The PTX that the assembler leaves in machine code: section `.nv_debug_ptx_txt`, which `ptxas` writes where
+//! line info is on (`-lineinfo`, or `.loc` in the PTX).
 //!
-//! Zero bytes stand between its lines. Comments and `.loc` are gone, but lines keep their numbers: where one stood,
-//! there is an empty line. Two line tables ([`super::lines`]) say which line of the PTX and which of the source each
-//! instruction of machine code has.
+//! Zero bytes stand between its lines. Comments and `.loc` are gone, but lines keep their numbers: where one
+//! stood, there is an empty line. Two line tables ([`super::lines`]) say which line of the PTX and which of
+//! the source each instruction of machine code has.
 //!
-//! Between two empty lines no `.loc` can have stood, so that all instructions there have the same line of the source:
-//! one of which any is known. An instruction to which the compiler gave no line has none in the table either, where it
-//! seems to have that of the instruction before it; so a line is known only of instructions at which a row begins, and
-//! of those that stand with one between the same empty lines. Where none is known, none is said. Columns are lost.
+//! Between two empty lines no `.loc` can have stood, so that all instructions there have the same line of the
+//! source: one of which any is known. An instruction to which the compiler gave no line has none in the table
+//! either, where it seems to have that of the instruction before it; so a line is known only of instructions
+//! at which a row begins, and of those that stand with one between the same empty lines. Where none is known,
+//! none is said. Columns are lost.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -14,7 +14,8 @@ use crate::state::{Function, lock, state};
 const MAX_DYNAMIC_SHARED: c_int =
     sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES as c_int;
 
-/// Does to the traced copy of a function what was done to it, now or when there is one. `find` finds the copy.
+/// Does to the traced copy of a function what was done to it, now or when there is one. `find` finds the
+/// copy.
 fn repeat(
     answer: Answer,
     function: Handle,

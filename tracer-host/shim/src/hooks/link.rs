@@ -1,5 +1,5 @@
-//! Code that a program links while it runs: where it links a single PTX text, it gets that text instead of machine
-//! code, which the driver takes as well.
+//! Code that a program links while it runs: where it links a single PTX text, it gets that text instead of
+//! machine code, which the driver takes as well.
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
@@ -102,7 +102,8 @@ pub(super) unsafe fn complete(
         guarded(|| {
             let links = lock(&LINKS);
             let text = links.as_ref()?.get(&(link as usize))?.ptx.as_ref()?;
-            // SAFETY: the driver has written there, too; the text stays until the link's end, as its code does.
+            // SAFETY: the driver has written there, too; the text stays until the link's end, as its code
+            // does.
             unsafe {
                 *code = text.as_ptr().cast_mut().cast();
                 if !size.is_null() {

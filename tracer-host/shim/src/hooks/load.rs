@@ -1,6 +1,6 @@
-//! Images that the program loads. The driver gets them as they are; traced copies of their kernels are made when they
-//! are launched ([`crate::copies`]). Where code uses variables of its module, the driver gets a text with kernels and
-//! copies instead.
+//! Images that the program loads. The driver gets them as they are; traced copies of their kernels are made
+//! when they are launched ([`crate::copies`]). Where code uses variables of its module, the driver gets a
+//! text with kernels and copies instead.
 
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_uint, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -69,8 +69,8 @@ fn fate(find: impl FnOnce(u32) -> Result<Found, String>) -> Option<Fate> {
     guarded(decide).unwrap_or_else(|| Some(Fate::Untraced("the tracer failed on it".to_owned())))
 }
 
-/// Says what is to be said of a module that was exchanged: that the program runs other code than it would alone, or
-/// waited long for the driver.
+/// Says what is to be said of a module that was exchanged: that the program runs other code than it would
+/// alone, or waited long for the driver.
 fn note(module: &TracedModule, more: Option<String>, took: Duration) -> Option<()> {
     let mut summary = lock(&state()?.summary);
     if let Some((ptx, code)) = module.older {
@@ -94,7 +94,8 @@ fn note(module: &TracedModule, more: Option<String>, took: Duration) -> Option<(
 /// Loads an image, or what it was exchanged for.
 ///
 /// # Safety
-/// `load` makes the program's own call with another image or, for `None`, as it is; `handle` is where that writes.
+/// `load` makes the program's own call with another image or, for `None`, as it is; `handle` is where that
+/// writes.
 unsafe fn load(
     fate: Option<Fate>,
     handle: *mut Handle,
@@ -335,8 +336,8 @@ pub(super) unsafe fn unload_library(real: unsafe extern "C" fn(Handle) -> Answer
     unloaded(Owner::Library(library as usize), || unsafe { real(library) })
 }
 
-/// Forgets a module or library that the driver is about to unload. What the driver was given stays until that is done,
-/// and copies in other modules go then.
+/// Forgets a module or library that the driver is about to unload. What the driver was given stays until that
+/// is done, and copies in other modules go then.
 fn unloaded(owner: Owner, unload: impl FnOnce() -> Answer) -> Answer {
     let code: Option<Arc<Code>> =
         guarded(|| state().and_then(|state| lock(&state.registry).remove(owner))).flatten();

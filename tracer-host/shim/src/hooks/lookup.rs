@@ -72,13 +72,15 @@ pub(super) unsafe fn kernel_function(real: Of, function: *mut Handle, kernel: Ha
     }
 }
 
-/// Loads the traced copy of a function that the program has loaded. The driver loads functions when they are first
-/// used, and waits for all kernels that run: a program whose kernels wait for each other loads them before.
+/// Loads the traced copy of a function that the program has loaded. The driver loads functions when they are
+/// first used, and waits for all kernels that run: a program whose kernels wait for each other loads them
+/// before.
 fn loaded(answer: Answer, function: Handle) -> Answer {
     load_copy(answer, function, true)
 }
 
-/// The same of a function that the program has only looked up: its copy is made when it is launched, or is there.
+/// The same of a function that the program has only looked up: its copy is made when it is launched, or is
+/// there.
 fn known(answer: Answer, function: Handle) -> Answer {
     load_copy(answer, function, false)
 }

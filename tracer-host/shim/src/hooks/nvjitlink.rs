@@ -7,8 +7,8 @@ use crate::driver::{Answer, SUCCESS};
 use crate::inside::guarded;
 use crate::state::state;
 
-/// Options with which the PTX is kept; the first is the one that is added. Code that is optimised as a whole (`-lto`)
-/// keeps it no other way.
+/// Options with which the PTX is kept; the first is the one that is added. Code that is optimised as a whole
+/// (`-lto`) keeps it no other way.
 const LINES: [&[u8]; 2] = [b"-lineinfo", b"-g"];
 
 /// Tells whether code that is linked with these options has its PTX.

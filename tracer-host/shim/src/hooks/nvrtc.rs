@@ -1,5 +1,5 @@
-//! Code that a program compiles while it runs, with NVRTC: where it asks for machine code, it gets PTX, which the
-//! driver takes as well; and lines of its source are kept in it.
+//! Code that a program compiles while it runs, with NVRTC: where it asks for machine code, it gets PTX, which
+//! the driver takes as well; and lines of its source are kept in it.
 
 use std::collections::HashSet;
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -37,8 +37,8 @@ fn note(program: Handle, without_cubin: bool) {
     };
 }
 
-/// Asks for PTX of the architecture whose machine code was asked for, and for lines. `None` if nothing is to be
-/// changed; else also whether machine code was asked for.
+/// Asks for PTX of the architecture whose machine code was asked for, and for lines. `None` if nothing is to
+/// be changed; else also whether machine code was asked for.
 fn for_ptx(options: &[&str]) -> Option<(Vec<String>, bool)> {
     if options.iter().any(|option| NO_PTX.contains(option)) {
         return None;
@@ -102,8 +102,8 @@ pub(super) unsafe fn compile(
     unsafe { real(program, count, options) }
 }
 
-/// The path of an NVRTC that is loaded, wherever: one that only some library of the program sees is not among those
-/// whose functions are looked up by name alone.
+/// The path of an NVRTC that is loaded, wherever: one that only some library of the program sees is not among
+/// those whose functions are looked up by name alone.
 pub(super) fn loaded() -> Option<CString> {
     unsafe extern "C" fn look(
         info: *mut libc::dl_phdr_info,
@@ -179,7 +179,8 @@ pub(super) unsafe fn cubin_size(real: Size, program: Handle, size: *mut usize) -
 pub(super) unsafe fn cubin(real: Text, program: Handle, code: *mut c_char) -> Answer {
     let ptx = || is_without_cubin(program).then(|| beside::<Text>(Hook::nvrtcGetCUBIN, c"nvrtcGetPTX"));
     let ask = guarded(ptx).flatten().flatten().unwrap_or(real);
-    // SAFETY: the program's own call, or the same for PTX, for which it has room: it has asked how long it is.
+    // SAFETY: the program's own call, or the same for PTX, for which it has room: it has asked how long it
+    // is.
     unsafe { ask(program, code) }
 }
 

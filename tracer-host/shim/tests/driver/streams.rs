@@ -1,4 +1,5 @@
-//! Copies of streams. If `TEST_DRIVER_LATE` says so, each is done when it is waited for, as late as a driver may.
+//! Copies of streams. If `TEST_DRIVER_LATE` says so, each is done when it is waited for, as late as a driver
+//! may.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,5 +1,5 @@
-//! A program with a stream of its own, which a device adopts: what the device reads comes behind what the stream was
-//! given, however much it is.
+//! A program with a stream of its own, which a device adopts: what the device reads comes behind what the
+//! stream was given, however much it is.
 #![expect(clippy::unwrap_used, reason = "a program of a test that cannot go on has failed")]
 
 use std::ffi::{CStr, c_int, c_uint, c_void};

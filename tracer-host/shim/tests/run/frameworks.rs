@@ -1,4 +1,5 @@
-//! Kernels as frameworks give them to the driver: machine code, with the PTX that the assembler has left in it.
+//! Kernels as frameworks give them to the driver: machine code, with the PTX that the assembler has left in
+//! it.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -28,7 +29,8 @@ fn kernels(built: &Built, traced: bool, words: &[&str], variables: &[(&str, &str
     )
 }
 
-/// Runs the program without and with the shim; the same comes out. `None`, and a word, where nothing can be traced.
+/// Runs the program without and with the shim; the same comes out. `None`, and a word, where nothing can be
+/// traced.
 fn both(words: &[&str], variables: &[(&str, &str)]) -> Option<Run> {
     let built = built()?;
     let plain = kernels(built, false, words, variables);

@@ -1,4 +1,5 @@
-//! The logs of one track of a warp, as rings: each lane keeps its latest runs (`warptrace_abi::log`, "Rings").
+//! The logs of one track of a warp, as rings: each lane keeps its latest runs (`warptrace_abi::log`,
+//! "Rings").
 
 use warptrace_abi::log::{Entry, LaunchLogs};
 

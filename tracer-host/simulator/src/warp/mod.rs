@@ -4,10 +4,10 @@
 //! Each lane runs by itself up to its next operation. When all lanes that can run have reached one, the group
 //! at the lowest program point executes its operation, and its lanes run on (Collange, "Stack-less SIMT
 //! reconvergence at low cost", 2011: min-PC). In structured code the lanes that are behind thus catch up with
-//! those that wait for them, which is where a GPU reconverges. In loops they do so because `#[kernels]` has lanes
-//! stop at the end of each body (`WarpOp::Join`) until those that are still inside have come. A group is: same
-//! point, same operation, and where the operation has a mask, same mask; it may execute once every live lane of
-//! the mask is in it.
+//! those that wait for them, which is where a GPU reconverges. In loops they do so because `#[kernels]` has
+//! lanes stop at the end of each body (`WarpOp::Join`) until those that are still inside have come. A group
+//! is: same point, same operation, and where the operation has a mask, same mask; it may execute once every
+//! live lane of the mask is in it.
 //!
 //! # Spinning
 //! Min-PC alone would starve the lane that a spinning lane of its own warp waits for. After

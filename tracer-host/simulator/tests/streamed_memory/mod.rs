@@ -17,8 +17,8 @@ pub(crate) const LAUNCH: u32 = 9;
 /// What memory holds that nothing has written.
 const UNTOUCHED: u64 = 0xcccc_cccc_cccc_cccc;
 
-/// Words of memory, of which the first one is at a multiple of this many bytes, between others that nothing may
-/// write.
+/// Words of memory, of which the first one is at a multiple of this many bytes, between others that nothing
+/// may write.
 struct Words {
     all: Vec<AtomicU64>,
     first: usize,

@@ -1,7 +1,7 @@
 //! Kernels whose cause of idle lanes is known.
 //!
-//! `kernels.ptx` is what `warptrace_build::compile` makes of this file (rustc 1.96), so that the weights of locations are
-//! the same whichever compiler is there.
+//! `kernels.ptx` is what `warptrace_build::compile` makes of this file (rustc 1.96), so that the weights of
+//! locations are the same whichever compiler is there.
 
 #[warptrace::kernels]
 pub mod known {
@@ -89,7 +89,7 @@ pub mod known {
         *out = sum;
     }
 
-    /// Two branches with a barrier between them: lanes of the first meet there, and the second parts them for longer.
+    /// Two branches with a barrier between: lanes of the first meet there, the second parts them for longer.
     #[kernel]
     pub fn barrier(data: &[u32], out: DisjointSlice<u32>) {
         let Some((i, out)) = out.own(thread::index()) else { return };

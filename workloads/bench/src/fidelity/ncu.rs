@@ -236,7 +236,8 @@ fn wait(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
     if status.is_none() {
         #[cfg(unix)]
         if let Ok(group) = i32::try_from(child.id()) {
-            // SAFETY: no memory is involved. The child has not been waited for, so its group is still its own.
+            // SAFETY: no memory is involved. The child has not been waited for, so its group is still its
+            // own.
             unsafe { libc::kill(-group, libc::SIGKILL) };
         }
         // Ends the child where there are no groups; elsewhere it has ended.

@@ -28,13 +28,13 @@ pub(crate) struct Whole {
     #[arg(long, value_enum, default_value_t = Inputs::Short)]
     pub(crate) kind: Inputs,
 
-    /// Device memory of each recording, and what does not fit is lost: 1GiB with --kind policies if not given,
-    /// otherwise as much as it takes to lose nothing
+    /// Device memory of each recording, and what does not fit is lost: 1GiB with --kind policies if not
+    /// given, otherwise as much as it takes to lose nothing
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<MemorySize>,
 
-    /// Rounds, in each of which every program runs once untraced and once with each codec (`predict`, and unless
-    /// inputs are long `raw`, if none is named with --codec); one run of each goes before them
+    /// Rounds, in each of which every program runs once untraced and once with each codec (`predict`, and
+    /// unless inputs are long `raw`, if none is named with --codec); one run of each goes before them
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) rounds: u32,
 

@@ -1,5 +1,5 @@
-//! `whole`: how long whole programs take, and under each policy how much of their trace is kept, each run in a
-//! process of its own.
+//! `whole`: how long whole programs take, and under each policy how much of their trace is kept, each run in
+//! a process of its own.
 //!
 //! What ran before in the same process decides how long a program takes: which memory the allocator keeps,
 //! which of the driver's tables are filled, what is in caches. A user's program finds none of that.
@@ -42,8 +42,9 @@ struct CaseRuns {
     measured: Vec<VariantRuns>,
 }
 
-/// The variants in which programs are run; on a GPU also untraced kernels with the registers of traced ones. If the command line names no codec, inputs that run for long are not
-/// recorded raw: such traces fit into no memory.
+/// The variants in which programs are run; on a GPU also untraced kernels with the registers of traced ones.
+/// If the command line names no codec, inputs that run for long are not recorded raw: such traces fit into no
+/// memory.
 fn variants(arguments: &Whole, is_gpu: bool) -> anyhow::Result<Vec<Variant>> {
     let mut codecs: Vec<&str> = arguments.target.codecs.iter().map(String::as_str).collect();
     if codecs.is_empty() {
@@ -110,8 +111,8 @@ pub(crate) fn run(arguments: &Whole) -> anyhow::Result<bool> {
     Ok(report::differing(&cases).is_empty())
 }
 
-/// Runs each program once in each variant. Which variant is first changes from round to round, so that none of them
-/// is always behind the same other.
+/// Runs each program once in each variant. Which variant is first changes from round to round, so that none
+/// of them is always behind the same other.
 fn one_round(children: &Children, cases: &mut [CaseRuns], round: usize) -> anyhow::Result<()> {
     for CaseRuns { case, measured } in cases {
         let count = measured.len();
@@ -125,9 +126,9 @@ fn one_round(children: &Children, cases: &mut [CaseRuns], round: usize) -> anyho
     Ok(())
 }
 
-/// Runs a program once, and again with more memory until nothing is lost, or `may_lose` and all memory is used.
-/// These runs also fill what stays from one process to the next: the driver's cache of compiled code, and the
-/// system's of files.
+/// Runs a program once, and again with more memory until nothing is lost, or `may_lose` and all memory is
+/// used. These runs also fill what stays from one process to the next: the driver's cache of compiled code,
+/// and the system's of files.
 fn find_memory(
     children: &Children,
     case: &Case,

@@ -25,8 +25,8 @@ mod kernels {
     #[inline(always)]
     unsafe fn holds(mesh: &DmrMesh, work: &DmrWork, round: &DmrRound, item: u32, key: u64) -> bool {
         let word = |position: u32| u64::from(position) * u64::from(round.items) + u64::from(item);
-        // SAFETY: the cavity's words were written by the item itself and name living triangles; the owners are
-        // read with atomics.
+        // SAFETY: the cavity's words were written by the item itself and name living triangles; the owners
+        // are read with atomics.
         unsafe {
             let [triangles, edges, ..] = unpack(work.metas.get(u64::from(item)));
             let mut i = 0;

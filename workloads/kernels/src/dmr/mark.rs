@@ -66,13 +66,13 @@ mod kernels {
 
     /// Grows the cavity of point `p` into the scratch of `item`.
     ///
-    /// Depth first, counter-clockwise, so that the frontier comes out in order. Starts from triangle `root >> 2`
-    /// and looks at its three edges (`splitting` false), or from the triangles on both sides of segment `root`
-    /// and looks at their other edges, from the segment's end `b` round to `a` and, if there is an other side,
-    /// back to `b`.
+    /// Depth first, counter-clockwise, so that the frontier comes out in order. Starts from triangle
+    /// `root >> 2` and looks at its three edges (`splitting` false), or from the triangles on both sides of
+    /// segment `root` and looks at their other edges, from the segment's end `b` round to `a` and, if there
+    /// is an other side, back to `b`.
     ///
-    /// A triangle joins if `p` is certainly in its circle, or if `p` does not certainly lie to the left of the
-    /// edge through which it is met: so every edge of the frontier is seen from `p`, whatever the rounding.
+    /// A triangle joins if `p` is certainly in its circle, or does not certainly lie to the left of the edge
+    /// through which it is met: so every edge of the frontier is seen from `p`, whatever the rounding.
     ///
     /// # Safety
     /// `mesh` and `work` are valid and not written meanwhile but for this item's scratch.
@@ -92,9 +92,9 @@ mod kernels {
         let mut growth = Growth { state: state::CLAIMED, triangles: 1, edges: 0, encroached: NO_LINK };
         let (triangle, edge) = (root >> 2, root & 3);
         let mut waiting;
-        // SAFETY: scratch positions stay below `scratch::words(bound)`: a cavity of n triangles has at most n + 2
-        // edges that wait or are on the frontier, and n stays within the bound. Links and corners of living
-        // triangles name living triangles and points.
+        // SAFETY: scratch positions stay below `scratch::words(bound)`: a cavity of n triangles has at most
+        // n + 2 edges that wait or are on the frontier, and n stays within the bound. Links and corners of
+        // living triangles name living triangles and points.
         unsafe {
             work.scratch.set(word(scratch::triangle(0)), triangle);
             if splitting {

@@ -48,7 +48,7 @@ mod kernels {
     /// All lanes of the warp call it, with the same `count`.
     ///
     /// # Safety
-    /// `work` is valid, has a place for each warp and two for each block of the launch, and its sums are cleared.
+    /// `work` is valid, has a place for each warp and two for each block of the launch; its sums are cleared.
     #[inline(always)]
     pub(in crate::dmr) unsafe fn tally(work: &DmrWork, sums: Sums, count: u32, which: u64) {
         if simt::lane() == 0 {

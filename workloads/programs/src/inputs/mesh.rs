@@ -14,8 +14,8 @@ pub const BOUNDARY: u32 = u32::MAX;
 ///   ([`coordinate_is_usable`]);
 /// * every triangle has three different points and turns counter-clockwise, with an area over 0;
 /// * an edge belongs to one triangle or to two, which then lie on different sides of it;
-/// * every segment is an edge, none is there twice, and every edge of one triangle is a segment. A segment with
-///   triangles on both sides is a constraint inside the domain.
+/// * every segment is an edge, none is there twice, and every edge of one triangle is a segment. A segment
+///   with triangles on both sides is a constraint inside the domain.
 ///
 /// Points that no triangle uses are allowed.
 #[derive(Clone, Debug, PartialEq)]
@@ -159,8 +159,8 @@ impl Mesh {
         Ok(Self { points, triangles, segments, adjacency })
     }
 
-    /// As [`new`](Self::new), with every edge that has a triangle on one side only added to the segments. Returns
-    /// the number of segments added.
+    /// As [`new`](Self::new), with every edge that has a triangle on one side only added to the segments.
+    /// Returns the number of segments added.
     ///
     /// # Errors
     /// As for `new`, [`MeshError::MissingSegment`] excepted.

@@ -1,7 +1,7 @@
 //! Graphs and meshes for the traced programs: types, loaders, writers and seeded generators.
 //!
-//! * [`Graph`] is a graph in compressed sparse rows, [`Mesh`] a triangulation in the plane. Their constructors
-//!   check every index, so that a kernel may follow them without bounds of its own.
+//! * [`Graph`] is a graph in compressed sparse rows, [`Mesh`] a triangulation in the plane. Their
+//!   constructors check every index, so that a kernel may follow them without bounds of its own.
 //! * [`load_graph`] reads ECL `.egr`, DIMACS `.gr`, PACE `.gr`, SNAP edge lists and Matrix Market files,
 //!   [`load_mesh`] reads Triangle's `.node`, `.ele` and `.poly`; each plain or through gzip or xz. Format and
 //!   compression are found by content.

@@ -1,8 +1,9 @@
 //! How many events a run has, exactly.
 //!
-//! With n bodies, of which the first m attract, s steps and blocks of b threads a launch has W = ceil(n / b) * b / 32
-//! warps. Of these A = ceil(n / 32) have a body, and P = W - floor(n / 32) have a lane without one (the last with bodies
-//! may have both). All lanes of a warp take the same path but for the bounds check, so a step has
+//! With n bodies, of which the first m attract, s steps and blocks of b threads a launch has W = ceil(n /
+//! b) * b / 32 warps. Of these A = ceil(n / 32) have a body, and P = W - floor(n / 32) have a lane without
+//! one (the last with bodies may have both). All lanes of a warp take the same path but for the bounds check,
+//! so a step has
 //!
 //! ```text
 //! nbody_force      W * FORCE_ENTER + P * FORCE_OUTSIDE + A * (m * INTERACT + FIRST_STEP or LATER_STEP)
@@ -57,7 +58,8 @@ impl EventCounts {
         1 + u64::from(without) + u64::from(with)
     }
 
-    /// The locations that thread `thread` passes in the launch of `nbody_force` of step `step` (from 0), in order.
+    /// The locations that thread `thread` passes in the launch of `nbody_force` of step `step` (from 0), in
+    /// order.
     pub fn force_lane(&self, step: u32, thread: u64) -> Vec<u16> {
         if thread >= u64::from(self.bodies) {
             return vec![at::FORCE_ENTER, at::FORCE_OUTSIDE];
@@ -95,7 +97,8 @@ pub fn integrate_warp_events(bodies: u32, warp: u64) -> u64 {
     all_on_all(bodies, 1, 32).integrate_warp(warp)
 }
 
-/// [`EventCounts::total`] where all bodies attract: `bodies` bodies, `steps` steps, blocks of `block` threads.
+/// [`EventCounts::total`] where all bodies attract: `bodies` bodies, `steps` steps, blocks of `block`
+/// threads.
 ///
 /// # Panics
 /// If `block` is 0.

@@ -32,8 +32,8 @@ pub(crate) fn of(program: &ProgramInfo) -> Mapping {
     mapping
 }
 
-/// The automatic location whose event says that lanes come to `point`: for the trace of a loop, the body of the
-/// loop that follows; else what stands last before it.
+/// The automatic location whose event says that lanes come to `point`: for the trace of a loop, the body of
+/// the loop that follows; else what stands last before it.
 fn counterpart<'m>(
     module: &'m KernelModule,
     marked: &KernelModule,

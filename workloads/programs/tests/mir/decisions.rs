@@ -4,13 +4,13 @@
 //! from there on):
 //!
 //! 1. `first` of the function's start is its entry.
-//! 2. Each way out of a switch has a `first` of one event, which tells of a decision (a branch, an arm, the body or
-//!    the end of a loop) and is no other way's of that switch. The event of a branch or an arm has no other way
-//!    before it: all ways back from it, through blocks without events, end at that switch.
-//!    A way that leads to the condition of an `else if` is decided there.
+//! 2. Each way out of a switch has a `first` of one event, which tells of a decision (a branch, an arm, the
+//!    body or the end of a loop) and is no other way's of that switch. The event of a branch or an arm has no
+//!    other way before it: all ways back from it, through blocks without events, end at that switch. A way
+//!    that leads to the condition of an `else if` is decided there.
 //! 3. Switches that are operands of one `&&` or `||` in a condition are taken for one: two events in all.
-//! 4. Each circle has an event, and each block to which lanes jump back has the body of a loop in its `first`, which no
-//!    other such block has.
+//! 4. Each circle has an event, and each block to which lanes jump back has the body of a loop in its
+//!    `first`, which no other such block has.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -218,8 +218,8 @@ impl Graph<'_> {
         matches!(self.kind(id), Some(Then | Else | Arm | LoopBody | LoopExit))
     }
 
-    /// Whether a switch decides if a loop, of which this is the body or the end, goes on: it is the loop's condition,
-    /// or it stands in a loop that is counted.
+    /// Whether a switch decides if a loop, of which this is the body or the end, goes on: it is the loop's
+    /// condition, or it stands in a loop that is counted.
     fn is_of_loop(&self, id: u16, switch: usize) -> bool {
         let locations = self.known.locations;
         let end =

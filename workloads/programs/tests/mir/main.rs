@@ -6,8 +6,8 @@
 //! - Checks of overflow, bounds and division (`assert` in MIR): lanes that fail do not go on.
 //! - Ways that unwind: device code does not.
 //! - `&&` and `||` where they make a value and no condition ([`VALUES`]).
-//! - Functions outside of the module, such as the plane geometry of DMR, which have no trace points by hand either,
-//!   closures, and functions without a decision.
+//! - Functions outside of the module, such as the plane geometry of DMR, which have no trace points by hand
+//!   either, closures, and functions without a decision.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod decisions;

@@ -40,7 +40,8 @@ pub(crate) fn functions(text: &str) -> Vec<Function> {
     let mut block: Option<usize> = None;
     for line in text.lines() {
         if let Some(rest) = line.strip_prefix("fn ") {
-            // The name ends with the argument list; names of closures contain `{closure#0}`, and no parenthesis.
+            // The name ends with the argument list; names of closures contain `{closure#0}`, and no
+            // parenthesis.
             let name = rest.split('(').next().unwrap_or_default().to_owned();
             functions.push(Function { name, blocks: Vec::new() });
             continue;

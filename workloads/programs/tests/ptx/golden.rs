@@ -31,8 +31,8 @@ fn without_crate_hashes(text: &str) -> String {
     out
 }
 
-/// Puts the declarations of shared arrays, which stand together, in the order of their names. Theirs is that in which
-/// the compiler expands macros, and means nothing.
+/// Puts the declarations of shared arrays, which stand together, in the order of their names. Theirs is that
+/// in which the compiler expands macros, and means nothing.
 fn with_arrays_in_order(text: &str) -> String {
     let is_array = |line: &&str| line.starts_with(".shared .align 16 .b8 block_shared_");
     let mut lines: Vec<&str> = text.split_inclusive('\n').collect();

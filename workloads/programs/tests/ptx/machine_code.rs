@@ -61,8 +61,8 @@ fn check(recording: Recording, text: &str, machine_code: &str) -> [usize; 2] {
         let traced = format!("{kernel}{TRACED_SUFFIX}");
         let of = |name: &str| yields(functions.get(name).unwrap_or_else(|| panic!("no code of `{name}`")));
         let ((before, _), (now, claiming)) = (of(kernel), of(&traced));
-        // The end of a counted loop records its runs in a loop, which is none of the program's; it may stand on several
-        // ways out of the kernel.
+        // The end of a counted loop records its runs in a loop, which is none of the program's; it may stand
+        // on several ways out of the kernel.
         let ends = if is_counted(recording) { loops[&traced].leaves } else { 0 };
         assert!(
             now - claiming <= before + ends,
@@ -134,8 +134,8 @@ fn no_loop_lets_waiting_lanes_go_where_logs_are_rings() {
     }
 }
 
-/// Where lanes leave decides where others wait for each other: an epilogue that several ways out share would be a
-/// place to meet that the untraced kernel does not have.
+/// Where lanes leave decides where others wait for each other: an epilogue that several ways out share would
+/// be a place to meet that the untraced kernel does not have.
 #[test]
 fn lanes_leave_on_as_many_ways_as_untraced() {
     let (Some(ptx), Some(assembler)) = (ptx(), assembler()) else { return };

@@ -75,8 +75,8 @@ fn all_kernels_can_be_recorded_in_all_ways() {
                     assert!(placement.is_none_or(|placement| placement == kernel.placement), "{options:?}");
                     assert_eq!(kernel.shared_bytes > 0, kernel.placement == Placement::Shared, "{options:?}");
                     assert!(kernel.markers > 0, "{}: {options:?}", kernel.name);
-                    // The untraced kernel stays; the copy has its markers, those on the way to an end once for each
-                    // branch that leads there.
+                    // The untraced kernel stays; the copy has its markers, those on the way to an end once
+                    // for each branch that leads there.
                     let [untraced, copy] = [&kernel.name, &kernel.traced_name].map(|name| found[name]);
                     assert!(marks || untraced == markers[&kernel.name], "{}: {options:?}", kernel.name);
                     assert!(copy >= markers[&kernel.name], "{}: {options:?}", kernel.name);

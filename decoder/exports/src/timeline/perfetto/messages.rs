@@ -1,7 +1,7 @@
 //! The messages of Perfetto's `trace.proto` that exports have, with the fields that they use.
 //!
-//! Names and numbers of fields come from `protos/perfetto/trace/perfetto_trace.proto`; a test reads the files with
-//! the classes that Perfetto publishes.
+//! Names and numbers of fields come from `protos/perfetto/trace/perfetto_trace.proto`; a test reads the files
+//! with the classes that Perfetto publishes.
 
 use prost::Message;
 

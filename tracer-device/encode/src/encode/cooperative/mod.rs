@@ -319,8 +319,8 @@ fn step(memory: SharedMemory, member: Member, params: PredictParams, work: &mut 
     work.remaining -= here;
 }
 
-/// Writes into the chunk of a stretch the times of its runs and what it holds, and into the account of its warp. From
-/// the group.
+/// Writes into the chunk of a stretch the times of its runs and what it holds, and into the account of its
+/// warp. From the group.
 #[inline(always)]
 fn close(memory: SharedMemory, launches: Launches, params: PredictParams, work: &Work, member: Member) {
     let (mut length, mut times) = (work.bits.div_ceil(8), [0; 2]);

@@ -1,5 +1,5 @@
-//! Random functions, made by the build script: in [`traced`] with `#[warptrace::kernels]`, in [`plain`] without.
-//! Their tests compare what they compute.
+//! Random functions, made by the build script: in [`traced`] with `#[warptrace::kernels]`, in [`plain`]
+//! without. Their tests compare what they compute.
 #![allow(
     warnings,
     arithmetic_overflow,

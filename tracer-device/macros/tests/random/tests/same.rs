@@ -1,5 +1,5 @@
-//! Random functions compute the same with trace points and without: as plain functions of the host, and in kernels on
-//! the simulator.
+//! Random functions compute the same with trace points and without: as plain functions of the host, and in
+//! kernels on the simulator.
 
 use warptrace::{Device, LaunchConfig};
 use warptrace_random_kernels::{FUNCTIONS, plain, traced};

@@ -44,14 +44,15 @@ impl Machine<'_> {
         self.warps[group.warp].block_index
     }
 
-    /// Lets the groups of a warp look again for the lanes that they name: some have ended, which are not waited for.
+    /// Lets the groups of a warp look again for the lanes that they name: some have ended, which are not
+    /// waited for.
     pub(super) fn wake(&mut self, warp: usize) {
         let waiting = self.groups.iter_mut().filter(|group| group.warp == warp && group.waits == Wait::Warp);
         waiting.for_each(|group| group.waits = Wait::Nothing);
     }
 
-    /// Joins to a group those that wait for it where it stands, if all lanes that it names are here then which have
-    /// not ended; returns whether they are.
+    /// Joins to a group those that wait for it where it stands, if all lanes that it names are here then
+    /// which have not ended; returns whether they are.
     pub(super) fn gather(&mut self, current: usize, named: u32) -> bool {
         let group = self.groups[current];
         let of_warp = self.groups.iter().filter(|other| other.warp == group.warp);

@@ -47,8 +47,8 @@ impl Emitter {
     }
 
     /// Appends an entry to the log of each lane for which `writes` holds. All lanes that are here take part.
-    /// `full`: what `ask_full` has found, if it was asked. `is_sole`: of what is appended a lane has no copies
-    /// in a streamed log.
+    /// `full`: what `ask_full` has found, if it was asked. `is_sole`: of what is appended a lane has no
+    /// copies in a streamed log.
     pub(super) fn append(
         &mut self,
         log: Log,

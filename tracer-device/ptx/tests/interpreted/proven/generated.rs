@@ -254,7 +254,8 @@ impl Generator<'_> {
         }
     }
 
-    /// A loop whose iterations are events, with now and then something in it that keeps it from being counted.
+    /// A loop whose iterations are events, with now and then something in it that keeps it from being
+    /// counted.
     fn counted(&mut self, depth: u32) {
         let (location, head, end) = (self.location(), self.label(), self.label());
         let (counter, bound) = self.bound();

@@ -63,8 +63,8 @@ impl<D, W: Write + Send + 'static, E> std::fmt::Debug for Drainer<D, W, E> {
 }
 
 impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
-    /// Drains until the recording is to [end](super::Launches::end), or something fails, and ends the file. If
-    /// something fails before, `fails` is told, once the file says so.
+    /// Drains until the recording is to [end](super::Launches::end), or something fails, and ends the file.
+    /// If something fails before, `fails` is told, once the file says so.
     pub fn run(mut self, fails: impl FnOnce(&SessionError, &LaunchReport)) -> Ended<D, W> {
         loop {
             match self.step(Instant::now()) {

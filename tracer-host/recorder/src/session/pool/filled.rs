@@ -90,7 +90,8 @@ impl Pool {
         })
     }
 
-    /// Makes an arena free that was drained, and is empty; merged runs and chunks took this many bytes at most.
+    /// Makes an arena free that was drained, and is empty; merged runs and chunks took this many bytes at
+    /// most.
     pub(in super::super) fn emptied(&mut self, at: usize, bytes: u64) {
         let logs: u64 = self.arenas.iter().flatten().map(Arena::filled).sum();
         self.filled = self.filled.max(logs + bytes);

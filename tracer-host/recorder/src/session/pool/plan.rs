@@ -23,8 +23,8 @@ const FIRST_SHARE: u64 = 4;
 const LONG_FIRST_SHARE: u64 = 64;
 /// Entries of a first segment from which on it is long.
 const LONG_FIRST_ENTRIES: u32 = 64;
-/// The same of a part of log memory that launches fill which overlap, wherever they have their place: how much
-/// a launch claims depends on it.
+/// The same of a part of log memory that launches fill which overlap, wherever they have their place: how
+/// much a launch claims depends on it.
 const PART_SHARE: u64 = 16;
 const LONG_PART_SHARE: u64 = 256;
 /// Each lane may leave this part of its share of log memory unused, in its last segment.
@@ -121,7 +121,8 @@ pub(super) fn claims_end(arena: &Arena, division: &Division, streams: u64, takes
     if arena.overlaps && !takes_all { end.min(arena.reserve) } else { end }
 }
 
-/// Entries of the segments that a launch with this many streams claims, where this many entries are free for it.
+/// Entries of the segments that a launch with this many streams claims, where this many entries are free for
+/// it.
 pub(super) fn segment_entries(streams: u64, free: u64) -> u32 {
     let share = free / (streams * u64::from(LANES)).max(1) / SEGMENT_SHARE;
     let entries = share.clamp(u64::from(SEGMENT_MULTIPLE), u64::from(MAX_SEGMENT_ENTRIES)) as u32;

@@ -81,8 +81,8 @@ impl Launch {
         self.consumers[warp as usize].store(consumer as u8, Relaxed);
     }
 
-    /// Whether the host takes what a stream's warp records: from now on it does, if nothing has taken anything
-    /// and it is to `take_over` the warp.
+    /// Whether the host takes what a stream's warp records: from now on it does, if nothing has taken
+    /// anything and it is to `take_over` the warp.
     pub(super) fn is_hosts(&self, stream: u32, take_over: impl Fn(u32) -> bool) -> bool {
         let warp = stream % self.warps;
         match self.consumer(warp) {

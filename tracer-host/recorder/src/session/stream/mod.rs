@@ -6,8 +6,8 @@
 //!     └──── queue ◀─ supply ┘
 //! ```
 //! A *scan* copies all segments that are in use, takes what is new in them, and gives those that are full, or
-//! whose warps have ended, to the lane that asks next. It is repeated while a kernel runs, and after it when the
-//! memory is needed.
+//! whose warps have ended, to the lane that asks next. It is repeated while a kernel runs, and after it when
+//! the memory is needed.
 
 mod attend;
 mod launch;
@@ -103,8 +103,8 @@ impl Streams {
         let mut area = Allocation { address: memory.address + memory.bytes, bytes: 0 };
         if let Some(bytes) = plan::area_bytes(memory.bytes).filter(|_| !post_mortem) {
             while rounds.len() < ROUNDS_AT_ONCE
-                // SAFETY: `free` ends the rounds, and with them their handles, before it frees the memory; so does
-                // the drop of these streams, which leaves the memory to the device.
+                // SAFETY: `free` ends the rounds, and with them their handles, before it frees the memory; so
+                // does the drop of these streams, which leaves the memory to the device.
                 && let Some(device) = unsafe { device.second_handle(memory, codec)? }
             {
                 rounds.push(Rounds::start(device, codec)?);
@@ -159,8 +159,8 @@ impl Streams {
         self.abandon(Some(device.live()?))
     }
 
-    /// Whether a launch, of which this many threads can be on the device at once, finds room without a scan of
-    /// those before it.
+    /// Whether a launch, of which this many threads can be on the device at once, finds room without a scan
+    /// of those before it.
     pub(super) fn has_room(&self, resident: u64, info: &LaunchInfo) -> bool {
         let needs = Needs::of(info, self.tracks, resident);
         self.partition.is_some_and(|partition| {
@@ -212,8 +212,8 @@ impl Streams {
     fn divide(&mut self, device: &mut dyn Device, needs: Needs) -> Result<Partition, SessionError> {
         let partition = Partition::new(self.memory.bytes - self.area.bytes, needs);
         let partition = partition.map_err(|error| self.of_whole_limit(error))?;
-        // No entry has tag 0, and no slot round 0; and nothing that was written where segments lay differently
-        // is taken for a header.
+        // No entry has tag 0, and no slot round 0; and nothing that was written where segments lay
+        // differently is taken for a header.
         device.fill(self.memory.address, self.memory.bytes - self.area.bytes, 0)?;
         self.supply = Supply::after(partition.segment_count, self.supply.last_tag(), 0);
         let bytes = plan::seen_bytes(partition.segment_count);

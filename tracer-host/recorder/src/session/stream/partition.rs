@@ -59,8 +59,8 @@ pub(super) struct Partition {
 }
 
 impl Partition {
-    /// Divides this much memory for launches that need at most `needs` each: into the longest segments of which
-    /// there are enough.
+    /// Divides this much memory for launches that need at most `needs` each: into the longest segments of
+    /// which there are enough.
     ///
     /// # Errors
     /// If there is too little: says how much would do.

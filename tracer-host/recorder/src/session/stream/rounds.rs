@@ -2,8 +2,9 @@
 //!
 //! A thread of its own has each round flattened (`warptrace_encode::FlattenJob`), merged and encoded, and
 //! copies the chunks, by a device of its own: the same one, whose calls do not wait for the program's kernel.
-//! The thread that serves the kernel starts rounds and polls their results, and never waits for one: on a card
-//! that is full of waiting warps a round cannot begin before the host has given them memory in another way.
+//! The thread that serves the kernel starts rounds and polls their results, and never waits for one: on a
+//! card that is full of waiting warps a round cannot begin before the host has given them memory in another
+//! way.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;

@@ -121,8 +121,8 @@ impl Streams {
 
     /// Takes what is new of all launches. Returns which lanes had left before.
     ///
-    /// That is to be [noted](Self::note) when nothing is done with this scan any more: what a lane has appended
-    /// before it left may still have been on its way, and is sure to be seen by the next scan only.
+    /// That is to be [noted](Self::note) when nothing is done with this scan any more: what a lane has
+    /// appended before it left may still have been on its way, and is sure to be seen by the next scan only.
     fn take_new(
         &mut self,
         memory: &mut dyn LiveMemory,

@@ -22,8 +22,8 @@ pub(super) struct Slots {
     pub(super) bytes: Vec<u8>,
 }
 
-/// All segments. Each is free, given to a ticket that no lane may have taken yet, or in use by the lane that has
-/// taken it.
+/// All segments. Each is free, given to a ticket that no lane may have taken yet, or in use by the lane that
+/// has taken it.
 ///
 /// A lane may take its ticket and read its slot much later, when tickets after it have gone round the
 /// queue. So a slot is written again only when its segment's header has been seen, or is free again. A ticket
@@ -53,8 +53,8 @@ impl Supply {
         Self::after(segments, 0, 0)
     }
 
-    /// This many segments, all free, in memory where tags up to `tag` may stand and from whose queue `tickets`
-    /// tickets were taken.
+    /// This many segments, all free, in memory where tags up to `tag` may stand and from whose queue
+    /// `tickets` tickets were taken.
     pub(super) fn after(segments: u32, tag: u32, tickets: u64) -> Self {
         Self {
             awaited: vec![false; segments.next_power_of_two() as usize],
@@ -113,8 +113,8 @@ impl Supply {
         self.patience_lost = false;
     }
 
-    /// Gives all free segments to the next tickets, as far as their slots can be written: what to write into the
-    /// queue, in this order.
+    /// Gives all free segments to the next tickets, as far as their slots can be written: what to write into
+    /// the queue, in this order.
     pub(super) fn give(&mut self) -> Vec<Slots> {
         let mut writes: Vec<Slots> = Vec::new();
         let mut skipped = std::mem::take(&mut self.skipped);
@@ -133,8 +133,8 @@ impl Supply {
         writes
     }
 
-    /// Gives a free segment to a ticket, and appends what to write to `writes`. Returns whether there was one,
-    /// and the ticket's slot could be written.
+    /// Gives a free segment to a ticket, and appends what to write to `writes`. Returns whether there was
+    /// one, and the ticket's slot could be written.
     fn give_to(&mut self, ticket: u64, writes: &mut Vec<Slots>) -> bool {
         let slots = self.slots();
         let slot = (ticket & u64::from(slots - 1)) as u32;
@@ -164,8 +164,8 @@ impl Supply {
         true
     }
 
-    /// Returns which segments have been taken since the last time, when this many tickets have been. (There may
-    /// be more tickets than segments.)
+    /// Returns which segments have been taken since the last time, when this many tickets have been. (There
+    /// may be more tickets than segments.)
     pub(super) fn taken(&mut self, tickets: u64) -> impl Iterator<Item = Given> {
         self.tickets = tickets;
         let taken = self.waiting.partition_point(|(ticket, _)| *ticket < tickets);

@@ -88,7 +88,8 @@ impl Program {
         let fake = Fake::default();
         for logs in logs.into_iter().flatten() {
             let launch = Launch::new([warps as u32, 1, 1], [32, 1, 1]).threads(1);
-            // SAFETY: the logs are those of the recording, whose memory is the host's; the kernel uses no other.
+            // SAFETY: the logs are those of the recording, whose memory is the host's; the kernel uses no
+            // other.
             unsafe {
                 let launch = launch.traced(logs, self.recording);
                 let (call, simulator) = (k(steps), Simulator::default());
@@ -212,8 +213,8 @@ fn who_waits_for_room_is_counted_and_goes_on_when_there_is_some() {
 /// Launches that a program makes while what they record is held back.
 const MANY: u32 = 10_000;
 
-/// Checks a file of this many launches, each of which left what each other one did, in the order in which they were
-/// made.
+/// Checks a file of this many launches, each of which left what each other one did, in the order in which
+/// they were made.
 fn check_many(file: &Shared, launches: u32) {
     let numbers: Vec<u32> = file.launches().iter().map(LaunchInfo::number).collect();
     assert!(numbers.iter().copied().eq(0..launches), "{} launches", numbers.len());
@@ -226,8 +227,9 @@ fn check_many(file: &Shared, launches: u32) {
     assert!(!of[0].is_empty() && of.iter().all(|chunks| *chunks == of[0]), "a launch differs from the first");
 }
 
-/// Makes this many launches in all of one warp and four steps, where nothing is encoded, copied or written unless a
-/// launch waits for room. Returns how many were made before the first one waited, and how many waited.
+/// Makes this many launches in all of one warp and four steps, where nothing is encoded, copied or written
+/// unless a launch waits for room. Returns how many were made before the first one waited, and how many
+/// waited.
 fn held_back(recorded: &mut Recorded) -> [u64; 2] {
     recorded.launch(1, 4).unwrap();
     // What the kernel needs is known from now on.

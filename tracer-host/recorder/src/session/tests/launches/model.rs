@@ -230,8 +230,8 @@ fn in_all_orders_no_memory_has_two_users_and_every_launch_is_written_once() {
 
 #[test]
 fn wherever_a_world_stands_all_launches_can_still_be_written() {
-    // From each reachable world, letting everything end and the drainer work leads to the end: no launch waits
-    // for ever.
+    // From each reachable world, letting everything end and the drainer work leads to the end: no launch
+    // waits for ever.
     let kernel = Kernel { warps: 20, claims: 0 };
     let (mut seen, mut open) = (HashSet::new(), vec![World::new(1024, 2, 2)]);
     while let Some(world) = open.pop() {
