@@ -47,13 +47,22 @@ def stream_findings(trace, launch, track, name, found):
     """Appends what is wrong with a launch and track; yields each warp's events as each of its lanes saw them."""
     accounts, problems = trace.all_accounts(launch.number, track)
     found += [f"{name}: {problem}" for problem in problems]
+    is_timed = track == 0 and trace.has_times()
+    for listed in trace.frames.get((launch.number, 0), []) if is_timed else []:
+        try:
+            section = trace.verified(listed)
+            trace.times(listed, sections.frame(trace.data, section).chunks)
+        except Damage as damage:
+            found.append(f"{name}: {damage}")
     streams, is_dual = {}, len(trace.metadata.tracks) == 2
     codec = trace.metadata.tracks[track]
     for warp, chunks in trace.warps(launch.number, track):
-        events, odd = 0, False
+        events, odd, timed = 0, False, 0
         lanes = {}
         for chunk in chunks:
-            for event in chunk_codecs.decode(codec, chunk.payload, chunk.events):
+            decoded = list(chunk_codecs.decode(codec, chunk.payload, chunk.events))
+            timed += sum(1 for _ in sections.begun(chunk.runs, decoded))
+            for event in decoded:
                 location, mask = event
                 odd = odd or location not in trace.metadata.locations or mask & ~launch.lanes(warp)
                 # What lanes saw is compared between two tracks.
@@ -63,6 +72,8 @@ def stream_findings(trace, launch, track, name, found):
                 events += 1
         if odd:
             found.append(f"{name}, warp {warp}: an event's location or lane is not there")
+        if is_timed and timed != events:
+            found.append(f"{name}, warp {warp}: {events - timed} events have no time")
         if not launch.is_chosen(warp):
             found.append(f"{name}, warp {warp}: was not chosen, but has events")
         streams[warp] = (events, len(chunks))

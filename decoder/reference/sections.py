@@ -2,20 +2,21 @@
 
 from collections import namedtuple
 
+import columns
 from parts import Bytes, Unknown, check, checksum, text, unpacked, unzigzag
 
 MAX_BODY = 32 << 20
 MAX_PLAIN = 16 << 20
 MAX_PAYLOAD = (1 << 20) - 32
 # Versions that this reader knows.
-KNOWN = {b"META": 1, b"MORE": 1, b"TEXT": 1, b"CODE": 1, b"LNCH": 2, b"FRAM": 1, b"ACCT": 1, b"ENDS": 1, b"INDX": 1, b"TAIL": 1}
+KNOWN = {b"META": 1, b"MORE": 1, b"TEXT": 1, b"CODE": 1, b"LNCH": 2, b"FRAM": 1, b"TIME": 1, b"ACCT": 1, b"ENDS": 1, b"INDX": 1, b"TAIL": 1}
 
 Section = namedtuple("Section", "at tag version length checksum body_at end")
 Entry = namedtuple("Entry", "at length kind launch track first last chunks events")
 Frame = namedtuple("Frame", "launch track first last chunks compression events plain contents_at")
 Account = namedtuple("Account", "recorded lost attempted chunks unfinished")
 Accounts = namedtuple("Accounts", "launch track first warps compression contents_at")
-Chunk = namedtuple("Chunk", "warp sequence events payload")
+Chunk = namedtuple("Chunk", "warp sequence events payload step runs", defaults=(1, ()))
 Ends = namedtuple("Ends", "launch how message")
 KINDS = [b"LNCH", b"FRAM", b"ACCT", b"ENDS", b"MORE", b"TEXT"]
 
@@ -61,7 +62,7 @@ class Metadata:
         self.policy = read()
         self.locations = {}
         self.add_locations(source.list(65_535, lambda: location(source)))
-        source.list(4096, lambda: (read(), read()))
+        self.properties = dict(source.list(4096, lambda: (read(), read())))
         source.option(lambda: source.short(64))
         source.end()
 
@@ -207,6 +208,59 @@ def chunks(data, section):
     payloads = [source.take(length) for length in lengths]
     source.end()
     return [Chunk(*row[:3], payloads[row[3]]) for row in zip(warps, sequences, events, shares)]
+
+
+def times(data, section, chunks):
+    """For each chunk of a frame its runs, as (time, events): events is 0 where a run goes on to the next event."""
+    source = body(data, section)
+    count, step, plain, compression, zero = source.fields("3IB3s")
+    check(count <= MAX_PLAIN // 8, "there are too many runs")
+    check(step >= 1, "a unit of time has no cycles")
+    check(plain <= MAX_PLAIN, "times are too many bytes")
+    check(compression <= 1 and zero == bytes(3), "an unknown compression, or a reserved field is not zero")
+    contents = unpacked(compression, source.rest(), plain)
+    check(len(contents) == plain, "times have another length")
+    source = Bytes(contents)
+    of_chunks, first, steps, gaps, events = (integers(source) for _ in range(5))
+    source.end()
+    check(len(of_chunks) == len(first) == chunks and all(of_chunks), "the times are of other chunks")
+    check(sum(of_chunks) == count == chunks + len(steps), "the runs of the chunks do not add up")
+    check(len(gaps) == len(events) <= count, "the split runs do not fit to their events")
+    parts, run = [0] * count, -1
+    for gap, part in zip(gaps, events):
+        run += 1 + gap
+        check(run < count and part > 0, "a split run is not there, or has no events")
+        parts[run] = part
+    parts, steps, found = iter(parts), iter(steps), []
+    for each, time in zip(of_chunks, first):
+        found.append([(time, next(parts))])
+        for _ in range(each - 1):
+            time = (time + unzigzag(next(steps))) % (1 << 32)
+            found[-1].append((time, next(parts)))
+    return step, found
+
+
+def integers(source):
+    bits, values = columns.column(source)
+    check(bits == 32, "a column has elements of another width")
+    return values
+
+
+def begun(runs, events):
+    """For each event when its run began, if it is the first of that run, else `None`; ends where times do not fit."""
+    runs, left, last = iter(runs), 0, None
+    was_split = False
+    for event in events:
+        if event == last and (left > 0 or not was_split):
+            left -= was_split
+            yield None
+            continue
+        run = next(runs, None)
+        if left > 0 or run is None:
+            return
+        time, part = run
+        last, was_split, left = event, part > 0, max(part - 1, 0)
+        yield time
 
 
 def accounts_head(data, section):

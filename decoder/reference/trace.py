@@ -141,7 +141,7 @@ class Trace:
         while at < end:
             section = sections.header(self.data, at)
             if sections.is_known(section):
-                check(section.tag == b"CODE", "the index does not list a section")
+                check(section.tag in (b"CODE", b"TIME"), "the index does not list a section")
                 self.add(section)
             at = section.end
         check(at == end, "an entry is not where a section begins")
@@ -165,6 +165,17 @@ class Trace:
         check(known == entry[3:], "an entry says something else than its section")
         return found
 
+    def has_times(self):
+        return self.metadata.properties.get("times") == "runs"
+
+    def times(self, listed, chunks):
+        """The runs of a frame's chunks, which stand in the section behind it."""
+        end = listed.section.end
+        check(end + 24 <= len(self.data), "a frame has no times")
+        section = sections.header(self.data, end)
+        check(section.tag == b"TIME" and sections.is_known(section), "a frame has no times")
+        return sections.times(self.data, section, chunks)
+
     def code(self):
         """Of each location its instructions and whether it was counted, as far as known; and what is damaged."""
         found, problems = {}, []
@@ -180,8 +191,16 @@ class Trace:
         by_warp = {}
         for listed in self.frames.get((launch, track), []):
             section = self.verified(listed)
-            for chunk in sections.chunks(self.data, section):
-                by_warp.setdefault(chunk.warp, []).append(chunk)
+            chunks = sections.chunks(self.data, section)
+            step, runs = 1, [[]] * len(chunks)
+            if track == 0 and self.has_times():
+                try:
+                    step, runs = self.times(listed, len(chunks))
+                except Damage:
+                    # Events are there without their times, too.
+                    pass
+            for chunk, of_chunk in zip(chunks, runs):
+                by_warp.setdefault(chunk.warp, []).append(chunk._replace(step=step, runs=of_chunk))
         for warp, chunks in sorted(by_warp.items()):
             numbers = [chunk.sequence for chunk in chunks]
             check(numbers == list(range(len(numbers))), f"the chunks of warp {warp} are not in sequence")

@@ -15,14 +15,15 @@
 //! (`docs/reference/codecs.md`):
 //!
 //! ```text
-//! runs     for each chunk of the frame, how many runs it has
-//! times    for each run, when its first event happened, in units, modulo 2^32
+//! runs     for each chunk of the frame, how many runs it has: at least one
+//! first    for each chunk, when the first event of its first run happened, in units, modulo 2^32
+//! steps    for each other run, when its first event happened, less the time of the run before, modulo 2^32, zigzag
 //! split    the runs behind which the next run of their chunk is of the same event: the number of each, less the
 //!          number after the one before
 //! events   for each of these, how many events it has in its chunk
 //! ```
 
-use warptrace_columns::Source;
+use warptrace_columns::{Element, Layout, Packing, Shape, Source};
 
 use super::error::FormatError;
 use super::fields::Fields;
@@ -35,6 +36,15 @@ use crate::chunk::TIME_BYTES;
 const SECTION: &str = "TIME";
 /// Bytes of the fixed part.
 const FIXED_BYTES: usize = 16;
+/// Each value in as few whole bytes as it needs.
+const BYTES: Layout = Layout {
+    shape: match Shape::new(0, 1) {
+        Some(shape) => shape,
+        None => unreachable!(),
+    },
+    zero_runs: false,
+    packing: Packing::StreamVByte,
+};
 
 /// When the runs of a frame's chunks began.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,13 +74,17 @@ impl FrameTimes {
         step: u32,
         compression: Compression,
     ) -> Result<Vec<u8>, FormatError> {
-        let (mut runs, mut times, mut split, mut events) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut runs, mut first, mut steps) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut split, mut events) = (Vec::new(), Vec::new());
         let (mut count, mut next) = (0u32, 0);
         for chunk in chunks {
-            let before = count;
+            let (before, mut last) = (count, None::<u32>);
             for run in chunk.as_chunks().0 {
                 let (time, in_run) = from_device(run);
-                times.push(time);
+                match last.replace(time) {
+                    None => first.push(time),
+                    Some(last) => steps.push(time.wrapping_sub(last).zigzag()),
+                }
                 if in_run != 0 {
                     split.push(count - next);
                     events.push(in_run);
@@ -88,11 +102,15 @@ impl FrameTimes {
             limit: limit.into(),
         };
         if count > MAX_FRAME_RUNS {
-            return Err(large("runs", times.len(), MAX_FRAME_RUNS));
+            return Err(large("runs", first.len() + steps.len(), MAX_FRAME_RUNS));
         }
         let mut plain = Vec::new();
-        for column in [&runs, &times, &split, &events] {
-            warptrace_columns::encode(column, 1, &mut plain);
+        for column in [&runs, &first, &steps, &split, &events] {
+            // What zstd makes of whole bytes is smaller than what it makes of packed bits.
+            match compression {
+                Compression::None => _ = warptrace_columns::encode(column, 1, &mut plain),
+                _ => BYTES.encode(column, &mut plain),
+            }
         }
         let bytes = match u32::try_from(plain.len()) {
             Ok(bytes) if bytes <= MAX_FRAME_BYTES => bytes,
@@ -148,19 +166,32 @@ impl FrameTimes {
                 .map_err(|error| contents(format!("column `{name}`: {error}")))
         };
         let of_chunks = column("runs", chunks, chunks)?;
-        let times = column("times", runs as usize, runs as usize)?;
+        let first = column("first", chunks, chunks)?;
+        let others = (runs as usize).saturating_sub(chunks);
+        let steps = column("steps", others, others)?;
         let split = column("split", runs as usize, 0)?;
         let events = column("events", split.len(), split.len())?;
         if !source.rest().is_empty() {
             return Err(contents(format!("{} bytes follow the columns", source.rest().len())));
         }
         let (mut starts, mut sum) = (vec![0], 0u32);
-        for count in of_chunks {
-            sum = sum.saturating_add(count);
+        for count in &of_chunks {
+            sum = sum.saturating_add(*count);
             starts.push(sum);
         }
-        if sum != runs {
-            return Err(contents(format!("the chunks have {sum} runs, the section {runs}")));
+        if sum != runs || of_chunks.contains(&0) {
+            return Err(contents(format!(
+                "the chunks have {sum} runs, at least one each, the section {runs}"
+            )));
+        }
+        let mut times = Vec::with_capacity(runs as usize);
+        let mut steps = steps.into_iter();
+        for (count, mut time) in of_chunks.into_iter().zip(first) {
+            times.push(time);
+            for step in steps.by_ref().take(count as usize - 1) {
+                time = time.wrapping_add(step.unzigzag());
+                times.push(time);
+            }
         }
         let mut next = 0u32;
         let mut splits = Vec::with_capacity(split.len());
@@ -379,10 +410,11 @@ mod tests {
         let body = &section[SECTION_HEADER_BYTES..];
         assert_eq!(body[..16], [9, 0, 0, 0, 16, 0, 0, 0, (body.len() - 16) as u8, 0, 0, 0, 0, 0, 0, 0]);
         let mut source = Source::new(&body[16..]);
-        let columns: [Vec<u32>; 4] = std::array::from_fn(|_| warptrace_columns::decode(&mut source).unwrap());
+        let columns: [Vec<u32>; 5] = std::array::from_fn(|_| warptrace_columns::decode(&mut source).unwrap());
         assert_eq!(columns[0], [5, 2, 2]);
-        assert_eq!(columns[1], [100, 107, 109, 120, 119, u32::MAX - 2, 5, 40, 90]);
-        assert_eq!(columns[2..], [vec![1, 0, 4], vec![3, 2, 65_535]]);
+        assert_eq!(columns[1], [100, u32::MAX - 2, 40]);
+        assert_eq!(columns[2], [14, 4, 22, 1, 16, 100]);
+        assert_eq!(columns[3..], [vec![1, 0, 4], vec![3, 2, 65_535]]);
         assert!(source.rest().is_empty());
     }
 }
