@@ -17,7 +17,7 @@ use crate::whole_file::{Output, Target, watch_signals};
 
 pub(crate) fn run(command: &arguments::Decode) -> anyhow::Result<ExitCode> {
     let path = &command.file;
-    let target = Target::or_standard(command.output.as_deref(), &[path])?;
+    let target = Target::or_standard(command.output.as_deref(), &[("the trace", path)])?;
     watch_signals()?;
     let opened = open(path)?;
     opened.warn();
