@@ -83,12 +83,19 @@ def shown(words):
     return "".join(map(shown_letter, words))
 
 
+# What `Default_Ignorable_Code_Point` of Unicode names, and separators of lines and paragraphs.
+UNSEEN = [range(first, last + 1) for first, last in [
+    (0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F),
+    (0x200B, 0x200F), (0x2028, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF),
+    (0xFFA0, 0xFFA0), (0xFFF0, 0xFFFB), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF),
+]]
+
+
 def shown_letter(letter):
     code = ord(letter)
     if letter in "\n\r\t":
         return repr(letter)[1:-1]
-    acts = code < 0x20 or 0x7F <= code < 0xA0 or code in (0x61C, 0x200E, 0x200F)
-    acts = acts or 0x2028 <= code <= 0x202E or 0x2066 <= code <= 0x2069
+    acts = code < 0x20 or 0x7F <= code < 0xA0 or any(code in span for span in UNSEEN)
     return f"\\u{{{code:x}}}" if acts else letter
 
 

@@ -69,7 +69,7 @@ impl Color {
         warptrace new my-kernels                     a package for a kernel of your own\n  \
         warptrace run -o app.wtrc -- ./app           a CUDA program that has PTX, as it is\n\n\
         Exit codes: 0 done; 1 could not do it; 2 bad arguments; 3 the trace is incomplete or damaged (`verify` found \
-        it so, or `demo` lost events or was interrupted in a kernel); 4 `diff --fail-above` found more change."
+        it so, `demo` lost events, or was interrupted in a kernel that it streams); 4 `diff --fail-above` found more change."
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -208,7 +208,7 @@ pub(crate) struct Info {
 pub(crate) struct Verify {
     /// The trace
     pub(crate) file: PathBuf,
-    /// Print JSON, with every warp that lost events
+    /// Print JSON, with the warps that lost events: for each loss 65,536 rows of equal warps at most
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -37,7 +37,7 @@ fn main() -> ExitCode {
         Err(error) => return failed(&error),
     };
     // What is left unwritten at the end of the process is lost without a word.
-    match io::stdout().flush().map_err(anyhow::Error::new) {
+    match output::StandardOutput.flush().map_err(anyhow::Error::new) {
         Err(error) if !output::is_broken_pipe(&error) => failed(&error),
         _ => code,
     }

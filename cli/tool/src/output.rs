@@ -100,7 +100,7 @@ const EXACT_INTEGER: u64 = 1 << 53;
 /// # Errors
 /// If standard output cannot be written.
 pub fn print_json(value: &impl Serialize) -> io::Result<()> {
-    let mut out = io::BufWriter::new(io::stdout().lock());
+    let mut out = io::BufWriter::new(StandardOutput);
     value.serialize(&mut Serializer::with_formatter(&mut out, Exact::default()))?;
     writeln!(out)?;
     out.flush()
@@ -157,6 +157,28 @@ pub fn shown_name(text: impl AsRef<OsStr>) -> String {
     shown(&text.as_ref().to_string_lossy()).into_owned()
 }
 
+/// Standard output, whose errors say that it is that.
+#[derive(Clone, Copy, Debug)]
+pub struct StandardOutput;
+
+/// Has an error of standard output say so.
+///
+/// # Errors
+/// The one given.
+pub fn of_standard_output<T>(done: io::Result<T>) -> io::Result<T> {
+    done.map_err(|error| io::Error::new(error.kind(), format!("cannot write to standard output: {error}")))
+}
+
+impl Write for StandardOutput {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        of_standard_output(io::stdout().write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        of_standard_output(io::stdout().flush())
+    }
+}
+
 /// Writes lines in which nothing acts on a terminal, wherever their text is from.
 ///
 /// # Errors
@@ -169,7 +191,7 @@ pub fn write_lines(mut out: impl Write, text: &str) -> io::Result<()> {
 /// … | head`) is an error here, which `main` takes for the end; `println!` would panic.
 #[macro_export]
 macro_rules! say {
-    ($($text:tt)*) => { $crate::output::write_lines(std::io::stdout(), &format!($($text)*)) };
+    ($($text:tt)*) => { $crate::output::write_lines($crate::output::StandardOutput, &format!($($text)*)) };
 }
 pub use crate::{say, tell};
 

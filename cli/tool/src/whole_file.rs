@@ -14,7 +14,7 @@ use warptrace_host::TraceOutput;
 
 use self::signals::unfinished;
 pub use self::signals::watch_signals;
-use crate::output::{divert_errors, is_broken_pipe, shown_name};
+use crate::output::{StandardOutput, divert_errors, is_broken_pipe, shown_name};
 
 /// What is being written.
 pub type Output = BufWriter<Box<dyn WriteSend>>;
@@ -22,6 +22,9 @@ pub type Output = BufWriter<Box<dyn WriteSend>>;
 /// What an output is written to; Parquet's writer wants it to be `Send`.
 pub trait WriteSend: Write + Send {}
 impl<W: Write + Send> WriteSend for W {}
+
+/// Another file of a command, and what it is: `("the trace", path)`.
+pub type Other<'a> = (&'a str, &'a Path);
 
 /// Where a command writes.
 #[derive(Debug)]
@@ -37,8 +40,8 @@ impl Target {
     ///
     /// # Errors
     /// If it is one of them, under whatever name, a folder, or in a folder that is not there.
-    pub fn new(path: &Path, others: &[&Path]) -> anyhow::Result<Self> {
-        for other in others {
+    pub fn new(path: &Path, others: &[Other<'_>]) -> anyhow::Result<Self> {
+        for (_, other) in others {
             spares(other);
         }
         keep_apart(path, others)?;
@@ -56,7 +59,7 @@ impl Target {
     }
 
     /// As [`new`](Self::new); without a path it is standard output.
-    pub fn or_standard(path: Option<&Path>, others: &[&Path]) -> anyhow::Result<Self> {
+    pub fn or_standard(path: Option<&Path>, others: &[Other<'_>]) -> anyhow::Result<Self> {
         Self::new(path.unwrap_or(Path::new("-")), others)
     }
 
@@ -86,7 +89,7 @@ impl Target {
     where
         anyhow::Error: From<E>,
     {
-        let Self::File(path) = self else { return Ok((fill(Box::new(io::stdout()), write)?, None)) };
+        let Self::File(path) = self else { return Ok((fill(Box::new(StandardOutput), write)?, None)) };
         let cannot = || cannot_write(path);
         // A link stays a link. `/dev/stdout` leads to what has no path of its own, or to a file that was
         // deleted.
@@ -184,7 +187,7 @@ impl<'a> Files<'a> {
     pub fn add<T, E>(
         &mut self,
         file: impl AsRef<Path>,
-        others: &[&Path],
+        others: &[Other<'_>],
         write: impl FnOnce(&mut Output) -> Result<T, E>,
     ) -> anyhow::Result<(T, PathBuf, Option<u64>)>
     where
@@ -192,8 +195,8 @@ impl<'a> Files<'a> {
     {
         let path = self.folder.join(file);
         self.made.make(folder_of(&path))?;
-        let others: Vec<&Path> =
-            others.iter().copied().chain(self.paths.iter().map(PathBuf::as_path)).collect();
+        let made = self.paths.iter().map(|path| ("the output", path.as_path()));
+        let others: Vec<Other<'_>> = others.iter().copied().chain(made).collect();
         let (value, draft) = Target::new(&path, &others)?.draft(write)?;
         let size = draft.as_ref().map(|draft| draft.size);
         self.drafts.extend(draft);
@@ -292,15 +295,15 @@ fn folder_of(path: &Path) -> &Path {
 ///
 /// # Errors
 /// If it is.
-pub fn keep_apart(path: &Path, others: &[&Path]) -> anyhow::Result<()> {
+pub fn keep_apart(path: &Path, others: &[Other<'_>]) -> anyhow::Result<()> {
     if path == Path::new("-") {
-        return others.iter().try_for_each(|other| keep_from_standard_output(other));
+        return others.iter().try_for_each(|(_, other)| keep_from_standard_output(other));
     }
     keep_from_standard_output(path)?;
-    for other in others {
+    for (what, other) in others {
         if is_one(path, other) {
             bail!(
-                "{} and {} are one file, which the command reads or writes already: name another file to write",
+                "the output {} and {what} {} are one file: name another file to write",
                 shown_name(path),
                 shown_name(other)
             );

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use warptrace_decoder::{Completeness, TraceFile, WarpFilter};
+use warptrace_decoder::{TraceFile, WarpFilter};
 use warptrace_format::Counting;
 use warptrace_format::file::LaunchInfo;
 
@@ -69,11 +69,11 @@ fn analyse_with(
     watch: Option<&Watch>,
 ) -> Result<Option<Analysis>, AnalysisError> {
     let launches = selection.launches(trace)?;
-    let mut losses =
-        Losses { assumed: trace.metadata().counting().and_then(Counting::assumption), ..Losses::default() };
-    if let Completeness::Prefix { .. } = trace.completeness() {
-        losses.cut_off = Some(trace.completeness().to_string());
-    }
+    let mut losses = Losses {
+        assumed: trace.metadata().counting().and_then(Counting::assumption),
+        cut_off: trace.completeness().cut_off(),
+        ..Losses::default()
+    };
     let mut sums = Sums::default();
     let mut kernels: BTreeMap<u32, KernelFigures> = BTreeMap::new();
     let (mut silent, mut all_ends) = (Vec::new(), Vec::new());

@@ -160,4 +160,14 @@ pub enum DecodeError {
         /// Steps that the file may ask for.
         most: u64,
     },
+    /// What is written of the trace is longer than a file of this length may ask for.
+    #[error(
+        "the output would have more than {most} bytes, which is the most that a file of this length may ask for: it \
+         repeats very few bytes very often, as a file that is made to fill disks does; choose a part of the trace, or \
+         write it all the same with `--unlimited`"
+    )]
+    TooMuchOutput {
+        /// Bytes that the file may ask for.
+        most: u64,
+    },
 }

@@ -62,10 +62,21 @@ pub enum PrefixReason {
     },
 }
 
+impl Completeness {
+    /// Says what of the trace cannot be read; `None` if all of it can, also where other bytes are behind it.
+    pub fn cut_off(&self) -> Option<String> {
+        match self {
+            Self::Complete | Self::Prefix { reason: PrefixReason::TrailingBytes { .. }, .. } => None,
+            Self::Prefix { .. } => Some(self.to_string()),
+        }
+    }
+}
+
 impl fmt::Display for Completeness {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Complete => out.write_str("complete"),
+            Self::Prefix { reason: reason @ PrefixReason::TrailingBytes { .. }, .. } => reason.fmt(out),
             Self::Prefix { valid_bytes, reason } => {
                 write!(out, "only the first {valid_bytes} bytes can be read: {reason}")
             }
@@ -86,7 +97,11 @@ impl fmt::Display for PrefixReason {
             Self::Damaged(error) => write!(out, "{error}"),
             Self::IndexDamaged(error) => write!(out, "the index was rebuilt, because: {error}"),
             Self::TrailingBytes { offset, bytes } => {
-                write!(out, "{bytes} bytes follow the end of the trace at offset {offset}")
+                let (word, are) = if *bytes == 1 { ("byte", "is") } else { ("bytes", "are") };
+                write!(
+                    out,
+                    "{bytes} {word} behind the end of the trace, from offset {offset} on, that {are} no part of it"
+                )
             }
         }
     }
@@ -191,7 +206,8 @@ impl TraceFile {
     /// Lifts the limit on work: by default a file may ask for 2^28 steps and 2^11 for each of its bytes in all
     /// walks together, a step being an event of `raw` and `ecl`, or of `predict` where it is expanded; else
     /// those of a chunk of `predict` are at most 64 for each byte of its payload. A byte of accounts takes 4, warps with one account 16, a warp whose
-    /// account is looked at for itself 4, and 32 if it is given a row or a mark. Reads of single warps are not counted.
+    /// account is looked at for itself 16, and 512 if it is given a row or a mark. Reads of single warps are not counted.
+    /// Lifts the limit of [`limited`](Self::limited) outputs, too.
     #[must_use]
     pub fn unlimited(mut self) -> Self {
         self.work = Work::unlimited();

@@ -11,7 +11,7 @@ use crate::error::DecodeError;
 use crate::file::TraceFile;
 
 /// Warps that a [`Loss`] names.
-const NAMED_WARPS: usize = 8;
+pub(crate) const NAMED_WARPS: usize = 8;
 
 /// How a launch ended, as far as the file knows.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,10 +12,14 @@ use crate::error::DecodeError;
 use crate::file::{Completeness, TraceFile};
 use crate::losses::{Reasons, chosen_within};
 
+/// What is said of a file in which nothing is known to be missing. No frame was read for it.
+const COMPLETE: &str = "complete by its accounts";
+
 /// What a file lacks as a whole: all launches, all tracks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileState {
-    /// Whether everything is there that was chosen to be recorded, as far as accounts and sections tell.
+    /// Whether everything is there that was chosen to be recorded, as far as accounts and sections tell, and nothing
+    /// else.
     pub is_whole: bool,
     /// The same in words, on one line, and what was assumed.
     pub sentence: String,
@@ -72,20 +76,23 @@ impl TraceFile {
         if let Some(damage) = &self.code_damage {
             words.push(format!("instructions of locations that cannot be read ({damage})"));
         }
-        if *self.completeness() != Completeness::Complete {
-            words.push(self.completeness().to_string());
-        }
+        let cut_off = self.completeness().cut_off();
+        let is_exact = *self.completeness() == Completeness::Complete;
+        let added = (cut_off.is_none() && !is_exact).then(|| self.completeness().to_string());
+        words.extend(cut_off);
         let lacks = (!words.is_empty()).then(|| words.join("; "));
         words.extend(twin);
         let assumed = self.metadata().counting().and_then(Counting::assumption);
-        let is_whole = words.is_empty();
-        words.extend(assumed.map(str::to_owned));
-        let sentence = match (is_whole, assumed) {
-            (true, None) => "complete".to_owned(),
-            (true, Some(assumed)) => format!("complete, {assumed}"),
-            (false, _) => format!("INCOMPLETE trace: {}", words.join("; ")),
-        };
-        FileState { is_whole, sentence, lacks, assumed }
+        let is_complete = words.is_empty();
+        let start =
+            if is_complete { COMPLETE.to_owned() } else { format!("INCOMPLETE trace: {}", words.join("; ")) };
+        let sentence = [Some(start), assumed.map(str::to_owned), added.clone()].into_iter().flatten();
+        FileState {
+            is_whole: is_complete && added.is_none(),
+            sentence: sentence.collect::<Vec<_>>().join(if is_complete { ", " } else { "; " }),
+            lacks,
+            assumed,
+        }
     }
 
     fn lacks(&self, track: u32) -> Lacks {

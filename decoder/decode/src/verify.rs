@@ -7,6 +7,7 @@ mod launch;
 mod overlaps;
 mod problem;
 mod report;
+mod spoiled;
 mod stream;
 mod twin;
 

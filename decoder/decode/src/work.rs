@@ -27,30 +27,53 @@ const STEPS_PER_WARP: u64 = 16;
 /// and for a row or a mark of its own, which is analysed, or written as text.
 const STEPS_PER_ROW: u64 = 512;
 
+/// Bytes that every file may have written out.
+const FREE_OUTPUT: u64 = 1 << 30;
+/// Further bytes of output for each byte of the file.
+const OUTPUT_PER_BYTE: u64 = 1 << 15;
+
 /// Counts the steps that chunks, accounts and texts cost, over all walks through a file.
 ///
 /// Chunks share payloads, a few bytes can announce very many events, a section of accounts is of up to 65,536 warps, and
-/// texts are packed, so a file of some hundred bytes can ask for hours.
+/// texts are packed, so a file of some hundred bytes can ask for hours. Counts bytes of output, too: each of these events
+/// may have a name of a megabyte.
 #[derive(Debug)]
 pub(crate) struct Work {
     spent: AtomicU64,
     most: u64,
+    written: AtomicU64,
+    most_written: u64,
 }
 
 impl Work {
     /// What a file of this length may cost.
     pub(crate) const fn of_bytes(length: u64) -> Self {
         let most = length.saturating_mul(STEPS_PER_BYTE).saturating_add(FREE_STEPS);
-        Self { spent: AtomicU64::new(0), most }
+        let most_written = length.saturating_mul(OUTPUT_PER_BYTE).saturating_add(FREE_OUTPUT);
+        Self { spent: AtomicU64::new(0), most, written: AtomicU64::new(0), most_written }
     }
 
     pub(crate) const fn unlimited() -> Self {
-        Self { spent: AtomicU64::new(0), most: u64::MAX }
+        let (spent, written) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { spent, most: u64::MAX, written, most_written: u64::MAX }
     }
 
-    /// Forgets the steps so far.
+    /// Forgets the steps and the output so far.
     pub(crate) fn renew(&self) {
         self.spent.store(0, Ordering::Relaxed);
+        self.written.store(0, Ordering::Relaxed);
+    }
+
+    /// Takes bytes that are about to be written.
+    ///
+    /// # Errors
+    /// If the file has had its share.
+    pub(crate) fn write(&self, bytes: u64) -> Result<(), DecodeError> {
+        let written = self.written.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        if written <= self.most_written {
+            return Ok(());
+        }
+        Err(DecodeError::TooMuchOutput { most: self.most_written })
     }
 
     /// Takes steps that a walk is about to make.

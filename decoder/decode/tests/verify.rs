@@ -40,7 +40,7 @@ fn a_sound_trace_reads_well() {
     assert_eq!(
         report.to_string(),
         format!(
-            "file      {bytes} bytes, complete\n\
+            "file      {bytes} bytes, complete by its accounts\n\
              contents  launches: 1, frames: {frames}, chunks: {chunks}\n\
              decoded   events: 800, warps with events: 4\n\
              accounts  checked: 8, events lost: 0, warps not finished: 0\n\

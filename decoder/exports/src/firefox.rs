@@ -68,8 +68,10 @@ impl Weight {
 /// samples for each location.
 ///
 /// # Errors
-/// The trace is damaged, or `out` cannot be written.
-pub fn firefox(source: &Source<'_>, mut out: impl Write, weight: Weight) -> Result<u64, ExportError> {
+/// The trace is damaged, asks for more output than [its length lets expect](warptrace_decoder::TraceFile::limited), or
+/// `out` cannot be written.
+pub fn firefox(source: &Source<'_>, out: impl Write, weight: Weight) -> Result<u64, ExportError> {
+    let mut out = source.trace().limited(out);
     let product = if source.lacks().is_whole() { "warptrace" } else { "warptrace (INCOMPLETE trace)" };
     let start = ReferenceTimestamp::from_millis_since_unix_epoch(0.0);
     let mut profile = Profile::new(product, start, SamplingInterval::from_nanos(1_000));

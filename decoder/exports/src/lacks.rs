@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use warptrace_analysis::Selection;
-use warptrace_decoder::{Completeness, DecodeError, LossyWarps, TraceFile};
+use warptrace_decoder::{DecodeError, LossyWarps, TraceFile};
 use warptrace_format::file::{LaunchInfo, LossReason};
 
 /// Sums that are said one by one.
@@ -46,10 +46,7 @@ impl Lacks {
         selection: &Selection,
         launches: impl Iterator<Item = LaunchInfo>,
     ) -> Result<Self, DecodeError> {
-        let mut found = Self::default();
-        if let Completeness::Prefix { .. } = trace.completeness() {
-            found.cut_off = Some(trace.completeness().to_string());
-        }
+        let mut found = Self { cut_off: trace.completeness().cut_off(), ..Self::default() };
         for info in launches {
             let mut sums: BTreeMap<(LossReason, bool), Lack> = BTreeMap::new();
             for lack in lacking(trace, selection, &info)? {

@@ -30,8 +30,10 @@ pub struct Coverage {
 /// Writes the visits of each line, and of each side of the branches that have a trace point on each side.
 ///
 /// # Errors
-/// The trace is damaged, or `out` cannot be written.
-pub fn lcov(source: &Source<'_>, mut out: impl Write) -> Result<Coverage, ExportError> {
+/// The trace is damaged, asks for more output than [its length lets expect](warptrace_decoder::TraceFile::limited), or
+/// `out` cannot be written.
+pub fn lcov(source: &Source<'_>, out: impl Write) -> Result<Coverage, ExportError> {
+    let mut out = source.trace().limited(out);
     let analysis = analyse(source.trace(), source.selection())?;
     let mut coverage = Coverage::default();
     let mut files: BTreeMap<String, BTreeMap<u32, BTreeSet<u16>>> = BTreeMap::new();

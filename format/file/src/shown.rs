@@ -1,11 +1,12 @@
 //! Texts as they may be shown: of files, of paths and arguments, of compilers and drivers.
 //!
-//! What would act on a terminal, or change the order of what is read, is escaped.
+//! What would act on a terminal, change the order of what is read, or not be seen, is escaped.
 
 use std::borrow::Cow;
 
-/// Escapes control characters (C0, DEL and C1), marks of direction, and separators of lines and paragraphs, as
-/// Rust writes them: `\u{1b}`, `\n`. All other characters stay, a backslash too.
+/// Escapes control characters (C0, DEL and C1), marks of direction, characters without a shape (joiners, spaces of no
+/// width, tags, variation selectors, hangul fillers), and separators of lines and paragraphs, as Rust writes them:
+/// `\u{1b}`, `\n`. All other characters stay, a backslash too.
 pub fn shown(text: &str) -> Cow<'_, str> {
     if !text.contains(acts) {
         return Cow::Borrowed(text);
@@ -40,10 +41,16 @@ pub fn on_one_line(text: &str) -> String {
     lines.map(shown).collect::<Vec<_>>().join("; ")
 }
 
-/// Whether a terminal or a reader does more with a character than show it.
+/// Whether a terminal does more with a character than show it, or a reader does not see it: control characters,
+/// Unicode's `Default_Ignorable_Code_Point`, separators of lines and paragraphs, and marks of annotations.
 fn acts(letter: char) -> bool {
     letter.is_control()
-        || matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(letter,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]
@@ -59,6 +66,18 @@ mod tests {
         assert_eq!(shown(text), "a\\u{1b}]52;c;x\\u{7}\\u{9b}2J\\u{7f}\\u{202e}b\\u{2066}\\u{2028}\\n\\t");
         // Nothing is left to escape.
         assert!(matches!(shown(&shown(text)), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn the_characters_that_unicode_ignores_are_escaped() {
+        let acting =
+            regex::Regex::new(r"[\p{Cc}\p{Default_Ignorable_Code_Point}\p{Zl}\p{Zp}\u{fff9}-\u{fffb}]");
+        let acting = acting.expect("a class");
+        for letter in '\0'..=char::MAX {
+            let text = letter.to_string();
+            assert_eq!(shown(&text) != text, acting.is_match(&text), "{letter:?}");
+        }
+        assert_eq!(shown("a\u{200b}b\u{feff}\u{e0041}"), "a\\u{200b}b\\u{feff}\\u{e0041}");
     }
 
     #[test]

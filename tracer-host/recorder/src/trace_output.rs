@@ -4,15 +4,18 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// A file that one recording writes while others read it. It is locked until it is dropped, emptied with its
-/// first byte, and removed if it is new and nothing was written: a recording that cannot start leaves what was
-/// there.
+/// A file that one recording writes while others read it. It is locked until it is dropped, and removed if it is new
+/// and nothing was written. What was there stays until the first bytes after the first flush, which are more than a
+/// trace's head: a recording that cannot start, or ends before anything was recorded, leaves it.
 #[derive(Debug)]
 pub struct TraceOutput {
     /// `None`: standard output.
     file: Option<File>,
-    /// What is there is replaced by the first byte.
+    /// What is there is to be replaced.
     replaces: bool,
+    /// What is to replace it, up to the first flush.
+    head: Vec<u8>,
+    is_head_whole: bool,
     /// The path, if this made the file and has written nothing.
     made: Option<PathBuf>,
 }
@@ -24,18 +27,25 @@ impl TraceOutput {
     /// If it cannot be written, or another recording writes it ([`io::ErrorKind::ResourceBusy`]).
     pub fn open(path: &Path) -> io::Result<Self> {
         if path == Path::new("-") {
-            return Ok(Self { file: None, replaces: false, made: None });
+            return Ok(Self {
+                file: None,
+                replaces: false,
+                head: Vec::new(),
+                is_head_whole: false,
+                made: None,
+            });
         }
         let is_new = !path.exists();
         let file = File::options().write(true).create(true).truncate(false).open(path)?;
-        // A pipe or a device has no length to set.
-        let replaces = file.metadata()?.is_file();
-        if replaces {
+        let found = file.metadata()?;
+        if found.is_file() {
             lock(&file)?;
         }
         // The file itself, where the path is a link that led to none.
-        let made = if is_new && replaces { Some(fs::canonicalize(path)?) } else { None };
-        Ok(Self { file: Some(file), replaces, made })
+        let made = if is_new && found.is_file() { Some(fs::canonicalize(path)?) } else { None };
+        // A pipe or a device has no length to set.
+        let replaces = found.is_file() && found.len() > 0;
+        Ok(Self { file: Some(file), replaces, head: Vec::new(), is_head_whole: false, made })
     }
 
     /// Whether a recording writes the file.
@@ -92,19 +102,27 @@ fn lock(file: &File) -> io::Result<()> {
 impl Write for TraceOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Some(file) = &mut self.file else { return io::stdout().write(bytes) };
+        if self.replaces && !self.is_head_whole {
+            self.head.extend_from_slice(bytes);
+            return Ok(bytes.len());
+        }
         let may_grow = usize::try_from(may_grow(file)?).unwrap_or(usize::MAX);
-        if may_grow == 0 && !bytes.is_empty() {
+        if may_grow <= self.head.len() && !bytes.is_empty() {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         if self.replaces {
             file.set_len(0)?;
             self.replaces = false;
+            file.write_all(&std::mem::take(&mut self.head))?;
+            return self.write(bytes);
         }
+        let written = file.write(&bytes[..bytes.len().min(may_grow)])?;
         self.made = None;
-        file.write(&bytes[..bytes.len().min(may_grow)])
+        Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
+        self.is_head_whole |= !self.head.is_empty();
         match &mut self.file {
             Some(file) => file.flush(),
             None => io::stdout().flush(),
@@ -147,11 +165,19 @@ mod tests {
             assert_eq!(refused.kind(), io::ErrorKind::ResourceBusy);
             assert!(TraceOutput::is_recorded(&File::open(&path).expect("it can be read")));
         }
+        first.write_all(b"head").expect("it is kept");
+        first.flush().expect("it is kept");
+        assert_eq!(fs::read(&path).expect("it is there"), b"an earlier trace");
+        drop(first);
+        assert_eq!(fs::read(&path).expect("it is there"), b"an earlier trace", "nothing was recorded");
+        let mut first = TraceOutput::open(&path).expect("it can be opened");
+        first.write_all(b"head, ").expect("it is kept");
+        first.flush().expect("it is kept");
         first.write_all(b"new").expect("there is room");
-        assert_eq!(fs::read(&path).expect("it is there"), b"new");
+        assert_eq!(fs::read(&path).expect("it is there"), b"head, new");
         drop(first);
         assert!(!TraceOutput::is_recorded(&File::open(&path).expect("it can be read")));
         drop(TraceOutput::open(&path).expect("the first is done"));
-        assert_eq!(fs::read(&path).expect("it is there"), b"new");
+        assert_eq!(fs::read(&path).expect("it is there"), b"head, new");
     }
 }

@@ -13,11 +13,11 @@ use warptrace_format::file::{LaunchInfo, LossPosition, LossReason, StreamId};
 use crate::arguments::{self, Format};
 use crate::opened::open;
 use crate::output::{self, count};
-use crate::whole_file::{Output, Target, watch_signals};
+use crate::whole_file::{Target, watch_signals};
 
 pub(crate) fn run(command: &arguments::Decode) -> anyhow::Result<ExitCode> {
     let path = &command.file;
-    let target = Target::or_standard(command.output.as_deref(), &[path])?;
+    let target = Target::or_standard(command.output.as_deref(), &[("the trace", path)])?;
     watch_signals()?;
     let opened = open(path)?;
     opened.warn();
@@ -28,7 +28,7 @@ pub(crate) fn run(command: &arguments::Decode) -> anyhow::Result<ExitCode> {
             "note: nothing of this was chosen to be recorded: `warptrace info` says what was"
         );
     }
-    target.write(|out| print(&trace, command, &launches, out))?;
+    target.write(|out| print(&trace, command, &launches, &mut trace.limited(out)))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -97,7 +97,7 @@ fn print(
     trace: &TraceFile,
     command: &arguments::Decode,
     launches: &[(LaunchInfo, WarpFilter)],
-    out: &mut Output,
+    out: &mut impl Write,
 ) -> anyhow::Result<()> {
     let events = |info: &LaunchInfo| trace.totals(info.number(), command.track).events;
     // A damaged file may say any numbers.

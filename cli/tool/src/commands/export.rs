@@ -27,9 +27,9 @@ pub(crate) fn run(command: &Export) -> anyhow::Result<ExitCode> {
     let is_folder = target.is_dir() || target.as_os_str().as_encoded_bytes().ends_with(b"/");
     // Before the work, of which nothing would be left.
     if is_folder && command.to == ExportFormat::Parquet {
-        keep_apart(target, &[path])?;
+        keep_apart(target, &[("the trace", path)])?;
     } else {
-        Target::new(target, &[path])?;
+        Target::new(target, &[("the trace", path)])?;
     }
     watch_signals()?;
     let opened = open(path)?;
@@ -78,14 +78,14 @@ fn write(command: &Export, source: &Source<'_>, is_folder: bool) -> anyhow::Resu
 
 #[cfg(feature = "parquet")]
 fn parquet(command: &Export, source: &Source<'_>, is_folder: bool) -> anyhow::Result<Vec<String>> {
-    use crate::whole_file::{Files, Output};
+    use crate::whole_file::{Files, Other, Output};
     use warptrace_exports::parquet;
     let target = &command.output;
     let said = |path: &Path, rows, size: Option<u64>| {
         size.map(|size| format!("{}: {} rows, {}", shown_name(path), count(rows), bytes(size)))
     };
     let runs = |out: &mut Output| parquet::runs(source, out, command.events);
-    let trace: &[&Path] = &[&command.file];
+    let trace: &[Other<'_>] = &[("the trace", &command.file)];
     if !is_folder {
         let (rows, size) = Target::new(target, trace)?.write(runs)?;
         return Ok(said(target, rows, size).into_iter().collect());
@@ -122,7 +122,7 @@ fn timeline(command: &Export, source: &Source<'_>) -> anyhow::Result<Vec<String>
             );
         }
     };
-    let to = Target::new(target, &[&command.file])?;
+    let to = Target::new(target, &[("the trace", &command.file)])?;
     let (written, size) = to.write(|out| match command.to {
         ExportFormat::Chrome => timeline::chrome(source, out, &mut sliced),
         _ => timeline::perfetto(source, out, &mut sliced),
@@ -141,7 +141,7 @@ fn firefox(command: &Export, source: &Source<'_>) -> anyhow::Result<Vec<String>>
         SampleWeight::Idle => (Weight::Idle, "idle lane slots"),
         SampleWeight::Visits => (Weight::Visits, "visits"),
     };
-    let (total, size) = Target::new(target, &[&command.file])?
+    let (total, size) = Target::new(target, &[("the trace", &command.file)])?
         .write(|out| warptrace_exports::firefox(source, out, weight))?;
     let said = |size| format!("{}: samples of {} {unit}, {}", shown_name(target), count(total), bytes(size));
     Ok(size.map(said).into_iter().collect())
@@ -149,8 +149,8 @@ fn firefox(command: &Export, source: &Source<'_>) -> anyhow::Result<Vec<String>>
 
 fn lcov(command: &Export, source: &Source<'_>) -> anyhow::Result<Vec<String>> {
     let target = &command.output;
-    let (coverage, size) =
-        Target::new(target, &[&command.file])?.write(|out| warptrace_exports::lcov(source, out))?;
+    let (coverage, size) = Target::new(target, &[("the trace", &command.file)])?
+        .write(|out| warptrace_exports::lcov(source, out))?;
     if coverage.without_line > 0 {
         let number = count(coverage.without_line);
         crate::output::tell!(

@@ -14,7 +14,7 @@ use warptrace_format::{Counting, LocationKind};
 
 use crate::losses::Losses;
 use crate::opened::{Opened, open};
-use crate::output::{bytes, count, print_json, say, shown_name, write_lines};
+use crate::output::{StandardOutput, bytes, count, print_json, say, shown_name, write_lines};
 use crate::{arguments, output};
 
 /// Widest cell of a table that has its place in its column.
@@ -212,7 +212,7 @@ fn print_table<I: Iterator<Item = Vec<String>>>(
             *width = (*width).max(measure_text_width(&cell).min(WIDEST));
         }
     }
-    let mut out = io::BufWriter::new(io::stdout().lock());
+    let mut out = io::BufWriter::new(StandardOutput);
     let header = header.iter().map(|head| (*head).to_owned()).collect();
     for row in iter::once(header).chain(rows()) {
         let mut line = String::new();

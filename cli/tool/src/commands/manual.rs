@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use clap::CommandFactory;
 
 use crate::arguments::{Arguments, Completions, Man};
-use crate::output::{say, shown_name};
+use crate::output::{StandardOutput, say, shown_name};
 use crate::whole_file::{Files, watch_signals};
 
 /// Prints a shell's script.
@@ -17,7 +17,7 @@ pub(crate) fn completions(command: &Completions) -> anyhow::Result<ExitCode> {
     // Made in memory first: clap panics where it cannot write.
     let mut script = Vec::new();
     clap_complete::generate(command.shell, &mut Arguments::command(), "warptrace", &mut script);
-    std::io::stdout().write_all(&script)?;
+    StandardOutput.write_all(&script)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,7 +1,7 @@
 //! `warptrace query`.
 
 use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::whole_file::Target;
 const STOPPED: u8 = 130;
 
 pub(crate) fn run(command: &Query) -> anyhow::Result<ExitCode> {
-    let files: Vec<&Path> = command.files.iter().map(PathBuf::as_path).collect();
+    let files: Vec<_> = command.files.iter().map(|path| ("the trace", path.as_path())).collect();
     let target = Target::or_standard(command.output.as_deref(), &files)?;
     let is_standard = matches!(target, Target::Standard);
     if command.format == QueryFormat::Parquet && is_standard && std::io::stdout().is_terminal() {

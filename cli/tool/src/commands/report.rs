@@ -1,7 +1,6 @@
 //! `warptrace report`.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
@@ -17,9 +16,9 @@ pub(crate) fn run(command: &Report) -> anyhow::Result<ExitCode> {
         Some(path) => path.clone(),
         None => command.file.with_extension("html"),
     };
-    let traces: Vec<&Path> =
-        [Some(&command.file), command.against.as_ref()].into_iter().flatten().map(PathBuf::as_path).collect();
-    let target = Target::new(&output, &traces)?;
+    let base = command.against.as_deref().map(|base| ("the trace of `--against`", base));
+    let traces = [Some(("the trace", command.file.as_path())), base];
+    let target = Target::new(&output, &traces.into_iter().flatten().collect::<Vec<_>>())?;
     watch_signals()?;
     for folder in &command.sources {
         if !folder.is_dir() {
@@ -37,10 +36,10 @@ pub(crate) fn run(command: &Report) -> anyhow::Result<ExitCode> {
     let base = base.as_ref().map(|trace| Base { trace, name: &base_name });
     let page = report(trace, &options, base)
         .with_context(|| format!("cannot report on {}", shown_name(&command.file)))?;
-    let embedded: Vec<&Path> = page.embedded.iter().map(PathBuf::as_path).collect();
+    let embedded: Vec<_> = page.embedded.iter().map(|path| ("the source", path.as_path())).collect();
     keep_apart(&output, &embedded)?;
     // Whatever the command prints from here on would be added to a source.
-    embedded.iter().try_for_each(|source| keep_from_streams(source))?;
+    embedded.iter().try_for_each(|(_, source)| keep_from_streams(source))?;
     opened.warn();
     if !page.has_events {
         crate::output::tell!("note: there are no events to show; `warptrace info` says what was recorded");

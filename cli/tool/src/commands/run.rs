@@ -50,8 +50,9 @@ pub(crate) fn run(command: &Run) -> anyhow::Result<ExitCode> {
         bail!("standard output is the program's own: name a file for the trace");
     }
     // Its words may be files that it reads.
-    let words = command.program.iter().map(Path::new);
-    let loaded = [&command.shim, &command.ptxas].into_iter().flatten().map(PathBuf::as_path);
+    let words = command.program.iter().map(|word| ("the program or its argument", Path::new(word)));
+    let loaded = [("the file of `--shim`", &command.shim), ("the file of `--ptxas`", &command.ptxas)];
+    let loaded = loaded.into_iter().filter_map(|(what, path)| Some((what, path.as_deref()?)));
     keep_apart(output, &words.chain(loaded).collect::<Vec<_>>())?;
     // The program's streams are this tool's.
     for (stream, what) in [(Handle::stdin as fn() -> _, "input"), (Handle::stderr, "error")] {

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
-use warptrace_cli::output::terminal_width;
+use warptrace_cli::output::{of_standard_output, terminal_width};
 use warptrace_format::shown_lines;
 
 /// Columns of a table.
@@ -56,6 +56,10 @@ pub(crate) fn table(columns: &[Column], rows: impl IntoIterator<Item = Vec<Strin
 /// # Errors
 /// If standard output cannot be written.
 pub(crate) fn print_table(table: &str) -> io::Result<()> {
+    of_standard_output(print_coloured(table))
+}
+
+fn print_coloured(table: &str) -> io::Result<()> {
     let mut out = anstream::stdout().lock();
     writeln!(out)?;
     // Nothing of a trace acts on the terminal, only what is added here.

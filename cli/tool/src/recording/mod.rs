@@ -13,8 +13,8 @@ use anyhow::Context;
 use warptrace_format::codec::CodecSpec;
 use warptrace_host::writer::Summary;
 use warptrace_host::{
-    LaunchReport, Launcher, MemorySize, Policy, RecordingSpec, Session, SimOptions, TraceOutput,
-    TracedProgram,
+    LaunchReport, Launcher, MemorySize, Policy, RecordingSpec, Session, SessionError, SimOptions,
+    TraceOutput, TracedProgram,
 };
 
 pub use self::interrupt::watch;
@@ -65,7 +65,7 @@ impl Recording {
         let mut spec = self.spec.clone();
         spec.properties.extend(program.properties.iter().cloned());
         spec.check()?;
-        let files: Vec<&Path> = program.files.iter().map(PathBuf::as_path).collect();
+        let files: Vec<_> = program.files.iter().map(|path| ("the program's file", path.as_path())).collect();
         keep_apart(&self.output, &files)?;
         if let Some(visits) = &spec.window.after {
             visits.among(&program.kernels.locations())?;
@@ -102,15 +102,21 @@ impl Prepared<'_> {
         let file = TraceOutput::open(path).with_context(|| format!("cannot create {}", shown_name(path)))?;
         let started = Instant::now();
         let file = BufWriter::with_capacity(1 << 20, file);
-        let mut session = Session::start(&mut *device, &program.kernels, &spec, file)?;
+        let of_file = |error: anyhow::Error| match error.downcast_ref() {
+            Some(SessionError::Write(_)) => error.context(format!("cannot write {}", shown_name(path))),
+            _ => error,
+        };
+        let session = Session::start(&mut *device, &program.kernels, &spec, file);
+        let mut session = session.map_err(|error| of_file(error.into()))?;
         if spec.policy == Policy::Stream {
             let asked = watch().context("cannot watch for signals")?;
             let (name, locations) = (shown_name(path), program.kernels.locations());
             session.interrupt_by(asked, move |interrupted| interrupt::end(interrupted, &locations, &name));
         }
-        let outcome = run(&mut session)?;
-        let (file, summary, report) = session.finish()?;
-        file.into_inner().context("cannot finish the file")?.sync().context("cannot finish the file")?;
+        let outcome = run(&mut session).map_err(of_file)?;
+        let (file, summary, report) = session.finish().map_err(|error| of_file(error.into()))?;
+        let unfinished = || format!("cannot finish {}", shown_name(path));
+        file.into_inner().with_context(unfinished)?.sync().with_context(unfinished)?;
         let whole = started.elapsed();
         bar.finish_and_clear();
         let (program, path, device) = (program.name.to_owned(), path.clone(), device.facts().info.name);

@@ -274,27 +274,33 @@ fn loops_that_were_counted_as_if_in_lock_step_are_said_first() {
         assert!(first.chars().count() <= 120, "{view}: {first}");
         let found = json(&[view, text(&counted)]);
         assert_eq!((&found["whole"], &found["losses"]["assumed"]), (&true.into(), &assumed.into()), "{view}");
-        assert_eq!(found["state"], format!("complete, {assumed}"), "{view}");
+        assert_eq!(found["state"], format!("complete by its accounts, {assumed}"), "{view}");
         let found = json(&[view, text(&plain)]);
         assert_eq!(
             (&found["state"], &found["losses"]["assumed"]),
-            (&"complete".into(), &Value::Null),
+            (&"complete by its accounts".into(), &Value::Null),
             "{view}"
         );
     }
     let (_, info, _) = run(&["info", text(&counted)]);
-    assert!(info.lines().next().unwrap().ends_with(&format!("complete, {assumed}")), "{info}");
+    assert!(
+        info.lines().next().unwrap().ends_with(&format!("complete by its accounts, {assumed}")),
+        "{info}"
+    );
     assert!(info.contains("\ncounted      all loops that hold no other trace point, as if"), "{info}");
     assert!(
         info.contains("\ncommand      warptrace-bench record fractal ") && info.contains(" --counted "),
         "{info}"
     );
-    assert_eq!(json(&["info", text(&counted)])["state"], format!("complete, {assumed}"));
+    assert_eq!(json(&["info", text(&counted)])["state"], format!("complete by its accounts, {assumed}"));
     let (_, info, _) = run(&["info", text(&plain)]);
     assert!(info.contains("\ncounted      loops that provably have the same events"), "{info}");
     for command in [&["decode"][..], &["export", "--to", "lcov", "-o", "-"]] {
         let (code, _, errors) = run(&[command, &[text(&counted)]].concat());
-        assert!(code == 0 && errors.starts_with(&format!("warning: complete, {assumed}\n")), "{errors}");
+        assert!(
+            code == 0 && errors.starts_with(&format!("warning: complete by its accounts, {assumed}\n")),
+            "{errors}"
+        );
     }
     let page = run(&["report", text(&counted), "-o", "-"]).1;
     assert!(page.contains(&format!("whole trace, {assumed}: ")));

@@ -5,8 +5,9 @@ use std::fs::File;
 use std::path::Path;
 
 use serde_json::Value;
+use warptrace_format::Event;
 use warptrace_format::account::WarpAccount;
-use warptrace_format::codec::CodecSpec;
+use warptrace_format::codec::{CodecSpec, EclParams, encode_stream};
 use warptrace_format::file::{ChunkRef, DeviceInfo, LaunchInfo, LocationInfo, Metadata, SourceText};
 use warptrace_format::location::{SOURCE_HASH_PREFIX, source_hash};
 use warptrace_host::writer::{TraceWriter, WriterOptions};
@@ -166,4 +167,64 @@ fn warps_without_account_are_one_number() {
     let (_, said, _) = run(&["top", "--json", text(&path)]);
     let found: Value = serde_json::from_str(&said).unwrap();
     assert_eq!(found["losses"]["unaccounted_warps"], 100);
+}
+
+/// Events whose location and kernel have long names: a few bytes ask for terabytes of output.
+#[test]
+fn output_has_a_limit_that_an_option_lifts() {
+    let folder = Folder::new();
+    let path = folder.at("a.wtrc");
+    let codec = CodecSpec::Ecl(EclParams::new(8, 2, 8).unwrap());
+    let long = "n".repeat(2_000);
+    let mut metadata = Metadata::new("test", DeviceInfo::simulator("sim"), vec![codec])
+        .with_kernel(&long, "")
+        .with_location(1, &long, "")
+        .with_location(2, &long, "");
+    metadata.locations.iter_mut().for_each(|location| location.file = "k.rs".into());
+    let mut writer =
+        TraceWriter::create(File::create(&path).unwrap(), &metadata, WriterOptions::default()).unwrap();
+    let warps = 600;
+    writer.begin_launch(&LaunchInfo::new(0, 0, [warps, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
+    let stream: Vec<Event> =
+        (0..2_000).map(|event| Event { location: 1 + event % 2, mask: u32::MAX }).collect();
+    let chunks = encode_stream(codec, &stream, 60_000);
+    let [(events, payload)] = &chunks[..] else { panic!("one chunk: {}", chunks.len()) };
+    let chunk = |warp| ChunkRef { track: 0, warp, sequence: 0, events: *events, payload };
+    writer.write_chunks(0, &(0..warps).map(chunk).collect::<Vec<_>>()).unwrap();
+    let recorded = u64::from(*events);
+    let account = WarpAccount { attempted: recorded, recorded, lost: 0, chunks: 1, finished: 1 };
+    writer.end_launch(0, 0, &vec![account; warps as usize]).unwrap();
+    writer.finish().unwrap();
+    assert!(path.metadata().unwrap().len() < 12_000);
+
+    let (file, null) = (text(&path), "/dev/null");
+    for command in [
+        &["decode", file, "-o", null][..],
+        &["decode", file, "--format", "csv", "-o", null],
+        &["decode", file, "--format", "jsonl", "-o", null],
+        &["export", file, "--to", "chrome", "-o", null],
+    ] {
+        let (code, _, errors) = limited(512, 40, command);
+        assert_eq!(code, Some(1), "{command:?}: {errors}");
+        assert!(errors.contains("the output would have more than 1"), "{command:?}: {errors}");
+        assert!(errors.contains("with `--unlimited`"), "{command:?}: {errors}");
+    }
+    let out = folder.at("out");
+    let (code, _, errors) = limited(512, 40, &["decode", file, "-o", text(&out)]);
+    assert!(code == Some(1) && !out.exists(), "{errors}");
+    // One warp has 4 MB of names, and all of them 2.4 GB.
+    let one = ["decode", file, "--block", "7", "-o", null];
+    assert_eq!(limited(512, 40, &one).0, Some(0));
+    assert_eq!(limited(512, 60, &["decode", file, "--unlimited", "-o", null]).0, Some(0));
+    // Names are written once, where a format can.
+    for format in ["perfetto", "firefox", "lcov", "parquet"] {
+        if format == "parquet" && !cfg!(feature = "parquet") {
+            continue;
+        }
+        let (code, _, errors) = limited(1024, 40, &["export", file, "--to", format, "-o", text(&out)]);
+        assert_eq!(code, Some(0), "{format}: {errors}");
+        let written = std::fs::read(&out).unwrap();
+        let names = written.windows(2_000).filter(|part| *part == long.as_bytes()).count();
+        assert!(names < 100, "{format}: {names} names in {} bytes", written.len());
+    }
 }

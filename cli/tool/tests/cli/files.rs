@@ -46,7 +46,9 @@ fn no_command_writes_to_what_it_reads() {
         for command in commands {
             let (code, output, errors) = run(&command);
             assert_eq!((code, output.as_str()), (1, ""), "{command:?}: {errors}");
-            assert!(errors.contains("are one file"), "{command:?}: {errors}");
+            let read = if command.contains(&"--against") { "the trace of `--against`" } else { "the trace" };
+            let both = format!("the output {target} and {read} {file} are one file: name another");
+            assert!(errors.contains(&both), "{command:?}: {errors}");
             assert_eq!(fs::read(&path).unwrap(), whole, "{command:?}");
         }
     }
@@ -274,8 +276,11 @@ fn what_cannot_be_printed_is_an_error() {
         let output = Command::new(cargo_bin("warptrace")).args(arguments).stdout(full).output().unwrap();
         let errors = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{arguments:?}: {errors}");
-        assert!(errors.contains("No space left on device"), "{arguments:?}: {errors}");
+        let said = "cannot write to standard output: No space left on device";
+        assert!(errors.contains(said), "{arguments:?}: {errors}");
     }
+    let (code, _, errors) = run(&["demo", "--device", "sim", "--width", "16", "-o", "/dev/full"]);
+    assert!(code == 1 && errors.contains("cannot write /dev/full: "), "{errors}");
     // What is only told on the side is no reason to stop.
     let full = File::options().write(true).open("/dev/full").unwrap();
     let made = folder.at("made.wtrc");
@@ -408,6 +413,23 @@ fn a_page_has_sources_and_nothing_else_of_the_folder() {
                 assert_eq!(fs::read_to_string(home.join(name)).unwrap(), secret);
             }
         }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_recording_that_finds_no_room_is_named_and_leaves_no_husk() {
+    let folder = Folder::new();
+    let path = folder.at("a.wtrc");
+    let demo = ["demo", "--device", "sim", "--width", "16", "-o", text(&path)];
+    for old in [None, Some("an earlier trace")] {
+        if let Some(old) = old {
+            fs::write(&path, old).unwrap();
+        }
+        let (code, errors) = run_with_room(0, &demo);
+        let named = format!("error: cannot write {}: ", text(&path));
+        assert!(code == Some(1) && errors.contains(&named), "{errors}");
+        assert_eq!(fs::read_to_string(&path).ok().as_deref(), old);
     }
 }
 

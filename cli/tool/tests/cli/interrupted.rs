@@ -136,3 +136,34 @@ fn what_is_left_of_a_killed_recording_can_be_read() {
     assert_eq!(code, 0, "{error}");
     assert!(decoded.lines().count() > 1_000, "{error}");
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_interrupted_recording_without_a_launch_leaves_the_trace_that_was_there() {
+    let folder = Folder::new();
+    let path = folder.recorded("a.wtrc", &[]);
+    let whole = std::fs::read(&path).unwrap();
+    for (signal, number) in [("INT", 2), ("TERM", 15)] {
+        let demo = ["demo", "--device", "sim", "--width", "1024", "--depth", "1000000", "--memory", "512MiB"];
+        let mut child = Command::new(assert_cmd::cargo::cargo_bin("warptrace"))
+            .args(demo)
+            .args(["-o", text(&path)])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // The kernel takes minutes.
+        let files = format!("/proc/{}/fd", child.id());
+        let is_open = |file: std::io::Result<std::fs::DirEntry>| {
+            file.is_ok_and(|file| std::fs::read_link(file.path()).is_ok_and(|file| file == path))
+        };
+        while !std::fs::read_dir(&files).unwrap().any(is_open) {
+            assert!(child.try_wait().unwrap().is_none(), "it still runs");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        kill(&child, signal);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.signal(), Some(number));
+        assert_eq!(std::fs::read(&path).unwrap(), whole);
+    }
+}

@@ -231,10 +231,10 @@ fn what_is_wrong_is_said_before_anything_is_written() {
     let other = folder.record_program("mis", "mis.wtrc", PROGRAMS[1].1).0;
     let bytes = std::fs::read(&path).unwrap();
     for (more, wrong) in [
-        (&["-o", text(&path)][..], "are one file, which the command reads"),
+        (&["-o", text(&path)][..], "and the trace "),
         (&["--source", text(&path)], "is no folder that can be read"),
         (&["--against", text(&other)], "no location of a.wtrc is in mis.wtrc"),
-        (&["--against", text(&other), "-o", text(&other)], "are one file"),
+        (&["--against", text(&other), "-o", text(&other)], "and the trace of `--against` "),
         (&["--kernel", "nothing"], "the trace has no kernel `nothing`"),
         (&["--launch", "7"], "the trace has no launch 7"),
     ] {

@@ -172,8 +172,8 @@ fn what_is_no_library_and_no_assembler_is_refused_and_kept() {
         (["-o", "t.wtrc", "--shim", nasty], "a control character in its path"),
         (["-o", "t.wtrc", "--ptxas", "."], "is no program"),
         (["-o", "t.wtrc", "--ptxas", words], "is no program"),
-        (["-o", library, "--shim", library], "are one file"),
-        (["-o", library, "--ptxas", library], "are one file"),
+        (["-o", library, "--shim", library], "and the file of `--shim` "),
+        (["-o", library, "--ptxas", library], "and the file of `--ptxas` "),
     ] {
         let (code, output, errors) = run(&[&["run"], &arguments[..], &["--", "echo", "ran"]].concat());
         assert_eq!((code, output.as_str()), (1, ""), "{arguments:?}: {errors}");

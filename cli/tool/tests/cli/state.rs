@@ -116,5 +116,48 @@ fn a_whole_trace_is_called_complete() {
     let path = folder.recorded("a.wtrc", &[]);
     let (_, output, _) = run(&["info", text(&path), "--json"]);
     let json: Value = serde_json::from_str(&output).unwrap();
-    assert_eq!((&json["whole"], &json["state"]), (&Value::Bool(true), &Value::from("complete")));
+    assert_eq!(
+        (&json["whole"], &json["state"]),
+        (&Value::Bool(true), &Value::from("complete by its accounts"))
+    );
+}
+
+#[test]
+fn a_state_does_not_claim_what_was_not_read_and_verify_says_a_cause_once() {
+    let folder = Folder::new();
+    let path = folder.recorded("a.wtrc", &["--codec", "raw"]);
+    let mut bytes = fs::read(&path).unwrap();
+    let frame = bytes.windows(4).position(|tag| tag == b"FRAM").unwrap();
+    // Behind the headers: nothing is checked before the frame is read.
+    bytes[frame + 100] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let (_, output, _) = run(&["info", text(&path)]);
+    assert!(output.lines().next().unwrap().ends_with(", complete by its accounts"), "{output}");
+    let (code, output, _) = run(&["verify", text(&path)]);
+    let problems: Vec<&str> = output.lines().filter(|line| line.starts_with("  - ")).collect();
+    assert_eq!((code, problems.len()), (3, 2), "{output}");
+    assert!(problems[0].contains("FRAM: checksum of the body"), "{output}");
+    assert!(problems[1].contains("warps are in frames that cannot be read"), "{output}");
+}
+
+#[test]
+fn bytes_behind_the_end_are_no_loss() {
+    let folder = Folder::new();
+    let path = folder.recorded("a.wtrc", &[]);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes.extend(b"\n");
+    fs::write(&path, &bytes).unwrap();
+    let state = format!(
+        "complete by its accounts, 1 byte behind the end of the trace, from offset {} on, that is no part of it",
+        bytes.len() - 1
+    );
+    let (_, output, _) = run(&["info", text(&path)]);
+    assert!(output.lines().next().unwrap().ends_with(&state), "{output}");
+    let (code, output, errors) = run(&["decode", text(&path), "-o", text(&folder.at("out"))]);
+    assert_eq!((code, output.as_str(), errors), (0, "", format!("warning: {state}\n")));
+    let (code, output, _) = run(&["verify", text(&path)]);
+    assert!(
+        code == 3 && output.contains("\nresult    problems: 1\n  - the file has 1 byte behind"),
+        "{output}"
+    );
 }

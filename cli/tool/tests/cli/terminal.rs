@@ -10,9 +10,9 @@ use warptrace_host::writer::{ChunkRef, TraceWriter, WriterOptions};
 
 use crate::support::{Folder, run, text};
 
-/// Clears the screen, sets the clipboard, changes colours in one character, deletes, turns the direction round,
-/// and begins lines.
-const NASTY: &str = "a\u{1b}[2J\u{1b}]52;c;eA==\u{7}\u{9b}31m\u{7f}\u{202e}\u{2066}\u{200f}\u{2028}\r\nb\0";
+/// Clears the screen, sets the clipboard, changes colours in one character, deletes, turns the direction round, cannot
+/// be seen, and begins lines.
+const NASTY: &str = "a\u{1b}[2J\u{1b}]52;c;eA==\u{7}\u{9b}31m\u{7f}\u{202e}\u{2066}\u{200f}\u{200b}\u{feff}\u{2060}\u{e0041}\u{2028}\r\nb\0";
 
 /// Writes a trace of one warp that says this at all places where texts are.
 pub(crate) fn trace_of(path: &Path, words: &str, file: &str) {
@@ -45,7 +45,7 @@ pub(crate) fn trace_of(path: &Path, words: &str, file: &str) {
 /// Characters that do more than stand there.
 fn acts(letter: char) -> bool {
     letter != '\n' && letter.is_control()
-        || "\u{61c}\u{200e}\u{200f}\u{2028}\u{2029}".contains(letter)
+        || "\u{61c}\u{200b}\u{200e}\u{200f}\u{2028}\u{2029}\u{2060}\u{feff}\u{e0041}".contains(letter)
         || ('\u{202a}'..='\u{202e}').contains(&letter)
         || ('\u{2066}'..='\u{2069}').contains(&letter)
 }
@@ -98,7 +98,7 @@ fn nothing_of_a_file_acts_on_the_terminal() {
 #[test]
 fn no_name_and_no_argument_acts_on_the_terminal() {
     let folder = Folder::new();
-    let nasty = "a\u{1b}[2J\u{1b}]52;c;eA==\u{7}\u{9b}31m\u{7f}\u{202e}\u{2066}\u{200f}\u{2028}\r\nb";
+    let nasty = "a\u{1b}[2J\u{1b}]52;c;eA==\u{7}\u{9b}31m\u{7f}\u{202e}\u{2066}\u{200f}\u{200b}\u{feff}\u{2060}\u{e0041}\u{2028}\r\nb";
     let path = folder.at(nasty);
     trace_of(&path, "plain", "k.rs");
     let absent = folder.at("c").join(nasty);

@@ -9,8 +9,9 @@ use warptrace_format::codec::Decoder;
 use warptrace_format::file::{IndexEntry, LaunchInfo, LossReason, POLICY_RING, POLICY_STREAM};
 
 use super::overlaps::check_overlaps;
-use super::problem::{EventPosition, Problem};
+use super::problem::{EventPosition, Problem, unbalanced};
 use super::report::VerifyReport;
+use super::spoiled::Spoiled;
 use super::stream::{Comparison, Rules, StreamCheck, WarpCheck, check_warp};
 use super::twin::{Misfit, Verdict};
 use crate::accounts::{AccountCursor, Accounted};
@@ -33,6 +34,7 @@ struct TrackSums {
     first_not_chosen: u32,
     /// The last range without accounting, which the next window may continue.
     missing: Option<Range<u32>>,
+    spoiled: Spoiled,
 }
 
 pub(super) struct LaunchCheck<'a> {
@@ -73,9 +75,11 @@ impl<'a> LaunchCheck<'a> {
         let mut windows = Windows::new(file, self.rules.launch, tracks, 0..self.warps);
         loop {
             let mut fresh = Vec::new();
-            let bad_frames = &mut self.bad_frames;
+            let (bad_frames, sums) = (&mut self.bad_frames, &mut self.sums);
             let mut bad_frame = |entry: &IndexEntry, error: DecodeError| {
                 if bad_frames.insert(entry.offset) {
+                    // The index was checked against the launch's warps and the tracks.
+                    sums[entry.track as usize].spoiled.add_frame(entry.first_warp..entry.last_warp + 1);
                     fresh.push(error);
                 }
                 Ok(())
@@ -116,7 +120,12 @@ impl<'a> LaunchCheck<'a> {
                     report.events += track.events;
                     report.warps += u64::from(track.events > 0);
                 }
-                track.error.take().into_iter().for_each(|error| report.add(Problem::Unreadable(error)));
+                let is_spoiled = self.sums[number].spoiled.cut(&mut (check.warp..check.warp + 1)).1;
+                // The frame is named.
+                let is_news =
+                    |error: &DecodeError| !(is_spoiled && matches!(error, DecodeError::Sequence { .. }));
+                let error = track.error.take_if(|error| is_news(error));
+                error.into_iter().for_each(|error| report.add(Problem::Unreadable(error)));
             }
             self.sum_up(check);
         }
@@ -186,18 +195,18 @@ impl<'a> LaunchCheck<'a> {
                     // Only warps with chunks are compared, and those of a window are few.
                     while let Some(check) = checks.next_if(|check| check.warp < range.end) {
                         let warp = check.warp;
-                        check_account(stream, rest..warp, &account, None, report);
+                        sums.check_account(stream, rest..warp, &account, None, report);
                         let found = Some(&check.tracks[track]);
-                        check_account(stream, warp..warp + 1, &account, found, report);
+                        let is_spoiled = sums.check_account(stream, warp..warp + 1, &account, found, report);
                         rest = warp + 1;
-                        if account.lost > 0 || account.finished == 0 {
+                        if account.lost > 0 || account.finished == 0 || is_spoiled {
                             explained.lacking.insert(warp);
                         }
-                        if account.finished == 0 {
+                        if account.finished == 0 || is_spoiled {
                             explained.endless.insert(warp);
                         }
                     }
-                    check_account(stream, rest..range.end, &account, None, report);
+                    sums.check_account(stream, rest..range.end, &account, None, report);
                     if account != NOT_CHOSEN {
                         sums.add_not_chosen(range, self.info);
                     }
@@ -232,6 +241,7 @@ impl<'a> LaunchCheck<'a> {
                 report.add(Problem::LaneOutside { events, first, mask, lanes });
             }
             report_losses(self.rules.file, (launch, track), report);
+            sums.spoiled.problem((launch, track)).into_iter().for_each(|problem| report.add(problem));
             if sums.not_chosen > 0 {
                 let (warps, first) = (sums.not_chosen, sums.first_not_chosen);
                 report.add(Problem::NotChosen { launch, track, warps, first });
@@ -259,6 +269,46 @@ impl TrackSums {
         }
     }
 
+    /// Reports an account of each of some warps whose events do not add up, or which does not say what was found of
+    /// each, unless they are in frames that cannot be read: then counts what is missing. Returns whether that was so.
+    fn check_account(
+        &mut self,
+        (launch, track): (u32, u32),
+        mut warps: Range<u32>,
+        account: &WarpAccount,
+        found: Option<&StreamCheck>,
+        report: &mut VerifyReport,
+    ) -> bool {
+        // A stream that broke off has been reported; its counts are no news.
+        let is_reported = found.is_some_and(|found| found.failed && found.error.is_none());
+        let (events, chunks) = found.map_or((0, 0), |found| (found.events, found.chunks));
+        let miscounted = [("events", account.recorded, events), ("chunks", account.chunks.into(), chunks)]
+            .into_iter()
+            .filter(|(_, expected, found)| !is_reported && expected != found);
+        let mut has_spoiled = false;
+        while !warps.is_empty() {
+            let (part, is_in) = self.spoiled.cut(&mut warps);
+            let is_spoiled = is_in && miscounted.clone().next().is_some();
+            if is_spoiled {
+                self.spoiled.count(part.clone(), account.recorded.saturating_sub(events));
+                has_spoiled = true;
+            }
+            report.add_for_each(part, |warp| {
+                let miscounted = miscounted.clone().filter(|_| !is_spoiled);
+                let miscounted = miscounted.map(move |(what, expected, found)| Problem::Miscounted {
+                    launch,
+                    track,
+                    warp,
+                    what,
+                    expected,
+                    found,
+                });
+                unbalanced((launch, track), warp, account).into_iter().chain(miscounted)
+            });
+        }
+        has_spoiled
+    }
+
     /// Counts those of some warps that were not chosen.
     fn add_not_chosen(&mut self, mut warps: Range<u32>, info: Option<&LaunchInfo>) {
         let chosen = |warps: &Range<u32>| info.map_or(0, |info| info.chosen_in(warps));
@@ -269,35 +319,6 @@ impl TrackSums {
         }
         self.not_chosen += more;
     }
-}
-
-/// Reports an account of each of some warps whose events do not add up, or which does not say what was found of each.
-fn check_account(
-    (launch, track): (u32, u32),
-    warps: Range<u32>,
-    account: &WarpAccount,
-    found: Option<&StreamCheck>,
-    report: &mut VerifyReport,
-) {
-    // A stream that broke off has been reported; its counts are no news.
-    let is_known = found.is_some_and(|found| found.failed);
-    let (events, chunks) = found.map_or((0, 0), |found| (found.events, found.chunks));
-    let miscounted = [("events", account.recorded, events), ("chunks", account.chunks.into(), chunks)]
-        .into_iter()
-        .filter(|(_, expected, found)| !is_known && expected != found);
-    let problems = |warp| {
-        miscounted.clone().map(move |(what, expected, found)| Problem::Miscounted {
-            launch,
-            track,
-            warp,
-            what,
-            expected,
-            found,
-        })
-    };
-    report.add_for_each(warps, |warp| {
-        unbalanced((launch, track), warp, account).into_iter().chain(problems(warp))
-    });
 }
 
 /// Reports what a launch lacks on a track. What has no account is reported as that.
@@ -330,13 +351,6 @@ fn report_losses(file: &TraceFile, (launch, track): (u32, u32), report: &mut Ver
             None => {}
         }
     }
-}
-
-/// What is wrong with an account whose events do not add up.
-pub(super) fn unbalanced((launch, track): (u32, u32), warp: u32, account: &WarpAccount) -> Option<Problem> {
-    let &WarpAccount { attempted, recorded, lost, .. } = account;
-    let is_sum = recorded.checked_add(lost) == Some(attempted);
-    (!is_sum).then_some(Problem::Unbalanced { launch, track, warp, attempted, recorded, lost })
 }
 
 /// Warps that may hold less than they should on a track.

@@ -5,8 +5,7 @@
 
 use warptrace_format::file::{AccountRun, Accounts};
 
-use super::launch::unbalanced;
-use super::problem::Problem;
+use super::problem::{Problem, unbalanced};
 use super::report::VerifyReport;
 use crate::file::TraceFile;
 

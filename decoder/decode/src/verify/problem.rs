@@ -3,6 +3,7 @@
 use std::fmt;
 
 use warptrace_format::Event;
+use warptrace_format::account::WarpAccount;
 use warptrace_format::file::{EarlyEnd, LossReason};
 use warptrace_format::on_one_line;
 
@@ -50,6 +51,14 @@ fn ended(end: &EarlyEnd) -> String {
     }
 }
 
+/// Says what is wrong with a file's end.
+fn not_sound(found: &Completeness) -> String {
+    match found.cut_off() {
+        Some(words) => format!("the file is not whole: {words}"),
+        None => format!("the file has {found}"),
+    }
+}
+
 /// Names the first of some warps: `warps 3, 5 and 7 more`.
 fn named(first: &[u32], warps: u64) -> String {
     let names = first.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
@@ -65,12 +74,19 @@ pub(super) fn remedy(reason: LossReason) -> String {
     reason.remedy().map_or_else(String::new, |remedy| format!("; {remedy}"))
 }
 
+/// What is wrong with an account whose events do not add up.
+pub(super) fn unbalanced((launch, track): (u32, u32), warp: u32, account: &WarpAccount) -> Option<Problem> {
+    let &WarpAccount { attempted, recorded, lost, .. } = account;
+    let is_sum = recorded.checked_add(lost) == Some(attempted);
+    (!is_sum).then_some(Problem::Unbalanced { launch, track, warp, attempted, recorded, lost })
+}
+
 /// Something that is not as it should be.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
     /// The file ends early, or its end is damaged.
-    #[error("the file is not whole: {0}")]
+    #[error("{}", not_sound(.0))]
     Incomplete(Completeness),
     /// A frame, a chunk or an accounting section cannot be decoded.
     #[error(transparent)]
@@ -191,6 +207,24 @@ pub enum Problem {
         expected: u64,
         /// What the file holds.
         found: u64,
+    },
+    /// Warps lack chunks that frames hold which cannot be read, each of them an [`Unreadable`](Self::Unreadable).
+    #[error(
+        "launch {launch}, track {track}: {events} events of {warps} warps are in frames that cannot be read, or behind \
+         them ({})",
+        named(first_warps, *warps)
+    )]
+    Spoiled {
+        /// The launch.
+        launch: u32,
+        /// The track.
+        track: u32,
+        /// Such warps.
+        warps: u64,
+        /// Events that they lack.
+        events: u64,
+        /// The first of the warps, at most 8.
+        first_warps: Vec<u32>,
     },
     /// A launch did not run to its end.
     #[error("launch {launch} of kernel `{kernel}` {}", ended(end))]

@@ -2,7 +2,8 @@
 //!
 //! The columns are described in `docs/reference/exports.md`. Numbers are unsigned; a text or number that the
 //! trace does not know is missing (null). Beside the columns stand the facts of [`Source::facts`], as
-//! key-value metadata whose keys begin with `warptrace.`.
+//! key-value metadata whose keys begin with `warptrace.`. An output that is longer than the trace's
+//! [limit](warptrace_decoder::TraceFile::limited) is an error.
 
 mod table;
 
@@ -83,7 +84,7 @@ const LOSSES: [Column; 12] = [
 /// # Errors
 /// The trace is damaged, or `out` cannot be written.
 pub fn runs(source: &Source<'_>, out: impl Write + Send, expand: bool) -> Result<u64, ExportError> {
-    let mut table = Table::new(out, "runs", &RUNS, &source.facts())?;
+    let mut table = Table::new(source.trace().limited(out), "runs", &RUNS, &source.facts())?;
     let texts = LocationTexts::new(source, &mut table);
     for info in source.launches() {
         let kernel = table.text(source.kernel(info));
@@ -106,7 +107,7 @@ pub fn runs(source: &Source<'_>, out: impl Write + Send, expand: bool) -> Result
 /// # Errors
 /// `out` cannot be written.
 pub fn locations(source: &Source<'_>, out: impl Write + Send) -> Result<u64, ExportError> {
-    let mut table = Table::new(out, "locations", &LOCATIONS, &source.facts())?;
+    let mut table = Table::new(source.trace().limited(out), "locations", &LOCATIONS, &source.facts())?;
     for info in &source.trace().metadata().locations {
         let row = [
             u32::from(info.id).into(),
@@ -128,7 +129,7 @@ pub fn locations(source: &Source<'_>, out: impl Write + Send) -> Result<u64, Exp
 pub fn launches(source: &Source<'_>, out: impl Write + Send) -> Result<u64, ExportError> {
     use warptrace_decoder::LaunchEnd;
     let trace = source.trace();
-    let mut table = Table::new(out, "launches", &LAUNCHES, &source.facts())?;
+    let mut table = Table::new(source.trace().limited(out), "launches", &LAUNCHES, &source.facts())?;
     for info in source.launches() {
         let end = trace.launch_end(info.number()).unwrap_or(LaunchEnd::Unknown);
         let message = if let LaunchEnd::Failed { message } = &end { message.as_str() } else { "" };
@@ -162,7 +163,7 @@ pub fn launches(source: &Source<'_>, out: impl Write + Send) -> Result<u64, Expo
 /// # Errors
 /// `out` cannot be written.
 pub fn losses(source: &Source<'_>, out: impl Write + Send) -> Result<u64, ExportError> {
-    let mut table = Table::new(out, "losses", &LOSSES, &source.facts())?;
+    let mut table = Table::new(source.trace().limited(out), "losses", &LOSSES, &source.facts())?;
     let reasons = warptrace_format::file::LossReason::ALL.map(|reason| (reason, table.text(reason.name())));
     let [start, within, end] = ["start", "within", "end"].map(|position| table.text(position));
     for info in source.launches() {

@@ -18,13 +18,14 @@ use crate::source::Source;
 /// Writes a timeline as Chrome's trace events. `sliced` is told the number of slices after each.
 ///
 /// # Errors
-/// The trace is damaged, or `out` cannot be written.
+/// The trace is damaged, asks for more output than [its length lets expect](warptrace_decoder::TraceFile::limited), or
+/// `out` cannot be written.
 pub fn chrome(
     source: &Source<'_>,
     out: impl Write,
     sliced: &mut dyn FnMut(u64),
 ) -> Result<Written, ExportError> {
-    let mut out = Counted { out, bytes: 0 };
+    let mut out = Counted { out: source.trace().limited(out), bytes: 0 };
     let facts = source.facts().into_iter().map(|(key, value)| (key.to_owned(), Value::from(value)));
     let about: serde_json::Map<_, _> = facts.chain([("axis".to_owned(), Value::from(AXIS))]).collect();
     // One event a line, so that a file can be looked at.

@@ -21,6 +21,8 @@ use crate::source::Source;
 const SEQUENCE: u32 = 1;
 /// Nanoseconds that an event takes on the axis.
 const EVENT_NANOS: u64 = 1_000;
+/// The first iid of a name that belongs to no known location: theirs are their ids.
+const OTHER_NAMES: u64 = 1 << 16;
 /// The track of what is said of the whole trace.
 const ABOUT: u64 = 1;
 
@@ -38,17 +40,19 @@ const WHY: u64 = 8;
 /// Writes a timeline in Perfetto's format. `sliced` is told the number of slices after each.
 ///
 /// # Errors
-/// The trace is damaged, or `out` cannot be written.
+/// The trace is damaged, asks for more output than [its length lets expect](warptrace_decoder::TraceFile::limited), or
+/// `out` cannot be written.
 pub fn perfetto(
     source: &Source<'_>,
     out: impl Write,
     sliced: &mut dyn FnMut(u64),
 ) -> Result<Written, ExportError> {
-    let out = Counted { out, bytes: 0 };
+    let out = Counted { out: source.trace().limited(out), bytes: 0 };
     let mut tracks = Perfetto {
         out,
         buffer: Vec::new(),
         files: HashMap::new(),
+        names: HashMap::new(),
         last_track: ABOUT,
         launch: 0,
         block: 0,
@@ -66,6 +70,8 @@ struct Perfetto<W> {
     buffer: Vec<u8>,
     /// iids of files.
     files: HashMap<String, u64>,
+    /// iids of names that are not those of known locations, from [`OTHER_NAMES`].
+    names: HashMap<String, u64>,
     /// Tracks are numbered as they come.
     last_track: u64,
     launch: u64,
@@ -152,6 +158,19 @@ impl<W: Write> Perfetto<W> {
         let timestamp = Some(event.saturating_mul(EVENT_NANOS));
         self.packet(TracePacket { timestamp, track_event: Some(track_event), ..TracePacket::default() })
     }
+
+    /// The iid of a name, which is written before the first packet that has it.
+    fn name(&mut self, name: &str) -> Result<Option<u64>, ExportError> {
+        if let Some(iid) = self.names.get(name) {
+            return Ok(Some(*iid));
+        }
+        let iid = Some(OTHER_NAMES + self.names.len() as u64);
+        let event_names = vec![InternedName { iid, name: Some(name.to_owned()) }];
+        let interned_data = Some(InternedData { event_names, ..InternedData::default() });
+        self.packet(TracePacket { interned_data, ..TracePacket::default() })?;
+        self.names.extend(iid.map(|iid| (name.to_owned(), iid)));
+        Ok(iid)
+    }
 }
 
 impl<W: Write> Tracks for Perfetto<W> {
@@ -172,8 +191,8 @@ impl<W: Write> Tracks for Perfetto<W> {
     }
 
     fn enter(&mut self, name: &str, event: u64) -> Result<(), ExportError> {
-        let (track_uuid, name) = (Some(self.warp), Some(name.to_owned()));
-        let begin = TrackEvent { r#type: Some(SLICE_BEGIN), track_uuid, name, ..TrackEvent::default() };
+        let (track_uuid, name_iid) = (Some(self.warp), self.name(name)?);
+        let begin = TrackEvent { r#type: Some(SLICE_BEGIN), track_uuid, name_iid, ..TrackEvent::default() };
         self.event(event, begin)
     }
 
@@ -207,15 +226,19 @@ impl<W: Write> Tracks for Perfetto<W> {
                 arguments.push(number(LINE, info.line.into()));
             }
         }
+        let name_iid = match info {
+            Some(info) => Some(info.id.into()),
+            None => self.name(&source.label(event.location))?,
+        };
         let track_uuid = Some(self.warp);
         self.event(
             first_event,
             TrackEvent {
                 r#type: Some(SLICE_BEGIN),
                 track_uuid,
-                name_iid: info.map(|info| info.id.into()),
-                name: info.is_none().then(|| source.label(event.location)),
+                name_iid,
                 debug_annotations: arguments,
+                ..TrackEvent::default()
             },
         )?;
         let end = TrackEvent { r#type: Some(SLICE_END), track_uuid, ..TrackEvent::default() };

@@ -1,0 +1,40 @@
+//! Output that is no longer than a file's length lets expect.
+
+use std::fmt;
+use std::io::{self, Write};
+
+use crate::file::TraceFile;
+use crate::work::Work;
+
+/// A writer of what a trace holds, with an end: see [`TraceFile::limited`].
+pub struct LimitedOutput<'a, W> {
+    out: W,
+    work: &'a Work,
+}
+
+impl TraceFile {
+    /// Has `out` take no more than 1 GiB, and 2^15 bytes for each byte of the file, over all outputs of the trace
+    /// together. What is longer is an error whose source is a [`DecodeError`](crate::DecodeError).
+    /// [`unlimited`](Self::unlimited) lifts the limit.
+    pub const fn limited<W: Write>(&self, out: W) -> LimitedOutput<'_, W> {
+        LimitedOutput { out, work: &self.work }
+    }
+}
+
+impl<W> fmt::Debug for LimitedOutput<'_, W> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("LimitedOutput").field("work", self.work).finish_non_exhaustive()
+    }
+}
+
+impl<W: Write> Write for LimitedOutput<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.work.write(written as u64).map_err(io::Error::other)?;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
