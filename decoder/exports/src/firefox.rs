@@ -270,7 +270,7 @@ mod tests {
 
     fn run(location: u16, first_event: u64, count: u64) -> Run {
         let id = StreamId { launch: 0, kernel: 0, block: [0; 3], warp_in_block: 0 };
-        Run { warp: 0, id, first_event, event: Event { location, mask: 1 }, count }
+        Run { warp: 0, id, first_event, event: Event { location, mask: 1 }, count, begin: None }
     }
 
     #[test]

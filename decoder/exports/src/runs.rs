@@ -23,6 +23,8 @@ pub struct Run {
     pub event: Event,
     /// How often: at least once.
     pub count: u64,
+    /// When the first one came, as [`WarpItem::begin`]; `None` if the trace does not say.
+    pub begin: Option<u64>,
 }
 
 /// What a walk over a launch comes to next.
@@ -78,21 +80,28 @@ impl Joiner<'_> {
     fn item(&mut self, item: &WarpItem<'_>) -> Result<(), ExportError> {
         let (body, times) = (item.item.body(), item.item.times());
         if let [event] = *body {
-            return self.push(item.warp, item.first_event, event, times.into());
+            return self.push(item, item.first_event, event, times.into());
         }
         let mut first_event = item.first_event;
         for _ in 0..times {
             for &event in body {
-                self.push(item.warp, first_event, event, 1)?;
+                self.push(item, first_event, event, 1)?;
                 first_event += 1;
             }
         }
         Ok(())
     }
 
-    fn push(&mut self, warp: u32, first_event: u64, event: Event, count: u64) -> Result<(), ExportError> {
+    fn push(
+        &mut self,
+        &WarpItem { warp, begin, .. }: &WarpItem<'_>,
+        first_event: u64,
+        event: Event,
+        count: u64,
+    ) -> Result<(), ExportError> {
         let id = match &mut self.current {
-            Some(run) if run.warp == warp && run.event == event => {
+            // One that two chunks share began at one time.
+            Some(run) if (run.warp, run.event, run.begin) == (warp, event, begin) => {
                 run.count += count;
                 return Ok(());
             }
@@ -100,7 +109,7 @@ impl Joiner<'_> {
             _ => self.id(warp),
         };
         self.flush()?;
-        self.current = Some(Run { warp, id, first_event, event, count });
+        self.current = Some(Run { warp, id, first_event, event, count, begin });
         Ok(())
     }
 

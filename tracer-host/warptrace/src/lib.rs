@@ -85,6 +85,7 @@ pub use {
     warptrace_format::Counting,
     warptrace_host as host,
     warptrace_host::{
-        BlockChoice, Interrupted, MemorySize, NumberRange, Pod, Policy, RecordingSpec, Visits, WindowError,
+        BlockChoice, Interrupted, MemorySize, NumberRange, Pod, Policy, RecordingSpec, Times, Visits,
+        WindowError,
     },
 };

@@ -8,7 +8,7 @@ use warptrace_format::Counting;
 use warptrace_format::codec::CodecSpec;
 use warptrace_host::{
     BlockChoice, DEVICE_ECL, DEVICE_PREDICT, Interrupted, MemorySize, NumberRange, Policy, RecordingSpec,
-    Visits,
+    Times, Visits,
 };
 
 use crate::TraceBuilder;
@@ -119,6 +119,12 @@ impl TraceBuilder {
     /// [`Counting::Proven`] if not asked for.
     pub fn counting(mut self, counting: Counting) -> Self {
         self.spec.counting = counting;
+        self
+    }
+
+    /// Says which times are recorded; none if not asked for.
+    pub fn times(mut self, times: Times) -> Self {
+        self.spec.times = times;
         self
     }
 

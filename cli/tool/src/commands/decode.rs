@@ -104,13 +104,19 @@ fn print(
     let total = launches.iter().fold(0_u64, |sum, (info, _)| sum.saturating_add(events(info)));
     // Only where the events do not go to the same terminal.
     let bar = command.output.is_some().then(|| output::progress_bar("decoding", "events", total));
+    let is_timed = command.track == 0 && trace.has_times();
     match command.format {
         Format::Csv => {
-            writeln!(out, "launch,kernel,block_x,block_y,block_z,warp,event,location,name,mask,lost,why")?;
+            let begin = if is_timed { ",begin" } else { "" };
+            writeln!(
+                out,
+                "launch,kernel,block_x,block_y,block_z,warp,event,location,name,mask,lost,why{begin}"
+            )?;
         }
         // Above the digits of a mask: which lanes stand on its left and on its right.
         Format::Text => {
-            writeln!(out, "{:>10}  {:<26}{:>6}  {:8}  location", "event", "lane 31", "lane 0", "")?;
+            let cycle = if is_timed { format!("{:>CYCLE_WIDTH$}", "cycle") } else { String::new() };
+            writeln!(out, "{:>10}{cycle}  {:<26}{:>6}  {:8}  location", "event", "lane 31", "lane 0", "")?;
         }
         Format::Jsonl => {}
     }
@@ -124,6 +130,8 @@ fn print(
             format: command.format,
             end: trace.launch_end(info.number()).unwrap_or(LaunchEnd::Unknown),
             headed: None,
+            is_timed,
+            start: None,
         };
         let _ = trace.decode_with_losses(info.number(), command.track, filter, &mut |piece| {
             let id = info.stream_id(piece.warp()).expect("the decoder gives warps of this launch");
@@ -150,6 +158,9 @@ fn print(
     }
     Ok(())
 }
+
+/// Width of a time in the text.
+const CYCLE_WIDTH: usize = 14;
 
 /// The names of locations, as a format writes them.
 struct Names {
@@ -183,6 +194,9 @@ struct Printer<'a> {
     end: LaunchEnd,
     /// The warp whose heading was printed last.
     headed: Option<StreamId>,
+    /// Whether the trace says when runs began, and when the warp's first one did.
+    is_timed: bool,
+    start: Option<u64>,
 }
 
 impl Printer<'_> {
@@ -190,7 +204,7 @@ impl Printer<'_> {
         if self.format == Format::Text && self.headed != Some(*id) {
             let ([x, y, z], kernel) = (id.block, &self.kernel);
             writeln!(out, "launch {} {kernel} block {x},{y},{z} warp {}", id.launch, id.warp_in_block)?;
-            self.headed = Some(*id);
+            (self.headed, self.start) = (Some(*id), None);
         }
         match piece {
             Piece::Events(block) => self.block(out, id, block),
@@ -212,11 +226,15 @@ impl Printer<'_> {
         let (launch, kernel, warp) = (id.launch, &self.kernel, id.warp_in_block);
         let name = if missing.events.is_some() { "[lost]" } else { "[unfinished]" };
         let (lost, why) = (missing.events.unwrap_or(0), missing.reason.name());
+        let comma = if self.is_timed { "," } else { "" };
         match self.format {
-            Format::Text => writeln!(out, "{:>10}  {}", "-", self.in_words(missing)),
+            Format::Text => {
+                let cycle = if self.is_timed { CYCLE_WIDTH } else { 0 };
+                writeln!(out, "{:>10}{:cycle$}  {}", "-", "", self.in_words(missing))
+            }
             Format::Csv => writeln!(
                 out,
-                "{launch},{kernel},{x},{y},{z},{warp},{next_event},0,{name},0x00000000,{lost},{why}"
+                "{launch},{kernel},{x},{y},{z},{warp},{next_event},0,{name},0x00000000,{lost},{why}{comma}"
             ),
             Format::Jsonl => writeln!(
                 out,
@@ -246,25 +264,47 @@ impl Printer<'_> {
         format!("lost {} {word} {where_missing}: {}", count(events), reason.describe())
     }
 
-    fn block(&self, out: &mut impl Write, id: &StreamId, block: &EventBlock<'_>) -> std::io::Result<()> {
+    fn block(&mut self, out: &mut impl Write, id: &StreamId, block: &EventBlock<'_>) -> std::io::Result<()> {
         let [x, y, z] = id.block;
         let (launch, kernel, warp) = (id.launch, &self.kernel, id.warp_in_block);
-        for (number, &Event { location, mask }) in (block.first_event..).zip(block.events) {
+        let mut begins = block.begins.iter().peekable();
+        for (at, (number, &Event { location, mask })) in (0..).zip((block.first_event..).zip(block.events)) {
             let name = self.names.get(location);
+            let begin = begins.next_if(|(event, _)| *event == at).map(|(_, begin)| *begin);
             match self.format {
-                Format::Text => writeln!(
-                    out,
-                    "{number:>10}  {mask:032b}  {lanes:>2} lanes  {name}",
-                    lanes = mask.count_ones()
-                )?,
-                Format::Csv => writeln!(
-                    out,
-                    "{launch},{kernel},{x},{y},{z},{warp},{number},{location},{name},0x{mask:08x},0,"
-                )?,
-                Format::Jsonl => writeln!(
-                    out,
-                    "{{\"launch\":{launch},\"kernel\":{kernel},\"block\":[{x},{y},{z}],\"warp\":{warp},\"event\":{number},\"location\":{location},\"name\":{name},\"mask\":{mask}}}"
-                )?,
+                Format::Text => {
+                    write!(out, "{number:>10}")?;
+                    if self.is_timed {
+                        // Since the warp's first run.
+                        let since = |begin: u64| begin.wrapping_sub(*self.start.get_or_insert(begin)) as i64;
+                        write!(
+                            out,
+                            "{:>CYCLE_WIDTH$}",
+                            begin.map(since).map_or_else(String::new, |at| at.to_string())
+                        )?;
+                    }
+                    writeln!(out, "  {mask:032b}  {lanes:>2} lanes  {name}", lanes = mask.count_ones())?;
+                }
+                Format::Csv => {
+                    write!(
+                        out,
+                        "{launch},{kernel},{x},{y},{z},{warp},{number},{location},{name},0x{mask:08x},0,"
+                    )?;
+                    match begin {
+                        Some(begin) => writeln!(out, ",{begin}")?,
+                        None => writeln!(out, "{}", if self.is_timed { "," } else { "" })?,
+                    }
+                }
+                Format::Jsonl => {
+                    write!(
+                        out,
+                        "{{\"launch\":{launch},\"kernel\":{kernel},\"block\":[{x},{y},{z}],\"warp\":{warp},\"event\":{number},\"location\":{location},\"name\":{name},\"mask\":{mask}"
+                    )?;
+                    match begin {
+                        Some(begin) => writeln!(out, ",\"begin\":{begin}}}")?,
+                        None => writeln!(out, "}}")?,
+                    }
+                }
             }
         }
         Ok(())

@@ -19,11 +19,13 @@ fn programs_codecs_policies_and_windows() {
     };
     for codec in ["raw", "ecl", "predict"] {
         record("fractal", &[&SMALL[..], &["--codec", codec]].concat());
+        record("fractal", &[&SMALL[..], &["--codec", codec, "--times", "runs"]].concat());
         record("mis", &["--graph", "road:300", "--codec", codec]);
         for policy in ["stop", "ring", "stream"] {
             let less = if policy == "stream" { "64MiB" } else { "1MiB" };
             let options = ["--codec", codec, "--policy", policy, "--memory", less, "--dual"];
             record("stress", &[&STRESS[..], &options].concat());
+            record("stress", &[&STRESS[..], &options[..6], &["--times", "runs"]].concat());
         }
         record("stress", &[&STRESS[..], &["--codec", codec, "--blocks", "1/2", "--warps", "1.."]].concat());
     }
@@ -36,7 +38,8 @@ fn programs_codecs_policies_and_windows() {
 #[test]
 fn damaged_files() {
     let folder = Folder::new();
-    let path = folder.record_program("stress", "a.wtrc", &[&STRESS[..], &["--dual"]].concat()).0;
+    let path =
+        folder.record_program("stress", "a.wtrc", &[&STRESS[..], &["--dual", "--times", "runs"]].concat()).0;
     let whole = fs::read(path).unwrap();
     let mut paths: Vec<PathBuf> = Vec::new();
     let mut keep = |bytes: &[u8]| {

@@ -16,7 +16,7 @@ use crate::error::ExportError;
 use crate::runs::{Run, Step};
 use crate::source::Source;
 
-const RUNS: [Column; 15] = [
+const RUNS: [Column; 16] = [
     column("launch", Kind::Small(32)),
     column("kernel", Kind::Text),
     column("block_x", Kind::Small(32)),
@@ -32,6 +32,7 @@ const RUNS: [Column; 15] = [
     column("mask", Kind::Small(32)),
     column("lanes", Kind::Small(8)),
     column("count", Kind::Large),
+    optional("begin", Kind::Large),
 ];
 
 const LOCATIONS: [Column; 6] = [
@@ -94,7 +95,9 @@ pub fn runs(source: &Source<'_>, out: impl Write + Send, expand: bool) -> Result
                 return Ok(table.push(&texts.row(&run, kernel))?);
             }
             for first_event in run.first_event..run.first_event + run.count {
-                table.push(&texts.row(&Run { first_event, count: 1, ..run }, kernel))?;
+                // Of a run only the first event's time is known.
+                let begin = run.begin.filter(|_| first_event == run.first_event);
+                table.push(&texts.row(&Run { first_event, count: 1, begin, ..run }, kernel))?;
             }
             Ok(())
         })?;
@@ -236,6 +239,7 @@ impl LocationTexts {
             mask.into(),
             mask.count_ones().into(),
             run.count.into(),
+            run.begin.into(),
         ]
     }
 }

@@ -5,12 +5,13 @@
 //! Format: "Trace Event Format", the object form, <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>.
 
 use std::io::Write;
+use std::ops::Range;
 
 use serde_json::{Value, json};
 use warptrace_decoder::Missing;
 use warptrace_format::file::{LaunchInfo, StreamId};
 
-use super::{AXIS, Counted, Tracks, Written, draw, mark};
+use super::{Counted, Tracks, Written, axis, draw, mark};
 use crate::error::ExportError;
 use crate::runs::Run;
 use crate::source::Source;
@@ -27,7 +28,8 @@ pub fn chrome(
 ) -> Result<Written, ExportError> {
     let mut out = Counted { out: source.trace().limited(out), bytes: 0 };
     let facts = source.facts().into_iter().map(|(key, value)| (key.to_owned(), Value::from(value)));
-    let about: serde_json::Map<_, _> = facts.chain([("axis".to_owned(), Value::from(AXIS))]).collect();
+    let about: serde_json::Map<_, _> =
+        facts.chain([("axis".to_owned(), Value::from(axis(source.trace())))]).collect();
     // One event a line, so that a file can be looked at.
     write!(out, "{{\"displayTimeUnit\":\"ms\",\"otherData\":{},\"traceEvents\":[", Value::from(about))?;
     let mut tracks = Chrome { out, process: 0, thread: 0, is_first: true, locations: locations(source) };
@@ -119,9 +121,10 @@ impl<W: Write> Tracks for Chrome<W> {
         Ok(serde_json::to_writer(&mut self.out, &event)?)
     }
 
-    fn run(&mut self, source: &Source<'_>, run: &Run) -> Result<(), ExportError> {
+    fn run(&mut self, source: &Source<'_>, run: &Run, lasts: Range<u64>) -> Result<(), ExportError> {
         self.begin()?;
-        let Run { first_event, event, count, .. } = *run;
+        let Run { event, count, .. } = *run;
+        let (from, length) = (lasts.start, lasts.end - lasts.start);
         let unknown;
         let location = if let Some(location) = self.locations.get(usize::from(event.location)) {
             location
@@ -134,18 +137,18 @@ impl<W: Write> Tracks for Chrome<W> {
         let lanes = mask.count_ones();
         write!(
             self.out,
-            "{{\"ph\":\"X\",\"name\":{name},\"cat\":\"run\",\"pid\":{process},\"tid\":{thread},\"ts\":{first_event},\
-             \"dur\":{count},\"args\":{{\"lanes\":{lanes},\"mask\":\"0x{mask:08x}\",\"count\":{count}{arguments}}}}}"
+            "{{\"ph\":\"X\",\"name\":{name},\"cat\":\"run\",\"pid\":{process},\"tid\":{thread},\"ts\":{from},\
+             \"dur\":{length},\"args\":{{\"lanes\":{lanes},\"mask\":\"0x{mask:08x}\",\"count\":{count}{arguments}}}}}"
         )?;
         Ok(())
     }
 
-    fn missing(&mut self, missing: &Missing, next_event: u64) -> Result<(), ExportError> {
+    fn missing(&mut self, missing: &Missing, at: u64) -> Result<(), ExportError> {
         self.begin()?;
         let (name, why) = mark(missing);
         let event = json!({
             "ph": "i", "s": "t", "name": name, "cat": "loss", "pid": self.process, "tid": self.thread,
-            "ts": next_event, "args": { "events": missing.events, "why": why },
+            "ts": at, "args": { "events": missing.events, "why": why },
         });
         Ok(serde_json::to_writer(&mut self.out, &event)?)
     }

@@ -1,15 +1,17 @@
-//! Tracks of warps with a slice for each run, in those of the functions and loops around it, for tools that
-//! draw time.
+//! Tracks of warps with a slice for each run, in those of the functions and loops around it, for tools that draw time.
 //!
-//! A trace has no times. The axis is the order of events: the n-th event of a warp lasts from microsecond n
-//! to n + 1, in each warp anew. What stands above each other in two tracks need not have happened at once.
+//! Of a trace with times the axis is each warp's own time, from its first run on: a microsecond is a cycle. A run lasts until
+//! the warp's next one begins, which lanes that are apart may do while it goes on. Of other traces the axis is the order of
+//! events: the n-th event of a warp lasts from microsecond n to n + 1. Either begins in each warp anew: what stands above
+//! each other in two tracks need not have happened at once.
 
 mod chrome;
 mod perfetto;
 
 use std::io::Write;
+use std::ops::Range;
 
-use warptrace_decoder::Missing;
+use warptrace_decoder::{Missing, TraceFile};
 use warptrace_format::file::{LaunchInfo, StreamId};
 
 pub use self::chrome::chrome;
@@ -19,7 +21,18 @@ use crate::nest::Nest;
 use crate::runs::{Run, Step};
 use crate::source::Source;
 
-/// What the axis means, in words that stand in each file.
+/// Says what the axis means, in words that stand in each file.
+pub(crate) fn axis(trace: &TraceFile) -> &'static str {
+    if trace.has_times() {
+        "Time of each warp from its first run on: a microsecond is a cycle of its multiprocessor's clock. A run lasts until the \
+         warp's next one begins; how long a warp's last one lasted is not known, and drawn as one cycle. Warps begin at 0 each: \
+         nothing is said about the time between them."
+    } else {
+        AXIS
+    }
+}
+
+/// What the axis of events means, in words that stand in each file.
 pub(crate) const AXIS: &str = "Event order, not time: a warp's n-th event lasts from microsecond n to n + 1, \
      in each warp anew. Nothing is said about the order between warps.";
 
@@ -44,13 +57,13 @@ trait Tracks {
     /// Begins a warp of the block.
     fn warp(&mut self, warp: u32, id: &StreamId) -> Result<(), ExportError>;
     /// Begins a slice around the warp's next runs: a function or a loop.
-    fn enter(&mut self, name: &str, event: u64) -> Result<(), ExportError>;
-    /// Ends the slice that was begun last, at the event `from`.
+    fn enter(&mut self, name: &str, at: u64) -> Result<(), ExportError>;
+    /// Ends the slice that was begun last, at `from`.
     fn leave(&mut self, name: &str, from: u64, to: u64) -> Result<(), ExportError>;
-    /// Takes the warp's next run.
-    fn run(&mut self, source: &Source<'_>, run: &Run) -> Result<(), ExportError>;
+    /// Takes the warp's next run, which lasts from one place on the axis to another.
+    fn run(&mut self, source: &Source<'_>, run: &Run, lasts: Range<u64>) -> Result<(), ExportError>;
     /// Takes a mark: events are missing.
-    fn missing(&mut self, missing: &Missing, next_event: u64) -> Result<(), ExportError>;
+    fn missing(&mut self, missing: &Missing, at: u64) -> Result<(), ExportError>;
 }
 
 /// Gives all of a source to `tracks`; tells `sliced` of each slice.
@@ -59,51 +72,120 @@ fn draw(
     tracks: &mut impl Tracks,
     sliced: &mut dyn FnMut(u64),
 ) -> Result<Written, ExportError> {
-    let mut written = Written::default();
     let nest = Nest::new(source, |id| source.label(id))?;
+    let mut written = Written::default();
     for info in source.launches() {
         tracks.launch(source, info)?;
-        let mut open = Open::default();
-        let (mut block, mut warp) = (None, None);
-        source.walk(info.number(), &mut |step| {
-            let (index, id) = match &step {
-                Step::Run(run) => (run.warp, run.id),
-                Step::Missing { id, missing, .. } => (missing.warp, *id),
-            };
-            let is_missing = matches!(step, Step::Missing { .. });
-            if warp != Some(index) || is_missing {
-                open.go_to(&[], open.end, tracks)?;
-            }
-            if block != Some(id.block) {
-                tracks.block(id.block, index / info.warps_per_block())?;
-                block = Some(id.block);
-            }
-            if warp != Some(index) {
-                tracks.warp(index, &id)?;
-                warp = Some(index);
-                written.warps += 1;
-            }
-            match step {
-                Step::Run(run) => {
-                    open.go_to(nest.around(source, info, run.event.location), run.first_event, tracks)?;
-                    tracks.run(source, &run)?;
-                    open.end = run.first_event.saturating_add(run.count);
-                    written.slices += 1;
-                    sliced(written.slices);
-                    Ok(())
-                }
-                Step::Missing { missing, next_event, .. } => tracks.missing(&missing, next_event),
-            }
-        })?;
-        open.go_to(&[], open.end, tracks)?;
+        let mut launch = Launch {
+            source,
+            info,
+            nest: &nest,
+            tracks: &mut *tracks,
+            is_timed: source.trace().has_times(),
+            open: Open::default(),
+            block: None,
+            warp: None,
+            start: None,
+            pending: None,
+        };
+        source.walk(info.number(), &mut |step| launch.step(&step, &mut written, sliced))?;
+        launch.settle(None, &mut written, sliced)?;
+        launch.open.go_to(&[], launch.open.end, launch.tracks)?;
     }
     Ok(written)
+}
+
+/// The tracks of a launch in the making.
+struct Launch<'a, T> {
+    source: &'a Source<'a>,
+    info: &'a LaunchInfo,
+    nest: &'a Nest,
+    tracks: &'a mut T,
+    is_timed: bool,
+    open: Open,
+    block: Option<[u32; 3]>,
+    warp: Option<u32>,
+    /// When the warp's first run began.
+    start: Option<u64>,
+    /// The last run: where it ends is known from the next one.
+    pending: Option<Run>,
+}
+
+impl<T: Tracks> Launch<'_, T> {
+    fn step(
+        &mut self,
+        step: &Step,
+        written: &mut Written,
+        sliced: &mut dyn FnMut(u64),
+    ) -> Result<(), ExportError> {
+        match step {
+            Step::Run(run) => {
+                self.settle(Some(run), written, sliced)?;
+                self.pending = Some(*run);
+                Ok(())
+            }
+            Step::Missing { id, missing, next_event } => {
+                self.settle(None, written, sliced)?;
+                self.open.go_to(&[], self.open.end, self.tracks)?;
+                self.begin(missing.warp, id, written)?;
+                let at = if self.is_timed { self.open.end } else { *next_event };
+                self.tracks.missing(missing, at)
+            }
+        }
+    }
+
+    /// Begins the warp's track, and its block's, if they are not the last ones.
+    fn begin(&mut self, warp: u32, id: &StreamId, written: &mut Written) -> Result<(), ExportError> {
+        if self.block.replace(id.block) != Some(id.block) {
+            self.tracks.block(id.block, warp / self.info.warps_per_block())?;
+        }
+        if self.warp.replace(warp) != Some(warp) {
+            self.tracks.warp(warp, id)?;
+            self.open.end = 0;
+            self.start = None;
+            written.warps += 1;
+        }
+        Ok(())
+    }
+
+    /// Draws the last run, behind which `next` comes.
+    fn settle(
+        &mut self,
+        next: Option<&Run>,
+        written: &mut Written,
+        sliced: &mut dyn FnMut(u64),
+    ) -> Result<(), ExportError> {
+        let Some(run) = self.pending.take() else { return Ok(()) };
+        if self.warp != Some(run.warp) {
+            self.open.go_to(&[], self.open.end, self.tracks)?;
+        }
+        self.begin(run.warp, &run.id, written)?;
+        let lasts = if self.is_timed {
+            let start = *self.start.get_or_insert(run.begin.unwrap_or(0));
+            let at = |run: &Run| run.begin.map(|begin| begin.saturating_sub(start));
+            let from = at(&run).unwrap_or(0).max(self.open.end);
+            let to = next.filter(|next| next.warp == run.warp).and_then(at);
+            from..to.unwrap_or(from + 1).max(from)
+        } else {
+            run.first_event..run.first_event.saturating_add(run.count)
+        };
+        self.open.go_to(
+            self.nest.around(self.source, self.info, run.event.location),
+            lasts.start,
+            self.tracks,
+        )?;
+        self.open.end = lasts.end;
+        self.tracks.run(self.source, &run, lasts)?;
+        written.slices += 1;
+        sliced(written.slices);
+        Ok(())
+    }
 }
 
 /// The functions and loops that a warp is in.
 #[derive(Default)]
 struct Open {
-    /// Names, the outermost first, and with which event of the warp they began.
+    /// Names, the outermost first, and where they began.
     slices: Vec<(String, u64)>,
     /// Where the last run ended.
     end: u64,

@@ -11,7 +11,7 @@ use logs::{Logs, logs, with_gaps};
 use made_runs::{LANES, Numbers, Run};
 use warptrace_abi::log::{ENTRY_BYTES, MAX_KEY_COUNT};
 use warptrace_encode::native::Schedule;
-use warptrace_format::chunk::CHUNK_HEADER_BYTES;
+use warptrace_format::chunk::{CHUNK_HEADER_BYTES, TIME_BYTES};
 use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
 
 const CHUNK_BYTES: u32 = 1024;
@@ -180,6 +180,22 @@ fn check_as(streams: &[Logs], codec: CodecSpec, room: Room, threads: u32) -> Vec
     let encoded = encode(&memory, codec);
     for (stream, merged) in encoded.streams.iter().zip(&merged) {
         assert_eq!((stream.account.attempted, stream.account.lost), (merged.attempted, merged.lost));
+    }
+    for (warp, merged) in (0..).zip(&merged).filter(|_| room.times) {
+        let of_warp = encoded.chunks.iter().filter(|(header, _)| header.warp == warp);
+        let times = of_warp.flat_map(|(header, payload)| {
+            let times = &payload[payload.len() - (TIME_BYTES * header.runs) as usize..];
+            times
+                .chunks(TIME_BYTES as usize)
+                .map(|time| u32::from_le_bytes(time[..4].try_into().expect("four bytes")))
+        });
+        let times: Vec<u32> = times.collect();
+        let expected: Vec<u32> = merged.runs.iter().map(|run| run[3]).collect();
+        // A run that two chunks share is in both.
+        if codec == PREDICT {
+            assert_eq!(times, expected, "the times of stream {warp}");
+        }
+        assert!(times.len() >= expected.len());
     }
     merged
 }

@@ -4,6 +4,7 @@ mod messages;
 
 use std::collections::HashMap;
 use std::io::Write;
+use std::ops::Range;
 
 use warptrace_decoder::Missing;
 use warptrace_format::file::{LaunchInfo, StreamId};
@@ -12,7 +13,7 @@ use self::messages::{
     DebugAnnotation, EXPLICIT, INSTANT, InternedData, InternedName, InternedString, NEEDS_STATE, SLICE_BEGIN,
     SLICE_END, STATE_CLEARED, TracePacket, TrackDescriptor, TrackEvent,
 };
-use super::{AXIS, Counted, Tracks, Written, draw, mark};
+use super::{Counted, Tracks, Written, axis, draw, mark};
 use crate::error::ExportError;
 use crate::runs::Run;
 use crate::source::Source;
@@ -108,8 +109,14 @@ impl<W: Write> Perfetto<W> {
         }
         let sequence_flags = Some(STATE_CLEARED);
         self.packet(TracePacket { interned_data: Some(interned), sequence_flags, ..TracePacket::default() })?;
-        self.descriptor(ABOUT, None, "about this trace".to_owned(), Some(AXIS.to_owned()), -1)?;
-        let facts = source.facts().into_iter().chain([("axis", AXIS.to_owned())]);
+        self.descriptor(
+            ABOUT,
+            None,
+            "about this trace".to_owned(),
+            Some(axis(source.trace()).to_owned()),
+            -1,
+        )?;
+        let facts = source.facts().into_iter().chain([("axis", axis(source.trace()).to_owned())]);
         let arguments = facts.map(|(key, value)| DebugAnnotation {
             name: Some(key.to_owned()),
             string_value: Some(value),
@@ -201,8 +208,8 @@ impl<W: Write> Tracks for Perfetto<W> {
         self.event(to, TrackEvent { r#type: Some(SLICE_END), track_uuid, ..TrackEvent::default() })
     }
 
-    fn run(&mut self, source: &Source<'_>, run: &Run) -> Result<(), ExportError> {
-        let Run { first_event, event, count, .. } = *run;
+    fn run(&mut self, source: &Source<'_>, run: &Run, lasts: Range<u64>) -> Result<(), ExportError> {
+        let Run { event, count, .. } = *run;
         let info = source.location(event.location);
         let mut arguments = vec![
             number(LANES, event.mask.count_ones().into()),
@@ -232,7 +239,7 @@ impl<W: Write> Tracks for Perfetto<W> {
         };
         let track_uuid = Some(self.warp);
         self.event(
-            first_event,
+            lasts.start,
             TrackEvent {
                 r#type: Some(SLICE_BEGIN),
                 track_uuid,
@@ -242,7 +249,7 @@ impl<W: Write> Tracks for Perfetto<W> {
             },
         )?;
         let end = TrackEvent { r#type: Some(SLICE_END), track_uuid, ..TrackEvent::default() };
-        self.event(first_event.saturating_add(count), end)
+        self.event(lasts.end, end)
     }
 
     fn missing(&mut self, missing: &Missing, next_event: u64) -> Result<(), ExportError> {
