@@ -145,9 +145,9 @@ mod tests {
     #[test]
     fn clocks_go_on_where_times_wrap() {
         let mut clock = Clock::default();
-        let times = [u32::MAX - 1, 3, 2, 1 << 31, 1, 0];
+        let times = [u32::MAX - 1, 3, 2, 1 << 31, 3 << 30, 0];
         let found = times.map(|time| clock.at(time));
         let wrap = 1 << 32;
-        assert_eq!(found, [wrap - 2, wrap + 3, wrap + 2, wrap + (1 << 31), 2 * wrap + 1, 2 * wrap]);
+        assert_eq!(found, [wrap - 2, wrap + 3, wrap + 2, wrap + (1 << 31), wrap + (3 << 30), 2 * wrap]);
     }
 }

@@ -36,15 +36,14 @@ use crate::chunk::TIME_BYTES;
 const SECTION: &str = "TIME";
 /// Bytes of the fixed part.
 const FIXED_BYTES: usize = 16;
-/// Each value in as few whole bytes as it needs.
-const BYTES: Layout = Layout {
-    shape: match Shape::new(0, 1) {
+/// Differences of an order, each in as few whole bytes as it needs.
+const fn in_bytes(order: usize) -> Layout {
+    let shape = match Shape::new(order, 1) {
         Some(shape) => shape,
         None => unreachable!(),
-    },
-    zero_runs: false,
-    packing: Packing::StreamVByte,
-};
+    };
+    Layout { shape, zero_runs: false, packing: Packing::StreamVByte }
+}
 
 /// When the runs of a frame's chunks began.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,11 +104,12 @@ impl FrameTimes {
             return Err(large("runs", first.len() + steps.len(), MAX_FRAME_RUNS));
         }
         let mut plain = Vec::new();
-        for column in [&runs, &first, &steps, &split, &events] {
+        // Neighbouring warps begin at about the same time; steps are differences already.
+        for (column, order) in [(&runs, 0), (&first, 1), (&steps, 0), (&split, 0), (&events, 0)] {
             // What zstd makes of whole bytes is smaller than what it makes of packed bits.
             match compression {
                 Compression::None => _ = warptrace_columns::encode(column, 1, &mut plain),
-                _ => BYTES.encode(column, &mut plain),
+                _ => in_bytes(order).encode(column, &mut plain),
             }
         }
         let bytes = match u32::try_from(plain.len()) {

@@ -6,6 +6,7 @@ mod outputs;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod timeline;
+mod times;
 
 use std::collections::BTreeMap;
 use std::path::Path;
