@@ -16,16 +16,18 @@ use crate::figures::{
 };
 use crate::pairs::Sum;
 use crate::points::Points;
+use crate::roll_up::{PartKind, roll_up};
 use crate::selection::{Selection, kernel_name};
 use crate::standing::standing;
-use crate::tally::{Context, Sums, Tally};
+use crate::tally::{AtLocation, Context, Sums, Tally};
+use crate::times::Time;
 use crate::transitions::OUTSIDE;
 use crate::watch::Watch;
 
 /// Computes the figures of what `selection` names, on all cores of rayon's current pool.
 ///
 /// Goes once over the compressed events, without expanding runs and cycles. Memory: that of
-/// [`TraceFile::fold_items`], some KiB for each location on each core, 24 bytes for each observed edge, and 56
+/// [`TraceFile::fold_items`], some KiB for each location on each core, 24 bytes for each observed edge, and 80
 /// bytes for each warp with events. The answer is the same on any number of cores.
 ///
 /// # Errors
@@ -88,10 +90,12 @@ fn analyse_with(
     if let Some(watch) = watch {
         watch.set_losses(&losses);
     }
+    let is_timed = trace.has_times();
     for ((info, filter), ends) in launches.iter().zip(&all_ends) {
-        let context = Context { launch: info, selection, ends, points: &points, renamed, watch };
+        let context = Context { launch: info, selection, ends, points: &points, renamed, is_timed, watch };
         let Some(mut of_launch) = tally(trace, context, filter)? else { return Ok(None) };
-        let kernel = kernels.entry(info.kernel()).or_insert_with(|| no_launch(kernel_name(trace, info)));
+        let kernel =
+            kernels.entry(info.kernel()).or_insert_with(|| no_launch(kernel_name(trace, info), is_timed));
         add_launch(&points, kernel, &mut of_launch)?;
         sums.merge(of_launch);
     }
@@ -99,7 +103,8 @@ fn analyse_with(
     let charges = sums.causes.charges().ok_or(AnalysisError::TooManyEdges)?;
     let meetings = sums.causes.meetings().ok_or(AnalysisError::TooManyEdges)?;
     let causes = causes(&points, &sums, &charges, &meetings);
-    let locations = locations(&points, &sums, &causes);
+    losses.untimed_events = is_timed.then_some(sums.untimed);
+    let locations = locations(&points, &sums, &causes, is_timed);
     let lines = lines(&points, &locations, &sums);
     let mut warps = std::mem::take(&mut sums.warps);
     if selection.focus.is_some() {
@@ -108,9 +113,10 @@ fn analyse_with(
     warps.sort_unstable_by_key(|warp| (warp.launch, warp.warp));
     add_medians(&mut warps);
     let (mut counts, mut active) = (Counts::default(), vec![0; LANE_COUNTS]);
-    let mut warp_events = Distribution::default();
+    let (mut warp_events, mut time) = (Distribution::default(), is_timed.then(Time::default));
     for kernel in kernels.values() {
         counts.add(&kernel.counts);
+        add_time(&mut time, kernel.time);
         add_each(&mut active, &kernel.active);
         warp_events.merge(&kernel.warp_events);
     }
@@ -120,11 +126,12 @@ fn analyse_with(
     let standing = standing(trace, &sums.stopped, &silent, &kernel_of);
     let (launches, kernels) = (launches.len() as u64, kernels.into_values().collect());
     let weight = points.weight();
-    Ok(Some(Analysis {
+    let mut analysis = Analysis {
         losses,
         weight,
         launches,
         counts,
+        time,
         active,
         kernels,
         locations,
@@ -135,7 +142,11 @@ fn analyse_with(
         warp_events,
         paths,
         standing,
-    }))
+    };
+    if is_timed {
+        add_loops(trace, &mut analysis);
+    }
+    Ok(Some(analysis))
 }
 
 /// Counts a launch; `None` if the watch stops it.
@@ -153,15 +164,17 @@ fn tally(
     Ok(tally.map(Tally::sums))
 }
 
-fn no_launch(kernel: &str) -> KernelFigures {
+fn no_launch(kernel: &str, is_timed: bool) -> KernelFigures {
     KernelFigures {
         kernel: kernel.to_owned(),
         launches: 0,
         counts: Counts::default(),
+        time: is_timed.then(Time::default),
         warps: 0,
         active: vec![0; LANE_COUNTS],
         causes: BTreeMap::new(),
         locations: BTreeMap::new(),
+        times: BTreeMap::new(),
         edges: Vec::new(),
         warp_events: Distribution::default(),
     }
@@ -184,12 +197,40 @@ fn add_launch(
         kernel.counts.add(&counts);
         kernel.locations.entry(id).or_default().add(&counts);
         add_each(&mut kernel.active, &location.active);
+        if let Some(at) = &location.time {
+            kernel.times.entry(id).or_default().add(&at.time);
+            add_time(&mut kernel.time, Some(at.time));
+        }
     }
     kernel.warps += launch.warps.len() as u64;
     let events = launch.warps.iter().map(|warp| warp.counts.visits);
     // With a focus some warps have none.
     events.filter(|events| *events > 0).for_each(|events| kernel.warp_events.add(events, 1));
     Ok(())
+}
+
+/// Adds time, if there is any.
+fn add_time(time: &mut Option<Time>, more: Option<Time>) {
+    if let Some(more) = more {
+        time.get_or_insert_default().add(&more);
+    }
+}
+
+/// Gives the heads of loops the lane-cycles of their loops.
+fn add_loops(trace: &TraceFile, analysis: &mut Analysis) {
+    let mut loops: BTreeMap<u16, u64> = BTreeMap::new();
+    for (part, kernel) in roll_up(trace, analysis).iter().zip(&analysis.kernels) {
+        part.each_location(&mut Vec::new(), &mut |location, around| {
+            let cycles = kernel.times.get(&location).map_or(0, |time| time.lane_cycles);
+            for head in around.iter().filter(|part| part.kind == PartKind::Loop) {
+                let sum = loops.entry(head.location.unwrap_or_default()).or_default();
+                *sum = sum.saturating_add(cycles);
+            }
+        });
+    }
+    for head in analysis.locations.iter_mut().filter(|location| location.trips.max() > 1) {
+        head.loop_lane_cycles = loops.get(&head.point.location).copied();
+    }
 }
 
 fn add_each(counts: &mut [u64], more: &[u64]) {
@@ -267,15 +308,19 @@ fn causes(
     causes
 }
 
-fn locations(points: &Points, sums: &Sums, causes: &[Cause]) -> Vec<LocationFigures> {
+fn locations(points: &Points, sums: &Sums, causes: &[Cause], is_timed: bool) -> Vec<LocationFigures> {
     let mut caused: BTreeMap<u16, u64> = BTreeMap::new();
     for place in causes.iter().flat_map(|cause| &cause.places) {
         let sum = caused.entry(place.decision).or_default();
         *sum = sum.saturating_add(place.idle);
     }
-    let figures = |(id, found): (u16, &crate::tally::AtLocation)| LocationFigures {
+    let figures = |(id, found): (u16, &AtLocation)| LocationFigures {
         point: points.point(id),
         counts: found.counts(),
+        time: is_timed.then(|| found.time.as_ref().map_or_else(Time::default, |at| at.time)),
+        visit_cycles: is_timed
+            .then(|| found.time.as_ref().map_or_else(Distribution::default, |at| at.visits.clone())),
+        loop_lane_cycles: None,
         caused: caused.get(&id).copied().unwrap_or(0),
         warps: found.warp_visits.count(),
         active: found.active.to_vec(),
@@ -299,6 +344,7 @@ fn lines(points: &Points, locations: &[LocationFigures], sums: &Sums) -> Vec<Lin
             names: Vec::new(),
             locations: Vec::new(),
             counts: Counts::default(),
+            time: None,
             caused: 0,
             warps: points.shared_line(*id).map_or(location.warps, |line| sums.line_warps(line)),
             active: vec![0; LANE_COUNTS],
@@ -307,6 +353,7 @@ fn lines(points: &Points, locations: &[LocationFigures], sums: &Sums) -> Vec<Lin
         found.names.push(name.clone());
         found.locations.push(*id);
         found.counts.add(&location.counts);
+        add_time(&mut found.time, location.time);
         found.caused = found.caused.saturating_add(location.caused);
         add_each(&mut found.active, &location.active);
         found.splits = found.splits.saturating_add(location.splits);
@@ -329,12 +376,23 @@ fn paths(warps: &[WarpFigures], launches: &BTreeMap<u32, &LaunchInfo>) -> Vec<Pa
     groups
 }
 
-/// Gives each warp the median of its launch. They are ordered by launch.
+/// Gives each warp the medians of its launch. They are ordered by launch.
 fn add_medians(warps: &mut [WarpFigures]) {
     for launch in warps.chunk_by_mut(|a, b| a.launch == b.launch) {
-        let mut events: Vec<u64> = launch.iter().map(|warp| warp.counts.visits).collect();
-        let middle = (events.len() - 1) / 2;
-        let (_, &mut median, _) = events.select_nth_unstable(middle);
-        launch.iter_mut().for_each(|warp| warp.median = median);
+        let median = median_of(launch, |warp| warp.counts.visits);
+        let cycles = median_of(launch, |warp| warp.time.map_or(0, |time| time.cycles));
+        for warp in launch {
+            warp.median = median;
+            if let Some(time) = &mut warp.time {
+                time.median_cycles = cycles;
+            }
+        }
     }
+}
+
+/// The median of a number that each of the warps has, of which there is at least one.
+fn median_of(warps: &[WarpFigures], number: impl Fn(&WarpFigures) -> u64) -> u64 {
+    let mut numbers: Vec<u64> = warps.iter().map(number).collect();
+    let middle = (numbers.len() - 1) / 2;
+    *numbers.select_nth_unstable(middle).1
 }

@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::counts::{Counts, Weight, share};
 use crate::distribution::Distribution;
 use crate::ends::WarpEnd;
+use crate::times::{Time, WarpTime};
 
 /// Numbers of active lanes: 0 (which no event has) to 32.
 pub const LANE_COUNTS: usize = 33;
@@ -119,6 +120,17 @@ pub struct LocationFigures {
     /// Visits.
     #[serde(flatten)]
     pub counts: Counts,
+    /// Time; `None` if the trace has no times, here and in all other figures.
+    #[serde(flatten)]
+    pub time: Option<Time>,
+    /// Warp-cycles of each of the [timed visits](Time::timed_visits). Those of a run are spread over its visits
+    /// evenly, in whole cycles.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub visit_cycles: Option<Distribution>,
+    /// Of the head of a loop: lane-cycles of all locations of the loop, with the loops in it, as [`roll_up`](crate::roll_up)
+    /// has them. `None` if that knows no loop with this head.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loop_lane_cycles: Option<u64>,
     /// Idle slots, here and elsewhere, for which this location [is to blame](CausePlace::decision).
     pub caused: u64,
     /// Warps that came, of all launches.
@@ -151,6 +163,9 @@ pub struct LineFigures {
     /// Visits.
     #[serde(flatten)]
     pub counts: Counts,
+    /// Time.
+    #[serde(flatten)]
+    pub time: Option<Time>,
     /// Idle slots, here and elsewhere, for which one of its locations [is to blame](CausePlace::decision).
     pub caused: u64,
     /// Warps that came, of all launches.
@@ -171,6 +186,9 @@ pub struct KernelFigures {
     /// Visits.
     #[serde(flatten)]
     pub counts: Counts,
+    /// Time.
+    #[serde(flatten)]
+    pub time: Option<Time>,
     /// Warps with events.
     pub warps: u64,
     /// Visits by 0 to 32 lanes.
@@ -180,6 +198,9 @@ pub struct KernelFigures {
     /// Visits by location: [`Analysis::locations`] has their sums over all kernels.
     #[serde(skip)]
     pub locations: BTreeMap<u16, Counts>,
+    /// Time by location, of those where some was spent.
+    #[serde(skip)]
+    pub times: BTreeMap<u16, Time>,
     /// Edges, by `from` and `to`: [`Analysis::edges`] has their sums over all kernels.
     #[serde(skip)]
     pub edges: Vec<Edge>,
@@ -217,6 +238,9 @@ pub struct WarpFigures {
     /// Its events.
     #[serde(flatten)]
     pub counts: Counts,
+    /// Its time.
+    #[serde(flatten)]
+    pub time: Option<WarpTime>,
     /// Events of the median warp of its launch, of those that are looked at and have events.
     pub median: u64,
     /// Digest of its events in order, below 2^61 - 1: warps with the same digest took the same path. In JSON
@@ -318,6 +342,9 @@ pub struct Losses {
     pub unfinished_warps: u64,
     /// Warps of which the file has no account.
     pub unaccounted_warps: u64,
+    /// Events of which the file does not say when they happened; `None` if the trace has no times.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub untimed_events: Option<u64>,
     /// Warps that were chosen not to be recorded. That is no loss.
     pub unchosen_warps: u64,
     /// What was assumed of the kernel when it was recorded; `None` if the events are the kernel's. That is no
@@ -326,12 +353,13 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// Whether all events of all warps are there.
+    /// Whether all events of all warps are there, with the times that were recorded.
     pub const fn is_whole(&self) -> bool {
         self.cut_off.is_none()
             && self.lost_events == 0
             && self.unfinished_warps == 0
             && self.unaccounted_warps == 0
+            && matches!(self.untimed_events, None | Some(0))
     }
 }
 
@@ -347,6 +375,8 @@ pub struct Analysis {
     pub launches: u64,
     /// All events.
     pub counts: Counts,
+    /// All time.
+    pub time: Option<Time>,
     /// Visits by 0 to 32 lanes.
     pub active: Vec<u64>,
     /// Kernels with launches, in the order of the trace's table.

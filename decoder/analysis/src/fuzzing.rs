@@ -5,7 +5,7 @@ pub(crate) mod charges;
 use warptrace_decoder::{TraceFile, fuzzing::repaired};
 
 use crate::words::{self, Names};
-use crate::{Analysis, Counts, Selection, analyse, compare};
+use crate::{Analysis, Counts, Selection, Time, analyse, compare};
 
 /// Events whose causes are computed once more, one by one.
 const MAX_CHARGED: u64 = 1 << 17;
@@ -80,6 +80,7 @@ fn adds_up(analysis: &Analysis) {
     assert_eq!(grouped, analysis.warps.len() as u64);
     let visits = |active: &[u64]| active.iter().fold(0_u64, |sum, visits| sum.saturating_add(*visits));
     assert_eq!(visits(&analysis.active), total.visits);
+    times_add_up(analysis);
     for location in &analysis.locations {
         let id = location.point.location;
         let into = analysis.edges.iter().filter(|edge| edge.to == Some(id)).map(|edge| edge.lanes);
@@ -92,6 +93,33 @@ fn adds_up(analysis: &Analysis) {
     }
 }
 
+/// Every view has the same time.
+fn times_add_up(analysis: &Analysis) {
+    fn sum<'a>(times: impl Iterator<Item = &'a Option<Time>>) -> Option<Time> {
+        times.fold(None, |mut sum: Option<Time>, time| {
+            if let Some(time) = time {
+                sum.get_or_insert_default().add(time);
+            }
+            sum
+        })
+    }
+    let total = analysis.time.unwrap_or_default();
+    let of = [
+        sum(analysis.locations.iter().map(|row| &row.time)),
+        sum(analysis.lines.iter().map(|row| &row.time)),
+        sum(analysis.kernels.iter().map(|row| &row.time)),
+    ];
+    assert_eq!(of.map(Option::unwrap_or_default), [total; 3]);
+    let cycles = analysis.warps.iter().filter_map(|warp| warp.time).map(|time| time.cycles);
+    assert_eq!(cycles.fold(0, u64::saturating_add), total.warp_cycles);
+    for location in &analysis.locations {
+        let (time, visits) =
+            (location.time.unwrap_or_default(), location.visit_cycles.clone().unwrap_or_default());
+        assert_eq!((visits.sum(), visits.count()), (time.warp_cycles, time.timed_visits));
+        assert!(time.timed_visits <= location.counts.visits);
+    }
+}
+
 /// Sentences can be made of any figures.
 fn say(trace: &TraceFile, analysis: &Analysis) {
     let names = Names::new(trace);
@@ -101,6 +129,7 @@ fn say(trace: &TraceFile, analysis: &Analysis) {
         words::work(analysis, 3).join("; "),
         words::groups(analysis),
     ];
+    assert!(words::time(trace, analysis, &names).is_none_or(|sentence| !sentence.is_empty()));
     for sentence in sentences {
         assert!(!sentence.is_empty());
     }

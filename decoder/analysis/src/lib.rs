@@ -50,6 +50,7 @@ mod summary;
 mod tally;
 #[cfg(test)]
 mod testing;
+mod times;
 mod transitions;
 mod trips;
 mod watch;
@@ -73,4 +74,5 @@ pub use runs::{WarpRun, WarpRuns};
 pub use selection::{Selection, kernel_name};
 pub use source::{NoSource, SourceCode, source_code};
 pub use summary::{Chosen, LaunchSummary, LossRow, LossSum, Summary};
+pub use times::{Time, WarpTime};
 pub use watch::Watch;

@@ -17,10 +17,12 @@ fn rolled(edges: &[(u16, u16, u64)], functions: &[(u16, &'static str)]) -> Part 
         kernel: "k".to_owned(),
         launches: 1,
         counts: Counts::default(),
+        time: None,
         warps: 1,
         active: Vec::new(),
         causes: BTreeMap::from([(1, 7)]),
         locations: ids.map(|id| (id, counts(id))).collect(),
+        times: BTreeMap::new(),
         edges,
         warp_events: crate::Distribution::default(),
     };

@@ -16,6 +16,7 @@ use crate::nesting::{Nesting, OpenLoop};
 use crate::path::PathDigest;
 use crate::points::Points;
 use crate::selection::Selection;
+use crate::times::{Clocks, TimeAt, WarpTime};
 use crate::transitions::Transitions;
 use crate::watch::Watch;
 
@@ -32,6 +33,8 @@ pub(crate) struct Context<'a> {
     pub(crate) points: &'a Points<'a>,
     /// For each location id the one that paths have instead of it.
     pub(crate) renamed: Option<&'a [u16]>,
+    /// Whether the trace has times.
+    pub(crate) is_timed: bool,
     /// Who reads what is counted so far.
     pub(crate) watch: Option<&'a Watch>,
 }
@@ -46,6 +49,8 @@ pub(crate) struct Sums {
     pub(crate) transitions: Transitions,
     pub(crate) nesting: Nesting,
     pub(crate) causes: Causes,
+    /// Events without a time, of a trace that has times.
+    pub(crate) untimed: u64,
     /// In any order.
     pub(crate) warps: Vec<WarpFigures>,
     /// Unfinished warps with events, in any order.
@@ -74,6 +79,8 @@ pub(crate) struct AtLocation {
     weight: u64,
     /// Visits by each warp that came.
     pub(crate) warp_visits: Distribution,
+    /// Time spent; `None`: none that is known.
+    pub(crate) time: Option<TimeAt>,
     /// Visits by the current warp.
     current: u64,
     /// What the watch has of these counts.
@@ -87,6 +94,7 @@ impl AtLocation {
             active: [0; LANE_COUNTS],
             idle: 0,
             warp_visits: Distribution::default(),
+            time: None,
             current: 0,
             published: Counts::default(),
         }
@@ -161,6 +169,8 @@ pub(crate) struct Tally<'a> {
     context: Context<'a>,
     sums: Sums,
     current: Option<Current>,
+    /// Of a trace with times.
+    clocks: Option<Clocks>,
     /// For each of the lines with several locations the warp that came last, plus one.
     line_visitors: Vec<u64>,
     /// Memory for renamed events.
@@ -175,6 +185,7 @@ impl<'a> Tally<'a> {
             context,
             sums: Sums::default(),
             current: None,
+            clocks: context.is_timed.then(|| Clocks::new(context.selection.focus)),
             line_visitors: Vec::new(),
             body: Vec::new(),
             unpublished: 0,
@@ -209,6 +220,9 @@ impl<'a> Tally<'a> {
                 body.iter().for_each(|&event| current.count(event, (*times).into(), of, locations));
             }
         }
+        if let Some(clocks) = &mut self.clocks {
+            self.sums.untimed = self.sums.untimed.saturating_add(clocks.push(&found, locations));
+        }
         match self.context.renamed {
             None => current.path.push(item),
             Some(renamed) => current.path.push_renamed(item, renamed, &mut self.body),
@@ -242,6 +256,9 @@ impl<'a> Tally<'a> {
         let (counts, path) = (Counts::default(), PathDigest::default());
         let width = lanes.count_ones();
         self.current = Some(Current { warp, lanes, width, counts, path, last: 0, active: 0, locations });
+        if let Some(clocks) = &mut self.clocks {
+            clocks.begin(lanes);
+        }
         self.sums.transitions.begin(lanes);
         self.sums.nesting.begin();
         self.sums.causes.begin(lanes);
@@ -272,7 +289,8 @@ impl<'a> Tally<'a> {
             }
         }
         let (path, median) = (path.value(), 0);
-        self.sums.warps.push(WarpFigures { launch, warp, counts, median, path, last, end });
+        let time = self.clocks.as_ref().map(|clocks| WarpTime { cycles: clocks.end(), median_cycles: 0 });
+        self.sums.warps.push(WarpFigures { launch, warp, counts, time, median, path, last, end });
         locations
     }
 
@@ -320,6 +338,9 @@ impl Sums {
                     location.idle = location.idle.saturating_add(more.idle);
                     location.published.add(&more.published);
                     location.warp_visits.merge(&more.warp_visits);
+                    if let Some(more) = &more.time {
+                        location.time.get_or_insert_default().merge(more);
+                    }
                 }
                 (location @ None, more) => *location = more,
                 (Some(_), None) => {}
@@ -334,6 +355,7 @@ impl Sums {
         self.transitions.merge(other.transitions);
         self.nesting.merge(other.nesting);
         self.causes.merge(other.causes);
+        self.untimed = self.untimed.saturating_add(other.untimed);
         self.stopped.append(&mut other.stopped);
         if self.warps.is_empty() {
             self.warps = other.warps;

@@ -4,6 +4,7 @@
 mod causes;
 mod sentences;
 mod standing;
+mod times;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ pub use self::sentences::{
     oddest, ratios, work,
 };
 pub use self::standing::{circle, standing};
+pub use self::times::{latest, time};
 use crate::counts::share;
 use crate::figures::Point;
 

@@ -48,6 +48,39 @@ fn every_view_fits_a_screen_and_says_that_the_trace_is_whole() {
 }
 
 #[test]
+fn traces_with_times_say_first_where_the_time_goes() {
+    let folder = Folder::new();
+    let path = folder.record("timed.wtrc", &["--times", "runs"]).0;
+    let (_, output, _) = run(&["top", text(&path)]);
+    let first = output.lines().next().unwrap();
+    assert!(
+        first.contains(" of all warp time is at ") && first.contains(" lanes active on average"),
+        "{first}"
+    );
+    let top = json(&["top", text(&path)]);
+    assert_eq!(top["time_finding"], first);
+    let sum = |rows: &Value, field: &str| -> u64 {
+        rows.as_array().unwrap().iter().map(|row| row[field].as_u64().unwrap()).sum()
+    };
+    let all = top["totals"]["warp_cycles"].as_u64().unwrap();
+    assert!(all > 0);
+    assert_eq!(sum(&json(&["lines", text(&path)])["lines"], "warp_cycles"), all);
+    assert_eq!(sum(&json(&["warps", text(&path)])["warps"], "cycles"), all);
+    let stats = json(&["stats", text(&path)]);
+    assert_eq!(sum(&stats["kernels"], "warp_cycles"), all);
+    let visits = stats["locations"].as_array().unwrap().iter().map(|row| &row["visit_cycles"]["sum"]);
+    assert_eq!(visits.map(|sum| sum.as_u64().unwrap()).sum::<u64>(), all);
+    let head = &json(&["loops", text(&path)])["loops"][0];
+    assert!(head["loop_lane_cycles"].as_u64().unwrap() > 0);
+    for (view, column) in
+        [("lines", " a visit "), ("loops", " cycles a trip "), ("warps", " cycles "), ("stats", " a visit ")]
+    {
+        let output = run(&[view, text(&path)]).1;
+        assert!(output.lines().any(|line| line.contains(column)), "{view}: {output}");
+    }
+}
+
+#[test]
 fn rows_are_sorted_limited_and_filtered() {
     let folder = Folder::new();
     let path = folder.record_program("fractal", "a.wtrc", &PARTING).0;

@@ -23,8 +23,8 @@ fn commands() -> BTreeSet<String> {
     names.filter(|name| name != "help" && run(&[name, "--help"]).1.contains("--json")).collect()
 }
 
-/// Traces of all kinds: of both codecs, dual, with parts that were not chosen, failed, lossy, cut off,
-/// counted.
+/// Traces of all kinds: of both codecs, dual, with parts that were not chosen, failed, lossy, cut off, with
+/// times, counted.
 fn traces(folder: &Folder) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = fs::read_dir(GOLDEN)
         .unwrap()
@@ -39,6 +39,7 @@ fn traces(folder: &Folder) -> Vec<PathBuf> {
     let small = ["--walks", "256", "--rounds", "64", "--memory", "1MiB"];
     paths.extend([whole, cut, folder.record_program("stress", "lossy.wtrc", &small).0]);
     paths.push(folder.record("counted.wtrc", &["--counted"]).0);
+    paths.push(folder.record("timed.wtrc", &["--times", "runs"]).0);
     paths.push(crate::marks::unfinished(folder));
     paths
 }

@@ -28,6 +28,9 @@ pub fn missing(losses: &Losses) -> Option<String> {
     if losses.unaccounted_warps > 0 {
         wants.push(format!("{} without an account of losses", many(losses.unaccounted_warps, "warp")));
     }
+    if let Some(events) = losses.untimed_events.filter(|events| *events > 0) {
+        wants.push(format!("times of {} missing", many(events, "event")));
+    }
     if let Some(why) = &losses.cut_off {
         wants.push(why.clone());
     }
@@ -72,10 +75,10 @@ pub fn losses(analysis: &Analysis) -> String {
     text
 }
 
-/// The lines, those with the most idle slots first.
+/// The lines, those with the most warp-cycles first where the trace has times, then those with the most idle slots.
 pub fn hottest(analysis: &Analysis) -> Vec<&LineFigures> {
     let mut lines: Vec<&LineFigures> = analysis.lines.iter().collect();
-    lines.sort_by_key(|line| Reverse(line.counts.idle));
+    lines.sort_by_key(|line| Reverse((line.time.map(|time| time.warp_cycles), line.counts.idle)));
     lines
 }
 
@@ -215,6 +218,10 @@ pub fn ratios(comparison: &Comparison) -> Vec<String> {
         Some(said(&kernel.kernel, [kernel.counts, partner.counts]))
     };
     let mut lines = vec![said("all", [before.counts, after.counts])];
+    if let [Some(old), Some(new)] = [before.time, after.time].map(|time| Some(time?.warp_cycles)) {
+        let times = if old == 0 { "from none".to_owned() } else { format!("{:.2} times", share(new, old)) };
+        lines.push(format!("all: warp-cycles {times}, {} -> {}", count(old), count(new)));
+    }
     if before.kernels.len() > 1 {
         lines.extend(before.kernels.iter().filter_map(of_kernel));
     }

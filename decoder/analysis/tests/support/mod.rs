@@ -8,16 +8,32 @@ use warptrace_decoder::TraceFile;
 use warptrace_format::Event;
 use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::{CodecSpec, PredictParams, encode_stream};
-use warptrace_format::file::{ChunkRef, DeviceInfo, LaunchInfo, LocationInfo, Metadata};
+use warptrace_format::file::{
+    ChunkRef, Compression, DeviceInfo, FrameTimes, LaunchInfo, LocationInfo, Metadata, PREAMBLE_BYTES,
+    SECTION_HEADER_BYTES, TIMES,
+};
 use warptrace_host::writer::{TraceWriter, WriterOptions};
-use warptrace_host::{RecordingSpec, Session, SimDevice, SimOptions, TracedProgram};
+use warptrace_host::{RecordingSpec, Session, SimDevice, SimOptions, Times, TracedProgram};
 
 pub const PREDICT: CodecSpec = CodecSpec::Predict(PredictParams::DEFAULT);
 
 /// Records what `run` launches on the simulator.
 pub fn recorded(program: &TracedProgram<'_>, run: impl FnOnce(&mut Session<'_, Vec<u8>>)) -> TraceFile {
+    recorded_as(&RecordingSpec::new(PREDICT), program, run)
+}
+
+/// As [`recorded`], with the times of runs.
+pub fn timed(program: &TracedProgram<'_>, run: impl FnOnce(&mut Session<'_, Vec<u8>>)) -> TraceFile {
+    recorded_as(&RecordingSpec { times: Times::Runs, ..RecordingSpec::new(PREDICT) }, program, run)
+}
+
+fn recorded_as(
+    spec: &RecordingSpec,
+    program: &TracedProgram<'_>,
+    run: impl FnOnce(&mut Session<'_, Vec<u8>>),
+) -> TraceFile {
     let mut device = SimDevice::new(SimOptions::default());
-    let mut session = Session::start(&mut device, program, &RecordingSpec::new(PREDICT), Vec::new()).unwrap();
+    let mut session = Session::start(&mut device, program, spec, Vec::new()).unwrap();
     run(&mut session);
     let (bytes, _, report) = session.finish().unwrap();
     assert_eq!(report.lost, 0);
@@ -68,4 +84,47 @@ pub fn written(
     }
     writer.end_launch(launch.number(), 0, &accounts).unwrap();
     writer.finish().unwrap().0
+}
+
+/// A run: its event, how often, and when it began, in units of time.
+pub type Run = (Event, u32, u32);
+
+/// Writes one launch of these warps, with the times of the runs of those that `has_times` selects, in units of
+/// `step` cycles. The file has neither index nor accounts: it ends after its last chunk.
+pub fn with_times(
+    metadata: &Metadata,
+    launch: &LaunchInfo,
+    warps: &BTreeMap<u32, Vec<Run>>,
+    step: u32,
+    has_times: impl Fn(u32) -> bool,
+) -> Vec<u8> {
+    let metadata = metadata.clone().with_property(TIMES, "runs");
+    let expand = |runs: &Vec<Run>| runs.iter().flat_map(|run| vec![run.0; run.1 as usize]).collect();
+    let events = warps.iter().map(|(&warp, runs)| (warp, expand(runs))).collect();
+    let bytes = written(&metadata, launch, &events, |_, _| {});
+    let (mut file, mut rest) = (bytes[..PREAMBLE_BYTES].to_vec(), &bytes[PREAMBLE_BYTES..]);
+    // Each warp has one chunk, and that a frame of its own.
+    let mut warps = warps.iter();
+    loop {
+        let (tag, length) = (&rest[..4], u64::from_le_bytes(rest[8..16].try_into().unwrap()));
+        if [&b"ACCT"[..], b"INDX"].contains(&tag) {
+            return file;
+        }
+        let (section, after) = rest.split_at(SECTION_HEADER_BYTES + usize::try_from(length).unwrap());
+        file.extend(section);
+        if tag == b"FRAM" {
+            let (&warp, runs) = warps.next().unwrap();
+            let next = runs.iter().skip(1).map(|run| Some(run.0)).chain([None]);
+            let times = runs.iter().zip(next).flat_map(|(&(event, times, begin), next)| {
+                let is_split = next == Some(event);
+                [begin, if is_split { times } else { 0 }]
+            });
+            let times: Vec<u8> = times.flat_map(u32::to_le_bytes).collect();
+            if has_times(warp) {
+                let section = FrameTimes::encode_section([&times[..]].into_iter(), step, Compression::None);
+                file.extend(section.unwrap());
+            }
+        }
+        rest = after;
+    }
 }

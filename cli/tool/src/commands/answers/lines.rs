@@ -7,7 +7,7 @@ use serde_json::json;
 use warptrace_analysis::LineFigures;
 
 use super::words::{lane_bars, percent, ratio};
-use super::{Answer, Column, ROWS, first, print_rows, table};
+use super::{Answer, Column, ROWS, TIME_COLUMNS, first, print_rows, table, time_cells};
 use crate::arguments::{LineColumn, Rows};
 use crate::output::count;
 
@@ -16,14 +16,15 @@ pub(crate) fn run(command: &Rows<LineColumn>) -> anyhow::Result<ExitCode> {
     let is_asked =
         |line: &&LineFigures| answer.location.is_none_or(|location| line.locations.contains(&location));
     let mut lines: Vec<&LineFigures> = answer.analysis.lines.iter().filter(is_asked).collect();
-    let key = |line: &&LineFigures| match command.sort.unwrap_or(LineColumn::Caused) {
-        LineColumn::Caused => line.caused,
-        LineColumn::Idle => line.counts.idle,
-        LineColumn::Visits => line.counts.visits,
-        LineColumn::Lanes => line.counts.lanes,
-        LineColumn::Warps => line.warps,
-        LineColumn::Splits => line.splits,
-        LineColumn::Source => 0,
+    let key = |line: &&LineFigures| match command.sort {
+        None => line.time.map_or(line.caused, |time| time.warp_cycles),
+        Some(LineColumn::Caused) => line.caused,
+        Some(LineColumn::Idle) => line.counts.idle,
+        Some(LineColumn::Visits) => line.counts.visits,
+        Some(LineColumn::Lanes) => line.counts.lanes,
+        Some(LineColumn::Warps) => line.warps,
+        Some(LineColumn::Splits) => line.splits,
+        Some(LineColumn::Source) => 0,
     };
     if command.sort != Some(LineColumn::Source) {
         lines.sort_by_key(|line| Reverse((key(line), line.counts.idle)));
@@ -42,7 +43,7 @@ pub(crate) fn run(command: &Rows<LineColumn>) -> anyhow::Result<ExitCode> {
 /// A row for each line.
 pub(super) fn line_table(answer: &Answer, lines: &[&LineFigures]) -> String {
     use Column::{Left, Right};
-    let columns = [
+    let mut columns = vec![
         Left("line"),
         Left("what"),
         Right("visits"),
@@ -54,9 +55,14 @@ pub(super) fn line_table(answer: &Answer, lines: &[&LineFigures]) -> String {
         Right("idle"),
         Right("splits"),
     ];
+    if answer.analysis.time.is_some() {
+        columns.splice(2..2, TIME_COLUMNS);
+    }
     let row = |line: &&LineFigures| {
-        let LineFigures { file, line: number, locations, counts, caused, warps, active, splits, .. } = line;
-        vec![
+        let LineFigures {
+            file, time, line: number, locations, counts, caused, warps, active, splits, ..
+        } = line;
+        let mut row = vec![
             answer.names.line(file, *number),
             answer.names.names(locations),
             count(counts.visits),
@@ -67,7 +73,9 @@ pub(super) fn line_table(answer: &Answer, lines: &[&LineFigures]) -> String {
             count(counts.idle),
             percent(counts.idle, counts.slots),
             percent(*splits, counts.visits),
-        ]
+        ];
+        row.splice(2..2, time_cells(*time, answer.analysis.time));
+        row
     };
     table(&columns, lines.iter().map(row))
 }

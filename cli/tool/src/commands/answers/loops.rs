@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::process::ExitCode;
 
 use serde_json::json;
-use warptrace_analysis::LocationFigures;
+use warptrace_analysis::{LocationFigures, share};
 
 use super::words::{bars, ratio};
 use super::{Answer, Column, ROWS, first, print_rows, table};
@@ -46,7 +46,7 @@ pub(crate) fn run(command: &Rows<LoopColumn>) -> anyhow::Result<ExitCode> {
 
 fn loop_table(answer: &Answer, loops: &[&LocationFigures]) -> String {
     use Column::{Left, Right};
-    let columns = [
+    let mut columns = vec![
         Left("line"),
         Left("head"),
         Right("min"),
@@ -58,9 +58,13 @@ fn loop_table(answer: &Answer, loops: &[&LocationFigures]) -> String {
         Left("trips"),
         Right("by warp"),
     ];
+    let is_timed = answer.analysis.time.is_some();
+    if is_timed {
+        columns.insert(2, Right("cycles a trip"));
+    }
     let row = |head: &&LocationFigures| {
         let trips = &head.trips;
-        vec![
+        let mut row = vec![
             answer.names.line_of(&head.point),
             answer.names.name(head.point.location),
             count(trips.min()),
@@ -71,7 +75,12 @@ fn loop_table(answer: &Answer, loops: &[&LocationFigures]) -> String {
             ratio(trips.imbalance()),
             bars(trips.powers_of_two().get(1..).unwrap_or(&[])),
             ratio(head.warp_visits.imbalance()),
-        ]
+        ];
+        if is_timed {
+            let cycles = head.loop_lane_cycles.map(|cycles| ratio(share(cycles, trips.sum())));
+            row.insert(2, cycles.unwrap_or_else(|| "-".to_owned()));
+        }
+        row
     };
     table(&columns, loops.iter().map(row))
 }

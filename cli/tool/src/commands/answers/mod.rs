@@ -22,9 +22,10 @@ pub(crate) use self::warps::run as warps;
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
+use serde::Serialize;
 use serde_json::{Value, json};
 use warptrace_analysis::words::{self, Names, losses};
-use warptrace_analysis::{Analysis, Selection, analyse};
+use warptrace_analysis::{Analysis, Counts, Selection, Time, analyse};
 use warptrace_decoder::{FileState, TraceFile};
 use warptrace_format::shown;
 
@@ -44,6 +45,35 @@ struct Answer {
     names: Names,
     /// The location that was asked for.
     location: Option<u16>,
+}
+
+/// Counts and time of all that was looked at.
+#[derive(Serialize)]
+struct Totals {
+    #[serde(flatten)]
+    counts: Counts,
+    #[serde(flatten)]
+    time: Option<Time>,
+}
+
+/// Cells of time in tables: cycles, their part of all warp time, cycles a visit, and idle lane-cycles.
+const TIME_COLUMNS: [Column; 4] = [
+    Column::Right("cycles"),
+    Column::Right("of all"),
+    Column::Right("a visit"),
+    Column::Right("idle cycles"),
+];
+
+/// The cells of [`TIME_COLUMNS`]; none if the trace has no times.
+fn time_cells(time: Option<Time>, all: Option<Time>) -> Vec<String> {
+    let Some((time, all)) = time.zip(all) else { return Vec::new() };
+    let visit = if time.timed_visits == 0 { "-".to_owned() } else { words::ratio(time.per_visit()) };
+    vec![
+        count(time.warp_cycles),
+        words::percent(time.warp_cycles, all.warp_cycles),
+        visit,
+        count(time.idle_lane_cycles),
+    ]
 }
 
 /// Opens and analyses a trace; `is_focus`: counts of single warps are those at the location.
@@ -83,7 +113,7 @@ impl Answer {
             "losses": self.analysis.losses,
             "weight": self.analysis.weight,
             "launches": self.analysis.launches,
-            "totals": self.analysis.counts,
+            "totals": Totals { counts: self.analysis.counts, time: self.analysis.time },
         });
         if let (Some(value), Value::Object(more)) = (value.as_object_mut(), more) {
             value.extend(more);

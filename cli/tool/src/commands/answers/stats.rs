@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 
 use serde_json::json;
-use warptrace_analysis::{Counts, KernelFigures, share};
+use warptrace_analysis::{Counts, KernelFigures, Time, share};
 
 use super::words::{lane_bars, percent, ratio};
-use super::{Column, analysed, print_table, table, words};
+use super::{Column, TIME_COLUMNS, analysed, print_table, table, time_cells, words};
 use crate::arguments::Page;
 use crate::output::{count, say};
 
@@ -44,7 +44,7 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
         say!("{line}")?;
     }
     say!("{}", words::groups(analysis))?;
-    print_table(&kernel_table(&analysis.kernels))?;
+    print_table(&kernel_table(&analysis.kernels, analysis.time))?;
     let rows = (0..).zip(&analysis.active).filter(|(_, visits)| **visits > 0);
     let most = analysis.active.iter().copied().max().unwrap_or(0);
     let rows = rows.map(|(lanes, &visits): (u32, _)| {
@@ -57,9 +57,9 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn kernel_table(kernels: &[KernelFigures]) -> String {
+fn kernel_table(kernels: &[KernelFigures], all: Option<Time>) -> String {
     use Column::{Left, Right};
-    let columns = [
+    let mut columns = vec![
         Left("kernel"),
         Right("launches"),
         Right("warps"),
@@ -69,8 +69,11 @@ fn kernel_table(kernels: &[KernelFigures]) -> String {
         Right("idle slots"),
         Right("idle"),
     ];
+    if all.is_some() {
+        columns.splice(3..3, TIME_COLUMNS);
+    }
     let row = |kernel: &KernelFigures| {
-        vec![
+        let mut row = vec![
             kernel.kernel.clone(),
             count(kernel.launches),
             count(kernel.warps),
@@ -79,7 +82,9 @@ fn kernel_table(kernels: &[KernelFigures]) -> String {
             lane_bars(&kernel.active),
             count(kernel.counts.idle),
             percent(kernel.counts.idle, kernel.counts.slots),
-        ]
+        ];
+        row.splice(3..3, time_cells(kernel.time, all));
+        row
     };
     table(&columns, kernels.iter().map(row))
 }

@@ -28,13 +28,14 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
     let mut lines = words::hottest(analysis);
     let widest = analysis.loops().max_by_key(|head| (head.counts.idle, Reverse(head.point.location)));
     let finding = words::finding(analysis, &answer.names);
+    let time = words::time(&answer.trace, analysis, &answer.names);
     let causes: Vec<&Cause> = analysis.causes.iter().take(CAUSES).collect();
     let odd = words::oddest(analysis).map(|odd| Oddity::of(&answer.trace, analysis, odd)).transpose()?;
     if command.json {
         lines.truncate(LINES);
         let paths: Vec<_> = analysis.paths.iter().take(LINES).collect();
         let standing: Vec<Value> = analysis.standing.iter().map(|standing| json!(standing)).collect();
-        answer.json(json!({
+        let mut figures = json!({
             "finding": finding,
             "standing": standing,
             "causes": causes,
@@ -43,11 +44,16 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
             "warp_events": analysis.warp_events,
             "odd": odd,
             "paths": { "number": analysis.paths.len(), "most_common": paths },
-        }))?;
+        });
+        if let Some(time) = time {
+            figures["time_finding"] = time.into();
+        }
+        answer.json(figures)?;
         return Ok(ExitCode::SUCCESS);
     }
+    let print_findings = || time.iter().chain([&finding]).try_for_each(|finding| say!("{finding}"));
     if analysis.losses.is_whole() && analysis.losses.assumed.is_none() && analysis.counts.visits > 0 {
-        say!("{finding}")?;
+        print_findings()?;
         answer.headline()?;
     } else {
         answer.headline()?;
@@ -55,7 +61,7 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
         if analysis.counts.visits == 0 {
             return Ok(ExitCode::SUCCESS);
         }
-        say!("{finding}")?;
+        print_findings()?;
     }
     if let Some(cause) = causes.first() {
         for more in words::apart(analysis, &answer.names, cause) {

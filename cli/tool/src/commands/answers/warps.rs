@@ -19,7 +19,10 @@ pub(crate) fn run(command: &Rows<WarpColumn>) -> anyhow::Result<ExitCode> {
     let answer = analysed(&command.page, command.location.as_deref(), true)?;
     let mut warps: Vec<&WarpFigures> = answer.analysis.warps.iter().collect();
     match command.sort.unwrap_or(WarpColumn::Odd) {
-        WarpColumn::Odd => warps.sort_by_key(|warp| Reverse(warp.distance())),
+        WarpColumn::Odd => warps.sort_by_key(|warp| {
+            let late = warp.time.map(|time| time.cycles.abs_diff(time.median_cycles));
+            Reverse((late, warp.distance()))
+        }),
         WarpColumn::Idle => warps.sort_by_key(|warp| Reverse(warp.counts.idle)),
         WarpColumn::Events => warps.sort_by_key(|warp| Reverse(warp.counts.visits)),
         WarpColumn::Lanes => warps.sort_by_key(|warp| Reverse(warp.counts.lanes)),
@@ -52,7 +55,7 @@ fn json_row(answer: &Answer, warp: &WarpFigures) -> Value {
 
 fn warp_table(answer: &Answer, warps: &[&WarpFigures]) -> String {
     use Column::{Left, Right};
-    let columns = [
+    let mut columns = vec![
         Right("launch"),
         Right("block"),
         Right("warp"),
@@ -64,8 +67,11 @@ fn warp_table(answer: &Answer, warps: &[&WarpFigures]) -> String {
         Left("path"),
         Left("last event"),
     ];
+    if answer.analysis.time.is_some() {
+        columns.splice(3..3, [Right("cycles"), Right("x median")]);
+    }
     let row = |warp: &&WarpFigures| {
-        let WarpFigures { launch, warp, counts, median, path, last, end } = *warp;
+        let WarpFigures { launch, warp, counts, time, median, path, last, end } = *warp;
         let info = answer.trace.launch(*launch);
         let id = info.and_then(|info| info.stream_id(*warp));
         let block = info.zip(id).map_or_else(String::new, |(info, id)| words::block(info, id.block));
@@ -74,7 +80,7 @@ fn warp_table(answer: &Answer, warps: &[&WarpFigures]) -> String {
             WarpEnd::Unfinished => " (unfinished)",
             _ => "",
         };
-        vec![
+        let mut row = vec![
             launch.to_string(),
             block,
             id.map_or(*warp, |id| id.warp_in_block).to_string(),
@@ -85,7 +91,10 @@ fn warp_table(answer: &Answer, warps: &[&WarpFigures]) -> String {
             percent(counts.idle, counts.slots),
             format!("{:08x}", path >> 29),
             answer.names.name(*last) + end,
-        ]
+        ];
+        let time = time.map(|time| [count(time.cycles), ratio(share(time.cycles, time.median_cycles))]);
+        row.splice(3..3, time.into_iter().flatten());
+        row
     };
     table(&columns, warps.iter().map(row))
 }

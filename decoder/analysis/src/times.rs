@@ -1,0 +1,225 @@
+//! Where time is spent: cycles of lanes and of warps at each location, from when their runs began.
+//!
+//! A run is a row of equal events of a warp: its lanes pass one location, once or more often. Of each run the
+//! trace says when it began, and of none when it ended:
+//!
+//! - A lane's time from the begin of one of its runs to the begin of its next belongs to the first of them, whatever
+//!   other lanes do meanwhile: *lane-cycles*.
+//! - A warp's time from the begin of a run to the begin of the warp's next run, whoever has that, belongs to
+//!   the first of them: *warp-cycles*. So each cycle of a warp counts once.
+//!
+//! The time behind the last run of a lane or a warp is not known and not counted. A run that began before the
+//! one ahead of it counts as begun with that.
+
+use serde::Serialize;
+use warptrace_decoder::WarpItem;
+use warptrace_format::Event;
+
+use crate::counts::share;
+use crate::distribution::Distribution;
+use crate::tally::AtLocation;
+
+/// Groups from which on those without lanes are removed: the others are at most as many as lanes.
+const MANY_GROUPS: usize = 64;
+
+/// Time spent at a location, or at several, in cycles of the multiprocessor's clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Time {
+    /// From a lane's run here to the lane's next run, summed over runs and lanes.
+    pub lane_cycles: u64,
+    /// From a run here to the warp's next run, summed over the runs.
+    pub warp_cycles: u64,
+    /// The run's lanes times its warp-cycles, summed over the runs.
+    pub active_lane_cycles: u64,
+    /// The warp's other lanes times the run's warp-cycles, summed over the runs: what divergence costs here.
+    pub idle_lane_cycles: u64,
+    /// Visits whose warp-cycles are known: all but those of warps' last runs and of runs next to missing times.
+    pub timed_visits: u64,
+}
+
+impl Time {
+    /// Adds other time.
+    pub fn add(&mut self, other: &Self) {
+        let Self { lane_cycles, warp_cycles, active_lane_cycles, idle_lane_cycles, timed_visits } = other;
+        for (sum, more) in [
+            (&mut self.lane_cycles, lane_cycles),
+            (&mut self.warp_cycles, warp_cycles),
+            (&mut self.active_lane_cycles, active_lane_cycles),
+            (&mut self.idle_lane_cycles, idle_lane_cycles),
+            (&mut self.timed_visits, timed_visits),
+        ] {
+            *sum = sum.saturating_add(*more);
+        }
+    }
+
+    /// Warp-cycles of a visit in the mean; 0 if none is known.
+    pub fn per_visit(&self) -> f64 {
+        share(self.warp_cycles, self.timed_visits)
+    }
+
+    /// Active lanes in the mean over time, and lanes of the warp; 0 if no time was spent.
+    pub fn mean_lanes(&self) -> [f64; 2] {
+        let all = self.active_lane_cycles.saturating_add(self.idle_lane_cycles);
+        [self.active_lane_cycles, all].map(|lanes| share(lanes, self.warp_cycles))
+    }
+}
+
+/// Time of a warp, in cycles.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct WarpTime {
+    /// From its first run to its last; if one location is looked at, its warp-cycles there.
+    pub cycles: u64,
+    /// That of the median warp of its launch, of those that are looked at and have events.
+    pub median_cycles: u64,
+}
+
+/// Time at a location.
+#[derive(Default)]
+pub(crate) struct TimeAt {
+    pub(crate) time: Time,
+    /// Warp-cycles of each visit. Those of a run are spread over its visits evenly, in whole cycles.
+    pub(crate) visits: Distribution,
+}
+
+impl TimeAt {
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.time.add(&other.time);
+        self.visits.merge(&other.visits);
+    }
+}
+
+/// A warp's last run.
+struct Last {
+    event: Event,
+    visits: u64,
+    /// When it began, as the trace says.
+    begin: u64,
+}
+
+/// Lanes whose last run is the same.
+struct Group {
+    lanes: u32,
+    location: u16,
+    since: u64,
+}
+
+/// Attributes the time of warps that are given one after the other.
+#[derive(Default)]
+pub(crate) struct Clocks {
+    /// Location to which the time of warps is confined.
+    focus: Option<u16>,
+    /// Lanes that the warp has.
+    lanes: u32,
+    /// When the last run began.
+    now: u64,
+    last: Option<Last>,
+    groups: Vec<Group>,
+    /// Warp-cycles so far.
+    cycles: u64,
+}
+
+type Locations = [Option<Box<AtLocation>>];
+
+/// The time at a location that was counted before.
+fn at(locations: &mut Locations, location: u16) -> Option<&mut TimeAt> {
+    Some(locations.get_mut(usize::from(location))?.as_mut()?.time.get_or_insert_default())
+}
+
+impl Clocks {
+    pub(crate) fn new(focus: Option<u16>) -> Self {
+        Self { focus, ..Self::default() }
+    }
+
+    /// Begins a warp with these lanes.
+    pub(crate) fn begin(&mut self, lanes: u32) {
+        (self.lanes, self.now, self.last, self.cycles) = (lanes, 0, None, 0);
+        self.groups.clear();
+    }
+
+    /// Ends the warp; returns its cycles.
+    pub(crate) fn end(&self) -> u64 {
+        self.cycles
+    }
+
+    /// Takes the warp's next item, whose visits `locations` have already. Returns how many of its events have no time.
+    pub(crate) fn push(&mut self, found: &WarpItem<'_>, locations: &mut Locations) -> u64 {
+        let visits = u64::from(found.item.times());
+        let (&[event], Some(begin)) = (found.item.body(), found.begin) else {
+            // When the run before ended is not known.
+            self.last = None;
+            found.item.body().iter().for_each(|event| self.leave(event.mask));
+            return found.item.events();
+        };
+        if let Some(last) = &mut self.last
+            && (last.event, last.begin) == (event, begin)
+        {
+            // The rest of a run that several chunks hold.
+            last.visits = last.visits.saturating_add(visits);
+            return 0;
+        }
+        let cycles = begin.saturating_sub(self.now);
+        self.now = self.now.max(begin);
+        if let Some(last) = self.last.replace(Last { event, visits, begin }) {
+            self.spend(&last, cycles, locations);
+        }
+        self.go_on(event, locations);
+        0
+    }
+
+    /// Charges warp-cycles to a run that is over.
+    fn spend(&mut self, Last { event, visits, .. }: &Last, cycles: u64, locations: &mut Locations) {
+        if self.focus.is_none_or(|focus| focus == event.location) {
+            self.cycles = self.cycles.saturating_add(cycles);
+        }
+        let Some(at) = at(locations, event.location) else { return };
+        let of = |lanes: u32| cycles.saturating_mul(lanes.count_ones().into());
+        at.time.add(&Time {
+            lane_cycles: 0,
+            warp_cycles: cycles,
+            active_lane_cycles: of(event.mask),
+            idle_lane_cycles: of(self.lanes & !event.mask),
+            timed_visits: *visits,
+        });
+        let (each, more) = (cycles / visits, cycles % visits);
+        at.visits.add(each, visits - more);
+        at.visits.add(each.saturating_add(1), more);
+    }
+
+    /// Charges lane-cycles to where the lanes of an event come from, and makes a group of them.
+    fn go_on(&mut self, Event { location, mask }: Event, locations: &mut Locations) {
+        let mut rest = mask;
+        // Most come from one of the last runs.
+        for group in self.groups.iter_mut().rev() {
+            let lanes = group.lanes & rest;
+            if lanes == 0 {
+                continue;
+            }
+            group.lanes &= !lanes;
+            let cycles = (self.now - group.since).saturating_mul(lanes.count_ones().into());
+            if let Some(at) = at(locations, group.location) {
+                at.time.lane_cycles = at.time.lane_cycles.saturating_add(cycles);
+            }
+            rest &= !lanes;
+            if rest == 0 {
+                break;
+            }
+        }
+        self.tidy();
+        self.groups.push(Group { lanes: mask, location, since: self.now });
+    }
+
+    /// Takes lanes out of their groups without charging their time.
+    fn leave(&mut self, lanes: u32) {
+        self.groups.iter_mut().for_each(|group| group.lanes &= !lanes);
+        self.tidy();
+    }
+
+    fn tidy(&mut self) {
+        if self.groups.last().is_some_and(|group| group.lanes == 0) {
+            self.groups.pop();
+        }
+        if self.groups.len() >= MANY_GROUPS {
+            self.groups.retain(|group| group.lanes != 0);
+        }
+    }
+}
