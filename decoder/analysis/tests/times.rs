@@ -170,7 +170,7 @@ fn programs_on_the_simulator_add_up_on_any_number_of_threads() {
                 .warp_items(warp.launch, warp.warp, 0, &mut |found| {
                     let begin = found.begin.unwrap();
                     let seen = |times: &mut Option<(u64, u64)>| {
-                        *times = Some((times.map_or(begin, |at| at.0), begin))
+                        *times = Some((times.map_or(begin, |at| at.0), begin));
                     };
                     seen(&mut of_warp);
                     let mask = found.item.body()[0].mask;

@@ -106,7 +106,7 @@ impl ChunkRuns<'_> {
 
     fn push(&mut self, first: u64, event: Event, count: u32, sink: &mut impl FnMut(WarpItem<'_>)) {
         let Self { warp, clock, step, walk, open } = self;
-        let (mut number, end) = (first, first + u64::from(count));
+        let (mut number, mut left) = (first, count);
         let mut part = |events: u32, begin: Option<Option<u64>>| {
             match (&mut *open, begin) {
                 (Some((_, last, count, _)), None) if *last == event => *count += events,
@@ -115,14 +115,14 @@ impl ChunkRuns<'_> {
                 }
             }
             number += u64::from(events);
+            left = left.saturating_sub(events);
         };
         let fits = walk.take(event, count, |events, time| {
             part(events, time.map(|time| Some(clock.at(time).wrapping_mul(*step))));
         });
         // Times of other events say nothing of these.
-        if !fits && number < end {
-            let rest = (end - number) as u32;
-            give(*warp, open.replace((number, event, rest, None)), sink);
+        if !fits && left > 0 {
+            give(*warp, open.replace((number, event, left, None)), sink);
         }
     }
 
