@@ -17,7 +17,8 @@ use warptrace_cli::recording::Recording;
 #[cfg(feature = "tui")]
 pub(crate) use self::answers::Tui;
 pub(crate) use self::answers::{
-    CauseColumn, Diff, EdgeColumn, LineColumn, LoopColumn, Page, PathColumn, Report, Rows, WarpColumn,
+    CauseColumn, Diff, EdgeColumn, LineColumn, LoopColumn, Page, PathColumn, Report, Rows, WaitColumn,
+    WarpColumn,
 };
 pub(crate) use self::export::{Export, ExportFormat, SampleWeight};
 #[cfg(feature = "query")]
@@ -102,6 +103,8 @@ pub(crate) enum Command {
     Lines(Rows<LineColumn>),
     /// Count the trips of loops
     Loops(Rows<LoopColumn>),
+    /// Say where lanes wait, how long, and for which warp; of traces with times
+    Waits(Rows<WaitColumn>),
     /// Count the work of each warp
     Warps(Rows<WarpColumn>),
     /// Group warps that took the same path

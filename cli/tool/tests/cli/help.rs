@@ -11,6 +11,7 @@ pub(crate) const COMMANDS: [&[&str]; 21] = [
     &["causes"],
     &["lines"],
     &["loops"],
+    &["waits"],
     &["warps"],
     &["paths"],
     &["edges"],

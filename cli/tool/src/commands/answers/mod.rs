@@ -8,6 +8,7 @@ mod loops;
 mod paths;
 mod stats;
 mod top;
+mod waits;
 mod warps;
 
 pub(crate) use self::causes::run as causes;
@@ -18,6 +19,7 @@ pub(crate) use self::loops::run as loops;
 pub(crate) use self::paths::run as paths;
 pub(crate) use self::stats::run as stats;
 pub(crate) use self::top::run as top;
+pub(crate) use self::waits::run as waits;
 pub(crate) use self::warps::run as warps;
 
 use anyhow::{Context, bail};
