@@ -1,6 +1,6 @@
 //! Points where lanes wait: which instructions and loops they stand around.
 
-use warptrace_ptx::points::{Marked, Point, PointKind, PointOptions, Points, mark};
+use warptrace_ptx::points::{Marked, PointKind, PointOptions, Points, mark};
 
 fn marked(body: &str, options: PointOptions<'_>) -> Marked {
     let registers = ".reg .pred %p<9>;\n\t.reg .b32 %r<9>;\n\t.reg .b64 %rd<9>;";
@@ -16,11 +16,7 @@ fn waits(body: &str) -> Marked {
 
 /// The kinds and names of the points behind the entry.
 fn names(marked: &Marked) -> Vec<(PointKind, &str)> {
-    let named = |point| {
-        let Point { kind, name, .. } = point;
-        (*kind, name.as_deref().unwrap_or(""))
-    };
-    marked.points.iter().skip(1).map(named).collect()
+    marked.points.iter().skip(1).map(|point| (point.kind, point.name.as_deref().unwrap_or(""))).collect()
 }
 
 /// The marked body without the declarations and the entry's marker.

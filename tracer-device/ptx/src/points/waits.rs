@@ -64,7 +64,8 @@ fn is_wait(instruction: &Instruction<'_>) -> bool {
         "mbarrier" => has("try_wait"),
         "cp" => has("wait_group") || has("wait_all"),
         "wgmma" => has("wait_group"),
-        "tcgen05" | "griddepcontrol" => has("wait"),
+        "tcgen05" => has("wait::ld") || has("wait::st"),
+        "griddepcontrol" => has("wait"),
         "nanosleep" => true,
         _ => false,
     }
