@@ -127,8 +127,11 @@ fn compare_times(name: &str, trace: &Path, exact: &Value) {
     let visited: Vec<&Value> =
         locations.iter().filter(|row| row["timed_visits"].as_u64() > Some(0)).collect();
     compare(name, &exact["visit_times"], &json!(visited), &["location"]);
-    let loops = ask("loops");
+    let mut by_kernel: BTreeMap<&str, Value> = BTreeMap::new();
     for row in rows("loop_times") {
+        let kernel = row["kernel"].as_str().unwrap();
+        let loops =
+            by_kernel.entry(kernel).or_insert_with(|| tool(&["loops", text(trace), "--kernel", kernel]));
         // The head of the outermost loop has the time of all of it.
         let ids = row["locations"].as_array().unwrap();
         let heads = loops["loops"].as_array().unwrap().iter().filter(|head| ids.contains(&head["location"]));

@@ -211,5 +211,5 @@ with recursive steps_of as (
     select a.kernel, a."from" as location, min(a."to") as round
     from ways a join ways b on a.kernel = b.kernel and a."from" = b."to" and a."to" = b."from" group by all
 )
-select list_sort(list(location)) as locations, sum(lane_cycles)::bigint as lane_cycles
+select kernel, list_sort(list(location)) as locations, sum(lane_cycles)::bigint as lane_cycles
 from rounds join times using (kernel, location) group by kernel, round;
