@@ -402,7 +402,23 @@ pub struct Analysis {
     pub waits: Vec<WaitFigures>,
 }
 
+/// Counts and time of all that was looked at.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Totals {
+    /// All events.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// All time.
+    #[serde(flatten)]
+    pub time: Option<Time>,
+}
+
 impl Analysis {
+    /// The sums over all that was looked at.
+    pub const fn totals(&self) -> Totals {
+        Totals { counts: self.counts, time: self.time }
+    }
+
     /// The figures of a location that warps came to.
     pub fn location(&self, id: u16) -> Option<&LocationFigures> {
         let at = self.locations.binary_search_by_key(&id, |location| location.point.location);

@@ -65,7 +65,8 @@ pub use ends::WarpEnd;
 pub use error::AnalysisError;
 pub use figures::{
     Analysis, Cause, CausePlace, Edge, KernelFigures, LANE_COUNTS, LineFigures, LocationFigures, Losses,
-    Meeting, PathGroup, Point, Standing, StandingAt, StandingLanes, StandingWarp, WarpFigures, edges_from,
+    Meeting, PathGroup, Point, Standing, StandingAt, StandingLanes, StandingWarp, Totals, WarpFigures,
+    edges_from,
 };
 pub use odd::{MadeBy, OddTrips, Oddity};
 pub use points::{branches, weights};

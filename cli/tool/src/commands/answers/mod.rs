@@ -24,10 +24,9 @@ pub(crate) use self::warps::run as warps;
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
-use serde::Serialize;
 use serde_json::{Value, json};
 use warptrace_analysis::words::{self, Names, losses};
-use warptrace_analysis::{Analysis, Counts, Selection, Time, analyse};
+use warptrace_analysis::{Analysis, Selection, Time, analyse};
 use warptrace_decoder::{FileState, TraceFile};
 use warptrace_format::shown;
 
@@ -47,15 +46,6 @@ struct Answer {
     names: Names,
     /// The location that was asked for.
     location: Option<u16>,
-}
-
-/// Counts and time of all that was looked at.
-#[derive(Serialize)]
-struct Totals {
-    #[serde(flatten)]
-    counts: Counts,
-    #[serde(flatten)]
-    time: Option<Time>,
 }
 
 /// Cells of time in tables: cycles, their part of all warp time, cycles a visit, and idle lane-cycles.
@@ -115,7 +105,7 @@ impl Answer {
             "losses": self.analysis.losses,
             "weight": self.analysis.weight,
             "launches": self.analysis.launches,
-            "totals": Totals { counts: self.analysis.counts, time: self.analysis.time },
+            "totals": self.analysis.totals(),
         });
         if let (Some(value), Value::Object(more)) = (value.as_object_mut(), more) {
             value.extend(more);
