@@ -70,7 +70,7 @@ impl Color {
         warptrace new my-kernels                     a package for a kernel of your own\n  \
         warptrace run -o app.wtrc -- ./app           a CUDA program that has PTX, as it is\n\n\
         Exit codes: 0 done; 1 could not do it; 2 bad arguments; 3 the trace is incomplete or damaged (`verify` found \
-        it so, `demo` lost events, or was interrupted in a kernel that it streams); 4 `diff --fail-above` found more change."
+        it so, or `demo` lost events); 4 `diff --fail-above` found more change; 130 ended by Ctrl-C."
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]

@@ -25,7 +25,7 @@ pub(crate) fn run(command: &Rows<WaitColumn>) -> anyhow::Result<ExitCode> {
     }
     if command.page.json {
         let (waits, _) = first(waits, command.limit, usize::MAX);
-        answer.json(json!({ "waits": waits }))?;
+        answer.json_rows(json!({}), "waits", waits.into_iter().map(|row| json!(row)))?;
         return Ok(ExitCode::SUCCESS);
     }
     answer.headline()?;
