@@ -2,7 +2,7 @@
 
 use warptrace_format::Event;
 use warptrace_format::codec::Item;
-use warptrace_format::file::{FrameTimes, IndexEntry, RunWalk, SECTION_HEADER_BYTES, SectionKind, TIMES};
+use warptrace_format::file::{FrameTimes, IndexEntry, RunWalk, SectionKind, TIMES};
 
 use crate::error::DecodeError;
 use crate::feed::ChunkData;
@@ -31,7 +31,7 @@ impl Clock {
 impl TraceFile {
     /// Whether it was recorded when runs began.
     pub fn has_times(&self) -> bool {
-        self.metadata().property(TIMES).is_some_and(|times| times == "runs")
+        self.metadata().property(TIMES).is_some_and(|times| matches!(times, "runs" | "all"))
     }
 
     /// Reads the section behind a frame of so many chunks that says when their runs began.
@@ -39,18 +39,8 @@ impl TraceFile {
     /// # Errors
     /// There is none, or it is damaged.
     pub(crate) fn load_times(&self, frame: &IndexEntry, chunks: usize) -> Result<FrameTimes, DecodeError> {
-        let offset = frame.end();
-        let left = self.length.saturating_sub(offset);
         let none = || DecodeError::NoTimes { frame_offset: frame.offset };
-        if left < SECTION_HEADER_BYTES as u64 {
-            return Err(none());
-        }
-        let header = self.header_at(offset)?;
-        if header.kind(offset)? != Some(SectionKind::Times) || header.total_bytes() > left {
-            return Err(none());
-        }
-        let entry = IndexEntry { kind: SectionKind::Times, offset, length: header.total_bytes(), ..*frame };
-        let body_at = offset.saturating_add(SECTION_HEADER_BYTES as u64);
+        let (entry, body_at) = self.section_behind(frame, SectionKind::Times)?.ok_or_else(none)?;
         let times = FrameTimes::decode(&self.load_body(&entry)?, body_at, chunks)?;
         self.work.spend(times.runs() as u64)?;
         Ok(times)

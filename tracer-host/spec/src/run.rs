@@ -97,7 +97,7 @@ impl RunSpec {
 
     /// Whether waits have points, too, where others are asked for.
     pub fn marks_waits(&self) -> bool {
-        self.points == Points::Blocks && self.recording.times == crate::Times::Runs
+        self.points == Points::Blocks && self.recording.times.has_runs()
     }
 
     /// Writes it as text.
