@@ -150,7 +150,7 @@ fn long_names_and_paths_do_not_make_tables_long() {
         TraceWriter::create(File::create(&path).unwrap(), &metadata, WriterOptions::default()).unwrap();
     writer.begin_launch(&LaunchInfo::new(0, 0, [1, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
     let events: Vec<_> =
-        (0..64).map(|number| Event { location: 1 + number % 2, mask: u32::MAX >> number % 3 }).collect();
+        (0..64).map(|number| Event { location: 1 + number % 2, mask: u32::MAX >> (number % 3) }).collect();
     let chunks = encode_stream(CodecSpec::Raw, &events, 4_000);
     let (count, payload) = &chunks[0];
     writer.write_chunks(0, &[ChunkRef { track: 0, warp: 0, sequence: 0, events: *count, payload }]).unwrap();
