@@ -54,6 +54,15 @@ def stream_findings(trace, launch, track, name, found):
             trace.times(listed, sections.frame(trace.data, section).chunks)
         except Damage as damage:
             found.append(f"{name}: {damage}")
+    for listed in trace.accounts.get((launch.number, 0), []) if track == 0 and trace.has_spans() else []:
+        try:
+            here = sections.accounts(trace.data, trace.verified(listed))
+            for warp, span in trace.spans(listed).items():
+                has_ended = span is not None and span.end_sm is not None
+                if not here[warp].unfinished and launch.is_chosen(warp) and not has_ended:
+                    found.append(f"{name}, warp {warp}: finished, but where and when it ran is not there")
+        except Damage as damage:
+            found.append(f"{name}: {damage}")
     streams, is_dual = {}, len(trace.metadata.tracks) == 2
     codec = trace.metadata.tracks[track]
     for warp, chunks in trace.warps(launch.number, track):

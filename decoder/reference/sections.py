@@ -9,7 +9,7 @@ MAX_BODY = 32 << 20
 MAX_PLAIN = 16 << 20
 MAX_PAYLOAD = (1 << 20) - 32
 # Versions that this reader knows.
-KNOWN = {b"META": 1, b"MORE": 1, b"TEXT": 1, b"CODE": 1, b"LNCH": 2, b"FRAM": 1, b"TIME": 1, b"ACCT": 1, b"ENDS": 1, b"INDX": 1, b"TAIL": 1}
+KNOWN = {b"META": 1, b"MORE": 1, b"TEXT": 1, b"CODE": 1, b"LNCH": 2, b"FRAM": 1, b"TIME": 1, b"ACCT": 1, b"SPAN": 1, b"ENDS": 1, b"INDX": 1, b"TAIL": 1}
 
 Section = namedtuple("Section", "at tag version length checksum body_at end")
 Entry = namedtuple("Entry", "at length kind launch track first last chunks events")
@@ -17,6 +17,7 @@ Frame = namedtuple("Frame", "launch track first last chunks compression events p
 Account = namedtuple("Account", "recorded lost attempted chunks unfinished")
 Accounts = namedtuple("Accounts", "launch track first warps compression contents_at")
 Chunk = namedtuple("Chunk", "warp sequence events payload step runs", defaults=(1, ()))
+Span = namedtuple("Span", "sm begin_timer begin_clock end_sm end_timer end_clock")
 Ends = namedtuple("Ends", "launch how message")
 KINDS = [b"LNCH", b"FRAM", b"ACCT", b"ENDS", b"MORE", b"TEXT"]
 
@@ -109,7 +110,7 @@ def codec(source):
 def location(source):
     number, name = source.short(16), source.string()
     _description, _file, _line, _column = source.string(), source.string(), source.short(32), source.short(32)
-    _function, _kind = source.string(), variant(source, 8)
+    _function, _kind = source.string(), variant(source, 11)
     parent, _rejoin = source.short(16), (source.short(32), source.short(32))
     return number, name, parent
 
@@ -240,9 +241,9 @@ def times(data, section, chunks):
     return step, found
 
 
-def integers(source):
+def integers(source, width=32):
     bits, values = columns.column(source)
-    check(bits == 32, "a column has elements of another width")
+    check(bits == width, "a column has elements of another width")
     return values
 
 
@@ -295,6 +296,44 @@ def column(source, warps, bits):
     each = source.take(1)[0]
     check(each <= 1, "a column is of an unknown kind")
     return [source.varint(bits) for _ in range(warps)] if each else [source.varint(bits)] * warps
+
+
+def spans(data, section, warps):
+    """Of each warp of an accounting section where and when it ran; `None` in the place of what is not known."""
+    source = body(data, section)
+    count, plain, compression, zero = source.fields("IIB3s")
+    check(count == warps, "the spans are of other accounts")
+    check(plain <= 48 * warps + 1024, "spans are too many bytes")
+    check(compression <= 1 and zero == bytes(3), "an unknown compression, or a reserved field is not zero")
+    contents = unpacked(compression, source.rest(), plain)
+    check(len(contents) == plain, "spans have another length")
+    source = Bytes(contents)
+    states = integers(source)
+    check(len(states) == warps and all(state <= 3 for state in states), "a warp's state is not known, or has no warp")
+    sms, begins, clocks = integers(source), integers(source, 64), integers(source, 64)
+    nanoseconds, cycles, moved = integers(source, 64), integers(source, 64), integers(source)
+    source.end()
+    began, ended, elsewhere = (sum(state >= least for state in states) for least in (1, 2, 3))
+    check(len(sms) == len(begins) == len(clocks) == began, "the begins of warps are not as many as warps that began")
+    check(len(nanoseconds) == len(cycles) == ended and len(moved) == elsewhere, "the ends of warps are not as many")
+    check(all(sm < (1 << 32) - 1 for sm in sms + moved), "a multiprocessor's number is too large")
+    of_begun, of_ended, of_moved = zip(sms, begins, clocks), zip(nanoseconds, cycles), iter(moved)
+    found, timer, last = [], 0, {}
+    for state in states:
+        if state == 0:
+            found.append(None)
+            continue
+        sm, begin, clock = next(of_begun)
+        timer = (timer + unzigzag(begin)) % (1 << 64)
+        last[sm] = (last.get(sm, 0) + unzigzag(clock)) % (1 << 64)
+        end = (None, None, None)
+        if state >= 2:
+            more, length = next(of_ended)
+            end_sm = next(of_moved) if state == 3 else sm
+            check((end_sm != sm) == (state == 3), "a warp ended on another multiprocessor, which is the same")
+            end = (end_sm, (timer + unzigzag(more)) % (1 << 64), (last[sm] + unzigzag(length)) % (1 << 64))
+        found.append(Span(sm, timer, last[sm], *end))
+    return found
 
 
 def ends(source):

@@ -141,7 +141,7 @@ class Trace:
         while at < end:
             section = sections.header(self.data, at)
             if sections.is_known(section):
-                check(section.tag in (b"CODE", b"TIME"), "the index does not list a section")
+                check(section.tag in (b"CODE", b"TIME", b"SPAN"), "the index does not list a section")
                 self.add(section)
             at = section.end
         check(at == end, "an entry is not where a section begins")
@@ -166,7 +166,19 @@ class Trace:
         return found
 
     def has_times(self):
-        return self.metadata.properties.get("times") == "runs"
+        return self.metadata.properties.get("times") in ("runs", "all")
+
+    def has_spans(self):
+        return self.metadata.properties.get("times") in ("blocks", "all")
+
+    def spans(self, listed):
+        """Where and when the warps of an accounting section ran, by warp, from the section behind it."""
+        first, last = self.covers(listed)
+        end = listed.section.end
+        check(end + 24 <= len(self.data), "accounts have no spans")
+        section = sections.header(self.data, end)
+        check(section.tag == b"SPAN" and sections.is_known(section), "accounts have no spans")
+        return dict(enumerate(sections.spans(self.data, section, last - first + 1), first))
 
     def times(self, listed, chunks):
         """The runs of a frame's chunks, which stand in the section behind it."""

@@ -8,6 +8,7 @@ use crate::counts::{Counts, Weight, share};
 use crate::distribution::Distribution;
 use crate::ends::WarpEnd;
 use crate::times::{Time, WarpTime};
+use crate::waits::WaitFigures;
 
 /// Numbers of active lanes: 0 (which no event has) to 32.
 pub const LANE_COUNTS: usize = 33;
@@ -397,6 +398,8 @@ pub struct Analysis {
     pub paths: Vec<PathGroup>,
     /// Where warps that did not finish stand: most warps first.
     pub standing: Vec<Standing>,
+    /// Waits, the most lane-cycles first; empty if the trace has no times or no points at waits.
+    pub waits: Vec<WaitFigures>,
 }
 
 /// Counts and time of all that was looked at.

@@ -53,6 +53,7 @@ mod testing;
 mod times;
 mod transitions;
 mod trips;
+mod waits;
 mod watch;
 pub mod words;
 
@@ -76,4 +77,5 @@ pub use selection::{Selection, kernel_name};
 pub use source::{NoSource, SourceCode, source_code};
 pub use summary::{Chosen, LaunchSummary, LossRow, LossSum, Summary};
 pub use times::{Time, WarpTime};
+pub use waits::{Arrivals, WaitFigures};
 pub use watch::Watch;

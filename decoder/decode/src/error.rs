@@ -149,6 +149,15 @@ pub enum DecodeError {
         /// File offset of the frame.
         frame_offset: u64,
     },
+    /// Accounts without spans, in a trace that says where and when warps ran.
+    #[error(
+        "the warps of the ACCT at offset {accounts_offset} have no times, although they were recorded with them: \
+         the file was damaged; record again"
+    )]
+    NoSpans {
+        /// File offset of the accounts.
+        accounts_offset: u64,
+    },
     /// Decoding takes more steps than a file of this length may ask for.
     #[error(
         "decoding takes {steps} steps or more, and a file of this length may ask for {most}: it repeats very few \

@@ -2,7 +2,7 @@
 
 use warptrace_format::Event;
 use warptrace_format::codec::Item;
-use warptrace_format::file::{FrameTimes, IndexEntry, RunWalk, SECTION_HEADER_BYTES, SectionKind, TIMES};
+use warptrace_format::file::{FrameTimes, IndexEntry, RunWalk, SectionKind, TIMES};
 
 use crate::error::DecodeError;
 use crate::feed::ChunkData;
@@ -17,11 +17,11 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// Units up to a time; of the first one, the time itself.
+    /// Units up to a time; of the first one, the time itself. Before 0, where only damaged times go, it is 0.
     pub(crate) fn at(&mut self, time: u32) -> u64 {
         self.units = match self.last {
             None => time.into(),
-            Some(last) => self.units.wrapping_add_signed((time.wrapping_sub(last) as i32).into()),
+            Some(last) => self.units.saturating_add_signed((time.wrapping_sub(last) as i32).into()),
         };
         self.last = Some(time);
         self.units
@@ -31,7 +31,7 @@ impl Clock {
 impl TraceFile {
     /// Whether it was recorded when runs began.
     pub fn has_times(&self) -> bool {
-        self.metadata().property(TIMES).is_some_and(|times| times == "runs")
+        self.metadata().property(TIMES).is_some_and(|times| matches!(times, "runs" | "all"))
     }
 
     /// Reads the section behind a frame of so many chunks that says when their runs began.
@@ -39,18 +39,8 @@ impl TraceFile {
     /// # Errors
     /// There is none, or it is damaged.
     pub(crate) fn load_times(&self, frame: &IndexEntry, chunks: usize) -> Result<FrameTimes, DecodeError> {
-        let offset = frame.end();
-        let left = self.length.saturating_sub(offset);
         let none = || DecodeError::NoTimes { frame_offset: frame.offset };
-        if left < SECTION_HEADER_BYTES as u64 {
-            return Err(none());
-        }
-        let header = self.header_at(offset)?;
-        if header.kind(offset)? != Some(SectionKind::Times) || header.total_bytes() > left {
-            return Err(none());
-        }
-        let entry = IndexEntry { kind: SectionKind::Times, offset, length: header.total_bytes(), ..*frame };
-        let body_at = offset.saturating_add(SECTION_HEADER_BYTES as u64);
+        let (entry, body_at) = self.section_behind(frame, SectionKind::Times)?.ok_or_else(none)?;
         let times = FrameTimes::decode(&self.load_body(&entry)?, body_at, chunks)?;
         self.work.spend(times.runs() as u64)?;
         Ok(times)
@@ -118,7 +108,7 @@ impl ChunkRuns<'_> {
             left = left.saturating_sub(events);
         };
         let fits = walk.take(event, count, |events, time| {
-            part(events, time.map(|time| Some(clock.at(time).wrapping_mul(*step))));
+            part(events, time.map(|time| Some(clock.at(time).saturating_mul(*step))));
         });
         // Times of other events say nothing of these.
         if !fits && left > 0 {
@@ -149,5 +139,11 @@ mod tests {
         let found = times.map(|time| clock.at(time));
         let wrap = 1 << 32;
         assert_eq!(found, [wrap - 2, wrap + 3, wrap + 2, wrap + (1 << 31), wrap + (3 << 30), 2 * wrap]);
+    }
+
+    #[test]
+    fn clocks_do_not_go_back_before_their_beginning() {
+        let mut clock = Clock::default();
+        assert_eq!([5, u32::MAX, 1].map(|time| clock.at(time)), [5, 0, 2]);
     }
 }

@@ -23,6 +23,9 @@ pub use problem::{EventPosition, Problem};
 pub use report::{LossTotal, TwinReport, VerifyReport};
 pub use twin::LanesNext;
 
+/// Warps that a problem names.
+const MAX_NAMED: usize = 8;
+
 impl TraceFile {
     /// Checks the whole trace:
     ///
@@ -32,6 +35,7 @@ impl TraceFile {
     /// - for each warp that was chosen to be recorded there is one account, attempted = recorded + lost in
     ///   it, and the file holds as many events and chunks as accounted; the other warps have no event;
     /// - where times were recorded, there is one for each run of events of a chunk;
+    /// - where it was recorded where and when warps ran, this is there for each warp that finished;
     /// - every launch ran to its end, no event was lost, and every warp finished;
     /// - in a dual recording both tracks hold the same events, in the same order for each lane (events that
     ///   share no lane may change places); where a track lost events, as far as both go, from their beginnings
@@ -74,8 +78,44 @@ impl TraceFile {
             if self.has_times() {
                 self.check_times(launch, &mut report);
             }
+            if self.has_spans() {
+                self.check_spans(launch, &mut report);
+            }
         }
         report
+    }
+
+    /// Checks that each warp of a launch that finished says where and when it ran.
+    fn check_spans(&self, launch: u32, report: &mut VerifyReport) {
+        let Some(info) = self.launch(launch) else { return };
+        let (mut warps, mut first_warps) = (0, Vec::new());
+        for section in self.account_sections(launch, 0) {
+            let spans = match self.load_spans(section) {
+                Ok(spans) => spans,
+                Err(error) => {
+                    report.add(Problem::Unreadable(error));
+                    continue;
+                }
+            };
+            // Where accounts cannot be read, this has been said.
+            let Ok(accounts) = self.load_accounts(section) else { continue };
+            let finished = accounts.runs.iter().flat_map(|run| {
+                // At most as many as the section's warps.
+                std::iter::repeat_n(run.account.finished != 0, run.warps as usize)
+            });
+            for ((warp, span), finished) in (section.first_warp..).zip(&spans).zip(finished) {
+                report.timed_warps += u64::from(span.has_ended());
+                if finished && !span.has_ended() && info.is_chosen(warp) {
+                    warps += 1;
+                    if first_warps.len() < MAX_NAMED {
+                        first_warps.push(warp);
+                    }
+                }
+            }
+        }
+        if warps > 0 {
+            report.add(Problem::NoSpan { launch, warps, first_warps });
+        }
     }
 
     /// Checks that there is a time for each run of a launch's events.

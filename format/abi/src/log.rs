@@ -115,7 +115,8 @@ pub struct LaunchLogs {
     /// Address of a [`Claims`](crate::pool::Claims), whose first field counts entries.
     pub claims: u64,
     /// Array of [`WarpAccount`](warptrace_format::account::WarpAccount), one for each warp and track:
-    /// `accounts[track * warps + warp]`.
+    /// `accounts[track * warps + warp]`. Where warps write [where and when they
+    /// ran](warptrace_format::span::WarpSpan), an array of that for each warp stands directly behind it.
     pub accounts: u64,
     /// Index of the first entry of the launch's heads, a multiple of [`HEADS_ENTRIES`].
     pub heads: u32,

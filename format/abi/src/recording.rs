@@ -22,6 +22,8 @@ pub struct Recording {
     pub after: Option<After>,
     /// Where lanes keep their records; `None` chooses for each kernel. The simulator ignores it.
     pub placement: Option<Placement>,
+    /// Whether each warp writes where and when it ran: a [`WarpSpan`](warptrace_format::span::WarpSpan).
+    pub spans: bool,
 }
 
 impl Recording {
@@ -33,6 +35,7 @@ impl Recording {
         chooses: false,
         after: None,
         placement: None,
+        spans: false,
     };
 
     /// Returns how many tracks it has: two, if it is dual.

@@ -19,6 +19,7 @@ pub mod location;
 pub mod memory;
 #[cfg(feature = "std")]
 mod shown;
+pub mod span;
 
 pub use counting::Counting;
 pub use event::{Event, LANES, RAW_EVENT_BYTES};

@@ -1,4 +1,4 @@
-//! Splices a PTX file: `splice IN.ptx OUT.ptx [counted|each] [dual] [ring|streamed [open]] [marks] [chooses]
+//! Splices a PTX file: `splice IN.ptx OUT.ptx [counted|each] [dual] [ring|streamed [open]] [marks] [chooses] [spans]
 //! [registers|shared|local] [untraced] [after=LOCATION:COUNT]`.
 
 use warptrace_format::Counting;
@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().collect();
     let [_, input, output, words @ ..] = arguments.as_slice() else {
         return Err(
-            "usage: splice IN.ptx OUT.ptx [counted|each] [dual] [ring|streamed [open]] [marks] [chooses] [registers|shared|local] [untraced] [after=LOCATION:COUNT]"
+            "usage: splice IN.ptx OUT.ptx [counted|each] [dual] [ring|streamed [open]] [marks] [chooses] [spans] [registers|shared|local] [untraced] [after=LOCATION:COUNT]"
                 .into(),
         );
     };
@@ -39,6 +39,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         chooses: has("chooses"),
         after: words.iter().find_map(|word| visits(word.strip_prefix("after=")?)),
         placement,
+        spans: has("spans"),
     };
     let options = Options {
         kernels: None,

@@ -6,7 +6,7 @@
 //! add_text ── TEXT                  a text that locations lie in
 //! begin_launch ── LNCH
 //! write_batch  ── FRAM, TIME, …     any number of calls; flushed after each
-//! end_tracks ── ACCT, …             once for each launch and track
+//! end_tracks ── ACCT, SPAN, …       once for each launch and track
 //! end_early ── ENDS                 once for a launch that failed or was interrupted
 //! finish ── INDX, …, TAIL
 //! ```
@@ -252,8 +252,8 @@ impl<W: Write + Send> TraceWriter<W> {
         };
         let (chunks, sections) = rayon::join(chunks, || encode_ends(&cut, compression));
         chunks?;
-        for (part, section) in cut.iter().zip(&sections.map_err(WriteError::from)?) {
-            self.put_accounts(part, section)?;
+        for (part, (section, length)) in cut.iter().zip(&sections.map_err(WriteError::from)?) {
+            self.put_accounts(part, section, *length)?;
         }
         Ok(self.flush()?)
     }
@@ -339,7 +339,7 @@ impl<W: Write + Send> TraceWriter<W> {
         track: u32,
         accounts: &[WarpAccount],
     ) -> Result<(), WriteError> {
-        self.end_tracks(&[TrackEnd { launch, track, accounts }])
+        self.end_tracks(&[TrackEnd { launch, track, accounts, spans: &[] }])
     }
 
     /// As [`end_launch`](Self::end_launch) for each of `ends`, compressed in parallel and flushed once. One
@@ -367,11 +367,12 @@ impl<W: Write + Send> TraceWriter<W> {
         self.flush()
     }
 
-    fn put_accounts(&mut self, part: &EndPart<'_>, section: &[u8]) -> Result<(), WriteError> {
+    /// Writes an accounting section of `length` bytes, and what belongs behind it.
+    fn put_accounts(&mut self, part: &EndPart<'_>, section: &[u8], length: usize) -> Result<(), WriteError> {
         let entry = IndexEntry {
             kind: SectionKind::Accounts,
             offset: self.summary.bytes,
-            length: section.len() as u64,
+            length: length as u64,
             launch: part.launch,
             track: part.track,
             first_warp: part.first_warp,

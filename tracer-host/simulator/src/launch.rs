@@ -27,6 +27,9 @@ pub mod limits {
     pub const LAUNCH_WARPS: u64 = u32::MAX as u64;
 }
 
+/// Multiprocessors of which recorded spans of warps tell, if nothing else is said.
+const MULTIPROCESSORS: u32 = 4;
+
 /// How the blocks of a launch depend on each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Interaction {
@@ -86,6 +89,7 @@ pub struct Launch<'a> {
     pub(crate) threads: Option<usize>,
     pub(crate) progress: Option<&'a (dyn Fn(Progress) + Sync)>,
     pub(crate) watchdog: Option<Watchdog>,
+    pub(crate) multiprocessors: u32,
 }
 
 impl<'a> Launch<'a> {
@@ -104,6 +108,7 @@ impl<'a> Launch<'a> {
             threads: None,
             progress: None,
             watchdog: None,
+            multiprocessors: MULTIPROCESSORS,
         }
     }
 
@@ -119,7 +124,8 @@ impl<'a> Launch<'a> {
     ///
     /// # Safety
     /// Every address in `logs` is a host address of memory of the size that the descriptor implies (heads
-    /// and first segments of two tracks in a dual recording, log entries up to `claims_end`), which stays
+    /// and first segments of two tracks in a dual recording, log entries up to `claims_end`; spans behind the
+    /// accounts if they are recorded), which stays
     /// valid until the launch has returned. Nothing else touches it meanwhile, but accounts and claims
     /// atomically.
     #[must_use]
@@ -137,7 +143,8 @@ impl<'a> Launch<'a> {
     ///
     /// # Safety
     /// Every address in `logs` is a host address of memory that stays valid until the launch has returned: of
-    /// the size that the descriptor implies (two streams for each warp that records in a dual recording), at
+    /// the size that the descriptor implies (two streams for each warp that records in a dual recording, spans
+    /// behind what is lost if they are recorded), at
     /// a multiple of 8, segments at a multiple of 16; the words of `ended` fill multiples of 8 bytes. So are
     /// the segments of which the queue's slots have the numbers; a segment is one lane's from when a slot
     /// names it until another does. Meanwhile others touch all of this by atomics of eight bytes only.
@@ -182,6 +189,14 @@ impl<'a> Launch<'a> {
         self
     }
 
+    /// Sets how many multiprocessors take blocks in turns, for the recorded [spans](warptrace_format::span) of
+    /// warps; 4 if not asked for. 0 counts as 1. It changes nothing else.
+    #[must_use]
+    pub fn multiprocessors(mut self, multiprocessors: u32) -> Self {
+        self.multiprocessors = multiprocessors.max(1);
+        self
+    }
+
     /// Sets when this launch is stopped, in place of what the simulator was told.
     #[must_use]
     pub fn watchdog(mut self, watchdog: Watchdog) -> Self {
@@ -200,6 +215,12 @@ impl<'a> Launch<'a> {
     #[must_use]
     pub fn warps_per_block(&self) -> u32 {
         self.block_threads().div_ceil(32)
+    }
+
+    /// Returns the multiprocessor of a block.
+    pub(crate) fn multiprocessor(&self, block: u64) -> u32 {
+        // Less than the number of multiprocessors.
+        (block % u64::from(self.multiprocessors)) as u32
     }
 
     /// Blocks of the launch.

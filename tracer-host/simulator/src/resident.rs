@@ -130,7 +130,8 @@ impl<'a> Resident<'a> {
                     // SAFETY: the promise of `Launch::traced` or `Launch::streamed`; each warp of the launch
                     // is started once.
                     Some(warp) => unsafe {
-                        WarpRecorder::new(&self.launch.memory, self.launch.recording, warp)
+                        let sm = self.launch.multiprocessor(linear);
+                        WarpRecorder::new(&self.launch.memory, self.launch.recording, warp, sm)
                     },
                     None => WarpRecorder::off(),
                 };

@@ -8,10 +8,13 @@ use crate::context::LANES;
 use crate::error::{LeftBefore, SimError};
 use crate::launch::{Interaction, Launch, LaunchReport, Progress, limits};
 use crate::panics;
+use crate::recorder::spans::schedule;
 use crate::resident::{Resident, Rules};
 use crate::stack::Arena;
 use crate::warp::Tally;
 
+/// Virtual nanoseconds between launches that record spans.
+const LAUNCH_GAP: u64 = 1_000;
 /// Calls of the progress function per launch.
 const PROGRESS_CALLS: u64 = 256;
 
@@ -46,6 +49,8 @@ pub struct Simulator {
     quantum: u32,
     watchdog: Watchdog,
     arenas: Mutex<Vec<Arena>>,
+    /// The virtual time, in nanoseconds, at which the last launch that recorded spans was over.
+    timer: AtomicU64,
 }
 
 impl Default for Simulator {
@@ -65,6 +70,7 @@ impl Simulator {
             quantum: 64,
             watchdog: Watchdog::default(),
             arenas: Mutex::default(),
+            timer: AtomicU64::new(0),
         }
     }
 
@@ -125,11 +131,20 @@ impl Simulator {
             started,
         };
         let progress = Counter { done: AtomicU64::new(0), beats: AtomicU64::new(0), started, launch };
-        let (tally, left_before) = match launch.interaction {
-            Interaction::Global => self.run_together(launch, kernel, rules, &progress)?,
-            Interaction::Independent => self.run_apart(launch, kernel, rules, &progress)?,
+        let ran = match launch.interaction {
+            Interaction::Global => self.run_together(launch, kernel, rules, &progress),
+            Interaction::Independent => self.run_apart(launch, kernel, rules, &progress),
         };
         let blocks = launch.blocks();
+        if launch.recording.spans {
+            let start = self.timer.load(Ordering::Relaxed) + LAUNCH_GAP;
+            // A launch has less than 2^32 warps.
+            let shape = [blocks as u32, launch.warps_per_block(), launch.multiprocessors];
+            // SAFETY: the promise of `Launch::traced` or `Launch::streamed`; the launch is over.
+            let end = unsafe { schedule(&launch.memory, launch.recording, shape, start) };
+            self.timer.store(end, Ordering::Relaxed);
+        }
+        let (tally, left_before) = ran?;
         Ok(LaunchReport {
             blocks,
             warps: blocks * u64::from(launch.warps_per_block()),

@@ -76,8 +76,12 @@ pub enum Times {
     /// None
     #[default]
     Off,
+    /// When each warp began and ended, and on which multiprocessor it ran
+    Blocks,
     /// When each run of equal events of a warp began, by the clock of its multiprocessor
     Runs,
+    /// Both
+    All,
 }
 
 impl Times {
@@ -85,8 +89,20 @@ impl Times {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Off => "off",
+            Self::Blocks => "blocks",
             Self::Runs => "runs",
+            Self::All => "all",
         }
+    }
+
+    /// Returns whether it is recorded where and when warps ran.
+    pub const fn has_blocks(self) -> bool {
+        matches!(self, Self::Blocks | Self::All)
+    }
+
+    /// Returns whether it is recorded when runs began.
+    pub const fn has_runs(self) -> bool {
+        matches!(self, Self::Runs | Self::All)
     }
 }
 
@@ -134,8 +150,9 @@ pub struct RecordingSpec {
     )]
     pub counting: Counting,
 
-    /// When things happened: `runs`, when each run of equal events of a warp began, by the clock of its
-    /// multiprocessor. Kernels take the same time; the trace is larger
+    /// When things happened: `blocks`, when each warp began and ended, and on which multiprocessor, on one axis
+    /// of nanoseconds; `runs`, when each run of equal events of a warp began, by the clock of its
+    /// multiprocessor: kernels take the same time, the trace is larger; `all`: both
     #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
     pub times: Times,
 
@@ -245,7 +262,7 @@ impl RecordingSpec {
         {
             return Err(SpecError::NotStreamed { option });
         }
-        if self.times == Times::Runs && self.counting == Counting::All {
+        if self.times.has_runs() && self.counting == Counting::All {
             return Err(SpecError::TimesOfLoops);
         }
         let whole = [("counted", self.counting == Counting::All), ("post-mortem", self.post_mortem)];
@@ -266,7 +283,8 @@ impl RecordingSpec {
             Policy::Ring => LogKind::Ring,
             Policy::Stream => LogKind::Streamed { open_runs: self.post_mortem },
         };
-        Recording { counting, dual, logs, chooses: self.window.looks_inside(), after, placement }
+        let (chooses, spans) = (self.window.looks_inside(), self.times.has_blocks());
+        Recording { counting, dual, logs, chooses, after, placement, spans }
     }
 
     /// Returns the bytes of device memory that the recording may take on a device of which `free`

@@ -146,8 +146,8 @@ impl IndexReader<'_> {
             let header = self.bytes.header(self.covered)?;
             match header.kind(self.covered)? {
                 None => {}
-                // Read with the frame before it.
-                Some(SectionKind::Times) => {}
+                // Read with the section before it.
+                Some(SectionKind::Times | SectionKind::Spans) => {}
                 Some(SectionKind::Code) => self.contents.codes.push((header, self.covered)),
                 Some(_) => {
                     return Err(unexpected(&header, self.covered, "a section that the index lists").into());

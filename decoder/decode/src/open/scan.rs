@@ -118,8 +118,8 @@ impl Scan<'_> {
                     accounts_entry(&AccountsHeader::parse(&fixed, body_at)?, at, header.total_bytes());
                 self.contents.add(entry)?;
             }
-            // Read with the frame before it.
-            SectionKind::Times => {}
+            // Read with the section before it.
+            SectionKind::Times | SectionKind::Spans => {}
             SectionKind::Code => self.contents.codes.push((*header, at)),
             SectionKind::Text => self.contents.add_text(at, header.total_bytes())?,
             SectionKind::Additions => {

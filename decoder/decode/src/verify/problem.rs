@@ -126,6 +126,20 @@ pub enum Problem {
         /// The first of them, in order of warp.
         first: EventPosition,
     },
+    /// Warps that finished, of which the trace does not say where or when.
+    #[error(
+        "launch {launch}: of {warps} warps that finished there is no time at which they began or ended ({}); the kernel, \
+         or another program, wrote into the tracer's memory",
+        named(first_warps, *warps)
+    )]
+    NoSpan {
+        /// The launch.
+        launch: u32,
+        /// Such warps.
+        warps: u64,
+        /// The first of them, at most 8.
+        first_warps: Vec<u32>,
+    },
     /// Warps without accounting.
     #[error(
         "launch {launch}, track {track}: no accounting for warps {first} to {last}; losses there are not known"

@@ -67,6 +67,8 @@ pub struct VerifyReport {
     pub events: u64,
     /// Runs of track 0 of which the trace says when they began.
     pub timed_runs: u64,
+    /// Warps of which the trace says where they ran, and when they began and ended.
+    pub timed_warps: u64,
     /// Warps with events in track 0.
     pub warps: u64,
     /// Chosen warps whose accounting was checked, in all tracks.
@@ -99,6 +101,7 @@ impl VerifyReport {
             chunks: 0,
             events: 0,
             timed_runs: 0,
+            timed_warps: 0,
             warps: 0,
             accounts: 0,
             lost_events: 0,
@@ -174,8 +177,11 @@ impl fmt::Display for VerifyReport {
             )?;
         }
         writeln!(out, "decoded   events: {}, warps with events: {}", self.events, self.warps)?;
-        if self.timed_runs > 0 {
-            writeln!(out, "times     runs: {}", self.timed_runs)?;
+        match (self.timed_runs, self.timed_warps) {
+            (0, 0) => {}
+            (runs, 0) => writeln!(out, "times     runs: {runs}")?,
+            (0, warps) => writeln!(out, "times     warps: {warps}")?,
+            (runs, warps) => writeln!(out, "times     runs: {runs}; warps: {warps}")?,
         }
         let Self { accounts, lost_events, unfinished_warps, .. } = self;
         writeln!(

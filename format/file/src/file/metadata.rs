@@ -184,7 +184,7 @@ pub const POLICY_STREAM: &str = "stream";
 
 /// Names the property that tells which loops were counted: a [`Counting`]'s name.
 pub const COUNTING: &str = "counting";
-/// The property that says which times were recorded: `runs`; absent if none.
+/// The property that says which times were recorded: `blocks`, `runs` or `all`; absent if none.
 pub const TIMES: &str = "times";
 /// Names the property that has the command line of the process that recorded, or of `warptrace run`.
 pub const COMMAND: &str = "command";

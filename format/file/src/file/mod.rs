@@ -13,6 +13,7 @@
 //! │ FRAM …   │ chunks of that launch, compressed             any number
 //! │ TIME     │ when the runs of the frame's chunks began     directly behind its frame
 //! │ ACCT …   │ its accounting, per warp                      any number
+//! │ SPAN     │ where and when these warps ran                directly behind their accounts
 //! │ ENDS     │ why it did not run to its end                 if it did not
 //! ├──────────┤
 //! │ INDX …   │ where each of these sections lies             any number
@@ -52,6 +53,7 @@ mod metadata;
 mod metadata_error;
 mod preamble;
 mod section;
+mod spans;
 mod text;
 mod times;
 mod trailer;
@@ -79,6 +81,7 @@ pub use preamble::{FILE_VERSION, MAGIC, PREAMBLE_BYTES, READABLE_VERSIONS, check
 pub use section::{
     FLAG_OPTIONAL, SECTION_HEADER_BYTES, SectionHeader, SectionKind, Tag, check_body, encode_section,
 };
+pub use spans::{decode_spans, encode_spans};
 pub use text::SourceText;
 pub use times::{ChunkTimes, FrameTimes, RunWalk};
 pub use trailer::{TRAILER_BYTES, Trailer};

@@ -58,6 +58,8 @@ pub enum SectionKind {
     Times,
     /// Accounting of warps.
     Accounts,
+    /// Where and when the warps of the accounts before it ran.
+    Spans,
     /// Why a launch did not run to its end.
     EarlyEnd,
     /// Where the sections are.
@@ -68,7 +70,7 @@ pub enum SectionKind {
 
 impl SectionKind {
     /// Every kind, in the order in which a file holds them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Metadata,
         Self::Additions,
         Self::Text,
@@ -77,6 +79,7 @@ impl SectionKind {
         Self::Frame,
         Self::Times,
         Self::Accounts,
+        Self::Spans,
         Self::EarlyEnd,
         Self::Index,
         Self::Trailer,
@@ -93,6 +96,7 @@ impl SectionKind {
             Self::Frame => *b"FRAM",
             Self::Times => *b"TIME",
             Self::Accounts => *b"ACCT",
+            Self::Spans => *b"SPAN",
             Self::EarlyEnd => *b"ENDS",
             Self::Index => *b"INDX",
             Self::Trailer => *b"TAIL",
@@ -110,6 +114,7 @@ impl SectionKind {
             Self::Frame => "FRAM",
             Self::Times => "TIME",
             Self::Accounts => "ACCT",
+            Self::Spans => "SPAN",
             Self::EarlyEnd => "ENDS",
             Self::Index => "INDX",
             Self::Trailer => "TAIL",
@@ -133,6 +138,7 @@ impl SectionKind {
             | Self::Frame
             | Self::Times
             | Self::Accounts
+            | Self::Spans
             | Self::EarlyEnd
             | Self::Index
             | Self::Trailer => 1,
@@ -143,7 +149,7 @@ impl SectionKind {
     /// still understands the rest.
     const fn flags(self) -> u16 {
         match self {
-            Self::EarlyEnd | Self::Text | Self::Code | Self::Times => FLAG_OPTIONAL,
+            Self::EarlyEnd | Self::Text | Self::Code | Self::Times | Self::Spans => FLAG_OPTIONAL,
             Self::Metadata
             | Self::Additions
             | Self::Launch
@@ -165,6 +171,7 @@ impl SectionKind {
             | Self::Frame
             | Self::Times
             | Self::Accounts
+            | Self::Spans
             | Self::EarlyEnd
             | Self::Index
             | Self::Trailer => &[1],
@@ -347,6 +354,7 @@ mod tests {
                 (*b"FRAM", 1, one),
                 (*b"TIME", 1, one),
                 (*b"ACCT", 1, one),
+                (*b"SPAN", 1, one),
                 (*b"ENDS", 1, one),
                 (*b"INDX", 1, one),
                 (*b"TAIL", 1, one),

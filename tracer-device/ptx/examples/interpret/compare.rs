@@ -73,7 +73,16 @@ impl Case<'_> {
         }
         let max_steps = if layout.is_some() { self.steps * TRACED } else { self.steps };
         let (grid, block) = ([BLOCKS, 1, 1], self.block);
-        let launch = Launch { kernel, grid, block, dynamic_shared, parameters, clock: 0, max_steps };
+        let launch = Launch {
+            kernel,
+            grid,
+            block,
+            dynamic_shared,
+            parameters,
+            clock: 0,
+            multiprocessors: 1,
+            max_steps,
+        };
         let observed = run(program, &launch, &mut memory, &mut Schedule::random(seed))?;
         let region = |address: u64| memory.region(address).unwrap_or_default().to_vec();
         let buffers = self.inputs.buffers.iter().copied().chain(program.variables()).map(region).collect();

@@ -281,7 +281,8 @@ impl Executor<'_> {
             }
             Special::Warp => warp.first_thread / LANES,
             Special::Warps => self.launch.block.iter().product::<u32>().div_ceil(LANES),
-            Special::Constant(number) => number,
+            Special::Multiprocessor => self.launch.multiprocessor(warp.block_index),
+            Special::Multiprocessors => self.launch.multiprocessors.max(1),
             Special::ClockLow => warp.clock as u32,
             Special::LanesBelow => (1 << lane.number) - 1,
             Special::DynamicShared => self.launch.dynamic_shared,

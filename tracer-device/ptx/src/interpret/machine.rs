@@ -31,10 +31,24 @@ pub struct Launch<'a> {
     pub dynamic_shared: u32,
     /// The kernel's parameters, each as its bytes.
     pub parameters: Vec<Vec<u8>>,
-    /// What the clock of each warp begins with, and `%globaltimer`.
+    /// What the clock of each warp of the first multiprocessor begins with, and `%globaltimer`.
     pub clock: u64,
+    /// Multiprocessors, which take blocks in turns. Each one's clock is [`CLOCKS_APART`] ahead of that of the
+    /// one before it.
+    pub multiprocessors: u32,
     /// Instructions that all groups may execute in all.
     pub max_steps: u64,
+}
+
+/// Cycles by which the clocks of two multiprocessors that follow each other differ.
+pub const CLOCKS_APART: u64 = 1 << 22;
+
+impl Launch<'_> {
+    /// Returns the multiprocessor of the block with this index.
+    pub(super) fn multiprocessor(&self, block: usize) -> u32 {
+        // Less than the number of multiprocessors.
+        (block % self.multiprocessors.max(1) as usize) as u32
+    }
 }
 
 /// A call that a lane is in.
@@ -168,6 +182,7 @@ pub fn run_with_host(
     let threads: u32 = launch.block.iter().product();
     let mut warps = Vec::new();
     for block in 0..blocks {
+        let sm = u64::from(launch.multiprocessor(block as usize));
         for first_thread in (0..threads).step_by(LANES as usize) {
             let lanes = (threads - first_thread).min(LANES);
             warps.push(Warp {
@@ -175,7 +190,7 @@ pub fn run_with_host(
                 block: [block % x, block / x % y, block / x / y],
                 block_index: block as usize,
                 first_thread,
-                clock: launch.clock,
+                clock: launch.clock.wrapping_add(sm * CLOCKS_APART),
                 lanes: vec![vec![frame.clone()]; lanes as usize],
             });
         }

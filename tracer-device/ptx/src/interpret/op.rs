@@ -65,9 +65,9 @@ pub(super) enum Special {
     Clock,
     ClockLow,
     GlobalTimer,
+    Multiprocessor,
+    Multiprocessors,
     DynamicShared,
-    /// What is the same for all threads: one multiprocessor, and the like.
-    Constant(u32),
 }
 
 /// What an instruction reads.

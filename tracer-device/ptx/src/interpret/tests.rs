@@ -67,6 +67,7 @@ fn launch_with_host(
         dynamic_shared: 0,
         parameters: vec![OUT.to_le_bytes().into()],
         clock: 0,
+        multiprocessors: 1,
         max_steps: 10_000,
     };
     let observed = run_with_host(&program, &launch, &mut memory, schedule, host)?;

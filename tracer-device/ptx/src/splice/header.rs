@@ -7,6 +7,8 @@ use crate::{Edits, ItemKind, Module, Span};
 const FIRST_VERSION: (u32, u32) = (6, 2);
 /// The oldest architecture that has `activemask`. Texts for older ones are assembled for later ones only.
 const FIRST_ARCHITECTURE: u32 = 30;
+/// The oldest architecture that has `red.max.u64`, by which warps say when they ended.
+const FIRST_WITH_SPANS: u32 = 32;
 /// The oldest architecture that has `nanosleep`, with which lanes wait for memory. Texts for older ones are
 /// not raised to it: the assembler would no longer keep the lanes of their warps in lock step, on which they
 /// may rely.
@@ -32,18 +34,19 @@ fn older_target<'a>(module: &Module<'a>, first: u32) -> Option<&'a str> {
 }
 
 /// Raises version and architecture of a module to those that recording needs.
-pub(super) fn raise(module: &Module<'_>, edits: &mut Edits) {
+pub(super) fn raise(module: &Module<'_>, recording: Recording, edits: &mut Edits) {
     let items = |kind| module.items.iter().filter(move |item| item.kind == kind);
     if module.version() < FIRST_VERSION {
         let (major, minor) = FIRST_VERSION;
         items(ItemKind::Version)
             .for_each(|item| edits.replace(item.span, format!(".version {major}.{minor}")));
     }
-    let Some(target) = older_target(module, FIRST_ARCHITECTURE) else { return };
+    let first = if recording.spans { FIRST_WITH_SPANS } else { FIRST_ARCHITECTURE };
+    let Some(target) = older_target(module, first) else { return };
     for item in items(ItemKind::Target) {
         if let Some(at) = item.span.text(module.text).find(target) {
             let start = item.span.start + at;
-            edits.replace(Span::new(start, start + target.len()), format!("sm_{FIRST_ARCHITECTURE}"));
+            edits.replace(Span::new(start, start + target.len()), format!("sm_{first}"));
         }
     }
 }

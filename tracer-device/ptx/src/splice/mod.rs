@@ -122,7 +122,7 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
     let mut kernels = Vec::new();
     let mut copies = Vec::new();
     if let Some(recording) = options.recording {
-        header::raise(&module, &mut edits);
+        header::raise(&module, recording, &mut edits);
         let callees = recording_functions(&module, &plans);
         let sync = module.version() > (6, 3);
         let recording = Recording { counting, ..recording };

@@ -8,6 +8,7 @@ use warptrace_abi::log::{Entry, MAX_KEY_COUNT};
 use warptrace_format::Counting;
 use warptrace_format::LANES;
 use warptrace_format::chosen::ChosenWarps;
+use warptrace_format::span::WarpSpan;
 use warptrace_ptx::interpret::{Launch, Memory, Observed, Program, Schedule, run, run_with_host};
 use warptrace_ptx::splice::{LogKind, Options, Placement, Recording, Spliced, TRACED_SUFFIX, splice};
 
@@ -15,7 +16,10 @@ use crate::logs::{ACCOUNTS, CLAIMS, LOGS, Layout, Track, chosen_bytes, read};
 use crate::model::{Model, Run, events, lanes, of_lane, recorded_after, sequence, steps};
 use crate::program::{self, LENGTH, Lane, Mix, begins, ends};
 use crate::rings::read_rings;
+use crate::spans::{check_spans, read_spans};
 
+/// Multiprocessors of the launches.
+pub(crate) const MULTIPROCESSORS: u32 = 3;
 const LISTS: u64 = 0x10_0000;
 const RESULTS: u64 = 0x1000_0000;
 /// The function between the kernel and the one with markers has none. It may end the thread.
@@ -107,6 +111,8 @@ pub(crate) struct Outcome {
     pub(crate) observed: Observed,
     /// For each track its warps.
     pub(crate) tracks: Vec<Vec<Track>>,
+    /// Where and when each warp ran, if that was recorded.
+    pub(crate) spans: Vec<WarpSpan>,
     /// Entries that it claimed, or tried to.
     pub(crate) claimed: u64,
 }
@@ -204,15 +210,17 @@ impl Traced {
         let mut memory = inputs(threads);
         memory.declare(LOGS, layout.fill());
         memory.declare(CLAIMS, [layout.claimed.to_le_bytes(), [0xab; 8]].concat());
-        memory.declare(ACCOUNTS, vec![0; layout.account_bytes()]);
+        memory.declare(ACCOUNTS, vec![0; layout.account_bytes() + self.span_bytes(shape)]);
         let observed = self.run(layout.parameter(), threads, shape, schedule, &mut memory, &mut |_| {});
         let [logs, claims, accounts] =
             [LOGS, CLAIMS, ACCOUNTS].map(|address| memory.region(address).expect("a region"));
         assert_eq!(claims[8..], [0xab; 8]);
+        let (accounts, spans) = accounts.split_at(layout.account_bytes());
+        let spans = read_spans(spans);
         let read = if self.recording.logs == LogKind::Ring { read_rings } else { read };
         let tracks = read(&layout, logs, claims, accounts, time(shape.clock));
         let claimed = u64::from_le_bytes(claims[..8].try_into().expect("8 bytes")) - layout.claimed;
-        Outcome { observed, tracks, claimed }
+        Outcome { observed, tracks, spans, claimed }
     }
 
     /// Runs the traced kernel with the parameter that it has beyond its own, and checks its results.
@@ -237,6 +245,17 @@ impl Traced {
         };
         check_results(memory, threads);
         observed
+    }
+
+    /// Bytes that the warps' spans take.
+    pub(crate) fn span_bytes(&self, shape: Shape) -> usize {
+        let warps = if self.recording.spans { self.recorded_warps(shape) as usize } else { 0 };
+        warps * size_of::<WarpSpan>()
+    }
+
+    /// The warps that record, in order.
+    pub(crate) fn recorded(&self, shape: Shape) -> ChosenWarps {
+        self.chosen.unwrap_or(ChosenWarps::all(shape.blocks(), shape.block_warps()))
     }
 
     /// How many warps record.
@@ -299,6 +318,9 @@ impl Traced {
     /// Compares the logs with the lists and with the markers that the interpreter saw.
     pub(crate) fn check_outcome(&self, threads: &[Lane], shape: Shape, outcome: &Outcome) {
         let clock = time(shape.clock);
+        if self.recording.spans {
+            check_spans(self, shape, &outcome.spans, &outcome.tracks[0]);
+        }
         let mut all = [Vec::new(), Vec::new()];
         for (index, model, threads) in self.warps(threads, shape, &outcome.observed) {
             for (track, expected) in outcome.tracks.iter().zip([&model.trace, &model.twin]) {
@@ -445,6 +467,7 @@ fn launch(kernel: &str, shape: Shape, state: u32, parameters: Vec<Vec<u8>>) -> L
         dynamic_shared: own + state,
         parameters,
         clock: shape.clock,
+        multiprocessors: MULTIPROCESSORS,
         max_steps: 40_000_000,
     }
 }

@@ -131,6 +131,7 @@ fn trace(kernel: &str) -> (Observed, Vec<Track>) {
         dynamic_shared: 2 * spliced.kernels[0].shared_bytes,
         parameters: vec![layout.parameter()],
         clock: 0,
+        multiprocessors: 1,
         max_steps: 100_000,
     };
     let program = Program::parse(&spliced.text).expect("PTX");

@@ -99,8 +99,19 @@ pub(crate) struct Drainer {
 }
 
 impl Drainer {
-    /// Declares what a launch needs, and gives all segments out.
-    pub(crate) fn new(streaming: Streaming, warps: u32, tracks: u32, seed: u64, memory: &mut Memory) -> Self {
+    /// The warps' spans, behind what was lost.
+    pub(crate) fn spans<'a>(&self, memory: &'a Memory) -> &'a [u8] {
+        &memory.region(LOST).expect("a region")[(8 * self.tracks * self.launch.warps) as usize..]
+    }
+
+    /// Declares what a launch needs, and gives all segments out. The numbers: warps, tracks, and the bytes of the
+    /// warps' spans.
+    pub(crate) fn new(
+        streaming: Streaming,
+        [warps, tracks, span_bytes]: [u32; 3],
+        seed: u64,
+        memory: &mut Memory,
+    ) -> Self {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let bytes = u64::from(streaming.entries * ENTRY_BYTES);
         let launch = StreamLogs {
@@ -134,7 +145,7 @@ impl Drainer {
         memory.declare(QUEUE, bytes_of(queue));
         memory.declare(launch.segments, bytes_of(old.iter().flatten().copied()));
         memory.declare(STATE, [first.to_le_bytes(), [0; 8]].concat());
-        memory.declare(LOST, vec![0; (8 * tracks * warps) as usize]);
+        memory.declare(LOST, vec![0; (8 * tracks * warps + span_bytes) as usize]);
         memory.declare(ENDED, vec![0; 4 * warps as usize]);
         let segments = old
             .chunks(streaming.entries as usize)
@@ -228,7 +239,7 @@ impl Drainer {
             }
         }
         self.check_segments_before();
-        let lost = region(memory, LOST).chunks_exact(8);
+        let lost = region(memory, LOST)[..(8 * self.tracks * self.launch.warps) as usize].chunks_exact(8);
         self.drained.lost = lost.map(|lost| u64::from_le_bytes(lost.try_into().expect("8 bytes"))).collect();
         self.drained.tickets = self.tickets(memory) - self.streaming.first_ticket;
         self.drained

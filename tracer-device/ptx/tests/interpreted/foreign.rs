@@ -50,6 +50,7 @@ fn launch(kernel: &str, shape: Shape, dynamic_shared: u32, more: Option<Vec<u8>>
         dynamic_shared,
         parameters: parameters.into_iter().chain(more).collect(),
         clock: shape.clock,
+        multiprocessors: 1,
         max_steps: 40_000_000,
     }
 }

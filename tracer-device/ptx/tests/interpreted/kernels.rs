@@ -33,6 +33,7 @@ fn trace(kernel: &str, placement: Placement) -> Vec<Track> {
         dynamic_shared: 2 * spliced.kernels[0].shared_bytes,
         parameters: vec![layout.parameter()],
         clock: 0,
+        multiprocessors: 1,
         max_steps: 100_000,
     };
     let program = Program::parse(&spliced.text).expect("PTX");
@@ -116,6 +117,7 @@ fn marks_need_no_recording() {
         dynamic_shared: 0,
         parameters: Vec::new(),
         clock: 0,
+        multiprocessors: 1,
         max_steps: 100,
     };
     let program = Program::parse(&spliced.text).expect("PTX");

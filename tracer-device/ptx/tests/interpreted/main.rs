@@ -15,5 +15,6 @@ mod proven;
 mod rings;
 mod segments;
 mod sequences;
+mod spans;
 mod streamed;
 mod streams;

@@ -57,6 +57,7 @@ fn launch(spliced: &Spliced, recording: Recording, seed: u64) -> Result<Outcome,
         dynamic_shared: spliced.kernels[0].shared_bytes * THREADS.div_ceil(LANES),
         parameters,
         clock: 0,
+        multiprocessors: 1,
         max_steps: 400_000,
     };
     let mut schedule = Schedule::random(seed).where_ways_meet();

@@ -18,7 +18,7 @@ pub(crate) fn splicings(placement: Placement, calls: bool) -> impl Iterator<Item
     (0..16).map(move |bits: u32| {
         let bit = |bit: u32| bits >> bit & 1 != 0;
         let counting = if bit(0) { Counting::All } else { Counting::Never };
-        let recording = Recording { counting, dual: bit(1), ..Recording::DEFAULT };
+        let recording = Recording { counting, dual: bit(1), spans: bit(0) != bit(2), ..Recording::DEFAULT };
         let (marks, many) = if bit(3) { (true, 3) } else { (false, 20_000) };
         Splicing { placement, recording, sync: bit(2), marks, calls, many }
     })

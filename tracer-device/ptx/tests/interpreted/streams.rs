@@ -13,6 +13,7 @@ use crate::logs::Track;
 use crate::model::{Run, events, lanes, of_lane};
 use crate::program::{self, Lane, Mix};
 use crate::segments::Taken;
+use crate::spans::{check_spans, read_spans};
 
 /// What many launches did, to know whether they showed anything.
 #[derive(Clone, Debug, Default)]
@@ -55,10 +56,14 @@ impl Traced {
     ) -> u64 {
         let warps = self.recorded_warps(shape);
         let mut memory = inputs(threads);
-        let mut drainer = Drainer::new(streaming, warps, self.tracks(), seed, &mut memory);
+        let sizes = [warps, self.tracks(), self.span_bytes(shape) as u32];
+        let mut drainer = Drainer::new(streaming, sizes, seed, &mut memory);
         let parameter = [drainer.parameter(), self.chosen_bytes()].concat();
         let host = &mut |memory: &mut _| drainer.act(memory);
         let observed = self.run(parameter, threads, shape, schedule, &mut memory, host);
+        if self.recording.spans {
+            check_spans(self, shape, &read_spans(drainer.spans(&memory)), &[]);
+        }
         let drained = drainer.finish(&mut memory);
         self.check_drained(threads, shape, &observed, &drained, seen);
         for run in &drained.runs {

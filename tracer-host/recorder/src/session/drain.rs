@@ -12,7 +12,7 @@ use warptrace_format::file::LaunchInfo;
 use super::SessionError;
 use super::ledger::{Job, News};
 use super::pool::Filled;
-use super::worker::{Account, Drained, Worker};
+use super::worker::{Account, Drained, Span, Worker, append};
 use crate::{Allocation, Device, EncodeJob, Encoded};
 
 /// Bytes of packed chunks that go on to the writer before there are more: what is on the host at once is
@@ -95,7 +95,8 @@ pub(super) fn run<W: Write + Send + 'static>(
 ) -> Result<DrainCost, SessionError> {
     let Job { codec, mut news, plain, filled } = job;
     write_news(&mut news, worker)?;
-    let Some(Filled { arena: _, pool, logged, table, scratch, accounts, launches }) = filled else {
+    let Some(Filled { arena: _, pool, logged, table, scratch, accounts, span_bytes, launches }) = filled
+    else {
         worker.write(Drained { begin: plain, ..worker.empty() })?;
         return Ok(DrainCost::default());
     };
@@ -115,7 +116,11 @@ pub(super) fn run<W: Write + Send + 'static>(
         drained.packed = packed;
     }
     let started = Instant::now();
-    read_accounts(device, &logged, &mut drained.accounts)?;
+    if span_bytes == 0 {
+        read_accounts(device, &logged, &mut drained.accounts)?;
+    } else {
+        read_with_spans(device, &logged, &mut drained)?;
+    }
     drained.end = launches;
     drained.end.retain(LaunchInfo::is_recorded);
     worker.write(drained)?;
@@ -161,6 +166,35 @@ fn read_accounts(
         let (accounts, after) = rest.split_at_mut(launches.iter().map(count).sum());
         device.read(launches[0].accounts, bytemuck::cast_slice_mut(accounts))?;
         rest = after;
+    }
+    Ok(())
+}
+
+/// Reads the accounts and the spans of launches, which stand in turns.
+fn read_with_spans(
+    device: &mut dyn Device,
+    logged: &[LoggedLaunch],
+    drained: &mut Drained,
+) -> Result<(), SessionError> {
+    let of = |launch: &LoggedLaunch| {
+        let accounts = size_of::<Account>() * (launch.tracks * launch.warps) as usize;
+        (accounts, accounts + size_of::<Span>() * launch.warps as usize)
+    };
+    drained.accounts.clear();
+    drained.spans.clear();
+    let mut bytes = Vec::new();
+    for launches in logged.chunk_by(|a, b| a.accounts + of(a).1 as u64 == b.accounts) {
+        bytes.resize(launches.iter().map(|launch| of(launch).1).sum(), 0);
+        device.read(launches[0].accounts, &mut bytes)?;
+        let mut rest = &bytes[..];
+        for launch in launches {
+            let (accounts, all) = of(launch);
+            let (of_launch, after) = rest.split_at(all);
+            let (accounts, spans) = of_launch.split_at(accounts);
+            append(&mut drained.accounts, accounts);
+            append(&mut drained.spans, spans);
+            rest = after;
+        }
     }
     Ok(())
 }

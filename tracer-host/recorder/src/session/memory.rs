@@ -129,6 +129,8 @@ pub(super) struct Division {
     pub(super) chunk_bytes: u32,
     /// As in [`PoolDescriptor`](warptrace_abi::pool::PoolDescriptor).
     pub(super) times: u32,
+    /// Bytes that a warp's span takes, beside its accounts; 0 if none is recorded.
+    pub(super) span_bytes: u64,
     /// Into how many parts of log memory launches record in turns.
     pub(super) arenas: u32,
     /// Entries of the shortest first segments.
@@ -158,7 +160,7 @@ impl Division {
         Self::divide(limit, chunk_bytes, arenas, min_first_entries)
             .filter(|division| division.has_room(1))
             .ok_or_else(|| {
-                let needed = Self::least(1, chunk_bytes, arenas, min_first_entries);
+                let needed = Self::least(1, 0, chunk_bytes, arenas, min_first_entries);
                 SessionError::Memory { streams: 1, needed, limit }
             })
     }
@@ -179,6 +181,7 @@ impl Division {
             limit,
             chunk_bytes,
             times: 0,
+            span_bytes: 0,
             arenas,
             min_first_entries,
             table_bytes: TABLE_BYTES,
@@ -218,6 +221,11 @@ impl Division {
         (end - end / RESERVE_SHARE) / MAX_SEGMENT_ENTRIES * MAX_SEGMENT_ENTRIES
     }
 
+    /// Bytes of the accounts, and spans, of a launch of which this many warps record on this many tracks.
+    pub(super) const fn accounts_of(&self, tracks: u32, warps: u32) -> u64 {
+        warps as u64 * (tracks as u64 * ACCOUNT_BYTES + self.span_bytes)
+    }
+
     /// Launches that the table has room for.
     pub(super) fn launches(&self) -> usize {
         self.table_bytes as usize / size_of::<LoggedLaunch>()
@@ -227,15 +235,23 @@ impl Division {
     /// segments fit.
     pub(super) fn has_room(&self, streams: u64) -> bool {
         let fixed = Fixed::place(RESERVED_ENTRIES.into(), streams, self.min_first_entries);
-        streams * ACCOUNT_BYTES <= self.account_bytes && fixed.end <= u64::from(self.logs_end(streams))
+        // In a dual recording a span is counted for each of the two tracks.
+        streams * (ACCOUNT_BYTES + self.span_bytes) <= self.account_bytes
+            && fixed.end <= u64::from(self.logs_end(streams))
     }
 
     /// The smallest limit, in whole KiB, with which a launch with this many streams can be recorded; `None`
     /// if none is large enough.
-    pub(super) fn least(streams: u64, chunk_bytes: u32, arenas: u32, min_first_entries: u32) -> Option<u64> {
+    pub(super) fn least(
+        streams: u64,
+        span_bytes: u64,
+        chunk_bytes: u32,
+        arenas: u32,
+        min_first_entries: u32,
+    ) -> Option<u64> {
         let fits = |kib: &u64| {
             Self::divide(kib << 10, chunk_bytes, arenas, min_first_entries)
-                .is_some_and(|division| division.has_room(streams))
+                .is_some_and(|division| Self { span_bytes, ..division }.has_room(streams))
         };
         let mut enough = (0..=(MAX_BYTES >> 10).ilog2()).map(|bit| 1 << bit).find(fits)?;
         let mut step = enough / 2;

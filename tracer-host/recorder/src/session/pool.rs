@@ -132,7 +132,8 @@ impl Pool {
     fn need(&self, info: &LaunchInfo) -> Need {
         let streams = self.streams_of(info);
         let claims = 2 * self.most(info.kernel()).map_or(0, |most| most.claimed);
-        Need { streams, account_bytes: streams * size_of::<WarpAccount>() as u64, claims }
+        let account_bytes = self.division.accounts_of(self.tracks, info.chosen().count());
+        Need { streams, account_bytes, claims }
     }
 
     fn streams_of(&self, info: &LaunchInfo) -> u64 {
@@ -210,8 +211,8 @@ impl Pool {
     /// Says what a launch needs that there never is room for.
     pub(super) fn refusal(&self, infos: &[LaunchInfo]) -> SessionError {
         let streams = infos.iter().map(|info| self.need(info).streams).max().unwrap_or(0);
-        let Division { limit, chunk_bytes, arenas, min_first_entries, .. } = self.division;
-        let needed = Division::least(streams, chunk_bytes, arenas, min_first_entries);
+        let Division { limit, span_bytes, chunk_bytes, arenas, min_first_entries, .. } = self.division;
+        let needed = Division::least(streams, span_bytes, chunk_bytes, arenas, min_first_entries);
         SessionError::Memory { streams, needed, limit }
     }
 

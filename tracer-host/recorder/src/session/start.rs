@@ -5,6 +5,7 @@ use std::io::Write;
 use warptrace_abi::log::{MIN_RING_ENTRIES, SEGMENT_MULTIPLE};
 use warptrace_device::KernelModule;
 use warptrace_format::file::{Growing, LocationInfo};
+use warptrace_format::span::WarpSpan;
 
 use super::code::add_code;
 use super::ledger::Ledger;
@@ -15,7 +16,7 @@ use super::stream::Streams;
 use super::worker::Worker;
 use super::{Recorder, SessionError, TracedProgram, modules};
 use crate::writer::{self, TraceWriter, WriterOptions};
-use crate::{Device, Policy, Prepare, RecordingSpec, Times, Visits};
+use crate::{Device, Policy, Prepare, RecordingSpec, Visits};
 
 impl<W: Write + Send + 'static> Recorder<W> {
     /// Allocates device memory and starts the file.
@@ -78,8 +79,10 @@ impl<W: Write + Send + 'static> Recorder<W> {
         };
         let arenas = Pool::arenas(overlaps && spec.policy != Policy::Ring);
         let limit = spec.memory_bytes(device.facts().free_bytes);
-        let times = u32::from(spec.times == Times::Runs);
-        let division = Division { times, ..Division::of(limit, spec.chunk_bytes, arenas, shortest)? };
+        let times = u32::from(spec.times.has_runs());
+        let span_bytes = if spec.times.has_blocks() { size_of::<WarpSpan>() as u64 } else { 0 };
+        let division = Division::of(limit, spec.chunk_bytes, arenas, shortest)?;
+        let division = Division { times, span_bytes, ..division };
         // Of a program that loads its kernels later, who loads them finds the location.
         let after = spec.window.after.as_ref().filter(|_| !locations.is_empty());
         let after = after.map(|visits: &Visits| visits.among(&locations)).transpose()?;

@@ -16,12 +16,12 @@ use crate::{Device, LaunchShape, LaunchTime, LiveMemory, Logs, Prepare, Traced};
 fn send<W: Write + Send + 'static>(
     worker: &mut Worker<W>,
     begin: &mut Vec<LaunchInfo>,
-    Scan { packed, end, accounts }: Scan,
+    Scan { packed, end, accounts, spans }: Scan,
 ) -> Result<(), SessionError> {
     if packed.is_empty() && end.is_empty() {
         return Ok(());
     }
-    worker.write(Drained { begin: std::mem::take(begin), packed, end, accounts, early_end: None })
+    worker.write(Drained { begin: std::mem::take(begin), packed, end, accounts, spans, early_end: None })
 }
 
 /// What is done while a kernel runs.

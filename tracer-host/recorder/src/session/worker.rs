@@ -11,6 +11,7 @@ use rayon::prelude::*;
 use warptrace_format::account::WarpAccount;
 use warptrace_format::chunk::TIME_BYTES;
 use warptrace_format::file::{Additions, EarlyEnd, LaunchInfo, SourceText};
+use warptrace_format::span::WarpSpan;
 
 use super::{LaunchReport, SessionError};
 use crate::packed::{self, Piece, Unpacked};
@@ -55,6 +56,26 @@ unsafe impl Pod for Account {}
 // SAFETY: it is a transparent wrapper.
 unsafe impl TransparentWrapper<WarpAccount> for Account {}
 
+/// A span as it lies in device memory.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(transparent)]
+pub(super) struct Span(WarpSpan);
+
+// SAFETY: four words of eight bytes and two of four in the order of C, without padding, for which all bits
+// are valid.
+unsafe impl Zeroable for Span {}
+// SAFETY: as above.
+unsafe impl Pod for Span {}
+// SAFETY: it is a transparent wrapper.
+unsafe impl TransparentWrapper<WarpSpan> for Span {}
+
+/// Appends values that lie in these bytes, which are as long as some of them.
+pub(super) fn append<T: Pod>(to: &mut Vec<T>, bytes: &[u8]) {
+    let from = to.len();
+    to.resize(from + bytes.len() / size_of::<T>(), T::zeroed());
+    bytemuck::cast_slice_mut(&mut to[from..]).copy_from_slice(bytes);
+}
+
 /// What was copied from the device.
 #[derive(Debug, Default)]
 pub(super) struct Drained {
@@ -67,6 +88,8 @@ pub(super) struct Drained {
     /// Their accounts as the device left them: launch by launch, track by track, recorded warp by warp. If
     /// none ends, these are others'.
     pub(super) accounts: Vec<Account>,
+    /// Where and when their warps ran, if that was recorded: launch by launch, recorded warp by warp.
+    pub(super) spans: Vec<Span>,
     /// A launch that did not run to its end; it may not have begun before. Boxed, because it is rare.
     pub(super) early_end: Option<Box<(LaunchInfo, EarlyEnd)>>,
 }
@@ -84,7 +107,8 @@ impl Drained {
     /// Nothing, with the same memory.
     fn emptied(mut self) -> Self {
         self.packed.clear();
-        Self { packed: self.packed, accounts: self.accounts, ..Self::default() }
+        self.spans.clear();
+        Self { packed: self.packed, accounts: self.accounts, spans: self.spans, ..Self::default() }
     }
 }
 
@@ -184,10 +208,8 @@ impl<W: Write + Send + 'static> Worker<W> {
     }
 
     fn send(&mut self, message: Message) -> Result<(), SessionError> {
-        match self.queue.as_ref().map(|queue| queue.send(message)) {
-            Some(Ok(())) => Ok(()),
-            _ => Err(self.error()),
-        }
+        let is_sent = self.queue.as_ref().is_some_and(|queue| queue.send(message).is_ok());
+        if is_sent { Ok(()) } else { Err(self.error()) }
     }
 
     /// Why the thread has ended.
@@ -259,7 +281,8 @@ impl<W: Write + Send> Work<W> {
             self.launches.remove(&info.number());
         }
         let of_ended = if drained.end.is_empty() { &[][..] } else { &drained.accounts };
-        let ends = self.ends(&drained.end, Account::peel_slice(of_ended));
+        let spans = Span::peel_slice(&drained.spans);
+        let ends = self.ends(&drained.end, Account::peel_slice(of_ended), spans);
         if !drained.packed.is_empty() || !ends.is_empty() {
             self.write_batch(drained, launches, &ends)?;
         }
@@ -305,7 +328,12 @@ impl<W: Write + Send> Work<W> {
     }
 
     /// Counts what the accounts of `launches` say; and to which launch and track each belongs.
-    fn ends<'a>(&mut self, launches: &[LaunchInfo], accounts: &'a [WarpAccount]) -> Vec<TrackEnd<'a>> {
+    fn ends<'a>(
+        &mut self,
+        launches: &[LaunchInfo],
+        accounts: &'a [WarpAccount],
+        mut spans: &'a [WarpSpan],
+    ) -> Vec<TrackEnd<'a>> {
         let mut rest = accounts;
         let mut ends = Vec::new();
         for info in launches {
@@ -313,7 +341,11 @@ impl<W: Write + Send> Work<W> {
                 let (accounts, after) =
                     rest.split_at_checked(info.chosen().count() as usize).unwrap_or_default();
                 rest = after;
-                ends.push(TrackEnd { launch: info.number(), track, accounts });
+                let mut of_track = &[][..];
+                if track == 0 {
+                    (of_track, spans) = spans.split_at_checked(accounts.len()).unwrap_or_default();
+                }
+                ends.push(TrackEnd { launch: info.number(), track, accounts, spans: of_track });
                 let [attempted, recorded, lost] = sums(accounts);
                 if track == 0 {
                     self.report.attempted += attempted;

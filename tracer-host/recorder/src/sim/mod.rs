@@ -27,6 +27,9 @@ use crate::{
     LiveMemory, LogKind, Logs, Place, Prepare, Recording, Simulated, Traced, packed,
 };
 
+/// Multiprocessors of which the spans of warps tell, unless it was said how many the device has: what is
+/// recorded does not depend on the host.
+const MULTIPROCESSORS: u32 = 4;
 /// Bytes of packed chunks after which no more are collected at once.
 const COLLECTED_AT_ONCE: usize = 64 << 20;
 
@@ -159,6 +162,7 @@ impl SimDevice {
             })
             .seed(self.options.seed)
             .threads(self.threads())
+            .multiprocessors(self.options.multiprocessors.unwrap_or(MULTIPROCESSORS))
     }
 }
 

@@ -6,8 +6,9 @@ use rayon::prelude::*;
 use warptrace_format::account::WarpAccount;
 use warptrace_format::file::limits::MAX_ACCOUNTS;
 use warptrace_format::file::{
-    Compression, FormatError, LaunchInfo, SectionKind, encode_accounts, encode_section,
+    Compression, FormatError, LaunchInfo, SectionKind, encode_accounts, encode_section, encode_spans,
 };
+use warptrace_format::span::WarpSpan;
 
 use super::state::Launches;
 
@@ -24,6 +25,8 @@ pub struct TrackEnd<'a> {
     pub track: u32,
     /// One account for each warp of the launch that was chosen, in order.
     pub accounts: &'a [WarpAccount],
+    /// Where and when these warps ran, if that is known, on track 0: as many as accounts; else none.
+    pub spans: &'a [WarpSpan],
 }
 
 /// The account of a warp that was not chosen, where one stands between those of others.
@@ -39,6 +42,8 @@ pub(super) struct EndPart<'a> {
     pub(super) warps: u32,
     /// Accounts of those of them that were chosen.
     accounts: &'a [WarpAccount],
+    /// As many spans, or none.
+    spans: &'a [WarpSpan],
     info: LaunchInfo,
 }
 
@@ -50,43 +55,51 @@ pub(super) fn cut_ends<'a>(ends: &[TrackEnd<'a>], launches: &Launches) -> Vec<En
 
 /// The sections of a launch's track: from the first chosen warp to the last, but not where none is chosen for
 /// long.
-fn parts<'a>(&TrackEnd { launch, track, accounts }: &TrackEnd<'a>, info: LaunchInfo) -> Vec<EndPart<'a>> {
+fn parts<'a>(end: &TrackEnd<'a>, info: LaunchInfo) -> Vec<EndPart<'a>> {
+    let &TrackEnd { launch, track, accounts, spans } = end;
     let last = info.chosen().count().checked_sub(1).and_then(|last| info.chosen_warp(last));
     let (Some(first), Some(last)) = (info.chosen_warp(0), last) else { return Vec::new() };
     let parts = (first..=last).step_by(ACCOUNTS_AT_ONCE).filter_map(|first_warp| {
         let warps = (last - first_warp + 1).min(ACCOUNTS_AT_ONCE as u32);
         let chosen = info.chosen_before(first_warp)..info.chosen_before(first_warp + warps);
         let accounts = accounts.get(chosen.start as usize..chosen.end as usize)?;
-        let part = EndPart { launch, track, first_warp, warps, accounts, info };
+        let spans = spans.get(chosen.start as usize..chosen.end as usize).unwrap_or_default();
+        let part = EndPart { launch, track, first_warp, warps, accounts, spans, info };
         (!accounts.is_empty()).then_some(part)
     });
     parts.collect()
 }
 
 impl EndPart<'_> {
-    /// An account for each warp of the section.
-    fn all(&self) -> Cow<'_, [WarpAccount]> {
-        if self.accounts.len() == self.warps as usize {
-            return Cow::Borrowed(self.accounts);
+    /// A value for each warp of the section: `chosen` of those that were chosen, `other` of others.
+    fn all<'b, T: Copy>(&self, chosen: &'b [T], other: T) -> Cow<'b, [T]> {
+        if chosen.len() == self.warps as usize {
+            return Cow::Borrowed(chosen);
         }
-        let mut all = vec![NOT_CHOSEN; self.warps as usize];
-        for (index, account) in (self.info.chosen_before(self.first_warp)..).zip(self.accounts) {
+        let mut all = vec![other; self.warps as usize];
+        for (index, value) in (self.info.chosen_before(self.first_warp)..).zip(chosen) {
             if let Some(warp) = self.info.chosen_warp(index) {
-                all[(warp - self.first_warp) as usize] = *account;
+                all[(warp - self.first_warp) as usize] = *value;
             }
         }
         Cow::Owned(all)
     }
 }
 
-/// The sections of these accounts.
+/// The sections of these accounts, and for each how long it is without the spans that may follow.
 pub(super) fn encode_ends(
     parts: &[EndPart<'_>],
     compression: Compression,
-) -> Result<Vec<Vec<u8>>, FormatError> {
+) -> Result<Vec<(Vec<u8>, usize)>, FormatError> {
     let encode = |part: &EndPart<'_>| {
-        let body = encode_accounts(part.launch, part.track, part.first_warp, &part.all(), compression)?;
-        Ok(encode_section(SectionKind::Accounts, &body))
+        let accounts = part.all(part.accounts, NOT_CHOSEN);
+        let body = encode_accounts(part.launch, part.track, part.first_warp, &accounts, compression)?;
+        let mut section = encode_section(SectionKind::Accounts, &body);
+        let length = section.len();
+        if !part.spans.is_empty() {
+            section.extend(encode_spans(&part.all(part.spans, WarpSpan::default()), compression)?);
+        }
+        Ok((section, length))
     };
     parts.par_iter().map(encode).collect()
 }

@@ -168,7 +168,7 @@ impl Launches {
         Ok(())
     }
 
-    fn check_end(&self, &TrackEnd { launch, track, accounts }: &TrackEnd<'_>) -> Result<(), WriteError> {
+    fn check_end(&self, &TrackEnd { launch, track, accounts, .. }: &TrackEnd<'_>) -> Result<(), WriteError> {
         let tracks = self.tracks();
         let open = self.launches.get(&launch).ok_or(WriteError::UnknownLaunch { launch })?;
         let warps = open.info.chosen().count();

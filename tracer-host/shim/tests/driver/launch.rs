@@ -127,6 +127,7 @@ pub unsafe fn launch(
         dynamic_shared: shared,
         parameters,
         clock: 1 << 20,
+        multiprocessors: 1,
         max_steps: MAX_STEPS,
     };
     let outcome = run(program, &launch, &mut known, &mut Schedule::random(3));

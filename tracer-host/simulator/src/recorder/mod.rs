@@ -15,6 +15,7 @@ mod after;
 mod kept;
 mod live;
 mod ring;
+pub(crate) mod spans;
 mod stream;
 mod track;
 
@@ -24,6 +25,7 @@ use warptrace_abi::stream::passes_power;
 use warptrace_device::simt::WARP_LANES;
 
 use self::after::Awaited;
+use self::spans::SpanMemory;
 use self::track::Track;
 use crate::context::LANES;
 use crate::launch::LogMemory;
@@ -68,21 +70,24 @@ pub(crate) struct WarpRecorder {
     trace: Option<Box<dyn Track>>,
     /// The logs of its raw shadow.
     shadow: Option<Box<dyn Track>>,
+    /// Where it is written where and when the warp runs.
+    span: Option<SpanMemory>,
 }
 
 impl WarpRecorder {
     /// A recorder that records nothing.
     pub(crate) fn off() -> Self {
-        Self { clock: 0, records: [Record::default(); LANES], awaited: None, trace: None, shadow: None }
+        let (trace, shadow) = (None, None);
+        Self { clock: 0, records: [Record::default(); LANES], awaited: None, trace, shadow, span: None }
     }
 
-    /// A recorder for the warp with this index among those that record ([`LogMemory::warp_index`]). It
-    /// records nothing if there is no such warp.
+    /// A recorder for the warp with this index among those that record ([`LogMemory::warp_index`]), which begins
+    /// on multiprocessor `sm`. It records nothing if there is no such warp.
     ///
     /// # Safety
     /// As for [`Launch::traced`](crate::Launch::traced) and [`Launch::streamed`](crate::Launch::streamed),
     /// for as long as the recorder is used. No other recorder is for the same warp.
-    pub(crate) unsafe fn new(memory: &LogMemory, recording: Recording, warp: u32) -> Self {
+    pub(crate) unsafe fn new(memory: &LogMemory, recording: Recording, warp: u32, sm: u32) -> Self {
         let mut recorder = Self::off();
         recorder.awaited = recording.after.map(Awaited::new);
         // SAFETY: the caller's promise.
@@ -90,6 +95,11 @@ impl WarpRecorder {
         if recording.dual {
             // SAFETY: the caller's promise.
             recorder.shadow = unsafe { track::open(memory, SHADOW, warp) };
+        }
+        // SAFETY: the caller's promise.
+        recorder.span = unsafe { SpanMemory::of(memory, recording, warp) };
+        if let Some(span) = recorder.span {
+            span.begin(sm);
         }
         recorder
     }
@@ -168,6 +178,9 @@ impl WarpRecorder {
         self.end_run(lane, u32::MAX);
         for track in [&mut self.trace, &mut self.shadow].into_iter().flatten() {
             track.close(lane as u32);
+        }
+        if let Some(span) = self.span {
+            span.leave(self.clock);
         }
     }
 }

@@ -21,7 +21,12 @@ impl Emitter {
     /// that were not chosen leave for `unchosen`, if there is such a label.
     pub(in crate::splice) fn prologue(&mut self, loops: &[u16], unchosen: Option<&str>) {
         let is_streamed = self.style.recording.logs.is_streamed();
-        let warp = unchosen.map(|unchosen| self.choose(unchosen));
+        let mut warp = unchosen.map(|unchosen| self.choose(unchosen));
+        if self.style.recording.spans {
+            let known = warp.unwrap_or_else(|| self.warp_in_launch());
+            self.begin_span(known);
+            warp = Some(known);
+        }
         let thread = if is_streamed {
             let thread = warp.map_or_else(|| self.thread_in_block(), |warp| warp.thread);
             self.logs().iter().for_each(|log| self.no_segment(*log));
@@ -99,9 +104,15 @@ impl Emitter {
     /// Ends the lane's logs, before it leaves the kernel.
     pub(in crate::splice) fn epilogue(&mut self) {
         self.active();
+        if self.style.recording.spans {
+            self.note_end();
+        }
         self.load(Pair::Record);
         self.end_run(None);
         let warp = self.warp_in_launch();
+        if self.style.recording.spans {
+            self.end_span(warp);
+        }
         if self.style.recording.logs.is_streamed() {
             return self.leave_streamed(warp);
         }

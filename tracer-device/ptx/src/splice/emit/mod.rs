@@ -30,6 +30,7 @@ mod open;
 mod registers;
 mod ring;
 mod runs;
+mod spans;
 mod streamed;
 
 use std::fmt::Write;
@@ -41,8 +42,8 @@ use warptrace_format::LANES;
 use warptrace_format::account::WarpAccount;
 
 use self::registers::{
-    ACTIVE, ANY_FULL, AT, CLOCK, FIELD, KEY, LANES_BELOW, Log, MASK, NOW, P, Pred, R32, Register, SHADOW,
-    SHADOW_KEY, STATE, TIME, TRACE, VOTE, Vector, WRITES, X, Y, iterations, registers_of,
+    ACTIVE, ANY_FULL, AT, CLOCK, END_CLOCK, END_TIMER, FIELD, KEY, LANES_BELOW, Log, MASK, NOW, P, Pred, R32,
+    Register, SHADOW, SHADOW_KEY, STATE, TIME, TRACE, VOTE, Vector, WRITES, X, Y, iterations, registers_of,
 };
 use super::state::{Pair, Placement, descriptor_offset, local_bytes, warp_bytes};
 use super::style::Style;
@@ -206,6 +207,9 @@ impl Emitter {
         }
         if self.style.recording.logs.is_streamed() {
             emit!(self, ".reg .b32 {tag}, {};", SHADOW.tag);
+        }
+        if self.style.recording.spans {
+            emit!(self, ".reg .b64 {END_CLOCK}, {END_TIMER};");
         }
         if self.style.placement == Placement::Shared {
             emit!(self, ".reg .b32 {STATE};");

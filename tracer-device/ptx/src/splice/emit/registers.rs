@@ -80,6 +80,9 @@ pub(super) const WRITES: Pred = Register::named("w");
 pub(super) const AT: R64 = Register::named("l");
 pub(super) const CLOCK: R64 = Register::named("c");
 pub(super) const FIELD: R32 = Register::named("f");
+/// The clock and the global timer when lanes began to leave the kernel.
+pub(super) const END_CLOCK: R64 = Register::named("ec");
+pub(super) const END_TIMER: R64 = Register::named("et");
 pub(super) const X: [R32; 9] = Register::numbered("x");
 pub(super) const Y: [R64; 4] = Register::numbered("y");
 pub(super) const P: [Pred; 6] = Register::numbered("p");

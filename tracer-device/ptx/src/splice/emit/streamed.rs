@@ -20,7 +20,7 @@ use crate::splice::state::descriptor_bytes;
 use crate::splice::style::Claim;
 
 /// Fields of the launch's descriptor.
-mod field {
+pub(super) mod field {
     use std::mem::offset_of;
 
     use warptrace_abi::stream::{StreamLogs, StreamState};
@@ -30,10 +30,10 @@ mod field {
     pub(super) const SEGMENTS: Field<64> = Field(offset_of!(StreamLogs, segments) as u32);
     pub(super) const QUEUE: Field<64> = Field(offset_of!(StreamLogs, queue) as u32);
     pub(super) const STATE: Field<64> = Field(offset_of!(StreamLogs, state) as u32);
-    pub(super) const LOST: Field<64> = Field(offset_of!(StreamLogs, lost) as u32);
+    pub(in super::super) const LOST: Field<64> = Field(offset_of!(StreamLogs, lost) as u32);
     pub(super) const ENDED: Field<64> = Field(offset_of!(StreamLogs, ended) as u32);
     pub(super) const PATIENCE: Field<64> = Field(offset_of!(StreamLogs, stall_nanoseconds) as u32);
-    pub(super) const WARPS: Field<32> = Field(offset_of!(StreamLogs, warps) as u32);
+    pub(in super::super) const WARPS: Field<32> = Field(offset_of!(StreamLogs, warps) as u32);
     pub(super) const LAUNCH: Field<32> = Field(offset_of!(StreamLogs, launch) as u32);
     pub(super) const SEGMENT_ENTRIES: Field<32> = Field(offset_of!(StreamLogs, segment_entries) as u32);
     pub(super) const SLOTS: Field<32> = Field(offset_of!(StreamLogs, slots) as u32);

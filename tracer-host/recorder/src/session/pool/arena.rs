@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use warptrace_abi::log::{ENTRY_BYTES, Fixed, LaunchLogs, LoggedLaunch};
-use warptrace_format::account::WarpAccount;
 use warptrace_format::file::LaunchInfo;
 
 use super::super::memory::Division;
@@ -115,7 +114,7 @@ impl Arena {
                 false => segment_entries(streams, u64::from(claims_end).saturating_sub(self.taken())),
             };
             let accounts = accounts + self.accounts.start + self.accounts_used;
-            self.accounts_used += streams * size_of::<WarpAccount>() as u64;
+            self.accounts_used += division.accounts_of(tracks, warps);
             self.logged.push(LoggedLaunch {
                 accounts,
                 heads,

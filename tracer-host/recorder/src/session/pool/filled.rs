@@ -20,6 +20,8 @@ pub(in super::super) struct Filled {
     pub(in super::super) scratch: Allocation,
     /// Accounts that launches have had: address, and bytes.
     pub(in super::super) accounts: (u64, u64),
+    /// Bytes of a warp's span, which stand behind the accounts of its launch; 0 if none is recorded.
+    pub(in super::super) span_bytes: u64,
     /// Launches that have ended, recorded or not, in the order of their numbers.
     pub(in super::super) launches: Vec<LaunchInfo>,
 }
@@ -86,6 +88,7 @@ impl Pool {
             table: self.table,
             scratch: self.scratch,
             accounts: (accounts + arena.accounts.start, arena.accounts_used),
+            span_bytes: self.division.span_bytes,
             launches,
         })
     }

@@ -114,6 +114,16 @@ impl Launch {
         self.encoded[(track * self.warps + warp) as usize] = (events, chunks);
     }
 
+    /// Offset of its warps' spans in the session's memory, behind the streams' lost events.
+    pub(super) fn spans_at(&self) -> u64 {
+        self.tables + 8 * self.streams.len() as u64
+    }
+
+    /// Offset of the lanes of each warp that have left, behind spans of so many bytes each.
+    pub(super) fn ended_at(&self, span_bytes: u64) -> u64 {
+        self.spans_at() + u64::from(self.warps) * span_bytes
+    }
+
     /// Its streams: `track * warps + warp`.
     pub(super) fn stream_count(&self) -> usize {
         self.streams.len()

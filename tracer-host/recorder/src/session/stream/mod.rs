@@ -34,7 +34,7 @@ use self::rounds::Rounds;
 use self::segments::AllInUse;
 use self::supply::Supply;
 use super::memory::Division;
-use super::worker::Account;
+use super::worker::{Account, Span, append};
 use super::{MemoryUse, SessionError, Standing};
 use crate::{Allocation, Device, DeviceError, LiveMemory, MAX_READ, Place, Recording};
 
@@ -52,6 +52,8 @@ pub(super) struct Scan {
     pub(super) end: Vec<LaunchInfo>,
     /// Their accounts, as `Drained` takes them.
     pub(super) accounts: Vec<Account>,
+    /// Where and when their warps ran, as `Drained` takes it.
+    pub(super) spans: Vec<Span>,
 }
 
 /// Device memory of a session whose logs are streamed.
@@ -60,6 +62,8 @@ pub(super) struct Streams {
     tracks: u32,
     chunk_bytes: u32,
     times: u32,
+    /// As in [`Division`].
+    span_bytes: u64,
     max_wait: Duration,
     /// Whether `memory` is the host's, and runs are written when they begin, too.
     pub(super) post_mortem: bool,
@@ -116,6 +120,7 @@ impl Streams {
             tracks: recording.tracks(),
             chunk_bytes: division.chunk_bytes,
             times: division.times,
+            span_bytes: division.span_bytes,
             max_wait,
             post_mortem,
             memory,
@@ -162,7 +167,7 @@ impl Streams {
     /// Whether a launch, of which this many threads can be on the device at once, finds room without a scan
     /// of those before it.
     pub(super) fn has_room(&self, resident: u64, info: &LaunchInfo) -> bool {
-        let needs = Needs::of(info, self.tracks, resident);
+        let needs = Needs::of(info, self.tracks, self.span_bytes, resident);
         self.partition.is_some_and(|partition| {
             let tables = self.tables_used + needs.tables <= partition.table_bytes;
             // Those of launches before are freed by the first scan for this one.
@@ -177,7 +182,7 @@ impl Streams {
         resident: u64,
         info: &LaunchInfo,
     ) -> Result<StreamLogs, SessionError> {
-        let needs = Needs::of(info, self.tracks, resident);
+        let needs = Needs::of(info, self.tracks, self.span_bytes, resident);
         let partition = match self.partition {
             Some(partition) if self.has_room(resident, info) => partition,
             _ => self.divide(device, needs)?,
@@ -189,7 +194,7 @@ impl Streams {
             self.let_wait(device.live()?)?;
         }
         let launch = Launch::new(*info, self.tracks, tables);
-        let (warps, streams) = (launch.warps, launch.stream_count());
+        let (warps, ended) = (launch.warps, launch.ended_at(self.span_bytes));
         self.launches.insert(info.number(), launch);
         let at = |offset: u64| self.memory.address + offset;
         Ok(StreamLogs {
@@ -197,7 +202,7 @@ impl Streams {
             queue: at(partition.queue),
             state: at(partition.state),
             lost: at(tables),
-            ended: at(tables + 8 * streams as u64),
+            ended: at(ended),
             stall_nanoseconds: u64::try_from(self.max_wait.as_nanos()).unwrap_or(u64::MAX),
             warps,
             launch: info.number(),
@@ -319,7 +324,13 @@ impl Streams {
             None => vec![0; length],
         };
         for (_, launch) in std::mem::take(&mut self.launches) {
-            let lost = words_of_eight(&tables[(launch.tables - partition.tables) as usize..]);
+            let tables = &tables[(launch.tables - partition.tables) as usize..];
+            let lost = words_of_eight(tables);
+            if self.span_bytes != 0 {
+                let from = (launch.spans_at() - launch.tables) as usize;
+                let to = (launch.ended_at(self.span_bytes) - launch.tables) as usize;
+                append(&mut scan.spans, &tables[from..to]);
+            }
             scan.accounts.append(&mut launch.accounts(lost));
             scan.end.push(launch.info);
         }

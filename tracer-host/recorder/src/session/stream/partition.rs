@@ -22,24 +22,25 @@ const STATE_BYTES: u64 = 256;
 pub(super) struct Needs {
     /// Lanes that may hold a segment at once, each track counted.
     pub(super) lanes: u64,
-    /// Bytes of tables: lost events of each stream, and the lanes of each warp that have left; of warps that
-    /// record.
+    /// Bytes of tables: lost events of each stream, the span of each warp, and its lanes that have left; of warps
+    /// that record.
     pub(super) tables: u64,
 }
 
 impl Needs {
     /// What a launch needs of whose threads this many can be on the device at once.
-    pub(super) fn of(info: &LaunchInfo, tracks: u32, resident: u64) -> Self {
+    pub(super) fn of(info: &LaunchInfo, tracks: u32, span_bytes: u64, resident: u64) -> Self {
         // Of warps that record only. A block's last warp may lack lanes; they are counted all the same.
         let threads = 32 * u64::from(info.chosen().count());
         let resident = resident.max(32 * u64::from(info.warps_per_block()));
-        Self { lanes: u64::from(tracks) * threads.min(resident), tables: table_bytes(info, tracks) }
+        let lanes = u64::from(tracks) * threads.min(resident);
+        Self { lanes, tables: table_bytes(info, tracks, span_bytes) }
     }
 }
 
-/// Bytes of a launch's tables: 8 for each stream, then 4 for each warp that records.
-pub(super) fn table_bytes(info: &LaunchInfo, tracks: u32) -> u64 {
-    (u64::from(info.chosen().count()) * (8 * u64::from(tracks) + 4)).next_multiple_of(16)
+/// Bytes of a launch's tables: 8 for each stream, then, for each warp that records, those of a span and 4.
+pub(super) fn table_bytes(info: &LaunchInfo, tracks: u32, span_bytes: u64) -> u64 {
+    (u64::from(info.chosen().count()) * (8 * u64::from(tracks) + span_bytes + 4)).next_multiple_of(16)
 }
 
 /// Where what lies, in bytes from the start of the memory.

@@ -221,7 +221,7 @@ impl Streams {
         let running = self.launches.values().filter(|launch| !is_over && !launch.is_over);
         for launch in running {
             let warps = launch.warps;
-            let at = self.memory.address + launch.tables + 8 * launch.stream_count() as u64;
+            let at = self.memory.address + launch.ended_at(self.span_bytes);
             let bytes = read_all(memory, at, 4 * (warps as usize).next_multiple_of(2))?;
             let (words, _) = bytes.as_chunks::<4>();
             let ended = words.iter().take(warps as usize).map(|word| u32::from_le_bytes(*word)).collect();

@@ -11,6 +11,7 @@ mod losses;
 mod output;
 mod rings;
 mod room;
+mod spans;
 mod streamed;
 mod window;
 

@@ -1,0 +1,107 @@
+//! Where and when warps ran.
+
+use warptrace_format::file::{IndexEntry, SECTION_HEADER_BYTES, SectionKind, TIMES, decode_spans};
+use warptrace_format::span::WarpSpan;
+
+use crate::error::DecodeError;
+use crate::file::TraceFile;
+
+impl TraceFile {
+    /// Returns whether it was recorded where and when warps ran.
+    pub fn has_spans(&self) -> bool {
+        self.metadata().property(TIMES).is_some_and(|times| matches!(times, "blocks" | "all"))
+    }
+
+    /// Goes through the warps of a launch of which the trace says where and when they ran, in ascending order,
+    /// each with its span; one section of the file is in memory at a time. Warps that were not chosen are not
+    /// among them, nor those of which nothing is known.
+    ///
+    /// A section that is missing or damaged is an error in the place of its warps; those after it follow.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let trace = warptrace_decode::TraceFile::open("bfs.wtrc")?;
+    /// for found in trace.warp_spans(1) {
+    ///     let (warp, span) = found?;
+    ///     println!("warp {warp} ran on {:?} for {:?} ns", span.sm(), span.nanoseconds());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn warp_spans(&self, launch: u32) -> WarpSpans<'_> {
+        let sections = if self.has_spans() { self.account_sections(launch, 0) } else { &[] };
+        WarpSpans { file: self, sections: sections.iter(), next: 0, spans: Vec::new().into_iter(), first: 0 }
+    }
+
+    /// Reads the spans behind an accounting section.
+    ///
+    /// # Errors
+    /// There are none, or they are damaged.
+    pub(crate) fn load_spans(&self, accounts: &IndexEntry) -> Result<Vec<WarpSpan>, DecodeError> {
+        let none = || DecodeError::NoSpans { accounts_offset: accounts.offset };
+        let (entry, body_at) = self.section_behind(accounts, SectionKind::Spans)?.ok_or_else(none)?;
+        let warps = (accounts.last_warp - accounts.first_warp).saturating_add(1);
+        self.work.spend(warps.into())?;
+        Ok(decode_spans(&self.load_body(&entry)?, body_at, warps)?)
+    }
+
+    /// Finds the section of a kind that stands directly behind another one, and where its body is; `None` if
+    /// something else does.
+    pub(crate) fn section_behind(
+        &self,
+        before: &IndexEntry,
+        kind: SectionKind,
+    ) -> Result<Option<(IndexEntry, u64)>, DecodeError> {
+        let offset = before.end();
+        let left = self.length.saturating_sub(offset);
+        if left < SECTION_HEADER_BYTES as u64 {
+            return Ok(None);
+        }
+        let header = self.header_at(offset)?;
+        if header.kind(offset)? != Some(kind) || header.total_bytes() > left {
+            return Ok(None);
+        }
+        let entry = IndexEntry { kind, offset, length: header.total_bytes(), ..*before };
+        Ok(Some((entry, offset.saturating_add(SECTION_HEADER_BYTES as u64))))
+    }
+}
+
+/// The spans of a launch's warps: see [`TraceFile::warp_spans`].
+#[derive(Debug)]
+pub struct WarpSpans<'a> {
+    file: &'a TraceFile,
+    sections: std::slice::Iter<'a, IndexEntry>,
+    /// Warps before this have been given, or a section that counts for them could not be read.
+    next: u32,
+    /// What is left of the section that was read last, and its warp.
+    spans: std::vec::IntoIter<WarpSpan>,
+    first: u32,
+}
+
+impl Iterator for WarpSpans<'_> {
+    type Item = Result<(u32, WarpSpan), DecodeError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            for span in self.spans.by_ref() {
+                let warp = self.first;
+                self.first = warp.saturating_add(1);
+                // Where sections overlap, the first one counts.
+                if warp >= self.next {
+                    self.next = self.first;
+                    if span.has_begun() {
+                        return Some(Ok((warp, span)));
+                    }
+                }
+            }
+            let section = self.sections.next()?;
+            match self.file.load_spans(section) {
+                Ok(spans) => (self.spans, self.first) = (spans.into_iter(), section.first_warp),
+                Err(error) => {
+                    self.next = self.next.max(section.last_warp.saturating_add(1));
+                    return Some(Err(error));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Where and when warps ran: the `SPAN` section, directly behind an accounting section of track 0.
+//!
+//! ```text
+//! offset  size  field
+//!      0     4  warps         as many as the accounting section has
+//!      4     4  plain bytes   of the contents before compression, at most 48 for each warp and 1024
+//!      8     1  compression   0 none, 1 zstd
+//!      9     3  zero
+//!     12     …  contents, compressed or not: columns, one behind the other
+//! ```
+//!
+//! ```text
+//! state        for each warp of 32 bits: 0, nothing is known; 1, it began; 2, it ended, too; 3, it ended on
+//!              another multiprocessor
+//! sm           for each warp that began, of 32 bits: its multiprocessor then
+//! begin        for each of these, of 64 bits: the global timer, less that of the one before (0 for the first),
+//!              zigzag
+//! clock        for each of these, of 64 bits: the clock, less that of the last one before that began on the same
+//!              multiprocessor (0 if there is none), zigzag
+//! nanoseconds  for each warp that ended, of 64 bits: the global timer then, less that when it began, zigzag
+//! cycles       for each of these, of 64 bits: the clock then, less that when it began, zigzag
+//! moved        for each warp that ended elsewhere, of 32 bits: the multiprocessor on which it did
+//! ```
+//!
+//! All differences are modulo 2^64.
+
+use std::collections::HashMap;
+
+use warptrace_columns::{Element, Header, Layout, Packing, Shape, Source};
+
+use super::error::FormatError;
+use super::fields::Fields;
+use super::frame::{Compression, StoredAs, compress, decompress};
+use super::limits::MAX_ACCOUNTS;
+use super::section::{SectionKind, encode_section_of};
+use crate::span::WarpSpan;
+
+const SECTION: &str = "SPAN";
+/// Bytes of the fixed part.
+const FIXED_BYTES: usize = 12;
+/// Bytes that a warp takes before compression at most, and all columns' own.
+const WARP_BYTES: u32 = 48;
+const COLUMN_BYTES: u32 = 1024;
+/// What the contents' `state` says.
+const BEGAN: u32 = 1;
+const ENDED: u32 = 2;
+const MOVED: u32 = 3;
+
+/// The most bytes of contents for this many warps.
+fn most_bytes(warps: u32) -> u32 {
+    warps.saturating_mul(WARP_BYTES).saturating_add(COLUMN_BYTES)
+}
+
+/// Appends a column.
+fn put<T: Element>(values: &[T], compression: Compression, to: &mut Vec<u8>) {
+    match (compression, Shape::new(0, 1)) {
+        // What zstd makes of whole bytes is smaller than what it makes of packed bits.
+        (Compression::Suited | Compression::Zstd(_), Some(shape)) => {
+            Layout { shape, zero_runs: false, packing: Packing::StreamVByte }.encode(values, to);
+        }
+        _ => _ = warptrace_columns::encode(values, 1, to),
+    }
+}
+
+/// Makes the section, header and body, of consecutive warps.
+///
+/// # Errors
+/// More than [`MAX_ACCOUNTS`] warps, or none; the compressor failed.
+pub fn encode_spans(spans: &[WarpSpan], compression: Compression) -> Result<Vec<u8>, FormatError> {
+    let warps = u32::try_from(spans.len()).unwrap_or(u32::MAX);
+    if warps > MAX_ACCOUNTS {
+        return Err(FormatError::TooLarge {
+            section: SECTION,
+            field: "warps",
+            offset: 0,
+            value: spans.len() as u64,
+            limit: MAX_ACCOUNTS.into(),
+        });
+    }
+    let (mut states, mut sms, mut moved) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut begins, mut clocks) = (Vec::<u64>::new(), Vec::<u64>::new());
+    let (mut nanoseconds, mut cycles) = (Vec::<u64>::new(), Vec::<u64>::new());
+    let (mut last_begin, mut last_clocks) = (0, HashMap::new());
+    for span in spans {
+        let Some(sm) = span.sm() else {
+            states.push(0);
+            continue;
+        };
+        sms.push(sm);
+        begins.push(span.begin_timer.wrapping_sub(last_begin).zigzag());
+        last_begin = span.begin_timer;
+        let last = last_clocks.insert(sm, span.begin_clock).unwrap_or(0);
+        clocks.push(span.begin_clock.wrapping_sub(last).zigzag());
+        if !span.has_ended() {
+            states.push(BEGAN);
+            continue;
+        }
+        nanoseconds.push(span.end_timer.wrapping_sub(span.begin_timer).zigzag());
+        cycles.push(span.end_clock.wrapping_sub(span.begin_clock).zigzag());
+        if span.has_moved() {
+            moved.push(span.end_sm - 1);
+        }
+        states.push(if span.has_moved() { MOVED } else { ENDED });
+    }
+    let mut plain = Vec::new();
+    put(&states, compression, &mut plain);
+    put(&sms, compression, &mut plain);
+    put(&begins, compression, &mut plain);
+    put(&clocks, compression, &mut plain);
+    put(&nanoseconds, compression, &mut plain);
+    put(&cycles, compression, &mut plain);
+    put(&moved, compression, &mut plain);
+    let mut packed = Vec::new();
+    let (stored_as, stored) = compress(SECTION, &plain, compression, &mut packed)?;
+    let mut fixed = [0; FIXED_BYTES];
+    fixed[..4].copy_from_slice(&warps.to_le_bytes());
+    // Far below 2^32: the warps are few.
+    fixed[4..8].copy_from_slice(&u32::try_from(plain.len()).unwrap_or(u32::MAX).to_le_bytes());
+    fixed[8] = stored_as.to_byte();
+    Ok(encode_section_of(SectionKind::Spans, &[&fixed, stored]))
+}
+
+/// Reads the body of a section at file offset `at`, behind accounts of so many warps.
+///
+/// # Errors
+/// A wrong length, a field over its limit, contents that do not decompress to what the section says, columns
+/// that are none or contradict each other or the accounts.
+pub fn decode_spans(body: &[u8], at: u64, warps: u32) -> Result<Vec<WarpSpan>, FormatError> {
+    let mut fields = Fields::new(SECTION, body, at);
+    let found = fields.u32("warps")?;
+    if found != warps || warps > MAX_ACCOUNTS {
+        return Err(fields.invalid(
+            "warps",
+            at,
+            found.into(),
+            "the number of warps of the ACCT section before it",
+        ));
+    }
+    let plain_bytes = fields.u32("plain bytes")?;
+    fields.limit("plain bytes", 4, plain_bytes.into(), most_bytes(warps).into())?;
+    let compression = fields.u8("compression")?;
+    fields.zero::<3>("reserved")?;
+    let Some(stored_as) = StoredAs::from_byte(compression) else {
+        return Err(fields.invalid("compression", at.saturating_add(8), compression.into(), "0 or 1"));
+    };
+    let (stored, stored_at) = (fields.rest(), fields.offset());
+    let contents = |message| FormatError::Contents { section: SECTION, offset: stored_at, message };
+    let plain = decompress(SECTION, stored_as, stored, plain_bytes as usize, stored_at)?;
+    if plain.len() as u64 != u64::from(plain_bytes) {
+        return Err(contents(format!("{} bytes, the section announces {plain_bytes}", plain.len())));
+    }
+    let mut source = Source::new(&plain);
+    let states: Vec<u32> = column(&mut source, "state", warps as usize).map_err(contents)?;
+    if let Some(state) = states.iter().find(|state| **state > MOVED) {
+        return Err(contents(format!("a warp has the state {state}, expected 0 to {MOVED}")));
+    }
+    let count = |least: u32| states.iter().filter(|state| **state >= least).count();
+    let (began, ended) = (count(BEGAN), count(ENDED));
+    let sms: Vec<u32> = column(&mut source, "sm", began).map_err(contents)?;
+    let begins: Vec<u64> = column(&mut source, "begin", began).map_err(contents)?;
+    let clocks: Vec<u64> = column(&mut source, "clock", began).map_err(contents)?;
+    let nanoseconds: Vec<u64> = column(&mut source, "nanoseconds", ended).map_err(contents)?;
+    let cycles: Vec<u64> = column(&mut source, "cycles", ended).map_err(contents)?;
+    let moved: Vec<u32> = column(&mut source, "moved", count(MOVED)).map_err(contents)?;
+    if !source.rest().is_empty() {
+        return Err(contents(format!("{} bytes follow the columns", source.rest().len())));
+    }
+    if sms.iter().chain(&moved).any(|sm| *sm == u32::MAX) {
+        return Err(contents(format!("a warp ran on multiprocessor {}", u32::MAX)));
+    }
+    let mut moved_from = sms.iter().zip(states.iter().filter(|state| **state != 0));
+    let mut moved_to = moved.iter();
+    if moved_from.any(|(sm, state)| *state == MOVED && moved_to.next() == Some(sm)) {
+        return Err(contents("a warp ended on another multiprocessor, which is the same".to_owned()));
+    }
+    let mut began = sms.into_iter().zip(begins.into_iter().zip(clocks));
+    let mut ended = nanoseconds.into_iter().zip(cycles);
+    let mut moved = moved.into_iter();
+    let (mut last_begin, mut last_clocks) = (0u64, HashMap::new());
+    let span = |state: u32| {
+        let mut span = WarpSpan::default();
+        if state == 0 {
+            return span;
+        }
+        // There are as many as there are such states.
+        let (sm, (begin, clock)) = began.next().unwrap_or_default();
+        span.begin_sm = sm + 1;
+        span.begin_timer = last_begin.wrapping_add(begin.unzigzag());
+        last_begin = span.begin_timer;
+        let last = last_clocks.get(&sm).copied().unwrap_or(0u64);
+        span.begin_clock = last.wrapping_add(clock.unzigzag());
+        last_clocks.insert(sm, span.begin_clock);
+        if state >= ENDED {
+            let (nanoseconds, cycles) = ended.next().unwrap_or_default();
+            span.end_timer = span.begin_timer.wrapping_add(nanoseconds.unzigzag());
+            span.end_clock = span.begin_clock.wrapping_add(cycles.unzigzag());
+            span.end_sm = if state == MOVED { moved.next().unwrap_or_default() + 1 } else { span.begin_sm };
+        }
+        span
+    };
+    Ok(states.into_iter().map(span).collect())
+}
+
+/// Reads a column of so many values.
+fn column<T: Element>(source: &mut Source<'_>, name: &str, expected: usize) -> Result<Vec<T>, String> {
+    let described = |error| format!("column `{name}`: {error}");
+    let values = Header::read(&mut Source::new(source.rest())).map_err(described)?.values;
+    if values != expected {
+        return Err(format!("column `{name}` has {values} values, expected {expected}"));
+    }
+    warptrace_columns::decode(source).map_err(described)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::SECTION_HEADER_BYTES;
+    use super::*;
+
+    fn spans() -> Vec<WarpSpan> {
+        let warp = |warp: u64| {
+            let sm = (warp % 5) as u32 + 1;
+            let clock = (u64::from(sm) << 40).wrapping_add(1000 * warp).wrapping_sub(7 << 40);
+            WarpSpan {
+                begin_clock: clock,
+                begin_timer: (1 << 60) + 32 * warp,
+                end_clock: clock.wrapping_add(123 + warp % 7),
+                end_timer: (1 << 60) + 32 * warp + 64,
+                begin_sm: sm,
+                end_sm: sm,
+            }
+        };
+        let mut spans: Vec<_> = (0..300).map(warp).collect();
+        spans[7] = WarpSpan::default();
+        spans[8] = WarpSpan { end_sm: 0, end_clock: 0, end_timer: 0, ..spans[8] };
+        spans[20].end_sm = 1;
+        spans[21] = WarpSpan { end_timer: 3, end_clock: 5, ..spans[21] };
+        spans
+    }
+
+    #[test]
+    fn spans_come_back() {
+        let all = spans();
+        for spans in [&all[..], &all[..8], &all[7..8], &all[..1]] {
+            for compression in [Compression::None, Compression::Suited, Compression::Zstd(5)] {
+                let section = encode_spans(spans, compression).unwrap();
+                let body = &section[SECTION_HEADER_BYTES..];
+                assert_eq!(decode_spans(body, 0, spans.len() as u32).unwrap(), spans);
+                assert!(decode_spans(body, 0, spans.len() as u32 + 1).is_err(), "other accounts");
+            }
+        }
+        // Regular warps take few bytes.
+        assert!(encode_spans(&all, Compression::Suited).unwrap().len() < 5 * all.len());
+    }
+
+    #[test]
+    fn damaged_sections_are_refused_or_are_spans() {
+        let section = encode_spans(&spans(), Compression::None).unwrap();
+        let body = &section[SECTION_HEADER_BYTES..];
+        for length in 0..body.len() {
+            assert!(decode_spans(&body[..length], 7, 300).is_err(), "length {length}");
+        }
+        let mut refused = 0;
+        for byte in 0..body.len() {
+            for bit in 0..8 {
+                let mut damaged = body.to_vec();
+                damaged[byte] ^= 1 << bit;
+                match decode_spans(&damaged, 7, 300) {
+                    Ok(spans) => assert_eq!(spans.len(), 300),
+                    Err(_) => refused += 1,
+                }
+            }
+        }
+        assert!(refused > 100, "{refused}");
+    }
+
+    #[test]
+    fn the_section_is_as_it_was() {
+        let one =
+            WarpSpan { begin_clock: 5, begin_timer: 9, end_clock: 7, end_timer: 10, begin_sm: 3, end_sm: 3 };
+        let section = encode_spans(&[WarpSpan::default(), one], Compression::None).unwrap();
+        assert_eq!(&section[..8], b"SPAN\x01\x00\x01\x00");
+        assert_eq!(&section[SECTION_HEADER_BYTES..][..4], 2u32.to_le_bytes());
+    }
+}
