@@ -20,7 +20,7 @@ class Clock:
             self.units = time
         else:
             step = (time - self.last) % (1 << 32)
-            self.units += step - (1 << 32) if step >= 1 << 31 else step
+            self.units = max(0, self.units + (step - (1 << 32) if step >= 1 << 31 else step))
         self.last = time
         return self.units
 
@@ -53,7 +53,7 @@ def write_csv(trace, track, out):
                 begins = sections.begun(chunk.runs, events) if is_timed else ()
                 for (location, mask), time in zip_longest(events, begins):
                     name = names.get(location, "?")
-                    begin = none if time is None else [clock.at(time) * chunk.step]
+                    begin = none if time is None else [min(clock.at(time) * chunk.step, (1 << 64) - 1)]
                     rows.writerow((*head, event, location, name, f"0x{mask:08x}", 0, "", *begin))
                     event += 1
             for name, lost, why in after:

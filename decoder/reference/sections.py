@@ -110,7 +110,7 @@ def codec(source):
 def location(source):
     number, name = source.short(16), source.string()
     _description, _file, _line, _column = source.string(), source.string(), source.short(32), source.short(32)
-    _function, _kind = source.string(), variant(source, 8)
+    _function, _kind = source.string(), variant(source, 11)
     parent, _rejoin = source.short(16), (source.short(32), source.short(32))
     return number, name, parent
 

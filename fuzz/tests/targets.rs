@@ -41,6 +41,11 @@ fn analyse() {
 }
 
 #[test]
+fn times() {
+    run("times");
+}
+
+#[test]
 fn codec_round_trip() {
     run("codec_round_trip");
 }

@@ -78,6 +78,11 @@ def check_events(path, trace):
         *head, event, location, mask, count = values
         expanded += [(*head, event + number, location, mask) for number in range(count)]
     assert expanded == events, path
+    # The first event of a run has its begin, the last one that of the next.
+    known = [row["begin"] for row in expected if row.get("begin") is not None]
+    for table in [trace.events(), trace.runs()]:
+        assert [time for time in table.to_pydict()["t_begin"] if time is not None] == known, path
+    assert set(trace.runs().to_pydict()["t_end"]) <= {*known, None}, path
     # Of one warp only.
     if events:
         launch, x, y, z, warp = events[-1][:5]
@@ -110,8 +115,12 @@ def check_figures(path, trace):
     shown = lambda row: json.dumps(only(row, names))
     assert sorted(map(shown, rows(trace.edges()))) == sorted(map(shown, edges["edges"])), path
     totals = tool_json("stats", path)["totals"]
-    for name in ["visits", "lanes", "idle", "slots"]:
-        assert sum(trace.kernels.to_pydict()[name]) == totals[name], (path, name)
+    times = ["lane_cycles", "warp_cycles", "active_lane_cycles", "idle_lane_cycles", "timed_visits"]
+    for table in [trace.kernels, trace.lines(), trace.locations]:
+        for name in ["visits", "lanes", "idle", *times]:
+            column = [number for number in table.to_pydict()[name] if number is not None]
+            assert sum(column) == totals.get(name, 0), (path, name)
+    assert sum(trace.kernels.to_pydict()["slots"]) == totals["slots"], path
     loops = tool_json("loops", path)["loops"]
     names = ["location", "visits", "idle"]
     by_location = lambda rows: sorted((only(row, names) for row in rows), key=lambda row: row["location"])
@@ -236,9 +245,13 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         made = folder / "demo.wtrc"
-        tool("demo", "--device", "sim", "--memory", "64MiB", "--width", "32", "--depth", "40", "-o", made)
+        small = ["--device", "sim", "--memory", "64MiB", "--width", "32", "--depth", "40"]
+        tool("demo", *small, "-o", made)
+        timed = folder / "timed.wtrc"
+        tool("demo", *small, "--times", "runs", "-o", timed)
+        assert None not in warptrace.open(timed).runs().to_pydict()["t_begin"]
         events = lossy = 0
-        for path in [*TRACES, made]:
+        for path in [*TRACES, made, timed]:
             trace, info = check_summary(path)
             lossy += not info["whole"]
             events += check_events(path, trace)
@@ -250,7 +263,7 @@ def main():
         if readers:
             check_notebook(folder)
     assert events > 1000 and lossy > 0, (events, lossy)
-    print(f"{len(TRACES) + 1} traces, {events:,} events: package and tool agree")
+    print(f"{len(TRACES) + 2} traces, {events:,} events: package and tool agree")
 
 
 main()

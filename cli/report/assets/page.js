@@ -31,7 +31,8 @@ requestAnimationFrame(() => setTimeout(async () => {
     row.focus({ preventScroll: true });
     const line = one(".number", row).textContent;
     where.textContent = `${at + 1} of ${rows.length}${line ? `: line ${line}` : ""}`;
-    where.title = `${one(".where", row).textContent}, caused ${one(".heat", row).textContent}`;
+    const heat = one(".heat", row);
+    where.title = `${one(".where", row).textContent}, ${heat.dataset.label} ${heat.textContent}`;
   }
   /** The next line in the order of heat that is not dimmed. */
   function step(by) {
@@ -39,6 +40,17 @@ requestAnimationFrame(() => setTimeout(async () => {
     while (rows[to]?.classList.contains("off")) to += by;
     go(rows[to] ? to : clamp(at, 0, rows.length - 1));
   }
+  // What is hot can be chosen where there is time.
+  one("#heat")?.addEventListener("change", ({ target: { value } }) => {
+    const of = (row) => figures.lines[row.dataset.rank - 1][value], most = Math.max(1, ...rows.map(of));
+    const label = { warp_cycles: "cycles", idle_lane_cycles: "idle cycles", caused: "caused", idle: "idle here" }[value];
+    for (const row of rows) {
+      row.style.setProperty("--heat", of(row) / most);
+      for (const cell of all("[data-label]", row)) cell.classList.toggle("heat", cell.dataset.label === label);
+    }
+    rows.sort((a, b) => of(b) - of(a) || a.dataset.rank - b.dataset.rank);
+    at = -1;
+  });
   const goToRank = (rank) => go(rows.findIndex((row) => row.dataset.rank === String(rank)));
   one("#next")?.addEventListener("click", () => step(1));
   one("#previous")?.addEventListener("click", () => step(-1));
@@ -145,7 +157,7 @@ requestAnimationFrame(() => setTimeout(async () => {
     show(matches[match]);
     found.textContent = `${said(match + 1)} of ${said(matches.length)} lines`;
   });
-  kernel?.addEventListener("change", () => { filter(); strips.begin(); flame(); });
+  kernel?.addEventListener("change", () => { filter(); timeline.begin(); strips.begin(); flame(); });
 
   // Flame graph: a part's row is its depth; what is inside comes behind it in the list.
   const box = one("#flame");
@@ -177,13 +189,21 @@ requestAnimationFrame(() => setTimeout(async () => {
   }
   one("#measure")?.addEventListener("change", flame);
 
-  const page = { figures, one, all, make, clamp, said, rankOf, goToRank, kernel, calm, range, paint };
+  // Warps are packed.
+  let unpacked;
+  const unpack = () => (unpacked ??= (async () => {
+    const bytes = Uint8Array.from(atob(one("#packed").textContent), (letter) => letter.charCodeAt(0));
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"))).json();
+  })());
+  const page = { figures, one, all, make, clamp, said, rankOf, goToRank, kernel, calm, range, paint, unpack };
   const strips = drawStrips(page);
+  const timeline = drawTimeline(page, strips.add);
 
   colourSource(page);
   flame();
   // What does not fit is cut off at both sides alike.
   for (const graph of all(".graph")) graph.scrollLeft = (graph.scrollWidth - graph.clientWidth) / 2;
+  await timeline.begin();
   await strips.begin();
   document.body.dataset.ready = "";
 }));

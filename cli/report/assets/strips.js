@@ -1,6 +1,6 @@
 // Draws warps lane by lane, all on one scale. Answers how to begin anew, and how to add a warp.
 "use strict";
-function drawStrips({ figures, one, make, clamp, said, rankOf, goToRank, kernel, calm }) {
+function drawStrips({ figures, one, make, clamp, said, rankOf, goToRank, kernel, calm, unpack: all }) {
   // Strips: lanes downwards, runs or events to the right, all from `from` to `to` of one scale.
   const LANES = 32, OFFERED = 400;
   const style = getComputedStyle(document.documentElement);
@@ -10,9 +10,7 @@ function drawStrips({ figures, one, make, clamp, said, rankOf, goToRank, kernel,
   // What is packed is unpacked when it is first needed.
   let strips = [], paths = {}, states = [], byKey = new Map(), byName = new Map(), unpacking;
   const unpack = () => (unpacking ??= (async () => {
-    const bytes = Uint8Array.from(atob(one("#packed").textContent), (letter) => letter.charCodeAt(0));
-    const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
-    ({ strips, paths, events: states } = await new Response(plain).json());
+    ({ strips, paths, events: states } = await all());
     byKey = new Map(strips.map((strip) => [key(strip), strip]));
     byName = new Map(strips.map((strip) => [strip.name, strip]));
   })());

@@ -16,7 +16,7 @@ use crate::guide::Guide;
 use crate::limits::{Limits, MAX_BYTES};
 use crate::lines::{self, Files};
 use crate::page::{Page, cut};
-use crate::{graph, loops, parts, picture, strips, warps};
+use crate::{graph, loops, parts, picture, strips, timeline, warps};
 
 /// Launches that ended early that are named.
 const ENDS: usize = 5;
@@ -109,10 +109,11 @@ impl Parts<'_> {
         let Self { trace, options, analysis, names, files, .. } = self;
         let guide = Guide::new(trace, analysis, names, limits);
         let strips = strips::strips(&guide)?;
+        let timelines = timeline::timelines(&guide)?;
         let parts = parts::parts(&guide);
         let changes = self.compared.as_ref().map(|compared| changes(compared, limits)).transpose()?;
-        let json = in_html(&figures(&guide, &parts, strips.as_ref(), changes.as_ref()))?;
-        let packed = packed(strips.as_ref(), limits.text)?;
+        let json = in_html(&figures(&guide, &parts, strips.as_ref(), &timelines, changes.as_ref()))?;
+        let packed = packed(strips.as_ref(), &timelines, limits.text)?;
         let source = lines::source(&guide, files);
         // Spelt in several ways, a file is still one.
         let embedded: BTreeSet<PathBuf> =
@@ -129,6 +130,7 @@ impl Parts<'_> {
             js: concat!(
                 include_str!("../assets/colours.js"),
                 include_str!("../assets/strips.js"),
+                include_str!("../assets/timeline.js"),
                 include_str!("../assets/page.js")
             ),
             name: &cut(&shown(&options.name), limits.text),
@@ -136,6 +138,9 @@ impl Parts<'_> {
             is_whole: analysis.losses.is_whole(),
             has_events,
             finding: words::finding(analysis, names),
+            time_finding: words::time(trace, analysis, names),
+            is_timed: analysis.time.is_some(),
+            source_columns: if analysis.time.is_some() { 11 } else { 9 },
             holds: words::losses(analysis).lines().map(|line| cut(line, 2 * limits.text)).collect(),
             ends: ends.take(ENDS).map(|end| cut(&end, 2 * limits.text)).collect(),
             standing: warps::standing(&guide),
@@ -149,6 +154,7 @@ impl Parts<'_> {
             parts,
             warps: warps::warps(&guide, strips.as_ref()),
             strips,
+            timelines,
             graphs: graph::graphs(&guide),
             changes,
             json,

@@ -1,6 +1,6 @@
 //! The figures of the page as JSON: rows as the commands print them with `--json`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -11,9 +11,10 @@ use warptrace_analysis::Edge;
 use warptrace_analysis::words;
 
 use crate::changes::Changes;
-use crate::guide::Guide;
+use crate::guide::{Guide, by_heat};
 use crate::parts::Parts;
 use crate::strips::Strips;
+use crate::timeline::Timeline;
 use crate::{loops, warps};
 
 /// The figures that the page shows, as many rows of each kind as the limits allow.
@@ -21,10 +22,11 @@ pub(crate) fn figures(
     guide: &Guide<'_>,
     parts: &Parts,
     strips: Option<&Strips>,
+    timelines: &[Timeline],
     changes: Option<&Changes>,
 ) -> Value {
     let Guide { analysis, names, limits, .. } = *guide;
-    let lines: Vec<_> = words::causing(analysis).into_iter().take(limits.lines).collect();
+    let lines: Vec<_> = by_heat(analysis).into_iter().take(limits.lines).collect();
     let causes: Vec<_> = analysis.causes.iter().take(limits.changes).collect();
     let loops: Vec<_> = loops::heads(analysis).into_iter().take(limits.loops).collect();
     let paths: Vec<_> = analysis.paths.iter().take(limits.paths).collect();
@@ -33,16 +35,22 @@ pub(crate) fn figures(
     let mut edges: Vec<&Edge> = analysis.edges.iter().collect();
     edges.sort_by_key(|edge| std::cmp::Reverse(edge.lanes));
     edges.truncate(limits.edges);
-    let coloured = strips.into_iter().flat_map(|strips| strips.colours.keys());
+    let coloured = || strips.into_iter().flat_map(|strips| strips.colours.keys());
+    let columns = timelines.iter().flat_map(|timeline| &timeline.rows).flat_map(|row| &row.columns);
+    let of_columns: BTreeSet<u16> = columns.map(|(id, _)| *id).filter(|id| *id > 0).collect();
     let of_parts = parts.rows.iter().filter_map(|row| row.part.location.as_ref());
-    let locations: BTreeMap<u16, String> = coloured.chain(of_parts).map(|&id| (id, names.full(id))).collect();
+    let locations: BTreeMap<u16, String> =
+        coloured().chain(of_parts).chain(&of_columns).map(|&id| (id, names.full(id))).collect();
+    let colours: BTreeMap<u16, usize> =
+        coloured().chain(&of_columns).map(|&id| (id, guide.colour(id))).collect();
     let mut value = json!({
         "whole": analysis.losses.is_whole(),
         "losses": analysis.losses,
         "launches": analysis.launches,
-        "totals": analysis.counts,
+        "totals": analysis.totals(),
         "active": analysis.active,
         "finding": words::finding(analysis, names),
+        "time_finding": words::time(guide.trace, analysis, names),
         "standing": standing,
         "kernels": kernels,
         "causes": causes,
@@ -53,7 +61,7 @@ pub(crate) fn figures(
         "paths": { "number": analysis.paths.len(), "most_common": paths },
         "edges": edges,
         "parts": parts.rows,
-        "colours": strips.map(|strips| &strips.colours),
+        "colours": colours,
         "names": locations,
         "changes": changes.map(|changes| &changes.json),
         "limits": limits,
@@ -62,11 +70,20 @@ pub(crate) fn figures(
     value
 }
 
-/// The warps that can be drawn, as JSON, compressed by `deflate`, in base64: they are most of what a page
+/// The warps that can be drawn, lane by lane and along their time, as JSON, compressed by `deflate`, in base64: they are most of what a page
 /// has, and wait until they are drawn.
-pub(crate) fn packed(strips: Option<&Strips>, most: usize) -> Result<String, serde_json::Error> {
+pub(crate) fn packed(
+    strips: Option<&Strips>,
+    timelines: &[Timeline],
+    most: usize,
+) -> Result<String, serde_json::Error> {
     let Some(strips) = strips else { return Ok(String::new()) };
-    let mut value = json!({ "strips": strips.strips, "paths": strips.paths, "events": strips.events });
+    let mut value = json!({
+        "strips": strips.strips,
+        "paths": strips.paths,
+        "events": strips.events,
+        "timelines": timelines,
+    });
     shorten(&mut value, most);
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
     serde_json::to_writer(&mut encoder, &value)?;

@@ -1,10 +1,11 @@
 //! What all parts of the page refer to: where a location stands on it, in which kernels, and in which colour.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use askama::Template;
-use warptrace_analysis::Analysis;
 use warptrace_analysis::words::{self, Names};
+use warptrace_analysis::{Analysis, LineFigures, LocationFigures};
 use warptrace_decoder::TraceFile;
 
 use crate::limits::Limits;
@@ -40,6 +41,12 @@ pub(crate) struct Place {
     pub(crate) rank: Option<usize>,
 }
 
+/// The lines in the order of `lines`: those with the most warp-cycles first, or if the trace has no times those that caused
+/// the most idle slots.
+pub(crate) fn by_heat(analysis: &Analysis) -> Vec<&LineFigures> {
+    if analysis.time.is_some() { words::hottest(analysis) } else { words::causing(analysis) }
+}
+
 impl<'a> Guide<'a> {
     pub(crate) fn new(
         trace: &'a TraceFile,
@@ -47,7 +54,7 @@ impl<'a> Guide<'a> {
         names: &'a Names,
         limits: Limits,
     ) -> Self {
-        let shown = (1..).zip(words::causing(analysis)).take(limits.lines);
+        let shown = (1..).zip(by_heat(analysis)).take(limits.lines);
         let ranks = shown.flat_map(|(rank, line)| line.locations.iter().map(move |&id| (id, rank))).collect();
         let mut kernels: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
         for (at, kernel) in analysis.kernels.iter().enumerate() {
@@ -56,7 +63,8 @@ impl<'a> Guide<'a> {
         let mut order: Vec<u16> =
             analysis.causes.iter().take(CAUSES).map(|cause| cause.point.location).collect();
         let mut others: Vec<_> = analysis.locations.iter().collect();
-        others.sort_by_key(|location| std::cmp::Reverse(location.counts.visits));
+        let cycles = |location: &LocationFigures| location.time.map(|time| time.warp_cycles);
+        others.sort_by_key(|location| Reverse((cycles(location), location.counts.visits)));
         let others = others.iter().map(|location| location.point.location).take(CAUSES + COLOURS);
         others.for_each(|id| {
             if !order.contains(&id) {

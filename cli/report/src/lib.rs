@@ -8,6 +8,7 @@
 //!                        ├─ warps     work, groups with the same path   ├─ templates ── one file
 //!                        ├─ parts     sums by kernel, function and loop │
 //!                        ├─ strips    warps, lane by lane               │
+//!                        ├─ timeline  warps along their own time        │
 //!                        ├─ graph     where lanes of each kernel went   │
 //!                        └─ changes   what is different in another trace┘
 //! ```
@@ -38,6 +39,7 @@ mod parts;
 mod picture;
 mod strips;
 mod svg;
+mod timeline;
 mod warps;
 
 pub use build::{Base, Options, Report, report};

@@ -26,6 +26,12 @@ pub(crate) struct Limits {
     pub(crate) all_runs: usize,
     /// Warps that can be drawn.
     pub(crate) strips: usize,
+    /// Launches with a timeline.
+    pub(crate) timelines: usize,
+    /// Warps of a timeline.
+    pub(crate) rows: usize,
+    /// Stretches of columns of timelines after which there are no more launches.
+    pub(crate) columns: usize,
     /// Edges, those of most lanes first; parts of the program.
     pub(crate) edges: usize,
     /// Locations of the graph.
@@ -51,6 +57,9 @@ impl Limits {
         runs: 3_000,
         all_runs: 400_000,
         strips: 16_384,
+        timelines: 8,
+        rows: 128,
+        columns: 65_536,
         edges: 400,
         nodes: 120,
         changes: 20,
@@ -74,6 +83,9 @@ impl Limits {
             runs: less(self.runs),
             all_runs: less(self.all_runs),
             strips: less(self.strips),
+            timelines: less(self.timelines),
+            rows: less(self.rows),
+            columns: less(self.columns),
             edges: less(self.edges),
             nodes: less(self.nodes),
             changes: less(self.changes),

@@ -9,7 +9,7 @@ use warptrace_analysis::words::{self, count, percent, ratio};
 use warptrace_analysis::{Analysis, LineFigures, NoSource, SourceCode, share, source_code};
 use warptrace_decoder::TraceFile;
 
-use crate::guide::Guide;
+use crate::guide::{Guide, by_heat};
 use crate::limits::Limits;
 use crate::page::cut;
 use crate::svg::{Histogram, lane_histogram};
@@ -59,17 +59,26 @@ pub(crate) struct Folded {
     pub(crate) code: String,
 }
 
+/// Time of a line, in words.
+#[derive(Debug)]
+pub(crate) struct LineTime {
+    pub(crate) cycles: String,
+    pub(crate) part_of_all: String,
+    pub(crate) idle: String,
+}
+
 /// What happened at a line, in words.
 #[derive(Debug)]
 pub(crate) struct Heat {
     /// 1 for the hottest line of the page.
     pub(crate) rank: usize,
-    /// Idle slots that the line caused, over those of the hottest one.
+    /// Its heat over that of the hottest line.
     pub(crate) heat: String,
     /// Idle slots here, over the most of any line.
     pub(crate) shows: String,
-    /// Whether no lane was idle here or because of it.
+    /// Whether no time passed here, and no lane was idle here or because of it.
     pub(crate) is_cold: bool,
+    pub(crate) time: Option<LineTime>,
     pub(crate) names: String,
     pub(crate) descriptions: String,
     /// The first of its locations that is the head of a loop.
@@ -95,10 +104,15 @@ pub(crate) struct Source {
     pub(crate) notes: Vec<String>,
 }
 
+/// What makes a line hot: its warp-cycles, or if the trace has no times the idle slots that it caused.
+fn heat_of(line: &LineFigures) -> u64 {
+    line.time.map_or(line.caused, |time| time.warp_cycles)
+}
+
 /// What is needed to describe lines.
 struct Lines<'a> {
     guide: &'a Guide<'a>,
-    /// The most idle slots that a line caused, and that it had.
+    /// The most heat of a line, and the most idle slots that one had.
     most: [u64; 2],
     /// Lines of source that may still be shown, and that may still be folded.
     budget: [usize; 2],
@@ -115,7 +129,7 @@ pub(crate) fn read_files(
     limits: Limits,
 ) -> Files {
     let (mut files, mut bytes) = (Files::new(), 0);
-    for line in words::causing(analysis).into_iter().take(limits.lines) {
+    for line in by_heat(analysis).into_iter().take(limits.lines) {
         if line.line > 0 && !line.file.is_empty() && !files.contains_key(&line.file) {
             let lines = if bytes < MAX_SOURCE_BYTES {
                 source_code(trace, &line.file, folders)
@@ -132,9 +146,9 @@ pub(crate) fn read_files(
 /// Shows the lines that the limits allow, hottest first, with the source around them.
 pub(crate) fn source(guide: &Guide<'_>, sources: &Files) -> Source {
     let (analysis, limits) = (guide.analysis, guide.limits);
-    let order = words::causing(analysis);
+    let order = by_heat(analysis);
     let most = |of: fn(&LineFigures) -> u64| order.iter().map(|line| of(line)).max().unwrap_or(0);
-    let most = [most(|line| line.caused), most(|line| line.counts.idle)];
+    let most = [most(heat_of), most(|line| line.counts.idle)];
     let mut lines = Lines { guide, most, budget: [limits.source_lines; 2] };
     let mut notes = Vec::new();
     if order.len() > limits.lines {
@@ -300,11 +314,17 @@ impl Lines<'_> {
         let descriptions: Vec<&str> = described.map(|info| info.description.as_str()).collect();
         let went: Vec<String> = locations.iter().take(TARGETS).filter_map(|&id| self.went(id)).collect();
         let is_head = |id: &&u16| analysis.location(**id).is_some_and(|found| found.trips.max() > 1);
+        let time = line.time.zip(analysis.time).map(|(time, all)| LineTime {
+            cycles: count(time.warp_cycles),
+            part_of_all: percent(time.warp_cycles, all.warp_cycles),
+            idle: count(time.idle_lane_cycles),
+        });
         Heat {
             rank,
-            heat: format!("{:.3}", share(*caused, self.most[0])),
+            time,
+            heat: format!("{:.3}", share(heat_of(line), self.most[0])),
             shows: format!("{:.3}", share(counts.idle, self.most[1])),
-            is_cold: *caused == 0 && counts.idle == 0,
+            is_cold: heat_of(line) == 0 && *caused == 0 && counts.idle == 0,
             names: names.names(locations),
             descriptions: cut(&descriptions.join("; "), limits.text).replace('`', ""),
             head: locations.iter().find(is_head).copied(),

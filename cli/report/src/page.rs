@@ -9,6 +9,7 @@ use crate::loops::Loop;
 use crate::parts::Parts;
 use crate::picture::Picture;
 use crate::strips::Strips;
+use crate::timeline::Timeline;
 use crate::warps::{Kernel, Warps};
 
 /// Everything on the page, in words.
@@ -24,6 +25,11 @@ pub(crate) struct Page<'a> {
     pub(crate) is_whole: bool,
     pub(crate) has_events: bool,
     pub(crate) finding: String,
+    /// Where time goes, of a trace with times.
+    pub(crate) time_finding: Option<String>,
+    pub(crate) is_timed: bool,
+    /// Columns of the source.
+    pub(crate) source_columns: usize,
     /// What the trace holds and lacks, a line each.
     pub(crate) holds: Vec<String>,
     /// Launches that ended early.
@@ -39,6 +45,7 @@ pub(crate) struct Page<'a> {
     pub(crate) more_loops: usize,
     pub(crate) warps: Warps,
     pub(crate) strips: Option<Strips>,
+    pub(crate) timelines: Vec<Timeline>,
     pub(crate) graphs: Graphs,
     pub(crate) changes: Option<Changes>,
     pub(crate) json: String,

@@ -17,7 +17,8 @@ use warptrace_cli::recording::Recording;
 #[cfg(feature = "tui")]
 pub(crate) use self::answers::Tui;
 pub(crate) use self::answers::{
-    CauseColumn, Diff, EdgeColumn, LineColumn, LoopColumn, Page, PathColumn, Report, Rows, WarpColumn,
+    CauseColumn, Diff, EdgeColumn, LineColumn, LoopColumn, Page, PathColumn, Report, Rows, WaitColumn,
+    WarpColumn,
 };
 pub(crate) use self::export::{Export, ExportFormat, SampleWeight};
 #[cfg(feature = "query")]
@@ -69,7 +70,7 @@ impl Color {
         warptrace new my-kernels                     a package for a kernel of your own\n  \
         warptrace run -o app.wtrc -- ./app           a CUDA program that has PTX, as it is\n\n\
         Exit codes: 0 done; 1 could not do it; 2 bad arguments; 3 the trace is incomplete or damaged (`verify` found \
-        it so, `demo` lost events, or was interrupted in a kernel that it streams); 4 `diff --fail-above` found more change."
+        it so, or `demo` lost events); 4 `diff --fail-above` found more change; 130 ended by Ctrl-C."
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -102,6 +103,8 @@ pub(crate) enum Command {
     Lines(Rows<LineColumn>),
     /// Count the trips of loops
     Loops(Rows<LoopColumn>),
+    /// Say where lanes wait, how long, and for which warp; of traces with times
+    Waits(Rows<WaitColumn>),
     /// Count the work of each warp
     Warps(Rows<WarpColumn>),
     /// Group warps that took the same path

@@ -6,8 +6,7 @@ use crate::output::is_broken_pipe;
 
 /// The command could not do its work.
 pub const ERROR: u8 = 1;
-/// The trace is incomplete or damaged: `verify` read it and found it so, or a recording lost events or was
-/// interrupted in a kernel that it streams.
+/// The trace is incomplete or damaged: `verify` read it and found it so, or a recording lost events.
 pub const FINDINGS: u8 = 3;
 /// `diff` found more change than `--fail-above` allows.
 pub const ABOVE: u8 = 4;

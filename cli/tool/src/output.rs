@@ -100,7 +100,15 @@ const EXACT_INTEGER: u64 = 1 << 53;
 /// # Errors
 /// If standard output cannot be written.
 pub fn print_json(value: &impl Serialize) -> io::Result<()> {
-    let mut out = io::BufWriter::new(StandardOutput);
+    write_json(StandardOutput, value)
+}
+
+/// As [`print_json`], into `out`.
+///
+/// # Errors
+/// If `out` cannot be written.
+pub fn write_json(out: impl Write, value: &impl Serialize) -> io::Result<()> {
+    let mut out = io::BufWriter::new(out);
     value.serialize(&mut Serializer::with_formatter(&mut out, Exact::default()))?;
     writeln!(out)?;
     out.flush()

@@ -114,6 +114,55 @@ fn conditions_choose_the_rows_that_decode_prints() {
     }
 }
 
+#[test]
+fn times_of_runs_and_events_add_up_to_those_of_stats() {
+    let folder = Folder::new();
+    let more = ["--graph", "road:1024", "--grid", "16x64", "--times", "runs"];
+    let (trace, (code, ..)) = folder.record_program("mis", "a.wtrc", &more);
+    assert_eq!(code, 0);
+    let stats = tool(&["stats", text(&trace)]);
+    let cycles = |rows: &[Value]| -> Vec<u64> {
+        rows.iter().map(|row| row["warp_cycles"].as_u64().unwrap()).collect()
+    };
+    for sql in [
+        "select location, coalesce(sum(t_end - t_begin), 0) as warp_cycles from runs group by 1 order by 1",
+        "select location, warp_cycles from locations where visits > 0 order by location",
+    ] {
+        assert_eq!(cycles(&ask(sql, &[&trace])), cycles(stats["locations"].as_array().unwrap()), "{sql}");
+    }
+    let fields = ["lane_cycles", "warp_cycles", "active_lane_cycles", "idle_lane_cycles", "timed_visits"];
+    for table in ["locations", "lines", "kernels"] {
+        let sums = fields.map(|field| format!("sum({field}) as {field}")).join(", ");
+        let rows = ask(&format!("select {sums} from {table}"), &[&trace]);
+        for field in fields {
+            assert_eq!(rows[0][field], stats["totals"][field], "{table} {field}");
+        }
+    }
+    let warps = ask("select cycles as warp_cycles from warps", &[&trace]);
+    assert_eq!(stats["totals"]["warp_cycles"], cycles(&warps).iter().sum::<u64>());
+    // Of the events of a run the first has its begin and the last its end, also where not each event is made.
+    let sums = "count(t_begin) as begins, count(t_end) as ends, min(t_begin) as first, max(t_end) as last, \
+                count(*) filter (where t_begin is null) as more";
+    let [of_runs, of_events] =
+        ["runs", "events"].map(|table| ask(&format!("select {sums} from {table}"), &[&trace]).remove(0));
+    for field in ["begins", "ends", "first", "last"] {
+        assert_eq!(of_runs[field], of_events[field], "{field}");
+    }
+    let runs = ask("select count(*) as runs from runs", &[&trace]);
+    assert_eq!((&of_runs["begins"], &of_runs["more"]), (&runs[0]["runs"], &json!(0)));
+    assert_eq!(
+        of_events["more"].as_u64().unwrap() + runs[0]["runs"].as_u64().unwrap(),
+        stats["totals"]["visits"].as_u64().unwrap()
+    );
+    let untimed = mis(&folder, "b.wtrc", "1");
+    for (table, column) in
+        [("runs", "t_begin"), ("events", "t_end"), ("lines", "warp_cycles"), ("warps", "cycles")]
+    {
+        let rows = ask(&format!("select count({column}) as known from {table}"), &[&untimed]);
+        assert_eq!(rows[0]["known"], 0, "{table}");
+    }
+}
+
 /// The answer of `docs/reference/exports.md` is what the tool prints.
 #[test]
 fn the_page_shows_what_the_tool_prints() {

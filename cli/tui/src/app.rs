@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use warptrace_analysis::words::{self, Names};
-use warptrace_analysis::{Analysis, Counts, LocationFigures, Selection, Watch, kernel_name};
+use warptrace_analysis::{Analysis, Counts, LocationFigures, Selection, Time, Watch, kernel_name};
 use warptrace_decoder::TraceFile;
 
 use crate::source::Source;
@@ -197,6 +197,22 @@ impl App {
         }
     }
 
+    /// The time of a row; `None` if the trace has none, or it is not known yet.
+    pub(crate) fn time(&self, row: usize) -> Option<Time> {
+        let analysis = &self.figures()?.analysis;
+        let mut sum = analysis.time.map(|_| Time::default())?;
+        let locations = self.source.line(row).map_or(&[][..], |line| &line.locations);
+        let times = locations.iter().filter_map(|&id| analysis.location(id)?.time);
+        times.for_each(|time| sum.add(&time));
+        Some(sum)
+    }
+
+    /// What makes a row hot: the cycles of warps there, or idle slots if the trace has no times.
+    pub(crate) fn heat(&self, row: usize) -> u64 {
+        let idle = || self.source.counts(row, &|location| self.counts(location)).idle;
+        self.time(row).map_or_else(idle, |time| time.warp_cycles)
+    }
+
     /// Whether warps did not finish: then there is a view of where they stand.
     pub(crate) fn has_standing(&self) -> bool {
         let losses = match &self.reading {
@@ -261,23 +277,21 @@ impl App {
 
     /// Goes to the hottest line.
     pub(crate) fn go_to_hottest(&mut self) {
-        let order = self.source.hottest(&|location| self.counts(location));
-        if let Some((row, _)) = order.first() {
+        if let Some(row) = self.source.hottest(&|row| self.heat(row)).first() {
             self.line.jump(*row, self.page);
         }
     }
 
-    /// Goes to the line with the next fewer idle slots, or the next more, and round; from a line without any
-    /// to the hottest.
+    /// Goes to the next colder line, or the next hotter, and round; from a line without heat to the hottest.
     pub(crate) fn go_to_next_hottest(&mut self, is_forward: bool) {
-        let order = self.source.hottest(&|location| self.counts(location));
-        let here = order.iter().position(|(row, _)| *row == self.line.at);
+        let order = self.source.hottest(&|row| self.heat(row));
+        let here = order.iter().position(|row| *row == self.line.at);
         let to = match here {
             None => order.first(),
             Some(at) if is_forward => order.get(at + 1).or(order.first()),
             Some(at) => at.checked_sub(1).map_or(order.last(), |before| order.get(before)),
         };
-        if let Some((row, _)) = to {
+        if let Some(row) = to {
             self.line.jump(*row, self.page);
             self.has_moved = true;
         }

@@ -134,12 +134,11 @@ impl Source {
         sum
     }
 
-    /// The rows with idle slots, those with the most first.
-    pub(crate) fn hottest(&self, at: &dyn Fn(u16) -> Counts) -> Vec<(usize, Counts)> {
-        let mut rows: Vec<(usize, Counts)> =
-            self.points.iter().map(|&row| (row, self.counts(row, at))).collect();
-        rows.retain(|(_, counts)| counts.idle > 0);
-        rows.sort_by_key(|(_, counts)| std::cmp::Reverse(counts.idle));
-        rows
+    /// The rows with some heat, those with the most first.
+    pub(crate) fn hottest(&self, heat: &dyn Fn(usize) -> u64) -> Vec<usize> {
+        let mut rows: Vec<(usize, u64)> = self.points.iter().map(|&row| (row, heat(row))).collect();
+        rows.retain(|(_, heat)| *heat > 0);
+        rows.sort_by_key(|(_, heat)| std::cmp::Reverse(*heat));
+        rows.into_iter().map(|(row, _)| row).collect()
     }
 }

@@ -132,6 +132,7 @@ fn analyse_with(
         launches.iter().map(|(info, _)| (info.number(), info)).collect();
     let paths = paths(&warps, &kernel_of);
     let standing = standing(trace, &sums.stopped, &silent, &kernel_of);
+    let waits = sums.waits.map(|waits| waits.figures(&points)).unwrap_or_default();
     let (launches, kernels) = (launches.len() as u64, kernels.into_values().collect());
     let weight = points.weight();
     let mut analysis = Analysis {
@@ -151,6 +152,7 @@ fn analyse_with(
         paths,
         standing,
         schedule,
+        waits,
     };
     if is_timed {
         add_loops(trace, &mut analysis);
@@ -170,7 +172,11 @@ fn tally(
     }
     let new = || Tally::new(context);
     let tally = trace.fold_items_while(number, 0, filter, new, Tally::take, Tally::merge)?;
-    Ok(tally.map(Tally::sums))
+    let mut sums = tally.map(Tally::sums);
+    if let Some(waits) = sums.as_mut().and_then(|sums| sums.waits.as_mut()) {
+        waits.end_launch();
+    }
+    Ok(sums)
 }
 
 fn no_launch(kernel: &str, is_timed: bool) -> KernelFigures {

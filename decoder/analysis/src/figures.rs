@@ -9,6 +9,7 @@ use crate::distribution::Distribution;
 use crate::ends::WarpEnd;
 use crate::schedule::{Schedule, WarpRan};
 use crate::times::{Time, WarpTime};
+use crate::waits::WaitFigures;
 
 /// Numbers of active lanes: 0 (which no event has) to 32.
 pub const LANE_COUNTS: usize = 33;
@@ -407,9 +408,27 @@ pub struct Analysis {
     pub standing: Vec<Standing>,
     /// When launches, blocks and warps ran; `None` if that was not recorded.
     pub schedule: Option<Schedule>,
+    /// Waits, the most lane-cycles first; empty if the trace has no times or no points at waits.
+    pub waits: Vec<WaitFigures>,
+}
+
+/// Counts and time of all that was looked at.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Totals {
+    /// All events.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// All time.
+    #[serde(flatten)]
+    pub time: Option<Time>,
 }
 
 impl Analysis {
+    /// The sums over all that was looked at.
+    pub const fn totals(&self) -> Totals {
+        Totals { counts: self.counts, time: self.time }
+    }
+
     /// The figures of a location that warps came to.
     pub fn location(&self, id: u16) -> Option<&LocationFigures> {
         let at = self.locations.binary_search_by_key(&id, |location| location.point.location);

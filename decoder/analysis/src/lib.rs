@@ -54,6 +54,7 @@ mod testing;
 mod times;
 mod transitions;
 mod trips;
+mod waits;
 mod watch;
 pub mod words;
 
@@ -65,7 +66,8 @@ pub use ends::WarpEnd;
 pub use error::AnalysisError;
 pub use figures::{
     Analysis, Cause, CausePlace, Edge, KernelFigures, LANE_COUNTS, LineFigures, LocationFigures, Losses,
-    Meeting, PathGroup, Point, Standing, StandingAt, StandingLanes, StandingWarp, WarpFigures, edges_from,
+    Meeting, PathGroup, Point, Standing, StandingAt, StandingLanes, StandingWarp, Totals, WarpFigures,
+    edges_from,
 };
 pub use odd::{MadeBy, OddTrips, Oddity};
 pub use points::{branches, weights};
@@ -77,4 +79,5 @@ pub use selection::{Selection, kernel_name};
 pub use source::{NoSource, SourceCode, source_code};
 pub use summary::{Chosen, LaunchSummary, LossRow, LossSum, Summary};
 pub use times::{Time, WarpTime};
+pub use waits::{Arrivals, WaitFigures};
 pub use watch::Watch;

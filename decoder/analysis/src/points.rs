@@ -92,6 +92,16 @@ impl<'a> Points<'a> {
         Self { weights: Vec::new(), ..self }
     }
 
+    /// By id the kinds of locations at which waits begin or are over; empty if there are none.
+    pub(crate) fn waits(&self) -> Vec<Option<LocationKind>> {
+        use LocationKind::{Barrier, Wait, Waited};
+        let of_wait = |info: &Option<&LocationInfo>| {
+            info.map(|info| info.kind).filter(|kind| matches!(kind, Barrier | Wait | Waited))
+        };
+        let kinds: Vec<_> = self.by_id.iter().map(of_wait).collect();
+        if kinds.iter().any(Option::is_some) { kinds } else { Vec::new() }
+    }
+
     /// What slots are.
     pub(crate) fn weight(&self) -> Weight {
         if self.weights.is_empty() { Weight::Events } else { Weight::Instructions }

@@ -18,6 +18,7 @@ use crate::points::Points;
 use crate::selection::Selection;
 use crate::times::{Clocks, TimeAt, WarpTime};
 use crate::transitions::Transitions;
+use crate::waits::Waits;
 use crate::watch::Watch;
 
 /// Items between two reports to the watch: some milliseconds.
@@ -51,6 +52,8 @@ pub(crate) struct Sums {
     pub(crate) causes: Causes,
     /// Events without a time, of a trace that has times.
     pub(crate) untimed: u64,
+    /// Of a trace with times and waits.
+    pub(crate) waits: Option<Waits>,
     /// In any order.
     pub(crate) warps: Vec<WarpFigures>,
     /// Unfinished warps with events, in any order.
@@ -183,7 +186,10 @@ impl<'a> Tally<'a> {
     pub(crate) fn new(context: Context<'a>) -> Self {
         Self {
             context,
-            sums: Sums::default(),
+            sums: Sums {
+                waits: context.is_timed.then(|| Waits::new(context.points)).flatten(),
+                ..Sums::default()
+            },
             current: None,
             clocks: context.is_timed.then(|| Clocks::new(context.selection.focus)),
             line_visitors: Vec::new(),
@@ -223,6 +229,9 @@ impl<'a> Tally<'a> {
         if let Some(clocks) = &mut self.clocks {
             self.sums.untimed = self.sums.untimed.saturating_add(clocks.push(&found, locations));
         }
+        if let (Some(waits), Some(begin), &[event]) = (&mut self.sums.waits, found.begin, item.body()) {
+            waits.push(event, begin);
+        }
         match self.context.renamed {
             None => current.path.push(item),
             Some(renamed) => current.path.push_renamed(item, renamed, &mut self.body),
@@ -258,6 +267,10 @@ impl<'a> Tally<'a> {
         self.current = Some(Current { warp, lanes, width, counts, path, last: 0, active: 0, locations });
         if let Some(clocks) = &mut self.clocks {
             clocks.begin(lanes);
+        }
+        if let Some(waits) = &mut self.sums.waits {
+            let each = launch.warps_per_block();
+            waits.begin(warp / each, warp % each, lanes);
         }
         self.sums.transitions.begin(lanes);
         self.sums.nesting.begin();
@@ -355,6 +368,11 @@ impl Sums {
         self.transitions.merge(other.transitions);
         self.nesting.merge(other.nesting);
         self.causes.merge(other.causes);
+        match (&mut self.waits, other.waits) {
+            (Some(waits), Some(more)) => waits.merge(more),
+            (waits @ None, more) => *waits = more,
+            (Some(_), None) => {}
+        }
         self.untimed = self.untimed.saturating_add(other.untimed);
         self.stopped.append(&mut other.stopped);
         if self.warps.is_empty() {

@@ -30,6 +30,9 @@ const NAME_WIDTH: usize = 24;
 /// Longest name that a sentence says.
 const SAID_WIDTH: usize = 48;
 
+/// Longest path that a table or a sentence says.
+const FILE_WIDTH: usize = 120;
+
 /// How locations are called in tables.
 #[derive(Debug)]
 pub struct Names {
@@ -87,10 +90,10 @@ impl Names {
         }
     }
 
-    /// File and line, `-` if they are not known.
+    /// File and line, `-` if they are not known; of a long path its end.
     pub fn line(&self, file: &str, line: u32) -> String {
         let short = self.short.get(file).map_or(file, String::as_str);
-        match (short, line) {
+        match (&*end(short, FILE_WIDTH), line) {
             ("", _) => "-".to_owned(),
             (file, 0) => file.to_owned(),
             (file, line) => format!("{file}:{line}"),
@@ -128,6 +131,17 @@ pub fn cut(text: &str, width: usize) -> Cow<'_, str> {
     match text.char_indices().nth(width) {
         None => text.into(),
         Some(_) => text.chars().take(width.saturating_sub(1)).chain(['…']).collect(),
+    }
+}
+
+/// The last `width` characters; the first is an ellipsis where there are more.
+fn end(text: &str, width: usize) -> Cow<'_, str> {
+    match text.char_indices().rev().nth(width) {
+        None => text.into(),
+        Some(_) => {
+            let (at, _) = text.char_indices().rev().nth(width - 2).unwrap_or_default();
+            format!("…{}", &text[at..]).into()
+        }
     }
 }
 

@@ -9,7 +9,8 @@ use support::{Run, event, metadata, recorded, timed, with_times, written};
 use warptrace_analysis::words::{self, Names};
 use warptrace_analysis::{Analysis, Distribution, Selection, Time, WarpFigures, analyse, compare};
 use warptrace_decoder::TraceFile;
-use warptrace_format::file::LaunchInfo;
+use warptrace_format::LocationKind;
+use warptrace_format::file::{LaunchInfo, Metadata};
 use warptrace_workloads::fractal::{self, FractalOptions, Paths};
 use warptrace_workloads::stress::{self, StressOptions};
 
@@ -230,4 +231,70 @@ fn a_trace_without_times_has_no_time() {
     assert_eq!(words::ratios(&comparison).len(), 1);
     let same = compare([&with, &with], &Selection::default()).unwrap();
     assert_eq!(words::ratios(&same)[1], "all: warp-cycles 1.00 times, 100 -> 100");
+}
+
+/// A barrier at line 5, with the point behind it.
+fn barrier() -> Metadata {
+    let mut metadata = metadata(&TABLE);
+    metadata.locations[1].kind = LocationKind::Barrier;
+    metadata.locations[2].kind = LocationKind::Waited;
+    metadata
+}
+
+#[test]
+fn who_comes_last_to_a_barrier_is_named() {
+    // Two blocks of four warps come twice, warp 2 is 10 units behind the others and 300; but in the second
+    // block warp 0 is the last one first, by 15 units.
+    let mut warps = BTreeMap::new();
+    for (block, warp) in (0..2).flat_map(|block| (0..4).map(move |warp| (block, warp))) {
+        let late = if warp == 2 { [10, 300] } else { [0, 0] };
+        let first = if block == 0 { 100 + late[0] } else { 100 + 15 * u32::from(warp == 0) };
+        let (second, gone) = (200 + late[1], [112, 120][block as usize]);
+        let runs = vec![
+            run(1, ALL, 1, 50),
+            run(2, ALL, 1, first),
+            run(3, ALL, 1, gone),
+            run(2, ALL, 1, second),
+            run(3, ALL, 1, 510),
+            run(4, ALL, 1, 520),
+        ];
+        warps.insert(4 * block + warp, runs);
+    }
+    let launch = LaunchInfo::new(0, 0, [2, 1, 1], [128, 1, 1], 0).unwrap();
+    let trace = TraceFile::from_bytes(with_times(&barrier(), &launch, &warps, 2, |_| true)).unwrap();
+    let analysis = all(&trace);
+    let [wait] = &analysis.waits[..] else { panic!("{:?}", analysis.waits) };
+    let first = [3 * 12 + 2, 3 * 20 + 5];
+    let cycles = 2 * (first[0] + first[1] + 2 * (3 * 310 + 10));
+    assert_eq!(
+        (wait.point.location, wait.waits, wait.cycles, wait.lane_cycles),
+        (2, 16, cycles, 32 * cycles)
+    );
+    assert_eq!((wait.wait_cycles.max(), wait.open_lanes), (620, 0));
+    let found = wait.arrivals.unwrap();
+    assert_eq!((found.compared, found.not_compared), (4, 0));
+    assert_eq!((found.last_warp, found.last, found.alone_cycles), (2, 3, 2 * (10 + 300 + 300)));
+    let said = words::time(&trace, &analysis, &Names::new(&trace)).unwrap();
+    assert!(
+        said.contains("of all lanes' time they wait at then (k.rs:5), where warp 2 of its block comes last 75% of the time"),
+        "{said}"
+    );
+    for threads in [1, 3, 8] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        assert_eq!(pool.install(|| all(&trace)), analysis, "{threads} threads");
+    }
+}
+
+#[test]
+fn arrivals_that_do_not_belong_together_are_not_compared() {
+    let half = 0xffff;
+    let warps = BTreeMap::from([
+        (0, vec![run(2, half, 1, 10), run(2, !half, 1, 12), run(3, ALL, 1, 20), run(4, ALL, 1, 21)]),
+        // The second wait is not over when the warp ends.
+        (1, vec![run(2, ALL, 1, 15), run(3, ALL, 1, 20), run(2, ALL, 1, 30)]),
+    ]);
+    let trace = TraceFile::from_bytes(with_times(&barrier(), &launch(64), &warps, 2, |_| true)).unwrap();
+    let wait = &all(&trace).waits[0];
+    assert_eq!((wait.waits, wait.cycles, wait.lane_cycles), (3, 2 * (10 + 8 + 5), 2 * (16 * 18 + 32 * 5)));
+    assert_eq!((wait.open_lanes, wait.arrivals), (32, None));
 }

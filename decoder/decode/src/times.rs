@@ -17,11 +17,11 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// Units up to a time; of the first one, the time itself.
+    /// Units up to a time; of the first one, the time itself. Before 0, where only damaged times go, it is 0.
     pub(crate) fn at(&mut self, time: u32) -> u64 {
         self.units = match self.last {
             None => time.into(),
-            Some(last) => self.units.wrapping_add_signed((time.wrapping_sub(last) as i32).into()),
+            Some(last) => self.units.saturating_add_signed((time.wrapping_sub(last) as i32).into()),
         };
         self.last = Some(time);
         self.units
@@ -108,7 +108,7 @@ impl ChunkRuns<'_> {
             left = left.saturating_sub(events);
         };
         let fits = walk.take(event, count, |events, time| {
-            part(events, time.map(|time| Some(clock.at(time).wrapping_mul(*step))));
+            part(events, time.map(|time| Some(clock.at(time).saturating_mul(*step))));
         });
         // Times of other events say nothing of these.
         if !fits && left > 0 {
@@ -139,5 +139,11 @@ mod tests {
         let found = times.map(|time| clock.at(time));
         let wrap = 1 << 32;
         assert_eq!(found, [wrap - 2, wrap + 3, wrap + 2, wrap + (1 << 31), wrap + (3 << 30), 2 * wrap]);
+    }
+
+    #[test]
+    fn clocks_do_not_go_back_before_their_beginning() {
+        let mut clock = Clock::default();
+        assert_eq!([5, u32::MAX, 1].map(|time| clock.at(time)), [5, 0, 2]);
     }
 }

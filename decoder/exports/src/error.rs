@@ -12,6 +12,9 @@ pub enum ExportError {
     /// Something was selected that the trace does not have, or it cannot be analysed.
     #[error(transparent)]
     Analysis(#[from] AnalysisError),
+    /// Time is asked of a trace that has none.
+    #[error("the trace has no times, so no {0}: record it with `--times runs`")]
+    NoTimes(&'static str),
     /// The trace is damaged.
     #[error("{source}; `warptrace verify` lists all that is wrong with the trace")]
     Decode {

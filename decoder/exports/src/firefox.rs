@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::ops::Range;
 
 use fxprof_processed_profile::{
     CategoryColor, CpuDelta, Frame, FrameFlags, FrameInfo, Profile, ReferenceTimestamp, SamplingInterval,
@@ -11,11 +12,11 @@ use serde_json::{Value, json};
 use warptrace_analysis::weights;
 use warptrace_format::file::LaunchInfo;
 
+use crate::axis::{self, Axis};
 use crate::error::ExportError;
 use crate::nest::{Nest, loop_name};
 use crate::runs::{Run, Step};
 use crate::source::Source;
-use crate::timeline::AXIS;
 
 /// Stretches of the axis that a launch is cut into, at most.
 const MAX_STRETCHES: u64 = 256;
@@ -35,6 +36,10 @@ pub enum Weight {
     Idle,
     /// Visits: times that a warp came.
     Visits,
+    /// Warp-cycles, as [`Time`](warptrace_analysis::Time) defines them.
+    Cycles,
+    /// Idle lane-cycles, as [`Time`](warptrace_analysis::Time) defines them.
+    IdleCycles,
 }
 
 impl Weight {
@@ -43,19 +48,31 @@ impl Weight {
             Self::Lanes => "active lanes",
             Self::Idle => "idle slots",
             Self::Visits => "visits of warps",
+            Self::Cycles => "warp-cycles",
+            Self::IdleCycles => "idle lane-cycles",
         }
     }
 
-    fn of(self, run: &Run, info: &LaunchInfo, instructions: &[u32]) -> u64 {
+    /// Whether only traces with times have it.
+    const fn is_time(self) -> bool {
+        matches!(self, Self::Cycles | Self::IdleCycles)
+    }
+
+    /// Returns how many parts a run has, and what each weighs.
+    fn of(self, run: &Run, info: &LaunchInfo, instructions: &[u32]) -> (u64, u64) {
         let lanes = run.event.mask.count_ones();
         let warp_lanes = info.lane_mask(run.warp).map_or(32, u32::count_ones);
+        let idle = u64::from(warp_lanes.saturating_sub(lanes));
+        let cycles = || run.begin.zip(run.end).map_or(0, |(begin, end)| end.saturating_sub(begin));
         match self {
-            Self::Lanes => lanes.into(),
+            Self::Lanes => (run.count, lanes.into()),
             Self::Idle => {
                 let each = instructions.get(usize::from(run.event.location)).copied().unwrap_or(1);
-                u64::from(warp_lanes.saturating_sub(lanes)) * u64::from(each)
+                (run.count, idle * u64::from(each))
             }
-            Self::Visits => 1,
+            Self::Visits => (run.count, 1),
+            Self::Cycles => (cycles(), 1),
+            Self::IdleCycles => (cycles(), idle),
         }
     }
 }
@@ -68,9 +85,12 @@ impl Weight {
 /// samples for each location.
 ///
 /// # Errors
-/// The trace is damaged, asks for more output than [its length lets expect](warptrace_decoder::TraceFile::limited), or
-/// `out` cannot be written.
+/// The trace is damaged, asks for more output than [its length lets expect](warptrace_decoder::TraceFile::limited), has no
+/// times that are to be weighed, or `out` cannot be written.
 pub fn firefox(source: &Source<'_>, out: impl Write, weight: Weight) -> Result<u64, ExportError> {
+    if weight.is_time() && !source.trace().has_times() {
+        return Err(ExportError::NoTimes(weight.describe()));
+    }
     let mut out = source.trace().limited(out);
     let product = if source.lacks().is_whole() { "warptrace" } else { "warptrace (INCOMPLETE trace)" };
     let start = ReferenceTimestamp::from_millis_since_unix_epoch(0.0);
@@ -84,10 +104,10 @@ pub fn firefox(source: &Source<'_>, out: impl Write, weight: Weight) -> Result<u
     let mut sums = Vec::new();
     let most = (ALL_STRETCHES / source.launches().len().max(1) as u64).clamp(1, MAX_STRETCHES);
     for info in source.launches() {
-        let mut stretches = Stretches::new(most);
+        let (mut stretches, mut axis) = (Stretches::new(most), Axis::new(source.trace()));
         source.walk(info.number(), &mut |step| {
             if let Step::Run(run) = step {
-                stretches.add(&run, weight.of(&run, info, &instructions));
+                stretches.add(run.event.location, &axis.lasts(&run), weight.of(&run, info, &instructions));
             }
             Ok(())
         })?;
@@ -128,7 +148,8 @@ pub fn firefox(source: &Source<'_>, out: impl Write, weight: Weight) -> Result<u
 /// Puts in what the crate's interface does not take: weights beyond 31 bits, sources of functions, and facts.
 fn complete(source: &Source<'_>, labels: &Labels, profile: &mut Value, weights: &[Vec<u64>], weight: Weight) {
     let facts = source.facts().into_iter();
-    let facts = facts.chain([("axis", AXIS.to_owned()), ("weights", weight.describe().to_owned())]);
+    let facts = facts
+        .chain([("axis", axis::words(source.trace()).to_owned()), ("weights", weight.describe().to_owned())]);
     let entries = facts.map(|(key, value)| json!({ "label": key, "format": "string", "value": value }));
     profile["meta"]["extra"] = json!([{ "label": "Trace", "entries": entries.collect::<Vec<_>>() }]);
     let threads = profile["threads"].as_array_mut().into_iter().flatten();
@@ -202,7 +223,7 @@ impl Labels {
 
 /// Weights of a launch by location, over stretches of the axis that grow as it does.
 struct Stretches {
-    /// Events of a stretch, a power of two.
+    /// Units of the axis that a stretch has, a power of two.
     width: u64,
     most: u64,
     /// By stretch and location.
@@ -214,21 +235,29 @@ impl Stretches {
         Self { width: 1, most, sums: BTreeMap::new() }
     }
 
-    fn add(&mut self, run: &Run, weight: u64) {
-        if weight == 0 {
+    /// Spreads equal parts of a run evenly over where it lasts, each with this weight.
+    fn add(&mut self, location: u16, lasts: &Range<u64>, (parts, weight): (u64, u64)) {
+        if weight == 0 || parts == 0 {
             return;
         }
-        let end = run.first_event + run.count;
+        // A run that lasts no time lies where it begins.
+        let start = lasts.start.min(u64::MAX - 1);
+        let end = lasts.end.max(start + 1);
         while (end - 1) / self.width >= self.most {
             self.widen();
         }
-        let mut first = run.first_event;
-        while first < end {
-            let stretch = first / self.width;
+        let length = u128::from(end - start);
+        let (mut from, mut given) = (start, 0);
+        while from < end {
+            let stretch = from / self.width;
             let next = (stretch + 1).saturating_mul(self.width).min(end);
-            let sum = self.sums.entry((stretch, run.event.location)).or_default();
-            *sum = sum.saturating_add((next - first).saturating_mul(weight));
-            first = next;
+            // At most `parts`.
+            let until = (u128::from(parts) * u128::from(next - start) / length) as u64;
+            if until > given {
+                let sum = self.sums.entry((stretch, location)).or_default();
+                *sum = sum.saturating_add((until - given).saturating_mul(weight));
+            }
+            (from, given) = (next, until);
         }
         if self.sums.len() > MAX_SAMPLES && self.most > 1 {
             self.most /= 2;
@@ -263,29 +292,37 @@ impl Stretches {
 
 #[cfg(test)]
 mod tests {
-    use warptrace_format::Event;
-    use warptrace_format::file::StreamId;
-
     use super::*;
-
-    fn run(location: u16, first_event: u64, count: u64) -> Run {
-        let id = StreamId { launch: 0, kernel: 0, block: [0; 3], warp_in_block: 0 };
-        Run { warp: 0, id, first_event, event: Event { location, mask: 1 }, count, begin: None }
-    }
 
     #[test]
     fn stretches_grow_and_keep_all_weights() {
         let mut stretches = Stretches::new(4);
-        stretches.add(&run(1, 0, 3), 2);
-        stretches.add(&run(2, 3, 1), 1);
-        assert_eq!(stretches.samples(), [(0, 1, 2), (1_000, 1, 2), (2_000, 1, 2), (3_000, 2, 1)]);
-        stretches.add(&run(1, 4, 5), 10);
+        let run = |first: u64, count: u64, weight| (first..first + count, (count, weight));
+        let mut add = |location, (lasts, weighs): (Range<u64>, (u64, u64))| {
+            stretches.add(location, &lasts, weighs);
+            stretches.samples()
+        };
+        add(1, run(0, 3, 2));
+        let samples = add(2, run(3, 1, 1));
+        assert_eq!(samples, [(0, 1, 2), (1_000, 1, 2), (2_000, 1, 2), (3_000, 2, 1)]);
+        let samples = add(1, run(4, 5, 10));
         // Four stretches of four events, of which the last has none.
-        assert_eq!(stretches.samples(), [(0, 1, 6), (2_000, 2, 1), (4_000, 1, 40), (8_000, 1, 10)]);
-        stretches.add(&run(3, 9, 1 << 62), 0);
-        stretches.add(&run(3, 9, 1 << 62), 5);
-        let sum: u128 = stretches.samples().iter().map(|(_, _, sum)| u128::from(*sum)).sum();
+        assert_eq!(samples, [(0, 1, 6), (2_000, 2, 1), (4_000, 1, 40), (8_000, 1, 10)]);
+        add(3, run(9, 1 << 62, 0));
+        let samples = add(3, run(9, 1 << 62, 5));
+        let sum: u128 = samples.iter().map(|(_, _, sum)| u128::from(*sum)).sum();
         assert_eq!(sum, (5 << 62) + 57);
-        assert!(stretches.samples().len() <= 3 * 4);
+        assert!(samples.len() <= 3 * 4);
+    }
+
+    #[test]
+    fn parts_lie_evenly_where_a_run_lasts() {
+        let mut stretches = Stretches::new(4);
+        stretches.add(1, &(0..4), (7, 1));
+        stretches.add(2, &(2..2), (3, 5));
+        assert_eq!(
+            stretches.samples(),
+            [(0, 1, 1), (1_000, 1, 2), (2_000, 1, 2), (2_500, 2, 15), (3_000, 1, 2)]
+        );
     }
 }

@@ -11,6 +11,7 @@
 //! `docs/reference/exports.md` describes what each of them holds. All are the same for the same trace,
 //! whatever the machine; say what the trace lacks; and take memory that does not grow with the events.
 
+mod axis;
 mod error;
 mod firefox;
 mod lacks;

@@ -25,6 +25,9 @@ pub struct Run {
     pub count: u64,
     /// When the first one came, as [`WarpItem::begin`]; `None` if the trace does not say.
     pub begin: Option<u64>,
+    /// When the warp's next run began, or this one if that was later; `None` of a warp's last run, and where one of both
+    /// times is not known.
+    pub end: Option<u64>,
 }
 
 /// What a walk over a launch comes to next.
@@ -105,11 +108,14 @@ impl Joiner<'_> {
                 run.count += count;
                 return Ok(());
             }
-            Some(run) if run.warp == warp => run.id,
+            Some(run) if run.warp == warp => {
+                run.end = run.begin.zip(begin).map(|(begin, end)| end.max(begin));
+                run.id
+            }
             _ => self.id(warp),
         };
         self.flush()?;
-        self.current = Some(Run { warp, id, first_event, event, count, begin });
+        self.current = Some(Run { warp, id, first_event, event, count, begin, end: None });
         Ok(())
     }
 

@@ -29,7 +29,8 @@ fn export(trace: &TraceFile, selection: &Selection) -> Result<Vec<usize>, Export
     take(&mut out);
     timeline::perfetto(&source, &mut out, &mut |_| {})?;
     take(&mut out);
-    for weight in [Weight::Lanes, Weight::Idle, Weight::Visits] {
+    let all = [Weight::Lanes, Weight::Idle, Weight::Visits, Weight::Cycles, Weight::IdleCycles];
+    for weight in all.into_iter().take(if trace.has_times() { 5 } else { 3 }) {
         firefox(&source, &mut out, weight)?;
         take(&mut out);
     }

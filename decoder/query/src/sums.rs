@@ -95,7 +95,7 @@ fn weighted(expression: &Expr, schema: &DFSchema, count: &Column) -> Result<Opti
 }
 
 /// The same plan over the table of sums, with its column of counts; `None` if it is not one over `events`, or
-/// asks for the numbers of events.
+/// asks for what differs between the events of a run.
 fn with_count(plan: &LogicalPlan) -> Result<Option<(LogicalPlan, Column)>> {
     Ok(match plan {
         LogicalPlan::TableScan(scan) => scan_sums(scan)?,
@@ -131,11 +131,13 @@ fn scan_sums(scan: &TableScan) -> Result<Option<(LogicalPlan, Column)>> {
     let provider: &dyn Any = provider.as_ref();
     let Some(Table(events)) = provider.downcast_ref::<Table<Runs>>() else { return Ok(None) };
     let Some(columns) = &scan.projection else { return Ok(None) };
-    let has_event = |filter: &Expr| filter.column_refs().iter().any(|column| column.name == schema::EVENT);
+    let single = [schema::EVENT, schema::BEGIN, schema::END];
+    let is_single =
+        |filter: &Expr| filter.column_refs().iter().any(|column| single.contains(&column.name.as_str()));
     let is_summable = events.kind == Kind::Events
         && scan.fetch.is_none()
-        && !columns.contains(&schema::EVENT_COLUMN)
-        && !scan.filters.iter().any(has_event);
+        && !columns.iter().any(|column| schema::SINGLE_COLUMNS.contains(column))
+        && !scan.filters.iter().any(is_single);
     if !is_summable {
         return Ok(None);
     }

@@ -74,7 +74,16 @@ struct Row {
     event: u64,
     location: u16,
     mask: u32,
+    begin: Option<u64>,
+    end: Option<u64>,
     count: u64,
+}
+
+impl Row {
+    /// Makes a row that stands for events of a warp at a location.
+    fn sum(warp: u32, location: u16, mask: u32, count: u64) -> Self {
+        Self { warp, event: 0, location, mask, begin: None, end: None, count }
+    }
 }
 
 /// Columns that are made of a mask, by their numbers in `runs`.
@@ -107,7 +116,7 @@ impl Tally {
     fn drain(&mut self, sink: &mut impl FnMut(Row) -> ControlFlow<()>) -> ControlFlow<()> {
         for location in self.locations.drain(..) {
             let count = std::mem::take(&mut self.counts[usize::from(location)]);
-            sink(Row { warp: self.warp, event: 0, location, mask: 0, count })?;
+            sink(Row::sum(self.warp, location, 0, count))?;
         }
         ControlFlow::Continue(())
     }
@@ -123,7 +132,7 @@ pub struct Batch {
     lines: UInt32Array,
     rows: Vec<Row>,
     /// Whether a column tells the events of a run from each other.
-    has_event: bool,
+    is_single: bool,
     /// Rows that need no values: only their number is asked for.
     counted: usize,
     made: Arc<Made>,
@@ -155,10 +164,10 @@ impl Batch {
             StringViewArray::from(names),
             StringViewArray::from(files),
         ];
-        let has_event = schema.column_with_name("event").is_some();
+        let is_single = columns.iter().any(|column| schema::SINGLE_COLUMNS.contains(column));
         let (columns, schema, lines) = (columns.to_vec(), Arc::clone(schema), UInt32Array::from(lines));
         let (rows, counted, made) = (Vec::with_capacity(BATCH), 0, Arc::clone(made));
-        Self { launch, columns, schema, texts, lines, rows, has_event, counted, made }
+        Self { launch, columns, schema, texts, lines, rows, is_single, counted, made }
     }
 
     /// Decodes warps and gives the wanted rows to `sink`; returns whether it broke off.
@@ -189,7 +198,7 @@ impl Batch {
         };
         let (launch, number) = (self.launch, self.launch.number());
         let flow = trace.items_in_order(number, 0, &wanted.warps, &mut |found| {
-            let WarpItem { warp, first_event, item, .. } = found;
+            let WarpItem { warp, first_event, item, begin, .. } = found;
             if !wanted.has_warp(&launch, warp) {
                 return ControlFlow::Continue(());
             }
@@ -199,17 +208,16 @@ impl Batch {
             let mut event = first_event;
             for _ in 0..turns {
                 for &Event { location, mask } in body {
-                    let row = Row { warp, event, location, mask, count };
+                    let row = Row { warp, event, location, mask, begin, end: None, count };
                     event += count;
+                    let of = |row: &Row| (row.warp, row.location, row.mask, row.begin);
                     match &mut pending {
-                        Some(last) if (last.warp, last.location, last.mask) == (warp, location, mask) => {
-                            last.count += count;
-                        }
+                        Some(last) if of(last) == of(&row) => last.count += count,
                         last => {
-                            if let Some(last) = last.replace(row)
-                                && push(self, last).is_break()
-                            {
-                                return ControlFlow::Break(());
+                            if let Some(mut last) = last.replace(row) {
+                                let next = begin.filter(|_| last.warp == warp);
+                                last.end = last.begin.zip(next).map(|(begin, end)| end.max(begin));
+                                push(self, last)?;
                             }
                         }
                     }
@@ -258,7 +266,7 @@ impl Batch {
                     continue;
                 }
                 if by_mask {
-                    give(self, Row { warp, event: 0, location, mask, count }, sink)?;
+                    give(self, Row::sum(warp, location, mask, count), sink)?;
                 } else {
                     tally.add(location, count);
                 }
@@ -280,16 +288,23 @@ impl Batch {
         if self.rows.len() == BATCH { self.flush(sink) } else { Ok(ControlFlow::Continue(())) }
     }
 
-    /// Pushes a row for each event of a run.
+    /// Pushes a row for each event of a run: the first has the run's begin, the last its end.
     fn expand(&mut self, mut row: Row, sink: &mut Sink<'_>) -> Result<ControlFlow<()>> {
         let mut rest = std::mem::replace(&mut row.count, 1);
+        let (first, last) = (row.event, row.event + (rest - 1));
+        let (begin, end) = (row.begin.take(), row.end.take());
         while rest > 0 {
             let room = BATCH - self.rows.len() - self.counted;
             let now = room.min(usize::try_from(rest).unwrap_or(room));
             if self.columns.is_empty() {
                 self.counted += now;
-            } else if self.has_event {
-                self.rows.extend((row.event..).take(now).map(|event| Row { event, ..row }));
+            } else if self.is_single {
+                self.rows.extend((row.event..).take(now).map(|event| Row {
+                    event,
+                    begin: begin.filter(|_| event == first),
+                    end: end.filter(|_| event == last),
+                    ..row
+                }));
             } else {
                 self.rows.resize(self.rows.len() + now, row);
             }
@@ -343,6 +358,8 @@ impl Batch {
             12 => take(&self.lines, &self.by_location(), None)?,
             13 => Arc::new(UInt32Array::from_iter_values(rows.map(|row| row.mask))),
             14 => Arc::new(UInt8Array::from_iter_values(rows.map(|row| row.mask.count_ones() as u8))),
+            15 => Arc::new(rows.map(|row| row.begin).collect::<UInt64Array>()),
+            16 => Arc::new(rows.map(|row| row.end).collect::<UInt64Array>()),
             _ => Arc::new(UInt64Array::from_iter_values(rows.map(|row| row.count))),
         })
     }

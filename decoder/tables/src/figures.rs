@@ -9,8 +9,8 @@ use arrow_array::{
 };
 use arrow_schema::SchemaRef;
 use warptrace_analysis::{
-    Analysis, AnalysisError, Cause, Edge, KernelFigures, LineFigures, LocationFigures, WarpEnd, WarpFigures,
-    kernel_name,
+    Analysis, AnalysisError, Cause, Edge, KernelFigures, LineFigures, LocationFigures, Time, WarpEnd,
+    WarpFigures, kernel_name,
 };
 use warptrace_decoder::{LaunchEnd, TraceFile};
 use warptrace_format::file::LaunchInfo;
@@ -189,6 +189,23 @@ fn u16s(values: impl Iterator<Item = u16>) -> ArrayRef {
     Arc::new(UInt16Array::from_iter_values(values))
 }
 
+/// Numbers of which the trace may not know any.
+fn known_u64s(values: impl Iterator<Item = Option<u64>>) -> ArrayRef {
+    Arc::new(values.collect::<UInt64Array>())
+}
+
+/// A column of [`schema::TIME`].
+fn time_column(times: impl Iterator<Item = Option<Time>>, column: usize) -> ArrayRef {
+    let of = |time: Time| match column {
+        0 => time.lane_cycles,
+        1 => time.warp_cycles,
+        2 => time.active_lane_cycles,
+        3 => time.idle_lane_cycles,
+        _ => time.timed_visits,
+    };
+    known_u64s(times.map(|time| time.map(of)))
+}
+
 fn f64s(values: impl Iterator<Item = f64>) -> ArrayRef {
     Arc::new(Float64Array::from_iter_values(values))
 }
@@ -216,7 +233,8 @@ fn warp_column(named: &Figures<'_>, warps: &[WarpFigures], column: usize) -> Arr
         10 => u64s(warps.iter().map(|warp| warp.counts.idle)),
         11 => u64s(warps.iter().map(|warp| warp.path)),
         12 => u16s(warps.iter().map(|warp| warp.last)),
-        _ => texts(warps.iter().map(end)),
+        13 => texts(warps.iter().map(end)),
+        _ => known_u64s(warps.iter().map(|warp| warp.time.map(|time| time.cycles))),
     }
 }
 
@@ -237,8 +255,11 @@ fn locations(named: &Figures<'_>, columns: &[usize]) -> Result<(usize, Vec<Array
         .iter()
         .map(|id| (*id, info(id), analysis.as_ref().and_then(|analysis| analysis.location(*id))))
         .collect();
+    // Where no warp came no time was spent.
+    let none = analysis.as_ref().and_then(|analysis| analysis.time).map(|_| Time::default());
+    let time = |found: Option<&LocationFigures>| found.map_or(none, |found| found.time);
     let figure = |of: fn(&LocationFigures) -> u64| u64s(rows.iter().map(|row| row.2.map_or(0, of)));
-    let array = |column: &usize| match column {
+    let array = |&column: &usize| match column {
         0 => texts(rows.iter().map(|_| named.name)),
         1 => u16s(rows.iter().map(|row| row.0)),
         2 => texts(rows.iter().map(|row| row.1.map_or("?", |info| &info.name))),
@@ -251,7 +272,8 @@ fn locations(named: &Figures<'_>, columns: &[usize]) -> Result<(usize, Vec<Array
         9 => figure(|found| found.counts.idle),
         10 => figure(|found| found.warps),
         11 => figure(|found| found.splits),
-        _ => figure(|found| found.caused),
+        12 => figure(|found| found.caused),
+        _ => time_column(rows.iter().map(|row| time(row.2)), column - 13),
     };
     Ok((rows.len(), columns.iter().map(array).collect()))
 }
@@ -274,7 +296,8 @@ fn loop_column(named: &Figures<'_>, heads: &[&LocationFigures], column: usize) -
         12 => f64s(heads.iter().map(|head| head.trips.imbalance())),
         13 => number(|head| head.counts.visits),
         14 => number(|head| head.counts.idle),
-        _ => f64s(heads.iter().map(|head| head.warp_visits.imbalance())),
+        15 => f64s(heads.iter().map(|head| head.warp_visits.imbalance())),
+        _ => known_u64s(heads.iter().map(|head| head.loop_lane_cycles)),
     }
 }
 
@@ -305,7 +328,8 @@ fn kernel_column(named: &Figures<'_>, kernels: &[KernelFigures], column: usize) 
         4 => number(|kernel| kernel.counts.visits),
         5 => number(|kernel| kernel.counts.lanes),
         6 => number(|kernel| kernel.counts.idle),
-        _ => number(|kernel| kernel.counts.slots),
+        7 => number(|kernel| kernel.counts.slots),
+        _ => time_column(kernels.iter().map(|kernel| kernel.time), column - 8),
     }
 }
 
@@ -322,7 +346,8 @@ fn line_column(named: &Figures<'_>, lines: &[LineFigures], column: usize) -> Arr
         7 => number(|line| line.counts.slots),
         8 => number(|line| line.caused),
         9 => number(|line| line.warps),
-        _ => number(|line| line.splits),
+        10 => number(|line| line.splits),
+        _ => time_column(lines.iter().map(|line| line.time), column - 11),
     }
 }
 

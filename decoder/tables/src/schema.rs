@@ -6,6 +6,15 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use DataType::{Float64, UInt8, UInt16, UInt32, UInt64, Utf8, Utf8View};
 
+/// Columns of time, at the end of `locations`, `kernels` and `lines`; null if the trace has none.
+pub(crate) const TIME: [(&str, DataType, bool); 5] = [
+    ("lane_cycles", UInt64, true),
+    ("warp_cycles", UInt64, true),
+    ("active_lane_cycles", UInt64, true),
+    ("idle_lane_cycles", UInt64, true),
+    ("timed_visits", UInt64, true),
+];
+
 fn schema(columns: &[(&str, DataType, bool)]) -> SchemaRef {
     let field = |(name, kind, nullable): &(&str, DataType, bool)| Field::new(*name, kind.clone(), *nullable);
     Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()))
@@ -29,18 +38,25 @@ pub fn runs() -> SchemaRef {
         ("line", UInt32, true),
         ("mask", UInt32, false),
         ("lanes", UInt8, false),
+        (BEGIN, UInt64, true),
+        (END, UInt64, true),
         (COUNT, UInt64, false),
     ])
 }
 
 /// The number of an event in its warp.
 pub const EVENT: &str = "event";
-/// The number of [`EVENT`] among the columns of `runs`.
-pub const EVENT_COLUMN: usize = 8;
+/// When a run began, in cycles: of `events` that of its first event.
+pub const BEGIN: &str = "t_begin";
+/// When the warp's next run began, or the run itself if that was later: of `events` that of a run's last event.
+pub const END: &str = "t_end";
+/// The numbers of [`EVENT`], [`BEGIN`] and [`END`], which tell the events of a run from each other, among the columns
+/// of `runs`.
+pub const SINGLE_COLUMNS: [usize; 3] = [8, 15, 16];
 /// How many events a row of `runs` stands for.
 pub const COUNT: &str = "count";
 /// The number of [`COUNT`] among the columns of `runs`.
-pub const COUNT_COLUMN: usize = 15;
+pub const COUNT_COLUMN: usize = 17;
 
 /// Columns of `events`.
 pub fn events() -> SchemaRef {
@@ -65,26 +81,33 @@ pub fn warps() -> SchemaRef {
         ("path", UInt64, false),
         ("last", UInt16, false),
         ("end", Utf8, false),
+        ("cycles", UInt64, true),
     ])
 }
 
 /// Columns of `locations`; those before [`LOCATION_FIGURES`] need no look at the events.
 pub fn locations() -> SchemaRef {
-    schema(&[
-        ("trace", Utf8, false),
-        ("location", UInt16, false),
-        ("name", Utf8, false),
-        ("description", Utf8, true),
-        ("file", Utf8, true),
-        ("line", UInt32, true),
-        ("column", UInt32, true),
-        ("visits", UInt64, false),
-        ("lanes", UInt64, false),
-        ("idle", UInt64, false),
-        ("warps", UInt64, false),
-        ("splits", UInt64, false),
-        ("caused", UInt64, false),
-    ])
+    schema(
+        &[
+            &[
+                ("trace", Utf8, false),
+                ("location", UInt16, false),
+                ("name", Utf8, false),
+                ("description", Utf8, true),
+                ("file", Utf8, true),
+                ("line", UInt32, true),
+                ("column", UInt32, true),
+                ("visits", UInt64, false),
+                ("lanes", UInt64, false),
+                ("idle", UInt64, false),
+                ("warps", UInt64, false),
+                ("splits", UInt64, false),
+                ("caused", UInt64, false),
+            ][..],
+            &TIME,
+        ]
+        .concat(),
+    )
 }
 
 /// The first column of `locations` that is counted.
@@ -109,6 +132,7 @@ pub fn loops() -> SchemaRef {
         ("visits", UInt64, false),
         ("idle", UInt64, false),
         ("warp_imbalance", Float64, false),
+        ("loop_lane_cycles", UInt64, true),
     ])
 }
 
@@ -134,33 +158,45 @@ pub fn launches() -> SchemaRef {
 
 /// Columns of `kernels`.
 pub fn kernels() -> SchemaRef {
-    schema(&[
-        ("trace", Utf8, false),
-        ("kernel", Utf8, false),
-        ("launches", UInt64, false),
-        ("warps", UInt64, false),
-        ("visits", UInt64, false),
-        ("lanes", UInt64, false),
-        ("idle", UInt64, false),
-        ("slots", UInt64, false),
-    ])
+    schema(
+        &[
+            &[
+                ("trace", Utf8, false),
+                ("kernel", Utf8, false),
+                ("launches", UInt64, false),
+                ("warps", UInt64, false),
+                ("visits", UInt64, false),
+                ("lanes", UInt64, false),
+                ("idle", UInt64, false),
+                ("slots", UInt64, false),
+            ][..],
+            &TIME,
+        ]
+        .concat(),
+    )
 }
 
 /// Columns of `lines`.
 pub fn lines() -> SchemaRef {
-    schema(&[
-        ("trace", Utf8, false),
-        ("file", Utf8, true),
-        ("line", UInt32, true),
-        ("names", Utf8, false),
-        ("visits", UInt64, false),
-        ("lanes", UInt64, false),
-        ("idle", UInt64, false),
-        ("slots", UInt64, false),
-        ("caused", UInt64, false),
-        ("warps", UInt64, false),
-        ("splits", UInt64, false),
-    ])
+    schema(
+        &[
+            &[
+                ("trace", Utf8, false),
+                ("file", Utf8, true),
+                ("line", UInt32, true),
+                ("names", Utf8, false),
+                ("visits", UInt64, false),
+                ("lanes", UInt64, false),
+                ("idle", UInt64, false),
+                ("slots", UInt64, false),
+                ("caused", UInt64, false),
+                ("warps", UInt64, false),
+                ("splits", UInt64, false),
+            ][..],
+            &TIME,
+        ]
+        .concat(),
+    )
 }
 
 /// Columns of `causes`.

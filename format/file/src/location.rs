@@ -24,6 +24,13 @@ pub enum LocationKind {
     LoopExit,
     /// A `return` was reached.
     Return,
+    /// A barrier of the block was reached.
+    Barrier,
+    /// Another wait began: for other threads, for a copy, or for time to pass.
+    Wait,
+    /// The wait was over that began at the location with the id before this one, of the kind
+    /// [`Barrier`](Self::Barrier) or [`Wait`](Self::Wait).
+    Waited,
 }
 
 impl LocationKind {
@@ -38,6 +45,9 @@ impl LocationKind {
             Self::LoopBody => "iteration begins",
             Self::LoopExit => "loop ended",
             Self::Return => "return reached",
+            Self::Barrier => "barrier reached",
+            Self::Wait => "wait begins",
+            Self::Waited => "wait is over",
         }
     }
 }
@@ -53,6 +63,9 @@ impl fmt::Display for LocationKind {
             Self::LoopBody => "loop body",
             Self::LoopExit => "loop exit",
             Self::Return => "return",
+            Self::Barrier => "barrier",
+            Self::Wait => "wait",
+            Self::Waited => "waited",
         })
     }
 }

@@ -8,7 +8,7 @@ use warptrace_ptx::points::{PointOptions, mark};
 use warptrace_ptx::splice::{Options, Recording, splice};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let usage = "usage: mark KERNELS.ptx [blocks|branches|loops|functions] [OUT.ptx]";
+    let usage = "usage: mark KERNELS.ptx [blocks|branches|loops|functions|waits] [OUT.ptx]";
     let mut arguments = std::env::args().skip(1);
     let input = arguments.next().ok_or(usage)?;
     let points = arguments.next().map(|word| word.parse()).transpose()?.unwrap_or_default();

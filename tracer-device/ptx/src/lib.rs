@@ -47,7 +47,7 @@
 //! | [`call_graph`] | which functions call which, and which call through registers |
 //! | [`Edits`] | insertions and replacements, applied in one pass |
 //! | [`only`], [`stands_alone`] | one kernel with what it needs, and whether it can do without its module |
-//! | [`points`] | markers for PTX that has none, at blocks, branches, loops or functions |
+//! | [`points`] | markers for PTX that has none, at blocks, branches, loops, functions or waits |
 //! | [`splice`] | traced copies of kernels, which record at markers |
 //!
 //! # Features

@@ -84,10 +84,10 @@ fn counts(text: &str, points: Points) -> (usize, usize, usize) {
 fn how_many_points_compilers_make() {
     let table: Vec<String> = texts()
         .map(|(name, text, _)| {
-            let [blocks, branches, loops, functions] = Points::ALL.map(|points| counts(&text, points));
+            let [blocks, branches, loops, functions, waits] = Points::ALL.map(|points| counts(&text, points));
             format!(
-                "{name}: blocks {blocks:?}, branches {}, loops {loops:?}, functions {}",
-                branches.0, functions.0
+                "{name}: blocks {blocks:?}, branches {}, loops {loops:?}, functions {}, waits {}",
+                branches.0, functions.0, waits.0
             )
         })
         .collect();

@@ -41,7 +41,7 @@ pub use session::{
     command_of,
 };
 pub use sim::{ProgressHook, SimDevice, SimOptions};
-pub use trace_output::TraceOutput;
+pub use trace_output::{Earlier, TraceOutput};
 pub use warptrace_abi::recording::{LogKind, Placement, Recording};
 pub use warptrace_encode::{DEVICE_ECL, DEVICE_PREDICT, FlattenJob};
 pub use warptrace_sim::Progress;

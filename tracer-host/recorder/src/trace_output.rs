@@ -1,21 +1,26 @@
 //! The file that a recording writes.
 
+mod replacement;
+
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+pub use self::replacement::Earlier;
+use self::replacement::Replacement;
+
 /// A file that one recording writes while others read it. It is locked until it is dropped, and removed if it is new
-/// and nothing was written. What was there stays until the first bytes after the first flush, which are more than a
-/// trace's head: a recording that cannot start, or ends before anything was recorded, leaves it.
+/// and nothing was written. What was there stays until there are events or accounts of a launch, or a whole trace in
+/// which no launch failed: what is written before goes to a part beside it, which replaces it then.
 #[derive(Debug)]
 pub struct TraceOutput {
     /// `None`: standard output.
     file: Option<File>,
-    /// What is there is to be replaced.
-    replaces: bool,
-    /// What is to replace it, up to the first flush.
-    head: Vec<u8>,
-    is_head_whole: bool,
+    /// What is to replace the file that is there.
+    replacement: Option<Replacement>,
+    earlier: Earlier,
+    /// What was there: whoever has opened it before it was replaced sees the lock.
+    _old: Option<File>,
     /// The path, if this made the file and has written nothing.
     made: Option<PathBuf>,
 }
@@ -24,28 +29,49 @@ impl TraceOutput {
     /// Opens `path` for writing, and creates it where there is none; `-` is standard output.
     ///
     /// # Errors
-    /// If it cannot be written, or another recording writes it ([`io::ErrorKind::ResourceBusy`]).
+    /// If it cannot be written, nor a file made beside one that it replaces, or another recording writes it
+    /// ([`io::ErrorKind::ResourceBusy`]).
     pub fn open(path: &Path) -> io::Result<Self> {
+        let plain = |file: Option<File>| Self {
+            file,
+            replacement: None,
+            earlier: Earlier::default(),
+            _old: None,
+            made: None,
+        };
         if path == Path::new("-") {
-            return Ok(Self {
-                file: None,
-                replaces: false,
-                head: Vec::new(),
-                is_head_whole: false,
-                made: None,
-            });
+            return Ok(plain(None));
         }
         let is_new = !path.exists();
         let file = File::options().write(true).create(true).truncate(false).open(path)?;
-        let found = file.metadata()?;
-        if found.is_file() {
-            lock(&file)?;
+        // A pipe or a device has nothing to lose.
+        if !file.metadata()?.is_file() {
+            return Ok(plain(Some(file)));
         }
-        // The file itself, where the path is a link that led to none.
-        let made = if is_new && found.is_file() { Some(fs::canonicalize(path)?) } else { None };
-        // A pipe or a device has no length to set.
-        let replaces = found.is_file() && found.len() > 0;
-        Ok(Self { file: Some(file), replaces, head: Vec::new(), is_head_whole: false, made })
+        lock(&file)?;
+        if file.metadata()?.len() == 0 {
+            // The file itself, where the path is a link that led to none.
+            let made = if is_new { Some(fs::canonicalize(path)?) } else { None };
+            let mut output = plain(Some(file));
+            output.made = made;
+            return Ok(output);
+        }
+        let Some(target) = replacement::name_of(path, &file)? else {
+            // Without a name, nothing can take its place.
+            file.set_len(0)?;
+            return Ok(plain(Some(file)));
+        };
+        let (replacement, part) = Replacement::new(target, &file)?;
+        lock(&part)?;
+        let earlier = replacement.earlier();
+        // Elsewhere than on Unix, what is open cannot be replaced.
+        let old = cfg!(unix).then_some(file);
+        Ok(Self { file: Some(part), replacement: Some(replacement), earlier, _old: old, made: None })
+    }
+
+    /// Returns what tells whether the file that was there still is as it was.
+    pub fn earlier(&self) -> Earlier {
+        self.earlier.clone()
     }
 
     /// Whether a recording writes the file.
@@ -102,30 +128,25 @@ fn lock(file: &File) -> io::Result<()> {
 impl Write for TraceOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Some(file) = &mut self.file else { return io::stdout().write(bytes) };
-        if self.replaces && !self.is_head_whole {
-            self.head.extend_from_slice(bytes);
-            return Ok(bytes.len());
-        }
         let may_grow = usize::try_from(may_grow(file)?).unwrap_or(usize::MAX);
-        if may_grow <= self.head.len() && !bytes.is_empty() {
+        if may_grow == 0 && !bytes.is_empty() {
             return Err(io::ErrorKind::FileTooLarge.into());
-        }
-        if self.replaces {
-            file.set_len(0)?;
-            self.replaces = false;
-            file.write_all(&std::mem::take(&mut self.head))?;
-            return self.write(bytes);
         }
         let written = file.write(&bytes[..bytes.len().min(may_grow)])?;
         self.made = None;
+        if let Some(replacement) = &mut self.replacement {
+            replacement.wrote(&bytes[..written]);
+        }
         Ok(written)
     }
 
+    /// What a trace's writer flushes are whole sections, with which a part may take its place.
     fn flush(&mut self) -> io::Result<()> {
-        self.is_head_whole |= !self.head.is_empty();
-        match &mut self.file {
-            Some(file) => file.flush(),
-            None => io::stdout().flush(),
+        let Some(file) = &mut self.file else { return io::stdout().flush() };
+        file.flush()?;
+        match self.replacement.take_if(|replacement| replacement.is_due()) {
+            Some(replacement) => replacement.publish(file),
+            None => Ok(()),
         }
     }
 }
@@ -141,10 +162,15 @@ impl Drop for TraceOutput {
 
 #[cfg(test)]
 mod tests {
+    use warptrace_format::account::WarpAccount;
+    use warptrace_format::codec::CodecSpec;
+    use warptrace_format::file::{DeviceInfo, MAGIC};
+
     use super::*;
+    use crate::writer::{ChunkRef, EarlyEnd, LaunchInfo, Metadata, TraceWriter, WriterOptions};
 
     #[test]
-    fn a_second_recording_is_refused_and_one_that_does_not_start_leaves_what_was_there() {
+    fn a_second_recording_is_refused_and_one_that_writes_nothing_leaves_what_was_there() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a.wtrc");
         drop(TraceOutput::open(&path).expect("it can be made"));
@@ -158,26 +184,88 @@ mod tests {
         }
 
         fs::write(&path, "an earlier trace").expect("it can be written");
-        let mut first = TraceOutput::open(&path).expect("it can be opened");
+        let first = TraceOutput::open(&path).expect("it can be opened");
         assert_eq!(fs::read(&path).expect("it is there"), b"an earlier trace");
         if cfg!(unix) {
             let refused = TraceOutput::open(&path).expect_err("the first has it");
             assert_eq!(refused.kind(), io::ErrorKind::ResourceBusy);
             assert!(TraceOutput::is_recorded(&File::open(&path).expect("it can be read")));
         }
-        first.write_all(b"head").expect("it is kept");
-        first.flush().expect("it is kept");
-        assert_eq!(fs::read(&path).expect("it is there"), b"an earlier trace");
-        drop(first);
-        assert_eq!(fs::read(&path).expect("it is there"), b"an earlier trace", "nothing was recorded");
-        let mut first = TraceOutput::open(&path).expect("it can be opened");
-        first.write_all(b"head, ").expect("it is kept");
-        first.flush().expect("it is kept");
-        first.write_all(b"new").expect("there is room");
-        assert_eq!(fs::read(&path).expect("it is there"), b"head, new");
         drop(first);
         assert!(!TraceOutput::is_recorded(&File::open(&path).expect("it can be read")));
-        drop(TraceOutput::open(&path).expect("the first is done"));
-        assert_eq!(fs::read(&path).expect("it is there"), b"head, new");
+        assert_eq!(fs::read(&path).expect("it is there"), b"an earlier trace", "nothing was recorded");
+    }
+
+    /// How the recording of a launch goes on.
+    const ENDS: [&str; 5] = ["events", "accounts", "a whole trace", "a failed launch", "nothing"];
+
+    /// Records a launch into `output`, up to where it is decided what becomes of an earlier file.
+    fn record(output: TraceOutput, end: &str) -> Option<TraceOutput> {
+        let metadata =
+            Metadata::new("p", DeviceInfo::simulator("s"), vec![CodecSpec::Raw]).with_kernel("k", "");
+        let mut writer =
+            TraceWriter::create(output, &metadata, WriterOptions::default()).expect("there is room");
+        let launch = LaunchInfo::new(0, 0, [1, 1, 1], [32, 1, 1], 0).expect("it has a warp");
+        writer.begin_launch(&launch).expect("there is room");
+        let chunk =
+            ChunkRef { track: 0, warp: 0, sequence: 0, events: 1, payload: &[1, 0, 255, 255, 255, 255] };
+        let account = WarpAccount { attempted: 1, recorded: 1, lost: 0, chunks: 1, finished: 1 };
+        match end {
+            "events" => writer.write_chunks(0, &[chunk]).expect("there is room"),
+            "accounts" => writer.end_launch(0, 0, &[account]).expect("there is room"),
+            "a failed launch" => writer.end_early(0, &EarlyEnd::failed("no memory")).expect("there is room"),
+            "a whole trace" => {}
+            _ => return None,
+        }
+        Some(writer.finish().expect("there is room").0)
+    }
+
+    #[test]
+    fn a_recording_that_has_begun_replaces_what_was_there_and_no_other() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.wtrc");
+        let names = || fs::read_dir(folder.path()).expect("a folder").count();
+        for end in ENDS {
+            fs::write(&path, "an earlier trace").expect("it can be written");
+            let output = TraceOutput::open(&path).expect("it can be opened");
+            let earlier = output.earlier();
+            let old = File::open(&path).expect("it can be read");
+            let output = record(output, end);
+            let found = fs::read(&path).expect("it is there");
+            let is_kept = found == b"an earlier trace";
+            assert_eq!(is_kept, ["a failed launch", "nothing"].contains(&end), "{end}");
+            assert_eq!(earlier.is_kept(), is_kept, "{end}");
+            assert!(is_kept || found.starts_with(&MAGIC), "{end}");
+            if cfg!(unix) && output.is_some() {
+                let refused = TraceOutput::open(&path).expect_err("the first has it");
+                assert_eq!(refused.kind(), io::ErrorKind::ResourceBusy);
+                assert!(TraceOutput::is_recorded(&old), "also for who has opened it before");
+            }
+            drop(output);
+            assert!(!TraceOutput::is_recorded(&old), "{end}");
+            // It has a lock of its own now.
+            drop(old);
+            assert_eq!(names(), 1, "{end}: no part stays");
+            // Where there was none, or an empty one, all of it is there.
+            fs::write(&path, "").expect("it can be written");
+            drop(record(TraceOutput::open(&path).expect("it can be opened"), end));
+            assert!(fs::read(&path).expect("it is there").starts_with(&MAGIC), "{end}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_stays_a_link_and_permissions_stay() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let folder = tempfile::tempdir().expect("a folder");
+        let (path, link) = (folder.path().join("a.wtrc"), folder.path().join("link"));
+        fs::write(&path, "an earlier trace").expect("it can be written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).expect("it is ours");
+        std::os::unix::fs::symlink("a.wtrc", &link).expect("a link can be made");
+        drop(record(TraceOutput::open(&link).expect("it can be opened"), "events"));
+        assert!(link.is_symlink());
+        assert!(fs::read(&path).expect("it is there").starts_with(&MAGIC));
+        assert_eq!(fs::metadata(&path).expect("it is there").permissions().mode() & 0o777, 0o640);
     }
 }

@@ -164,7 +164,13 @@ pub(crate) fn exchange(
     }
     let wanted: Option<Vec<&str>> = wanted.as_ref().map(|names| names.iter().map(String::as_str).collect());
     let lines = found.lines.as_ref();
-    let options = PointOptions { points: settings.spec.points, first_id, kernels: wanted.as_deref(), lines };
+    let options = PointOptions {
+        points: settings.spec.points,
+        waits: settings.spec.marks_waits(),
+        first_id,
+        kernels: wanted.as_deref(),
+        lines,
+    };
     let Marked { text, points, implied, kernels, mut skipped } =
         mark(ptx, &options).map_err(|error| short(error.to_string()))?;
     if kernels.is_empty() {
@@ -355,6 +361,9 @@ fn location(point: &Point, ptx_name: &str, functions: &mut Functions) -> Locatio
         PointKind::Taken => (LocationKind::Then, "branch taken"),
         PointKind::NotTaken => (LocationKind::Else, "branch not taken"),
         PointKind::Named => (LocationKind::Marked, LocationKind::Marked.meaning()),
+        PointKind::Barrier => (LocationKind::Barrier, LocationKind::Barrier.meaning()),
+        PointKind::Wait => (LocationKind::Wait, LocationKind::Wait.meaning()),
+        PointKind::Waited => (LocationKind::Waited, LocationKind::Waited.meaning()),
         _ => (LocationKind::Marked, "basic block begins"),
     };
     let function = functions.readable(&point.function);
@@ -372,6 +381,8 @@ fn location(point: &Point, ptx_name: &str, functions: &mut Functions) -> Locatio
     let name = match (point.kind, &point.name) {
         (PointKind::Entry, _) => format!("{function}: entry"),
         (PointKind::Named, Some(name)) => format!("{function}: {name}"),
+        (PointKind::Barrier | PointKind::Wait, Some(name)) => format!("{function}: line {line} {name}"),
+        (PointKind::Waited, Some(name)) => format!("{function}: line {line} behind {name}"),
         _ => format!("{function}: line {line} {word} {}", point.block),
     };
     let inlined: String = point

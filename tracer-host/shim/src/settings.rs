@@ -141,7 +141,7 @@ mod tests {
             (r#"{"recording": {"policy": "keep"}}"#, ["recording.policy: unknown variant `keep`", "`ring`"]),
             (r#"{"recording": {"window": {"blocks": "x"}}}"#, ["recording.window.blocks: it is `x`", "3..7"]),
             (r#"{"recording": {"window": {"first": -1}}}"#, ["recording.window.first: ", "expected u64"]),
-            (r#"{"points": "all"}"#, ["points: it is `all`", "blocks, branches, loops or functions"]),
+            (r#"{"points": "all"}"#, ["points: it is `all`", "blocks, branches, loops, functions or waits"]),
             (r#"{"wait": -3}"#, ["wait: it is -3", "0 or more"]),
             (r#"{"pints": 1}"#, ["unknown field `pints`", "`points`"]),
             ("64MiB", ["WARPTRACE_RUN_SPEC is wrong", "line 1"]),

@@ -23,9 +23,12 @@ pub struct RunSpec {
     #[cfg_attr(feature = "clap", command(flatten))]
     pub recording: RecordingSpec,
 
-    /// Where kernels are traced: at every basic block, on both sides of every branch, at each loop's first
-    /// block, or where functions are entered
-    #[cfg_attr(feature = "clap", arg(long, value_name = "blocks|branches|loops|functions", default_value_t))]
+    /// Where kernels are traced: at every basic block (with `--times runs` also where lanes wait), on both
+    /// sides of every branch, at each loop's first block, where functions are entered, or where lanes wait
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "blocks|branches|loops|functions|waits", default_value_t)
+    )]
     #[serde(with = "crate::text")]
     pub points: Points,
 
@@ -90,6 +93,11 @@ impl RunSpec {
         let option =
             if self.recording.policy == crate::Policy::Stream { "policy stream" } else { return Ok(()) };
         refusal(Door::Run, option).map_or(Ok(()), |reason| Err(SpecError::Refused { option, reason }))
+    }
+
+    /// Whether waits have points, too, where others are asked for.
+    pub fn marks_waits(&self) -> bool {
+        self.points == Points::Blocks && self.recording.times.has_runs()
     }
 
     /// Writes it as text.

@@ -115,6 +115,19 @@ pub(crate) enum LoopColumn {
     Source,
 }
 
+/// Columns of `waits`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WaitColumn {
+    /// Cycles of all lanes
+    Cycles,
+    /// Times that lanes came together
+    Waits,
+    /// The longest wait
+    Max,
+    /// File and line, the first one first
+    Source,
+}
+
 /// Columns of `warps`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WarpColumn {

@@ -57,4 +57,8 @@ pub(crate) enum SampleWeight {
     Idle,
     /// Visits: times that a warp came
     Visits,
+    /// Warp-cycles, of traces with times
+    Cycles,
+    /// Idle lane-cycles, of traces with times
+    IdleCycles,
 }

@@ -140,6 +140,8 @@ fn firefox(command: &Export, source: &Source<'_>) -> anyhow::Result<Vec<String>>
         SampleWeight::Lanes => (Weight::Lanes, "active lanes"),
         SampleWeight::Idle => (Weight::Idle, "idle lane slots"),
         SampleWeight::Visits => (Weight::Visits, "visits"),
+        SampleWeight::Cycles => (Weight::Cycles, "warp-cycles"),
+        SampleWeight::IdleCycles => (Weight::IdleCycles, "idle lane-cycles"),
     };
     let (total, size) = Target::new(target, &[("the trace", &command.file)])?
         .write(|out| warptrace_exports::firefox(source, out, weight))?;

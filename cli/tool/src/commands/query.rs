@@ -51,7 +51,7 @@ pub(crate) fn run(command: &Query) -> anyhow::Result<ExitCode> {
 
 /// Has Ctrl-C end the answer, so that no temporary files stay; a second one ends the process at once.
 fn stop_by_signal(stop: Stop) -> std::io::Result<()> {
-    let asked = warptrace_cli::recording::watch()?;
+    let asked = warptrace_cli::recording::watch()?.flag;
     std::thread::spawn(move || {
         while !asked.load(Ordering::Relaxed) {
             std::thread::sleep(Duration::from_millis(50));

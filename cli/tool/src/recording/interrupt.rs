@@ -3,34 +3,60 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::process;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
 use warptrace_format::file::LocationInfo;
 use warptrace_host::{Interrupted, Standing};
 
-use crate::{exit, output};
+use crate::output;
 
-/// What a shell expects of a program that a signal has ended: 128 and its number.
-const ENDED_BY: i32 = 128;
 /// Places that are named.
 const MAX_POSITIONS: usize = 12;
+
+/// What has asked a recording to end.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// Whether a signal has.
+    pub flag: Arc<AtomicBool>,
+    /// The last that has.
+    signal: Arc<AtomicUsize>,
+}
 
 /// From now on the first SIGINT or SIGTERM sets the flag, and a second one ends the process at once.
 ///
 /// # Errors
 /// The system's.
-pub fn watch() -> io::Result<Arc<AtomicBool>> {
-    let asked = Arc::new(AtomicBool::new(false));
+pub fn watch() -> io::Result<Asked> {
+    let asked = Asked { flag: Arc::default(), signal: Arc::new(AtomicUsize::new(SIGINT as usize)) };
     for signal in [SIGINT, SIGTERM] {
         // In this order: what the second does is only done where the first has set the flag before.
-        flag::register_conditional_shutdown(signal, ENDED_BY + signal, Arc::clone(&asked))?;
-        flag::register(signal, Arc::clone(&asked))?;
+        flag::register_conditional_default(signal, Arc::clone(&asked.flag))?;
+        flag::register_usize(signal, Arc::clone(&asked.signal), signal as usize)?;
+        flag::register(signal, Arc::clone(&asked.flag))?;
     }
     Ok(asked)
+}
+
+impl Asked {
+    /// Ends the process as [`end`](Self::end) if a signal has come, and says where the trace is.
+    pub(super) fn end_if_set(&self, place: impl FnOnce() -> String) {
+        if self.flag.load(Ordering::Relaxed) {
+            output::tell!("interrupted: no kernel ran then; {}", place());
+            self.end();
+        }
+    }
+
+    /// Ends the process by the signal, as it would without `watch`: a shell sees 128 and its number.
+    fn end(&self) -> ! {
+        let _ = io::stdout().flush();
+        let signal = i32::try_from(self.signal.load(Ordering::Relaxed)).unwrap_or(SIGINT);
+        let _ = low_level::emulate_default_handler(signal);
+        // Not reached where the system has signals.
+        std::process::exit(128 + signal)
+    }
 }
 
 /// What a signal says before it ends a recording that writes nothing while a kernel runs.
@@ -59,10 +85,10 @@ pub(super) fn explain() -> io::Result<()> {
 
 /// Says where the warps of an interrupted kernel stand, and ends the process: nothing else ends a kernel that
 /// hangs.
-pub(super) fn end(interrupted: &Interrupted, locations: &[LocationInfo], file: &str) -> ! {
+pub(super) fn end(interrupted: &Interrupted, locations: &[LocationInfo], file: &str, asked: &Asked) -> ! {
     // Where that cannot be said, the file says it.
     let _ = io::stderr().write_all(describe(interrupted, locations, file).as_bytes());
-    process::exit(i32::from(exit::FINDINGS));
+    asked.end()
 }
 
 /// Where a warp is.

@@ -7,6 +7,7 @@ mod progress;
 use std::fmt;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -100,23 +101,45 @@ impl Prepared<'_> {
             interrupt::explain().context("cannot watch for signals")?;
         }
         let file = TraceOutput::open(path).with_context(|| format!("cannot create {}", shown_name(path)))?;
+        let asked =
+            (spec.policy == Policy::Stream).then(watch).transpose().context("cannot watch for signals")?;
+        let earlier = file.earlier();
         let started = Instant::now();
         let file = BufWriter::with_capacity(1 << 20, file);
-        let of_file = |error: anyhow::Error| match error.downcast_ref() {
-            Some(SessionError::Write(_)) => error.context(format!("cannot write {}", shown_name(path))),
-            _ => error,
+        let of_file = |error: anyhow::Error| {
+            let error = match error.downcast_ref() {
+                Some(SessionError::Write(_)) => error.context(format!("cannot write {}", shown_name(path))),
+                _ => error,
+            };
+            if earlier.is_kept() {
+                return error.context(format!("nothing was recorded, and {} is as it was", shown_name(path)));
+            }
+            error
         };
         let session = Session::start(&mut *device, &program.kernels, &spec, file);
         let mut session = session.map_err(|error| of_file(error.into()))?;
-        if spec.policy == Policy::Stream {
-            let asked = watch().context("cannot watch for signals")?;
+        if let Some(asked) = asked.clone() {
             let (name, locations) = (shown_name(path), program.kernels.locations());
-            session.interrupt_by(asked, move |interrupted| interrupt::end(interrupted, &locations, &name));
+            let flag = Arc::clone(&asked.flag);
+            session.interrupt_by(flag, move |interrupted| {
+                interrupt::end(interrupted, &locations, &name, &asked)
+            });
         }
-        let outcome = run(&mut session).map_err(of_file)?;
+        let outcome = match run(&mut session) {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                // Its end writes what was recorded before.
+                drop(session);
+                return Err(of_file(error));
+            }
+        };
         let (file, summary, report) = session.finish().map_err(|error| of_file(error.into()))?;
         let unfinished = || format!("cannot finish {}", shown_name(path));
         file.into_inner().with_context(unfinished)?.sync().with_context(unfinished)?;
+        if let Some(asked) = asked {
+            // A signal that came while no kernel ran.
+            asked.end_if_set(|| format!("the trace is in {}", shown_name(path)));
+        }
         let whole = started.elapsed();
         bar.finish_and_clear();
         let (program, path, device) = (program.name.to_owned(), path.clone(), device.facts().info.name);

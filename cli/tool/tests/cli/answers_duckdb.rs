@@ -1,4 +1,5 @@
-//! The figures of every view, computed once more by DuckDB from the CSV that `decode` prints.
+//! The figures of every view, computed once more by DuckDB from the CSV that `decode` prints, and times from the
+//! Parquet export.
 //!
 //! `tests/readers/figures.sql` has the definitions of `docs/reference/answers.md` in SQL, event by event and
 //! lane by lane.
@@ -22,7 +23,10 @@ fn duckdb(folder: &Folder, trace: &Path, other: Option<&Path>) -> Option<Value> 
         path
     };
     let info = write("info.json", &["info", text(trace), "--json"]);
-    let mut files = vec![write("events.csv", &["decode", text(trace), "--format", "csv"]), info];
+    let runs = folder.at("runs.parquet");
+    let (code, _, errors) = run(&["export", text(trace), "--to", "parquet", "-o", text(&runs)]);
+    assert_eq!(code, 0, "{errors}");
+    let mut files = vec![write("events.csv", &["decode", text(trace), "--format", "csv"]), info, runs];
     files.extend(other.map(|other| write("other.csv", &["decode", text(other), "--format", "csv"])));
     read_with("figures.py", "duckdb", &files.iter().map(|file| text(file)).collect::<Vec<_>>())
 }
@@ -106,8 +110,39 @@ fn compare_causes(folder: &Folder, name: &str, trace: &Path) {
     }
 }
 
+/// Compares the times of all views with those that DuckDB finds; a trace without has none.
+fn compare_times(name: &str, trace: &Path, exact: &Value) {
+    let ask = |view: &str| tool(&[view, text(trace)]);
+    let stats = ask("stats");
+    compare(name, &exact["location_times"], &stats["locations"], &["location"]);
+    compare(name, &exact["kernel_times"], &stats["kernels"], &["kernel"]);
+    compare(name, &exact["line_times"], &ask("lines")["lines"], &["file", "line"]);
+    compare(name, &exact["warp_times"], &ask("warps")["warps"], &["launch", "warp"]);
+    let rows = |field: &str| exact[field].as_array().unwrap().iter();
+    for field in ["lane_cycles", "warp_cycles", "active_lane_cycles", "idle_lane_cycles", "timed_visits"] {
+        let sum = rows("kernel_times").map(|row| row[field].as_u64()).sum::<Option<u64>>();
+        assert_eq!(stats["totals"][field], json!(sum), "{name} {field}");
+    }
+    let locations = stats["locations"].as_array().unwrap();
+    let visited: Vec<&Value> =
+        locations.iter().filter(|row| row["timed_visits"].as_u64() > Some(0)).collect();
+    compare(name, &exact["visit_times"], &json!(visited), &["location"]);
+    let mut by_kernel: BTreeMap<&str, Value> = BTreeMap::new();
+    for row in rows("loop_times") {
+        let kernel = row["kernel"].as_str().unwrap();
+        let loops =
+            by_kernel.entry(kernel).or_insert_with(|| tool(&["loops", text(trace), "--kernel", kernel]));
+        // The head of the outermost loop has the time of all of it.
+        let ids = row["locations"].as_array().unwrap();
+        let heads = loops["loops"].as_array().unwrap().iter().filter(|head| ids.contains(&head["location"]));
+        let most = heads.map(|head| head["loop_lane_cycles"].as_u64()).max().flatten();
+        assert_eq!(json!(most), row["lane_cycles"], "{name}: {row}");
+    }
+}
+
 /// Compares all views of a trace with what DuckDB says of it.
 fn compare_all(name: &str, trace: &Path, exact: &Value) {
+    compare_times(name, trace, exact);
     let ask = |view: &str| tool(&[view, text(trace)]);
     let stats = ask("stats");
     compare(name, &exact["locations"], &stats["locations"], &["location"]);
@@ -167,15 +202,19 @@ fn every_figure_of_every_program_is_that_of_duckdb() {
         ("stress", &["--walks", "70", "--rounds", "2"]),
         ("fault", &["--how", "nothing", "--threads", "64"]),
     ] {
-        let folder = Folder::new();
-        let trace = record(&folder, program, more, 0);
-        let Some(exact) = duckdb(&folder, &trace, None) else { return };
-        assert_eq!(exact["losses"], json!({ "lost_events": 0, "lossy_warps": 0, "unfinished_warps": 0 }));
-        assert!(exact["locations"].as_array().unwrap().len() > 2, "{program}");
-        let weight = if warptrace_workloads::PTX.is_empty() { "events" } else { "instructions" };
-        assert_eq!(tool(&["stats", text(&trace)])["weight"], weight, "{program}");
-        compare_all(program, &trace, &exact);
-        compare_causes(&folder, program, &trace);
+        for times in ["off", "runs"] {
+            let folder = Folder::new();
+            let trace = record(&folder, program, &[more, &["--times", times]].concat(), 0);
+            let Some(exact) = duckdb(&folder, &trace, None) else { return };
+            assert_eq!(exact["losses"], json!({ "lost_events": 0, "lossy_warps": 0, "unfinished_warps": 0 }));
+            assert!(exact["locations"].as_array().unwrap().len() > 2, "{program}");
+            let weight = if warptrace_workloads::PTX.is_empty() { "events" } else { "instructions" };
+            let stats = tool(&["stats", text(&trace)]);
+            assert_eq!(stats["weight"], weight, "{program}");
+            assert_eq!(stats["totals"]["warp_cycles"].as_u64() > Some(0), times == "runs", "{program}");
+            compare_all(program, &trace, &exact);
+            compare_causes(&folder, program, &trace);
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::support::run;
 
-pub(crate) const COMMANDS: [&[&str]; 21] = [
+pub(crate) const COMMANDS: [&[&str]; 22] = [
     &[],
     &["demo"],
     &["run"],
@@ -11,6 +11,7 @@ pub(crate) const COMMANDS: [&[&str]; 21] = [
     &["causes"],
     &["lines"],
     &["loops"],
+    &["waits"],
     &["warps"],
     &["paths"],
     &["edges"],

@@ -73,11 +73,11 @@ fn a_recording_that_keeps_nothing_of_a_running_kernel_says_what_to_do() {
 #[test]
 fn an_interrupted_recording_says_where_warps_stand() {
     let folder = Folder::new();
-    for name in ["INT", "TERM"] {
+    for (name, signal) in [("INT", 2), ("TERM", 15)] {
         let path = folder.at(name);
         let output = interrupted(&path, name);
         let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(3), "{told}");
+        assert_eq!(output.status.signal(), Some(signal), "{told}");
         assert!(told.contains("interrupted: kernel `stress`, launch 0: "), "{told}");
         assert!(told.contains("of 2,048 warps have not ended") && told.contains("last came past "), "{told}");
         let (code, verified, _) = run(&["verify", text(&path)]);
@@ -166,4 +166,29 @@ fn an_interrupted_recording_without_a_launch_leaves_the_trace_that_was_there() {
         assert_eq!(output.status.signal(), Some(number));
         assert_eq!(std::fs::read(&path).unwrap(), whole);
     }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_signal_while_no_kernel_runs_ends_the_recording_when_it_is_whole() {
+    let folder = Folder::new();
+    let pipe = folder.at("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let demo = ["demo", "--device", "sim", "--width", "64", "--depth", "16", "--policy", "stream"];
+    let child = Command::new(assert_cmd::cargo::cargo_bin("warptrace"))
+        .args(demo)
+        .args(["-o", text(&pipe)])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut trace = Vec::new();
+    let mut reader = File::open(&pipe).unwrap();
+    // The head comes before the first launch.
+    reader.read_exact(&mut [0; 16]).unwrap();
+    kill(&child, "INT");
+    reader.read_to_end(&mut trace).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.signal(), Some(2), "{told}");
+    assert!(told.contains("interrupted: "), "{told}");
 }

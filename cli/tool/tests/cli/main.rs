@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 mod answers;
+#[cfg(feature = "parquet")]
 mod answers_duckdb;
 mod answers_figures;
 mod arguments;

@@ -13,9 +13,11 @@ use warptrace_fuzz::{Random, corpus, damaged};
 
 use crate::support::{Folder, compare_with_reference};
 
-/// Inputs, unless `WARPTRACE_FUZZ_INPUTS` says another number; the first has the number that
+/// Inputs of each corpus, unless `WARPTRACE_FUZZ_INPUTS` says another number; the first has the number that
 /// `WARPTRACE_FUZZ_FIRST` says.
-const INPUTS: u64 = 48;
+const INPUTS: u64 = 32;
+/// Seeds of the inputs: traces of all kinds, and those with times.
+const CORPORA: [&str; 2] = ["open_file", "times"];
 /// Inputs in which something was wrong once: two launches of one number, and frames that announce 2^64
 /// events.
 const FOUND: [u64; 3] = [1413, 2080, 4809];
@@ -68,16 +70,19 @@ fn every_reading_command_ends_and_the_reference_reader_agrees() {
     let (first, inputs) = (number("WARPTRACE_FUZZ_FIRST", 0), number("WARPTRACE_FUZZ_INPUTS", INPUTS));
     let range = first..first + inputs;
     let others = FOUND.into_iter().filter(|input| !range.contains(input));
-    let numbers: Vec<u64> = others.chain(range.clone()).collect();
-    let seeds = corpus("open_file").unwrap();
+    let plain = others.chain(range.clone()).map(|input| (CORPORA[0], input));
+    let inputs: Vec<(&str, u64)> = plain.chain(range.clone().map(|input| (CORPORA[1], input))).collect();
+    let seeds = CORPORA.map(|name| (name, corpus(name).unwrap()));
+    let file = |name: &str, input: u64| folder.at(&format!("{name}-{input}.wtrc"));
     let next = AtomicUsize::new(0);
     let findings = Mutex::new(Vec::new());
     let run = || {
         loop {
-            let Some(&input) = numbers.get(next.fetch_add(1, Ordering::Relaxed)) else { return };
+            let Some(&(name, input)) = inputs.get(next.fetch_add(1, Ordering::Relaxed)) else { return };
+            let (_, seeds) = seeds.iter().find(|(corpus, _)| *corpus == name).unwrap();
             let mut random = Random::new(input);
             let bytes = damaged(&seeds[random.below(seeds.len())].1, &mut random);
-            let path = folder.at(&format!("{input}.wtrc"));
+            let path = file(name, input);
             fs::write(&path, bytes).unwrap();
             let found: Vec<String> = COMMANDS.iter().filter_map(|command| finding(command, &path)).collect();
             findings.lock().unwrap().extend(found);
@@ -96,6 +101,6 @@ fn every_reading_command_ends_and_the_reference_reader_agrees() {
         found.len(),
         found.iter().map(kept).collect::<Vec<_>>().join("\n")
     );
-    let paths: Vec<PathBuf> = numbers.iter().map(|input| folder.at(&format!("{input}.wtrc"))).collect();
+    let paths: Vec<PathBuf> = inputs.iter().map(|&(name, input)| file(name, input)).collect();
     compare_with_reference(&paths);
 }

@@ -14,10 +14,12 @@ use crate::support::{Folder, run, text};
 pub(crate) const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// Programs whose warps do different things.
-pub(crate) const PROGRAMS: [(&str, &[&str]); 3] = [
+pub(crate) const PROGRAMS: [(&str, &[&str]); 5] = [
     ("fractal", &["--width", "64", "--depth", "400"]),
     ("mis", &["--graph", "road:1024"]),
     ("stress", &["--walks", "200", "--rounds", "4"]),
+    ("mis", &["--graph", "road:1024", "--times", "runs"]),
+    ("stress", &["--walks", "200", "--rounds", "24", "--times", "runs"]),
 ];
 
 /// The figures on a page; `carried` are the warps that can be drawn, which the page has compressed.
@@ -92,6 +94,51 @@ fn check_strip(trace: &Path, figures: &Value, strip: &Value) {
     }
 }
 
+/// Rows of timelines are the warps of `warps`; their columns have the location that `decode` says for most cycles.
+fn check_timelines(trace: &Path, figures: &Value, warps: &[Value]) {
+    let timelines = figures["carried"]["timelines"].as_array().unwrap();
+    let kernels = figures["kernels"].as_array().unwrap();
+    let is_timed = figures["totals"]["warp_cycles"].is_u64();
+    assert_eq!(timelines.len(), if is_timed { kernels.len() } else { 0 });
+    let mut longest = 0;
+    for timeline in timelines {
+        let (launch, width) = (&timeline["launch"], timeline["width"].as_u64().unwrap() as usize);
+        let rows = timeline["rows"].as_array().unwrap();
+        let of_launch = warps.iter().filter(|warp| warp["launch"] == *launch);
+        assert_eq!(
+            (timeline["warps"].as_u64(), rows.len()),
+            (Some(of_launch.count() as u64), rows.len().min(128))
+        );
+        for row in rows {
+            let own =
+                warps.iter().find(|warp| (&warp["launch"], &warp["warp"]) == (launch, &row["warp"])).unwrap();
+            assert_eq!(row["cycles"], own["cycles"], "{own}");
+            let [block, warp] = [&own["block"][0], &own["warp_in_block"]].map(Value::to_string);
+            let chosen = ["--launch", &launch.to_string(), "--block", &block, "--warp", &warp];
+            let (_, decoded, _) = run(&[&["decode", text(trace), "--format", "jsonl"][..], &chosen].concat());
+            let events = decoded.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+            let begins: Vec<(usize, u64)> = events
+                .filter_map(|event| Some((event["begin"].as_u64()? as usize, event["location"].as_u64()?)))
+                .collect();
+            // The location of each cycle.
+            let cycles: Vec<u64> =
+                begins.windows(2).flat_map(|pair| vec![pair[0].1; pair[1].0 - pair[0].0]).collect();
+            assert_eq!(row["cycles"], cycles.len());
+            longest = longest.max(cycles.len().div_ceil(width));
+            let most = |column: &[u64]| {
+                let count = |id: &u64| column.iter().filter(|other| *other == id).count();
+                column.iter().copied().max_by_key(|id| (count(id), std::cmp::Reverse(*id)))
+            };
+            let expected: Vec<u64> = cycles.chunks(width).filter_map(most).collect();
+            let columns = row["columns"].as_array().unwrap().iter();
+            let found = columns
+                .flat_map(|column| vec![column[0].as_u64().unwrap(); column[1].as_u64().unwrap() as usize]);
+            assert_eq!(found.collect::<Vec<_>>(), expected, "{own}");
+        }
+    }
+    assert!(!is_timed || (20..=512).contains(&longest), "{longest} columns");
+}
+
 /// Sums of parts are those of what is inside, kernel by kernel; each location is in a kernel once.
 fn check_parts(trace: &Path, figures: &Value) {
     let parts = figures["parts"].as_array().unwrap();
@@ -144,7 +191,9 @@ fn figures_are_those_of_the_commands() {
         let path = folder.record_program(program, &format!("{program}.wtrc"), arguments).0;
         let figures = figures(&page(&path, &[]));
         let top = json(&["top", text(&path)]);
-        for field in ["whole", "losses", "launches", "totals", "finding", "standing", "warp_events"] {
+        for field in
+            ["whole", "losses", "launches", "totals", "finding", "time_finding", "standing", "warp_events"]
+        {
             assert_eq!(figures[field], top[field], "{field} of {program}");
         }
         assert_eq!(figures["paths"]["number"], top["paths"]["number"]);
@@ -166,6 +215,7 @@ fn figures_are_those_of_the_commands() {
             let fields = warp.as_object().unwrap();
             assert!(fields.iter().all(|(field, value)| own.unwrap()[field] == *value), "{warp}");
         }
+        check_timelines(&path, &figures, warps);
         let strips = figures["carried"]["strips"].as_array().unwrap();
         // Every warp of these can be chosen; three of each kernel are drawn first.
         assert_eq!(strips.len(), warps.len());

@@ -35,9 +35,29 @@ for (const row of rows) {
   near(cell("splits").textContent, line.splits, line.visits, `splits of ${line.names}`);
   const bars = (one("path", cell("active lanes")).getAttribute("d").match(/M/g) ?? []).length;
   check(bars === line.active.filter((visits) => visits > 0).length, `histogram of ${line.names}`);
-  check(row.classList.contains("cold") === (line.idle + line.caused === 0), `heat of ${line.names}`);
+  check(row.classList.contains("cold") === (line.idle + line.caused + (line.warp_cycles ?? 0) === 0), `heat of ${line.names}`);
 }
-check(one("h1").textContent === figures.finding, "the finding");
+check(one("h1").textContent === (figures.time_finding ?? figures.finding), "the finding");
+const isTimed = figures.totals.warp_cycles !== undefined;
+check(isTimed === Boolean(one("#heat")) && isTimed === Boolean(one("#timeline")), "time is shown if there is any");
+if (isTimed) {
+  check(one("p.finding").textContent === figures.finding, "the finding behind that about time");
+  for (const measure of ["idle_lane_cycles", "caused", "idle", "warp_cycles"]) {
+    change(one("#heat"), measure);
+    const of = (row) => figures.lines[row.dataset.rank - 1][measure], most = Math.max(...rows.map(of));
+    for (const row of rows) {
+      check(Math.abs(row.style.getPropertyValue("--heat") - of(row) / most) < 0.001, `heat by ${measure}`);
+      check(all(".heat", row).length === 1, "one column is hot");
+    }
+  }
+  for (const row of rows) {
+    const line = figures.lines[row.dataset.rank - 1], cell = (label) => one(`[data-label="${label}"]`, row);
+    near(cell("cycles").textContent, line.warp_cycles, figures.totals.warp_cycles, `cycles of ${line.names}`);
+    check(number(cell("cycles").title.split(" ")[0]) === line.warp_cycles, `all cycles of ${line.names}`);
+    check(number(cell("idle cycles").textContent) === line.idle_lane_cycles, `idle cycles of ${line.names}`);
+  }
+  check(one('.hot[data-rank="1"] .heat').dataset.label === "cycles", "cycles are hot");
+}
 check(all("#loops tbody").length === figures.loops.length, "loops");
 
 // The picture: a bar a kernel; its pieces are the lane slots on one scale.
@@ -174,6 +194,44 @@ check(wheel(200), "the page scrolls where there is no more to zoom");
 press("+", canvas);
 press("-", canvas);
 change(one("#scale"), "events");
+
+// Warps along their time: pixels have the colours of their locations; keys, wheel and clicks.
+if (isTimed) {
+  const canvas = one("#time"), tip = one("#read-time"), style = getComputedStyle(document.documentElement);
+  for (const [at, timeline] of carried.timelines.entries()) {
+    change(one("#launch"), String(at));
+    check(one("#timed").textContent.includes(timeline.rows.length.toLocaleString("en")), "says how many warps are drawn");
+    const row = timeline.rows.at(-1), high = canvas.clientHeight / timeline.rows.length;
+    press("Home", canvas);
+    check(tip.textContent.includes(`${timeline.rows[0].name}, ${timeline.rows[0].cycles.toLocaleString("en")} cycles`), "a row says its cycles");
+    const longest = Math.max(...timeline.rows.map((other) => other.cycles));
+    const column = row.columns.findIndex(([, times]) => (times * timeline.width * canvas.clientWidth) / longest > 4);
+    if (column < 0) continue;
+    const before = row.columns.slice(0, column).reduce((sum, [, times]) => sum + times, 0);
+    const middle = ((before + row.columns[column][1] / 2) * timeline.width * canvas.clientWidth) / longest;
+    const dots = canvas.width / canvas.clientWidth;
+    const pixel = canvas.getContext("2d").getImageData(middle * dots, (canvas.clientHeight - high / 2) * dots, 1, 1).data;
+    const named = style.getPropertyValue(`--c${figures.colours[row.columns[column][0]]}`).trim();
+    const shown = `#${[...pixel].slice(0, 3).map((part) => part.toString(16).padStart(2, "0")).join("")}`;
+    check(shown === named, `a column has the colour of its location: ${shown} for ${named}`);
+    canvas.dispatchEvent(new PointerEvent("pointermove", { clientX: canvas.getBoundingClientRect().left + middle, clientY: canvas.getBoundingClientRect().bottom - high / 2 - 1, bubbles: true }));
+    check(tip.textContent.includes(row.name) && tip.textContent.includes(figures.names[row.columns[column][0]]), `the pointer reads it: ${tip.textContent}`);
+  }
+  const axis = () => one("#cycles").textContent, whole = axis();
+  canvas.dispatchEvent(new WheelEvent("wheel", { deltaY: -200, cancelable: true, bubbles: true }));
+  check(axis() !== whole, "the wheel zooms the timeline");
+  one("#whole-time").click();
+  check(axis() === whole, "the whole time comes back");
+  change(one("#rows"), "cycles");
+  press("Home", canvas);
+  const rows = carried.timelines[one("#launch").value].rows;
+  check(tip.textContent.includes(`${Math.max(...rows.map((row) => row.cycles)).toLocaleString("en")} cycles`), "the longest warp comes first");
+  press("ArrowDown", canvas);
+  press("ArrowRight", canvas);
+  canvas.dispatchEvent(new MouseEvent("click", { bubbles: true, clientX: canvas.getBoundingClientRect().left + 2, clientY: canvas.getBoundingClientRect().top + 2 }));
+  await soon();
+  check(document.activeElement.closest("#drawn"), "a click shows the warp lane by lane");
+}
 
 // Nothing is wider than the screen, each table has heads, each picture has words.
 check(document.documentElement.scrollWidth <= innerWidth, "the page is not wider than the screen");

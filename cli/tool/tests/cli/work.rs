@@ -133,3 +133,36 @@ fn work_has_a_limit_that_an_option_lifts() {
     let (code, output, errors) = run(&["verify", file, "--unlimited"]);
     assert!(code == 0 && output.contains("no problem found"), "{output}{errors}");
 }
+
+#[test]
+fn long_names_and_paths_do_not_make_tables_long() {
+    let folder = Folder::new();
+    let path = folder.at("long.wtrc");
+    let (name, source) = ("n".repeat(1 << 18), format!("{}/end.rs", "f".repeat(1 << 18)));
+    let metadata =
+        Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw]).with_kernel("k", "");
+    // Two files of one last part, which alone would not tell them apart.
+    let metadata = metadata.with_location(1, &name, &source).with_location(
+        2,
+        &format!("{name}2"),
+        &format!("other/{source}"),
+    );
+    let mut writer =
+        TraceWriter::create(File::create(&path).unwrap(), &metadata, WriterOptions::default()).unwrap();
+    writer.begin_launch(&LaunchInfo::new(0, 0, [1, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
+    let events: Vec<_> =
+        (0..64).map(|number| Event { location: 1 + number % 2, mask: u32::MAX >> number % 3 }).collect();
+    let chunks = encode_stream(CodecSpec::Raw, &events, 4_000);
+    let (count, payload) = &chunks[0];
+    writer.write_chunks(0, &[ChunkRef { track: 0, warp: 0, sequence: 0, events: *count, payload }]).unwrap();
+    let account = WarpAccount { attempted: 64, recorded: 64, lost: 0, chunks: 1, finished: 1 };
+    writer.end_launch(0, 0, &[account]).unwrap();
+    writer.finish().unwrap();
+    for command in ["top", "causes", "lines", "loops", "warps", "paths", "edges", "stats"] {
+        let (code, output, errors) = run(&[command, text(&path)]);
+        assert_eq!(code, 0, "{command}: {errors}");
+        assert!(output.len() < 32 << 10, "{command}: {} bytes", output.len());
+    }
+    let (_, lines, _) = run(&["lines", text(&path)]);
+    assert!(lines.contains("…") && lines.contains("/end.rs"), "of a path its end: {lines}");
+}

@@ -1,6 +1,6 @@
-"""Computes with DuckDB every figure of a trace from the CSV of `decode`; prints them as JSON.
+"""Computes with DuckDB every figure of a trace from the CSV of `decode`, time from the Parquet export; prints them as JSON.
 
-figures.py EVENTS.csv INFO.json [OTHER.csv]: with a third file also where warps go another way in that one.
+figures.py EVENTS.csv INFO.json RUNS.parquet [OTHER.csv]: with the last file also where warps go another way in that one.
 """
 
 import json
@@ -10,7 +10,7 @@ import sys
 import duckdb
 
 connection = duckdb.connect()
-events, info = sys.argv[1:3]
+events, info, runs = sys.argv[1:4]
 
 
 def rows_of(file):
@@ -31,6 +31,7 @@ def table(name):
 with open(info) as file:
     known = json.load(file)
 connection.execute(f"create table rows as {rows_of(events)}")
+connection.execute(f"create table runs as from '{runs}'")
 connection.execute("create table launches (launch int, grid_x int, grid_y int, threads int)")
 for launch in known["launches"]:
     x, y, z = launch["block"]
@@ -45,14 +46,16 @@ for point in known["metadata"]["locations"]:
     connection.execute("insert into points values (?, ?, ?, ?)", [point["id"], point["file"], point["line"], weight])
 connection.execute(pathlib.Path(__file__).with_name("figures.sql").read_text())
 
-answer = {name: table(name) for name in ["locations", "lines", "kernels", "edges", "paths", "standing"]}
+views = ["locations", "lines", "kernels", "edges", "paths", "standing"]
+times = ["location_times", "line_times", "kernel_times", "warp_times", "visit_times", "loop_times"]
+answer = {name: table(name) for name in views + times}
 answer["warps"] = table("(select * exclude (kernel) from paths_of_warps)")
 answer["losses"] = table(
     "(select coalesce(sum(lost), 0)::bigint as lost_events, count(*) filter (lost > 0) as lossy_warps, "
     "(select count(*) from paths_of_warps where \"end\" = 'unfinished') as unfinished_warps from warps)"
 )[0]
-if len(sys.argv) > 3:
-    connection.execute(f"create table others as {rows_of(sys.argv[3])}")
+if len(sys.argv) > 4:
+    connection.execute(f"create table others as {rows_of(sys.argv[4])}")
     columns = "launch, block_x, block_y, block_z, warp, event, location, mask"
     answer["partings"] = table(
         f"(select launch, block_x, warp, min(event) as event from (select {columns} from "

@@ -1,5 +1,6 @@
 -- Each figure of `docs/reference/answers.md` from the rows that `decode` prints, event by event and lane by lane.
--- Tables that are there before: `rows` (the CSV of `decode`), `launches` and `points` (of `info`).
+-- Tables that are there before: `rows` (the CSV of `decode`), `runs` (the Parquet export), `launches` and `points`
+-- (of `info`).
 
 -- A warp, the lanes that it has, and whether all of its events are there.
 create table warps as
@@ -92,7 +93,7 @@ create macro spread(numbers) as {
     'mean': list_avg(numbers),
     'imbalance': list_max(numbers) / list_avg(numbers),
     'powers_of_two': [
-        len(list_filter(numbers, lambda n: length(bin(n)) = bits and n > 0)) for bits in range(65)
+        len(list_filter(numbers, lambda n: if(n = 0, 0, length(bin(n))) = bits)) for bits in range(65)
     ]
 };
 
@@ -145,3 +146,70 @@ from paths_of_warps group by kernel, path;
 -- Warps without any event share a mark, so the CSV does not say how many they are.
 create table standing as
 select kernel, last, count(*) as warps from paths_of_warps where "end" = 'unfinished' group by all;
+
+-- Runs with their time, which is null where the trace does not know it.
+create table timed as
+select w.id as warp, w.kernel, w.launch, w.number as warp_number, r.event, r.location, r.mask::bigint as mask,
+    r.count::bigint as visits, r.t_begin::bigint as t_begin, r.t_end::bigint - r.t_begin::bigint as cycles,
+    bit_count(r.mask::bigint) as active, bit_count(w.all_lanes & ~r.mask::bigint) as idle
+from runs r join warps w using (launch, block_x, block_y, block_z, warp);
+
+-- A sum of cycles: 0 of none, but null if the trace has no times.
+create macro known(cycles) as coalesce(cycles, if((select count(t_begin) from timed) > 0, 0, null))::bigint;
+
+-- Time of kernels by location: of lanes up to the lane's next run, of warps up to the warp's next run.
+create table times as
+select *
+from (
+    select kernel, location, known(sum(cycles)) as warp_cycles, known(sum(cycles * active)) as active_lane_cycles,
+        known(sum(cycles * idle)) as idle_lane_cycles,
+        known(sum(visits) filter (cycles is not null)) as timed_visits
+    from timed group by all
+) join (
+    select kernel, location, known(sum(lane_cycles)) as lane_cycles
+    from (
+        select kernel, location, lead(t_begin) over (partition by warp, lane order by event) - t_begin as lane_cycles
+        from timed, range(32) as lanes(lane) where (mask >> lane) & 1 = 1
+    )
+    group by all
+) using (kernel, location);
+
+create table location_times as
+select location, sum(columns('.*cycles|timed_visits'))::bigint from times group by location;
+
+create table line_times as
+select file, line, sum(columns('.*cycles|timed_visits'))::bigint
+from times join points on id = location group by file, line;
+
+create table kernel_times as
+select kernel, sum(columns('.*cycles|timed_visits'))::bigint from times group by kernel;
+
+create table warp_times as
+select launch, warp_number as warp, known(max(t_begin) - min(t_begin)) as cycles,
+    quantile_disc(known(max(t_begin) - min(t_begin)), 0.5) over (partition by launch) as median_cycles
+from timed group by launch, warp_number;
+
+-- Cycles of each visit: those of a run are spread over its visits evenly, in whole cycles.
+create table visit_times as
+select location, spread(list(each)) as visit_cycles
+from (
+    select location, unnest([cycles // visits + (visit < cycles % visits)::bigint for visit in range(visits)]) as each
+    from timed where cycles is not null
+)
+group by location;
+
+-- Locations that lanes can go round in, by what the outermost loops are, with their lane-cycles.
+create table loop_times as
+with recursive steps_of as (
+    select distinct w.kernel, p."from", p."to" from pairs p join warps w on w.id = p.warp 
+    where p."from" is not null and p."to" is not null
+), ways as (
+    select * from steps_of
+    union
+    select w.kernel, w."from", s."to" from ways w join steps_of s on s.kernel = w.kernel and s."from" = w."to"
+), rounds as (
+    select a.kernel, a."from" as location, min(a."to") as round
+    from ways a join ways b on a.kernel = b.kernel and a."from" = b."to" and a."to" = b."from" group by all
+)
+select kernel, list_sort(list(location)) as locations, sum(lane_cycles)::bigint as lane_cycles
+from rounds join times using (kernel, location) group by kernel, round;

@@ -100,7 +100,9 @@ pub(super) fn warps(app: &mut App, columns: usize, rows: usize) -> Vec<Line<'sta
         number("idle", 1),
         text("path", 7),
         text("last event", 3),
+        number("cycles", 3),
     ];
+    let heads = if figures.analysis.time.is_some() { &heads[..] } else { &heads[..heads.len() - 1] };
     let row = |at: &usize| {
         let warp = &figures.analysis.warps[*at];
         let info = app.trace.launch(warp.launch);
@@ -117,10 +119,11 @@ pub(super) fn warps(app: &mut App, columns: usize, rows: usize) -> Vec<Line<'sta
             percent(counts.idle, counts.slots),
             format!("{:08x}", warp.path >> 29),
             app.names.name(warp.last) + ending(warp.end),
+            warp.time.map_or_else(String::new, |time| count(time.cycles)),
         ]
     };
     let rows: Vec<Vec<String>> = figures.warps[shown].iter().map(row).collect();
-    table(&heads, &rows, columns, Some(chosen))
+    table(heads, &rows, columns, Some(chosen))
 }
 
 fn ending(end: WarpEnd) -> &'static str {

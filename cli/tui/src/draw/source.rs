@@ -3,7 +3,7 @@
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use warptrace_analysis::words::{self, count, percent, ratio};
-use warptrace_analysis::{Counts, share};
+use warptrace_analysis::{Counts, Time, share};
 
 use super::{BOLD, FAINT};
 use crate::app::App;
@@ -15,6 +15,7 @@ use crate::text::{fit, pad, short, width, wrap};
 struct Shape {
     bar: usize,
     has_numbers: bool,
+    has_cycles: bool,
     digits: usize,
     /// Spaces of code that are left out.
     indent: usize,
@@ -40,15 +41,16 @@ pub(super) fn lines(app: &mut App, columns: usize, rows: usize) -> Vec<Line<'sta
     app.page = height;
     let shown = app.line.shown(app.source.rows.len(), height);
     let at = |location| app.counts(location);
-    let idle_of = |row: &usize| app.source.counts(*row, &at).idle;
-    let hottest = app.source.points.iter().map(idle_of).max().unwrap_or(0);
+    let hottest = app.source.points.iter().map(|row| app.heat(*row)).max().unwrap_or(0);
     let last = app.source.rows[shown.clone()].iter().map(|row| match row {
         Row::Line(line) => line.number,
         Row::File { .. } => 0,
     });
     let digits = last.max().unwrap_or(0).to_string().len();
     let indent = if columns < 80 { common_indent(&app.source.rows[shown.clone()]) } else { 0 };
-    let shape = Shape { bar: if columns < 60 { 4 } else { 8 }, has_numbers: columns >= 60, digits, indent };
+    let has_numbers = columns >= 60;
+    let has_cycles = has_numbers && app.figures().is_some_and(|figures| figures.analysis.time.is_some());
+    let shape = Shape { bar: if columns < 60 { 4 } else { 8 }, has_numbers, has_cycles, digits, indent };
     let mut lines = vec![Line::styled(fit(&heads(shape), columns), BOLD)];
     for row in shown {
         let is_chosen = row == app.line.at;
@@ -59,7 +61,8 @@ pub(super) fn lines(app: &mut App, columns: usize, rows: usize) -> Vec<Line<'sta
             }
             Row::Line(line) => {
                 let counts = app.source.counts(row, &at);
-                source_line(app, line, counts, hottest, (shape, columns, is_chosen))
+                let heat = share(app.heat(row), hottest);
+                source_line(app, line, (counts, app.time(row)), heat, (shape, columns, is_chosen))
             }
         });
     }
@@ -67,21 +70,25 @@ pub(super) fn lines(app: &mut App, columns: usize, rows: usize) -> Vec<Line<'sta
 }
 
 fn heads(shape: Shape) -> String {
+    let cycles = if shape.has_cycles { "  cycles" } else { "" };
     let numbers = if shape.has_numbers { " idle slots visits" } else { "" };
-    format!("{}{numbers} {}", pad("heat", shape.bar, false), pad("line", shape.digits.max(4), true))
+    format!("{}{cycles}{numbers} {}", pad("heat", shape.bar, false), pad("line", shape.digits.max(4), true))
 }
 
 fn source_line(
     app: &App,
     line: &SourceLine,
-    counts: Counts,
-    hottest: u64,
+    (counts, time): (Counts, Option<Time>),
+    heat: f64,
     (shape, columns, is_chosen): (Shape, usize, bool),
 ) -> Line<'static> {
     let is_point = !line.locations.is_empty();
-    let heat = share(counts.idle, hottest);
     let mut spans =
         vec![Span::styled(pad(&bar(heat, shape.bar), shape.bar, false), Style::new().fg(colour(heat)))];
+    if shape.has_cycles {
+        let cycles = time.filter(|_| is_point).map_or_else(String::new, |time| short(time.warp_cycles));
+        spans.push(Span::raw(format!(" {}", pad(&cycles, 7, true))));
+    }
     if shape.has_numbers {
         let [idle, visits] =
             if is_point { [short(counts.idle), short(counts.visits)] } else { Default::default() };
@@ -136,7 +143,7 @@ pub(super) fn details(app: &App, columns: usize) -> Vec<Line<'static>> {
         Some(line) if !line.locations.is_empty() => describe(app, line),
         _ => vec!["no trace point in this line".to_owned()],
     };
-    let rows = if columns < 60 { 6 } else { 4 };
+    let rows = if columns < 60 { 6 } else { 4 } + usize::from(app.trace.has_times());
     let wrapped = text.iter().flat_map(|text| wrap(text, columns, 3));
     // The panel keeps its height, so that the source does not jump.
     lines.extend(wrapped.chain(std::iter::repeat(String::new())).take(rows).map(Line::from));
@@ -172,7 +179,16 @@ fn describe(app: &App, line: &SourceLine) -> Vec<String> {
         0 => "lanes went the same way after each of them".to_owned(),
         splits => format!("lanes went different ways after {} of them", percent(splits, counts.visits)),
     };
-    vec![idle, visits, splits]
+    let time = app.time(app.line.at).zip(analysis.time).map(|(time, all)| {
+        let [active, lanes] = time.mean_lanes().map(ratio);
+        format!(
+            "{} cycles of warps, {} of all, {} a visit; {active} of {lanes} lanes active in them",
+            count(time.warp_cycles),
+            words::about(time.warp_cycles, all.warp_cycles),
+            ratio(time.per_visit())
+        )
+    });
+    time.into_iter().chain([idle, visits, splits]).collect()
 }
 
 #[cfg(test)]

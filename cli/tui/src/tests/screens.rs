@@ -3,7 +3,7 @@
 use warptrace_format::file::EarlyEnd;
 
 use super::Screen;
-use super::traces::{fractal, mis, written};
+use super::traces::{fractal, mis, timed, written};
 
 fn check(name: &str, screen: &str) {
     let mut settings = insta::Settings::clone_current();
@@ -22,6 +22,14 @@ fn the_views_of_a_fractal() {
     check("fractal_warps", &screen.press("3jj"));
     check("fractal_strip", &screen.press("\nlll"));
     check("help", &screen.press("?"));
+}
+
+#[test]
+fn of_a_trace_with_times_cycles_are_the_heat() {
+    let mut screen = Screen::of(timed(), 100, 30);
+    check("timed_source", &screen.draw());
+    check("timed_warps", &screen.press("3"));
+    check("timed_narrow", &Screen::of(timed(), 60, 20).draw());
 }
 
 #[test]

@@ -6,7 +6,7 @@ use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::{CodecSpec, PredictParams, encode_stream};
 use warptrace_format::file::{ChunkRef, DeviceInfo, EarlyEnd, LaunchInfo, LocationInfo, Metadata};
 use warptrace_host::writer::{TraceWriter, WriterOptions};
-use warptrace_host::{RecordingSpec, Session, SimDevice, SimOptions, TracedProgram};
+use warptrace_host::{RecordingSpec, Session, SimDevice, SimOptions, Times, TracedProgram};
 use warptrace_workloads::fractal::{self, FractalOptions};
 use warptrace_workloads::inputs::generate::usa_road_ny_like;
 use warptrace_workloads::mis::{self, MisOptions};
@@ -15,8 +15,16 @@ const PREDICT: CodecSpec = CodecSpec::Predict(PredictParams::DEFAULT);
 
 /// Records what `run` launches on the simulator.
 fn recorded(program: &TracedProgram<'_>, run: impl FnOnce(&mut Session<'_, Vec<u8>>)) -> Vec<u8> {
+    recorded_as(&RecordingSpec::new(PREDICT), program, run)
+}
+
+fn recorded_as(
+    spec: &RecordingSpec,
+    program: &TracedProgram<'_>,
+    run: impl FnOnce(&mut Session<'_, Vec<u8>>),
+) -> Vec<u8> {
     let mut device = SimDevice::new(SimOptions::default());
-    let mut session = Session::start(&mut device, program, &RecordingSpec::new(PREDICT), Vec::new()).unwrap();
+    let mut session = Session::start(&mut device, program, spec, Vec::new()).unwrap();
     run(&mut session);
     session.finish().unwrap().0
 }
@@ -31,6 +39,15 @@ pub(super) fn fractal_bytes() -> Vec<u8> {
 /// A trace of a small picture: one kernel, one launch.
 pub(super) fn fractal() -> TraceFile {
     TraceFile::from_bytes(fractal_bytes()).unwrap()
+}
+
+/// The same with times.
+pub(super) fn timed() -> TraceFile {
+    let spec = RecordingSpec { times: Times::Runs, ..RecordingSpec::new(PREDICT) };
+    let bytes = recorded_as(&spec, &fractal::PROGRAM.traced(), |session| {
+        fractal::run(session, &FractalOptions::new(100, 300)).unwrap();
+    });
+    TraceFile::from_bytes(bytes).unwrap()
 }
 
 /// A trace of two kernels.

@@ -6,6 +6,7 @@ use warptrace_decoder::TraceFile;
 
 use super::{Names, about, count, ratio, warp};
 use crate::figures::{Analysis, LineFigures, WarpFigures};
+use crate::waits::Arrivals;
 
 /// Says at which line warps spend most of their time, with how many lanes, and which warp is late; `None` if
 /// the trace has no times, or all its warps have only one run.
@@ -27,6 +28,26 @@ pub fn time(trace: &TraceFile, analysis: &Analysis, names: &Names) -> Option<Str
         let warp = warp(trace, late.launch, late.warp);
         let [own, median] = [time.cycles, time.median_cycles].map(count);
         text += &format!("; {warp} took {own} cycles, the median of its launch {median}");
+    }
+    if let Some(waited) = waited(analysis, names) {
+        text += &format!("; {waited}");
+    }
+    Some(text)
+}
+
+/// Says where lanes wait longest, if that is much of their time, and for whom.
+fn waited(analysis: &Analysis, names: &Names) -> Option<String> {
+    let (wait, all) = (analysis.waits.first()?, analysis.time?.lane_cycles);
+    if wait.lane_cycles < all / 10 {
+        return None;
+    }
+    let (part, place) = (about(wait.lane_cycles, all), names.full(wait.point.location));
+    let mut text = format!("{part} of all lanes' time they wait at {place}");
+    if let Some(Arrivals { compared, last_warp, last, alone_cycles, .. }) = wait.arrivals {
+        let (often, alone) = (about(last, compared), count(alone_cycles));
+        text += &format!(
+            ", where warp {last_warp} of its block comes last {often} of the time, {alone} cycles behind all others"
+        );
     }
     Some(text)
 }

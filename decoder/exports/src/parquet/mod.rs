@@ -16,7 +16,7 @@ use crate::error::ExportError;
 use crate::runs::{Run, Step};
 use crate::source::Source;
 
-const RUNS: [Column; 16] = [
+const RUNS: [Column; 17] = [
     column("launch", Kind::Small(32)),
     column("kernel", Kind::Text),
     column("block_x", Kind::Small(32)),
@@ -31,8 +31,9 @@ const RUNS: [Column; 16] = [
     optional("line", Kind::Small(32)),
     column("mask", Kind::Small(32)),
     column("lanes", Kind::Small(8)),
+    optional("t_begin", Kind::Large),
+    optional("t_end", Kind::Large),
     column("count", Kind::Large),
-    optional("begin", Kind::Large),
 ];
 
 const LOCATIONS: [Column; 6] = [
@@ -94,10 +95,12 @@ pub fn runs(source: &Source<'_>, out: impl Write + Send, expand: bool) -> Result
             if !expand {
                 return Ok(table.push(&texts.row(&run, kernel))?);
             }
-            for first_event in run.first_event..run.first_event + run.count {
-                // Of a run only the first event's time is known.
+            let last_event = run.first_event + (run.count - 1);
+            for first_event in run.first_event..=last_event {
+                // It is known when the first one began, and when the last one was over.
                 let begin = run.begin.filter(|_| first_event == run.first_event);
-                table.push(&texts.row(&Run { first_event, count: 1, begin, ..run }, kernel))?;
+                let end = run.end.filter(|_| first_event == last_event);
+                table.push(&texts.row(&Run { first_event, count: 1, begin, end, ..run }, kernel))?;
             }
             Ok(())
         })?;
@@ -238,8 +241,9 @@ impl LocationTexts {
             line.into(),
             mask.into(),
             mask.count_ones().into(),
-            run.count.into(),
             run.begin.into(),
+            run.end.into(),
+            run.count.into(),
         ]
     }
 }

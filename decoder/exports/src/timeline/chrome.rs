@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use warptrace_decoder::Missing;
 use warptrace_format::file::{LaunchInfo, StreamId};
 
-use super::{Counted, Tracks, Written, axis, draw, mark};
+use super::{Counted, Tracks, Written, draw, mark};
+use crate::axis;
 use crate::error::ExportError;
 use crate::runs::Run;
 use crate::source::Source;
@@ -29,7 +30,7 @@ pub fn chrome(
     let mut out = Counted { out: source.trace().limited(out), bytes: 0 };
     let facts = source.facts().into_iter().map(|(key, value)| (key.to_owned(), Value::from(value)));
     let about: serde_json::Map<_, _> =
-        facts.chain([("axis".to_owned(), Value::from(axis(source.trace())))]).collect();
+        facts.chain([("axis".to_owned(), Value::from(axis::words(source.trace())))]).collect();
     // One event a line, so that a file can be looked at.
     write!(out, "{{\"displayTimeUnit\":\"ms\",\"otherData\":{},\"traceEvents\":[", Value::from(about))?;
     let mut tracks = Chrome { out, process: 0, thread: 0, is_first: true, locations: locations(source) };

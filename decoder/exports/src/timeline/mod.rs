@@ -11,30 +11,16 @@ mod perfetto;
 use std::io::Write;
 use std::ops::Range;
 
-use warptrace_decoder::{Missing, TraceFile};
+use warptrace_decoder::Missing;
 use warptrace_format::file::{LaunchInfo, StreamId};
 
 pub use self::chrome::chrome;
 pub use self::perfetto::perfetto;
+use crate::axis::Axis;
 use crate::error::ExportError;
 use crate::nest::Nest;
 use crate::runs::{Run, Step};
 use crate::source::Source;
-
-/// Says what the axis means, in words that stand in each file.
-pub(crate) fn axis(trace: &TraceFile) -> &'static str {
-    if trace.has_times() {
-        "Time of each warp from its first run on: a microsecond is a cycle of its multiprocessor's clock. A run lasts until the \
-         warp's next one begins; how long a warp's last one lasted is not known, and drawn as one cycle. Warps begin at 0 each: \
-         nothing is said about the time between them."
-    } else {
-        AXIS
-    }
-}
-
-/// What the axis of events means, in words that stand in each file.
-pub(crate) const AXIS: &str = "Event order, not time: a warp's n-th event lasts from microsecond n to n + 1, \
-     in each warp anew. Nothing is said about the order between warps.";
 
 /// What was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,16 +67,13 @@ fn draw(
             info,
             nest: &nest,
             tracks: &mut *tracks,
-            is_timed: source.trace().has_times(),
+            axis: Axis::new(source.trace()),
             open: Open::default(),
             block: None,
             warp: None,
-            start: None,
-            pending: None,
         };
         source.walk(info.number(), &mut |step| launch.step(&step, &mut written, sliced))?;
-        launch.settle(None, &mut written, sliced)?;
-        launch.open.go_to(&[], launch.open.end, launch.tracks)?;
+        launch.close()?;
     }
     Ok(written)
 }
@@ -101,14 +84,10 @@ struct Launch<'a, T> {
     info: &'a LaunchInfo,
     nest: &'a Nest,
     tracks: &'a mut T,
-    is_timed: bool,
+    axis: Axis,
     open: Open,
     block: Option<[u32; 3]>,
     warp: Option<u32>,
-    /// When the warp's first run began.
-    start: Option<u64>,
-    /// The last run: where it ends is known from the next one.
-    pending: Option<Run>,
 }
 
 impl<T: Tracks> Launch<'_, T> {
@@ -119,16 +98,11 @@ impl<T: Tracks> Launch<'_, T> {
         sliced: &mut dyn FnMut(u64),
     ) -> Result<(), ExportError> {
         match step {
-            Step::Run(run) => {
-                self.settle(Some(run), written, sliced)?;
-                self.pending = Some(*run);
-                Ok(())
-            }
+            Step::Run(run) => self.run(run, written, sliced),
             Step::Missing { id, missing, next_event } => {
-                self.settle(None, written, sliced)?;
-                self.open.go_to(&[], self.open.end, self.tracks)?;
+                self.close()?;
                 self.begin(missing.warp, id, written)?;
-                let at = if self.is_timed { self.open.end } else { *next_event };
+                let at = self.axis.end(missing.warp, *next_event);
                 self.tracks.missing(missing, at)
             }
         }
@@ -142,40 +116,34 @@ impl<T: Tracks> Launch<'_, T> {
         if self.warp.replace(warp) != Some(warp) {
             self.tracks.warp(warp, id)?;
             self.open.end = 0;
-            self.start = None;
             written.warps += 1;
         }
         Ok(())
     }
 
-    /// Draws the last run, behind which `next` comes.
-    fn settle(
+    /// Ends all slices around the last run.
+    fn close(&mut self) -> Result<(), ExportError> {
+        self.open.go_to(&[], self.open.end, self.tracks)
+    }
+
+    fn run(
         &mut self,
-        next: Option<&Run>,
+        run: &Run,
         written: &mut Written,
         sliced: &mut dyn FnMut(u64),
     ) -> Result<(), ExportError> {
-        let Some(run) = self.pending.take() else { return Ok(()) };
         if self.warp != Some(run.warp) {
-            self.open.go_to(&[], self.open.end, self.tracks)?;
+            self.close()?;
         }
         self.begin(run.warp, &run.id, written)?;
-        let lasts = if self.is_timed {
-            let start = *self.start.get_or_insert(run.begin.unwrap_or(0));
-            let at = |run: &Run| run.begin.map(|begin| begin.saturating_sub(start));
-            let from = at(&run).unwrap_or(0).max(self.open.end);
-            let to = next.filter(|next| next.warp == run.warp).and_then(at);
-            from..to.unwrap_or(from + 1).max(from)
-        } else {
-            run.first_event..run.first_event.saturating_add(run.count)
-        };
+        let lasts = self.axis.lasts(run);
         self.open.go_to(
             self.nest.around(self.source, self.info, run.event.location),
             lasts.start,
             self.tracks,
         )?;
         self.open.end = lasts.end;
-        self.tracks.run(self.source, &run, lasts)?;
+        self.tracks.run(self.source, run, lasts)?;
         written.slices += 1;
         sliced(written.slices);
         Ok(())

@@ -72,7 +72,7 @@ impl LossReason {
     pub const fn describe(self) -> &'static str {
         match self {
             Self::Memory => "the memory of logs and chunks was full",
-            Self::Timeout => "lanes waited for memory in vain",
+            Self::Timeout => "lanes waited too long for memory",
             Self::Overwritten => "later events were written over them",
             Self::Died => "the kernel did not run to its end",
             Self::NotChosen => "the recording's window does not hold the warp",

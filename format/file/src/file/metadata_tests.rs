@@ -129,18 +129,18 @@ fn a_parent_is_an_earlier_location_of_the_table() {
 
 #[test]
 fn kinds_of_locations_keep_their_numbers() {
-    use LocationKind::{Arm, Else, Entry, LoopBody, LoopExit, Marked, Return, Then};
+    use LocationKind::{Arm, Barrier, Else, Entry, LoopBody, LoopExit, Marked, Return, Then, Wait, Waited};
     let mut good = example();
     let at = good.encode().unwrap().windows(6).position(|bytes| bytes == b"solve\x01").unwrap() + 5;
-    for (number, kind) in [Marked, Entry, Then, Else, Arm, LoopBody, LoopExit, Return].into_iter().enumerate()
-    {
+    let kinds = [Marked, Entry, Then, Else, Arm, LoopBody, LoopExit, Return, Barrier, Wait, Waited];
+    for (number, kind) in kinds.into_iter().enumerate() {
         good.locations[0].kind = kind;
         let body = good.encode().unwrap();
         assert_eq!(usize::from(body[at]), number);
         assert_eq!(Metadata::decode(&body, 0).unwrap(), good);
     }
     let mut unknown = good.encode().unwrap();
-    unknown[at] = 8;
+    unknown[at] = 11;
     assert!(Metadata::decode(&unknown, 0).is_err());
 }
 

@@ -15,7 +15,8 @@
 //! and has none until it wakes.
 //!
 //! # Time
-//! A warp's clock advances with its own instructions; where it begins depends on the multiprocessor. `%globaltimer` advances by a nanosecond with each
+//! A warp's clock advances with its own instructions, and at a barrier to that of the last warp; where it begins
+//! depends on the multiprocessor. `%globaltimer` advances by a nanosecond with each
 //! instruction of any group. Where all groups sleep, it goes on to when the first one wakes.
 //!
 //! # The host

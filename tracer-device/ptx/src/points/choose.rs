@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::blocks::Blocks;
 use super::named::name_of;
-use super::{PointKind, Points};
+use super::{PointKind, Points, waits};
 use crate::{Edge, Terminator};
 
 /// A point, and where its marker would stand.
@@ -13,19 +13,25 @@ pub(super) struct Candidate {
     pub(super) kind: PointKind,
     pub(super) block: usize,
     pub(super) statements: Range<usize>,
-    pub(super) at: usize,
+    /// More than one where a loop can be left or entered in several ways.
+    pub(super) at: Vec<usize>,
 }
 
 impl Candidate {
     /// Whether it stands for the beginning of its block.
     pub(super) fn begins_block(&self) -> bool {
-        !matches!(self.kind, PointKind::Branch | PointKind::Taken | PointKind::NotTaken | PointKind::Named)
+        !matches!(self.kind, PointKind::Branch | PointKind::Taken | PointKind::NotTaken) && !self.interrupts()
+    }
+
+    /// Whether it may stand between any two instructions.
+    pub(super) fn interrupts(&self) -> bool {
+        matches!(self.kind, PointKind::Named | PointKind::Barrier | PointKind::Wait | PointKind::Waited)
     }
 }
 
 /// Returns a function's points in the order of the text, each behind the points of the loops around it; those
-/// that the source names come last.
-pub(super) fn choose(blocks: &Blocks<'_>, points: Points) -> Vec<Candidate> {
+/// that the source names come last, and then those of waits.
+pub(super) fn choose(blocks: &Blocks<'_>, points: Points, with_waits: bool) -> Vec<Candidate> {
     let flow = blocks.flow;
     let begins = |block: usize| {
         let kind = match flow.loop_of(block).map(|inner| &flow.loops()[inner]) {
@@ -37,7 +43,7 @@ pub(super) fn choose(blocks: &Blocks<'_>, points: Points) -> Vec<Candidate> {
             kind,
             block,
             statements: flow.blocks()[block].statements.clone(),
-            at: blocks.entry(block),
+            at: vec![blocks.entry(block)],
         }
     };
     let mut candidates = Vec::new();
@@ -79,8 +85,16 @@ pub(super) fn choose(blocks: &Blocks<'_>, points: Points) -> Vec<Candidate> {
     for (index, statement) in statements.filter(|(_, statement)| name_of(statement).is_some()) {
         let block = flow.block_of(index);
         if flow.is_reachable(block) {
-            let (kind, at) = (PointKind::Named, statement.span.start);
+            let (kind, at) = (PointKind::Named, vec![statement.span.start]);
             candidates.push(Candidate { kind, block, statements: index..index + 1, at });
+        }
+    }
+    let waits = if with_waits || points == Points::Waits { waits::find(blocks) } else { Vec::new() };
+    for wait in waits {
+        let (block, statements) = (wait.block, wait.statement..wait.statement + 1);
+        let begins = if wait.is_barrier { PointKind::Barrier } else { PointKind::Wait };
+        for (kind, at) in [(begins, wait.begins), (PointKind::Waited, wait.ends)] {
+            candidates.push(Candidate { kind, block, statements: statements.clone(), at });
         }
     }
     candidates
@@ -92,7 +106,7 @@ fn sides(blocks: &Blocks<'_>, block: usize, candidates: &mut Vec<Candidate>) {
     let flow = blocks.flow;
     let Some(branch) = blocks.terminator(block) else { return };
     let mut add = |kind, at| {
-        candidates.push(Candidate { kind, block, statements: branch..branch + 1, at });
+        candidates.push(Candidate { kind, block, statements: branch..branch + 1, at: vec![at] });
     };
     let before = blocks.body.statements[branch].span.start;
     match flow.blocks()[block].terminator {

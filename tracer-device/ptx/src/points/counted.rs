@@ -59,7 +59,7 @@ fn path(blocks: &Blocks<'_>, header: usize) -> Option<Vec<usize>> {
 }
 
 /// Returns the offsets that lanes pass when they enter the loop, and nothing else; `None` if there are none.
-fn enters(blocks: &Blocks<'_>, header: usize) -> Option<BTreeSet<usize>> {
+pub(super) fn enters(blocks: &Blocks<'_>, header: usize) -> Option<BTreeSet<usize>> {
     let flow = blocks.flow;
     let this = flow.loop_of(header);
     let mut enters = BTreeSet::new();
@@ -80,8 +80,9 @@ fn enters(blocks: &Blocks<'_>, header: usize) -> Option<BTreeSet<usize>> {
     Some(enters)
 }
 
-/// Returns the offsets that lanes pass when they leave the loop, and nothing else; `None` if there are none.
-fn leaves(blocks: &Blocks<'_>, path: &[usize]) -> Option<BTreeSet<usize>> {
+/// Returns the offsets that lanes pass when they leave the loop with these blocks, and nothing else; `None` if
+/// there are none.
+pub(super) fn leaves(blocks: &Blocks<'_>, path: &[usize]) -> Option<BTreeSet<usize>> {
     let flow = blocks.flow;
     let this = flow.loop_of(*path.first()?);
     let mut leaves = BTreeSet::new();

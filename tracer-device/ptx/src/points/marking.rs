@@ -3,7 +3,6 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::named::name_of;
 use super::params::layout;
 use super::sites::Plan;
 use super::source::{Positions, Sources};
@@ -51,7 +50,7 @@ impl<'m> Marking<'m> {
     /// Why it cannot be marked. Nothing has changed then.
     fn try_function(&mut self, function: &Function<'m>, body: &Body<'m>) -> Result<(), String> {
         let parameters = function.is_entry().then(|| layout(&function.params)).transpose()?;
-        let plan = Plan::of(body, self.options.points)
+        let plan = Plan::of(body, self.options)
             .map_err(|error| format!("its control flow cannot be read: {error}"))?;
         let (first, count) = (self.next, plan.sites.len());
         let end = u32::try_from(count).ok().and_then(|count| first.checked_add(count));
@@ -79,7 +78,7 @@ impl<'m> Marking<'m> {
                 inlined_at,
                 parent: site.parent.map_or(0, id),
                 counted: site.counted,
-                name: body.statements.get(site.statements.start).and_then(name_of).map(Arc::from),
+                name: body.statements.get(site.statements.start).and_then(|it| site.name(it)).map(Arc::from),
             });
         }
         plan.insert(&mut self.edits, self.text, id);

@@ -44,6 +44,7 @@ mod options;
 pub(crate) mod params;
 mod sites;
 mod source;
+mod waits;
 
 use std::fmt;
 use std::sync::Arc;
@@ -95,7 +96,8 @@ pub struct Point {
     pub parent: u16,
     /// Whether it is a loop whose iterations a recording can count.
     pub counted: bool,
-    /// The name that the source gives to it, for points of the kind [`Named`](PointKind::Named).
+    /// The name that the source gives to it, for points of the kind [`Named`](PointKind::Named); the
+    /// instruction, for waits.
     pub name: Option<Arc<str>>,
 }
 
@@ -121,6 +123,12 @@ pub enum PointKind {
     /// Lanes came to a comment `// WARPTRACE name` in the code, which `tracer-host/include/warptrace.cuh`
     /// makes of `WARPTRACE("name")`. Whatever points are asked for, these are among them.
     Named,
+    /// Lanes came to a barrier of their block.
+    Barrier,
+    /// Lanes came to where they wait otherwise: for other threads, for a copy, or for time to pass.
+    Wait,
+    /// The wait at the point before, a [`Barrier`](PointKind::Barrier) or a [`Wait`](PointKind::Wait), is over.
+    Waited,
 }
 
 impl PointKind {
@@ -135,6 +143,9 @@ impl PointKind {
             Self::Taken => "branch taken",
             Self::NotTaken => "branch not taken",
             Self::Named => "named in the source",
+            Self::Barrier => "barrier reached",
+            Self::Wait => "wait begins",
+            Self::Waited => "wait is over",
         }
     }
 }
@@ -149,6 +160,9 @@ impl fmt::Display for PointKind {
             Self::Taken => "taken",
             Self::NotTaken => "not taken",
             Self::Named => "named",
+            Self::Barrier => "barrier",
+            Self::Wait => "wait",
+            Self::Waited => "waited",
         })
     }
 }

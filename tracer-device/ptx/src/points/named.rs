@@ -4,7 +4,7 @@
 //! `// WARPTRACE name`. It costs nothing untraced. What optimisation does with it is what it does with the
 //! code around: it may stand at several places, or at none.
 
-use crate::{Body, Statement};
+use crate::Statement;
 
 /// What such a comment begins with.
 const PREFIX: &str = "WARPTRACE ";
@@ -13,9 +13,4 @@ const PREFIX: &str = "WARPTRACE ";
 pub(super) fn name_of<'a>(statement: &Statement<'a>) -> Option<&'a str> {
     let text = statement.comment()?.strip_prefix("//")?.trim().strip_prefix(PREFIX)?.trim();
     (!text.is_empty()).then_some(text)
-}
-
-/// Whether a function has points that the source names.
-pub(super) fn any(body: &Body<'_>) -> bool {
-    body.statements.iter().any(|statement| name_of(statement).is_some())
 }

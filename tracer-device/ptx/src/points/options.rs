@@ -19,11 +19,13 @@ pub enum Points {
     Loops,
     /// At functions only.
     Functions,
+    /// At functions, and where lanes wait: before and behind each wait.
+    Waits,
 }
 
 impl Points {
     /// All of them, the finest first.
-    pub const ALL: [Self; 4] = [Self::Blocks, Self::Branches, Self::Loops, Self::Functions];
+    pub const ALL: [Self; 5] = [Self::Blocks, Self::Branches, Self::Loops, Self::Functions, Self::Waits];
 
     /// Returns the name, as [`FromStr`] reads it.
     #[must_use]
@@ -33,6 +35,7 @@ impl Points {
             Self::Branches => "branches",
             Self::Loops => "loops",
             Self::Functions => "functions",
+            Self::Waits => "waits",
         }
     }
 }
@@ -45,7 +48,7 @@ impl fmt::Display for Points {
 
 /// The error of reading [`Points`] from a word that names none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{word}` names no points: say blocks, branches, loops or functions")]
+#[error("`{word}` names no points: say blocks, branches, loops, functions or waits")]
 pub struct UnknownPoints {
     /// The word.
     pub word: String,
@@ -65,6 +68,8 @@ impl FromStr for Points {
 pub struct PointOptions<'a> {
     /// Where.
     pub points: Points,
+    /// Whether waits are among them whatever they are.
+    pub waits: bool,
     /// Id of the first point, from 1.
     pub first_id: u16,
     /// The kernels to mark, with the functions that they call or whose addresses they take; `None` marks all
@@ -76,7 +81,7 @@ pub struct PointOptions<'a> {
 
 impl Default for PointOptions<'_> {
     fn default() -> Self {
-        Self { points: Points::default(), first_id: 1, kernels: None, lines: None }
+        Self { points: Points::default(), waits: false, first_id: 1, kernels: None, lines: None }
     }
 }
 
@@ -90,6 +95,9 @@ mod tests {
             assert_eq!(points.to_string().parse(), Ok(points));
         }
         let error = "block".parse::<Points>().expect_err("it is no name");
-        assert_eq!(error.to_string(), "`block` names no points: say blocks, branches, loops or functions");
+        assert_eq!(
+            error.to_string(),
+            "`block` names no points: say blocks, branches, loops, functions or waits"
+        );
     }
 }

@@ -1,5 +1,6 @@
 //! What is to be marked in a function: its points, and where their markers stand.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -8,9 +9,9 @@ use warptrace_abi::marker::Marker;
 use super::blocks::Blocks;
 use super::choose::choose;
 use super::counted::Counted;
-use super::named;
-use super::{PointKind, Points};
-use crate::{Body, Cfg, CfgError, Edits};
+use super::named::name_of;
+use super::{PointKind, PointOptions, Points};
+use crate::{Body, Cfg, CfgError, Edits, Statement};
 
 /// A point of a function.
 #[derive(Clone, Debug)]
@@ -25,6 +26,19 @@ pub(super) struct Site {
 }
 
 impl Site {
+    /// Returns the point's name, given the first of its statements: what the source calls it, or the
+    /// instruction that waits.
+    pub(super) fn name<'a>(&self, statement: &Statement<'a>) -> Option<Cow<'a, str>> {
+        match self.kind {
+            PointKind::Barrier | PointKind::Wait | PointKind::Waited => {
+                let instruction = statement.instruction()?;
+                let operands: Vec<&str> = instruction.operands.iter().map(|it| it.text).collect();
+                Some(format!("{} {}", instruction.opcode, operands.join(", ")).trim_end().to_owned().into())
+            }
+            _ => name_of(statement).map(Cow::from),
+        }
+    }
+
     /// Returns the offset in the original text that stands for the point.
     pub(super) fn offset(&self, body: &Body<'_>) -> usize {
         let mut statements = self.statements.clone().filter_map(|index| body.statements.get(index));
@@ -70,10 +84,11 @@ impl Plan {
     ///
     /// # Errors
     /// If its control flow cannot be read.
-    pub(super) fn of(body: &Body<'_>, points: Points) -> Result<Self, CfgError> {
+    pub(super) fn of(body: &Body<'_>, options: &PointOptions<'_>) -> Result<Self, CfgError> {
+        let points = options.points;
         let flow = Cfg::new(body)?;
         let blocks = Blocks::new(body, &flow);
-        let candidates = choose(&blocks, points);
+        let candidates = choose(&blocks, points, options.waits);
         let mut plan = Self::default();
         // Of each block, the site of its beginning.
         let mut site_of = vec![None; flow.blocks().len()];
@@ -82,20 +97,15 @@ impl Plan {
                 site_of[candidate.block] = Some(index);
             }
         }
-        // What the source names stands between other points, wherever it does.
-        let has_named = named::any(body);
+        let interrupting: Vec<usize> =
+            candidates.iter().filter(|it| it.interrupts()).map(|it| it.block).collect();
         let chains = match points {
-            Points::Blocks if !has_named => blocks.chains(|block| site_of[block].is_some()),
+            Points::Blocks if interrupting.is_empty() => blocks.chains(|block| site_of[block].is_some()),
             _ => blocks.chains(|_| false),
         };
-        let named_blocks: Vec<usize> = candidates
-            .iter()
-            .filter(|candidate| candidate.kind == PointKind::Named)
-            .map(|candidate| candidate.block)
-            .collect();
-        let holds_named = |header: usize| {
+        let is_interrupted = |header: usize| {
             let this = flow.loop_of(header);
-            this.is_some() && named_blocks.iter().any(|block| flow.loop_of(*block) == this)
+            this.is_some() && interrupting.iter().any(|block| flow.loop_of(*block) == this)
         };
         for (index, candidate) in candidates.iter().enumerate() {
             let around = flow.loop_of(candidate.block).map(|inner| &flow.loops()[inner]);
@@ -108,7 +118,7 @@ impl Plan {
             };
             let parent = around.and_then(|around| site_of[around.header]);
             let counted = match candidate.kind {
-                PointKind::LoopBody if !holds_named(candidate.block) => {
+                PointKind::LoopBody if !is_interrupted(candidate.block) => {
                     Counted::of(&blocks, candidate.block, points, &chains)
                 }
                 _ => None,
@@ -125,17 +135,21 @@ impl Plan {
             }
             let mut put = |at: usize, marker| plan.markers.entry(at).or_default().push(marker);
             match counted {
-                None => put(candidate.at, SiteMarker::Event(index)),
+                None => candidate.at.iter().for_each(|at| put(*at, SiteMarker::Event(index))),
                 Some(counted) => {
                     counted.leaves.iter().for_each(|at| put(*at, SiteMarker::Leave(index)));
                     counted.enters.iter().for_each(|at| put(*at, SiteMarker::Enter(index)));
-                    put(candidate.at, SiteMarker::Tick(index));
+                    candidate.at.iter().for_each(|at| put(*at, SiteMarker::Tick(index)));
                 }
             }
         }
         for markers in plan.markers.values_mut() {
-            // What was counted before is recorded first.
-            markers.sort_by_key(|marker| !matches!(marker, SiteMarker::Leave(_)));
+            // What was counted before is recorded first, then the end of a wait.
+            markers.sort_by_key(|marker| match marker {
+                SiteMarker::Leave(_) => 0,
+                SiteMarker::Event(site) if plan.sites[*site].kind == PointKind::Waited => 1,
+                _ => 2,
+            });
         }
         for (index, candidate) in candidates.iter().enumerate() {
             let chain = chains.behind(candidate.block).filter_map(|block| site_of[block]);

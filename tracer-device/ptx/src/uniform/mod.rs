@@ -20,6 +20,7 @@
 //! leads some lanes to a `trap` parts none that go on.
 
 mod names;
+pub(crate) use self::names::words;
 pub(crate) mod parting;
 mod values;
 

@@ -209,7 +209,7 @@ impl<'a> Names<'a> {
 }
 
 /// The names in an operand; of `%ctaid.x` the part before the dot, and no numbers.
-fn words(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%' | '.');
     text.split(move |c| !is_word(c))
         .map(|word| word.split('.').next().unwrap_or_default())

@@ -2,7 +2,7 @@
 //   app WAY IMAGE [ACTION...]
 // WAY: dlsym, dlvsym, proc (cuGetProcAddress), thread (the same, with per-thread streams), linked (if compiled so).
 // IMAGE: a file of PTX or a fatbin; `wrapped:FILE` behind a wrapper, as nvcc's programs have it; `file:FILE` by name.
-// ACTIONS, before the end: library, extra, twice, capture, nvrtc, link, link-two, graph, change, fail-last, fork, early-fork, exit (without any handler), abort, reset, late-reset, list, parts (only the later ones of three launches), many (as many as TEST_LAUNCHES says, of one small block).
+// ACTIONS, before the end: block (one block of all warps), library, extra, twice, capture, nvrtc, link, link-two, graph, change, fail-last, fork, early-fork, exit (without any handler), abort, reset, late-reset, list, parts (only the later ones of three launches), many (as many as TEST_LAUNCHES says, of one small block).
 // Prints the results of kernel `walk`, one line of sums, and what went wrong.
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -196,6 +196,7 @@ int main(int count, char **words)
     check(up(sum, &total, sizeof total), "copy");
 
     const int is_many = has(count, words, "many");
+    const int is_block = has(count, words, "block");
     unsigned threads = is_many ? 2 : THREADS - 3;
     void *parameters[] = {&input, &output, &sum, &threads};
     struct { Address input, output, sum; unsigned threads; } buffer = {input, output, sum, threads};
@@ -212,7 +213,7 @@ int main(int count, char **words)
             const int answer = round == 0 ? warptrace_end() : warptrace_begin(round == 1 ? getenv("OWN_TRACE") : NULL);
             fprintf(stderr, "told %d\n", answer);
         }
-        check(launch(function, is_many ? 1 : 3, 1, 1, 32, 1, 1, 0, stream, has_extra ? NULL : parameters, has_extra ? extra : NULL),
+        check(launch(function, is_many || is_block ? 1 : 3, 1, 1, is_block ? THREADS : 32, 1, 1, 0, stream, has_extra ? NULL : parameters, has_extra ? extra : NULL),
               "launch");
     }
     if (has(count, words, "graph")) {

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use warptrace_abi::run::RUN_SPEC;
+use warptrace_analysis::words::{self, Names};
+use warptrace_analysis::{Selection, analyse};
 use warptrace_decoder::TraceFile;
 use warptrace_format::Counting;
 use warptrace_format::file::{COMMAND, PROGRAM};
-use warptrace_spec::RunSpec;
+use warptrace_spec::{RunSpec, Times};
 
 use super::{both_with, built, data, run, spec};
 
@@ -70,6 +72,58 @@ fn a_window_has_what_the_whole_trace_has_of_its_warps() {
     assert_eq!(warps(&trace, 0), of(&|launch| launch == 0, &|_| true));
     let Some(trace) = recorded(|spec| spec.recording.window.max_events = Some(1 << 40)) else { return };
     assert_eq!(warps(&trace, 0), whole);
+}
+
+/// What `walk` does first in this test: warps other than the second wait for that at a barrier.
+const LATE: &str = "{
+    .reg .pred %other;
+    .reg .b32 %turn<2>;
+    mov.u32 %turn0, %tid.x;
+    shr.u32 %turn0, %turn0, 5;
+    setp.ne.u32 %other, %turn0, 1;
+    mov.u32 %turn1, 0;
+    @%other bra THERE;
+AGAIN:
+    add.u32 %turn1, %turn1, 1;
+    setp.lt.u32 %other, %turn1, 500;
+    @%other bra AGAIN;
+THERE:
+    bar.sync 0;
+}
+";
+
+#[test]
+fn who_comes_late_to_a_barrier_is_known() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = std::fs::read_to_string(data("kernels.ptx")).expect("the kernels");
+    let (before, behind) = text.split_once("\tld.param.u64 \t%rd2, [walk_param_0];").expect("walk begins so");
+    let image = folder.path().join("late.ptx");
+    let changed = format!("{before}{LATE}\tld.param.u64 \t%rd2, [walk_param_0];{behind}");
+    std::fs::write(&image, changed).expect("it can be written");
+    for points in ["waits", "blocks"] {
+        let spec = spec(|spec| {
+            spec.points = points.parse().unwrap();
+            spec.recording.times = Times::Runs;
+        });
+        let Some(traced) = both_with(&["dlsym", image.to_str().unwrap(), "block"], &[(RUN_SPEC, &spec)])
+        else {
+            return;
+        };
+        traced.verified();
+        let trace = traced.trace();
+        let analysis = analyse(&trace, &Selection::default()).unwrap();
+        let [wait] = &analysis.waits[..] else { panic!("{:?}", analysis.waits) };
+        assert!(wait.point.name.ends_with(" bar.sync 0") && wait.open_lanes == 0, "{wait:?}");
+        let warps: u64 = trace.launches().map(|launch| u64::from(launch.warps())).sum();
+        let blocks: u64 = trace.launches().map(|launch| u64::from(launch.blocks())).sum();
+        assert_eq!(wait.waits, warps);
+        let arrivals = wait.arrivals.expect("they are compared");
+        assert_eq!((arrivals.compared, arrivals.last_warp, arrivals.last), (blocks, 1, blocks));
+        // Each other warp waits for at least one cycle for each of 1,500 instructions.
+        assert!(wait.cycles > (warps - blocks) * 1_400 && arrivals.alone_cycles > blocks * 1_400, "{wait:?}");
+        let said = words::time(&trace, &analysis, &Names::new(&trace)).unwrap();
+        assert!(said.contains(" bar.sync 0") && said.contains("warp 1 of its block comes last"), "{said}");
+    }
 }
 
 /// Warps of the blocks that the program launches.

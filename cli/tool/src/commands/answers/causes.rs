@@ -31,7 +31,7 @@ pub(crate) fn run(command: &Rows<CauseColumn>) -> anyhow::Result<ExitCode> {
     }
     if command.page.json {
         let (causes, _) = first(causes, command.limit, usize::MAX);
-        answer.json(json!({ "causes": causes }))?;
+        answer.json_rows(json!({}), "causes", causes.into_iter().map(|row| json!(row)))?;
         return Ok(ExitCode::SUCCESS);
     }
     answer.headline()?;

@@ -22,8 +22,7 @@ pub(crate) fn run(command: &Rows<EdgeColumn>) -> anyhow::Result<ExitCode> {
     }
     if command.page.json {
         let (edges, _) = first(edges, command.limit, usize::MAX);
-        let edges: Vec<Value> = edges.into_iter().map(|edge| json_row(&answer, edge)).collect();
-        answer.json(json!({ "edges": edges }))?;
+        answer.json_rows(json!({}), "edges", edges.into_iter().map(|edge| json_row(&answer, edge)))?;
         return Ok(ExitCode::SUCCESS);
     }
     answer.headline()?;

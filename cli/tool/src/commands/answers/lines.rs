@@ -31,7 +31,7 @@ pub(crate) fn run(command: &Rows<LineColumn>) -> anyhow::Result<ExitCode> {
     }
     if command.page.json {
         let (lines, _) = first(lines, command.limit, usize::MAX);
-        answer.json(json!({ "lines": lines }))?;
+        answer.json_rows(json!({}), "lines", lines.into_iter().map(|row| json!(row)))?;
         return Ok(ExitCode::SUCCESS);
     }
     answer.headline()?;

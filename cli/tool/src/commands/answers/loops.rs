@@ -28,7 +28,7 @@ pub(crate) fn run(command: &Rows<LoopColumn>) -> anyhow::Result<ExitCode> {
     }
     if command.page.json {
         let (loops, _) = first(loops, command.limit, usize::MAX);
-        answer.json(json!({ "loops": loops }))?;
+        answer.json_rows(json!({}), "loops", loops.into_iter().map(|row| json!(row)))?;
         return Ok(ExitCode::SUCCESS);
     }
     answer.headline()?;

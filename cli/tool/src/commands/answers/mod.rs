@@ -8,6 +8,7 @@ mod loops;
 mod paths;
 mod stats;
 mod top;
+mod waits;
 mod warps;
 
 pub(crate) use self::causes::run as causes;
@@ -18,21 +19,24 @@ pub(crate) use self::loops::run as loops;
 pub(crate) use self::paths::run as paths;
 pub(crate) use self::stats::run as stats;
 pub(crate) use self::top::run as top;
+pub(crate) use self::waits::run as waits;
 pub(crate) use self::warps::run as warps;
+
+use std::cell::RefCell;
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
-use serde::Serialize;
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json};
 use warptrace_analysis::words::{self, Names, losses};
-use warptrace_analysis::{Analysis, Counts, Selection, Time, analyse};
+use warptrace_analysis::{Analysis, Selection, Time, analyse};
 use warptrace_decoder::{FileState, TraceFile};
 use warptrace_format::shown;
 
 use crate::arguments::{Page, Rows};
 use crate::commands::table::{Column, print_table, table};
 use crate::opened::{Opened, open};
-use crate::output::{count, print_json, say, shown_name, terminal_width};
+use crate::output::{StandardOutput, count, say, shown_name, terminal_width, write_json};
 
 /// Rows of text unless `--limit` says otherwise.
 const ROWS: usize = 20;
@@ -45,15 +49,6 @@ struct Answer {
     names: Names,
     /// The location that was asked for.
     location: Option<u16>,
-}
-
-/// Counts and time of all that was looked at.
-#[derive(Serialize)]
-struct Totals {
-    #[serde(flatten)]
-    counts: Counts,
-    #[serde(flatten)]
-    time: Option<Time>,
 }
 
 /// Cells of time in tables: cycles, their part of all warp time, cycles a visit, and idle lane-cycles.
@@ -107,19 +102,33 @@ impl Answer {
 
     /// Prints JSON: what the trace lacks, and `more`.
     fn json(&self, more: Value) -> anyhow::Result<()> {
+        self.json_rows(more, "", std::iter::empty())
+    }
+
+    /// As [`json`](Self::json), and rows under `name`, of which only one at a time is in memory.
+    fn json_rows(
+        &self,
+        more: Value,
+        name: &str,
+        rows: impl IntoIterator<Item = Value>,
+    ) -> anyhow::Result<()> {
         let mut value = json!({
             "whole": self.analysis.losses.is_whole(),
             "state": self.state.sentence,
             "losses": self.analysis.losses,
             "weight": self.analysis.weight,
             "launches": self.analysis.launches,
-            "totals": Totals { counts: self.analysis.counts, time: self.analysis.time },
+            "totals": self.analysis.totals(),
         });
         if let (Some(value), Value::Object(more)) = (value.as_object_mut(), more) {
             value.extend(more);
+            if !name.is_empty() {
+                // Its place among the names.
+                value.insert(name.to_owned(), Value::Null);
+            }
         }
-        print_json(&value)?;
-        Ok(())
+        let rows = RefCell::new(rows.into_iter());
+        Ok(write_json(self.trace.limited(StandardOutput), &WithRows { value: &value, name, rows: &rows })?)
     }
 
     /// Prints the line that says what the trace holds and lacks.
@@ -134,6 +143,36 @@ impl Answer {
             say!("the trace has no table of locations, so they are shown by their ids")?;
         }
         Ok(())
+    }
+}
+
+/// An object in which `name` has rows that are made as they are written.
+struct WithRows<'a, R> {
+    value: &'a Value,
+    name: &'a str,
+    rows: &'a RefCell<R>,
+}
+
+impl<R: Iterator<Item = Value>> Serialize for WithRows<'_, R> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let fields = self.value.as_object().into_iter().flatten();
+        let mut object = serializer.serialize_map(None)?;
+        for (name, value) in fields {
+            if name == self.name {
+                object.serialize_entry(name, &InTurn(self.rows))?;
+            } else {
+                object.serialize_entry(name, value)?;
+            }
+        }
+        object.end()
+    }
+}
+
+struct InTurn<'a, R>(&'a RefCell<R>);
+
+impl<R: Iterator<Item = Value>> Serialize for InTurn<'_, R> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(&mut *self.0.borrow_mut())
     }
 }
 

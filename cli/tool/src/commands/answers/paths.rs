@@ -23,7 +23,7 @@ pub(crate) fn run(command: &Rows<PathColumn>) -> anyhow::Result<ExitCode> {
     }
     if command.page.json {
         let (paths, _) = first(paths, command.limit, usize::MAX);
-        answer.json(json!({ "paths": paths }))?;
+        answer.json_rows(json!({}), "paths", paths.into_iter().map(|row| json!(row)))?;
         return Ok(ExitCode::SUCCESS);
     }
     answer.headline()?;

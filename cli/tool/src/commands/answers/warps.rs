@@ -31,8 +31,8 @@ pub(crate) fn run(command: &Rows<WarpColumn>) -> anyhow::Result<ExitCode> {
     }
     if command.page.json {
         let (warps, _) = first(warps, command.limit, usize::MAX);
-        let warps: Vec<Value> = warps.into_iter().map(|warp| json_row(&answer, warp)).collect();
-        answer.json(json!({ "warp_events": answer.analysis.warp_events, "warps": warps }))?;
+        let rows = warps.into_iter().map(|warp| json_row(&answer, warp));
+        answer.json_rows(json!({ "warp_events": answer.analysis.warp_events }), "warps", rows)?;
         return Ok(ExitCode::SUCCESS);
     }
     answer.headline()?;

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::{export, json, mis};
-use crate::support::{Folder, text};
+use crate::support::{Folder, run, text};
 
 /// Weights by kernel and location, with the location's file and line; checks that samples are in order.
 fn weights(path: &Path) -> BTreeMap<(String, String), (u64, String, u64)> {
@@ -48,19 +48,61 @@ fn weights(path: &Path) -> BTreeMap<(String, String), (u64, String, u64)> {
     sums
 }
 
+/// What `lines` calls a weight, and the export's arguments.
+const WEIGHTS: [(&str, &[&str]); 5] = [
+    ("lanes", &[]),
+    ("idle", &["--weight", "idle"]),
+    ("visits", &["--weight", "visits"]),
+    ("warp_cycles", &["--weight", "cycles"]),
+    ("idle_lane_cycles", &["--weight", "idle-cycles"]),
+];
+
 #[test]
 fn weights_of_locations_are_those_of_the_analysis() {
     let folder = Folder::new();
-    let trace = mis(&folder);
-    for (weight, arguments) in
-        [("lanes", &[][..]), ("idle", &["--weight", "idle"]), ("visits", &["--weight", "visits"])]
-    {
+    compare(&folder, &mis(&folder), &WEIGHTS[..3]);
+}
+
+#[test]
+fn of_a_trace_with_times_samples_lie_where_their_time_is() {
+    let folder = Folder::new();
+    let arguments = ["--graph", "road:1024", "--grid", "16x64", "--times", "runs"];
+    let (trace, (code, ..)) = folder.record_program("mis", "timed.wtrc", &arguments);
+    assert_eq!(code, 0);
+    compare(&folder, &trace, &WEIGHTS);
+    let profile: Value = serde_json::from_slice(&std::fs::read(folder.at("profile.json")).unwrap()).unwrap();
+    let facts = profile["meta"]["extra"][0]["entries"].as_array().unwrap();
+    let axis = facts.iter().find(|fact| fact["label"] == "axis").unwrap()["value"].as_str().unwrap();
+    assert!(axis.starts_with("Time of each warp from its first run on"), "{axis}");
+    // The samples go on as long as the longest warp does, a microsecond a cycle.
+    let warps = json(&["warps", text(&trace), "--kernel", "mis_find"]);
+    let longest =
+        warps["warps"].as_array().unwrap().iter().map(|warp| warp["cycles"].as_u64().unwrap()).max();
+    let threads = profile["threads"].as_array().unwrap().iter();
+    let lasts = threads.map(|thread| {
+        let deltas = thread["samples"]["timeDeltas"].as_array().unwrap();
+        deltas.iter().map(|delta| delta.as_f64().unwrap() * 1000.0).sum::<f64>()
+    });
+    let (last, longest) = (lasts.fold(0.0, f64::max), longest.unwrap() as f64);
+    assert!(last <= longest && last > 0.9 * longest, "{last} of {longest}");
+    let (code, _, errors) =
+        run(&["export", text(&mis(&folder)), "--to", "firefox", "--weight", "cycles", "-o", "none.json"]);
+    assert_eq!(code, 1);
+    assert!(
+        errors.contains("the trace has no times, so no warp-cycles: record it with `--times runs`"),
+        "{errors}"
+    );
+}
+
+/// Compares weights of the export with the sums of `lines`.
+fn compare(folder: &Folder, trace: &Path, all: &[(&str, &[&str])]) {
+    for &(weight, arguments) in all {
         let out = folder.at("profile.json");
-        export(&trace, "firefox", &out, arguments);
+        export(trace, "firefox", &out, arguments);
         let found = weights(&out);
         let mut expected = BTreeMap::new();
         for kernel in ["mis_init", "mis_find"] {
-            let figures = json(&["lines", text(&trace), "--kernel", kernel]);
+            let figures = json(&["lines", text(trace), "--kernel", kernel]);
             for line in figures["lines"].as_array().unwrap() {
                 let sum = line[weight].as_u64().unwrap();
                 assert_eq!(line["names"].as_array().unwrap().len(), 1);

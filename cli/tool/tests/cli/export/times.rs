@@ -7,6 +7,8 @@ use serde_json::Value;
 use warptrace_format::file::{SECTION_HEADER_BYTES, SectionHeader};
 
 use super::{Warp, block, export, lines};
+#[cfg(feature = "parquet")]
+use crate::support::read_with;
 use crate::support::{Folder, run, text};
 
 fn timed(folder: &Folder, name: &str, more: &[&str]) -> PathBuf {
@@ -56,6 +58,34 @@ fn a_run_lasts_from_its_time_to_the_next_ones() {
         assert_eq!(*slices, expected);
         // The simulator's clock is the number of the warp's event.
         assert!(begins.iter().all(|(begin, event)| begin > event));
+    }
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn tables_say_when_a_run_begins_and_when_the_next_does() {
+    let folder = Folder::new();
+    let path = timed(&folder, "a.wtrc", &["--times", "runs"]);
+    let begins = begins(&path);
+    for (table, more) in [("runs", &[][..]), ("events", &["--events"])] {
+        let out = folder.at(&format!("{table}/"));
+        std::fs::create_dir(&out).unwrap();
+        export(&path, "parquet", &out, more);
+        let Some(found) = read_with("read_parquet.py", "duckdb", &[text(&out), table]) else { return };
+        let mut times: BTreeMap<Warp, [Vec<u64>; 2]> = BTreeMap::new();
+        for row in found[table]["rows"].as_array().unwrap() {
+            let number = |column: usize| row[column].as_u64().unwrap();
+            let warp = (number(0), [number(2), number(3), number(4)], number(5));
+            let [from, to] = times.entry(warp).or_default();
+            from.extend(row[14].as_u64());
+            to.extend(row[15].as_u64());
+        }
+        assert_eq!(times.len(), begins.len());
+        for (warp, [from, to]) in times {
+            let expected: Vec<u64> = begins[&warp].iter().map(|(begin, _)| *begin).collect();
+            assert_eq!(from, expected, "{table} {warp:?}");
+            assert_eq!(to, expected[1..], "{table} {warp:?}");
+        }
     }
 }
 

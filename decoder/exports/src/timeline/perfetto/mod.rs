@@ -13,7 +13,8 @@ use self::messages::{
     DebugAnnotation, EXPLICIT, INSTANT, InternedData, InternedName, InternedString, NEEDS_STATE, SLICE_BEGIN,
     SLICE_END, STATE_CLEARED, TracePacket, TrackDescriptor, TrackEvent,
 };
-use super::{Counted, Tracks, Written, axis, draw, mark};
+use super::{Counted, Tracks, Written, draw, mark};
+use crate::axis;
 use crate::error::ExportError;
 use crate::runs::Run;
 use crate::source::Source;
@@ -113,10 +114,10 @@ impl<W: Write> Perfetto<W> {
             ABOUT,
             None,
             "about this trace".to_owned(),
-            Some(axis(source.trace()).to_owned()),
+            Some(axis::words(source.trace()).to_owned()),
             -1,
         )?;
-        let facts = source.facts().into_iter().chain([("axis", axis(source.trace()).to_owned())]);
+        let facts = source.facts().into_iter().chain([("axis", axis::words(source.trace()).to_owned())]);
         let arguments = facts.map(|(key, value)| DebugAnnotation {
             name: Some(key.to_owned()),
             string_value: Some(value),

@@ -16,7 +16,8 @@ pub(in crate::interpret) enum Wait {
 }
 
 impl Machine<'_> {
-    /// Lets the threads go on for which a barrier has waited.
+    /// Lets the threads go on for which a barrier has waited. The clocks of their warps stand then as that of the
+    /// last one.
     pub(super) fn pass_barriers(&mut self) {
         let mut arrived: BTreeMap<(usize, u64), (u64, Option<u64>)> = BTreeMap::new();
         let mut live: BTreeMap<usize, u64> = BTreeMap::new();
@@ -28,6 +29,9 @@ impl Machine<'_> {
                 found.0 += lanes;
             }
         }
+        let begin = self.executor.launch.clock;
+        let since = |warp: &super::Warp| warp.clock.wrapping_sub(begin);
+        let mut opened: BTreeMap<(usize, u64), (u64, Vec<usize>)> = BTreeMap::new();
         let warps = &self.warps;
         for group in &mut self.groups {
             let Wait::Block { barrier, .. } = group.waits else { continue };
@@ -36,7 +40,13 @@ impl Machine<'_> {
             let all = live.get(&block).copied().unwrap_or_default();
             if *here >= threads.unwrap_or(all).min(all) {
                 group.waits = Wait::Nothing;
+                let (last, passing) = opened.entry((block, barrier)).or_default();
+                *last = since(&warps[group.warp]).max(*last);
+                passing.push(group.warp);
             }
+        }
+        for (last, passing) in opened.into_values() {
+            passing.into_iter().for_each(|warp| self.warps[warp].clock = begin.wrapping_add(last));
         }
     }
 

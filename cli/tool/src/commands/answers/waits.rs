@@ -1,0 +1,86 @@
+//! `warptrace waits`.
+
+use std::cmp::Reverse;
+use std::process::ExitCode;
+
+use serde_json::json;
+use warptrace_analysis::{Time, WaitFigures};
+
+use super::words::{percent, ratio};
+use super::{Answer, Column, ROWS, first, print_rows, table};
+use crate::arguments::{Rows, WaitColumn};
+use crate::output::{count, say};
+
+pub(crate) fn run(command: &Rows<WaitColumn>) -> anyhow::Result<ExitCode> {
+    let answer = Answer::of_rows(command)?;
+    let is_asked = |wait: &&WaitFigures| answer.location.is_none_or(|id| wait.point.location == id);
+    let mut waits: Vec<&WaitFigures> = answer.analysis.waits.iter().filter(is_asked).collect();
+    match command.sort.unwrap_or(WaitColumn::Cycles) {
+        WaitColumn::Cycles => waits.sort_by_key(|wait| Reverse(wait.lane_cycles)),
+        WaitColumn::Waits => waits.sort_by_key(|wait| Reverse(wait.waits)),
+        WaitColumn::Max => waits.sort_by_key(|wait| Reverse(wait.wait_cycles.max())),
+        WaitColumn::Source => {
+            waits.sort_by(|a, b| (&a.point.file, a.point.line).cmp(&(&b.point.file, b.point.line)));
+        }
+    }
+    if command.page.json {
+        let (waits, _) = first(waits, command.limit, usize::MAX);
+        answer.json_rows(json!({}), "waits", waits.into_iter().map(|row| json!(row)))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    answer.headline()?;
+    let Some(time) = answer.analysis.time else {
+        say!("no waits: the trace has no times; record with `--times runs`")?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    if waits.is_empty() {
+        say!("no waits: no lane came to a point at which it waits")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (waits, more) = first(waits, command.limit, ROWS);
+    print_rows(&wait_table(&answer, &time, &waits), more)?;
+    say!(
+        "\nCycles from when a group of lanes came to when it went on; of all: part of the time of all lanes."
+    )?;
+    say!("Last: the warp of its block that came last, alone for most cycles in all; how often it did.")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn wait_table(answer: &Answer, all: &Time, waits: &[&WaitFigures]) -> String {
+    use Column::{Left, Right};
+    let columns = [
+        Left("line"),
+        Left("wait"),
+        Right("waits"),
+        Right("of all"),
+        Right("mean"),
+        Right("median"),
+        Right("p95"),
+        Right("max"),
+        Left("last"),
+        Right("alone"),
+    ];
+    let row = |wait: &&WaitFigures| {
+        let each = &wait.wait_cycles;
+        let (last, alone) = match &wait.arrivals {
+            None => ("-".to_owned(), "-".to_owned()),
+            Some(found) => {
+                let part = percent(found.last, found.compared);
+                (format!("warp {}, {part}", found.last_warp), count(found.alone_cycles))
+            }
+        };
+        vec![
+            answer.names.line_of(&wait.point),
+            answer.names.name(wait.point.location),
+            count(wait.waits),
+            percent(wait.lane_cycles, all.lane_cycles),
+            ratio(each.mean()),
+            count(each.percentile(50)),
+            count(each.percentile(95)),
+            count(each.max()),
+            last,
+            alone,
+        ]
+    };
+    table(&columns, waits.iter().map(row))
+}

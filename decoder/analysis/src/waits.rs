@@ -1,0 +1,318 @@
+//! How long lanes wait, and for whom: from the points at which a wait begins and those at which it is over.
+//!
+//! Lanes that come to a wait together are a group, until they go on. Warps of a block share a multiprocessor
+//! and its clock, so their arrivals at a barrier can be compared: the n-th of each warp belong together, if
+//! all warps of the block that come there do so equally often, with all of their lanes at once.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use warptrace_format::{Event, LocationKind};
+
+use crate::distribution::Distribution;
+use crate::figures::Point;
+use crate::points::Points;
+
+/// Warps that a block has at most.
+const WARPS: usize = 32;
+/// Arrivals of a block that are compared at most.
+const MAX_ARRIVALS: usize = 1 << 18;
+
+/// Waits at a location, in cycles of the multiprocessor's clock.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WaitFigures {
+    /// The location at which they begin.
+    #[serde(flatten)]
+    pub point: Point,
+    /// Groups of lanes that came and went on.
+    pub waits: u64,
+    /// From when a group came to when it went on, summed over the groups.
+    pub cycles: u64,
+    /// The same, summed over the lanes.
+    pub lane_cycles: u64,
+    /// Cycles of each wait.
+    pub wait_cycles: Distribution,
+    /// Lanes that came, and of which the trace does not have that they went on.
+    pub open_lanes: u64,
+    /// Who comes last; `None` if this is no barrier of a block, or no arrivals could be compared.
+    pub arrivals: Option<Arrivals>,
+}
+
+/// In which order the warps of blocks come to a barrier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Arrivals {
+    /// Times that a block's warps met there, and were compared.
+    pub compared: u64,
+    /// Arrivals of warps that were not.
+    pub not_compared: u64,
+    /// The warp for which the others waited longest, by its number in its block.
+    pub last_warp: u32,
+    /// How often it came last.
+    pub last: u64,
+    /// Cycles for which only it was missing.
+    pub alone_cycles: u64,
+}
+
+/// Lanes that wait.
+struct Group {
+    location: u16,
+    lanes: u32,
+    since: u64,
+}
+
+/// Sums of a location.
+#[derive(Clone, Default)]
+struct WaitsAt {
+    waits: u64,
+    cycles: u64,
+    lane_cycles: u64,
+    each: Distribution,
+    open_lanes: u64,
+    compared: u64,
+    not_compared: u64,
+    /// By warp of the block, how often it came last, and cycles for which only it was missing.
+    last: [u64; WARPS],
+    alone: [u64; WARPS],
+}
+
+/// The n-th arrivals of a block's warps.
+#[derive(Clone, Copy)]
+struct Arrival {
+    /// When the last one came, and the one before it.
+    last: u64,
+    before: u64,
+    /// Who came last.
+    warp: u32,
+    warps: u64,
+}
+
+/// Arrivals at a barrier in a block.
+#[derive(Default)]
+struct Barrier {
+    arrivals: Vec<Arrival>,
+    /// Arrivals of some of a warp's lanes, and those for which there was no room.
+    unfit: u64,
+}
+
+/// Barriers of a block, by location.
+type Block = BTreeMap<u16, Barrier>;
+
+/// Sums over warps that are given one after the other.
+#[derive(Default)]
+pub(crate) struct Waits {
+    /// By location id, 0 for those at which no wait begins.
+    kinds: Vec<Option<LocationKind>>,
+    at: BTreeMap<u16, WaitsAt>,
+    /// The current warp's block, its number there, and its lanes.
+    warp: (u32, u32, u32),
+    now: u64,
+    groups: Vec<Group>,
+    /// Arrivals of the current warp, by location.
+    came: BTreeMap<u16, usize>,
+    /// Blocks of which other warps may come: the first and the current one.
+    blocks: BTreeMap<u32, Block>,
+    first: Option<u32>,
+}
+
+impl Waits {
+    /// Returns what counts waits; `None` if the table has none.
+    pub(crate) fn new(points: &Points<'_>) -> Option<Self> {
+        let kinds = points.waits();
+        (!kinds.is_empty()).then(|| Self { kinds, ..Self::default() })
+    }
+
+    /// Begins a warp, given its block, its number there, and its lanes.
+    pub(crate) fn begin(&mut self, block: u32, warp: u32, lanes: u32) {
+        self.end();
+        if self.warp.0 != block && self.first.is_some_and(|first| first != self.warp.0) {
+            self.fold(self.warp.0);
+        }
+        self.first.get_or_insert(block);
+        (self.warp, self.now) = ((block, warp, lanes), 0);
+        self.came.clear();
+    }
+
+    /// Ends the current warp.
+    fn end(&mut self) {
+        self.forget(u32::MAX);
+    }
+
+    /// Takes the warp's next event, and when it began.
+    pub(crate) fn push(&mut self, event: Event, begin: u64) {
+        self.now = self.now.max(begin);
+        match self.kinds.get(usize::from(event.location)).copied().flatten() {
+            Some(LocationKind::Waited) => self.go_on(event),
+            Some(kind) => {
+                self.forget(event.mask);
+                let since = self.now;
+                self.groups.push(Group { location: event.location, lanes: event.mask, since });
+                if kind == LocationKind::Barrier {
+                    self.arrive(event, begin);
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// Takes lanes out of the waits from which they did not come.
+    fn forget(&mut self, lanes: u32) {
+        for group in self.groups.iter_mut().filter(|group| group.lanes & lanes != 0) {
+            let at = self.at.entry(group.location).or_default();
+            at.open_lanes += u64::from((group.lanes & lanes).count_ones());
+            group.lanes &= !lanes;
+        }
+        self.groups.retain(|group| group.lanes != 0);
+    }
+
+    /// Ends the waits of an event's lanes.
+    fn go_on(&mut self, event: Event) {
+        let location = event.location - 1;
+        for group in &mut self.groups {
+            let lanes = group.lanes & event.mask;
+            if lanes == 0 || group.location != location {
+                continue;
+            }
+            group.lanes &= !lanes;
+            let (cycles, at) = (self.now - group.since, self.at.entry(location).or_default());
+            at.waits += 1;
+            at.cycles = at.cycles.saturating_add(cycles);
+            at.lane_cycles = at.lane_cycles.saturating_add(cycles.saturating_mul(lanes.count_ones().into()));
+            at.each.add(cycles, 1);
+        }
+        self.groups.retain(|group| group.lanes != 0);
+    }
+
+    /// Notes that a warp came to a barrier.
+    fn arrive(&mut self, Event { location, mask }: Event, begin: u64) {
+        let (block, warp, lanes) = self.warp;
+        let block = self.blocks.entry(block).or_default();
+        let room = block.values().map(|barrier| barrier.arrivals.len()).sum::<usize>() < MAX_ARRIVALS;
+        let barrier = block.entry(location).or_default();
+        let number = self.came.entry(location).or_default();
+        if mask != lanes || (*number == barrier.arrivals.len() && !room) {
+            barrier.unfit += 1;
+            return;
+        }
+        let arrival = Arrival { last: begin, before: 0, warp, warps: 1 };
+        match barrier.arrivals.get_mut(*number) {
+            Some(known) => known.join(arrival),
+            None => barrier.arrivals.push(arrival),
+        }
+        *number += 1;
+    }
+
+    /// Counts the arrivals of a block, of which all have been seen.
+    fn fold(&mut self, block: u32) {
+        for (location, barrier) in self.blocks.remove(&block).into_iter().flatten() {
+            let at = self.at.entry(location).or_default();
+            at.not_compared += barrier.unfit;
+            let most = barrier.arrivals.iter().map(|arrival| arrival.warps).max().unwrap_or(0);
+            let is_whole = barrier.unfit == 0 && most > 1;
+            for Arrival { last, before, warp, warps } in barrier.arrivals {
+                if !is_whole || warps != most {
+                    at.not_compared += warps;
+                    continue;
+                }
+                at.compared += 1;
+                let warp = warp as usize % WARPS;
+                at.last[warp] += 1;
+                at.alone[warp] = at.alone[warp].saturating_add(last - before);
+            }
+        }
+    }
+
+    /// Adds the sums of other warps: of the same launch, or both of launches that have ended.
+    pub(crate) fn merge(&mut self, mut other: Self) {
+        other.end();
+        self.end();
+        if self.kinds.is_empty() {
+            self.kinds = std::mem::take(&mut other.kinds);
+        }
+        self.add(&other.at);
+        for (block, barriers) in other.blocks {
+            let own = self.blocks.entry(block).or_default();
+            for (location, barrier) in barriers {
+                own.entry(location).or_default().join(barrier);
+            }
+        }
+    }
+
+    /// Ends the launch: no other warps of its blocks will come.
+    pub(crate) fn end_launch(&mut self) {
+        self.end();
+        let blocks: Vec<u32> = self.blocks.keys().copied().collect();
+        blocks.into_iter().for_each(|block| self.fold(block));
+    }
+
+    fn add(&mut self, other: &BTreeMap<u16, WaitsAt>) {
+        for (location, more) in other {
+            let at = self.at.entry(*location).or_default();
+            let WaitsAt { waits, cycles, lane_cycles, open_lanes, compared, not_compared, .. } = more;
+            for (sum, more) in [
+                (&mut at.waits, waits),
+                (&mut at.cycles, cycles),
+                (&mut at.lane_cycles, lane_cycles),
+                (&mut at.open_lanes, open_lanes),
+                (&mut at.compared, compared),
+                (&mut at.not_compared, not_compared),
+            ] {
+                *sum = sum.saturating_add(*more);
+            }
+            at.each.merge(&more.each);
+            for (sums, more) in [(&mut at.last, &more.last), (&mut at.alone, &more.alone)] {
+                sums.iter_mut().zip(more).for_each(|(sum, more)| *sum = sum.saturating_add(*more));
+            }
+        }
+    }
+
+    /// Returns the figures, the most lane-cycles first.
+    pub(crate) fn figures(self, points: &Points<'_>) -> Vec<WaitFigures> {
+        let figures = |(location, at): (u16, WaitsAt)| WaitFigures {
+            point: points.point(location),
+            waits: at.waits,
+            cycles: at.cycles,
+            lane_cycles: at.lane_cycles,
+            arrivals: at.arrivals(),
+            wait_cycles: at.each,
+            open_lanes: at.open_lanes,
+        };
+        let mut all: Vec<WaitFigures> = self.at.into_iter().map(figures).collect();
+        all.sort_by_key(|wait| std::cmp::Reverse(wait.lane_cycles));
+        all
+    }
+}
+
+impl WaitsAt {
+    fn arrivals(&self) -> Option<Arrivals> {
+        // Of equal ones the first.
+        let (last_warp, alone) = (0..WARPS as u32).zip(self.alone).rev().max_by_key(|(_, alone)| *alone)?;
+        (self.compared > 0).then(|| Arrivals {
+            compared: self.compared,
+            not_compared: self.not_compared,
+            last_warp,
+            last: self.last[last_warp as usize],
+            alone_cycles: alone,
+        })
+    }
+}
+
+impl Arrival {
+    /// Adds arrivals of other warps.
+    fn join(&mut self, other: Self) {
+        let (late, early) = if other.last > self.last { (other, *self) } else { (*self, other) };
+        *self = Self { before: late.before.max(early.last), warps: self.warps + other.warps, ..late };
+    }
+}
+
+impl Barrier {
+    /// Adds arrivals of the block's other warps.
+    fn join(&mut self, other: Self) {
+        self.unfit += other.unfit;
+        for (number, arrival) in other.arrivals.into_iter().enumerate() {
+            match self.arrivals.get_mut(number) {
+                Some(known) => known.join(arrival),
+                None => self.arrivals.push(arrival),
+            }
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Where lanes wait: at barriers, for copies, asleep, and in loops that poll memory.
+//!
+//! A wait has a point where it begins and one where it is over. Between them stands one instruction, or a
+//! loop that does nothing but poll: it stores nothing, calls nothing, and what it polls, at an address that
+//! the loop leaves as it is, decides whether it goes on.
+
+use std::collections::HashSet;
+
+use super::blocks::Blocks;
+use super::counted::{enters, leaves};
+use crate::uniform::words;
+use crate::{Cfg, Instruction};
+
+/// A wait of a function.
+pub(super) struct Wait {
+    pub(super) block: usize,
+    /// The statement of the instruction that waits, or that polls.
+    pub(super) statement: usize,
+    /// Whether the warps of a block wait for each other.
+    pub(super) is_barrier: bool,
+    /// Offsets that lanes pass when it begins, and when it is over.
+    pub(super) begins: Vec<usize>,
+    pub(super) ends: Vec<usize>,
+}
+
+/// Returns the waits of a function in the order of its text.
+pub(super) fn find(blocks: &Blocks<'_>) -> Vec<Wait> {
+    let flow = blocks.flow;
+    let mut waits = Vec::new();
+    let mut inside = HashSet::new();
+    let mut blocks_of = vec![Vec::new(); flow.loops().len()];
+    for block in 0..flow.blocks().len() {
+        flow.loop_of(block).into_iter().for_each(|this| blocks_of[this].push(block));
+    }
+    for (this, all) in flow.loops().iter().zip(blocks_of).filter(|(this, _)| this.innermost) {
+        if let Some(wait) = polling(blocks, this.header, &all) {
+            waits.push(wait);
+            inside.extend(all);
+        }
+    }
+    let reachable = |block: &usize| flow.is_reachable(*block) && !inside.contains(block);
+    for block in (0..flow.blocks().len()).filter(reachable) {
+        let statements = flow.blocks()[block].statements.clone();
+        let instruction = |index: usize| blocks.body.statements[index].instruction();
+        let waiting = statements.filter(|index| instruction(*index).is_some_and(is_wait));
+        waits.extend(waiting.map(|statement| Wait {
+            block,
+            statement,
+            is_barrier: instruction(statement).is_some_and(is_barrier),
+            begins: vec![blocks.body.statements[statement].span.start],
+            ends: vec![blocks.behind(statement)],
+        }));
+    }
+    waits.sort_by_key(|wait| wait.statement);
+    waits
+}
+
+/// Whether lanes stay at an instruction until others, a copy or the clock let them go on. Lanes of one warp
+/// that wait for each other (`bar.warp.sync`) are no wait.
+fn is_wait(instruction: &Instruction<'_>) -> bool {
+    let has = |modifier| instruction.has_modifier(modifier);
+    match instruction.name() {
+        "bar" | "barrier" => !has("warp") && (has("sync") || has("red") || has("wait")),
+        "mbarrier" => has("try_wait"),
+        "cp" => has("wait_group") || has("wait_all"),
+        "wgmma" => has("wait_group"),
+        "tcgen05" => has("wait::ld") || has("wait::st"),
+        "griddepcontrol" => has("wait"),
+        "nanosleep" => true,
+        _ => false,
+    }
+}
+
+/// Whether the warps of a block wait for each other at an instruction that waits.
+fn is_barrier(instruction: &Instruction<'_>) -> bool {
+    matches!(instruction.name(), "bar" | "barrier") && !instruction.has_modifier("cluster")
+}
+
+/// Whether an instruction reads what other threads or a copy may change meanwhile.
+fn is_poll(instruction: &Instruction<'_>) -> bool {
+    let strong = ["volatile", "relaxed", "acquire", "mmio"];
+    match instruction.name() {
+        "mbarrier" => instruction.has_modifier("try_wait") || instruction.has_modifier("test_wait"),
+        "ld" => strong.iter().any(|one| instruction.has_modifier(one)),
+        "atom" => true,
+        _ => false,
+    }
+}
+
+/// Instructions that change memory, wait, or hand on: a loop with one does more than poll.
+const CHANGING: [&str; 14] = [
+    "st", "red", "call", "bar", "barrier", "cp", "wgmma", "tcgen05", "mbarrier", "stmatrix", "sust", "sured",
+    "suatom", "multimem",
+];
+
+/// Whether a loop that only polls may have this instruction beside its polls.
+fn changes_nothing(instruction: &Instruction<'_>) -> bool {
+    !CHANGING.contains(&instruction.name())
+}
+
+/// Returns the wait that a loop is, given its blocks, if it only polls and markers can stand at its ends.
+fn polling(blocks: &Blocks<'_>, header: usize, all: &[usize]) -> Option<Wait> {
+    let statements = || all.iter().flat_map(|block| blocks.flow.blocks()[*block].statements.clone());
+    let instructions = || statements().filter_map(|at| Some((at, blocks.body.statements[at].instruction()?)));
+    let mut written: HashSet<&str> = HashSet::new();
+    for (_, instruction) in instructions() {
+        written.extend(results(instruction));
+    }
+    let mut polls = instructions().filter(|(_, instruction)| is_poll(instruction));
+    let (first, _) = polls.clone().next()?;
+    let stays = |(_, poll): (usize, &Instruction<'_>)| read(poll).all(|word| !written.contains(word));
+    if !polls.all(stays) || !instructions().all(|(_, it)| is_poll(it) || changes_nothing(it)) {
+        return None;
+    }
+    // What the polls decide.
+    let mut polled: HashSet<&str> = HashSet::new();
+    loop {
+        let before = polled.len();
+        for (_, instruction) in instructions() {
+            if is_poll(instruction) || read(instruction).any(|word| polled.contains(word)) {
+                polled.extend(results(instruction));
+            }
+        }
+        if polled.len() == before {
+            break;
+        }
+    }
+    let decides = |block: &usize| {
+        let last = blocks.terminator(*block).and_then(|last| blocks.body.statements[last].instruction());
+        let guard = last.and_then(|last| last.guard);
+        leads_out(blocks.flow, *block) && guard.is_some_and(|guard| polled.contains(guard.predicate))
+    };
+    if !all.iter().any(decides) {
+        return None;
+    }
+    let begins: Vec<usize> = enters(blocks, header)?.into_iter().collect();
+    let ends: Vec<usize> = leaves(blocks, all)?.into_iter().collect();
+    (!begins.is_empty() && !ends.is_empty()).then_some(Wait {
+        block: header,
+        statement: first,
+        is_barrier: false,
+        begins,
+        ends,
+    })
+}
+
+fn leads_out(flow: &Cfg, block: usize) -> bool {
+    flow.successors(block).iter().any(|edge| flow.loop_of(edge.to) != flow.loop_of(block))
+}
+
+/// The names that an instruction writes.
+fn results<'a>(instruction: &Instruction<'a>) -> impl Iterator<Item = &'a str> + use<'a> {
+    let writes = !matches!(instruction.name(), "bra" | "brx" | "ret" | "exit" | "nanosleep");
+    let first = instruction.operands.first().filter(|first| writes && !first.text.starts_with('['));
+    first.map(|first| first.text).into_iter().flat_map(words)
+}
+
+/// The names that an instruction reads.
+fn read<'a>(instruction: &Instruction<'a>) -> impl Iterator<Item = &'a str> + use<'a> {
+    let from = usize::from(results(instruction).next().is_some());
+    let operands: Vec<&'a str> = instruction.operands.iter().skip(from).map(|operand| operand.text).collect();
+    let guard = instruction.guard.map(|guard| guard.predicate);
+    operands.into_iter().flat_map(words).chain(guard)
+}

@@ -1,0 +1,145 @@
+//! Points where lanes wait: which instructions and loops they stand around.
+
+use warptrace_ptx::points::{Marked, PointKind, PointOptions, Points, mark};
+
+fn marked(body: &str, options: PointOptions<'_>) -> Marked {
+    let registers = ".reg .pred %p<9>;\n\t.reg .b32 %r<9>;\n\t.reg .b64 %rd<9>;";
+    let text = format!(
+        ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() {{\n\t{registers}\n{body}\n}}\n"
+    );
+    mark(&text, &options).expect("the text can be marked")
+}
+
+fn waits(body: &str) -> Marked {
+    marked(body, PointOptions { points: Points::Waits, ..PointOptions::default() })
+}
+
+/// The kinds and names of the points behind the entry.
+fn names(marked: &Marked) -> Vec<(PointKind, &str)> {
+    marked.points.iter().skip(1).map(|point| (point.kind, point.name.as_deref().unwrap_or(""))).collect()
+}
+
+/// The marked body without the declarations and the entry's marker.
+fn body(marked: &Marked) -> Vec<&str> {
+    let (_, body) = marked.text.split_once("%rd<9>;\n").expect("the declarations are there");
+    body.lines().map(str::trim).filter(|line| !matches!(*line, "" | "}" | "// warptrace.loc 1")).collect()
+}
+
+#[test]
+fn an_instruction_that_waits_has_a_point_on_either_side() {
+    let marked = waits("\tmov.u32 %r1, 0;\n\tbar.sync 0, 128;\n\tcp.async.wait_group 1;\n\tret;");
+    let expected = [
+        "mov.u32 %r1, 0;",
+        "// warptrace.loc 2",
+        "bar.sync 0, 128;",
+        "// warptrace.loc 3",
+        "// warptrace.loc 4",
+        "cp.async.wait_group 1;",
+        "// warptrace.loc 5",
+        "ret;",
+    ];
+    assert_eq!(body(&marked), expected);
+    assert_eq!(
+        names(&marked),
+        [
+            (PointKind::Barrier, "bar.sync 0, 128"),
+            (PointKind::Waited, "bar.sync 0, 128"),
+            (PointKind::Wait, "cp.async.wait_group 1"),
+            (PointKind::Waited, "cp.async.wait_group 1"),
+        ]
+    );
+}
+
+#[test]
+fn what_waits_and_what_does_not() {
+    let barriers = ["barrier.sync.aligned 1", "bar.red.popc.u32 %r1, 0, %p1", "barrier.cta.sync 0"];
+    let others = [
+        "barrier.cluster.wait",
+        "mbarrier.try_wait.parity.shared.b64 %p1, [%rd1], %r1",
+        "cp.async.wait_all",
+        "cp.async.bulk.wait_group.read 0",
+        "wgmma.wait_group.sync.aligned 0",
+        "tcgen05.wait::ld.sync.aligned",
+        "griddepcontrol.wait",
+        "nanosleep.u32 100",
+    ];
+    let none = [
+        "bar.arrive 1, 64",
+        "bar.warp.sync 0xffffffff",
+        "mbarrier.test_wait.shared.b64 %p1, [%rd1], %rd2",
+        "cp.async.commit_group",
+        "ld.acquire.gpu.b32 %r1, [%rd1]",
+        "griddepcontrol.launch_dependents",
+    ];
+    let kinds = |instruction: &str| {
+        let marked = waits(&format!("\t{instruction};\n\tret;"));
+        marked.points.iter().skip(1).map(|point| point.kind).collect::<Vec<_>>()
+    };
+    barriers.iter().for_each(|it| assert_eq!(kinds(it), [PointKind::Barrier, PointKind::Waited], "{it}"));
+    others.iter().for_each(|it| assert_eq!(kinds(it), [PointKind::Wait, PointKind::Waited], "{it}"));
+    none.iter().for_each(|it| assert_eq!(kinds(it), [], "{it}"));
+}
+
+/// A loop that goes on while this leaves `%p1` true.
+fn turning(turn: &str) -> String {
+    format!("\tmov.u32 %r2, 0;\nL:\n\t{turn}\n\t@%p1 bra L;\n\tmov.u32 %r3, 1;\n\tret;")
+}
+
+#[test]
+fn a_loop_that_only_polls_is_one_wait() {
+    let polls = [
+        "mbarrier.try_wait.parity.shared.b64 %p2, [%rd1], %r1; not.pred %p1, %p2;",
+        "ld.volatile.global.u32 %r1, [%rd1]; setp.eq.u32 %p1, %r1, 0;",
+        "ld.acquire.gpu.u32 %r1, [%rd1]; setp.eq.u32 %p1, %r1, 0; nanosleep.u32 64;",
+        "atom.cas.b32 %r1, [%rd1], 0, 1; setp.ne.u32 %p1, %r1, 0;",
+    ];
+    for poll in polls {
+        let marked = waits(&turning(poll));
+        let lines = body(&marked);
+        let at = |wanted: &str| lines.iter().position(|line| *line == wanted).expect("the line is there");
+        let order = [
+            "mov.u32 %r2, 0;",
+            "// warptrace.loc 2",
+            "L:",
+            "@%p1 bra L;",
+            "// warptrace.loc 3",
+            "mov.u32 %r3, 1;",
+        ];
+        assert!(order.map(at).is_sorted(), "{lines:?}");
+        assert_eq!(marked.points.len(), 3, "{poll}");
+        assert_eq!(names(&marked)[0].0, PointKind::Wait);
+    }
+}
+
+#[test]
+fn a_loop_that_does_more_than_poll_is_none() {
+    let others = [
+        // It stores.
+        "ld.volatile.global.u32 %r1, [%rd1]; st.global.u32 [%rd2], %r1; setp.eq.u32 %p1, %r1, 0;",
+        // It walks along a list.
+        "ld.acquire.gpu.u64 %rd1, [%rd1]; setp.ne.u64 %p1, %rd1, 0;",
+        // It tries again with what it found.
+        "atom.cas.b32 %r1, [%rd1], %r2, %r3; setp.ne.u32 %p1, %r1, %r2; mov.u32 %r2, %r1;",
+        // What it loads decides nothing.
+        "ld.volatile.global.u32 %r1, [%rd1]; add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 9;",
+        // It loads what nobody may change.
+        "ld.global.u32 %r1, [%rd1]; setp.eq.u32 %p1, %r1, 0;",
+    ];
+    others.iter().for_each(|it| assert_eq!(waits(&turning(it)).points.len(), 1, "{it}"));
+}
+
+#[test]
+fn a_wait_ends_before_the_block_behind_it_begins() {
+    let blocks = PointOptions { waits: true, ..PointOptions::default() };
+    let marked = marked(&turning("ld.volatile.global.u32 %r1, [%rd1]; setp.eq.u32 %p1, %r1, 0;"), blocks);
+    let kinds: Vec<PointKind> = marked.points.iter().map(|point| point.kind).collect();
+    use PointKind::{Block, Entry, LoopBody, Wait, Waited};
+    assert_eq!(kinds, [Entry, LoopBody, Block, Wait, Waited]);
+    let lines = body(&marked);
+    let markers: Vec<&str> = lines.into_iter().filter(|line| line.starts_with("//")).collect();
+    assert_eq!(
+        markers,
+        ["// warptrace.loc 4", "// warptrace.loc 2", "// warptrace.loc 5", "// warptrace.loc 3"]
+    );
+    assert!(marked.points.iter().all(|point| !point.counted) && marked.implied.is_empty());
+}
