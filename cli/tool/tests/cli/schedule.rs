@@ -22,7 +22,7 @@ fn number(value: &Value, field: &str) -> u64 {
 #[test]
 fn blocks_follow_each_other_on_their_multiprocessors() {
     let folder = Folder::new();
-    let arguments = ["--graph", "rmat:512", "--grid", "11x64", "--times", "all"];
+    let arguments = ["--graph", "road:1024", "--grid", "11x64", "--times", "all"];
     let (path, (code, _, errors)) = folder.record_program("mis", "a.wtrc", &arguments);
     assert_eq!((code, errors.as_str()), (0, ""));
     let warps = json(&["warps", text(&path)]);
