@@ -271,7 +271,7 @@ fn a_recording_that_does_not_begin_leaves_the_trace_that_was_there() {
     let large = [&demo[..], &["--width", "512", "--codec", "raw", "-o", text(&path)]].concat();
     let (code, errors) = run_with_room(16, &large);
     assert!(
-        code == Some(1) && errors.contains("File too large") && errors.contains("is as it was"),
+        code == Some(1) && errors.contains("file too large") && errors.contains("is as it was"),
         "{errors}"
     );
     assert!(fs::read(&path).unwrap() == whole, "there was no room");
@@ -488,7 +488,7 @@ fn a_recording_that_finds_no_room_is_named_and_leaves_no_husk() {
             fs::write(&path, old).unwrap();
         }
         let (code, errors) = run_with_room(0, &demo);
-        let named = format!("error: cannot write {}: ", text(&path));
+        let named = format!("cannot write {}: ", text(&path));
         assert!(code == Some(1) && errors.contains(&named), "{errors}");
         assert_eq!(fs::read_to_string(&path).ok().as_deref(), old);
     }

@@ -87,8 +87,8 @@ fn the_first_page_names_commands_first_steps_and_exit_codes() {
     assert_eq!(
         codes,
         "0 done; 1 could not do it; 2 bad arguments; \
-         3 the trace is incomplete or damaged (`verify` found it so, `demo` lost events, or was interrupted in \
-         a kernel that it streams); 4 `diff --fail-above` found more change."
+         3 the trace is incomplete or damaged (`verify` found it so, or `demo` lost events); \
+         4 `diff --fail-above` found more change; 130 ended by Ctrl-C."
     );
     let (code, output, _) = run(&["--version"]);
     assert_eq!(code, 0);

@@ -10,8 +10,8 @@ use warptrace_format::Event;
 use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::{CodecSpec, EclParams, encode_stream};
 use warptrace_format::file::{
-    ChunkRef, Compression, DeviceInfo, LaunchInfo, Metadata, SectionKind, encode_accounts, encode_preamble,
-    encode_section,
+    ChunkRef, Compression, DeviceInfo, LaunchInfo, LocationInfo, Metadata, SectionKind, encode_accounts,
+    encode_preamble, encode_section,
 };
 use warptrace_host::writer::{TraceWriter, WriterOptions};
 
@@ -142,16 +142,15 @@ fn long_names_and_paths_do_not_make_tables_long() {
     let metadata =
         Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw]).with_kernel("k", "");
     // Two files of one last part, which alone would not tell them apart.
-    let metadata = metadata.with_location(1, &name, &source).with_location(
-        2,
-        &format!("{name}2"),
-        &format!("other/{source}"),
-    );
+    let mut metadata = metadata;
+    for (id, file) in [(1, source.clone()), (2, format!("other/{source}"))] {
+        metadata.locations.push(LocationInfo { file, line: 7, ..LocationInfo::new(id, &*name, "") });
+    }
     let mut writer =
         TraceWriter::create(File::create(&path).unwrap(), &metadata, WriterOptions::default()).unwrap();
     writer.begin_launch(&LaunchInfo::new(0, 0, [1, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
     let events: Vec<_> =
-        (0..64).map(|number| Event { location: 1 + number % 2, mask: u32::MAX >> number % 3 }).collect();
+        (0..64).map(|number| Event { location: 1 + number % 2, mask: u32::MAX >> (number % 3) }).collect();
     let chunks = encode_stream(CodecSpec::Raw, &events, 4_000);
     let (count, payload) = &chunks[0];
     writer.write_chunks(0, &[ChunkRef { track: 0, warp: 0, sequence: 0, events: *count, payload }]).unwrap();
@@ -164,5 +163,5 @@ fn long_names_and_paths_do_not_make_tables_long() {
         assert!(output.len() < 32 << 10, "{command}: {} bytes", output.len());
     }
     let (_, lines, _) = run(&["lines", text(&path)]);
-    assert!(lines.contains("…") && lines.contains("/end.rs"), "of a path its end: {lines}");
+    assert!(lines.contains("…") && lines.contains("/end.rs:7"), "of a path its end: {lines}");
 }

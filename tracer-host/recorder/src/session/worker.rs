@@ -208,10 +208,8 @@ impl<W: Write + Send + 'static> Worker<W> {
     }
 
     fn send(&mut self, message: Message) -> Result<(), SessionError> {
-        match self.queue.as_ref().map(|queue| queue.send(message)) {
-            Some(Ok(())) => Ok(()),
-            _ => Err(self.error()),
-        }
+        let is_sent = self.queue.as_ref().is_some_and(|queue| queue.send(message).is_ok());
+        if is_sent { Ok(()) } else { Err(self.error()) }
     }
 
     /// Why the thread has ended.
