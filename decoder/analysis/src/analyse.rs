@@ -17,6 +17,7 @@ use crate::figures::{
 use crate::pairs::Sum;
 use crate::points::Points;
 use crate::roll_up::{PartKind, roll_up};
+use crate::schedule;
 use crate::selection::{Selection, kernel_name};
 use crate::standing::standing;
 use crate::tally::{AtLocation, Context, Sums, Tally};
@@ -28,7 +29,8 @@ use crate::watch::Watch;
 ///
 /// Goes once over the compressed events, without expanding runs and cycles. Memory: that of
 /// [`TraceFile::fold_items`], some KiB for each location on each core, 24 bytes for each observed edge, and 80
-/// bytes for each warp with events. The answer is the same on any number of cores.
+/// bytes for each warp with events; where it was recorded when warps ran, 32 bytes for each block and 8 for each warp
+/// of one launch at a time. The answer is the same on any number of cores.
 ///
 /// # Errors
 /// Something was selected that the trace does not have; the trace is damaged; more than 2^20 different edges.
@@ -112,6 +114,12 @@ fn analyse_with(
     }
     warps.sort_unstable_by_key(|warp| (warp.launch, warp.warp));
     add_medians(&mut warps);
+    let mut schedule = None;
+    if trace.has_spans() {
+        let (read, unplaced) =
+            schedule::read(trace, launches.iter().map(|(info, _)| info), selection, &mut warps)?;
+        (schedule, losses.unplaced_warps) = (Some(read), Some(unplaced));
+    }
     let (mut counts, mut active) = (Counts::default(), vec![0; LANE_COUNTS]);
     let (mut warp_events, mut time) = (Distribution::default(), is_timed.then(Time::default));
     for kernel in kernels.values() {
@@ -143,6 +151,7 @@ fn analyse_with(
         warp_events,
         paths,
         standing,
+        schedule,
         waits,
     };
     if is_timed {

@@ -7,13 +7,14 @@ use serde::Serialize;
 use crate::counts::{Counts, Weight, share};
 use crate::distribution::Distribution;
 use crate::ends::WarpEnd;
+use crate::schedule::{Schedule, WarpRan};
 use crate::times::{Time, WarpTime};
 use crate::waits::WaitFigures;
 
 /// Numbers of active lanes: 0 (which no event has) to 32.
 pub const LANE_COUNTS: usize = 33;
 
-fn as_text<S: serde::Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn as_text<S: serde::Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(number)
 }
 
@@ -242,6 +243,9 @@ pub struct WarpFigures {
     /// Its time.
     #[serde(flatten)]
     pub time: Option<WarpTime>,
+    /// Where and when it ran; `None` if the trace does not say.
+    #[serde(flatten)]
+    pub ran: Option<WarpRan>,
     /// Events of the median warp of its launch, of those that are looked at and have events.
     pub median: u64,
     /// Digest of its events in order, below 2^61 - 1: warps with the same digest took the same path. In JSON
@@ -346,6 +350,9 @@ pub struct Losses {
     /// Events of which the file does not say when they happened; `None` if the trace has no times.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub untimed_events: Option<u64>,
+    /// Warps of which the file does not say when they began and ended; `None` if that was not recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unplaced_warps: Option<u64>,
     /// Warps that were chosen not to be recorded. That is no loss.
     pub unchosen_warps: u64,
     /// What was assumed of the kernel when it was recorded; `None` if the events are the kernel's. That is no
@@ -361,6 +368,7 @@ impl Losses {
             && self.unfinished_warps == 0
             && self.unaccounted_warps == 0
             && matches!(self.untimed_events, None | Some(0))
+            && matches!(self.unplaced_warps, None | Some(0))
     }
 }
 
@@ -398,6 +406,8 @@ pub struct Analysis {
     pub paths: Vec<PathGroup>,
     /// Where warps that did not finish stand: most warps first.
     pub standing: Vec<Standing>,
+    /// When launches, blocks and warps ran; `None` if that was not recorded.
+    pub schedule: Option<Schedule>,
     /// Waits, the most lane-cycles first; empty if the trace has no times or no points at waits.
     pub waits: Vec<WaitFigures>,
 }

@@ -81,6 +81,7 @@ fn adds_up(analysis: &Analysis) {
     let visits = |active: &[u64]| active.iter().fold(0_u64, |sum, visits| sum.saturating_add(*visits));
     assert_eq!(visits(&analysis.active), total.visits);
     times_add_up(analysis);
+    schedule_adds_up(analysis);
     for location in &analysis.locations {
         let id = location.point.location;
         let into = analysis.edges.iter().filter(|edge| edge.to == Some(id)).map(|edge| edge.lanes);
@@ -120,6 +121,22 @@ fn times_add_up(analysis: &Analysis) {
     }
 }
 
+/// Multiprocessors are busy or wait no longer than their launch runs.
+fn schedule_adds_up(analysis: &Analysis) {
+    let Some(schedule) = &analysis.schedule else { return };
+    for launch in &schedule.launches {
+        assert!(launch.nanoseconds <= schedule.nanoseconds);
+        let [busy, waiting, whole] =
+            [launch.busy_nanoseconds, launch.waiting_nanoseconds, launch.nanoseconds].map(u128::from);
+        assert!(busy + waiting <= whole * u128::from(launch.sms));
+        assert!(launch.gap_nanoseconds == 0 || launch.overlap_nanoseconds == 0);
+        assert_eq!(launch.longest.is_some(), launch.blocks > 0);
+        let longest = launch.longest.map_or(0, |block| block.nanoseconds);
+        assert!(launch.median_block_nanoseconds <= longest);
+        assert!(launch.last.is_none_or(|block| block.nanoseconds <= longest && block.wave <= launch.waves));
+    }
+}
+
 /// Sentences can be made of any figures.
 fn say(trace: &TraceFile, analysis: &Analysis) {
     let names = Names::new(trace);
@@ -130,6 +147,7 @@ fn say(trace: &TraceFile, analysis: &Analysis) {
         words::groups(analysis),
     ];
     assert!(words::time(trace, analysis, &names).is_none_or(|sentence| !sentence.is_empty()));
+    assert!(words::schedule(trace, analysis).iter().all(|sentence| !sentence.is_empty()));
     for sentence in sentences {
         assert!(!sentence.is_empty());
     }

@@ -129,6 +129,13 @@ impl Selection {
         Ok(all.filter_map(move |lossy| lossy.map(&of_selected).transpose()))
     }
 
+    /// Counts the selected warps of a launch that were chosen to be recorded.
+    pub fn selected(&self, info: &LaunchInfo) -> u64 {
+        let (warps, per_block) = (self.warp_range(info), info.warps_per_block());
+        let chosen = self.of_chosen(info.chosen());
+        u64::from(chosen.before(warps.end, per_block)) - u64::from(chosen.before(warps.start, per_block))
+    }
+
     /// Counts the selected warps of a launch that were chosen not to be recorded; of a grid of any size at
     /// once.
     pub fn unchosen(&self, info: &LaunchInfo) -> u64 {

@@ -303,7 +303,7 @@ impl<'a> Tally<'a> {
         }
         let (path, median) = (path.value(), 0);
         let time = self.clocks.as_ref().map(|clocks| WarpTime { cycles: clocks.end(), median_cycles: 0 });
-        self.sums.warps.push(WarpFigures { launch, warp, counts, time, median, path, last, end });
+        self.sums.warps.push(WarpFigures { launch, warp, counts, time, ran: None, median, path, last, end });
         locations
     }
 

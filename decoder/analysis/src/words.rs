@@ -2,6 +2,7 @@
 //! sentences that sum a trace up.
 
 mod causes;
+mod schedule;
 mod sentences;
 mod standing;
 mod times;
@@ -14,6 +15,7 @@ use warptrace_decoder::TraceFile;
 use warptrace_format::file::LaunchInfo;
 
 pub use self::causes::{apart, parting};
+pub use self::schedule::{nanoseconds, schedule, tail};
 pub use self::sentences::{
     causing, changes, differences, early_end, finding, greatest, groups, holds, hottest, losses, missing,
     oddest, ratios, work,

@@ -55,6 +55,9 @@ fn read_everything(data: Vec<u8>) {
             assert_eq!(marked, lost, "marks and losses of launch {launch}");
         }
         let delivered = read_track(&trace, launch, track);
+        if track == 0 {
+            read_spans(&trace, launch);
+        }
         // A sound trace holds what its index announces.
         if report.is_ok() {
             assert_eq!(delivered, Some(trace.totals(launch, track).events));
@@ -63,6 +66,19 @@ fn read_everything(data: Vec<u8>) {
     }
     if report.is_ok() {
         assert_eq!(report.events, total);
+    }
+}
+
+/// Reads where and when warps ran.
+fn read_spans(trace: &TraceFile, launch: u32) {
+    let mut next = 0;
+    for (warp, span) in trace.warp_spans(launch).filter_map(Result::ok) {
+        assert!(warp >= next && span.has_begun(), "warps ascend");
+        next = warp + 1;
+        assert_eq!(span.nanoseconds().is_some(), span.has_ended());
+        if let Some(axis) = trace.axis(&span, span.end_clock) {
+            axis.nanoseconds(span.end_clock.wrapping_add(1));
+        }
     }
 }
 

@@ -1,7 +1,9 @@
 //! Where and when warps ran.
 
-use warptrace_format::file::{IndexEntry, SECTION_HEADER_BYTES, SectionKind, TIMES, decode_spans};
-use warptrace_format::span::WarpSpan;
+use warptrace_format::file::{
+    DeviceKind, IndexEntry, SECTION_HEADER_BYTES, SectionKind, TIMES, decode_spans,
+};
+use warptrace_format::span::{Axis, WarpSpan};
 
 use crate::error::DecodeError;
 use crate::file::TraceFile;
@@ -20,7 +22,7 @@ impl TraceFile {
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let trace = warptrace_decode::TraceFile::open("bfs.wtrc")?;
+    /// let trace = warptrace_decoder::TraceFile::open("bfs.wtrc")?;
     /// for found in trace.warp_spans(1) {
     ///     let (warp, span) = found?;
     ///     println!("warp {warp} ran on {:?} for {:?} ns", span.sm(), span.nanoseconds());
@@ -31,6 +33,23 @@ impl TraceFile {
     pub fn warp_spans(&self, launch: u32) -> WarpSpans<'_> {
         let sections = if self.has_spans() { self.account_sections(launch, 0) } else { &[] };
         WarpSpans { file: self, sections: sections.iter(), next: 0, spans: Vec::new().into_iter(), first: 0 }
+    }
+
+    /// Puts the times of a warp's runs ([`WarpItem::begin`](crate::WarpItem::begin)) on the axis of nanoseconds; `first`
+    /// is that of its first run. `None` if its span does not tell, as of a warp that did not end.
+    ///
+    /// ```no_run
+    /// # use warptrace_format::span::WarpSpan;
+    /// # fn show(trace: &warptrace_decoder::TraceFile, span: WarpSpan, begins: &[u64]) {
+    /// if let Some(axis) = trace.axis(&span, begins[0]) {
+    ///     begins.iter().for_each(|begin| println!("{} ns", axis.nanoseconds(*begin)));
+    /// }
+    /// # }
+    /// ```
+    pub fn axis(&self, span: &WarpSpan, first: u64) -> Option<Axis> {
+        // Times have 32 bits, of units of 16 cycles or, on the simulator, of one.
+        let bits = if self.metadata().device.kind == DeviceKind::Simulator { 32 } else { 36 };
+        span.axis(first, bits)
     }
 
     /// Reads the spans behind an accounting section.

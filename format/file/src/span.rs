@@ -63,23 +63,46 @@ impl WarpSpan {
         Some(self.end_clock.wrapping_sub(self.begin_clock))
     }
 
-    /// Returns when the multiprocessor's clock was `cycles` in nanoseconds of the global timer, by the warp's two
-    /// pairs; `None` if the warp has not both, or the clock did not go on between them. The clock may have lost its
-    /// upper bits: the lower `bits` count. A time that lies outside of the warp is one of a neighbouring period.
-    pub fn timer_at(&self, cycles: u64, bits: u32) -> Option<u64> {
-        let length = self.cycles().filter(|length| *length > 0)?;
-        let nanoseconds = self.end_timer.saturating_sub(self.begin_timer);
+    /// Puts times of the warp's clock on the axis of the global timer, by the warp's two pairs; `None` if it has not
+    /// both, or the clock did not go on between them.
+    ///
+    /// `first` is the first of these times, in cycles, of which only the lower `bits` are the clock's: the clock is
+    /// taken that is nearest to the warp's begin. Later times go on from there, and may need more bits.
+    pub fn axis(&self, first: u64, bits: u32) -> Option<Axis> {
+        let cycles = self.cycles().filter(|cycles| *cycles > 0)?;
         let mask = u64::MAX >> (64 - bits.clamp(1, 64));
-        let since = cycles.wrapping_sub(self.begin_clock) & mask;
-        // A little before the warp's own begin: times of runs are in units of several cycles.
-        let before = self.begin_clock.wrapping_sub(cycles) & mask;
-        let scaled = |cycles: u64| u128::from(cycles) * u128::from(nanoseconds) / u128::from(length);
-        let scaled = |cycles: u64| u64::try_from(scaled(cycles)).unwrap_or(u64::MAX);
-        Some(if before < since {
-            self.begin_timer.saturating_sub(scaled(before))
+        let after = first.wrapping_sub(self.begin_clock) & mask;
+        let before = self.begin_clock.wrapping_sub(first) & mask;
+        // The first run may seem to begin before the warp, as times of runs are in units of several cycles.
+        let since = if before < after { 0u64.wrapping_sub(before) } else { after };
+        let nanoseconds = self.end_timer.saturating_sub(self.begin_timer);
+        Some(Axis { begin: first.wrapping_sub(since), cycles, begin_timer: self.begin_timer, nanoseconds })
+    }
+}
+
+/// What puts times of a warp's clock on the axis of the global timer: [`WarpSpan::axis`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Axis {
+    /// The warp's begin, in the times that are to be put on the axis.
+    begin: u64,
+    /// Cycles that the warp ran, and nanoseconds.
+    cycles: u64,
+    nanoseconds: u64,
+    begin_timer: u64,
+}
+
+impl Axis {
+    /// Returns the global timer, in nanoseconds, when the warp's clock was this.
+    pub fn nanoseconds(&self, cycles: u64) -> u64 {
+        let since = cycles.wrapping_sub(self.begin).cast_signed();
+        let scaled =
+            u128::from(since.unsigned_abs()) * u128::from(self.nanoseconds) / u128::from(self.cycles);
+        let scaled = u64::try_from(scaled).unwrap_or(u64::MAX);
+        if since < 0 {
+            self.begin_timer.saturating_sub(scaled)
         } else {
-            self.begin_timer.saturating_add(scaled(since))
-        })
+            self.begin_timer.saturating_add(scaled)
+        }
     }
 }
 
@@ -101,23 +124,28 @@ mod tests {
         assert_eq!((SPAN.sm(), SPAN.nanoseconds(), SPAN.cycles()), (Some(3), Some(1_000), Some(2_000)));
         // With all bits, and with the 36 that times of runs have.
         for (clock, timer) in [(0, 1_000_050), (900, 1_000_500), (1_900, 1_001_000)] {
-            assert_eq!(SPAN.timer_at((5 << 36) + clock, 64), Some(timer));
-            assert_eq!(SPAN.timer_at(clock, 36), Some(timer));
+            let whole = SPAN.axis((5 << 36) + clock, 64).unwrap();
+            assert_eq!(whole.nanoseconds((5 << 36) + clock), timer);
+            let axis = SPAN.axis(clock, 36).unwrap();
+            assert_eq!(axis.nanoseconds(clock), timer);
+            // Later times have more bits.
+            assert_eq!(axis.nanoseconds(clock + (1 << 40)), timer + (1 << 39));
         }
-        assert_eq!(SPAN.timer_at((1 << 36) - 110, 36), Some(999_995));
+        assert_eq!(SPAN.axis((1 << 36) - 110, 36).unwrap().nanoseconds((1 << 36) - 110), 999_995);
+        assert_eq!(SPAN.axis((1 << 36) - 90, 36).unwrap().nanoseconds((1 << 36) + 10), 1_000_055);
     }
 
     #[test]
     fn what_is_not_known_is_not_told() {
         let begun = WarpSpan { end_sm: 0, ..SPAN };
         assert!(begun.has_begun() && !begun.has_ended() && begun.nanoseconds().is_none());
-        assert!(begun.timer_at(0, 64).is_none());
+        assert!(begun.axis(0, 64).is_none());
         let moved = WarpSpan { end_sm: 9, ..SPAN };
-        assert!(moved.has_moved() && moved.cycles().is_none() && moved.timer_at(0, 64).is_none());
+        assert!(moved.has_moved() && moved.cycles().is_none() && moved.axis(0, 64).is_none());
         assert_eq!(moved.nanoseconds(), Some(1_000));
         let none = WarpSpan::default();
         assert!(!none.has_begun() && !none.has_ended() && none.sm().is_none());
         let still = WarpSpan { end_clock: SPAN.begin_clock, ..SPAN };
-        assert_eq!((still.cycles(), still.timer_at(7, 36)), (Some(0), None));
+        assert_eq!((still.cycles(), still.axis(7, 36)), (Some(0), None));
     }
 }

@@ -30,6 +30,7 @@ mod reference;
 mod report;
 mod report_browser;
 mod run;
+mod schedule;
 mod schemas;
 mod state;
 mod streams;

@@ -20,14 +20,18 @@ fn programs_codecs_policies_and_windows() {
     for codec in ["raw", "ecl", "predict"] {
         record("fractal", &[&SMALL[..], &["--codec", codec]].concat());
         record("fractal", &[&SMALL[..], &["--codec", codec, "--times", "runs"]].concat());
-        record("mis", &["--graph", "road:300", "--codec", codec]);
+        record("mis", &["--graph", "road:300", "--codec", codec, "--times", "blocks"]);
         for policy in ["stop", "ring", "stream"] {
             let less = if policy == "stream" { "64MiB" } else { "1MiB" };
             let options = ["--codec", codec, "--policy", policy, "--memory", less, "--dual"];
             record("stress", &[&STRESS[..], &options].concat());
-            record("stress", &[&STRESS[..], &options[..6], &["--times", "runs"]].concat());
+            record("stress", &[&STRESS[..], &options[..6], &["--times", "all"]].concat());
         }
-        record("stress", &[&STRESS[..], &["--codec", codec, "--blocks", "1/2", "--warps", "1.."]].concat());
+        record(
+            "stress",
+            &[&STRESS[..], &["--codec", codec, "--blocks", "1/2", "--warps", "1..", "--times", "blocks"]]
+                .concat(),
+        );
     }
     for more in [&["--zstd", "0"][..], &["--zstd", "19"], &["--launch", "1..3"]] {
         record("mis", &[&["--graph", "road:300"], more].concat());
@@ -39,7 +43,7 @@ fn programs_codecs_policies_and_windows() {
 fn damaged_files() {
     let folder = Folder::new();
     let path =
-        folder.record_program("stress", "a.wtrc", &[&STRESS[..], &["--dual", "--times", "runs"]].concat()).0;
+        folder.record_program("stress", "a.wtrc", &[&STRESS[..], &["--dual", "--times", "all"]].concat()).0;
     let whole = fs::read(path).unwrap();
     let mut paths: Vec<PathBuf> = Vec::new();
     let mut keep = |bytes: &[u8]| {

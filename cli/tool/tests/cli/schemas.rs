@@ -39,7 +39,7 @@ fn traces(folder: &Folder) -> Vec<PathBuf> {
     let small = ["--walks", "256", "--rounds", "64", "--memory", "1MiB"];
     paths.extend([whole, cut, folder.record_program("stress", "lossy.wtrc", &small).0]);
     paths.push(folder.record("counted.wtrc", &["--counted"]).0);
-    paths.push(folder.record("timed.wtrc", &["--times", "runs"]).0);
+    paths.push(folder.record("timed.wtrc", &["--times", "all"]).0);
     paths.push(crate::marks::unfinished(folder));
     paths
 }

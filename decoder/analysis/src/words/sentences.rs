@@ -31,6 +31,9 @@ pub fn missing(losses: &Losses) -> Option<String> {
     if let Some(events) = losses.untimed_events.filter(|events| *events > 0) {
         wants.push(format!("times of {} missing", many(events, "event")));
     }
+    if let Some(warps) = losses.unplaced_warps.filter(|warps| *warps > 0) {
+        wants.push(format!("begin or end of {} missing", many(warps, "warp")));
+    }
     if let Some(why) = &losses.cut_off {
         wants.push(why.clone());
     }

@@ -15,6 +15,7 @@ mod machine_code;
 mod markers;
 mod sass;
 mod source;
+mod span_code;
 mod spliced;
 mod usage;
 

@@ -17,14 +17,18 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
     let answer = analysed(command, None, false)?;
     let analysis = &answer.analysis;
     if command.json {
-        answer.json(json!({
+        let mut figures = json!({
             "active": analysis.active,
             "kernels": analysis.kernels,
             "locations": analysis.locations,
             "warp_events": analysis.warp_events,
             "paths": analysis.paths.len(),
             "standing": analysis.standing,
-        }))?;
+        });
+        if let Some(schedule) = &analysis.schedule {
+            figures["schedule"] = json!(schedule);
+        }
+        answer.json(figures)?;
         return Ok(ExitCode::SUCCESS);
     }
     answer.headline()?;
@@ -40,6 +44,9 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
         percent(idle, slots),
         ratio(analysis.counts.mean_lanes())
     )?;
+    for line in words::schedule(&answer.trace, analysis) {
+        say!("{line}")?;
+    }
     for line in words::work(analysis, usize::MAX) {
         say!("{line}")?;
     }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use warptrace_analysis::{Cause, LocationFigures, Oddity};
+use warptrace_analysis::{Cause, LaunchSchedule, LocationFigures, Oddity, Schedule};
 
 use super::causes::cause_table;
 use super::lines::line_table;
@@ -29,6 +29,7 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
     let widest = analysis.loops().max_by_key(|head| (head.counts.idle, Reverse(head.point.location)));
     let finding = words::finding(analysis, &answer.names);
     let time = words::time(&answer.trace, analysis, &answer.names);
+    let scheduled = words::schedule(&answer.trace, analysis);
     let causes: Vec<&Cause> = analysis.causes.iter().take(CAUSES).collect();
     let odd = words::oddest(analysis).map(|odd| Oddity::of(&answer.trace, analysis, odd)).transpose()?;
     if command.json {
@@ -48,10 +49,15 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
         if let Some(time) = time {
             figures["time_finding"] = time.into();
         }
+        if let Some(schedule) = &analysis.schedule {
+            figures["schedule_findings"] = scheduled.into();
+            figures["schedule"] = longest_waits(schedule);
+        }
         answer.json(figures)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let print_findings = || time.iter().chain([&finding]).try_for_each(|finding| say!("{finding}"));
+    let print_findings =
+        || time.iter().chain(&scheduled).chain([&finding]).try_for_each(|finding| say!("{finding}"));
     if analysis.losses.is_whole() && analysis.losses.assumed.is_none() && analysis.counts.visits > 0 {
         print_findings()?;
         answer.headline()?;
@@ -85,6 +91,21 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
     }
     say!("paths  {}", words::groups(analysis))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The times of all launches together, and those of the launches whose multiprocessors waited longest for their
+/// ends.
+fn longest_waits(schedule: &Schedule) -> Value {
+    let mut launches: Vec<&LaunchSchedule> = schedule.launches.iter().collect();
+    launches.sort_by_key(|launch| Reverse(launch.waiting_nanoseconds));
+    launches.truncate(LINES);
+    json!({
+        "nanoseconds": schedule.nanoseconds,
+        "gap_nanoseconds": schedule.gap_nanoseconds,
+        "overlap_nanoseconds": schedule.overlap_nanoseconds,
+        "timer_step_nanoseconds": schedule.timer_step_nanoseconds,
+        "launches": launches,
+    })
 }
 
 /// Says where warps stand that did not finish.

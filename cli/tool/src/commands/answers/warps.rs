@@ -21,7 +21,8 @@ pub(crate) fn run(command: &Rows<WarpColumn>) -> anyhow::Result<ExitCode> {
     match command.sort.unwrap_or(WarpColumn::Odd) {
         WarpColumn::Odd => warps.sort_by_key(|warp| {
             let late = warp.time.map(|time| time.cycles.abs_diff(time.median_cycles));
-            Reverse((late, warp.distance()))
+            let ran = warp.ran.and_then(|ran| Some(ran.nanoseconds?.abs_diff(ran.median_nanoseconds)));
+            Reverse((ran, late, warp.distance()))
         }),
         WarpColumn::Idle => warps.sort_by_key(|warp| Reverse(warp.counts.idle)),
         WarpColumn::Events => warps.sort_by_key(|warp| Reverse(warp.counts.visits)),
@@ -35,6 +36,9 @@ pub(crate) fn run(command: &Rows<WarpColumn>) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     answer.headline()?;
+    for line in words::schedule(&answer.trace, &answer.analysis) {
+        say!("{line}")?;
+    }
     for line in words::work(&answer.analysis, KERNELS) {
         say!("{line}")?;
     }
@@ -70,8 +74,11 @@ fn warp_table(answer: &Answer, warps: &[&WarpFigures]) -> String {
     if answer.analysis.time.is_some() {
         columns.splice(3..3, [Right("cycles"), Right("x median")]);
     }
+    if answer.analysis.schedule.is_some() {
+        columns.splice(3..3, [Right("SM"), Right("ran"), Right("x median")]);
+    }
     let row = |warp: &&WarpFigures| {
-        let WarpFigures { launch, warp, counts, time, median, path, last, end } = *warp;
+        let WarpFigures { launch, warp, counts, time, ran, median, path, last, end } = *warp;
         let info = answer.trace.launch(*launch);
         let id = info.and_then(|info| info.stream_id(*warp));
         let block = info.zip(id).map_or_else(String::new, |(info, id)| words::block(info, id.block));
@@ -94,6 +101,12 @@ fn warp_table(answer: &Answer, warps: &[&WarpFigures]) -> String {
         ];
         let time = time.map(|time| [count(time.cycles), ratio(share(time.cycles, time.median_cycles))]);
         row.splice(3..3, time.into_iter().flatten());
+        if answer.analysis.schedule.is_some() {
+            let length = ran.and_then(|ran| Some((ran.nanoseconds?, ran.median_nanoseconds)));
+            let sm = ran.map_or_else(String::new, |ran| ran.sm.to_string());
+            let times = length.map(|(own, median)| [words::nanoseconds(own), ratio(share(own, median))]);
+            row.splice(3..3, [sm].into_iter().chain(times.unwrap_or_default()));
+        }
         row
     };
     table(&columns, warps.iter().map(row))

@@ -1,0 +1,93 @@
+//! When launches ran, in sentences.
+
+use super::{about, block, count, many, ratio};
+use crate::counts::share;
+use crate::figures::Analysis;
+use crate::schedule::{BlockRan, LaunchSchedule, Schedule};
+use warptrace_decoder::TraceFile;
+
+/// How much longer than the median a block is that is to blame for a tail.
+const SLOW: f64 = 1.5;
+/// With fewer steps of the timer in the median block, its steps are told.
+const COARSE: u64 = 20;
+
+/// `1.2 ms`: a time in the unit in which it is from 1 to below 1,000.
+pub fn nanoseconds(number: u64) -> String {
+    let unit = [(1e9, "s"), (1e6, "ms"), (1e3, "us")].into_iter().find(|(unit, _)| number as f64 >= *unit);
+    match unit {
+        None => format!("{number} ns"),
+        Some((unit, name)) => format!("{} {name}", ratio(number as f64 / unit)),
+    }
+}
+
+/// Says what of the launch matters most whose multiprocessors waited longest for its end, and how launches follow
+/// each other; none if the trace does not say when warps ran.
+pub fn schedule(trace: &TraceFile, analysis: &Analysis) -> Vec<String> {
+    let Some(schedule) = &analysis.schedule else { return Vec::new() };
+    let worst = schedule.launches.iter().rev().max_by_key(|launch| launch.waiting_nanoseconds);
+    let mut said: Vec<String> = worst.map(|launch| tail(trace, launch)).into_iter().collect();
+    said.extend(launches(schedule));
+    let step = schedule.timer_step_nanoseconds;
+    if worst.is_some_and(|launch| launch.median_block_nanoseconds < COARSE.saturating_mul(step)) {
+        said.push(format!(
+            "the global timer went in steps of {}: times are not more exact",
+            nanoseconds(step)
+        ));
+    }
+    said
+}
+
+/// Says how a launch ended: `in launch 0, block 17 on SM 3 ran 4.1 times as long as the median block: SMs waited
+/// 38% of the launch for it`.
+pub fn tail(trace: &TraceFile, launch: &LaunchSchedule) -> String {
+    let LaunchSchedule { sms, waves, blocks, .. } = *launch;
+    let name = |ran: &BlockRan| {
+        let found = trace.launch(launch.launch).and_then(|info| {
+            let id = info.stream_id(ran.block.checked_mul(info.warps_per_block())?)?;
+            Some(block(info, id.block))
+        });
+        format!("block {} on SM {}", found.unwrap_or_else(|| ran.block.to_string()), ran.sm)
+    };
+    let ran = format!(
+        "launch {} (`{}`) ran for {}: {} in {} on {}",
+        launch.launch,
+        launch.kernel,
+        nanoseconds(launch.nanoseconds),
+        many(blocks, "block"),
+        many(waves.into(), "wave"),
+        many(sms.into(), "SM")
+    );
+    let Some(last) = &launch.last else { return format!("{ran}; no block is known to have ended") };
+    let waited = about(launch.waiting_nanoseconds, launch.sm_nanoseconds());
+    let times = share(last.nanoseconds, launch.median_block_nanoseconds);
+    if launch.waiting_nanoseconds == 0 {
+        return format!("{ran}; no SM waited for its end");
+    }
+    if times >= SLOW {
+        let times = ratio(times);
+        return format!(
+            "{} ran {times} times as long as the median block: SMs waited {waited} of the launch for it; {ran}",
+            name(last)
+        );
+    }
+    format!("SMs waited {waited} of the launch for its last block, {}; {ran}", name(last))
+}
+
+/// Says how launches follow each other; nothing of one.
+fn launches(schedule: &Schedule) -> Option<String> {
+    let number = schedule.launches.len() as u64;
+    if number < 2 {
+        return None;
+    }
+    let Schedule { nanoseconds: all, gap_nanoseconds: gaps, overlap_nanoseconds: overlap, .. } = *schedule;
+    let overlaps = match overlap {
+        0 => "none overlaps with another".to_owned(),
+        overlap => format!("they overlap for {}", nanoseconds(overlap)),
+    };
+    Some(format!(
+        "{} launches in {}: none ran in {} of it; {overlaps}",
+        count(number),
+        nanoseconds(all),
+        about(gaps, all)
+    ))
+}

@@ -1,0 +1,177 @@
+//! Where and when warps ran: handmade spans with known figures, damage, and what is said of them.
+#![allow(clippy::unwrap_used, reason = "a failed test says where")]
+
+mod support;
+
+use support::{event, metadata};
+use warptrace_analysis::words;
+use warptrace_analysis::{Analysis, BlockRan, LaunchSchedule, Selection, WarpRan, analyse};
+use warptrace_decoder::TraceFile;
+use warptrace_format::account::WarpAccount;
+use warptrace_format::chosen::ChosenWarps;
+use warptrace_format::codec::encode_stream;
+use warptrace_format::file::{ChunkRef, LaunchInfo, TIMES};
+use warptrace_format::span::WarpSpan;
+use warptrace_host::writer::{TraceWriter, TrackEnd, WriterOptions};
+
+/// The global timer when the first launch begins.
+const START: u64 = 1_700_000_000_000_000_000;
+
+/// A warp: its multiprocessor, when it began, and when it ended, if it did, since `START`.
+type Warp = (u32, u64, Option<u64>);
+
+fn span(&(sm, begin, end): &Warp) -> WarpSpan {
+    // Clocks of multiprocessors have nothing to do with each other, and two cycles are a nanosecond.
+    let clock = |time: u64| (u64::from(sm) << 50) + 2 * time;
+    WarpSpan {
+        begin_clock: clock(begin),
+        begin_timer: START + begin,
+        end_clock: end.map_or(0, clock),
+        end_timer: end.map_or(0, |end| START + end),
+        begin_sm: sm + 1,
+        end_sm: if end.is_some() { sm + 1 } else { 0 },
+    }
+}
+
+/// Writes launches of these warps, in blocks of two, each with one event.
+fn written(launches: &[(LaunchInfo, Vec<Warp>)]) -> Vec<u8> {
+    let metadata = metadata(&[(1, "enter", 3)]).with_property(TIMES, "blocks");
+    let mut writer = TraceWriter::create(Vec::new(), &metadata, WriterOptions::default()).unwrap();
+    for (info, warps) in launches {
+        writer.begin_launch(info).unwrap();
+        let (events, payload) = encode_stream(metadata.tracks[0], &[event(1, 3)], 400).remove(0);
+        let mut accounts = Vec::new();
+        for (index, warp) in (0..).zip(warps) {
+            let number = info.chosen_warp(index).unwrap();
+            let chunk = ChunkRef { track: 0, warp: number, sequence: 0, events, payload: &payload };
+            writer.write_chunks(info.number(), &[chunk]).unwrap();
+            let finished = u32::from(warp.2.is_some());
+            accounts.push(WarpAccount { attempted: 1, recorded: 1, lost: 0, chunks: 1, finished });
+        }
+        let spans: Vec<WarpSpan> = warps.iter().map(span).collect();
+        let end = TrackEnd { launch: info.number(), track: 0, accounts: &accounts, spans: &spans };
+        writer.end_tracks(&[end]).unwrap();
+    }
+    writer.finish().unwrap().0
+}
+
+fn launch(number: u32, blocks: u32) -> LaunchInfo {
+    LaunchInfo::new(number, 0, [blocks, 1, 1], [64, 1, 1], 0).unwrap()
+}
+
+/// Two multiprocessors: blocks 0 and 2 on SM 3 one after the other, 1, 3 and 4 on SM 7, of which 4 takes long.
+fn uneven() -> Vec<Warp> {
+    vec![
+        (3, 1_000, Some(1_100)),
+        (3, 1_010, Some(1_090)),
+        (7, 1_000, Some(1_080)),
+        (7, 1_000, Some(1_100)),
+        (3, 1_150, Some(1_240)),
+        (3, 1_150, Some(1_250)),
+        (7, 1_020, Some(1_120)),
+        (7, 1_020, Some(1_110)),
+        (7, 1_150, Some(1_500)),
+        (7, 1_160, Some(1_560)),
+    ]
+}
+
+fn all(trace: &TraceFile) -> Analysis {
+    warptrace_analysis::fuzzing::check_trace(trace);
+    analyse(trace, &Selection::default()).unwrap()
+}
+
+fn of(analysis: &Analysis, launch: usize) -> &LaunchSchedule {
+    &analysis.schedule.as_ref().unwrap().launches[launch]
+}
+
+#[test]
+fn a_launch_waits_for_its_slow_block() {
+    let trace = TraceFile::from_bytes(written(&[(launch(0, 5), uneven())])).unwrap();
+    assert_eq!(trace.verify().problems.len(), 0);
+    let analysis = all(&trace);
+    let found = of(&analysis, 0);
+    assert_eq!((found.begin, found.nanoseconds), (START + 1_000, 560));
+    assert_eq!((found.warps, found.blocks, found.sms, found.waves), (10, 5, 2, 2));
+    // Of 80, 80, 90, 90, 100, 100, 100, 100, 350, 400; and of 100, 100, 100, 100, 410.
+    assert_eq!((found.median_warp_nanoseconds, found.median_block_nanoseconds), (100, 100));
+    // SM 3: 100 and 100; SM 7: 1000 to 1120, and 410.
+    assert_eq!((found.busy_nanoseconds, found.most_busy_nanoseconds), (200 + 530, 530));
+    assert_eq!(found.waiting_nanoseconds, 1_560 - 1_250);
+    let slow = BlockRan { block: 4, sm: 7, wave: 2, begin_nanoseconds: 150, nanoseconds: 410 };
+    assert_eq!((found.longest, found.last), (Some(slow), Some(slow)));
+    assert!((found.imbalance() - 2.0 * 530.0 / 730.0).abs() < 1e-9);
+    let warp = analysis.warps[9].ran.unwrap();
+    let expected = WarpRan { sm: 7, begin_nanoseconds: 160, nanoseconds: Some(400), median_nanoseconds: 100 };
+    assert_eq!(warp, expected);
+    assert_eq!(analysis.schedule.as_ref().unwrap().timer_step_nanoseconds, 10);
+    let said = words::schedule(&trace, &analysis);
+    assert_eq!(
+        said,
+        [
+            "block 4 on SM 7 ran 4.1 times as long as the median block: SMs waited 28% of the launch for it; launch 0 \
+          (`k`) ran for 560 ns: 5 blocks in 2 waves on 2 SMs",
+            "the global timer went in steps of 10 ns: times are not more exact",
+        ]
+    );
+}
+
+#[test]
+fn launches_have_gaps_and_overlap() {
+    let even = |from: u64, to: u64| {
+        vec![(0, from, Some(to)), (0, from, Some(to)), (1, from, Some(to)), (1, from, Some(to))]
+    };
+    let launches = [
+        (launch(0, 2), even(0, 100)),
+        (launch(1, 2), even(150, 300)),
+        (launch(2, 2), even(250, 280)),
+        (launch(3, 2), even(290, 400)),
+    ];
+    let trace = TraceFile::from_bytes(written(&launches)).unwrap();
+    let analysis = all(&trace);
+    let schedule = analysis.schedule.as_ref().unwrap();
+    let gaps: Vec<_> =
+        schedule.launches.iter().map(|one| (one.gap_nanoseconds, one.overlap_nanoseconds)).collect();
+    assert_eq!(gaps, [(0, 0), (50, 0), (0, 30), (0, 10)]);
+    assert_eq!((schedule.nanoseconds, schedule.gap_nanoseconds, schedule.overlap_nanoseconds), (400, 50, 40));
+    assert!(schedule.launches.iter().all(|one| one.waiting_nanoseconds == 0));
+    let said = words::schedule(&trace, &analysis);
+    assert!(said[0].ends_with("no SM waited for its end"), "{said:?}");
+    assert_eq!(said[1], "4 launches in 400 ns: none ran in 12% of it; they overlap for 40 ns");
+}
+
+#[test]
+fn what_did_not_end_and_what_was_not_chosen_is_told_apart() {
+    let chosen = ChosenWarps { first_block: 1, blocks: 2, block_step: 2, first_warp: 1, block_warps: 1 };
+    let info = launch(0, 5).with_chosen(chosen).unwrap();
+    let trace = TraceFile::from_bytes(written(&[(info, vec![(2, 5, None), (3, 6, Some(16))])])).unwrap();
+    let analysis = all(&trace);
+    let found = of(&analysis, 0);
+    assert_eq!((found.warps, found.unended_warps, found.blocks, found.sms), (1, 1, 1, 1));
+    assert_eq!(found.last.unwrap().block, 3);
+    assert_eq!((analysis.losses.unplaced_warps, analysis.losses.unfinished_warps), (Some(1), 1));
+    assert_eq!(analysis.warps[0].ran.unwrap().nanoseconds, None);
+}
+
+#[test]
+fn damaged_spans_leave_the_rest_and_are_told() {
+    let bytes = written(&[(launch(0, 5), uneven()), (launch(1, 5), uneven())]);
+    let at = bytes.windows(4).position(|four| four == b"SPAN").unwrap();
+    for place in [at, at + 3, at + 24, at + 24 + 9, at + 40] {
+        let mut damaged = bytes.clone();
+        damaged[place] ^= 0x10;
+        let trace = TraceFile::from_bytes(damaged).unwrap();
+        // A tag that is another one hides all sections behind it from the index; a walk ends there.
+        let is_walked = place < at + 24;
+        assert!(!trace.verify().problems.is_empty());
+        let found = analyse(&trace, &Selection::default());
+        if is_walked {
+            continue;
+        }
+        let analysis = found.unwrap();
+        assert_eq!(analysis.losses.unplaced_warps, Some(10));
+        assert!(words::missing(&analysis.losses).unwrap().contains("begin or end of 10 warps missing"));
+        let schedule = analysis.schedule.unwrap();
+        assert_eq!(schedule.launches.iter().map(|one| one.launch).collect::<Vec<_>>(), [1]);
+        assert_eq!(analysis.counts.visits, 20);
+    }
+}
