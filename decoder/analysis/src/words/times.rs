@@ -1,12 +1,13 @@
 //! Where time goes, in a sentence.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use warptrace_decoder::TraceFile;
 
 use super::{Names, about, count, ratio, warp};
-use crate::figures::{Analysis, LineFigures, WarpFigures};
-use crate::waits::Arrivals;
+use crate::figures::{Analysis, LineFigures, Point, WarpFigures};
+use crate::waits::{Arrivals, WaitFigures};
 
 /// Says at which line warps spend most of their time, with how many lanes, and which warp is late; `None` if
 /// the trace has no times, or all its warps have only one run.
@@ -35,18 +36,36 @@ pub fn time(trace: &TraceFile, analysis: &Analysis, names: &Names) -> Option<Str
     Some(text)
 }
 
-/// Says where lanes wait longest, if that is much of their time, and for whom.
+/// Says at which line lanes wait longest, if that is much of their time, and for whom.
 fn waited(analysis: &Analysis, names: &Names) -> Option<String> {
-    let (wait, all) = (analysis.waits.first()?, analysis.time?.lane_cycles);
-    if wait.lane_cycles < all / 10 {
+    let all = analysis.time?.lane_cycles;
+    // A loop that was unrolled has a wait of the source at several places.
+    let mut lines: BTreeMap<(&str, u32, u16), Vec<&WaitFigures>> = BTreeMap::new();
+    for wait in &analysis.waits {
+        let Point { file, line, location, .. } = &wait.point;
+        lines.entry((file, *line, if *line == 0 { *location } else { 0 })).or_default().push(wait);
+    }
+    let cycles =
+        |waits: &[&WaitFigures]| waits.iter().fold(0_u64, |sum, wait| sum.saturating_add(wait.lane_cycles));
+    // Of equal ones the first.
+    let waits = lines.into_values().rev().max_by_key(|waits| cycles(waits))?;
+    if cycles(&waits) < all / 10 {
         return None;
     }
-    let (part, place) = (about(wait.lane_cycles, all), names.full(wait.point.location));
-    let mut text = format!("{part} of all lanes' time they wait at {place}");
-    if let Some(Arrivals { compared, last_warp, last, alone_cycles, .. }) = wait.arrivals {
-        let (often, alone) = (about(last, compared), count(alone_cycles));
+    let place = match waits[..] {
+        [wait] => names.full(wait.point.location),
+        _ => names.line_of(&waits[0].point),
+    };
+    let mut text = format!("{} of all lanes' time they wait at {place}", about(cycles(&waits), all));
+    let arrivals: Vec<&Arrivals> = waits.iter().filter_map(|wait| wait.arrivals.as_ref()).collect();
+    if let Some(warp) = arrivals.first().map(|first| first.last_warp)
+        && arrivals.iter().all(|found| found.last_warp == warp)
+    {
+        let sum = |number: fn(&Arrivals) -> u64| arrivals.iter().map(|found| number(found)).sum();
+        let often = about(sum(|found| found.last), sum(|found| found.compared));
+        let alone = count(sum(|found| found.alone_cycles));
         text += &format!(
-            ", where warp {last_warp} of its block comes last {often} of the time, {alone} cycles behind all others"
+            ", where warp {warp} of its block comes last {often} of the time, {alone} cycles behind all others"
         );
     }
     Some(text)
