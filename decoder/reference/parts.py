@@ -131,12 +131,12 @@ def frame_bytes(data):
     check(magic == 0xFD2FB528, "there is no zstd frame")
     check(descriptor & 0x08 == 0, "a reserved bit of the zstd frame is set")
     is_single, content_flag = descriptor >> 5 & 1, descriptor >> 6
-    check(descriptor & 3 == 0, "a zstd frame names a dictionary")
     window = None
     if not is_single:
         byte = frame.take(1)[0]
         base = 1 << (10 + (byte >> 3))
         window = base + base // 8 * (byte & 7)
+    check(not any(frame.take([0, 1, 2, 4][descriptor & 3])), "a zstd frame names a dictionary")
     content = frame.take([is_single, 2, 4, 8][content_flag])
     if window is None:
         window = int.from_bytes(content, "little") + (256 if content_flag == 1 else 0)

@@ -128,8 +128,8 @@ pub struct Schedule {
     pub gap_nanoseconds: u64,
     /// For how long more than one did, counted once for each further one.
     pub overlap_nanoseconds: u64,
-    /// Steps in which the global timer went: what all of the times are multiples of, but for one offset; 0 if
-    /// all are the same. A trace of few warps may have larger ones than the timer.
+    /// Steps in which the global timer went: what all of the times are multiples of, but for one offset. 0 if fewer
+    /// than 8 of them differ from the first: few times have larger divisors than the timer.
     pub timer_step_nanoseconds: u64,
 }
 
@@ -153,16 +153,22 @@ struct Read {
     step: Step,
 }
 
+/// Times that tell the timer's step: that all of so many are multiples of two steps by chance is out of question.
+const ENOUGH_TIMES: u64 = 8;
+
 /// The greatest common divisor of the differences between times.
 #[derive(Clone, Copy, Default)]
 struct Step {
     first: Option<u64>,
     divisor: u64,
+    /// Times that are not the first.
+    others: u64,
 }
 
 impl Step {
     fn add(&mut self, time: u64) {
         let (mut a, mut b) = (time.abs_diff(*self.first.get_or_insert(time)), self.divisor);
+        self.others += u64::from(a != 0);
         while a != 0 {
             (a, b) = (b % a, a);
         }
@@ -200,7 +206,7 @@ pub(crate) fn read<'a>(
             schedule.launches.push(launch);
         }
     }
-    schedule.timer_step_nanoseconds = step.divisor;
+    schedule.timer_step_nanoseconds = if step.others < ENOUGH_TIMES { 0 } else { step.divisor };
     add_gaps(&mut schedule);
     Ok((schedule, untimed))
 }

@@ -298,3 +298,28 @@ fn arrivals_that_do_not_belong_together_are_not_compared() {
     assert_eq!((wait.waits, wait.cycles, wait.lane_cycles), (3, 2 * (10 + 8 + 5), 2 * (16 * 18 + 32 * 5)));
     assert_eq!((wait.open_lanes, wait.arrivals), (32, None));
 }
+
+#[test]
+fn waits_of_one_line_are_told_as_one() {
+    let mut metadata = metadata(&[(1, "a", 5), (2, "b", 5), (3, "c", 5), (4, "d", 5), (5, "e", 9)]);
+    for (at, kind) in [LocationKind::Barrier, LocationKind::Waited].into_iter().cycle().take(4).enumerate() {
+        metadata.locations[at].kind = kind;
+    }
+    let runs = |late: u32| {
+        let at = [10 + late, 60, 70 + late, 120, 130];
+        (1..=5).zip(at).map(|(location, begin)| run(location, ALL, 1, begin)).collect::<Vec<Run>>()
+    };
+    let warps = BTreeMap::from([(0, runs(0)), (1, runs(40))]);
+    let trace = TraceFile::from_bytes(with_times(&metadata, &launch(64), &warps, 2, |_| true)).unwrap();
+    let analysis = all(&trace);
+    assert_eq!(analysis.waits.len(), 2);
+    let said = words::time(&trace, &analysis, &Names::new(&trace)).unwrap();
+    // 120 of 200 units; twice 40 units of two cycles.
+    assert!(
+        said.ends_with(
+            "; 60% of all lanes' time they wait at k.rs:5, \
+             where warp 1 of its block comes last 100% of the time, 160 cycles behind all others"
+        ),
+        "{said}"
+    );
+}

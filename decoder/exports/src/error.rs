@@ -13,7 +13,7 @@ pub enum ExportError {
     #[error(transparent)]
     Analysis(#[from] AnalysisError),
     /// Time is asked of a trace that has none.
-    #[error("the trace has no times, so no {0}: record it with `--times runs`")]
+    #[error("the trace has no times of runs, so no {0}: record it with `--times runs`")]
     NoTimes(&'static str),
     /// The trace is damaged.
     #[error("{source}; `warptrace verify` lists all that is wrong with the trace")]

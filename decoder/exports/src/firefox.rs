@@ -63,7 +63,6 @@ impl Weight {
         let lanes = run.event.mask.count_ones();
         let warp_lanes = info.lane_mask(run.warp).map_or(32, u32::count_ones);
         let idle = u64::from(warp_lanes.saturating_sub(lanes));
-        let cycles = || run.begin.zip(run.end).map_or(0, |(begin, end)| end.saturating_sub(begin));
         match self {
             Self::Lanes => (run.count, lanes.into()),
             Self::Idle => {
@@ -71,8 +70,8 @@ impl Weight {
                 (run.count, idle * u64::from(each))
             }
             Self::Visits => (run.count, 1),
-            Self::Cycles => (cycles(), 1),
-            Self::IdleCycles => (cycles(), idle),
+            Self::Cycles => (run.cycles.unwrap_or(0), 1),
+            Self::IdleCycles => (run.cycles.unwrap_or(0), idle),
         }
     }
 }

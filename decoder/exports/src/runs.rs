@@ -28,6 +28,9 @@ pub struct Run {
     /// When the warp's next run began, or this one if that was later; `None` of a warp's last run, and where one of both
     /// times is not known.
     pub end: Option<u64>,
+    /// Its warp-cycles, as [`Time`](warptrace_analysis::Time) defines them: a run that began before the one ahead of
+    /// it counts as begun with that. `None` where the end is.
+    pub cycles: Option<u64>,
 }
 
 /// What a walk over a launch comes to next.
@@ -55,7 +58,7 @@ pub(crate) fn walk(
     is_selected: &dyn Fn(u32) -> bool,
     sink: &mut dyn FnMut(Step) -> Result<(), ExportError>,
 ) -> Result<(), ExportError> {
-    let mut joiner = Joiner { info, current: None, sink };
+    let mut joiner = Joiner { info, current: None, latest: 0, sink };
     let mut result = Ok(());
     let flow = trace.items_with_losses(info.number(), 0, filter, &mut |piece| {
         if !is_selected(piece.warp()) {
@@ -76,6 +79,8 @@ pub(crate) fn walk(
 struct Joiner<'a> {
     info: &'a LaunchInfo,
     current: Option<Run>,
+    /// The latest time at which a run of the current warp began.
+    latest: u64,
     sink: &'a mut dyn FnMut(Step) -> Result<(), ExportError>,
 }
 
@@ -110,12 +115,17 @@ impl Joiner<'_> {
             }
             Some(run) if run.warp == warp => {
                 run.end = run.begin.zip(begin).map(|(begin, end)| end.max(begin));
+                run.cycles = run.end.and(begin).map(|end| end.saturating_sub(self.latest));
                 run.id
             }
-            _ => self.id(warp),
+            _ => {
+                self.latest = 0;
+                self.id(warp)
+            }
         };
         self.flush()?;
-        self.current = Some(Run { warp, id, first_event, event, count, begin, end: None });
+        self.latest = self.latest.max(begin.unwrap_or(0));
+        self.current = Some(Run { warp, id, first_event, event, count, begin, end: None, cycles: None });
         Ok(())
     }
 

@@ -71,7 +71,9 @@ pub(crate) struct Rows<S: ValueEnum + Send + Sync + 'static> {
 /// Columns of `lines`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LineColumn {
-    /// Idle slots, here and elsewhere, whose cause the line is
+    /// Cycles of warps; the default of traces with times
+    Cycles,
+    /// Idle slots, here and elsewhere, whose cause the line is; the default of others
     Caused,
     /// Idle slots
     Idle,
@@ -131,8 +133,12 @@ pub(crate) enum WaitColumn {
 /// Columns of `warps`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WarpColumn {
-    /// How many events it is away from the median warp of its launch
+    /// How far it is from the median warp of its launch: by how long it ran, else by cycles, else by events
     Odd,
+    /// How long it ran
+    Ran,
+    /// Cycles from its first run to its last
+    Cycles,
     /// Idle slots
     Idle,
     /// Events

@@ -27,6 +27,11 @@ pub fn schedule(trace: &TraceFile, analysis: &Analysis) -> Vec<String> {
     let worst = schedule.launches.iter().rev().max_by_key(|launch| launch.waiting_nanoseconds);
     let mut said: Vec<String> = worst.map(|launch| tail(trace, launch)).into_iter().collect();
     said.extend(launches(schedule));
+    let moved = schedule.launches.iter().map(|launch| launch.moved_warps).sum();
+    if moved > 0 {
+        let warps = many(moved, "warp");
+        said.push(format!("{warps} went from one SM to another: cycles of these mean nothing"));
+    }
     let step = schedule.timer_step_nanoseconds;
     if worst.is_some_and(|launch| launch.median_block_nanoseconds < COARSE.saturating_mul(step)) {
         said.push(format!(

@@ -128,7 +128,8 @@ pub fn early_end(trace: &TraceFile, launch: u32) -> Option<String> {
 /// Says how work is spread over the warps of each kernel, those with the most events first; of `most`
 /// kernels.
 pub fn work(analysis: &Analysis, most: usize) -> Vec<String> {
-    let mut kernels: Vec<&KernelFigures> = analysis.kernels.iter().collect();
+    let has_warps = |kernel: &&KernelFigures| kernel.warp_events.count() > 0;
+    let mut kernels: Vec<&KernelFigures> = analysis.kernels.iter().filter(has_warps).collect();
     kernels.sort_by_key(|kernel| Reverse(kernel.counts.visits));
     let said = |kernel: &&KernelFigures| {
         let events = &kernel.warp_events;
@@ -150,7 +151,7 @@ pub fn work(analysis: &Analysis, most: usize) -> Vec<String> {
         lines.push("no warp".to_owned());
     }
     if kernels.len() > most {
-        lines.push(format!("and {} more kernels", kernels.len() - most));
+        lines.push(format!("and {}", many((kernels.len() - most) as u64, "more kernel")));
     }
     lines
 }

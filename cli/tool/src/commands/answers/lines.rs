@@ -18,6 +18,7 @@ pub(crate) fn run(command: &Rows<LineColumn>) -> anyhow::Result<ExitCode> {
     let mut lines: Vec<&LineFigures> = answer.analysis.lines.iter().filter(is_asked).collect();
     let key = |line: &&LineFigures| match command.sort {
         None => line.time.map_or(line.caused, |time| time.warp_cycles),
+        Some(LineColumn::Cycles) => line.time.map_or(0, |time| time.warp_cycles),
         Some(LineColumn::Caused) => line.caused,
         Some(LineColumn::Idle) => line.counts.idle,
         Some(LineColumn::Visits) => line.counts.visits,

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use warptrace_analysis::{Time, WaitFigures};
+use warptrace_format::LocationKind;
 
 use super::words::{percent, ratio};
 use super::{Answer, Column, ROWS, first, print_rows, table};
@@ -30,11 +31,18 @@ pub(crate) fn run(command: &Rows<WaitColumn>) -> anyhow::Result<ExitCode> {
     }
     answer.headline()?;
     let Some(time) = answer.analysis.time else {
-        say!("no waits: the trace has no times; record with `--times runs`")?;
+        say!("no waits: the trace has no times of runs; record with `--times runs`")?;
         return Ok(ExitCode::SUCCESS);
     };
     if waits.is_empty() {
-        say!("no waits: no lane came to a point at which it waits")?;
+        let has_points = answer.trace.metadata().locations.iter().any(|info| {
+            matches!(info.kind, LocationKind::Barrier | LocationKind::Wait)
+        });
+        let why = match has_points {
+            true => "no lane came to one",
+            false => "the trace has no points at waits; `warptrace run --points waits` has them, and `blocks` with times",
+        };
+        say!("no waits: {why}")?;
         return Ok(ExitCode::SUCCESS);
     }
     let (waits, more) = first(waits, command.limit, ROWS);

@@ -24,6 +24,8 @@ pub(crate) fn run(command: &Rows<WarpColumn>) -> anyhow::Result<ExitCode> {
             let ran = warp.ran.and_then(|ran| Some(ran.nanoseconds?.abs_diff(ran.median_nanoseconds)));
             Reverse((ran, late, warp.distance()))
         }),
+        WarpColumn::Ran => warps.sort_by_key(|warp| Reverse(warp.ran.and_then(|ran| ran.nanoseconds))),
+        WarpColumn::Cycles => warps.sort_by_key(|warp| Reverse(warp.time.map(|time| time.cycles))),
         WarpColumn::Idle => warps.sort_by_key(|warp| Reverse(warp.counts.idle)),
         WarpColumn::Events => warps.sort_by_key(|warp| Reverse(warp.counts.visits)),
         WarpColumn::Lanes => warps.sort_by_key(|warp| Reverse(warp.counts.lanes)),

@@ -89,7 +89,7 @@ fn of_a_trace_with_times_samples_lie_where_their_time_is() {
         run(&["export", text(&mis(&folder)), "--to", "firefox", "--weight", "cycles", "-o", "none.json"]);
     assert_eq!(code, 1);
     assert!(
-        errors.contains("the trace has no times, so no warp-cycles: record it with `--times runs`"),
+        errors.contains("the trace has no times of runs, so no warp-cycles: record it with `--times runs`"),
         "{errors}"
     );
 }
