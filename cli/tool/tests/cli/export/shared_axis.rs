@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use warptrace_decoder::{TraceFile, WarpFilter};
 use warptrace_format::span::WarpSpan;
 
-use super::{Warp, export, read_with};
+use super::{Warp, block, export, lines, read_with};
 use crate::support::{Folder, run, text};
 
 const PERFETTO: &str = "perfetto.protos.perfetto.trace.perfetto_trace_pb2";
@@ -192,6 +192,54 @@ fn warps_and_runs_stand_on_one_axis_in_tracks_of_their_multiprocessors() {
             assert!(about["axis_zero"].as_str().unwrap().parse::<u64>().is_ok());
             assert_eq!(axis.contains("not when their events came"), times == "blocks");
         }
+    }
+}
+
+#[test]
+fn decode_prints_the_nanoseconds_of_runs() {
+    let folder = Folder::new();
+    let trace = record(&folder, "all", &[]);
+    let expected = expected(&trace, true);
+    for chosen in [&[][..], &["--launch", "1", "--block", "9"]] {
+        let mut found: BTreeMap<Warp, Vec<u64>> = BTreeMap::new();
+        let mut in_json = Vec::new();
+        for line in lines(&trace, chosen) {
+            assert_eq!(line.get("ns").is_some(), line.get("begin").is_some(), "{line}");
+            let [launch, warp] = ["launch", "warp"].map(|field| line[field].as_u64().unwrap());
+            let begins = found.entry((launch, block(&line["block"]), warp)).or_default();
+            begins.extend(line.get("ns").map(|ns| ns.as_u64().unwrap()));
+            in_json.push(line.get("ns").map_or_else(String::new, Value::to_string));
+        }
+        assert_eq!(found.len(), if chosen.is_empty() { expected.len() } else { 2 });
+        for (warp, begins) in found {
+            let expected: Vec<u64> = expected[&warp].runs.iter().map(|(_, begin, _)| *begin).collect();
+            assert_eq!(begins, expected, "{warp:?}");
+        }
+        let printed = |format| {
+            let (code, output, errors) =
+                run(&[&["decode", text(&trace), "--format", format], chosen].concat());
+            assert_eq!((code, errors.as_str()), (0, ""));
+            output
+        };
+        let csv = printed("csv");
+        assert!(csv.lines().next().unwrap().ends_with(",why,begin,ns"), "{csv}");
+        let in_csv: Vec<&str> = csv.lines().skip(1).map(|line| line.rsplit(',').next().unwrap()).collect();
+        assert_eq!(in_csv, in_json);
+        let plain = printed("text");
+        let head = plain.lines().next().unwrap();
+        let end = head.find("ns").unwrap() + 2;
+        let in_text: Vec<&str> = plain
+            .lines()
+            .skip(1)
+            .filter(|line| !line.starts_with("launch"))
+            .map(|line| line[end - 14..end].trim())
+            .collect();
+        assert_eq!(in_text, in_json);
+    }
+    // Without spans there is no such column, nor without times of runs.
+    for times in ["runs", "blocks"] {
+        let trace = record(&folder, times, &[]);
+        assert!(lines(&trace, &[]).iter().all(|line| line.get("ns").is_none()));
     }
 }
 

@@ -1,0 +1,64 @@
+//! Times of runs on the axis of nanoseconds that all warps share.
+
+use std::iter::Peekable;
+
+use warptrace_decoder::{DecodeError, TraceFile, WarpSpans};
+use warptrace_format::span::{Axis, WarpSpan};
+
+/// Returns the global timer when the first warp of the trace began, of which it says when; `None` if it says so of none.
+pub(crate) fn first_begin(trace: &TraceFile) -> Result<Option<u64>, DecodeError> {
+    let mut first = None;
+    for info in trace.launches() {
+        for found in known(trace.warp_spans(info.number())) {
+            let begin = found?.1.begin_timer;
+            first = Some(first.map_or(begin, |first: u64| first.min(begin)));
+        }
+    }
+    Ok(first)
+}
+
+/// Leaves out sections that cannot be read: `verify` tells of them.
+fn known(spans: WarpSpans<'_>) -> impl Iterator<Item = Result<(u32, WarpSpan), DecodeError>> {
+    spans.filter(|found| matches!(found, Ok(_) | Err(DecodeError::TooMuchWork { .. })))
+}
+
+/// Gives the nanoseconds of a launch's runs, whose warps come in ascending order.
+pub(crate) struct Nanoseconds<'a> {
+    trace: &'a TraceFile,
+    spans: Peekable<Box<dyn Iterator<Item = Result<(u32, WarpSpan), DecodeError>> + 'a>>,
+    zero: u64,
+    /// The last warp, its span, and what puts its times on the axis.
+    warp: Option<u32>,
+    span: Option<WarpSpan>,
+    axis: Option<Axis>,
+}
+
+impl<'a> Nanoseconds<'a> {
+    /// Begins with a launch; the axis begins at the global timer's `zero`.
+    pub(crate) fn new(trace: &'a TraceFile, launch: u32, zero: u64) -> Self {
+        let spans: Box<dyn Iterator<Item = _>> = Box::new(known(trace.warp_spans(launch)));
+        Self { trace, spans: spans.peekable(), zero, warp: None, span: None, axis: None }
+    }
+
+    /// Goes on to a warp.
+    pub(crate) fn go_to(&mut self, warp: u32) -> Result<(), DecodeError> {
+        if self.warp.replace(warp) == Some(warp) {
+            return Ok(());
+        }
+        (self.span, self.axis) = (None, None);
+        while let Some(found) =
+            self.spans.next_if(|found| found.as_ref().map_or(true, |(next, _)| *next <= warp))
+        {
+            let (next, span) = found?;
+            self.span = (next == warp).then_some(span);
+        }
+        Ok(())
+    }
+
+    /// Returns when the warp's clock was this, since the axis began; `None` if the trace does not say.
+    pub(crate) fn at(&mut self, begin: u64) -> Option<u64> {
+        let Self { trace, span, .. } = self;
+        self.axis = self.axis.or_else(|| span.as_ref().and_then(|span| trace.axis(span, begin)));
+        Some(self.axis?.nanoseconds(begin).saturating_sub(self.zero))
+    }
+}
