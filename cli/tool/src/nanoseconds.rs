@@ -9,23 +9,22 @@ use warptrace_format::span::{Axis, WarpSpan};
 pub(crate) fn first_begin(trace: &TraceFile) -> Result<Option<u64>, DecodeError> {
     let mut first = None;
     for info in trace.launches() {
-        for found in known(trace.warp_spans(info.number())) {
-            let begin = found?.1.begin_timer;
+        for found in trace.warp_spans(info.number()) {
+            let begin = match found {
+                Ok((_, span)) => span.begin_timer,
+                Err(error @ DecodeError::TooMuchWork { .. }) => return Err(error),
+                Err(_) => continue,
+            };
             first = Some(first.map_or(begin, |first: u64| first.min(begin)));
         }
     }
     Ok(first)
 }
 
-/// Leaves out sections that cannot be read: `verify` tells of them.
-fn known(spans: WarpSpans<'_>) -> impl Iterator<Item = Result<(u32, WarpSpan), DecodeError>> {
-    spans.filter(|found| matches!(found, Ok(_) | Err(DecodeError::TooMuchWork { .. })))
-}
-
 /// Gives the nanoseconds of a launch's runs, whose warps come in ascending order.
 pub(crate) struct Nanoseconds<'a> {
     trace: &'a TraceFile,
-    spans: Peekable<Box<dyn Iterator<Item = Result<(u32, WarpSpan), DecodeError>> + 'a>>,
+    spans: Peekable<WarpSpans<'a>>,
     zero: u64,
     /// The last warp, its span, and what puts its times on the axis.
     warp: Option<u32>,
@@ -36,8 +35,7 @@ pub(crate) struct Nanoseconds<'a> {
 impl<'a> Nanoseconds<'a> {
     /// Begins with a launch; the axis begins at the global timer's `zero`.
     pub(crate) fn new(trace: &'a TraceFile, launch: u32, zero: u64) -> Self {
-        let spans: Box<dyn Iterator<Item = _>> = Box::new(known(trace.warp_spans(launch)));
-        Self { trace, spans: spans.peekable(), zero, warp: None, span: None, axis: None }
+        Self { trace, spans: trace.warp_spans(launch).peekable(), zero, warp: None, span: None, axis: None }
     }
 
     /// Goes on to a warp.
@@ -46,11 +44,14 @@ impl<'a> Nanoseconds<'a> {
             return Ok(());
         }
         (self.span, self.axis) = (None, None);
-        while let Some(found) =
-            self.spans.next_if(|found| found.as_ref().map_or(true, |(next, _)| *next <= warp))
-        {
-            let (next, span) = found?;
-            self.span = (next == warp).then_some(span);
+        let is_next = |found: &Result<(u32, _), _>| found.as_ref().map_or(true, |(next, _)| *next <= warp);
+        while let Some(found) = self.spans.next_if(is_next) {
+            match found {
+                Ok((next, span)) => self.span = (next == warp).then_some(span),
+                Err(error @ DecodeError::TooMuchWork { .. }) => return Err(error),
+                // Its warps have no nanoseconds; `verify` tells of it.
+                Err(_) => {}
+            }
         }
         Ok(())
     }

@@ -94,7 +94,7 @@ fn perfetto(path: &Path, device: &str) -> Option<(Timeline, Value)> {
     let tracks = tracks.as_array().unwrap();
     let mut timeline = Timeline::new();
     // Slices of blocks, and begin and end of their warps.
-    let mut blocks: BTreeMap<(u64, [u64; 3]), [(u64, u64); 2]> = BTreeMap::new();
+    let mut blocks = BTreeMap::new();
     for track in &tracks[1..] {
         let path: Vec<&str> =
             track["path"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
@@ -278,4 +278,19 @@ fn warps_of_which_nothing_is_known_are_left_out_and_told() {
     assert!(code == 0 && output.contains(": 22 slices of 22 warps"), "{output}");
     assert!(errors.contains("warning: of 22 warps the trace does not say when they ran"), "{errors}");
     assert_eq!(chrome(&out).0.len(), 22);
+    let times: Vec<u64> = TraceFile::open(&trace)
+        .unwrap()
+        .warp_spans(0)
+        .flat_map(|found| found.map(|(_, span)| [span.begin_timer, span.end_timer]).unwrap())
+        .collect();
+    let is_step = |step: &u64| times.iter().all(|time| time.abs_diff(times[0]).is_multiple_of(*step));
+    let step = (1..=1_000).rev().find(is_step).unwrap();
+    let (_, output, _) = run(&["info", text(&trace)]);
+    let said = format!("\nspans        of 22 warps, 22 not known; times in steps of {step} ns\n");
+    assert!(output.contains(&said), "{output}");
+    let (_, output, _) = run(&["info", text(&trace), "--json"]);
+    let summary: Value = serde_json::from_str(&output).unwrap();
+    let spans =
+        json!({ "warps": 22, "unended_warps": 0, "unknown_warps": 22, "timer_step_nanoseconds": step });
+    assert_eq!(summary["spans"], spans);
 }
