@@ -4,6 +4,7 @@ mod arguments;
 mod commands;
 mod demo;
 mod losses;
+mod nanoseconds;
 mod opened;
 
 use std::ffi::OsString;

@@ -74,7 +74,7 @@ pub use points::{branches, weights};
 pub use recordings::Difference;
 pub use roll_up::{Part, PartKind, roll_up};
 pub use runs::{WarpRun, WarpRuns};
-pub use schedule::{BlockRan, LaunchSchedule, Schedule, WarpRan};
+pub use schedule::{BlockRan, LaunchSchedule, Schedule, SpanSummary, WarpRan};
 pub use selection::{Selection, kernel_name};
 pub use source::{NoSource, SourceCode, source_code};
 pub use summary::{Chosen, LaunchSummary, LossRow, LossSum, Summary};

@@ -133,6 +133,41 @@ pub struct Schedule {
     pub timer_step_nanoseconds: u64,
 }
 
+/// Of how many warps a trace says where and when they ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct SpanSummary {
+    /// Warps that began and ended.
+    pub warps: u64,
+    /// Warps that began and are not known to have ended.
+    pub unended_warps: u64,
+    /// Other warps that were recorded.
+    pub unknown_warps: u64,
+    /// Steps in which the global timer went, as [`Schedule::timer_step_nanoseconds`].
+    pub timer_step_nanoseconds: u64,
+}
+
+impl SpanSummary {
+    /// Reads the spans of all launches; `None` if the trace was recorded without.
+    ///
+    /// # Errors
+    /// The file asks for too much work. What is damaged counts as not known.
+    pub(crate) fn of(trace: &TraceFile) -> Result<Option<Self>, DecodeError> {
+        if !trace.has_spans() {
+            return Ok(None);
+        }
+        let (schedule, untimed) = read(trace, trace.launches(), &Selection::default(), &mut [])?;
+        let sum = |count: fn(&LaunchSchedule) -> u64| schedule.launches.iter().map(count).sum();
+        let unended_warps: u64 = sum(|launch| launch.unended_warps);
+        Ok(Some(Self {
+            warps: sum(|launch| launch.warps),
+            unended_warps,
+            unknown_warps: untimed.saturating_sub(unended_warps),
+            timer_step_nanoseconds: schedule.timer_step_nanoseconds,
+        }))
+    }
+}
+
 /// A block, while its launch is read.
 #[derive(Clone, Copy)]
 struct Block {

@@ -8,6 +8,8 @@ use warptrace_format::RAW_EVENT_BYTES;
 use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::file::{LaunchInfo, LossReason, Metadata};
 
+use crate::schedule::SpanSummary;
+
 /// What a trace holds and lacks.
 #[derive(Debug, Serialize)]
 #[non_exhaustive]
@@ -24,6 +26,9 @@ pub struct Summary<'a> {
     pub completeness: String,
     /// Length of the file.
     pub file_bytes: u64,
+    /// Of how many warps it says where and when they ran, if that was recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spans: Option<SpanSummary>,
     /// The launches, by number.
     pub launches: Vec<LaunchSummary>,
     /// What launches lack, by launch, track and reason.
@@ -159,6 +164,7 @@ impl<'a> Summary<'a> {
             complete: *trace.completeness() == Completeness::Complete,
             completeness: trace.completeness().to_string(),
             file_bytes: trace.length(),
+            spans: SpanSummary::of(trace)?,
             launches,
             losses,
             lost_by_reason,

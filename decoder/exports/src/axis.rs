@@ -1,12 +1,16 @@
-//! The axis of what is drawn: of a trace with times each warp's own time, of others the order of its events.
+//! The axis of what is drawn: the time that all warps share, each warp's own time, or the order of its events.
 
 use std::ops::Range;
 
-use warptrace_decoder::TraceFile;
+use warptrace_decoder::{DecodeError, TraceFile};
+use warptrace_format::file::LaunchInfo;
+use warptrace_format::span::WarpSpan;
 
+use crate::error::ExportError;
 use crate::runs::Run;
+use crate::source::Source;
 
-/// Where the runs of warps lie that are given one after the other.
+/// Where the runs of warps lie that are given one after the other, each warp on its own axis.
 pub(crate) struct Axis {
     is_timed: bool,
     /// The warp, when its first run began, and where its last run ended on the axis.
@@ -44,14 +48,100 @@ impl Axis {
     }
 }
 
-/// Says what the axis means, in words that stand in each file.
-pub(crate) fn words(trace: &TraceFile) -> &'static str {
-    if trace.has_times() {
-        "Time of each warp from its first run on: a microsecond is a cycle of its multiprocessor's clock. A run lasts until the \
-         warp's next one begins; how long a warp's last one lasted is not known, and drawn as one cycle. Warps begin at 0 each: \
-         nothing is said about the time between them."
-    } else {
-        "Event order, not time: a warp's n-th event lasts from microsecond n to n + 1, in each warp anew. Nothing is said about \
-         the order between warps."
+/// What a place on the axis means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scale {
+    /// Each warp's events, one after the other.
+    Order,
+    /// Each warp's own cycles, from its first run on.
+    Cycles,
+    /// Nanoseconds of the global timer since `zero`, which all warps share; of runs, too, or of warps alone.
+    Nanoseconds { zero: u64, has_runs: bool },
+}
+
+impl Scale {
+    /// Returns the scale on which each warp stands alone.
+    pub(crate) fn own(trace: &TraceFile) -> Self {
+        if trace.has_times() { Self::Cycles } else { Self::Order }
     }
+
+    /// Returns the scale that all selected warps share, from the begin of the first one on, if the trace says when any of
+    /// them ran; else that on which each stands alone.
+    pub(crate) fn shared(source: &Source<'_>) -> Result<Self, ExportError> {
+        let mut zero = None;
+        for info in source.launches() {
+            for span in spans(source, info) {
+                let begin = span?.1.begin_timer;
+                zero = Some(zero.map_or(begin, |zero: u64| zero.min(begin)));
+            }
+        }
+        let trace = source.trace();
+        Ok(zero
+            .map_or_else(|| Self::own(trace), |zero| Self::Nanoseconds { zero, has_runs: trace.has_times() }))
+    }
+
+    /// Returns how many nanoseconds of a timeline its unit takes.
+    pub(crate) const fn unit(self) -> u64 {
+        match self {
+            Self::Nanoseconds { .. } => 1,
+            _ => 1_000,
+        }
+    }
+
+    /// Says in some words what it is.
+    pub(crate) const fn brief(self) -> &'static str {
+        match self {
+            Self::Order => "order of events, not time",
+            Self::Cycles => "cycles of each warp from its first run on",
+            Self::Nanoseconds { has_runs: true, .. } => "nanoseconds, one axis for all warps",
+            Self::Nanoseconds { .. } => "nanoseconds, one axis for all warps; events have no times",
+        }
+    }
+
+    /// Says what it means, in words that stand in each file.
+    pub(crate) const fn words(self) -> &'static str {
+        match self {
+            Self::Order => {
+                "Event order, not time: a warp's n-th event lasts from microsecond n to n + 1, in each warp anew. Nothing \
+                 is said about the order between warps."
+            }
+            Self::Cycles => {
+                "Time of each warp from its first run on: a microsecond is a cycle of its multiprocessor's clock. A run lasts \
+                 until the warp's next one begins; how long a warp's last one lasted is not known, and drawn as one cycle. \
+                 Warps begin at 0 each: nothing is said about the time between them."
+            }
+            Self::Nanoseconds { has_runs: true, .. } => {
+                "Time in nanoseconds of the device's global timer, the same for all warps, from the begin of the first one on. \
+                 The timer goes in steps. Runs lie between their warp's begin and end as they do by the clock of its \
+                 multiprocessor. A run lasts until the warp's next one begins, the last one until the warp ends; where it is \
+                 not known when the next one began, it is drawn as one nanosecond."
+            }
+            Self::Nanoseconds { .. } => {
+                "Time in nanoseconds of the device's global timer, the same for all warps, from the begin of the first one on. \
+                 The timer goes in steps. The trace says when warps ran, not when their events came: these are not drawn."
+            }
+        }
+    }
+
+    /// Returns it as facts that a file says of itself.
+    pub(crate) fn facts(self) -> impl Iterator<Item = (&'static str, String)> {
+        let zero = match self {
+            Self::Nanoseconds { zero, .. } => Some(("axis_zero", zero.to_string())),
+            _ => None,
+        };
+        std::iter::once(("axis", self.words().to_owned())).chain(zero)
+    }
+}
+
+/// Goes through the selected warps of a launch of which the trace says when they began. A section that cannot be read has
+/// none.
+pub(crate) fn spans<'a>(
+    source: &Source<'a>,
+    info: &LaunchInfo,
+) -> impl Iterator<Item = Result<(u32, WarpSpan), DecodeError>> + use<'a> {
+    let (selection, info) = (source.selection().clone(), *info);
+    source.trace().warp_spans(info.number()).filter(move |found| match found {
+        Ok((warp, _)) => selection.has_warp(&info, *warp),
+        Err(error) => matches!(error, DecodeError::TooMuchWork { .. }),
+    })
 }

@@ -11,6 +11,7 @@ use warptrace_format::Event;
 use warptrace_format::file::{LaunchInfo, LossPosition, LossReason, StreamId};
 
 use crate::arguments::{self, Format};
+use crate::nanoseconds::{Nanoseconds, first_begin};
 use crate::opened::open;
 use crate::output::{self, count};
 use crate::whole_file::{Target, watch_signals};
@@ -105,9 +106,14 @@ fn print(
     // Only where the events do not go to the same terminal.
     let bar = command.output.is_some().then(|| output::progress_bar("decoding", "events", total));
     let is_timed = command.track == 0 && trace.has_times();
+    let zero = if is_timed && trace.has_spans() { Some(first_begin(trace)?.unwrap_or(0)) } else { None };
     match command.format {
         Format::Csv => {
-            let begin = if is_timed { ",begin" } else { "" };
+            let begin = match (is_timed, zero) {
+                (true, Some(_)) => ",begin,ns",
+                (true, None) => ",begin",
+                _ => "",
+            };
             writeln!(
                 out,
                 "launch,kernel,block_x,block_y,block_z,warp,event,location,name,mask,lost,why{begin}"
@@ -115,7 +121,10 @@ fn print(
         }
         // Above the digits of a mask: which lanes stand on its left and on its right.
         Format::Text => {
-            let cycle = if is_timed { format!("{:>CYCLE_WIDTH$}", "cycle") } else { String::new() };
+            let mut cycle = if is_timed { format!("{:>CYCLE_WIDTH$}", "cycle") } else { String::new() };
+            if zero.is_some() {
+                cycle += &format!("{:>CYCLE_WIDTH$}", "ns");
+            }
             writeln!(out, "{:>10}{cycle}  {:<26}{:>6}  {:8}  location", "event", "lane 31", "lane 0", "")?;
         }
         Format::Jsonl => {}
@@ -132,7 +141,9 @@ fn print(
             headed: None,
             is_timed,
             start: None,
+            nanoseconds: zero.map(|zero| Nanoseconds::new(trace, info.number(), zero)),
         };
+        let mut too_much = Ok(());
         let _ = trace.decode_with_losses(info.number(), command.track, filter, &mut |piece| {
             let id = info.stream_id(piece.warp()).expect("the decoder gives warps of this launch");
             if command.warp.is_some_and(|warp| warp != id.warp_in_block) {
@@ -141,9 +152,14 @@ fn print(
             if let (Some(bar), Piece::Events(block)) = (&bar, &piece) {
                 bar.inc(block.events.len() as u64);
             }
+            too_much = printer.nanoseconds.as_mut().map_or(Ok(()), |own| own.go_to(piece.warp()));
+            if too_much.is_err() {
+                return ControlFlow::Break(());
+            }
             result = printer.piece(out, &id, &piece);
             if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
+        too_much?;
         result?;
         if let Some(words) = words::early_end(trace, info.number()) {
             match command.format {
@@ -197,6 +213,8 @@ struct Printer<'a> {
     /// Whether the trace says when runs began, and when the warp's first one did.
     is_timed: bool,
     start: Option<u64>,
+    /// If the trace says when warps ran, too.
+    nanoseconds: Option<Nanoseconds<'a>>,
 }
 
 impl Printer<'_> {
@@ -226,15 +244,16 @@ impl Printer<'_> {
         let (launch, kernel, warp) = (id.launch, &self.kernel, id.warp_in_block);
         let name = if missing.events.is_some() { "[lost]" } else { "[unfinished]" };
         let (lost, why) = (missing.events.unwrap_or(0), missing.reason.name());
-        let comma = if self.is_timed { "," } else { "" };
+        let times = usize::from(self.is_timed) + usize::from(self.nanoseconds.is_some());
+        let commas = &",,"[..times];
         match self.format {
             Format::Text => {
-                let cycle = if self.is_timed { CYCLE_WIDTH } else { 0 };
+                let cycle = times * CYCLE_WIDTH;
                 writeln!(out, "{:>10}{:cycle$}  {}", "-", "", self.in_words(missing))
             }
             Format::Csv => writeln!(
                 out,
-                "{launch},{kernel},{x},{y},{z},{warp},{next_event},0,{name},0x00000000,{lost},{why}{comma}"
+                "{launch},{kernel},{x},{y},{z},{warp},{next_event},0,{name},0x00000000,{lost},{why}{commas}"
             ),
             Format::Jsonl => writeln!(
                 out,
@@ -271,6 +290,7 @@ impl Printer<'_> {
         for (at, (number, &Event { location, mask })) in (0..).zip((block.first_event..).zip(block.events)) {
             let name = self.names.get(location);
             let begin = begins.next_if(|(event, _)| *event == at).map(|(_, begin)| *begin);
+            let ns = begin.zip(self.nanoseconds.as_mut()).and_then(|(begin, own)| own.at(begin));
             match self.format {
                 Format::Text => {
                     write!(out, "{number:>10}")?;
@@ -283,6 +303,9 @@ impl Printer<'_> {
                             begin.map(since).map_or_else(String::new, |at| at.to_string())
                         )?;
                     }
+                    if self.nanoseconds.is_some() {
+                        write!(out, "{:>CYCLE_WIDTH$}", ns.map_or_else(String::new, |ns| ns.to_string()))?;
+                    }
                     writeln!(out, "  {mask:032b}  {lanes:>2} lanes  {name}", lanes = mask.count_ones())?;
                 }
                 Format::Csv => {
@@ -291,8 +314,12 @@ impl Printer<'_> {
                         "{launch},{kernel},{x},{y},{z},{warp},{number},{location},{name},0x{mask:08x},0,"
                     )?;
                     match begin {
-                        Some(begin) => writeln!(out, ",{begin}")?,
-                        None => writeln!(out, "{}", if self.is_timed { "," } else { "" })?,
+                        Some(begin) => write!(out, ",{begin}")?,
+                        None => write!(out, "{}", if self.is_timed { "," } else { "" })?,
+                    }
+                    match ns {
+                        Some(ns) => writeln!(out, ",{ns}")?,
+                        None => writeln!(out, "{}", if self.nanoseconds.is_some() { "," } else { "" })?,
                     }
                 }
                 Format::Jsonl => {
@@ -300,10 +327,13 @@ impl Printer<'_> {
                         out,
                         "{{\"launch\":{launch},\"kernel\":{kernel},\"block\":[{x},{y},{z}],\"warp\":{warp},\"event\":{number},\"location\":{location},\"name\":{name},\"mask\":{mask}"
                     )?;
-                    match begin {
-                        Some(begin) => writeln!(out, ",\"begin\":{begin}}}")?,
-                        None => writeln!(out, "}}")?,
+                    if let Some(begin) = begin {
+                        write!(out, ",\"begin\":{begin}")?;
                     }
+                    if let Some(ns) = ns {
+                        write!(out, ",\"ns\":{ns}")?;
+                    }
+                    writeln!(out, "}}")?;
                 }
             }
         }

@@ -127,9 +127,16 @@ fn timeline(command: &Export, source: &Source<'_>) -> anyhow::Result<Vec<String>
         ExportFormat::Chrome => timeline::chrome(source, out, &mut sliced),
         _ => timeline::perfetto(source, out, &mut sliced),
     })?;
+    if written.unplaced > 0 {
+        crate::output::tell!(
+            "warning: of {} warps the trace does not say when they ran, when they ended or when all of their runs began; \
+             what it does not say is left out",
+            count(written.unplaced)
+        );
+    }
     let said = |size| {
-        let (slices, warps) = (count(written.slices), count(written.warps));
-        format!("{}: {slices} slices of {warps} warps, {}", shown_name(target), bytes(size))
+        let (slices, warps, axis) = (count(written.slices), count(written.warps), written.axis);
+        format!("{}: {slices} slices of {warps} warps, {}; axis: {axis}", shown_name(target), bytes(size))
     };
     Ok(size.map(said).into_iter().collect())
 }

@@ -28,7 +28,7 @@ pub(crate) fn run(command: &arguments::Info) -> anyhow::Result<ExitCode> {
         print_json(&Summary::of(&trace)?)?;
     } else {
         let (summary, losses) = Losses::of(&trace)?;
-        text(&trace, &state, &summary.launches, &losses, path)?;
+        text(&trace, &state, &summary, &losses, path)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -36,11 +36,11 @@ pub(crate) fn run(command: &arguments::Info) -> anyhow::Result<ExitCode> {
 fn text(
     trace: &TraceFile,
     state: &FileState,
-    launches: &[LaunchSummary],
+    summary: &Summary<'_>,
     losses: &Losses,
     path: &std::path::Path,
 ) -> anyhow::Result<()> {
-    let metadata = trace.metadata();
+    let (metadata, launches) = (trace.metadata(), summary.launches.as_slice());
     say!("{}: {}, {}", shown_name(path), bytes(trace.length()), state.sentence)?;
     say!("recorded by  {}", metadata.tool)?;
     let device = &metadata.device;
@@ -75,6 +75,18 @@ fn text(
         if ![MEMORY_LIMIT, MEMORY_PEAK].contains(&name.as_str()) || memory(trace, name).is_none() {
             say!("{name:<12} {value}")?;
         }
+    }
+
+    if let Some(spans) = &summary.spans {
+        let mut known = format!("of {} warps", count(spans.warps));
+        for (warps, what) in
+            [(spans.unended_warps, "began, end not known"), (spans.unknown_warps, "not known")]
+        {
+            if warps > 0 {
+                known += &format!(", {} {what}", count(warps));
+            }
+        }
+        say!("spans        {known}; times in steps of {} ns", count(spans.timer_step_nanoseconds))?;
     }
 
     print_launches(metadata, launches)?;

@@ -1,9 +1,10 @@
 //! Chrome's trace events as JSON.
 //!
-//! A process for each launch, a thread for each warp, a complete event (`X`) for each run and for each stay in a
-//! function or a loop around runs.
+//! A process for each launch, or for each multiprocessor where it is known; a thread for each warp; a complete event (`X`)
+//! for each run, for each stay in a function or a loop around runs, and for each warp that is known to have run.
 //! Format: "Trace Event Format", the object form, <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::ops::Range;
 
@@ -11,8 +12,8 @@ use serde_json::{Value, json};
 use warptrace_decoder::Missing;
 use warptrace_format::file::{LaunchInfo, StreamId};
 
-use super::{Counted, Tracks, Written, draw, mark};
-use crate::axis;
+use super::{Counted, Ran, Tracks, UNENDED, Written, draw, mark};
+use crate::axis::Scale;
 use crate::error::ExportError;
 use crate::runs::Run;
 use crate::source::Source;
@@ -28,13 +29,24 @@ pub fn chrome(
     sliced: &mut dyn FnMut(u64),
 ) -> Result<Written, ExportError> {
     let mut out = Counted { out: source.trace().limited(out), bytes: 0 };
-    let facts = source.facts().into_iter().map(|(key, value)| (key.to_owned(), Value::from(value)));
+    let scale = Scale::shared(source)?;
+    let facts = source.facts().into_iter().chain(scale.facts());
     let about: serde_json::Map<_, _> =
-        facts.chain([("axis".to_owned(), Value::from(axis::words(source.trace())))]).collect();
+        facts.map(|(key, value)| (key.to_owned(), Value::from(value))).collect();
+    let unit = if scale.unit() == 1 { "ns" } else { "ms" };
     // One event a line, so that a file can be looked at.
-    write!(out, "{{\"displayTimeUnit\":\"ms\",\"otherData\":{},\"traceEvents\":[", Value::from(about))?;
-    let mut tracks = Chrome { out, process: 0, thread: 0, is_first: true, locations: locations(source) };
-    let mut written = draw(source, &mut tracks, sliced)?;
+    write!(out, "{{\"displayTimeUnit\":\"{unit}\",\"otherData\":{},\"traceEvents\":[", Value::from(about))?;
+    let mut tracks = Chrome {
+        out,
+        unit: scale.unit(),
+        process: 0,
+        thread: 0,
+        launch: None,
+        sms: BTreeSet::new(),
+        is_first: true,
+        locations: locations(source),
+    };
+    let mut written = draw(source, scale, &mut tracks, sliced)?;
     tracks.out.write_all(b"\n]}\n")?;
     tracks.out.flush()?;
     written.bytes = tracks.out.bytes;
@@ -65,10 +77,15 @@ fn location(source: &Source<'_>, id: u16) -> LocationJson {
 
 struct Chrome<W> {
     out: Counted<W>,
-    /// Number of the launch, from 1: some readers take process 0 for the idle one.
+    /// Nanoseconds that a unit of the axis takes.
+    unit: u64,
+    /// Number of the launch, or of the multiprocessor, from 1: some readers take process 0 for the idle one.
     process: u64,
-    /// Linear index of the warp, from 1.
+    /// Linear index of the warp, or its number among all that are written where processes are multiprocessors; from 1.
     thread: u64,
+    /// Where processes are multiprocessors: the launch of the next warps, and the multiprocessors that have names.
+    launch: Option<String>,
+    sms: BTreeSet<u32>,
     is_first: bool,
     locations: Vec<LocationJson>,
 }
@@ -79,6 +96,12 @@ impl<W: Write> Chrome<W> {
         self.out.write_all(if self.is_first { b"\n" } else { b",\n" })?;
         self.is_first = false;
         Ok(())
+    }
+
+    /// Returns a place on the axis in microseconds.
+    fn micros(&self, at: u64) -> Value {
+        // The nearest number: as it has been written, up to 2^53 nanoseconds.
+        if self.unit == 1 { Value::from(at as f64 / 1_000.0) } else { Value::from(at) }
     }
 
     /// Writes an event that names or sorts a process or thread.
@@ -103,10 +126,59 @@ impl<W: Write> Tracks for Chrome<W> {
     }
 
     fn warp(&mut self, warp: u32, id: &StreamId) -> Result<(), ExportError> {
-        self.thread = u64::from(warp) + 1;
+        self.thread = if self.launch.is_some() { self.thread } else { warp.into() } + 1;
         let ([x, y, z], number) = (id.block, id.warp_in_block);
-        self.describe("thread_name", &json!({ "name": format!("block {x},{y},{z} warp {number}") }))?;
-        self.describe("thread_sort_index", &json!({ "sort_index": warp }))
+        let launch = self.launch.as_deref().unwrap_or_default();
+        self.describe("thread_name", &json!({ "name": format!("{launch}block {x},{y},{z} warp {number}") }))?;
+        self.describe("thread_sort_index", &json!({ "sort_index": self.thread - 1 }))
+    }
+
+    fn block_on(
+        &mut self,
+        sm: u32,
+        source: &Source<'_>,
+        info: &LaunchInfo,
+        _: &StreamId,
+    ) -> Result<(), ExportError> {
+        self.process = u64::from(sm) + 1;
+        self.launch = Some(format!("launch {} {} ", info.number(), source.kernel(info)));
+        if self.sms.insert(sm) {
+            self.describe("process_name", &json!({ "name": format!("SM {sm}") }))?;
+            self.describe("process_sort_index", &json!({ "sort_index": sm }))?;
+        }
+        Ok(())
+    }
+
+    /// Threads do not nest: a block is what its warps' names say.
+    fn block_ran(&mut self, _: &Ran<'_>) -> Result<(), ExportError> {
+        Ok(())
+    }
+
+    fn warp_runs(&mut self, ran: &Ran<'_>) -> Result<(), ExportError> {
+        self.begin()?;
+        let mut arguments = json!({ "launch": ran.launch, "cycles": ran.cycles });
+        if let Some(sm) = ran.moved_to {
+            arguments["ended on SM"] = sm.into();
+        }
+        let event = json!({
+            "ph": "X", "name": ran.kernel, "cat": "warp", "pid": self.process, "tid": self.thread,
+            "ts": self.micros(ran.lasts.start), "dur": self.micros(ran.lasts.end - ran.lasts.start),
+            "args": arguments,
+        });
+        Ok(serde_json::to_writer(&mut self.out, &event)?)
+    }
+
+    fn warp_ran(&mut self, _: u64) -> Result<(), ExportError> {
+        Ok(())
+    }
+
+    fn unended(&mut self, at: u64) -> Result<(), ExportError> {
+        self.begin()?;
+        let event = json!({
+            "ph": "i", "s": "t", "name": UNENDED, "cat": "loss", "pid": self.process, "tid": self.thread,
+            "ts": self.micros(at),
+        });
+        Ok(serde_json::to_writer(&mut self.out, &event)?)
     }
 
     fn enter(&mut self, _: &str, _: u64) -> Result<(), ExportError> {
@@ -117,7 +189,8 @@ impl<W: Write> Tracks for Chrome<W> {
         self.begin()?;
         let (process, thread) = (self.process, self.thread);
         let event = json!({
-            "ph": "X", "name": name, "cat": "nest", "pid": process, "tid": thread, "ts": from, "dur": to - from,
+            "ph": "X", "name": name, "cat": "nest", "pid": process, "tid": thread, "ts": self.micros(from),
+            "dur": self.micros(to - from),
         });
         Ok(serde_json::to_writer(&mut self.out, &event)?)
     }
@@ -125,7 +198,7 @@ impl<W: Write> Tracks for Chrome<W> {
     fn run(&mut self, source: &Source<'_>, run: &Run, lasts: Range<u64>) -> Result<(), ExportError> {
         self.begin()?;
         let Run { event, count, .. } = *run;
-        let (from, length) = (lasts.start, lasts.end - lasts.start);
+        let [from, length] = [lasts.start, lasts.end - lasts.start].map(|at| self.micros(at));
         let unknown;
         let location = if let Some(location) = self.locations.get(usize::from(event.location)) {
             location
@@ -149,7 +222,7 @@ impl<W: Write> Tracks for Chrome<W> {
         let (name, why) = mark(missing);
         let event = json!({
             "ph": "i", "s": "t", "name": name, "cat": "loss", "pid": self.process, "tid": self.thread,
-            "ts": at, "args": { "events": missing.events, "why": why },
+            "ts": self.micros(at), "args": { "events": missing.events, "why": why },
         });
         Ok(serde_json::to_writer(&mut self.out, &event)?)
     }

@@ -1,12 +1,14 @@
 //! Tracks of warps with a slice for each run, in those of the functions and loops around it, for tools that draw time.
 //!
-//! Of a trace with times the axis is each warp's own time, from its first run on: a microsecond is a cycle. A run lasts until
-//! the warp's next one begins, which lanes that are apart may do while it goes on. Of other traces the axis is the order of
-//! events: the n-th event of a warp lasts from microsecond n to n + 1. Either begins in each warp anew: what stands above
-//! each other in two tracks need not have happened at once.
+//! Of a trace that says where and when warps ran the axis is time, the same for all, and tracks are those of the
+//! multiprocessors. Of one with times of runs alone it is each warp's own time, from its first run on: a microsecond is a
+//! cycle. A run lasts until the warp's next one begins, which lanes that are apart may do while it goes on. Of other traces
+//! the axis is the order of events: the n-th event of a warp lasts from microsecond n to n + 1. The latter two begin in each
+//! warp anew: what stands above each other in two tracks need not have happened at once.
 
 mod chrome;
 mod perfetto;
+mod placed;
 
 use std::io::Write;
 use std::ops::Range;
@@ -16,7 +18,7 @@ use warptrace_format::file::{LaunchInfo, StreamId};
 
 pub use self::chrome::chrome;
 pub use self::perfetto::perfetto;
-use crate::axis::Axis;
+use crate::axis::{Axis, Scale};
 use crate::error::ExportError;
 use crate::nest::Nest;
 use crate::runs::{Run, Step};
@@ -28,8 +30,13 @@ use crate::source::Source;
 pub struct Written {
     /// Tracks of warps.
     pub warps: u64,
-    /// Slices of runs; those of functions and loops are more.
+    /// Slices of runs, or of warps where events have no times; those around them are more.
     pub slices: u64,
+    /// Selected warps that were chosen to be recorded and are not there, or not whole, because the trace does not say when
+    /// they or their runs began and ended.
+    pub unplaced: u64,
+    /// What the axis is.
+    pub axis: &'static str,
     /// Bytes.
     pub bytes: u64,
 }
@@ -42,6 +49,22 @@ trait Tracks {
     fn block(&mut self, block: [u32; 3], linear: u32) -> Result<(), ExportError>;
     /// Begins a warp of the block.
     fn warp(&mut self, warp: u32, id: &StreamId) -> Result<(), ExportError>;
+    /// Begins a block that ran on a multiprocessor, in place of a launch and its block.
+    fn block_on(
+        &mut self,
+        sm: u32,
+        source: &Source<'_>,
+        info: &LaunchInfo,
+        id: &StreamId,
+    ) -> Result<(), ExportError>;
+    /// Ends it: the slice of its warps.
+    fn block_ran(&mut self, ran: &Ran<'_>) -> Result<(), ExportError>;
+    /// Begins the slice of a warp that ran, around its runs.
+    fn warp_runs(&mut self, ran: &Ran<'_>) -> Result<(), ExportError>;
+    /// Ends it.
+    fn warp_ran(&mut self, to: u64) -> Result<(), ExportError>;
+    /// Takes a mark: it is not known when the warp ended that began here.
+    fn unended(&mut self, at: u64) -> Result<(), ExportError>;
     /// Begins a slice around the warp's next runs: a function or a loop.
     fn enter(&mut self, name: &str, at: u64) -> Result<(), ExportError>;
     /// Ends the slice that was begun last, at `from`.
@@ -52,14 +75,33 @@ trait Tracks {
     fn missing(&mut self, missing: &Missing, at: u64) -> Result<(), ExportError>;
 }
 
+/// A block or a warp that ran.
+struct Ran<'a> {
+    /// Name of its kernel.
+    kernel: &'a str,
+    /// Number of its launch.
+    launch: u32,
+    /// From where to where on the axis.
+    lasts: Range<u64>,
+    /// Cycles of its multiprocessor.
+    cycles: Option<u64>,
+    /// The multiprocessor on which it ended, if that is another one.
+    moved_to: Option<u32>,
+}
+
 /// Gives all of a source to `tracks`; tells `sliced` of each slice.
 fn draw(
     source: &Source<'_>,
+    scale: Scale,
     tracks: &mut impl Tracks,
     sliced: &mut dyn FnMut(u64),
 ) -> Result<Written, ExportError> {
+    let mut written = Written { axis: scale.brief(), ..Written::default() };
+    if let Scale::Nanoseconds { zero, has_runs } = scale {
+        placed::draw(source, zero, has_runs, tracks, &mut written, sliced)?;
+        return Ok(written);
+    }
     let nest = Nest::new(source, |id| source.label(id))?;
-    let mut written = Written::default();
     for info in source.launches() {
         tracks.launch(source, info)?;
         let mut launch = Launch {
@@ -173,6 +215,9 @@ impl Open {
         Ok(())
     }
 }
+
+/// The name of the mark where a warp began of which it is not known when it ended.
+const UNENDED: &str = "[end not known]";
 
 /// Says what a mark means: a name, and the reason.
 fn mark(missing: &Missing) -> (&'static str, &'static str) {

@@ -5,6 +5,7 @@ mod lcov;
 mod outputs;
 #[cfg(feature = "parquet")]
 mod parquet;
+mod shared_axis;
 mod timeline;
 mod times;
 

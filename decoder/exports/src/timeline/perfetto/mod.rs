@@ -1,4 +1,5 @@
-//! Perfetto's own format: a track for each launch, in it one for each block, in it one for each warp.
+//! Perfetto's own format: a track for each launch, in it one for each block, in it one for each warp. Where it is known where
+//! and when warps ran, blocks are in tracks of the multiprocessors, and these in that of the device.
 
 mod messages;
 
@@ -13,23 +14,33 @@ use self::messages::{
     DebugAnnotation, EXPLICIT, INSTANT, InternedData, InternedName, InternedString, NEEDS_STATE, SLICE_BEGIN,
     SLICE_END, STATE_CLEARED, TracePacket, TrackDescriptor, TrackEvent,
 };
-use super::{Counted, Tracks, Written, draw, mark};
-use crate::axis;
+use super::{Counted, Ran, Tracks, UNENDED, Written, draw, mark};
+use crate::axis::Scale;
 use crate::error::ExportError;
 use crate::runs::Run;
 use crate::source::Source;
 
 /// The one sequence of packets that a file has.
 const SEQUENCE: u32 = 1;
-/// Nanoseconds that an event takes on the axis.
-const EVENT_NANOS: u64 = 1_000;
 /// The first iid of a name that belongs to no known location: theirs are their ids.
 const OTHER_NAMES: u64 = 1 << 16;
 /// The track of what is said of the whole trace.
 const ABOUT: u64 = 1;
 
 /// Names of arguments, by iid, from 1.
-const ARGUMENTS: [&str; 8] = ["lanes", "mask", "count", "location", "file", "line", "events", "why"];
+const ARGUMENTS: [&str; 11] = [
+    "lanes",
+    "mask",
+    "count",
+    "location",
+    "file",
+    "line",
+    "events",
+    "why",
+    "launch",
+    "cycles",
+    "ended on SM",
+];
 const LANES: u64 = 1;
 const MASK: u64 = 2;
 const COUNT: u64 = 3;
@@ -38,6 +49,9 @@ const FILE: u64 = 5;
 const LINE: u64 = 6;
 const EVENTS: u64 = 7;
 const WHY: u64 = 8;
+const LAUNCH: u64 = 9;
+const CYCLES: u64 = 10;
+const ENDED_ON: u64 = 11;
 
 /// Writes a timeline in Perfetto's format. `sliced` is told the number of slices after each.
 ///
@@ -50,18 +64,22 @@ pub fn perfetto(
     sliced: &mut dyn FnMut(u64),
 ) -> Result<Written, ExportError> {
     let out = Counted { out: source.trace().limited(out), bytes: 0 };
+    let scale = Scale::shared(source)?;
     let mut tracks = Perfetto {
         out,
+        unit: scale.unit(),
         buffer: Vec::new(),
         files: HashMap::new(),
         names: HashMap::new(),
         last_track: ABOUT,
+        device: None,
+        sms: HashMap::new(),
         launch: 0,
         block: 0,
         warp: 0,
     };
-    tracks.begin(source)?;
-    let mut written = draw(source, &mut tracks, sliced)?;
+    tracks.begin(source, scale)?;
+    let mut written = draw(source, scale, &mut tracks, sliced)?;
     tracks.out.flush()?;
     written.bytes = tracks.out.bytes;
     Ok(written)
@@ -69,6 +87,8 @@ pub fn perfetto(
 
 struct Perfetto<W> {
     out: Counted<W>,
+    /// Nanoseconds that a unit of the axis takes.
+    unit: u64,
     buffer: Vec<u8>,
     /// iids of files.
     files: HashMap<String, u64>,
@@ -76,6 +96,9 @@ struct Perfetto<W> {
     names: HashMap<String, u64>,
     /// Tracks are numbered as they come.
     last_track: u64,
+    device: Option<u64>,
+    /// By multiprocessor.
+    sms: HashMap<u32, u64>,
     launch: u64,
     block: u64,
     warp: u64,
@@ -92,7 +115,7 @@ impl<W: Write> Perfetto<W> {
     }
 
     /// Writes the names that packets refer to, and what is to be said of the whole trace.
-    fn begin(&mut self, source: &Source<'_>) -> Result<(), ExportError> {
+    fn begin(&mut self, source: &Source<'_>, scale: Scale) -> Result<(), ExportError> {
         let mut interned = InternedData::default();
         for info in &source.trace().metadata().locations {
             let name = Some(source.label(info.id));
@@ -110,14 +133,8 @@ impl<W: Write> Perfetto<W> {
         }
         let sequence_flags = Some(STATE_CLEARED);
         self.packet(TracePacket { interned_data: Some(interned), sequence_flags, ..TracePacket::default() })?;
-        self.descriptor(
-            ABOUT,
-            None,
-            "about this trace".to_owned(),
-            Some(axis::words(source.trace()).to_owned()),
-            -1,
-        )?;
-        let facts = source.facts().into_iter().chain([("axis", axis::words(source.trace()).to_owned())]);
+        self.descriptor(ABOUT, None, "about this trace".to_owned(), Some(scale.words().to_owned()), -1)?;
+        let facts = source.facts().into_iter().chain(scale.facts());
         let arguments = facts.map(|(key, value)| DebugAnnotation {
             name: Some(key.to_owned()),
             string_value: Some(value),
@@ -163,8 +180,29 @@ impl<W: Write> Perfetto<W> {
     }
 
     fn event(&mut self, event: u64, track_event: TrackEvent) -> Result<(), ExportError> {
-        let timestamp = Some(event.saturating_mul(EVENT_NANOS));
+        let timestamp = Some(event.saturating_mul(self.unit));
         self.packet(TracePacket { timestamp, track_event: Some(track_event), ..TracePacket::default() })
+    }
+
+    /// Begins the slice of a block or a warp that ran.
+    fn ran(&mut self, track: u64, ran: &Ran<'_>) -> Result<(), ExportError> {
+        let launch = Some(number(LAUNCH, ran.launch.into()));
+        let cycles = ran.cycles.map(|cycles| number(CYCLES, cycles));
+        let moved_to = ran.moved_to.map(|sm| number(ENDED_ON, sm.into()));
+        let begin = TrackEvent {
+            r#type: Some(SLICE_BEGIN),
+            track_uuid: Some(track),
+            name_iid: self.name(ran.kernel)?,
+            debug_annotations: [launch, cycles, moved_to].into_iter().flatten().collect(),
+            ..TrackEvent::default()
+        };
+        self.event(ran.lasts.start, begin)
+    }
+
+    /// Ends the slice that a track began last.
+    fn end(&mut self, track: u64, at: u64) -> Result<(), ExportError> {
+        let track_uuid = Some(track);
+        self.event(at, TrackEvent { r#type: Some(SLICE_END), track_uuid, ..TrackEvent::default() })
     }
 
     /// The iid of a name, which is written before the first packet that has it.
@@ -198,6 +236,49 @@ impl<W: Write> Tracks for Perfetto<W> {
         Ok(())
     }
 
+    fn block_on(
+        &mut self,
+        sm: u32,
+        source: &Source<'_>,
+        info: &LaunchInfo,
+        id: &StreamId,
+    ) -> Result<(), ExportError> {
+        let device = match self.device {
+            Some(device) => device,
+            None => self.track(None, source.trace().metadata().device.name.clone(), 0)?,
+        };
+        self.device = Some(device);
+        let parent = match self.sms.get(&sm) {
+            Some(parent) => *parent,
+            None => self.track(Some(device), format!("SM {sm}"), sm)?,
+        };
+        self.sms.insert(sm, parent);
+        let ([x, y, z], launch) = (id.block, info.number());
+        let name = format!("launch {launch} {} block {x},{y},{z}", source.kernel(info));
+        // Tracks are numbered as they come: in order of launch and block.
+        let rank = u32::try_from(self.last_track).unwrap_or(u32::MAX);
+        self.block = self.track(Some(parent), name, rank)?;
+        Ok(())
+    }
+
+    fn block_ran(&mut self, ran: &Ran<'_>) -> Result<(), ExportError> {
+        self.ran(self.block, ran)?;
+        self.end(self.block, ran.lasts.end)
+    }
+
+    fn warp_runs(&mut self, ran: &Ran<'_>) -> Result<(), ExportError> {
+        self.ran(self.warp, ran)
+    }
+
+    fn warp_ran(&mut self, to: u64) -> Result<(), ExportError> {
+        self.end(self.warp, to)
+    }
+
+    fn unended(&mut self, at: u64) -> Result<(), ExportError> {
+        let (track_uuid, name) = (Some(self.warp), Some(UNENDED.to_owned()));
+        self.event(at, TrackEvent { r#type: Some(INSTANT), track_uuid, name, ..TrackEvent::default() })
+    }
+
     fn enter(&mut self, name: &str, event: u64) -> Result<(), ExportError> {
         let (track_uuid, name_iid) = (Some(self.warp), self.name(name)?);
         let begin = TrackEvent { r#type: Some(SLICE_BEGIN), track_uuid, name_iid, ..TrackEvent::default() };
@@ -205,8 +286,7 @@ impl<W: Write> Tracks for Perfetto<W> {
     }
 
     fn leave(&mut self, _: &str, _: u64, to: u64) -> Result<(), ExportError> {
-        let track_uuid = Some(self.warp);
-        self.event(to, TrackEvent { r#type: Some(SLICE_END), track_uuid, ..TrackEvent::default() })
+        self.end(self.warp, to)
     }
 
     fn run(&mut self, source: &Source<'_>, run: &Run, lasts: Range<u64>) -> Result<(), ExportError> {
@@ -249,8 +329,7 @@ impl<W: Write> Tracks for Perfetto<W> {
                 ..TrackEvent::default()
             },
         )?;
-        let end = TrackEvent { r#type: Some(SLICE_END), track_uuid, ..TrackEvent::default() };
-        self.event(lasts.end, end)
+        self.end(self.warp, lasts.end)
     }
 
     fn missing(&mut self, missing: &Missing, next_event: u64) -> Result<(), ExportError> {

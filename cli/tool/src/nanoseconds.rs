@@ -1,0 +1,65 @@
+//! Times of runs on the axis of nanoseconds that all warps share.
+
+use std::iter::Peekable;
+
+use warptrace_decoder::{DecodeError, TraceFile, WarpSpans};
+use warptrace_format::span::{Axis, WarpSpan};
+
+/// Returns the global timer when the first warp of the trace began, of which it says when; `None` if it says so of none.
+pub(crate) fn first_begin(trace: &TraceFile) -> Result<Option<u64>, DecodeError> {
+    let mut first = None;
+    for info in trace.launches() {
+        for found in trace.warp_spans(info.number()) {
+            let begin = match found {
+                Ok((_, span)) => span.begin_timer,
+                Err(error @ DecodeError::TooMuchWork { .. }) => return Err(error),
+                Err(_) => continue,
+            };
+            first = Some(first.map_or(begin, |first: u64| first.min(begin)));
+        }
+    }
+    Ok(first)
+}
+
+/// Gives the nanoseconds of a launch's runs, whose warps come in ascending order.
+pub(crate) struct Nanoseconds<'a> {
+    trace: &'a TraceFile,
+    spans: Peekable<WarpSpans<'a>>,
+    zero: u64,
+    /// The last warp, its span, and what puts its times on the axis.
+    warp: Option<u32>,
+    span: Option<WarpSpan>,
+    axis: Option<Axis>,
+}
+
+impl<'a> Nanoseconds<'a> {
+    /// Begins with a launch; the axis begins at the global timer's `zero`.
+    pub(crate) fn new(trace: &'a TraceFile, launch: u32, zero: u64) -> Self {
+        Self { trace, spans: trace.warp_spans(launch).peekable(), zero, warp: None, span: None, axis: None }
+    }
+
+    /// Goes on to a warp.
+    pub(crate) fn go_to(&mut self, warp: u32) -> Result<(), DecodeError> {
+        if self.warp.replace(warp) == Some(warp) {
+            return Ok(());
+        }
+        (self.span, self.axis) = (None, None);
+        let is_next = |found: &Result<(u32, _), _>| found.as_ref().map_or(true, |(next, _)| *next <= warp);
+        while let Some(found) = self.spans.next_if(is_next) {
+            match found {
+                Ok((next, span)) => self.span = (next == warp).then_some(span),
+                Err(error @ DecodeError::TooMuchWork { .. }) => return Err(error),
+                // Its warps have no nanoseconds; `verify` tells of it.
+                Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns when the warp's clock was this, since the axis began; `None` if the trace does not say.
+    pub(crate) fn at(&mut self, begin: u64) -> Option<u64> {
+        let Self { trace, span, .. } = self;
+        self.axis = self.axis.or_else(|| span.as_ref().and_then(|span| trace.axis(span, begin)));
+        Some(self.axis?.nanoseconds(begin).saturating_sub(self.zero))
+    }
+}

@@ -1,0 +1,231 @@
+//! Warps on the axis that they share: where and when each ran, and in that its runs.
+
+use std::iter::Peekable;
+use std::ops::Range;
+
+use warptrace_decoder::DecodeError;
+use warptrace_format::file::LaunchInfo;
+use warptrace_format::span::{Axis, WarpSpan};
+
+use super::{Open, Ran, Tracks, Written};
+use crate::axis::spans;
+use crate::error::ExportError;
+use crate::nest::Nest;
+use crate::runs::{Run, Step};
+use crate::source::Source;
+
+/// Gives the warps of a source, of which the trace says when they ran, to `tracks`, from the global timer's `zero` on; with
+/// their runs if these have times.
+pub(super) fn draw(
+    source: &Source<'_>,
+    zero: u64,
+    has_runs: bool,
+    tracks: &mut impl Tracks,
+    written: &mut Written,
+    sliced: &mut dyn FnMut(u64),
+) -> Result<(), ExportError> {
+    let nest = if has_runs { Some(Nest::new(source, |id| source.label(id))?) } else { None };
+    for info in source.launches() {
+        written.unplaced += source.selection().selected(info);
+        let mut launch = Launch {
+            source,
+            info,
+            zero,
+            nest: nest.as_ref(),
+            spans: spans(source, info).peekable(),
+            tracks: &mut *tracks,
+            written: &mut *written,
+            sliced: &mut *sliced,
+            open: Open::default(),
+            at: None,
+            warp: None,
+            block: None,
+        };
+        if has_runs {
+            source.walk(info.number(), &mut |step| launch.step(&step))?;
+        }
+        launch.go_to(None)?;
+        launch.end_block()?;
+    }
+    Ok(())
+}
+
+/// A launch in the making.
+struct Launch<'a, T, I: Iterator> {
+    source: &'a Source<'a>,
+    info: &'a LaunchInfo,
+    zero: u64,
+    /// What is around runs, if they are drawn.
+    nest: Option<&'a Nest>,
+    spans: Peekable<I>,
+    tracks: &'a mut T,
+    written: &'a mut Written,
+    sliced: &'a mut dyn FnMut(u64),
+    open: Open,
+    /// The warp whose steps are given, and what is known of when it ran.
+    at: Option<u32>,
+    warp: Option<Warp>,
+    block: Option<Block>,
+}
+
+/// A warp that began.
+struct Warp {
+    span: WarpSpan,
+    /// From where to where on the axis, if it ended.
+    lasts: Option<Range<u64>>,
+    axis: Option<Axis>,
+    /// The last run that has a time, and where it begins; it is drawn when its end is known.
+    run: Option<(Run, u64)>,
+    /// Whether nothing of it was left out.
+    is_whole: bool,
+}
+
+/// A block in the making.
+struct Block {
+    /// Its linear index, and its multiprocessor.
+    place: (u32, u32),
+    lasts: Range<u64>,
+    has_ended: bool,
+}
+
+impl<'a, T: Tracks, I: Iterator<Item = Result<(u32, WarpSpan), DecodeError>>> Launch<'a, T, I> {
+    fn step(&mut self, step: &Step) -> Result<(), ExportError> {
+        match step {
+            Step::Run(run) => {
+                self.go_to(Some(run.warp))?;
+                self.run(run)
+            }
+            Step::Missing { missing, .. } => {
+                self.go_to(Some(missing.warp))?;
+                self.draw_run(false)?;
+                let Some(warp) = &self.warp else { return Ok(()) };
+                let begin = warp.span.begin_timer.saturating_sub(self.zero);
+                self.tracks.missing(missing, self.open.end.max(begin))
+            }
+        }
+    }
+
+    /// Draws the warps before this one, or all that are left, and begins this one.
+    fn go_to(&mut self, at: Option<u32>) -> Result<(), ExportError> {
+        if at.is_some() && self.at == at {
+            return Ok(());
+        }
+        self.end_warp()?;
+        self.at = at;
+        let is_next = |found: &I::Item| match (found, at) {
+            (Ok((warp, _)), Some(at)) => *warp <= at,
+            _ => true,
+        };
+        while let Some(found) = self.spans.next_if(is_next) {
+            let (warp, span) = found?;
+            self.begin_warp(warp, span)?;
+            if at != Some(warp) {
+                self.end_warp()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn begin_warp(&mut self, warp: u32, span: WarpSpan) -> Result<(), ExportError> {
+        let (Some(id), Some(sm)) = (self.info.stream_id(warp), span.sm()) else { return Ok(()) };
+        let begin = span.begin_timer.saturating_sub(self.zero);
+        let lasts = span.nanoseconds().map(|length| begin..begin.saturating_add(length));
+        let (to, has_ended) = (lasts.as_ref().map_or(begin, |lasts| lasts.end), lasts.is_some());
+        let place = (warp / self.info.warps_per_block(), sm);
+        if let Some(block) = self.block.as_mut().filter(|block| block.place == place) {
+            block.lasts = block.lasts.start.min(begin)..block.lasts.end.max(to);
+            block.has_ended &= has_ended;
+        } else {
+            self.end_block()?;
+            self.tracks.block_on(sm, self.source, self.info, &id)?;
+            self.block = Some(Block { place, lasts: begin..to, has_ended });
+        }
+        self.tracks.warp(warp, &id)?;
+        self.written.warps += 1;
+        self.open.end = begin;
+        if let Some(lasts) = lasts.clone() {
+            let moved_to = span.end_sm.checked_sub(1).filter(|_| span.has_moved());
+            let ran = Ran { cycles: span.cycles(), moved_to, ..self.ran(lasts) };
+            self.tracks.warp_runs(&ran)?;
+            if self.nest.is_none() {
+                self.slice();
+            }
+        } else {
+            self.tracks.unended(begin)?;
+        }
+        self.warp = Some(Warp { span, lasts, axis: None, run: None, is_whole: has_ended });
+        Ok(())
+    }
+
+    fn end_warp(&mut self) -> Result<(), ExportError> {
+        self.draw_run(true)?;
+        self.open.go_to(&[], self.open.end, self.tracks)?;
+        let Some(warp) = self.warp.take() else { return Ok(()) };
+        if let Some(lasts) = warp.lasts {
+            self.tracks.warp_ran(lasts.end)?;
+        }
+        // All that were selected were added.
+        self.written.unplaced = self.written.unplaced.saturating_sub(warp.is_whole.into());
+        Ok(())
+    }
+
+    fn end_block(&mut self) -> Result<(), ExportError> {
+        match self.block.take() {
+            Some(block) if block.has_ended => {
+                let ran = self.ran(block.lasts);
+                self.tracks.block_ran(&ran)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn ran(&self, lasts: Range<u64>) -> Ran<'a> {
+        let (kernel, launch) = (self.source.kernel(self.info), self.info.number());
+        Ran { kernel, launch, lasts, cycles: None, moved_to: None }
+    }
+
+    fn run(&mut self, run: &Run) -> Result<(), ExportError> {
+        self.draw_run(false)?;
+        let Some(warp) = &mut self.warp else { return Ok(()) };
+        let Some((begin, lasts)) = run.begin.zip(warp.lasts.clone()) else {
+            warp.is_whole = false;
+            return Ok(());
+        };
+        warp.axis = warp.axis.or_else(|| self.source.trace().axis(&warp.span, begin));
+        match warp.axis {
+            Some(axis) => {
+                let from = axis.nanoseconds(begin).saturating_sub(self.zero);
+                warp.run = Some((*run, from.clamp(lasts.start, lasts.end).max(self.open.end)));
+            }
+            None => warp.is_whole = false,
+        }
+        Ok(())
+    }
+
+    /// Draws the last run: until the next one begins, which the run knows, or until the warp ends.
+    fn draw_run(&mut self, is_last: bool) -> Result<(), ExportError> {
+        let Some(warp) = &mut self.warp else { return Ok(()) };
+        let (Some((run, from)), Some(axis), Some(lasts)) = (warp.run.take(), warp.axis, warp.lasts.clone())
+        else {
+            return Ok(());
+        };
+        let to = match run.end {
+            Some(end) => axis.nanoseconds(end).saturating_sub(self.zero),
+            None if is_last => lasts.end,
+            None => from.saturating_add(1),
+        };
+        let to = to.min(lasts.end).max(from);
+        let around =
+            self.nest.map_or(&[][..], |nest| nest.around(self.source, self.info, run.event.location));
+        self.open.go_to(around, from, self.tracks)?;
+        self.open.end = to;
+        self.tracks.run(self.source, &run, from..to)?;
+        self.slice();
+        Ok(())
+    }
+
+    fn slice(&mut self) {
+        self.written.slices += 1;
+        (self.sliced)(self.written.slices);
+    }
+}
