@@ -2,6 +2,15 @@
 const wrong = [];
 const check = (ok, what) => { if (!ok) wrong.push(what); };
 const number = (text) => Number(text.replaceAll(",", "").replace("%", ""));
+// Pixels of a copy: browsers complain where a page's own canvas is read again and again.
+function pixelsOf(canvas, left, top, width, height) {
+  const copy = document.createElement("canvas");
+  [copy.width, copy.height] = [width, height];
+  const pen = copy.getContext("2d", { willReadFrequently: true });
+  pen.imageSmoothingEnabled = false;
+  pen.drawImage(canvas, Math.floor(left), Math.floor(top), width, height, 0, 0, width, height);
+  return pen.getImageData(0, 0, width, height).data;
+}
 const one = (what, at = document) => at.querySelector(what);
 const all = (what, at = document) => [...at.querySelectorAll(what)];
 const figures = JSON.parse(one("#figures").textContent);
@@ -175,7 +184,7 @@ for (const canvas of all("#drawn canvas")) {
   check(output.textContent.includes(figures.names[runs[0][0]]), "a strip says its first event");
   press("End", canvas);
   check(output.textContent.includes(`0x${runs.at(-1)[1].toString(16).padStart(8, "0")}`), "a strip says its last mask");
-  const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+  const pixels = pixelsOf(canvas, 0, 0, canvas.width, canvas.height);
   check(pixels.some((value, at) => at % 4 !== 3 && value !== pixels[at % 4]), "a strip is drawn");
   const box = canvas.getBoundingClientRect();
   canvas.dispatchEvent(new PointerEvent("pointermove", { clientX: box.left + 1, clientY: box.top + 1, bubbles: true }));
@@ -210,7 +219,7 @@ if (isTimed) {
     const before = row.columns.slice(0, column).reduce((sum, [, times]) => sum + times, 0);
     const middle = ((before + row.columns[column][1] / 2) * timeline.width * canvas.clientWidth) / longest;
     const dots = canvas.width / canvas.clientWidth;
-    const pixel = canvas.getContext("2d").getImageData(middle * dots, (canvas.clientHeight - high / 2) * dots, 1, 1).data;
+    const pixel = pixelsOf(canvas, middle * dots, (canvas.clientHeight - high / 2) * dots, 1, 1);
     const named = style.getPropertyValue(`--c${figures.colours[row.columns[column][0]]}`).trim();
     const shown = `#${[...pixel].slice(0, 3).map((part) => part.toString(16).padStart(2, "0")).join("")}`;
     check(shown === named, `a column has the colour of its location: ${shown} for ${named}`);

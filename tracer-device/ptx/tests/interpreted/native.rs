@@ -4,6 +4,7 @@ use warptrace_abi::log::{ENTRY_BYTES, LaunchLogs};
 use warptrace_device::simt;
 use warptrace_device::simt::host::with_lane;
 use warptrace_format::Counting;
+use warptrace_format::span::WarpSpan;
 use warptrace_ptx::splice::Placement;
 use warptrace_sim::{Launch, Simulator};
 
@@ -17,7 +18,7 @@ use crate::sequences::{shape, splicings};
 #[repr(C, align(128))]
 struct Line([u32; 32]);
 
-/// Log memory, claims and accounts of a launch on the host.
+/// Log memory, claims, and accounts with the spans behind them, of a launch on the host.
 struct HostLogs {
     lines: Vec<Line>,
     claims: [u64; 2],
@@ -30,10 +31,11 @@ fn record(warps: &[Vec<Step>], shape: Shape, splicing: Splicing) -> Vec<Vec<Trac
     let mut layout = shape.layout(tracks);
     layout.zeroed = true;
     let lines = ((layout.entries * ENTRY_BYTES) as usize).div_ceil(size_of::<Line>());
+    let spans = if splicing.recording.spans { shape.warps() as usize * size_of::<WarpSpan>() } else { 0 };
     let mut memory = HostLogs {
         lines: vec![Line([0; 32]); lines],
         claims: [shape.claimed, 0],
-        accounts: vec![[0; 4]; layout.account_bytes() / ACCOUNT_BYTES],
+        accounts: vec![[0; 4]; (layout.account_bytes() + spans).div_ceil(ACCOUNT_BYTES)],
     };
     let logs = LaunchLogs {
         logs: memory.lines.as_mut_ptr().expose_provenance() as u64,
@@ -73,7 +75,7 @@ fn record(warps: &[Vec<Step>], shape: Shape, splicing: Splicing) -> Vec<Vec<Trac
     let accounts: Vec<u8> =
         memory.accounts.iter().flatten().flat_map(|number| number.to_le_bytes()).collect();
     let bytes = (layout.entries * ENTRY_BYTES) as usize;
-    read(&layout, &entries[..bytes], &claims, &accounts, 0)
+    read(&layout, &entries[..bytes], &claims, &accounts[..layout.account_bytes()], 0)
 }
 
 fn runs(track: &Track) -> Vec<Run> {

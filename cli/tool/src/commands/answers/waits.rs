@@ -35,12 +35,17 @@ pub(crate) fn run(command: &Rows<WaitColumn>) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     if waits.is_empty() {
-        let has_points = answer.trace.metadata().locations.iter().any(|info| {
-            matches!(info.kind, LocationKind::Barrier | LocationKind::Wait)
-        });
+        let has_points = answer
+            .trace
+            .metadata()
+            .locations
+            .iter()
+            .any(|info| matches!(info.kind, LocationKind::Barrier | LocationKind::Wait));
         let why = match has_points {
             true => "no lane came to one",
-            false => "the trace has no points at waits; `warptrace run --points waits` has them, and `blocks` with times",
+            false => {
+                "the trace has no points at waits; `warptrace run --points waits` has them, and `blocks` with times"
+            }
         };
         say!("no waits: {why}")?;
         return Ok(ExitCode::SUCCESS);
