@@ -6,7 +6,7 @@ function drawStrips({ figures, one, make, clamp, said, rankOf, goToRank, kernel,
   const style = getComputedStyle(document.documentElement);
   const drawn = one("#drawn"), scale = one("#scale"), chooser = one("#warp");
   const key = (strip) => `${strip.launch}:${strip.warp}`;
-  let views = [], from = 0, to = 1;
+  let views = [];
   // What is packed is unpacked when it is first needed.
   let strips = [], paths = {}, states = [], byKey = new Map(), byName = new Map(), unpacking;
   const unpack = () => (unpacking ??= (async () => {
@@ -18,7 +18,8 @@ function drawStrips({ figures, one, make, clamp, said, rankOf, goToRank, kernel,
   const count = (mask) => { let n = 0; for (let lane = 0; lane < LANES; lane++) n += bit(mask, lane); return n; };
   const share = ({ slots, idle }) => ((100 * idle) / (slots || 1)).toFixed(1);
   const runsOf = (strip) => paths[strip.path].runs;
-  const extent = () => Math.max(1, ...views.map((view) => view.starts.at(-1)));
+  const drawAll = () => views.forEach(draw);
+  const part = makeScale({ make, clamp, said }, () => Math.max(1, ...views.map((view) => view.starts.at(-1))), () => 8, drawAll);
 
   /** First position of each run, and behind the last one where they end. */
   function lay(view) {
@@ -49,61 +50,35 @@ function drawStrips({ figures, one, make, clamp, said, rankOf, goToRank, kernel,
     const made = { strip, figure, canvas, tip, axis, chosen: -1, starts: [] };
     lay(made);
     away.addEventListener("click", () => { views = views.filter((other) => other !== made); figure.remove(); drawAll(); });
-    canvas.addEventListener("pointerdown", (event) => { made.held = [event.clientX, from, to]; canvas.setPointerCapture?.(event.pointerId); });
+    canvas.addEventListener("pointerdown", (event) => { made.held = [event.clientX, part.from, part.to]; canvas.setPointerCapture?.(event.pointerId); });
     canvas.addEventListener("pointerup", () => { made.held = null; });
     canvas.addEventListener("pointermove", (event) => {
       if (made.held && event.buttons) {
         const [x, first, last] = made.held, by = ((x - event.clientX) / canvas.clientWidth) * (last - first);
-        move(first + by, last + by);
+        part.move(first + by, last + by);
       } else choose(made, runAt(made, event.offsetX), Math.floor((event.offsetY / canvas.clientHeight) * LANES), event.offsetX);
     });
     canvas.addEventListener("pointerleave", () => { tip.classList.remove("near"); });
     canvas.addEventListener("dblclick", () => goToRank(rankOf.get(made.location)));
-    canvas.addEventListener("wheel", (event) => {
-      if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
-        const by = ((event.deltaX || event.deltaY) / canvas.clientWidth) * (to - from);
-        if (move(from + by, to + by)) event.preventDefault();
-      } else if (zoom(Math.exp(clamp(event.deltaY, -200, 200) / 300), event.offsetX / canvas.clientWidth)) event.preventDefault();
-    }, { passive: false });
+    part.wheel(canvas);
     canvas.addEventListener("keydown", (event) => {
       const last = runsOf(strip).length - 1;
       const by = { ArrowRight: 1, ArrowLeft: -1, PageDown: 20, PageUp: -20 }[event.key];
       if (by) choose(made, made.chosen + by);
       else if (event.key === "Home") choose(made, 0);
       else if (event.key === "End") choose(made, last);
-      else if (event.key === "+" || event.key === "=") zoom(0.7, 0.5);
-      else if (event.key === "-") zoom(1 / 0.7, 0.5);
       else if (event.key === "Enter") goToRank(rankOf.get(made.location));
-      else return;
+      else if (!part.key(event)) return;
       event.preventDefault();
     });
     return made;
   }
-  /** Shows another part of the scale; says whether it is another. */
-  function move(first, last) {
-    const wide = clamp(last - first, Math.min(8, extent()), extent());
-    const start = clamp(first, 0, extent() - wide);
-    if (Math.abs(start - from) + Math.abs(start + wide - to) < 1e-9) return false;
-    [from, to] = [start, start + wide];
-    drawAll();
-    return true;
-  }
-  function zoom(by, around) {
-    const middle = from + around * (to - from);
-    return move(middle - (middle - from) * by, middle + (to - middle) * by);
-  }
   function draw(made) {
     const { canvas, strip, starts } = made, runs = runsOf(strip);
-    const width = canvas.clientWidth, height = canvas.clientHeight;
-    if (width === 0) return;
     const named = (name) => style.getPropertyValue(name).trim();
-    const dots = window.devicePixelRatio || 1;
-    canvas.width = Math.round(width * dots);
-    canvas.height = Math.round(height * dots);
-    const pen = canvas.getContext("2d");
-    pen.scale(dots, dots);
-    pen.fillStyle = named("--idle");
-    pen.fillRect(0, 0, width, height);
+    const pen = part.pen(canvas, named("--idle"));
+    if (!pen) return;
+    const width = canvas.clientWidth, height = canvas.clientHeight, { from, to } = part;
     const colours = Array.from({ length: 11 }, (_, number) => named(`--c${number}`));
     const row = height / LANES, unit = width / (to - from), x = (position) => (position - from) * unit;
     for (let run = runIn(made, from); run < runs.length && starts[run] < to; run++) {
@@ -126,37 +101,26 @@ function drawStrips({ figures, one, make, clamp, said, rankOf, goToRank, kernel,
       pen.strokeRect(x(starts[made.chosen]), 0.75, Math.max((starts[made.chosen + 1] - starts[made.chosen]) * unit, 2), height - 1.5);
     }
     const what = scale.value === "runs" ? "run" : "event";
-    made.axis.replaceChildren(...[0, 0.25, 0.5, 0.75, 1].map((part) =>
-      make("span", { textContent: `${part === 0 ? `${what} ` : ""}${said(Math.floor(from + part * (to - from)))}${part === 1 ? " →" : ""}` })));
+    part.mark(made.axis, what);
   }
-  const drawAll = () => views.forEach(draw);
   function choose(made, run, lane = -1, x = -1) {
     const runs = runsOf(made.strip);
     made.chosen = clamp(run, 0, runs.length - 1);
     const start = made.starts[made.chosen], end = made.starts[made.chosen + 1];
     // Keys take along what is seen.
-    if (x < 0 && (start < from || end > to)) move(start - (to - from) / 2, start + (to - from) / 2);
+    if (x < 0 && (start < part.from || end > part.to)) part.follow(start);
     const [number, times] = runs[made.chosen], [location, mask] = states[number];
     made.location = location;
     const first = runs.slice(0, made.chosen).reduce((sum, [, more]) => sum + more, 0);
     const events = times === 1 ? `event ${said(first)}` : `events ${said(first)} to ${said(first + times - 1)}`;
     const at = lane < 0 ? "" : `; lane ${lane} ${bit(mask, lane) ? "active" : bit(made.strip.lane_mask, lane) ? "idle" : "does not exist"}`;
     made.tip.textContent = `${events}: ${figures.names[location]}, ${count(mask)} lanes (0x${(mask >>> 0).toString(16).padStart(8, "0")})${at}`;
-    const wide = made.canvas.clientWidth, middle = x >= 0 ? x : ((start - from) / (to - from)) * wide;
-    made.tip.classList.add("near");
-    made.tip.style.left = `${clamp(middle + 12, 0, Math.max(0, wide - made.tip.offsetWidth))}px`;
+    part.near(made.tip, made.canvas, x >= 0 ? x : part.left(made.canvas, start));
     draw(made);
   }
   /** The run at a position. */
-  function runIn({ starts }, position) {
-    let low = 0, high = starts.length - 2;
-    while (low < high) {
-      const middle = (low + high + 1) >> 1;
-      if (starts[middle] <= position) low = middle; else high = middle - 1;
-    }
-    return low;
-  }
-  const runAt = (made, x) => runIn(made, from + (x / made.canvas.clientWidth) * (to - from));
+  const runIn = ({ starts }, position) => lastStart(starts, starts.length - 1, position);
+  const runAt = (made, x) => runIn(made, part.at(made.canvas, x));
   async function add(wanted) {
     await unpack();
     const strip = byKey.get(wanted);
@@ -166,7 +130,7 @@ function drawStrips({ figures, one, make, clamp, said, rankOf, goToRank, kernel,
       made = view(strip);
       views.push(made);
       drawn.append(made.figure);
-      [from, to] = [0, extent()];
+      part.whole();
       drawAll();
     }
     made.figure.scrollIntoView({ block: "center", behavior: calm ? "auto" : "smooth" });
@@ -183,7 +147,7 @@ function drawStrips({ figures, one, make, clamp, said, rankOf, goToRank, kernel,
     const offered = strips.filter((strip) => !kernel?.value || strip.kernel === of).slice(0, OFFERED);
     one("#warps-here").replaceChildren(...offered.map((strip) =>
       make("option", { value: strip.name, textContent: `${said(strip.visits)} events, ${share(strip)}% idle` })));
-    [from, to] = [0, extent()];
+    part.whole();
     drawAll();
   }
   /** Adds the warp that is named: as the page does, or by launch, block and warp alone. */
@@ -200,8 +164,8 @@ function drawStrips({ figures, one, make, clamp, said, rankOf, goToRank, kernel,
   }
   chooser?.addEventListener("change", addNamed);
   one("#add")?.addEventListener("click", addNamed);
-  one("#whole")?.addEventListener("click", () => move(0, extent()));
-  scale?.addEventListener("change", () => { views.forEach(lay); [from, to] = [0, extent()]; drawAll(); });
+  one("#whole")?.addEventListener("click", () => { part.whole(); drawAll(); });
+  scale?.addEventListener("change", () => { views.forEach(lay); part.whole(); drawAll(); });
   addEventListener("resize", drawAll);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
   return { begin, add };

@@ -5,9 +5,10 @@ function drawTimeline({ figures, one, make, clamp, said, rankOf, goToRank, kerne
   if (!canvas) return { begin() {} };
   const style = getComputedStyle(document.documentElement), tip = one("#read-time"), axis = one("#cycles");
   const launch = one("#launch"), order = one("#rows");
-  let timelines = [], timeline, rows = [], from = 0, to = 1, chosen = [0, 0], held = null;
+  let timelines = [], timeline, rows = [], chosen = [0, 0], held = null;
   const OTHERS = 10;
   const extent = () => Math.max(1, ...rows.map((row) => row.cycles));
+  const part = makeScale({ make, clamp, said }, extent, () => 8 * timeline.width, draw);
   const named = (name) => style.getPropertyValue(name).trim();
   const colour = (id) => named(id === 0 ? "--absent" : `--c${figures.colours[id] ?? OTHERS}`);
 
@@ -19,7 +20,8 @@ function drawTimeline({ figures, one, make, clamp, said, rankOf, goToRank, kerne
       return { ...row, starts: row.columns.map(([, times]) => { const start = column; column += times; return start * timeline.width; }) };
     });
     if (order.value === "cycles") rows.sort((a, b) => b.cycles - a.cycles || a.warp - b.warp);
-    [from, to, chosen] = [0, extent(), [0, 0]];
+    chosen = [0, 0];
+    part.whole();
     const some = rows.length < timeline.warps ? `${said(rows.length)} of ${said(timeline.warps)} warps: an eighth with the most cycles, others evenly spread` : `all ${said(rows.length)} warps`;
     one("#timed").textContent = `${some}; a column is ${said(timeline.width)} ${timeline.width === 1 ? "cycle" : "cycles"}.`;
     canvas.style.height = `${clamp(rows.length * 6, 48, 512)}px`;
@@ -33,71 +35,44 @@ function drawTimeline({ figures, one, make, clamp, said, rankOf, goToRank, kerne
     draw();
   }
   function draw() {
-    const width = canvas.clientWidth, height = canvas.clientHeight;
-    if (width === 0) return;
-    const dots = window.devicePixelRatio || 1;
-    canvas.width = Math.round(width * dots);
-    canvas.height = Math.round(height * dots);
-    const pen = canvas.getContext("2d");
-    pen.scale(dots, dots);
-    pen.fillStyle = named("--absent");
-    pen.fillRect(0, 0, width, height);
+    const pen = part.pen(canvas, named("--absent"));
+    if (!pen) return;
+    const width = canvas.clientWidth, height = canvas.clientHeight, { from, to } = part;
     const high = height / rows.length, unit = width / (to - from), colours = new Map();
-    rows.forEach((row, at) => {
-      for (let part = partAt(row, from); part < row.columns.length && row.starts[part] < to; part++) {
-        const [id, times] = row.columns[part];
+    rows.forEach((row, number) => {
+      for (let at = columnAt(row, from); at < row.columns.length && row.starts[at] < to; at++) {
+        const [id, times] = row.columns[at];
         if (!colours.has(id)) colours.set(id, colour(id));
         pen.fillStyle = colours.get(id);
-        const left = Math.max(row.starts[part], from), right = Math.min(row.starts[part] + times * timeline.width, row.cycles, to);
-        pen.fillRect((left - from) * unit, at * high, Math.max((right - left) * unit, 0.5), Math.max(high - (high > 4 ? 1 : 0), 1));
+        const left = Math.max(row.starts[at], from), right = Math.min(row.starts[at] + times * timeline.width, row.cycles, to);
+        pen.fillRect((left - from) * unit, number * high, Math.max((right - left) * unit, 0.5), Math.max(high - (high > 4 ? 1 : 0), 1));
       }
     });
     pen.strokeStyle = named("--ink");
     if (document.activeElement === canvas) pen.strokeRect((chosen[1] - from) * unit, chosen[0] * high, Math.max(timeline.width * unit, 2), high);
-    axis.replaceChildren(...[0, 0.25, 0.5, 0.75, 1].map((part) =>
-      make("span", { textContent: `${part === 0 ? "cycle " : ""}${said(Math.floor(from + part * (to - from)))}${part === 1 ? " →" : ""}` })));
+    part.mark(axis, "cycle");
   }
   /** The stretch of columns at a time. */
-  function partAt({ starts }, time) {
-    let low = 0, high = starts.length - 1;
-    while (low < high) {
-      const middle = (low + high + 1) >> 1;
-      if (starts[middle] <= time) low = middle; else high = middle - 1;
-    }
-    return low;
-  }
+  function columnAt({ starts }, time) { return lastStart(starts, starts.length, time); }
   /** Says what a row shows at a time. */
   function read(at, time) {
     const row = rows[clamp(at, 0, rows.length - 1)];
     const start = Math.floor(clamp(time, 0, extent() - 1) / timeline.width) * timeline.width;
     chosen = [rows.indexOf(row), start];
-    const id = start < row.cycles ? row.columns[partAt(row, start)]?.[0] ?? 0 : 0;
+    const id = start < row.cycles ? row.columns[columnAt(row, start)]?.[0] ?? 0 : 0;
     const end = Math.min(start + timeline.width, row.cycles);
     const what = start >= row.cycles ? "it has ended" : id === 0 ? "not known" : figures.names[id];
     tip.textContent = `${row.name}, ${said(row.cycles)} cycles; cycle ${said(start)}${end > start + 1 ? ` to ${said(end)}` : ""}: ${what}`;
-    const wide = canvas.clientWidth, x = ((start - from) / (to - from)) * wide;
-    tip.classList.add("near");
-    tip.style.left = `${clamp(x + 12, 0, Math.max(0, wide - tip.offsetWidth))}px`;
+    part.near(tip, canvas, part.left(canvas, start));
     return id;
   }
-  function move(first, last) {
-    const wide = clamp(last - first, Math.min(8 * timeline.width, extent()), extent()), start = clamp(first, 0, extent() - wide);
-    if (Math.abs(start - from) + Math.abs(start + wide - to) < 1e-9) return false;
-    [from, to] = [start, start + wide];
-    draw();
-    return true;
-  }
-  function zoom(by, around) {
-    const middle = from + around * (to - from);
-    return move(middle - (middle - from) * by, middle + (to - middle) * by);
-  }
-  const at = (event) => [Math.floor((event.offsetY / canvas.clientHeight) * rows.length), from + (event.offsetX / canvas.clientWidth) * (to - from)];
-  canvas.addEventListener("pointerdown", (event) => { held = [event.clientX, from, to, false]; });
+  const at = (event) => [Math.floor((event.offsetY / canvas.clientHeight) * rows.length), part.at(canvas, event.offsetX)];
+  canvas.addEventListener("pointerdown", (event) => { held = [event.clientX, part.from, part.to, false]; });
   canvas.addEventListener("pointermove", (event) => {
     if (held && event.buttons) {
       const by = ((held[0] - event.clientX) / canvas.clientWidth) * (held[2] - held[1]);
       held[3] ||= Math.abs(held[0] - event.clientX) > 3;
-      move(held[1] + by, held[2] + by);
+      part.move(held[1] + by, held[2] + by);
     } else read(...at(event));
   });
   canvas.addEventListener("pointerleave", () => { tip.classList.remove("near"); });
@@ -108,27 +83,20 @@ function drawTimeline({ figures, one, make, clamp, said, rankOf, goToRank, kerne
     read(...at(event));
     show(`${timeline.launch}:${rows[chosen[0]].warp}`);
   });
-  canvas.addEventListener("wheel", (event) => {
-    if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
-      const by = ((event.deltaX || event.deltaY) / canvas.clientWidth) * (to - from);
-      if (move(from + by, to + by)) event.preventDefault();
-    } else if (zoom(Math.exp(clamp(event.deltaY, -200, 200) / 300), event.offsetX / canvas.clientWidth)) event.preventDefault();
-  }, { passive: false });
+  part.wheel(canvas);
   canvas.addEventListener("keydown", (event) => {
     const by = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0], PageDown: [16, 0], PageUp: [-16, 0] }[event.key];
     if (by) {
       read(chosen[0] + by[0], chosen[1] + by[1] * timeline.width);
-      if (chosen[1] < from || chosen[1] >= to) move(chosen[1] - (to - from) / 2, chosen[1] + (to - from) / 2);
+      if (chosen[1] < part.from || chosen[1] >= part.to) part.follow(chosen[1]);
       draw();
-    } else if (event.key === "Home") { read(0, 0); draw(); } else if (event.key === "+" || event.key === "=") zoom(0.7, 0.5);
-    else if (event.key === "-") zoom(1 / 0.7, 0.5);
-    else if (event.key === "Enter") goToRank(rankOf.get(read(...chosen)));
-    else return;
+    } else if (event.key === "Home") { read(0, 0); draw(); } else if (event.key === "Enter") goToRank(rankOf.get(read(...chosen)));
+    else if (!part.key(event)) return;
     event.preventDefault();
   });
   for (const event of ["focus", "blur"]) canvas.addEventListener(event, draw);
   for (const field of [launch, order]) field.addEventListener("change", take);
-  one("#whole-time").addEventListener("click", () => move(0, extent()));
+  one("#whole-time").addEventListener("click", () => { part.whole(); draw(); });
   addEventListener("resize", () => timeline && draw());
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => timeline && draw());
   /** Begins with the first launch of the kernel that is chosen. */

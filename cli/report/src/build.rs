@@ -129,6 +129,7 @@ impl Parts<'_> {
             css: include_str!("../assets/page.css"),
             js: concat!(
                 include_str!("../assets/colours.js"),
+                include_str!("../assets/scale.js"),
                 include_str!("../assets/strips.js"),
                 include_str!("../assets/timeline.js"),
                 include_str!("../assets/page.js")

@@ -70,8 +70,8 @@ pub(crate) fn figures(
     value
 }
 
-/// The warps that can be drawn, lane by lane and along their time, as JSON, compressed by `deflate`, in base64: they are most of what a page
-/// has, and wait until they are drawn.
+/// The warps that can be drawn, lane by lane and along their time, as JSON, compressed by `deflate`, in
+/// base64: they are most of what a page has, and wait until they are drawn.
 pub(crate) fn packed(
     strips: Option<&Strips>,
     timelines: &[Timeline],

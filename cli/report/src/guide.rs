@@ -41,8 +41,8 @@ pub(crate) struct Place {
     pub(crate) rank: Option<usize>,
 }
 
-/// The lines in the order of `lines`: those with the most warp-cycles first, or if the trace has no times those that caused
-/// the most idle slots.
+/// The lines in the order of `lines`: those with the most warp-cycles first, or if the trace has no times
+/// those that caused the most idle slots.
 pub(crate) fn by_heat(analysis: &Analysis) -> Vec<&LineFigures> {
     if analysis.time.is_some() { words::hottest(analysis) } else { words::causing(analysis) }
 }

@@ -36,12 +36,13 @@ pub(crate) struct Row {
     pub(crate) warp: u32,
     /// From its first run to its last, as in `warps`.
     pub(crate) cycles: u64,
-    /// Columns: the location at which the warp was for most of their cycles, 0 where that is not known, and how many
-    /// columns in a row.
+    /// Columns: the location at which the warp was for most of their cycles, 0 where that is not known, and
+    /// how many columns in a row.
     pub(crate) columns: Vec<(u16, u64)>,
 }
 
-/// Makes the timelines of launches, as long as there is room: of each kernel first the one in which warps spent most cycles.
+/// Makes the timelines of launches, as long as there is room: of each kernel first the one in which warps
+/// spent most cycles.
 pub(crate) fn timelines(guide: &Guide<'_>) -> Result<Vec<Timeline>, DecodeError> {
     let Guide { trace, analysis, limits, .. } = *guide;
     if analysis.time.is_none() {
