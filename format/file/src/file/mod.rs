@@ -40,6 +40,7 @@
 mod accounts;
 mod additions;
 mod code;
+mod contents;
 mod early_end;
 mod error;
 mod fields;

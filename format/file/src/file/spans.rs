@@ -26,11 +26,12 @@
 
 use std::collections::HashMap;
 
-use warptrace_columns::{Element, Header, Layout, Packing, Shape, Source};
+use warptrace_columns::Element;
 
+use super::contents::{Contents, put};
 use super::error::FormatError;
 use super::fields::Fields;
-use super::frame::{Compression, StoredAs, compress, decompress};
+use super::frame::{Compression, compress};
 use super::limits::MAX_ACCOUNTS;
 use super::section::{SectionKind, encode_section_of};
 use crate::span::WarpSpan;
@@ -49,17 +50,6 @@ const MOVED: u32 = 3;
 /// The most bytes of contents for this many warps.
 fn most_bytes(warps: u32) -> u32 {
     warps.saturating_mul(WARP_BYTES).saturating_add(COLUMN_BYTES)
-}
-
-/// Appends a column.
-fn put<T: Element>(values: &[T], compression: Compression, to: &mut Vec<u8>) {
-    match (compression, Shape::new(0, 1)) {
-        // What zstd makes of whole bytes is smaller than what it makes of packed bits.
-        (Compression::Suited | Compression::Zstd(_), Some(shape)) => {
-            Layout { shape, zero_runs: false, packing: Packing::StreamVByte }.encode(values, to);
-        }
-        _ => _ = warptrace_columns::encode(values, 1, to),
-    }
 }
 
 /// Makes the section, header and body, of consecutive warps.
@@ -103,13 +93,13 @@ pub fn encode_spans(spans: &[WarpSpan], compression: Compression) -> Result<Vec<
         states.push(if span.has_moved() { MOVED } else { ENDED });
     }
     let mut plain = Vec::new();
-    put(&states, compression, &mut plain);
-    put(&sms, compression, &mut plain);
-    put(&begins, compression, &mut plain);
-    put(&clocks, compression, &mut plain);
-    put(&nanoseconds, compression, &mut plain);
-    put(&cycles, compression, &mut plain);
-    put(&moved, compression, &mut plain);
+    put(&states, 0, compression, &mut plain);
+    put(&sms, 0, compression, &mut plain);
+    put(&begins, 0, compression, &mut plain);
+    put(&clocks, 0, compression, &mut plain);
+    put(&nanoseconds, 0, compression, &mut plain);
+    put(&cycles, 0, compression, &mut plain);
+    put(&moved, 0, compression, &mut plain);
     let mut packed = Vec::new();
     let (stored_as, stored) = compress(SECTION, &plain, compression, &mut packed)?;
     let mut fixed = [0; FIXED_BYTES];
@@ -120,7 +110,7 @@ pub fn encode_spans(spans: &[WarpSpan], compression: Compression) -> Result<Vec<
     Ok(encode_section_of(SectionKind::Spans, &[&fixed, stored]))
 }
 
-/// Reads the body of a section at file offset `at`, behind accounts of so many warps.
+/// Reads the body of a section at file offset `at`, behind accounts of `warps` warps.
 ///
 /// # Errors
 /// A wrong length, a field over its limit, contents that do not decompress to what the section says, columns
@@ -136,42 +126,28 @@ pub fn decode_spans(body: &[u8], at: u64, warps: u32) -> Result<Vec<WarpSpan>, F
             "the number of warps of the ACCT section before it",
         ));
     }
-    let plain_bytes = fields.u32("plain bytes")?;
-    fields.limit("plain bytes", 4, plain_bytes.into(), most_bytes(warps).into())?;
-    let compression = fields.u8("compression")?;
-    fields.zero::<3>("reserved")?;
-    let Some(stored_as) = StoredAs::from_byte(compression) else {
-        return Err(fields.invalid("compression", at.saturating_add(8), compression.into(), "0 or 1"));
-    };
-    let (stored, stored_at) = (fields.rest(), fields.offset());
-    let contents = |message| FormatError::Contents { section: SECTION, offset: stored_at, message };
-    let plain = decompress(SECTION, stored_as, stored, plain_bytes as usize, stored_at)?;
-    if plain.len() as u64 != u64::from(plain_bytes) {
-        return Err(contents(format!("{} bytes, the section announces {plain_bytes}", plain.len())));
-    }
-    let mut source = Source::new(&plain);
-    let states: Vec<u32> = column(&mut source, "state", warps as usize).map_err(contents)?;
+    let contents = Contents::read(SECTION, fields, most_bytes(warps))?;
+    let mut columns = contents.columns();
+    let states: Vec<u32> = columns.next("state", warps as usize..=warps as usize)?;
     if let Some(state) = states.iter().find(|state| **state > MOVED) {
-        return Err(contents(format!("a warp has the state {state}, expected 0 to {MOVED}")));
+        return Err(contents.wrong(format!("a warp has the state {state}, expected 0 to {MOVED}")));
     }
     let count = |least: u32| states.iter().filter(|state| **state >= least).count();
-    let (began, ended) = (count(BEGAN), count(ENDED));
-    let sms: Vec<u32> = column(&mut source, "sm", began).map_err(contents)?;
-    let begins: Vec<u64> = column(&mut source, "begin", began).map_err(contents)?;
-    let clocks: Vec<u64> = column(&mut source, "clock", began).map_err(contents)?;
-    let nanoseconds: Vec<u64> = column(&mut source, "nanoseconds", ended).map_err(contents)?;
-    let cycles: Vec<u64> = column(&mut source, "cycles", ended).map_err(contents)?;
-    let moved: Vec<u32> = column(&mut source, "moved", count(MOVED)).map_err(contents)?;
-    if !source.rest().is_empty() {
-        return Err(contents(format!("{} bytes follow the columns", source.rest().len())));
-    }
+    let [began, ended, elsewhere] = [BEGAN, ENDED, MOVED].map(count);
+    let sms: Vec<u32> = columns.next("sm", began..=began)?;
+    let begins: Vec<u64> = columns.next("begin", began..=began)?;
+    let clocks: Vec<u64> = columns.next("clock", began..=began)?;
+    let nanoseconds: Vec<u64> = columns.next("nanoseconds", ended..=ended)?;
+    let cycles: Vec<u64> = columns.next("cycles", ended..=ended)?;
+    let moved: Vec<u32> = columns.next("moved", elsewhere..=elsewhere)?;
+    columns.end()?;
     if sms.iter().chain(&moved).any(|sm| *sm == u32::MAX) {
-        return Err(contents(format!("a warp ran on multiprocessor {}", u32::MAX)));
+        return Err(contents.wrong(format!("a warp ran on multiprocessor {}", u32::MAX)));
     }
     let mut moved_from = sms.iter().zip(states.iter().filter(|state| **state != 0));
     let mut moved_to = moved.iter();
     if moved_from.any(|(sm, state)| *state == MOVED && moved_to.next() == Some(sm)) {
-        return Err(contents("a warp ended on another multiprocessor, which is the same".to_owned()));
+        return Err(contents.wrong("a warp ended on another multiprocessor, which is the same".to_owned()));
     }
     let mut began = sms.into_iter().zip(begins.into_iter().zip(clocks));
     let mut ended = nanoseconds.into_iter().zip(cycles);
@@ -199,16 +175,6 @@ pub fn decode_spans(body: &[u8], at: u64, warps: u32) -> Result<Vec<WarpSpan>, F
         span
     };
     Ok(states.into_iter().map(span).collect())
-}
-
-/// Reads a column of so many values.
-fn column<T: Element>(source: &mut Source<'_>, name: &str, expected: usize) -> Result<Vec<T>, String> {
-    let described = |error| format!("column `{name}`: {error}");
-    let values = Header::read(&mut Source::new(source.rest())).map_err(described)?.values;
-    if values != expected {
-        return Err(format!("column `{name}` has {values} values, expected {expected}"));
-    }
-    warptrace_columns::decode(source).map_err(described)
 }
 
 #[cfg(test)]

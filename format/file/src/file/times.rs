@@ -23,11 +23,12 @@
 //! events   for each of these, how many events it has in its chunk
 //! ```
 
-use warptrace_columns::{Element, Layout, Packing, Shape, Source};
+use warptrace_columns::Element;
 
+use super::contents::{Contents, put};
 use super::error::FormatError;
 use super::fields::Fields;
-use super::frame::{Compression, StoredAs, compress, decompress};
+use super::frame::{Compression, compress};
 use super::limits::{MAX_FRAME_BYTES, MAX_FRAME_RUNS};
 use super::section::{SectionKind, encode_section_of};
 use crate::Event;
@@ -36,14 +37,6 @@ use crate::chunk::TIME_BYTES;
 const SECTION: &str = "TIME";
 /// Bytes of the fixed part.
 const FIXED_BYTES: usize = 16;
-/// Differences of an order, each in as few whole bytes as it needs.
-const fn in_bytes(order: usize) -> Layout {
-    let shape = match Shape::new(order, 1) {
-        Some(shape) => shape,
-        None => unreachable!(),
-    };
-    Layout { shape, zero_runs: false, packing: Packing::StreamVByte }
-}
 
 /// When the runs of a frame's chunks began.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,11 +99,7 @@ impl FrameTimes {
         let mut plain = Vec::new();
         // Neighbouring warps begin at about the same time; steps are differences already.
         for (column, order) in [(&runs, 0), (&first, 1), (&steps, 0), (&split, 0), (&events, 0)] {
-            // What zstd makes of whole bytes is smaller than what it makes of packed bits.
-            match compression {
-                Compression::None => _ = warptrace_columns::encode(column, 1, &mut plain),
-                _ => in_bytes(order).encode(column, &mut plain),
-            }
+            put(column, order, compression, &mut plain);
         }
         let bytes = match u32::try_from(plain.len()) {
             Ok(bytes) if bytes <= MAX_FRAME_BYTES => bytes,
@@ -126,7 +115,7 @@ impl FrameTimes {
         Ok(encode_section_of(SectionKind::Times, &[&fixed, stored]))
     }
 
-    /// Reads the body of a section at file offset `at`, behind a frame of so many chunks.
+    /// Reads the body of a section at file offset `at`, behind a frame of `chunks` chunks.
     ///
     /// # Errors
     /// A wrong length, a field over its limit, contents that do not decompress to what the section says,
@@ -139,50 +128,24 @@ impl FrameTimes {
         if step == 0 {
             return Err(fields.invalid("step", at.saturating_add(4), 0, "at least 1"));
         }
-        let plain_bytes = fields.u32("plain bytes")?;
-        fields.limit("plain bytes", 4, plain_bytes.into(), MAX_FRAME_BYTES.into())?;
-        let compression = fields.u8("compression")?;
-        fields.zero::<3>("reserved")?;
-        let Some(stored_as) = StoredAs::from_byte(compression) else {
-            return Err(fields.invalid("compression", at.saturating_add(12), compression.into(), "0 or 1"));
-        };
-        let (stored, stored_at) = (fields.rest(), fields.offset());
-        let contents = |message| FormatError::Contents { section: SECTION, offset: stored_at, message };
-        let plain = decompress(SECTION, stored_as, stored, plain_bytes as usize, stored_at)?;
-        if plain.len() as u64 != u64::from(plain_bytes) {
-            return Err(contents(format!("{} bytes, the section announces {plain_bytes}", plain.len())));
-        }
-        let mut source = Source::new(&plain);
-        let mut column = |name: &str, most: usize, least: usize| {
-            let rest = source.rest();
-            let header = warptrace_columns::Header::read(&mut Source::new(rest));
-            let values = header.map_err(|error| contents(format!("column `{name}`: {error}")))?.values;
-            if !(least..=most).contains(&values) {
-                return Err(contents(format!(
-                    "column `{name}` has {values} values, expected {least} to {most}"
-                )));
-            }
-            warptrace_columns::decode::<u32>(&mut source)
-                .map_err(|error| contents(format!("column `{name}`: {error}")))
-        };
-        let of_chunks = column("runs", chunks, chunks)?;
-        let first = column("first", chunks, chunks)?;
+        let contents = Contents::read(SECTION, fields, MAX_FRAME_BYTES)?;
+        let mut columns = contents.columns();
+        let of_chunks: Vec<u32> = columns.next("runs", chunks..=chunks)?;
+        let first: Vec<u32> = columns.next("first", chunks..=chunks)?;
         let others = (runs as usize).saturating_sub(chunks);
-        let steps = column("steps", others, others)?;
-        let split = column("split", runs as usize, 0)?;
-        let events = column("events", split.len(), split.len())?;
-        if !source.rest().is_empty() {
-            return Err(contents(format!("{} bytes follow the columns", source.rest().len())));
-        }
+        let steps: Vec<u32> = columns.next("steps", others..=others)?;
+        let split: Vec<u32> = columns.next("split", 0..=runs as usize)?;
+        let events: Vec<u32> = columns.next("events", split.len()..=split.len())?;
+        columns.end()?;
         let (mut starts, mut sum) = (vec![0], 0u32);
         for count in &of_chunks {
             sum = sum.saturating_add(*count);
             starts.push(sum);
         }
         if sum != runs || of_chunks.contains(&0) {
-            return Err(contents(format!(
-                "the chunks have {sum} runs, at least one each, the section {runs}"
-            )));
+            return Err(
+                contents.wrong(format!("the chunks have {sum} runs, at least one each, the section {runs}"))
+            );
         }
         let mut times = Vec::with_capacity(runs as usize);
         let mut steps = steps.into_iter();
@@ -198,9 +161,9 @@ impl FrameTimes {
         for (gap, events) in split.into_iter().zip(events) {
             let run = next.saturating_add(gap);
             if run >= runs || events == 0 {
-                return Err(contents(format!(
-                    "run {run} of {runs} cannot have {events} events and a next one"
-                )));
+                return Err(
+                    contents.wrong(format!("run {run} of {runs} cannot have {events} events and a next one"))
+                );
             }
             splits.push((run, events));
             next = run + 1;
@@ -320,6 +283,8 @@ impl RunWalk<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::SECTION_HEADER_BYTES;
+    use warptrace_columns::Source;
+
     use super::*;
 
     fn device(runs: &[(u32, u32)]) -> Vec<u8> {

@@ -1,0 +1,103 @@
+//! Contents of a section that are columns: one behind the other, and perhaps compressed together.
+
+use std::ops::RangeInclusive;
+
+use warptrace_columns::{Element, Header, Layout, Packing, Shape, Source};
+
+use super::error::FormatError;
+use super::fields::Fields;
+use super::frame::{Compression, StoredAs, decompress};
+
+/// Appends a column: differences of an order.
+pub(super) fn put<T: Element>(values: &[T], order: usize, compression: Compression, to: &mut Vec<u8>) {
+    match (compression, Shape::new(order, 1)) {
+        // What zstd makes of whole bytes is smaller than what it makes of packed bits.
+        (Compression::Suited | Compression::Zstd(_), Some(shape)) => {
+            Layout { shape, zero_runs: false, packing: Packing::StreamVByte }.encode(values, to);
+        }
+        _ => _ = warptrace_columns::encode(values, 1, to),
+    }
+}
+
+/// Contents of a section, decompressed.
+pub(super) struct Contents {
+    section: &'static str,
+    /// File offset of what is stored.
+    at: u64,
+    plain: Vec<u8>,
+}
+
+impl Contents {
+    /// Reads the end of a section: `plain bytes` of at most `most`, the compression, three bytes of zero, and the
+    /// contents.
+    ///
+    /// # Errors
+    /// A field over its limit, contents that do not decompress to what the section says.
+    pub(super) fn read(
+        section: &'static str,
+        mut fields: Fields<'_>,
+        most: u32,
+    ) -> Result<Self, FormatError> {
+        let plain_bytes = fields.u32("plain bytes")?;
+        fields.limit("plain bytes", 4, plain_bytes.into(), most.into())?;
+        let compression_at = fields.offset();
+        let compression = fields.u8("compression")?;
+        fields.zero::<3>("reserved")?;
+        let Some(stored_as) = StoredAs::from_byte(compression) else {
+            return Err(fields.invalid("compression", compression_at, compression.into(), "0 or 1"));
+        };
+        let (stored, at) = (fields.rest(), fields.offset());
+        let plain = decompress(section, stored_as, stored, plain_bytes as usize, at)?;
+        let contents = Self { section, at, plain };
+        match contents.plain.len() {
+            bytes if bytes as u64 == u64::from(plain_bytes) => Ok(contents),
+            bytes => Err(contents.wrong(format!("{bytes} bytes, the section announces {plain_bytes}"))),
+        }
+    }
+
+    /// The error that they are wrong.
+    pub(super) fn wrong(&self, message: String) -> FormatError {
+        FormatError::Contents { section: self.section, offset: self.at, message }
+    }
+
+    /// Begins to read the columns.
+    pub(super) fn columns(&self) -> Columns<'_> {
+        Columns { contents: self, source: Source::new(&self.plain) }
+    }
+}
+
+/// Columns that are read one after the other.
+pub(super) struct Columns<'c> {
+    contents: &'c Contents,
+    source: Source<'c>,
+}
+
+impl Columns<'_> {
+    /// Reads the next column, which has as many values as `expected` allows. No more are decoded.
+    pub(super) fn next<T: Element>(
+        &mut self,
+        name: &str,
+        expected: RangeInclusive<usize>,
+    ) -> Result<Vec<T>, FormatError> {
+        let described = |error| self.contents.wrong(format!("column `{name}`: {error}"));
+        let values = Header::read(&mut Source::new(self.source.rest())).map_err(described)?.values;
+        if !expected.contains(&values) {
+            let (least, most) = expected.into_inner();
+            let expected = if least == most { least.to_string() } else { format!("{least} to {most}") };
+            let message = format!("column `{name}` has {values} values, expected {expected}");
+            return Err(self.contents.wrong(message));
+        }
+        warptrace_columns::decode(&mut self.source).map_err(described)
+    }
+
+    /// Ends behind the last column.
+    ///
+    /// # Errors
+    /// Something follows.
+    pub(super) fn end(self) -> Result<(), FormatError> {
+        match self.source.rest().len() {
+            0 => Ok(()),
+            more => Err(self.contents.wrong(format!("{more} bytes follow the columns"))),
+        }
+    }
+}
