@@ -11,7 +11,8 @@ pub const FINDINGS: u8 = 3;
 /// `diff` found more change than `--fail-above` allows.
 pub const ABOVE: u8 = 4;
 
-/// Returns a verdict, or 0, as the exit code of what has been printed. A verdict stays if the reader has seen enough.
+/// Returns a verdict, or 0, as the exit code of what has been printed. A verdict stays if the reader has seen
+/// enough.
 ///
 /// # Errors
 /// What could not be printed, for another reason or without a verdict.

@@ -2,29 +2,28 @@
 
 use std::iter::Peekable;
 
-use warptrace_decoder::{DecodeError, TraceFile, WarpSpans};
+use warptrace_decoder::{DecodeError, TraceFile};
 use warptrace_format::span::{Axis, WarpSpan};
 
-/// Returns the global timer when the first warp of the trace began, of which it says when; `None` if it says so of none.
+/// Returns the global timer when the first warp of the trace began, of which it says when; `None` if it says
+/// so of none.
 pub(crate) fn first_begin(trace: &TraceFile) -> Result<Option<u64>, DecodeError> {
     let mut first = None;
     for info in trace.launches() {
-        for found in trace.warp_spans(info.number()) {
-            let begin = match found {
-                Ok((_, span)) => span.begin_timer,
-                Err(error @ DecodeError::TooMuchWork { .. }) => return Err(error),
-                Err(_) => continue,
-            };
+        for found in trace.warp_spans(info.number()).readable() {
+            let begin = found?.1.begin_timer;
             first = Some(first.map_or(begin, |first: u64| first.min(begin)));
         }
     }
     Ok(first)
 }
 
+type Spans<'a> = Box<dyn Iterator<Item = Result<(u32, WarpSpan), DecodeError>> + 'a>;
+
 /// Gives the nanoseconds of a launch's runs, whose warps come in ascending order.
 pub(crate) struct Nanoseconds<'a> {
     trace: &'a TraceFile,
-    spans: Peekable<WarpSpans<'a>>,
+    spans: Peekable<Spans<'a>>,
     zero: u64,
     /// The last warp, its span, and what puts its times on the axis.
     warp: Option<u32>,
@@ -35,7 +34,8 @@ pub(crate) struct Nanoseconds<'a> {
 impl<'a> Nanoseconds<'a> {
     /// Begins with a launch; the axis begins at the global timer's `zero`.
     pub(crate) fn new(trace: &'a TraceFile, launch: u32, zero: u64) -> Self {
-        Self { trace, spans: trace.warp_spans(launch).peekable(), zero, warp: None, span: None, axis: None }
+        let spans: Spans<'a> = Box::new(trace.warp_spans(launch).readable());
+        Self { trace, spans: spans.peekable(), zero, warp: None, span: None, axis: None }
     }
 
     /// Goes on to a warp.
@@ -46,12 +46,8 @@ impl<'a> Nanoseconds<'a> {
         (self.span, self.axis) = (None, None);
         let is_next = |found: &Result<(u32, _), _>| found.as_ref().map_or(true, |(next, _)| *next <= warp);
         while let Some(found) = self.spans.next_if(is_next) {
-            match found {
-                Ok((next, span)) => self.span = (next == warp).then_some(span),
-                Err(error @ DecodeError::TooMuchWork { .. }) => return Err(error),
-                // Its warps have no nanoseconds; `verify` tells of it.
-                Err(_) => {}
-            }
+            let (next, span) = found?;
+            self.span = (next == warp).then_some(span);
         }
         Ok(())
     }

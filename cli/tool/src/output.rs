@@ -94,8 +94,8 @@ pub fn message(error: &anyhow::Error) -> String {
 /// Largest integer up to which all readers of JSON keep each one, 2^53.
 const EXACT_INTEGER: u64 = 1 << 53;
 
-/// Prints JSON on standard output, in lines. Integers above 2^53 are texts of their digits, since many readers keep
-/// no more bits of a number.
+/// Prints JSON on standard output, in lines. Integers above 2^53 are texts of their digits, since many
+/// readers keep no more bits of a number.
 ///
 /// # Errors
 /// If standard output cannot be written.
@@ -212,8 +212,8 @@ macro_rules! tell {
 /// Whether standard output can be told what standard error cannot; unset: standard error can.
 static DIVERTED: OnceLock<bool> = OnceLock::new();
 
-/// From now on nothing is written to standard error, which is a file that is read, but to standard output, if that is
-/// another one.
+/// From now on nothing is written to standard error, which is a file that is read, but to standard output, if
+/// that is another one.
 pub fn divert_errors(to_output: bool) {
     // What was said first stays.
     let _ = DIVERTED.set(to_output);

@@ -6,7 +6,7 @@ use warptrace_decoder::{TraceFile, WarpFilter};
 use warptrace_format::Counting;
 use warptrace_format::file::LaunchInfo;
 
-use crate::counts::Counts;
+use crate::counts::{Counts, median};
 use crate::distribution::Distribution;
 use crate::ends;
 use crate::error::AnalysisError;
@@ -28,9 +28,9 @@ use crate::watch::Watch;
 /// Computes the figures of what `selection` names, on all cores of rayon's current pool.
 ///
 /// Goes once over the compressed events, without expanding runs and cycles. Memory: that of
-/// [`TraceFile::fold_items`], some KiB for each location on each core, 24 bytes for each observed edge, and 80
-/// bytes for each warp with events; where it was recorded when warps ran, 32 bytes for each block and 8 for each warp
-/// of one launch at a time. The answer is the same on any number of cores.
+/// [`TraceFile::fold_items`], some KiB for each location on each core, 24 bytes for each observed edge, and
+/// 80 bytes for each warp with events; where it was recorded when warps ran, 32 bytes for each block and 8
+/// for each warp of one launch at a time. The answer is the same on any number of cores.
 ///
 /// # Errors
 /// Something was selected that the trace does not have; the trace is damaged; more than 2^20 different edges.
@@ -38,7 +38,8 @@ pub fn analyse(trace: &TraceFile, selection: &Selection) -> Result<Analysis, Ana
     Ok(whole(analyse_with(Points::new(trace), trace, selection, None, None)?))
 }
 
-/// As [`analyse`], while another thread reads from `watch` what is counted so far. Answers `None` if it was stopped there.
+/// As [`analyse`], while another thread reads from `watch` what is counted so far. Answers `None` if it was
+/// stopped there.
 ///
 /// # Errors
 /// As [`analyse`].
@@ -86,7 +87,8 @@ fn analyse_with(
         losses.unchosen_warps += selection.unchosen(info);
     }
     if losses.is_whole() && selection.is_everything() {
-        // A launch that failed may have accounts of all its warps, and one of which nothing is there has none.
+        // A launch that failed may have accounts of all its warps, and one of which nothing is there has
+        // none.
         losses.cut_off.clone_from(&trace.state().lacks);
     }
     if let Some(watch) = watch {
@@ -351,9 +353,7 @@ fn lines(points: &Points, locations: &[LocationFigures], sums: &Sums) -> Vec<Lin
     let mut lines: BTreeMap<(&str, u32, u16), LineFigures> = BTreeMap::new();
     for location in locations {
         let Point { location: id, name, file, line, .. } = &location.point;
-        // A location without a line is a row of its own.
-        let key = (file.as_str(), *line, if *line == 0 { *id } else { 0 });
-        let found = lines.entry(key).or_insert_with(|| LineFigures {
+        let found = lines.entry(location.point.line_key()).or_insert_with(|| LineFigures {
             file: file.clone(),
             line: *line,
             names: Vec::new(),
@@ -394,20 +394,15 @@ fn paths(warps: &[WarpFigures], launches: &BTreeMap<u32, &LaunchInfo>) -> Vec<Pa
 /// Gives each warp the medians of its launch. They are ordered by launch.
 fn add_medians(warps: &mut [WarpFigures]) {
     for launch in warps.chunk_by_mut(|a, b| a.launch == b.launch) {
-        let median = median_of(launch, |warp| warp.counts.visits);
-        let cycles = median_of(launch, |warp| warp.time.map_or(0, |time| time.cycles));
+        let median_of =
+            |number: fn(&WarpFigures) -> u64| median(&mut launch.iter().map(number).collect::<Vec<_>>());
+        let visits = median_of(|warp| warp.counts.visits);
+        let cycles = median_of(|warp| warp.time.map_or(0, |time| time.cycles));
         for warp in launch {
-            warp.median = median;
+            warp.median = visits;
             if let Some(time) = &mut warp.time {
                 time.median_cycles = cycles;
             }
         }
     }
-}
-
-/// The median of a number that each of the warps has, of which there is at least one.
-fn median_of(warps: &[WarpFigures], number: impl Fn(&WarpFigures) -> u64) -> u64 {
-    let mut numbers: Vec<u64> = warps.iter().map(number).collect();
-    let middle = (numbers.len() - 1) / 2;
-    *numbers.select_nth_unstable(middle).1
 }

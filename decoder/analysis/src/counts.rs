@@ -79,3 +79,11 @@ impl Counts {
 pub fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
+
+/// The lower median; 0 of nothing.
+pub(crate) fn median(numbers: &mut [u64]) -> u64 {
+    match numbers.len().checked_sub(1) {
+        None => 0,
+        Some(last) => *numbers.select_nth_unstable(last / 2).1,
+    }
+}

@@ -36,6 +36,11 @@ pub struct Point {
 impl Point {
     /// Id of the begin of a warp, which is before its first event. No trace point has it.
     pub const BEGIN: u16 = crate::transitions::OUTSIDE;
+
+    /// What points of one line have in common; a point without a line stands alone.
+    pub(crate) fn line_key(&self) -> (&str, u32, u16) {
+        (&self.file, self.line, if self.line == 0 { self.location } else { 0 })
+    }
 }
 
 /// Why lanes were idle: what parted them.
@@ -125,12 +130,12 @@ pub struct LocationFigures {
     /// Time; `None` if the trace has no times, here and in all other figures.
     #[serde(flatten)]
     pub time: Option<Time>,
-    /// Warp-cycles of each of the [timed visits](Time::timed_visits). Those of a run are spread over its visits
-    /// evenly, in whole cycles.
+    /// Warp-cycles of each of the [timed visits](Time::timed_visits). Those of a run are spread over its
+    /// visits evenly, in whole cycles.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub visit_cycles: Option<Distribution>,
-    /// Of the head of a loop: lane-cycles of all locations of the loop, with the loops in it, as [`roll_up`](crate::roll_up)
-    /// has them. `None` if that knows no loop with this head.
+    /// Of the head of a loop: lane-cycles of all locations of the loop, with the loops in it, as
+    /// [`roll_up`](crate::roll_up) has them. `None` if that knows no loop with this head.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loop_lane_cycles: Option<u64>,
     /// Idle slots, here and elsewhere, for which this location [is to blame](CausePlace::decision).

@@ -7,8 +7,8 @@
 //! - A multiprocessor is *busy* while a block runs on it, and *waits* from the end of its last block to the end
 //!   of the launch: the launch's *tail*.
 //!
-//! Of the program's blocks only those count of which a warp was recorded and looked at, and of which no warp is
-//! known to have begun and not ended.
+//! Of the program's blocks only those count of which a warp was recorded and looked at, and of which no warp
+//! is known to have begun and not ended.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,6 +17,7 @@ use serde::Serialize;
 use warptrace_decoder::{DecodeError, TraceFile};
 use warptrace_format::file::LaunchInfo;
 
+use crate::counts::median;
 use crate::figures::{WarpFigures, as_text};
 use crate::selection::{Selection, kernel_name};
 
@@ -56,8 +57,8 @@ pub struct LaunchSchedule {
     pub launch: u32,
     /// Name of its kernel.
     pub kernel: String,
-    /// When the first warp began, by the global timer. In JSON a text, since readers there keep only 53 bits of a
-    /// number.
+    /// When the first warp began, by the global timer. In JSON a text, since readers there keep only 53 bits
+    /// of a number.
     #[serde(serialize_with = "as_text")]
     pub begin: u64,
     /// From then to when the last warp ended.
@@ -106,8 +107,8 @@ impl LaunchSchedule {
         crate::counts::share(self.waiting_nanoseconds, self.sm_nanoseconds())
     }
 
-    /// Returns how long the multiprocessor that was busy for longest was, over their mean: 1 if all were equally
-    /// busy.
+    /// Returns how long the multiprocessor that was busy for longest was, over their mean: 1 if all were
+    /// equally busy.
     pub fn imbalance(&self) -> f64 {
         crate::counts::share(
             self.most_busy_nanoseconds.saturating_mul(self.sms.into()),
@@ -128,8 +129,8 @@ pub struct Schedule {
     pub gap_nanoseconds: u64,
     /// For how long more than one did, counted once for each further one.
     pub overlap_nanoseconds: u64,
-    /// Steps in which the global timer went: what all of the times are multiples of, but for one offset. 0 if fewer
-    /// than 8 of them differ from the first: few times have larger divisors than the timer.
+    /// Steps in which the global timer went: what all of the times are multiples of, but for one offset. 0 if
+    /// fewer than 8 of them differ from the first: few times have larger divisors than the timer.
     pub timer_step_nanoseconds: u64,
 }
 
@@ -188,7 +189,8 @@ struct Read {
     step: Step,
 }
 
-/// Times that tell the timer's step: that all of so many are multiples of two steps by chance is out of question.
+/// Other times that tell the timer's step: that so few as these are all multiples of a larger one is
+/// unlikely.
 const ENOUGH_TIMES: u64 = 8;
 
 /// The greatest common divisor of the differences between times.
@@ -211,8 +213,8 @@ impl Step {
     }
 }
 
-/// Reads when the warps of these launches ran, and notes it with `warps`, which are in order. Returns it with how
-/// many of the selected warps have no such time.
+/// Reads when the warps of these launches ran, and notes it with `warps`, which are in order. Returns it with
+/// how many of the selected warps have no such time.
 ///
 /// Takes 32 bytes for each block of one launch at a time, and 8 for each of its warps.
 ///
@@ -255,13 +257,8 @@ fn read_launch(
 ) -> Result<Read, DecodeError> {
     let mut found = Read { step, ..Read::default() };
     let mut next = 0;
-    for span in trace.warp_spans(info.number()) {
-        let (warp, span) = match span {
-            Ok(span) => span,
-            Err(error @ DecodeError::TooMuchWork { .. }) => return Err(error),
-            // Its warps have no times.
-            Err(_) => continue,
-        };
+    for span in trace.warp_spans(info.number()).readable() {
+        let (warp, span) = span?;
         let Some(sm) = span.sm().filter(|_| selection.has_warp(info, warp)) else { continue };
         let length = span.nanoseconds();
         let end = span.begin_timer.saturating_add(length.unwrap_or(0));
@@ -396,12 +393,4 @@ fn add_gaps(schedule: &mut Schedule) {
         until = until.max(Some(end));
     }
     schedule.nanoseconds = until.unwrap_or(first) - first;
-}
-
-/// The lower median; 0 of nothing.
-fn median(numbers: &mut [u64]) -> u64 {
-    match numbers.len().checked_sub(1) {
-        None => 0,
-        Some(last) => *numbers.select_nth_unstable(last / 2).1,
-    }
 }

@@ -59,7 +59,8 @@ fn launch(number: u32, blocks: u32) -> LaunchInfo {
     LaunchInfo::new(number, 0, [blocks, 1, 1], [64, 1, 1], 0).unwrap()
 }
 
-/// Two multiprocessors: blocks 0 and 2 on SM 3 one after the other, 1, 3 and 4 on SM 7, of which 4 takes long.
+/// Two multiprocessors: blocks 0 and 2 on SM 3 one after the other, 1, 3 and 4 on SM 7, of which 4 takes
+/// long.
 fn uneven() -> Vec<Warp> {
     vec![
         (3, 1_000, Some(1_100)),

@@ -21,7 +21,7 @@ fn all(trace: &TraceFile) -> Analysis {
     analyse(trace, &Selection::default()).unwrap()
 }
 
-/// One block of so many threads.
+/// One block of `threads` threads.
 fn launch(threads: u32) -> LaunchInfo {
     LaunchInfo::new(0, 0, [1, 1, 1], [threads, 1, 1], 0).unwrap()
 }

@@ -14,9 +14,9 @@ impl TraceFile {
         self.metadata().property(TIMES).is_some_and(|times| matches!(times, "blocks" | "all"))
     }
 
-    /// Goes through the warps of a launch of which the trace says where and when they ran, in ascending order,
-    /// each with its span; one section of the file is in memory at a time. Warps that were not chosen are not
-    /// among them, nor those of which nothing is known.
+    /// Goes through the warps of a launch of which the trace says where and when they ran, in ascending
+    /// order, each with its span; one section of the file is in memory at a time. Warps that were not chosen
+    /// are not among them, nor those of which nothing is known.
     ///
     /// A section that is missing or damaged is an error in the place of its warps; those after it follow.
     ///
@@ -35,8 +35,9 @@ impl TraceFile {
         WarpSpans { file: self, sections: sections.iter(), next: 0, spans: Vec::new().into_iter(), first: 0 }
     }
 
-    /// Puts the times of a warp's runs ([`WarpItem::begin`](crate::WarpItem::begin)) on the axis of nanoseconds; `first`
-    /// is that of its first run. `None` if its span does not tell, as of a warp that did not end.
+    /// Puts the times of a warp's runs ([`WarpItem::begin`](crate::WarpItem::begin)) on the axis of
+    /// nanoseconds; `first` is that of its first run. `None` if its span does not tell, as of a warp that did
+    /// not end.
     ///
     /// ```no_run
     /// # use warptrace_format::span::WarpSpan;
@@ -95,6 +96,14 @@ pub struct WarpSpans<'a> {
     /// What is left of the section that was read last, and its warp.
     spans: std::vec::IntoIter<WarpSpan>,
     first: u32,
+}
+
+impl<'a> WarpSpans<'a> {
+    /// Passes over sections that cannot be read; `verify` tells of them. The only error is then
+    /// [`DecodeError::TooMuchWork`].
+    pub fn readable(self) -> impl Iterator<Item = Result<(u32, WarpSpan), DecodeError>> + use<'a> {
+        self.filter(|found| matches!(found, Ok(_) | Err(DecodeError::TooMuchWork { .. })))
+    }
 }
 
 impl Iterator for WarpSpans<'_> {

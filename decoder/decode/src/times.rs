@@ -34,7 +34,7 @@ impl TraceFile {
         self.metadata().property(TIMES).is_some_and(|times| matches!(times, "runs" | "all"))
     }
 
-    /// Reads the section behind a frame of so many chunks that says when their runs began.
+    /// Reads the section behind a frame of `chunks` chunks that says when their runs began.
     ///
     /// # Errors
     /// There is none, or it is damaged.

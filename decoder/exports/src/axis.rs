@@ -1,4 +1,5 @@
-//! The axis of what is drawn: the time that all warps share, each warp's own time, or the order of its events.
+//! The axis of what is drawn: the time that all warps share, each warp's own time, or the order of its
+//! events.
 
 use std::ops::Range;
 
@@ -65,8 +66,8 @@ impl Scale {
         if trace.has_times() { Self::Cycles } else { Self::Order }
     }
 
-    /// Returns the scale that all selected warps share, from the begin of the first one on, if the trace says when any of
-    /// them ran; else that on which each stands alone.
+    /// Returns the scale that all selected warps share, from the begin of the first one on, if the trace says
+    /// when any of them ran; else that on which each stands alone.
     pub(crate) fn shared(source: &Source<'_>) -> Result<Self, ExportError> {
         let mut zero = None;
         for info in source.launches() {
@@ -133,15 +134,13 @@ impl Scale {
     }
 }
 
-/// Goes through the selected warps of a launch of which the trace says when they began. A section that cannot be read has
-/// none.
+/// Goes through the selected warps of a launch of which the trace says when they began. A section that cannot
+/// be read has none.
 pub(crate) fn spans<'a>(
     source: &Source<'a>,
     info: &LaunchInfo,
 ) -> impl Iterator<Item = Result<(u32, WarpSpan), DecodeError>> + use<'a> {
     let (selection, info) = (source.selection().clone(), *info);
-    source.trace().warp_spans(info.number()).filter(move |found| match found {
-        Ok((warp, _)) => selection.has_warp(&info, *warp),
-        Err(error) => matches!(error, DecodeError::TooMuchWork { .. }),
-    })
+    let spans = source.trace().warp_spans(info.number()).readable();
+    spans.filter(move |found| found.as_ref().map_or(true, |(warp, _)| selection.has_warp(&info, *warp)))
 }

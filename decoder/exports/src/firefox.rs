@@ -1,4 +1,5 @@
-//! Profiles for the Firefox Profiler: stacks of kernel, functions, loops and location; samples that weigh lanes.
+//! Profiles for the Firefox Profiler: stacks of kernel, functions, loops and location; samples that weigh
+//! lanes.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -31,8 +32,8 @@ const MAX_SAMPLES: usize = 1 << 20;
 pub enum Weight {
     /// Active lanes, summed over the visits.
     Lanes,
-    /// Idle slots: lanes that the warp has and that were not active, summed over the visits, and weighed as in all
-    /// figures.
+    /// Idle slots: lanes that the warp has and that were not active, summed over the visits, and weighed as
+    /// in all figures.
     Idle,
     /// Visits: times that a warp came.
     Visits,
@@ -76,16 +77,16 @@ impl Weight {
     }
 }
 
-/// Writes a profile: a process for each kernel, a thread for each launch, a function for each location, for each
-/// loop around it and for each function of the program.
-/// Returns the sum of all weights.
+/// Writes a profile: a process for each kernel, a thread for each launch, a function for each location, for
+/// each loop around it and for each function of the program. Returns the sum of all weights.
 ///
 /// Memory: that of [`Source::walk`], 2^20 samples of the launch at work, and the profile, of at most 2^18
 /// samples for each location.
 ///
 /// # Errors
-/// The trace is damaged, asks for more output than [its length lets expect](warptrace_decoder::TraceFile::limited), has no
-/// times that are to be weighed, or `out` cannot be written.
+/// The trace is damaged, asks for more output than [its length lets
+/// expect](warptrace_decoder::TraceFile::limited), has no times that are to be weighed, or `out` cannot be
+/// written.
 pub fn firefox(source: &Source<'_>, out: impl Write, weight: Weight) -> Result<u64, ExportError> {
     if weight.is_time() && !source.trace().has_times() {
         return Err(ExportError::NoTimes(weight.describe()));

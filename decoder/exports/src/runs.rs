@@ -25,11 +25,11 @@ pub struct Run {
     pub count: u64,
     /// When the first one came, as [`WarpItem::begin`]; `None` if the trace does not say.
     pub begin: Option<u64>,
-    /// When the warp's next run began, or this one if that was later; `None` of a warp's last run, and where one of both
-    /// times is not known.
+    /// When the warp's next run began, or this one if that was later; `None` of a warp's last run, and where
+    /// one of both times is not known.
     pub end: Option<u64>,
-    /// Its warp-cycles, as [`Time`](warptrace_analysis::Time) defines them: a run that began before the one ahead of
-    /// it counts as begun with that. `None` where the end is.
+    /// Its warp-cycles, as [`Time`](warptrace_analysis::Time) defines them: a run that began before the one
+    /// ahead of it counts as begun with that. `None` where the end is.
     pub cycles: Option<u64>,
 }
 

@@ -48,10 +48,11 @@ pub fn runs() -> SchemaRef {
 pub const EVENT: &str = "event";
 /// When a run began, in cycles: of `events` that of its first event.
 pub const BEGIN: &str = "t_begin";
-/// When the warp's next run began, or the run itself if that was later: of `events` that of a run's last event.
+/// When the warp's next run began, or the run itself if that was later: of `events` that of a run's last
+/// event.
 pub const END: &str = "t_end";
-/// The numbers of [`EVENT`], [`BEGIN`] and [`END`], which tell the events of a run from each other, among the columns
-/// of `runs`.
+/// The numbers of [`EVENT`], [`BEGIN`] and [`END`], which tell the events of a run from each other, among the
+/// columns of `runs`.
 pub const SINGLE_COLUMNS: [usize; 3] = [8, 15, 16];
 /// How many events a row of `runs` stands for.
 pub const COUNT: &str = "count";

@@ -144,7 +144,8 @@ fn print_locations(metadata: &Metadata) -> anyhow::Result<()> {
     print_table(&header, right, || metadata.locations.iter().map(row))
 }
 
-/// Names the loops that were counted: those that the file names; else, of all, those that hold no other location.
+/// Names the loops that were counted: those that the file names; else, of all, those that hold no other
+/// location.
 fn counted_loops(metadata: &Metadata) -> String {
     let parents: HashSet<u16> = metadata.locations.iter().map(|info| info.parent).collect();
     let holds_none =
@@ -164,8 +165,8 @@ fn counted_loops(metadata: &Metadata) -> String {
     if loops.is_empty() { "; none was".to_owned() } else { format!("; they are {}", loops.join(", ")) }
 }
 
-/// A row for each launch. Where some warps were not chosen, a column says how many were. The names of kernels that are
-/// too long for it follow.
+/// A row for each launch. Where some warps were not chosen, a column says how many were. The names of kernels
+/// that are too long for it follow.
 fn print_launches(metadata: &Metadata, launches: &[LaunchSummary]) -> anyhow::Result<()> {
     let has_choice = launches.iter().any(|launch| launch.recorded_warps < launch.warps);
     let name = |kernel: u32| metadata.kernels.get(kernel as usize).map_or("?", |kernel| &kernel.name);
@@ -211,8 +212,8 @@ fn print_launches(metadata: &Metadata, launches: &[LaunchSummary]) -> anyhow::Re
     Ok(())
 }
 
-/// Prints a table row by row; `right` are the columns with numbers. Cells of more than [`WIDEST`] characters stand out of
-/// their columns, so that there is no more to print than is in the cells.
+/// Prints a table row by row; `right` are the columns with numbers. Cells of more than [`WIDEST`] characters
+/// stand out of their columns, so that there is no more to print than is in the cells.
 fn print_table<I: Iterator<Item = Vec<String>>>(
     header: &[&str],
     right: &[usize],

@@ -76,8 +76,8 @@ impl Recording {
 }
 
 impl Prepared<'_> {
-    /// Opens the device, has `run` run the program's kernels, and writes the trace. A file that is there stays
-    /// as it is unless the recording has begun.
+    /// Opens the device, has `run` run the program's kernels, and writes the trace. A file that is there
+    /// stays as it is unless the recording has begun.
     ///
     /// `code` gives the kernels' PTX; it is asked only where a GPU is tried.
     ///

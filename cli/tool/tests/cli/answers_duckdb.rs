@@ -1,5 +1,5 @@
-//! The figures of every view, computed once more by DuckDB from the CSV that `decode` prints, and times from the
-//! Parquet export.
+//! The figures of every view, computed once more by DuckDB from the CSV that `decode` prints, and times from
+//! the Parquet export.
 //!
 //! `tests/readers/figures.sql` has the definitions of `docs/reference/answers.md` in SQL, event by event and
 //! lane by lane.

@@ -44,8 +44,8 @@ fn kill(child: &Child, signal: &str) {
     assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
 }
 
-/// Sends a recording a signal as soon as there is something of the kernel in the trace, and writes to `path` what
-/// there is in the end.
+/// Sends a recording a signal as soon as there is something of the kernel in the trace, and writes to `path`
+/// what there is in the end.
 fn interrupted(path: &Path, signal: &str) -> Output {
     let (child, mut reader) = started(path, "stream");
     let mut trace = vec![0; 200_000];

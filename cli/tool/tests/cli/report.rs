@@ -94,7 +94,8 @@ fn check_strip(trace: &Path, figures: &Value, strip: &Value) {
     }
 }
 
-/// Rows of timelines are the warps of `warps`; their columns have the location that `decode` says for most cycles.
+/// Rows of timelines are the warps of `warps`; their columns have the location that `decode` says for most
+/// cycles.
 fn check_timelines(trace: &Path, figures: &Value, warps: &[Value]) {
     let timelines = figures["carried"]["timelines"].as_array().unwrap();
     let kernels = figures["kernels"].as_array().unwrap();

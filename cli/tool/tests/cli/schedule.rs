@@ -1,4 +1,5 @@
-//! Where and when warps ran: what `top`, `warps` and `stats` say is what follows from the simulator's schedule.
+//! Where and when warps ran: what `top`, `warps` and `stats` say is what follows from the simulator's
+//! schedule.
 
 use std::collections::BTreeMap;
 

@@ -20,8 +20,8 @@ pub fn nanoseconds(number: u64) -> String {
     }
 }
 
-/// Says what of the launch matters most whose multiprocessors waited longest for its end, and how launches follow
-/// each other; none if the trace does not say when warps ran.
+/// Says what of the launch matters most whose multiprocessors waited longest for its end, and how launches
+/// follow each other; none if the trace does not say when warps ran.
 pub fn schedule(trace: &TraceFile, analysis: &Analysis) -> Vec<String> {
     let Some(schedule) = &analysis.schedule else { return Vec::new() };
     let worst = schedule.launches.iter().rev().max_by_key(|launch| launch.waiting_nanoseconds);
@@ -42,8 +42,8 @@ pub fn schedule(trace: &TraceFile, analysis: &Analysis) -> Vec<String> {
     said
 }
 
-/// Says how a launch ended: `in launch 0, block 17 on SM 3 ran 4.1 times as long as the median block: SMs waited
-/// 38% of the launch for it`.
+/// Says how a launch ended: `in launch 0, block 17 on SM 3 ran 4.1 times as long as the median block: SMs
+/// waited 38% of the launch for it`.
 pub fn tail(trace: &TraceFile, launch: &LaunchSchedule) -> String {
     let LaunchSchedule { sms, waves, blocks, .. } = *launch;
     let name = |ran: &BlockRan| {

@@ -78,7 +78,8 @@ pub fn losses(analysis: &Analysis) -> String {
     text
 }
 
-/// The lines, those with the most warp-cycles first where the trace has times, then those with the most idle slots.
+/// The lines, those with the most warp-cycles first where the trace has times, then those with the most idle
+/// slots.
 pub fn hottest(analysis: &Analysis) -> Vec<&LineFigures> {
     let mut lines: Vec<&LineFigures> = analysis.lines.iter().collect();
     lines.sort_by_key(|line| Reverse((line.time.map(|time| time.warp_cycles), line.counts.idle)));

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use warptrace_decoder::TraceFile;
 
 use super::{Names, about, count, ratio, warp};
-use crate::figures::{Analysis, LineFigures, Point, WarpFigures};
+use crate::figures::{Analysis, LineFigures, WarpFigures};
 use crate::waits::{Arrivals, WaitFigures};
 
 /// Says at which line warps spend most of their time, with how many lanes, and which warp is late; `None` if
@@ -42,8 +42,7 @@ fn waited(analysis: &Analysis, names: &Names) -> Option<String> {
     // A loop that was unrolled has a wait of the source at several places.
     let mut lines: BTreeMap<(&str, u32, u16), Vec<&WaitFigures>> = BTreeMap::new();
     for wait in &analysis.waits {
-        let Point { file, line, location, .. } = &wait.point;
-        lines.entry((file, *line, if *line == 0 { *location } else { 0 })).or_default().push(wait);
+        lines.entry(wait.point.line_key()).or_default().push(wait);
     }
     let cycles =
         |waits: &[&WaitFigures]| waits.iter().fold(0_u64, |sum, wait| sum.saturating_add(wait.lane_cycles));

@@ -222,7 +222,8 @@ pub enum Problem {
         /// What the file holds.
         found: u64,
     },
-    /// Warps lack chunks that frames hold which cannot be read, each of them an [`Unreadable`](Self::Unreadable).
+    /// Warps lack chunks that frames hold which cannot be read, each of them an
+    /// [`Unreadable`](Self::Unreadable).
     #[error(
         "launch {launch}, track {track}: {events} events of {warps} warps are in frames that cannot be read, or behind \
          them ({})",

@@ -163,8 +163,8 @@ pub fn launches(source: &Source<'_>, out: impl Write + Send) -> Result<u64, Expo
     Ok(table.finish()?)
 }
 
-/// Writes what the selected warps lack, a row for each warp and reason; warps that follow each other, and lack equally many
-/// events or it is not known how many, share one. Returns how many rows were written.
+/// Writes what the selected warps lack, a row for each warp and reason; warps that follow each other, and
+/// lack equally many events or it is not known how many, share one. Returns how many rows were written.
 ///
 /// # Errors
 /// `out` cannot be written.

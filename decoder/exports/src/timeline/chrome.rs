@@ -1,8 +1,9 @@
 //! Chrome's trace events as JSON.
 //!
-//! A process for each launch, or for each multiprocessor where it is known; a thread for each warp; a complete event (`X`)
-//! for each run, for each stay in a function or a loop around runs, and for each warp that is known to have run.
-//! Format: "Trace Event Format", the object form, <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>.
+//! A process for each launch, or for each multiprocessor where it is known; a thread for each warp; a
+//! complete event (`X`) for each run, for each stay in a function or a loop around runs, and for each warp
+//! that is known to have run. Format: "Trace Event Format", the object form,
+//! <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -21,8 +22,8 @@ use crate::source::Source;
 /// Writes a timeline as Chrome's trace events. `sliced` is told the number of slices after each.
 ///
 /// # Errors
-/// The trace is damaged, asks for more output than [its length lets expect](warptrace_decoder::TraceFile::limited), or
-/// `out` cannot be written.
+/// The trace is damaged, asks for more output than [its length lets
+/// expect](warptrace_decoder::TraceFile::limited), or `out` cannot be written.
 pub fn chrome(
     source: &Source<'_>,
     out: impl Write,
@@ -81,9 +82,11 @@ struct Chrome<W> {
     unit: u64,
     /// Number of the launch, or of the multiprocessor, from 1: some readers take process 0 for the idle one.
     process: u64,
-    /// Linear index of the warp, or its number among all that are written where processes are multiprocessors; from 1.
+    /// Linear index of the warp, or its number among all that are written where processes are
+    /// multiprocessors; from 1.
     thread: u64,
-    /// Where processes are multiprocessors: the launch of the next warps, and the multiprocessors that have names.
+    /// Where processes are multiprocessors: the launch of the next warps, and the multiprocessors that have
+    /// names.
     launch: Option<String>,
     sms: BTreeSet<u32>,
     is_first: bool,

@@ -1,10 +1,12 @@
-//! Tracks of warps with a slice for each run, in those of the functions and loops around it, for tools that draw time.
+//! Tracks of warps with a slice for each run, in those of the functions and loops around it, for tools that
+//! draw time.
 //!
-//! Of a trace that says where and when warps ran the axis is time, the same for all, and tracks are those of the
-//! multiprocessors. Of one with times of runs alone it is each warp's own time, from its first run on: a microsecond is a
-//! cycle. A run lasts until the warp's next one begins, which lanes that are apart may do while it goes on. Of other traces
-//! the axis is the order of events: the n-th event of a warp lasts from microsecond n to n + 1. The latter two begin in each
-//! warp anew: what stands above each other in two tracks need not have happened at once.
+//! Of a trace that says where and when warps ran the axis is time, the same for all, and tracks are those of
+//! the multiprocessors. Of one with times of runs alone it is each warp's own time, from its first run on: a
+//! microsecond is a cycle. A run lasts until the warp's next one begins, which lanes that are apart may do
+//! while it goes on. Of other traces the axis is the order of events: the n-th event of a warp lasts from
+//! microsecond n to n + 1. The latter two begin in each warp anew: what stands above each other in two tracks
+//! need not have happened at once.
 
 mod chrome;
 mod perfetto;
@@ -32,8 +34,8 @@ pub struct Written {
     pub warps: u64,
     /// Slices of runs, or of warps where events have no times; those around them are more.
     pub slices: u64,
-    /// Selected warps that were chosen to be recorded and are not there, or not whole, because the trace does not say when
-    /// they or their runs began and ended.
+    /// Selected warps that were chosen to be recorded and are not there, or not whole, because the trace does
+    /// not say when they or their runs began and ended.
     pub unplaced: u64,
     /// What the axis is.
     pub axis: &'static str,

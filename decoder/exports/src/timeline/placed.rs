@@ -14,8 +14,8 @@ use crate::nest::Nest;
 use crate::runs::{Run, Step};
 use crate::source::Source;
 
-/// Gives the warps of a source, of which the trace says when they ran, to `tracks`, from the global timer's `zero` on; with
-/// their runs if these have times.
+/// Gives the warps of a source, of which the trace says when they ran, to `tracks`, from the global timer's
+/// `zero` on; with their runs if these have times.
 pub(super) fn draw(
     source: &Source<'_>,
     zero: u64,

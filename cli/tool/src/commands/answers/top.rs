@@ -93,8 +93,8 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The times of all launches together, and those of the launches whose multiprocessors waited longest for their
-/// ends.
+/// The times of all launches together, and those of the launches whose multiprocessors waited longest for
+/// their ends.
 fn longest_waits(schedule: &Schedule) -> Value {
     let mut launches: Vec<&LaunchSchedule> = schedule.launches.iter().collect();
     launches.sort_by_key(|launch| Reverse(launch.waiting_nanoseconds));

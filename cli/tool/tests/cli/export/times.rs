@@ -1,4 +1,5 @@
-//! Times of runs: what `decode` prints, timelines draw and tables have is the same; what is damaged takes no event along.
+//! Times of runs: what `decode` prints, timelines draw and tables have is the same; what is damaged takes no
+//! event along.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

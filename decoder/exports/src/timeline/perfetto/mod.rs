@@ -1,5 +1,6 @@
-//! Perfetto's own format: a track for each launch, in it one for each block, in it one for each warp. Where it is known where
-//! and when warps ran, blocks are in tracks of the multiprocessors, and these in that of the device.
+//! Perfetto's own format: a track for each launch, in it one for each block, in it one for each warp. Where
+//! it is known where and when warps ran, blocks are in tracks of the multiprocessors, and these in that of
+//! the device.
 
 mod messages;
 
@@ -56,8 +57,8 @@ const ENDED_ON: u64 = 11;
 /// Writes a timeline in Perfetto's format. `sliced` is told the number of slices after each.
 ///
 /// # Errors
-/// The trace is damaged, asks for more output than [its length lets expect](warptrace_decoder::TraceFile::limited), or
-/// `out` cannot be written.
+/// The trace is damaged, asks for more output than [its length lets
+/// expect](warptrace_decoder::TraceFile::limited), or `out` cannot be written.
 pub fn perfetto(
     source: &Source<'_>,
     out: impl Write,
