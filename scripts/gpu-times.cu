@@ -116,7 +116,7 @@ int main(int count, char **words)
     must(cudaDeviceSynchronize());
     spread("step_ns", std::vector<Int>(diffs, diffs + 2000));
     Pair *first = memory<Pair>(blocks), *last = memory<Pair>(blocks);
-    pairs<<<blocks, 1024, 100 << 10 >> 2>>>(first);
+    pairs<<<blocks, 1024, 25 << 10>>>(first);
     must(cudaDeviceSynchronize());
     const double seconds = count > 2 ? atof(words[2]) : 10;
     // The clock keeps its rate only while something runs.
@@ -146,7 +146,7 @@ int main(int count, char **words)
     }
     // Of all blocks at once: polling itself takes part of this.
     spread("meeting_ns", errors);
-    pairs<<<blocks, 1024, 100 << 10 >> 2>>>(last);
+    pairs<<<blocks, 1024, 25 << 10>>>(last);
     must(cudaDeviceSynchronize());
     std::vector<double> rates, offsets;
     for (int block = 0; block < blocks; block++) {

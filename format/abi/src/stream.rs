@@ -124,8 +124,8 @@ pub struct StreamLogs {
     /// Address of a [`StreamState`].
     pub state: u64,
     /// Array of `u64`: events of originals that found no memory, for each stream of the launch, `lost[track *
-    /// warps + warp]`. Where warps write [where and when they ran](warptrace_format::span::WarpSpan), an array
-    /// of that for each warp stands directly behind it.
+    /// warps + warp]`. Where warps write [where and when they ran](warptrace_format::span::WarpSpan), an
+    /// array of that for each warp stands directly behind it.
     pub lost: u64,
     /// Array of `u32`: for each warp the lanes that have left the kernel.
     pub ended: u64,

@@ -40,14 +40,14 @@ impl WarpSpan {
         self.begin_sm.checked_sub(1)
     }
 
-    /// Returns whether the warp ended on another multiprocessor, as where a program is debugged, or shares the
-    /// device: its two clocks have nothing to do with each other.
+    /// Returns whether the warp ended on another multiprocessor, as where a program is debugged, or shares
+    /// the device: its two clocks have nothing to do with each other.
     pub const fn has_moved(&self) -> bool {
         self.has_ended() && self.begin_sm != self.end_sm
     }
 
-    /// Returns how long the warp ran, in nanoseconds of the global timer, which goes in steps; `None` if it did
-    /// not end. The timer never goes back; where it seems to, it is 0.
+    /// Returns how long the warp ran, in nanoseconds of the global timer, which goes in steps; `None` if it
+    /// did not end. The timer never goes back; where it seems to, it is 0.
     pub const fn nanoseconds(&self) -> Option<u64> {
         if !self.has_ended() {
             return None;
@@ -55,7 +55,8 @@ impl WarpSpan {
         Some(self.end_timer.saturating_sub(self.begin_timer))
     }
 
-    /// Returns how long the warp ran, in cycles of its multiprocessor; `None` if it did not end, or not there.
+    /// Returns how long the warp ran, in cycles of its multiprocessor; `None` if it did not end, or not
+    /// there.
     pub const fn cycles(&self) -> Option<u64> {
         if !self.has_ended() || self.has_moved() {
             return None;
@@ -63,11 +64,12 @@ impl WarpSpan {
         Some(self.end_clock.wrapping_sub(self.begin_clock))
     }
 
-    /// Puts times of the warp's clock on the axis of the global timer, by the warp's two pairs; `None` if it has not
-    /// both, or the clock did not go on between them.
+    /// Puts times of the warp's clock on the axis of the global timer, by the warp's two pairs; `None` if it
+    /// has not both, or the clock did not go on between them.
     ///
-    /// `first` is the first of these times, in cycles, of which only the lower `bits` are the clock's: the clock is
-    /// taken that is nearest to the warp's begin. Later times go on from there, and may need more bits.
+    /// `first` is the first of these times, in cycles, of which only the lower `bits` are the clock's: the
+    /// clock is taken that is nearest to the warp's begin. Later times go on from there, and may need more
+    /// bits.
     pub fn axis(&self, first: u64, bits: u32) -> Option<Axis> {
         let cycles = self.cycles().filter(|cycles| *cycles > 0)?;
         let mask = u64::MAX >> (64 - bits.clamp(1, 64));

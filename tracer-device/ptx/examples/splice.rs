@@ -1,5 +1,5 @@
-//! Splices a PTX file: `splice IN.ptx OUT.ptx [counted|each] [dual] [ring|streamed [open]] [marks] [chooses] [spans]
-//! [registers|shared|local] [untraced] [after=LOCATION:COUNT]`.
+//! Splices a PTX file: `splice IN.ptx OUT.ptx [counted|each] [dual] [ring|streamed [open]] [marks] [chooses]
+//! [spans] [registers|shared|local] [untraced] [after=LOCATION:COUNT]`.
 
 use warptrace_format::Counting;
 use warptrace_format::chosen::After;

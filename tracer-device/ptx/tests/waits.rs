@@ -122,7 +122,7 @@ fn a_loop_that_does_more_than_poll_is_none() {
         "atom.cas.b32 %r1, [%rd1], %r2, %r3; setp.ne.u32 %p1, %r1, %r2; mov.u32 %r2, %r1;",
         // What it loads decides nothing.
         "ld.volatile.global.u32 %r1, [%rd1]; add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 9;",
-        // It loads what nobody may change.
+        // It loads what no other thread may change.
         "ld.global.u32 %r1, [%rd1]; setp.eq.u32 %p1, %r1, 0;",
     ];
     others.iter().for_each(|it| assert_eq!(waits(&turning(it)).points.len(), 1, "{it}"));

@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 pub use self::replacement::Earlier;
 use self::replacement::Replacement;
 
-/// A file that one recording writes while others read it. It is locked until it is dropped, and removed if it is new
-/// and nothing was written. What was there stays until there are events or accounts of a launch, or a whole trace in
-/// which no launch failed: what is written before goes to a part beside it, which replaces it then.
+/// A file that one recording writes while others read it. It is locked until it is dropped, and removed if it
+/// is new and nothing was written. What was there stays until there are events or accounts of a launch, or a
+/// whole trace in which no launch failed: what is written before goes to a part beside it, which replaces it
+/// then.
 #[derive(Debug)]
 pub struct TraceOutput {
     /// `None`: standard output.
@@ -19,7 +20,7 @@ pub struct TraceOutput {
     /// What is to replace the file that is there.
     replacement: Option<Replacement>,
     earlier: Earlier,
-    /// What was there: whoever has opened it before it was replaced sees the lock.
+    /// What was there: readers that opened it before it was replaced see the lock.
     _old: Option<File>,
     /// The path, if this made the file and has written nothing.
     made: Option<PathBuf>,
@@ -91,8 +92,8 @@ impl TraceOutput {
     }
 }
 
-/// Returns how many bytes the process may still write to a file where it stands. Writing more would end a traced
-/// program with SIGXFSZ.
+/// Returns how many bytes the process may still write to a file where it stands. Writing more would end a
+/// traced program with SIGXFSZ.
 #[cfg(unix)]
 fn may_grow(file: &mut File) -> io::Result<u64> {
     use std::io::Seek;

@@ -143,12 +143,11 @@ impl<'a> Launch<'a> {
     ///
     /// # Safety
     /// Every address in `logs` is a host address of memory that stays valid until the launch has returned: of
-    /// the size that the descriptor implies (two streams for each warp that records in a dual recording, spans
-    /// behind what is lost if they are recorded), at
-    /// a multiple of 8, segments at a multiple of 16; the words of `ended` fill multiples of 8 bytes. So are
-    /// the segments of which the queue's slots have the numbers; a segment is one lane's from when a slot
-    /// names it until another does. Meanwhile others touch all of this by atomics of eight bytes only.
-    /// `slots` is not 0.
+    /// the size that the descriptor implies (two streams for each warp that records in a dual recording,
+    /// spans behind what is lost if they are recorded), at a multiple of 8, segments at a multiple of 16; the
+    /// words of `ended` fill multiples of 8 bytes. So are the segments of which the queue's slots have the
+    /// numbers; a segment is one lane's from when a slot names it until another does. Meanwhile others touch
+    /// all of this by atomics of eight bytes only. `slots` is not 0.
     #[must_use]
     pub unsafe fn streamed(mut self, logs: StreamLogs, recording: Recording) -> Self {
         let open = recording.logs.has_open_runs();
@@ -189,8 +188,8 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// Sets how many multiprocessors take blocks in turns, for the recorded [spans](warptrace_format::span) of
-    /// warps; 4 if not asked for. 0 counts as 1. It changes nothing else.
+    /// Sets how many multiprocessors take blocks in turns, for the recorded [spans](warptrace_format::span)
+    /// of warps; 4 if not asked for. 0 counts as 1. It changes nothing else.
     #[must_use]
     pub fn multiprocessors(mut self, multiprocessors: u32) -> Self {
         self.multiprocessors = multiprocessors.max(1);

@@ -150,8 +150,8 @@ pub struct RecordingSpec {
     )]
     pub counting: Counting,
 
-    /// When things happened: `blocks`, when each warp began and ended, and on which multiprocessor, on one axis
-    /// of nanoseconds; `runs`, when each run of equal events of a warp began, by the clock of its
+    /// When things happened: `blocks`, when each warp began and ended, and on which multiprocessor, on one
+    /// axis of nanoseconds; `runs`, when each run of equal events of a warp began, by the clock of its
     /// multiprocessor: kernels take the same time, the trace is larger; `all`: both
     #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
     pub times: Times,

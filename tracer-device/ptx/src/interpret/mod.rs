@@ -15,9 +15,9 @@
 //! and has none until it wakes.
 //!
 //! # Time
-//! A warp's clock advances with its own instructions, and at a barrier to that of the last warp; where it begins
-//! depends on the multiprocessor. `%globaltimer` advances by a nanosecond with each
-//! instruction of any group. Where all groups sleep, it goes on to when the first one wakes.
+//! A warp's clock advances with its own instructions, and at a barrier to that of the last warp; where it
+//! begins depends on the multiprocessor. `%globaltimer` advances by a nanosecond with each instruction of any
+//! group. Where all groups sleep, it goes on to when the first one wakes.
 //!
 //! # The host
 //! Between turns a host may read and write global memory ([`run_with_host`]). It sees what has been executed

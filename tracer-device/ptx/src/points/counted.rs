@@ -80,8 +80,8 @@ pub(super) fn enters(blocks: &Blocks<'_>, header: usize) -> Option<BTreeSet<usiz
     Some(enters)
 }
 
-/// Returns the offsets that lanes pass when they leave the loop with these blocks, and nothing else; `None` if
-/// there are none.
+/// Returns the offsets that lanes pass when they leave the loop with these blocks, and nothing else; `None`
+/// if there are none.
 pub(super) fn leaves(blocks: &Blocks<'_>, path: &[usize]) -> Option<BTreeSet<usize>> {
     let flow = blocks.flow;
     let this = flow.loop_of(*path.first()?);

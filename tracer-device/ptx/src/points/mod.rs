@@ -127,7 +127,8 @@ pub enum PointKind {
     Barrier,
     /// Lanes came to where they wait otherwise: for other threads, for a copy, or for time to pass.
     Wait,
-    /// The wait at the point before, a [`Barrier`](PointKind::Barrier) or a [`Wait`](PointKind::Wait), is over.
+    /// The wait at the point before, a [`Barrier`](PointKind::Barrier) or a [`Wait`](PointKind::Wait), is
+    /// over.
     Waited,
 }
 

@@ -104,8 +104,8 @@ impl Drainer {
         &memory.region(LOST).expect("a region")[(8 * self.tracks * self.launch.warps) as usize..]
     }
 
-    /// Declares what a launch needs, and gives all segments out. The numbers: warps, tracks, and the bytes of the
-    /// warps' spans.
+    /// Declares what a launch needs, and gives all segments out. The numbers: warps, tracks, and the bytes of
+    /// the warps' spans.
     pub(crate) fn new(
         streaming: Streaming,
         [warps, tracks, span_bytes]: [u32; 3],

@@ -19,8 +19,8 @@ pub(crate) fn read_spans(bytes: &[u8]) -> Vec<WarpSpan> {
     bytes.chunks_exact(size_of::<WarpSpan>()).map(span).collect()
 }
 
-/// Checks the spans of the warps that record, and that no run began before its warp or after its end; `tracks`
-/// may be none.
+/// Checks the spans of the warps that record, and that no run began before its warp or after its end;
+/// `tracks` may be none.
 pub(crate) fn check_spans(traced: &Traced, shape: Shape, spans: &[WarpSpan], tracks: &[Track]) {
     let recorded = traced.recorded(shape);
     assert_eq!(spans.len() as u32, recorded.count());
@@ -47,8 +47,8 @@ pub(crate) fn check_spans(traced: &Traced, shape: Shape, spans: &[WarpSpan], tra
     }
 }
 
-/// A kernel in which lane `l` of the block `b` runs a loop for `l` iterations, in block 2 for 50 times as many.
-/// Lane 0 leaves at once; of others every second one by another way.
+/// A kernel in which lane `l` of the block `b` runs a loop for `l` iterations, in block 2 for 50 times as
+/// many. Lane 0 leaves at once; of others every second one by another way.
 const KERNEL: &str = ".version 8.0
 .target sm_90
 .address_size 64

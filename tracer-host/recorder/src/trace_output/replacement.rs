@@ -27,7 +27,8 @@ impl Earlier {
 #[derive(Debug)]
 pub(super) struct Replacement {
     target: PathBuf,
-    /// `None`: the part gets its first name when it replaces the file, so that no end of the process leaves it.
+    /// `None`: the part gets its first name when it replaces the file, so that no end of the process leaves
+    /// it.
     name: Option<TempPath>,
     sections: Sections,
     earlier: Earlier,
@@ -58,7 +59,7 @@ impl Replacement {
         self.earlier.clone()
     }
 
-    /// Takes note of what was written.
+    /// Notes what was written.
     pub(super) fn wrote(&mut self, bytes: &[u8]) {
         self.sections.add(bytes);
     }

@@ -81,8 +81,8 @@ impl WarpRecorder {
         Self { clock: 0, records: [Record::default(); LANES], awaited: None, trace, shadow, span: None }
     }
 
-    /// A recorder for the warp with this index among those that record ([`LogMemory::warp_index`]), which begins
-    /// on multiprocessor `sm`. It records nothing if there is no such warp.
+    /// A recorder for the warp with this index among those that record ([`LogMemory::warp_index`]), which
+    /// begins on multiprocessor `sm`. It records nothing if there is no such warp.
     ///
     /// # Safety
     /// As for [`Launch::traced`](crate::Launch::traced) and [`Launch::streamed`](crate::Launch::streamed),

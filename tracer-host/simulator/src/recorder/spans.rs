@@ -27,12 +27,12 @@ pub(crate) struct SpanMemory {
 }
 
 impl SpanMemory {
-    /// The span of the warp with this index among those that record; `None` if spans are not recorded, or there
-    /// is no such warp.
+    /// The span of the warp with this index among those that record; `None` if spans are not recorded, or
+    /// there is no such warp.
     ///
     /// # Safety
-    /// As for [`Launch::traced`](crate::Launch::traced) and [`Launch::streamed`](crate::Launch::streamed), for
-    /// as long as the span is used. Nothing else uses it meanwhile but by atomics of eight bytes.
+    /// As for [`Launch::traced`](crate::Launch::traced) and [`Launch::streamed`](crate::Launch::streamed),
+    /// for as long as the span is used. Nothing else uses it meanwhile but by atomics of eight bytes.
     pub(crate) unsafe fn of(memory: &LogMemory, recording: Recording, warp: u32) -> Option<Self> {
         let tracks = u64::from(recording.tracks());
         let (before, warps) = match memory {

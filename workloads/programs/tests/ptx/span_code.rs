@@ -8,8 +8,8 @@ use warptrace_ptx::splice::{Recording, TRACED_SUFFIX};
 use crate::{RECORDINGS, assembler, kernels, ptx, registers, sass, traced, usage, workspace};
 
 const ARCHITECTURE: &str = "sm_90";
-/// Instructions that the median kernel has more at most. What the assembler makes of loops may differ, too, so of
-/// a single one this says little.
+/// Instructions that the median kernel has more at most. What the assembler makes of loops may differ, too,
+/// so of a single one this says little.
 const MOST_IN_MEDIAN: usize = 120;
 
 /// Prints a table, which `results/spans-sass.md` has.

@@ -16,8 +16,8 @@ pub(in crate::interpret) enum Wait {
 }
 
 impl Machine<'_> {
-    /// Lets the threads go on for which a barrier has waited. The clocks of their warps stand then as that of the
-    /// last one.
+    /// Lets the threads go on for which a barrier has waited. The clocks of their warps stand then as that of
+    /// the last one.
     pub(super) fn pass_barriers(&mut self) {
         let mut arrived: BTreeMap<(usize, u64), (u64, Option<u64>)> = BTreeMap::new();
         let mut live: BTreeMap<usize, u64> = BTreeMap::new();

@@ -119,7 +119,7 @@ impl Launch {
         self.tables + 8 * self.streams.len() as u64
     }
 
-    /// Offset of the lanes of each warp that have left, behind spans of so many bytes each.
+    /// Offset of the lanes of each warp that have left, behind spans of `span_bytes` each.
     pub(super) fn ended_at(&self, span_bytes: u64) -> u64 {
         self.spans_at() + u64::from(self.warps) * span_bytes
     }

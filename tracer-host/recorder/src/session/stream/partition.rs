@@ -22,8 +22,8 @@ const STATE_BYTES: u64 = 256;
 pub(super) struct Needs {
     /// Lanes that may hold a segment at once, each track counted.
     pub(super) lanes: u64,
-    /// Bytes of tables: lost events of each stream, the span of each warp, and its lanes that have left; of warps
-    /// that record.
+    /// Bytes of tables: lost events of each stream, the span of each warp, and its lanes that have left; of
+    /// warps that record.
     pub(super) tables: u64,
 }
 

@@ -49,7 +49,7 @@ use uneven_kernel::uneven;
 const PROGRAM: TracedProgram<'static> =
     TracedProgram { kernels: &[("uneven", "")], modules: &[uneven_kernel::MODULE], ptx: "" };
 
-/// Records launches with so many more turns each.
+/// Records launches, each with as many more turns as `launches` says.
 fn record(spec: &RecordingSpec, launches: &[u32]) -> TraceFile {
     let options = SimOptions { multiprocessors: Some(SMS), ..SimOptions::default() };
     let mut device = SimDevice::new(options);
@@ -66,7 +66,8 @@ fn record(spec: &RecordingSpec, launches: &[u32]) -> TraceFile {
     TraceFile::from_bytes(file.bytes()).unwrap()
 }
 
-/// The spans of a launch that begins at a time, and when it ends: the simulator's clock counts a warp's events.
+/// The spans of a launch that begins at a time, and when it ends: the simulator's clock counts a warp's
+/// events.
 fn expected(more: u32, start: u64, is_chosen: impl Fn(u32) -> bool) -> (Vec<(u32, WarpSpan)>, u64) {
     let (mut free, mut spans) = ([start; SMS as usize], Vec::new());
     for block in 0..BLOCKS {
