@@ -29,7 +29,7 @@ use crate::watch::Watch;
 ///
 /// Goes once over the compressed events, without expanding runs and cycles. Memory: that of
 /// [`TraceFile::fold_items`], some KiB for each location on each core, 24 bytes for each observed edge, and
-/// 80 bytes for each warp with events; where it was recorded when warps ran, 32 bytes for each block and 8
+/// 128 bytes for each warp with events; where it was recorded when warps ran, 32 bytes for each block and 8
 /// for each warp of one launch at a time. The answer is the same on any number of cores.
 ///
 /// # Errors

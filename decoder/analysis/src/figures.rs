@@ -263,6 +263,9 @@ pub struct WarpFigures {
     pub end: WarpEnd,
 }
 
+// Documentation says how much memory warps take.
+const _: () = assert!(size_of::<WarpFigures>() == 128);
+
 impl WarpFigures {
     /// How many events it is away from the median warp of its launch.
     pub const fn distance(&self) -> u64 {
