@@ -24,6 +24,8 @@ mod manual;
 mod marks;
 mod mutated;
 mod new;
+#[cfg(unix)]
+mod no_room;
 mod options;
 mod pages;
 mod reference;
