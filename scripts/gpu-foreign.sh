@@ -10,7 +10,9 @@
 #
 # Variables:
 #   OUT      folder for the results
-#   POINTS   where kernels are traced, several separated by blanks (default "blocks loops")
+#   OPTIONS  how they are traced: lists of options of `warptrace run`, separated by semicolons (default
+#            "--points blocks;--points loops")
+#   ROUNDS   runs of each program with each list, in turns; the table has medians (default 1)
 #   ONLY     only these programs, separated by blanks
 #   ARCH     architecture for nvcc (default sm_90)
 #   LIMIT    seconds for one program (default 60)
@@ -18,7 +20,8 @@ set -uo pipefail
 
 folder=$(realpath "${1:-.device}")
 OUT=${OUT:-out}
-POINTS=${POINTS:-blocks loops}
+IFS=";" read -ra OPTIONS <<< "${OPTIONS:---points blocks;--points loops}"
+ROUNDS=${ROUNDS:-1}
 ARCH=${ARCH:-sm_90}
 LIMIT=${LIMIT:-60}
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -60,13 +63,18 @@ ratio() {
     awk -v traced="$1" -v alone="$2" 'BEGIN { if (traced > 0 && alone > 0) printf "%.2f", traced / alone; else printf "-" }'
 }
 
+# The median of the numbers in a file, if there is one, and on standard input.
+median() {
+    cat "$1" - 2> /dev/null | grep . | sort -g | awk '{ of[NR] = $1 } END { if (NR) print NR % 2 ? of[(NR + 1) / 2] : (of[NR / 2] + of[NR / 2 + 1]) / 2 }'
+}
+
 now() {
     date +%s%N
 }
 
 # row NAME COMMAND...: runs a program alone and traced, and prints its rows.
 row() {
-    local name=$1 points code begun alone_wall traced_wall same verified events launches alone traced inside
+    local name=$1 options code begun alone_wall traced_wall same verified events launches alone traced inside round
     shift
     {
         echo "== $name: $*"
@@ -80,13 +88,27 @@ row() {
         echo "exit code $code"
     } >> "$log"
     alone=$(kernel_ms "$name" "$scratch/alone.out" "$scratch/alone.err")
-    for points in $POINTS; do
+    rm -f "$scratch"/kernels.*
+    # In turns, so that what the card does meanwhile is shared by all. The table's own run follows.
+    for ((round = 1; round < ROUNDS; round++)); do
+        timeout "$LIMIT" "$@" > "$scratch/a" 2> "$scratch/b"
+        kernel_ms "$name" "$scratch/a" "$scratch/b" >> "$scratch/kernels.alone"
+        for options in "${OPTIONS[@]}"; do
+            # shellcheck disable=SC2086 # A list of options.
+            timeout "$LIMIT" "$tool" run -o "$scratch/t.wtrc" $options -- "$@" > "$scratch/a" 2> "$scratch/b"
+            kernel_ms "$name" "$scratch/a" "$scratch/b" >> "$scratch/kernels.${options// /}"
+        done
+    done
+    alone=$(echo "$alone" | median "$scratch/kernels.alone")
+    for options in "${OPTIONS[@]}"; do
         {
-            echo "-- $name, points $points"
-            timeout "$LIMIT" "$tool" run -o "$scratch/t.wtrc" --points "$points" -- "$@" > /dev/null 2>&1
+            echo "-- $name, $options"
+            # shellcheck disable=SC2086
+            timeout "$LIMIT" "$tool" run -o "$scratch/t.wtrc" $options -- "$@" > /dev/null 2>&1
             rm -f "$scratch/t.wtrc"
             begun=$(now)
-            timeout "$LIMIT" "$tool" run -o "$scratch/t.wtrc" --points "$points" -- "$@" > "$scratch/traced.out" 2> "$scratch/traced.err"
+            # shellcheck disable=SC2086
+            timeout "$LIMIT" "$tool" run -o "$scratch/t.wtrc" $options -- "$@" > "$scratch/traced.out" 2> "$scratch/traced.err"
             traced_code=$?
             traced_wall=$((($(now) - begun) / 1000000))
             cat "$scratch/traced.out" "$scratch/traced.err"
@@ -104,8 +126,8 @@ row() {
         events=$(sed -n 's/^decoded *events: \([0-9]*\).*/\1/p' "$scratch/verify")
         launches=$(sed -n 's/.*launches: \([0-9]*\).*/\1/p' "$scratch/verify" | head -1)
         inside=$(sed -n 's/.*kernels took \([0-9.]*\) ms.*/\1/p' "$scratch/traced.err" | head -1)
-        traced=$(kernel_ms "$name" "$scratch/traced.out" "$scratch/traced.err")
-        echo "| $name | $points | $same | $verified | ${launches:--} | ${events:--} | ${alone:--} | ${traced:--} | $(ratio "${traced:-0}" "${alone:-0}") | ${inside:--} | $alone_wall | $traced_wall |"
+        traced=$(kernel_ms "$name" "$scratch/traced.out" "$scratch/traced.err" | median "$scratch/kernels.${options// /}")
+        echo "| $name | $options | $same | $verified | ${launches:--} | ${events:--} | ${alone:--} | ${traced:--} | $(ratio "${traced:-0}" "${alone:-0}") | ${inside:--} | $alone_wall | $traced_wall |"
     done
 }
 
@@ -114,9 +136,9 @@ row() {
     echo
     echo "Made by \`scripts/gpu-foreign.sh\`, commit ${WARPTRACE_COMMIT:-unknown}. $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2> /dev/null); $(nvcc --version 2> /dev/null | sed -n 's/.*release \([^,]*\),.*/nvcc \1/p')."
     echo "Programs are compiled by \`nvcc -O3 -lineinfo -arch=$ARCH\` and run unchanged: alone, and traced. *Same*: the same output and exit code. *Kernel* is the program's own figure, the median"
-    echo "between device events around its launches; traced this includes what the tracer does between launches. *Whole* is the program's wall time, milliseconds; one run each, after one that warms up."
+    echo "between device events around its launches, of $ROUNDS runs in turns; traced this includes what the tracer does between launches. *Whole* is the program's wall time, milliseconds; one run each, after one that warms up."
     echo
-    echo "| program | points | same | verified | launches | events | kernel alone, ms | traced, ms | ratio | kernels in all, ms | whole alone, ms | traced, ms |"
+    echo "| program | options | same | verified | launches | events | kernel alone, ms | traced, ms | ratio | kernels in all, ms | whole alone, ms | traced, ms |"
     echo "| --- | --- | --- | --- | --: | --: | --: | --: | --: | --: | --: | --: |"
     for name in $baselines $examples; do
         wanted "$name" || continue
