@@ -67,5 +67,5 @@ pub use source::{ByteSource, SeekSource};
 pub use spans::WarpSpans;
 pub use state::FileState;
 pub use streams::{StreamSummary, Streams};
-pub use verify::{EventPosition, LanesNext, LossTotal, Problem, TwinReport, VerifyReport};
+pub use verify::{EventPosition, LanesNext, LossTotal, Problem, SpanFault, TwinReport, VerifyReport};
 pub use warp::WarpEvents;
