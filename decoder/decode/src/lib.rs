@@ -65,7 +65,7 @@ pub use missing::{Missing, Piece};
 pub use output::LimitedOutput;
 pub use source::{ByteSource, SeekSource};
 pub use spans::WarpSpans;
-pub use state::FileState;
+pub use state::{FileState, Untimed};
 pub use streams::{StreamSummary, Streams};
 pub use verify::{EventPosition, LanesNext, LossTotal, Problem, SpanFault, TwinReport, VerifyReport};
 pub use warp::WarpEvents;

@@ -61,6 +61,7 @@ fn what_can_be_is_no_problem() {
         (span.end_clock, span.end_timer, span.end_sm) = (0, 0, 0);
     });
     assert_eq!(faults(&began), []);
+    assert_eq!(began.state().lacks_times.as_deref(), Some("begin or end of 1 warp missing"));
     // The clocks of two multiprocessors have nothing to do with each other.
     let moved = trace(|_, span| (span.end_sm, span.end_clock) = (9, 7));
     assert!(moved.verify().is_ok());
