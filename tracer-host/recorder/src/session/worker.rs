@@ -69,6 +69,13 @@ unsafe impl Pod for Span {}
 // SAFETY: it is a transparent wrapper.
 unsafe impl TransparentWrapper<WarpSpan> for Span {}
 
+impl Span {
+    /// The spans themselves.
+    pub(super) fn warps(spans: &mut [Self]) -> &mut [WarpSpan] {
+        Self::peel_slice_mut(spans)
+    }
+}
+
 /// Appends values that lie in these bytes, which are as long as some of them.
 pub(super) fn append<T: Pod>(to: &mut Vec<T>, bytes: &[u8]) {
     let from = to.len();
