@@ -26,6 +26,7 @@ def findings(trace):
         except Damage as damage:
             found.append(f"a text: {damage}")
     found += trace.code()[1]
+    found += [f"{section.tag.decode()} at {section.at} belongs to no section before it" for section in trace.strays]
     for number in trace.ends:
         found.append(f"launch {number} did not run to its end")
     for number, launch in sorted(trace.launches.items()):
@@ -41,6 +42,21 @@ def findings(trace):
             if different:
                 found.append(f"launch {number}: the tracks differ in {len(different)} warps")
     return found
+
+
+def cannot_be(span, is_chosen, is_unfinished):
+    """Whether a warp that began cannot have run there and then."""
+    if not is_chosen or span.begin_timer == 0:
+        return True
+    if span.end_sm is None:
+        return False
+    clock_is_before = span.end_sm == span.sm and is_before(span.end_clock, span.begin_clock)
+    return is_unfinished or clock_is_before or is_before(span.end_timer, span.begin_timer)
+
+
+def is_before(end, begin):
+    """Differences are modulo 2^64; of those the upper half is before."""
+    return (end - begin) % (1 << 64) >= 1 << 63
 
 
 def stream_findings(trace, launch, track, name, found):
@@ -61,6 +77,8 @@ def stream_findings(trace, launch, track, name, found):
                 has_ended = span is not None and span.end_sm is not None
                 if not here[warp].unfinished and launch.is_chosen(warp) and not has_ended:
                     found.append(f"{name}, warp {warp}: finished, but where and when it ran is not there")
+                if span is not None and cannot_be(span, launch.is_chosen(warp), here[warp].unfinished):
+                    found.append(f"{name}, warp {warp}: where and when it ran cannot be")
         except Damage as damage:
             found.append(f"{name}: {damage}")
     streams, is_dual = {}, len(trace.metadata.tracks) == 2

@@ -9,7 +9,7 @@ MAX_BODY = 32 << 20
 MAX_PLAIN = 16 << 20
 MAX_PAYLOAD = (1 << 20) - 32
 # Versions that this reader knows.
-KNOWN = {b"META": 1, b"MORE": 1, b"TEXT": 1, b"CODE": 1, b"LNCH": 2, b"FRAM": 1, b"TIME": 1, b"ACCT": 1, b"SPAN": 1, b"ENDS": 1, b"INDX": 1, b"TAIL": 1}
+KNOWN = {b"META": 1, b"MORE": 1, b"TEXT": 1, b"CODE": 1, b"LNCH": 2, b"FRAM": 1, b"TIME": 2, b"ACCT": 1, b"SPAN": 2, b"ENDS": 1, b"INDX": 1, b"TAIL": 1}
 
 Section = namedtuple("Section", "at tag version length checksum body_at end")
 Entry = namedtuple("Entry", "at length kind launch track first last chunks events")
@@ -211,9 +211,18 @@ def chunks(data, section):
     return [Chunk(*row[:3], payloads[row[3]]) for row in zip(warps, sequences, events, shares)]
 
 
-def times(data, section, chunks):
-    """For each chunk of a frame its runs, as (time, events): events is 0 where a run goes on to the next event."""
+def behind(data, section, before):
+    """The body of a section that belongs to the one before it: it names that one by its checksum since version 2."""
     source = body(data, section)
+    if section.version >= 2:
+        check(source.fields("I")[0] == header(data, before).checksum, "times are those of another section")
+    return source
+
+
+def times(data, section, before, chunks):
+    """For each chunk of the frame at `before` its runs, as (time, events): events is 0 where a run goes on to the next
+    event."""
+    source = behind(data, section, before)
     count, step, plain, compression, zero = source.fields("3IB3s")
     check(count <= MAX_PLAIN // 8, "there are too many runs")
     check(step >= 1, "a unit of time has no cycles")
@@ -298,9 +307,10 @@ def column(source, warps, bits):
     return [source.varint(bits) for _ in range(warps)] if each else [source.varint(bits)] * warps
 
 
-def spans(data, section, warps):
-    """Of each warp of an accounting section where and when it ran; `None` in the place of what is not known."""
-    source = body(data, section)
+def spans(data, section, before, warps):
+    """Of each warp of the accounting section at `before` where and when it ran; `None` in the place of what is not
+    known."""
+    source = behind(data, section, before)
     count, plain, compression, zero = source.fields("IIB3s")
     check(count == warps, "the spans are of other accounts")
     check(plain <= 48 * warps + 1024, "spans are too many bytes")

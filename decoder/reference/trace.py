@@ -43,6 +43,8 @@ class Trace:
         # By launch and track.
         self.frames, self.accounts = {}, {}
         self.texts, self.codes = [], []
+        # What belongs behind the last frame or accounts, and where; and sections that stand elsewhere.
+        self.awaited, self.strays = None, []
 
     def add(self, section, entry=None):
         """Takes in a section; by the index's entry if that lists it."""
@@ -57,6 +59,9 @@ class Trace:
             self.metadata.add(sections.body(data, section))
         elif tag == b"CODE":
             self.codes.append(section)
+        elif tag in (b"TIME", b"SPAN"):
+            if self.awaited != (tag, section.at):
+                self.strays.append(section)
         elif tag == b"TEXT":
             self.texts.append(Listed(section, entry))
         elif tag == b"ENDS":
@@ -75,6 +80,8 @@ class Trace:
             check(fixed.track < len(self.metadata.tracks), "a section is of no track")
             check(last < self.launches[fixed.launch].warps, "a section's warps are not of its launch")
             found = self.frames if is_frame else self.accounts
+            has_it = fixed.track == 0 and (self.has_times() if is_frame else self.has_spans())
+            self.awaited = (b"TIME" if is_frame else b"SPAN", section.end) if has_it else None
             found.setdefault((fixed.launch, fixed.track), []).append(Listed(section, entry))
 
     def walk(self):
@@ -178,7 +185,7 @@ class Trace:
         check(end + 24 <= len(self.data), "accounts have no spans")
         section = sections.header(self.data, end)
         check(section.tag == b"SPAN" and sections.is_known(section), "accounts have no spans")
-        return dict(enumerate(sections.spans(self.data, section, last - first + 1), first))
+        return dict(enumerate(sections.spans(self.data, section, listed.section.at, last - first + 1), first))
 
     def times(self, listed, chunks):
         """The runs of a frame's chunks, which stand in the section behind it."""
@@ -186,7 +193,7 @@ class Trace:
         check(end + 24 <= len(self.data), "a frame has no times")
         section = sections.header(self.data, end)
         check(section.tag == b"TIME" and sections.is_known(section), "a frame has no times")
-        return sections.times(self.data, section, chunks)
+        return sections.times(self.data, section, listed.section.at, chunks)
 
     def code(self):
         """Of each location its instructions and whether it was counted, as far as known; and what is damaged."""

@@ -14,7 +14,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use serde::Serialize;
-use warptrace_decoder::{DecodeError, TraceFile};
+use warptrace_decoder::{DecodeError, LaunchEnd, TraceFile};
 use warptrace_format::file::LaunchInfo;
 
 use crate::counts::median;
@@ -61,8 +61,10 @@ pub struct LaunchSchedule {
     /// of a number.
     #[serde(serialize_with = "as_text")]
     pub begin: u64,
-    /// From then to when the last warp ended.
+    /// From then to when the last warp ended that is known to have ended.
     pub nanoseconds: u64,
+    /// How it ended: `completed`, `failed`, `interrupted` or `unknown`.
+    pub ended: &'static str,
     /// From the end of all launches that began before to the begin of this one; 0 if it overlaps with one of
     /// them, and for the first.
     pub gap_nanoseconds: u64,
@@ -314,6 +316,7 @@ fn of_blocks(
         kernel: kernel_name(trace, info).to_owned(),
         begin,
         nanoseconds: end - begin,
+        ended: trace.launch_end(info.number()).unwrap_or(LaunchEnd::Unknown).name(),
         gap_nanoseconds: 0,
         overlap_nanoseconds: 0,
         warps: found.lengths.len() as u64,

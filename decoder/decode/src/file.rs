@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use warptrace_format::file::{
     Accounts, EarlyEnd, FormatError, Frame, IndexEntry, LaunchInfo, Metadata, SECTION_HEADER_BYTES,
-    SectionHeader, SourceText, Tag, check_body, decode_accounts,
+    SectionHeader, SectionKind, SourceText, Tag, check_body, decode_accounts,
 };
 use warptrace_format::{shown, shown_lines};
 
@@ -130,6 +130,13 @@ pub(crate) struct TrackSections {
     pub(crate) accounts: Vec<IndexEntry>,
 }
 
+/// Sections that belong nowhere: how many, and where the first one is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stray {
+    pub(crate) count: u64,
+    pub(crate) first: u64,
+}
+
 /// An open `.wtrc` file. Shared references may be used from several threads.
 pub struct TraceFile {
     pub(crate) source: Box<dyn ByteSource>,
@@ -142,6 +149,8 @@ pub struct TraceFile {
     pub(crate) texts: Vec<IndexEntry>,
     /// What is wrong with the first section that should say what the code has at locations.
     pub(crate) code_damage: Option<FormatError>,
+    /// Sections of times that belong to no section before them.
+    pub(crate) strays: BTreeMap<SectionKind, Stray>,
     pub(crate) completeness: Completeness,
     pub(crate) work: Work,
     /// Found out when it is asked for first.

@@ -146,10 +146,13 @@ fn read_track(trace: &TraceFile, launch: u32, track: u32) -> Option<u64> {
     whole.is_ok().then(|| warps.iter().map(|&(_, events, _)| events).sum())
 }
 
-/// `data` with every checksum made right, as far as its sections can be followed.
+/// `data` with every checksum made right, as far as its sections can be followed. A section that was tied to the one
+/// before it still is; one that was tied to another stays so.
 pub fn repaired(mut data: Vec<u8>) -> Vec<u8> {
     repair_fixed_part(&mut data, 0, PREAMBLE_BYTES);
     let mut at = PREAMBLE_BYTES;
+    // The checksum of the section before, as it was and as it is.
+    let mut before = ([0; 4], [0; 4]);
     while let Some(header) = data.get(at..at + SECTION_HEADER_BYTES) {
         let tag = [header[0], header[1], header[2], header[3]];
         let length: [u8; 8] = header[8..16].try_into().expect("8 bytes");
@@ -162,9 +165,15 @@ pub fn repaired(mut data: Vec<u8>) -> Vec<u8> {
             repair_fixed_part(&mut data[..body + inside], body, FRAME_HEADER_BYTES);
         } else if tag == SectionKind::Accounts.tag().0 {
             repair_fixed_part(&mut data[..body + inside], body, ACCOUNTS_HEADER_BYTES);
+        } else if [SectionKind::Times, SectionKind::Spans].iter().any(|kind| kind.tag().0 == tag)
+            && let Some(tie) = data[..body + inside].get_mut(body..body + 4).filter(|tie| **tie == before.0)
+        {
+            tie.copy_from_slice(&before.1);
         }
-        let crc = crc32fast::hash(&data[body..body + inside]);
-        data[at + 16..at + 20].copy_from_slice(&crc.to_le_bytes());
+        let crc = crc32fast::hash(&data[body..body + inside]).to_le_bytes();
+        before.0.copy_from_slice(&data[at + 16..at + 20]);
+        before.1 = crc;
+        data[at + 16..at + 20].copy_from_slice(&crc);
         repair_fixed_part(&mut data, at, SECTION_HEADER_BYTES);
         at = body + inside;
     }

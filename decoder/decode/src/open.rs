@@ -11,11 +11,11 @@ use warptrace_format::file::limits::{MAX_EARLY_ENDS, MAX_METADATA_BYTES};
 use warptrace_format::file::{
     AccountsHeader, Additions, EarlyEnd, FormatError, FrameHeader, Growing, IndexEntry, LaunchInfo,
     LocationCode, Metadata, MetadataError, PREAMBLE_BYTES, SECTION_HEADER_BYTES, SectionHeader, SectionKind,
-    check_body, check_preamble,
+    TIMES, check_body, check_preamble,
 };
 
 use crate::error::OpenError;
-use crate::file::{Completeness, TraceFile, TrackSections};
+use crate::file::{Completeness, Stray, TraceFile, TrackSections};
 use crate::shown;
 use crate::source::ByteSource;
 use crate::work::Work;
@@ -31,7 +31,7 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
         Err(Refusal::Io(error)) => return Err(error),
         Err(Refusal::Unusable(why)) => scan::read(&bytes, metadata, metadata_end, why)?,
     };
-    let Contents { metadata, launches, mut early_ends, mut sections, texts, codes, .. } = contents;
+    let Contents { metadata, launches, mut early_ends, mut sections, texts, codes, strays, .. } = contents;
     let mut metadata = metadata.into_metadata();
     let (mut code, mut code_damage) = (BTreeMap::new(), None);
     for (header, at) in &codes {
@@ -60,6 +60,7 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
         sections,
         texts,
         code_damage,
+        strays,
         completeness,
         work: Work::of_bytes(length),
         state: OnceLock::new(),
@@ -194,13 +195,17 @@ struct Contents {
     texts: Vec<IndexEntry>,
     /// `CODE` sections: the header of each, and where it is.
     codes: Vec<(SectionHeader, u64)>,
+    strays: BTreeMap<SectionKind, Stray>,
+    /// The kind of section that belongs behind the last one that was added, and where.
+    awaited: Option<(SectionKind, u64)>,
     count: u32,
 }
 
 impl Contents {
     fn new(metadata: Growing) -> Self {
         let (launches, early_ends, sections) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { metadata, launches, early_ends, sections, texts: Vec::new(), codes: Vec::new(), count: 0 }
+        let (texts, codes, strays) = (Vec::new(), Vec::new(), BTreeMap::new());
+        Self { metadata, launches, early_ends, sections, texts, codes, strays, awaited: None, count: 0 }
     }
 
     fn metadata(&self) -> &Metadata {
@@ -305,11 +310,27 @@ impl Contents {
             return invalid("last warp", u64::from(entry.last_warp), expected);
         }
         let track = self.sections.entry((entry.launch, entry.track)).or_default();
-        match entry.kind {
-            SectionKind::Frame => track.frames.push(entry),
-            _ => track.accounts.push(entry),
-        }
+        let (behind, recorded) = match entry.kind {
+            SectionKind::Frame => {
+                track.frames.push(entry);
+                (SectionKind::Times, ["runs", "all"])
+            }
+            _ => {
+                track.accounts.push(entry);
+                (SectionKind::Spans, ["blocks", "all"])
+            }
+        };
+        let times = self.metadata().property(TIMES);
+        let has_it = entry.track == 0 && times.is_some_and(|times| recorded.contains(&times));
+        self.awaited = has_it.then_some((behind, entry.end()));
         Ok(())
+    }
+
+    /// Takes in a section of times, which is read with the section before it.
+    fn add_times(&mut self, kind: SectionKind, at: u64) {
+        if self.awaited != Some((kind, at)) {
+            self.strays.entry(kind).or_insert(Stray { count: 0, first: at }).count += 1;
+        }
     }
 }
 

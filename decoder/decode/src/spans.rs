@@ -1,7 +1,7 @@
 //! Where and when warps ran.
 
 use warptrace_format::file::{
-    DeviceKind, IndexEntry, SECTION_HEADER_BYTES, SectionKind, TIMES, decode_spans,
+    DeviceKind, IndexEntry, SECTION_HEADER_BYTES, SectionKind, TIMES, Tie, decode_spans,
 };
 use warptrace_format::span::{Axis, WarpSpan};
 
@@ -59,19 +59,19 @@ impl TraceFile {
     /// There are none, or they are damaged.
     pub(crate) fn load_spans(&self, accounts: &IndexEntry) -> Result<Vec<WarpSpan>, DecodeError> {
         let none = || DecodeError::NoSpans { accounts_offset: accounts.offset };
-        let (entry, body_at) = self.section_behind(accounts, SectionKind::Spans)?.ok_or_else(none)?;
+        let Behind { entry, version, tie, body_at } =
+            self.section_behind(accounts, SectionKind::Spans)?.ok_or_else(none)?;
         let warps = (accounts.last_warp - accounts.first_warp).saturating_add(1);
         self.work.spend(warps.into())?;
-        Ok(decode_spans(&self.load_body(&entry)?, body_at, warps)?)
+        Ok(decode_spans((version, &self.load_body(&entry)?), body_at, tie, warps)?)
     }
 
-    /// Finds the section of a kind that stands directly behind another one, and where its body is; `None` if
-    /// something else does.
+    /// Finds the section of a kind that stands directly behind another one; `None` if something else does.
     pub(crate) fn section_behind(
         &self,
         before: &IndexEntry,
         kind: SectionKind,
-    ) -> Result<Option<(IndexEntry, u64)>, DecodeError> {
+    ) -> Result<Option<Behind>, DecodeError> {
         let offset = before.end();
         let left = self.length.saturating_sub(offset);
         if left < SECTION_HEADER_BYTES as u64 {
@@ -82,8 +82,20 @@ impl TraceFile {
             return Ok(None);
         }
         let entry = IndexEntry { kind, offset, length: header.total_bytes(), ..*before };
-        Ok(Some((entry, offset.saturating_add(SECTION_HEADER_BYTES as u64))))
+        let tie = Tie::to(&self.header_at(before.offset)?);
+        let body_at = offset.saturating_add(SECTION_HEADER_BYTES as u64);
+        Ok(Some(Behind { entry, version: header.version, tie, body_at }))
     }
+}
+
+/// A section that stands directly behind the one to which it belongs.
+pub(crate) struct Behind {
+    /// As if an index listed it.
+    pub(crate) entry: IndexEntry,
+    pub(crate) version: u16,
+    /// What ties it to the section before it, if it is tied.
+    pub(crate) tie: Tie,
+    pub(crate) body_at: u64,
 }
 
 /// The spans of a launch's warps: see [`TraceFile::warp_spans`].

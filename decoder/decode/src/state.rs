@@ -23,10 +23,32 @@ pub struct FileState {
     pub is_whole: bool,
     /// The same in words, on one line, and what was assumed.
     pub sentence: String,
-    /// What the trace itself lacks, without its raw twin; `None` if nothing.
+    /// What the trace itself lacks, without its raw twin and without times; `None` if nothing.
     pub lacks: Option<String>,
+    /// What of the recorded times is missing; `None` if nothing.
+    pub lacks_times: Option<String>,
     /// What was assumed of the kernel when it was recorded; `None` if the events are the kernel's.
     pub assumed: Option<&'static str>,
+}
+
+/// What is missing of the times that were recorded: sections that are not there or are those of others, and of where
+/// and when warps ran also what cannot be read. When runs began is not read for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Untimed {
+    /// Events of runs of which it is not there when they began.
+    pub events: u64,
+    /// Chosen warps of which it is not there when they began or ended.
+    pub warps: u64,
+}
+
+impl Untimed {
+    /// Says what is missing; `None` if nothing is.
+    pub fn describe(&self) -> Option<String> {
+        let events = (self.events > 0).then(|| format!("times of {} missing", many(self.events, "event", "events")));
+        let warps = (self.warps > 0).then(|| format!("begin or end of {} missing", many(self.warps, "warp", "warps")));
+        let all: Vec<String> = events.into_iter().chain(warps).collect();
+        (!all.is_empty()).then(|| all.join("; "))
+    }
 }
 
 /// What a track lacks, over all launches.
@@ -47,8 +69,8 @@ struct Lacks {
 
 impl TraceFile {
     /// Says in one sentence what the file lacks: what is cut off, lost, unfinished or without accounts, in the
-    /// trace and in its raw twin; and what was assumed. Reads the accounting, one section at a time and only once,
-    /// and no frame.
+    /// trace and in its raw twin; which times are missing; and what was assumed. Reads the accounting and where and when
+    /// warps ran, one section at a time and only once, and no frame.
     pub fn state(&self) -> &FileState {
         self.state.get_or_init(|| self.found_state())
     }
@@ -81,6 +103,8 @@ impl TraceFile {
         let added = (cut_off.is_none() && !is_exact).then(|| self.completeness().to_string());
         words.extend(cut_off);
         let lacks = (!words.is_empty()).then(|| words.join("; "));
+        let lacks_times = self.untimed(self.launches().map(LaunchInfo::number)).describe();
+        words.extend(lacks_times.clone());
         words.extend(twin);
         let assumed = self.metadata().counting().and_then(Counting::assumption);
         let is_complete = words.is_empty();
@@ -91,8 +115,27 @@ impl TraceFile {
             is_whole: is_complete && added.is_none(),
             sentence: sentence.collect::<Vec<_>>().join(if is_complete { ", " } else { "; " }),
             lacks,
+            lacks_times,
             assumed,
         }
+    }
+
+    /// Sums up which times of some launches are missing, of those that were recorded.
+    pub fn untimed(&self, launches: impl IntoIterator<Item = u32>) -> Untimed {
+        let mut found = Untimed::default();
+        for launch in launches {
+            if self.has_times() {
+                let lacking = self.frames(launch, 0).iter().filter(|frame| self.find_times(frame).is_err());
+                found.events = lacking.fold(found.events, |sum, frame| sum.saturating_add(frame.events));
+            }
+            if self.has_spans() {
+                let ended = self.warp_spans(launch).readable().filter_map(Result::ok);
+                let ended = ended.filter(|(_, span)| span.has_ended()).count() as u64;
+                let chosen = self.launch(launch).map_or(0, |info| u64::from(info.chosen().count()));
+                found.warps += chosen.saturating_sub(ended);
+            }
+        }
+        found
     }
 
     fn lacks(&self, track: u32) -> Lacks {

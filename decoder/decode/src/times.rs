@@ -8,6 +8,7 @@ use crate::error::DecodeError;
 use crate::feed::ChunkData;
 use crate::file::TraceFile;
 use crate::items::WarpItem;
+use crate::spans::Behind;
 
 /// A warp's clock, out of times that wrap.
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,10 +41,26 @@ impl TraceFile {
     /// There is none, or it is damaged.
     pub(crate) fn load_times(&self, frame: &IndexEntry, chunks: usize) -> Result<FrameTimes, DecodeError> {
         let none = || DecodeError::NoTimes { frame_offset: frame.offset };
-        let (entry, body_at) = self.section_behind(frame, SectionKind::Times)?.ok_or_else(none)?;
-        let times = FrameTimes::decode(&self.load_body(&entry)?, body_at, chunks)?;
+        let Behind { entry, version, tie, body_at } =
+            self.section_behind(frame, SectionKind::Times)?.ok_or_else(none)?;
+        let times = FrameTimes::decode((version, &self.load_body(&entry)?), body_at, tie, chunks)?;
         self.work.spend(times.runs() as u64)?;
         Ok(times)
+    }
+
+    /// Reads whether a frame has times behind it that are its own; the times themselves are not read.
+    ///
+    /// # Errors
+    /// It has none, or those of another one.
+    pub(crate) fn find_times(&self, frame: &IndexEntry) -> Result<(), DecodeError> {
+        let none = || DecodeError::NoTimes { frame_offset: frame.offset };
+        let Behind { entry, version, tie, body_at } =
+            self.section_behind(frame, SectionKind::Times)?.ok_or_else(none)?;
+        let mut start = [0; FrameTimes::TIE_BYTES];
+        let length = start.len().min(usize::try_from(entry.end().saturating_sub(body_at)).unwrap_or(0));
+        let (start, offset) = (&mut start[..length], body_at);
+        self.source.read_exact_at(start, offset).map_err(|source| DecodeError::Io { offset, source })?;
+        Ok(FrameTimes::is_of(version, start, body_at, tie)?)
     }
 }
 

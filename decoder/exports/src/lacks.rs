@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use warptrace_analysis::Selection;
-use warptrace_decoder::{DecodeError, LossyWarps, TraceFile};
+use warptrace_decoder::{DecodeError, LossyWarps, TraceFile, Untimed};
 use warptrace_format::file::{LaunchInfo, LossReason};
 
 /// Sums that are said one by one.
@@ -36,6 +36,8 @@ pub struct Lacks {
     /// Sums by launch and reason, counted and not: the first and last warp of each are the ones of the whole
     /// sum.
     pub sums: Vec<Lack>,
+    /// Which times of the selected launches are missing, of those that were recorded.
+    pub untimed: Untimed,
     /// Selected warps that were chosen not to be recorded. That is no loss.
     pub unchosen_warps: u64,
 }
@@ -48,6 +50,9 @@ impl Lacks {
     ) -> Result<Self, DecodeError> {
         let mut found = Self { cut_off: trace.completeness().cut_off(), ..Self::default() };
         for info in launches {
+            let Untimed { events, warps } = trace.untimed([info.number()]);
+            found.untimed.events = found.untimed.events.saturating_add(events);
+            found.untimed.warps += warps;
             let mut sums: BTreeMap<(LossReason, bool), Lack> = BTreeMap::new();
             for lack in lacking(trace, selection, &info)? {
                 let lack = lack?;
@@ -70,14 +75,21 @@ impl Lacks {
         Ok(found)
     }
 
-    /// Whether all events of all selected warps are there, as far as they were chosen to be recorded.
+    /// Whether all events of all selected warps are there, as far as they were chosen to be recorded, with the
+    /// times that were recorded.
     pub const fn is_whole(&self) -> bool {
-        self.cut_off.is_none() && self.sums.is_empty()
+        let Untimed { events, warps } = self.untimed;
+        self.cut_off.is_none() && self.sums.is_empty() && events == 0 && warps == 0
     }
 
-    /// Says what is missing, a line for each launch and reason, and how many more there are. Empty if nothing
-    /// is.
+    /// Says what is missing: the lines of [`describe_events`](Self::describe_events), and one of times. Empty if
+    /// nothing is.
     pub fn describe(&self) -> Vec<String> {
+        self.describe_events().into_iter().chain(self.untimed.describe()).collect()
+    }
+
+    /// Says which events are missing, a line for each launch and reason, and how many more there are.
+    pub fn describe_events(&self) -> Vec<String> {
         let cut_off = self.cut_off.iter().cloned();
         let sums = self.sums.iter().take(MAX_LINES).map(Lack::describe);
         let more = self.sums.len().saturating_sub(MAX_LINES);

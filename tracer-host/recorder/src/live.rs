@@ -3,6 +3,9 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
+use warptrace_format::file::LaunchInfo;
+use warptrace_format::span::WarpSpan;
+
 use crate::DeviceError;
 
 /// The most that one read copies.
@@ -41,6 +44,10 @@ pub trait LiveMemory {
         self.start_read(ranges)?;
         self.finish_read()
     }
+
+    /// Puts the spans of a launch's recorded warps, copied while it runs, to where they belong in time, as far as
+    /// they are not when the kernel writes them. On a GPU they are.
+    fn place_spans(&self, _launch: &LaunchInfo, _spans: &mut [WarpSpan]) {}
 }
 
 /// Empties logs: called with the device's memory again and again while a kernel runs, not after it has ended.

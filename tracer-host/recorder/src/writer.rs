@@ -36,7 +36,7 @@ pub use warptrace_format::file::{
 };
 use warptrace_format::file::{
     DeviceKind, EncodedFrame, FormatError, FrameTimes, IndexEntry, LocationCode, LocationInfo, SectionKind,
-    TRAILER_BYTES, Trailer, encode_frame_of, encode_index, encode_preamble, encode_section,
+    TRAILER_BYTES, Tie, Trailer, encode_frame_of, encode_index, encode_preamble, encode_section,
 };
 
 use batch::Part;
@@ -281,7 +281,8 @@ impl<W: Write + Send> TraceWriter<W> {
             let index_length = frame.section.len();
             if part.chunks.iter().any(|found| found.times[0] != 0) {
                 let times = part.chunks.iter().map(|found| payload(found)[1]);
-                frame.section.extend(FrameTimes::encode_section(times, step, compression)?);
+                let tie = Tie::to_encoded(&frame.section);
+                frame.section.extend(FrameTimes::encode_section(tie, times, step, compression)?);
             }
             Ok((frame, index_length))
         };

@@ -52,5 +52,6 @@ mod warp;
 pub use error::{LeftBefore, Place, SimError, SourcePoint, Waiting};
 pub use host_memory::host_memory;
 pub use launch::{Interaction, Launch, LaunchReport, Progress, limits};
+pub use recorder::spans::place;
 pub use simulator::{Simulator, Watchdog};
 pub use warptrace_abi::recording::{LogKind, Recording};

@@ -137,7 +137,7 @@ impl Simulator {
         };
         let blocks = launch.blocks();
         if launch.recording.spans {
-            let start = self.timer.load(Ordering::Relaxed) + LAUNCH_GAP;
+            let start = self.next_start();
             // A launch has less than 2^32 warps.
             let shape = [blocks as u32, launch.warps_per_block(), launch.multiprocessors];
             // SAFETY: the promise of `Launch::traced` or `Launch::streamed`; the launch is over.
@@ -153,6 +153,12 @@ impl Simulator {
             elapsed: started.elapsed(),
             left_before,
         })
+    }
+
+    /// Returns when the next launch begins whose [spans](warptrace_format::span) are recorded, in nanoseconds of
+    /// the simulator's timer; of one that runs, when it began.
+    pub fn next_start(&self) -> u64 {
+        self.timer.load(Ordering::Relaxed) + LAUNCH_GAP
     }
 
     fn run_together(

@@ -52,8 +52,11 @@ pub(crate) fn run(command: &Export) -> anyhow::Result<ExitCode> {
 /// Says what of the selected part is not in the export, because it is not in the trace.
 fn warn(source: &Source<'_>) {
     let lacks = source.lacks();
-    for line in lacks.describe() {
+    for line in lacks.describe_events() {
         crate::output::tell!("warning: the export lacks events: {line}");
+    }
+    if let Some(missing) = lacks.untimed.describe() {
+        crate::output::tell!("warning: the export lacks times: {missing}");
     }
     if lacks.unchosen_warps > 0 {
         crate::output::tell!(

@@ -216,7 +216,11 @@ impl fmt::Display for Finished<'_> {
             CodecSpec::Raw => "six bytes an event".to_owned(),
             _ => format!("{} times less than raw", output::times(raw, report.payload_bytes)),
         };
-        writeln!(f, "on device  {}, {compared}", output::bytes(report.payload_bytes))?;
+        let times = match report.time_bytes {
+            0 => String::new(),
+            bytes => format!("; {} of times beside", output::bytes(bytes)),
+        };
+        writeln!(f, "on device  {}, {compared}{times}", output::bytes(report.payload_bytes))?;
         writeln!(
             f,
             "in file    {}, {} times less than raw",

@@ -20,6 +20,7 @@ mod info;
 mod interrupted;
 mod left_out;
 mod losses;
+mod lost_times;
 mod manual;
 mod marks;
 mod mutated;

@@ -53,8 +53,14 @@ pub fn tail(trace: &TraceFile, launch: &LaunchSchedule) -> String {
         });
         format!("block {} on SM {}", found.unwrap_or_else(|| ran.block.to_string()), ran.sm)
     };
+    let (how, is_over) = match launch.ended {
+        "completed" => ("ran for", true),
+        "failed" => ("failed, after at least", false),
+        "interrupted" => ("was interrupted, after at least", false),
+        _ => ("ran for at least", false),
+    };
     let ran = format!(
-        "launch {} (`{}`) ran for {}: {} in {} on {}",
+        "launch {} (`{}`) {how} {}: {} in {} on {}",
         launch.launch,
         launch.kernel,
         nanoseconds(launch.nanoseconds),
@@ -63,6 +69,10 @@ pub fn tail(trace: &TraceFile, launch: &LaunchSchedule) -> String {
         many(sms.into(), "SM")
     );
     let Some(last) = &launch.last else { return format!("{ran}; no block is known to have ended") };
+    // What ended last is not known.
+    if !is_over {
+        return format!("{ran} are known to have ended");
+    }
     let waited = about(launch.waiting_nanoseconds, launch.sm_nanoseconds());
     let times = share(last.nanoseconds, launch.median_block_nanoseconds);
     if launch.waiting_nanoseconds == 0 {

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use warptrace_decoder::{LaunchEnd, TraceFile};
+use warptrace_decoder::{LaunchEnd, TraceFile, Untimed};
 use warptrace_format::on_one_line;
 
 use super::causes::parting;
@@ -28,12 +28,7 @@ pub fn missing(losses: &Losses) -> Option<String> {
     if losses.unaccounted_warps > 0 {
         wants.push(format!("{} without an account of losses", many(losses.unaccounted_warps, "warp")));
     }
-    if let Some(events) = losses.untimed_events.filter(|events| *events > 0) {
-        wants.push(format!("times of {} missing", many(events, "event")));
-    }
-    if let Some(warps) = losses.unplaced_warps.filter(|warps| *warps > 0) {
-        wants.push(format!("begin or end of {} missing", many(warps, "warp")));
-    }
+    wants.extend(missing_times(losses));
     if let Some(why) = &losses.cut_off {
         wants.push(why.clone());
     }
@@ -42,6 +37,13 @@ pub fn missing(losses: &Losses) -> Option<String> {
     }
     wants.extend(losses.assumed.map(str::to_owned));
     Some(format!("INCOMPLETE trace: {}", wants.join("; ")))
+}
+
+/// Says which of the recorded times a trace lacks.
+fn missing_times(losses: &Losses) -> Option<String> {
+    let Losses { untimed_events, unplaced_warps, .. } = losses;
+    let [events, warps] = [untimed_events, unplaced_warps].map(|missing| missing.unwrap_or_default());
+    Untimed { events, warps }.describe()
 }
 
 /// Says what was looked at.
@@ -236,7 +238,13 @@ pub fn ratios(comparison: &Comparison) -> Vec<String> {
 /// Says which change is the greatest.
 pub fn greatest(comparison: &Comparison) -> String {
     let Some(Greatest { measure, location, percent }) = comparison.greatest() else {
-        return "nothing changed in events, idle slots, causes and visits".to_owned();
+        let mut said = "nothing changed in events, idle slots, causes and visits".to_owned();
+        for (analysis, which) in comparison.analyses.iter().zip(["first", "second"]) {
+            if let Some(missing) = missing_times(&analysis.losses) {
+                said += &format!("; of the {which} trace {missing}");
+            }
+        }
+        return said;
     };
     let by = match percent {
         percent if percent.is_infinite() => "from nothing to something".to_owned(),

@@ -10,7 +10,7 @@ use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::{CodecSpec, PredictParams, encode_stream};
 use warptrace_format::file::{
     ChunkRef, Compression, DeviceInfo, FrameTimes, LaunchInfo, LocationInfo, Metadata, PREAMBLE_BYTES,
-    SECTION_HEADER_BYTES, TIMES,
+    SECTION_HEADER_BYTES, TIMES, Tie,
 };
 use warptrace_host::writer::{TraceWriter, WriterOptions};
 use warptrace_host::{RecordingSpec, Session, SimDevice, SimOptions, Times, TracedProgram};
@@ -111,6 +111,7 @@ pub fn with_times(
             return file;
         }
         let (section, after) = rest.split_at(SECTION_HEADER_BYTES + usize::try_from(length).unwrap());
+        let tie = Tie::to_encoded(section);
         file.extend(section);
         if tag == b"FRAM" {
             let (&warp, runs) = warps.next().unwrap();
@@ -121,8 +122,8 @@ pub fn with_times(
             });
             let times: Vec<u8> = times.flat_map(u32::to_le_bytes).collect();
             if has_times(warp) {
-                let section = FrameTimes::encode_section([&times[..]].into_iter(), step, Compression::None);
-                file.extend(section.unwrap());
+                let times = [&times[..]].into_iter();
+                file.extend(FrameTimes::encode_section(tie, times, step, Compression::None).unwrap());
             }
         }
         rest = after;

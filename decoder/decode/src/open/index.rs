@@ -146,8 +146,9 @@ impl IndexReader<'_> {
             let header = self.bytes.header(self.covered)?;
             match header.kind(self.covered)? {
                 None => {}
-                // Read with the section before it.
-                Some(SectionKind::Times | SectionKind::Spans) => {}
+                Some(kind @ (SectionKind::Times | SectionKind::Spans)) => {
+                    self.contents.add_times(kind, self.covered);
+                }
                 Some(SectionKind::Code) => self.contents.codes.push((header, self.covered)),
                 Some(_) => {
                     return Err(unexpected(&header, self.covered, "a section that the index lists").into());

@@ -118,8 +118,7 @@ impl Scan<'_> {
                     accounts_entry(&AccountsHeader::parse(&fixed, body_at)?, at, header.total_bytes());
                 self.contents.add(entry)?;
             }
-            // Read with the section before it.
-            SectionKind::Times | SectionKind::Spans => {}
+            SectionKind::Times | SectionKind::Spans => self.contents.add_times(kind, at),
             SectionKind::Code => self.contents.codes.push((*header, at)),
             SectionKind::Text => self.contents.add_text(at, header.total_bytes())?,
             SectionKind::Additions => {

@@ -32,6 +32,31 @@ impl fmt::Display for EventPosition {
     }
 }
 
+/// What cannot be of a warp's span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum SpanFault {
+    /// It is of a warp that was not chosen to be recorded.
+    NotChosen,
+    /// It begins when the global timer is 0, which that never is.
+    NoBegin,
+    /// It has an end, and the account says that the warp did not finish.
+    Unfinished,
+    /// It ends before it begins, by the clock or by the global timer.
+    EndsBefore,
+}
+
+impl fmt::Display for SpanFault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::NotChosen => "they were not chosen to be recorded",
+            Self::NoBegin => "they begin when the timer is 0, which it never is",
+            Self::Unfinished => "they have an end, but by their accounts they did not finish",
+            Self::EndsBefore => "they end before they begin",
+        })
+    }
+}
+
 /// Says in words what lanes come to next.
 fn all_next(expected: &[LanesNext]) -> String {
     let words = expected.iter().map(|LanesNext { lanes, event }| match event {
@@ -139,6 +164,36 @@ pub enum Problem {
         warps: u64,
         /// The first of them, at most 8.
         first_warps: Vec<u32>,
+    },
+    /// Warps whose spans say what cannot be.
+    #[error(
+        "launch {launch}: where and when {} ran cannot be: {fault}; the file was damaged, or a program wrote into the \
+         tracer's memory: record again",
+        named(first_warps, *warps)
+    )]
+    WrongSpan {
+        /// The launch.
+        launch: u32,
+        /// What is wrong.
+        fault: SpanFault,
+        /// Such warps.
+        warps: u64,
+        /// The first of them, at most 8.
+        first_warps: Vec<u32>,
+    },
+    /// Sections of times that belong to no section before them, or that were not to be recorded.
+    #[error(
+        "{section} at offset {offset} belongs to no section before it{}: it counts for nothing; the file was changed: \
+         record again",
+        match count - 1 { 0 => String::new(), 1 => ", and 1 more".to_owned(), more => format!(", and {more} more") }
+    )]
+    StrayTimes {
+        /// Tag of the sections.
+        section: &'static str,
+        /// File offset of the first one.
+        offset: u64,
+        /// How many they are, at least 1.
+        count: u64,
     },
     /// Warps without accounting.
     #[error(

@@ -80,7 +80,7 @@ pub use metadata::{
 pub use metadata_error::MetadataError;
 pub use preamble::{FILE_VERSION, MAGIC, PREAMBLE_BYTES, READABLE_VERSIONS, check_preamble, encode_preamble};
 pub use section::{
-    FLAG_OPTIONAL, SECTION_HEADER_BYTES, SectionHeader, SectionKind, Tag, check_body, encode_section,
+    FLAG_OPTIONAL, SECTION_HEADER_BYTES, SectionHeader, SectionKind, Tag, Tie, check_body, encode_section,
 };
 pub use spans::{decode_spans, encode_spans};
 pub use text::SourceText;

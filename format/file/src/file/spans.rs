@@ -2,11 +2,12 @@
 //!
 //! ```text
 //! offset  size  field
-//!      0     4  warps         as many as the accounting section has
-//!      4     4  plain bytes   of the contents before compression, at most 48 for each warp and 1024
-//!      8     1  compression   0 none, 1 zstd
-//!      9     3  zero
-//!     12     …  contents, compressed or not: columns, one behind the other
+//!      0     4  section before, the checksum of the accounting section's body; version 1 has no such field
+//!      4     4  warps         as many as the accounting section has
+//!      8     4  plain bytes   of the contents before compression, at most 48 for each warp and 1024
+//!     12     1  compression   0 none, 1 zstd
+//!     13     3  zero
+//!     16     …  contents, compressed or not: columns, one behind the other
 //! ```
 //!
 //! ```text
@@ -33,12 +34,12 @@ use super::error::FormatError;
 use super::fields::Fields;
 use super::frame::{Compression, compress};
 use super::limits::MAX_ACCOUNTS;
-use super::section::{SectionKind, encode_section_of};
+use super::section::{SectionKind, Tie, encode_section_of};
 use crate::span::WarpSpan;
 
 const SECTION: &str = "SPAN";
 /// Bytes of the fixed part.
-const FIXED_BYTES: usize = 12;
+const FIXED_BYTES: usize = 16;
 /// Bytes that a warp takes before compression at most, and all columns' own.
 const WARP_BYTES: u32 = 48;
 const COLUMN_BYTES: u32 = 1024;
@@ -52,11 +53,15 @@ fn most_bytes(warps: u32) -> u32 {
     warps.saturating_mul(WARP_BYTES).saturating_add(COLUMN_BYTES)
 }
 
-/// Makes the section, header and body, of consecutive warps.
+/// Makes the section, header and body, of consecutive warps, tied to that of their accounts.
 ///
 /// # Errors
 /// More than [`MAX_ACCOUNTS`] warps, or none; the compressor failed.
-pub fn encode_spans(spans: &[WarpSpan], compression: Compression) -> Result<Vec<u8>, FormatError> {
+pub fn encode_spans(
+    tie: Tie,
+    spans: &[WarpSpan],
+    compression: Compression,
+) -> Result<Vec<u8>, FormatError> {
     let warps = u32::try_from(spans.len()).unwrap_or(u32::MAX);
     if warps > MAX_ACCOUNTS {
         return Err(FormatError::TooLarge {
@@ -103,20 +108,28 @@ pub fn encode_spans(spans: &[WarpSpan], compression: Compression) -> Result<Vec<
     let mut packed = Vec::new();
     let (stored_as, stored) = compress(SECTION, &plain, compression, &mut packed)?;
     let mut fixed = [0; FIXED_BYTES];
-    fixed[..4].copy_from_slice(&warps.to_le_bytes());
+    fixed[..4].copy_from_slice(&tie.encode());
+    fixed[4..8].copy_from_slice(&warps.to_le_bytes());
     // Far below 2^32: the warps are few.
-    fixed[4..8].copy_from_slice(&u32::try_from(plain.len()).unwrap_or(u32::MAX).to_le_bytes());
-    fixed[8] = stored_as.to_byte();
+    fixed[8..12].copy_from_slice(&u32::try_from(plain.len()).unwrap_or(u32::MAX).to_le_bytes());
+    fixed[12] = stored_as.to_byte();
     Ok(encode_section_of(SectionKind::Spans, &[&fixed, stored]))
 }
 
-/// Reads the body of a section at file offset `at`, behind accounts of `warps` warps.
+/// Reads the body of a section of this version at file offset `at`, behind accounts of `warps` warps.
 ///
 /// # Errors
-/// A wrong length, a field over its limit, contents that do not decompress to what the section says, columns
+/// The spans of other accounts, a wrong length, a field over its limit, contents that do not decompress to what the section says, columns
 /// that are none or contradict each other or the accounts.
-pub fn decode_spans(body: &[u8], at: u64, warps: u32) -> Result<Vec<WarpSpan>, FormatError> {
+pub fn decode_spans(
+    (version, body): (u16, &[u8]),
+    at: u64,
+    tie: Tie,
+    warps: u32,
+) -> Result<Vec<WarpSpan>, FormatError> {
     let mut fields = Fields::new(SECTION, body, at);
+    tie.check(&mut fields, version, "the checksum of the ACCT section before it, to which it belongs")?;
+    let at = fields.offset();
     let found = fields.u32("warps")?;
     if found != warps || warps > MAX_ACCOUNTS {
         return Err(fields.invalid(
@@ -179,8 +192,16 @@ pub fn decode_spans(body: &[u8], at: u64, warps: u32) -> Result<Vec<WarpSpan>, F
 
 #[cfg(test)]
 mod tests {
-    use super::super::SECTION_HEADER_BYTES;
+    use super::super::{SECTION_HEADER_BYTES, encode_section};
     use super::*;
+
+    fn tie(body: &[u8]) -> Tie {
+        Tie::to_encoded(&encode_section(SectionKind::Accounts, body))
+    }
+
+    fn decode(body: &[u8], warps: u32) -> Result<Vec<WarpSpan>, FormatError> {
+        decode_spans((2, body), 7, tie(b"a"), warps)
+    }
 
     fn spans() -> Vec<WarpSpan> {
         let warp = |warp: u64| {
@@ -208,29 +229,33 @@ mod tests {
         let all = spans();
         for spans in [&all[..], &all[..8], &all[7..8], &all[..1]] {
             for compression in [Compression::None, Compression::Suited, Compression::Zstd(5)] {
-                let section = encode_spans(spans, compression).unwrap();
+                let section = encode_spans(tie(b"a"), spans, compression).unwrap();
                 let body = &section[SECTION_HEADER_BYTES..];
-                assert_eq!(decode_spans(body, 0, spans.len() as u32).unwrap(), spans);
-                assert!(decode_spans(body, 0, spans.len() as u32 + 1).is_err(), "other accounts");
+                let warps = spans.len() as u32;
+                assert_eq!(decode(body, warps).unwrap(), spans);
+                assert!(decode(body, warps + 1).is_err(), "more accounts");
+                assert!(decode_spans((2, body), 0, tie(b"b"), warps).is_err(), "other accounts");
+                // Before, they did not say of which accounts they are.
+                assert_eq!(decode_spans((1, &body[4..]), 0, tie(b"b"), warps).unwrap(), spans);
             }
         }
         // Regular warps take few bytes.
-        assert!(encode_spans(&all, Compression::Suited).unwrap().len() < 5 * all.len());
+        assert!(encode_spans(tie(b"a"), &all, Compression::Suited).unwrap().len() < 5 * all.len());
     }
 
     #[test]
     fn damaged_sections_are_refused_or_are_spans() {
-        let section = encode_spans(&spans(), Compression::None).unwrap();
+        let section = encode_spans(tie(b"a"), &spans(), Compression::None).unwrap();
         let body = &section[SECTION_HEADER_BYTES..];
         for length in 0..body.len() {
-            assert!(decode_spans(&body[..length], 7, 300).is_err(), "length {length}");
+            assert!(decode(&body[..length], 300).is_err(), "length {length}");
         }
         let mut refused = 0;
         for byte in 0..body.len() {
             for bit in 0..8 {
                 let mut damaged = body.to_vec();
                 damaged[byte] ^= 1 << bit;
-                match decode_spans(&damaged, 7, 300) {
+                match decode(&damaged, 300) {
                     Ok(spans) => assert_eq!(spans.len(), 300),
                     Err(_) => refused += 1,
                 }
@@ -243,8 +268,9 @@ mod tests {
     fn the_section_is_as_it_was() {
         let one =
             WarpSpan { begin_clock: 5, begin_timer: 9, end_clock: 7, end_timer: 10, begin_sm: 3, end_sm: 3 };
-        let section = encode_spans(&[WarpSpan::default(), one], Compression::None).unwrap();
-        assert_eq!(&section[..8], b"SPAN\x01\x00\x01\x00");
-        assert_eq!(&section[SECTION_HEADER_BYTES..][..4], 2u32.to_le_bytes());
+        let section = encode_spans(tie(b"a"), &[WarpSpan::default(), one], Compression::None).unwrap();
+        assert_eq!(&section[..8], b"SPAN\x02\x00\x01\x00");
+        let fixed = [crc32fast::hash(b"a"), 2].map(u32::to_le_bytes);
+        assert_eq!(&section[SECTION_HEADER_BYTES..][..8], fixed.concat());
     }
 }

@@ -2,12 +2,13 @@
 //!
 //! ```text
 //! offset  size  field
-//!      0     4  runs          of all chunks of the frame, at most 2^21
-//!      4     4  step          cycles of the multiprocessor's clock that a unit of time has, at least 1
-//!      8     4  plain bytes   of the contents before compression, at most 16 MiB
-//!     12     1  compression   0 none, 1 zstd
-//!     13     3  zero
-//!     16     …  contents, compressed or not: columns, one behind the other
+//!      0     4  section before, the checksum of the frame's body; version 1 has no such field
+//!      4     4  runs          of all chunks of the frame, at most 2^21
+//!      8     4  step          cycles of the multiprocessor's clock that a unit of time has, at least 1
+//!     12     4  plain bytes   of the contents before compression, at most 16 MiB
+//!     16     1  compression   0 none, 1 zstd
+//!     17     3  zero
+//!     20     …  contents, compressed or not: columns, one behind the other
 //! ```
 //!
 //! A *run* is an event that its lanes repeat: consecutive events of a chunk that are equal are a run, or
@@ -30,13 +31,13 @@ use super::error::FormatError;
 use super::fields::Fields;
 use super::frame::{Compression, compress};
 use super::limits::{MAX_FRAME_BYTES, MAX_FRAME_RUNS};
-use super::section::{SectionKind, encode_section_of};
+use super::section::{SectionKind, Tie, encode_section_of};
 use crate::Event;
 use crate::chunk::TIME_BYTES;
 
 const SECTION: &str = "TIME";
 /// Bytes of the fixed part.
-const FIXED_BYTES: usize = 16;
+const FIXED_BYTES: usize = 20;
 
 /// When the runs of a frame's chunks began.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,11 +58,12 @@ fn from_device(run: &[u8; TIME_BYTES as usize]) -> (u32, u32) {
 
 impl FrameTimes {
     /// Makes the section, header and body, of chunks whose times are given as the device writes them
-    /// ([`crate::chunk`]); `step` as the section has it.
+    /// ([`crate::chunk`]), tied to their frame; `step` as the section has it.
     ///
     /// # Errors
     /// More than [`MAX_FRAME_RUNS`] runs, contents over [`MAX_FRAME_BYTES`]; the compressor failed.
     pub fn encode_section<'a>(
+        tie: Tie,
         chunks: impl Iterator<Item = &'a [u8]>,
         step: u32,
         compression: Compression,
@@ -108,20 +110,26 @@ impl FrameTimes {
         let mut packed = Vec::new();
         let (stored_as, stored) = compress(SECTION, &plain, compression, &mut packed)?;
         let mut fixed = [0; FIXED_BYTES];
-        for (at, word) in [count, step, bytes].into_iter().enumerate() {
-            fixed[4 * at..4 * at + 4].copy_from_slice(&word.to_le_bytes());
-        }
-        fixed[12] = stored_as.to_byte();
+        let words = [tie.encode(), count.to_le_bytes(), step.to_le_bytes(), bytes.to_le_bytes()];
+        fixed[..16].copy_from_slice(words.as_flattened());
+        fixed[16] = stored_as.to_byte();
         Ok(encode_section_of(SectionKind::Times, &[&fixed, stored]))
     }
 
-    /// Reads the body of a section at file offset `at`, behind a frame of `chunks` chunks.
+    /// Reads the body of a section of this version at file offset `at`, behind a frame of `chunks` chunks.
     ///
     /// # Errors
-    /// A wrong length, a field over its limit, contents that do not decompress to what the section says,
+    /// The times of another frame, a wrong length, a field over its limit, contents that do not decompress to what the section says,
     /// columns that are none or contradict each other or the frame.
-    pub fn decode(body: &[u8], at: u64, chunks: usize) -> Result<Self, FormatError> {
+    pub fn decode(
+        (version, body): (u16, &[u8]),
+        at: u64,
+        tie: Tie,
+        chunks: usize,
+    ) -> Result<Self, FormatError> {
         let mut fields = Fields::new(SECTION, body, at);
+        Self::check_tie(&mut fields, version, tie)?;
+        let at = fields.offset();
         let runs = fields.u32("runs")?;
         fields.limit("runs", 4, runs.into(), MAX_FRAME_RUNS.into())?;
         let step = fields.u32("step")?;
@@ -170,6 +178,22 @@ impl FrameTimes {
         }
         Ok(Self { step, starts, times, splits })
     }
+
+    fn check_tie(fields: &mut Fields<'_>, version: u16, tie: Tie) -> Result<(), FormatError> {
+        tie.check(fields, version, "the checksum of the FRAM section before it, to which it belongs")
+    }
+
+    /// Reads from the beginning of a body of this version, [`TIE_BYTES`](Self::TIE_BYTES) long or more, whether the
+    /// section is that of the frame before it.
+    ///
+    /// # Errors
+    /// It is of another frame.
+    pub fn is_of(version: u16, start: &[u8], at: u64, tie: Tie) -> Result<(), FormatError> {
+        Self::check_tie(&mut Fields::new(SECTION, start, at), version, tie)
+    }
+
+    /// Bytes of a body that say to which frame it belongs.
+    pub const TIE_BYTES: usize = 4;
 
     /// Cycles of the multiprocessor's clock that a unit of time has.
     pub const fn step(&self) -> u32 {
@@ -282,10 +306,18 @@ impl RunWalk<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::SECTION_HEADER_BYTES;
+    use super::super::{SECTION_HEADER_BYTES, encode_section};
     use warptrace_columns::Source;
 
     use super::*;
+
+    fn tie(body: &[u8]) -> Tie {
+        Tie::to_encoded(&encode_section(SectionKind::Frame, body))
+    }
+
+    fn decode(body: &[u8], chunks: usize) -> Result<FrameTimes, FormatError> {
+        FrameTimes::decode((2, body), 7, tie(b"f"), chunks)
+    }
 
     fn device(runs: &[(u32, u32)]) -> Vec<u8> {
         runs.iter().flat_map(|(time, events)| [time.to_le_bytes(), events.to_le_bytes()].concat()).collect()
@@ -301,14 +333,14 @@ mod tests {
 
     fn section(compression: Compression) -> Vec<u8> {
         let chunks = chunks();
-        FrameTimes::encode_section(chunks.iter().map(Vec::as_slice), 16, compression).unwrap()
+        FrameTimes::encode_section(tie(b"f"), chunks.iter().map(Vec::as_slice), 16, compression).unwrap()
     }
 
     #[test]
     fn what_is_written_is_read() {
         for compression in [Compression::None, Compression::Suited] {
             let section = section(compression);
-            let times = FrameTimes::decode(&section[SECTION_HEADER_BYTES..], 0, 3).unwrap();
+            let times = decode(&section[SECTION_HEADER_BYTES..], 3).unwrap();
             assert_eq!((times.step(), times.runs()), (16, 9));
             assert_eq!(*times.chunk(0).times, [100, 107, 109, 120, 119]);
             assert_eq!(*times.chunk(0).splits, [(1, 3), (2, 2)]);
@@ -321,16 +353,24 @@ mod tests {
     fn damage_is_an_error() {
         let section = section(Compression::None);
         let body = &section[SECTION_HEADER_BYTES..];
-        assert!(FrameTimes::decode(body, 0, 2).is_err(), "another frame's");
+        assert!(decode(body, 2).is_err(), "another frame's");
+        let other = FrameTimes::decode((2, body), 7, tie(b"g"), 3).unwrap_err().to_string();
+        assert!(other.contains("the FRAM section before it"), "{other}");
+        // Before, they did not say of which frame they are.
+        assert_eq!(
+            FrameTimes::decode((1, &body[4..]), 7, tie(b"g"), 3).unwrap(),
+            decode(body, 3).unwrap(),
+            "version 1"
+        );
         for length in 0..body.len() {
-            assert!(FrameTimes::decode(&body[..length], 7, 3).is_err(), "length {length}");
+            assert!(decode(&body[..length], 3).is_err(), "length {length}");
         }
         for at in 0..body.len() {
             for bit in 0..8 {
                 let mut damaged = body.to_vec();
                 damaged[at] ^= 1 << bit;
                 // No panic, and never more than what the section can hold.
-                if let Ok(times) = FrameTimes::decode(&damaged, 0, 3) {
+                if let Ok(times) = decode(&damaged, 3) {
                     assert!(times.runs() == 9);
                 }
             }
@@ -340,7 +380,7 @@ mod tests {
     #[test]
     fn events_find_their_runs() {
         let section = section(Compression::None);
-        let times = FrameTimes::decode(&section[SECTION_HEADER_BYTES..], 0, 3).unwrap().chunk(0);
+        let times = decode(&section[SECTION_HEADER_BYTES..], 3).unwrap().chunk(0);
         let [a, b] = [1, 2].map(|location| Event { location, mask: 1 });
         let walk = |events: &[(Event, u32)]| {
             let (mut walk, mut found) = (times.walk(), Vec::new());
@@ -373,6 +413,8 @@ mod tests {
     fn the_bytes_are_as_the_page_says() {
         let section = section(Compression::None);
         let body = &section[SECTION_HEADER_BYTES..];
+        assert_eq!(body[..4], crc32fast::hash(b"f").to_le_bytes());
+        let body = &body[4..];
         assert_eq!(body[..16], [9, 0, 0, 0, 16, 0, 0, 0, (body.len() - 16) as u8, 0, 0, 0, 0, 0, 0, 0]);
         let mut source = Source::new(&body[16..]);
         let columns: [Vec<u32>; 5] = std::array::from_fn(|_| warptrace_columns::decode(&mut source).unwrap());

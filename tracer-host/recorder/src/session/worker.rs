@@ -69,6 +69,13 @@ unsafe impl Pod for Span {}
 // SAFETY: it is a transparent wrapper.
 unsafe impl TransparentWrapper<WarpSpan> for Span {}
 
+impl Span {
+    /// The spans themselves.
+    pub(super) fn warps(spans: &mut [Self]) -> &mut [WarpSpan] {
+        Self::peel_slice_mut(spans)
+    }
+}
+
 /// Appends values that lie in these bytes, which are as long as some of them.
 pub(super) fn append<T: Pod>(to: &mut Vec<T>, bytes: &[u8]) {
     let from = to.len();
@@ -282,6 +289,7 @@ impl<W: Write + Send> Work<W> {
         }
         let of_ended = if drained.end.is_empty() { &[][..] } else { &drained.accounts };
         let spans = Span::peel_slice(&drained.spans);
+        self.report.time_bytes += size_of_val(spans) as u64;
         let ends = self.ends(&drained.end, Account::peel_slice(of_ended), spans);
         if !drained.packed.is_empty() || !ends.is_empty() {
             self.write_batch(drained, launches, &ends)?;
@@ -311,9 +319,10 @@ impl<W: Write + Send> Work<W> {
             let mut pieces: Vec<_> = pieces.enumerate().par_bridge().map(find).collect();
             pieces.sort_unstable_by_key(|(number, _)| *number);
             for (_, piece) in pieces {
-                let (found, payload_bytes) = piece?;
+                let (found, [payload_bytes, time_bytes]) = piece?;
                 report.chunks += found.len() as u64;
                 report.payload_bytes += payload_bytes;
+                report.time_bytes += time_bytes;
                 batch.add(found);
             }
             Ok(())
@@ -370,9 +379,13 @@ fn sums(accounts: &[WarpAccount]) -> [u64; 3] {
     accounts.par_chunks(ACCOUNTS_AT_ONCE).map(sum).reduce(|| [0; 3], plus)
 }
 
-/// The chunks of a piece, and the bytes of those of track 0.
-fn found(batch: &Batch, piece: Piece<'_>, chunk_bytes: usize) -> Result<(Vec<Found>, u64), SessionError> {
-    let (mut all, mut payload_bytes) = (Vec::with_capacity(piece.chunks), 0);
+/// The chunks of a piece, and of those of track 0 the bytes of events and of times.
+fn found(
+    batch: &Batch,
+    piece: Piece<'_>,
+    chunk_bytes: usize,
+) -> Result<(Vec<Found>, [u64; 2]), SessionError> {
+    let (mut all, mut payload_bytes, mut time_bytes) = (Vec::with_capacity(piece.chunks), 0, 0);
     for Unpacked { header, payload, at } in packed::chunks(piece, chunk_bytes) {
         let (launch, warp) = (header.launch, header.warp);
         // A kernel that writes out of bounds may have hit the pool.
@@ -397,7 +410,8 @@ fn found(batch: &Batch, piece: Piece<'_>, chunk_bytes: usize) -> Result<(Vec<Fou
         all.push(found);
         if track == 0 {
             payload_bytes += encoded;
+            time_bytes += behind;
         }
     }
-    Ok((all, payload_bytes))
+    Ok((all, [payload_bytes, time_bytes]))
 }

@@ -5,6 +5,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use warptrace_format::file::LaunchInfo;
+use warptrace_format::span::WarpSpan;
+
 use crate::live::{WORD_BYTES, copy_words, store_words};
 use crate::{Allocation, DeviceError, LiveMemory};
 
@@ -25,6 +28,8 @@ pub(super) struct Memory {
     reads: VecDeque<Vec<u64>>,
     /// What was answered last.
     answered: Vec<u64>,
+    /// Multiprocessors of the launch that runs, and when it began by the simulator's timer.
+    pub(super) placing: (u32, u64),
 }
 
 /// An allocation, and what of it the allocator knows: more than is asked for, with the alignment for which it
@@ -129,6 +134,13 @@ impl LiveMemory for Memory {
     fn write_live(&mut self, address: u64, bytes: &[u8]) -> Result<(), DeviceError> {
         store_words(self.words(address, bytes.len())?, bytes);
         Ok(())
+    }
+
+    fn place_spans(&self, launch: &LaunchInfo, spans: &mut [WarpSpan]) {
+        let warps_per_block = launch.threads_per_block().div_ceil(32);
+        let warp = |index: usize| launch.chosen().warp(index as u32, warps_per_block).unwrap_or_default();
+        let (multiprocessors, start) = self.placing;
+        warptrace_sim::place(spans, |index| warp(index) / warps_per_block, multiprocessors, start);
     }
 }
 

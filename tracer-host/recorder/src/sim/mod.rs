@@ -162,7 +162,12 @@ impl SimDevice {
             })
             .seed(self.options.seed)
             .threads(self.threads())
-            .multiprocessors(self.options.multiprocessors.unwrap_or(MULTIPROCESSORS))
+            .multiprocessors(self.traced_multiprocessors())
+    }
+
+    /// Multiprocessors that the spans of warps name.
+    fn traced_multiprocessors(&self) -> u32 {
+        self.options.multiprocessors.unwrap_or(MULTIPROCESSORS)
     }
 }
 
@@ -331,6 +336,7 @@ impl Device for SimDevice {
                 // of `LiveMemory`, which uses atomics.
                 let launch = unsafe { launch.streamed(*logs, recording) };
                 self.start_kernel_threads()?;
+                self.memory.placing = (self.traced_multiprocessors(), self.simulator.next_start());
                 let Self { simulator, options, memory, kernel_threads, notes } = self;
                 let runner = Runner { simulator, hook: options.progress.as_ref(), notes };
                 let threads = kernel_threads.as_ref().expect("they were started");

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use warptrace_format::account::WarpAccount;
 use warptrace_format::file::limits::MAX_ACCOUNTS;
 use warptrace_format::file::{
-    Compression, FormatError, LaunchInfo, SectionKind, encode_accounts, encode_section, encode_spans,
+    Compression, FormatError, LaunchInfo, SectionKind, Tie, encode_accounts, encode_section, encode_spans,
 };
 use warptrace_format::span::WarpSpan;
 
@@ -97,7 +97,8 @@ pub(super) fn encode_ends(
         let mut section = encode_section(SectionKind::Accounts, &body);
         let length = section.len();
         if !part.spans.is_empty() {
-            section.extend(encode_spans(&part.all(part.spans, WarpSpan::default()), compression)?);
+            let (tie, spans) = (Tie::to_encoded(&section), part.all(part.spans, WarpSpan::default()));
+            section.extend(encode_spans(tie, &spans, compression)?);
         }
         Ok((section, length))
     };

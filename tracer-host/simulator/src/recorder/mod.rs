@@ -117,6 +117,9 @@ impl WarpRecorder {
             return;
         }
         self.clock = self.clock.wrapping_add(1);
+        if let Some(span) = self.span {
+            span.tick(self.clock);
+        }
         self.record_run(location, mask, count);
         if let Some(shadow) = &mut self.shadow {
             shadow.append_run(mask, location, count, self.clock);
@@ -174,13 +177,14 @@ impl WarpRecorder {
     /// Closes the logs of a lane that leaves the kernel.
     pub(crate) fn leave(&mut self, lane: usize) {
         debug_assert!(lane < WARP_LANES as usize);
+        // Before the host may see that the lane has left.
+        if let Some(span) = self.span {
+            span.leave(self.clock);
+        }
         // Nothing of this lane comes later: others need no copy.
         self.end_run(lane, u32::MAX);
         for track in [&mut self.trace, &mut self.shadow].into_iter().flatten() {
             track.close(lane as u32);
-        }
-        if let Some(span) = self.span {
-            span.leave(self.clock);
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Where and when warps run, by a schedule that does not depend on the host's threads.
 //!
-//! A warp's clock counts its events, so it begins at 0, and a cycle is a nanosecond. When the launch is over,
-//! [`schedule`] puts the blocks one after the other on the multiprocessors, which take them in turns.
+//! A warp's clock counts its events, so it begins at 0, and a cycle is a nanosecond. [`place`] puts the blocks one
+//! after the other on the multiprocessors, which take them in turns: when the launch is over, or for what is known
+//! of one that still runs.
 
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -55,25 +56,36 @@ impl SpanMemory {
         self.word(SMS).store(u64::from(sm + 1), Relaxed);
     }
 
+    /// Says that the warp's clock is this. As long as no lane has left, it is no end, but how long the warp has
+    /// run.
+    pub(crate) fn tick(self, clock: u32) {
+        self.word(END_CLOCK).store(clock.into(), Relaxed);
+    }
+
     /// Says that a lane leaves the kernel when the warp's clock is this.
     pub(crate) fn leave(self, clock: u32) {
-        self.word(END_CLOCK).fetch_max(clock.into(), Relaxed);
-        self.word(END_TIMER).fetch_max(clock.into(), Relaxed);
+        self.tick(clock);
         let sm = self.word(SMS).load(Relaxed) & u64::from(u32::MAX);
         self.word(SMS).store(sm | sm << 32, Relaxed);
     }
 
-    /// Returns how long the warp ran; `None` if it has not begun.
-    fn length(self) -> Option<u64> {
-        (self.word(SMS).load(Relaxed) != 0).then(|| self.word(END_CLOCK).load(Relaxed))
+    fn load(self) -> WarpSpan {
+        let word = |offset| self.word(offset).load(Relaxed);
+        let sms = word(SMS);
+        WarpSpan {
+            begin_clock: word(BEGIN_CLOCK),
+            begin_timer: word(BEGIN_TIMER),
+            end_clock: word(END_CLOCK),
+            end_timer: word(END_TIMER),
+            begin_sm: sms as u32,
+            end_sm: (sms >> 32) as u32,
+        }
     }
 
-    /// Puts a warp that has begun to its place in time.
-    fn shift(self, by: u64) {
-        self.word(BEGIN_TIMER).fetch_add(by, Relaxed);
-        if self.word(SMS).load(Relaxed) >> 32 != 0 {
-            self.word(END_TIMER).fetch_add(by, Relaxed);
-        }
+    /// Puts the warp to its place in time.
+    fn store_timers(self, span: &WarpSpan) {
+        self.word(BEGIN_TIMER).store(span.begin_timer, Relaxed);
+        self.word(END_TIMER).store(span.end_timer, Relaxed);
     }
 
     fn word(&self, offset: u64) -> &AtomicU64 {
@@ -83,8 +95,7 @@ impl SpanMemory {
     }
 }
 
-/// Puts the warps of a launch that is over to their places in time: the multiprocessors take blocks in turns,
-/// each runs one after the other, and the warps of a block begin together. Returns when the last one ends.
+/// Puts the warps of a launch that is over to their places in time. Returns when the last one ends.
 ///
 /// # Safety
 /// As for [`SpanMemory::of`]; no warp runs.
@@ -94,17 +105,46 @@ pub(crate) unsafe fn schedule(
     [blocks, warps_per_block, multiprocessors]: [u32; 3],
     start: u64,
 ) -> u64 {
+    let warps = (0..blocks).flat_map(|block| (0..warps_per_block).map(move |warp| (block, warp)));
+    let (blocks, memory): (Vec<u32>, Vec<SpanMemory>) = warps
+        .filter_map(|(block, warp)| {
+            let index = memory.warp_index(block, warp, warps_per_block)?;
+            // SAFETY: the caller's promise.
+            Some((block, unsafe { SpanMemory::of(memory, recording, index) }?))
+        })
+        .unzip();
+    let mut spans: Vec<WarpSpan> = memory.iter().map(|span| span.load()).collect();
+    let end = place(&mut spans, |index| blocks[index], multiprocessors, start);
+    memory.iter().zip(&spans).for_each(|(to, span)| to.store_timers(span));
+    end
+}
+
+/// Puts warps that the simulator runs to their places in time: the multiprocessors take blocks in turns, each
+/// runs one after the other from `start` on, in nanoseconds, and the warps of a block begin together. A warp that
+/// has not ended takes as long as it has run. Returns when the last one ends.
+///
+/// `spans` are of the launch's recorded warps in order, as they are in memory; `block_of` gives the block of each by
+/// its index. What is there of timers counts for nothing, so it may be done again.
+pub fn place(
+    spans: &mut [WarpSpan],
+    block_of: impl Fn(usize) -> u32,
+    multiprocessors: u32,
+    start: u64,
+) -> u64 {
     let mut free = vec![start; multiprocessors.max(1) as usize];
-    for block in 0..blocks {
-        let indices = (0..warps_per_block).filter_map(|warp| memory.warp_index(block, warp, warps_per_block));
-        // SAFETY: the caller's promise.
-        let spans: Vec<SpanMemory> = indices
-            .filter_map(|warp| unsafe { SpanMemory::of(memory, recording, warp) })
-            .filter(|span| span.length().is_some())
-            .collect();
-        let sm = (block as usize) % free.len();
-        spans.iter().for_each(|span| span.shift(free[sm]));
-        free[sm] += spans.iter().filter_map(|span| span.length()).max().unwrap_or(0);
+    let mut from = 0;
+    while from < spans.len() {
+        let block = block_of(from);
+        let to = from + (from..spans.len()).take_while(|index| block_of(*index) == block).count();
+        let free = &mut free[block as usize % multiprocessors.max(1) as usize];
+        let mut longest = 0;
+        for span in spans[from..to].iter_mut().filter(|span| span.has_begun()) {
+            span.begin_timer = *free;
+            span.end_timer = if span.has_ended() { *free + span.end_clock } else { 0 };
+            longest = longest.max(span.end_clock);
+        }
+        *free += longest;
+        from = to;
     }
     free.into_iter().max().unwrap_or(start)
 }

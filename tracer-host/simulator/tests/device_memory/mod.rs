@@ -11,7 +11,9 @@ use warptrace_format::account::WarpAccount;
 use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::chunk::{CHUNK_HEADER_BYTES, ChunkHeader, TIME_BYTES};
 use warptrace_format::codec::{CodecSpec, Decoder};
-use warptrace_format::file::{Compression, FrameTimes, SECTION_HEADER_BYTES};
+use warptrace_format::file::{
+    Compression, FrameTimes, SECTION_HEADER_BYTES, SectionHeader, SectionKind, Tie,
+};
 use warptrace_sim::{Launch, Recording, Simulator};
 
 use warptrace_device::KernelCall;
@@ -425,9 +427,10 @@ impl DeviceMemory {
 
 /// Asserts that there is a time for each run of a chunk's events.
 fn check_times(events: &[Event], times: &[u8]) {
-    let section = FrameTimes::encode_section([times].into_iter(), 16, Compression::None).expect("few runs");
-    let times =
-        FrameTimes::decode(&section[SECTION_HEADER_BYTES..], 0, 1).expect("as it was encoded").chunk(0);
+    let tie = Tie::to(&SectionHeader::for_body(SectionKind::Frame, &[]));
+    let section = FrameTimes::encode_section(tie, [times].into_iter(), 16, Compression::None).expect("few runs");
+    let body = (SectionKind::Times.version(), &section[SECTION_HEADER_BYTES..]);
+    let times = FrameTimes::decode(body, 0, tie, 1).expect("as it was encoded").chunk(0);
     let mut walk = times.walk();
     assert!(events.iter().all(|event| walk.take(*event, 1, |_, _| {})), "each event has a run");
     assert!(walk.is_done(), "each run has events");

@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use warptrace_abi::log::Entry;
 use warptrace_format::account::WarpAccount;
 use warptrace_format::file::LaunchInfo;
+use warptrace_format::span::WarpSpan;
 
 use super::runs::{Name, Stream};
 use crate::session::worker::Account;
@@ -152,6 +153,19 @@ impl Launch {
     pub(super) fn has_ended(&self, stream: u32) -> bool {
         let warp = stream % self.warps;
         self.is_over || self.ended[warp as usize] == self.lanes(warp)
+    }
+
+    /// Leaves of the spans of a launch that has not run to its end what is known: of warps that had not ended before
+    /// the last scan when and where they began. What a lane that left has written is no end of theirs.
+    pub(super) fn keep_known(&self, spans: &mut [WarpSpan]) {
+        for (warp, span) in (0..).zip(spans) {
+            // The timer is never 0: the multiprocessor was seen before the time was.
+            if span.begin_timer == 0 {
+                *span = WarpSpan::default();
+            } else if !self.has_ended(warp) {
+                (span.end_clock, span.end_timer, span.end_sm) = (0, 0, 0);
+            }
+        }
     }
 
     /// The chosen warps that had not ended before the last scan, what they did last, and what that scan saw

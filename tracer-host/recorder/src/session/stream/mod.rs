@@ -313,13 +313,13 @@ impl Streams {
     /// from the device.
     fn end(
         &mut self,
-        memory: Option<&mut dyn LiveMemory>,
+        mut memory: Option<&mut dyn LiveMemory>,
         partition: Partition,
         scan: &mut Scan,
     ) -> Result<(), DeviceError> {
         let address = self.memory.address + partition.tables;
         let length = self.tables_used as usize;
-        let tables = match memory {
+        let tables = match memory.as_deref_mut() {
             Some(memory) => read_all(memory, address, length)?,
             None => vec![0; length],
         };
@@ -329,7 +329,13 @@ impl Streams {
             if self.span_bytes != 0 {
                 let from = (launch.spans_at() - launch.tables) as usize;
                 let to = (launch.ended_at(self.span_bytes) - launch.tables) as usize;
+                let first = scan.spans.len();
                 append(&mut scan.spans, &tables[from..to]);
+                if let Some(memory) = memory.as_deref().filter(|_| !launch.is_over) {
+                    let spans = Span::warps(&mut scan.spans[first..]);
+                    memory.place_spans(&launch.info, spans);
+                    launch.keep_known(spans);
+                }
             }
             scan.accounts.append(&mut launch.accounts(lost));
             scan.end.push(launch.info);

@@ -4,6 +4,7 @@ mod additions;
 mod drains;
 mod errors;
 mod fake;
+mod interrupted_spans;
 mod launches;
 mod limits;
 mod log_memory;

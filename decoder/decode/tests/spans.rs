@@ -1,0 +1,87 @@
+//! Verification of where and when warps ran: what cannot be is said.
+
+mod support;
+
+use warptrace_decoder::{Problem, SpanFault, TraceFile};
+use warptrace_format::account::WarpAccount;
+use warptrace_format::codec::CodecSpec;
+use warptrace_format::file::{LaunchInfo, TIMES};
+use warptrace_format::span::WarpSpan;
+use warptrace_host::writer::{TrackEnd, TraceWriter, WriterOptions};
+
+/// Warps of the launch, and the one that is wrong.
+const WARPS: u32 = 4;
+const WRONG: u32 = 2;
+
+fn account(finished: u32) -> WarpAccount {
+    WarpAccount { attempted: 0, recorded: 0, lost: 0, chunks: 0, finished }
+}
+
+fn span(warp: u64) -> WarpSpan {
+    let (clock, timer) = (5_000 + warp, 1_000_000 + 32 * warp);
+    WarpSpan {
+        begin_clock: clock,
+        begin_timer: timer,
+        end_clock: clock + 900,
+        end_timer: timer + 512,
+        begin_sm: 3,
+        end_sm: 3,
+    }
+}
+
+/// A trace of warps without events, of which one is changed.
+fn trace(change: impl FnOnce(&mut WarpAccount, &mut WarpSpan)) -> TraceFile {
+    let metadata = support::metadata(vec![CodecSpec::Raw]).with_property(TIMES, "blocks");
+    let mut writer = TraceWriter::create(Vec::new(), &metadata, WriterOptions::default()).unwrap();
+    let launch = LaunchInfo::new(0, 0, [WARPS, 1, 1], [32, 1, 1], 0).unwrap();
+    writer.begin_launch(&launch).unwrap();
+    let mut accounts = vec![account(1); WARPS as usize];
+    let mut spans: Vec<WarpSpan> = (0..WARPS.into()).map(span).collect();
+    change(&mut accounts[WRONG as usize], &mut spans[WRONG as usize]);
+    writer.end_tracks(&[TrackEnd { launch: 0, track: 0, accounts: &accounts, spans: &spans }]).unwrap();
+    TraceFile::from_bytes(writer.finish().unwrap().0).unwrap()
+}
+
+/// The faults that are reported; each is of the one warp.
+fn faults(trace: &TraceFile) -> Vec<SpanFault> {
+    let fault = |problem: &Problem| match problem {
+        Problem::WrongSpan { launch: 0, fault, warps: 1, first_warps } if *first_warps == [WRONG] => Some(*fault),
+        _ => None,
+    };
+    trace.verify().problems.iter().filter_map(fault).collect()
+}
+
+#[test]
+fn what_can_be_is_no_problem() {
+    let whole = trace(|_, _| {});
+    assert!(whole.verify().is_ok() && whole.state().is_whole);
+    // It began, and nothing more is known.
+    let began = trace(|account, span| {
+        account.finished = 0;
+        (span.end_clock, span.end_timer, span.end_sm) = (0, 0, 0);
+    });
+    assert_eq!(faults(&began), []);
+    assert_eq!(began.state().lacks_times.as_deref(), Some("begin or end of 1 warp missing"));
+    // The clocks of two multiprocessors have nothing to do with each other.
+    let moved = trace(|_, span| (span.end_sm, span.end_clock) = (9, 7));
+    assert!(moved.verify().is_ok());
+    // Clocks wrap.
+    let wraps = trace(|_, span| (span.begin_clock, span.end_clock) = (u64::MAX - 3, 90));
+    assert!(wraps.verify().is_ok());
+}
+
+#[test]
+fn what_cannot_be_is_reported() {
+    let cases: [(SpanFault, fn(&mut WarpAccount, &mut WarpSpan)); 4] = [
+        (SpanFault::EndsBefore, |_, span| span.end_clock = span.begin_clock - 1),
+        (SpanFault::EndsBefore, |_, span| span.end_timer = span.begin_timer - 32),
+        (SpanFault::NoBegin, |_, span| span.begin_timer = 0),
+        (SpanFault::Unfinished, |account, _| account.finished = 0),
+    ];
+    for (fault, change) in cases {
+        let trace = trace(change);
+        assert_eq!(faults(&trace), [fault]);
+        let report = trace.verify().to_string();
+        assert!(report.contains("where and when warp 2 ran cannot be"), "{report}");
+    }
+}
