@@ -1,0 +1,127 @@
+//! Idle lane slots by their cause and by where lanes were idle.
+
+use super::{LANES, Latest};
+use crate::pairs::{Pairs, Sum};
+
+/// Places of locations that are counted in tables.
+const PLACES: usize = 256;
+/// Counters for a place of a table, of which each lane has one: an addition waits for the one before it to the same
+/// counter, and many lanes have the same cause.
+const COUNTERS: usize = 4;
+/// Events in a row that are counted in tables.
+const FEW: u64 = 1 << 16;
+/// Events until tables are emptied. A counter has no more than 8 slots of each.
+const MOST: u64 = 1 << 29;
+
+/// Idle lane slots by place of the cause.
+type Table = [[u32; PLACES]; COUNTERS];
+
+/// Sums of charges.
+///
+/// Each location has a *place*: a number from 1 in the order in which locations came. Place 0 is for lanes that are not
+/// idle.
+#[derive(Debug)]
+pub(super) struct Charges {
+    /// By location id its place; 0: it has none yet.
+    places: Vec<u32>,
+    /// By place its location id.
+    locations: Vec<u16>,
+    /// By place of where lanes were idle, and then by place of the cause: idle lane slots.
+    tables: Vec<Option<Box<Table>>>,
+    /// Events that are in the tables.
+    events: u64,
+    /// What is not in the tables: amounts, but not how often.
+    sums: Pairs,
+}
+
+impl Default for Charges {
+    fn default() -> Self {
+        let (places, tables, sums) = (Vec::new(), Vec::new(), Pairs::default());
+        Self { places, locations: vec![0], tables, events: 0, sums }
+    }
+}
+
+impl Charges {
+    /// The place of a location.
+    #[inline]
+    pub(super) fn place(&mut self, location: u16) -> u32 {
+        match self.places.get(usize::from(location)) {
+            Some(&place) if place != 0 => place,
+            _ => self.new_place(location),
+        }
+    }
+
+    #[cold]
+    fn new_place(&mut self, location: u16) -> u32 {
+        if self.places.len() <= usize::from(location) {
+            self.places.resize(usize::from(location) + 1, 0);
+        }
+        // At most one for each id, and 0.
+        let place = self.locations.len() as u32;
+        self.locations.push(location);
+        self.places[usize::from(location)] = place;
+        place
+    }
+
+    /// Charges `times` events at a place, to the cause of each idle lane.
+    #[inline(always)]
+    pub(super) fn charge(&mut self, latest: &Latest, at: u32, times: u64) {
+        if self.locations.len() > PLACES || times >= FEW {
+            return self.charge_each(latest, at, times);
+        }
+        self.events += times;
+        if self.events > MOST {
+            self.empty_tables();
+            self.events = times;
+        }
+        let at = at as usize;
+        if self.tables.len() <= at {
+            self.tables.resize(at + 1, None);
+        }
+        let table: &mut Table = self.tables[at].get_or_insert_with(|| Box::new([[0; PLACES]; COUNTERS]));
+        for lane in (0..LANES).step_by(COUNTERS) {
+            for counter in 0..COUNTERS {
+                // There are no more places than a table has, and `FEW` events in a row at most.
+                table[counter][usize::from(latest.cause(lane + counter) as u8)] += times as u32;
+            }
+        }
+    }
+
+    /// Charges events that tables do not have.
+    #[inline(never)]
+    fn charge_each(&mut self, latest: &Latest, at: u32, times: u64) {
+        for cause in (0..LANES).map(|lane| latest.cause(lane)).filter(|cause| *cause != 0) {
+            let [cause, at] = [cause, at].map(|place| self.locations[place as usize]);
+            self.sums.count(cause, at, Sum { times, amount: times });
+        }
+    }
+
+    /// Moves what is in the tables to the sums.
+    #[cold]
+    fn empty_tables(&mut self) {
+        self.events = 0;
+        for (at, table) in self.tables.iter_mut().enumerate() {
+            let Some(table) = table else { continue };
+            for cause in 0..PLACES {
+                let amount = table.iter_mut().map(|slots| u64::from(std::mem::take(&mut slots[cause]))).sum();
+                if amount > 0 && cause > 0 {
+                    self.sums.count(self.locations[cause], self.locations[at], Sum { times: 1, amount });
+                }
+            }
+        }
+    }
+
+    /// From each cause to where lanes were idle: the idle lane slots. In order; `None` if there are too many
+    /// pairs.
+    pub(super) fn sorted(&mut self) -> Option<Vec<((u16, u16), Sum)>> {
+        self.empty_tables();
+        self.sums.sorted()
+    }
+
+    /// Adds what was counted elsewhere.
+    pub(super) fn merge(&mut self, mut other: Self) {
+        self.empty_tables();
+        other.empty_tables();
+        self.sums.merge(other.sums);
+    }
+}

@@ -1,0 +1,249 @@
+//! The last event that each two lanes of a warp shared.
+//!
+//! Events that lanes share are numbered in their order, so the last one is that with the greatest number. Each
+//! lane has a row: for each other lane the number of the last event that it shared with that. An event goes
+//! through the rows of its active lanes once: the greatest numbers there are what idle lanes are asked for, and
+//! its own number is noted for its lanes. An event of all lanes is older than none, whatever the rows have, so
+//! it writes nothing.
+//!
+//! Numbers are small, so that a row is two registers. Of 32 lanes there are 496 pairs: when numbers run out,
+//! those in use are given anew, in the same order.
+
+use super::{LANES, is_shared, lanes_of};
+
+/// Numbers there are. Those in use are at most 498.
+const NUMBERS: usize = 2048;
+/// What lanes have that are not asked for, and pairs of lanes that have not shared an event.
+const NONE: i16 = 0;
+
+/// A number for each lane.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+struct Row([i16; LANES]);
+
+#[derive(Debug)]
+pub(super) struct Latest {
+    rows: [Row; LANES],
+    /// For each idle lane of the last event the number of the last event that it shared with an active one.
+    found: Row,
+    /// The last event of all lanes of the warp, with which they have begun or begin anew. Of lanes that shared none
+    /// since, rows have this number or a smaller one.
+    of_all: i16,
+    /// The greatest number so far.
+    newest: i16,
+    /// By number, the place of the event, as who calls has it; 0 for none.
+    places: [u32; NUMBERS],
+}
+
+impl Default for Latest {
+    fn default() -> Self {
+        let none = Row([NONE; LANES]);
+        Self { rows: [none; LANES], found: none, of_all: NONE, newest: NONE, places: [0; NUMBERS] }
+    }
+}
+
+impl Latest {
+    /// Takes an event of all lanes of the warp, or the begin of another warp.
+    pub(super) fn share_all(&mut self, place: u32) {
+        self.of_all = self.number(place);
+        self.found = Row([NONE; LANES]);
+    }
+
+    /// Takes an event of some lanes, while those of `idle` are idle.
+    #[inline(always)]
+    pub(super) fn share(&mut self, mask: u32, idle: u32, place: u32) {
+        let number = if is_shared(mask) { self.number(place) } else { NONE };
+        self.found = share(&mut self.rows, mask, idle, self.of_all, number);
+    }
+
+    /// Takes another event of the lanes that shared the last one.
+    #[inline]
+    pub(super) fn share_again(&mut self, place: u32) {
+        self.places[self.newest as usize % NUMBERS] = place;
+    }
+
+    /// Returns for an idle lane of the last event the place of the last event that it shared with an active one; for
+    /// another lane 0.
+    #[inline]
+    pub(super) fn cause(&self, lane: usize) -> u32 {
+        // All numbers are below `NUMBERS`.
+        self.places[self.found.0[lane] as usize % NUMBERS]
+    }
+
+    /// Returns a number for an event.
+    #[inline]
+    fn number(&mut self, place: u32) -> i16 {
+        if self.newest as usize == NUMBERS - 1 {
+            self.number_anew();
+        }
+        self.newest += 1;
+        self.share_again(place);
+        self.newest
+    }
+
+    /// Gives the numbers that are in use anew, from 1.
+    #[cold]
+    fn number_anew(&mut self) {
+        let mut is_used = [false; NUMBERS];
+        let numbers = self.rows.iter().flat_map(|Row(row)| row);
+        // What is older than the last event of all lanes is not asked for.
+        numbers.for_each(|number| is_used[(*number).max(self.of_all) as usize] = true);
+        (is_used[NONE as usize], is_used[self.of_all as usize]) = (false, true);
+        let mut anew = [NONE; NUMBERS];
+        self.newest = NONE;
+        for number in (0..NUMBERS).filter(|number| is_used[*number]) {
+            self.newest += 1;
+            anew[number] = self.newest;
+            self.places[self.newest as usize] = self.places[number];
+        }
+        self.of_all = anew[self.of_all as usize];
+        for number in self.rows.iter_mut().flat_map(|Row(row)| row) {
+            *number = anew[*number as usize];
+        }
+    }
+}
+
+/// Returns for each lane of `idle` the greatest number that it has in the rows of `mask`, but at least `of_all`; for
+/// others [`NONE`]. Then puts `number` there for the lanes of `mask`; no number is greater.
+#[inline(always)]
+fn share(rows: &mut [Row; LANES], mask: u32, idle: u32, of_all: i16, number: i16) -> Row {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi1") {
+        // SAFETY: the processor has the features that the function asks for.
+        return unsafe { avx2::share(rows, mask, idle, of_all, number) };
+    }
+    share_portably(rows, mask, idle, of_all, number)
+}
+
+fn share_portably(rows: &mut [Row; LANES], mask: u32, idle: u32, of_all: i16, number: i16) -> Row {
+    let mut own = [NONE; LANES];
+    lanes_of(mask).for_each(|lane| own[lane] = number);
+    let mut found = [of_all; LANES];
+    for lane in lanes_of(mask) {
+        let Row(row) = &mut rows[lane];
+        for ((found, number), own) in found.iter_mut().zip(row).zip(&own) {
+            *found = (*found).max(*number);
+            *number = (*number).max(*own);
+        }
+    }
+    lanes_of(!idle).for_each(|lane| found[lane] = NONE);
+    Row(found)
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx2 {
+    use std::arch::x86_64::*;
+
+    use super::{LANES, Row};
+
+    /// Does what [`share_portably`](super::share_portably) does.
+    #[target_feature(enable = "avx2,bmi1")]
+    #[inline]
+    pub(super) fn share(rows: &mut [Row; LANES], mask: u32, idle: u32, of_all: i16, number: i16) -> Row {
+        let own = spread(mask, number);
+        let mut found = [_mm256_set1_epi16(of_all); 2];
+        let mut rest = mask;
+        while rest != 0 {
+            let row = &mut rows[rest.trailing_zeros() as usize];
+            rest &= rest - 1;
+            let [low, high] = load(row);
+            found = [_mm256_max_epi16(found[0], low), _mm256_max_epi16(found[1], high)];
+            store(row, [_mm256_max_epi16(low, own[0]), _mm256_max_epi16(high, own[1])]);
+        }
+        let idle = spread(idle, -1);
+        let mut result = Row([0; LANES]);
+        store(&mut result, [_mm256_and_si256(found[0], idle[0]), _mm256_and_si256(found[1], idle[1])]);
+        result
+    }
+
+    /// Returns `number` for each lane of the mask, and 0 for others.
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    fn spread(mask: u32, number: i16) -> [__m256i; 2] {
+        let bits = _mm256_setr_epi16(
+            1,
+            2,
+            4,
+            8,
+            16,
+            32,
+            64,
+            128,
+            256,
+            512,
+            1 << 10,
+            1 << 11,
+            1 << 12,
+            1 << 13,
+            1 << 14,
+            i16::MIN,
+        );
+        [mask, mask >> 16].map(|mask| {
+            let has = _mm256_cmpeq_epi16(_mm256_and_si256(_mm256_set1_epi16(mask as i16), bits), bits);
+            _mm256_and_si256(has, _mm256_set1_epi16(number))
+        })
+    }
+
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    fn load(Row(row): &Row) -> [__m256i; 2] {
+        let at: *const __m256i = row.as_ptr().cast();
+        // SAFETY: a row has 64 bytes and begins at a multiple of 64.
+        unsafe { [_mm256_load_si256(at), _mm256_load_si256(at.add(1))] }
+    }
+
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    fn store(Row(row): &mut Row, [low, high]: [__m256i; 2]) {
+        let at: *mut __m256i = row.as_mut_ptr().cast();
+        // SAFETY: a row has 64 bytes and begins at a multiple of 64.
+        unsafe {
+            _mm256_store_si256(at, low);
+            _mm256_store_si256(at.add(1), high);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn both_ways_find_and_note_the_same(
+            seed in proptest::collection::vec(0_i16..500, LANES * LANES),
+            mask: u32, idle: u32, of_all in 0_i16..600, number in prop_oneof![Just(NONE), Just(700_i16)],
+        ) {
+            let mut rows = [Row([NONE; LANES]); LANES];
+            for (number, seed) in rows.iter_mut().flat_map(|Row(row)| row).zip(seed) {
+                *number = seed;
+            }
+            let mut same = rows;
+            let found = share(&mut rows, mask, idle, of_all, number);
+            let expected = share_portably(&mut same, mask, idle, of_all, number);
+            prop_assert_eq!(found.0, expected.0);
+            prop_assert_eq!(rows.map(|Row(row)| row), same.map(|Row(row)| row));
+        }
+    }
+
+    #[test]
+    fn all_pairs_find_numbers_that_are_given_anew() {
+        let mut latest = Latest::default();
+        latest.share_all(1);
+        let pairs: Vec<[usize; 2]> =
+            (0..LANES).flat_map(|one| (one + 1..LANES).map(move |other| [one, other])).collect();
+        let place = |number: usize| (number % 1000) as u32 + 2;
+        for number in 0..9 * NUMBERS {
+            let [one, other] = pairs[number % pairs.len()];
+            latest.share(1 << one | 1 << other, 0, place(number));
+        }
+        let begun = 9 * NUMBERS;
+        for (at, [one, other]) in pairs.iter().enumerate() {
+            let last = (0..begun).rev().find(|number| number % pairs.len() == at).expect("each came");
+            latest.share(1 << one, 1 << other, 0);
+            assert_eq!(latest.cause(*other), place(last));
+        }
+    }
+}
