@@ -81,5 +81,5 @@ pub use selection::{Selection, kernel_name};
 pub use source::{NoSource, SourceCode, source_code};
 pub use summary::{Chosen, LaunchSummary, LossRow, LossSum, Summary};
 pub use times::{Time, WarpTime};
-pub use waits::{Arrivals, WaitFigures};
+pub use waits::{Arrivals, OpenWaits, Wait, WaitFigures};
 pub use watch::Watch;
