@@ -96,7 +96,7 @@ fn events(
     let made = Arc::new(Made::default());
     for (launch, warps) in selection.launches(&opened.trace)? {
         let mut batch = Batch::new((&opened.path, &opened.trace), launch, columns, &made);
-        let wanted = Wanted { warps, warp_in_block: selection.warp, locations: 0..=u64::MAX };
+        let wanted = Wanted { warps, selection: selection.clone(), locations: 0..=u64::MAX };
         if batch.fill(&opened.trace, &wanted, kind, sink)?.is_break() {
             break;
         }

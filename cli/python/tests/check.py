@@ -129,6 +129,15 @@ def check_figures(path, trace):
     found = [(row["launch"], row["warp_index"], row["visits"], str(row["path"])) for row in rows(trace.warps())]
     expected = [(row["launch"], row["warp"], row["visits"], row["path"]) for row in warps]
     assert sorted(found) == sorted(expected), path
+    # Where and when warps ran, and their runs.
+    found = {(row["launch"], row["warp_index"]): [row["sm"], row["begin_ns"], row["end_ns"]] for row in rows(trace.warps())}
+    for row in warps:
+        begin, length = row.get("begin_nanoseconds"), row.get("nanoseconds")
+        expected = [row.get("sm"), begin, None if length is None else begin + length]
+        assert found[row["launch"], row["warp"]] == expected, path
+    for row in rows(trace.runs()):
+        sm, begin, end = found[row["launch"], row["warp_index"]]
+        assert row["sm"] == sm and (sm is None or row["block_begin_ns"] <= begin <= end <= row["block_end_ns"]), path
 
 
 def check_tables(path, trace, info):

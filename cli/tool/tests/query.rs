@@ -163,6 +163,44 @@ fn times_of_runs_and_events_add_up_to_those_of_stats() {
     }
 }
 
+#[test]
+fn rows_say_on_which_multiprocessor_and_when_their_block_ran() {
+    let folder = Folder::new();
+    let more = ["--graph", "road:1024", "--grid", "11x64", "--times", "all"];
+    let (trace, (code, ..)) = folder.record_program("mis", "a.wtrc", &more);
+    assert_eq!(code, 0);
+    let stats = tool(&["stats", text(&trace)]);
+    let launches = stats["schedule"]["launches"].as_array().unwrap();
+    // Of events the query makes sums, of runs it does not: both have the same blocks.
+    for table in ["runs", "events"] {
+        let of_blocks = format!(
+            "select launch, count(distinct sm) as sms, count(*) as blocks, max(e) as nanoseconds, sum(e - b) as busy_nanoseconds \
+             from (select launch, block_x, min(sm) as sm, min(block_begin_ns) as b, max(block_end_ns) as e from {table} \
+             group by launch, block_x) group by launch order by launch"
+        );
+        let rows = ask(&of_blocks, &[&trace]);
+        assert_eq!(rows.len(), launches.len());
+        for (row, launch) in rows.iter().zip(launches) {
+            for field in ["launch", "sms", "blocks", "nanoseconds", "busy_nanoseconds"] {
+                assert_eq!(row[field], launch[field], "{table} {field}");
+            }
+        }
+    }
+    let rows =
+        ask("select begin_ns, end_ns - begin_ns as nanoseconds from launches order by launch", &[&trace]);
+    for (row, launch) in rows.iter().zip(launches) {
+        assert_eq!(json!(row["begin_ns"].to_string()), launch["begin"]);
+        assert_eq!(row["nanoseconds"], launch["nanoseconds"]);
+    }
+    let warps = tool(&["warps", text(&trace), "--sort", "number"]);
+    let rows = ask("select sm, begin_ns, end_ns from warps order by launch, warp_index", &[&trace]);
+    for (row, warp) in rows.iter().zip(warps["warps"].as_array().unwrap()) {
+        assert_eq!((&row["sm"], &row["begin_ns"]), (&warp["sm"], &warp["begin_nanoseconds"]));
+        let [begin, length] = ["begin_nanoseconds", "nanoseconds"].map(|field| warp[field].as_u64().unwrap());
+        assert_eq!(row["end_ns"], begin + length);
+    }
+}
+
 /// The answer of `docs/reference/exports.md` is what the tool prints.
 #[test]
 fn the_page_shows_what_the_tool_prints() {

@@ -131,9 +131,11 @@ fn schedule_adds_up(analysis: &Analysis) {
         assert!(busy + waiting <= whole * u128::from(launch.sms));
         assert!(launch.gap_nanoseconds == 0 || launch.overlap_nanoseconds == 0);
         assert_eq!(launch.longest.is_some(), launch.blocks > 0);
-        let longest = launch.longest.map_or(0, |block| block.nanoseconds);
+        let longest = launch.longest.and_then(|block| block.nanoseconds).unwrap_or(0);
         assert!(launch.median_block_nanoseconds <= longest);
-        assert!(launch.last.is_none_or(|block| block.nanoseconds <= longest && block.wave <= launch.waves));
+        assert!(
+            launch.last.is_none_or(|block| block.nanoseconds <= Some(longest) && block.wave <= launch.waves)
+        );
     }
 }
 

@@ -24,6 +24,7 @@
 //! ```
 
 mod analyse;
+mod blocks;
 mod causes;
 mod compare;
 mod counts;
@@ -59,6 +60,7 @@ mod watch;
 pub mod words;
 
 pub use analyse::{analyse, analyse_watched};
+pub use blocks::{BlockRan, LaunchBlocks, blocks, hottest_of_blocks};
 pub use compare::{CauseChange, Comparison, Greatest, LocationChange, Measure, Parting, compare};
 pub use counts::{Counts, Weight, share};
 pub use distribution::Distribution;
@@ -74,10 +76,10 @@ pub use points::{branches, weights};
 pub use recordings::Difference;
 pub use roll_up::{Part, PartKind, roll_up};
 pub use runs::{WarpRun, WarpRuns};
-pub use schedule::{BlockRan, LaunchSchedule, Schedule, SpanSummary, WarpRan};
+pub use schedule::{LaunchSchedule, Schedule, SpanSummary, WarpRan};
 pub use selection::{Selection, kernel_name};
 pub use source::{NoSource, SourceCode, source_code};
 pub use summary::{Chosen, LaunchSummary, LossRow, LossSum, Summary};
 pub use times::{Time, WarpTime};
-pub use waits::{Arrivals, WaitFigures};
+pub use waits::{Arrivals, OpenWaits, Wait, WaitFigures};
 pub use watch::Watch;

@@ -1,22 +1,19 @@
-//! When launches, blocks and warps ran, and on which multiprocessor: from where and when each warp began and
-//! ended. All times are nanoseconds of the global timer, which goes in steps.
+//! When launches and their warps ran: what follows from when their blocks did. All times are nanoseconds of the
+//! global timer, which goes in steps.
 //!
-//! - A *block* runs from when the first of its warps begins to when the last one ends.
-//! - A block's *wave* is 1 more than that of the blocks that ended on its multiprocessor before it began; 1 if
-//!   none did.
-//! - A multiprocessor is *busy* while a block runs on it, and *waits* from the end of its last block to the end
-//!   of the launch: the launch's *tail*.
+//! A multiprocessor is *busy* while a block runs on it, and *waits* from the end of its last block to the end of
+//! the launch: the launch's *tail*.
 //!
 //! Of the program's blocks only those count of which a warp was recorded and looked at, and of which no warp
 //! is known to have begun and not ended.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 use serde::Serialize;
 use warptrace_decoder::{DecodeError, LaunchEnd, TraceFile};
 use warptrace_format::file::LaunchInfo;
 
+use crate::blocks::{BlockRan, Read, Step};
 use crate::counts::median;
 use crate::figures::{WarpFigures, as_text};
 use crate::selection::{Selection, kernel_name};
@@ -34,19 +31,11 @@ pub struct WarpRan {
     pub median_nanoseconds: u64,
 }
 
-/// Where and when a block ran.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct BlockRan {
-    /// Its linear index.
-    pub block: u32,
-    /// The multiprocessor on which it began.
-    pub sm: u32,
-    /// Its wave, from 1.
-    pub wave: u32,
-    /// When it began, since the launch did.
-    pub begin_nanoseconds: u64,
-    /// How long it ran.
-    pub nanoseconds: u64,
+impl WarpRan {
+    /// Returns when it ended, since the first of its launch's warps began.
+    pub fn end_nanoseconds(self) -> Option<u64> {
+        Some(self.begin_nanoseconds.saturating_add(self.nanoseconds?))
+    }
 }
 
 /// When the warps of a launch ran.
@@ -171,50 +160,6 @@ impl SpanSummary {
     }
 }
 
-/// A block, while its launch is read.
-#[derive(Clone, Copy)]
-struct Block {
-    index: u32,
-    sm: u32,
-    begin: u64,
-    end: u64,
-    unended: bool,
-}
-
-/// The blocks of a launch of which a warp began, and what is known of its warps.
-#[derive(Default)]
-struct Read {
-    blocks: Vec<Block>,
-    lengths: Vec<u64>,
-    unended: u64,
-    moved: u64,
-    step: Step,
-}
-
-/// Other times that tell the timer's step: that so few as these are all multiples of a larger one is
-/// unlikely.
-const ENOUGH_TIMES: u64 = 8;
-
-/// The greatest common divisor of the differences between times.
-#[derive(Clone, Copy, Default)]
-struct Step {
-    first: Option<u64>,
-    divisor: u64,
-    /// Times that are not the first.
-    others: u64,
-}
-
-impl Step {
-    fn add(&mut self, time: u64) {
-        let (mut a, mut b) = (time.abs_diff(*self.first.get_or_insert(time)), self.divisor);
-        self.others += u64::from(a != 0);
-        while a != 0 {
-            (a, b) = (b % a, a);
-        }
-        self.divisor = b;
-    }
-}
-
 /// Reads when the warps of these launches ran, and notes it with `warps`, which are in order. Returns it with
 /// how many of the selected warps have no such time.
 ///
@@ -237,7 +182,7 @@ pub(crate) fn read<'a>(
         let (of_launch, after) = std::mem::take(&mut rest).split_at_mut(first + count);
         rest = after;
         let of_launch = &mut of_launch[first..];
-        let found = read_launch(trace, info, selection, step, of_launch)?;
+        let found = Read::of(trace, info, selection, step, of_launch)?;
         step = found.step;
         let selected = selection.selected(info);
         untimed += selected.saturating_sub(found.lengths.len() as u64);
@@ -245,53 +190,9 @@ pub(crate) fn read<'a>(
             schedule.launches.push(launch);
         }
     }
-    schedule.timer_step_nanoseconds = if step.others < ENOUGH_TIMES { 0 } else { step.divisor };
+    schedule.timer_step_nanoseconds = step.nanoseconds();
     add_gaps(&mut schedule);
     Ok((schedule, untimed))
-}
-
-fn read_launch(
-    trace: &TraceFile,
-    info: &LaunchInfo,
-    selection: &Selection,
-    step: Step,
-    warps: &mut [WarpFigures],
-) -> Result<Read, DecodeError> {
-    let mut found = Read { step, ..Read::default() };
-    let mut next = 0;
-    for span in trace.warp_spans(info.number()).readable() {
-        let (warp, span) = span?;
-        let Some(sm) = span.sm().filter(|_| selection.has_warp(info, warp)) else { continue };
-        let length = span.nanoseconds();
-        let end = span.begin_timer.saturating_add(length.unwrap_or(0));
-        let index = warp / info.warps_per_block();
-        match found.blocks.last_mut().filter(|block| block.index == index) {
-            Some(block) => {
-                block.begin = block.begin.min(span.begin_timer);
-                block.end = block.end.max(end);
-                block.unended |= length.is_none();
-            }
-            None => {
-                let unended = length.is_none();
-                found.blocks.push(Block { index, sm, begin: span.begin_timer, end, unended });
-            }
-        }
-        found.step.add(span.begin_timer);
-        if length.is_some() {
-            found.step.add(span.end_timer);
-        }
-        found.lengths.extend(length);
-        found.unended += u64::from(length.is_none());
-        found.moved += u64::from(span.has_moved());
-        while warps.get(next).is_some_and(|figures| figures.warp < warp) {
-            next += 1;
-        }
-        if let Some(figures) = warps.get_mut(next).filter(|figures| figures.warp == warp) {
-            let (begin_nanoseconds, nanoseconds) = (span.begin_timer, length);
-            figures.ran = Some(WarpRan { sm, begin_nanoseconds, nanoseconds, median_nanoseconds: 0 });
-        }
-    }
-    Ok(found)
 }
 
 /// What the blocks of a launch tell; `None` if there is none.
@@ -301,21 +202,18 @@ fn of_blocks(
     mut found: Read,
     warps: &mut [WarpFigures],
 ) -> Option<LaunchSchedule> {
-    let begin = found.blocks.iter().map(|block| block.begin).min()?;
-    let end = found.blocks.iter().map(|block| block.end).max()?;
+    let placed = found.placed()?;
     let median_warp = median(&mut found.lengths);
     for ran in warps.iter_mut().filter_map(|warp| warp.ran.as_mut()) {
-        ran.begin_nanoseconds = ran.begin_nanoseconds.saturating_sub(begin);
+        ran.begin_nanoseconds = ran.begin_nanoseconds.saturating_sub(placed.begin);
         ran.median_nanoseconds = median_warp;
     }
-    let mut blocks = found.blocks;
-    blocks.retain(|block| !block.unended);
-    let mut lengths: Vec<u64> = blocks.iter().map(|block| block.end - block.begin).collect();
+    let mut lengths: Vec<u64> = placed.blocks.iter().filter_map(|block| block.nanoseconds).collect();
     let mut launch = LaunchSchedule {
         launch: info.number(),
         kernel: kernel_name(trace, info).to_owned(),
-        begin,
-        nanoseconds: end - begin,
+        begin: placed.begin,
+        nanoseconds: placed.nanoseconds,
         ended: trace.launch_end(info.number()).unwrap_or(LaunchEnd::Unknown).name(),
         gap_nanoseconds: 0,
         overlap_nanoseconds: 0,
@@ -323,7 +221,7 @@ fn of_blocks(
         unended_warps: found.unended,
         moved_warps: found.moved,
         median_warp_nanoseconds: median_warp,
-        blocks: blocks.len() as u64,
+        blocks: lengths.len() as u64,
         median_block_nanoseconds: median(&mut lengths),
         waves: 0,
         sms: 0,
@@ -333,48 +231,38 @@ fn of_blocks(
         longest: None,
         last: None,
     };
-    blocks.sort_unstable_by_key(|block| (block.sm, block.begin, block.index));
-    for of_sm in blocks.chunk_by(|a, b| a.sm == b.sm) {
-        add_sm(&mut launch, of_sm, end);
+    for of_sm in placed.blocks.chunk_by(|a, b| a.sm == b.sm) {
+        add_sm(&mut launch, of_sm);
     }
     Some(launch)
 }
 
-/// Adds the blocks of a multiprocessor, in the order in which they began, to a launch that ended then.
-fn add_sm(launch: &mut LaunchSchedule, blocks: &[Block], launch_end: u64) {
-    // Blocks that run, by their end, and with their wave.
-    let mut running = BinaryHeap::new();
-    let (mut ended_wave, mut busy, mut busy_until) = (0, 0u64, 0);
+/// Adds the blocks of a multiprocessor, in the order in which they began, to their launch.
+fn add_sm(launch: &mut LaunchSchedule, blocks: &[BlockRan]) {
+    let (mut busy, mut busy_until, mut ended) = (0u64, 0, 0u64);
     for block in blocks {
-        while let Some(&Reverse((end, wave))) = running.peek()
-            && end <= block.begin
-        {
-            running.pop();
-            ended_wave = ended_wave.max(wave);
-        }
-        let wave = ended_wave + 1;
-        running.push(Reverse((block.end, wave)));
-        busy += block.end.saturating_sub(block.begin.max(busy_until));
-        busy_until = busy_until.max(block.end);
-        launch.waves = launch.waves.max(wave);
-        let begin_nanoseconds = block.begin - launch.begin;
-        let nanoseconds = block.end - block.begin;
-        let ran = BlockRan { block: block.index, sm: block.sm, wave, begin_nanoseconds, nanoseconds };
+        let Some((length, end)) = block.nanoseconds.zip(block.end_nanoseconds()) else { continue };
+        ended += 1;
+        busy += end.saturating_sub(block.begin_nanoseconds.max(busy_until));
+        busy_until = busy_until.max(end);
+        launch.waves = launch.waves.max(block.wave);
         // Of equal ones the one with the lower number.
-        let longer =
-            |than: &BlockRan| (nanoseconds, Reverse(block.index)) > (than.nanoseconds, Reverse(than.block));
-        if launch.longest.as_ref().is_none_or(longer) {
-            launch.longest = Some(ran);
+        let by_length = |ran: &BlockRan| (ran.nanoseconds, Reverse(ran.block));
+        if launch.longest.as_ref().is_none_or(|than| (Some(length), Reverse(block.block)) > by_length(than)) {
+            launch.longest = Some(*block);
         }
-        let end = |ran: &BlockRan| (ran.begin_nanoseconds + ran.nanoseconds, Reverse(ran.block));
-        if launch.last.as_ref().is_none_or(|last| end(&ran) > end(last)) {
-            launch.last = Some(ran);
+        let by_end = |ran: &BlockRan| (ran.end_nanoseconds(), Reverse(ran.block));
+        if launch.last.as_ref().is_none_or(|last| by_end(block) > by_end(last)) {
+            launch.last = Some(*block);
         }
+    }
+    if ended == 0 {
+        return;
     }
     launch.sms += 1;
     launch.busy_nanoseconds = launch.busy_nanoseconds.saturating_add(busy);
     launch.most_busy_nanoseconds = launch.most_busy_nanoseconds.max(busy);
-    let waiting = launch_end.saturating_sub(busy_until);
+    let waiting = launch.nanoseconds.saturating_sub(busy_until);
     launch.waiting_nanoseconds = launch.waiting_nanoseconds.saturating_add(waiting);
 }
 

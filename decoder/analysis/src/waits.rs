@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use warptrace_decoder::TraceFile;
 use warptrace_format::{Event, LocationKind};
 
 use crate::distribution::Distribution;
@@ -53,11 +54,82 @@ pub struct Arrivals {
     pub alone_cycles: u64,
 }
 
-/// Lanes that wait.
-struct Group {
-    location: u16,
-    lanes: u32,
-    since: u64,
+/// A wait of lanes that came to it together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Wait {
+    /// The location at which it began.
+    pub location: u16,
+    /// The lanes that waited; bit i is lane i.
+    pub lanes: u32,
+    /// When they came.
+    pub begin: u64,
+    /// When they went on; `None` if the trace does not have that they did.
+    pub end: Option<u64>,
+}
+
+/// The waits of a warp that are not over.
+#[derive(Debug, Default)]
+pub struct OpenWaits {
+    /// By location id what begins or ends there.
+    kinds: Vec<Option<LocationKind>>,
+    now: u64,
+    waits: Vec<Wait>,
+}
+
+impl OpenWaits {
+    /// Returns none of a first warp; `None` if the trace has no points at waits.
+    pub fn of(trace: &TraceFile) -> Option<Self> {
+        Self::new(&Points::new(trace))
+    }
+
+    fn new(points: &Points<'_>) -> Option<Self> {
+        let kinds = points.waits();
+        (!kinds.is_empty()).then(|| Self { kinds, ..Self::default() })
+    }
+
+    /// Takes the warp's next event, and when it began, in any unit: time does not go back. Gives the waits that are
+    /// over to `over`. Returns what the event's location is, if a wait begins or ends there.
+    pub fn push(&mut self, event: Event, begin: u64, over: &mut impl FnMut(Wait)) -> Option<LocationKind> {
+        self.now = self.now.max(begin);
+        let kind = self.kinds.get(usize::from(event.location)).copied().flatten()?;
+        if kind == LocationKind::Waited {
+            self.go_on(event, over);
+        } else {
+            self.forget(event.mask, over);
+            let (location, lanes, begin) = (event.location, event.mask, self.now);
+            self.waits.push(Wait { location, lanes, begin, end: None });
+        }
+        Some(kind)
+    }
+
+    /// Ends the warp: gives the waits of which it is not known that they were over, and begins the next one.
+    pub fn end(&mut self, over: &mut impl FnMut(Wait)) {
+        self.forget(u32::MAX, over);
+        self.now = 0;
+    }
+
+    /// Takes lanes out of the waits from which they did not come.
+    fn forget(&mut self, lanes: u32, over: &mut impl FnMut(Wait)) {
+        for wait in self.waits.iter_mut().filter(|wait| wait.lanes & lanes != 0) {
+            over(Wait { lanes: wait.lanes & lanes, ..*wait });
+            wait.lanes &= !lanes;
+        }
+        self.waits.retain(|wait| wait.lanes != 0);
+    }
+
+    /// Ends the waits of an event's lanes.
+    fn go_on(&mut self, event: Event, over: &mut impl FnMut(Wait)) {
+        let location = event.location.saturating_sub(1);
+        for wait in &mut self.waits {
+            let lanes = wait.lanes & event.mask;
+            if lanes != 0 && wait.location == location {
+                wait.lanes &= !lanes;
+                over(Wait { lanes, end: Some(self.now), ..*wait });
+            }
+        }
+        self.waits.retain(|wait| wait.lanes != 0);
+    }
 }
 
 /// Sums of a location.
@@ -100,13 +172,10 @@ type Block = BTreeMap<u16, Barrier>;
 /// Sums over warps that are given one after the other.
 #[derive(Default)]
 pub(crate) struct Waits {
-    /// By location id, 0 for those at which no wait begins.
-    kinds: Vec<Option<LocationKind>>,
+    open: OpenWaits,
     at: BTreeMap<u16, WaitsAt>,
     /// The current warp's block, its number there, and its lanes.
     warp: (u32, u32, u32),
-    now: u64,
-    groups: Vec<Group>,
     /// Arrivals of the current warp, by location.
     came: BTreeMap<u16, usize>,
     /// Blocks of which other warps may come: the first and the current one.
@@ -117,8 +186,7 @@ pub(crate) struct Waits {
 impl Waits {
     /// Returns what counts waits; `None` if the table has none.
     pub(crate) fn new(points: &Points<'_>) -> Option<Self> {
-        let kinds = points.waits();
-        (!kinds.is_empty()).then(|| Self { kinds, ..Self::default() })
+        OpenWaits::new(points).map(|open| Self { open, ..Self::default() })
     }
 
     /// Begins a warp, given its block, its number there, and its lanes.
@@ -128,58 +196,23 @@ impl Waits {
             self.fold(self.warp.0);
         }
         self.first.get_or_insert(block);
-        (self.warp, self.now) = ((block, warp, lanes), 0);
+        self.warp = (block, warp, lanes);
         self.came.clear();
     }
 
     /// Ends the current warp.
     fn end(&mut self) {
-        self.forget(u32::MAX);
+        let Self { open, at, .. } = self;
+        open.end(&mut |wait| at.entry(wait.location).or_default().take(wait));
     }
 
     /// Takes the warp's next event, and when it began.
     pub(crate) fn push(&mut self, event: Event, begin: u64) {
-        self.now = self.now.max(begin);
-        match self.kinds.get(usize::from(event.location)).copied().flatten() {
-            Some(LocationKind::Waited) => self.go_on(event),
-            Some(kind) => {
-                self.forget(event.mask);
-                let since = self.now;
-                self.groups.push(Group { location: event.location, lanes: event.mask, since });
-                if kind == LocationKind::Barrier {
-                    self.arrive(event, begin);
-                }
-            }
-            None => {}
+        let Self { open, at, .. } = self;
+        let kind = open.push(event, begin, &mut |wait| at.entry(wait.location).or_default().take(wait));
+        if kind == Some(LocationKind::Barrier) {
+            self.arrive(event, begin);
         }
-    }
-
-    /// Takes lanes out of the waits from which they did not come.
-    fn forget(&mut self, lanes: u32) {
-        for group in self.groups.iter_mut().filter(|group| group.lanes & lanes != 0) {
-            let at = self.at.entry(group.location).or_default();
-            at.open_lanes += u64::from((group.lanes & lanes).count_ones());
-            group.lanes &= !lanes;
-        }
-        self.groups.retain(|group| group.lanes != 0);
-    }
-
-    /// Ends the waits of an event's lanes.
-    fn go_on(&mut self, event: Event) {
-        let location = event.location - 1;
-        for group in &mut self.groups {
-            let lanes = group.lanes & event.mask;
-            if lanes == 0 || group.location != location {
-                continue;
-            }
-            group.lanes &= !lanes;
-            let (cycles, at) = (self.now - group.since, self.at.entry(location).or_default());
-            at.waits += 1;
-            at.cycles = at.cycles.saturating_add(cycles);
-            at.lane_cycles = at.lane_cycles.saturating_add(cycles.saturating_mul(lanes.count_ones().into()));
-            at.each.add(cycles, 1);
-        }
-        self.groups.retain(|group| group.lanes != 0);
     }
 
     /// Notes that a warp came to a barrier.
@@ -225,8 +258,8 @@ impl Waits {
     pub(crate) fn merge(&mut self, mut other: Self) {
         other.end();
         self.end();
-        if self.kinds.is_empty() {
-            self.kinds = std::mem::take(&mut other.kinds);
+        if self.open.kinds.is_empty() {
+            self.open.kinds = std::mem::take(&mut other.open.kinds);
         }
         self.add(&other.at);
         for (block, barriers) in other.blocks {
@@ -283,6 +316,19 @@ impl Waits {
 }
 
 impl WaitsAt {
+    /// Counts a wait that is over.
+    fn take(&mut self, Wait { lanes, begin, end, .. }: Wait) {
+        let Some(end) = end else {
+            self.open_lanes += u64::from(lanes.count_ones());
+            return;
+        };
+        let cycles = end - begin;
+        self.waits += 1;
+        self.cycles = self.cycles.saturating_add(cycles);
+        self.lane_cycles = self.lane_cycles.saturating_add(cycles.saturating_mul(lanes.count_ones().into()));
+        self.each.add(cycles, 1);
+    }
+
     fn arrivals(&self) -> Option<Arrivals> {
         // Of equal ones the first.
         let (last_warp, alone) = (0..WARPS as u32).zip(self.alone).rev().max_by_key(|(_, alone)| *alone)?;

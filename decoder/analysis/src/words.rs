@@ -229,6 +229,15 @@ pub fn block(info: &LaunchInfo, block: [u32; 3]) -> String {
     }
 }
 
+/// Names a block of a launch by its linear index, as [`block`] does.
+pub fn block_at(trace: &TraceFile, launch: u32, index: u32) -> String {
+    let found = trace.launch(launch).and_then(|info| {
+        let id = info.stream_id(index.checked_mul(info.warps_per_block())?)?;
+        Some(block(info, id.block))
+    });
+    found.unwrap_or_else(|| index.to_string())
+}
+
 /// Says that a launch does not have a block, and which ones it has: `0 to 63`, or `0,0 to 7,7`.
 pub fn no_block(launch: u32, grid: [u32; 3], block: [u32; 3]) -> String {
     let axes = (0..3).rfind(|&axis| grid[axis] > 1 || block[axis] > 0).map_or(1, |axis| axis + 1);

@@ -5,7 +5,7 @@ mod support;
 
 use support::{event, metadata};
 use warptrace_analysis::words;
-use warptrace_analysis::{Analysis, BlockRan, LaunchSchedule, Selection, WarpRan, analyse};
+use warptrace_analysis::{Analysis, BlockRan, LaunchSchedule, Selection, WarpRan, analyse, blocks};
 use warptrace_decoder::TraceFile;
 use warptrace_format::account::WarpAccount;
 use warptrace_format::chosen::ChosenWarps;
@@ -98,9 +98,22 @@ fn a_launch_waits_for_its_slow_block() {
     // SM 3: 100 and 100; SM 7: 1000 to 1120, and 410.
     assert_eq!((found.busy_nanoseconds, found.most_busy_nanoseconds), (200 + 530, 530));
     assert_eq!(found.waiting_nanoseconds, 1_560 - 1_250);
-    let slow = BlockRan { block: 4, sm: 7, wave: 2, begin_nanoseconds: 150, nanoseconds: 410 };
+    let slow = BlockRan { block: 4, sm: 7, wave: 2, begin_nanoseconds: 150, nanoseconds: Some(410) };
     assert_eq!((found.longest, found.last), (Some(slow), Some(slow)));
     assert!((found.imbalance() - 2.0 * 530.0 / 730.0).abs() < 1e-9);
+    let placed = blocks(&trace, &launch(0, 5), &Selection::default()).unwrap().unwrap();
+    assert_eq!((placed.begin, placed.nanoseconds), (found.begin, found.nanoseconds));
+    let brief = |ran: &BlockRan| (ran.sm, ran.block, ran.wave, ran.begin_nanoseconds, ran.end_nanoseconds());
+    assert_eq!(
+        placed.blocks.iter().map(brief).collect::<Vec<_>>(),
+        [
+            (3, 0, 1, 0, Some(100)),
+            (3, 2, 2, 150, Some(250)),
+            (7, 1, 1, 0, Some(100)),
+            (7, 3, 1, 20, Some(120)),
+            (7, 4, 2, 150, Some(560))
+        ]
+    );
     let warp = analysis.warps[9].ran.unwrap();
     let expected = WarpRan { sm: 7, begin_nanoseconds: 160, nanoseconds: Some(400), median_nanoseconds: 100 };
     assert_eq!(warp, expected);
@@ -151,6 +164,10 @@ fn what_did_not_end_and_what_was_not_chosen_is_told_apart() {
     assert_eq!(found.last.unwrap().block, 3);
     assert_eq!((analysis.losses.unplaced_warps, analysis.losses.unfinished_warps), (Some(1), 1));
     assert_eq!(analysis.warps[0].ran.unwrap().nanoseconds, None);
+    let placed = blocks(&trace, &info, &Selection::default()).unwrap().unwrap();
+    let ends: Vec<_> =
+        placed.blocks.iter().map(|ran| (ran.block, ran.begin_nanoseconds, ran.nanoseconds)).collect();
+    assert_eq!(ends, [(1, 0, None), (3, 1, Some(10))]);
 }
 
 #[test]

@@ -56,8 +56,9 @@ pub(crate) enum Scale {
     Order,
     /// Each warp's own cycles, from its first run on.
     Cycles,
-    /// Nanoseconds of the global timer since `zero`, which all warps share; of runs, too, or of warps alone.
-    Nanoseconds { zero: u64, has_runs: bool },
+    /// Nanoseconds of the global timer since `zero`, which all warps share, up to `until`; of runs, too, or of warps
+    /// alone.
+    Nanoseconds { zero: u64, until: u64, has_runs: bool },
 }
 
 impl Scale {
@@ -69,16 +70,20 @@ impl Scale {
     /// Returns the scale that all selected warps share, from the begin of the first one on, if the trace says
     /// when any of them ran; else that on which each stands alone.
     pub(crate) fn shared(source: &Source<'_>) -> Result<Self, ExportError> {
-        let mut zero = None;
+        let mut shared: Option<(u64, u64)> = None;
         for info in source.launches() {
             for span in spans(source, info) {
-                let begin = span?.1.begin_timer;
-                zero = Some(zero.map_or(begin, |zero: u64| zero.min(begin)));
+                let (_, span) = span?;
+                let begin = span.begin_timer;
+                let end = begin.saturating_add(span.nanoseconds().unwrap_or(0));
+                let (zero, until) = shared.unwrap_or((begin, end));
+                shared = Some((zero.min(begin), until.max(end)));
             }
         }
         let trace = source.trace();
-        Ok(zero
-            .map_or_else(|| Self::own(trace), |zero| Self::Nanoseconds { zero, has_runs: trace.has_times() }))
+        let has_runs = trace.has_times();
+        let of = |(zero, until)| Self::Nanoseconds { zero, until: until - zero, has_runs };
+        Ok(shared.map_or_else(|| Self::own(trace), of))
     }
 
     /// Returns how many nanoseconds of a timeline its unit takes.

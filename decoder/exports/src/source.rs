@@ -1,6 +1,6 @@
 //! What is exported: a selected part of a trace.
 
-use warptrace_analysis::{AnalysisError, Selection, kernel_name};
+use warptrace_analysis::{AnalysisError, LaunchBlocks, Selection, blocks, kernel_name};
 use warptrace_decoder::{TraceFile, WarpFilter};
 use warptrace_format::file::{LaunchInfo, LocationInfo};
 
@@ -94,6 +94,15 @@ impl<'a> Source<'a> {
     /// The name of a launch's kernel.
     pub(crate) fn kernel(&self, info: &LaunchInfo) -> &'a str {
         kernel_name(self.trace, info)
+    }
+
+    /// Reads where and when the selected blocks of a launch ran; `None` if the trace does not say it. Memory: that
+    /// of [`blocks`].
+    ///
+    /// # Errors
+    /// The file asks for too much work.
+    pub fn blocks(&self, info: &LaunchInfo) -> Result<Option<LaunchBlocks>, ExportError> {
+        Ok(blocks(self.trace, info, &self.selection)?)
     }
 
     /// Gives what the selected warps of a launch lack, in order of warp. Memory: one section of accounts.

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
-use warptrace_analysis::kernel_name;
+use warptrace_analysis::{Selection, kernel_name};
 use warptrace_decoder::WarpFilter;
 use warptrace_format::file::LaunchInfo;
 use warptrace_tables::{Batch, Kind, Made, Wanted};
@@ -56,7 +56,8 @@ impl Rows for Runs {
                     let mut batch = Batch::new(of, job.launch, (&columns, &schema), &table.made);
                     let (least, greatest) = bounds.range("location");
                     let warps = WarpFilter::warps(job.warps.clone());
-                    let wanted = Wanted { warps, warp_in_block: None, locations: least..=greatest };
+                    let selection = Selection::default();
+                    let wanted = Wanted { warps, selection, locations: least..=greatest };
                     let filled = batch.fill(&named.trace, &wanted, table.kind, sink);
                     if filled.map_err(|error| named.error(error))?.is_break() {
                         return Ok(());

@@ -10,7 +10,7 @@ use arrow_array::{
 };
 use arrow_schema::SchemaRef;
 use arrow_select::take::take;
-use warptrace_analysis::kernel_name;
+use warptrace_analysis::{BlockRan, LaunchBlocks, Selection, blocks, kernel_name};
 use warptrace_decoder::{TraceFile, WarpFilter, WarpItem};
 use warptrace_format::Event;
 use warptrace_format::file::LaunchInfo;
@@ -44,18 +44,12 @@ impl Kind {
 /// Which events of a launch become rows.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    /// Their warps.
+    /// Their warps,
     pub warps: WarpFilter,
-    /// Of these only those with this number in their block.
-    pub warp_in_block: Option<u32>,
+    /// and of these only those that are selected.
+    pub selection: Selection,
     /// Their locations.
     pub locations: RangeInclusive<u64>,
-}
-
-impl Wanted {
-    fn has_warp(&self, launch: &LaunchInfo, warp: u32) -> bool {
-        self.warp_in_block.is_none_or(|number| warp % launch.warps_per_block() == number)
-    }
 }
 
 /// How much was made, to see what it cost.
@@ -89,7 +83,7 @@ impl Row {
 /// Columns that are made of a mask, by their numbers in `runs`.
 const MASK_COLUMNS: [usize; 2] = [13, 14];
 /// Columns that tell warps from each other.
-const WARP_COLUMNS: [usize; 5] = [3, 4, 5, 6, 7];
+const WARP_COLUMNS: [usize; 8] = [3, 4, 5, 6, 7, 17, 18, 19];
 
 /// Events by location, of one warp or of several.
 #[derive(Default)]
@@ -130,6 +124,8 @@ pub struct Batch {
     /// Names by column: trace, kernel; name and file by location.
     texts: [StringViewArray; 4],
     lines: UInt32Array,
+    /// The launch's blocks, by their indices, if a column says when they ran.
+    blocks: Vec<BlockRan>,
     rows: Vec<Row>,
     /// Whether a column tells the events of a run from each other.
     is_single: bool,
@@ -167,7 +163,8 @@ impl Batch {
         let is_single = columns.iter().any(|column| schema::SINGLE_COLUMNS.contains(column));
         let (columns, schema, lines) = (columns.to_vec(), Arc::clone(schema), UInt32Array::from(lines));
         let (rows, counted, made) = (Vec::with_capacity(BATCH), 0, Arc::clone(made));
-        Self { launch, columns, schema, texts, lines, rows, is_single, counted, made }
+        let blocks = Vec::new();
+        Self { launch, columns, schema, texts, lines, blocks, rows, is_single, counted, made }
     }
 
     /// Decodes warps and gives the wanted rows to `sink`; returns whether it broke off.
@@ -181,6 +178,11 @@ impl Batch {
         kind: Kind,
         sink: &mut Sink<'_>,
     ) -> Result<ControlFlow<()>> {
+        if self.columns.iter().any(|column| schema::BLOCK_COLUMNS.contains(column)) {
+            let found = blocks(trace, &self.launch, &wanted.selection)?;
+            self.blocks = found.map_or_else(Vec::new, |LaunchBlocks { blocks, .. }| blocks);
+            self.blocks.sort_unstable_by_key(|block| block.block);
+        }
         if kind == Kind::Sums {
             return self.sum(trace, wanted, sink);
         }
@@ -199,7 +201,7 @@ impl Batch {
         let (launch, number) = (self.launch, self.launch.number());
         let flow = trace.items_in_order(number, 0, &wanted.warps, &mut |found| {
             let WarpItem { warp, first_event, item, begin, .. } = found;
-            if !wanted.has_warp(&launch, warp) {
+            if !wanted.selection.has_warp(&launch, warp) {
                 return ControlFlow::Continue(());
             }
             let (body, times) = (item.body(), u64::from(item.times()));
@@ -253,7 +255,7 @@ impl Batch {
         };
         let flow = trace.items_in_order(number, 0, &wanted.warps, &mut |found| {
             let WarpItem { warp, item, .. } = found;
-            if !wanted.has_warp(&launch, warp) {
+            if !wanted.selection.has_warp(&launch, warp) {
                 return ControlFlow::Continue(());
             }
             let count = u64::from(item.times());
@@ -360,8 +362,18 @@ impl Batch {
             14 => Arc::new(UInt8Array::from_iter_values(rows.map(|row| row.mask.count_ones() as u8))),
             15 => Arc::new(rows.map(|row| row.begin).collect::<UInt64Array>()),
             16 => Arc::new(rows.map(|row| row.end).collect::<UInt64Array>()),
+            17 => Arc::new(rows.map(|row| Some(self.block(row)?.sm)).collect::<UInt32Array>()),
+            18 => Arc::new(rows.map(|row| Some(self.block(row)?.begin_nanoseconds)).collect::<UInt64Array>()),
+            19 => Arc::new(rows.map(|row| self.block(row)?.end_nanoseconds()).collect::<UInt64Array>()),
             _ => Arc::new(UInt64Array::from_iter_values(rows.map(|row| row.count))),
         })
+    }
+
+    /// Where and when a row's block ran, if that is known.
+    fn block(&self, row: &Row) -> Option<&BlockRan> {
+        let index = row.warp / self.launch.warps_per_block();
+        let at = self.blocks.binary_search_by_key(&index, |block| block.block).ok()?;
+        self.blocks.get(at)
     }
 
     /// Each row's entry in the tables by location.

@@ -9,8 +9,8 @@ use arrow_array::{
 };
 use arrow_schema::SchemaRef;
 use warptrace_analysis::{
-    Analysis, AnalysisError, Cause, Edge, KernelFigures, LineFigures, LocationFigures, Time, WarpEnd,
-    WarpFigures, kernel_name,
+    Analysis, AnalysisError, Cause, Edge, KernelFigures, LineFigures, LocationFigures, Selection, Time,
+    WarpEnd, WarpFigures, WarpRan, blocks, kernel_name,
 };
 use warptrace_decoder::{LaunchEnd, TraceFile};
 use warptrace_format::file::LaunchInfo;
@@ -155,10 +155,8 @@ fn columns_of(
         Table::Launches => {
             let launches: Vec<&LaunchInfo> =
                 named.trace.launches().skip(rows.start).take(rows.len()).collect();
-            Ok((
-                launches.len(),
-                columns.iter().map(|&column| launch_column(named, &launches, column)).collect(),
-            ))
+            let columns = columns.iter().map(|&column| launch_column(named, &launches, column));
+            Ok((launches.len(), columns.collect::<Result<_>>()?))
         }
     }
 }
@@ -234,7 +232,10 @@ fn warp_column(named: &Figures<'_>, warps: &[WarpFigures], column: usize) -> Arr
         11 => u64s(warps.iter().map(|warp| warp.path)),
         12 => u16s(warps.iter().map(|warp| warp.last)),
         13 => texts(warps.iter().map(end)),
-        _ => known_u64s(warps.iter().map(|warp| warp.time.map(|time| time.cycles))),
+        14 => known_u64s(warps.iter().map(|warp| warp.time.map(|time| time.cycles))),
+        15 => Arc::new(warps.iter().map(|warp| Some(warp.ran?.sm)).collect::<UInt32Array>()),
+        16 => known_u64s(warps.iter().map(|warp| Some(warp.ran?.begin_nanoseconds))),
+        _ => known_u64s(warps.iter().map(|warp| warp.ran.and_then(WarpRan::end_nanoseconds))),
     }
 }
 
@@ -301,10 +302,10 @@ fn loop_column(named: &Figures<'_>, heads: &[&LocationFigures], column: usize) -
     }
 }
 
-fn launch_column(named: &Figures<'_>, launches: &[&LaunchInfo], column: usize) -> ArrayRef {
+fn launch_column(named: &Figures<'_>, launches: &[&LaunchInfo], column: usize) -> Result<ArrayRef> {
     let number = |of: &dyn Fn(&LaunchInfo) -> u32| u32s(launches.iter().map(|info| of(info)));
     let end = |info: &&LaunchInfo| named.trace.launch_end(info.number()).unwrap_or(LaunchEnd::Unknown).name();
-    match column {
+    Ok(match column {
         0 => texts(launches.iter().map(|_| named.name)),
         1 => number(&|info| info.number()),
         2 => texts(launches.iter().map(|info| kernel_name(named.trace, info))),
@@ -314,8 +315,16 @@ fn launch_column(named: &Figures<'_>, launches: &[&LaunchInfo], column: usize) -
         10 => number(&|info| info.warps()),
         11 => number(&|info| info.chosen().count()),
         12 => u64s(launches.iter().map(|info| named.trace.totals(info.number(), 0).events)),
-        _ => texts(launches.iter().map(end)),
-    }
+        13 => texts(launches.iter().map(end)),
+        _ => {
+            let time = |info: &&LaunchInfo| {
+                let found = blocks(named.trace, info, &Selection::default())?;
+                let length = |nanoseconds| if column == schema::LAUNCH_TIMES { 0 } else { nanoseconds };
+                Ok(found.map(|found| found.begin.saturating_add(length(found.nanoseconds))))
+            };
+            known_u64s(launches.iter().map(time).collect::<Result<Vec<_>>>()?.into_iter())
+        }
+    })
 }
 
 fn kernel_column(named: &Figures<'_>, kernels: &[KernelFigures], column: usize) -> ArrayRef {

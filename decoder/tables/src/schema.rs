@@ -40,6 +40,9 @@ pub fn runs() -> SchemaRef {
         ("lanes", UInt8, false),
         (BEGIN, UInt64, true),
         (END, UInt64, true),
+        ("sm", UInt32, true),
+        ("block_begin_ns", UInt64, true),
+        ("block_end_ns", UInt64, true),
         (COUNT, UInt64, false),
     ])
 }
@@ -57,7 +60,9 @@ pub const SINGLE_COLUMNS: [usize; 3] = [8, 15, 16];
 /// How many events a row of `runs` stands for.
 pub const COUNT: &str = "count";
 /// The number of [`COUNT`] among the columns of `runs`.
-pub const COUNT_COLUMN: usize = 17;
+pub const COUNT_COLUMN: usize = 20;
+/// The numbers of the columns of `runs` that say where and when the row's block ran.
+pub const BLOCK_COLUMNS: [usize; 3] = [17, 18, 19];
 
 /// Columns of `events`.
 pub fn events() -> SchemaRef {
@@ -83,6 +88,9 @@ pub fn warps() -> SchemaRef {
         ("last", UInt16, false),
         ("end", Utf8, false),
         ("cycles", UInt64, true),
+        ("sm", UInt32, true),
+        ("begin_ns", UInt64, true),
+        ("end_ns", UInt64, true),
     ])
 }
 
@@ -154,8 +162,13 @@ pub fn launches() -> SchemaRef {
         ("recorded_warps", UInt32, false),
         ("events", UInt64, false),
         ("end", Utf8, false),
+        ("begin_ns", UInt64, true),
+        ("end_ns", UInt64, true),
     ])
 }
+
+/// The first column of `launches` that needs a look at where and when warps ran.
+pub const LAUNCH_TIMES: usize = 14;
 
 /// Columns of `kernels`.
 pub fn kernels() -> SchemaRef {

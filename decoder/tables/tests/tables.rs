@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
-use arrow_array::types::{UInt32Type, UInt64Type};
-use warptrace_analysis::{Selection, analyse};
+use arrow_array::types::{ArrowPrimitiveType, UInt32Type, UInt64Type};
+use warptrace_analysis::{Analysis, BlockRan, Selection, analyse, blocks};
 use warptrace_decoder::{TraceFile, WarpFilter};
 use warptrace_tables::{Batch, Figures, Kind, Made, Table, Wanted};
 
@@ -29,7 +29,7 @@ fn traces() -> Vec<TraceFile> {
     let files = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
     let mut paths: Vec<_> = files.map(|file| file.unwrap().path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "wtrc"));
-    assert!(paths.len() >= 7, "{paths:?}");
+    assert!(paths.len() >= 8, "{paths:?}");
     paths.iter().map(|path| TraceFile::open(path).unwrap()).collect()
 }
 
@@ -68,12 +68,13 @@ fn figures_are_those_of_the_analysis() {
 }
 
 /// The batches of a launch.
-fn batches(trace: &TraceFile, launch: u32, kind: Kind, warp_in_block: Option<u32>) -> Vec<RecordBatch> {
+fn batches(trace: &TraceFile, launch: u32, kind: Kind, warp: Option<u32>) -> Vec<RecordBatch> {
     let schema = kind.schema();
     let columns: Vec<usize> = (0..schema.fields().len()).collect();
     let info = *trace.launch(launch).unwrap();
     let mut batch = Batch::new(("a", trace), info, (&columns, &schema), &Arc::new(Made::default()));
-    let wanted = Wanted { warps: WarpFilter::all(), warp_in_block, locations: 0..=u64::MAX };
+    let selection = Selection { warp, ..Selection::default() };
+    let wanted = Wanted { warps: WarpFilter::all(), selection, locations: 0..=u64::MAX };
     let mut batches = Vec::new();
     let flow = batch.fill(trace, &wanted, kind, &mut |batch| {
         batches.push(batch);
@@ -115,4 +116,68 @@ fn events_and_runs_are_the_decoded_ones() {
             assert_eq!(first.iter().map(RecordBatch::num_rows).sum::<usize>(), expected.len());
         }
     }
+}
+
+/// The values of a column, over all batches.
+fn column<T: ArrowPrimitiveType>(batches: &[RecordBatch], name: &str) -> Vec<Option<T::Native>> {
+    let columns = batches.iter().map(|batch| batch.column_by_name(name).unwrap().as_primitive::<T>());
+    columns.flat_map(|column| column.iter().collect::<Vec<_>>()).collect()
+}
+
+/// All rows of a table of figures.
+fn rows(trace: &TraceFile, analysis: &Arc<Analysis>, table: Table) -> Vec<RecordBatch> {
+    let figures = Figures { name: "a", trace, analysis: &|| Ok(Arc::clone(analysis)) };
+    let schema = table.schema();
+    let columns: Vec<usize> = (0..schema.fields().len()).collect();
+    let mut batches = Vec::new();
+    let flow = figures.rows(table, (&columns, &schema), &mut |batch| {
+        batches.push(batch);
+        ControlFlow::Continue(())
+    });
+    assert!(flow.unwrap().is_continue());
+    batches
+}
+
+#[test]
+fn rows_say_where_and_when_their_block_ran_if_the_trace_does() {
+    let mut known = 0;
+    for trace in traces() {
+        let analysis = Arc::new(analyse(&trace, &Selection::default()).unwrap());
+        let warps = rows(&trace, &analysis, Table::Warps);
+        let ran = |of: fn(&warptrace_analysis::WarpRan) -> Option<u64>| -> Vec<Option<u64>> {
+            analysis.warps.iter().map(|warp| warp.ran.as_ref().and_then(of)).collect()
+        };
+        let sms: Vec<Option<u64>> =
+            column::<UInt32Type>(&warps, "sm").into_iter().map(|sm| sm.map(u64::from)).collect();
+        assert_eq!(sms, ran(|ran| Some(ran.sm.into())));
+        assert_eq!(column::<UInt64Type>(&warps, "begin_ns"), ran(|ran| Some(ran.begin_nanoseconds)));
+        let ends = ran(|ran| Some(ran.begin_nanoseconds + ran.nanoseconds?));
+        assert_eq!(column::<UInt64Type>(&warps, "end_ns"), ends);
+        let launches = rows(&trace, &analysis, Table::Launches);
+        let [begins, ends] = ["begin_ns", "end_ns"].map(|name| column::<UInt64Type>(&launches, name));
+        for (at, info) in trace.launches().enumerate() {
+            let ran = blocks(&trace, info, &Selection::default()).unwrap();
+            assert_eq!((begins[at], ends[at].is_some()), (ran.as_ref().map(|ran| ran.begin), ran.is_some()));
+            let ran = ran.map_or_else(Vec::new, |ran| ran.blocks);
+            known += ran.len();
+            for kind in [Kind::Runs, Kind::Events, Kind::Sums] {
+                let rows = batches(&trace, info.number(), kind, None);
+                let warps = column::<UInt32Type>(&rows, "warp_index");
+                let of = |warp: &Option<u32>| {
+                    ran.iter()
+                        .find(|block| Some(block.block) == warp.map(|warp| warp / info.warps_per_block()))
+                };
+                let expected: Vec<_> = warps.iter().map(of).collect();
+                let sms: Vec<_> = expected.iter().map(|block| Some(block.as_ref()?.sm)).collect();
+                assert_eq!(column::<UInt32Type>(&rows, "sm"), sms);
+                let begins: Vec<_> =
+                    expected.iter().map(|block| Some(block.as_ref()?.begin_nanoseconds)).collect();
+                assert_eq!(column::<UInt64Type>(&rows, "block_begin_ns"), begins);
+                let ends: Vec<_> =
+                    expected.iter().map(|block| block.and_then(BlockRan::end_nanoseconds)).collect();
+                assert_eq!(column::<UInt64Type>(&rows, "block_end_ns"), ends);
+            }
+        }
+    }
+    assert!(known > 4, "a trace has blocks that say when they ran");
 }

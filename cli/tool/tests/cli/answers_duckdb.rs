@@ -23,10 +23,11 @@ fn duckdb(folder: &Folder, trace: &Path, other: Option<&Path>) -> Option<Value> 
         path
     };
     let info = write("info.json", &["info", text(trace), "--json"]);
-    let runs = folder.at("runs.parquet");
-    let (code, _, errors) = run(&["export", text(trace), "--to", "parquet", "-o", text(&runs)]);
+    let tables = folder.at("tables");
+    std::fs::create_dir_all(&tables).unwrap();
+    let (code, _, errors) = run(&["export", text(trace), "--to", "parquet", "-o", text(&tables)]);
     assert_eq!(code, 0, "{errors}");
-    let mut files = vec![write("events.csv", &["decode", text(trace), "--format", "csv"]), info, runs];
+    let mut files = vec![write("events.csv", &["decode", text(trace), "--format", "csv"]), info, tables];
     files.extend(other.map(|other| write("other.csv", &["decode", text(other), "--format", "csv"])));
     read_with("figures.py", "duckdb", &files.iter().map(|file| text(file)).collect::<Vec<_>>())
 }
@@ -123,6 +124,9 @@ fn compare_times(name: &str, trace: &Path, exact: &Value) {
         let sum = rows("kernel_times").map(|row| row[field].as_u64()).sum::<Option<u64>>();
         assert_eq!(stats["totals"][field], json!(sum), "{name} {field}");
     }
+    // A trace that does not say when warps ran has no schedule.
+    let launches = stats["schedule"]["launches"].as_array().cloned().unwrap_or_default();
+    compare(name, &exact["schedule"], &json!(launches), &["launch"]);
     let locations = stats["locations"].as_array().unwrap();
     let visited: Vec<&Value> =
         locations.iter().filter(|row| row["timed_visits"].as_u64() > Some(0)).collect();
@@ -202,7 +206,8 @@ fn every_figure_of_every_program_is_that_of_duckdb() {
         ("stress", &["--walks", "70", "--rounds", "2"]),
         ("fault", &["--how", "nothing", "--threads", "64"]),
     ] {
-        for times in ["off", "runs"] {
+        let others = if program == "mis" { &["runs", "blocks"][..] } else { &[] };
+        for times in ["off", "all"].iter().chain(others) {
             let folder = Folder::new();
             let trace = record(&folder, program, &[more, &["--times", times]].concat(), 0);
             let Some(exact) = duckdb(&folder, &trace, None) else { return };
@@ -211,7 +216,10 @@ fn every_figure_of_every_program_is_that_of_duckdb() {
             let weight = if warptrace_workloads::PTX.is_empty() { "events" } else { "instructions" };
             let stats = tool(&["stats", text(&trace)]);
             assert_eq!(stats["weight"], weight, "{program}");
-            assert_eq!(stats["totals"]["warp_cycles"].as_u64() > Some(0), times == "runs", "{program}");
+            let is_timed = ["runs", "all"].contains(times);
+            assert_eq!(stats["totals"]["warp_cycles"].as_u64() > Some(0), is_timed, "{program}");
+            let has_blocks = ["blocks", "all"].contains(times);
+            assert_eq!(!exact["schedule"].as_array().unwrap().is_empty(), has_blocks, "{program}");
             compare_all(program, &trace, &exact);
             compare_causes(&folder, program, &trace);
         }

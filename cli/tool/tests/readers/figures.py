@@ -1,6 +1,6 @@
 """Computes with DuckDB every figure of a trace from the CSV of `decode`, time from the Parquet export; prints them as JSON.
 
-figures.py EVENTS.csv INFO.json RUNS.parquet [OTHER.csv]: with the last file also where warps go another way in that one.
+figures.py EVENTS.csv INFO.json FOLDER [OTHER.csv]: the folder has the tables; with the last file also where warps go another way in that one.
 """
 
 import json
@@ -10,7 +10,7 @@ import sys
 import duckdb
 
 connection = duckdb.connect()
-events, info, runs = sys.argv[1:4]
+events, info, tables = sys.argv[1:4]
 
 
 def rows_of(file):
@@ -31,7 +31,8 @@ def table(name):
 with open(info) as file:
     known = json.load(file)
 connection.execute(f"create table rows as {rows_of(events)}")
-connection.execute(f"create table runs as from '{runs}'")
+connection.execute(f"create table runs as from '{tables}/runs.parquet'")
+connection.execute(f"create table ran as from '{tables}/launches.parquet'")
 connection.execute("create table launches (launch int, grid_x int, grid_y int, threads int)")
 for launch in known["launches"]:
     x, y, z = launch["block"]
@@ -47,7 +48,7 @@ for point in known["metadata"]["locations"]:
 connection.execute(pathlib.Path(__file__).with_name("figures.sql").read_text())
 
 views = ["locations", "lines", "kernels", "edges", "paths", "standing"]
-times = ["location_times", "line_times", "kernel_times", "warp_times", "visit_times", "loop_times"]
+times = ["location_times", "line_times", "kernel_times", "warp_times", "visit_times", "loop_times", "schedule"]
 answer = {name: table(name) for name in views + times}
 answer["warps"] = table("(select * exclude (kernel) from paths_of_warps)")
 answer["losses"] = table(

@@ -1,6 +1,6 @@
 -- Each figure of `docs/reference/answers.md` from the rows that `decode` prints, event by event and lane by lane.
--- Tables that are there before: `rows` (the CSV of `decode`), `runs` (the Parquet export), `launches` and `points`
--- (of `info`).
+-- Tables that are there before: `rows` (the CSV of `decode`), `runs` and `ran` (the Parquet export's runs and launches),
+-- `launches` and `points` (of `info`).
 
 -- A warp, the lanes that it has, and whether all of its events are there.
 create table warps as
@@ -149,7 +149,7 @@ select kernel, last, count(*) as warps from paths_of_warps where "end" = 'unfini
 
 -- Runs with their time, which is null where the trace does not know it.
 create table timed as
-select w.id as warp, w.kernel, w.launch, w.number as warp_number, r.event, r.location, r.mask::bigint as mask,
+select w.id as warp, w.kernel, w.launch, w.number as warp_number, r.sm, r.event, r.location, r.mask::bigint as mask,
     r.count::bigint as visits, r.t_begin::bigint as t_begin, r.t_end::bigint - r.t_begin::bigint as cycles,
     bit_count(r.mask::bigint) as active, bit_count(w.all_lanes & ~r.mask::bigint) as idle
 from runs r join warps w using (launch, block_x, block_y, block_z, warp);
@@ -185,7 +185,7 @@ create table kernel_times as
 select kernel, sum(columns('.*cycles|timed_visits'))::bigint from times group by kernel;
 
 create table warp_times as
-select launch, warp_number as warp, known(max(t_begin) - min(t_begin)) as cycles,
+select launch, warp_number as warp, any_value(sm) as sm, known(max(t_begin) - min(t_begin)) as cycles,
     quantile_disc(known(max(t_begin) - min(t_begin)), 0.5) over (partition by launch) as median_cycles
 from timed group by launch, warp_number;
 
@@ -213,3 +213,41 @@ with recursive steps_of as (
 )
 select kernel, list_sort(list(location)) as locations, sum(lane_cycles)::bigint as lane_cycles
 from rounds join times using (kernel, location) group by kernel, round;
+
+-- Blocks, where the trace says where and when they ran, with their waves: how many of them followed each other there.
+create table blocks as
+with recursive block as (
+    select distinct r.launch, (r.block_z::int * l.grid_y + r.block_y::int) * l.grid_x + r.block_x::int as block, r.sm,
+        r.block_begin_ns::bigint as begins, r.block_end_ns::bigint as ends
+    from runs r join launches l using (launch) where r.sm is not null
+), chains as (
+    select launch, block, 1 as length from block
+    union
+    select b.launch, b.block, c.length + 1
+    from chains c join block a using (launch, block) join block b on b.launch = a.launch and b.sm = a.sm
+        and a.ends <= b.begins and (a.begins, a.block) < (b.begins, b.block)
+), waves as (
+    select launch, block, max(length) as wave from chains group by all
+)
+select b.*, w.wave,
+    greatest(0, ends - greatest(begins, coalesce(max(ends) over (
+        partition by launch, sm order by begins, block rows between unbounded preceding and 1 preceding), 0))) as busy,
+    struct_pack(block := block, sm := sm, wave := wave, begin_nanoseconds := begins, nanoseconds := ends - begins) as ran
+from block b join waves w using (launch, block);
+
+create table schedule as
+with sms as (
+    select launch, sm, sum(busy)::bigint as busy, max(ends) as until from blocks group by all
+), length as (
+    select launch, begin_ns::bigint as begins, end_ns::bigint as ends,
+        max(end_ns::bigint) over (order by begin_ns, launch rows between unbounded preceding and 1 preceding) as until
+    from ran where begin_ns is not null
+)
+select l.launch, l.begins::varchar as "begin", l.ends - l.begins as nanoseconds,
+    greatest(0, l.begins - l.until) as gap_nanoseconds, if(l.until is null, 0, greatest(0, least(l.until, l.ends) - l.begins)) as overlap_nanoseconds,
+    count(*) as blocks, quantile_disc(b.ends - b.begins, 0.5) as median_block_nanoseconds, max(wave) as waves,
+    count(distinct b.sm) as sms, sum(b.busy)::bigint as busy_nanoseconds,
+    (select max(s.busy) from sms s where s.launch = l.launch) as most_busy_nanoseconds,
+    (select sum(l.ends - l.begins - s.until)::bigint from sms s where s.launch = l.launch) as waiting_nanoseconds,
+    arg_max(b.ran, (b.ends - b.begins, -b.block)) as longest, arg_max(b.ran, (b.ends, -b.block)) as last
+from length l join blocks b using (launch) group by all;

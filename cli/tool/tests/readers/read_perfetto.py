@@ -37,18 +37,23 @@ for number, packet in enumerate(trace.packet):
         assert track.uuid not in tracks and (not track.parent_uuid or track.parent_uuid in tracks)
         parents = tracks[track.parent_uuid]["path"] if track.parent_uuid else []
         tracks[track.uuid] = {"path": parents + [track.name], "slices": [], "marks": []}
+        if track.HasField("counter"):
+            tracks[track.uuid] |= {"counts": [], "unit": track.counter.unit_name, "description": track.description}
         order.append(track.uuid)
     else:
         event = packet.track_event
         track = tracks[event.track_uuid]
         name = names[event.name_iid] if event.HasField("name_iid") else event.name
         if event.type == TrackEvent.TYPE_SLICE_BEGIN:
-            begun = [name, packet.timestamp, None, described(event)]
+            begun = [name, packet.timestamp, None, described(event), list(event.categories)]
+            begun += [list(event.flow_ids), list(event.terminating_flow_ids)]
             open_slices.setdefault(event.track_uuid, []).append(begun)
         elif event.type == TrackEvent.TYPE_SLICE_END:
             begun = open_slices[event.track_uuid].pop()
             begun[2] = packet.timestamp
             track["slices"].append(begun)
+        elif event.type == TrackEvent.TYPE_COUNTER:
+            track["counts"].append([packet.timestamp, event.double_counter_value])
         else:
             assert event.type == TrackEvent.TYPE_INSTANT
             track["marks"].append([name, packet.timestamp, described(event)])

@@ -1,9 +1,10 @@
 //! When launches ran, in sentences.
 
-use super::{about, block, count, many, ratio};
+use super::{about, block_at, count, many, ratio};
+use crate::blocks::BlockRan;
 use crate::counts::share;
 use crate::figures::Analysis;
-use crate::schedule::{BlockRan, LaunchSchedule, Schedule};
+use crate::schedule::{LaunchSchedule, Schedule};
 use warptrace_decoder::TraceFile;
 
 /// How much longer than the median a block is that is to blame for a tail.
@@ -46,13 +47,8 @@ pub fn schedule(trace: &TraceFile, analysis: &Analysis) -> Vec<String> {
 /// waited 38% of the launch for it`.
 pub fn tail(trace: &TraceFile, launch: &LaunchSchedule) -> String {
     let LaunchSchedule { sms, waves, blocks, .. } = *launch;
-    let name = |ran: &BlockRan| {
-        let found = trace.launch(launch.launch).and_then(|info| {
-            let id = info.stream_id(ran.block.checked_mul(info.warps_per_block())?)?;
-            Some(block(info, id.block))
-        });
-        format!("block {} on SM {}", found.unwrap_or_else(|| ran.block.to_string()), ran.sm)
-    };
+    let name =
+        |ran: &BlockRan| format!("block {} on SM {}", block_at(trace, launch.launch, ran.block), ran.sm);
     let (how, is_over) = match launch.ended {
         "completed" => ("ran for", true),
         "failed" => ("failed, after at least", false),
@@ -74,7 +70,7 @@ pub fn tail(trace: &TraceFile, launch: &LaunchSchedule) -> String {
         return format!("{ran} are known to have ended");
     }
     let waited = about(launch.waiting_nanoseconds, launch.sm_nanoseconds());
-    let times = share(last.nanoseconds, launch.median_block_nanoseconds);
+    let times = share(last.nanoseconds.unwrap_or(0), launch.median_block_nanoseconds);
     if launch.waiting_nanoseconds == 0 {
         return format!("{ran}; no SM waited for its end");
     }

@@ -9,6 +9,7 @@ mod table;
 
 use std::io::Write;
 
+use warptrace_analysis::BlockRan;
 use warptrace_format::file::LossPosition;
 
 use self::table::{Column, Kind, Table, TextId, Value, column, optional};
@@ -16,7 +17,7 @@ use crate::error::ExportError;
 use crate::runs::{Run, Step};
 use crate::source::Source;
 
-const RUNS: [Column; 17] = [
+const RUNS: [Column; 20] = [
     column("launch", Kind::Small(32)),
     column("kernel", Kind::Text),
     column("block_x", Kind::Small(32)),
@@ -33,6 +34,9 @@ const RUNS: [Column; 17] = [
     column("lanes", Kind::Small(8)),
     optional("t_begin", Kind::Large),
     optional("t_end", Kind::Large),
+    optional("sm", Kind::Small(32)),
+    optional("block_begin_ns", Kind::Large),
+    optional("block_end_ns", Kind::Large),
     column("count", Kind::Large),
 ];
 
@@ -45,7 +49,7 @@ const LOCATIONS: [Column; 6] = [
     optional("column", Kind::Small(32)),
 ];
 
-const LAUNCHES: [Column; 15] = [
+const LAUNCHES: [Column; 17] = [
     column("launch", Kind::Small(32)),
     column("kernel", Kind::Text),
     optional("file", Kind::Text),
@@ -61,6 +65,8 @@ const LAUNCHES: [Column; 15] = [
     column("events", Kind::Large),
     column("end", Kind::Text),
     optional("message", Kind::Text),
+    optional("begin_ns", Kind::Large),
+    optional("end_ns", Kind::Large),
 ];
 
 const LOSSES: [Column; 12] = [
@@ -81,7 +87,7 @@ const LOSSES: [Column; 12] = [
 /// Writes the runs of the selected warps, a row each, or with `expand` a row for each of their events.
 /// Returns how many rows were written.
 ///
-/// Memory: that of [`Source::walk`], and 2^18 rows.
+/// Memory: that of [`Source::walk`] and [`Source::blocks`], and 2^18 rows.
 ///
 /// # Errors
 /// The trace is damaged, or `out` cannot be written.
@@ -90,17 +96,23 @@ pub fn runs(source: &Source<'_>, out: impl Write + Send, expand: bool) -> Result
     let texts = LocationTexts::new(source, &mut table);
     for info in source.launches() {
         let kernel = table.text(source.kernel(info));
+        let mut blocks = source.blocks(info)?.map_or_else(Vec::new, |found| found.blocks);
+        blocks.sort_unstable_by_key(|block| block.block);
+        let per_block = info.warps_per_block();
         source.walk(info.number(), &mut |step| {
             let Step::Run(run) = step else { return Ok(()) };
+            let block = blocks.binary_search_by_key(&(run.warp / per_block), |block| block.block);
+            let block = block.ok().and_then(|at| blocks.get(at));
             if !expand {
-                return Ok(table.push(&texts.row(&run, kernel))?);
+                return Ok(table.push(&texts.row(&run, kernel, block))?);
             }
             let last_event = run.first_event + (run.count - 1);
             for first_event in run.first_event..=last_event {
                 // It is known when the first one began, and when the last one was over.
                 let begin = run.begin.filter(|_| first_event == run.first_event);
                 let end = run.end.filter(|_| first_event == last_event);
-                table.push(&texts.row(&Run { first_event, count: 1, begin, end, ..run }, kernel))?;
+                let event = Run { first_event, count: 1, begin, end, ..run };
+                table.push(&texts.row(&event, kernel, block))?;
             }
             Ok(())
         })?;
@@ -141,6 +153,8 @@ pub fn launches(source: &Source<'_>, out: impl Write + Send) -> Result<u64, Expo
         let message = if let LaunchEnd::Failed { message } = &end { message.as_str() } else { "" };
         let file = trace.metadata().kernels.get(info.kernel() as usize);
         let ([grid_x, grid_y, grid_z], [threads_x, threads_y, threads_z]) = (info.grid(), info.block());
+        let ran =
+            source.blocks(info)?.map(|found| (found.begin, found.begin.saturating_add(found.nanoseconds)));
         let row = [
             info.number().into(),
             table.text(source.kernel(info)).into(),
@@ -157,6 +171,8 @@ pub fn launches(source: &Source<'_>, out: impl Write + Send) -> Result<u64, Expo
             trace.totals(info.number(), 0).events.into(),
             table.text(end.name()).into(),
             table.text_if_known(message).into(),
+            ran.map(|(begin, _)| begin).into(),
+            ran.map(|(_, end)| end).into(),
         ];
         table.push(&row)?;
     }
@@ -223,7 +239,7 @@ impl LocationTexts {
         Self(texts.collect())
     }
 
-    fn row(&self, run: &Run, kernel: TextId) -> [Value; RUNS.len()] {
+    fn row(&self, run: &Run, kernel: TextId, block: Option<&BlockRan>) -> [Value; RUNS.len()] {
         let (name, file, line) = self.0.get(usize::from(run.event.location)).copied().unwrap_or_default();
         let mask = run.event.mask;
         [
@@ -243,6 +259,9 @@ impl LocationTexts {
             mask.count_ones().into(),
             run.begin.into(),
             run.end.into(),
+            block.map(|block| block.sm).into(),
+            block.map(|block| block.begin_nanoseconds).into(),
+            block.and_then(BlockRan::end_nanoseconds).into(),
             run.count.into(),
         ]
     }

@@ -9,16 +9,21 @@
 //! need not have happened at once.
 
 mod chrome;
+mod load;
+mod order;
 mod perfetto;
 mod placed;
 
 use std::io::Write;
 use std::ops::Range;
 
+use warptrace_analysis::{OpenWaits, Wait};
 use warptrace_decoder::Missing;
 use warptrace_format::file::{LaunchInfo, StreamId};
 
 pub use self::chrome::chrome;
+use self::load::Load;
+use self::order::Follows;
 pub use self::perfetto::perfetto;
 use crate::axis::{Axis, Scale};
 use crate::error::ExportError;
@@ -73,6 +78,16 @@ trait Tracks {
     fn leave(&mut self, name: &str, from: u64, to: u64) -> Result<(), ExportError>;
     /// Takes the warp's next run, which lasts from one place on the axis to another.
     fn run(&mut self, source: &Source<'_>, run: &Run, lasts: Range<u64>) -> Result<(), ExportError>;
+    /// Takes a wait of lanes of the warp that is over: `lasts` may lie over that of others.
+    fn wait(&mut self, source: &Source<'_>, wait: &Wait, lasts: Range<u64>) -> Result<(), ExportError> {
+        let _ = (source, wait, lasts);
+        Ok(())
+    }
+    /// Takes what ran on a multiprocessor, once all was drawn.
+    fn load(&mut self, sm: u32, load: &Load) -> Result<(), ExportError> {
+        let _ = (sm, load);
+        Ok(())
+    }
     /// Takes a mark: events are missing.
     fn missing(&mut self, missing: &Missing, at: u64) -> Result<(), ExportError>;
 }
@@ -89,6 +104,10 @@ struct Ran<'a> {
     cycles: Option<u64>,
     /// The multiprocessor on which it ended, if that is another one.
     moved_to: Option<u32>,
+    /// Of the first block of a launch that began after all before had ended: the launch's place in the order.
+    follows: Option<Follows>,
+    /// Of the last block of a launch: those that followed it.
+    followed_by: Vec<Follows>,
 }
 
 /// Gives all of a source to `tracks`; tells `sliced` of each slice.
@@ -99,8 +118,9 @@ fn draw(
     sliced: &mut dyn FnMut(u64),
 ) -> Result<Written, ExportError> {
     let mut written = Written { axis: scale.brief(), ..Written::default() };
-    if let Scale::Nanoseconds { zero, has_runs } = scale {
-        placed::draw(source, zero, has_runs, tracks, &mut written, sliced)?;
+    if let Scale::Nanoseconds { zero, until, has_runs } = scale {
+        let load = placed::draw(source, (zero, until), has_runs, tracks, &mut written, sliced)?;
+        load.iter().try_for_each(|(sm, load)| tracks.load(*sm, load))?;
         return Ok(written);
     }
     let nest = Nest::new(source, |id| source.label(id))?;
@@ -113,6 +133,7 @@ fn draw(
             tracks: &mut *tracks,
             axis: Axis::new(source.trace()),
             open: Open::default(),
+            waits: Waiting::of(source),
             block: None,
             warp: None,
         };
@@ -130,6 +151,7 @@ struct Launch<'a, T> {
     tracks: &'a mut T,
     axis: Axis,
     open: Open,
+    waits: Waiting,
     block: Option<[u32; 3]>,
     warp: Option<u32>,
 }
@@ -160,6 +182,7 @@ impl<T: Tracks> Launch<'_, T> {
         if self.warp.replace(warp) != Some(warp) {
             self.tracks.warp(warp, id)?;
             self.open.end = 0;
+            self.waits.begin();
             written.warps += 1;
         }
         Ok(())
@@ -187,6 +210,9 @@ impl<T: Tracks> Launch<'_, T> {
             self.tracks,
         )?;
         self.open.end = lasts.end;
+        if run.begin.is_some() {
+            self.waits.push(self.source, run, lasts.start, self.tracks)?;
+        }
         self.tracks.run(self.source, run, lasts)?;
         written.slices += 1;
         sliced(written.slices);
@@ -215,6 +241,40 @@ impl Open {
             self.slices.push((name.clone(), event));
         }
         Ok(())
+    }
+}
+
+/// The waits of a warp, of a trace that has points at them and times of runs.
+struct Waiting(Option<OpenWaits>);
+
+impl Waiting {
+    fn of(source: &Source<'_>) -> Self {
+        Self(source.trace().has_times().then(|| OpenWaits::of(source.trace())).flatten())
+    }
+
+    /// Begins a warp.
+    fn begin(&mut self) {
+        if let Some(open) = &mut self.0 {
+            open.end(&mut |_| {});
+        }
+    }
+
+    /// Takes the warp's next run, which begins there on the axis; draws the waits that it ends.
+    fn push(
+        &mut self,
+        source: &Source<'_>,
+        run: &Run,
+        at: u64,
+        tracks: &mut impl Tracks,
+    ) -> Result<(), ExportError> {
+        let Some(open) = &mut self.0 else { return Ok(()) };
+        let mut result = Ok(());
+        open.push(run.event, at, &mut |wait| {
+            if let (Ok(()), Some(end)) = (&result, wait.end) {
+                result = tracks.wait(source, &wait, wait.begin..end);
+            }
+        });
+        result
     }
 }
 

@@ -7,7 +7,9 @@ use warptrace_decoder::DecodeError;
 use warptrace_format::file::LaunchInfo;
 use warptrace_format::span::{Axis, WarpSpan};
 
-use super::{Open, Ran, Tracks, Written};
+use super::load::Loads;
+use super::order::Order;
+use super::{Open, Ran, Tracks, Waiting, Written};
 use crate::axis::spans;
 use crate::error::ExportError;
 use crate::nest::Nest;
@@ -15,15 +17,16 @@ use crate::runs::{Run, Step};
 use crate::source::Source;
 
 /// Gives the warps of a source, of which the trace says when they ran, to `tracks`, from the global timer's
-/// `zero` on; with their runs if these have times.
+/// `zero` on; with their runs if these have times. Returns what ran on each multiprocessor until the axis ends.
 pub(super) fn draw(
     source: &Source<'_>,
-    zero: u64,
+    (zero, until): (u64, u64),
     has_runs: bool,
     tracks: &mut impl Tracks,
     written: &mut Written,
     sliced: &mut dyn FnMut(u64),
-) -> Result<(), ExportError> {
+) -> Result<Loads, ExportError> {
+    let (mut loads, order) = (Loads::new(until, has_runs), Order::of(source)?);
     let nest = if has_runs { Some(Nest::new(source, |id| source.label(id))?) } else { None };
     for info in source.launches() {
         written.unplaced += source.selection().selected(info);
@@ -37,6 +40,9 @@ pub(super) fn draw(
             written: &mut *written,
             sliced: &mut *sliced,
             open: Open::default(),
+            waits: Waiting::of(source),
+            loads: &mut loads,
+            order: &order,
             at: None,
             warp: None,
             block: None,
@@ -47,7 +53,7 @@ pub(super) fn draw(
         launch.go_to(None)?;
         launch.end_block()?;
     }
-    Ok(())
+    Ok(loads)
 }
 
 /// A launch in the making.
@@ -62,6 +68,9 @@ struct Launch<'a, T, I: Iterator> {
     written: &'a mut Written,
     sliced: &'a mut dyn FnMut(u64),
     open: Open,
+    waits: Waiting,
+    loads: &'a mut Loads,
+    order: &'a Order,
     /// The warp whose steps are given, and what is known of when it ran.
     at: Option<u32>,
     warp: Option<Warp>,
@@ -143,7 +152,11 @@ impl<'a, T: Tracks, I: Iterator<Item = Result<(u32, WarpSpan), DecodeError>>> La
         self.tracks.warp(warp, &id)?;
         self.written.warps += 1;
         self.open.end = begin;
+        self.waits.begin();
         if let Some(lasts) = lasts.clone() {
+            if !span.has_moved() {
+                self.loads.warp(sm, &lasts);
+            }
             let moved_to = span.end_sm.checked_sub(1).filter(|_| span.has_moved());
             let ran = Ran { cycles: span.cycles(), moved_to, ..self.ran(lasts) };
             self.tracks.warp_runs(&ran)?;
@@ -172,7 +185,10 @@ impl<'a, T: Tracks, I: Iterator<Item = Result<(u32, WarpSpan), DecodeError>>> La
     fn end_block(&mut self) -> Result<(), ExportError> {
         match self.block.take() {
             Some(block) if block.has_ended => {
-                let ran = self.ran(block.lasts);
+                let (launch, number) = (self.info.number(), block.place.0);
+                let (follows, followed_by) =
+                    (self.order.follows(launch, number), self.order.followed_by(launch, number));
+                let ran = Ran { follows, followed_by, ..self.ran(block.lasts) };
                 self.tracks.block_ran(&ran)
             }
             _ => Ok(()),
@@ -181,7 +197,7 @@ impl<'a, T: Tracks, I: Iterator<Item = Result<(u32, WarpSpan), DecodeError>>> La
 
     fn ran(&self, lasts: Range<u64>) -> Ran<'a> {
         let (kernel, launch) = (self.source.kernel(self.info), self.info.number());
-        Ran { kernel, launch, lasts, cycles: None, moved_to: None }
+        Ran { kernel, launch, lasts, cycles: None, moved_to: None, follows: None, followed_by: Vec::new() }
     }
 
     fn run(&mut self, run: &Run) -> Result<(), ExportError> {
@@ -195,7 +211,9 @@ impl<'a, T: Tracks, I: Iterator<Item = Result<(u32, WarpSpan), DecodeError>>> La
         match warp.axis {
             Some(axis) => {
                 let from = axis.nanoseconds(begin).saturating_sub(self.zero);
-                warp.run = Some((*run, from.clamp(lasts.start, lasts.end).max(self.open.end)));
+                let from = from.clamp(lasts.start, lasts.end).max(self.open.end);
+                warp.run = Some((*run, from));
+                self.waits.push(self.source, run, from, self.tracks)?;
             }
             None => warp.is_whole = false,
         }
@@ -219,6 +237,9 @@ impl<'a, T: Tracks, I: Iterator<Item = Result<(u32, WarpSpan), DecodeError>>> La
             self.nest.map_or(&[][..], |nest| nest.around(self.source, self.info, run.event.location));
         self.open.go_to(around, from, self.tracks)?;
         self.open.end = to;
+        if let Some(sm) = warp.span.sm() {
+            self.loads.run(sm, &(from..to), run.event.mask.count_ones());
+        }
         self.tracks.run(self.source, &run, from..to)?;
         self.slice();
         Ok(())

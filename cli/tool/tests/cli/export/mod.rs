@@ -2,6 +2,7 @@
 
 mod firefox;
 mod lcov;
+mod load_and_waits;
 mod outputs;
 #[cfg(feature = "parquet")]
 mod parquet;

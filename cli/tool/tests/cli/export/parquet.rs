@@ -16,7 +16,7 @@ fn run_of(row: &Value) -> (Warp, Run) {
     let number = |column: usize| row[column].as_u64().unwrap();
     let warp = (number(0), [number(2), number(3), number(4)], number(5));
     let name = row[9].as_str().unwrap().to_owned();
-    let (first_event, location, mask, count) = (number(7), number(8), number(12), number(16));
+    let (first_event, location, mask, count) = (number(7), number(8), number(12), number(19));
     assert_eq!(number(13), u64::from(mask.count_ones()));
     (warp, Run { location, mask, name, first_event, count })
 }

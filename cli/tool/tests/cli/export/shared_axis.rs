@@ -10,19 +10,19 @@ use warptrace_format::span::WarpSpan;
 use super::{Warp, block, export, lines, read_with};
 use crate::support::{Folder, run, text};
 
-const PERFETTO: &str = "perfetto.protos.perfetto.trace.perfetto_trace_pb2";
+pub(super) const PERFETTO: &str = "perfetto.protos.perfetto.trace.perfetto_trace_pb2";
 
 /// What is drawn of a warp: its multiprocessor, its begin and end, and name, begin and end of each run.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Drawn {
-    sm: u64,
-    ran: (u64, u64),
-    runs: Vec<(String, u64, u64)>,
+pub(super) struct Drawn {
+    pub(super) sm: u64,
+    pub(super) ran: (u64, u64),
+    pub(super) runs: Vec<(String, u64, u64)>,
 }
 
-type Timeline = BTreeMap<Warp, Drawn>;
+pub(super) type Timeline = BTreeMap<Warp, Drawn>;
 
-fn record(folder: &Folder, times: &str, more: &[&str]) -> PathBuf {
+pub(super) fn record(folder: &Folder, times: &str, more: &[&str]) -> PathBuf {
     let arguments = [&["--graph", "road:1024", "--grid", "11x64", "--times", times], more].concat();
     let (path, (code, _, errors)) = folder.record_program("mis", "a.wtrc", &arguments);
     assert_eq!((code, errors.as_str()), (0, ""));
@@ -30,7 +30,7 @@ fn record(folder: &Folder, times: &str, more: &[&str]) -> PathBuf {
 }
 
 /// What the decoder says, in nanoseconds since the first warp began.
-fn expected(path: &Path, has_runs: bool) -> Timeline {
+pub(super) fn expected(path: &Path, has_runs: bool) -> Timeline {
     let trace = TraceFile::open(path).unwrap();
     let spans: BTreeMap<(u32, u32), WarpSpan> = trace
         .launches()
@@ -77,12 +77,12 @@ fn expected(path: &Path, has_runs: bool) -> Timeline {
 }
 
 /// The multiprocessor that `SM 3` names.
-fn sm_of(name: &str) -> u64 {
+pub(super) fn sm_of(name: &str) -> u64 {
     name.strip_prefix("SM ").unwrap().parse().unwrap()
 }
 
 /// The warp that `launch 1 mis block 2,0,0` and `warp 3` name.
-fn warp_of(block: &str, warp: &str) -> Warp {
+pub(super) fn warp_of(block: &str, warp: &str) -> Warp {
     let words: Vec<&str> = block.split(' ').collect();
     let ["launch", launch, .., "block", block] = words[..] else { panic!("{block}") };
     let block: Vec<u64> = block.split(',').map(|axis| axis.parse().unwrap()).collect();
@@ -104,6 +104,7 @@ fn perfetto(path: &Path, device: &str) -> Option<(Timeline, Value)> {
         match path[..] {
             [_] => assert!(slices.is_empty()),
             [_, sm] => assert!(slices.is_empty() && sm_of(sm) < 4),
+            [_, _, "warps" | "active lanes"] => assert!(slices.is_empty() && track["counts"].is_array()),
             [_, _, block] => {
                 let (launch, block, _) = warp_of(block, "warp 0");
                 assert_eq!((slices.len(), slices[0][3]["launch"].as_u64()), (1, Some(launch)));

@@ -13,6 +13,7 @@ pub(super) const NEEDS_STATE: u32 = 2;
 pub(super) const SLICE_BEGIN: i32 = 1;
 pub(super) const SLICE_END: i32 = 2;
 pub(super) const INSTANT: i32 = 3;
+pub(super) const COUNTER: i32 = 4;
 /// `TrackDescriptor.child_ordering`: by `sibling_order_rank`.
 pub(super) const EXPLICIT: i32 = 3;
 
@@ -41,12 +42,21 @@ pub(super) struct TrackDescriptor {
     pub(super) name: Option<String>,
     #[prost(uint64, optional, tag = "5")]
     pub(super) parent_uuid: Option<u64>,
+    /// There if the track is of a counter.
+    #[prost(message, optional, tag = "8")]
+    pub(super) counter: Option<CounterDescriptor>,
     #[prost(int32, optional, tag = "11")]
     pub(super) child_ordering: Option<i32>,
     #[prost(int32, optional, tag = "12")]
     pub(super) sibling_order_rank: Option<i32>,
     #[prost(string, optional, tag = "14")]
     pub(super) description: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct CounterDescriptor {
+    #[prost(string, optional, tag = "6")]
+    pub(super) unit_name: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -59,8 +69,18 @@ pub(super) struct TrackEvent {
     pub(super) name_iid: Option<u64>,
     #[prost(uint64, optional, tag = "11")]
     pub(super) track_uuid: Option<u64>,
+    #[prost(string, repeated, tag = "22")]
+    pub(super) categories: Vec<String>,
     #[prost(string, optional, tag = "23")]
     pub(super) name: Option<String>,
+    #[prost(double, optional, tag = "44")]
+    pub(super) double_counter_value: Option<f64>,
+    /// Arrows: events with one id are joined, in order of time,
+    #[prost(fixed64, repeated, packed = "false", tag = "47")]
+    pub(super) flow_ids: Vec<u64>,
+    /// up to this one.
+    #[prost(fixed64, repeated, packed = "false", tag = "48")]
+    pub(super) terminating_flow_ids: Vec<u64>,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -2,19 +2,26 @@
 //! it is known where and when warps ran, blocks are in tracks of the multiprocessors, and these in that of
 //! the device.
 
+mod arguments;
 mod messages;
 
 use std::collections::HashMap;
 use std::io::Write;
 use std::ops::Range;
 
+use warptrace_analysis::Wait;
 use warptrace_decoder::Missing;
 use warptrace_format::file::{LaunchInfo, StreamId};
 
-use self::messages::{
-    DebugAnnotation, EXPLICIT, INSTANT, InternedData, InternedName, InternedString, NEEDS_STATE, SLICE_BEGIN,
-    SLICE_END, STATE_CLEARED, TracePacket, TrackDescriptor, TrackEvent,
+use self::arguments::{
+    ARGUMENTS, COUNT, CYCLES, ENDED_ON, EVENTS, FILE, GAP, LANES, LAUNCH, LINE, LOCATION, MASK, WHY, number,
 };
+use self::messages::{
+    COUNTER, CounterDescriptor, DebugAnnotation, EXPLICIT, INSTANT, InternedData, InternedName,
+    InternedString, NEEDS_STATE, SLICE_BEGIN, SLICE_END, STATE_CLEARED, TracePacket, TrackDescriptor,
+    TrackEvent,
+};
+use super::load::Load;
 use super::{Counted, Ran, Tracks, UNENDED, Written, draw, mark};
 use crate::axis::Scale;
 use crate::error::ExportError;
@@ -25,34 +32,10 @@ use crate::source::Source;
 const SEQUENCE: u32 = 1;
 /// The first iid of a name that belongs to no known location: theirs are their ids.
 const OTHER_NAMES: u64 = 1 << 16;
+/// The category of waits.
+const WAIT: &str = "wait";
 /// The track of what is said of the whole trace.
 const ABOUT: u64 = 1;
-
-/// Names of arguments, by iid, from 1.
-const ARGUMENTS: [&str; 11] = [
-    "lanes",
-    "mask",
-    "count",
-    "location",
-    "file",
-    "line",
-    "events",
-    "why",
-    "launch",
-    "cycles",
-    "ended on SM",
-];
-const LANES: u64 = 1;
-const MASK: u64 = 2;
-const COUNT: u64 = 3;
-const LOCATION: u64 = 4;
-const FILE: u64 = 5;
-const LINE: u64 = 6;
-const EVENTS: u64 = 7;
-const WHY: u64 = 8;
-const LAUNCH: u64 = 9;
-const CYCLES: u64 = 10;
-const ENDED_ON: u64 = 11;
 
 /// Writes a timeline in Perfetto's format. `sliced` is told the number of slices after each.
 ///
@@ -78,6 +61,7 @@ pub fn perfetto(
         launch: 0,
         block: 0,
         warp: 0,
+        waits: Vec::new(),
     };
     tracks.begin(source, scale)?;
     let mut written = draw(source, scale, &mut tracks, sliced)?;
@@ -103,6 +87,8 @@ struct Perfetto<W> {
     launch: u64,
     block: u64,
     warp: u64,
+    /// Tracks of the warp's waits, and where the last one of each ends.
+    waits: Vec<(u64, u64)>,
 }
 
 impl<W: Write> Perfetto<W> {
@@ -169,8 +155,39 @@ impl<W: Write> Perfetto<W> {
             child_ordering: Some(EXPLICIT),
             sibling_order_rank: Some(rank),
             description,
+            counter: None,
         };
         self.packet(TracePacket { track_descriptor: Some(track), ..TracePacket::default() })
+    }
+
+    /// Writes a track of a counter and its values.
+    fn counter(
+        &mut self,
+        parent: u64,
+        (name, description, rank): (&str, String, i32),
+        values: &[(u64, f64)],
+    ) -> Result<(), ExportError> {
+        self.last_track += 1;
+        let (uuid, name) = (Some(self.last_track), Some(name.to_owned()));
+        let track = TrackDescriptor {
+            uuid,
+            name: name.clone(),
+            parent_uuid: Some(parent),
+            child_ordering: None,
+            sibling_order_rank: Some(rank),
+            description: Some(description),
+            counter: Some(CounterDescriptor { unit_name: name }),
+        };
+        self.packet(TracePacket { track_descriptor: Some(track), ..TracePacket::default() })?;
+        for (at, value) in values {
+            let double_counter_value = Some(*value);
+            let r#type = Some(COUNTER);
+            self.event(
+                *at,
+                TrackEvent { r#type, track_uuid: uuid, double_counter_value, ..TrackEvent::default() },
+            )?;
+        }
+        Ok(())
     }
 
     fn track(&mut self, parent: Option<u64>, name: String, rank: u32) -> Result<u64, ExportError> {
@@ -190,11 +207,16 @@ impl<W: Write> Perfetto<W> {
         let launch = Some(number(LAUNCH, ran.launch.into()));
         let cycles = ran.cycles.map(|cycles| number(CYCLES, cycles));
         let moved_to = ran.moved_to.map(|sm| number(ENDED_ON, sm.into()));
+        let gap = ran.follows.map(|follows| number(GAP, follows.gap));
+        // A flow has its launch's number: one is enough for each launch that follows.
+        let flow = |launch: u32| u64::from(launch) + 1;
         let begin = TrackEvent {
             r#type: Some(SLICE_BEGIN),
             track_uuid: Some(track),
             name_iid: self.name(ran.kernel)?,
-            debug_annotations: [launch, cycles, moved_to].into_iter().flatten().collect(),
+            debug_annotations: [launch, cycles, moved_to, gap].into_iter().flatten().collect(),
+            flow_ids: ran.followed_by.iter().map(|follows| flow(follows.launch)).collect(),
+            terminating_flow_ids: ran.follows.iter().map(|follows| flow(follows.launch)).collect(),
             ..TrackEvent::default()
         };
         self.event(ran.lasts.start, begin)
@@ -234,6 +256,7 @@ impl<W: Write> Tracks for Perfetto<W> {
 
     fn warp(&mut self, _: u32, id: &StreamId) -> Result<(), ExportError> {
         self.warp = self.track(Some(self.block), format!("warp {}", id.warp_in_block), id.warp_in_block)?;
+        self.waits.clear();
         Ok(())
     }
 
@@ -333,6 +356,52 @@ impl<W: Write> Tracks for Perfetto<W> {
         self.end(self.warp, lasts.end)
     }
 
+    fn wait(&mut self, source: &Source<'_>, wait: &Wait, lasts: Range<u64>) -> Result<(), ExportError> {
+        // Slices of a track nest: waits of other lanes meanwhile stand in tracks of the same name, which are drawn as one.
+        let free = self.waits.iter().position(|(_, end)| *end <= lasts.start);
+        let at = match free {
+            Some(at) => at,
+            None => {
+                let track = self.track(Some(self.warp), "waits".to_owned(), 0)?;
+                self.waits.push((track, 0));
+                self.waits.len() - 1
+            }
+        };
+        self.waits[at].1 = lasts.end;
+        let track = self.waits[at].0;
+        let name_iid = match source.location(wait.location) {
+            Some(info) => Some(info.id.into()),
+            None => self.name(&source.label(wait.location))?,
+        };
+        let lanes = number(LANES, wait.lanes.count_ones().into());
+        let mask = Some(wait.lanes.into());
+        let mask =
+            DebugAnnotation { name_iid: Some(MASK), pointer_value: mask, ..DebugAnnotation::default() };
+        let begin = TrackEvent {
+            r#type: Some(SLICE_BEGIN),
+            track_uuid: Some(track),
+            name_iid,
+            categories: vec![WAIT.to_owned()],
+            debug_annotations: vec![lanes, mask, number(LOCATION, wait.location.into())],
+            ..TrackEvent::default()
+        };
+        self.event(lasts.start, begin)?;
+        self.end(track, lasts.end)
+    }
+
+    fn load(&mut self, sm: u32, load: &Load) -> Result<(), ExportError> {
+        let Some(parent) = self.sms.get(&sm).copied() else { return Ok(()) };
+        let said = |what: &str| {
+            format!("{what}, in the mean over each {} ns; of the warps that were exported", load.width())
+        };
+        self.counter(parent, ("warps", said("Warps that run here"), -2), &load.warps())?;
+        let lanes = load.lanes();
+        if lanes.is_empty() {
+            return Ok(());
+        }
+        self.counter(parent, ("active lanes", said("Active lanes of all warps here"), -1), &lanes)
+    }
+
     fn missing(&mut self, missing: &Missing, next_event: u64) -> Result<(), ExportError> {
         let (name, why) = mark(missing);
         let why = DebugAnnotation {
@@ -352,9 +421,4 @@ impl<W: Write> Tracks for Perfetto<W> {
             },
         )
     }
-}
-
-/// An argument that is a number.
-fn number(name_iid: u64, value: u64) -> DebugAnnotation {
-    DebugAnnotation { name_iid: Some(name_iid), uint_value: Some(value), ..DebugAnnotation::default() }
 }

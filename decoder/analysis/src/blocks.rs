@@ -1,0 +1,273 @@
+//! Where and when blocks ran: from where and when each of their warps began and ended. All times are nanoseconds
+//! of the global timer, which goes in steps.
+//!
+//! - A *block* runs from when the first of its warps begins to when the last one ends.
+//! - A block's *wave* is 1 more than that of the blocks that ended on its multiprocessor before it began; 1 if
+//!   none did.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+use warptrace_decoder::{DecodeError, TraceFile, WarpFilter, WarpItem};
+use warptrace_format::file::LaunchInfo;
+
+use crate::figures::WarpFigures;
+use crate::schedule::WarpRan;
+use crate::selection::Selection;
+
+/// Where and when a block ran, as far as its warps are looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct BlockRan {
+    /// Its linear index.
+    pub block: u32,
+    /// The multiprocessor on which it began.
+    pub sm: u32,
+    /// Its wave, from 1.
+    pub wave: u32,
+    /// When it began, since the launch did.
+    pub begin_nanoseconds: u64,
+    /// How long it ran; `None` if one of its warps is known to have begun and not to have ended.
+    pub nanoseconds: Option<u64>,
+}
+
+impl BlockRan {
+    /// Returns when it ended, since the launch began.
+    pub fn end_nanoseconds(&self) -> Option<u64> {
+        Some(self.begin_nanoseconds.saturating_add(self.nanoseconds?))
+    }
+}
+
+/// Where and when the blocks of a launch ran.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LaunchBlocks {
+    /// When the first of them began, by the global timer.
+    pub begin: u64,
+    /// From then to when the last one ended; one that did not end counts with what is known of it.
+    pub nanoseconds: u64,
+    /// The blocks of which a warp began, by multiprocessor, there in the order in which they began.
+    pub blocks: Vec<BlockRan>,
+}
+
+/// Reads where and when the blocks of a launch ran that a selection looks at; `None` if the trace says it of
+/// none. Takes 40 bytes for each block, and 8 for each warp while it reads.
+///
+/// # Errors
+/// The file asks for too much work. What is damaged only lacks.
+pub fn blocks(
+    trace: &TraceFile,
+    info: &LaunchInfo,
+    selection: &Selection,
+) -> Result<Option<LaunchBlocks>, DecodeError> {
+    Ok(Read::of(trace, info, selection, Step::default(), &mut [])?.placed())
+}
+
+/// Finds the location of each of these blocks at which its selected warps were for most cycles, each from the begin
+/// of a run to the begin of its next one; without times of runs, the one to which they came most often. Of equal
+/// ones the first. Blocks without events are left out. Goes over the launch once, on all cores.
+///
+/// # Errors
+/// The trace is damaged, or asks for too much work.
+pub fn hottest_of_blocks(
+    trace: &TraceFile,
+    info: &LaunchInfo,
+    selection: &Selection,
+    blocks: &BTreeSet<u32>,
+) -> Result<BTreeMap<u32, u16>, DecodeError> {
+    let (Some(first), Some(last)) = (blocks.first(), blocks.last()) else { return Ok(BTreeMap::new()) };
+    let per_block = info.warps_per_block();
+    let end = last.saturating_add(1).saturating_mul(per_block);
+    let filter = WarpFilter::warps(first.saturating_mul(per_block)..end);
+    let is_timed = trace.has_times();
+    let take = |spent: &mut Spent, item: WarpItem<'_>| {
+        let block = item.warp / per_block;
+        if blocks.contains(&block) && selection.has_warp(info, item.warp) {
+            spent.take(block, item, is_timed);
+        }
+    };
+    let spent = trace.fold_items(info.number(), 0, &filter, Spent::default, take, Spent::merge)?;
+    let mut most: BTreeMap<u32, (u64, u16)> = BTreeMap::new();
+    for ((block, location), weight) in spent.at {
+        let of_block = most.entry(block).or_insert((weight, location));
+        if (weight, Reverse(location)) > (of_block.0, Reverse(of_block.1)) {
+            *of_block = (weight, location);
+        }
+    }
+    Ok(most.into_iter().map(|(block, (_, location))| (block, location)).collect())
+}
+
+/// What the warps of blocks spent at locations: cycles, or visits.
+#[derive(Default)]
+struct Spent {
+    at: FxHashMap<(u32, u16), u64>,
+    /// The current warp, where its last run with a time is, and when that began.
+    warp: Option<u32>,
+    last: Option<u16>,
+    now: u64,
+}
+
+impl Spent {
+    fn take(&mut self, block: u32, WarpItem { warp, item, begin, .. }: WarpItem<'_>, is_timed: bool) {
+        if self.warp.replace(warp) != Some(warp) {
+            (self.last, self.now) = (None, 0);
+        }
+        if !is_timed {
+            for event in item.body() {
+                self.add((block, event.location), item.times().into());
+            }
+            return;
+        }
+        let (Some(begin), Some(event)) = (begin, item.body().first()) else {
+            self.last = None;
+            return;
+        };
+        let now = begin.max(self.now);
+        if let Some(last) = self.last.replace(event.location) {
+            self.add((block, last), now - self.now);
+        }
+        self.now = now;
+    }
+
+    fn add(&mut self, at: (u32, u16), more: u64) {
+        let sum = self.at.entry(at).or_default();
+        *sum = sum.saturating_add(more);
+    }
+
+    fn merge(mut self, other: Self) -> Self {
+        other.at.into_iter().for_each(|(at, more)| self.add(at, more));
+        self
+    }
+}
+
+/// A block, while its launch is read.
+#[derive(Clone, Copy)]
+struct Block {
+    index: u32,
+    sm: u32,
+    begin: u64,
+    end: u64,
+    unended: bool,
+}
+
+/// The blocks of a launch of which a warp began, and what is known of its warps.
+#[derive(Default)]
+pub(crate) struct Read {
+    blocks: Vec<Block>,
+    /// How long the warps ran that ended.
+    pub(crate) lengths: Vec<u64>,
+    pub(crate) unended: u64,
+    pub(crate) moved: u64,
+    pub(crate) step: Step,
+}
+
+/// Other times that tell the timer's step: that so few as these are all multiples of a larger one is
+/// unlikely.
+const ENOUGH_TIMES: u64 = 8;
+
+/// The greatest common divisor of the differences between times.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Step {
+    first: Option<u64>,
+    divisor: u64,
+    /// Times that are not the first.
+    others: u64,
+}
+
+impl Step {
+    fn add(&mut self, time: u64) {
+        let (mut a, mut b) = (time.abs_diff(*self.first.get_or_insert(time)), self.divisor);
+        self.others += u64::from(a != 0);
+        while a != 0 {
+            (a, b) = (b % a, a);
+        }
+        self.divisor = b;
+    }
+
+    /// Returns in which steps the timer went; 0 if too few times tell.
+    pub(crate) const fn nanoseconds(self) -> u64 {
+        if self.others < ENOUGH_TIMES { 0 } else { self.divisor }
+    }
+}
+
+impl Read {
+    /// Reads the spans of the launch's selected warps, and notes them with `warps`, which are in order.
+    pub(crate) fn of(
+        trace: &TraceFile,
+        info: &LaunchInfo,
+        selection: &Selection,
+        step: Step,
+        warps: &mut [WarpFigures],
+    ) -> Result<Self, DecodeError> {
+        let mut found = Self { step, ..Self::default() };
+        let mut next = 0;
+        for span in trace.warp_spans(info.number()).readable() {
+            let (warp, span) = span?;
+            let Some(sm) = span.sm().filter(|_| selection.has_warp(info, warp)) else { continue };
+            let length = span.nanoseconds();
+            let (begin, unended) = (span.begin_timer, length.is_none());
+            let end = begin.saturating_add(length.unwrap_or(0));
+            let index = warp / info.warps_per_block();
+            match found.blocks.last_mut().filter(|block| block.index == index) {
+                Some(block) => {
+                    block.begin = block.begin.min(begin);
+                    block.end = block.end.max(end);
+                    block.unended |= unended;
+                }
+                None => found.blocks.push(Block { index, sm, begin, end, unended }),
+            }
+            found.step.add(begin);
+            if !unended {
+                found.step.add(span.end_timer);
+            }
+            found.lengths.extend(length);
+            found.unended += u64::from(unended);
+            found.moved += u64::from(span.has_moved());
+            while warps.get(next).is_some_and(|figures| figures.warp < warp) {
+                next += 1;
+            }
+            if let Some(figures) = warps.get_mut(next).filter(|figures| figures.warp == warp) {
+                let (begin_nanoseconds, nanoseconds) = (begin, length);
+                figures.ran = Some(WarpRan { sm, begin_nanoseconds, nanoseconds, median_nanoseconds: 0 });
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns the blocks with their waves; `None` if there is none.
+    pub(crate) fn placed(&mut self) -> Option<LaunchBlocks> {
+        let mut read = std::mem::take(&mut self.blocks);
+        let begin = read.iter().map(|block| block.begin).min()?;
+        let end = read.iter().map(|block| block.end).max()?;
+        read.sort_unstable_by_key(|block| (block.sm, block.begin, block.index));
+        let mut blocks = Vec::with_capacity(read.len());
+        for of_sm in read.chunk_by(|a, b| a.sm == b.sm) {
+            // Blocks that run, by their end, and with their wave.
+            let mut running = BinaryHeap::new();
+            let mut ended_wave = 0;
+            for block in of_sm {
+                while let Some(&Reverse((end, wave))) = running.peek()
+                    && end <= block.begin
+                {
+                    running.pop();
+                    ended_wave = ended_wave.max(wave);
+                }
+                let wave = ended_wave + 1;
+                let nanoseconds = (!block.unended).then(|| block.end - block.begin);
+                if nanoseconds.is_some() {
+                    running.push(Reverse((block.end, wave)));
+                }
+                let begin_nanoseconds = block.begin - begin;
+                blocks.push(BlockRan {
+                    block: block.index,
+                    sm: block.sm,
+                    wave,
+                    begin_nanoseconds,
+                    nanoseconds,
+                });
+            }
+        }
+        Some(LaunchBlocks { begin, nanoseconds: end - begin, blocks })
+    }
+}
