@@ -93,12 +93,17 @@ mod tests {
         let body = module.functions[0].body.as_ref().expect("it has a body");
         let declared = Registers::of(body);
         let at: Vec<usize> = body.instructions().map(|(index, _)| index).collect();
-        let types = |at: usize| ["%rd1", "%rd2", "%rd3", "p", "%r12", "%r1", "%r14"].map(|name| declared.register(name, at));
+        let types = |at: usize| {
+            ["%rd1", "%rd2", "%rd3", "p", "%r12", "%r1", "%r14"].map(|name| declared.register(name, at))
+        };
         let outside = [Some(".b64"), Some(".b64"), None, Some(".pred"), Some(".b32"), None, None];
         assert_eq!(types(at[1]), outside);
         let mut inside = outside;
         inside[0] = Some(".b32");
         assert_eq!(types(at[0]), inside);
-        assert_eq!([".b64", ".pred", ".f16x2", ".s8", "."].map(bits), [Some(64), Some(1), None, Some(8), None]);
+        assert_eq!(
+            [".b64", ".pred", ".f16x2", ".s8", "."].map(bits),
+            [Some(64), Some(1), None, Some(8), None]
+        );
     }
 }

@@ -378,7 +378,8 @@ impl Machine<'_> {
                     self.observed.markers.push(MarkerEvent { warp, mask: group.mask, marker: *marker });
                 }
                 Some(Item::Value { site, register, guard }) => {
-                    let accessed = self.executor.values(&mut self.warps[group.warp], &group, *site, *register, *guard);
+                    let accessed =
+                        self.executor.values(&mut self.warps[group.warp], &group, *site, *register, *guard);
                     accessed.map_err(|fault| self.error(group, 0, format!("site {site}"), fault))?;
                 }
                 Some(Item::Instruction(step)) => match (&step.op, step.guard) {

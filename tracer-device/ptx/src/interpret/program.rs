@@ -57,7 +57,11 @@ pub(super) enum Item {
     Marker(Marker),
     /// A marker of data that names a register: the site, the register, and the predicate with whether it is
     /// negated.
-    Value { site: u16, register: Register, guard: Option<(Register, bool)> },
+    Value {
+        site: u16,
+        register: Register,
+        guard: Option<(Register, bool)>,
+    },
     Instruction(Box<Step>),
 }
 
@@ -281,7 +285,8 @@ fn items(module: &Module<'_>, function: &Function<'_>, names: &Names) -> Vec<Ite
                 item_of.insert(index, items.len());
                 let mut step = step(&decoder, instruction, line, text);
                 if !step.is_sequence {
-                    step.sites = sites.drain(..).filter_map(|marker| operand_of(marker, instruction)).collect();
+                    step.sites =
+                        sites.drain(..).filter_map(|marker| operand_of(marker, instruction)).collect();
                 }
                 if matches!(instruction.name(), "bra" | "brx") {
                     step.meets = graph.as_ref().and_then(|graph| graph.meets_at(block_of(index)));

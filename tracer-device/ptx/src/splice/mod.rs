@@ -45,6 +45,7 @@ use self::marks::{mark, mark_text};
 pub use self::options::{Options, Spliced, TracedKernel};
 pub(crate) use self::plan::PARTING;
 use self::plan::{Callees, Plan, led_to_copies, named, recording_functions};
+pub(crate) use self::sites::Source;
 use self::state::{descriptor_bytes, warp_bytes};
 use self::style::{Claim, Style};
 use crate::lexer::{Lexer, TokenKind};

@@ -20,7 +20,7 @@ pub(super) struct Place {
 
 /// Where the 64 bits come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Source {
+pub(crate) enum Source {
     /// An address: a register of 32 or 64 bits, and what is added.
     Address { register: String, bits: u32, offset: i64 },
     /// The address of a variable, with what is added, or a number.
@@ -66,7 +66,8 @@ pub(super) fn find(
         let guard = marker.guard.map(|guard| (guard.predicate.to_owned(), guard.negated));
         places.push(Place { statement: index, site: marker.site, source, guard });
     }
-    let (first, last) = (places.iter().map(|place| place.site).min(), places.iter().map(|place| place.site).max());
+    let (first, last) =
+        (places.iter().map(|place| place.site).min(), places.iter().map(|place| place.site).max());
     let (Some(first), Some(last)) = (first, last) else { return Ok((places, Sites::default())) };
     let count = last - first + 1;
     if usize::from(count) > MAX_KERNEL_SITES {

@@ -5,8 +5,8 @@
 //! load, the comparison with what the run says, a vote and a store of the count. All else stands at the
 //! function's end.
 //!
-//! The lanes whose runs end append two entries at most, the leader both. They are appended together: a leader
-//! with room for one leaves it empty. So whether there is room is asked once.
+//! The lanes whose runs end append two entries at most, the leader both. They are appended together, so whether
+//! there is room is asked once.
 
 use std::fmt::Write;
 
@@ -112,7 +112,9 @@ impl Emitter {
         let narrow = D[0];
         match source {
             Source::Address { register, bits: 64, offset: 0 } => emit!(self, "mov.b64 {to}, {register};"),
-            Source::Address { register, bits: 64, offset } => emit!(self, "add.s64 {to}, {register}, {offset};"),
+            Source::Address { register, bits: 64, offset } => {
+                emit!(self, "add.s64 {to}, {register}, {offset};")
+            }
             Source::Address { register, offset, .. } => {
                 emit!(self, "add.s32 {narrow}, {register}, {offset};");
                 emit!(self, "cvt.u64.u32 {to}, {narrow};");
@@ -251,16 +253,17 @@ impl Emitter {
         Full { own, any: ANY_FULL }
     }
 
-    /// Leads lanes without room to another segment; room for one is left empty.
+    /// Leads lanes without room to another segment. A leader that has room for the header alone appends it
+    /// before.
     fn refill_for_two(&mut self, full: Full) {
-        let (has_one, zero) = (Q[1], X[0]);
-        emit!(self, "mov.u32 {zero}, 0;");
+        let (has_one, others) = (Q[1], P[2]);
         emit!(self, "mov.b64 {AT}, {};", DATA.next());
-        emit!(self, "@{has_one} st.global.v4.b32 [{AT}], {};", Vector([zero; 4]));
+        emit!(self, "@{has_one} st.global.v4.b32 [{AT}], {HEADER};");
         emit!(self, "@{has_one} mov.u32 {}, {};", DATA.low, DATA.link);
+        self.clear(LEADS, has_one, others);
         let [_, _, time, _] = HEADER.0;
         self.refill(DATA, Appended::Data { key: VALUES_KEY, time }, full.own, APPENDS);
-        // Who appends no values leads none.
+        // Who appends no values now, since they are lost, appends no header.
         emit!(self, "and.pred {LEADS}, {LEADS}, {APPENDS};");
     }
 
@@ -295,4 +298,3 @@ impl Emitter {
         }
     }
 }
-

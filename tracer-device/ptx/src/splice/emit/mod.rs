@@ -43,8 +43,8 @@ use warptrace_format::LANES;
 use warptrace_format::account::WarpAccount;
 
 use self::registers::{
-    ACTIVE, ANY_FULL, AT, CLOCK, DATA, END_CLOCK, END_TIMER, FIELD, KEY, LANES_BELOW, Log, MASK, NOW, P, Pred,
-    R32, Register, SHADOW, SHADOW_KEY, STATE, TIME, TRACE, VOTE, Vector, WRITES, X, Y, iterations,
+    ACTIVE, ANY_FULL, AT, CLOCK, DATA, END_CLOCK, END_TIMER, FIELD, KEY, LANES_BELOW, Log, MASK, NOW, P,
+    Pred, R32, Register, SHADOW, SHADOW_KEY, STATE, TIME, TRACE, VOTE, Vector, WRITES, X, Y, iterations,
     registers_of,
 };
 use super::state::{Pair, Placement, descriptor_offset, local_bytes, warp_bytes};
