@@ -40,6 +40,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         after: words.iter().find_map(|word| visits(word.strip_prefix("after=")?)),
         placement,
         spans: has("spans"),
+        data: has("data"),
     };
     let options = Options {
         kernels: None,

@@ -246,7 +246,7 @@ impl DeviceMemory {
             merged_from: self.merged_from(),
             merged_end: self.merged_end(),
             times: self.room.times.into(),
-            reserved: 0,
+            data_track: 0,
         }
     }
 

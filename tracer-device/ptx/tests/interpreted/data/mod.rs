@@ -2,6 +2,7 @@
 
 mod generated;
 mod kernels;
+mod small;
 
 use std::collections::BTreeMap;
 
