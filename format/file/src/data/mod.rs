@@ -9,7 +9,7 @@
 //!      0     4  mask: the lanes of the group     base, lower half
 //!      4     4  key                              key
 //!      8     4  time, in units of 16 cycles      step
-//!     12     4  stride; 0 if generic             base, upper half
+//!     12     4  spread; 0 if generic             base, upper half
 //! ```
 
 #[cfg(feature = "std")]
@@ -48,9 +48,10 @@ pub enum DataEntry {
         site: u16,
         /// When, in units of 16 cycles, modulo 2^32.
         time: u32,
-        /// What the base of each lane adds to that of the lane before it; `None` if each lane of the group has
-        /// values of its own. The values of an affine group follow in the same log.
-        stride: Option<i32>,
+        /// What the base of the highest lane adds to that of the lowest one, with those of the lanes between
+        /// on a line ([`lane_base`]); `None` if each lane of the group has values of its own. The values of
+        /// an affine group are the next entry of the same log.
+        spread: Option<i32>,
     },
     /// A run.
     Values {
@@ -103,17 +104,45 @@ pub const fn accesses(key: u32) -> u32 {
     if key & GROUP == 0 { count } else { count * ((key & 0x1f) + 1) }
 }
 
+/// Returns whether each lane's part of a spread is a whole number.
+#[must_use]
+pub const fn is_line(mask: u32, spread: i32) -> bool {
+    let mut rest = mask;
+    while rest != 0 {
+        if lane_base(mask, 0, spread, rest.trailing_zeros()).is_none() {
+            return false;
+        }
+        rest &= rest - 1;
+    }
+    true
+}
+
+/// Returns the base of a lane of an affine group with these lanes, base and spread; `None` if it is none of
+/// them, or if its number's part of the spread is no whole number, which no kernel writes.
+#[must_use]
+pub const fn lane_base(mask: u32, base: u64, spread: i32, lane: u32) -> Option<u64> {
+    if lane > 31 || mask >> lane & 1 == 0 {
+        return None;
+    }
+    let (lowest, highest) = (mask.trailing_zeros() as i64, 31 - mask.leading_zeros() as i64);
+    let (rise, length) = (spread as i64 * (lane as i64 - lowest), highest - lowest);
+    if length == 0 {
+        return if spread == 0 { Some(base) } else { None };
+    }
+    if rise % length == 0 { Some(base.wrapping_add((rise / length) as u64)) } else { None }
+}
+
 impl DataEntry {
     /// Returns the words of the entry.
     #[must_use]
     pub const fn to_words(self) -> [u32; 4] {
         match self {
-            Self::Header { mask, site, time, stride } => {
-                let (form, stride) = match stride {
-                    Some(stride) => (AFFINE, stride as u32),
+            Self::Header { mask, site, time, spread } => {
+                let (form, spread) = match spread {
+                    Some(spread) => (AFFINE, spread as u32),
                     None => (GENERIC, 0),
                 };
-                [mask, (site as u32) << SITE_SHIFT | form, time, stride]
+                [mask, (site as u32) << SITE_SHIFT | form, time, spread]
             }
             Self::Values { site, of, count, base, step } => {
                 let owner = match of {
@@ -141,15 +170,19 @@ impl DataEntry {
             return None;
         }
         if key & VALUES == 0 {
-            let stride = match key & 0xffff {
+            let spread = match key & 0xffff {
                 AFFINE => Some(fourth as i32),
                 GENERIC if fourth == 0 => None,
                 _ => return None,
             };
-            return if first == 0 {
+            let is_line = match spread {
+                Some(spread) => is_line(first, spread),
+                None => true,
+            };
+            return if first == 0 || !is_line {
                 None
             } else {
-                Some(Self::Header { mask: first, site, time: third, stride })
+                Some(Self::Header { mask: first, site, time: third, spread })
             };
         }
         let of = if key & GROUP == 0 { Owner::Lane(key & 0x1f) } else { Owner::Group((key & 0x1f) + 1) };
@@ -212,8 +245,8 @@ mod tests {
     #[test]
     fn entries_are_their_words() {
         let entries = [
-            DataEntry::Header { mask: 0xf0, site: 3, time: 9, stride: Some(-4) },
-            DataEntry::Header { mask: 1, site: MAX_SITE, time: u32::MAX, stride: None },
+            DataEntry::Header { mask: 0xf0, site: 3, time: 9, spread: Some(-6) },
+            DataEntry::Header { mask: 1, site: MAX_SITE, time: u32::MAX, spread: None },
             DataEntry::Values {
                 site: 3,
                 of: Owner::Group(32),
@@ -229,7 +262,7 @@ mod tests {
             assert_ne!(entry.to_words()[1] & 0xffff, 0, "merging passes over keys whose lower half is 0");
         }
         assert_eq!(entries.map(|entry| accesses(entry.to_words()[1])), [0, 0, 32 * 1023, 1, 0]);
-        assert_eq!(entries[0].to_words(), [0xf0, 3 << 16 | 1, 9, 0xffff_fffc]);
+        assert_eq!(entries[0].to_words(), [0xf0, 3 << 16 | 1, 9, 0xffff_fffa]);
         for damaged in [
             [0, 3 << 16 | 1, 0, 0],
             [1, 1, 0, 0],
@@ -239,6 +272,18 @@ mod tests {
         ] {
             assert_eq!(DataEntry::from_words(damaged), None, "{damaged:x?}");
         }
+    }
+
+    #[test]
+    fn bases_of_a_group_lie_on_a_line() {
+        let bases = |mask, spread| [1, 3, 5].map(|lane| lane_base(mask, 100, spread, lane));
+        assert_eq!(bases(0b10_1010, 16), [Some(100), Some(108), Some(116)]);
+        assert_eq!(bases(0b10_1010, -4), [Some(100), Some(98), Some(96)]);
+        assert_eq!(bases(0b10_1010, 3), [Some(100), None, Some(103)]);
+        assert_eq!(bases(0b1000, 0), [None, Some(100), None]);
+        assert_eq!(lane_base(8, 100, 1, 3), None);
+        assert_eq!(lane_base(1 << 31 | 1, u64::MAX, 31, 31), Some(30));
+        assert_eq!(lane_base(u32::MAX, 0, 31, 32), None);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{DataEntry, LaneRun, Owner};
+use super::{DataEntry, LaneRun, Owner, lane_base};
 
 /// The log of a lane.
 #[derive(Clone, Debug, Default)]
@@ -77,9 +77,9 @@ impl WarpRecorder {
     fn end_runs(&mut self, site: u16, time: u32, ended: &[(u32, LaneRun)]) {
         let Some(&(leader, LaneRun { base, step, count })) = ended.first() else { return };
         let mask = ended.iter().fold(0, |mask, (lane, _)| mask | 1 << lane);
-        let stride = stride(ended);
-        self.append(leader, time, DataEntry::Header { mask, site, time, stride });
-        if stride.is_some() {
+        let spread = spread(ended);
+        self.append(leader, time, DataEntry::Header { mask, site, time, spread });
+        if spread.is_some() {
             let of = Owner::Group(mask.count_ones());
             return self.append(leader, time, DataEntry::Values { site, of, count, base, step });
         }
@@ -101,15 +101,14 @@ impl WarpRecorder {
     }
 }
 
-/// What the bases of lanes differ by for each lane, if that is all in which their runs differ.
-fn stride(ended: &[(u32, LaneRun)]) -> Option<i32> {
-    let (lane, first) = *ended.first()?;
-    let Some((other, second)) = ended.get(1) else { return Some(0) };
-    let (difference, lanes) = (second.base.wrapping_sub(first.base).cast_signed(), i64::from(other - lane));
-    let stride = i32::try_from(difference / lanes).ok().filter(|_| difference % lanes == 0)?;
-    let fits = |(at, run): &(u32, LaneRun)| {
-        let base = first.base.wrapping_add((i64::from(stride) * i64::from(at - lane)).cast_unsigned());
-        (run.base, run.step, run.count) == (base, first.step, first.count)
+/// What the base of the last lane adds to that of the first, if the bases are on a line and the runs otherwise equal.
+fn spread(ended: &[(u32, LaneRun)]) -> Option<i32> {
+    let ((_, first), (_, last)) = (*ended.first()?, *ended.last()?);
+    let mask = ended.iter().fold(0, |mask, (lane, _)| mask | 1 << lane);
+    let spread = i32::try_from(last.base.wrapping_sub(first.base).cast_signed()).ok()?;
+    let fits = |(lane, run): &(u32, LaneRun)| {
+        lane_base(mask, first.base, spread, *lane) == Some(run.base)
+            && (run.step, run.count) == (first.step, first.count)
     };
-    ended.iter().all(fits).then_some(stride)
+    ended.iter().all(fits).then_some(spread)
 }

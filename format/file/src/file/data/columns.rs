@@ -7,7 +7,7 @@ use super::super::error::FormatError;
 use super::super::frame::Compression;
 use super::groups::{Group, SiteGroups};
 use super::predict::{BaseBy, Estimate, Known, StepBy, UnitRun, Units, Whose};
-use crate::data::{LaneRun, MAX_COUNT, Owner};
+use crate::data::{LaneRun, MAX_COUNT, Owner, is_line};
 
 /// The bit of a loose run's owner that says that it is a group, of one lane more than the lower bits say.
 const GROUP: u32 = 32;
@@ -27,8 +27,8 @@ pub(super) fn put_site(
 ) {
     let (mut at, mut groups, mut loose) = (Vec::new(), Vec::new(), Vec::new());
     let (mut masks, mut missing, mut affine) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut times, mut strides, mut owners) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut next_piece, mut mask, mut stride, mut warp_time) = (0, u32::MAX, 0u32, 0);
+    let (mut times, mut spreads, mut owners) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut next_piece, mut mask, mut spread, mut warp_time) = (0, u32::MAX, 0u32, 0);
     let mut runs: Vec<LaneRun> = Vec::new();
     for (piece, site) in pieces {
         at.push(count(*piece - next_piece));
@@ -39,15 +39,15 @@ pub(super) fn put_site(
         for (number, group) in site.groups.iter().enumerate() {
             masks.push(group.mask ^ mask);
             missing.push(group.missing);
-            affine.push(u32::from(group.stride.is_some()));
+            affine.push(u32::from(group.spread.is_some()));
             times.push(group.time.wrapping_sub(time).zigzag());
             (mask, time) = (group.mask, group.time);
             if number == 0 {
                 (warp_time, first_times[*piece]) = (time, Some(time));
             }
-            if let Some(found) = group.stride.map(i32::cast_unsigned) {
-                strides.push(found.wrapping_sub(stride).zigzag());
-                stride = found;
+            if let Some(found) = group.spread.map(i32::cast_unsigned) {
+                spreads.push(found.wrapping_sub(spread).zigzag());
+                spread = found;
             }
         }
         runs.extend(&site.runs);
@@ -59,8 +59,7 @@ pub(super) fn put_site(
             runs.push(*run);
         }
     }
-    let all_strides = pieces.iter().flat_map(|(_, site)| &site.groups).filter_map(|group| group.stride);
-    let units = Units::of(&runs, all_strides);
+    let units = Units::of(&runs);
     let (base_by, step_by) = smallest(pieces, units);
     let (mut bases, mut steps) = (Vec::new(), Vec::new());
     each_run(pieces, units, |known, whose, run| {
@@ -75,7 +74,7 @@ pub(super) fn put_site(
         put(column, 0, compression, plain);
     }
     put(&numbers, 0, compression, plain);
-    for column in [&masks, &missing, &affine, &times, &strides, &owners, &counts] {
+    for column in [&masks, &missing, &affine, &times, &spreads, &owners, &counts] {
         put(column, 0, compression, plain);
     }
     put(&steps, 0, compression, plain);
@@ -92,12 +91,12 @@ fn each_run(pieces: &[InPiece<'_>], units: Units, mut each: impl FnMut(&Known, W
     let mut known = Known::default();
     for (_, site) in pieces {
         known.next_warp();
-        let owned = site.each_group().flat_map(|(group, runs)| Whose::of_group(group, units).zip(runs));
+        let owned = site.each_group().flat_map(|(group, runs)| Whose::of_group(group).zip(runs));
         let loose = site.loose.iter().map(|(of, run)| (Whose::of(*of), run));
         for (whose, run) in owned.chain(loose) {
             let run = units.run(*run);
             each(&known, whose, run);
-            known.push(whose, run);
+            known.push(whose, run, units);
         }
     }
 }
@@ -171,23 +170,27 @@ pub(super) fn next_site(
     let missing: Vec<u32> = columns.next("missing", all_groups..=all_groups)?;
     let affine: Vec<u32> = columns.next("affine", all_groups..=all_groups)?;
     let times: Vec<u32> = columns.next("time", all_groups..=all_groups)?;
-    let with_stride = affine.iter().filter(|affine| **affine == 1).count();
-    let strides: Vec<u32> = columns.next("stride", with_stride..=with_stride)?;
+    let with_spread = affine.iter().filter(|affine| **affine == 1).count();
+    let spreads: Vec<u32> = columns.next("spread", with_spread..=with_spread)?;
     let owners: Vec<u32> = columns.next("owner", all_loose..=all_loose)?;
     if affine.iter().any(|affine| *affine > 1) || owners.iter().any(|owner| *owner >= 2 * GROUP) {
         return Err(wrong("a group is neither affine nor generic, or a run of no lane".to_owned()));
     }
-    let (mut mask, mut stride, mut next_stride) = (u32::MAX, 0u32, strides.into_iter());
+    let (mut mask, mut spread, mut next_spread) = (u32::MAX, 0u32, spreads.into_iter());
     let mut decoded = Vec::with_capacity(all_groups);
     for ((masks, missing), affine) in masks.into_iter().zip(missing).zip(affine) {
         mask ^= masks;
         if affine == 1 {
-            stride = stride.wrapping_add(next_stride.next().unwrap_or(0).unzigzag());
+            spread = spread.wrapping_add(next_spread.next().unwrap_or(0).unzigzag());
         }
-        let group = Group { mask, time: 0, stride: (affine == 1).then_some(stride.cast_signed()), missing };
+        let group = Group { mask, time: 0, spread: (affine == 1).then_some(spread.cast_signed()), missing };
         let lacks = missing & !mask != 0 || (affine == 1 && missing != 0 && missing != mask);
-        if mask == 0 || lacks {
-            return Err(wrong(format!("a group of the lanes {mask:#x} lacks {missing:#x}")));
+        let is_line = group.spread.is_none_or(|spread| is_line(mask, spread));
+        if mask == 0 || lacks || !is_line {
+            return Err(wrong(format!(
+                "no group: lanes {mask:#x}, unknown {missing:#x}, spread {:?}",
+                group.spread
+            )));
         }
         decoded.push(group);
     }
@@ -221,7 +224,7 @@ pub(super) fn next_site(
             if number == 0 {
                 (warp_time, *first_time) = (time, Some(time));
             }
-            for whose in Whose::of_group(&group, units) {
+            for whose in Whose::of_group(&group) {
                 site.runs.push(runs.next(whose).ok_or_else(out_of)?);
             }
             site.groups.push(Group { time, ..group });
@@ -258,7 +261,7 @@ impl Runs {
         if count > 1 {
             unit_run.step = self.known.step(self.step_by, base, *self.steps.get(step)?);
         }
-        self.known.push(whose, unit_run);
+        self.known.push(whose, unit_run, self.units);
         self.next = (run + 1, step + usize::from(count > 1));
         self.units.bytes(unit_run)
     }

@@ -3,8 +3,7 @@
 //! On the device a group's header lies in the log of its leader, and the values of a generic group in the logs of
 //! its lanes. Order alone says what belongs together (`docs/contributors/data.md`); here it is put together.
 
-use crate::data::{DataEntry, DataEntry as Entry};
-use crate::data::{ENTRY_BYTES, LaneRun, Owner};
+use crate::data::{DataEntry, DataEntry as Entry, ENTRY_BYTES, LaneRun, Owner, lane_base};
 
 /// Lanes whose runs at a site ended together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,9 +12,10 @@ pub struct Group {
     pub mask: u32,
     /// When their runs ended, in units of 16 cycles, modulo 2^32.
     pub time: u32,
-    /// What the base of each lane adds to that of the lane before it, if the runs are otherwise the same:
-    /// there is then one run, that of the lowest lane. `None` if each lane has its own.
-    pub stride: Option<i32>,
+    /// What the base of the highest lane adds to that of the lowest one, if the bases lie on a line
+    /// ([`lane_base`]) and the runs are otherwise the same: there is then one run, that of the lowest lane.
+    /// `None` if each lane has its own.
+    pub spread: Option<i32>,
     /// Those of the lanes whose run is not known: all or none of an affine group.
     pub missing: u32,
 }
@@ -25,7 +25,24 @@ impl Group {
     #[must_use]
     pub const fn runs(&self) -> u32 {
         let known = self.mask & !self.missing;
-        if self.stride.is_some() && known != 0 { 1 } else { known.count_ones() }
+        if self.spread.is_some() && known != 0 { 1 } else { known.count_ones() }
+    }
+
+    /// Returns the run of a lane, of what [`runs`](Self::runs) are known; `None` if it is none of the group's, or
+    /// not known.
+    #[must_use]
+    pub fn run(&self, runs: &[LaneRun], lane: u32) -> Option<LaneRun> {
+        let known = self.mask & !self.missing;
+        if lane > 31 || known >> lane & 1 == 0 {
+            return None;
+        }
+        match self.spread {
+            Some(spread) => {
+                let run = *runs.first()?;
+                Some(LaneRun { base: lane_base(self.mask, run.base, spread, lane)?, ..run })
+            }
+            None => runs.get((known & ((1 << lane) - 1)).count_ones() as usize).copied(),
+        }
     }
 
     /// Returns the lowest lane.
@@ -59,7 +76,7 @@ impl SiteGroups {
     #[must_use]
     pub fn accesses(&self) -> u64 {
         let in_groups = self.each_group().map(|(group, runs)| {
-            let lanes = if group.stride.is_some() { group.mask.count_ones() } else { 1 };
+            let lanes = if group.spread.is_some() { group.mask.count_ones() } else { 1 };
             runs.iter().map(|run| u64::from(run.count)).sum::<u64>() * u64::from(lanes)
         });
         let loose = self.loose.iter().map(|(of, run)| u64::from(of.lanes()) * u64::from(run.count));
@@ -113,7 +130,7 @@ impl Default for Logs {
 impl Logs {
     fn push(&mut self, group: Group, runs: &[LaneRun]) {
         let leader = &mut self.headers[group.leader() as usize % 32];
-        if group.stride.is_some() {
+        if group.spread.is_some() {
             return leader.push((group, runs.first().copied()));
         }
         leader.push((group, None));
@@ -126,7 +143,7 @@ impl Logs {
         let Owner::Lane(lane) = of else {
             // The header is the last one of what came before, which lacks its values for that.
             let lacks = |(group, run): &&mut (Group, Option<LaneRun>)| {
-                group.stride.is_some() && run.is_none() && group.mask.count_ones() == of.lanes()
+                group.spread.is_some() && run.is_none() && group.mask.count_ones() == of.lanes()
             };
             match self.headers.iter_mut().flatten().rev().find(lacks) {
                 Some((_, values)) => *values = Some(run),
@@ -159,7 +176,7 @@ impl Logs {
             last = Some(time);
             let (mut group, run) = self.headers[leader][next[leader]];
             next[leader] += 1;
-            if group.stride.is_some() {
+            if group.spread.is_some() {
                 group.missing = if run.is_some() { 0 } else { group.mask };
                 found.runs.extend(run);
             } else {
@@ -226,8 +243,8 @@ impl PieceGroups {
                 Some(Entry::Cut { time }) => {
                     found.cut = Some(found.cut.map_or(time, |cut| earlier(cut, time)))
                 }
-                Some(Entry::Header { mask, site, time, stride }) => {
-                    parts.push((site, Part::Header(Group { mask, time, stride, missing: 0 }, None)));
+                Some(Entry::Header { mask, site, time, spread }) => {
+                    parts.push((site, Part::Header(Group { mask, time, spread, missing: 0 }, None)));
                 }
                 Some(Entry::Values { site, of, count, base, step }) => {
                     let run = LaneRun { base, step, count };
@@ -235,7 +252,7 @@ impl PieceGroups {
                         // The values of an affine group follow its header.
                         Some((of_header, Part::Header(group, values @ None)))
                             if *of_header == site
-                                && group.stride.is_some()
+                                && group.spread.is_some()
                                 && of == Owner::Group(group.mask.count_ones()) =>
                         {
                             *values = Some(run);

@@ -6,7 +6,7 @@
 use warptrace_columns::Element;
 
 use super::groups::{Group, lanes};
-use crate::data::{LaneRun, Owner};
+use crate::data::{LaneRun, Owner, lane_base};
 
 /// How a site counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,22 +17,18 @@ pub(super) struct Units {
 
 impl Units {
     /// The largest units in which all of these are whole.
-    pub(super) fn of(runs: &[LaneRun], strides: impl Iterator<Item = i32>) -> Self {
+    pub(super) fn of(runs: &[LaneRun]) -> Self {
         let least = runs.iter().map(|run| run.base).min().unwrap_or(0);
         let bits = runs.iter().map(|run| run.base.wrapping_sub(least) | i64::from(run.step).cast_unsigned());
-        let strides = strides.map(|stride| i64::from(stride).cast_unsigned());
-        let shift = bits.chain(strides).fold(0, |all, bits| all | bits).trailing_zeros();
+        let shift = bits.fold(0, |all, bits| all | bits).trailing_zeros();
         Self { least, shift: if shift == 64 { 0 } else { shift } }
     }
 
+    /// The run in units; rounded down, if it is none of the column's.
     pub(super) fn run(self, run: LaneRun) -> UnitRun {
         let Self { least, shift } = self;
         let base = run.base.wrapping_sub(least) >> shift;
         UnitRun { base, step: (i64::from(run.step) >> shift).cast_unsigned(), count: run.count }
-    }
-
-    pub(super) fn stride(self, stride: i32) -> u64 {
-        (i64::from(stride) >> self.shift).cast_unsigned()
     }
 
     /// The run in bytes; `None` if its step has more than 32 bits.
@@ -97,8 +93,8 @@ impl StepBy {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Whose {
     Lane(u32),
-    /// That of all lanes of a mask: the lowest one's, and what each adds to the lane before it.
-    Affine(u32, u64),
+    /// That of all lanes of a mask: the lowest one's, and the spread of the bases.
+    Affine(u32, i32),
     /// A group whose lanes are not known.
     Unknown,
 }
@@ -112,11 +108,10 @@ impl Whose {
     }
 
     /// Of each run of a group.
-    pub(super) fn of_group(group: &Group, units: Units) -> impl Iterator<Item = Self> {
+    pub(super) fn of_group(group: &Group) -> impl Iterator<Item = Self> {
         let known = group.mask & !group.missing;
-        let affine = group.stride.filter(|_| known != 0);
-        let affine = affine.map(|stride| Self::Affine(group.mask, units.stride(stride)));
-        let each = if group.stride.is_some() { 0 } else { known };
+        let affine = group.spread.filter(|_| known != 0).map(|spread| Self::Affine(group.mask, spread));
+        let each = if group.spread.is_some() { 0 } else { known };
         affine.into_iter().chain(lanes(each).map(Self::Lane))
     }
 }
@@ -193,13 +188,14 @@ impl Known {
     }
 
     /// Takes the run.
-    pub(super) fn push(&mut self, whose: Whose, run: UnitRun) {
+    pub(super) fn push(&mut self, whose: Whose, run: UnitRun, units: Units) {
         match whose {
             Whose::Lane(lane) => self.lanes[lane as usize % 32] = Some(run),
-            Whose::Affine(mask, stride) => {
-                let leader = mask.trailing_zeros();
+            Whose::Affine(mask, spread) => {
+                let lowest = units.least.wrapping_add(run.base << units.shift);
                 for lane in lanes(mask) {
-                    let base = run.base.wrapping_add(stride.wrapping_mul(u64::from(lane - leader)));
+                    let base = lane_base(mask, lowest, spread, lane).unwrap_or(lowest);
+                    let base = base.wrapping_sub(units.least) >> units.shift;
                     self.lanes[lane as usize] = Some(UnitRun { base, ..run });
                 }
             }

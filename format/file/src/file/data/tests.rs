@@ -152,7 +152,7 @@ proptest! {
             let base = if is_small { u64::from(d % 100) } else { u64::from(a) << 32 | u64::from(d) };
             let step = if count == 1 { 0 } else { b as i32 };
             match form {
-                0 => DataEntry::Header { mask: a, site, time: c, stride: is_small.then_some(d as i32) }.to_words(),
+                0 => DataEntry::Header { mask: a, site, time: c, spread: is_small.then_some(d as i32) }.to_words(),
                 1 => DataEntry::Values { site, of, count, base, step }.to_words(),
                 _ => [a, b, c, d],
             }
