@@ -101,10 +101,15 @@ impl SiteGroups {
         }
         let mut logs = Logs::default();
         for piece in pieces {
+            // Values of an affine group are those of the last header of the piece before; a lane's runs that are loose
+            // come behind those that are not.
+            let (groups, lanes): (Vec<_>, Vec<_>) =
+                piece.loose.iter().partition(|(of, _)| matches!(of, Owner::Group(_)));
+            groups.into_iter().for_each(|(of, run)| logs.push_loose(of, run));
             for (group, runs) in piece.each_group() {
                 logs.push(*group, runs);
             }
-            piece.loose.iter().for_each(|(of, run)| logs.push_loose(*of, *run));
+            lanes.into_iter().for_each(|(of, run)| logs.push_loose(of, run));
         }
         logs.groups(site)
     }
