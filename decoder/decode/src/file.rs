@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use warptrace_format::file::{
     Accounts, EarlyEnd, FormatError, Frame, IndexEntry, LaunchInfo, Metadata, SECTION_HEADER_BYTES,
-    SectionHeader, SourceText, Tag, check_body, decode_accounts,
+    SectionHeader, SiteInfo, SourceText, Tag, check_body, decode_accounts,
 };
 use warptrace_format::{shown, shown_lines};
 
@@ -142,6 +142,10 @@ pub struct TraceFile {
     pub(crate) texts: Vec<IndexEntry>,
     /// What is wrong with the first section that should say what the code has at locations.
     pub(crate) code_damage: Option<FormatError>,
+    /// By number.
+    pub(crate) sites: BTreeMap<u16, SiteInfo>,
+    /// What is wrong with the first sections of addresses and values whose beginnings cannot be read.
+    pub(crate) data_damage: Vec<FormatError>,
     pub(crate) completeness: Completeness,
     pub(crate) work: Work,
     /// Found out when it is asked for first.
@@ -245,7 +249,8 @@ impl TraceFile {
         self.length
     }
 
-    /// Totals of a launch and track; zeros where there is nothing.
+    /// Totals of a launch and track; zeros where there is nothing. Of the [data track](Self::data_track) chunks are
+    /// entries, and events accesses.
     pub fn totals(&self, launch: u32, track: u32) -> Totals {
         let mut totals = Totals::default();
         for frame in self.frames(launch, track) {
@@ -383,7 +388,7 @@ impl TraceFile {
     }
 }
 
-fn compare(entry: &IndexEntry, fields: &[(&'static str, u64, u64)]) -> Result<(), DecodeError> {
+pub(crate) fn compare(entry: &IndexEntry, fields: &[(&'static str, u64, u64)]) -> Result<(), DecodeError> {
     for &(field, found, expected) in fields {
         if found != expected {
             let (section, offset) = (entry.kind.name(), entry.offset);

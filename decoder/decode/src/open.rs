@@ -1,5 +1,6 @@
 //! Opening: by the index where it is sound, by a walk over all sections where it is not.
 
+mod data;
 mod index;
 mod scan;
 
@@ -19,6 +20,7 @@ use crate::file::{Completeness, TraceFile, TrackSections};
 use crate::shown;
 use crate::source::ByteSource;
 use crate::work::Work;
+use data::DataSections;
 
 /// Opens a trace.
 pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> {
@@ -31,7 +33,8 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
         Err(Refusal::Io(error)) => return Err(error),
         Err(Refusal::Unusable(why)) => scan::read(&bytes, metadata, metadata_end, why)?,
     };
-    let Contents { metadata, launches, mut early_ends, mut sections, texts, codes, .. } = contents;
+    let Contents { metadata, launches, mut early_ends, mut sections, texts, codes, mut data, .. } = contents;
+    let sites = data.read_sites(&bytes)?;
     let mut metadata = metadata.into_metadata();
     let (mut code, mut code_damage) = (BTreeMap::new(), None);
     for (header, at) in &codes {
@@ -60,6 +63,8 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
         sections,
         texts,
         code_damage,
+        sites,
+        data_damage: data.damage,
         completeness,
         work: Work::of_bytes(length),
         state: OnceLock::new(),
@@ -194,13 +199,15 @@ struct Contents {
     texts: Vec<IndexEntry>,
     /// `CODE` sections: the header of each, and where it is.
     codes: Vec<(SectionHeader, u64)>,
+    data: DataSections,
     count: u32,
 }
 
 impl Contents {
     fn new(metadata: Growing) -> Self {
         let (launches, early_ends, sections) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { metadata, launches, early_ends, sections, texts: Vec::new(), codes: Vec::new(), count: 0 }
+        let (texts, codes, data) = (Vec::new(), Vec::new(), DataSections::default());
+        Self { metadata, launches, early_ends, sections, texts, codes, data, count: 0 }
     }
 
     fn metadata(&self) -> &Metadata {
@@ -279,10 +286,11 @@ impl Contents {
         Err(FormatError::Invalid { section, field, offset, value, expected })
     }
 
-    /// Adds a frame or an accounting section.
+    /// Adds a frame or an accounting section, of events or of addresses and values.
     fn add(&mut self, entry: IndexEntry) -> Result<(), FormatError> {
         self.count_one(entry.offset)?;
-        let tracks = self.metadata().tracks.len();
+        let is_data = matches!(entry.kind, SectionKind::Data | SectionKind::DataAccounts);
+        let tracks = self.metadata().tracks.len() + usize::from(is_data);
         let invalid = |field, value, expected: String| {
             Err(FormatError::Invalid {
                 section: entry.kind.name(),
@@ -306,7 +314,7 @@ impl Contents {
         }
         let track = self.sections.entry((entry.launch, entry.track)).or_default();
         match entry.kind {
-            SectionKind::Frame => track.frames.push(entry),
+            SectionKind::Frame | SectionKind::Data => track.frames.push(entry),
             _ => track.accounts.push(entry),
         }
         Ok(())
@@ -335,9 +343,9 @@ fn text_entry(offset: u64, length: u64) -> IndexEntry {
 }
 
 /// The index entry of an accounting section.
-fn accounts_entry(header: &AccountsHeader, offset: u64, length: u64) -> IndexEntry {
+fn accounts_entry(kind: SectionKind, header: &AccountsHeader, offset: u64, length: u64) -> IndexEntry {
     IndexEntry {
-        kind: SectionKind::Accounts,
+        kind,
         offset,
         length,
         launch: header.launch,

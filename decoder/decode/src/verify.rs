@@ -3,6 +3,7 @@
 //! A launch is checked in windows of warps ([`crate::window`]), both tracks side by side. In each window the
 //! warps are decoded in parallel; then their accounting is compared with what was found.
 
+mod accesses;
 mod launch;
 mod overlaps;
 mod problem;
@@ -18,6 +19,7 @@ use crate::all::WarpFilter;
 use crate::count::count;
 use crate::file::{Completeness, TraceFile};
 use crate::items::WarpItem;
+pub use accesses::AccessProblem;
 use launch::LaunchCheck;
 pub use problem::{EventPosition, Problem};
 pub use report::{LossTotal, TwinReport, VerifyReport};
@@ -36,6 +38,8 @@ impl TraceFile {
     ///   it, and the file holds as many events and chunks as accounted; the other warps have no event;
     /// - where times were recorded, there is one for each run of events of a chunk;
     /// - where it was recorded where and when warps ran, this is there for each warp that finished;
+    /// - where addresses or values were recorded, each belongs to a site of the table, to lanes that the warp has, and to
+    ///   a group; and accounts of them say the same;
     /// - every launch ran to its end, no event was lost, and every warp finished;
     /// - in a dual recording both tracks hold the same events, in the same order for each lane (events that
     ///   share no lane may change places); where a track lost events, as far as both go, from their beginnings
@@ -68,6 +72,9 @@ impl TraceFile {
         if let Some(damage) = &self.code_damage {
             report.add(Problem::Unreadable(damage.clone().into()));
         }
+        for damage in &self.data_damage {
+            report.add(Problem::Unreadable(damage.clone().into()));
+        }
         let mut checked = 0;
         for launch in self.launches().map(LaunchInfo::number) {
             report.launches += 1;
@@ -80,6 +87,9 @@ impl TraceFile {
             }
             if self.has_spans() {
                 self.check_spans(launch, &mut report);
+            }
+            if self.has_accesses() {
+                self.check_accesses(launch, &mut report);
             }
         }
         report

@@ -14,6 +14,9 @@
 //! │ TIME     │ when the runs of the frame's chunks began     directly behind its frame
 //! │ ACCT …   │ its accounting, per warp                      any number
 //! │ SPAN     │ where and when these warps ran                directly behind their accounts
+//! │ SITE …   │ sites: instructions that touch memory         any number
+//! │ DATA …   │ addresses and values of the launch            any number
+//! │ DACC …   │ accounting of these, per warp                 any number
 //! │ ENDS     │ why it did not run to its end                 if it did not
 //! ├──────────┤
 //! │ INDX …   │ where each of these sections lies             any number
@@ -41,6 +44,7 @@ mod accounts;
 mod additions;
 mod code;
 mod contents;
+pub mod data;
 mod early_end;
 mod error;
 mod fields;
@@ -54,6 +58,7 @@ mod metadata;
 mod metadata_error;
 mod preamble;
 mod section;
+mod site;
 mod spans;
 mod text;
 mod times;
@@ -82,6 +87,7 @@ pub use preamble::{FILE_VERSION, MAGIC, PREAMBLE_BYTES, READABLE_VERSIONS, check
 pub use section::{
     FLAG_OPTIONAL, SECTION_HEADER_BYTES, SectionHeader, SectionKind, Tag, check_body, encode_section,
 };
+pub use site::{SiteInfo, SiteKind, SiteNumber, SiteSpace, decode_sites, encode_sites};
 pub use spans::{decode_spans, encode_spans};
 pub use text::SourceText;
 pub use times::{ChunkTimes, FrameTimes, RunWalk};
