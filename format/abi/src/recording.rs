@@ -26,9 +26,10 @@ pub struct Recording {
     pub placement: Option<Placement>,
     /// Whether each warp writes where and when it ran: a [`WarpSpan`](warptrace_format::span::WarpSpan).
     pub spans: bool,
-    /// Whether sites record ([`crate::data`]), on a track behind those of events. Only in logs that are
-    /// [kept](LogKind::Kept), of lanes that are recorded from their start on, and with no second track.
-    pub data: bool,
+    /// Of which state spaces accesses are recorded ([`crate::data`]), on a track behind those of events. Only in
+    /// logs that are [kept](LogKind::Kept), of lanes that are recorded from their start on, and with no second
+    /// track. (Which sites have markers says who makes these; all markers record.)
+    pub data: Spaces,
 }
 
 impl Recording {
@@ -41,19 +42,25 @@ impl Recording {
         after: None,
         placement: None,
         spans: false,
-        data: false,
+        data: Spaces::NONE,
     };
 
     /// Returns how many tracks it has: one of events, two if it is dual, and one of data.
     #[must_use]
     pub const fn tracks(&self) -> u32 {
-        1 + self.dual as u32 + self.data as u32
+        1 + self.dual as u32 + self.has_data() as u32
     }
 
     /// Returns the track of data, if it has one.
     #[must_use]
     pub const fn data_track(&self) -> Option<u32> {
-        if self.data { Some(1 + self.dual as u32) } else { None }
+        if self.has_data() { Some(1 + self.dual as u32) } else { None }
+    }
+
+    /// Returns whether addresses or values are recorded.
+    #[must_use]
+    pub const fn has_data(&self) -> bool {
+        !self.data.is_none()
     }
 
     /// Returns which loops are counted: none where the time of each event matters, if that is not to be told.
@@ -216,7 +223,7 @@ mod tests {
 
     #[test]
     fn data_has_the_last_track() {
-        let recording = Recording { data: true, ..Recording::DEFAULT };
+        let recording = Recording { data: Spaces::ALL, ..Recording::DEFAULT };
         assert_eq!((recording.tracks(), recording.data_track()), (2, Some(1)));
         assert_eq!((Recording::DEFAULT.tracks(), Recording::DEFAULT.data_track()), (1, None));
     }

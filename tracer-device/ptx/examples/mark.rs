@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let started = Instant::now();
     let marked = mark(&text, &PointOptions { points, accesses, ..PointOptions::default() })?;
     let marking = started.elapsed();
-    let recording = Some(Recording { data: !accesses.is_none(), ..Recording::default() });
+    let recording = Some(Recording { data: accesses, ..Recording::default() });
     let started = Instant::now();
     let spliced = splice(&marked.text, &Options { recording, ..Options::default() })?;
     eprintln!(

@@ -195,6 +195,11 @@ impl<W: Write + Send> TraceWriter<W> {
         self.flush()
     }
 
+    /// A launch that was announced.
+    pub(crate) fn launch(&self, launch: u32) -> Option<LaunchInfo> {
+        self.launches.info(launch)
+    }
+
     /// Whether a launch was announced.
     pub(crate) fn has_begun(&self, launch: u32) -> bool {
         self.launches.info(launch).is_some()

@@ -58,12 +58,7 @@ impl Pieces {
 /// Counts the entries of a stream's logs, a lane for each log. Returns for each lane the first entry of its
 /// log.
 #[inline(always)]
-pub(super) fn count_data(
-    pool: &PoolDescriptor,
-    work: WarpShared,
-    logs: StreamLogs,
-    account: u64,
-) -> Cursor {
+pub(super) fn count_data(pool: &PoolDescriptor, work: WarpShared, logs: StreamLogs, account: u64) -> Cursor {
     let memory = DeviceLogs { logs: pool.logs, end: pool.merged_from };
     let log = LaneLog::read(memory, logs, simt::lane());
     let keys = sum(log.start.remaining);
@@ -105,8 +100,7 @@ pub(super) fn copy_data(table: u64, count: u32, first: Cursor) {
     let entries = first.remaining;
     let start = sum_up_to(entries) - entries;
     let logs = Logs::new(&pool, stream.logs, first);
-    let mut end =
-        logs.for_each(work.slots(), start, |position, _, words| pieces.put(&pool, position, words));
+    let mut end = logs.for_each(work.slots(), start, |position, _, words| pieces.put(&pool, position, words));
     // Of a damaged log.
     while end < start + entries {
         pieces.put(&pool, end, [0; 4]);

@@ -131,7 +131,8 @@ pub(super) fn share(pool: &PoolDescriptor, codec: Codec) {
         let ([a, b], [c, d], [e, f]) = (halves(pool.chunks), halves(pool.claims), halves(pool.logs));
         memory.set128(0, [a, b, c, d]);
         memory.set128(16, [e, f, pool.chunk_count, pool.chunk_bytes]);
-        memory.set128(32, [pool.merged_from, pool.merged_end, codec as u32, pool.times | pool.data_track << 1]);
+        memory
+            .set128(32, [pool.merged_from, pool.merged_end, codec as u32, pool.times | pool.data_track << 1]);
     }
     warp::sync_threads();
 }

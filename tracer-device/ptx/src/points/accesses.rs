@@ -31,8 +31,8 @@ pub struct Site {
     pub is_predicated: bool,
     /// The cache operator, without its dot; empty if there is none.
     pub cache: Arc<str>,
-    /// Location id of the events of the block that it lies in: each of them executes it once. 0 if the block
-    /// makes none.
+    /// Location id of the events of the block that it lies in, or of those that imply them: each executes it
+    /// once. 0 if there are none.
     pub location: u16,
     /// Line in the original text, from 1.
     pub ptx_line: usize,

@@ -90,7 +90,14 @@ impl<'m> Marking<'m> {
             after: id(*after),
             points: points.iter().map(|point| id(*point)).collect(),
         }));
-        self.sites(function, body, &flow, &lines, |block| plan.begins[block].map_or(0, id));
+        let followed = |point: usize| {
+            // A point without a marker is executed with the one that it follows.
+            let before = plan.implied.iter().find(|(_, points)| points.contains(&point));
+            before.map_or(point, |(after, _)| *after)
+        };
+        self.sites(function, body, &flow, &lines, |block| {
+            plan.begins[block].map_or(0, |at| id(followed(at)))
+        });
         if let Some(parameters) = parameters {
             self.marked.kernels.push(KernelInfo { name: function.name.to_owned(), parameters });
         }

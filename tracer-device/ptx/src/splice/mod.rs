@@ -93,7 +93,7 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
     for function in module.definitions() {
         let Some(body) = &function.body else { continue };
         let mut plan = Plan::of(&module, function, body, counting)?;
-        if options.recording.is_some_and(|recording| recording.data) {
+        if options.recording.is_some_and(|recording| recording.has_data()) {
             (plan.data, plan.sites) = sites::find(&module, function, body)?;
             if !plan.data.is_empty() && !function.is_entry() {
                 return Err(SpliceError::DataInFunction { function: function.name.to_owned() });
@@ -175,7 +175,7 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
 /// Refuses what cannot be recorded together with data.
 fn check_data(recording: Recording) -> Result<(), SpliceError> {
     let with = match recording {
-        Recording { data: false, .. } => return Ok(()),
+        _ if !recording.has_data() => return Ok(()),
         Recording { dual: true, .. } => "the dual recording",
         Recording { after: Some(_), .. } => "the visit from which on lanes are recorded",
         Recording { logs: LogKind::Ring, .. } => "the policy `ring`",

@@ -195,7 +195,7 @@ impl Emitter {
         match self.style.recording {
             Recording { dual: true, .. } => &[TRACE, SHADOW],
             // Functions have no sites.
-            Recording { data: true, .. } if self.style.is_entry => &[TRACE, DATA],
+            recording if recording.has_data() && self.style.is_entry => &[TRACE, DATA],
             _ => &[TRACE],
         }
     }
@@ -228,7 +228,7 @@ impl Emitter {
         for location in loops {
             emit!(self, ".reg .b32 {};", iterations(*location));
         }
-        if self.style.recording.data && self.style.is_entry {
+        if self.style.recording.has_data() && self.style.is_entry {
             self.declare_data();
         }
     }

@@ -7,7 +7,7 @@
 
 use std::fmt::{Display, Formatter, Result};
 
-use warptrace_abi::recording::Recording;
+use warptrace_abi::recording::{Recording, Spaces};
 
 use crate::splice::state::Pair;
 
@@ -153,7 +153,7 @@ pub(super) const DATA: Log = Log {
     link_pair: Pair::DataLink,
     track: 1,
 };
-const _: () = assert!(matches!(Recording { data: true, ..Recording::DEFAULT }.data_track(), Some(1)));
+const _: () = assert!(matches!(Recording { data: Spaces::ALL, ..Recording::DEFAULT }.data_track(), Some(1)));
 
 /// The registers of a pair of words of the lane's state.
 pub(super) const fn registers_of(pair: Pair) -> Vector<2> {

@@ -21,7 +21,7 @@ use crate::model::{lanes, sequence};
 type Accesses = BTreeMap<(u32, u16), Vec<u64>>;
 
 /// Data that records every space.
-pub(crate) const RECORDING: Recording = Recording { data: true, ..Recording::DEFAULT };
+pub(crate) const RECORDING: Recording = Recording { data: Spaces::ALL, ..Recording::DEFAULT };
 
 /// A text with sites, as it is and traced.
 pub(crate) struct Traced {
