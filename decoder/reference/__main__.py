@@ -1,12 +1,14 @@
-"""Reads `.wtrc` files: `python3 decoder/reference csv|check FILE [--track N]`.
+"""Reads `.wtrc` files: `python3 decoder/reference csv|check|accesses FILE [--track N]`.
 
-`csv` prints what `warptrace decode --format csv` does; `check` says what is wrong with a file, as `warptrace verify`.
+`csv` prints what `warptrace decode --format csv` does; `check` says what is wrong with a file, as `warptrace verify`; `accesses`
+prints each address and value of each lane.
 Exit codes: 0 nothing is wrong, 1 the file cannot be read, 3 something is wrong with it.
 """
 
 import argparse
 import sys
 
+from accesses import write_accesses
 from findings import check_file
 from parts import Damage
 from rows import write_csv
@@ -15,7 +17,7 @@ from trace import Refused, Trace
 
 def main():
     parser = argparse.ArgumentParser(prog="reference", description=__doc__)
-    parser.add_argument("command", choices=["csv", "check"])
+    parser.add_argument("command", choices=["csv", "check", "accesses"])
     parser.add_argument("file")
     parser.add_argument("--track", type=int, default=0)
     arguments = parser.parse_args()
@@ -26,7 +28,11 @@ def main():
         return code
     try:
         with open(arguments.file, "rb") as file:
-            write_csv(Trace(file.read()), arguments.track, sys.stdout)
+            trace = Trace(file.read())
+            if arguments.command == "accesses":
+                write_accesses(trace, sys.stdout)
+            else:
+                write_csv(trace, arguments.track, sys.stdout)
     except (Refused, Damage) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -1,5 +1,6 @@
 """What is wrong with a file, or lost: what `warptrace verify` ends with 3 for."""
 
+import accesses
 import chunk_codecs
 import sections
 from parts import Damage
@@ -27,6 +28,7 @@ def findings(trace):
             found.append(f"a text: {damage}")
     found += trace.code()[1]
     found += [f"{section.tag.decode()} at {section.at} belongs to no section before it" for section in trace.strays]
+    found += [f"addresses and values: {damage}" for damage in trace.data_damage]
     for number in trace.ends:
         found.append(f"launch {number} did not run to its end")
     for number, launch in sorted(trace.launches.items()):
@@ -41,6 +43,8 @@ def findings(trace):
             different = [warp for warp in tracks[0].keys() | tracks[1].keys() if tracks[0].get(warp) != tracks[1].get(warp)]
             if different:
                 found.append(f"launch {number}: the tracks differ in {len(different)} warps")
+        if trace.has_accesses():
+            accesses.findings(trace, number, found)
     return found
 
 

@@ -2,6 +2,7 @@
 
 from collections import namedtuple
 
+import accesses
 import sections
 from parts import Bytes, Damage, Unknown, check, checksum, unzigzag
 from sections import KINDS, Entry
@@ -45,6 +46,8 @@ class Trace:
         self.texts, self.codes = [], []
         # What belongs behind the last frame or accounts, and where; and sections that stand elsewhere.
         self.awaited, self.strays = None, []
+        # Addresses and values: sites, sections by launch, and what is wrong with others.
+        self.sites, self.data_sections, self.data_damage = [], {}, []
 
     def add(self, section, entry=None):
         """Takes in a section; by the index's entry if that lists it."""
@@ -62,6 +65,11 @@ class Trace:
         elif tag in (b"TIME", b"SPAN"):
             if self.awaited != (tag, section.at):
                 self.strays.append(section)
+        elif tag in (b"SITE", b"DATA", b"DACC"):
+            try:
+                self.add_data(section)
+            except Damage as damage:
+                self.data_damage.append(str(damage))
         elif tag == b"TEXT":
             self.texts.append(Listed(section, entry))
         elif tag == b"ENDS":
@@ -83,6 +91,30 @@ class Trace:
             has_it = fixed.track == 0 and (self.has_times() if is_frame else self.has_spans())
             self.awaited = (b"TIME" if is_frame else b"SPAN", section.end) if has_it else None
             found.setdefault((fixed.launch, fixed.track), []).append(Listed(section, entry))
+
+    def add_data(self, section):
+        """Takes in a section of addresses and values, whose damage is its own."""
+        data, tag = self.data, section.tag
+        if tag == b"SITE":
+            self.sites += accesses.sites(data, section)
+            return
+        track = len(self.metadata.tracks)
+        if tag == b"DATA":
+            fixed = accesses.head(data, section)
+            last = fixed.last
+        else:
+            fixed = sections.accounts_head(data, section)
+            last = fixed.first + fixed.warps - 1
+            check(fixed.track == track, "accounts of addresses and values are of another track")
+        check(fixed.launch in self.launches, "addresses and values are of no launch")
+        check(last < self.launches[fixed.launch].warps, "addresses and values are of warps that are not there")
+        if tag == b"DATA":
+            self.data_sections.setdefault(fixed.launch, []).append(section)
+        else:
+            self.accounts.setdefault((fixed.launch, track), []).append(Listed(section, None))
+
+    def has_accesses(self):
+        return bool(self.sites or self.data_sections or any(track == len(self.metadata.tracks) for _, track in self.accounts))
 
     def walk(self):
         at, has_index = self.metadata_section.end, False
@@ -148,7 +180,7 @@ class Trace:
         while at < end:
             section = sections.header(self.data, at)
             if sections.is_known(section):
-                check(section.tag in (b"CODE", b"TIME", b"SPAN"), "the index does not list a section")
+                check(section.tag in (b"CODE", b"TIME", b"SPAN", b"SITE", b"DATA", b"DACC"), "the index does not list a section")
                 self.add(section)
             at = section.end
         check(at == end, "an entry is not where a section begins")

@@ -158,6 +158,35 @@ pub enum DecodeError {
         /// File offset of the accounts.
         accounts_offset: u64,
     },
+    /// A part of a warp's addresses and values is not there.
+    #[error(
+        "launch {launch}, warp {warp}: chunk {found} of addresses and values (DATA at offset {offset}) stands where chunk \
+         {expected} should be; a section is missing or damaged: `warptrace verify` says which"
+    )]
+    DataSequence {
+        /// The launch.
+        launch: u32,
+        /// The warp.
+        warp: u32,
+        /// The sequence number found.
+        found: u32,
+        /// The one that comes next.
+        expected: u32,
+        /// File offset of the section that holds it.
+        offset: u64,
+    },
+    /// A warp has more addresses and values than are held in memory at once.
+    #[error(
+        "launch {launch}, warp {warp}: more than {most} entries of addresses and values, which is the most that is read of a warp"
+    )]
+    TooManyEntries {
+        /// The launch.
+        launch: u32,
+        /// The warp.
+        warp: u32,
+        /// The most.
+        most: usize,
+    },
     /// Decoding takes more steps than a file of this length may ask for.
     #[error(
         "decoding takes {steps} steps or more, and a file of this length may ask for {most}: it repeats very few \

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use warptrace_format::file::{
     Accounts, EarlyEnd, FormatError, Frame, IndexEntry, LaunchInfo, Metadata, SECTION_HEADER_BYTES,
-    SectionHeader, SectionKind, SourceText, Tag, check_body, decode_accounts,
+    SectionHeader, SectionKind, SiteInfo, SourceText, Tag, check_body, decode_accounts,
 };
 use warptrace_format::{shown, shown_lines};
 
@@ -151,6 +151,10 @@ pub struct TraceFile {
     pub(crate) code_damage: Option<FormatError>,
     /// Sections of times that belong to no section before them.
     pub(crate) strays: BTreeMap<SectionKind, Stray>,
+    /// By number.
+    pub(crate) sites: BTreeMap<u16, SiteInfo>,
+    /// What is wrong with the first sections of addresses and values whose beginnings cannot be read.
+    pub(crate) data_damage: Vec<FormatError>,
     pub(crate) completeness: Completeness,
     pub(crate) work: Work,
     /// Found out when it is asked for first.
@@ -254,7 +258,8 @@ impl TraceFile {
         self.length
     }
 
-    /// Totals of a launch and track; zeros where there is nothing.
+    /// Totals of a launch and track; zeros where there is nothing. Of the [data track](Self::data_track) chunks are
+    /// entries, and events accesses.
     pub fn totals(&self, launch: u32, track: u32) -> Totals {
         let mut totals = Totals::default();
         for frame in self.frames(launch, track) {
@@ -392,7 +397,7 @@ impl TraceFile {
     }
 }
 
-fn compare(entry: &IndexEntry, fields: &[(&'static str, u64, u64)]) -> Result<(), DecodeError> {
+pub(crate) fn compare(entry: &IndexEntry, fields: &[(&'static str, u64, u64)]) -> Result<(), DecodeError> {
     for &(field, found, expected) in fields {
         if found != expected {
             let (section, offset) = (entry.kind.name(), entry.offset);

@@ -8,6 +8,7 @@
 //!                                 ├─ items_with_losses  those of all warps, in order, with marks
 //!                                 ├─ decode_with_losses  the same, with marks where events are missing
 //!                                 ├─ streams       accounting of each warp
+//!                                 ├─ fold_accesses  addresses and values of all warps, on all cores, as runs of vectors
 //!                                 ├─ losses        what is missing in a launch, and why
 //!                                 └─ verify        everything that can be checked, as a report
 //! ```
@@ -32,6 +33,7 @@
 // Bytes are parsed here.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
+mod accesses;
 mod accounts;
 mod all;
 mod count;
@@ -56,6 +58,7 @@ mod warp;
 mod window;
 mod work;
 
+pub use accesses::{VectorRun, WarpAccesses};
 pub use all::{EventBlock, WarpFilter};
 pub use error::{DecodeError, OpenError};
 pub use file::{Completeness, PrefixReason, Totals, TraceFile};
@@ -67,5 +70,7 @@ pub use source::{ByteSource, SeekSource};
 pub use spans::WarpSpans;
 pub use state::{FileState, Untimed};
 pub use streams::{StreamSummary, Streams};
-pub use verify::{EventPosition, LanesNext, LossTotal, Problem, SpanFault, TwinReport, VerifyReport};
+pub use verify::{
+    AccessProblem, EventPosition, LanesNext, LossTotal, Problem, SpanFault, TwinReport, VerifyReport,
+};
 pub use warp::WarpEvents;

@@ -180,7 +180,7 @@ impl TraceFile {
     /// The file has no such launch or track; accounts that take more work than the file's length lets expect (see
     /// [`unlimited`](Self::unlimited)).
     pub fn losses(&self, launch: u32, track: u32) -> Result<LaunchLosses, DecodeError> {
-        let (info, _) = self.resolve(launch, track)?;
+        let info = self.resolve_any(launch, track)?;
         let mut sums: BTreeMap<(LossReason, bool), Loss> = BTreeMap::new();
         let (reasons, mut cursor) = (Reasons::of(self, launch), AccountCursor::new(self, launch, track));
         let mut rest = 0..info.warps();
@@ -221,7 +221,7 @@ impl TraceFile {
     /// The file has no such launch or track. Out of the iterator, which then ends: accounts that take more work than the
     /// file's length lets expect (see [`unlimited`](Self::unlimited)).
     pub fn lossy_warps(&self, launch: u32, track: u32) -> Result<LossyWarpsIter<'_>, DecodeError> {
-        let (info, _) = self.resolve(launch, track)?;
+        let info = self.resolve_any(launch, track)?;
         Ok(LossyWarpsIter {
             file: self,
             launch: info,

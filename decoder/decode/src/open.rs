@@ -1,5 +1,6 @@
 //! Opening: by the index where it is sound, by a walk over all sections where it is not.
 
+mod data;
 mod index;
 mod scan;
 
@@ -19,6 +20,7 @@ use crate::file::{Completeness, Stray, TraceFile, TrackSections};
 use crate::shown;
 use crate::source::ByteSource;
 use crate::work::Work;
+use data::DataSections;
 
 /// Opens a trace.
 pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> {
@@ -31,7 +33,10 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
         Err(Refusal::Io(error)) => return Err(error),
         Err(Refusal::Unusable(why)) => scan::read(&bytes, metadata, metadata_end, why)?,
     };
-    let Contents { metadata, launches, mut early_ends, mut sections, texts, codes, strays, .. } = contents;
+    let Contents {
+        metadata, launches, mut early_ends, mut sections, texts, codes, strays, mut data, ..
+    } = contents;
+    let sites = data.read_sites(&bytes)?;
     let mut metadata = metadata.into_metadata();
     let (mut code, mut code_damage) = (BTreeMap::new(), None);
     for (header, at) in &codes {
@@ -61,6 +66,8 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
         texts,
         code_damage,
         strays,
+        sites,
+        data_damage: data.damage,
         completeness,
         work: Work::of_bytes(length),
         state: OnceLock::new(),
@@ -198,14 +205,15 @@ struct Contents {
     strays: BTreeMap<SectionKind, Stray>,
     /// The kind of section that belongs behind the last one that was added, and where.
     awaited: Option<(SectionKind, u64)>,
+    data: DataSections,
     count: u32,
 }
 
 impl Contents {
     fn new(metadata: Growing) -> Self {
         let (launches, early_ends, sections) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        let (texts, codes, strays) = (Vec::new(), Vec::new(), BTreeMap::new());
-        Self { metadata, launches, early_ends, sections, texts, codes, strays, awaited: None, count: 0 }
+        let (texts, codes, strays, data) = (Vec::new(), Vec::new(), BTreeMap::new(), DataSections::default());
+        Self { metadata, launches, early_ends, sections, texts, codes, strays, awaited: None, data, count: 0 }
     }
 
     fn metadata(&self) -> &Metadata {
@@ -284,10 +292,11 @@ impl Contents {
         Err(FormatError::Invalid { section, field, offset, value, expected })
     }
 
-    /// Adds a frame or an accounting section.
+    /// Adds a frame or an accounting section, of events or of addresses and values.
     fn add(&mut self, entry: IndexEntry) -> Result<(), FormatError> {
         self.count_one(entry.offset)?;
-        let tracks = self.metadata().tracks.len();
+        let is_data = matches!(entry.kind, SectionKind::Data | SectionKind::DataAccounts);
+        let tracks = self.metadata().tracks.len() + usize::from(is_data);
         let invalid = |field, value, expected: String| {
             Err(FormatError::Invalid {
                 section: entry.kind.name(),
@@ -311,7 +320,7 @@ impl Contents {
         }
         let track = self.sections.entry((entry.launch, entry.track)).or_default();
         let (behind, recorded) = match entry.kind {
-            SectionKind::Frame => {
+            SectionKind::Frame | SectionKind::Data => {
                 track.frames.push(entry);
                 (SectionKind::Times, ["runs", "all"])
             }
@@ -356,9 +365,9 @@ fn text_entry(offset: u64, length: u64) -> IndexEntry {
 }
 
 /// The index entry of an accounting section.
-fn accounts_entry(header: &AccountsHeader, offset: u64, length: u64) -> IndexEntry {
+fn accounts_entry(kind: SectionKind, header: &AccountsHeader, offset: u64, length: u64) -> IndexEntry {
     IndexEntry {
-        kind: SectionKind::Accounts,
+        kind,
         offset,
         length,
         launch: header.launch,

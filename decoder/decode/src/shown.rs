@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use warptrace_format::file::{DeviceInfo, EarlyEnd, KernelInfo, LocationInfo, Metadata};
+use warptrace_format::file::{DeviceInfo, EarlyEnd, KernelInfo, LocationInfo, Metadata, SiteInfo};
 use warptrace_format::{shown, shown_lines};
 
 fn escape(text: &mut String) {
@@ -25,6 +25,11 @@ pub(crate) fn metadata(found: &mut Metadata) {
     for (key, value) in properties {
         [key, value].into_iter().for_each(escape);
     }
+}
+
+pub(crate) fn site(found: &mut SiteInfo) {
+    let SiteInfo { cache, file, name, .. } = found;
+    [cache, file, name].into_iter().for_each(escape);
 }
 
 pub(crate) fn early_end(end: &mut EarlyEnd) {

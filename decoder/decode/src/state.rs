@@ -79,7 +79,7 @@ impl TraceFile {
         let mut words = Vec::new();
         let mut twin: Vec<String> = Vec::new();
         for track in 0..count(self.metadata().tracks.len()) {
-            let found = self.lacks(track).words().into_iter();
+            let found = self.lacks(track).words(["event", "events"]).into_iter();
             if track == 0 {
                 words.extend(found);
             } else {
@@ -94,6 +94,14 @@ impl TraceFile {
             if launches > 0 {
                 words.push(format!("{} {how}", many(launches as u64, "launch", "launches")));
             }
+        }
+        if self.has_accesses() {
+            // That warps did not finish has been said.
+            let lacks = Lacks { died: 0, ..self.lacks(self.data_track()) };
+            words.extend(lacks.words(["access", "accesses"]));
+        }
+        if let Some(damage) = self.data_damage.first() {
+            words.push(format!("addresses or values that cannot be read ({damage})"));
         }
         if let Some(damage) = &self.code_damage {
             words.push(format!("instructions of locations that cannot be read ({damage})"));
@@ -196,11 +204,11 @@ impl Lacks {
         }
     }
 
-    fn words(&self) -> Vec<String> {
+    fn words(&self, [one, several]: [&str; 2]) -> Vec<String> {
         let mut words = Vec::new();
         if self.lossy > 0 {
-            let (events, warps) = (many(self.lost, "event", "events"), many(self.lossy, "warp", "warps"));
-            words.push(format!("{events} of {warps} lost"));
+            let (lost, warps) = (many(self.lost, one, several), many(self.lossy, "warp", "warps"));
+            words.push(format!("{lost} of {warps} lost"));
         }
         if self.died > 0 {
             words.push(format!("{} not finished", many(self.died, "warp", "warps")));
@@ -209,10 +217,10 @@ impl Lacks {
             words.push(format!("{} without an account of losses", many(self.unknown, "warp", "warps")));
         }
         if self.absent > 0 {
-            words.push(format!("{} fewer than accounts tell of", many(self.absent, "event", "events")));
+            words.push(format!("{} fewer than accounts tell of", many(self.absent, one, several)));
         }
         if self.untold > 0 {
-            words.push(format!("{} more than accounts tell of", many(self.untold, "event", "events")));
+            words.push(format!("{} more than accounts tell of", many(self.untold, one, several)));
         }
         if let Some(first) = &self.first_damage {
             let more = self.damaged.saturating_sub(1);

@@ -18,6 +18,11 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
+    /// A clock whose units count from a time on.
+    pub(crate) const fn beginning_at(time: u32) -> Self {
+        Self { last: Some(time), units: 0 }
+    }
+
     /// Units up to a time; of the first one, the time itself. Before 0, where only damaged times go, it is 0.
     pub(crate) fn at(&mut self, time: u32) -> u64 {
         self.units = match self.last {

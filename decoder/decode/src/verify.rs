@@ -3,6 +3,7 @@
 //! A launch is checked in windows of warps ([`crate::window`]), both tracks side by side. In each window the
 //! warps are decoded in parallel; then their accounting is compared with what was found.
 
+mod accesses;
 mod launch;
 mod overlaps;
 mod problem;
@@ -17,6 +18,7 @@ use warptrace_format::file::limits::MAX_LOCATIONS;
 
 use crate::count::count;
 use crate::file::{Completeness, TraceFile};
+pub use accesses::AccessProblem;
 use launch::LaunchCheck;
 pub use problem::{EventPosition, Problem, SpanFault};
 pub use report::{LossTotal, TwinReport, VerifyReport};
@@ -33,6 +35,8 @@ impl TraceFile {
     /// - where times were recorded, there is one for each run of events of a chunk;
     /// - where it was recorded where and when warps ran, this is there for each warp that finished, and can be;
     /// - sections of times stand behind those to which they belong, and nowhere else;
+    /// - where addresses or values were recorded, each belongs to a site of the table, to lanes that the warp has, and to
+    ///   a group; and accounts of them say the same;
     /// - every launch ran to its end, no event was lost, and every warp finished;
     /// - in a dual recording both tracks hold the same events, in the same order for each lane (events that
     ///   share no lane may change places); where a track lost events, as far as both go, from their beginnings
@@ -66,6 +70,9 @@ impl TraceFile {
             report.add(Problem::Unreadable(damage.clone().into()));
         }
         self.check_strays(&mut report);
+        for damage in &self.data_damage {
+            report.add(Problem::Unreadable(damage.clone().into()));
+        }
         let mut checked = 0;
         for launch in self.launches().map(LaunchInfo::number) {
             report.launches += 1;
@@ -78,6 +85,9 @@ impl TraceFile {
             }
             if self.has_spans() {
                 self.check_spans(launch, &mut report);
+            }
+            if self.has_accesses() {
+                self.check_accesses(launch, &mut report);
             }
         }
         report

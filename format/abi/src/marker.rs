@@ -9,8 +9,17 @@
 //!
 //! [`marker!`](crate::marker!) is the text for the assembler, [`Marker::parse`] reads it from PTX, and a
 //! [`Marker`] prints as it.
+//!
+//! A marker of data names what is recorded of a lane that comes there, and makes no event ([`DataMarker`]):
+//! ```text
+//! // warptrace.data 7 [%rd3+16]            the address that the next instruction uses
+//! // warptrace.data 8 [%rd4] @!%p1         ... in the lanes for which %p1 does not hold
+//! // warptrace.data 9 %r5                  the value of a register
+//! ```
 
 use core::fmt;
+
+use crate::data::MAX_SITE;
 
 /// What the text of a marker begins with, behind `//`.
 pub const PREFIX: &str = "warptrace.";
@@ -57,7 +66,11 @@ pub enum MarkerError<'a> {
         what: &'static str,
         /// The word.
         word: &'a str,
+        /// The greatest that may stand there; the least is 1.
+        most: u16,
     },
+    /// A word names nothing that can be recorded.
+    Operand(&'a str),
     /// No marker of this name is known.
     Unknown(&'a str),
     /// A word follows the marker.
@@ -68,7 +81,10 @@ impl fmt::Display for MarkerError<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Missing(what) => write!(f, "{what} is missing"),
-            Self::Number { what, word } => write!(f, "`{word}` is not {what}, a number from 1 to 65,535"),
+            Self::Number { what, word, most } => {
+                write!(f, "`{word}` is not {what}, a number from 1 to {},{:03}", most / 1000, most % 1000)
+            }
+            Self::Operand(word) => write!(f, "`{word}` is no address in brackets and no register"),
             Self::Unknown(kind) => write!(f, "`{PREFIX}{kind}` is no marker that this version knows"),
             Self::Follows(word) => write!(f, "`{word}` follows the marker"),
         }
@@ -78,25 +94,20 @@ impl fmt::Display for MarkerError<'_> {
 impl core::error::Error for MarkerError<'_> {}
 
 impl Marker {
-    /// Reads a comment; `None` if it is no marker.
+    /// Reads a comment; `None` if it is no marker, or one of [data](DataMarker).
     ///
     /// # Errors
     /// What is wrong with a comment that begins as markers do.
     pub fn parse(comment: &str) -> Option<Result<Self, MarkerError<'_>>> {
-        let text = comment.strip_prefix("//")?.trim();
-        Some(Self::parse_words(text.strip_prefix(PREFIX)?))
+        let (kind, words) = words_of(comment)?;
+        (kind != DATA).then(|| Self::parse_words(kind, words))
     }
 
-    fn parse_words(text: &str) -> Result<Self, MarkerError<'_>> {
-        let mut words = text.split_ascii_whitespace();
-        let kind = words.next().unwrap_or_default();
-        let mut number = |what| match words.next() {
-            None => Err(MarkerError::Missing(what)),
-            Some(word) => match word.parse::<u16>() {
-                Ok(0) | Err(_) => Err(MarkerError::Number { what, word }),
-                Ok(number) => Ok(number),
-            },
-        };
+    fn parse_words<'a>(
+        kind: &'a str,
+        mut words: impl Iterator<Item = &'a str>,
+    ) -> Result<Self, MarkerError<'a>> {
+        let mut number = |what| parse_number(words.next(), what, u16::MAX);
         let marker = match kind {
             "loc" => Self::Event(number("the location")?),
             "loop.enter" => Self::Enter(number("the location")?),
@@ -131,6 +142,104 @@ impl Marker {
     }
 }
 
+/// The name of markers of data.
+const DATA: &str = "data";
+
+/// The name of a marker and the words behind it; `None` if the comment does not begin as markers do.
+fn words_of(comment: &str) -> Option<(&str, core::str::SplitAsciiWhitespace<'_>)> {
+    let text = comment.strip_prefix("//")?.trim();
+    let mut words = text.strip_prefix(PREFIX)?.split_ascii_whitespace();
+    Some((words.next().unwrap_or_default(), words))
+}
+
+fn parse_number<'a>(word: Option<&'a str>, what: &'static str, most: u16) -> Result<u16, MarkerError<'a>> {
+    let word = word.ok_or(MarkerError::Missing(what))?;
+    match word.parse::<u16>() {
+        Ok(number) if number != 0 && number <= most => Ok(number),
+        _ => Err(MarkerError::Number { what, word, most }),
+    }
+}
+
+/// A marker of data: what is recorded of each lane that comes there ([`crate::data`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DataMarker<'a> {
+    /// The site, 1 to [`MAX_SITE`].
+    pub site: u16,
+    /// An address in brackets, as instructions have it and without blanks, or a register.
+    pub operand: &'a str,
+    /// The predicate of the lanes that record, if not all do.
+    pub guard: Option<DataGuard<'a>>,
+}
+
+/// The predicate of a marker of data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DataGuard<'a> {
+    /// The register.
+    pub predicate: &'a str,
+    /// Whether the lanes record for which it does not hold.
+    pub negated: bool,
+}
+
+impl<'a> DataMarker<'a> {
+    /// Reads a comment; `None` if it is no marker of data.
+    ///
+    /// # Errors
+    /// What is wrong with a comment that begins as such markers do.
+    pub fn parse(comment: &'a str) -> Option<Result<Self, MarkerError<'a>>> {
+        let (kind, words) = words_of(comment)?;
+        (kind == DATA).then(|| Self::parse_words(words))
+    }
+
+    fn parse_words(mut words: impl Iterator<Item = &'a str>) -> Result<Self, MarkerError<'a>> {
+        let site = parse_number(words.next(), "the site", MAX_SITE)?;
+        let operand = words.next().ok_or(MarkerError::Missing("what is recorded"))?;
+        let name = match operand.strip_prefix('[') {
+            Some(rest) => rest.strip_suffix(']').unwrap_or_default(),
+            None => operand,
+        };
+        if !Self::is_written(name) {
+            return Err(MarkerError::Operand(operand));
+        }
+        let guard = match words.next() {
+            None => None,
+            Some(word) => {
+                let name = word.strip_prefix('@').ok_or(MarkerError::Follows(word))?;
+                let (negated, predicate) = match name.strip_prefix('!') {
+                    Some(name) => (true, name),
+                    None => (false, name),
+                };
+                if !Self::is_written(predicate) {
+                    return Err(MarkerError::Operand(word));
+                }
+                Some(DataGuard { predicate, negated })
+            }
+        };
+        match words.next() {
+            None => Ok(Self { site, operand, guard }),
+            Some(word) => Err(MarkerError::Follows(word)),
+        }
+    }
+
+    /// Whether a marker can hold this name, or address without its brackets.
+    #[must_use]
+    pub fn is_written(name: &str) -> bool {
+        let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_$%.+-".contains(&byte);
+        !name.is_empty() && name.bytes().all(is_part)
+    }
+}
+
+impl fmt::Display for DataMarker<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "// {PREFIX}{DATA} {} {}", self.site, self.operand)?;
+        match self.guard {
+            None => Ok(()),
+            Some(DataGuard { predicate, negated }) => {
+                write!(f, " @{}{predicate}", if negated { "!" } else { "" })
+            }
+        }
+    }
+}
+
 impl fmt::Display for Marker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -156,6 +265,34 @@ mod tests {
         assert_eq!(Marker::parse("//warptrace.loop.tick 3 4 "), Some(Ok(Marker::Tick(3, 4))));
         assert_eq!(Marker::parse("// begin inline asm"), None);
         assert_eq!(Marker::parse("/* warptrace.loc 3 */"), None);
+    }
+
+    #[test]
+    fn markers_of_data_are_read_as_they_print() {
+        let guard = |negated| Some(DataGuard { predicate: "%p1", negated });
+        for marker in [
+            DataMarker { site: 1, operand: "[%rd3+16]", guard: None },
+            DataMarker { site: MAX_SITE, operand: "[$sums$+-4]", guard: guard(true) },
+            DataMarker { site: 9, operand: "%r5", guard: guard(false) },
+        ] {
+            let text = marker.to_string();
+            assert_eq!(DataMarker::parse(&text), Some(Ok(marker)), "{text}");
+            assert_eq!(Marker::parse(&text), None, "{text}");
+        }
+        assert_eq!(DataMarker::parse("// warptrace.loc 3"), None);
+        for (text, says) in [
+            ("// warptrace.data", "the site is missing"),
+            ("// warptrace.data 32768 %r1", "a number from 1 to 32,767"),
+            ("// warptrace.data 3", "what is recorded is missing"),
+            ("// warptrace.data 3 [%r1", "`[%r1` is no address"),
+            ("// warptrace.data 3 {%r1}", "`{%r1}` is no address"),
+            ("// warptrace.data 3 %r1 %p1", "`%p1` follows"),
+            ("// warptrace.data 3 %r1 @!", "`@!` is no address"),
+            ("// warptrace.data 3 %r1 @%p1 4", "`4` follows"),
+        ] {
+            let error = DataMarker::parse(text).expect("a marker").expect_err("a bad one").to_string();
+            assert!(error.contains(says), "{text}: {error}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Every address is a device address; on the simulator, a host address. What a traced kernel is told is in
 //! [`log`](crate::log).
 
-use warptrace_format::chunk::TIME_BYTES;
+use warptrace_format::chunk::{CHUNK_HEADER_BYTES, TIME_BYTES};
 
 /// What merging and encoding are told, by value: the pool of chunks, and log memory. Size 48 bytes, alignment
 /// 8.
@@ -29,11 +29,24 @@ pub struct PoolDescriptor {
     pub merged_end: u32,
     /// 1 if chunks of the trace hold when their runs began, see [`chunk`](warptrace_format::chunk); else 0.
     pub times: u32,
-    /// Not used; 0.
-    pub reserved: u32,
+    /// The track of addresses and values, whose chunks hold entries as they are ([`crate::data`]); 0 if there is
+    /// none.
+    pub data_track: u32,
 }
 
 impl PoolDescriptor {
+    /// Returns whether a track is that of addresses and values.
+    #[inline(always)]
+    pub const fn is_data(&self, track: u32) -> bool {
+        track != 0 && track == self.data_track
+    }
+
+    /// Returns how many entries of addresses and values a chunk holds.
+    #[inline(always)]
+    pub const fn data_entries(&self) -> u32 {
+        self.chunk_bytes.saturating_sub(CHUNK_HEADER_BYTES) / crate::log::ENTRY_BYTES
+    }
+
     /// Returns how many bytes of a track's chunks each run takes for when it began.
     #[inline(always)]
     pub const fn time_bytes(&self, track: u32) -> u32 {

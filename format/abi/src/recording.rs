@@ -1,6 +1,8 @@
 //! What a traced kernel records, and in which form: what is spliced for a GPU, what the simulator does, and
 //! what devices are asked for.
 
+use core::fmt;
+
 use warptrace_format::Counting;
 use warptrace_format::chosen::After;
 
@@ -24,6 +26,10 @@ pub struct Recording {
     pub placement: Option<Placement>,
     /// Whether each warp writes where and when it ran: a [`WarpSpan`](warptrace_format::span::WarpSpan).
     pub spans: bool,
+    /// Of which state spaces accesses are recorded ([`crate::data`]), on a track behind those of events. Only in
+    /// logs that are [kept](LogKind::Kept), of lanes that are recorded from their start on, and with no second
+    /// track. (Which sites have markers says who makes these; all markers record.)
+    pub data: Spaces,
 }
 
 impl Recording {
@@ -36,12 +42,25 @@ impl Recording {
         after: None,
         placement: None,
         spans: false,
+        data: Spaces::NONE,
     };
 
-    /// Returns how many tracks it has: two, if it is dual.
+    /// Returns how many tracks it has: one of events, two if it is dual, and one of data.
     #[must_use]
     pub const fn tracks(&self) -> u32 {
-        if self.dual { 2 } else { 1 }
+        1 + self.dual as u32 + self.has_data() as u32
+    }
+
+    /// Returns the track of data, if it has one.
+    #[must_use]
+    pub const fn data_track(&self) -> Option<u32> {
+        if self.has_data() { Some(1 + self.dual as u32) } else { None }
+    }
+
+    /// Returns whether addresses or values are recorded.
+    #[must_use]
+    pub const fn has_data(&self) -> bool {
+        !self.data.is_none()
     }
 
     /// Returns which loops are counted: none where the time of each event matters, if that is not to be told.
@@ -55,6 +74,79 @@ impl Recording {
 impl Default for Recording {
     fn default() -> Self {
         Self::DEFAULT
+    }
+}
+
+/// State spaces whose accesses are recorded. Accesses by generic addresses, which may lead to each of them, are
+/// recorded with any of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Spaces {
+    /// Global memory.
+    pub global: bool,
+    /// Shared memory, of the block and of its cluster.
+    pub shared: bool,
+    /// Local memory.
+    pub local: bool,
+}
+
+impl Spaces {
+    /// None of them.
+    pub const NONE: Self = Self { global: false, shared: false, local: false };
+    /// All of them.
+    pub const ALL: Self = Self { global: true, shared: true, local: true };
+
+    /// Returns whether there is none.
+    #[must_use]
+    pub const fn is_none(self) -> bool {
+        !(self.global || self.shared || self.local)
+    }
+
+    /// Returns the names of those that there are.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        let all = [(self.global, "global"), (self.shared, "shared"), (self.local, "local")];
+        all.into_iter().filter_map(|(is_there, name)| is_there.then_some(name))
+    }
+}
+
+impl fmt::Display for Spaces {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Self::ALL {
+            return f.write_str("all");
+        }
+        for (number, name) in self.names().enumerate() {
+            write!(f, "{}{name}", if number == 0 { "" } else { "," })?;
+        }
+        Ok(())
+    }
+}
+
+/// The error of reading [`Spaces`] from text in which a word names none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownSpaces;
+
+impl fmt::Display for UnknownSpaces {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("say all, or which of global, shared and local, with commas between them")
+    }
+}
+
+impl core::error::Error for UnknownSpaces {}
+
+impl core::str::FromStr for Spaces {
+    type Err = UnknownSpaces;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut spaces = Self::NONE;
+        for word in text.split(',').map(str::trim) {
+            match word {
+                "all" => spaces = Self::ALL,
+                "global" => spaces.global = true,
+                "shared" => spaces.shared = true,
+                "local" => spaces.local = true,
+                _ => return Err(UnknownSpaces),
+            }
+        }
+        Ok(spaces)
     }
 }
 
@@ -109,5 +201,30 @@ impl Placement {
             Self::Shared => "shared",
             Self::Local => "local",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spaces_are_read_as_they_print() {
+        for (text, spaces) in [
+            ("all", Spaces::ALL),
+            ("global", Spaces { global: true, ..Spaces::NONE }),
+            ("shared,local", Spaces { global: false, ..Spaces::ALL }),
+        ] {
+            assert_eq!((text.parse(), spaces.to_string().as_str()), (Ok(spaces), text));
+        }
+        assert_eq!("local, global,shared".parse(), Ok(Spaces::ALL));
+        assert_eq!(["", "global,", "const"].map(str::parse::<Spaces>), [Err(UnknownSpaces); 3]);
+    }
+
+    #[test]
+    fn data_has_the_last_track() {
+        let recording = Recording { data: Spaces::ALL, ..Recording::DEFAULT };
+        assert_eq!((recording.tracks(), recording.data_track()), (2, Some(1)));
+        assert_eq!((Recording::DEFAULT.tracks(), Recording::DEFAULT.data_track()), (1, None));
     }
 }

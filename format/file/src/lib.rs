@@ -12,6 +12,7 @@ pub mod chosen;
 pub mod chunk;
 pub mod codec;
 pub mod counting;
+pub mod data;
 pub mod event;
 #[cfg(feature = "std")]
 pub mod file;

@@ -148,10 +148,10 @@ fn arguments(pool: &PoolDescriptor, table: u64, words: [u32; 2]) -> Vec<Vec<u8>>
         merged_from,
         merged_end,
         times,
-        ..
+        data_track,
     } = pool;
     let addresses = [chunks, claims, logs].map(u64::to_le_bytes);
-    let counts = [chunk_count, chunk_bytes, merged_from, merged_end, times, 0].map(u32::to_le_bytes);
+    let counts = [chunk_count, chunk_bytes, merged_from, merged_end, times, data_track].map(u32::to_le_bytes);
     let pool = [addresses.concat(), counts.concat()].concat();
     let [first, second] = words.map(|word| word.to_le_bytes().to_vec());
     vec![pool, table.to_le_bytes().to_vec(), first, second]

@@ -259,7 +259,7 @@ impl Cursor {
 
     /// Moves to the next run; returns the words of its entry.
     #[inline(always)]
-    fn seek_words(&mut self, memory: impl LogMemory, logs: StreamLogs) -> Option<[u32; 4]> {
+    pub(crate) fn seek_words(&mut self, memory: impl LogMemory, logs: StreamLogs) -> Option<[u32; 4]> {
         while self.remaining != 0 {
             if self.index == self.link {
                 // It was there when the entries were counted.

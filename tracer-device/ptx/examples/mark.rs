@@ -4,19 +4,23 @@
 use std::error::Error;
 use std::time::Instant;
 
+use warptrace_abi::recording::Spaces;
 use warptrace_ptx::points::{PointOptions, mark};
 use warptrace_ptx::splice::{Options, Recording, splice};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let usage = "usage: mark KERNELS.ptx [blocks|branches|loops|functions|waits] [OUT.ptx]";
+    let usage =
+        "usage: mark KERNELS.ptx [blocks|branches|loops|functions|waits] [OUT.ptx] [all|global,shared,local]";
     let mut arguments = std::env::args().skip(1);
     let input = arguments.next().ok_or(usage)?;
     let points = arguments.next().map(|word| word.parse()).transpose()?.unwrap_or_default();
+    let output = arguments.next();
+    let accesses: Spaces = arguments.next().map(|word| word.parse()).transpose()?.unwrap_or_default();
     let text = std::fs::read_to_string(&input)?;
     let started = Instant::now();
-    let marked = mark(&text, &PointOptions { points, ..PointOptions::default() })?;
+    let marked = mark(&text, &PointOptions { points, accesses, ..PointOptions::default() })?;
     let marking = started.elapsed();
-    let recording = Some(Recording::default());
+    let recording = Some(Recording { data: accesses, ..Recording::default() });
     let started = Instant::now();
     let spliced = splice(&marked.text, &Options { recording, ..Options::default() })?;
     eprintln!(
@@ -52,10 +56,27 @@ fn main() -> Result<(), Box<dyn Error>> {
         let buffer = kernel.parameters.last().map_or(0, |last| last.offset + last.size);
         println!("{}: {} parameters in {buffer} bytes", kernel.name, kernel.parameters.len());
     }
+    for site in &marked.sites {
+        let predicate = if site.is_predicated { ", under a predicate" } else { "" };
+        println!(
+            "site {:>5}  at {:>5}  {:?} {}, {} bytes{predicate}  {}, line {}:{}",
+            site.id,
+            site.location,
+            site.kind,
+            site.space,
+            site.bytes,
+            site.function,
+            site.ptx_line,
+            site.ptx_column
+        );
+    }
     for (function, reason) in &marked.skipped {
         println!("{function} is not traced: {reason}");
     }
-    if let Some(output) = arguments.next() {
+    for (function, reason) in &marked.unrecorded {
+        println!("{function}: {reason}");
+    }
+    if let Some(output) = output {
         std::fs::write(output, marked.text)?;
     }
     Ok(())

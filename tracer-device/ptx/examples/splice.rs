@@ -1,6 +1,7 @@
 //! Splices a PTX file: `splice IN.ptx OUT.ptx [counted|each] [dual] [ring|streamed [open]] [marks] [chooses]
 //! [spans] [registers|shared|local] [untraced] [after=LOCATION:COUNT]`.
 
+use warptrace_abi::recording::Spaces;
 use warptrace_format::Counting;
 use warptrace_format::chosen::After;
 use warptrace_ptx::splice::{LogKind, Options, Placement, Recording, splice};
@@ -40,6 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         after: words.iter().find_map(|word| visits(word.strip_prefix("after=")?)),
         placement,
         spans: has("spans"),
+        data: if has("data") { Spaces::ALL } else { Spaces::NONE },
     };
     let options = Options {
         kernels: None,

@@ -87,6 +87,7 @@ mod lexer;
 mod module;
 mod parse;
 pub mod points;
+mod registers;
 mod slice;
 mod span;
 pub mod splice;

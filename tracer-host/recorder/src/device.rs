@@ -8,7 +8,7 @@ use warptrace_abi::stream::StreamLogs;
 use warptrace_device::{KernelCall, KernelModule};
 use warptrace_encode::FlattenJob;
 use warptrace_format::codec::CodecSpec;
-use warptrace_format::file::DeviceInfo;
+use warptrace_format::file::{DeviceInfo, SiteInfo};
 
 use crate::{DeviceError, LiveMemory, Recording, Serve};
 
@@ -269,6 +269,12 @@ pub trait Device {
     /// # Errors
     /// If the device has no code for them, or cannot record so.
     fn prepare(&mut self, prepare: &Prepare<'_>) -> Result<u64, DeviceError>;
+
+    /// Returns the sites of the kernels whose code was loaded since the last call. None, where the device
+    /// records no accesses.
+    fn take_sites(&mut self) -> Vec<SiteInfo> {
+        Vec::new()
+    }
 
     /// Runs a kernel and waits for it; with `traced` the variant that records.
     ///

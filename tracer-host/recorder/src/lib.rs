@@ -20,6 +20,7 @@ mod live;
 mod packed;
 mod session;
 mod sim;
+mod sites;
 mod threads;
 mod trace_output;
 pub mod writer;
@@ -41,11 +42,12 @@ pub use session::{
     command_of,
 };
 pub use sim::{ProgressHook, SimDevice, SimOptions};
+pub use sites::site_info;
 pub use trace_output::{Earlier, TraceOutput};
 pub use warptrace_abi::recording::{LogKind, Placement, Recording};
 pub use warptrace_encode::{DEVICE_ECL, DEVICE_PREDICT, FlattenJob};
 pub use warptrace_sim::Progress;
 pub use warptrace_spec::{
-    BlockChoice, MemorySize, MemorySizeError, NumberRange, Policy, RecordingSpec, SpecError, Times, Visits,
-    Window, WindowError,
+    BlockChoice, MemorySize, MemorySizeError, NumberRange, Policy, RecordingSpec, Spaces, SpecError, Times,
+    Visits, Window, WindowError,
 };

@@ -7,6 +7,8 @@
 //! begin_launch ── LNCH
 //! write_batch  ── FRAM, TIME, …     any number of calls; flushed after each
 //! end_tracks ── ACCT, SPAN, …       once for each launch and track
+//! add_sites ── SITE                 sites, before the launches that access them
+//! write_data ── DATA, …             any number of calls; end_data ── DACC, …  once for each launch
 //! end_early ── ENDS                 once for a launch that failed or was interrupted
 //! finish ── INDX, …, TAIL
 //! ```
@@ -16,6 +18,7 @@
 
 mod batch;
 mod cut;
+mod data;
 mod ends;
 mod error;
 mod layout;
@@ -28,11 +31,12 @@ use std::io::Write;
 use rayon::prelude::*;
 use warptrace_abi::log::TIME_SHIFT;
 use warptrace_format::account::WarpAccount;
+pub use warptrace_format::file::data::DataChunk;
 use warptrace_format::file::limits::{
     MAX_FRAME_BYTES, MAX_FRAME_CHUNKS, MAX_INDEX_ENTRIES, MAX_INDEXED_SECTIONS,
 };
 pub use warptrace_format::file::{
-    Additions, ChunkRef, Compression, EarlyEnd, LaunchInfo, Metadata, SourceText,
+    Additions, ChunkRef, Compression, EarlyEnd, LaunchInfo, Metadata, SiteInfo, SourceText,
 };
 use warptrace_format::file::{
     DeviceKind, EncodedFrame, FormatError, FrameTimes, IndexEntry, LocationCode, LocationInfo, SectionKind,
@@ -189,6 +193,11 @@ impl<W: Write + Send> TraceWriter<W> {
             self.index.push(entry);
         }
         self.flush()
+    }
+
+    /// A launch that was announced.
+    pub(crate) fn launch(&self, launch: u32) -> Option<LaunchInfo> {
+        self.launches.info(launch)
     }
 
     /// Whether a launch was announced.
@@ -383,7 +392,9 @@ impl<W: Write + Send> TraceWriter<W> {
             events: 0,
         };
         self.put(section)?;
-        self.index.push(entry);
+        if part.track < self.data_track() {
+            self.index.push(entry);
+        }
         Ok(())
     }
 

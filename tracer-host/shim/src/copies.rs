@@ -90,6 +90,7 @@ pub(crate) fn make(source: &Source, function: &Function) -> Result<Copied, Strin
     let (text, module) = {
         let mut registry = lock(&state.registry);
         let first = registry.first_id().ok_or("all 65,535 location ids are taken by kernels before it")?;
+        let first = (first, registry.first_site());
         let made = exchange(&source.found, Some(alone), &state.settings, first, architecture)?;
         registry.take_ids(&made.1);
         made
@@ -101,7 +102,8 @@ pub(crate) fn make(source: &Source, function: &Function) -> Result<Copied, Strin
     let owner = owner.ok_or("the driver has loaded nothing")?;
     lock(&source.made).push(owner);
     let took = started.elapsed();
-    let note = note_of(&source.found, readable, took, spliced_in);
+    let mut note = note_of(&source.found, readable, took, spliced_in);
+    note.extend(module.unrecorded());
     for note in loaded.1.iter().chain(&note) {
         lock(&state.summary).note(note.clone());
     }

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use warptrace_abi::log::LaunchLogs;
 use warptrace_format::file::limits::MAX_TEXT_BYTES;
-use warptrace_format::file::{LocationCode, LocationInfo};
+use warptrace_format::file::{LocationCode, LocationInfo, SiteInfo};
 use warptrace_format::location::LocationKind;
-use warptrace_host::traced_registers;
+use warptrace_host::{site_info, traced_registers};
 use warptrace_ptx::points::{Marked, ParamLayout, Point, PointKind, PointOptions, mark};
 use warptrace_ptx::splice::{Options, TracedKernel, code_at, splice};
 use warptrace_ptx::{Module, call_graph, only, stands_alone};
@@ -33,8 +33,11 @@ pub(crate) struct TracedModule {
     kernels: Vec<Kernel>,
     /// What its points mean.
     pub(crate) locations: Vec<LocationInfo>,
-    /// Functions without points, and why.
+    /// The accesses to memory that are recorded.
+    pub(crate) sites: Vec<SiteInfo>,
+    /// Functions without points, and why; and those of which accesses are not recorded.
     pub(crate) skipped: Vec<(String, String)>,
+    unrecorded: Vec<(String, String)>,
     /// The PTX under the name that locations give for their file, if they lie in it.
     pub(crate) kept: Option<(String, String)>,
     /// How long it took to make.
@@ -47,6 +50,11 @@ impl TracedModule {
     /// Its kernels, sorted by their names in the PTX.
     pub(crate) fn kernels(&self) -> &[Kernel] {
         &self.kernels
+    }
+
+    /// Says of which functions accesses are not recorded, and why.
+    pub(crate) fn unrecorded(&self) -> impl Iterator<Item = String> {
+        self.unrecorded.iter().map(|(function, reason)| format!("{}: {reason}", names::readable(function)))
     }
 
     /// The kernel of a name in the PTX.
@@ -143,7 +151,7 @@ pub(crate) fn exchange(
     found: &Found,
     alone: Option<Alone<'_>>,
     settings: &Settings,
-    first_id: u16,
+    (first_id, first_site): (u16, u16),
     architecture: u32,
 ) -> Result<(CString, TracedModule), String> {
     let short = |error: String| error.chars().take(MAX_REASON_CHARS).collect::<String>();
@@ -168,10 +176,12 @@ pub(crate) fn exchange(
         points: settings.spec.points,
         waits: settings.spec.marks_waits(),
         first_id,
+        accesses: settings.spec.recording.spaces(),
+        first_site,
         kernels: wanted.as_deref(),
         lines,
     };
-    let Marked { text, points, implied, kernels, mut skipped } =
+    let Marked { text, points, implied, kernels, mut skipped, sites, unrecorded } =
         mark(ptx, &options).map_err(|error| short(error.to_string()))?;
     if kernels.is_empty() {
         let reason = skipped.first().map_or("it has no kernels", |(_, reason)| reason.as_str());
@@ -212,6 +222,7 @@ pub(crate) fn exchange(
         let code = code.get(&location.id).copied().unwrap_or_default();
         location.code = Some(LocationCode { instructions: code.instructions, counted: code.is_counted });
     }
+    let sites: Vec<SiteInfo> = sites.iter().map(|site| site_info(site, &ptx_name)).collect();
     let keeps = ptx.len() <= MAX_TEXT_BYTES && points.iter().any(|point| point.source.is_none());
     let kept = keeps.then(|| (ptx_name, ptx.to_owned()));
     let sizes = ["%dynamic_smem_size", "%total_smem_size", "%aggr_smem_size"];
@@ -269,7 +280,9 @@ pub(crate) fn exchange(
         TracedModule {
             kernels: traced,
             locations,
+            sites,
             skipped,
+            unrecorded,
             kept,
             made_in: Duration::ZERO,
             older: found.older,
@@ -292,7 +305,9 @@ fn marked(
     let module = TracedModule {
         kernels: Vec::new(),
         locations: Vec::new(),
+        sites: Vec::new(),
         skipped,
+        unrecorded: Vec::new(),
         kept: None,
         made_in: Duration::ZERO,
         older: None,

@@ -268,6 +268,8 @@ pub(crate) struct Registry {
     /// Functions of modules, and kernels of libraries: the driver takes both for a launch.
     functions: HashMap<usize, Arc<Function>>,
     next_id: u32,
+    /// The number of the last site that a module has.
+    last_site: u16,
     codes: usize,
 }
 
@@ -277,10 +279,16 @@ impl Registry {
         u16::try_from(self.next_id.max(1)).ok()
     }
 
+    /// The number of the next module's first site; where there are no more, its accesses are not recorded.
+    pub(crate) fn first_site(&self) -> u16 {
+        self.last_site.saturating_add(1)
+    }
+
     /// Takes the ids of a module's locations: no other module gets them.
     pub(crate) fn take_ids(&mut self, module: &TracedModule) {
         let last = module.locations.last().map_or(0, |location| u32::from(location.id));
         self.next_id = self.next_id.max(last + 1);
+        self.last_site = self.last_site.max(module.sites.last().map_or(0, |site| site.number));
     }
 
     /// Tells whether a module or library has traced copies.

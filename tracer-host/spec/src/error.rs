@@ -39,6 +39,14 @@ pub enum SpecError {
         "`counted=all` records a loop when lanes leave it, so that it is not known when it began: leave it or `times` out"
     )]
     TimesOfLoops,
+    /// Accesses, and something that cannot be had with them.
+    #[error(
+        "`accesses` is recorded with the policy `stop`, from the kernel's start on, and without a dual recording: leave `{option}` out"
+    )]
+    Accesses {
+        /// The other option.
+        option: &'static str,
+    },
     /// Lanes that are recorded from a visit on, and something that needs each loop, or each run, from its
     /// start.
     #[error("`after` needs each event where it happens: leave `{option}` out")]

@@ -23,3 +23,4 @@ pub use self::run::{RunSpec, TextError};
 pub use self::size::{MemorySize, MemorySizeError};
 pub use self::visits::Visits;
 pub use self::window::{BlockChoice, NumberRange, Window, WindowError, fits};
+pub use warptrace_abi::recording::{Spaces, UnknownSpaces};

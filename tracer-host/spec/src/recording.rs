@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use warptrace_abi::recording::{LogKind, Placement, Recording};
+use warptrace_abi::recording::{LogKind, Placement, Recording, Spaces};
 use warptrace_format::Counting;
 use warptrace_format::chosen::After;
 use warptrace_format::chunk::{DEFAULT_CHUNK_BYTES, MAX_CHUNK_BYTES, MIN_CHUNK_BYTES};
@@ -160,6 +160,12 @@ pub struct RecordingSpec {
     #[cfg_attr(feature = "clap", arg(long))]
     pub dual: bool,
 
+    /// Record the addresses of each load, store, atomic and copy: of which memory, `all`, or some of `global`,
+    /// `shared` and `local` with commas between them. Kernels take longer and more memory
+    #[cfg_attr(feature = "clap", arg(long, value_name = "all|global,shared,local"))]
+    #[serde(with = "crate::text::option")]
+    pub accesses: Option<Spaces>,
+
     /// What happens where events do not fit into device memory
     #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
     pub policy: Policy,
@@ -213,6 +219,7 @@ impl Default for RecordingSpec {
             counting: Counting::default(),
             times: Times::Off,
             dual: false,
+            accesses: None,
             policy: Policy::default(),
             stall_limit: None,
             post_mortem: false,
@@ -265,6 +272,16 @@ impl RecordingSpec {
         if self.times.has_runs() && self.counting == Counting::All {
             return Err(SpecError::TimesOfLoops);
         }
+        let alone = [
+            ("dual", self.dual),
+            ("after", self.window.after.is_some()),
+            ("policy", self.policy != Policy::Stop),
+        ];
+        if let Some((option, _)) = alone.into_iter().find(|(_, asked)| *asked)
+            && self.accesses.is_some()
+        {
+            return Err(SpecError::Accesses { option });
+        }
         let whole = [("counted", self.counting == Counting::All), ("post-mortem", self.post_mortem)];
         if let Some((option, _)) = whole.into_iter().find(|(_, asked)| *asked)
             && self.window.after.is_some()
@@ -284,7 +301,13 @@ impl RecordingSpec {
             Policy::Stream => LogKind::Streamed { open_runs: self.post_mortem },
         };
         let (chooses, spans) = (self.window.looks_inside(), self.times.has_blocks());
-        Recording { counting, dual, logs, chooses, after, placement, spans }
+        let data = self.spaces();
+        Recording { counting, dual, logs, chooses, after, placement, spans, data }
+    }
+
+    /// Returns the state spaces whose accesses are recorded.
+    pub fn spaces(&self) -> Spaces {
+        self.accesses.unwrap_or(Spaces::NONE)
     }
 
     /// Returns the bytes of device memory that the recording may take on a device of which `free`

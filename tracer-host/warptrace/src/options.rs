@@ -8,7 +8,7 @@ use warptrace_format::Counting;
 use warptrace_format::codec::CodecSpec;
 use warptrace_host::{
     BlockChoice, DEVICE_ECL, DEVICE_PREDICT, Interrupted, MemorySize, NumberRange, Policy, RecordingSpec,
-    Times, Visits,
+    Spaces, Times, Visits,
 };
 
 use crate::TraceBuilder;
@@ -125,6 +125,12 @@ impl TraceBuilder {
     /// Says which times are recorded; none if not asked for.
     pub fn times(mut self, times: Times) -> Self {
         self.spec.times = times;
+        self
+    }
+
+    /// Records the addresses of accesses to these memories; of none, if not asked for. On a GPU only.
+    pub fn accesses(mut self, spaces: Spaces) -> Self {
+        self.spec.accesses = Some(spaces);
         self
     }
 

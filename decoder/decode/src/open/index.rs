@@ -150,6 +150,9 @@ impl IndexReader<'_> {
                     self.contents.add_times(kind, self.covered);
                 }
                 Some(SectionKind::Code) => self.contents.codes.push((header, self.covered)),
+                Some(kind @ (SectionKind::Sites | SectionKind::Data | SectionKind::DataAccounts)) => {
+                    self.contents.add_data(self.bytes, kind, &header, self.covered)?;
+                }
                 Some(_) => {
                     return Err(unexpected(&header, self.covered, "a section that the index lists").into());
                 }

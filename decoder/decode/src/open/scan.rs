@@ -115,11 +115,14 @@ impl Scan<'_> {
             SectionKind::Accounts => {
                 let fixed = self.bytes.read(body_at, header.length.min(ACCOUNTS_HEADER_BYTES as u64))?;
                 let entry =
-                    accounts_entry(&AccountsHeader::parse(&fixed, body_at)?, at, header.total_bytes());
+                    accounts_entry(kind, &AccountsHeader::parse(&fixed, body_at)?, at, header.total_bytes());
                 self.contents.add(entry)?;
             }
             SectionKind::Times | SectionKind::Spans => self.contents.add_times(kind, at),
             SectionKind::Code => self.contents.codes.push((*header, at)),
+            SectionKind::Sites | SectionKind::Data | SectionKind::DataAccounts => {
+                self.contents.add_data(self.bytes, kind, header, at)?;
+            }
             SectionKind::Text => self.contents.add_text(at, header.total_bytes())?,
             SectionKind::Additions => {
                 let body = self.bytes.body(kind, header, at)?;
@@ -133,7 +136,7 @@ impl Scan<'_> {
                 return Err(unexpected(
                     header,
                     at,
-                    "MORE, TEXT, CODE, LNCH, FRAM, TIME, ACCT, ENDS, INDX or TAIL",
+                    "MORE, TEXT, CODE, SITE, LNCH, FRAM, TIME, ACCT, SPAN, DATA, DACC, ENDS, INDX or TAIL",
                 )
                 .into());
             }

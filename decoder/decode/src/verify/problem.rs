@@ -7,6 +7,7 @@ use warptrace_format::account::WarpAccount;
 use warptrace_format::file::{EarlyEnd, LossReason};
 use warptrace_format::on_one_line;
 
+use super::accesses::AccessProblem;
 use super::twin::LanesNext;
 use crate::error::DecodeError;
 use crate::file::Completeness;
@@ -305,6 +306,14 @@ pub enum Problem {
         kernel: String,
         /// Why.
         end: EarlyEnd,
+    },
+    /// Something about addresses and values.
+    #[error("launch {launch}, addresses and values: {problem}")]
+    Accesses {
+        /// The launch.
+        launch: u32,
+        /// What.
+        problem: AccessProblem,
     },
     /// Events were lost, and counted.
     #[error(

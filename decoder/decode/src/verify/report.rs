@@ -69,6 +69,12 @@ pub struct VerifyReport {
     pub timed_runs: u64,
     /// Warps of which the trace says where they ran, and when they began and ended.
     pub timed_warps: u64,
+    /// Accesses at sites that the file has: addresses and values.
+    pub accesses: u64,
+    /// Of these, those that readers leave out, since something was lost when they were made.
+    pub unmatched_accesses: u64,
+    /// Accesses that were lost.
+    pub lost_accesses: u64,
     /// Warps with events in track 0.
     pub warps: u64,
     /// Chosen warps whose accounting was checked, in all tracks.
@@ -102,6 +108,9 @@ impl VerifyReport {
             events: 0,
             timed_runs: 0,
             timed_warps: 0,
+            accesses: 0,
+            unmatched_accesses: 0,
+            lost_accesses: 0,
             warps: 0,
             accounts: 0,
             lost_events: 0,
@@ -182,6 +191,13 @@ impl fmt::Display for VerifyReport {
             (runs, 0) => writeln!(out, "times     runs: {runs}")?,
             (0, warps) => writeln!(out, "times     warps: {warps}")?,
             (runs, warps) => writeln!(out, "times     runs: {runs}; warps: {warps}")?,
+        }
+        let Self { accesses, lost_accesses, unmatched_accesses, .. } = self;
+        if accesses + lost_accesses > 0 {
+            writeln!(
+                out,
+                "accesses  {accesses}, lost: {lost_accesses}, left out for that: {unmatched_accesses}"
+            )?;
         }
         let Self { accounts, lost_events, unfinished_warps, .. } = self;
         writeln!(

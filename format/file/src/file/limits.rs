@@ -32,6 +32,10 @@ pub const MAX_ZSTD_WINDOW: u64 = 1 << 27;
 pub const MAX_TEXT_BYTES: usize = 64 << 20;
 /// Warps in one accounting section.
 pub const MAX_ACCOUNTS: u32 = 65_536;
+/// Parts of warps' streams in one section of addresses and values,
+pub const MAX_PIECES: u32 = 65_536;
+/// and their headers and runs.
+pub const MAX_DATA_ENTRIES: u32 = 1 << 19;
 /// Entries in one index section.
 pub const MAX_INDEX_ENTRIES: u32 = 65_536;
 /// Sections that an index may list in all (launches, frames and accounting sections together). At the usual

@@ -186,6 +186,8 @@ pub const POLICY_STREAM: &str = "stream";
 pub const COUNTING: &str = "counting";
 /// The property that says which times were recorded: `blocks`, `runs` or `all`; absent if none.
 pub const TIMES: &str = "times";
+/// Property: of which memory accesses were recorded, as `--accesses` says it; absent if of none.
+pub const ACCESSES: &str = "accesses";
 /// Names the property that has the command line of the process that recorded, or of `warptrace run`.
 pub const COMMAND: &str = "command";
 /// Names the property that has the command line of a program that was recorded by `warptrace run`.
@@ -201,7 +203,7 @@ pub const WINDOW: &str = "window";
 
 /// Whether recorders write a property of this name, so that none of the user's own may have it.
 pub fn is_recorders(name: &str) -> bool {
-    [COMMAND, COUNTING, MEMORY_LIMIT, MEMORY_PEAK, POINTS, PROGRAM, TIMES, WINDOW].contains(&name)
+    [ACCESSES, COMMAND, COUNTING, MEMORY_LIMIT, MEMORY_PEAK, POINTS, PROGRAM, TIMES, WINDOW].contains(&name)
         || name.starts_with(SOURCE_HASH_PREFIX)
 }
 

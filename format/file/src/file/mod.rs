@@ -14,6 +14,9 @@
 //! │ TIME     │ when the runs of the frame's chunks began     directly behind its frame
 //! │ ACCT …   │ its accounting, per warp                      any number
 //! │ SPAN     │ where and when these warps ran                directly behind their accounts
+//! │ SITE …   │ sites: instructions that touch memory         any number
+//! │ DATA …   │ addresses and values of the launch            any number
+//! │ DACC …   │ accounting of these, per warp                 any number
 //! │ ENDS     │ why it did not run to its end                 if it did not
 //! ├──────────┤
 //! │ INDX …   │ where each of these sections lies             any number
@@ -41,6 +44,7 @@ mod accounts;
 mod additions;
 mod code;
 mod contents;
+pub mod data;
 mod early_end;
 mod error;
 mod fields;
@@ -54,6 +58,7 @@ mod metadata;
 mod metadata_error;
 mod preamble;
 mod section;
+mod site;
 mod spans;
 mod text;
 mod times;
@@ -74,14 +79,15 @@ pub use index::{INDEX_HEADER_BYTES, IndexEntry, decode_index, encode_index};
 pub use launch::{LAUNCH_BYTES, LaunchError, LaunchInfo, StreamId, WARP_LANES};
 pub use loss::{LossPosition, LossReason};
 pub use metadata::{
-    COMMAND, COUNTING, DeviceInfo, DeviceKind, KernelInfo, LocationInfo, MEMORY_LIMIT, MEMORY_PEAK, Metadata,
-    POINTS, POLICY_RING, POLICY_STOP, POLICY_STREAM, PROGRAM, TIMES, WINDOW, is_recorders,
+    ACCESSES, COMMAND, COUNTING, DeviceInfo, DeviceKind, KernelInfo, LocationInfo, MEMORY_LIMIT, MEMORY_PEAK,
+    Metadata, POINTS, POLICY_RING, POLICY_STOP, POLICY_STREAM, PROGRAM, TIMES, WINDOW, is_recorders,
 };
 pub use metadata_error::MetadataError;
 pub use preamble::{FILE_VERSION, MAGIC, PREAMBLE_BYTES, READABLE_VERSIONS, check_preamble, encode_preamble};
 pub use section::{
     FLAG_OPTIONAL, SECTION_HEADER_BYTES, SectionHeader, SectionKind, Tag, Tie, check_body, encode_section,
 };
+pub use site::{SiteInfo, SiteKind, SiteNumber, SiteSpace, decode_sites, encode_sites};
 pub use spans::{decode_spans, encode_spans};
 pub use text::SourceText;
 pub use times::{ChunkTimes, FrameTimes, RunWalk};

@@ -60,6 +60,12 @@ pub enum SectionKind {
     Accounts,
     /// Where and when the warps of the accounts before it ran.
     Spans,
+    /// Sites, whose addresses and values are recorded.
+    Sites,
+    /// Addresses and values.
+    Data,
+    /// Accounting of warps' addresses and values.
+    DataAccounts,
     /// Why a launch did not run to its end.
     EarlyEnd,
     /// Where the sections are.
@@ -70,7 +76,7 @@ pub enum SectionKind {
 
 impl SectionKind {
     /// Every kind, in the order in which a file holds them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 15] = [
         Self::Metadata,
         Self::Additions,
         Self::Text,
@@ -80,6 +86,9 @@ impl SectionKind {
         Self::Times,
         Self::Accounts,
         Self::Spans,
+        Self::Sites,
+        Self::Data,
+        Self::DataAccounts,
         Self::EarlyEnd,
         Self::Index,
         Self::Trailer,
@@ -97,6 +106,9 @@ impl SectionKind {
             Self::Times => *b"TIME",
             Self::Accounts => *b"ACCT",
             Self::Spans => *b"SPAN",
+            Self::Sites => *b"SITE",
+            Self::Data => *b"DATA",
+            Self::DataAccounts => *b"DACC",
             Self::EarlyEnd => *b"ENDS",
             Self::Index => *b"INDX",
             Self::Trailer => *b"TAIL",
@@ -115,6 +127,9 @@ impl SectionKind {
             Self::Times => "TIME",
             Self::Accounts => "ACCT",
             Self::Spans => "SPAN",
+            Self::Sites => "SITE",
+            Self::Data => "DATA",
+            Self::DataAccounts => "DACC",
             Self::EarlyEnd => "ENDS",
             Self::Index => "INDX",
             Self::Trailer => "TAIL",
@@ -137,6 +152,9 @@ impl SectionKind {
             | Self::Launch
             | Self::Frame
             | Self::Accounts
+            | Self::Sites
+            | Self::Data
+            | Self::DataAccounts
             | Self::EarlyEnd
             | Self::Index
             | Self::Trailer => 1,
@@ -144,11 +162,18 @@ impl SectionKind {
         }
     }
 
-    /// The flags that this build writes: who does not know how a launch ended, a text, the code or times
-    /// still understands the rest.
+    /// The flags that this build writes: who does not know how a launch ended, a text, the code, times or
+    /// addresses still understands the rest.
     const fn flags(self) -> u16 {
         match self {
-            Self::EarlyEnd | Self::Text | Self::Code | Self::Times | Self::Spans => FLAG_OPTIONAL,
+            Self::EarlyEnd
+            | Self::Text
+            | Self::Code
+            | Self::Times
+            | Self::Spans
+            | Self::Sites
+            | Self::Data
+            | Self::DataAccounts => FLAG_OPTIONAL,
             Self::Metadata
             | Self::Additions
             | Self::Launch
@@ -170,6 +195,9 @@ impl SectionKind {
             | Self::Code
             | Self::Frame
             | Self::Accounts
+            | Self::Sites
+            | Self::Data
+            | Self::DataAccounts
             | Self::EarlyEnd
             | Self::Index
             | Self::Trailer => &[1],
@@ -399,6 +427,9 @@ mod tests {
                 (*b"TIME", 1, one),
                 (*b"ACCT", 1, one),
                 (*b"SPAN", 1, one),
+                (*b"SITE", 1, one),
+                (*b"DATA", 1, one),
+                (*b"DACC", 1, one),
                 (*b"ENDS", 1, one),
                 (*b"INDX", 1, one),
                 (*b"TAIL", 1, one),

@@ -38,7 +38,7 @@ impl Logs {
         Self { memory: DeviceLogs { logs: pool.logs, end: pool.merged_from }, stream, first }
     }
 
-    /// Hands over all runs, each with its position and the index of its entry: those of the lane's own log
+    /// Hands over all runs, each with its position, the index of its entry and its words: those of the lane's own log
     /// have the positions from `start` on. Which lane hands over which does not matter. Returns the position
     /// after the last run of the lane's own log. From all lanes of the warp; `slots` are its own.
     #[inline(always)]
@@ -46,7 +46,7 @@ impl Logs {
         &self,
         slots: SharedMemory,
         start: u32,
-        mut take: impl FnMut(u32, u32, Entry),
+        mut take: impl FnMut(u32, u32, [u32; 4]),
     ) -> u32 {
         let (mut slots, lane) = (slots, simt::lane());
         let Cursor { index: mut piece, link, mut remaining } = self.first;
@@ -143,11 +143,10 @@ impl Row {
     /// Hands over what [`read`](Self::read) has answered to each lane that has found a run. From all lanes of
     /// the warp.
     #[inline(always)]
-    fn hand_over(self, first: u32, words: [u32; 4], take: &mut impl FnMut(u32, u32, Entry)) {
+    fn hand_over(self, first: u32, words: [u32; 4], take: &mut impl FnMut(u32, u32, [u32; 4])) {
         let (mut slots, lane) = (self.slots, simt::lane());
         let Number { rank, is_there, index } = self.find(first + lane);
-        let entry = Entry::from_words(words);
-        let is_run = is_there & entry.is_run();
+        let is_run = is_there & Entry::from_words(words).is_run();
         let runs = warp::ballot(is_run);
         // The lanes that look at the same piece.
         let begin = (rank * self.length).saturating_sub(first);
@@ -156,7 +155,7 @@ impl Row {
         let at = SLOT_BYTES * rank + POSITION;
         let position = slots.get32(at);
         if is_run {
-            take(position + (same & ((1 << lane) - 1)).count_ones(), index, entry);
+            take(position + (same & ((1 << lane) - 1)).count_ones(), index, words);
         }
         warp::sync_warp();
         if lane == begin {

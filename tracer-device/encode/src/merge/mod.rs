@@ -20,6 +20,7 @@
 //! memory: in one function, with what each needs kept through all, the kernel took 146 registers.
 
 mod cut;
+mod data;
 mod logs;
 pub(crate) mod serial;
 mod shared;
@@ -31,6 +32,7 @@ use warptrace_device::simt::{self, WARP_LANES};
 use warptrace_format::Memory;
 
 use self::cut::{Cut, cut};
+use self::data::{copy_data, count_data};
 use self::logs::Logs;
 use self::serial::SerialMerge;
 pub(crate) use self::shared::MAX_WARPS;
@@ -53,6 +55,7 @@ pub(crate) fn merge_streams(pool: &PoolDescriptor, launches: Launches, streams: 
     while first < streams {
         let stream = first + simt::warp_in_block();
         let log = take_stream(launches.table, launches.count, stream, streams);
+        copy_data(launches.table, launches.count, log);
         read_logs(log);
         sort_by_warp();
         warp::sync_threads();
@@ -142,7 +145,12 @@ fn take_stream(table: u64, count: u32, number: u32, streams: u32) -> Cursor {
     }
     let mut first = Cursor::default();
     if is_there {
-        first = count_entries(&shared::pool(), work, logs, account);
+        let pool = shared::pool();
+        first = if pool.is_data(track) {
+            count_data(&pool, work, logs, account)
+        } else {
+            count_entries(&pool, work, logs, account)
+        };
     }
     warp::sync_warp();
     first
@@ -234,7 +242,8 @@ fn read_logs(first: Cursor) {
     let (mut share, mut first_lost) = (Share::NOTHING, NEVER);
     let start = sum_up_to(entries) - entries;
     let logs = Logs::new(&pool, stream.logs, first);
-    let mut end = logs.for_each(work.slots(), start, |position, index, entry| {
+    let mut end = logs.for_each(work.slots(), start, |position, index, words| {
+        let entry = Entry::from_words(words);
         // The last of all numbers is for entries without a run.
         let since = entry.time.wrapping_sub(base).min(NEVER - 1);
         let kept = since < before;

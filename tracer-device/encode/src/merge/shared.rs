@@ -6,6 +6,7 @@
 //! offset  size  field
 //!      0    40  the pool
 //!     40     4  number of the codec
+//!     44     4  bit 0: times; the other bits: the track of addresses and values
 //! ```
 //! For each warp:
 //! ```text
@@ -107,6 +108,8 @@ pub(super) struct Sums {
 pub(super) enum Step {
     /// Nothing: there is no stream, or it has no run.
     Nothing,
+    /// Copying its logs, which are of addresses and values.
+    Copy,
     /// Reading its logs.
     Read,
     /// Cutting: its runs are merged.
@@ -128,7 +131,8 @@ pub(super) fn share(pool: &PoolDescriptor, codec: Codec) {
         let ([a, b], [c, d], [e, f]) = (halves(pool.chunks), halves(pool.claims), halves(pool.logs));
         memory.set128(0, [a, b, c, d]);
         memory.set128(16, [e, f, pool.chunk_count, pool.chunk_bytes]);
-        memory.set128(32, [pool.merged_from, pool.merged_end, codec as u32, pool.times]);
+        memory
+            .set128(32, [pool.merged_from, pool.merged_end, codec as u32, pool.times | pool.data_track << 1]);
     }
     warp::sync_threads();
 }
@@ -139,7 +143,7 @@ pub(super) fn pool() -> PoolDescriptor {
     let memory = memory(0);
     let [a, b, c, d] = memory.get128(0);
     let [e, f, chunk_count, chunk_bytes] = memory.get128(16);
-    let [merged_from, merged_end, _, times] = memory.get128(32);
+    let [merged_from, merged_end, _, last] = memory.get128(32);
     let whole = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
     let (chunks, claims, logs) = (whole(a, b), whole(c, d), whole(e, f));
     PoolDescriptor {
@@ -150,8 +154,8 @@ pub(super) fn pool() -> PoolDescriptor {
         chunk_bytes,
         merged_from,
         merged_end,
-        times,
-        reserved: 0,
+        times: last & 1,
+        data_track: last >> 1,
     }
 }
 

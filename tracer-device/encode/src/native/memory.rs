@@ -75,6 +75,11 @@ impl<'a> DeviceMemory<'a> {
         self.pool.time_bytes(track)
     }
 
+    /// How many entries of addresses and values a chunk holds.
+    pub(super) fn data_entries(&self) -> usize {
+        self.pool.data_entries() as usize
+    }
+
     /// The logs: log memory up to what is for merged runs.
     pub(super) fn logs(&self) -> LogEntries<'_> {
         let start = with_exposed_provenance_mut::<Words>(self.pool.logs as usize);

@@ -60,7 +60,7 @@ fn latest(clocks: impl Iterator<Item = u64>) -> Option<u64> {
 }
 
 /// The earliest of some times, which may wrap: they are compared with the first.
-fn earliest(times: impl Iterator<Item = u32>) -> Option<u32> {
+pub(super) fn earliest(times: impl Iterator<Item = u32>) -> Option<u32> {
     let mut base = None;
     let since = |time: u32| {
         let base = *base.get_or_insert(time.wrapping_sub(1 << 31));

@@ -4,6 +4,7 @@
 //! Only which chunk of the pool a stream is given may differ, and, where the pool is too small for all, which
 //! streams wait for another round.
 
+mod data;
 mod encode;
 mod error;
 mod flatten;
@@ -39,7 +40,7 @@ pub enum Schedule {
 }
 
 /// Merges the logs of launches that have ended, and encodes them into chunks of the pool: track 0 with
-/// `codec`, track 1 with `raw`. Adds to the accounts, and marks each warp as finished of which nothing is
+/// `codec`, track 1 with `raw`, that of addresses and values as it is. Adds to the accounts, and marks each warp as finished of which nothing is
 /// left. Returns what has been claimed.
 ///
 /// If [`Claims::waiting`] is not 0, something is left for another round: when the chunks have been collected
@@ -71,6 +72,9 @@ pub unsafe fn encode(
         let codec = of_trace.of_track(owned.name.track);
         if owned.account.finished != 0 {
             return;
+        }
+        if pool.is_data(owned.name.track) {
+            return data::copy(&memory, owned);
         }
         let merged = match merge::merge(&memory, owned.name, codec, &mut state.scratch) {
             Merging::Nothing => return owned.account.finished = 1,

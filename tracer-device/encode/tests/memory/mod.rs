@@ -61,7 +61,7 @@ impl Memory {
             merged_from: 4096,
             merged_end: 8192,
             times: 1,
-            reserved: 0,
+            data_track: 0,
         }
     }
 

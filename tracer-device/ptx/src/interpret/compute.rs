@@ -17,6 +17,10 @@ impl Compute {
             Self::Not => !operand(0),
             Self::Negate => low(-a),
             Self::HighestBit => return Some(highest_bit(a)),
+            Self::ShiftToHighestBit => {
+                let bit = highest_bit(a);
+                return Some(if bit < 64 { u64::from(ty.bits) - 1 - bit } else { bit });
+            }
             Self::CountBits => return Some(u64::from(ty.truncate(operand(0)).count_ones())),
             Self::CountLeadingZeros => {
                 return Some(u64::from(ty.truncate(operand(0)).leading_zeros() + ty.bits - 64));

@@ -211,6 +211,7 @@ impl<'a> Parts<'a> {
             ("slct", None) => Compute::SelectBySign,
             ("not", None) => Compute::Not,
             ("neg", None) => Compute::Negate,
+            ("bfind", None) if self.modifiers.contains(&"shiftamt") => Compute::ShiftToHighestBit,
             ("bfind", None) => Compute::HighestBit,
             ("popc", None) => Compute::CountBits,
             ("add", None) => Compute::Add,
@@ -241,14 +242,15 @@ impl<'a> Parts<'a> {
                 [ty, "s32"] => Type::of_bits(ty).ok_or("this type")?,
                 _ => return Err("this type".to_owned()),
             },
-            _ => self.ty(&["lo", "hi", "wide"])?,
+            _ => self.ty(&["lo", "hi", "wide", "shiftamt"])?,
         };
         let wide = part == Some("wide");
         if wide && ty.bits > 32 || ty.bits == 1 && !matches!(name, "not" | "and" | "or" | "xor") {
             return Err("this type".to_owned());
         }
         let to_bits = match compute {
-            Compute::HighestBit | Compute::CountBits | Compute::CountLeadingZeros => 32,
+            Compute::HighestBit | Compute::ShiftToHighestBit => 32,
+            Compute::CountBits | Compute::CountLeadingZeros => 32,
             _ if wide => 2 * ty.bits,
             _ => ty.bits,
         };
@@ -264,7 +266,8 @@ impl<'a> Parts<'a> {
         let from =
             (1..self.operands.len()).map(|at| self.value(at, bits(at))).collect::<Result<Vec<_>, _>>()?;
         let operands = match compute {
-            Compute::Not | Compute::Negate | Compute::HighestBit | Compute::CountBits => 1,
+            Compute::Not | Compute::Negate | Compute::CountBits => 1,
+            Compute::HighestBit | Compute::ShiftToHighestBit => 1,
             Compute::CountLeadingZeros | Compute::ReverseBits | Compute::Absolute => 1,
             Compute::MultiplyAdd | Compute::MultiplyAddHigh | Compute::MultiplyAddWide => 3,
             Compute::Select | Compute::SelectBySign | Compute::ExtractBits => 3,

@@ -6,6 +6,7 @@ use super::error::Fault;
 use super::float::flushed;
 use super::machine::{Frame, Group, LANES, Launch, Position, Wait, Warp};
 use super::memory::{Memory as Global, Scratch};
+use super::observed::Access;
 use super::op::{Address, Compute, LOCAL_WINDOW, Memory, Op, Register, SHARED_WINDOW, Special, Type, Value};
 use super::program::{Program, Step};
 
@@ -19,6 +20,8 @@ pub(super) struct Executor<'a> {
     pub(super) memory: &'a mut Global,
     /// Each block's shared memory.
     pub(super) shared: Vec<Scratch>,
+    /// Accesses at sites.
+    pub(super) accesses: Vec<Access>,
     /// Nanoseconds since the launch.
     pub(super) elapsed: u64,
     /// How long the last instruction lets its group sleep.
@@ -113,12 +116,57 @@ impl Executor<'_> {
             }
             _ => {
                 for lane in lanes(active) {
+                    for (site, operand) in &step.sites {
+                        self.note_access(op, warp, lane, *site, *operand)?;
+                    }
                     self.lane(op, warp, lane)?;
                 }
                 add(&mut moves, active, next);
             }
         }
         Ok(moves)
+    }
+
+    /// Notes the address that a lane's instruction is about to use.
+    fn note_access(
+        &mut self,
+        op: &Op,
+        warp: &mut Warp,
+        lane: Lane,
+        site: u16,
+        operand: usize,
+    ) -> Result<(), Fault> {
+        let address = match op {
+            Op::Load { address, .. } | Op::Store { address, .. } | Op::Atomic { address, .. } => address,
+            Op::Copy { to, .. } if operand == 0 => to,
+            Op::Copy { from, .. } => from,
+            _ => return Err(Fault::Unknown(format!("site {site} at what accesses no memory"))),
+        };
+        let base = address.base.map_or(Ok(0), |base| self.value(warp, lane, Value::Register(base)))?;
+        let value = base.wrapping_add(address.offset);
+        self.accesses.push(Access { warp: warp.index, lane: lane.number, site, value });
+        Ok(())
+    }
+
+    /// Notes what a register holds in the lanes of a group for which the guard holds.
+    pub(super) fn values(
+        &mut self,
+        warp: &mut Warp,
+        group: &Group,
+        site: u16,
+        register: Register,
+        guard: Option<(Register, bool)>,
+    ) -> Result<(), Fault> {
+        for lane in lanes(group.mask) {
+            if let Some((predicate, negated)) = guard
+                && (self.value(warp, lane, Value::Register(predicate))? == 1) == negated
+            {
+                continue;
+            }
+            let value = self.value(warp, lane, Value::Register(register))?;
+            self.accesses.push(Access { warp: warp.index, lane: lane.number, site, value });
+        }
+        Ok(())
     }
 
     /// Executes an instruction for a lane.

@@ -208,6 +208,7 @@ pub fn run_with_host(
             launch,
             memory,
             shared: vec![Scratch::new(shared_bytes); blocks as usize],
+            accesses: Vec::new(),
             elapsed: 0,
             sleep: None,
             waits: Wait::Nothing,
@@ -221,6 +222,7 @@ pub fn run_with_host(
         max_steps: launch.max_steps,
     };
     machine.run(schedule, host)?;
+    machine.observed.accesses = machine.executor.accesses;
     Ok(machine.observed)
 }
 
@@ -374,6 +376,11 @@ impl Machine<'_> {
                 Some(Item::Marker(marker)) => {
                     let warp = self.warps[group.warp].index;
                     self.observed.markers.push(MarkerEvent { warp, mask: group.mask, marker: *marker });
+                }
+                Some(Item::Value { site, register, guard }) => {
+                    let accessed =
+                        self.executor.values(&mut self.warps[group.warp], &group, *site, *register, *guard);
+                    accessed.map_err(|fault| self.error(group, 0, format!("site {site}"), fault))?;
                 }
                 Some(Item::Instruction(step)) => match (&step.op, step.guard) {
                     (Ok(Op::PerformanceEvent { mask }), None) => {

@@ -62,6 +62,6 @@ mod tests_foreign;
 pub use self::error::{Fault, InterpretError};
 pub use self::machine::{CLOCKS_APART, Launch, run, run_with_host};
 pub use self::memory::Memory;
-pub use self::observed::{Executions, MarkerEvent, Observed};
+pub use self::observed::{Access, Executions, MarkerEvent, Observed};
 pub use self::program::Program;
 pub use self::schedule::Schedule;

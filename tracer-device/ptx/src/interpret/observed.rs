@@ -15,6 +15,19 @@ pub struct MarkerEvent {
     pub marker: Marker,
 }
 
+/// A lane's access at a site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// Index of the warp in the launch, as of a [`MarkerEvent`].
+    pub warp: u32,
+    /// The lane.
+    pub lane: u32,
+    /// The site.
+    pub site: u16,
+    /// The address, or the value.
+    pub value: u64,
+}
+
 /// How often an instruction was executed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Executions {
@@ -29,6 +42,8 @@ pub struct Executions {
 pub struct Observed {
     /// The markers that groups came to, in the order in which they did.
     pub markers: Vec<MarkerEvent>,
+    /// The accesses at sites, in the order in which they were made.
+    pub accesses: Vec<Access>,
     /// Executions of `pmevent.mask`, by its operand.
     pub performance_events: BTreeMap<u64, Executions>,
     /// Executions of instructions, `pmevent` aside, by their line in the text, from 1. A lane whose guard

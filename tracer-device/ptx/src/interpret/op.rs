@@ -140,6 +140,8 @@ pub(super) enum Compute {
     Not,
     Negate,
     HighestBit,
+    /// How far it is from the uppermost one.
+    ShiftToHighestBit,
     CountBits,
     CountLeadingZeros,
     ReverseBits,

@@ -8,7 +8,7 @@ use super::error::Fault;
 use super::initial;
 use super::op::{FUNCTIONS, Memory, Op, Register, VARIABLES};
 use crate::cfg::labels::resolve;
-use crate::splice::Marker;
+use crate::splice::{DataMarker, Marker};
 use crate::uniform::parting::Graph;
 use crate::{
     Body, Cfg, Declaration, Directive, Function, Instruction, Linkage, Module, Param, Space, StatementKind,
@@ -55,6 +55,13 @@ pub(super) enum Item {
         block: usize,
     },
     Marker(Marker),
+    /// A marker of data that names a register: the site, the register, and the predicate with whether it is
+    /// negated.
+    Value {
+        site: u16,
+        register: Register,
+        guard: Option<(Register, bool)>,
+    },
     Instruction(Box<Step>),
 }
 
@@ -70,6 +77,8 @@ pub(super) struct Step {
     pub(super) meets: Option<usize>,
     /// Whether it belongs to a recording sequence.
     pub(super) is_sequence: bool,
+    /// The sites that markers of data in front of it name, each with the operand that is its address.
+    pub(super) sites: Vec<(u16, usize)>,
 }
 
 /// A variable's memory.
@@ -244,6 +253,8 @@ fn items(module: &Module<'_>, function: &Function<'_>, names: &Names) -> Vec<Ite
     let flow = Cfg::new(body).ok();
     let graph = flow.as_ref().and_then(Graph::of);
     let block_of = |statement| flow.as_ref().map_or(usize::MAX, |flow| flow.block_of(statement));
+    // Markers of data whose instruction has not come yet; their sequences stand between.
+    let mut sites: Vec<DataMarker<'_>> = Vec::new();
     for (index, statement) in body.statements.iter().enumerate() {
         line += module.text[at..statement.span.start].matches('\n').count();
         at = statement.span.start;
@@ -257,11 +268,26 @@ fn items(module: &Module<'_>, function: &Function<'_>, names: &Names) -> Vec<Ite
                 if let Some(Ok(marker)) = Marker::parse(text) {
                     items.push(Item::Marker(marker));
                 }
+                if let Some(Ok(marker)) = DataMarker::parse(text) {
+                    let guard = marker.guard.and_then(|guard| {
+                        names.register(guard.predicate).map(|(register, _)| (register, guard.negated))
+                    });
+                    match names.register(marker.operand) {
+                        Some((register, _)) => {
+                            items.push(Item::Value { site: marker.site, register, guard });
+                        }
+                        None => sites.push(marker),
+                    }
+                }
             }
             StatementKind::Instruction(instruction) => {
                 let text = statement.span.text(module.text).to_owned();
                 item_of.insert(index, items.len());
                 let mut step = step(&decoder, instruction, line, text);
+                if !step.is_sequence {
+                    step.sites =
+                        sites.drain(..).filter_map(|marker| operand_of(marker, instruction)).collect();
+                }
                 if matches!(instruction.name(), "bra" | "brx") {
                     step.meets = graph.as_ref().and_then(|graph| graph.meets_at(block_of(index)));
                 }
@@ -304,10 +330,19 @@ fn step(decoder: &Decoder<'_>, instruction: &Instruction<'_>, line: usize, text:
     match guard.transpose() {
         Ok(guard) => {
             let op = decode(decoder, instruction).map_err(Fault::Unknown);
-            Step { line, text, guard, op, meets: None, is_sequence }
+            Step { line, text, guard, op, meets: None, is_sequence, sites: Vec::new() }
         }
-        Err(fault) => Step { line, text, guard: None, op: Err(fault), meets: None, is_sequence },
+        Err(fault) => {
+            Step { line, text, guard: None, op: Err(fault), meets: None, is_sequence, sites: Vec::new() }
+        }
     }
+}
+
+/// Finds the operand whose address a marker of data names.
+fn operand_of(marker: DataMarker<'_>, instruction: &Instruction<'_>) -> Option<(u16, usize)> {
+    let is_named = |text: &str| text.split_ascii_whitespace().collect::<String>() == marker.operand;
+    let operand = instruction.operands.iter().position(|operand| is_named(operand.text))?;
+    Some((marker.site, operand))
 }
 
 fn body_variables<'a>(body: Option<&'a Body<'a>>, space: Space) -> impl Iterator<Item = &'a Declaration<'a>> {

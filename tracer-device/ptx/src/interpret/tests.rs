@@ -104,6 +104,8 @@ fn numbers_are_those_of_ptx() {
         ("mov.u32 %r1, -3; mov.u32 %r2, 2; max.s32 %r3, %r1, %r2; cvt.u64.u32 %rd2, %r3;", 2),
         ("mov.u32 %r1, 0; bfind.u32 %r2, %r1; cvt.u64.u32 %rd2, %r2;", 0xffff_ffff),
         ("mov.u32 %r1, 0x500; bfind.u32 %r2, %r1; cvt.u64.u32 %rd2, %r2;", 10),
+        ("mov.u32 %r1, 0x500; bfind.shiftamt.u32 %r2, %r1; cvt.u64.u32 %rd2, %r2;", 21),
+        ("mov.u32 %r1, 0; bfind.shiftamt.u32 %r2, %r1; cvt.u64.u32 %rd2, %r2;", 0xffff_ffff),
         ("mov.u32 %r1, 1; mov.u32 %r2, 2; mov.b64 %rd2, {%r1, %r2};", 0x2_0000_0001),
         ("mov.u64 %rd3, 0x200000001; mov.b64 {%r1, %r2}, %rd3; cvt.u64.u32 %rd2, %r2;", 2),
         ("setp.lt.s32 %p1, %t, 1; setp.eq.and.u32 %p2, %t, 0, !%p1; selp.b64 %rd2, 1, 2, %p2;", 2),

@@ -3,12 +3,13 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use super::accesses::{self, Found};
 use super::params::layout;
-use super::sites::Plan;
-use super::source::{Positions, Sources};
+use super::sites::{Plan, insert_lines};
+use super::source::{Lines, Positions, Sources};
 use super::{Implied, KernelInfo, Marked, Point, PointError, PointKind, PointOptions};
-use crate::splice::Marker;
-use crate::{Body, Edits, Function, ItemKind, Module, StatementKind};
+use crate::splice::{DataMarker, Marker};
+use crate::{Body, Cfg, Edits, Function, ItemKind, Module, StatementKind};
 
 /// What has been marked of a module.
 pub(super) struct Marking<'m> {
@@ -21,6 +22,8 @@ pub(super) struct Marking<'m> {
     offsets: Vec<usize>,
     /// The next point's id, which may be one beyond the last that there is.
     next: u32,
+    /// Offsets in the original text of the sites.
+    site_offsets: Vec<usize>,
 }
 
 impl<'m> Marking<'m> {
@@ -33,6 +36,7 @@ impl<'m> Marking<'m> {
             edits: Edits::new(),
             offsets: Vec::new(),
             next: options.first_id.into(),
+            site_offsets: Vec::new(),
         }
     }
 
@@ -50,8 +54,8 @@ impl<'m> Marking<'m> {
     /// Why it cannot be marked. Nothing has changed then.
     fn try_function(&mut self, function: &Function<'m>, body: &Body<'m>) -> Result<(), String> {
         let parameters = function.is_entry().then(|| layout(&function.params)).transpose()?;
-        let plan = Plan::of(body, self.options)
-            .map_err(|error| format!("its control flow cannot be read: {error}"))?;
+        let flow = Cfg::new(body).map_err(|error| format!("its control flow cannot be read: {error}"))?;
+        let plan = Plan::of(body, &flow, self.options);
         let (first, count) = (self.next, plan.sites.len());
         let end = u32::try_from(count).ok().and_then(|count| first.checked_add(count));
         let end = end.filter(|end| *end <= u32::from(u16::MAX) + 1);
@@ -86,10 +90,62 @@ impl<'m> Marking<'m> {
             after: id(*after),
             points: points.iter().map(|point| id(*point)).collect(),
         }));
+        let followed = |point: usize| {
+            // A point without a marker is executed with the one that it follows.
+            let before = plan.implied.iter().find(|(_, points)| points.contains(&point));
+            before.map_or(point, |(after, _)| *after)
+        };
+        self.sites(function, body, &flow, &lines, |block| {
+            plan.begins[block].map_or(0, |at| id(followed(at)))
+        });
         if let Some(parameters) = parameters {
             self.marked.kernels.push(KernelInfo { name: function.name.to_owned(), parameters });
         }
         Ok(())
+    }
+
+    /// Marks the accesses of a function that are asked for; `location` tells that of a block's events.
+    fn sites(
+        &mut self,
+        function: &Function<'m>,
+        body: &Body<'m>,
+        flow: &Cfg,
+        lines: &Lines,
+        location: impl Fn(usize) -> u16,
+    ) {
+        if self.options.accesses.is_none() {
+            return;
+        }
+        let before = u32::try_from(self.marked.sites.len()).unwrap_or(u32::MAX);
+        let first = u32::from(self.options.first_site).saturating_add(before);
+        let found = accesses::find(function, body, flow, (self.options.accesses, first), lines, location);
+        for Found { site, at, marker } in found.sites {
+            insert_lines(&mut self.edits, self.text, at, [marker].into_iter());
+            self.site_offsets.push(at);
+            self.marked.sites.push(site);
+        }
+        let reasons = found.unrecorded.into_iter();
+        self.marked.unrecorded.extend(reasons.map(|reason| (function.name.to_owned(), reason)));
+    }
+
+    /// Marks the accesses of a function whose events have markers already.
+    pub(super) fn own_function(&mut self, function: &Function<'m>) {
+        let Some(body) = &function.body else { return };
+        let flow = match Cfg::new(body) {
+            Ok(flow) => flow,
+            Err(error) => {
+                let reason = format!("its control flow cannot be read: {error}");
+                return self.marked.unrecorded.push((function.name.to_owned(), reason));
+            }
+        };
+        let lines = self.sources.lines(function, body);
+        let location = |block: usize| {
+            let statements = &body.statements[flow.blocks()[block].statements.clone()];
+            let markers =
+                statements.iter().filter_map(|statement| statement.comment().and_then(Marker::parse));
+            markers.flatten().find_map(Marker::events).map_or(0, |(location, _)| location)
+        };
+        self.sites(function, body, &flow, &lines, location);
     }
 
     /// Makes the marked text.
@@ -97,17 +153,22 @@ impl<'m> Marking<'m> {
         for (position, point) in Positions::of(self.text, &self.offsets).zip(&mut self.marked.points) {
             (point.ptx_line, point.ptx_column) = (position.line, position.column);
         }
+        for (position, site) in Positions::of(self.text, &self.site_offsets).zip(&mut self.marked.sites) {
+            (site.ptx_line, site.ptx_column) = (position.line, position.column);
+        }
         self.marked.text = self.edits.apply(self.text)?;
         Ok(self.marked)
     }
 }
 
-/// Refuses a module that has markers.
-pub(super) fn refuse_markers(module: &Module<'_>) -> Result<(), PointError> {
+/// Refuses a module that has markers, of data only if `events` is false.
+pub(super) fn refuse_markers(module: &Module<'_>, events: bool) -> Result<(), PointError> {
     let bodies = module.definitions().filter_map(|function| function.body.as_ref());
     let mut statements = bodies.flat_map(|body| &body.statements);
     let marker = statements.find(|statement| match statement.kind {
-        StatementKind::Comment(text) => Marker::parse(text).is_some(),
+        StatementKind::Comment(text) => {
+            events && Marker::parse(text).is_some() || DataMarker::parse(text).is_some()
+        }
         _ => false,
     });
     match marker.map(|marker| module.position(marker.span.start)) {

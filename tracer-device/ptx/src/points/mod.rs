@@ -35,6 +35,7 @@
 //! meet or leave. [`Marked::implied`] names such points. A join never is one: which lanes arrive there in one
 //! group is for the hardware to choose.
 
+mod accesses;
 mod blocks;
 mod choose;
 mod counted;
@@ -49,6 +50,7 @@ mod waits;
 use std::fmt;
 use std::sync::Arc;
 
+pub use self::accesses::{Site, SiteKind, SiteSpace};
 use self::marking::Marking;
 pub(crate) use self::marking::with_named;
 pub use self::options::{PointOptions, Points, UnknownPoints};
@@ -68,6 +70,11 @@ pub struct Marked {
     pub kernels: Vec<KernelInfo>,
     /// Functions that were asked for and have no markers: name, as in the PTX, and reason.
     pub skipped: Vec<(String, String)>,
+    /// The accesses to memory that have a marker of data, by number: the first has
+    /// [`PointOptions::first_site`], each other one more.
+    pub sites: Vec<Site>,
+    /// Functions of which accesses that were asked for have no marker: name, as in the PTX, and reason.
+    pub unrecorded: Vec<(String, String)>,
 }
 
 /// A point of a function at which execution is recorded.
@@ -217,7 +224,7 @@ pub enum PointError {
         known: String,
     },
     /// The first id is 0, which names no location.
-    #[error("the first id is 0: ids of points are 1 to 65,535")]
+    #[error("the first id is 0: ids of points are 1 to 65,535, numbers of sites 1 to 32,767")]
     FirstId,
     /// The text has markers already.
     #[error(
@@ -243,15 +250,34 @@ pub enum PointError {
 /// # Errors
 /// If the text is no PTX or has markers, `first_id` is 0, or a kernel is not there.
 pub fn mark(text: &str, options: &PointOptions<'_>) -> Result<Marked, PointError> {
-    if options.first_id == 0 {
+    if options.first_id == 0 || options.first_site == 0 {
         return Err(PointError::FirstId);
     }
     let module = Module::parse(text)?;
-    marking::refuse_markers(&module)?;
+    marking::refuse_markers(&module, true)?;
     let wanted = marking::wanted_functions(&module, options)?;
     let mut marking = Marking::new(&module, options);
     for function in module.definitions().filter(|function| wanted.contains(function.name)) {
         marking.function(function);
+    }
+    marking.finish()
+}
+
+/// Puts markers of data into PTX whose events have markers of their own: in front of the accesses to memory
+/// that are asked for. [`Marked::points`] and [`Marked::kernels`] are empty.
+///
+/// # Errors
+/// If the text is no PTX or has markers of data, `first_site` is 0, or a kernel is not there.
+pub fn mark_accesses(text: &str, options: &PointOptions<'_>) -> Result<Marked, PointError> {
+    if options.first_site == 0 {
+        return Err(PointError::FirstId);
+    }
+    let module = Module::parse(text)?;
+    marking::refuse_markers(&module, false)?;
+    let wanted = marking::wanted_functions(&module, options)?;
+    let mut marking = Marking::new(&module, options);
+    for function in module.definitions().filter(|function| wanted.contains(function.name)) {
+        marking.own_function(function);
     }
     marking.finish()
 }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use warptrace_abi::recording::Spaces;
+
 use super::LineTable;
 
 /// Where PTX of other compilers is to be traced.
@@ -72,6 +74,10 @@ pub struct PointOptions<'a> {
     pub waits: bool,
     /// Id of the first point, from 1.
     pub first_id: u16,
+    /// Which accesses to memory get a site.
+    pub accesses: Spaces,
+    /// Number of the first site, from 1.
+    pub first_site: u16,
     /// The kernels to mark, with the functions that they call or whose addresses they take; `None` marks all
     /// functions.
     pub kernels: Option<&'a [&'a str]>,
@@ -81,7 +87,15 @@ pub struct PointOptions<'a> {
 
 impl Default for PointOptions<'_> {
     fn default() -> Self {
-        Self { points: Points::default(), waits: false, first_id: 1, kernels: None, lines: None }
+        Self {
+            points: Points::default(),
+            waits: false,
+            first_id: 1,
+            accesses: Spaces::NONE,
+            first_site: 1,
+            kernels: None,
+            lines: None,
+        }
     }
 }
 

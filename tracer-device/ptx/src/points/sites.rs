@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::ops::Range;
 
 use warptrace_abi::marker::Marker;
@@ -11,7 +12,7 @@ use super::choose::choose;
 use super::counted::Counted;
 use super::named::name_of;
 use super::{PointKind, PointOptions, Points};
-use crate::{Body, Cfg, CfgError, Edits, Statement};
+use crate::{Body, Cfg, Edits, Statement};
 
 /// A point of a function.
 #[derive(Clone, Debug)]
@@ -77,17 +78,15 @@ pub(super) struct Plan {
     pub(super) markers: BTreeMap<usize, Vec<SiteMarker>>,
     /// Sites without a marker, by the site that they follow.
     pub(super) implied: Vec<(usize, Vec<usize>)>,
+    /// Of each block, the site of its beginning.
+    pub(super) begins: Vec<Option<usize>>,
 }
 
 impl Plan {
     /// Finds the points of a function.
-    ///
-    /// # Errors
-    /// If its control flow cannot be read.
-    pub(super) fn of(body: &Body<'_>, options: &PointOptions<'_>) -> Result<Self, CfgError> {
+    pub(super) fn of(body: &Body<'_>, flow: &Cfg, options: &PointOptions<'_>) -> Self {
         let points = options.points;
-        let flow = Cfg::new(body)?;
-        let blocks = Blocks::new(body, &flow);
+        let blocks = Blocks::new(body, flow);
         let candidates = choose(&blocks, points, options.waits);
         let mut plan = Self::default();
         // Of each block, the site of its beginning.
@@ -158,30 +157,36 @@ impl Plan {
                 plan.implied.push((index, chain));
             }
         }
-        Ok(plan)
+        plan.begins = site_of;
+        plan
     }
 
     /// Inserts the markers, each on a line of its own.
     pub(super) fn insert(&self, edits: &mut Edits, text: &str, id: impl Fn(usize) -> u16) {
         for (at, markers) in &self.markers {
-            let before = text[..*at].trim_end_matches([' ', '\t']);
-            let mut lines = String::new();
-            if before.ends_with('\n') {
-                let indent = &text[before.len()..*at];
-                for marker in markers {
-                    let pad = if lines.is_empty() && !indent.is_empty() { "" } else { "\t" };
-                    lines.push_str(&format!("{pad}{}\n", marker.marker(&id)));
-                }
-                lines.push_str(indent);
-            } else {
-                for marker in markers {
-                    lines.push_str(&format!("\n\t{}", marker.marker(&id)));
-                }
-                if !text[*at..].trim_start_matches([' ', '\t', '\r']).starts_with('\n') {
-                    lines.push_str("\n\t");
-                }
-            }
-            edits.insert(*at, lines);
+            insert_lines(edits, text, *at, markers.iter().map(|marker| marker.marker(&id)));
         }
     }
+}
+
+/// Inserts comments at an offset of a text, each on a line of its own.
+pub(super) fn insert_lines(edits: &mut Edits, text: &str, at: usize, comments: impl Iterator<Item: Display>) {
+    let before = text[..at].trim_end_matches([' ', '\t']);
+    let mut lines = String::new();
+    if before.ends_with('\n') {
+        let indent = &text[before.len()..at];
+        for comment in comments {
+            let pad = if lines.is_empty() && !indent.is_empty() { "" } else { "\t" };
+            lines.push_str(&format!("{pad}{comment}\n"));
+        }
+        lines.push_str(indent);
+    } else {
+        for comment in comments {
+            lines.push_str(&format!("\n\t{comment}"));
+        }
+        if !text[at..].trim_start_matches([' ', '\t', '\r']).starts_with('\n') {
+            lines.push_str("\n\t");
+        }
+    }
+    edits.insert(at, lines);
 }

@@ -65,6 +65,32 @@ pub enum SpliceError {
         "what is recorded from a visit of a location on is recorded event by event: leave counted loops and open runs out"
     )]
     After,
+    /// Sites cannot record and so as well.
+    #[error(
+        "addresses and values are recorded with the policy `stop`, from the kernel's start on, and without a dual recording: \
+         leave {with} out"
+    )]
+    Data {
+        /// What was asked for as well.
+        with: &'static str,
+    },
+    /// A function that is not inlined has sites.
+    #[error("`{function}` is not inlined, and has markers of data: only kernels record addresses and values")]
+    DataInFunction {
+        /// The function.
+        function: String,
+    },
+    /// A kernel has too many sites.
+    #[error(
+        "the markers of data in `{kernel}` span {sites} sites: a kernel records at most {}, so ask for fewer state spaces",
+        warptrace_abi::data::MAX_KERNEL_SITES
+    )]
+    Sites {
+        /// The kernel.
+        kernel: String,
+        /// How many, from the first number to the last.
+        sites: u32,
+    },
     /// Lanes cannot wait for the host.
     #[error(
         "the policy `stream` needs PTX for sm_{needed} or later, and this PTX is for {target}: compile it for sm_{needed}, \

@@ -28,6 +28,7 @@ mod options;
 mod parallel;
 mod plan;
 mod proof;
+mod sites;
 mod state;
 mod style;
 mod unchosen;
@@ -44,11 +45,12 @@ use self::marks::{mark, mark_text};
 pub use self::options::{Options, Spliced, TracedKernel};
 pub(crate) use self::plan::PARTING;
 use self::plan::{Callees, Plan, led_to_copies, named, recording_functions};
+pub(crate) use self::sites::Source;
 use self::state::{descriptor_bytes, warp_bytes};
 use self::style::{Claim, Style};
 use crate::lexer::{Lexer, TokenKind};
 use crate::{Body, Edits, Function, FunctionKind, Module, Span, StatementKind};
-pub use warptrace_abi::marker::Marker;
+pub use warptrace_abi::marker::{DataMarker, Marker};
 pub use warptrace_abi::recording::{LogKind, Placement, Recording};
 
 /// Stands behind the name of a traced kernel.
@@ -77,6 +79,9 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
         return Err(SpliceError::After);
     }
     if let Some(recording) = options.recording {
+        check_data(recording)?;
+    }
+    if let Some(recording) = options.recording {
         header::check(&module, recording)?;
         for name in [LAUNCH_PARAMETER, DYNAMIC_SHARED, REGISTER_PREFIX, LABEL_PREFIX, TRACED_SUFFIX] {
             if text.contains(name) && has_word(text, name) {
@@ -87,7 +92,14 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
     let mut plans = Vec::new();
     for function in module.definitions() {
         let Some(body) = &function.body else { continue };
-        plans.push((function, Plan::of(&module, function, body, counting)?));
+        let mut plan = Plan::of(&module, function, body, counting)?;
+        if options.recording.is_some_and(|recording| recording.has_data()) {
+            (plan.data, plan.sites) = sites::find(&module, function, body)?;
+            if !plan.data.is_empty() && !function.is_entry() {
+                return Err(SpliceError::DataInFunction { function: function.name.to_owned() });
+            }
+        }
+        plans.push((function, plan));
     }
     check_kernels(&module, options.kernels)?;
     let wanted =
@@ -158,6 +170,19 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
         text.push_str(&copy);
     }
     Ok(Spliced { text, kernels, left_out })
+}
+
+/// Refuses what cannot be recorded together with data.
+fn check_data(recording: Recording) -> Result<(), SpliceError> {
+    let with = match recording {
+        _ if !recording.has_data() => return Ok(()),
+        Recording { dual: true, .. } => "the dual recording",
+        Recording { after: Some(_), .. } => "the visit from which on lanes are recorded",
+        Recording { logs: LogKind::Ring, .. } => "the policy `ring`",
+        Recording { logs: LogKind::Streamed { .. }, .. } => "the policy `stream`",
+        _ => return Ok(()),
+    };
+    Err(SpliceError::Data { with })
 }
 
 fn check_kernels(module: &Module<'_>, kernels: Option<&[&str]>) -> Result<(), SpliceError> {
@@ -281,6 +306,7 @@ impl Splicer<'_> {
             placement,
             shared_bytes,
             markers: plan.places.iter().filter(|place| place.count != 0).count(),
+            sites: plan.data.len(),
             counted: plan.loops.clone(),
         };
         Ok((kernel, copy))
@@ -313,6 +339,7 @@ impl Splicer<'_> {
             claim,
             // Functions would read a record in which the location is another number.
             hot: if with_descriptor { None } else { plan.hot(counting) },
+            sites: plan.sites,
         }
     }
 
@@ -357,6 +384,11 @@ impl Splicer<'_> {
             // The comment stays before its sequence; a line comment ends with the line.
             edits.insert(span.end - start, format!("\n\t{sequence}"));
         }
+        for place in &plan.data {
+            let statement = &body.statements[place.statement];
+            let sequence = emitter.scoped(statement.depth, |emitter| emitter.data_site(place));
+            edits.insert(statement.span.end - start, format!("\n{sequence}"));
+        }
         self.ends(function, &mut emitter, &mut edits);
         self.exits(function, plan, &mut emitter, &mut edits);
         if plan.falls_off_its_end {
@@ -389,11 +421,17 @@ impl Splicer<'_> {
             };
             let places = plan.places_in(exit);
             let label = emitter.end_of_its_own(|emitter| {
+                let comment = |statement: usize| {
+                    format!("\t{}\n\t", body.statements[statement].comment().unwrap_or_default())
+                };
                 for place in places {
-                    let comment = body.statements[place.statement].comment().unwrap_or_default();
-                    emitter.text(&format!("\t{comment}\n\t"));
+                    emitter.text(&comment(place.statement));
                     emitter.text(&mark_text(place.marker, self.options.marks));
                     sequence_of(emitter, place, &plan.loops);
+                }
+                for place in plan.data_in(exit) {
+                    emitter.text(&comment(place.statement));
+                    emitter.data_site(place);
                 }
                 emitter.epilogue();
             });

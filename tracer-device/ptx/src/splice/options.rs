@@ -48,6 +48,8 @@ pub struct TracedKernel {
     pub shared_bytes: u32,
     /// Markers at which events are recorded, in the kernel itself.
     pub markers: usize,
+    /// Markers at which addresses and values are recorded.
+    pub sites: usize,
     /// Locations of the loops in the kernel itself that are counted, in ascending order.
     pub counted: Vec<u16>,
 }

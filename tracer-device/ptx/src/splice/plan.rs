@@ -6,6 +6,7 @@ use warptrace_abi::log::MAX_KEY_COUNT;
 use warptrace_format::Counting;
 
 use super::exits::{self, Exit};
+use super::sites::{self, Sites};
 use super::{SpliceError, proof};
 use crate::{
     Body, Cfg, Directive, Function, Instruction, ItemKind, Module, Operand, StatementKind, Terminator,
@@ -57,6 +58,9 @@ pub(super) struct Plan {
     pub(super) exits: Vec<Exit>,
     /// Whether its control flow cannot be read, so that it cannot record. It has no markers then.
     pub(super) unreadable: bool,
+    /// Its markers of data, and their sites, if it records data.
+    pub(super) data: Vec<sites::Place>,
+    pub(super) sites: Sites,
 }
 
 /// Locations from here on are not kept as they are in a function that has a hot one.
@@ -153,6 +157,12 @@ impl Plan {
     /// Finds the markers that a branch to the kernel's end passes.
     pub(super) fn places_in(&self, exit: &Exit) -> impl Iterator<Item = &Place> {
         self.places.iter().filter(|place| exit.blocks.iter().any(|block| block.contains(&place.statement)))
+    }
+
+    /// Finds the markers of data that a branch to the kernel's end passes. All are values: no instruction of
+    /// the program stands there.
+    pub(super) fn data_in(&self, exit: &Exit) -> impl Iterator<Item = &sites::Place> {
+        self.data.iter().filter(|place| exit.blocks.iter().any(|block| block.contains(&place.statement)))
     }
 
     /// The one location of events in loops, if there is just one: that is where most events repeat, and few

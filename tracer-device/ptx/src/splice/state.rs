@@ -45,6 +45,10 @@ pub(super) enum Pair {
     ShadowLog,
     /// Lower half of the address of the raw shadow's link.
     ShadowLink,
+    /// Address of the next entry of data, always in local memory, in front of the runs of the sites.
+    DataLog,
+    /// Lower half of the address of the link of data, behind it.
+    DataLink,
 }
 
 impl Pair {
@@ -56,12 +60,15 @@ impl Pair {
             Self::Link => 3,
             Self::ShadowLog => 4,
             Self::ShadowLink => 5,
+            Self::DataLog => 0,
+            Self::DataLink => 1,
         }
     }
 
     /// Offset from the lane's first pair.
     pub(super) const fn offset(self, placement: Placement) -> u32 {
         match placement {
+            _ if matches!(self, Self::DataLog | Self::DataLink) => 8 * self.number(),
             Placement::Shared => PAIR_BYTES * self.number(),
             _ => 8 * self.number(),
         }

@@ -2,6 +2,8 @@
 
 use warptrace_abi::recording::{Placement, Recording};
 
+use super::sites::Sites;
+
 /// How the atomic that claims a segment stands in a program's loop.
 ///
 /// `ptxas` puts a `YIELD` at the head of a loop with an atomic that returns a value, for it might wait for
@@ -38,4 +40,6 @@ pub(super) struct Style {
     /// more. In a record it is 0xffff, and no other location of the function is 2^15 or above: one comparison
     /// tells both that the record is at this location and that its count has room.
     pub(super) hot: Option<u16>,
+    /// The sites that record.
+    pub(super) sites: Sites,
 }

@@ -15,25 +15,25 @@ use crate::case::{Shape, time};
 use crate::logs::{ACCOUNTS, CLAIMS, LOGS, read};
 use crate::model::{Model, Run, events, of_lane, sequence, steps};
 
-const TEXTS: [(&str, &str); 3] = [
+pub(crate) const TEXTS: [(&str, &str); 3] = [
     ("flow", include_str!("../data/foreign/flow.ptx")),
     ("flow-debug", include_str!("../data/foreign/flow-debug.ptx")),
     ("flow-100", include_str!("../data/foreign/flow-100.ptx")),
 ];
-const KERNELS: [&str; 8] =
+pub(crate) const KERNELS: [&str; 8] =
     ["escape", "longest", "primes", "rolled", "machine", "caller", "block_sum", "assembly"];
 const INPUT: u64 = 0x10_0000;
-const OUTPUT: u64 = 0x20_0000;
+pub(crate) const OUTPUT: u64 = 0x20_0000;
 /// Fewer than there are threads, so that some leave early.
 const LENGTH: u32 = 90;
 
 /// Two blocks; `block_sum` needs a power of two.
-fn shape(kernel: &str) -> Shape {
+pub(crate) fn shape(kernel: &str) -> Shape {
     let threads = if kernel == "block_sum" { 64 } else { 50 };
     Shape { grid: [2, 1, 1], block: [threads, 1, 1], first: 64, segments: 1 << 13, claimed: 0, clock: 0 }
 }
 
-fn memory(seed: u64) -> Memory {
+pub(crate) fn memory(seed: u64) -> Memory {
     let mut memory = Memory::new();
     let number = |index: u32| index.wrapping_mul(2_654_435_761).rotate_left(seed as u32 % 32) ^ index;
     memory.declare(INPUT, (0..LENGTH).flat_map(|index| number(index).to_le_bytes()).collect());
@@ -41,7 +41,7 @@ fn memory(seed: u64) -> Memory {
     memory
 }
 
-fn launch(kernel: &str, shape: Shape, dynamic_shared: u32, more: Option<Vec<u8>>) -> Launch<'_> {
+pub(crate) fn launch(kernel: &str, shape: Shape, dynamic_shared: u32, more: Option<Vec<u8>>) -> Launch<'_> {
     let parameters = [INPUT.to_le_bytes().to_vec(), OUTPUT.to_le_bytes().into(), LENGTH.to_le_bytes().into()];
     Launch {
         kernel,
@@ -56,7 +56,7 @@ fn launch(kernel: &str, shape: Shape, dynamic_shared: u32, more: Option<Vec<u8>>
 }
 
 /// Reads PTX of which the interpreter must know everything.
-fn program(text: &str) -> Program {
+pub(crate) fn program(text: &str) -> Program {
     let program = Program::parse(text).expect("it is PTX");
     assert_eq!(program.unknown(), []);
     program

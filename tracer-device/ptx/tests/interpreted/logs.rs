@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use warptrace_abi::log::{
     ENTRY_BYTES, Entry, Fixed, HEAD_BYTES, HEADS_ENTRIES, LOG_ALIGNMENT, LaunchLogs, LoggedLaunch,
-    RESERVED_ENTRIES,
+    MAX_KEY_COUNT, RESERVED_ENTRIES,
 };
 use warptrace_format::LANES;
 use warptrace_format::chosen::ChosenWarps;
@@ -29,6 +29,8 @@ pub(crate) struct Layout {
     pub(crate) block_threads: u32,
     /// Whether memory that nothing wrote holds 0; else other numbers.
     pub(crate) zeroed: bool,
+    /// The track of addresses and values.
+    pub(crate) data_track: Option<u32>,
 }
 
 impl Layout {
@@ -57,7 +59,8 @@ impl Layout {
         launch.claims_from = fixed.end as u32 + GUARD;
         let claimed_entries = u32::try_from(claimed).unwrap_or(u32::MAX / 2).min(1 << 16);
         launch.claims_end = launch.claims_from + claimed_entries + segments * launch.segment_entries + 7;
-        Self { launch, tracks, claimed, entries: launch.claims_end + GUARD, block_threads, zeroed: false }
+        let entries = launch.claims_end + GUARD;
+        Self { launch, tracks, claimed, entries, block_threads, zeroed: false, data_track: None }
     }
 
     /// Log memory with rings of `length` entries.
@@ -116,6 +119,8 @@ pub(crate) struct Track {
     /// Of rings: the time from which on nothing was lost, if something was before.
     pub(crate) complete_from: Option<u32>,
     pub(crate) lost: u64,
+    /// Of addresses and values: the entries as they are, lane after lane.
+    pub(crate) data: Vec<[u32; 4]>,
 }
 
 impl Track {
@@ -170,7 +175,13 @@ pub(crate) fn read(
                     mark(first, stop);
                     for index in first..stop {
                         let index = (index * 4) as usize;
-                        let entry = Entry::from_words([0, 1, 2, 3].map(|word| words[index + word]));
+                        let entry = [0, 1, 2, 3].map(|word| words[index + word]);
+                        if layout.data_track == Some(track) {
+                            assert_ne!(entry[1] & MAX_KEY_COUNT, 0, "merging counts each entry: {entry:x?}");
+                            found.data.push(entry);
+                            continue;
+                        }
+                        let entry = Entry::from_words(entry);
                         if !entry.is_run() {
                             assert!(lane == 0, "only lane 0 keeps what is no run");
                             continue;

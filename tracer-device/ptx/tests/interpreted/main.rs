@@ -3,6 +3,7 @@
 mod after;
 mod case;
 mod chosen;
+mod data;
 mod drainer;
 mod foreign;
 mod kernels;

@@ -111,7 +111,7 @@ impl Traced {
                     check_order(&runs, clock);
                 }
                 let entries: Vec<Entry> = runs.iter().map(|run| run.entry).collect();
-                let found = Track { entries, lost_from: None, complete_from: None, lost };
+                let found = Track { entries, lost_from: None, complete_from: None, lost, data: Vec::new() };
                 if lost == 0 {
                     check_track(&found, expected, &threads, clock, self.exact());
                 } else {

@@ -6,10 +6,12 @@ use std::ffi::CString;
 use cudarc::driver::{result, sys};
 use warptrace_abi::shared::dynamic_shared;
 use warptrace_device::{KernelCall, KernelModule};
+use warptrace_format::file::SiteInfo;
+use warptrace_ptx::points::{PointOptions, mark_accesses};
 use warptrace_ptx::splice::{Options, Recording, Spliced, splice};
 
 use super::driver::{self, Called};
-use crate::{DeviceError, LaunchShape};
+use crate::{DeviceError, LaunchShape, Spaces, site_info};
 
 /// Names the environment variable that has hardware counters count at each trace point (`pmevent`), in all
 /// kernels that are loaded. It holds how many instructions there are for each event: the first is counted,
@@ -63,6 +65,9 @@ pub(super) struct Code {
     modules: Vec<sys::CUmodule>,
     untraced: HashMap<Kernel, sys::CUfunction>,
     traced: HashMap<(Kernel, Recording), Traced>,
+    /// The number of the last site, and sites that nobody has taken yet.
+    last_site: u16,
+    sites: Vec<SiteInfo>,
 }
 
 /// A kernel: the number of its text, and its name.
@@ -83,6 +88,8 @@ impl Code {
             modules: Vec::new(),
             untraced: HashMap::new(),
             traced: HashMap::new(),
+            last_site: 0,
+            sites: Vec::new(),
         }
     }
 
@@ -163,7 +170,9 @@ impl Code {
         recording: Option<Recording>,
         limits: &[(&str, u32)],
     ) -> Result<(), DeviceError> {
-        let ptx = self.texts[text];
+        let spaces = recording.map_or(Spaces::NONE, |recording| recording.data);
+        let marked = self.mark_accesses(text, kernels, spaces)?;
+        let ptx = marked.as_deref().unwrap_or(self.texts[text]);
         let key = |kernel: &str| (text, kernel.to_owned());
         let options = Options {
             kernels: Some(kernels),
@@ -191,6 +200,36 @@ impl Code {
             }
         }
         Ok(())
+    }
+
+    /// Puts markers in front of the accesses to these spaces; `None` if there are none of them.
+    fn mark_accesses(
+        &mut self,
+        text: usize,
+        kernels: &[&str],
+        spaces: Spaces,
+    ) -> Result<Option<String>, DeviceError> {
+        if spaces.is_none() {
+            return Ok(None);
+        }
+        let options = PointOptions {
+            accesses: spaces,
+            first_site: self.last_site.saturating_add(1),
+            kernels: Some(kernels),
+            ..PointOptions::default()
+        };
+        let marked = mark_accesses(self.texts[text], &options).map_err(|error| {
+            let problem = format!("the accesses of {} cannot be recorded: {error}", kernels.join(", "));
+            DeviceError::Unsupported { problem }
+        })?;
+        self.last_site = marked.sites.last().map_or(self.last_site, |site| site.id);
+        self.sites.extend(marked.sites.iter().map(|site| site_info(site, "")));
+        Ok(Some(marked.text))
+    }
+
+    /// Returns the sites of what was loaded since the last time.
+    pub(super) fn take_sites(&mut self) -> Vec<SiteInfo> {
+        std::mem::take(&mut self.sites)
     }
 
     /// Asks how many registers the untraced kernels take, and returns how many the traced ones may have.

@@ -6,6 +6,7 @@ use cudarc::driver::result;
 use warptrace_device::KernelCall;
 use warptrace_encode::{DEVICE_ECL, DEVICE_PREDICT};
 use warptrace_format::codec::CodecSpec;
+use warptrace_format::file::SiteInfo;
 
 use super::CudaDevice;
 use super::driver::{self, Called};
@@ -140,6 +141,10 @@ impl Device for CudaDevice {
         unsafe { result::memset_d8_async(address, value, bytes as usize, self.stream) }
             .called("cuMemsetD8Async")?;
         self.finish()
+    }
+
+    fn take_sites(&mut self) -> Vec<SiteInfo> {
+        self.code.take_sites()
     }
 
     fn prepare(&mut self, prepare: &Prepare<'_>) -> Result<u64, DeviceError> {

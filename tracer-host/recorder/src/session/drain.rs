@@ -136,6 +136,9 @@ pub(super) fn write_news<W: Write + Send + 'static>(
     worker: &mut Worker<W>,
 ) -> Result<(), SessionError> {
     news.additions.drain(..).try_for_each(|additions| worker.add(additions))?;
+    if !news.sites.is_empty() {
+        worker.add_sites(std::mem::take(&mut news.sites))?;
+    }
     news.texts.drain(..).try_for_each(|text| worker.keep(text))
 }
 

@@ -14,7 +14,7 @@ use std::io::Write;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use warptrace_format::file::LocationInfo;
+use warptrace_format::file::{LocationInfo, SiteInfo};
 
 pub use self::drainer::{Drainer, Ended, Next};
 use super::ledger::{Ledger, Reserved, Ticket};
@@ -137,6 +137,11 @@ impl<E: Ending> Launches<E> {
         locations: Vec<LocationInfo>,
     ) -> Result<u32, SessionError> {
         self.0.lock().ledger.add_kernels(kernels, locations)
+    }
+
+    /// Tells of the sites of kernels, before launches of these: their numbers are unique in the file.
+    pub fn add_sites(&self, sites: Vec<SiteInfo>) {
+        self.0.lock().ledger.add_sites(sites);
     }
 
     /// Keeps a text in the file, as [`Recorder::keep_text`].

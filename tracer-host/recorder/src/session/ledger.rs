@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use warptrace_abi::log::LaunchLogs;
 use warptrace_format::codec::CodecSpec;
-use warptrace_format::file::{Additions, Growing, LaunchInfo, LocationInfo, SourceText};
+use warptrace_format::file::{Additions, Growing, LaunchInfo, LocationInfo, SiteInfo, SourceText};
 
 use super::pool::{Effort, Filled, Pool, Short, Stay};
 use super::{LaunchReport, SessionError};
@@ -43,6 +43,7 @@ struct Open {
 #[derive(Clone, Debug, Default)]
 pub(super) struct News {
     pub(super) additions: Vec<Additions>,
+    pub(super) sites: Vec<SiteInfo>,
     pub(super) texts: Vec<SourceText>,
 }
 
@@ -111,6 +112,11 @@ impl Ledger {
             self.news.additions.push(additions);
         }
         Ok(first)
+    }
+
+    /// Adds sites for the file.
+    pub(super) fn add_sites(&mut self, sites: impl IntoIterator<Item = SiteInfo>) {
+        self.news.sites.extend(sites);
     }
 
     /// Keeps a text for the file.

@@ -129,6 +129,8 @@ pub(super) struct Division {
     pub(super) chunk_bytes: u32,
     /// As in [`PoolDescriptor`](warptrace_abi::pool::PoolDescriptor).
     pub(super) times: u32,
+    /// As there.
+    pub(super) data_track: u32,
     /// Bytes that a warp's span takes, beside its accounts; 0 if none is recorded.
     pub(super) span_bytes: u64,
     /// Into how many parts of log memory launches record in turns.
@@ -181,6 +183,7 @@ impl Division {
             limit,
             chunk_bytes,
             times: 0,
+            data_track: 0,
             span_bytes: 0,
             arenas,
             min_first_entries,

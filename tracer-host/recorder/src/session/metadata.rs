@@ -7,7 +7,7 @@ use std::path::Path;
 use warptrace_device::KernelModule;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{
-    COMMAND, COUNTING, LocationInfo, MEMORY_LIMIT, MEMORY_PEAK, Metadata, POLICY_RING, POLICY_STOP,
+    ACCESSES, COMMAND, COUNTING, LocationInfo, MEMORY_LIMIT, MEMORY_PEAK, Metadata, POLICY_RING, POLICY_STOP,
     POLICY_STREAM, TIMES, WINDOW,
 };
 use warptrace_format::location::{SOURCE_HASH_PREFIX, source_hash};
@@ -82,6 +82,9 @@ pub(super) fn metadata(
     metadata.properties.push((COUNTING.to_owned(), spec.counting.name().to_owned()));
     if spec.times != Times::Off {
         metadata.properties.push((TIMES.to_owned(), spec.times.name().to_owned()));
+    }
+    if let Some(spaces) = spec.accesses {
+        metadata.properties.push((ACCESSES.to_owned(), spaces.to_string()));
     }
     // Of `run` it is the tool's, not that of the program in which this is.
     if metadata.property(COMMAND).is_none() {

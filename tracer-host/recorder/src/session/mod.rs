@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use warptrace_device::{KernelCall, KernelModule};
-use warptrace_format::file::LocationInfo;
+use warptrace_format::file::{LocationInfo, SiteInfo};
 
 pub use self::error::SessionError;
 pub use self::interrupt::{Interrupted, OpenRun, Standing};
@@ -101,6 +101,11 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         locations: Vec<LocationInfo>,
     ) -> Result<(), SessionError> {
         self.recorder.add_kernels(kernels, locations)
+    }
+
+    /// Tells of the sites of kernels, before launches of these: their numbers are unique in the file.
+    pub fn add_sites(&mut self, sites: Vec<SiteInfo>) {
+        self.recorder.add_sites(sites);
     }
 
     /// Keeps a text in the file, as [`Recorder::keep_text`].

@@ -47,6 +47,10 @@ pub struct LaunchReport {
     pub lost: u64,
     /// In a dual recording: events without room in device memory on the raw shadow's track.
     pub twin_lost: u64,
+    /// Accesses at sites in the trace, and those without room in device memory.
+    pub accesses: u64,
+    /// See [`accesses`](Self::accesses).
+    pub lost_accesses: u64,
     /// Chunks written, all tracks together.
     pub chunks: u64,
     /// Payload bytes of track 0: what the codec made of the events.

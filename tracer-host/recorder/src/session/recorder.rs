@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use warptrace_device::KernelCall;
-use warptrace_format::file::{EarlyEnd, LaunchInfo, LocationInfo};
+use warptrace_format::file::{EarlyEnd, LaunchInfo, LocationInfo, SiteInfo};
 
 use super::interrupt::{Interrupt, Interrupted};
 use super::ledger::{Ledger, Reserved};
@@ -69,6 +69,11 @@ impl<W: Write + Send + 'static> Recorder<W> {
         locations: Vec<LocationInfo>,
     ) -> Result<(), SessionError> {
         self.ledger.add_kernels(kernels, locations).map(drop)
+    }
+
+    /// Tells of the sites of kernels, before launches of these: their numbers are unique in the file.
+    pub fn add_sites(&mut self, sites: Vec<SiteInfo>) {
+        self.ledger.add_sites(sites);
     }
 
     /// Keeps a text in the file, for locations whose file is `name`: where nothing else may have it. If name
@@ -167,6 +172,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
         let traced = traced.map(|logs| Traced { recording, logs: Logs::Kept(logs) });
         // SAFETY: the caller's promise for the arguments; the pool is prepared for this launch.
         let time = unsafe { device.launch(call, shape, traced) };
+        self.ledger.add_sites(device.take_sites());
         match &time {
             Ok(time) => {
                 self.ledger.ended(ticket, time.kernel);

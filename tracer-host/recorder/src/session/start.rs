@@ -82,7 +82,8 @@ impl<W: Write + Send + 'static> Recorder<W> {
         let times = u32::from(spec.times.has_runs());
         let span_bytes = if spec.times.has_blocks() { size_of::<WarpSpan>() as u64 } else { 0 };
         let division = Division::of(limit, spec.chunk_bytes, arenas, shortest)?;
-        let division = Division { times, span_bytes, ..division };
+        let data_track = spec.traced(None).data_track().unwrap_or(0);
+        let division = Division { times, data_track, span_bytes, ..division };
         // Of a program that loads its kernels later, who loads them finds the location.
         let after = spec.window.after.as_ref().filter(|_| !locations.is_empty());
         let after = after.map(|visits: &Visits| visits.among(&locations)).transpose()?;
@@ -113,7 +114,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
             ledger.total.memory = streams.memory_use();
         }
         Ok(Self {
-            worker: Some(Worker::start(writer, spec.chunk_bytes, recording.tracks())?),
+            worker: Some(Worker::start(writer, spec.chunk_bytes, recording)?),
             ledger,
             streams,
             recording,

@@ -1,6 +1,6 @@
 //! The thread that writes the file while the program goes on.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
@@ -8,15 +8,16 @@ use std::time::Instant;
 
 use bytemuck::{Pod, TransparentWrapper, Zeroable};
 use rayon::prelude::*;
+use warptrace_abi::recording::Recording;
 use warptrace_format::account::WarpAccount;
 use warptrace_format::chunk::TIME_BYTES;
-use warptrace_format::file::{Additions, EarlyEnd, LaunchInfo, SourceText};
+use warptrace_format::file::{Additions, EarlyEnd, LaunchInfo, SiteInfo, SourceText};
 use warptrace_format::span::WarpSpan;
 
 use super::{LaunchReport, SessionError};
 use crate::packed::{self, Piece, Unpacked};
 use crate::threads;
-use crate::writer::{Batch, ChunkRef, Found, TraceWriter, TrackEnd};
+use crate::writer::{Batch, ChunkRef, DataChunk, Found, TraceWriter, TrackEnd};
 
 /// Drained memory that waits for the thread: this many drains, and the one that it works on.
 const QUEUE: usize = 2;
@@ -132,6 +133,8 @@ enum Message {
     /// Before launches of the kernels that it adds.
     Add(Additions),
     Keep(SourceText),
+    /// Before launches of the kernels that have them.
+    Sites(Vec<SiteInfo>),
     /// Asks for the totals when all before is written.
     Flush(SyncSender<LaunchReport>),
 }
@@ -149,13 +152,18 @@ impl<W: Write + Send + 'static> Worker<W> {
     ///
     /// # Errors
     /// The system's, if it has no thread left.
-    pub(super) fn start(writer: TraceWriter<W>, chunk_bytes: u32, tracks: u32) -> Result<Self, SessionError> {
+    pub(super) fn start(
+        writer: TraceWriter<W>,
+        chunk_bytes: u32,
+        recording: Recording,
+    ) -> Result<Self, SessionError> {
         let (queue, messages) = sync_channel(QUEUE);
         let (empty, written) = channel();
         // Its receiver is below.
         let _ = empty.send(Drained::ready());
         let (launches, report) = (BTreeSet::new(), LaunchReport::default());
-        let work = Work { writer, chunk_bytes, tracks, launches, report, empty };
+        let (tracks, data_track) = (recording.tracks(), recording.data_track());
+        let work = Work { writer, chunk_bytes, tracks, data_track, launches, report, empty };
         let thread = std::thread::Builder::new()
             .name("warptrace writer".to_owned())
             .spawn(move || work.run(&messages))
@@ -182,6 +190,14 @@ impl<W: Write + Send + 'static> Worker<W> {
     /// As [`write`](Self::write).
     pub(super) fn add(&mut self, additions: Additions) -> Result<(), SessionError> {
         self.send(Message::Add(additions))
+    }
+
+    /// Hands over sites of kernels.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub(super) fn add_sites(&mut self, sites: Vec<SiteInfo>) -> Result<(), SessionError> {
+        self.send(Message::Sites(sites))
     }
 
     /// Hands over a text that the file is to keep.
@@ -251,6 +267,7 @@ struct Work<W> {
     writer: TraceWriter<W>,
     chunk_bytes: u32,
     tracks: u32,
+    data_track: Option<u32>,
     /// Launches that have begun and not ended.
     launches: BTreeSet<u32>,
     report: LaunchReport,
@@ -272,6 +289,7 @@ impl<W: Write + Send> Work<W> {
                 }
                 Message::Add(additions) => self.writer.add(&additions)?,
                 Message::Keep(text) => self.writer.add_text(&text)?,
+                Message::Sites(sites) => self.writer.add_sites(&sites)?,
                 // Who asked may be gone.
                 Message::Flush(answer) => drop(answer.send(self.report)),
             }
@@ -291,6 +309,7 @@ impl<W: Write + Send> Work<W> {
         let spans = Span::peel_slice(&drained.spans);
         self.report.time_bytes += size_of_val(spans) as u64;
         let ends = self.ends(&drained.end, Account::peel_slice(of_ended), spans);
+        self.write_data(drained)?;
         if !drained.packed.is_empty() || !ends.is_empty() {
             self.write_batch(drained, launches, &ends)?;
         }
@@ -303,6 +322,29 @@ impl<W: Write + Send> Work<W> {
         Ok(())
     }
 
+    /// Writes the chunks of addresses and values.
+    fn write_data(&mut self, drained: &Drained) -> Result<(), SessionError> {
+        let Some(track) = self.data_track else { return Ok(()) };
+        let chunk_bytes = self.chunk_bytes as usize;
+        let mut chunks: BTreeMap<u32, Vec<DataChunk<'_>>> = BTreeMap::new();
+        let pieces = packed::pieces(&drained.packed, chunk_bytes, LEAST_PIECE_BYTES);
+        let all = pieces.flat_map(|piece| packed::chunks(piece, chunk_bytes));
+        for Unpacked { header, payload, .. } in all.filter(|chunk| chunk.header.track == track) {
+            let (launch, warp) = (header.launch, header.warp);
+            let damaged = |problem: &str| {
+                let problem = problem.to_owned();
+                SessionError::DamagedChunk { launch, warp, problem }
+            };
+            let info =
+                self.writer.launch(launch).ok_or_else(|| damaged("no such launch is being recorded"))?;
+            let warp = info.chosen_warp(warp).ok_or_else(|| damaged("no such warp of the launch records"))?;
+            let entries = payload.ok_or_else(|| damaged("it claims more bytes than a chunk has"))?;
+            chunks.entry(launch).or_default().push(DataChunk { warp, sequence: header.sequence, entries });
+            self.report.chunks += 1;
+        }
+        chunks.iter().try_for_each(|(launch, chunks)| Ok(self.writer.write_data(*launch, chunks)?))
+    }
+
     /// Writes chunks of `launches`, and the accounts in `ends`.
     fn write_batch(
         &mut self,
@@ -310,12 +352,13 @@ impl<W: Write + Send> Work<W> {
         launches: BTreeSet<u32>,
         ends: &[TrackEnd<'_>],
     ) -> Result<(), SessionError> {
-        let (chunk_bytes, report) = (self.chunk_bytes as usize, &mut self.report);
+        let (chunk_bytes, data_track, report) =
+            (self.chunk_bytes as usize, self.data_track, &mut self.report);
         let find = |batch: &mut Batch| {
             let piece_bytes = (drained.packed.len() / PIECES).max(LEAST_PIECE_BYTES);
             let pieces = packed::pieces(&drained.packed, chunk_bytes, piece_bytes);
             // Chunks are taken from one piece while the next one is looked for.
-            let find = |(number, piece)| (number, found(batch, piece, chunk_bytes));
+            let find = |(number, piece)| (number, found(batch, piece, chunk_bytes, data_track));
             let mut pieces: Vec<_> = pieces.enumerate().par_bridge().map(find).collect();
             pieces.sort_unstable_by_key(|(number, _)| *number);
             for (_, piece) in pieces {
@@ -360,6 +403,9 @@ impl<W: Write + Send> Work<W> {
                     self.report.attempted += attempted;
                     self.report.recorded += recorded;
                     self.report.lost += lost;
+                } else if self.data_track == Some(track) {
+                    self.report.accesses += recorded;
+                    self.report.lost_accesses += lost;
                 } else {
                     self.report.twin_lost += lost;
                 }
@@ -379,14 +425,19 @@ fn sums(accounts: &[WarpAccount]) -> [u64; 3] {
     accounts.par_chunks(ACCOUNTS_AT_ONCE).map(sum).reduce(|| [0; 3], plus)
 }
 
-/// The chunks of a piece, and of those of track 0 the bytes of events and of times.
+/// The chunks of a piece but those of addresses and values, and of those of track 0 the bytes of events and of
+/// times.
 fn found(
     batch: &Batch,
     piece: Piece<'_>,
     chunk_bytes: usize,
+    data_track: Option<u32>,
 ) -> Result<(Vec<Found>, [u64; 2]), SessionError> {
     let (mut all, mut payload_bytes, mut time_bytes) = (Vec::with_capacity(piece.chunks), 0, 0);
     for Unpacked { header, payload, at } in packed::chunks(piece, chunk_bytes) {
+        if data_track == Some(header.track) {
+            continue;
+        }
         let (launch, warp) = (header.launch, header.warp);
         // A kernel that writes out of bounds may have hit the pool.
         let damaged = |problem: String| SessionError::DamagedChunk { launch, warp, problem };

@@ -38,6 +38,10 @@ const UNKNOWN_MEMORY: u64 = 4 << 30;
 /// The most that the simulator offers of the host's memory.
 const MAX_OFFERED: u64 = 8 << 30;
 
+/// Why the simulator records no accesses.
+const NO_ACCESSES: &str =
+    "the simulator runs compiled Rust, whose loads and stores it does not see: record `accesses` on a GPU";
+
 /// Called as blocks of a launch end, and each second.
 pub type ProgressHook = Arc<dyn Fn(Progress) + Send + Sync>;
 
@@ -305,6 +309,9 @@ impl Device for SimDevice {
     }
 
     fn prepare(&mut self, prepare: &Prepare<'_>) -> Result<u64, DeviceError> {
+        if prepare.traced.is_some_and(|(recording, _)| recording.has_data()) {
+            return Err(DeviceError::Unsupported { problem: NO_ACCESSES.to_owned() });
+        }
         if let Some((Recording { logs: LogKind::Streamed { .. }, .. }, _)) = prepare.traced {
             self.start_kernel_threads()?;
         }

@@ -22,6 +22,13 @@ pub(crate) struct Found {
     pub(crate) times: [u32; 2],
 }
 
+impl Found {
+    /// A chunk of the data track, whose streams are those of one launch.
+    pub(super) fn of_warp(warp: u32, sequence: u32) -> Self {
+        Self { stream: warp.into(), sequence, ..Self::default() }
+    }
+}
+
 /// The encoded events of a chunk, and the times of its runs as the device writes them.
 pub(crate) type Payload<'p> = [&'p [u8]; 2];
 
@@ -141,6 +148,11 @@ pub(super) struct Part<'b> {
 }
 
 impl<'b> Part<'b> {
+    /// Chunks of the data track of a launch, in order.
+    pub(super) const fn of_launch(launch: u32, track: u32, chunks: &'b [Found]) -> Self {
+        Self { launch, track, first_stream: 0, chunks }
+    }
+
     /// The warp of one of the chunks.
     pub(super) const fn warp(&self, chunk: &Found) -> u32 {
         // Checked when the chunk was taken.

@@ -45,17 +45,26 @@ pub(super) struct EndPart<'a> {
     /// As many spans, or none.
     spans: &'a [WarpSpan],
     info: LaunchInfo,
+    kind: SectionKind,
 }
 
 /// Cuts accounts into sections. What [`Launches::end`] will refuse makes none, or others.
 pub(super) fn cut_ends<'a>(ends: &[TrackEnd<'a>], launches: &Launches) -> Vec<EndPart<'a>> {
     let known = ends.iter().filter_map(|end| launches.info(end.launch).map(|info| (end, info)));
-    known.flat_map(|(end, info)| parts(end, info)).collect()
+    let kind = |end: &TrackEnd<'_>| {
+        // The track behind those of events.
+        if end.track as usize == launches.tracks() {
+            SectionKind::DataAccounts
+        } else {
+            SectionKind::Accounts
+        }
+    };
+    known.flat_map(|(end, info)| parts(end, info, kind(end))).collect()
 }
 
 /// The sections of a launch's track: from the first chosen warp to the last, but not where none is chosen for
 /// long.
-fn parts<'a>(end: &TrackEnd<'a>, info: LaunchInfo) -> Vec<EndPart<'a>> {
+fn parts<'a>(end: &TrackEnd<'a>, info: LaunchInfo, kind: SectionKind) -> Vec<EndPart<'a>> {
     let &TrackEnd { launch, track, accounts, spans } = end;
     let last = info.chosen().count().checked_sub(1).and_then(|last| info.chosen_warp(last));
     let (Some(first), Some(last)) = (info.chosen_warp(0), last) else { return Vec::new() };
@@ -64,7 +73,7 @@ fn parts<'a>(end: &TrackEnd<'a>, info: LaunchInfo) -> Vec<EndPart<'a>> {
         let chosen = info.chosen_before(first_warp)..info.chosen_before(first_warp + warps);
         let accounts = accounts.get(chosen.start as usize..chosen.end as usize)?;
         let spans = spans.get(chosen.start as usize..chosen.end as usize).unwrap_or_default();
-        let part = EndPart { launch, track, first_warp, warps, accounts, spans, info };
+        let part = EndPart { launch, track, first_warp, warps, accounts, spans, info, kind };
         (!accounts.is_empty()).then_some(part)
     });
     parts.collect()
@@ -94,7 +103,7 @@ pub(super) fn encode_ends(
     let encode = |part: &EndPart<'_>| {
         let accounts = part.all(part.accounts, NOT_CHOSEN);
         let body = encode_accounts(part.launch, part.track, part.first_warp, &accounts, compression)?;
-        let mut section = encode_section(SectionKind::Accounts, &body);
+        let mut section = encode_section(part.kind, &body);
         let length = section.len();
         if !part.spans.is_empty() {
             let (tie, spans) = (Tie::to_encoded(&section), part.all(part.spans, WarpSpan::default()));

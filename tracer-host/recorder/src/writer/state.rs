@@ -29,6 +29,7 @@ enum Track {
 #[derive(Debug)]
 struct Launch {
     info: LaunchInfo,
+    /// Those of events, and behind them that of addresses and values.
     tracks: Vec<Track>,
     ended_early: bool,
 }
@@ -63,7 +64,8 @@ impl Launches {
         if self.launches.contains_key(&launch) {
             return Err(WriteError::LaunchTwice { launch });
         }
-        let tracks = (0..self.tracks()).map(|_| Track::Open(Vec::new())).collect();
+        // And that of addresses and values.
+        let tracks = (0..=self.tracks()).map(|_| Track::Open(Vec::new())).collect();
         self.launches.insert(launch, Launch { info: *info, tracks, ended_early: false });
         Ok(())
     }
@@ -73,7 +75,7 @@ impl Launches {
         self.launches.get(&launch).map(|launch| launch.info)
     }
 
-    /// Tracks of each launch.
+    /// Tracks of events of each launch.
     pub(super) fn tracks(&self) -> usize {
         self.metadata.metadata().tracks.len()
     }

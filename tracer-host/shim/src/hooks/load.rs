@@ -57,6 +57,7 @@ fn fate(find: impl FnOnce(u32) -> Result<Found, String>) -> Option<Fate> {
             return Some(Fate::Untraced("all 65,535 location ids are taken by kernels before it".to_owned()));
         };
         let started = Instant::now();
+        let first = (first, registry.first_site());
         Some(match exchange(&found, None, &state.settings, first, architecture) {
             Ok((text, mut module)) => {
                 module.made_in = started.elapsed();
@@ -76,6 +77,7 @@ fn note(module: &TracedModule, more: Option<String>, took: Duration) -> Option<(
     if let Some((ptx, code)) = module.older {
         summary.note(exchange::older_note(ptx, code));
     }
+    module.unrecorded().for_each(|line| summary.note(line));
     if let Some(more) = more {
         summary.note(more);
     }

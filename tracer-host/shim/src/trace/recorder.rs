@@ -181,6 +181,7 @@ impl Recorder {
             let kernels: Vec<(&str, &str)> =
                 module.kernels().iter().map(|kernel| (kernel.readable, &*kernel.file)).collect();
             let first = self.launches.add_kernels(&kernels, module.locations.clone())?;
+            self.launches.add_sites(module.sites.clone());
             if let Some((name, ptx)) = &module.kept {
                 self.launches.keep_text(name, ptx);
             }
@@ -256,6 +257,9 @@ fn described(report: &LaunchReport, kernels: usize) -> String {
     let launches = of_launches(report.recorded_launches);
     let mut words =
         format!("{} of {launches}, {}", counted(report.recorded, "event"), counted(kernels as u64, "kernel"));
+    if report.accesses + report.lost_accesses > 0 {
+        words.push_str(&format!(", {}", counted(report.accesses, "access").replace("accesss", "accesses")));
+    }
     words.push_str(&format!("; kernels took {:.4} ms", report.kernel.as_secs_f64() * 1e3));
     let waits = report.waits;
     if waits.for_room + waits.for_first > 0 {
@@ -265,6 +269,13 @@ fn described(report: &LaunchReport, kernels: usize) -> String {
             waits.time.as_secs_f64() * 1e3,
             waits.for_room,
             waits.for_first
+        ));
+    }
+    if report.lost_accesses > 0 {
+        let lost = counted(report.lost_accesses, "access").replace("accesss", "accesses");
+        words.push_str(&format!(
+            "; {lost} lost for want of memory: --memory, now {}",
+            MemorySize(report.memory.limit)
         ));
     }
     if report.lost > 0 {

@@ -1,6 +1,7 @@
 //! Launches: kernels of programs are interpreted, those of the tracer run natively.
 
 use std::ffi::c_void;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex};
 
 use warptrace_abi::log::LoggedLaunch;
@@ -8,7 +9,7 @@ use warptrace_abi::pool::PoolDescriptor;
 use warptrace_encode::native::{self, Schedule as Order};
 use warptrace_encode::{DEVICE_ECL, DEVICE_PREDICT};
 use warptrace_format::codec::CodecSpec;
-use warptrace_ptx::interpret::{Launch, Memory, Schedule, run};
+use warptrace_ptx::interpret::{Access, Launch, Memory, Schedule, run};
 
 use crate::memory;
 use crate::modules::{Function, say};
@@ -141,12 +142,28 @@ pub unsafe fn launch(
         }
     }
     match outcome {
-        Ok(_) => 0,
+        Ok(observed) => {
+            if std::env::var_os("TEST_DRIVER_ACCESSES").is_some() && function.name.ends_with("$traced") {
+                say_accesses(&observed.accesses);
+            }
+            0
+        }
         Err(error) => {
             say(&format!("failed: {error}"));
             otherwise
         }
     }
+}
+
+/// Says what a traced kernel's lanes accessed.
+fn say_accesses(accesses: &[Access]) {
+    static LAUNCHES: AtomicU32 = AtomicU32::new(0);
+    let launch = LAUNCHES.fetch_add(1, Ordering::Relaxed);
+    let line = |access: &Access| {
+        let Access { warp, lane, site, value } = access;
+        format!("access {launch} {warp} {lane} {site} {value}")
+    };
+    say(&accesses.iter().map(line).collect::<Vec<_>>().join("\n"));
 }
 
 /// Reads an argument.
@@ -165,7 +182,7 @@ unsafe fn merge(parameters: *mut *mut c_void) -> u32 {
         let words: [u64; 6] = argument(parameters, 0);
         let halves = |word: u64| (word as u32, (word >> 32) as u32);
         let ((chunk_count, chunk_bytes), (merged_from, merged_end)) = (halves(words[3]), halves(words[4]));
-        let ([chunks, claims, logs, ..], (times, reserved)) = (words, halves(words[5]));
+        let ([chunks, claims, logs, ..], (times, data_track)) = (words, halves(words[5]));
         let pool = PoolDescriptor {
             chunks,
             claims,
@@ -175,7 +192,7 @@ unsafe fn merge(parameters: *mut *mut c_void) -> u32 {
             merged_from,
             merged_end,
             times,
-            reserved,
+            data_track,
         };
         let (table, count): (u64, u32) = (argument(parameters, 1), argument(parameters, 2));
         let codec = match argument::<u32>(parameters, 4) {

@@ -2,6 +2,7 @@
 //! traces that are whole. The driver is a double (`driver/lib.rs`), which interprets the kernels.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
+mod accesses;
 mod built;
 mod ends;
 mod frameworks;

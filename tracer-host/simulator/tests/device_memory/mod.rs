@@ -96,6 +96,8 @@ pub(crate) struct Room {
     pub(crate) merged: u32,
     /// Whether chunks have times.
     pub(crate) times: bool,
+    /// The track of addresses and values; 0: there is none.
+    pub(crate) data_track: u32,
 }
 
 /// Enough for anything here.
@@ -108,6 +110,7 @@ pub(crate) const AMPLE: Room = Room {
     claimable: 1 << 16,
     merged: 1 << 18,
     times: true,
+    data_track: 0,
 };
 
 impl Room {
@@ -248,7 +251,7 @@ impl DeviceMemory {
             merged_from: self.merged_from(),
             merged_end: self.merged_end(),
             times: self.room.times.into(),
-            reserved: 0,
+            data_track: self.room.data_track,
         }
     }
 
@@ -375,7 +378,8 @@ impl DeviceMemory {
             // Payloads are written in words.
             let filled = payload.len().next_multiple_of(4) - payload.len();
             assert!(untouched(&rest[filled.min(rest.len())..]), "nothing is written after the payload");
-            assert!(header.events != 0, "each claimed chunk is used");
+            let is_data = header.track != 0 && header.track == self.room.data_track;
+            assert!(header.events != 0 || is_data && header.length != 0, "each claimed chunk is used");
             let is_timed = self.room.times && header.track == 0;
             assert_eq!(header.runs != 0, is_timed, "the trace has times if they are asked for");
             let mut payload = payload.to_vec();
@@ -399,7 +403,8 @@ impl DeviceMemory {
             in_chunks[number].0 += 1;
             in_chunks[number].1 += u64::from(header.events);
             // Of what is repeated very often, counts are enough.
-            if in_chunks[number].1 < 1 << 20 {
+            let is_data = header.track != 0 && header.track == self.room.data_track;
+            if in_chunks[number].1 < 1 << 20 && !is_data {
                 let to = &mut streams[number].events;
                 let decoder = &mut decoders[header.track as usize];
                 let (from, times) = (to.len(), payload.len() - (TIME_BYTES * header.runs) as usize);

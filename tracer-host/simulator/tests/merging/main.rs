@@ -1,5 +1,6 @@
 //! Merging logs that were made by hand, compared with a sort.
 
+mod data;
 #[path = "../device_memory/mod.rs"]
 mod device_memory;
 mod logs;

@@ -49,6 +49,7 @@ impl Emitter {
         self.store(Pair::Time);
         emit!(self, "mov.u32 {LANES_BELOW}, %lanemask_lt;");
         self.clear_counts(loops);
+        self.clear_sites();
     }
 
     /// Puts a log to the start of its first segment, which has `entries`.
@@ -109,6 +110,7 @@ impl Emitter {
         }
         self.load(Pair::Record);
         self.end_run(None);
+        self.end_sites();
         let warp = self.warp_in_launch();
         if self.style.recording.spans {
             self.end_span(warp);

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use warptrace_abi::data::{COUNT_SHIFT, GROUP, MAX_COUNT, VALUES};
 use warptrace_abi::recording::LogKind;
 
 use super::registers::{ANY_FULL, AT, Log, P, Pred, R32, R64, Vector, X, Y};
@@ -28,6 +29,15 @@ struct Reserved {
     index: R32,
     first: R64,
     link: R64,
+}
+
+/// What a lane appends, for what is lost of it.
+#[derive(Clone, Copy)]
+pub(super) enum Appended {
+    /// A run of events.
+    Run(Vector<4>),
+    /// A header of this time, and values with this key.
+    Data { key: R32, time: R32 },
 }
 
 /// What a log has lost.
@@ -64,7 +74,7 @@ impl Emitter {
         let full = full.unwrap_or_else(|| self.ask_full(log));
         self.detour(full.any, |emitter| match emitter.style.recording.logs {
             LogKind::Ring => emitter.turn(log, full.own),
-            _ => emitter.refill(log, words, full.own, writes),
+            _ => emitter.refill(log, Appended::Run(words), full.own, writes),
         });
         let (low, next) = (log.low, log.next());
         emit!(self, "mov.b64 {AT}, {next};");
@@ -79,7 +89,7 @@ impl Emitter {
     /// A log that has been stopped stays at its link, with the lowest bit set in both addresses. The link
     /// has, next to the 0 in its first word, the lost events (words 1 and 3) and the time of the first one,
     /// with the lowest bit set (word 2).
-    fn refill(&mut self, log: Log, words: Vector<4>, full: Pred, writes: Pred) {
+    pub(super) fn refill(&mut self, log: Log, appended: Appended, full: Pred, writes: Pred) {
         let (Log { low, link, .. }, next) = (log, log.next());
         let (is_stopped, wanted) = (X[2], P[2]);
         emit!(self, "and.b32 {is_stopped}, {link}, 1;");
@@ -100,7 +110,7 @@ impl Emitter {
         let (none, lost) = (self.label(), full);
         emit!(self, "and.pred {lost}, {full}, {denied};");
         self.branch_if_none(lost, &none);
-        self.lose(words, note, lost, stops, writes);
+        self.lose(appended, note, lost, stops, writes);
         self.place_label(&none);
     }
 
@@ -154,8 +164,7 @@ impl Emitter {
 
     /// Counts the entry as lost, if its lane keeps it, where `lost` holds; `writes` no longer holds then. The
     /// link is at `note`; `is_first`: the log has just been stopped.
-    fn lose(&mut self, words: Vector<4>, note: R64, lost: Pred, is_first: Pred, writes: Pred) {
-        let [_, key, time_low, time_high] = words.0;
+    fn lose(&mut self, appended: Appended, note: R64, lost: Pred, is_first: Pred, writes: Pred) {
         let [word, low, since, high, ..] = X;
         let (noted, events) = (Vector([word, low, since, high]), Vector([low, high]));
         for word in [low, since, high] {
@@ -166,22 +175,43 @@ impl Emitter {
         emit!(self, "@{again} ld.global.v4.b32 {noted}, [{note}];");
         emit!(self, "and.pred {kept}, {lost}, {writes};");
         let (sum, addend) = (Y[0], Y[1]);
-        emit!(self, "and.b32 {word}, {key}, {MAX_KEY_COUNT};");
+        match appended {
+            Appended::Run(Vector([_, key, ..])) => emit!(self, "and.b32 {word}, {key}, {MAX_KEY_COUNT};"),
+            Appended::Data { key, .. } => self.accesses(word, key),
+        }
         emit!(self, "selp.u32 {word}, {word}, 0, {kept};");
         emit!(self, "cvt.u64.u32 {sum}, {word};");
         emit!(self, "mov.b64 {addend}, {events};");
         emit!(self, "add.u64 {sum}, {sum}, {addend};");
         emit!(self, "mov.b64 {events}, {sum};");
         // The first one's time stays.
-        let (is_earliest, time) = (kept, addend);
+        let (is_earliest, clock) = (kept, addend);
         emit!(self, "setp.eq.and.u32 {is_earliest}, {since}, 0, {kept};");
-        emit!(self, "mov.b64 {time}, {};", Vector([time_low, time_high]));
-        emit!(self, "shr.u64 {time}, {time}, {TIME_SHIFT};");
-        emit!(self, "cvt.u32.u64 {word}, {time};");
-        emit!(self, "@{is_earliest} or.b32 {since}, {word}, 1;");
+        let time = match appended {
+            Appended::Run(Vector([_, _, low, high])) => {
+                emit!(self, "mov.b64 {clock}, {};", Vector([low, high]));
+                emit!(self, "shr.u64 {clock}, {clock}, {TIME_SHIFT};");
+                emit!(self, "cvt.u32.u64 {word}, {clock};");
+                word
+            }
+            Appended::Data { time, .. } => time,
+        };
+        emit!(self, "@{is_earliest} or.b32 {since}, {time}, 1;");
         emit!(self, "mov.u32 {word}, 0;");
         emit!(self, "@{lost} st.global.v4.b32 [{note}], {noted};");
         self.clear(writes, lost, again);
+    }
+
+    /// Computes how many accesses values with this key hold ([`warptrace_abi::data::accesses`]).
+    fn accesses(&mut self, to: R32, key: R32) {
+        let (lanes, group, is_group) = (X[4], X[5], P[5]);
+        const _: () = assert!(VALUES >> COUNT_SHIFT & MAX_COUNT == 0 && GROUP == 32);
+        emit!(self, "shr.u32 {to}, {key}, {COUNT_SHIFT};");
+        emit!(self, "and.b32 {to}, {to}, {MAX_COUNT};");
+        emit!(self, "and.b32 {lanes}, {key}, {};", GROUP - 1);
+        emit!(self, "and.b32 {group}, {key}, {GROUP};");
+        emit!(self, "setp.ne.u32 {is_group}, {group}, 0;");
+        emit!(self, "@{is_group} mad.lo.u32 {to}, {to}, {lanes}, {to};");
     }
 
     /// Finds what a log that may have been stopped has lost, and in `second` the head's second word then.

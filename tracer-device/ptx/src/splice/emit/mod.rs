@@ -23,6 +23,7 @@ macro_rules! emit {
 
 mod after;
 mod choose;
+mod data;
 mod ends;
 mod log;
 mod loops;
@@ -42,8 +43,9 @@ use warptrace_format::LANES;
 use warptrace_format::account::WarpAccount;
 
 use self::registers::{
-    ACTIVE, ANY_FULL, AT, CLOCK, END_CLOCK, END_TIMER, FIELD, KEY, LANES_BELOW, Log, MASK, NOW, P, Pred, R32,
-    Register, SHADOW, SHADOW_KEY, STATE, TIME, TRACE, VOTE, Vector, WRITES, X, Y, iterations, registers_of,
+    ACTIVE, ANY_FULL, AT, CLOCK, DATA, END_CLOCK, END_TIMER, FIELD, KEY, LANES_BELOW, Log, MASK, NOW, P,
+    Pred, R32, Register, SHADOW, SHADOW_KEY, STATE, TIME, TRACE, VOTE, Vector, WRITES, X, Y, iterations,
+    registers_of,
 };
 use super::state::{Pair, Placement, descriptor_offset, local_bytes, warp_bytes};
 use super::style::Style;
@@ -81,6 +83,7 @@ pub(in crate::splice) const LAUNCH_PARAMETER: &str = "warptrace_launch";
 /// Name of the block's dynamic shared memory.
 pub(in crate::splice) const DYNAMIC_SHARED: &str = "warptrace_dynamic";
 const LOCAL: &str = "warptrace_local";
+const DATA_STATE: &str = "warptrace_data";
 
 /// A field of the launch's descriptor: its bits, and its offset.
 #[derive(Clone, Copy)]
@@ -189,7 +192,12 @@ impl Emitter {
     }
 
     fn logs(&self) -> &'static [Log] {
-        if self.style.recording.dual { &[TRACE, SHADOW] } else { &[TRACE] }
+        match self.style.recording {
+            Recording { dual: true, .. } => &[TRACE, SHADOW],
+            // Functions have no sites.
+            recording if recording.has_data() && self.style.is_entry => &[TRACE, DATA],
+            _ => &[TRACE],
+        }
     }
 
     /// Declares the registers of a function; `loops` are the locations of its counted loops.
@@ -220,6 +228,9 @@ impl Emitter {
         for location in loops {
             emit!(self, ".reg .b32 {};", iterations(*location));
         }
+        if self.style.recording.has_data() && self.style.is_entry {
+            self.declare_data();
+        }
     }
 
     /// Reads a field of the launch's descriptor into `to`, which it returns.
@@ -239,6 +250,9 @@ impl Emitter {
     /// The space and the address of a word of the lane's state, if that is in memory.
     fn in_memory(&self, pair: Pair, word: u32) -> Option<(&'static str, String)> {
         let offset = pair.offset(self.style.placement) + 4 * word;
+        if let Pair::DataLog | Pair::DataLink = pair {
+            return Some(("local", format!("[{DATA_STATE}+{offset}]")));
+        }
         match self.style.placement {
             Placement::Registers => None,
             Placement::Shared => Some(("shared", format!("[{STATE}+{offset}]"))),

@@ -7,6 +7,8 @@
 
 use std::fmt::{Display, Formatter, Result};
 
+use warptrace_abi::recording::{Recording, Spaces};
+
 use crate::splice::state::Pair;
 
 /// A register of this many bits, displayed as it stands in PTX; a predicate has one bit.
@@ -87,6 +89,11 @@ pub(super) const X: [R32; 9] = Register::numbered("x");
 pub(super) const Y: [R64; 4] = Register::numbered("y");
 pub(super) const P: [Pred; 6] = Register::numbered("p");
 
+/// What sites use beside the registers above: an access, and what becomes of a lane's run.
+pub(super) const D: [R32; 12] = Register::numbered("d");
+pub(super) const E: [R64; 4] = Register::numbered("b");
+pub(super) const Q: [Pred; 6] = Register::numbered("q");
+
 /// The iterations of a counted loop that were not recorded yet.
 pub(super) fn iterations(location: u16) -> R32 {
     Register { name: "n", number: Some(location) }
@@ -135,6 +142,19 @@ pub(super) const SHADOW: Log = Log {
     track: 1,
 };
 
+/// The log of addresses and values, which has no register from one sequence to the next.
+pub(super) const DATA: Log = Log {
+    low: Register::named("vl"),
+    high: Register::named("vh"),
+    link: Register::named("ve"),
+    // It is never streamed.
+    tag: Register::named("g2"),
+    next_pair: Pair::DataLog,
+    link_pair: Pair::DataLink,
+    track: 1,
+};
+const _: () = assert!(matches!(Recording { data: Spaces::ALL, ..Recording::DEFAULT }.data_track(), Some(1)));
+
 /// The registers of a pair of words of the lane's state.
 pub(super) const fn registers_of(pair: Pair) -> Vector<2> {
     match pair {
@@ -144,5 +164,7 @@ pub(super) const fn registers_of(pair: Pair) -> Vector<2> {
         Pair::Link => Vector([TRACE.link, TRACE.tag]),
         Pair::ShadowLog => SHADOW.next(),
         Pair::ShadowLink => Vector([SHADOW.link, SHADOW.tag]),
+        Pair::DataLog => DATA.next(),
+        Pair::DataLink => Vector([DATA.link, DATA.tag]),
     }
 }

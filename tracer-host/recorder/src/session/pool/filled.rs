@@ -54,7 +54,7 @@ impl Pool {
         let ready = (0..self.arenas.len()).filter(|at| self.arenas[*at].as_ref().is_some_and(is_ready));
         let at = ready.min_by_key(|at| self.arenas[*at].as_ref().map(|arena| arena.order))?;
         let (logs, accounts) = (self.log_address(), self.accounts.address);
-        let Division { chunk_count, chunk_bytes, log_entries, times, .. } = self.division;
+        let Division { chunk_count, chunk_bytes, log_entries, times, data_track, .. } = self.division;
         let behind_all = self.division.logs_end(u64::MAX);
         let claims = self.claims(at);
         let arena = self.arenas[at].as_mut()?;
@@ -82,7 +82,7 @@ impl Pool {
                 merged_from,
                 merged_end: log_entries,
                 times,
-                reserved: 0,
+                data_track,
             },
             logged,
             table: self.table,

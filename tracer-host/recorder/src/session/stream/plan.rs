@@ -138,7 +138,8 @@ impl Plan {
             merged_from: flat_end,
             merged_end: flat_end + entries as u32,
             times,
-            reserved: 0,
+            // Streamed logs have none.
+            data_track: 0,
         };
         let job = FlattenJob {
             segments: logs.segments,

@@ -1,0 +1,12 @@
+//! What a traced kernel keeps of addresses and values; the entries that it writes are in
+//! [`warptrace_format::data`].
+//!
+//! Entries lie in logs like those of events ([`crate::log`]), whose words they share: the key is the second
+//! one, and its lower half is never 0.
+
+pub use warptrace_format::data::*;
+
+/// The most sites that a kernel records.
+pub const MAX_KERNEL_SITES: usize = 512;
+/// Bytes that a lane keeps for each site, in local memory: a [`LaneRun`] of `base` (8), `step` (4), `count` (4).
+pub const STATE_BYTES: u32 = 16;

@@ -1,0 +1,114 @@
+//! What a traced kernel does at sites, on the CPU: accesses of a warp become entries of a data track.
+//!
+//! Tests, benchmarks and the interpreter's tests compare with it; nothing is recorded by it.
+
+use std::collections::BTreeMap;
+
+use super::{DataEntry, LaneRun, Owner, lane_base};
+
+/// The log of a lane.
+#[derive(Clone, Debug, Default)]
+struct Log {
+    entries: Vec<DataEntry>,
+    has_stopped: bool,
+}
+
+/// Records a warp.
+#[derive(Clone, Debug)]
+pub struct WarpRecorder {
+    runs: BTreeMap<(u16, u32), LaneRun>,
+    logs: [Log; 32],
+    /// Entries that all logs together have room for.
+    room: usize,
+    /// When the first log stopped.
+    cut: Option<u32>,
+    /// Accesses so far.
+    pub attempted: u64,
+    /// Of these, those that found no room.
+    pub lost: u64,
+}
+
+impl WarpRecorder {
+    /// Begins a warp whose logs have room for this many entries.
+    #[must_use]
+    pub fn new(room: usize) -> Self {
+        let logs = std::array::from_fn(|_| Log::default());
+        Self { runs: BTreeMap::new(), logs, room, cut: None, attempted: 0, lost: 0 }
+    }
+
+    /// Takes the accesses of lanes, in ascending order, that execute a site together; `time` in units of 16 cycles.
+    pub fn access(&mut self, site: u16, time: u32, accesses: &[(u32, u64)]) {
+        self.attempted += accesses.len() as u64;
+        let ended: Vec<(u32, LaneRun)> = accesses
+            .iter()
+            .filter_map(|(lane, access)| {
+                let ended = self.runs.entry((site, *lane)).or_default().access(*access);
+                Some((*lane, ended?))
+            })
+            .collect();
+        self.end_runs(site, time, &ended);
+    }
+
+    /// Ends the runs of lanes that leave the kernel together.
+    pub fn leave(&mut self, time: u32, mask: u32) {
+        let mut sites: Vec<u16> = self.runs.keys().map(|(site, _)| *site).collect();
+        sites.dedup();
+        for site in sites {
+            let ended: Vec<(u32, LaneRun)> = (0..32u32)
+                .filter(|lane| mask >> lane & 1 == 1)
+                .filter_map(|lane| self.runs.remove(&(site, lane)).map(|run| (lane, run)))
+                .filter(|(_, run)| run.count > 0)
+                .collect();
+            self.end_runs(site, time, &ended);
+        }
+    }
+
+    /// Returns the stream: the entries of all logs, lane after lane.
+    ///
+    /// # Panics
+    /// If lanes that accessed anything have not left.
+    #[must_use]
+    pub fn finish(self) -> Vec<[u32; 4]> {
+        assert!(self.runs.is_empty(), "all lanes have left");
+        let entries = self.logs.into_iter().flat_map(|log| log.entries);
+        entries.chain(self.cut.map(|time| DataEntry::Cut { time })).map(DataEntry::to_words).collect()
+    }
+
+    fn end_runs(&mut self, site: u16, time: u32, ended: &[(u32, LaneRun)]) {
+        let Some(&(leader, LaneRun { base, step, count })) = ended.first() else { return };
+        let mask = ended.iter().fold(0, |mask, (lane, _)| mask | 1 << lane);
+        let spread = spread(ended);
+        self.append(leader, time, DataEntry::Header { mask, site, time, spread });
+        if spread.is_some() {
+            let of = Owner::Group(mask.count_ones());
+            return self.append(leader, time, DataEntry::Values { site, of, count, base, step });
+        }
+        for &(lane, LaneRun { base, step, count }) in ended {
+            self.append(lane, time, DataEntry::Values { site, of: Owner::Lane(lane), count, base, step });
+        }
+    }
+
+    fn append(&mut self, lane: u32, time: u32, entry: DataEntry) {
+        let log = &mut self.logs[lane as usize];
+        log.has_stopped |= self.room == 0;
+        if !log.has_stopped {
+            self.room -= 1;
+            return log.entries.push(entry);
+        }
+        // Times of a warp's calls ascend.
+        self.cut.get_or_insert(time);
+        self.lost += u64::from(super::accesses(entry.to_words()[1]));
+    }
+}
+
+/// What the base of the last lane adds to that of the first, if the bases are on a line and the runs otherwise equal.
+fn spread(ended: &[(u32, LaneRun)]) -> Option<i32> {
+    let ((_, first), (_, last)) = (*ended.first()?, *ended.last()?);
+    let mask = ended.iter().fold(0, |mask, (lane, _)| mask | 1 << lane);
+    let spread = i32::try_from(last.base.wrapping_sub(first.base).cast_signed()).ok()?;
+    let fits = |(lane, run): &(u32, LaneRun)| {
+        lane_base(mask, first.base, spread, *lane) == Some(run.base)
+            && (run.step, run.count) == (first.step, first.count)
+    };
+    ended.iter().all(fits).then_some(spread)
+}

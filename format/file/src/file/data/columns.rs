@@ -1,0 +1,268 @@
+//! The columns of a site's groups.
+
+use warptrace_columns::Element;
+
+use super::super::contents::{Columns, Contents, put};
+use super::super::error::FormatError;
+use super::super::frame::Compression;
+use super::groups::{Group, SiteGroups};
+use super::predict::{BaseBy, Estimate, Known, StepBy, UnitRun, Units, Whose};
+use crate::data::{LaneRun, MAX_COUNT, Owner, is_line};
+
+/// The bit of a loose run's owner that says that it is a group, of one lane more than the lower bits say.
+const GROUP: u32 = 32;
+
+/// Of each piece the time of its last site's first group, from which that of the next site is told.
+pub(super) type FirstTimes = [Option<u32>];
+
+/// A site's groups in a piece of the section.
+pub(super) type InPiece<'a> = (usize, &'a SiteGroups);
+
+/// Appends the columns of a site.
+pub(super) fn put_site(
+    pieces: &[InPiece<'_>],
+    first_times: &mut FirstTimes,
+    compression: Compression,
+    plain: &mut Vec<u8>,
+) {
+    let (mut at, mut groups, mut loose) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut masks, mut missing, mut affine) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut times, mut spreads, mut owners) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut next_piece, mut mask, mut spread, mut warp_time) = (0, u32::MAX, 0u32, 0);
+    let mut runs: Vec<LaneRun> = Vec::new();
+    for (piece, site) in pieces {
+        at.push(count(*piece - next_piece));
+        next_piece = piece + 1;
+        groups.push(count(site.groups.len()));
+        loose.push(count(site.loose.len()));
+        let mut time = first_times[*piece].unwrap_or(warp_time);
+        for (number, group) in site.groups.iter().enumerate() {
+            masks.push(group.mask ^ mask);
+            missing.push(group.missing);
+            affine.push(u32::from(group.spread.is_some()));
+            times.push(group.time.wrapping_sub(time).zigzag());
+            (mask, time) = (group.mask, group.time);
+            if number == 0 {
+                (warp_time, first_times[*piece]) = (time, Some(time));
+            }
+            if let Some(found) = group.spread.map(i32::cast_unsigned) {
+                spreads.push(found.wrapping_sub(spread).zigzag());
+                spread = found;
+            }
+        }
+        runs.extend(&site.runs);
+        for (of, run) in &site.loose {
+            owners.push(match of {
+                Owner::Lane(lane) => *lane,
+                Owner::Group(lanes) => GROUP | (lanes - 1),
+            });
+            runs.push(*run);
+        }
+    }
+    let units = Units::of(&runs);
+    let (base_by, step_by) = smallest(pieces, units);
+    let (mut bases, mut steps) = (Vec::new(), Vec::new());
+    each_run(pieces, units, |known, whose, run| {
+        bases.push(known.base_residual(base_by, whose, run.base));
+        if run.count > 1 {
+            steps.push(known.step_residual(step_by, run));
+        }
+    });
+    let counts: Vec<u32> = runs.iter().map(|run| run.count - 1).collect();
+    let numbers = [units.least, units.shift.into(), base_by as u64, step_by as u64];
+    for column in [&at, &groups, &loose] {
+        put(column, 0, compression, plain);
+    }
+    put(&numbers, 0, compression, plain);
+    for column in [&masks, &missing, &affine, &times, &spreads, &owners, &counts] {
+        put(column, 0, compression, plain);
+    }
+    put(&steps, 0, compression, plain);
+    put(&bases, 0, compression, plain);
+}
+
+/// A count of what a section has, which is far below 2^32.
+pub(super) fn count(length: usize) -> u32 {
+    u32::try_from(length).unwrap_or(u32::MAX)
+}
+
+/// Goes through a site's runs in the order of the column, each with what is known before it.
+fn each_run(pieces: &[InPiece<'_>], units: Units, mut each: impl FnMut(&Known, Whose, UnitRun)) {
+    let mut known = Known::default();
+    for (_, site) in pieces {
+        known.next_warp();
+        let owned = site.each_group().flat_map(|(group, runs)| Whose::of_group(group).zip(runs));
+        let loose = site.loose.iter().map(|(of, run)| (Whose::of(*of), run));
+        for (whose, run) in owned.chain(loose) {
+            let run = units.run(*run);
+            each(&known, whose, run);
+            known.push(whose, run, units);
+        }
+    }
+}
+
+/// What bases and steps are told by so that their columns are the smallest.
+fn smallest(pieces: &[InPiece<'_>], units: Units) -> (BaseBy, StepBy) {
+    let mut bases = BaseBy::ALL.map(|_| Estimate::new());
+    let mut steps = StepBy::ALL.map(|_| Estimate::new());
+    each_run(pieces, units, |known, whose, run| {
+        for (by, estimate) in BaseBy::ALL.into_iter().zip(&mut bases) {
+            estimate.push(known.base_residual(by, whose, run.base));
+        }
+        if run.count > 1 {
+            for (by, estimate) in StepBy::ALL.into_iter().zip(&mut steps) {
+                estimate.push(known.step_residual(by, run));
+            }
+        }
+    });
+    (least(BaseBy::ALL, &bases), least(StepBy::ALL, &steps))
+}
+
+fn least<T: Copy, const N: usize>(all: [T; N], estimates: &[Estimate; N]) -> T {
+    let bits = all.into_iter().zip(estimates.each_ref().map(Estimate::bits));
+    bits.reduce(|least, other| if other.1 < least.1 { other } else { least }).map_or(all[0], |(by, _)| by)
+}
+
+/// What a section has left.
+pub(super) struct Left {
+    /// Entries of all sites that follow.
+    pub(super) entries: usize,
+}
+
+impl Left {
+    fn take(&mut self, contents: &Contents, count: u32) -> Result<usize, FormatError> {
+        match self.entries.checked_sub(count as usize) {
+            Some(left) => self.entries = left,
+            None => return Err(contents.wrong("the sites have more entries than the section".to_owned())),
+        }
+        Ok(count as usize)
+    }
+}
+
+/// Reads the columns of a site: of `of_pieces` pieces.
+pub(super) fn next_site(
+    (number, of_pieces): (u16, usize),
+    first_times: &mut FirstTimes,
+    left: &mut Left,
+    contents: &Contents,
+    columns: &mut Columns<'_>,
+) -> Result<Vec<(usize, SiteGroups)>, FormatError> {
+    let wrong = |message: String| contents.wrong(format!("site {number}: {message}"));
+    let at: Vec<u32> = columns.next("piece", of_pieces..=of_pieces)?;
+    let groups: Vec<u32> = columns.next("groups", of_pieces..=of_pieces)?;
+    let loose: Vec<u32> = columns.next("loose", of_pieces..=of_pieces)?;
+    let numbers: Vec<u64> = columns.next("numbers", 4..=4)?;
+    let (least, shift) = (numbers[0], u32::try_from(numbers[1]).unwrap_or(u32::MAX));
+    let by = |all: u64, at: usize| usize::try_from(numbers[at]).ok().filter(|_| numbers[at] < all);
+    let (Some(base_by), Some(step_by)) = (by(5, 2), by(4, 3)) else {
+        return Err(wrong(format!("{} and {} are no ways to tell bases and steps", numbers[2], numbers[3])));
+    };
+    let (base_by, step_by) = (BaseBy::ALL[base_by], StepBy::ALL[step_by]);
+    if shift > 63 {
+        return Err(wrong(format!("units of 2^{shift}")));
+    }
+    let units = Units { least, shift };
+
+    let all_groups =
+        left.take(contents, groups.iter().fold(0, |sum: u32, more| sum.saturating_add(*more)))?;
+    let all_loose = left.take(contents, loose.iter().fold(0, |sum: u32, more| sum.saturating_add(*more)))?;
+    let masks: Vec<u32> = columns.next("mask", all_groups..=all_groups)?;
+    let missing: Vec<u32> = columns.next("missing", all_groups..=all_groups)?;
+    let affine: Vec<u32> = columns.next("affine", all_groups..=all_groups)?;
+    let times: Vec<u32> = columns.next("time", all_groups..=all_groups)?;
+    let with_spread = affine.iter().filter(|affine| **affine == 1).count();
+    let spreads: Vec<u32> = columns.next("spread", with_spread..=with_spread)?;
+    let owners: Vec<u32> = columns.next("owner", all_loose..=all_loose)?;
+    if affine.iter().any(|affine| *affine > 1) || owners.iter().any(|owner| *owner >= 2 * GROUP) {
+        return Err(wrong("a group is neither affine nor generic, or a run of no lane".to_owned()));
+    }
+    let (mut mask, mut spread, mut next_spread) = (u32::MAX, 0u32, spreads.into_iter());
+    let mut decoded = Vec::with_capacity(all_groups);
+    for ((masks, missing), affine) in masks.into_iter().zip(missing).zip(affine) {
+        mask ^= masks;
+        if affine == 1 {
+            spread = spread.wrapping_add(next_spread.next().unwrap_or(0).unzigzag());
+        }
+        let group = Group { mask, time: 0, spread: (affine == 1).then_some(spread.cast_signed()), missing };
+        let lacks = missing & !mask != 0 || (affine == 1 && missing != 0 && missing != mask);
+        let is_line = group.spread.is_none_or(|spread| is_line(mask, spread));
+        if mask == 0 || lacks || !is_line {
+            return Err(wrong(format!(
+                "no group: lanes {mask:#x}, unknown {missing:#x}, spread {:?}",
+                group.spread
+            )));
+        }
+        decoded.push(group);
+    }
+    let of_groups = decoded.iter().fold(0, |sum: u32, group| sum.saturating_add(group.runs()));
+    let all_runs = left.take(contents, of_groups)? + all_loose;
+    let counts: Vec<u32> = columns.next("count", all_runs..=all_runs)?;
+    if let Some(count) = counts.iter().find(|count| **count >= MAX_COUNT) {
+        return Err(wrong(format!("a run has {count} accesses and one more, over {MAX_COUNT}")));
+    }
+    let stepped = counts.iter().filter(|count| **count > 0).count();
+    let steps: Vec<u64> = columns.next("step", stepped..=stepped)?;
+    let bases: Vec<u64> = columns.next("base", all_runs..=all_runs)?;
+
+    let mut runs =
+        Runs { units, base_by, step_by, known: Known::default(), counts, steps, bases, next: (0, 0) };
+    let mut found = Vec::with_capacity(of_pieces);
+    let (mut piece, mut warp_time) = (0usize, 0);
+    let (mut decoded, mut times, mut owners) = (decoded.into_iter(), times.into_iter(), owners.into_iter());
+    for (at, (groups, loose)) in at.into_iter().zip(groups.into_iter().zip(loose)) {
+        piece = piece.saturating_add(at as usize);
+        let Some(first_time) = first_times.get_mut(piece) else {
+            return Err(wrong(format!("piece {piece} is not there")));
+        };
+        let mut site = SiteGroups { site: number, ..SiteGroups::default() };
+        let mut time = first_time.unwrap_or(warp_time);
+        runs.known.next_warp();
+        let out_of = || wrong("a step has more than 32 bits".to_owned());
+        for (number, (group, step)) in decoded.by_ref().zip(times.by_ref()).take(groups as usize).enumerate()
+        {
+            time = time.wrapping_add(step.unzigzag());
+            if number == 0 {
+                (warp_time, *first_time) = (time, Some(time));
+            }
+            for whose in Whose::of_group(&group) {
+                site.runs.push(runs.next(whose).ok_or_else(out_of)?);
+            }
+            site.groups.push(Group { time, ..group });
+        }
+        for owner in owners.by_ref().take(loose as usize) {
+            let of = if owner < GROUP { Owner::Lane(owner) } else { Owner::Group((owner & (GROUP - 1)) + 1) };
+            site.loose.push((of, runs.next(Whose::of(of)).ok_or_else(out_of)?));
+        }
+        found.push((piece, site));
+        piece += 1;
+    }
+    Ok(found)
+}
+
+/// The runs of a column, one after the other.
+struct Runs {
+    units: Units,
+    base_by: BaseBy,
+    step_by: StepBy,
+    known: Known,
+    counts: Vec<u32>,
+    steps: Vec<u64>,
+    bases: Vec<u64>,
+    /// The next run, and the next step.
+    next: (usize, usize),
+}
+
+impl Runs {
+    fn next(&mut self, whose: Whose) -> Option<LaneRun> {
+        let (run, step) = self.next;
+        let (count, base) = (self.counts.get(run)? + 1, *self.bases.get(run)?);
+        let base = self.known.base(self.base_by, whose, base);
+        let mut unit_run = UnitRun { base, step: 0, count };
+        if count > 1 {
+            unit_run.step = self.known.step(self.step_by, base, *self.steps.get(step)?);
+        }
+        self.known.push(whose, unit_run, self.units);
+        self.next = (run + 1, step + usize::from(count > 1));
+        self.units.bytes(unit_run)
+    }
+}

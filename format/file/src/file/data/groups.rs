@@ -1,0 +1,309 @@
+//! The entries of a warp at a site, as groups: each header with its values.
+//!
+//! On the device a group's header lies in the log of its leader, and the values of a generic group in the logs of
+//! its lanes. Order alone says what belongs together (`docs/contributors/data.md`); here it is put together.
+
+use crate::data::{DataEntry, DataEntry as Entry, ENTRY_BYTES, LaneRun, Owner, lane_base};
+
+/// Lanes whose runs at a site ended together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// The lanes, at least one.
+    pub mask: u32,
+    /// When their runs ended, in units of 16 cycles, modulo 2^32.
+    pub time: u32,
+    /// What the base of the highest lane adds to that of the lowest one, if the bases lie on a line
+    /// ([`lane_base`]) and the runs are otherwise the same: there is then one run, that of the lowest lane.
+    /// `None` if each lane has its own.
+    pub spread: Option<i32>,
+    /// Those of the lanes whose run is not known: all or none of an affine group.
+    pub missing: u32,
+}
+
+impl Group {
+    /// Returns how many runs are known of the group.
+    #[must_use]
+    pub const fn runs(&self) -> u32 {
+        let known = self.mask & !self.missing;
+        if self.spread.is_some() && known != 0 { 1 } else { known.count_ones() }
+    }
+
+    /// Returns the run of a lane, of what [`runs`](Self::runs) are known; `None` if it is none of the group's, or
+    /// not known.
+    #[must_use]
+    pub fn run(&self, runs: &[LaneRun], lane: u32) -> Option<LaneRun> {
+        let known = self.mask & !self.missing;
+        if lane > 31 || known >> lane & 1 == 0 {
+            return None;
+        }
+        match self.spread {
+            Some(spread) => {
+                let run = *runs.first()?;
+                Some(LaneRun { base: lane_base(self.mask, run.base, spread, lane)?, ..run })
+            }
+            None => runs.get((known & ((1 << lane) - 1)).count_ones() as usize).copied(),
+        }
+    }
+
+    /// Returns the lowest lane.
+    #[must_use]
+    pub const fn leader(&self) -> u32 {
+        self.mask.trailing_zeros()
+    }
+}
+
+/// What is known of a warp's accesses at a site.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SiteGroups {
+    /// The site.
+    pub site: u16,
+    /// Groups in the order of their times.
+    pub groups: Vec<Group>,
+    /// The runs that are known of each group, in order of lane; group by group.
+    pub runs: Vec<LaneRun>,
+    /// Runs whose group is not known, of each lane in their order.
+    pub loose: Vec<(Owner, LaneRun)>,
+}
+
+impl SiteGroups {
+    /// Returns the number of entries that the device had for this: a header for each group, and the runs.
+    #[must_use]
+    pub fn entries(&self) -> usize {
+        self.groups.len() + self.runs.len() + self.loose.len()
+    }
+
+    /// Returns how many accesses there are.
+    #[must_use]
+    pub fn accesses(&self) -> u64 {
+        let in_groups = self.each_group().map(|(group, runs)| {
+            let lanes = if group.spread.is_some() { group.mask.count_ones() } else { 1 };
+            runs.iter().map(|run| u64::from(run.count)).sum::<u64>() * u64::from(lanes)
+        });
+        let loose = self.loose.iter().map(|(of, run)| u64::from(of.lanes()) * u64::from(run.count));
+        in_groups.sum::<u64>() + loose.sum::<u64>()
+    }
+
+    /// Goes through the groups, each with its runs.
+    pub fn each_group(&self) -> impl Iterator<Item = (&Group, &[LaneRun])> {
+        let mut rest = &self.runs[..];
+        self.groups.iter().map(move |group| {
+            let (runs, after) = rest.split_at(rest.len().min(group.runs() as usize));
+            rest = after;
+            (group, runs)
+        })
+    }
+
+    /// Joins what consecutive pieces of a warp's stream say of a site.
+    #[must_use]
+    pub fn join(site: u16, pieces: &[&Self]) -> Self {
+        if let [one] = pieces {
+            return (*one).clone();
+        }
+        let mut logs = Logs::default();
+        for piece in pieces {
+            // Values of an affine group are those of the last header of the piece before; a lane's runs that are loose
+            // come behind those that are not.
+            let (groups, lanes): (Vec<_>, Vec<_>) =
+                piece.loose.iter().partition(|(of, _)| matches!(of, Owner::Group(_)));
+            groups.into_iter().for_each(|(of, run)| logs.push_loose(of, run));
+            for (group, runs) in piece.each_group() {
+                logs.push(*group, runs);
+            }
+            lanes.into_iter().for_each(|(of, run)| logs.push_loose(of, run));
+        }
+        logs.groups(site)
+    }
+}
+
+/// The part of the logs that one site has.
+struct Logs {
+    /// Of each leader: headers, and of affine ones the run.
+    headers: [Vec<(Group, Option<LaneRun>)>; 32],
+    /// Of each lane: runs of its own, those in front of which are taken already.
+    lanes: [(Vec<LaneRun>, usize); 32],
+    /// Values of affine groups whose header is not in front of them.
+    loose_groups: Vec<(Owner, LaneRun)>,
+}
+
+impl Default for Logs {
+    fn default() -> Self {
+        let (headers, lanes) = ([const { Vec::new() }; 32], [const { (Vec::new(), 0) }; 32]);
+        Self { headers, lanes, loose_groups: Vec::new() }
+    }
+}
+
+impl Logs {
+    fn push(&mut self, group: Group, runs: &[LaneRun]) {
+        let leader = &mut self.headers[group.leader() as usize % 32];
+        if group.spread.is_some() {
+            return leader.push((group, runs.first().copied()));
+        }
+        leader.push((group, None));
+        for (lane, run) in lanes(group.mask & !group.missing).zip(runs) {
+            self.lanes[lane as usize].0.push(*run);
+        }
+    }
+
+    fn push_loose(&mut self, of: Owner, run: LaneRun) {
+        let Owner::Lane(lane) = of else {
+            // The header is the last one of what came before, which lacks its values for that.
+            let lacks = |(group, run): &&mut (Group, Option<LaneRun>)| {
+                group.spread.is_some() && run.is_none() && group.mask.count_ones() == of.lanes()
+            };
+            match self.headers.iter_mut().flatten().rev().find(lacks) {
+                Some((_, values)) => *values = Some(run),
+                None => self.loose_groups.push((of, run)),
+            }
+            return;
+        };
+        self.lanes[lane as usize % 32].0.push(run);
+    }
+
+    /// Puts together what belongs together, and leaves nothing.
+    fn groups(&mut self, site: u16) -> SiteGroups {
+        let mut found = SiteGroups { site, ..SiteGroups::default() };
+        let mut next = [0; 32];
+        let mut last = None::<u32>;
+        loop {
+            // The header that came first, by the sign of the difference: times wrap. Of several the lowest leader's.
+            let mut first: Option<(usize, u32)> = None;
+            for (leader, (headers, next)) in self.headers.iter().zip(&next).enumerate() {
+                let Some((group, _)) = headers.get(*next) else { continue };
+                let from = last.unwrap_or_else(|| first.map_or(group.time, |(_, time)| time));
+                let is_before = |time: u32| {
+                    (group.time.wrapping_sub(from).cast_signed()) < time.wrapping_sub(from).cast_signed()
+                };
+                if first.is_none_or(|(_, time)| is_before(time)) {
+                    first = Some((leader, group.time));
+                }
+            }
+            let Some((leader, time)) = first else { break };
+            last = Some(time);
+            let (mut group, run) = self.headers[leader][next[leader]];
+            next[leader] += 1;
+            if group.spread.is_some() {
+                group.missing = if run.is_some() { 0 } else { group.mask };
+                found.runs.extend(run);
+            } else {
+                group.missing = 0;
+                for lane in lanes(group.mask) {
+                    let (runs, taken) = &mut self.lanes[lane as usize];
+                    match runs.get(*taken) {
+                        Some(run) => {
+                            found.runs.push(*run);
+                            *taken += 1;
+                        }
+                        None => group.missing |= 1 << lane,
+                    }
+                }
+            }
+            found.groups.push(group);
+        }
+        for (lane, (runs, taken)) in (0..).zip(&mut self.lanes) {
+            found.loose.extend(runs.drain(..).skip(*taken).map(|run| (Owner::Lane(lane), run)));
+            *taken = 0;
+        }
+        found.loose.append(&mut self.loose_groups);
+        self.headers.iter_mut().for_each(Vec::clear);
+        found
+    }
+}
+
+/// Goes through the lanes of a mask, from the lowest on.
+pub fn lanes(mask: u32) -> impl Iterator<Item = u32> {
+    let mut rest = mask;
+    std::iter::from_fn(move || {
+        let lane = rest.trailing_zeros();
+        rest &= rest.wrapping_sub(1);
+        (lane < 32).then_some(lane)
+    })
+}
+
+/// What a piece of a warp's stream holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PieceGroups {
+    /// Its sites in ascending order.
+    pub sites: Vec<SiteGroups>,
+    /// From when on nothing is known, if something was lost.
+    pub cut: Option<u32>,
+    /// Entries that no kernel writes.
+    pub damaged: u32,
+}
+
+impl PieceGroups {
+    /// Reads entries as a device wrote them: consecutive chunks of a stream.
+    pub fn of_chunks<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Self {
+        enum Part {
+            Header(Group, Option<LaneRun>),
+            Values(Owner, LaneRun),
+        }
+        let mut found = Self::default();
+        let mut parts: Vec<(u16, Part)> = Vec::new();
+        for entry in chunks.into_iter().flat_map(|chunk| chunk.as_chunks::<ENTRY_BYTES>().0) {
+            let words = entry.as_chunks::<4>().0;
+            let words: [u32; 4] = std::array::from_fn(|at| u32::from_le_bytes(words[at]));
+            match DataEntry::from_words(words) {
+                None => found.damaged = found.damaged.saturating_add(1),
+                // The earliest counts, if a stream should have several.
+                Some(Entry::Cut { time }) => {
+                    found.cut = Some(found.cut.map_or(time, |cut| earlier(cut, time)))
+                }
+                Some(Entry::Header { mask, site, time, spread }) => {
+                    parts.push((site, Part::Header(Group { mask, time, spread, missing: 0 }, None)));
+                }
+                Some(Entry::Values { site, of, count, base, step }) => {
+                    let run = LaneRun { base, step, count };
+                    match parts.last_mut() {
+                        // The values of an affine group follow its header.
+                        Some((of_header, Part::Header(group, values @ None)))
+                            if *of_header == site
+                                && group.spread.is_some()
+                                && of == Owner::Group(group.mask.count_ones()) =>
+                        {
+                            *values = Some(run);
+                        }
+                        _ => parts.push((site, Part::Values(of, run))),
+                    }
+                }
+            }
+        }
+        parts.sort_by_key(|(site, _)| *site);
+        let mut logs = Logs::default();
+        for parts in parts.chunk_by(|a, b| a.0 == b.0) {
+            for (_, part) in parts {
+                match part {
+                    Part::Header(group, values) => {
+                        logs.headers[group.leader() as usize % 32].push((*group, *values));
+                    }
+                    Part::Values(of @ Owner::Group(_), run) => logs.loose_groups.push((*of, *run)),
+                    Part::Values(of, run) => logs.push_loose(*of, *run),
+                }
+            }
+            found.sites.push(logs.groups(parts[0].0));
+        }
+        found
+    }
+
+    /// Joins what consecutive pieces of a stream hold.
+    #[must_use]
+    pub fn join(pieces: Vec<Self>) -> Self {
+        let mut sites: Vec<u16> =
+            pieces.iter().flat_map(|piece| piece.sites.iter().map(|site| site.site)).collect();
+        sites.sort_unstable();
+        sites.dedup();
+        let cut = pieces.iter().filter_map(|piece| piece.cut).reduce(earlier);
+        let damaged = pieces.iter().fold(0, |sum: u32, piece| sum.saturating_add(piece.damaged));
+        let sites = sites.into_iter().map(|site| {
+            let of = |piece: &Self| Some(piece.sites.binary_search_by_key(&site, |found| found.site).ok()?);
+            let parts: Vec<&SiteGroups> =
+                pieces.iter().filter_map(|piece| Some(&piece.sites[of(piece)?])).collect();
+            SiteGroups::join(site, &parts)
+        });
+        Self { sites: sites.collect(), cut, damaged }
+    }
+}
+
+/// The earlier of two times that wrap.
+fn earlier(one: u32, other: u32) -> u32 {
+    if one.wrapping_sub(other).cast_signed() <= 0 { one } else { other }
+}

@@ -1,0 +1,240 @@
+//! What the runs of a site are predicted from, so that their columns are small.
+//!
+//! Addresses are taken in the site's *units*: 2^shift bytes, counted from its least base. All arithmetic of units is
+//! modulo 2^64.
+
+use warptrace_columns::Element;
+
+use super::groups::{Group, lanes};
+use crate::data::{LaneRun, Owner, lane_base};
+
+/// How a site counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Units {
+    pub(super) least: u64,
+    pub(super) shift: u32,
+}
+
+impl Units {
+    /// The largest units in which all of these are whole.
+    pub(super) fn of(runs: &[LaneRun]) -> Self {
+        let least = runs.iter().map(|run| run.base).min().unwrap_or(0);
+        let bits = runs.iter().map(|run| run.base.wrapping_sub(least) | i64::from(run.step).cast_unsigned());
+        let shift = bits.fold(0, |all, bits| all | bits).trailing_zeros();
+        Self { least, shift: if shift == 64 { 0 } else { shift } }
+    }
+
+    /// The run in units; rounded down, if it is none of the column's.
+    pub(super) fn run(self, run: LaneRun) -> UnitRun {
+        let Self { least, shift } = self;
+        let base = run.base.wrapping_sub(least) >> shift;
+        UnitRun { base, step: (i64::from(run.step) >> shift).cast_unsigned(), count: run.count }
+    }
+
+    /// The run in bytes; `None` if its step has more than 32 bits.
+    pub(super) fn bytes(self, run: UnitRun) -> Option<LaneRun> {
+        let Self { least, shift } = self;
+        let step = i32::try_from(run.step.cast_signed().checked_mul(1i64.checked_shl(shift)?)?).ok()?;
+        Some(LaneRun { base: least.wrapping_add(run.base << shift), step, count: run.count })
+    }
+}
+
+/// A run in units.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct UnitRun {
+    pub(super) base: u64,
+    pub(super) step: u64,
+    pub(super) count: u32,
+}
+
+impl UnitRun {
+    fn nth(self, number: u32) -> u64 {
+        self.base.wrapping_add(self.step.wrapping_mul(number.into()))
+    }
+}
+
+/// What a base is told by: the numbers of the format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BaseBy {
+    /// Itself.
+    Itself,
+    /// Less the access that the lane's run before would bring next; of a lane without one, as `Before`.
+    Lane,
+    /// Less the base of the run before in the column.
+    Before,
+    /// Less the access that the run before in the column would bring next.
+    Behind,
+    /// XOR the last access of the lane's run before; of a lane without one, the base of the run before.
+    Bits,
+}
+
+impl BaseBy {
+    pub(super) const ALL: [Self; 5] = [Self::Itself, Self::Lane, Self::Before, Self::Behind, Self::Bits];
+}
+
+/// What a step is told by, of a run of at least two accesses: the numbers of the format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StepBy {
+    /// Itself.
+    Itself,
+    /// The second access.
+    Second,
+    /// Less the step of the run with one before in the column.
+    Before,
+    /// The second access XOR the base.
+    Bits,
+}
+
+impl StepBy {
+    pub(super) const ALL: [Self; 4] = [Self::Itself, Self::Second, Self::Before, Self::Bits];
+}
+
+/// Whose run is next.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Whose {
+    Lane(u32),
+    /// That of all lanes of a mask: the lowest one's, and the spread of the bases.
+    Affine(u32, i32),
+    /// A group whose lanes are not known.
+    Unknown,
+}
+
+impl Whose {
+    pub(super) const fn of(owner: Owner) -> Self {
+        match owner {
+            Owner::Lane(lane) => Self::Lane(lane),
+            Owner::Group(_) => Self::Unknown,
+        }
+    }
+
+    /// Of each run of a group.
+    pub(super) fn of_group(group: &Group) -> impl Iterator<Item = Self> {
+        let known = group.mask & !group.missing;
+        let affine = group.spread.filter(|_| known != 0).map(|spread| Self::Affine(group.mask, spread));
+        let each = if group.spread.is_some() { 0 } else { known };
+        affine.into_iter().chain(lanes(each).map(Self::Lane))
+    }
+}
+
+/// What is known before a run of the column.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Known {
+    lanes: [Option<UnitRun>; 32],
+    before: UnitRun,
+    step: u64,
+}
+
+impl Known {
+    /// Forgets lanes: another warp's begin.
+    pub(super) const fn next_warp(&mut self) {
+        self.lanes = [None; 32];
+    }
+
+    fn lane(&self, whose: Whose) -> Option<UnitRun> {
+        match whose {
+            Whose::Lane(lane) => self.lanes[lane as usize % 32],
+            Whose::Affine(mask, _) => self.lanes[mask.trailing_zeros() as usize % 32],
+            Whose::Unknown => None,
+        }
+    }
+
+    /// What the column of bases has for a base.
+    pub(super) fn base_residual(&self, by: BaseBy, whose: Whose, base: u64) -> u64 {
+        match by {
+            BaseBy::Itself => base,
+            BaseBy::Bits => base ^ self.expected(by, whose),
+            _ => base.wrapping_sub(self.expected(by, whose)).zigzag(),
+        }
+    }
+
+    /// The base of which the column has this.
+    pub(super) fn base(&self, by: BaseBy, whose: Whose, residual: u64) -> u64 {
+        match by {
+            BaseBy::Itself => residual,
+            BaseBy::Bits => residual ^ self.expected(by, whose),
+            _ => self.expected(by, whose).wrapping_add(residual.unzigzag()),
+        }
+    }
+
+    fn expected(&self, by: BaseBy, whose: Whose) -> u64 {
+        let lane = self.lane(whose);
+        match (by, lane) {
+            (BaseBy::Lane, Some(run)) => run.nth(run.count),
+            (BaseBy::Bits, Some(run)) => run.nth(run.count.wrapping_sub(1)),
+            (BaseBy::Behind, _) => self.before.nth(self.before.count),
+            _ => self.before.base,
+        }
+    }
+
+    /// What the column of steps has for a run's step.
+    pub(super) fn step_residual(&self, by: StepBy, UnitRun { base, step, .. }: UnitRun) -> u64 {
+        match by {
+            StepBy::Itself => step.zigzag(),
+            StepBy::Second => base.wrapping_add(step),
+            StepBy::Before => step.wrapping_sub(self.step).zigzag(),
+            StepBy::Bits => base.wrapping_add(step) ^ base,
+        }
+    }
+
+    /// The step of which the column has this.
+    pub(super) const fn step(&self, by: StepBy, base: u64, residual: u64) -> u64 {
+        let signed = residual >> 1 ^ (residual & 1).wrapping_neg();
+        match by {
+            StepBy::Itself => signed,
+            StepBy::Second => residual.wrapping_sub(base),
+            StepBy::Before => self.step.wrapping_add(signed),
+            StepBy::Bits => (residual ^ base).wrapping_sub(base),
+        }
+    }
+
+    /// Takes the run.
+    pub(super) fn push(&mut self, whose: Whose, run: UnitRun, units: Units) {
+        match whose {
+            Whose::Lane(lane) => self.lanes[lane as usize % 32] = Some(run),
+            Whose::Affine(mask, spread) => {
+                let lowest = units.least.wrapping_add(run.base << units.shift);
+                for lane in lanes(mask) {
+                    let base = lane_base(mask, lowest, spread, lane).unwrap_or(lowest);
+                    let base = base.wrapping_sub(units.least) >> units.shift;
+                    self.lanes[lane as usize] = Some(UnitRun { base, ..run });
+                }
+            }
+            Whose::Unknown => {}
+        }
+        self.before = run;
+        if run.count > 1 {
+            self.step = run.step;
+        }
+    }
+}
+
+/// Bytes of numbers, by which the smallest column is found: how many bits they take where each has a code as
+/// long as its frequency allows.
+#[derive(Debug)]
+pub(super) struct Estimate {
+    bytes: [u32; 256],
+    lengths: [u32; 9],
+}
+
+impl Estimate {
+    pub(super) const fn new() -> Self {
+        Self { bytes: [0; 256], lengths: [0; 9] }
+    }
+
+    pub(super) fn push(&mut self, number: u64) {
+        let length = 8 - number.leading_zeros() as usize / 8;
+        self.lengths[length] += 1;
+        for byte in &number.to_le_bytes()[..length] {
+            self.bytes[usize::from(*byte)] += 1;
+        }
+    }
+
+    pub(super) fn bits(&self) -> f64 {
+        let of = |counts: &[u32]| {
+            let sum = f64::from(counts.iter().sum::<u32>());
+            let bits = |&count: &u32| f64::from(count) * (sum / f64::from(count)).log2();
+            counts.iter().filter(|count| **count > 0).map(bits).sum::<f64>()
+        };
+        of(&self.bytes) + of(&self.lengths)
+    }
+}

@@ -1,0 +1,174 @@
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::super::SECTION_HEADER_BYTES;
+use super::*;
+use crate::data::native::WarpRecorder;
+use crate::data::{DataEntry, Owner};
+
+/// A pattern of a site's addresses by warp, lane and number of the access.
+type Pattern = fn(u32, u32, u64) -> u64;
+
+fn hash(warp: u32, lane: u32, number: u64) -> u64 {
+    let mixed = (u64::from(warp) << 40 | u64::from(lane) << 32 | number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32
+}
+
+/// A strided one, a uniform one, a random one, one over all 64 bits, and one of floats.
+const PATTERNS: [Pattern; 5] = [
+    |warp, lane, number| 0x7f00_0000_0000 + u64::from(warp) * 4096 + u64::from(lane) * 4 + number * 128,
+    |_, _, number| 0x7f10_0000_0000 + number / 3 * 16,
+    |warp, lane, number| 0x7f20_0000_0000 + hash(warp, lane, number) % 256 * 4,
+    |warp, lane, number| hash(warp, lane, number).wrapping_mul(0x1_0000_0001_0001),
+    |warp, lane, number| u64::from((1.0 + hash(warp, lane, number) as f32 / 1e9).to_bits()),
+];
+
+fn bytes(entries: &[[u32; 4]]) -> Vec<u8> {
+    entries.iter().flatten().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+/// The streams of some warps that run through the patterns, of which each third access is of some lanes only.
+fn streams(warps: u32, accesses: u64, room: usize) -> Vec<(u32, Vec<u8>, u64)> {
+    let warp = |warp: u32| {
+        let mut recorder = WarpRecorder::new(room);
+        let mut time = 5_000 * warp;
+        for number in 0..accesses {
+            for (site, pattern) in (1..).zip(PATTERNS) {
+                time += 3;
+                let mask = if number % 3 == 2 { 0x00ff_ff00 } else { u32::MAX };
+                let lanes: Vec<_> = lanes(mask).map(|lane| (lane, pattern(warp, lane, number))).collect();
+                recorder.access(site * 7, time, &lanes);
+            }
+        }
+        recorder.leave(time + 1, 0xffff);
+        recorder.leave(time + 2, 0xffff_0000);
+        let recorded = recorder.attempted - recorder.lost;
+        (warp * 3, bytes(&recorder.finish()), recorded)
+    };
+    (0..warps).map(warp).collect()
+}
+
+fn pieces(streams: &[(u32, Vec<u8>, u64)], chunk: usize) -> Vec<Piece> {
+    let chunks: Vec<DataChunk<'_>> = streams
+        .iter()
+        .flat_map(|(warp, stream, _)| {
+            (0..).zip(stream.chunks(chunk)).map(|(sequence, entries)| DataChunk {
+                warp: *warp,
+                sequence,
+                entries,
+            })
+        })
+        .collect();
+    Piece::of_chunks(&chunks)
+}
+
+#[test]
+fn what_is_written_is_read() {
+    for room in [usize::MAX, 300] {
+        let streams = streams(5, 40, room);
+        let pieces = pieces(&streams, 30 * 16);
+        assert_eq!(pieces.len(), 5);
+        for compression in [Compression::None, Compression::Suited] {
+            let (section, header) = encode_data(9, &pieces, compression).unwrap();
+            assert_eq!(&section[..8], b"DATA\x01\x00\x01\x00");
+            assert_eq!((header.launch, header.first_warp, header.last_warp), (9, 0, 12));
+            assert_eq!(header.accesses, streams.iter().map(|(.., recorded)| recorded).sum::<u64>());
+            let body = &section[SECTION_HEADER_BYTES..];
+            assert_eq!(DataHeader::parse(&body[..DATA_HEADER_BYTES], 3), Ok(header));
+            assert_eq!(decode_data(body, 3), Ok((header, pieces.clone())));
+        }
+    }
+}
+
+#[test]
+fn a_whole_stream_has_nothing_loose_and_a_cut_one_is_cut() {
+    let whole = pieces(&streams(1, 40, usize::MAX), 160);
+    for site in &whole[0].groups.sites {
+        assert!(site.loose.is_empty() && site.groups.iter().all(|group| group.missing == 0));
+    }
+    let lossy = pieces(&streams(1, 40, 300), 160);
+    let cut = lossy[0].groups.cut.unwrap();
+    for site in &lossy[0].groups.sites {
+        assert!(site.groups.iter().all(|group| group.missing == 0 || group.time >= cut));
+    }
+}
+
+#[test]
+fn pieces_that_are_joined_are_the_whole() {
+    let streams = streams(1, 60, usize::MAX);
+    let whole = pieces(&streams, usize::MAX).remove(0).groups;
+    let (_, stream, _) = &streams[0];
+    for piece in [16, 48, 160, 5 * 16 * 31] {
+        let parts = stream.chunks(piece).map(|part| PieceGroups::of_chunks([part]));
+        assert_eq!(PieceGroups::join(parts.collect()), whole, "pieces of {piece} bytes");
+    }
+}
+
+#[test]
+fn damage_is_an_error() {
+    let pieces = pieces(&streams(2, 4, 40), 160);
+    let (section, _) = encode_data(1, &pieces, Compression::None).unwrap();
+    let body = &section[SECTION_HEADER_BYTES..];
+    for length in 0..body.len() {
+        assert!(decode_data(&body[..length], 7).is_err(), "length {length}");
+    }
+    for at in 0..body.len() {
+        for bit in 0..8 {
+            let mut damaged = body.to_vec();
+            damaged[at] ^= 1 << bit;
+            // No panic, and never more than what the section announces.
+            if let Ok((header, pieces)) = decode_data(&damaged, 0) {
+                let entries: usize =
+                    pieces.iter().flat_map(|piece| &piece.groups.sites).map(SiteGroups::entries).sum();
+                assert_eq!(entries, header.entries as usize);
+            }
+        }
+    }
+}
+
+#[test]
+fn entries_that_no_kernel_writes_are_counted() {
+    let good = DataEntry::Values { site: 1, of: Owner::Lane(3), count: 1, base: 7, step: 0 };
+    let stream = bytes(&[[0; 4], good.to_words(), [1, 2, 3, 4]]);
+    let groups = PieceGroups::of_chunks([&stream[..]]);
+    assert_eq!(groups.damaged, 2);
+    assert_eq!(groups.sites[0].loose.len(), 1);
+    let piece = Piece { warp: 1, sequence: 4, chunks: 1, groups };
+    let (section, header) = encode_data(0, std::slice::from_ref(&piece), Compression::Suited).unwrap();
+    assert_eq!(decode_data(&section[SECTION_HEADER_BYTES..], 0), Ok((header, vec![piece])));
+}
+
+proptest! {
+    #[test]
+    fn any_entries_are_read_as_they_were(
+        entries in prop::collection::vec((any::<[u32; 4]>(), 0u16..4, 0u32..3, any::<bool>()), 0..200),
+        chunk in 1usize..20,
+    ) {
+        // Mostly sound ones, in an order that no kernel has.
+        let words = entries.into_iter().map(|([a, b, c, d], site, form, is_small)| {
+            let count = 1 + b % 1023;
+            let of = if a & 1 == 0 { Owner::Lane(c % 32) } else { Owner::Group(1 + c % 32) };
+            let base = if is_small { u64::from(d % 100) } else { u64::from(a) << 32 | u64::from(d) };
+            let step = if count == 1 { 0 } else { b as i32 };
+            match form {
+                0 => DataEntry::Header { mask: a, site, time: c, spread: is_small.then_some(d as i32) }.to_words(),
+                1 => DataEntry::Values { site, of, count, base, step }.to_words(),
+                _ => [a, b, c, d],
+            }
+        });
+        let stream = bytes(&words.collect::<Vec<_>>());
+        let mut all: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
+        all.insert(3, stream.clone());
+        all.insert(4, stream);
+        let streams: Vec<_> = all.into_iter().map(|(warp, stream)| (warp, stream, 0)).collect();
+        let pieces = pieces(&streams, 16 * chunk);
+        if pieces.is_empty() {
+            return Ok(());
+        }
+        for compression in [Compression::None, Compression::Suited] {
+            let (section, header) = encode_data(2, &pieces, compression).unwrap();
+            prop_assert_eq!(decode_data(&section[SECTION_HEADER_BYTES..], 0), Ok((header, pieces.clone())));
+        }
+    }
+}

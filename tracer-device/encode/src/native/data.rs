@@ -1,0 +1,54 @@
+//! The logs of a stream of addresses and values, copied into chunks: what the merging kernel does with them.
+
+use warptrace_abi::data::{DataEntry, accesses};
+use warptrace_format::LANES;
+use warptrace_format::chunk::CHUNK_HEADER_BYTES;
+
+use super::memory::{DeviceMemory, Owned, Words};
+use super::merge::earliest;
+use crate::lane_log::{LaneLog, StreamLogs};
+
+/// Copies what is not in chunks yet of a stream, as far as there are chunks.
+pub(super) fn copy(memory: &DeviceMemory<'_>, Owned { name, account }: Owned<'_>) {
+    let launch = memory.launch(name);
+    let stream = StreamLogs::of(launch, name.track * launch.warps + name.warp, name.warp);
+    let logs = memory.logs();
+    let lanes: Vec<LaneLog> = (0..LANES).map(|lane| LaneLog::read(logs, stream, lane)).collect();
+    let mut entries: Vec<Words> = Vec::new();
+    for log in &lanes {
+        let end = entries.len() + log.start.remaining as usize;
+        let mut cursor = log.start;
+        while let Some(words) = cursor.seek_words(logs, stream) {
+            entries.push(words);
+            cursor.advance();
+        }
+        // Of a damaged log.
+        entries.resize(end, [0; 4]);
+    }
+    if entries.is_empty() {
+        return account.finished = 1;
+    }
+    if let Some(time) = earliest(lanes.iter().filter_map(|log| log.lost_from)) {
+        // Of a time only the upper bits are known where something was lost.
+        entries.push(DataEntry::Cut { time: time & !1 }.to_words());
+    }
+    let each = memory.data_entries();
+    let done = each.saturating_mul(account.chunks as usize).min(entries.len());
+    for piece in entries[done..].chunks(each) {
+        let Some(chunk) = memory.claim_chunk() else { return memory.count_waiting() };
+        let recorded = piece.iter().map(|words| accesses(words[1])).sum();
+        let (header, payload) = chunk.split_at_mut(CHUNK_HEADER_BYTES as usize);
+        let bytes = size_of_val(piece) as u32;
+        let words = [name.warp, account.chunks, recorded, bytes, launch.launch, name.track, 0, 0];
+        for (bytes, word) in header.as_chunks_mut::<4>().0.iter_mut().zip(words) {
+            *bytes = word.to_le_bytes();
+        }
+        for (bytes, word) in payload.as_chunks_mut::<4>().0.iter_mut().zip(piece.as_flattened()) {
+            *bytes = word.to_le_bytes();
+        }
+        account.chunks += 1;
+        account.attempted = account.attempted.wrapping_add(recorded.into());
+        account.recorded = account.recorded.wrapping_add(recorded.into());
+    }
+    account.finished = 1;
+}

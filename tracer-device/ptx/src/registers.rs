@@ -1,0 +1,109 @@
+//! What the names in a body are: which declaration an instruction sees.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::{Body, Directive, StatementKind};
+
+/// The registers of a body.
+pub(crate) struct Registers<'a> {
+    /// By name; of `%r<4>`, by what stands before `<`.
+    registers: HashMap<&'a str, Vec<Register<'a>>>,
+}
+
+struct Register<'a> {
+    /// Of `name<N>`, N.
+    count: Option<u32>,
+    ty: &'a str,
+    /// The statements that see it.
+    seen: Range<usize>,
+}
+
+impl<'a> Registers<'a> {
+    pub(crate) fn of(body: &Body<'a>) -> Self {
+        let mut registers: HashMap<&'a str, Vec<Register<'a>>> = HashMap::new();
+        // Of each scope around the statement, the declarations that end with it.
+        let mut scopes: Vec<Vec<(&'a str, usize)>> = vec![Vec::new()];
+        for (index, statement) in body.statements.iter().enumerate() {
+            match &statement.kind {
+                StatementKind::ScopeOpen => scopes.push(Vec::new()),
+                StatementKind::ScopeClose if scopes.len() > 1 => {
+                    for (name, number) in scopes.pop().into_iter().flatten() {
+                        if let Some(register) = registers.get_mut(name).and_then(|all| all.get_mut(number)) {
+                            register.seen.end = index;
+                        }
+                    }
+                }
+                StatementKind::Directive(Directive::Registers(declaration)) => {
+                    for declared in &declaration.names {
+                        let all = registers.entry(declared.name).or_default();
+                        if let Some(scope) = scopes.last_mut() {
+                            scope.push((declared.name, all.len()));
+                        }
+                        let seen = index..body.statements.len();
+                        all.push(Register { count: declared.count, ty: declaration.ty, seen });
+                    }
+                }
+                _ => {}
+            }
+        }
+        Self { registers }
+    }
+
+    /// Returns the type of the register that a statement means by a name, with its dot; `None` if the name is
+    /// no register's.
+    pub(crate) fn register(&self, name: &str, statement: usize) -> Option<&'a str> {
+        let digits = name.len() - name.trim_end_matches(|digit: char| digit.is_ascii_digit()).len();
+        let ways = (name.len() - digits..=name.len()).map(|end| name.split_at(end));
+        let seen = ways.flat_map(|(name, number)| {
+            let number = number.parse::<u32>();
+            let is_meant = move |register: &&Register<'a>| match (register.count, &number) {
+                (None, Err(_)) => true,
+                (Some(count), Ok(number)) => *number < count,
+                _ => false,
+            };
+            let all = self.registers.get(name).into_iter().flatten();
+            all.filter(is_meant).filter(|register| register.seen.contains(&statement))
+        });
+        // Of several, the one in the innermost scope is declared last.
+        seen.max_by_key(|register| register.seen.start).map(|register| register.ty)
+    }
+}
+
+/// Returns the bits of a register's type, 1 for a predicate.
+pub(crate) fn bits(ty: &str) -> Option<u32> {
+    match ty.trim_start_matches('.') {
+        "pred" => Some(1),
+        ty => ty.trim_start_matches(|kind: char| kind.is_ascii_alphabetic()).parse().ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Module;
+
+    #[test]
+    fn names_mean_what_the_innermost_scope_declares() {
+        let text = ".version 8.0\n.target sm_90\n.entry k() {
+            .reg .b64 %rd<3>; .reg .pred p; .reg .b32 %r1<4>;
+            { .reg .b32 %rd<2>; bra L; }
+            L: ret; }";
+        let module = Module::parse(text).expect("it is PTX");
+        let body = module.functions[0].body.as_ref().expect("it has a body");
+        let declared = Registers::of(body);
+        let at: Vec<usize> = body.instructions().map(|(index, _)| index).collect();
+        let types = |at: usize| {
+            ["%rd1", "%rd2", "%rd3", "p", "%r12", "%r1", "%r14"].map(|name| declared.register(name, at))
+        };
+        let outside = [Some(".b64"), Some(".b64"), None, Some(".pred"), Some(".b32"), None, None];
+        assert_eq!(types(at[1]), outside);
+        let mut inside = outside;
+        inside[0] = Some(".b32");
+        assert_eq!(types(at[0]), inside);
+        assert_eq!(
+            [".b64", ".pred", ".f16x2", ".s8", "."].map(bits),
+            [Some(64), Some(1), None, Some(8), None]
+        );
+    }
+}

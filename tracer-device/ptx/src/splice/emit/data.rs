@@ -1,0 +1,300 @@
+//! Sites: addresses and values ([`warptrace_abi::data`]).
+//!
+//! What a lane keeps is in local memory, 16 bytes for its log and for each site the run that it is in. So a
+//! kernel's own registers stay as they are. A *hit*, an access with which the run of each lane goes on, is a
+//! load, the comparison with what the run says, a vote and a store of the count. All else stands at the
+//! function's end.
+//!
+//! The lanes whose runs end append two entries at most, the leader both. They are appended together, so whether
+//! there is room is asked once.
+
+use std::fmt::Write;
+
+use warptrace_abi::data::{AFFINE, COUNT_SHIFT, GENERIC, GROUP, MAX_COUNT, SITE_SHIFT, STATE_BYTES, VALUES};
+
+use super::log::{Appended, Full};
+use super::registers::{
+    ACTIVE, ANY_FULL, AT, CLOCK, D, DATA, E, LANES_BELOW, P, Pred, Q, R32, R64, VOTE, Vector, X,
+};
+use super::{DATA_STATE, ENTRY_BYTES, Emitter, TIME_SHIFT};
+use crate::splice::sites::{Place, Source};
+
+/// The run that a lane is in, as it lies in memory.
+const BASE: Vector<2> = Vector([D[0], D[1]]);
+const STEP: R32 = D[2];
+const COUNT: R32 = D[3];
+const RUN: Vector<4> = Vector([D[0], D[1], STEP, COUNT]);
+/// Bytes in front of the runs: where the log's next entry and its link are.
+const LOG_BYTES: u32 = 16;
+const _: () = assert!(STATE_BYTES == 16);
+const STEP_OFFSET: u32 = 8;
+const COUNT_OFFSET: u32 = 12;
+
+/// The site's number in its place in keys.
+const SITE: R32 = D[4];
+/// What is appended: the header's words, and those of values that are not the run's.
+const HEADER: Vector<4> = Vector([D[5], D[6], D[7], D[8]]);
+const GROUP_LANES: R32 = D[5];
+const SPREAD: R32 = D[8];
+const VALUES_KEY: R32 = D[9];
+const ENTRY: Vector<4> = Vector([D[0], VALUES_KEY, STEP, D[1]]);
+
+/// Whether the lane's run ends, whether the lane leads those whose runs do, and whether it appends values.
+const ENDS: Pred = Q[3];
+const LEADS: Pred = Q[4];
+const APPENDS: Pred = Q[5];
+
+impl Emitter {
+    /// Declares what sites need.
+    pub(super) fn declare_data(&mut self) {
+        let super::Log { low, high, link, .. } = DATA;
+        emit!(self, ".reg .b32 {low}, {high}, {link}, %wt_d<{}>;", D.len());
+        emit!(self, ".reg .b64 %wt_b<{}>;", E.len());
+        emit!(self, ".reg .pred %wt_q<{}>;", Q.len());
+        let bytes = LOG_BYTES + STATE_BYTES * u32::from(self.style.sites.count);
+        emit!(self, ".local .align 16 .b8 {DATA_STATE}[{bytes}];");
+    }
+
+    /// Puts each site's run to "none yet".
+    pub(super) fn clear_sites(&mut self) {
+        if self.style.sites.count == 0 {
+            return;
+        }
+        let (at, zero, end, again, has_more) = (E[0], D[0], SITE, self.label(), Q[0]);
+        emit!(self, "mov.u32 {zero}, 0;");
+        emit!(self, "mov.u32 {end}, 0;");
+        emit!(self, "mov.u64 {at}, {DATA_STATE};");
+        self.place_label(&again);
+        let zeros = Vector([zero; 4]);
+        emit!(self, "st.local.v4.b32 [{at}+{LOG_BYTES}], {zeros};");
+        emit!(self, "add.u64 {at}, {at}, {STATE_BYTES};");
+        emit!(self, "add.u32 {end}, {end}, 1;");
+        emit!(self, "setp.lt.u32 {has_more}, {end}, {};", self.style.sites.count);
+        emit!(self, "@{has_more} bra {again};");
+    }
+
+    /// Records an access of the lanes that are here.
+    pub(in crate::splice) fn data_site(&mut self, place: &Place) {
+        let (access, expected, misses) = (E[0], E[1], Q[0]);
+        let at = LOG_BYTES + STATE_BYTES * self.style.sites.slot(place.site);
+        let (begins, done) = (self.label(), self.label());
+        self.active();
+        self.source(access, &place.source);
+        emit!(self, "ld.local.v4.b32 {RUN}, [{DATA_STATE}+{at}];");
+        emit!(self, "mov.b64 {expected}, {BASE};");
+        emit!(self, "mad.wide.s32 {expected}, {STEP}, {COUNT}, {expected};");
+        emit!(self, "setp.ge.u32 {misses}, {COUNT}, {MAX_COUNT};");
+        emit!(self, "setp.ne.or.u64 {misses}, {access}, {expected}, {misses};");
+        // A lane that the program's predicate switches off has no access: it hits, and counts nothing.
+        let guard = place.guard.as_ref().map(|(predicate, negated)| {
+            let (on, not) = (Q[1], if *negated { "not.pred" } else { "mov.pred" });
+            emit!(self, "{not} {on}, {predicate};");
+            emit!(self, "and.pred {misses}, {misses}, {on};");
+            on
+        });
+        self.vote("any", VOTE, misses);
+        emit!(self, "@{VOTE} bra {begins};");
+        emit!(self, "add.u32 {COUNT}, {COUNT}, 1;");
+        let on = guard.map_or_else(String::new, |on| format!("@{on} "));
+        emit!(self, "{on}st.local.b32 [{DATA_STATE}+{}], {COUNT};", at + COUNT_OFFSET);
+        self.place_label(&done);
+        self.cold(&begins, |emitter| {
+            emitter.begin_runs(at, guard);
+            emitter.branch_if_none(ENDS, &done);
+            emit!(emitter, "mov.u32 {SITE}, {};", u32::from(place.site) << SITE_SHIFT);
+            emitter.end_group();
+            emit!(emitter, "bra {done};");
+        });
+    }
+
+    /// Brings an access into a register of 64 bits.
+    fn source(&mut self, to: R64, source: &Source) {
+        let narrow = D[0];
+        match source {
+            Source::Address { register, bits: 64, offset: 0 } => emit!(self, "mov.b64 {to}, {register};"),
+            Source::Address { register, bits: 64, offset } => {
+                emit!(self, "add.s64 {to}, {register}, {offset};")
+            }
+            Source::Address { register, offset, .. } => {
+                emit!(self, "add.s32 {narrow}, {register}, {offset};");
+                emit!(self, "cvt.u64.u32 {to}, {narrow};");
+            }
+            Source::Constant(address) => emit!(self, "mov.u64 {to}, {address};"),
+            Source::Value { register, bits: 64 } => emit!(self, "mov.b64 {to}, {register};"),
+            Source::Value { register, bits: 32 } => {
+                emit!(self, "mov.b32 {narrow}, {register};");
+                emit!(self, "cvt.u64.u32 {to}, {narrow};");
+            }
+            Source::Value { register, bits: 1 } => emit!(self, "selp.u64 {to}, 1, 0, {register};"),
+            Source::Value { register, bits } => emit!(self, "cvt.u64.u{bits} {to}, {register};"),
+        }
+    }
+
+    /// Leads each lane on in its run, or into another one, and finds whose runs end; what those were stays in
+    /// its registers. `at` is where the site's runs are, `guard` says which lanes have an access.
+    fn begin_runs(&mut self, at: u32, guard: Option<Pred>) {
+        let (access, difference, extended, misses) = (E[0], E[2], E[3], Q[0]);
+        let (step, one, two, is_second, begins) = (D[4], D[5], D[6], Q[2], ENDS);
+        emit!(self, "mov.b64 {difference}, {BASE};");
+        emit!(self, "sub.s64 {difference}, {access}, {difference};");
+        emit!(self, "cvt.u32.u64 {step}, {difference};");
+        emit!(self, "cvt.s64.s32 {extended}, {step};");
+        emit!(self, "setp.eq.and.s64 {is_second}, {difference}, {extended}, {misses};");
+        emit!(self, "setp.eq.and.u32 {is_second}, {COUNT}, 1, {is_second};");
+        emit!(self, "mov.u32 {two}, 2;");
+        let run = |offset: u32| format!("[{DATA_STATE}+{}]", at + offset);
+        emit!(self, "@{is_second} st.local.v2.b32 {}, {};", run(STEP_OFFSET), Vector([step, two]));
+        let (next, hits) = (D[7], LEADS);
+        emit!(self, "not.pred {hits}, {misses};");
+        if let Some(on) = guard {
+            emit!(self, "and.pred {hits}, {hits}, {on};");
+        }
+        emit!(self, "add.u32 {next}, {COUNT}, 1;");
+        emit!(self, "@{hits} st.local.b32 {}, {next};", run(COUNT_OFFSET));
+        self.and_not(begins, misses, is_second);
+        let (base, zero) = (Vector([D[8], D[9]]), D[6]);
+        emit!(self, "mov.b64 {base}, {access};");
+        emit!(self, "mov.u32 {zero}, 0;");
+        emit!(self, "mov.u32 {one}, 1;");
+        let [low, high] = base.0;
+        emit!(self, "@{begins} st.local.v4.b32 {}, {};", run(0), Vector([low, high, zero, one]));
+        emit!(self, "setp.ne.and.u32 {ENDS}, {COUNT}, 0, {begins};");
+    }
+
+    /// Appends the runs of the lanes for which `ENDS` holds, at least one; `SITE` says at which site.
+    fn end_group(&mut self) {
+        let (lanes, lowest, highest, below) = (GROUP_LANES, X[0], X[1], X[2]);
+        self.ballot(lanes, ENDS);
+        emit!(self, "and.b32 {below}, {lanes}, {LANES_BELOW};");
+        emit!(self, "setp.eq.and.u32 {LEADS}, {below}, 0, {ENDS};");
+        emit!(self, "brev.b32 {lowest}, {lanes};");
+        emit!(self, "bfind.shiftamt.u32 {lowest}, {lowest};");
+        emit!(self, "bfind.u32 {highest}, {lanes};");
+        let affine = self.is_affine(lowest, highest);
+        let (owner, lane, form, [_, header_key, time, spread]) = (X[0], X[1], X[2], HEADER.0);
+        emit!(self, "mov.u64 {CLOCK}, %clock64;");
+        emit!(self, "shr.u64 {CLOCK}, {CLOCK}, {TIME_SHIFT};");
+        emit!(self, "cvt.u32.u64 {time}, {CLOCK};");
+        emit!(self, "selp.u32 {form}, {AFFINE}, {GENERIC}, {affine};");
+        emit!(self, "add.u32 {header_key}, {SITE}, {form};");
+        emit!(self, "selp.u32 {spread}, {SPREAD}, 0, {affine};");
+        emit!(self, "mov.u32 {lane}, %laneid;");
+        emit!(self, "popc.b32 {owner}, {lanes};");
+        emit!(self, "add.u32 {owner}, {owner}, {};", GROUP - 1);
+        emit!(self, "selp.u32 {owner}, {owner}, {lane}, {affine};");
+        emit!(self, "mad.lo.u32 {owner}, {COUNT}, {}, {owner};", 1 << COUNT_SHIFT);
+        emit!(self, "add.u32 {owner}, {owner}, {SITE};");
+        emit!(self, "or.b32 {VALUES_KEY}, {owner}, {VALUES};");
+        // The leader, and where each has values of its own all of them.
+        emit!(self, "not.pred {affine}, {affine};");
+        emit!(self, "and.pred {APPENDS}, {ENDS}, {affine};");
+        emit!(self, "or.pred {APPENDS}, {APPENDS}, {LEADS};");
+        self.append_group();
+    }
+
+    /// Finds whether one entry says all runs that end, and what the highest lane's base adds to the lowest
+    /// one's (`SPREAD`).
+    ///
+    /// Differences that fit into 32 bits, times the distance of two lanes, fit into 64.
+    fn is_affine(&mut self, lowest: R32, highest: R32) -> Pred {
+        let (affine, first) = (Q[2], Vector([X[3], X[4]]));
+        let (difference, extended, low) = (E[2], E[3], X[5]);
+        for (to, from) in first.0.iter().zip(BASE.0) {
+            self.shuffle(*to, from, lowest);
+        }
+        emit!(self, "mov.b64 {difference}, {BASE};");
+        emit!(self, "mov.b64 {extended}, {first};");
+        emit!(self, "sub.s64 {difference}, {difference}, {extended};");
+        emit!(self, "cvt.u32.u64 {low}, {difference};");
+        emit!(self, "cvt.s64.s32 {extended}, {low};");
+        emit!(self, "setp.eq.s64 {affine}, {difference}, {extended};");
+        let [other, ..] = first.0;
+        for of in [STEP, COUNT] {
+            self.shuffle(other, of, lowest);
+            emit!(self, "setp.eq.and.u32 {affine}, {other}, {of}, {affine};");
+        }
+        self.shuffle(SPREAD, low, highest);
+        let (distance, length) = (X[3], X[4]);
+        emit!(self, "mov.u32 {distance}, %laneid;");
+        emit!(self, "sub.s32 {distance}, {distance}, {lowest};");
+        emit!(self, "sub.s32 {length}, {highest}, {lowest};");
+        emit!(self, "mul.wide.s32 {difference}, {low}, {length};");
+        emit!(self, "mul.wide.s32 {extended}, {SPREAD}, {distance};");
+        emit!(self, "setp.eq.and.s64 {affine}, {difference}, {extended}, {affine};");
+        let others = Q[1];
+        emit!(self, "not.pred {others}, {ENDS};");
+        emit!(self, "or.pred {affine}, {affine}, {others};");
+        self.vote("all", affine, affine);
+        affine
+    }
+
+    /// Appends the header to the log of the lane that leads, and values to those of the lanes that append
+    /// some.
+    fn append_group(&mut self) {
+        let (log, next, low) = (DATA, DATA.next(), DATA.low);
+        self.load_log(log);
+        let full = self.ask_full_of_two();
+        self.detour(full.any, |emitter| emitter.refill_for_two(full));
+        for (words, writes) in [(HEADER, LEADS), (ENTRY, APPENDS)] {
+            emit!(self, "mov.b64 {AT}, {next};");
+            emit!(self, "@{writes} st.global.v4.b32 [{AT}], {words};");
+            emit!(self, "@{writes} add.u32 {low}, {low}, {ENTRY_BYTES};");
+        }
+        self.store_word(Some(APPENDS), log.next_pair, 0);
+    }
+
+    /// Asks whose segment has no room: of the lane that leads, for two entries.
+    fn ask_full_of_two(&mut self) -> Full {
+        let (last, own, has_one) = (X[0], P[1], Q[1]);
+        emit!(self, "add.u32 {last}, {}, {ENTRY_BYTES};", DATA.low);
+        emit!(self, "setp.eq.and.u32 {has_one}, {last}, {}, {LEADS};", DATA.link);
+        emit!(self, "setp.eq.or.u32 {own}, {}, {}, {has_one};", DATA.low, DATA.link);
+        self.vote("any", ANY_FULL, own);
+        Full { own, any: ANY_FULL }
+    }
+
+    /// Leads lanes without room to another segment. A leader that has room for the header alone appends it
+    /// before.
+    fn refill_for_two(&mut self, full: Full) {
+        let (has_one, others) = (Q[1], P[2]);
+        emit!(self, "mov.b64 {AT}, {};", DATA.next());
+        emit!(self, "@{has_one} st.global.v4.b32 [{AT}], {HEADER};");
+        emit!(self, "@{has_one} mov.u32 {}, {};", DATA.low, DATA.link);
+        self.clear(LEADS, has_one, others);
+        let [_, _, time, _] = HEADER.0;
+        self.refill(DATA, Appended::Data { key: VALUES_KEY, time }, full.own, APPENDS);
+        // Who appends no values now, since they are lost, appends no header.
+        emit!(self, "and.pred {LEADS}, {LEADS}, {APPENDS};");
+    }
+
+    /// Ends the runs of all sites, before lanes leave the kernel.
+    pub(super) fn end_sites(&mut self) {
+        let sites = self.style.sites;
+        if sites.count == 0 {
+            return;
+        }
+        let (at, again, next, has_more) = (E[0], self.label(), self.label(), Q[0]);
+        emit!(self, "mov.u64 {at}, {DATA_STATE};");
+        emit!(self, "mov.u32 {SITE}, {};", u32::from(sites.first) << SITE_SHIFT);
+        self.place_label(&again);
+        emit!(self, "ld.local.v4.b32 {RUN}, [{at}+{LOG_BYTES}];");
+        emit!(self, "setp.ne.u32 {ENDS}, {COUNT}, 0;");
+        self.branch_if_none(ENDS, &next);
+        self.end_group();
+        self.place_label(&next);
+        emit!(self, "add.u64 {at}, {at}, {STATE_BYTES};");
+        emit!(self, "add.u32 {SITE}, {SITE}, {};", 1 << SITE_SHIFT);
+        let end = (u32::from(sites.first) + u32::from(sites.count)) << SITE_SHIFT;
+        emit!(self, "setp.ne.u32 {has_more}, {SITE}, {end};");
+        emit!(self, "@{has_more} bra {again};");
+    }
+
+    /// Finds the lanes of `ACTIVE`, which are here, for which `of` holds.
+    fn ballot(&mut self, to: R32, of: Pred) {
+        if self.style.sync {
+            emit!(self, "vote.sync.ballot.b32 {to}, {of}, {ACTIVE};");
+        } else {
+            emit!(self, "vote.ballot.b32 {to}, {of};");
+        }
+    }
+}

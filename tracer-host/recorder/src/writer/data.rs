@@ -1,0 +1,116 @@
+//! Sections of addresses and values. No index lists them.
+
+use std::io::Write;
+
+use rayon::prelude::*;
+use warptrace_format::account::WarpAccount;
+use warptrace_format::data::ENTRY_BYTES;
+use warptrace_format::file::data::{DataChunk, Piece, encode_data};
+use warptrace_format::file::limits::{MAX_DATA_ENTRIES, MAX_PIECES};
+use warptrace_format::file::{FormatError, SiteInfo, encode_sites};
+
+use super::batch::{Found, Part};
+use super::error::WriteError;
+use super::{TraceWriter, TrackEnd};
+
+/// Entries of a section, after the last of a warp: 2 MiB, as the device writes them.
+const SECTION_ENTRIES: usize = 1 << 17;
+/// Sections that are made before they are written, which bounds the writer's memory.
+const SECTIONS_AT_ONCE: usize = 16;
+
+impl<W: Write + Send> TraceWriter<W> {
+    /// The number of the track of addresses and values: behind those of events.
+    #[must_use]
+    pub fn data_track(&self) -> u32 {
+        // One or two.
+        self.layouts.len() as u32
+    }
+
+    /// Adds sites, before the launches whose warps access them, and flushes.
+    ///
+    /// # Errors
+    /// Sites that a reader would refuse, an I/O error.
+    pub fn add_sites(&mut self, sites: &[SiteInfo]) -> Result<(), WriteError> {
+        self.check_usable(0)?;
+        if !sites.is_empty() {
+            self.put(&encode_sites(sites)?)?;
+        }
+        self.flush()
+    }
+
+    /// Writes chunks of the data track of a launch, given in any order, and flushes. For each warp, sequence numbers ascend
+    /// over all calls.
+    ///
+    /// Entries that no kernel writes are left out, and counted in the file.
+    ///
+    /// # Errors
+    /// An unknown launch, or one whose accounts of this track were written; a chunk of a warp that the launch does not
+    /// have, without entries or with a part of one, or with a sequence number that does not ascend: nothing is written
+    /// then. An I/O error.
+    pub fn write_data(&mut self, launch: u32, chunks: &[DataChunk<'_>]) -> Result<(), WriteError> {
+        self.check_usable(0)?;
+        let track = self.data_track();
+        let info = self.launches.info(launch).ok_or(WriteError::UnknownLaunch { launch })?;
+        let mut ordered = chunks.to_vec();
+        ordered.sort_unstable_by_key(|chunk| (chunk.warp, chunk.sequence));
+        for &DataChunk { warp, sequence, entries } in &ordered {
+            if warp >= info.warps() {
+                return Err(WriteError::UnknownWarp { launch, track, warp, warps: info.warps() });
+            }
+            if !info.is_chosen(warp) {
+                return Err(WriteError::NotChosen { launch, track, warp });
+            }
+            let (bytes, capacity) = (entries.len(), MAX_DATA_ENTRIES * ENTRY_BYTES as u32);
+            if bytes == 0 || !bytes.is_multiple_of(ENTRY_BYTES) {
+                return Err(WriteError::EmptyChunk { launch, track, warp, sequence });
+            }
+            if bytes > capacity as usize {
+                return Err(WriteError::PayloadTooLarge { launch, track, warp, sequence, bytes, capacity });
+            }
+        }
+        let found: Vec<Found> =
+            ordered.iter().map(|chunk| Found::of_warp(chunk.warp, chunk.sequence)).collect();
+        let parts = if found.is_empty() { Vec::new() } else { vec![Part::of_launch(launch, track, &found)] };
+        self.launches.accept(&parts)?;
+        self.launches.note(&parts);
+        let compression = self.options.compression;
+        for sections in cut(&ordered).chunks(SECTIONS_AT_ONCE) {
+            let encode =
+                |chunks: &&[DataChunk<'_>]| encode_data(launch, &Piece::of_chunks(chunks), compression);
+            let encoded: Result<Vec<_>, FormatError> =
+                sections.par_iter().with_max_len(1).map(encode).collect();
+            encoded?.iter().try_for_each(|(section, _)| self.put(section))?;
+        }
+        self.flush()
+    }
+
+    /// Writes the accounts of the data track of a launch: as [`end_launch`](Self::end_launch), of accesses.
+    ///
+    /// # Errors
+    /// As [`end_launch`](Self::end_launch).
+    pub fn end_data(&mut self, launch: u32, accounts: &[WarpAccount]) -> Result<(), WriteError> {
+        self.end_tracks(&[TrackEnd { launch, track: self.data_track(), accounts, spans: &[] }])
+    }
+}
+
+/// Cuts chunks in the order of warp and sequence into those of sections.
+fn cut<'c, 'e>(chunks: &'c [DataChunk<'e>]) -> Vec<&'c [DataChunk<'e>]> {
+    let (mut sections, mut from, mut entries, mut warps) = (Vec::new(), 0, 0, 0);
+    for (at, chunk) in chunks.iter().enumerate() {
+        let more = chunk.entries.len() / ENTRY_BYTES;
+        let before = at.checked_sub(1).map(|at| &chunks[at]);
+        let is_next = before.is_none_or(|before| before.warp != chunk.warp);
+        let is_gap = before.is_none_or(|before| before.sequence.checked_add(1) != Some(chunk.sequence));
+        let is_full = entries + more > MAX_DATA_ENTRIES as usize || warps == MAX_PIECES;
+        if at > from && (is_full || (is_next && entries >= SECTION_ENTRIES)) {
+            sections.push(&chunks[from..at]);
+            (from, entries, warps) = (at, 0, 0);
+        }
+        entries += more;
+        warps += u32::from(is_next || is_gap);
+    }
+    if from < chunks.len() {
+        sections.push(&chunks[from..]);
+    }
+    sections
+}
