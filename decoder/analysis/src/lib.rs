@@ -7,6 +7,7 @@
 //!                                     ├─ warps, paths       work, groups of equal paths
 //!                                     ├─ roll_up            sums by kernel, function and loop
 //!                                     └─ losses, standing   what is missing, where unfinished warps stand
+//! TraceFile ── Selection ── accesses   sectors, passes and strides of sites and lines
 //! TraceFile ── Summary          what it holds and lacks, without its events
 //! two TraceFiles ── compare           what changed, and where a warp first goes another way
 //! ```
@@ -23,6 +24,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod accesses;
 mod analyse;
 mod blocks;
 mod causes;
@@ -59,6 +61,8 @@ mod waits;
 mod watch;
 pub mod words;
 
+pub use accesses::requests::{SECTOR_BYTES, passes, sectors};
+pub use accesses::{AccessCounts, AccessLine, Accesses, SiteFigures, accesses};
 pub use analyse::{analyse, analyse_watched};
 pub use blocks::{BlockRan, LaunchBlocks, blocks, hottest_of_blocks};
 pub use compare::{CauseChange, Comparison, Greatest, LocationChange, Measure, Parting, compare};
