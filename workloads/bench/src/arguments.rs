@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use warptrace_host::{DeviceChoice, MemorySize};
 use warptrace_workloads::Grid;
 
+use crate::fidelity::Slower;
 use crate::record::Record;
 pub(crate) use crate::whole::arguments::{Inputs, Whole};
 
@@ -202,10 +203,10 @@ pub(crate) struct Fidelity {
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) runs: u32,
 
-    /// Also run MIS and MST untraced with this many instructions more for each event (numbers separated by
-    /// commas): what time alone changes
-    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub(crate) slower: Vec<u32>,
+    /// Also run MIS and MST untraced with this many instructions more for each event, or with `+N` at the
+    /// kernel's start (numbers separated by commas): what time alone changes
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
+    pub(crate) slower: Vec<Slower>,
 
     /// Nsight Compute's program; the first on the PATH or in the usual folders if not given
     #[arg(long, value_name = "FILE")]

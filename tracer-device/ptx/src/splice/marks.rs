@@ -2,7 +2,7 @@
 
 use super::LABEL_PREFIX;
 use super::plan::{Place, Plan};
-use crate::{Body, Edits, Span};
+use crate::{Body, Edits, Span, Statement, StatementKind};
 use warptrace_abi::marker::Marker;
 
 /// Returns the instructions that count the events of a marker; none if there are to be no marks.
@@ -10,6 +10,16 @@ pub(super) fn mark_text(marker: Marker, marks: u32) -> String {
     let Some((location, count)) = marker.events().filter(|_| marks != 0) else { return String::new() };
     let delay = "pmevent.mask 0;\n\t".repeat(marks as usize - 1);
     format!("pmevent.mask {location};\n\t{delay}").repeat(count as usize)
+}
+
+/// Delays a kernel's start by this many instructions that only take time; its text begins at `start`.
+pub(super) fn delay(edits: &mut Edits, body: &Body<'_>, start: usize, instructions: u32) {
+    let is_code = |statement: &&Statement<'_>| {
+        matches!(statement.kind, StatementKind::Instruction(_) | StatementKind::Label(_))
+    };
+    if let Some(first) = body.statements.iter().find(is_code) {
+        edits.insert(first.span.start - start, "pmevent.mask 0;\n\t".repeat(instructions as usize));
+    }
 }
 
 /// Marks each marker of a body that is not traced; its text begins at `start`.

@@ -41,7 +41,7 @@ pub use self::code::{CodeAt, code_at};
 use self::emit::{DYNAMIC_SHARED, Emitter, LAUNCH_PARAMETER};
 pub use self::error::SpliceError;
 use self::limits::{limit_registers, moves_registers};
-use self::marks::{mark, mark_text};
+use self::marks::{delay, mark, mark_text};
 pub use self::options::{Options, Spliced, TracedKernel};
 pub(crate) use self::plan::PARTING;
 use self::plan::{Callees, Plan, led_to_copies, named, recording_functions};
@@ -118,7 +118,11 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
         }
     }
     for (function, plan) in plans.iter().filter(|(function, _)| !function.is_entry() || wanted(function)) {
-        function.body.iter().for_each(|body| mark(&mut edits, body, 0, plan, options.marks));
+        let Some(body) = &function.body else { continue };
+        mark(&mut edits, body, 0, plan, options.marks);
+        if function.is_entry() {
+            delay(&mut edits, body, 0, options.delay);
+        }
     }
     let mut left_out = Vec::new();
     let entries = module.definitions().filter(|function| function.is_entry() && wanted(function));

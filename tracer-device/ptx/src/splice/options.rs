@@ -21,6 +21,9 @@ pub struct Options<'a> {
     /// of the first is the location: hardware counters then tell how often warps and lanes come there. The
     /// others have the mask 0, which is no location, and only take time.
     pub marks: u32,
+    /// How many such instructions that only take time to put at the start of each marked kernel that is not
+    /// traced.
+    pub delay: u32,
 }
 
 /// A module with traced kernels.

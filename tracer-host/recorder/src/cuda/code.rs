@@ -15,7 +15,8 @@ use crate::{DeviceError, LaunchShape, Spaces, site_info};
 
 /// Names the environment variable that has hardware counters count at each trace point (`pmevent`), in all
 /// kernels that are loaded. It holds how many instructions there are for each event: the first is counted,
-/// the others only take time. `warptrace-bench fidelity` sets it.
+/// the others only take time; and perhaps, behind a `+`, how many of the latter stand at the start of each
+/// kernel that is not traced. `warptrace-bench fidelity` sets it.
 pub const MARKS_VARIABLE: &str = "WARPTRACE_MARKS";
 
 /// Names the environment variable that gives untraced kernels, too, the registers of traced ones where it is
@@ -58,8 +59,8 @@ pub(super) struct Code {
     without: Vec<KernelModule>,
     /// 90 for `sm_90`.
     architecture: u32,
-    /// Instructions that mark an event ([`MARKS_VARIABLE`]).
-    marks: u32,
+    /// Instructions that mark an event, and that delay an untraced kernel ([`MARKS_VARIABLE`]).
+    marks: [u32; 2],
     /// Whether untraced kernels have traced ones' registers ([`REGISTERS_VARIABLE`]).
     limits_untraced: bool,
     modules: Vec<sys::CUmodule>,
@@ -75,16 +76,18 @@ type Kernel = (usize, String);
 
 impl Code {
     pub(super) fn new(ptx: &'static str, architecture: u32) -> Self {
+        let variable = |name: &str| std::env::var(name).unwrap_or_default();
+        let marks = variable(MARKS_VARIABLE);
+        let (each, delay) = marks.split_once('+').unwrap_or((&marks, ""));
         // A value that is no number marks without a delay.
-        let number = |value: String| if value.is_empty() { 0 } else { value.parse().unwrap_or(1) };
-        let variable = |name: &str| std::env::var(name).map_or(0, number);
+        let each = if each.is_empty() { 0 } else { each.parse().unwrap_or(1) };
         Self {
             texts: Vec::from_iter((!ptx.is_empty()).then_some(ptx)),
             has_own: !ptx.is_empty(),
             without: Vec::new(),
             architecture,
-            marks: variable(MARKS_VARIABLE),
-            limits_untraced: variable(REGISTERS_VARIABLE) != 0,
+            marks: [each, delay.parse().unwrap_or(0)],
+            limits_untraced: !["", "0"].contains(&variable(REGISTERS_VARIABLE).as_str()),
             modules: Vec::new(),
             untraced: HashMap::new(),
             traced: HashMap::new(),
@@ -174,13 +177,10 @@ impl Code {
         let marked = self.mark_accesses(text, kernels, spaces)?;
         let ptx = marked.as_deref().unwrap_or(self.texts[text]);
         let key = |kernel: &str| (text, kernel.to_owned());
-        let options = Options {
-            kernels: Some(kernels),
-            recording,
-            registers: limits,
-            architecture: self.architecture,
-            marks: self.marks,
-        };
+        let [marks, delay] = self.marks;
+        let architecture = self.architecture;
+        let options =
+            Options { kernels: Some(kernels), recording, registers: limits, architecture, marks, delay };
         let Spliced { text: spliced, kernels: traced, .. } = splice(ptx, &options)
             .map_err(|source| DeviceError::Splice { kernels: kernels.join(", "), source })?;
         let module = driver::load_ptx(&kernels.join(", "), &spliced)?;

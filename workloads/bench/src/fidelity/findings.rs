@@ -3,6 +3,7 @@
 
 use super::counts::{Counts, Point};
 use super::modes::Mode;
+use super::slower::Slower;
 use crate::table::count;
 
 /// Points that a problem names.
@@ -34,8 +35,8 @@ pub(super) struct Findings {
     pub(super) asynchronous: bool,
     /// What the untraced kernel's marks counted, run by run; at least one.
     pub(super) untraced: Vec<Counts>,
-    /// Numbers of instructions that each event took more, and what the marks counted with them.
-    pub(super) slower: Vec<(u32, Counts)>,
+    /// Where it had instructions more, and what the marks counted then.
+    pub(super) slower: Vec<(Slower, Counts)>,
     /// The recordings.
     pub(super) recordings: Vec<Recording>,
 }

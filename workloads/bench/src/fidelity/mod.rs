@@ -20,6 +20,7 @@ mod modes;
 mod ncu;
 mod report;
 mod rows;
+mod slower;
 mod source_page;
 
 use std::ffi::OsString;
@@ -39,6 +40,7 @@ use self::modes::Mode;
 use self::ncu::{Ncu, NcuError};
 use self::report::Subject;
 use self::rows::Rows;
+pub(crate) use self::slower::Slower;
 use crate::arguments::Fidelity;
 use crate::machine::{self, Machine};
 use crate::subject::Case;
@@ -107,6 +109,9 @@ pub(crate) fn run(arguments: &Fidelity) -> anyhow::Result<bool> {
     Ok(comparison.is_faithful())
 }
 
+/// What `WARPTRACE_MARKS` holds where kernels are not slowed.
+const MARKS: &str = "1";
+
 /// All that is compared.
 struct Comparison<'a> {
     arguments: &'a Fidelity,
@@ -146,7 +151,7 @@ impl Comparison<'_> {
                 break;
             }
             let mode = modes::untraced();
-            match self.profile(case, program, &mode, mode.memory, 1) {
+            match self.profile(case, program, &mode, mode.memory, MARKS) {
                 Ok(profiled) => findings.untraced.push(profiled.counts),
                 Err(error) => return self.failed(format!("{}, {}", case.name(), mode.name), error),
             }
@@ -183,11 +188,11 @@ impl Comparison<'_> {
             findings.recordings.push(recording);
         }
         for &more in self.arguments.slower.iter().filter(|_| case.asynchronous) {
-            let (mode, name) = (modes::untraced(), format!("untraced, {more} instructions more"));
+            let (mode, name) = (modes::untraced(), format!("untraced, instructions more: {more}"));
             if self.leaves_out(case, &name) {
                 continue;
             }
-            match self.profile(case, program, &mode, mode.memory, 1 + more) {
+            match self.profile(case, program, &mode, mode.memory, &more.marks()) {
                 Ok(profiled) => findings.slower.push((more, profiled.counts)),
                 Err(error) => self.failed(format!("{}, {name}", case.name()), error)?,
             }
@@ -200,7 +205,7 @@ impl Comparison<'_> {
     fn record(&self, case: &Case, program: &ProgramInfo, mode: Mode) -> anyhow::Result<Recording> {
         let mut memory = mode.memory;
         loop {
-            let Profiled { counts: traced, story } = self.profile(case, program, &mode, memory, 1)?;
+            let Profiled { counts: traced, story } = self.profile(case, program, &mode, memory, MARKS)?;
             if story.lost > 0 && memory < MAX_MEMORY {
                 memory = MemorySize(memory.0 * 4).min(MAX_MEMORY);
                 println!("{}: {}: events were lost; again with {memory}", case.name(), mode.name);
@@ -227,7 +232,7 @@ impl Comparison<'_> {
         program: &ProgramInfo,
         mode: &Mode,
         memory: MemorySize,
-        marks: u32,
+        marks: &str,
     ) -> anyhow::Result<Profiled> {
         let arguments: Vec<OsString> = vec![
             "fidelity".into(),

@@ -128,7 +128,7 @@ impl Ncu {
         &self.path
     }
 
-    /// Runs `program` with its arguments, with this number of `marks` for each event, and profiles its first
+    /// Runs `program` with its arguments, with `marks` as `WARPTRACE_MARKS` holds them, and profiles its first
     /// `launches` launches of `kernels`, or of their traced copies. Its messages go to files in `folder`.
     ///
     /// # Errors
@@ -137,7 +137,7 @@ impl Ncu {
         &self,
         (kernels, traced, launches): (&[&str], bool, usize),
         program: (&Path, &[OsString]),
-        marks: u32,
+        marks: &str,
         folder: &Path,
         limit: Duration,
     ) -> Result<Vec<ProfiledLaunch>, NcuError> {
@@ -150,7 +150,7 @@ impl Ncu {
         let errors = messages.try_clone().map_err(system("create a file for messages"))?;
         let mut command = Command::new(&self.path);
         command.args(arguments(kernels, traced, launches, &log)).arg(program.0).args(program.1);
-        command.env(MARKS_VARIABLE, marks.to_string()).stdin(Stdio::null()).stdout(messages).stderr(errors);
+        command.env(MARKS_VARIABLE, marks).stdin(Stdio::null()).stdout(messages).stderr(errors);
         own_group(&mut command);
         let mut child = command.spawn().map_err(system(&format!("start {}", self.path.display())))?;
         let ended = wait(&mut child, limit).map_err(system("wait for ncu"))?;

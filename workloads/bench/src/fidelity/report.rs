@@ -74,7 +74,7 @@ fn track_name(mode: &str, track: usize) -> String {
 }
 
 /// What stands above the table of slower runs.
-const SLOWER: &str = "The untraced kernel with more instructions for each event (their number is in the table), which do nothing but take time (`pmevent.mask 0`). Differences are \
+const SLOWER: &str = "The untraced kernel with more instructions (the table says how many, and where), which do nothing but take time (`pmevent.mask 0`). Differences are \
     as above: from the untraced runs, and from the first recording's trace.\n";
 
 fn slower(subjects: &[Subject]) -> Table {
@@ -191,6 +191,7 @@ mod tests {
     use super::super::counts::tests::counts;
     use super::super::findings::Recording;
     use super::super::modes;
+    use super::super::slower::Slower;
     use super::*;
     use crate::programs;
 
@@ -208,7 +209,7 @@ mod tests {
             program: case.program,
             input: case.input.clone(),
             asynchronous: true,
-            slower: vec![(8, counts(&[(1, 990, 32_000)]))],
+            slower: vec![(Slower::Each(8), counts(&[(1, 990, 32_000)]))],
             untraced: vec![untraced.clone(), untraced],
             recordings: vec![recording],
         };
@@ -228,7 +229,7 @@ mod tests {
             "- stress, raw\n",
             "the raw twin has other events than its kernel at 2 trace points (1,000 for 1,010 at walk:1, 0 for 1 at walk:2)",
             "commit abc",
-            "|                 8 |    990 |         1.00% |                   1.10% |          2.12% |",
+            "|  8 for each event |    990 |         1.00% |                   1.10% |          2.12% |",
             "| 1 INIT_ENTER |",
         ] {
             assert!(text.contains(words), "{words} is not in\n{text}");
