@@ -80,7 +80,8 @@ fn warps_that_had_not_ended_began_and_those_behind_them_are_where_they_belong() 
             let begin_timer = free[sm as usize];
             free[sm as usize] += events;
             let begin = WarpSpan { begin_timer, begin_sm: sm + 1, ..WarpSpan::default() };
-            let end = WarpSpan { end_clock: events, end_timer: begin_timer + events, end_sm: sm + 1, ..begin };
+            let end =
+                WarpSpan { end_clock: events, end_timer: begin_timer + events, end_sm: sm + 1, ..begin };
             (block, if block == 0 { begin } else { end })
         })
         .collect();
