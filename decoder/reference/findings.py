@@ -26,6 +26,10 @@ def findings(trace):
         except Damage as damage:
             found.append(f"a text: {damage}")
     found += trace.code()[1]
+    try:
+        trace.check_host()
+    except Damage as damage:
+        found.append(f"the host's times: {damage}")
     found += [f"{section.tag.decode()} at {section.at} belongs to no section before it" for section in trace.strays]
     for number in trace.ends:
         found.append(f"launch {number} did not run to its end")

@@ -1,5 +1,6 @@
 //! Opening: by the index where it is sound, by a walk over all sections where it is not.
 
+mod host;
 mod index;
 mod scan;
 
@@ -31,7 +32,8 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
         Err(Refusal::Io(error)) => return Err(error),
         Err(Refusal::Unusable(why)) => scan::read(&bytes, metadata, metadata_end, why)?,
     };
-    let Contents { metadata, launches, mut early_ends, mut sections, texts, codes, strays, .. } = contents;
+    let Contents { metadata, launches, mut early_ends, mut sections, texts, codes, hosts, strays, .. } =
+        contents;
     let mut metadata = metadata.into_metadata();
     let (mut code, mut code_damage) = (BTreeMap::new(), None);
     for (header, at) in &codes {
@@ -45,6 +47,7 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
     for location in &mut metadata.locations {
         location.code = code.get(&location.id).copied().or(location.code);
     }
+    let host = host::read(&bytes, &hosts, &launches)?;
     shown::metadata(&mut metadata);
     early_ends.values_mut().for_each(shown::early_end);
     for track in sections.values_mut() {
@@ -60,6 +63,7 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
         sections,
         texts,
         code_damage,
+        host,
         strays,
         completeness,
         work: Work::of_bytes(length),
@@ -195,6 +199,8 @@ struct Contents {
     texts: Vec<IndexEntry>,
     /// `CODE` sections: the header of each, and where it is.
     codes: Vec<(SectionHeader, u64)>,
+    /// `HOST` sections, in the same way.
+    hosts: Vec<(SectionHeader, u64)>,
     strays: BTreeMap<SectionKind, Stray>,
     /// The kind of section that belongs behind the last one that was added, and where.
     awaited: Option<(SectionKind, u64)>,
@@ -204,8 +210,19 @@ struct Contents {
 impl Contents {
     fn new(metadata: Growing) -> Self {
         let (launches, early_ends, sections) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        let (texts, codes, strays) = (Vec::new(), Vec::new(), BTreeMap::new());
-        Self { metadata, launches, early_ends, sections, texts, codes, strays, awaited: None, count: 0 }
+        let (texts, codes, hosts, strays) = (Vec::new(), Vec::new(), Vec::new(), BTreeMap::new());
+        Self {
+            metadata,
+            launches,
+            early_ends,
+            sections,
+            texts,
+            codes,
+            hosts,
+            strays,
+            awaited: None,
+            count: 0,
+        }
     }
 
     fn metadata(&self) -> &Metadata {

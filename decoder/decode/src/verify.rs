@@ -65,6 +65,9 @@ impl TraceFile {
         if let Some(damage) = &self.code_damage {
             report.add(Problem::Unreadable(damage.clone().into()));
         }
+        if let Some(damage) = &self.host.damage {
+            report.add(Problem::Unreadable(damage.clone().into()));
+        }
         self.check_strays(&mut report);
         let mut checked = 0;
         for launch in self.launches().map(LaunchInfo::number) {

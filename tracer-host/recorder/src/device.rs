@@ -10,7 +10,7 @@ use warptrace_encode::FlattenJob;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::DeviceInfo;
 
-use crate::{DeviceError, LiveMemory, Recording, Serve};
+use crate::{DeviceError, HostClock, LiveMemory, Recording, Serve};
 
 /// Threads of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -291,6 +291,20 @@ pub trait Device {
     /// # Errors
     /// If what the job names is not inside of this device's memory, the device cannot encode so, or fails.
     fn encode(&mut self, job: &EncodeJob<'_>) -> Result<Encoded, DeviceError>;
+
+    /// Returns the clock of the host by which it is noted when launches run.
+    fn host_clock(&self) -> HostClock {
+        HostClock::System
+    }
+
+    /// Reads the global timer, in nanoseconds, never 0; `None` if the device has none that goes on with the host's
+    /// clocks.
+    ///
+    /// # Errors
+    /// If the device fails.
+    fn timer(&mut self) -> Result<Option<u64>, DeviceError> {
+        Ok(None)
+    }
 
     /// Returns the device's memory, as it is seen while kernels run. No kernel needs to run.
     ///

@@ -150,6 +150,7 @@ impl IndexReader<'_> {
                     self.contents.add_times(kind, self.covered);
                 }
                 Some(SectionKind::Code) => self.contents.codes.push((header, self.covered)),
+                Some(SectionKind::Host) => self.contents.hosts.push((header, self.covered)),
                 Some(_) => {
                     return Err(unexpected(&header, self.covered, "a section that the index lists").into());
                 }

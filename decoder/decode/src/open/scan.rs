@@ -120,6 +120,7 @@ impl Scan<'_> {
             }
             SectionKind::Times | SectionKind::Spans => self.contents.add_times(kind, at),
             SectionKind::Code => self.contents.codes.push((*header, at)),
+            SectionKind::Host => self.contents.hosts.push((*header, at)),
             SectionKind::Text => self.contents.add_text(at, header.total_bytes())?,
             SectionKind::Additions => {
                 let body = self.bytes.body(kind, header, at)?;
@@ -133,7 +134,7 @@ impl Scan<'_> {
                 return Err(unexpected(
                     header,
                     at,
-                    "MORE, TEXT, CODE, LNCH, FRAM, TIME, ACCT, ENDS, INDX or TAIL",
+                    "MORE, TEXT, CODE, LNCH, FRAM, TIME, ACCT, SPAN, ENDS, HOST, INDX or TAIL",
                 )
                 .into());
             }

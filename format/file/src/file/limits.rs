@@ -32,6 +32,10 @@ pub const MAX_ZSTD_WINDOW: u64 = 1 << 27;
 pub const MAX_TEXT_BYTES: usize = 64 << 20;
 /// Warps in one accounting section.
 pub const MAX_ACCOUNTS: u32 = 65_536;
+/// Launches in one section of the host's times.
+pub const MAX_HOST_LAUNCHES: u32 = 65_536;
+/// Readings of clocks in one such section, and in all of them together.
+pub const MAX_HOST_READINGS: u32 = 64;
 /// Entries in one index section.
 pub const MAX_INDEX_ENTRIES: u32 = 65_536;
 /// Sections that an index may list in all (launches, frames and accounting sections together). At the usual

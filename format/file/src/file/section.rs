@@ -62,6 +62,8 @@ pub enum SectionKind {
     Spans,
     /// Why a launch did not run to its end.
     EarlyEnd,
+    /// When launches ran by the host's clocks.
+    Host,
     /// Where the sections are.
     Index,
     /// Where the index is.
@@ -70,7 +72,7 @@ pub enum SectionKind {
 
 impl SectionKind {
     /// Every kind, in the order in which a file holds them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Metadata,
         Self::Additions,
         Self::Text,
@@ -81,6 +83,7 @@ impl SectionKind {
         Self::Accounts,
         Self::Spans,
         Self::EarlyEnd,
+        Self::Host,
         Self::Index,
         Self::Trailer,
     ];
@@ -98,6 +101,7 @@ impl SectionKind {
             Self::Accounts => *b"ACCT",
             Self::Spans => *b"SPAN",
             Self::EarlyEnd => *b"ENDS",
+            Self::Host => *b"HOST",
             Self::Index => *b"INDX",
             Self::Trailer => *b"TAIL",
         })
@@ -116,6 +120,7 @@ impl SectionKind {
             Self::Accounts => "ACCT",
             Self::Spans => "SPAN",
             Self::EarlyEnd => "ENDS",
+            Self::Host => "HOST",
             Self::Index => "INDX",
             Self::Trailer => "TAIL",
         }
@@ -138,6 +143,7 @@ impl SectionKind {
             | Self::Frame
             | Self::Accounts
             | Self::EarlyEnd
+            | Self::Host
             | Self::Index
             | Self::Trailer => 1,
             Self::Times | Self::Spans => TIED_VERSION,
@@ -148,7 +154,9 @@ impl SectionKind {
     /// still understands the rest.
     const fn flags(self) -> u16 {
         match self {
-            Self::EarlyEnd | Self::Text | Self::Code | Self::Times | Self::Spans => FLAG_OPTIONAL,
+            Self::EarlyEnd | Self::Text | Self::Code | Self::Times | Self::Spans | Self::Host => {
+                FLAG_OPTIONAL
+            }
             Self::Metadata
             | Self::Additions
             | Self::Launch
@@ -171,6 +179,7 @@ impl SectionKind {
             | Self::Frame
             | Self::Accounts
             | Self::EarlyEnd
+            | Self::Host
             | Self::Index
             | Self::Trailer => &[1],
         }
@@ -400,6 +409,7 @@ mod tests {
                 (*b"ACCT", 1, one),
                 (*b"SPAN", 2, two),
                 (*b"ENDS", 1, one),
+                (*b"HOST", 1, one),
                 (*b"INDX", 1, one),
                 (*b"TAIL", 1, one),
             ]

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use warptrace_abi::log::{MIN_RING_ENTRIES, SEGMENT_MULTIPLE};
 use warptrace_device::KernelModule;
-use warptrace_format::file::{Growing, LocationInfo};
+use warptrace_format::file::{Growing, HostTimes, LocationInfo};
 use warptrace_format::span::WarpSpan;
 
 use super::code::add_code;
@@ -16,7 +16,7 @@ use super::stream::Streams;
 use super::worker::Worker;
 use super::{Recorder, SessionError, TracedProgram, modules};
 use crate::writer::{self, TraceWriter, WriterOptions};
-use crate::{Device, Policy, Prepare, RecordingSpec, Visits};
+use crate::{Device, Policy, Prepare, RecordingSpec, Times, Visits};
 
 impl<W: Write + Send + 'static> Recorder<W> {
     /// Allocates device memory and starts the file.
@@ -107,8 +107,13 @@ impl<W: Write + Send + 'static> Recorder<W> {
             let is_ring = spec.policy == Policy::Ring;
             pool = Some(Pool::new(device, division, recording.tracks(), is_ring, overlaps)?);
         }
-        let writer = TraceWriter::create(output, &metadata, writer_options)?;
-        let mut ledger = Ledger::new(spec.codec, spec.window.clone(), tables, pool);
+        let mut writer = TraceWriter::create(output, &metadata, writer_options)?;
+        let clock = (spec.times != Times::Off).then(|| device.host_clock());
+        if let Some(clock) = &clock {
+            let readings = vec![clock.compare(device)];
+            writer.tell_host(&HostTimes { launches: Vec::new(), readings })?;
+        }
+        let mut ledger = Ledger::new(spec.codec, spec.window.clone(), tables, pool, clock);
         if let Some(streams) = &streams {
             ledger.total.memory = streams.memory_use();
         }

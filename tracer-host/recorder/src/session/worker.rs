@@ -10,7 +10,7 @@ use bytemuck::{Pod, TransparentWrapper, Zeroable};
 use rayon::prelude::*;
 use warptrace_format::account::WarpAccount;
 use warptrace_format::chunk::TIME_BYTES;
-use warptrace_format::file::{Additions, EarlyEnd, LaunchInfo, SourceText};
+use warptrace_format::file::{Additions, EarlyEnd, HostTimes, LaunchInfo, SourceText};
 use warptrace_format::span::WarpSpan;
 
 use super::{LaunchReport, SessionError};
@@ -132,6 +132,7 @@ enum Message {
     /// Before launches of the kernels that it adds.
     Add(Additions),
     Keep(SourceText),
+    Host(HostTimes),
     /// Asks for the totals when all before is written.
     Flush(SyncSender<LaunchReport>),
 }
@@ -190,6 +191,14 @@ impl<W: Write + Send + 'static> Worker<W> {
     /// As [`write`](Self::write).
     pub(super) fn keep(&mut self, text: SourceText) -> Result<(), SessionError> {
         self.send(Message::Keep(text))
+    }
+
+    /// Hands over when launches ran by the host's clocks, if there is something to say.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub(super) fn tell_host(&mut self, times: HostTimes) -> Result<(), SessionError> {
+        if times.is_empty() { Ok(()) } else { self.send(Message::Host(times)) }
     }
 
     /// Waits until all is written: what was counted so far.
@@ -272,6 +281,7 @@ impl<W: Write + Send> Work<W> {
                 }
                 Message::Add(additions) => self.writer.add(&additions)?,
                 Message::Keep(text) => self.writer.add_text(&text)?,
+                Message::Host(times) => self.writer.tell_host(&times)?,
                 // Who asked may be gone.
                 Message::Flush(answer) => drop(answer.send(self.report)),
             }
