@@ -15,7 +15,7 @@ use std::collections::BinaryHeap;
 
 use serde::Serialize;
 use warptrace_decoder::{DecodeError, LaunchEnd, TraceFile};
-use warptrace_format::file::LaunchInfo;
+use warptrace_format::file::{LaunchInfo, TIMER_STEP};
 
 use crate::counts::median;
 use crate::figures::{WarpFigures, as_text};
@@ -131,8 +131,9 @@ pub struct Schedule {
     pub gap_nanoseconds: u64,
     /// For how long more than one did, counted once for each further one.
     pub overlap_nanoseconds: u64,
-    /// Steps in which the global timer went: what all of the times are multiples of, but for one offset. 0 if
-    /// fewer than 8 of them differ from the first: few times have larger divisors than the timer.
+    /// Steps in which the global timer went, as measured when the recording began; of files that do not say it what all
+    /// of the times are multiples of, but for one offset, or 0 if fewer than 8 of them differ from the first: few times have
+    /// larger divisors than the timer.
     pub timer_step_nanoseconds: u64,
 }
 
@@ -245,7 +246,9 @@ pub(crate) fn read<'a>(
             schedule.launches.push(launch);
         }
     }
-    schedule.timer_step_nanoseconds = if step.others < ENOUGH_TIMES { 0 } else { step.divisor };
+    let measured = trace.metadata().property(TIMER_STEP).and_then(|step| step.parse().ok());
+    let derived = if step.others < ENOUGH_TIMES { 0 } else { step.divisor };
+    schedule.timer_step_nanoseconds = measured.unwrap_or(derived);
     add_gaps(&mut schedule);
     Ok((schedule, untimed))
 }

@@ -28,11 +28,11 @@ pub mod writer;
 pub use choose::{DeviceChoice, DeviceChoiceError, OpenError, Opened};
 pub use clock::{HostClock, Moment};
 pub use cuda::{
-    Bracket, Brackets, CudaDevice, ENCODER_PTX, MARKS_VARIABLE, REGISTERS_VARIABLE,
+    Bracket, Brackets, CLOCKS_PTX, CudaDevice, ENCODER_PTX, MARKS_VARIABLE, REGISTERS_VARIABLE,
     traced_registers,
 };
 pub use device::{
-    Allocation, Blocks, Device, DeviceFacts, EncodeJob, Encoded, LaunchShape, LaunchTime, Logs,
+    Allocation, Blocks, ClockSteps, Device, DeviceFacts, EncodeJob, Encoded, LaunchShape, LaunchTime, Logs,
     Place, Prepare, Simulated, Traced,
 };
 pub use error::DeviceError;

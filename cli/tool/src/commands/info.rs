@@ -6,11 +6,11 @@ use std::iter;
 use std::process::ExitCode;
 
 use console::measure_text_width;
-use warptrace_analysis::words::{cut, nanoseconds};
+use warptrace_analysis::words::{cut, many, nanoseconds};
 use warptrace_analysis::{HostSummary, LaunchSummary, Summary};
 use warptrace_decoder::{FileState, TraceFile};
 use warptrace_format::file::{
-    COUNTING, LocationInfo, MEMORY_LIMIT, MEMORY_PEAK, Metadata, POLICY_STREAM,
+    CLOCK_STEP, COUNTING, LocationInfo, MEMORY_LIMIT, MEMORY_PEAK, Metadata, POLICY_STREAM, TIMER_STEP,
 };
 use warptrace_format::{Counting, LocationKind};
 
@@ -67,6 +67,10 @@ fn text(
     if let [Some(limit), Some(peak)] = [MEMORY_LIMIT, MEMORY_PEAK].map(|name| number(trace, name)) {
         say!("memory       device memory used at most: {} of {}", bytes(peak), bytes(limit))?;
     }
+    if let [Some(cycles), Some(timer)] = [CLOCK_STEP, TIMER_STEP].map(|name| number(trace, name)) {
+        let (cycles, timer) = (many(cycles, "cycle"), count(timer));
+        say!("clocks       in steps of {cycles}, the global timer of {timer} ns, as measured at the begin")?;
+    }
     if let Some(counting) = metadata.counting() {
         say!("counted      {}{}", counting.describe(), counted_loops(metadata))?;
     }
@@ -75,7 +79,7 @@ fn text(
             continue;
         }
         // Said in words.
-        let is_said = [MEMORY_LIMIT, MEMORY_PEAK].contains(&name.as_str());
+        let is_said = [MEMORY_LIMIT, MEMORY_PEAK, CLOCK_STEP, TIMER_STEP].contains(&name.as_str());
         if !is_said || number(trace, name).is_none() {
             say!("{name:<12} {value}")?;
         }

@@ -76,8 +76,8 @@ pub use index::{INDEX_HEADER_BYTES, IndexEntry, decode_index, encode_index};
 pub use launch::{LAUNCH_BYTES, LaunchError, LaunchInfo, StreamId, WARP_LANES};
 pub use loss::{LossPosition, LossReason};
 pub use metadata::{
-    COMMAND, COUNTING, DeviceInfo, DeviceKind, KernelInfo, LocationInfo, MEMORY_LIMIT,
-    MEMORY_PEAK, Metadata, POINTS, POLICY_RING, POLICY_STOP, POLICY_STREAM, PROGRAM, TIMES,
+    CLOCK_STEP, COMMAND, COUNTING, DeviceInfo, DeviceKind, KernelInfo, LocationInfo, MEMORY_LIMIT,
+    MEMORY_PEAK, Metadata, POINTS, POLICY_RING, POLICY_STOP, POLICY_STREAM, PROGRAM, TIMER_STEP, TIMES,
     WINDOW, is_recorders,
 };
 pub use metadata_error::MetadataError;

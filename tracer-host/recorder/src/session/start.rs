@@ -4,7 +4,7 @@ use std::io::Write;
 
 use warptrace_abi::log::{MIN_RING_ENTRIES, SEGMENT_MULTIPLE};
 use warptrace_device::KernelModule;
-use warptrace_format::file::{Growing, HostTimes, LocationInfo};
+use warptrace_format::file::{CLOCK_STEP, Growing, HostTimes, LocationInfo, TIMER_STEP};
 use warptrace_format::span::WarpSpan;
 
 use super::code::add_code;
@@ -16,7 +16,7 @@ use super::stream::Streams;
 use super::worker::Worker;
 use super::{Recorder, SessionError, TracedProgram, modules};
 use crate::writer::{self, TraceWriter, WriterOptions};
-use crate::{Device, Policy, Prepare, RecordingSpec, Times, Visits};
+use crate::{ClockSteps, Device, Policy, Prepare, RecordingSpec, Times, Visits};
 
 impl<W: Write + Send + 'static> Recorder<W> {
     /// Allocates device memory and starts the file.
@@ -89,7 +89,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
         let recording = spec.traced(after);
         add_code(&mut locations, modules, ptx, recording, &*device);
         let hashes = source_hashes(modules.iter().copied());
-        let metadata = metadata(&*device, sources, locations, (spec, hashes), &division);
+        let mut metadata = metadata(&*device, sources, locations, (spec, hashes), &division);
         let tables = Growing::new(metadata.clone())?;
         let writer_options = WriterOptions::default().with_compression(spec.compression());
         // While the device does its part.
@@ -106,6 +106,12 @@ impl<W: Write + Send + 'static> Recorder<W> {
         } else {
             let is_ring = spec.policy == Policy::Ring;
             pool = Some(Pool::new(device, division, recording.tracks(), is_ring, overlaps)?);
+        }
+        if spec.times != Times::Off
+            && let Ok(Some(ClockSteps { cycles, nanoseconds })) = device.clock_steps()
+        {
+            let steps = [(CLOCK_STEP, cycles), (TIMER_STEP, nanoseconds)];
+            metadata.properties.extend(steps.map(|(name, step)| (name.to_owned(), step.to_string())));
         }
         let mut writer = TraceWriter::create(output, &metadata, writer_options)?;
         let clock = (spec.times != Times::Off).then(|| device.host_clock());

@@ -23,7 +23,7 @@ use warptrace_sim::{Interaction, Launch, Progress, Simulator, Watchdog};
 use self::memory::Memory;
 use self::streamed::run_served;
 use crate::{
-    Allocation, Blocks, Device, DeviceError, DeviceFacts, EncodeJob, Encoded, HostClock,
+    Allocation, Blocks, ClockSteps, Device, DeviceError, DeviceFacts, EncodeJob, Encoded, HostClock,
     LaunchShape, LaunchTime, LiveMemory, LogKind, Logs, Place, Prepare, Recording, Simulated, Traced, packed,
 };
 
@@ -376,6 +376,10 @@ impl Device for SimDevice {
         let claims = unsafe { native::encode(pool, launches, codec, schedule) };
         let claims = claims.map_err(|source| DeviceError::Encode { launches: launches.len(), source })?;
         Ok(Encoded { claims, time: started.elapsed() })
+    }
+
+    fn clock_steps(&mut self) -> Result<Option<ClockSteps>, DeviceError> {
+        Ok(Some(ClockSteps { cycles: 1, nanoseconds: 1 }))
     }
 
     fn host_clock(&self) -> HostClock {
