@@ -27,6 +27,10 @@ def findings(trace):
         except Damage as damage:
             found.append(f"a text: {damage}")
     found += trace.code()[1]
+    try:
+        trace.check_host()
+    except Damage as damage:
+        found.append(f"the host's times: {damage}")
     found += [f"{section.tag.decode()} at {section.at} belongs to no section before it" for section in trace.strays]
     found += [f"addresses and values: {damage}" for damage in trace.data_damage]
     for number in trace.ends:

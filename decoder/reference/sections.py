@@ -9,7 +9,7 @@ MAX_BODY = 32 << 20
 MAX_PLAIN = 16 << 20
 MAX_PAYLOAD = (1 << 20) - 32
 # Versions that this reader knows.
-KNOWN = {b"META": 1, b"MORE": 1, b"TEXT": 1, b"CODE": 1, b"LNCH": 2, b"FRAM": 1, b"TIME": 2, b"ACCT": 1, b"SPAN": 2, b"SITE": 1, b"DATA": 1, b"DACC": 1, b"ENDS": 1, b"INDX": 1, b"TAIL": 1}
+KNOWN = {b"META": 1, b"MORE": 1, b"TEXT": 1, b"CODE": 1, b"LNCH": 2, b"FRAM": 1, b"TIME": 2, b"ACCT": 1, b"SPAN": 2, b"SITE": 1, b"DATA": 1, b"DACC": 1, b"ENDS": 1, b"HOST": 1, b"INDX": 1, b"TAIL": 1}
 
 Section = namedtuple("Section", "at tag version length checksum body_at end")
 Entry = namedtuple("Entry", "at length kind launch track first last chunks events")
@@ -344,6 +344,30 @@ def spans(data, section, before, warps):
             end = (end_sm, (timer + unzigzag(more)) % (1 << 64), (last[sm] + unzigzag(length)) % (1 << 64))
         found.append(Span(sm, timer, last[sm], *end))
     return found
+
+
+def host(data, section, most):
+    """The launches that a HOST section tells of, at most so many as the file has; and how many readings it has."""
+    source = body(data, section)
+    launches, readings, plain, compression, zero = source.fields("3IB3s")
+    check(launches <= min(most, 65_536) and readings <= 64, "there are too many launches or readings")
+    check(launches or readings, "nothing is told of the host")
+    check(plain <= 24 * launches + 40 * readings + 1024, "the host's times are too many bytes")
+    check(compression <= 1 and zero == bytes(3), "an unknown compression, or a reserved field is not zero")
+    contents = unpacked(compression, source.rest(), plain)
+    check(len(contents) == plain, "the host's times have another length")
+    source = Bytes(contents)
+    numbers = integers(source)
+    of_launches = [integers(source, 64) for _ in range(2)]
+    of_readings = [integers(source, 64) for _ in range(4)]
+    source.end()
+    check(all(len(values) == launches for values in [numbers, *of_launches]), "values of launches are not as many")
+    check(all(len(values) == readings for values in of_readings), "values of readings are not as many")
+    found, number = [], 0
+    for step in numbers:
+        number = (number + unzigzag(step)) % (1 << 32)
+        found.append(number)
+    return found, readings
 
 
 def ends(source):

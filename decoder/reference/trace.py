@@ -43,7 +43,7 @@ class Trace:
         self.launches, self.ends = {}, {}
         # By launch and track.
         self.frames, self.accounts = {}, {}
-        self.texts, self.codes = [], []
+        self.texts, self.codes, self.hosts = [], [], []
         # What belongs behind the last frame or accounts, and where; and sections that stand elsewhere.
         self.awaited, self.strays = None, []
         # Addresses and values: sites, sections by launch, and what is wrong with others.
@@ -62,6 +62,8 @@ class Trace:
             self.metadata.add(sections.body(data, section))
         elif tag == b"CODE":
             self.codes.append(section)
+        elif tag == b"HOST":
+            self.hosts.append(section)
         elif tag in (b"TIME", b"SPAN"):
             if self.awaited != (tag, section.at):
                 self.strays.append(section)
@@ -180,7 +182,7 @@ class Trace:
         while at < end:
             section = sections.header(self.data, at)
             if sections.is_known(section):
-                check(section.tag in (b"CODE", b"TIME", b"SPAN", b"SITE", b"DATA", b"DACC"), "the index does not list a section")
+                check(section.tag in (b"CODE", b"TIME", b"SPAN", b"SITE", b"DATA", b"DACC", b"HOST"), "the index does not list a section")
                 self.add(section)
             at = section.end
         check(at == end, "an entry is not where a section begins")
@@ -236,6 +238,17 @@ class Trace:
             except Damage as damage:
                 problems.append(f"the code of locations: {damage}")
         return found, problems
+
+    def check_host(self):
+        """Checks when launches ran by the host's clocks."""
+        known, readings = set(), 0
+        for section in self.hosts:
+            launches, more = sections.host(self.data, section, len(self.launches))
+            for number in launches:
+                check(number in self.launches and number not in known, "a launch is not there, or told of twice")
+                known.add(number)
+            readings += more
+            check(readings <= 64, "there are too many readings of clocks")
 
     def warps(self, launch, track):
         """The chunks of each warp in order of warp, as (warp, chunks)."""

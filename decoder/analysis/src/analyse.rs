@@ -14,6 +14,7 @@ use crate::figures::{
     Analysis, Cause, CausePlace, Edge, KernelFigures, LANE_COUNTS, LineFigures, LocationFigures, Losses,
     Meeting, PathGroup, Point, WarpFigures,
 };
+use crate::host::HostSchedule;
 use crate::pairs::Sum;
 use crate::points::Points;
 use crate::roll_up::{PartKind, roll_up};
@@ -122,6 +123,7 @@ fn analyse_with(
             schedule::read(trace, launches.iter().map(|(info, _)| info), selection, &mut warps)?;
         (schedule, losses.unplaced_warps) = (Some(read), Some(unplaced));
     }
+    let host = HostSchedule::of(trace, launches.iter().map(|(info, _)| info));
     let (mut counts, mut active) = (Counts::default(), vec![0; LANE_COUNTS]);
     let (mut warp_events, mut time) = (Distribution::default(), is_timed.then(Time::default));
     for kernel in kernels.values() {
@@ -154,6 +156,7 @@ fn analyse_with(
         paths,
         standing,
         schedule,
+        host,
         waits,
     };
     if is_timed {

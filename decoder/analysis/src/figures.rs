@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::counts::{Counts, Weight, share};
 use crate::distribution::Distribution;
 use crate::ends::WarpEnd;
+use crate::host::HostSchedule;
 use crate::schedule::{Schedule, WarpRan};
 use crate::times::{Time, WarpTime};
 use crate::waits::WaitFigures;
@@ -416,6 +417,8 @@ pub struct Analysis {
     pub standing: Vec<Standing>,
     /// When launches, blocks and warps ran; `None` if that was not recorded.
     pub schedule: Option<Schedule>,
+    /// When launches ran by the host's clocks; `None` if that was not recorded.
+    pub host: Option<HostSchedule>,
     /// Waits, the most lane-cycles first; empty if the trace has no times or no points at waits.
     pub waits: Vec<WaitFigures>,
 }

@@ -36,6 +36,7 @@ mod ends;
 mod error;
 mod figures;
 pub mod fuzzing;
+mod host;
 mod matching;
 mod nesting;
 mod odd;
@@ -75,6 +76,7 @@ pub use figures::{
     Meeting, PathGroup, Point, Standing, StandingAt, StandingLanes, StandingWarp, Totals, WarpFigures,
     edges_from,
 };
+pub use host::{HostRan, HostReading, HostSchedule, HostSummary};
 pub use odd::{MadeBy, OddTrips, Oddity};
 pub use points::{branches, weights};
 pub use recordings::Difference;

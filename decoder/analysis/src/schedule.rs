@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 
 use serde::Serialize;
 use warptrace_decoder::{DecodeError, LaunchEnd, TraceFile};
-use warptrace_format::file::LaunchInfo;
+use warptrace_format::file::{LaunchInfo, TIMER_STEP};
 
 use crate::blocks::{BlockRan, Read, Step};
 use crate::counts::median;
@@ -120,8 +120,9 @@ pub struct Schedule {
     pub gap_nanoseconds: u64,
     /// For how long more than one did, counted once for each further one.
     pub overlap_nanoseconds: u64,
-    /// Steps in which the global timer went: what all of the times are multiples of, but for one offset. 0 if
-    /// fewer than 8 of them differ from the first: few times have larger divisors than the timer.
+    /// Steps in which the global timer went, as measured when the recording began; of files that do not say it what all
+    /// of the times are multiples of, but for one offset, or 0 if fewer than 8 of them differ from the first: few times have
+    /// larger divisors than the timer.
     pub timer_step_nanoseconds: u64,
 }
 
@@ -190,7 +191,8 @@ pub(crate) fn read<'a>(
             schedule.launches.push(launch);
         }
     }
-    schedule.timer_step_nanoseconds = step.nanoseconds();
+    let measured = trace.metadata().property(TIMER_STEP).and_then(|step| step.parse().ok());
+    schedule.timer_step_nanoseconds = measured.unwrap_or_else(|| step.nanoseconds());
     add_gaps(&mut schedule);
     Ok((schedule, untimed))
 }

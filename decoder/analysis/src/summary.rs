@@ -8,6 +8,7 @@ use warptrace_format::RAW_EVENT_BYTES;
 use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::file::{LaunchInfo, LossReason, Metadata};
 
+use crate::host::HostSummary;
 use crate::schedule::SpanSummary;
 
 /// What a trace holds and lacks.
@@ -29,6 +30,9 @@ pub struct Summary<'a> {
     /// Of how many warps it says where and when they ran, if that was recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spans: Option<SpanSummary>,
+    /// When launches ran by the host's clocks, if that was recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<HostSummary>,
     /// The launches, by number.
     pub launches: Vec<LaunchSummary>,
     /// What launches lack, by launch, track and reason.
@@ -165,6 +169,7 @@ impl<'a> Summary<'a> {
             completeness: trace.completeness().to_string(),
             file_bytes: trace.length(),
             spans: SpanSummary::of(trace)?,
+            host: HostSummary::of(trace),
             launches,
             losses,
             lost_by_reason,

@@ -10,7 +10,7 @@ use warptrace_decoder::TraceFile;
 use warptrace_format::account::WarpAccount;
 use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::codec::encode_stream;
-use warptrace_format::file::{ChunkRef, LaunchInfo, TIMES};
+use warptrace_format::file::{ChunkRef, EarlyEnd, LaunchInfo, TIMES};
 use warptrace_format::span::WarpSpan;
 use warptrace_host::writer::{TraceWriter, TrackEnd, WriterOptions};
 
@@ -35,6 +35,11 @@ fn span(&(sm, begin, end): &Warp) -> WarpSpan {
 
 /// Writes launches of these warps, in blocks of two, each with one event.
 fn written(launches: &[(LaunchInfo, Vec<Warp>)]) -> Vec<u8> {
+    written_with(launches, None)
+}
+
+/// The same, with how the first launch ended early.
+fn written_with(launches: &[(LaunchInfo, Vec<Warp>)], end: Option<EarlyEnd>) -> Vec<u8> {
     let metadata = metadata(&[(1, "enter", 3)]).with_property(TIMES, "blocks");
     let mut writer = TraceWriter::create(Vec::new(), &metadata, WriterOptions::default()).unwrap();
     for (info, warps) in launches {
@@ -52,6 +57,7 @@ fn written(launches: &[(LaunchInfo, Vec<Warp>)]) -> Vec<u8> {
         let end = TrackEnd { launch: info.number(), track: 0, accounts: &accounts, spans: &spans };
         writer.end_tracks(&[end]).unwrap();
     }
+    end.into_iter().for_each(|end| writer.end_early(0, &end).unwrap());
     writer.finish().unwrap().0
 }
 
@@ -127,6 +133,24 @@ fn a_launch_waits_for_its_slow_block() {
             "the global timer went in steps of 10 ns: times are not more exact",
         ]
     );
+}
+
+#[test]
+fn a_launch_that_did_not_run_to_its_end_says_so() {
+    let mut warps = uneven();
+    warps[8].2 = None;
+    for (end, name, words) in [
+        (EarlyEnd::failed("as it was told"), "failed", "failed, after at least"),
+        (EarlyEnd::Interrupted, "interrupted", "was interrupted, after at least"),
+    ] {
+        let bytes = written_with(&[(launch(0, 5), warps.clone())], Some(end));
+        let trace = TraceFile::from_bytes(bytes).unwrap();
+        let analysis = all(&trace);
+        assert_eq!(of(&analysis, 0).ended, name);
+        let said =
+            format!("launch 0 (`k`) {words} 560 ns: 4 blocks in 2 waves on 2 SMs are known to have ended");
+        assert_eq!(words::schedule(&trace, &analysis)[0], said);
+    }
 }
 
 #[test]

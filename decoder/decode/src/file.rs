@@ -14,6 +14,7 @@ use warptrace_format::file::{
 use warptrace_format::{shown, shown_lines};
 
 use crate::error::{DecodeError, OpenError};
+use crate::host::Host;
 use crate::open;
 use crate::source::{ByteSource, SeekSource};
 use crate::state::FileState;
@@ -149,6 +150,8 @@ pub struct TraceFile {
     pub(crate) texts: Vec<IndexEntry>,
     /// What is wrong with the first section that should say what the code has at locations.
     pub(crate) code_damage: Option<FormatError>,
+    /// When launches ran by the host's clocks.
+    pub(crate) host: Host,
     /// Sections of times that belong to no section before them.
     pub(crate) strays: BTreeMap<SectionKind, Stray>,
     /// By number.

@@ -1,6 +1,7 @@
 //! Opening: by the index where it is sound, by a walk over all sections where it is not.
 
 mod data;
+mod host;
 mod index;
 mod scan;
 
@@ -34,7 +35,16 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
         Err(Refusal::Unusable(why)) => scan::read(&bytes, metadata, metadata_end, why)?,
     };
     let Contents {
-        metadata, launches, mut early_ends, mut sections, texts, codes, strays, mut data, ..
+        metadata,
+        launches,
+        mut early_ends,
+        mut sections,
+        texts,
+        codes,
+        hosts,
+        strays,
+        mut data,
+        ..
     } = contents;
     let sites = data.read_sites(&bytes)?;
     let mut metadata = metadata.into_metadata();
@@ -50,6 +60,7 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
     for location in &mut metadata.locations {
         location.code = code.get(&location.id).copied().or(location.code);
     }
+    let host = host::read(&bytes, &hosts, &launches)?;
     shown::metadata(&mut metadata);
     early_ends.values_mut().for_each(shown::early_end);
     for track in sections.values_mut() {
@@ -65,6 +76,7 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
         sections,
         texts,
         code_damage,
+        host,
         strays,
         sites,
         data_damage: data.damage,
@@ -202,6 +214,8 @@ struct Contents {
     texts: Vec<IndexEntry>,
     /// `CODE` sections: the header of each, and where it is.
     codes: Vec<(SectionHeader, u64)>,
+    /// `HOST` sections, in the same way.
+    hosts: Vec<(SectionHeader, u64)>,
     strays: BTreeMap<SectionKind, Stray>,
     /// The kind of section that belongs behind the last one that was added, and where.
     awaited: Option<(SectionKind, u64)>,
@@ -212,8 +226,20 @@ struct Contents {
 impl Contents {
     fn new(metadata: Growing) -> Self {
         let (launches, early_ends, sections) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        let (texts, codes, strays, data) = (Vec::new(), Vec::new(), BTreeMap::new(), DataSections::default());
-        Self { metadata, launches, early_ends, sections, texts, codes, strays, awaited: None, data, count: 0 }
+        let (texts, codes, hosts, strays) = (Vec::new(), Vec::new(), Vec::new(), BTreeMap::new());
+        Self {
+            metadata,
+            launches,
+            early_ends,
+            sections,
+            texts,
+            codes,
+            hosts,
+            strays,
+            awaited: None,
+            data: DataSections::default(),
+            count: 0,
+        }
     }
 
     fn metadata(&self) -> &Metadata {

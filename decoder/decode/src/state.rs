@@ -44,8 +44,10 @@ pub struct Untimed {
 impl Untimed {
     /// Says what is missing; `None` if nothing is.
     pub fn describe(&self) -> Option<String> {
-        let events = (self.events > 0).then(|| format!("times of {} missing", many(self.events, "event", "events")));
-        let warps = (self.warps > 0).then(|| format!("begin or end of {} missing", many(self.warps, "warp", "warps")));
+        let events =
+            (self.events > 0).then(|| format!("times of {} missing", many(self.events, "event", "events")));
+        let warps = (self.warps > 0)
+            .then(|| format!("begin or end of {} missing", many(self.warps, "warp", "warps")));
         let all: Vec<String> = events.into_iter().chain(warps).collect();
         (!all.is_empty()).then(|| all.join("; "))
     }
@@ -105,6 +107,9 @@ impl TraceFile {
         }
         if let Some(damage) = &self.code_damage {
             words.push(format!("instructions of locations that cannot be read ({damage})"));
+        }
+        if let Some(damage) = &self.host.damage {
+            words.push(format!("times of launches by the host's clock that cannot be read ({damage})"));
         }
         let cut_off = self.completeness().cut_off();
         let is_exact = *self.completeness() == Completeness::Complete;

@@ -69,6 +69,9 @@ impl TraceFile {
         if let Some(damage) = &self.code_damage {
             report.add(Problem::Unreadable(damage.clone().into()));
         }
+        if let Some(damage) = &self.host.damage {
+            report.add(Problem::Unreadable(damage.clone().into()));
+        }
         self.check_strays(&mut report);
         for damage in &self.data_damage {
             report.add(Problem::Unreadable(damage.clone().into()));

@@ -7,7 +7,7 @@ use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{LaunchInfo, TIMES};
 use warptrace_format::span::WarpSpan;
-use warptrace_host::writer::{TrackEnd, TraceWriter, WriterOptions};
+use warptrace_host::writer::{TraceWriter, TrackEnd, WriterOptions};
 
 /// Warps of the launch, and the one that is wrong.
 const WARPS: u32 = 4;
@@ -45,7 +45,9 @@ fn trace(change: impl FnOnce(&mut WarpAccount, &mut WarpSpan)) -> TraceFile {
 /// The faults that are reported; each is of the one warp.
 fn faults(trace: &TraceFile) -> Vec<SpanFault> {
     let fault = |problem: &Problem| match problem {
-        Problem::WrongSpan { launch: 0, fault, warps: 1, first_warps } if *first_warps == [WRONG] => Some(*fault),
+        Problem::WrongSpan { launch: 0, fault, warps: 1, first_warps } if *first_warps == [WRONG] => {
+            Some(*fault)
+        }
         _ => None,
     };
     trace.verify().problems.iter().filter_map(fault).collect()

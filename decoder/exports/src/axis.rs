@@ -81,9 +81,41 @@ impl Scale {
             }
         }
         let trace = source.trace();
-        let has_runs = trace.has_times();
-        let of = |(zero, until)| Self::Nanoseconds { zero, until: until - zero, has_runs };
-        Ok(shared.map_or_else(|| Self::own(trace), of))
+        let Some((zero, until)) = shared else { return Ok(Self::own(trace)) };
+        // Launches were given to the device before that.
+        let lead = trace.on_host(zero).and_then(|on_host| {
+            let begins = source.launches().filter_map(|info| Some(trace.host_launch(info.number())?.begin));
+            Some(on_host.realtime.saturating_sub(begins.min()?))
+        });
+        let zero = zero.saturating_sub(lead.unwrap_or(0));
+        Ok(Self::Nanoseconds { zero, until: until - zero, has_runs: trace.has_times() })
+    }
+
+    /// Returns the host's real-time clock at the axis' zero, in nanoseconds since 1970-01-01 UTC; `None` if the trace does
+    /// not say when launches ran by it, or warps do not share the axis. The simulator's time is none of the host: of it that
+    /// is when the first launch began.
+    pub(crate) fn realtime(self, source: &Source<'_>) -> Option<u64> {
+        let Self::Nanoseconds { zero, .. } = self else { return None };
+        let trace = source.trace();
+        let begins = source.launches().filter_map(|info| Some(trace.host_launch(info.number())?.begin));
+        trace.on_host(zero).map(|on_host| on_host.realtime).or_else(|| begins.min())
+    }
+
+    /// Returns the selected launches by the host's clocks, on the axis, in the order in which they began: from when each was given to the device to
+    /// when it was seen to have ended. None where the clocks were not compared with the device's timer, and those that
+    /// were not seen to have ended are left out.
+    pub(crate) fn on_host<'a>(self, source: &'a Source<'_>) -> Vec<(&'a LaunchInfo, Range<u64>)> {
+        let trace = source.trace();
+        let is_known = trace.on_host(0).is_some();
+        let zero = self.realtime(source).filter(|_| is_known);
+        let lasts = |info: &'a LaunchInfo| {
+            let ran = trace.host_launch(info.number())?;
+            let from = ran.begin.saturating_sub(zero?);
+            Some((info, from..from.saturating_add(ran.nanoseconds?)))
+        };
+        let mut launches: Vec<_> = source.launches().filter_map(lasts).collect();
+        launches.sort_by_key(|(_, lasts)| lasts.start);
+        launches
     }
 
     /// Returns how many nanoseconds of a timeline its unit takes.
@@ -117,25 +149,35 @@ impl Scale {
                  Warps begin at 0 each: nothing is said about the time between them."
             }
             Self::Nanoseconds { has_runs: true, .. } => {
-                "Time in nanoseconds of the device's global timer, the same for all warps, from the begin of the first one on. \
+                "Time in nanoseconds of the device's global timer, the same for all warps, from the begin of the first warp or launch on. \
                  The timer goes in steps. Runs lie between their warp's begin and end as they do by the clock of its \
                  multiprocessor. A run lasts until the warp's next one begins, the last one until the warp ends; where it is \
                  not known when the next one began, it is drawn as one nanosecond."
             }
             Self::Nanoseconds { .. } => {
-                "Time in nanoseconds of the device's global timer, the same for all warps, from the begin of the first one on. \
+                "Time in nanoseconds of the device's global timer, the same for all warps, from the begin of the first warp or launch on. \
                  The timer goes in steps. The trace says when warps ran, not when their events came: these are not drawn."
             }
         }
     }
 
     /// Returns it as facts that a file says of itself.
-    pub(crate) fn facts(self) -> impl Iterator<Item = (&'static str, String)> {
+    pub(crate) fn facts(self, source: &Source<'_>) -> impl Iterator<Item = (&'static str, String)> {
+        let realtime = self.realtime(source);
+        let known = realtime.map(|_| match source.trace().on_host(0) {
+            Some(on_host) => format!(
+                "The device's timer was compared with the host's clocks: it is known to within {} ns where that was done.",
+                on_host.within
+            ),
+            None => "The simulator's time is none of the host: its axis begins when the first launch did.".to_owned(),
+        });
+        let realtime = realtime.map(|realtime| ("realtime_at_axis_zero", realtime.to_string()));
+        let host = realtime.into_iter().chain(known.map(|known| ("realtime", known)));
         let zero = match self {
             Self::Nanoseconds { zero, .. } => Some(("axis_zero", zero.to_string())),
             _ => None,
         };
-        std::iter::once(("axis", self.words().to_owned())).chain(zero)
+        std::iter::once(("axis", self.words().to_owned())).chain(zero).chain(host)
     }
 }
 

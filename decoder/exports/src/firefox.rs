@@ -148,8 +148,9 @@ pub fn firefox(source: &Source<'_>, out: impl Write, weight: Weight) -> Result<u
 /// Puts in what the crate's interface does not take: weights beyond 31 bits, sources of functions, and facts.
 fn complete(source: &Source<'_>, labels: &Labels, profile: &mut Value, weights: &[Vec<u64>], weight: Weight) {
     let facts = source.facts().into_iter();
-    let facts =
-        facts.chain(Scale::own(source.trace()).facts()).chain([("weights", weight.describe().to_owned())]);
+    let facts = facts
+        .chain(Scale::own(source.trace()).facts(source))
+        .chain([("weights", weight.describe().to_owned())]);
     let entries = facts.map(|(key, value)| json!({ "label": key, "format": "string", "value": value }));
     profile["meta"]["extra"] = json!([{ "label": "Trace", "entries": entries.collect::<Vec<_>>() }]);
     let threads = profile["threads"].as_array_mut().into_iter().flatten();

@@ -10,7 +10,7 @@ use warptrace_encode::FlattenJob;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{DeviceInfo, SiteInfo};
 
-use crate::{DeviceError, LiveMemory, Recording, Serve};
+use crate::{DeviceError, HostClock, LiveMemory, Recording, Serve};
 
 /// Threads of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,6 +206,15 @@ pub struct Encoded {
     pub time: Duration,
 }
 
+/// In what steps a device's clocks go: what all of their times are multiples of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockSteps {
+    /// The clock of a multiprocessor, in cycles.
+    pub cycles: u64,
+    /// The global timer, in nanoseconds.
+    pub nanoseconds: u64,
+}
+
 /// A device that runs kernels: a GPU through the CUDA driver, or the simulator.
 pub trait Device {
     /// Returns what the device is, and has now.
@@ -297,6 +306,28 @@ pub trait Device {
     /// # Errors
     /// If what the job names is not inside of this device's memory, the device cannot encode so, or fails.
     fn encode(&mut self, job: &EncodeJob<'_>) -> Result<Encoded, DeviceError>;
+
+    /// Returns the clock of the host by which it is noted when launches run.
+    fn host_clock(&self) -> HostClock {
+        HostClock::System
+    }
+
+    /// Measures in what steps the device's clocks go; `None` if that cannot be told.
+    ///
+    /// # Errors
+    /// If the device fails.
+    fn clock_steps(&mut self) -> Result<Option<ClockSteps>, DeviceError> {
+        Ok(None)
+    }
+
+    /// Reads the global timer, in nanoseconds, never 0; `None` if the device has none that goes on with the host's
+    /// clocks.
+    ///
+    /// # Errors
+    /// If the device fails.
+    fn timer(&mut self) -> Result<Option<u64>, DeviceError> {
+        Ok(None)
+    }
 
     /// Returns the device's memory, as it is seen while kernels run. No kernel needs to run.
     ///

@@ -12,6 +12,7 @@
 //!   code.
 
 mod choose;
+mod clock;
 mod cuda;
 mod device;
 mod error;
@@ -26,12 +27,14 @@ mod trace_output;
 pub mod writer;
 
 pub use choose::{DeviceChoice, DeviceChoiceError, OpenError, Opened};
+pub use clock::{HostClock, Moment};
 pub use cuda::{
-    Bracket, Brackets, CudaDevice, ENCODER_PTX, MARKS_VARIABLE, REGISTERS_VARIABLE, traced_registers,
+    Bracket, Brackets, CLOCKS_PTX, CudaDevice, ENCODER_PTX, MARKS_VARIABLE, REGISTERS_VARIABLE,
+    traced_registers,
 };
 pub use device::{
-    Allocation, Blocks, Device, DeviceFacts, EncodeJob, Encoded, LaunchShape, LaunchTime, Logs, Place,
-    Prepare, Simulated, Traced,
+    Allocation, Blocks, ClockSteps, Device, DeviceFacts, EncodeJob, Encoded, LaunchShape, LaunchTime, Logs,
+    Place, Prepare, Simulated, Traced,
 };
 pub use error::DeviceError;
 pub use launcher::{Buffer, Launcher, Pod, Untraced};

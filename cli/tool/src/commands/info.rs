@@ -6,10 +6,12 @@ use std::iter;
 use std::process::ExitCode;
 
 use console::measure_text_width;
-use warptrace_analysis::words::cut;
-use warptrace_analysis::{LaunchSummary, Summary};
+use warptrace_analysis::words::{cut, many, nanoseconds};
+use warptrace_analysis::{HostSummary, LaunchSummary, Summary};
 use warptrace_decoder::{FileState, TraceFile};
-use warptrace_format::file::{COUNTING, LocationInfo, MEMORY_LIMIT, MEMORY_PEAK, Metadata, POLICY_STREAM};
+use warptrace_format::file::{
+    CLOCK_STEP, COUNTING, LocationInfo, MEMORY_LIMIT, MEMORY_PEAK, Metadata, POLICY_STREAM, TIMER_STEP,
+};
 use warptrace_format::{Counting, LocationKind};
 
 use crate::losses::Losses;
@@ -62,8 +64,12 @@ fn text(
         _ => format!("{} chunks of {chunk}", count(u64::from(metadata.pool_chunks))),
     };
     say!("pool         {chunks}, policy `{}`", metadata.policy)?;
-    if let [Some(limit), Some(peak)] = [MEMORY_LIMIT, MEMORY_PEAK].map(|name| memory(trace, name)) {
+    if let [Some(limit), Some(peak)] = [MEMORY_LIMIT, MEMORY_PEAK].map(|name| number(trace, name)) {
         say!("memory       device memory used at most: {} of {}", bytes(peak), bytes(limit))?;
+    }
+    if let [Some(cycles), Some(timer)] = [CLOCK_STEP, TIMER_STEP].map(|name| number(trace, name)) {
+        let (cycles, timer) = (many(cycles, "cycle"), count(timer));
+        say!("clocks       in steps of {cycles}, the global timer of {timer} ns, as measured at the begin")?;
     }
     if let Some(counting) = metadata.counting() {
         say!("counted      {}{}", counting.describe(), counted_loops(metadata))?;
@@ -72,7 +78,9 @@ fn text(
         if name == COUNTING && metadata.counting().is_some() {
             continue;
         }
-        if ![MEMORY_LIMIT, MEMORY_PEAK].contains(&name.as_str()) || memory(trace, name).is_none() {
+        // Said in words.
+        let is_said = [MEMORY_LIMIT, MEMORY_PEAK, CLOCK_STEP, TIMER_STEP].contains(&name.as_str());
+        if !is_said || number(trace, name).is_none() {
             say!("{name:<12} {value}")?;
         }
     }
@@ -87,6 +95,10 @@ fn text(
             }
         }
         say!("spans        {known}; times in steps of {} ns", count(spans.timer_step_nanoseconds))?;
+    }
+
+    if let Some(host) = &summary.host {
+        say!("host         {}", on_host(trace, host))?;
     }
 
     print_launches(metadata, launches)?;
@@ -109,6 +121,25 @@ fn text(
     }
 
     print_locations(metadata)
+}
+
+/// Says when launches ran by the host's clock, and how far the device's timer is known on it.
+fn on_host(trace: &TraceFile, host: &HostSummary) -> String {
+    let (launches, seconds) = (count(host.launches), host.begin / 1_000_000_000);
+    let ran = match host.launches {
+        0 => "no launch is known to have begun".to_owned(),
+        _ => format!(
+            "{launches} of {} launches began from {seconds}.{:09} s after 1970-01-01 UTC on, and ended in {}",
+            count(trace.launches().len() as u64),
+            host.begin % 1_000_000_000,
+            nanoseconds(host.nanoseconds)
+        ),
+    };
+    let timer = match trace.on_host(0) {
+        Some(on_host) => format!("the device's timer is known to within {}", nanoseconds(on_host.within)),
+        None => "no device's timer was compared with it".to_owned(),
+    };
+    format!("{ran}; {timer}")
 }
 
 /// A row for each location.
@@ -242,8 +273,8 @@ fn print_table<I: Iterator<Item = Vec<String>>>(
     Ok(out.flush()?)
 }
 
-/// A property that counts bytes of device memory.
-fn memory(trace: &TraceFile, name: &str) -> Option<u64> {
+/// A property that is a number.
+fn number(trace: &TraceFile, name: &str) -> Option<u64> {
     trace.metadata().property(name)?.parse().ok()
 }
 

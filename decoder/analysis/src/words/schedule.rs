@@ -4,6 +4,7 @@ use super::{about, block_at, count, many, ratio};
 use crate::blocks::BlockRan;
 use crate::counts::share;
 use crate::figures::Analysis;
+use crate::host::{HostRan, HostSchedule};
 use crate::schedule::{LaunchSchedule, Schedule};
 use warptrace_decoder::TraceFile;
 
@@ -22,9 +23,33 @@ pub fn nanoseconds(number: u64) -> String {
 }
 
 /// Says what of the launch matters most whose multiprocessors waited longest for its end, and how launches
-/// follow each other; none if the trace does not say when warps ran.
+/// follow each other, by the device's timer and by the host's clocks; nothing of what the trace does not say.
 pub fn schedule(trace: &TraceFile, analysis: &Analysis) -> Vec<String> {
-    let Some(schedule) = &analysis.schedule else { return Vec::new() };
+    let on_device = analysis.schedule.iter().flat_map(|schedule| device(trace, schedule));
+    on_device.chain(analysis.host.as_ref().and_then(host)).collect()
+}
+
+/// Says when launches ran by the host's clocks; nothing of one.
+fn host(schedule: &HostSchedule) -> Option<String> {
+    let HostSchedule { launches, nanoseconds: all, gap_nanoseconds: gaps, .. } = schedule;
+    if launches.len() < 2 {
+        return None;
+    }
+    let longest = schedule.longest_gaps(1);
+    let longest = longest.first().map_or_else(String::new, |launch| {
+        let HostRan { launch, kernel, gap_nanoseconds: gap, .. } = launch;
+        format!(", for longest before launch {launch} (`{kernel}`), {}", nanoseconds(*gap))
+    });
+    Some(format!(
+        "by the host's clock, {} launches in {}: none was under way in {} of it{longest}",
+        count(launches.len() as u64),
+        nanoseconds(*all),
+        about(*gaps, *all)
+    ))
+}
+
+/// Says the same by the device's timer.
+fn device(trace: &TraceFile, schedule: &Schedule) -> Vec<String> {
     let worst = schedule.launches.iter().rev().max_by_key(|launch| launch.waiting_nanoseconds);
     let mut said: Vec<String> = worst.map(|launch| tail(trace, launch)).into_iter().collect();
     said.extend(launches(schedule));

@@ -153,6 +153,7 @@ impl IndexReader<'_> {
                 Some(kind @ (SectionKind::Sites | SectionKind::Data | SectionKind::DataAccounts)) => {
                     self.contents.add_data(self.bytes, kind, &header, self.covered)?;
                 }
+                Some(SectionKind::Host) => self.contents.hosts.push((header, self.covered)),
                 Some(_) => {
                     return Err(unexpected(&header, self.covered, "a section that the index lists").into());
                 }

@@ -123,6 +123,7 @@ impl Scan<'_> {
             SectionKind::Sites | SectionKind::Data | SectionKind::DataAccounts => {
                 self.contents.add_data(self.bytes, kind, header, at)?;
             }
+            SectionKind::Host => self.contents.hosts.push((*header, at)),
             SectionKind::Text => self.contents.add_text(at, header.total_bytes())?,
             SectionKind::Additions => {
                 let body = self.bytes.body(kind, header, at)?;
@@ -136,7 +137,7 @@ impl Scan<'_> {
                 return Err(unexpected(
                     header,
                     at,
-                    "MORE, TEXT, CODE, SITE, LNCH, FRAM, TIME, ACCT, SPAN, DATA, DACC, ENDS, INDX or TAIL",
+                    "MORE, TEXT, CODE, SITE, LNCH, FRAM, TIME, ACCT, SPAN, DATA, DACC, ENDS, HOST, INDX or TAIL",
                 )
                 .into());
             }

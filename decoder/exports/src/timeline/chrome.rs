@@ -31,12 +31,16 @@ pub fn chrome(
 ) -> Result<Written, ExportError> {
     let mut out = Counted { out: source.trace().limited(out), bytes: 0 };
     let scale = Scale::shared(source)?;
-    let facts = source.facts().into_iter().chain(scale.facts());
+    let facts = source.facts().into_iter().chain(scale.facts(source));
     let about: serde_json::Map<_, _> =
         facts.map(|(key, value)| (key.to_owned(), Value::from(value))).collect();
     let unit = if scale.unit() == 1 { "ns" } else { "ms" };
+    // As in PyTorch's traces: what the events' times count from.
+    let base =
+        scale.realtime(source).map_or_else(String::new, |base| format!("\"baseTimeNanoseconds\":{base},"));
     // One event a line, so that a file can be looked at.
-    write!(out, "{{\"displayTimeUnit\":\"{unit}\",\"otherData\":{},\"traceEvents\":[", Value::from(about))?;
+    let about = Value::from(about);
+    write!(out, "{{\"displayTimeUnit\":\"{unit}\",{base}\"otherData\":{about},\"traceEvents\":[")?;
     let mut tracks = Chrome {
         out,
         unit: scale.unit(),
@@ -44,6 +48,7 @@ pub fn chrome(
         thread: 0,
         launch: None,
         sms: BTreeSet::new(),
+        host_lanes: 0,
         is_first: true,
         locations: locations(source),
     };
@@ -76,6 +81,9 @@ fn location(source: &Source<'_>, id: u16) -> LocationJson {
     LocationJson { name: Value::from(source.label(id)).to_string(), arguments }
 }
 
+/// The process of launches by the host's clocks: far from those of launches and multiprocessors.
+const HOST: u64 = 2_000_000_000;
+
 struct Chrome<W> {
     out: Counted<W>,
     /// Nanoseconds that a unit of the axis takes.
@@ -89,6 +97,8 @@ struct Chrome<W> {
     /// names.
     launch: Option<String>,
     sms: BTreeSet<u32>,
+    /// Lanes of the host that have names.
+    host_lanes: u32,
     is_first: bool,
     locations: Vec<LocationJson>,
 }
@@ -218,6 +228,32 @@ impl<W: Write> Tracks for Chrome<W> {
              \"dur\":{length},\"args\":{{\"lanes\":{lanes},\"mask\":\"0x{mask:08x}\",\"count\":{count}{arguments}}}}}"
         )?;
         Ok(())
+    }
+
+    fn on_host(
+        &mut self,
+        source: &Source<'_>,
+        info: &LaunchInfo,
+        lane: u32,
+        lasts: Range<u64>,
+    ) -> Result<(), ExportError> {
+        (self.process, self.thread) = (HOST, u64::from(lane) + 1);
+        if self.host_lanes == 0 {
+            self.describe("process_name", &json!({ "name": "host" }))?;
+            self.describe("process_sort_index", &json!({ "sort_index": -1 }))?;
+        }
+        if lane >= self.host_lanes {
+            self.host_lanes = lane + 1;
+            self.describe("thread_name", &json!({ "name": "launches" }))?;
+        }
+        self.begin()?;
+        let event = json!({
+            "ph": "X", "name": source.kernel(info), "cat": "launch", "pid": HOST, "tid": self.thread,
+            "ts": self.micros(lasts.start), "dur": self.micros(lasts.end - lasts.start),
+            "args": { "launch": info.number() },
+        });
+        self.thread = 0;
+        Ok(serde_json::to_writer(&mut self.out, &event)?)
     }
 
     fn missing(&mut self, missing: &Missing, at: u64) -> Result<(), ExportError> {

@@ -88,6 +88,14 @@ trait Tracks {
         let _ = (sm, load);
         Ok(())
     }
+    /// Takes a launch by the host's clocks. Those of a lane, which are numbered from 0, do not overlap.
+    fn on_host(
+        &mut self,
+        source: &Source<'_>,
+        info: &LaunchInfo,
+        lane: u32,
+        lasts: Range<u64>,
+    ) -> Result<(), ExportError>;
     /// Takes a mark: events are missing.
     fn missing(&mut self, missing: &Missing, at: u64) -> Result<(), ExportError>;
 }
@@ -119,6 +127,13 @@ fn draw(
 ) -> Result<Written, ExportError> {
     let mut written = Written { axis: scale.brief(), ..Written::default() };
     if let Scale::Nanoseconds { zero, until, has_runs } = scale {
+        let mut lanes: Vec<u64> = Vec::new();
+        for (info, lasts) in scale.on_host(source) {
+            let lane = lanes.iter().position(|end| *end <= lasts.start).unwrap_or(lanes.len());
+            lanes.resize(lanes.len().max(lane + 1), 0);
+            lanes[lane] = lasts.end;
+            tracks.on_host(source, info, lane as u32, lasts)?;
+        }
         let load = placed::draw(source, (zero, until), has_runs, tracks, &mut written, sliced)?;
         load.iter().try_for_each(|(sm, load)| tracks.load(*sm, load))?;
         return Ok(written);

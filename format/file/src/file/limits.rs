@@ -36,6 +36,10 @@ pub const MAX_ACCOUNTS: u32 = 65_536;
 pub const MAX_PIECES: u32 = 65_536;
 /// and their headers and runs.
 pub const MAX_DATA_ENTRIES: u32 = 1 << 19;
+/// Launches in one section of the host's times.
+pub const MAX_HOST_LAUNCHES: u32 = 65_536;
+/// Readings of clocks in one such section, and in all of them together.
+pub const MAX_HOST_READINGS: u32 = 64;
 /// Entries in one index section.
 pub const MAX_INDEX_ENTRIES: u32 = 65_536;
 /// Sections that an index may list in all (launches, frames and accounting sections together). At the usual

@@ -200,10 +200,28 @@ pub const MEMORY_PEAK: &str = "memory_peak";
 pub const POINTS: &str = "points";
 /// Names the property that tells which part of the program was recorded.
 pub const WINDOW: &str = "window";
+/// Property: the steps in which the clock of a multiprocessor goes, in cycles, decimal, if times were recorded and it was
+/// measured.
+pub const CLOCK_STEP: &str = "clock_step";
+/// Property: the same of the global timer, in nanoseconds.
+pub const TIMER_STEP: &str = "timer_step";
 
 /// Whether recorders write a property of this name, so that none of the user's own may have it.
 pub fn is_recorders(name: &str) -> bool {
-    [ACCESSES, COMMAND, COUNTING, MEMORY_LIMIT, MEMORY_PEAK, POINTS, PROGRAM, TIMES, WINDOW].contains(&name)
+    [
+        ACCESSES,
+        CLOCK_STEP,
+        COMMAND,
+        COUNTING,
+        MEMORY_LIMIT,
+        MEMORY_PEAK,
+        POINTS,
+        PROGRAM,
+        TIMER_STEP,
+        TIMES,
+        WINDOW,
+    ]
+    .contains(&name)
         || name.starts_with(SOURCE_HASH_PREFIX)
 }
 

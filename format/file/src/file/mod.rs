@@ -49,6 +49,7 @@ mod early_end;
 mod error;
 mod fields;
 mod frame;
+mod host;
 mod index;
 mod known_locations;
 mod launch;
@@ -75,12 +76,14 @@ pub use frame::{
     CHUNK_ENTRY_BYTES, Chunk, ChunkEntry, ChunkRef, Chunks, Compression, EncodedFrame, FRAME_HEADER_BYTES,
     Frame, FrameHeader, RAW_LEVEL, StoredAs, encode_frame, encode_frame_of,
 };
+pub use host::{ClockReading, HostLaunch, HostTimes};
 pub use index::{INDEX_HEADER_BYTES, IndexEntry, decode_index, encode_index};
 pub use launch::{LAUNCH_BYTES, LaunchError, LaunchInfo, StreamId, WARP_LANES};
 pub use loss::{LossPosition, LossReason};
 pub use metadata::{
-    ACCESSES, COMMAND, COUNTING, DeviceInfo, DeviceKind, KernelInfo, LocationInfo, MEMORY_LIMIT, MEMORY_PEAK,
-    Metadata, POINTS, POLICY_RING, POLICY_STOP, POLICY_STREAM, PROGRAM, TIMES, WINDOW, is_recorders,
+    ACCESSES, CLOCK_STEP, COMMAND, COUNTING, DeviceInfo, DeviceKind, KernelInfo, LocationInfo, MEMORY_LIMIT,
+    MEMORY_PEAK, Metadata, POINTS, POLICY_RING, POLICY_STOP, POLICY_STREAM, PROGRAM, TIMER_STEP, TIMES,
+    WINDOW, is_recorders,
 };
 pub use metadata_error::MetadataError;
 pub use preamble::{FILE_VERSION, MAGIC, PREAMBLE_BYTES, READABLE_VERSIONS, check_preamble, encode_preamble};

@@ -68,6 +68,8 @@ pub enum SectionKind {
     DataAccounts,
     /// Why a launch did not run to its end.
     EarlyEnd,
+    /// When launches ran by the host's clocks.
+    Host,
     /// Where the sections are.
     Index,
     /// Where the index is.
@@ -76,7 +78,7 @@ pub enum SectionKind {
 
 impl SectionKind {
     /// Every kind, in the order in which a file holds them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Metadata,
         Self::Additions,
         Self::Text,
@@ -90,6 +92,7 @@ impl SectionKind {
         Self::Data,
         Self::DataAccounts,
         Self::EarlyEnd,
+        Self::Host,
         Self::Index,
         Self::Trailer,
     ];
@@ -110,6 +113,7 @@ impl SectionKind {
             Self::Data => *b"DATA",
             Self::DataAccounts => *b"DACC",
             Self::EarlyEnd => *b"ENDS",
+            Self::Host => *b"HOST",
             Self::Index => *b"INDX",
             Self::Trailer => *b"TAIL",
         })
@@ -131,6 +135,7 @@ impl SectionKind {
             Self::Data => "DATA",
             Self::DataAccounts => "DACC",
             Self::EarlyEnd => "ENDS",
+            Self::Host => "HOST",
             Self::Index => "INDX",
             Self::Trailer => "TAIL",
         }
@@ -156,6 +161,7 @@ impl SectionKind {
             | Self::Data
             | Self::DataAccounts
             | Self::EarlyEnd
+            | Self::Host
             | Self::Index
             | Self::Trailer => 1,
             Self::Times | Self::Spans => TIED_VERSION,
@@ -173,7 +179,8 @@ impl SectionKind {
             | Self::Spans
             | Self::Sites
             | Self::Data
-            | Self::DataAccounts => FLAG_OPTIONAL,
+            | Self::DataAccounts
+            | Self::Host => FLAG_OPTIONAL,
             Self::Metadata
             | Self::Additions
             | Self::Launch
@@ -199,6 +206,7 @@ impl SectionKind {
             | Self::Data
             | Self::DataAccounts
             | Self::EarlyEnd
+            | Self::Host
             | Self::Index
             | Self::Trailer => &[1],
         }
@@ -424,13 +432,14 @@ mod tests {
                 (*b"CODE", 1, one),
                 (*b"LNCH", 1, two),
                 (*b"FRAM", 1, one),
-                (*b"TIME", 1, one),
+                (*b"TIME", 2, two),
                 (*b"ACCT", 1, one),
-                (*b"SPAN", 1, one),
+                (*b"SPAN", 2, two),
                 (*b"SITE", 1, one),
                 (*b"DATA", 1, one),
                 (*b"DACC", 1, one),
                 (*b"ENDS", 1, one),
+                (*b"HOST", 1, one),
                 (*b"INDX", 1, one),
                 (*b"TAIL", 1, one),
             ]

@@ -57,11 +57,7 @@ fn most_bytes(warps: u32) -> u32 {
 ///
 /// # Errors
 /// More than [`MAX_ACCOUNTS`] warps, or none; the compressor failed.
-pub fn encode_spans(
-    tie: Tie,
-    spans: &[WarpSpan],
-    compression: Compression,
-) -> Result<Vec<u8>, FormatError> {
+pub fn encode_spans(tie: Tie, spans: &[WarpSpan], compression: Compression) -> Result<Vec<u8>, FormatError> {
     let warps = u32::try_from(spans.len()).unwrap_or(u32::MAX);
     if warps > MAX_ACCOUNTS {
         return Err(FormatError::TooLarge {

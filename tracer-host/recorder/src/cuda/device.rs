@@ -9,6 +9,7 @@ use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::SiteInfo;
 
 use super::CudaDevice;
+use super::clocks::Clocks;
 use super::driver::{self, Called};
 use super::encoding::{self, Encoding, priority_stream};
 use super::gather::Gather;
@@ -17,8 +18,8 @@ use super::live::{Live, LiveDevice};
 use super::room;
 use super::staging::{self, Staging};
 use crate::{
-    Allocation, Device, DeviceError, DeviceFacts, EncodeJob, Encoded, LaunchShape, LaunchTime, LiveMemory,
-    LogKind, Logs, Place, Prepare, Recording, Traced,
+    Allocation, ClockSteps, Device, DeviceError, DeviceFacts, EncodeJob, Encoded, LaunchShape, LaunchTime,
+    LiveMemory, LogKind, Logs, Place, Prepare, Recording, Traced,
 };
 
 /// With less memory the warps that a card holds fill it before they leave: then it is better used for their
@@ -43,6 +44,15 @@ fn check_codec(codec: CodecSpec) -> Result<(), DeviceError> {
 }
 
 impl CudaDevice {
+    /// What reads the device's clocks, in the device's context.
+    fn clocks(&mut self) -> Result<&Clocks, DeviceError> {
+        self.enter()?;
+        if self.clocks.is_none() {
+            self.clocks = Some(Clocks::new()?);
+        }
+        Ok(self.clocks.as_ref().expect("it was just made"))
+    }
+
     /// Makes what a drain needs, which takes milliseconds.
     fn prepare_drains(&mut self, codec: CodecSpec) -> Result<(), DeviceError> {
         check_codec(codec)?;
@@ -184,6 +194,16 @@ impl Device for CudaDevice {
             (Some((call, _)), None) => self.code.untraced(call).map(|_| self.resident_threads()),
             (None, _) => Ok(self.resident_threads()),
         }
+    }
+
+    fn clock_steps(&mut self) -> Result<Option<ClockSteps>, DeviceError> {
+        let stream = self.stream;
+        self.clocks()?.steps(stream)
+    }
+
+    fn timer(&mut self) -> Result<Option<u64>, DeviceError> {
+        let stream = self.stream;
+        self.clocks()?.timer(stream)
     }
 
     unsafe fn launch(

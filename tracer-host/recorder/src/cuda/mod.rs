@@ -4,6 +4,7 @@
 //! caller's, and every call of [`Device`](crate::Device) has finished when it returns. What is done while
 //! a kernel runs uses streams of its own ([`live`]), or another device of the same context.
 
+mod clocks;
 mod code;
 mod device;
 mod driver;
@@ -23,6 +24,8 @@ use cudarc::driver::{result, sys};
 use warptrace_abi::pool::Claims;
 use warptrace_format::file::DeviceInfo;
 
+pub use self::clocks::CLOCKS_PTX;
+use self::clocks::Clocks;
 use self::code::Code;
 pub use self::code::{MARKS_VARIABLE, REGISTERS_VARIABLE, traced_registers};
 use self::driver::Called;
@@ -63,6 +66,8 @@ pub struct CudaDevice {
     pinned: Pinned,
     staging: Option<Staging>,
     gather: Option<Gather>,
+    /// Made when the device's clocks are first asked for.
+    clocks: Option<Clocks>,
     /// Made with the first streamed kernel.
     live: Option<Live>,
     /// Whether another program loads and launches the kernels.
@@ -244,6 +249,7 @@ impl CudaDevice {
             pinned: Pinned::default(),
             staging: None,
             gather: None,
+            clocks: None,
             live: None,
             is_foreign: false,
             // SAFETY: a plain pinned allocation, freed in `drop`.
@@ -283,6 +289,7 @@ impl Drop for CudaDevice {
         let _ = self.enter();
         self.staging = None;
         self.gather = None;
+        self.clocks = None;
         self.live = None;
         self.pinned = Pinned::default();
         for &address in self.allocations.keys() {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use warptrace_abi::log::{ENTRY_BYTES, LoggedLaunch};
 use warptrace_abi::pool::{Claims, PoolDescriptor};
 use warptrace_format::codec::CodecSpec;
-use warptrace_format::file::LaunchInfo;
+use warptrace_format::file::{HostTimes, LaunchInfo};
 
 use super::SessionError;
 use super::ledger::{Job, News};
@@ -93,8 +93,9 @@ pub(super) fn run<W: Write + Send + 'static>(
     device: &mut dyn Device,
     worker: &mut Worker<W>,
 ) -> Result<DrainCost, SessionError> {
-    let Job { codec, mut news, plain, filled } = job;
+    let Job { codec, mut news, plain, filled, host } = job;
     write_news(&mut news, worker)?;
+    worker.tell_host(HostTimes { launches: host, readings: Vec::new() })?;
     let Some(Filled { arena: _, pool, logged, table, scratch, accounts, span_bytes, launches }) = filled
     else {
         worker.write(Drained { begin: plain, ..worker.empty() })?;

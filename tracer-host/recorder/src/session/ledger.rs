@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use warptrace_abi::log::LaunchLogs;
 use warptrace_format::codec::CodecSpec;
-use warptrace_format::file::{Additions, Growing, LaunchInfo, LocationInfo, SiteInfo, SourceText};
+use warptrace_format::file::{
+    Additions, Growing, HostLaunch, LaunchInfo, LocationInfo, SiteInfo, SourceText,
+};
 
 use super::pool::{Effort, Filled, Pool, Short, Stay};
 use super::{LaunchReport, SessionError};
-use crate::{LaunchShape, Window};
+use crate::{HostClock, LaunchShape, Moment, Window};
 
 /// Launches that the file is told of at once, if they leave nothing that asks for a drain.
 const MAX_PENDING: usize = 1 << 12;
@@ -37,6 +39,8 @@ struct Open {
     stay: Option<Stay>,
     /// Whether they have ended, and only their arena's counters were not read since.
     has_ended: bool,
+    /// When they were given to the device, if that is noted.
+    begin: Option<Moment>,
 }
 
 /// What a file is told of before launches.
@@ -55,6 +59,8 @@ pub(super) struct Job {
     /// Launches that have ended and left no logs, in the order of their numbers.
     pub(super) plain: Vec<LaunchInfo>,
     pub(super) filled: Option<Filled>,
+    /// When launches ran by the host's clocks.
+    pub(super) host: Vec<HostLaunch>,
 }
 
 /// What is known of launches.
@@ -75,10 +81,20 @@ pub(super) struct Ledger {
     open: BTreeMap<Ticket, Open>,
     /// Launches that have ended and left no logs.
     plain: Vec<LaunchInfo>,
+    /// The clock by which it is noted when launches run; `None` if it is not.
+    pub(super) clock: Option<HostClock>,
+    /// Launches that have ended, or failed, and of which the file does not know when.
+    host: Vec<HostLaunch>,
 }
 
 impl Ledger {
-    pub(super) fn new(codec: CodecSpec, window: Window, tables: Growing, pool: Option<Pool>) -> Self {
+    pub(super) fn new(
+        codec: CodecSpec,
+        window: Window,
+        tables: Growing,
+        pool: Option<Pool>,
+        clock: Option<HostClock>,
+    ) -> Self {
         let memory = pool.as_ref().map(Pool::memory_use).unwrap_or_default();
         Self {
             codec,
@@ -92,6 +108,8 @@ impl Ledger {
             tickets: 0,
             open: BTreeMap::new(),
             plain: Vec::new(),
+            clock,
+            host: Vec::new(),
         }
     }
 
@@ -163,7 +181,8 @@ impl Ledger {
         let ticket = Ticket(self.tickets);
         self.launches += infos.len() as u32;
         self.count_recorded(&recorded, 1);
-        self.open.insert(ticket, Open { infos, stay, has_ended: false });
+        let begin = self.now();
+        self.open.insert(ticket, Open { infos, stay, has_ended: false, begin });
         Ok(Reserved { ticket, logs })
     }
 
@@ -189,9 +208,37 @@ impl Ledger {
 
     /// Passes over the logs of launches that failed; returns the first of them.
     pub(super) fn failed(&mut self, ticket: Ticket) -> Option<LaunchInfo> {
-        let Open { infos, stay, .. } = self.open.remove(&ticket)?;
+        let Open { infos, stay, begin, .. } = self.open.remove(&ticket)?;
+        self.note_ran(&infos, begin);
         self.pass_over(stay, &infos);
         infos.first().copied()
+    }
+
+    /// Reads the host's clock, if it is noted when launches run.
+    pub(super) fn now(&self) -> Option<Moment> {
+        self.clock.as_ref().map(HostClock::now)
+    }
+
+    /// Notes that launches are seen to have ended, which began then.
+    pub(super) fn note_ran(&mut self, infos: &[LaunchInfo], begin: Option<Moment>) {
+        let end = self.now();
+        self.host.extend(ran(infos, begin, end));
+    }
+
+    /// Keeps when launches ran for a later job.
+    pub(super) fn put_back(&mut self, host: Vec<HostLaunch>) {
+        self.host.extend(host);
+    }
+
+    /// Returns when launches ran of which the file does not know it; `running` began then, and has not ended.
+    pub(super) fn take_host(&mut self, running: Option<(u32, Moment)>) -> Vec<HostLaunch> {
+        let mut host = std::mem::take(&mut self.host);
+        host.extend(running.map(|(launch, begin)| HostLaunch {
+            launch,
+            begin: begin.realtime,
+            nanoseconds: None,
+        }));
+        host
     }
 
     fn pass_over(&mut self, stay: Option<Stay>, infos: &[LaunchInfo]) {
@@ -202,7 +249,9 @@ impl Ledger {
 
     /// Notes that launches have ended, which took so long.
     pub(super) fn ended(&mut self, ticket: Ticket, time: Duration) {
+        let end = self.now();
         let Some(open) = self.open.get_mut(&ticket) else { return };
+        self.host.extend(ran(&open.infos, open.begin, end));
         open.has_ended = true;
         self.total.kernel += time;
         self.total.launches += open.infos.len() as u64;
@@ -215,7 +264,8 @@ impl Ledger {
     }
 
     /// Counts a launch that was made without being reserved, since its logs are elsewhere.
-    pub(super) fn launched(&mut self, info: &LaunchInfo, time: Duration) {
+    pub(super) fn launched(&mut self, info: &LaunchInfo, time: Duration, begin: Option<Moment>) {
+        self.note_ran(&[*info], begin);
         self.launches = self.launches.max(info.number() + 1);
         self.count_recorded(&[*info], 1);
         self.total.kernel += time;
@@ -275,7 +325,12 @@ impl Ledger {
         }
         let filled = self.pool.as_mut().and_then(Pool::next_filled);
         let is_worth_it = match all {
-            true => !self.plain.is_empty() || !self.news.additions.is_empty() || !self.news.texts.is_empty(),
+            true => {
+                !self.plain.is_empty()
+                    || !self.host.is_empty()
+                    || !self.news.additions.is_empty()
+                    || !self.news.texts.is_empty()
+            }
             false => self.plain.len() >= MAX_PENDING,
         };
         (filled.is_some() || is_worth_it).then(|| self.job(filled))
@@ -285,7 +340,7 @@ impl Ledger {
     pub(super) fn job(&mut self, filled: Option<Filled>) -> Job {
         let (news, mut plain) = (std::mem::take(&mut self.news), std::mem::take(&mut self.plain));
         plain.sort_unstable_by_key(LaunchInfo::number);
-        Job { codec: self.codec, news, plain, filled }
+        Job { codec: self.codec, news, plain, filled, host: std::mem::take(&mut self.host) }
     }
 
     /// Notes that an arena is empty: how long encoding and copying took, and how much memory merged runs and
@@ -298,4 +353,13 @@ impl Ledger {
             self.total.memory = pool.memory_use();
         }
     }
+}
+
+/// Returns when launches ran that were made and seen to have ended at these moments, if they were noted.
+fn ran(infos: &[LaunchInfo], begin: Option<Moment>, end: Option<Moment>) -> impl Iterator<Item = HostLaunch> {
+    let both = begin.zip(end);
+    both.into_iter().flat_map(move |(Moment { realtime: begin, monotonic }, end)| {
+        let nanoseconds = Some(end.monotonic.saturating_sub(monotonic));
+        infos.iter().map(move |info| HostLaunch { launch: info.number(), begin, nanoseconds })
+    })
 }

@@ -6,16 +6,16 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use warptrace_device::KernelCall;
-use warptrace_format::file::{EarlyEnd, LaunchInfo, LocationInfo, SiteInfo};
+use warptrace_format::file::{EarlyEnd, HostLaunch, HostTimes, LaunchInfo, LocationInfo, SiteInfo};
 
 use super::interrupt::{Interrupt, Interrupted};
-use super::ledger::{Ledger, Reserved};
+use super::ledger::{Job, Ledger, Reserved};
 use super::pool::{Effort, Short};
 use super::stream::Streams;
 use super::worker::{Drained, Worker};
 use super::{LaunchReport, SessionError, drain};
 use crate::writer::Summary;
-use crate::{Device, DeviceError, LaunchShape, LaunchTime, Logs, Recording, Traced};
+use crate::{Device, DeviceError, HostClock, LaunchShape, LaunchTime, Logs, Recording, Traced};
 
 /// Records launches of one program on one device into one file, where the device is lent to each call. A
 /// [`Session`](super::Session) is one with its device.
@@ -188,7 +188,9 @@ impl<W: Write + Send + 'static> Recorder<W> {
             }
         }
         if self.streams.is_some() {
-            self.pending.append(&mut self.ledger.job(None).plain);
+            let Job { mut plain, host, .. } = self.ledger.job(None);
+            self.pending.append(&mut plain);
+            self.ledger.put_back(host);
         }
         Ok(time?)
     }
@@ -203,11 +205,12 @@ impl<W: Write + Send + 'static> Recorder<W> {
     /// ended already.
     fn end_failed(&mut self, device: &mut dyn Device, info: LaunchInfo, error: &SessionError) {
         if let Some(worker) = self.worker.take() {
+            let plain = self.ledger.job(None);
             let begin = match self.streams {
                 Some(_) => std::mem::take(&mut self.pending),
-                None => self.ledger.job(None).plain,
+                None => plain.plain,
             };
-            end_early(worker, begin, info, error);
+            end_early(worker, (begin, plain.host), info, error);
         }
         let _ = self.free(device);
     }
@@ -266,7 +269,13 @@ impl<W: Write + Send + 'static> Recorder<W> {
     /// # Errors
     /// If the device fails, the file cannot be written, or an earlier call failed.
     pub fn finish(&mut self, device: &mut dyn Device) -> Result<(W, Summary, LaunchReport), SessionError> {
-        self.guarded(|recorder| recorder.drain(device))?;
+        self.guarded(|recorder| {
+            recorder.drain(device)?;
+            match (&mut recorder.worker, &recorder.ledger.clock) {
+                (Some(worker), Some(clock)) => compare_clocks(clock, device, worker),
+                _ => Ok(()),
+            }
+        })?;
         let worker = self.worker.take().ok_or(SessionError::Unusable)?;
         // Before the thread's result, so that no error of the file leaves memory behind.
         self.free(device)?;
@@ -310,15 +319,26 @@ pub(super) fn end<W: Write + Send + 'static>(
     Ok((output, summary, *total))
 }
 
-/// Writes why a launch did not run to its end, and ends the file.
+/// Compares the host's clocks with the device's timer at the end.
+pub(super) fn compare_clocks<W: Write + Send + 'static>(
+    clock: &HostClock,
+    device: &mut dyn Device,
+    worker: &mut Worker<W>,
+) -> Result<(), SessionError> {
+    worker.tell_host(HostTimes { launches: Vec::new(), readings: vec![clock.compare(device)] })
+}
+
+/// Writes why a launch did not run to its end, and ends the file. The file has not been told of the launches that began,
+/// and of when some ran.
 pub(super) fn end_early<W: Write + Send + 'static>(
     mut worker: Worker<W>,
-    begin: Vec<LaunchInfo>,
+    (begin, launches): (Vec<LaunchInfo>, Vec<HostLaunch>),
     info: LaunchInfo,
     error: &SessionError,
 ) {
     let early_end = Some(Box::new((info, EarlyEnd::failed(error.to_string()))));
     let written = worker.write(Drained { begin, early_end, ..Drained::default() });
+    let written = written.and_then(|()| worker.tell_host(HostTimes { launches, readings: Vec::new() }));
     // Dropped, the output is written as far as the system is concerned.
     let _ = written.and_then(|()| worker.finish()).map(|(writer, _)| drop(writer.finish()));
 }

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use warptrace_abi::log::{MIN_RING_ENTRIES, SEGMENT_MULTIPLE};
 use warptrace_device::KernelModule;
-use warptrace_format::file::{Growing, LocationInfo};
+use warptrace_format::file::{CLOCK_STEP, Growing, HostTimes, LocationInfo, TIMER_STEP};
 use warptrace_format::span::WarpSpan;
 
 use super::code::add_code;
@@ -16,7 +16,7 @@ use super::stream::Streams;
 use super::worker::Worker;
 use super::{Recorder, SessionError, TracedProgram, modules};
 use crate::writer::{self, TraceWriter, WriterOptions};
-use crate::{Device, Policy, Prepare, RecordingSpec, Visits};
+use crate::{ClockSteps, Device, Policy, Prepare, RecordingSpec, Times, Visits};
 
 impl<W: Write + Send + 'static> Recorder<W> {
     /// Allocates device memory and starts the file.
@@ -90,7 +90,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
         let recording = spec.traced(after);
         add_code(&mut locations, modules, ptx, recording, &*device);
         let hashes = source_hashes(modules.iter().copied());
-        let metadata = metadata(&*device, sources, locations, (spec, hashes), &division);
+        let mut metadata = metadata(&*device, sources, locations, (spec, hashes), &division);
         let tables = Growing::new(metadata.clone())?;
         let writer_options = WriterOptions::default().with_compression(spec.compression());
         // While the device does its part.
@@ -108,8 +108,19 @@ impl<W: Write + Send + 'static> Recorder<W> {
             let is_ring = spec.policy == Policy::Ring;
             pool = Some(Pool::new(device, division, recording.tracks(), is_ring, overlaps)?);
         }
-        let writer = TraceWriter::create(output, &metadata, writer_options)?;
-        let mut ledger = Ledger::new(spec.codec, spec.window.clone(), tables, pool);
+        if spec.times != Times::Off
+            && let Ok(Some(ClockSteps { cycles, nanoseconds })) = device.clock_steps()
+        {
+            let steps = [(CLOCK_STEP, cycles), (TIMER_STEP, nanoseconds)];
+            metadata.properties.extend(steps.map(|(name, step)| (name.to_owned(), step.to_string())));
+        }
+        let mut writer = TraceWriter::create(output, &metadata, writer_options)?;
+        let clock = (spec.times != Times::Off).then(|| device.host_clock());
+        if let Some(clock) = &clock {
+            let readings = vec![clock.compare(device)];
+            writer.tell_host(&HostTimes { launches: Vec::new(), readings })?;
+        }
+        let mut ledger = Ledger::new(spec.codec, spec.window.clone(), tables, pool, clock);
         if let Some(streams) = &streams {
             ledger.total.memory = streams.memory_use();
         }

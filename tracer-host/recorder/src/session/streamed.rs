@@ -4,9 +4,10 @@ use std::io::Write;
 use std::time::Instant;
 
 use warptrace_device::KernelCall;
-use warptrace_format::file::{EarlyEnd, LaunchInfo};
+use warptrace_format::file::{EarlyEnd, HostLaunch, HostTimes, LaunchInfo};
 
 use super::interrupt::{Interrupt, Interrupted};
+use super::ledger::Job;
 use super::stream::{Scan, Streams};
 use super::worker::{Drained, Worker};
 use super::{Recorder, SessionError, drain};
@@ -32,6 +33,8 @@ struct Serving<'a, W> {
     /// Launches that the writer does not know.
     begin: Vec<LaunchInfo>,
     interrupt: Option<&'a mut Interrupt>,
+    /// When launches ran of which the writer does not know it, this one last, as far as it has run.
+    ran: Vec<HostLaunch>,
     info: LaunchInfo,
     kernel: &'a str,
     /// Why nothing more is done.
@@ -81,6 +84,8 @@ impl<W: Write + Send + 'static> Serving<'_, W> {
         let begin = std::mem::take(&mut self.begin);
         let early_end = Some(Box::new((self.info, EarlyEnd::Interrupted)));
         worker.write(Drained { begin, early_end, ..Drained::default() })?;
+        let launches = std::mem::take(&mut self.ran);
+        worker.tell_host(HostTimes { launches, readings: Vec::new() })?;
         let (writer, _) = worker.finish()?;
         // Dropped, it is written as far as the system is concerned.
         drop(writer.finish()?);
@@ -116,11 +121,14 @@ impl<W: Write + Send + 'static> Recorder<W> {
         let Some(streams) = &mut self.streams else { return Err(SessionError::Unusable) };
         let logs = streams.prepare(device, resident, &info)?;
         self.pending.push(info);
+        let begin = self.ledger.now();
+        let ran = self.ledger.take_host(begin.map(|begin| (info.number(), begin)));
         let mut serving = Serving {
             streams,
             worker: &mut self.worker,
             begin: std::mem::take(&mut self.pending),
             interrupt: self.interrupt.as_mut(),
+            ran,
             info,
             kernel: call.name(),
             failed: None,
@@ -134,17 +142,22 @@ impl<W: Write + Send + 'static> Recorder<W> {
             let logs = Logs::Streamed { logs: &logs, serve: &mut serve };
             device.launch(call, shape, Some(Traced { recording, logs }))
         };
+        // This one is noted by when it ends.
+        serving.ran.pop();
         if let Err(error) = time {
             // What is known of it and of those before is written.
             let _ = serving.streams.end_failed(device).map(|scan| serving.send(scan));
             self.pending = serving.begin;
+            self.ledger.put_back(serving.ran);
+            self.ledger.note_ran(&[info], begin);
             return Err(error.into());
         }
         serving.streams.launched(info.number());
-        let (begin, failed) = (serving.begin, serving.failed);
-        self.pending = begin;
+        let (pending, ran, failed) = (serving.begin, serving.ran, serving.failed);
+        self.pending = pending;
+        self.ledger.put_back(ran);
         let time = failed.map_or(Ok(time?), Err)?;
-        self.ledger.launched(&info, time.kernel);
+        self.ledger.launched(&info, time.kernel, begin);
         Ok(time)
     }
 
@@ -154,7 +167,9 @@ impl<W: Write + Send + 'static> Recorder<W> {
             return Ok(());
         };
         // Kernels and locations that were added since stand before their launches.
-        drain::write_news(&mut self.ledger.job(None).news, worker)?;
+        let Job { mut news, host, .. } = self.ledger.job(None);
+        drain::write_news(&mut news, worker)?;
+        worker.tell_host(HostTimes { launches: host, readings: Vec::new() })?;
         let started = Instant::now();
         let scan = streams.scan(device.live()?, true)?;
         self.ledger.total.copy += started.elapsed();

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use warptrace_abi::recording::Recording;
 use warptrace_format::account::WarpAccount;
 use warptrace_format::chunk::TIME_BYTES;
-use warptrace_format::file::{Additions, EarlyEnd, LaunchInfo, SiteInfo, SourceText};
+use warptrace_format::file::{Additions, EarlyEnd, HostTimes, LaunchInfo, SiteInfo, SourceText};
 use warptrace_format::span::WarpSpan;
 
 use super::{LaunchReport, SessionError};
@@ -135,6 +135,7 @@ enum Message {
     Keep(SourceText),
     /// Before launches of the kernels that have them.
     Sites(Vec<SiteInfo>),
+    Host(HostTimes),
     /// Asks for the totals when all before is written.
     Flush(SyncSender<LaunchReport>),
 }
@@ -206,6 +207,14 @@ impl<W: Write + Send + 'static> Worker<W> {
     /// As [`write`](Self::write).
     pub(super) fn keep(&mut self, text: SourceText) -> Result<(), SessionError> {
         self.send(Message::Keep(text))
+    }
+
+    /// Hands over when launches ran by the host's clocks, if there is something to say.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub(super) fn tell_host(&mut self, times: HostTimes) -> Result<(), SessionError> {
+        if times.is_empty() { Ok(()) } else { self.send(Message::Host(times)) }
     }
 
     /// Waits until all is written: what was counted so far.
@@ -290,6 +299,7 @@ impl<W: Write + Send> Work<W> {
                 Message::Add(additions) => self.writer.add(&additions)?,
                 Message::Keep(text) => self.writer.add_text(&text)?,
                 Message::Sites(sites) => self.writer.add_sites(&sites)?,
+                Message::Host(times) => self.writer.tell_host(&times)?,
                 // Who asked may be gone.
                 Message::Flush(answer) => drop(answer.send(self.report)),
             }

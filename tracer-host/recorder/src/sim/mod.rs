@@ -23,8 +23,8 @@ use warptrace_sim::{Interaction, Launch, Progress, Simulator, Watchdog};
 use self::memory::Memory;
 use self::streamed::run_served;
 use crate::{
-    Allocation, Blocks, Device, DeviceError, DeviceFacts, EncodeJob, Encoded, LaunchShape, LaunchTime,
-    LiveMemory, LogKind, Logs, Place, Prepare, Recording, Simulated, Traced, packed,
+    Allocation, Blocks, ClockSteps, Device, DeviceError, DeviceFacts, EncodeJob, Encoded, HostClock,
+    LaunchShape, LaunchTime, LiveMemory, LogKind, Logs, Place, Prepare, Recording, Simulated, Traced, packed,
 };
 
 /// Multiprocessors of which the spans of warps tell, unless it was said how many the device has: what is
@@ -58,6 +58,8 @@ pub struct SimOptions {
     /// Multiprocessors that the device says it has, by which programs choose grids; `None`: one for each of
     /// its threads.
     pub multiprocessors: Option<u32>,
+    /// The clock by which it is noted when launches run.
+    pub clock: HostClock,
 }
 
 impl fmt::Debug for SimOptions {
@@ -381,6 +383,14 @@ impl Device for SimDevice {
         let claims = unsafe { native::encode(pool, launches, codec, schedule) };
         let claims = claims.map_err(|source| DeviceError::Encode { launches: launches.len(), source })?;
         Ok(Encoded { claims, time: started.elapsed() })
+    }
+
+    fn clock_steps(&mut self) -> Result<Option<ClockSteps>, DeviceError> {
+        Ok(Some(ClockSteps { cycles: 1, nanoseconds: 1 }))
+    }
+
+    fn host_clock(&self) -> HostClock {
+        self.options.clock.clone()
     }
 
     fn live(&mut self) -> Result<&mut dyn LiveMemory, DeviceError> {

@@ -4,6 +4,7 @@
 
 mod accesses;
 mod built;
+mod clocks;
 mod ends;
 mod frameworks;
 mod graphs;

@@ -433,7 +433,8 @@ impl DeviceMemory {
 /// Asserts that there is a time for each run of a chunk's events.
 fn check_times(events: &[Event], times: &[u8]) {
     let tie = Tie::to(&SectionHeader::for_body(SectionKind::Frame, &[]));
-    let section = FrameTimes::encode_section(tie, [times].into_iter(), 16, Compression::None).expect("few runs");
+    let section =
+        FrameTimes::encode_section(tie, [times].into_iter(), 16, Compression::None).expect("few runs");
     let body = (SectionKind::Times.version(), &section[SECTION_HEADER_BYTES..]);
     let times = FrameTimes::decode(body, 0, tie, 1).expect("as it was encoded").chunk(0);
     let mut walk = times.walk();

@@ -28,6 +28,9 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
         if let Some(schedule) = &analysis.schedule {
             figures["schedule"] = json!(schedule);
         }
+        if let Some(host) = &analysis.host {
+            figures["host"] = json!(host);
+        }
         answer.json(figures)?;
         return Ok(ExitCode::SUCCESS);
     }

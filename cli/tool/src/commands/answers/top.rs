@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use warptrace_analysis::{Cause, LaunchSchedule, LocationFigures, Oddity, Schedule};
+use warptrace_analysis::{Cause, HostSchedule, LaunchSchedule, LocationFigures, Oddity, Schedule};
 
 use super::causes::cause_table;
 use super::lines::line_table;
@@ -49,9 +49,14 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
         if let Some(time) = time {
             figures["time_finding"] = time.into();
         }
-        if let Some(schedule) = &analysis.schedule {
+        if !scheduled.is_empty() {
             figures["schedule_findings"] = scheduled.into();
+        }
+        if let Some(schedule) = &analysis.schedule {
             figures["schedule"] = longest_waits(schedule);
+        }
+        if let Some(host) = &analysis.host {
+            figures["host"] = longest_gaps(host);
         }
         answer.json(figures)?;
         return Ok(ExitCode::SUCCESS);
@@ -106,6 +111,13 @@ fn longest_waits(schedule: &Schedule) -> Value {
         "timer_step_nanoseconds": schedule.timer_step_nanoseconds,
         "launches": launches,
     })
+}
+
+/// The same by the host's clocks, of the launches before which none was under way for longest.
+fn longest_gaps(host: &HostSchedule) -> Value {
+    let mut value = json!(host);
+    value["launches"] = json!(host.longest_gaps(LINES));
+    value
 }
 
 /// Says where warps stand that did not finish.

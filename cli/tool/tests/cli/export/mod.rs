@@ -1,6 +1,7 @@
 //! `export`: each format read by a program that people have for it, and compared with what `decode` says.
 
 mod firefox;
+mod host;
 mod lcov;
 mod load_and_waits;
 mod outputs;

@@ -58,6 +58,8 @@ pub fn perfetto(
         last_track: ABOUT,
         device: None,
         sms: HashMap::new(),
+        host: None,
+        host_lanes: Vec::new(),
         launch: 0,
         block: 0,
         warp: 0,
@@ -84,6 +86,9 @@ struct Perfetto<W> {
     device: Option<u64>,
     /// By multiprocessor.
     sms: HashMap<u32, u64>,
+    /// The host, and its lanes.
+    host: Option<u64>,
+    host_lanes: Vec<u64>,
     launch: u64,
     block: u64,
     warp: u64,
@@ -121,7 +126,7 @@ impl<W: Write> Perfetto<W> {
         let sequence_flags = Some(STATE_CLEARED);
         self.packet(TracePacket { interned_data: Some(interned), sequence_flags, ..TracePacket::default() })?;
         self.descriptor(ABOUT, None, "about this trace".to_owned(), Some(scale.words().to_owned()), -1)?;
-        let facts = source.facts().into_iter().chain(scale.facts());
+        let facts = source.facts().into_iter().chain(scale.facts(source));
         let arguments = facts.map(|(key, value)| DebugAnnotation {
             name: Some(key.to_owned()),
             string_value: Some(value),
@@ -400,6 +405,31 @@ impl<W: Write> Tracks for Perfetto<W> {
             return Ok(());
         }
         self.counter(parent, ("active lanes", said("Active lanes of all warps here"), -1), &lanes)
+    }
+
+    fn on_host(
+        &mut self,
+        source: &Source<'_>,
+        info: &LaunchInfo,
+        lane: u32,
+        lasts: Range<u64>,
+    ) -> Result<(), ExportError> {
+        let host = match self.host {
+            Some(host) => host,
+            None => self.track(None, "host".to_owned(), 0)?,
+        };
+        self.host = Some(host);
+        let track = match self.host_lanes.get(lane as usize) {
+            Some(track) => *track,
+            None => {
+                let track = self.track(Some(host), "launches".to_owned(), lane)?;
+                self.host_lanes.push(track);
+                track
+            }
+        };
+        let (kernel, launch) = (source.kernel(info), info.number());
+        self.ran(track, &Ran { kernel, launch, lasts: lasts.clone(), cycles: None, moved_to: None })?;
+        self.end(track, lasts.end)
     }
 
     fn missing(&mut self, missing: &Missing, next_event: u64) -> Result<(), ExportError> {

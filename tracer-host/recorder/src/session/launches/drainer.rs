@@ -5,8 +5,8 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::super::drain;
-use super::super::ledger::Ticket;
-use super::super::recorder::{end, end_early};
+use super::super::ledger::{Job, Ticket};
+use super::super::recorder::{compare_clocks, end, end_early};
 use super::super::worker::Worker;
 use super::{Ending, Shared};
 use crate::writer::Summary;
@@ -178,9 +178,9 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
             let error = SessionError::from(error);
             let mut state = self.shared.lock();
             if let (Some(info), Some(worker)) = (state.ledger.failed(ticket), self.worker.take()) {
-                let begin = state.ledger.job(None).plain;
+                let Job { plain, host, .. } = state.ledger.job(None);
                 drop(state);
-                end_early(worker, begin, info, &error);
+                end_early(worker, (plain, host), info, &error);
             }
             return Err(error);
         }
@@ -251,8 +251,15 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
         let (running, still, begin) = {
             let mut state = self.shared.lock();
             let ledger = &mut state.ledger;
-            (ledger.running(), ledger.first_running(), ledger.job(None).plain)
+            let Job { plain, host, .. } = ledger.job(None);
+            (ledger.running(), ledger.first_running(), (plain, host))
         };
+        let clock = self.shared.lock().ledger.clock.clone();
+        if let (Some(clock), Some(worker), None) = (clock, &mut self.worker, &still)
+            && let Err(error) = compare_clocks(&clock, &mut self.device, worker)
+        {
+            return self.fail(error, fails);
+        }
         let Some(worker) = self.worker.take() else { return self.ended(Err(SessionError::Unusable)) };
         if let Some(info) = still {
             let error = SessionError::Running { running };

@@ -4,6 +4,7 @@ mod additions;
 mod drains;
 mod errors;
 mod fake;
+mod host;
 mod interrupted_spans;
 mod launches;
 mod limits;

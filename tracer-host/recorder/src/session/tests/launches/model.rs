@@ -63,7 +63,7 @@ impl World {
         let pool = Pool::new(&mut device, division, 1, false, true).unwrap();
         let metadata = Metadata::new("model", DeviceInfo::simulator("model"), vec![CodecSpec::Raw]);
         let tables = Growing::new(metadata.with_kernel("k", "")).unwrap();
-        let ledger = Ledger::new(CodecSpec::Raw, Window::default(), tables, Some(pool));
+        let ledger = Ledger::new(CodecSpec::Raw, Window::default(), tables, Some(pool), None);
         Self { ledger, left: vec![launches; threads], made: Vec::new(), job: None, written: Vec::new() }
     }
 

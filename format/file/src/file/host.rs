@@ -1,0 +1,251 @@
+//! When launches ran by the host's clocks, and how these stand to the device's timer: the `HOST` section.
+//!
+//! ```text
+//! offset  size  field
+//!      0     4  launches      at most 65536
+//!      4     4  readings      at most 64; at least one launch or reading
+//!      8     4  plain bytes   of the contents before compression, at most 24 for each launch, 40 for each reading
+//!                             and 1024
+//!     12     1  compression   0 none, 1 zstd
+//!     13     3  zero
+//!     16     …  contents, compressed or not: columns, one behind the other
+//! ```
+//!
+//! ```text
+//! launch       for each launch, of 32 bits: its number, less that of the one before (0 for the first), zigzag
+//! begin        for each launch, of 64 bits: the real-time clock when it was given to the device, less that of the one
+//!              before (0 for the first), zigzag
+//! nanoseconds  for each launch, of 64 bits: from then to when it was seen to have ended, plus 1; 0, not known
+//! realtime     for each reading, of 64 bits: the real-time clock
+//! monotonic    for each reading, of 64 bits: the monotonic clock
+//! timer        for each reading, of 64 bits: the device's global timer; 0, none was read
+//! width        for each reading, of 64 bits: how long it took, from before to after the timer
+//! ```
+//!
+//! All differences are modulo 2^32 or 2^64, all times in nanoseconds.
+
+use warptrace_columns::Element;
+
+use super::contents::{Contents, put};
+use super::error::FormatError;
+use super::fields::Fields;
+use super::frame::{Compression, compress};
+use super::limits::{MAX_HOST_LAUNCHES, MAX_HOST_READINGS};
+use super::section::{SectionKind, encode_section_of};
+
+const SECTION: &str = "HOST";
+/// Bytes of the fixed part.
+const FIXED_BYTES: usize = 16;
+/// Bytes that a launch, a reading and all columns take before compression at most.
+const LAUNCH_BYTES: u32 = 24;
+const READING_BYTES: u32 = 40;
+const COLUMN_BYTES: u32 = 1024;
+
+/// When a launch ran by the host's clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostLaunch {
+    /// Number of the launch.
+    pub launch: u32,
+    /// When it was given to the device, by the real-time clock, in nanoseconds since 1970-01-01 UTC.
+    pub begin: u64,
+    /// How long after that it was seen to have ended, by the monotonic clock; `None` if it was not.
+    pub nanoseconds: Option<u64>,
+}
+
+/// The host's clocks at one moment, and the device's timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockReading {
+    /// The real-time clock, in nanoseconds since 1970-01-01 UTC.
+    pub realtime: u64,
+    /// The monotonic clock, in nanoseconds.
+    pub monotonic: u64,
+    /// The device's global timer, in nanoseconds, never 0; `None` if it was not read.
+    pub timer: Option<u64>,
+    /// How long it took, from before to after the timer was read, in nanoseconds. The host's clocks are those in its
+    /// middle: they are off by at most half of it.
+    pub width: u64,
+}
+
+/// What a section says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostTimes {
+    /// Launches, each once.
+    pub launches: Vec<HostLaunch>,
+    /// Readings of the clocks, in the order in which they were made.
+    pub readings: Vec<ClockReading>,
+}
+
+impl HostTimes {
+    /// Returns whether there is nothing to say.
+    pub fn is_empty(&self) -> bool {
+        self.launches.is_empty() && self.readings.is_empty()
+    }
+
+    /// Makes the section, header and body.
+    ///
+    /// # Errors
+    /// Nothing to say, or more than a section holds; the compressor failed.
+    pub fn encode_section(&self, compression: Compression) -> Result<Vec<u8>, FormatError> {
+        let Self { launches, readings } = self;
+        let most = |field, offset, value: usize, limit: u32| match value as u64 <= u64::from(limit) {
+            true => Ok(value as u32),
+            false => Err(FormatError::TooLarge {
+                section: SECTION,
+                field,
+                offset,
+                value: value as u64,
+                limit: limit.into(),
+            }),
+        };
+        let counts = [
+            most("launches", 0, launches.len(), MAX_HOST_LAUNCHES)?,
+            most("readings", 4, readings.len(), MAX_HOST_READINGS)?,
+        ];
+        if self.is_empty() {
+            return Err(nothing(0));
+        }
+        let (mut last, mut numbers, mut begins, mut lengths) = ((0u32, 0u64), vec![], vec![], vec![]);
+        for &HostLaunch { launch, begin, nanoseconds } in launches {
+            numbers.push(launch.wrapping_sub(last.0).zigzag());
+            begins.push(begin.wrapping_sub(last.1).zigzag());
+            lengths.push(nanoseconds.map_or(0, |nanoseconds| nanoseconds.saturating_add(1)));
+            last = (launch, begin);
+        }
+        let of_readings = |value: fn(&ClockReading) -> u64| readings.iter().map(value).collect::<Vec<u64>>();
+        let mut plain = Vec::new();
+        put(&numbers, 0, compression, &mut plain);
+        put(&begins, 0, compression, &mut plain);
+        put(&lengths, 0, compression, &mut plain);
+        put(&of_readings(|reading| reading.realtime), 0, compression, &mut plain);
+        put(&of_readings(|reading| reading.monotonic), 0, compression, &mut plain);
+        put(&of_readings(|reading| reading.timer.unwrap_or(0)), 0, compression, &mut plain);
+        put(&of_readings(|reading| reading.width), 0, compression, &mut plain);
+        let mut packed = Vec::new();
+        let (stored_as, stored) = compress(SECTION, &plain, compression, &mut packed)?;
+        let mut fixed = [0; FIXED_BYTES];
+        // Far below 2^32.
+        let words = [counts[0], counts[1], plain.len() as u32].map(u32::to_le_bytes);
+        fixed[..12].copy_from_slice(words.as_flattened());
+        fixed[12] = stored_as.to_byte();
+        Ok(encode_section_of(SectionKind::Host, &[&fixed, stored]))
+    }
+
+    /// Reads the body of a section at file offset `at`, in a file of `launches` launches.
+    ///
+    /// # Errors
+    /// A wrong length, a field over its limit, more launches than the file has, contents that do not decompress to
+    /// what the section says, columns that are none or contradict each other.
+    pub fn decode(body: &[u8], at: u64, launches: usize) -> Result<Self, FormatError> {
+        let mut fields = Fields::new(SECTION, body, at);
+        let count = fields.u32("launches")?;
+        let most = MAX_HOST_LAUNCHES.min(u32::try_from(launches).unwrap_or(u32::MAX));
+        fields.limit("launches", 4, count.into(), most.into())?;
+        let readings = fields.u32("readings")?;
+        fields.limit("readings", 4, readings.into(), MAX_HOST_READINGS.into())?;
+        if count == 0 && readings == 0 {
+            return Err(nothing(at));
+        }
+        // At most 24 * 2^16 and some more.
+        let contents =
+            Contents::read(SECTION, fields, LAUNCH_BYTES * count + READING_BYTES * readings + COLUMN_BYTES)?;
+        let (count, readings) = (count as usize, readings as usize);
+        let mut columns = contents.columns();
+        let numbers: Vec<u32> = columns.next("launch", count..=count)?;
+        let begins: Vec<u64> = columns.next("begin", count..=count)?;
+        let lengths: Vec<u64> = columns.next("nanoseconds", count..=count)?;
+        let mut of_readings = |name| columns.next::<u64>(name, readings..=readings);
+        let (realtime, monotonic) = (of_readings("realtime")?, of_readings("monotonic")?);
+        let (timer, width) = (of_readings("timer")?, of_readings("width")?);
+        columns.end()?;
+        let mut last = (0u32, 0u64);
+        let launches =
+            numbers.into_iter().zip(begins.into_iter().zip(lengths)).map(|(number, (begin, length))| {
+                last = (last.0.wrapping_add(number.unzigzag()), last.1.wrapping_add(begin.unzigzag()));
+                HostLaunch { launch: last.0, begin: last.1, nanoseconds: length.checked_sub(1) }
+            });
+        let host = realtime.into_iter().zip(monotonic);
+        let readings =
+            host.zip(timer.into_iter().zip(width)).map(|((realtime, monotonic), (timer, width))| {
+                ClockReading { realtime, monotonic, timer: Some(timer).filter(|timer| *timer != 0), width }
+            });
+        Ok(Self { launches: launches.collect(), readings: readings.collect() })
+    }
+}
+
+fn nothing(at: u64) -> FormatError {
+    FormatError::Contents { section: SECTION, offset: at, message: "no launch and no reading".to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::SECTION_HEADER_BYTES;
+    use super::*;
+
+    fn times() -> HostTimes {
+        let launch = |launch, begin, nanoseconds| HostLaunch { launch, begin, nanoseconds };
+        let begin = 1_790_000_000_000_000_000;
+        HostTimes {
+            launches: vec![
+                launch(7, begin + 5, Some(0)),
+                launch(3, begin, Some(12_345)),
+                launch(u32::MAX, begin + 90, None),
+            ],
+            readings: vec![
+                ClockReading { realtime: begin - 1, monotonic: 17, timer: Some(99), width: 8_000 },
+                ClockReading { realtime: begin + 1_000, monotonic: 1_018, timer: None, width: 0 },
+            ],
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let all = times();
+        let HostTimes { launches, readings } = all.clone();
+        let readings = HostTimes { launches: Vec::new(), readings };
+        let launches = HostTimes { launches, readings: Vec::new() };
+        for times in [all, launches, readings] {
+            for compression in [Compression::None, Compression::Suited, Compression::Zstd(3)] {
+                let section = times.encode_section(compression).unwrap();
+                assert_eq!(&section[..8], b"HOST\x01\x00\x01\x00");
+                let body = &section[SECTION_HEADER_BYTES..];
+                assert_eq!(HostTimes::decode(body, 0, 3).unwrap(), times);
+                assert_eq!(HostTimes::decode(body, 0, 2).is_err(), !times.launches.is_empty());
+            }
+        }
+        assert!(HostTimes::default().encode_section(Compression::None).is_err());
+    }
+
+    #[test]
+    fn damage_is_an_error_or_other_times() {
+        let section = times().encode_section(Compression::None).unwrap();
+        let body = &section[SECTION_HEADER_BYTES..];
+        for length in 0..body.len() {
+            assert!(HostTimes::decode(&body[..length], 9, 3).is_err(), "length {length}");
+        }
+        for at in 0..body.len() {
+            for bit in 0..8 {
+                let mut damaged = body.to_vec();
+                damaged[at] ^= 1 << bit;
+                if let Ok(times) = HostTimes::decode(&damaged, 9, 3) {
+                    assert!(times.launches.len() == 3 && times.readings.len() == 2);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_bytes_are_as_the_page_says() {
+        let section = times().encode_section(Compression::None).unwrap();
+        let body = &section[SECTION_HEADER_BYTES..];
+        let plain = (body.len() - FIXED_BYTES) as u8;
+        assert_eq!(body[..FIXED_BYTES], [3, 0, 0, 0, 2, 0, 0, 0, plain, 0, 0, 0, 0, 0, 0, 0]);
+        let mut source = warptrace_columns::Source::new(&body[FIXED_BYTES..]);
+        let numbers: Vec<u32> = warptrace_columns::decode(&mut source).unwrap();
+        assert_eq!(numbers, [14, 7, 7]);
+        let columns: [Vec<u64>; 6] = std::array::from_fn(|_| warptrace_columns::decode(&mut source).unwrap());
+        assert_eq!(columns[0][1..], [9, 180]);
+        assert_eq!(columns[1], [1, 12_346, 0]);
+        assert_eq!(columns[3..], [vec![17, 1_018], vec![99, 0], vec![8_000, 0]]);
+        assert!(source.rest().is_empty());
+    }
+}

@@ -1,0 +1,137 @@
+//! Reads the device's clocks: in what steps they go, and the global timer now.
+
+use std::ffi::{CString, c_void};
+
+use cudarc::driver::{result, sys};
+
+use super::driver::{self, Called};
+use crate::{ClockSteps, DeviceError};
+
+/// The kernel, in PTX: the host side needs no device compiler for it. Its one thread writes the greatest common divisors
+/// of what lies between samples of the clock, and of the global timer, and then the timer as it is.
+///
+/// Between two samples it divides and reads memory, which takes now this long and now that: a clock that goes in steps of
+/// 16 cycles has a divisor of 16, and one that counts each cycle soon has 1.
+pub const CLOCKS_PTX: &str = r"
+.version 7.0
+.target sm_70
+.address_size 64
+
+.visible .entry warptrace_clocks(
+    .param .u64 to,
+    .param .u32 samples
+)
+{
+    .reg .pred %done;
+    .reg .u32 %left;
+    .reg .u64 %to, %clock, %timer, %last_clock, %last_timer, %cycles, %nanoseconds, %since, %rest;
+
+    ld.param.u64 %to, [to];
+    ld.param.u32 %left, [samples];
+    mov.u64 %cycles, 0;
+    mov.u64 %nanoseconds, 0;
+    mov.u64 %last_clock, %clock64;
+    mov.u64 %last_timer, %globaltimer;
+sample:
+    setp.eq.u32 %done, %left, 0;
+    @%done bra end;
+    sub.u32 %left, %left, 1;
+    ld.volatile.global.u64 %rest, [%to];
+    mov.u64 %clock, %clock64;
+    mov.u64 %timer, %globaltimer;
+    sub.u64 %since, %clock, %last_clock;
+    mov.u64 %last_clock, %clock;
+of_clock:
+    setp.eq.u64 %done, %since, 0;
+    @%done bra clock_done;
+    rem.u64 %rest, %cycles, %since;
+    mov.u64 %cycles, %since;
+    mov.u64 %since, %rest;
+    bra of_clock;
+clock_done:
+    sub.u64 %since, %timer, %last_timer;
+    mov.u64 %last_timer, %timer;
+of_timer:
+    setp.eq.u64 %done, %since, 0;
+    @%done bra sample;
+    rem.u64 %rest, %nanoseconds, %since;
+    mov.u64 %nanoseconds, %since;
+    mov.u64 %since, %rest;
+    bra of_timer;
+end:
+    st.global.u64 [%to], %cycles;
+    st.global.u64 [%to+8], %nanoseconds;
+    mov.u64 %timer, %globaltimer;
+    st.global.u64 [%to+16], %timer;
+    ret;
+}
+";
+
+/// Samples for the steps: they take some tenths of a millisecond, in which a timer that goes in steps of a microsecond
+/// makes more than a hundred.
+const SAMPLES: u32 = 2_048;
+/// Bytes that the kernel writes.
+const RESULT_BYTES: usize = 24;
+
+/// The kernel, and where it writes.
+pub(super) struct Clocks {
+    module: sys::CUmodule,
+    function: sys::CUfunction,
+    memory: u64,
+}
+
+impl Clocks {
+    /// A context is current.
+    pub(super) fn new() -> Result<Self, DeviceError> {
+        const NAME: &str = "warptrace_clocks";
+        let module = driver::load_ptx(NAME, CLOCKS_PTX)?;
+        let name = CString::new(NAME).expect("a constant without zero bytes");
+        // SAFETY: the module was just loaded.
+        let function =
+            unsafe { result::module::get_function(module, name) }.called_for("cuModuleGetFunction", NAME)?;
+        // SAFETY: a plain allocation, given back by `drop`.
+        let memory = unsafe { result::malloc_sync(RESULT_BYTES) }.called("cuMemAlloc")?;
+        Ok(Self { module, function, memory })
+    }
+
+    /// Measures in what steps clock and timer go; `None` if one of them stood still.
+    pub(super) fn steps(&self, stream: sys::CUstream) -> Result<Option<ClockSteps>, DeviceError> {
+        let [cycles, nanoseconds, _] = self.run(SAMPLES, stream)?;
+        Ok((cycles != 0 && nanoseconds != 0).then_some(ClockSteps { cycles, nanoseconds }))
+    }
+
+    /// Reads the global timer; `None` if it says 0.
+    pub(super) fn timer(&self, stream: sys::CUstream) -> Result<Option<u64>, DeviceError> {
+        let [_, _, timer] = self.run(0, stream)?;
+        Ok(Some(timer).filter(|timer| *timer != 0))
+    }
+
+    fn run(&self, mut samples: u32, stream: sys::CUstream) -> Result<[u64; 3], DeviceError> {
+        const NAME: &str = "warptrace_clocks";
+        let mut to = self.memory;
+        let mut arguments: [*mut c_void; 2] = [(&raw mut to).cast(), (&raw mut samples).cast()];
+        let mut found = [0u64; 3];
+        // SAFETY: the arguments are those of the kernel's text, in order and size; it writes as much as is allocated; the
+        // last call waits for all.
+        unsafe {
+            result::memset_d8_async(self.memory, 0, RESULT_BYTES, stream).called("cuMemsetD8Async")?;
+            result::launch_kernel(self.function, (1, 1, 1), (1, 1, 1), 0, stream, &mut arguments)
+                .called_for("cuLaunchKernel", NAME)?;
+            result::memcpy_dtoh_async(&mut found, self.memory, stream)
+                .called_for("cuMemcpyDtoHAsync", NAME)?;
+            result::stream::synchronize(stream).called_for("cuStreamSynchronize", NAME)?;
+        }
+        Ok(found)
+    }
+}
+
+impl Drop for Clocks {
+    fn drop(&mut self) {
+        // Errors have nowhere to go here; after a failed kernel every one of these calls fails, harmlessly.
+        // SAFETY: made in `new`, used by nothing else.
+        unsafe {
+            let _ = result::free_sync(self.memory);
+            let _ = result::module::unload(self.module);
+        }
+    }
+}
