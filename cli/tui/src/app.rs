@@ -6,7 +6,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use warptrace_analysis::words::{self, Names};
-use warptrace_analysis::{Analysis, Counts, LocationFigures, Selection, Time, Watch, kernel_name};
+use warptrace_analysis::{
+    Analysis, BlockRan, Counts, LaunchBlocks, LaunchSchedule, LocationFigures, Selection, Time, Watch,
+    kernel_name,
+};
 use warptrace_decoder::TraceFile;
 
 use crate::source::Source;
@@ -22,6 +25,8 @@ pub(crate) enum View {
     Strip,
     /// Where unfinished warps stand.
     Standing,
+    /// When blocks ran, by multiprocessor.
+    Blocks,
 }
 
 /// The row that is chosen of a list, and the first one on the screen.
@@ -61,6 +66,23 @@ pub(crate) struct Figures {
     pub(crate) warps: Vec<usize>,
 }
 
+/// A launch whose blocks are shown.
+pub(crate) struct Placed {
+    /// Its place among [`App::scheduled`].
+    pub(crate) at: usize,
+    pub(crate) launch: u32,
+    /// `None` while they are read.
+    pub(crate) blocks: Option<Result<LaunchBlocks, String>>,
+}
+
+impl Placed {
+    /// Its blocks by multiprocessor, once they were read.
+    pub(crate) fn sms(&self) -> Vec<&[BlockRan]> {
+        let found = self.blocks.as_ref().and_then(|found| found.as_ref().ok());
+        found.map_or_else(Vec::new, |found| found.blocks.chunk_by(|a, b| a.sm == b.sm).collect())
+    }
+}
+
 /// How far the figures are.
 pub(crate) enum Reading {
     /// They are being counted; `total`: events that there are, if that is known.
@@ -89,6 +111,9 @@ pub(crate) struct App {
     pub(crate) warp: Cursor,
     pub(crate) standing: Cursor,
     pub(crate) strip: Option<Strip>,
+    /// The multiprocessor that is chosen, and the launch whose blocks are shown.
+    pub(crate) sm: Cursor,
+    pub(crate) placed: Option<Placed>,
     pub(crate) shows_help: bool,
     /// Rows of the list on the screen.
     pub(crate) page: usize,
@@ -130,6 +155,8 @@ impl App {
             standing: line,
             line,
             strip: None,
+            sm: line,
+            placed: None,
             shows_help: false,
             page,
             quits: false,
@@ -255,6 +282,11 @@ impl App {
                     strip.fill(result);
                 }
             }
+            Answer::Blocks { launch, result } => {
+                if let Some(placed) = self.placed.as_mut().filter(|placed| placed.launch == launch) {
+                    placed.blocks = Some(result);
+                }
+            }
         }
         self.tick();
     }
@@ -272,6 +304,9 @@ impl App {
         }
         if self.view == View::Strip && self.strip.is_none() {
             self.open_strip();
+        }
+        if self.view == View::Blocks && self.placed.is_none() {
+            self.show_blocks(0);
         }
     }
 
@@ -308,6 +343,21 @@ impl App {
         }
     }
 
+    /// The launches of which the trace says when they ran, those whose multiprocessors waited longest first.
+    pub(crate) fn scheduled(&self) -> Vec<&LaunchSchedule> {
+        let schedule = self.figures().and_then(|figures| figures.analysis.schedule.as_ref());
+        let mut launches: Vec<_> = schedule.iter().flat_map(|schedule| &schedule.launches).collect();
+        launches.sort_by_key(|launch| Reverse(launch.waiting_nanoseconds));
+        launches
+    }
+
+    /// Shows when the blocks of a launch ran, by its place among [`scheduled`](Self::scheduled).
+    pub(crate) fn show_blocks(&mut self, at: usize) {
+        let Some(launch) = self.scheduled().get(at).map(|launch| launch.launch) else { return };
+        (self.sm, self.placed) = (Cursor::default(), Some(Placed { at, launch, blocks: None }));
+        self.requests.push(Request::Blocks { selection: self.selection(), launch });
+    }
+
     /// Shows a warp run by run.
     pub(crate) fn show_warp(&mut self, launch: u32, warp: u32) {
         self.view = View::Strip;
@@ -328,6 +378,7 @@ impl App {
             self.kernel.as_ref().and_then(|name| self.kernels.iter().position(|kernel| kernel == name));
         self.kernel = self.kernels.get(here.map_or(0, |at| at + 1)).cloned();
         (self.head, self.warp, self.standing, self.strip) = Default::default();
+        (self.sm, self.placed) = Default::default();
         self.read();
     }
 

@@ -5,12 +5,13 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use crate::app::{App, View};
 
 /// What `?` shows.
-pub(crate) const HELP: [(&str, &str); 11] = [
+pub(crate) const HELP: [(&str, &str); 12] = [
     ("1 2 3 4", "source, loops, warps, one warp's strip"),
     ("5", "where unfinished warps stand"),
+    ("6", "with times: blocks by SM"),
     ("Tab", "next view; Shift-Tab: back"),
     ("j k ↓ ↑", "next and previous row; in a strip: warp"),
-    ("h l ← →", "in a strip: previous and next run"),
+    ("h l ← →", "strip: a run on; blocks: launch"),
     ("Space b", "a screen on and back; also PgDn PgUp"),
     ("g G", "first and last; also Home End"),
     ("n p", "next hottest line of the source, and back"),
@@ -43,6 +44,7 @@ impl App {
             KeyCode::Char('3') => self.show(View::Warps),
             KeyCode::Char('4') => self.show(View::Strip),
             KeyCode::Char('5') if self.has_standing() => self.show(View::Standing),
+            KeyCode::Char('6') if self.has_blocks() => self.show(View::Blocks),
             KeyCode::Tab => self.turn(1),
             KeyCode::BackTab => self.turn(-1),
             KeyCode::Char(letter @ ('n' | 'p')) => {
@@ -64,7 +66,15 @@ impl App {
         if self.has_standing() {
             views.push(View::Standing);
         }
+        if self.has_blocks() {
+            views.push(View::Blocks);
+        }
         views
+    }
+
+    /// Whether the trace says when blocks ran.
+    fn has_blocks(&self) -> bool {
+        !self.scheduled().is_empty()
     }
 
     fn turn(&mut self, by: isize) {
@@ -80,6 +90,9 @@ impl App {
         if view == View::Strip && self.strip.is_none() {
             self.open_strip();
         }
+        if view == View::Blocks && self.placed.is_none() {
+            self.show_blocks(0);
+        }
     }
 
     fn step(&mut self, code: KeyCode) {
@@ -93,6 +106,8 @@ impl App {
             KeyCode::Char('G') | KeyCode::End => isize::MAX,
             KeyCode::Char('h') | KeyCode::Left if self.view == View::Strip => return self.step_run(-1),
             KeyCode::Char('l') | KeyCode::Right if self.view == View::Strip => return self.step_run(1),
+            KeyCode::Char('h') | KeyCode::Left if self.view == View::Blocks => return self.step_launch(-1),
+            KeyCode::Char('l') | KeyCode::Right if self.view == View::Blocks => return self.step_launch(1),
             _ => return,
         };
         self.has_moved = true;
@@ -105,6 +120,10 @@ impl App {
             View::Loops => self.head.step(by, lens[0]),
             View::Warps => self.warp.step(by, lens[1]),
             View::Standing => self.standing.step(by, lens[2]),
+            View::Blocks => {
+                let sms = self.placed.as_ref().map_or(0, |placed| placed.sms().len());
+                self.sm.step(by, sms);
+            }
             // Long steps are steps along the warp.
             View::Strip if by.unsigned_abs() > 1 => self.step_run(by),
             View::Strip => {
@@ -121,6 +140,14 @@ impl App {
         }
     }
 
+    fn step_launch(&mut self, by: isize) {
+        let here = self.placed.as_ref().map_or(0, |placed| placed.at);
+        let next = here.saturating_add_signed(by).min(self.scheduled().len().saturating_sub(1));
+        if next != here {
+            self.show_blocks(next);
+        }
+    }
+
     /// Shows more of what is chosen.
     fn open(&mut self) {
         self.has_moved = true;
@@ -131,6 +158,17 @@ impl App {
                 self.go_to_source(location);
             }
             View::Warps => self.open_strip(),
+            View::Blocks => {
+                let last = self.placed.as_ref().and_then(|placed| {
+                    let block =
+                        placed.sms().get(self.sm.at)?.iter().max_by_key(|ran| ran.end_nanoseconds())?;
+                    let per_block = self.trace.launch(placed.launch)?.warps_per_block();
+                    Some((placed.launch, block.block.checked_mul(per_block)?))
+                });
+                if let Some((launch, warp)) = last {
+                    self.show_warp(launch, warp);
+                }
+            }
             View::Strip => {
                 let run = self.strip.as_ref().and_then(|strip| strip.read()?.first.get(strip.at));
                 let location = run.map(|run| run.location);

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::{self, JoinHandle};
 
-use warptrace_analysis::{Analysis, AnalysisError, Selection, WarpRuns, Watch, analyse_watched};
+use warptrace_analysis::{
+    Analysis, AnalysisError, LaunchBlocks, Selection, WarpRuns, Watch, analyse_watched, blocks,
+};
 use warptrace_decoder::TraceFile;
 
 use crate::strip::MAX_RUNS;
@@ -16,6 +18,8 @@ pub(crate) enum Request {
     Analyse { selection: Selection, watch: Arc<Watch> },
     /// The runs of a warp.
     Runs { launch: u32, warp: u32 },
+    /// Where and when the blocks of a launch ran.
+    Blocks { selection: Selection, launch: u32 },
 }
 
 /// What it gets.
@@ -31,6 +35,10 @@ pub(crate) enum Answer {
         warp: u32,
         result: Result<WarpRuns, String>,
     },
+    Blocks {
+        launch: u32,
+        result: Result<LaunchBlocks, String>,
+    },
 }
 
 /// Answers a request; `None` if it was stopped.
@@ -43,6 +51,12 @@ pub(crate) fn answer(trace: &TraceFile, request: Request) -> Option<Answer> {
         Request::Runs { launch, warp } => {
             let result = WarpRuns::read(trace, launch, warp, MAX_RUNS).map_err(|error| error.to_string());
             Answer::Runs { launch, warp, result }
+        }
+        Request::Blocks { selection, launch } => {
+            let found = trace.launch(launch).map(|info| blocks(trace, info, &selection)).transpose();
+            let unknown = || format!("the trace does not say when blocks of launch {launch} ran");
+            let result = found.map_err(|error| error.to_string());
+            Answer::Blocks { launch, result: result.and_then(|found| found.flatten().ok_or_else(unknown)) }
         }
     })
 }
@@ -85,7 +99,7 @@ impl Worker {
     pub(crate) fn ask(&self, request: Request) -> Result<(), Panicked> {
         let to = match request {
             Request::Analyse { .. } => &self.analyse,
-            Request::Runs { .. } => &self.runs,
+            Request::Runs { .. } | Request::Blocks { .. } => &self.runs,
         };
         to.send(request).map_err(|_| Panicked)
     }

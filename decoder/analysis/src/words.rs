@@ -17,7 +17,7 @@ use warptrace_format::file::LaunchInfo;
 
 pub use self::accesses::access_finding;
 pub use self::causes::{apart, parting};
-pub use self::schedule::{nanoseconds, schedule, tail};
+pub use self::schedule::{findings, nanoseconds, schedule, tail};
 pub use self::sentences::{
     causing, changes, differences, early_end, finding, greatest, groups, holds, hottest, losses, missing,
     oddest, ratios, work,

@@ -82,6 +82,7 @@ fn views(app: &App, columns: usize) -> Line<'static> {
         View::Warps => "3 warps",
         View::Strip => "4 strip",
         View::Standing => "5 stands",
+        View::Blocks => "6 blocks",
     };
     let is_narrow = columns < 50;
     let mut spans = Vec::new();

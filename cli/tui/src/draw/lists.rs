@@ -101,8 +101,15 @@ pub(super) fn warps(app: &mut App, columns: usize, rows: usize) -> Vec<Line<'sta
         text("path", 7),
         text("last event", 3),
         number("cycles", 3),
+        number("SM", 4),
+        number("began at", 5),
+        number("ran for", 4),
     ];
-    let heads = if figures.analysis.time.is_some() { &heads[..] } else { &heads[..heads.len() - 1] };
+    // Columns of which the trace says nothing are not there.
+    let (is_timed, is_placed) = (figures.analysis.time.is_some(), figures.analysis.schedule.is_some());
+    let is_shown = |at: usize| [is_timed, is_placed][usize::from(at > 10)] || at < 10;
+    let heads: Vec<_> =
+        heads.into_iter().enumerate().filter(|(at, _)| is_shown(*at)).map(|(_, head)| head).collect();
     let row = |at: &usize| {
         let warp = &figures.analysis.warps[*at];
         let info = app.trace.launch(warp.launch);
@@ -120,10 +127,17 @@ pub(super) fn warps(app: &mut App, columns: usize, rows: usize) -> Vec<Line<'sta
             format!("{:08x}", warp.path >> 29),
             app.names.name(warp.last) + ending(warp.end),
             warp.time.map_or_else(String::new, |time| count(time.cycles)),
+            warp.ran.map_or_else(String::new, |ran| ran.sm.to_string()),
+            warp.ran.map_or_else(String::new, |ran| words::nanoseconds(ran.begin_nanoseconds)),
+            warp.ran.and_then(|ran| ran.nanoseconds).map_or_else(String::new, words::nanoseconds),
         ]
+        .into_iter()
+        .enumerate()
+        .filter_map(|(at, cell)| is_shown(at).then_some(cell))
+        .collect()
     };
     let rows: Vec<Vec<String>> = figures.warps[shown].iter().map(row).collect();
-    table(heads, &rows, columns, Some(chosen))
+    table(&heads, &rows, columns, Some(chosen))
 }
 
 fn ending(end: WarpEnd) -> &'static str {
@@ -165,7 +179,7 @@ pub(super) fn standing(app: &mut App, columns: usize, rows: usize) -> Vec<Line<'
     lines
 }
 
-fn detail_lines(said: &[String], columns: usize) -> Vec<Line<'static>> {
+pub(super) fn detail_lines(said: &[String], columns: usize) -> Vec<Line<'static>> {
     let mut lines = vec![Line::styled("─".repeat(columns), FAINT)];
     lines.extend(said.iter().flat_map(|text| wrap(text, columns, 3)).map(Line::from));
     lines

@@ -1,5 +1,6 @@
 //! Draws what is shown.
 
+mod blocks;
 mod head;
 mod lists;
 mod source;
@@ -72,6 +73,7 @@ fn body_lines(app: &mut App, area: Rect) -> Vec<Line<'static>> {
         View::Warps => lists::warps(app, columns, rows),
         View::Standing => lists::standing(app, columns, rows),
         View::Strip => strip::lines(app, columns, rows),
+        View::Blocks => blocks::lines(app, columns, rows),
     }
 }
 
@@ -80,6 +82,7 @@ fn details(app: &App, columns: usize) -> Vec<Line<'static>> {
         View::Source => source::details(app, columns),
         View::Loops => lists::loop_details(app, columns),
         View::Warps => lists::warp_details(app, columns),
+        View::Blocks => blocks::details(app, columns),
         View::Standing | View::Strip => Vec::new(),
     }
 }
@@ -105,6 +108,7 @@ fn help_line(app: &App, columns: usize) -> String {
         View::Warps => &["Enter strip", "j k move"],
         View::Standing => &["Enter strip", "j k move"],
         View::Strip => &["h l run", "j k warp", "Enter source"],
+        View::Blocks => &["h l launch", "j k SM", "Enter strip"],
     };
     let kernels = if app.has_kernels() { &["f kernel"][..] } else { &[] };
     let mut line = "q quit  ? keys".to_owned();

@@ -92,6 +92,15 @@ fn totals(app: &App, strip: &Strip) -> String {
         let counts = warps[at].counts;
         let (idle, part) = (count(counts.idle), about(counts.idle, counts.slots));
         said = format!(": {}, {idle} idle slots ({part})", words::many(counts.visits, "event"));
+        if let Some(ran) = warps[at].ran {
+            let begin = words::nanoseconds(ran.begin_nanoseconds);
+            let length = match ran.nanoseconds {
+                Some(length) => format!("for {}", words::nanoseconds(length)),
+                None => "on, its end is not known".to_owned(),
+            };
+            let median = words::nanoseconds(ran.median_nanoseconds);
+            said += &format!("; on SM {} from {begin} of its launch {length} (median {median})", ran.sm);
+        }
     }
     if let Some(runs) = strip.read().filter(|runs| runs.all > runs.first.len() as u64) {
         said += &format!("; the first {} of {} runs", count(runs.first.len() as u64), count(runs.all));

@@ -42,8 +42,8 @@ pub(super) fn fractal() -> TraceFile {
 }
 
 /// The same with times.
-pub(super) fn timed() -> TraceFile {
-    let spec = RecordingSpec { times: Times::Runs, ..RecordingSpec::new(PREDICT) };
+pub(super) fn timed(times: Times) -> TraceFile {
+    let spec = RecordingSpec { times, ..RecordingSpec::new(PREDICT) };
     let bytes = recorded_as(&spec, &fractal::PROGRAM.traced(), |session| {
         fractal::run(session, &FractalOptions::new(100, 300)).unwrap();
     });
@@ -52,8 +52,14 @@ pub(super) fn timed() -> TraceFile {
 
 /// A trace of two kernels.
 pub(super) fn mis() -> TraceFile {
+    mis_with(Times::Off)
+}
+
+/// The same with times.
+pub(super) fn mis_with(times: Times) -> TraceFile {
     let graph = usa_road_ny_like(600, 1).unwrap();
-    let bytes = recorded(&mis::PROGRAM.traced(), |session| {
+    let spec = RecordingSpec { times, ..RecordingSpec::new(PREDICT) };
+    let bytes = recorded_as(&spec, &mis::PROGRAM.traced(), |session| {
         mis::run(session, &graph, &MisOptions::default()).unwrap();
     });
     TraceFile::from_bytes(bytes).unwrap()

@@ -1,6 +1,6 @@
 //! When launches ran, in sentences.
 
-use super::{about, block_at, count, many, ratio};
+use super::{Names, about, block_at, count, finding, many, ratio, time};
 use crate::blocks::BlockRan;
 use crate::counts::share;
 use crate::figures::Analysis;
@@ -10,6 +10,10 @@ use warptrace_decoder::TraceFile;
 
 /// How much longer than the median a block is that is to blame for a tail.
 const SLOW: f64 = 1.5;
+/// The part of a launch for which its SMs wait that comes before what leaves lanes idle.
+const LONG: f64 = 0.05;
+/// The part below which no block is to blame.
+const SHORT: f64 = 0.01;
 /// With fewer steps of the timer in the median block, its steps are told.
 const COARSE: u64 = 20;
 
@@ -20,6 +24,20 @@ pub fn nanoseconds(number: u64) -> String {
         None => format!("{number} ns"),
         Some((unit, name)) => format!("{} {name}", ratio(number as f64 / unit)),
     }
+}
+
+/// Says what matters most, the first sentence first: where warps spend their time, if it is known; for which block
+/// SMs waited, if they did so for long; what leaves lanes idle; and what else there is to say of launches.
+pub fn findings(trace: &TraceFile, analysis: &Analysis, names: &Names) -> Vec<String> {
+    let mut said: Vec<String> = time(trace, analysis, names).into_iter().collect();
+    let of_launches = schedule(trace, analysis);
+    let launches = analysis.schedule.iter().flat_map(|schedule| &schedule.launches);
+    let is_long = launches.into_iter().any(|launch| launch.waiting_share() >= LONG);
+    let at = usize::from(is_long && !of_launches.is_empty());
+    said.extend_from_slice(&of_launches[..at]);
+    said.push(finding(analysis, names));
+    said.extend_from_slice(&of_launches[at..]);
+    said
 }
 
 /// Says what of the launch matters most whose multiprocessors waited longest for its end, and how launches
@@ -98,6 +116,9 @@ pub fn tail(trace: &TraceFile, launch: &LaunchSchedule) -> String {
     let times = share(last.nanoseconds.unwrap_or(0), launch.median_block_nanoseconds);
     if launch.waiting_nanoseconds == 0 {
         return format!("{ran}; no SM waited for its end");
+    }
+    if launch.waiting_share() < SHORT {
+        return format!("{ran}; SMs waited {waited} of it for its end");
     }
     if times >= SLOW {
         let times = ratio(times);

@@ -61,8 +61,8 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
         answer.json(figures)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let print_findings =
-        || time.iter().chain(&scheduled).chain([&finding]).try_for_each(|finding| say!("{finding}"));
+    let findings = words::findings(&answer.trace, analysis, &answer.names);
+    let print_findings = || findings.iter().try_for_each(|finding| say!("{finding}"));
     if analysis.losses.is_whole() && analysis.losses.assumed.is_none() && analysis.counts.visits > 0 {
         print_findings()?;
         answer.headline()?;
