@@ -48,7 +48,8 @@ proptest! {
     }
 }
 
-/// Events of lanes that part, part again and come back in part, at some of `locations`, and how often each comes.
+/// Events of lanes that part, part again and come back in part, at some of `locations`, and how often each
+/// comes.
 fn diverging(mut state: u64, locations: u16, events: usize) -> Vec<(Event, u32)> {
     let mut random = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -133,4 +134,11 @@ fn lanes_that_never_came_are_charged_to_the_begin() {
     let found = found(&mut causes);
     assert_eq!(found.charges, BTreeMap::from([((OUTSIDE, 1), 3 * 2 + 4)]));
     assert_eq!((found.partings[&OUTSIDE], found.meetings.len()), (1, 0));
+    let mut causes = Causes::default();
+    causes.begin(0xf);
+    for mask in [0xf, 0x10, 0x7] {
+        causes.push(&Item::Run { event: event(1, mask), times: 1 });
+    }
+    let charges = self::found(&mut causes).charges;
+    assert_eq!(charges, BTreeMap::from([((OUTSIDE, 1), 4), ((1, 1), 1)]));
 }

@@ -30,7 +30,8 @@ pub struct Time {
     pub active_lane_cycles: u64,
     /// The warp's other lanes times the run's warp-cycles, summed over the runs: what divergence costs here.
     pub idle_lane_cycles: u64,
-    /// Visits whose warp-cycles are known: all but those of warps' last runs and of runs next to missing times.
+    /// Visits whose warp-cycles are known: all but those of warps' last runs and of runs next to missing
+    /// times.
     pub timed_visits: u64,
 }
 
@@ -137,8 +138,8 @@ impl Clocks {
         self.cycles
     }
 
-    /// Takes the warp's next item, whose visits `locations` have already. Returns when it counts as begun; `None` if that
-    /// is not known.
+    /// Takes the warp's next item, whose visits `locations` have already. Returns when it counts as begun;
+    /// `None` if that is not known.
     #[inline(always)]
     pub(crate) fn push(&mut self, found: &WarpItem<'_>, locations: &mut Locations) -> Option<u64> {
         let (&[event], Some(begin)) = (found.item.body(), found.begin) else {

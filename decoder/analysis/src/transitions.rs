@@ -4,8 +4,8 @@
 //! which gives the edges, and makes a group of them. When the lanes of a group go to different locations, its
 //! event was split.
 //!
-//! Of a trace with times a group knows when its event's run began, so that its lanes' time there is known when they go
-//! on.
+//! Of a trace with times a group knows when its event's run began, so that its lanes' time there is known
+//! when they go on.
 //!
 //! A cycle is gone through twice. What its second time counts is what each later time does: a lane of the
 //! body has its last event inside of the body by then.
@@ -81,8 +81,8 @@ impl Transitions {
         self.groups.push(Group { lanes, location: OUTSIDE, went: Went::Split, since: UNTIMED });
     }
 
-    /// Takes the warp's next events, which began at the time `now`, if that is known. Gives `spent` the lane-cycles from
-    /// the begin of the run from which lanes came to then, with that run's location.
+    /// Takes the warp's next events, which began at the time `now`, if that is known. Gives `spent` the
+    /// lane-cycles from the begin of the run from which lanes came to then, with that run's location.
     #[inline(always)]
     pub(crate) fn push(&mut self, item: &Item<'_>, now: Option<u64>, mut spent: impl FnMut(u16, u64)) {
         match item {

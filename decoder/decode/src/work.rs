@@ -27,8 +27,8 @@ const STEPS_PER_WARP: u64 = 16;
 /// and for a row or a mark of its own, which is analysed, or written as text.
 const STEPS_PER_ROW: u64 = 512;
 
-/// Steps for a warp of which it is said where and when it ran: readers keep some 80 bytes of it, and its events may be
-/// none.
+/// Steps for a warp of which it is said where and when it ran: readers keep some 80 bytes of it, and it may
+/// have no event.
 const STEPS_PER_SPAN: u64 = 128;
 
 /// Bytes that every file may have written out.
