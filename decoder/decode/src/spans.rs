@@ -62,7 +62,7 @@ impl TraceFile {
         let Behind { entry, version, tie, body_at } =
             self.section_behind(accounts, SectionKind::Spans)?.ok_or_else(none)?;
         let warps = (accounts.last_warp - accounts.first_warp).saturating_add(1);
-        self.work.spend(warps.into())?;
+        self.work.spend_spans(warps)?;
         Ok(decode_spans((version, &self.load_body(&entry)?), body_at, tie, warps)?)
     }
 
