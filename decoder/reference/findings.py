@@ -25,7 +25,7 @@ def findings(trace):
             sections.source_text(trace.data, trace.verified(listed))
         except Damage as damage:
             found.append(f"a text: {damage}")
-    found += trace.code()[1]
+    found += trace.code()[1] + trace.labels()[1]
     for number in trace.ends:
         found.append(f"launch {number} did not run to its end")
     for number, launch in sorted(trace.launches.items()):

@@ -42,7 +42,7 @@ class Trace:
         self.launches, self.ends = {}, {}
         # By launch and track.
         self.frames, self.accounts = {}, {}
-        self.texts, self.codes = [], []
+        self.texts, self.codes, self.label_parts = [], [], []
 
     def add(self, section, entry=None):
         """Takes in a section; by the index's entry if that lists it."""
@@ -57,6 +57,8 @@ class Trace:
             self.metadata.add(sections.body(data, section))
         elif tag == b"CODE":
             self.codes.append(section)
+        elif tag == b"LABL":
+            self.label_parts.append(section)
         elif tag == b"TEXT":
             self.texts.append(Listed(section, entry))
         elif tag == b"ENDS":
@@ -141,7 +143,7 @@ class Trace:
         while at < end:
             section = sections.header(self.data, at)
             if sections.is_known(section):
-                check(section.tag in (b"CODE", b"TIME", b"SPAN"), "the index does not list a section")
+                check(section.tag in (b"CODE", b"LABL", b"TIME", b"SPAN"), "the index does not list a section")
                 self.add(section)
             at = section.end
         check(at == end, "an entry is not where a section begins")
@@ -197,6 +199,18 @@ class Trace:
             except Damage as damage:
                 problems.append(f"the code of locations: {damage}")
         return found, problems
+
+    def labels(self):
+        """What launches are called, by their numbers, as far as known; and what is damaged."""
+        texts, launches, problems = {}, {}, []
+        for section in self.label_parts:
+            try:
+                new, named = sections.labels(self.data, section)
+                texts |= new
+                launches |= named
+            except Damage as damage:
+                problems.append(f"labels of launches: {damage}")
+        return {launch: texts[number] for launch, number in launches.items() if number in texts}, problems
 
     def warps(self, launch, track):
         """The chunks of each warp in order of warp, as (warp, chunks)."""

@@ -33,6 +33,7 @@ mod ends;
 mod error;
 mod figures;
 pub mod fuzzing;
+mod labels;
 mod matching;
 mod nesting;
 mod odd;
@@ -69,6 +70,7 @@ pub use figures::{
     Meeting, PathGroup, Point, Standing, StandingAt, StandingLanes, StandingWarp, Totals, WarpFigures,
     edges_from,
 };
+pub use labels::{LabelFigures, by_label};
 pub use odd::{MadeBy, OddTrips, Oddity};
 pub use points::{branches, weights};
 pub use recordings::Difference;

@@ -9,9 +9,9 @@ use std::sync::OnceLock;
 
 use warptrace_format::file::limits::{MAX_EARLY_ENDS, MAX_METADATA_BYTES};
 use warptrace_format::file::{
-    AccountsHeader, Additions, EarlyEnd, FormatError, FrameHeader, Growing, IndexEntry, LaunchInfo,
-    LocationCode, Metadata, MetadataError, PREAMBLE_BYTES, SECTION_HEADER_BYTES, SectionHeader, SectionKind,
-    check_body, check_preamble,
+    AccountsHeader, Additions, EarlyEnd, FormatError, FrameHeader, Growing, IndexEntry, KnownLabels,
+    LaunchInfo, LaunchLabels, LocationCode, Metadata, MetadataError, PREAMBLE_BYTES, SECTION_HEADER_BYTES,
+    SectionHeader, SectionKind, check_body, check_preamble,
 };
 
 use crate::error::OpenError;
@@ -31,7 +31,8 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
         Err(Refusal::Io(error)) => return Err(error),
         Err(Refusal::Unusable(why)) => scan::read(&bytes, metadata, metadata_end, why)?,
     };
-    let Contents { metadata, launches, mut early_ends, mut sections, texts, codes, .. } = contents;
+    let Contents { metadata, launches, mut early_ends, mut sections, texts, codes, label_parts, .. } =
+        contents;
     let mut metadata = metadata.into_metadata();
     let (mut code, mut code_damage) = (BTreeMap::new(), None);
     for (header, at) in &codes {
@@ -42,10 +43,19 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
             Err(other) => return Err(other),
         }
     }
+    let (mut labels, mut label_damage) = (KnownLabels::default(), None);
+    for (header, at) in &label_parts {
+        match read_labels(&bytes, header, *at) {
+            Ok(part) => labels.add(part),
+            Err(OpenError::Format(error)) => label_damage = label_damage.or(Some(error)),
+            Err(other) => return Err(other),
+        }
+    }
     for location in &mut metadata.locations {
         location.code = code.get(&location.id).copied().or(location.code);
     }
     shown::metadata(&mut metadata);
+    shown::labels(&mut labels);
     early_ends.values_mut().for_each(shown::early_end);
     for track in sections.values_mut() {
         track.frames.sort_unstable_by_key(|frame| (frame.first_warp, frame.offset));
@@ -60,6 +70,8 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
         sections,
         texts,
         code_damage,
+        labels,
+        label_damage,
         completeness,
         work: Work::of_bytes(length),
         state: OnceLock::new(),
@@ -154,6 +166,11 @@ fn read_code(
     Ok(LocationCode::decode(&bytes.body(SectionKind::Code, header, at)?, body_offset(at))?)
 }
 
+/// The labels of the section at `at`.
+fn read_labels(bytes: &Bytes<'_>, header: &SectionHeader, at: u64) -> Result<LaunchLabels, OpenError> {
+    Ok(LaunchLabels::decode(&bytes.body(SectionKind::Labels, header, at)?, body_offset(at))?)
+}
+
 /// Has an error quote names of the file as they may be shown.
 fn quoting(error: FormatError) -> FormatError {
     match error {
@@ -194,13 +211,16 @@ struct Contents {
     texts: Vec<IndexEntry>,
     /// `CODE` sections: the header of each, and where it is.
     codes: Vec<(SectionHeader, u64)>,
+    /// `LABL` sections, likewise.
+    label_parts: Vec<(SectionHeader, u64)>,
     count: u32,
 }
 
 impl Contents {
     fn new(metadata: Growing) -> Self {
         let (launches, early_ends, sections) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { metadata, launches, early_ends, sections, texts: Vec::new(), codes: Vec::new(), count: 0 }
+        let (texts, codes, label_parts) = (Vec::new(), Vec::new(), Vec::new());
+        Self { metadata, launches, early_ends, sections, texts, codes, label_parts, count: 0 }
     }
 
     fn metadata(&self) -> &Metadata {

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use warptrace_format::file::{DeviceInfo, EarlyEnd, KernelInfo, LocationInfo, Metadata};
+use warptrace_format::file::{DeviceInfo, EarlyEnd, KernelInfo, KnownLabels, LocationInfo, Metadata};
 use warptrace_format::{shown, shown_lines};
 
 fn escape(text: &mut String) {
@@ -25,6 +25,10 @@ pub(crate) fn metadata(found: &mut Metadata) {
     for (key, value) in properties {
         [key, value].into_iter().for_each(escape);
     }
+}
+
+pub(crate) fn labels(found: &mut KnownLabels) {
+    found.texts_mut().for_each(escape);
 }
 
 pub(crate) fn early_end(end: &mut EarlyEnd) {

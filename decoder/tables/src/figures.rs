@@ -314,7 +314,8 @@ fn launch_column(named: &Figures<'_>, launches: &[&LaunchInfo], column: usize) -
         10 => number(&|info| info.warps()),
         11 => number(&|info| info.chosen().count()),
         12 => u64s(launches.iter().map(|info| named.trace.totals(info.number(), 0).events)),
-        _ => texts(launches.iter().map(end)),
+        13 => texts(launches.iter().map(end)),
+        _ => known(launches.iter().map(|info| named.trace.label(info.number()).unwrap_or_default())),
     }
 }
 

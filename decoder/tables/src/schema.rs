@@ -154,6 +154,7 @@ pub fn launches() -> SchemaRef {
         ("recorded_warps", UInt32, false),
         ("events", UInt64, false),
         ("end", Utf8, false),
+        ("label", Utf8, true),
     ])
 }
 

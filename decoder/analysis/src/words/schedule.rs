@@ -54,8 +54,8 @@ pub fn tail(trace: &TraceFile, launch: &LaunchSchedule) -> String {
         format!("block {} on SM {}", found.unwrap_or_else(|| ran.block.to_string()), ran.sm)
     };
     let ran = format!(
-        "launch {} (`{}`) ran for {}: {} in {} on {}",
-        launch.launch,
+        "{} (`{}`) ran for {}: {} in {} on {}",
+        super::launch(trace, launch.launch),
         launch.kernel,
         nanoseconds(launch.nanoseconds),
         many(blocks, "block"),

@@ -149,6 +149,7 @@ impl IndexReader<'_> {
                 // Read with the section before it.
                 Some(SectionKind::Times | SectionKind::Spans) => {}
                 Some(SectionKind::Code) => self.contents.codes.push((header, self.covered)),
+                Some(SectionKind::Labels) => self.contents.label_parts.push((header, self.covered)),
                 Some(_) => {
                     return Err(unexpected(&header, self.covered, "a section that the index lists").into());
                 }

@@ -121,6 +121,7 @@ impl Scan<'_> {
             // Read with the section before it.
             SectionKind::Times | SectionKind::Spans => {}
             SectionKind::Code => self.contents.codes.push((*header, at)),
+            SectionKind::Labels => self.contents.label_parts.push((*header, at)),
             SectionKind::Text => self.contents.add_text(at, header.total_bytes())?,
             SectionKind::Additions => {
                 let body = self.bytes.body(kind, header, at)?;
@@ -134,7 +135,7 @@ impl Scan<'_> {
                 return Err(unexpected(
                     header,
                     at,
-                    "MORE, TEXT, CODE, LNCH, FRAM, TIME, ACCT, ENDS, INDX or TAIL",
+                    "MORE, TEXT, CODE, LABL, LNCH, FRAM, TIME, ACCT, ENDS, INDX or TAIL",
                 )
                 .into());
             }

@@ -45,7 +45,7 @@ const LOCATIONS: [Column; 6] = [
     optional("column", Kind::Small(32)),
 ];
 
-const LAUNCHES: [Column; 15] = [
+const LAUNCHES: [Column; 16] = [
     column("launch", Kind::Small(32)),
     column("kernel", Kind::Text),
     optional("file", Kind::Text),
@@ -61,6 +61,7 @@ const LAUNCHES: [Column; 15] = [
     column("events", Kind::Large),
     column("end", Kind::Text),
     optional("message", Kind::Text),
+    optional("label", Kind::Text),
 ];
 
 const LOSSES: [Column; 12] = [
@@ -157,6 +158,7 @@ pub fn launches(source: &Source<'_>, out: impl Write + Send) -> Result<u64, Expo
             trace.totals(info.number(), 0).events.into(),
             table.text(end.name()).into(),
             table.text_if_known(message).into(),
+            table.text_if_known(trace.label(info.number()).unwrap_or_default()).into(),
         ];
         table.push(&row)?;
     }

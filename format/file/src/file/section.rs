@@ -50,6 +50,8 @@ pub enum SectionKind {
     Text,
     /// What the compiled code has at locations.
     Code,
+    /// What the program called its launches.
+    Labels,
     /// One kernel launch.
     Launch,
     /// Chunks.
@@ -70,11 +72,12 @@ pub enum SectionKind {
 
 impl SectionKind {
     /// Every kind, in the order in which a file holds them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Metadata,
         Self::Additions,
         Self::Text,
         Self::Code,
+        Self::Labels,
         Self::Launch,
         Self::Frame,
         Self::Times,
@@ -92,6 +95,7 @@ impl SectionKind {
             Self::Additions => *b"MORE",
             Self::Text => *b"TEXT",
             Self::Code => *b"CODE",
+            Self::Labels => *b"LABL",
             Self::Launch => *b"LNCH",
             Self::Frame => *b"FRAM",
             Self::Times => *b"TIME",
@@ -110,6 +114,7 @@ impl SectionKind {
             Self::Additions => "MORE",
             Self::Text => "TEXT",
             Self::Code => "CODE",
+            Self::Labels => "LABL",
             Self::Launch => "LNCH",
             Self::Frame => "FRAM",
             Self::Times => "TIME",
@@ -134,6 +139,7 @@ impl SectionKind {
             | Self::Additions
             | Self::Text
             | Self::Code
+            | Self::Labels
             | Self::Launch
             | Self::Frame
             | Self::Times
@@ -145,11 +151,13 @@ impl SectionKind {
         }
     }
 
-    /// The flags that this build writes: who does not know how a launch ended, a text, the code or times
-    /// still understands the rest.
+    /// The flags that this build writes: who does not know how a launch ended, a text, the code, labels
+    /// or times still understands the rest.
     const fn flags(self) -> u16 {
         match self {
-            Self::EarlyEnd | Self::Text | Self::Code | Self::Times | Self::Spans => FLAG_OPTIONAL,
+            Self::EarlyEnd | Self::Text | Self::Code | Self::Labels | Self::Times | Self::Spans => {
+                FLAG_OPTIONAL
+            }
             Self::Metadata
             | Self::Additions
             | Self::Launch
@@ -168,6 +176,7 @@ impl SectionKind {
             | Self::Additions
             | Self::Text
             | Self::Code
+            | Self::Labels
             | Self::Frame
             | Self::Times
             | Self::Accounts
@@ -350,6 +359,7 @@ mod tests {
                 (*b"MORE", 1, one),
                 (*b"TEXT", 1, one),
                 (*b"CODE", 1, one),
+                (*b"LABL", 1, one),
                 (*b"LNCH", 1, two),
                 (*b"FRAM", 1, one),
                 (*b"TIME", 1, one),

@@ -9,7 +9,7 @@ use warptrace_device::KernelCall;
 use warptrace_format::file::{EarlyEnd, LaunchInfo, LocationInfo};
 
 use super::interrupt::{Interrupt, Interrupted};
-use super::ledger::{Ledger, Reserved};
+use super::ledger::{Job, Ledger, News, Reserved};
 use super::pool::{Effort, Short};
 use super::stream::Streams;
 use super::worker::{Drained, Worker};
@@ -75,6 +75,11 @@ impl<W: Write + Send + 'static> Recorder<W> {
     /// or text is longer than the format holds, writing the file fails.
     pub fn keep_text(&mut self, name: &str, text: &str) {
         self.ledger.keep_text(name, text);
+    }
+
+    /// Says what launches are called that are made from now on; nothing if it is empty.
+    pub fn label(&mut self, label: &str) {
+        self.ledger.label = Some(label).filter(|label| !label.is_empty()).map(Arc::from);
     }
 
     /// Runs a kernel and waits for it. What it recorded stays on the device, or is on its way to the file.
@@ -197,11 +202,9 @@ impl<W: Write + Send + 'static> Recorder<W> {
     /// ended already.
     fn end_failed(&mut self, device: &mut dyn Device, info: LaunchInfo, error: &SessionError) {
         if let Some(worker) = self.worker.take() {
-            let begin = match self.streams {
-                Some(_) => std::mem::take(&mut self.pending),
-                None => self.ledger.job(None).plain,
-            };
-            end_early(worker, begin, info, error);
+            let Job { news, plain, .. } = self.ledger.job(None);
+            let begin = if self.streams.is_some() { std::mem::take(&mut self.pending) } else { plain };
+            end_early(worker, news, begin, info, error);
         }
         let _ = self.free(device);
     }
@@ -307,12 +310,14 @@ pub(super) fn end<W: Write + Send + 'static>(
 /// Writes why a launch did not run to its end, and ends the file.
 pub(super) fn end_early<W: Write + Send + 'static>(
     mut worker: Worker<W>,
+    mut news: News,
     begin: Vec<LaunchInfo>,
     info: LaunchInfo,
     error: &SessionError,
 ) {
     let early_end = Some(Box::new((info, EarlyEnd::failed(error.to_string()))));
-    let written = worker.write(Drained { begin, early_end, ..Drained::default() });
+    let written = drain::write_news(&mut news, &mut worker);
+    let written = written.and_then(|()| worker.write(Drained { begin, early_end, ..Drained::default() }));
     // Dropped, the output is written as far as the system is concerned.
     let _ = written.and_then(|()| worker.finish()).map(|(writer, _)| drop(writer.finish()));
 }

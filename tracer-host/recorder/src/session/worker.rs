@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::Write;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -125,6 +126,7 @@ enum Message {
     /// Before launches of the kernels that it adds.
     Add(Additions),
     Keep(SourceText),
+    Label(Vec<(u32, Arc<str>)>),
     /// Asks for the totals when all before is written.
     Flush(SyncSender<LaunchReport>),
 }
@@ -183,6 +185,14 @@ impl<W: Write + Send + 'static> Worker<W> {
     /// As [`write`](Self::write).
     pub(super) fn keep(&mut self, text: SourceText) -> Result<(), SessionError> {
         self.send(Message::Keep(text))
+    }
+
+    /// Hands over what launches are called.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub(super) fn label(&mut self, labels: Vec<(u32, Arc<str>)>) -> Result<(), SessionError> {
+        self.send(Message::Label(labels))
     }
 
     /// Waits until all is written: what was counted so far.
@@ -265,6 +275,7 @@ impl<W: Write + Send> Work<W> {
                 }
                 Message::Add(additions) => self.writer.add(&additions)?,
                 Message::Keep(text) => self.writer.add_text(&text)?,
+                Message::Label(labels) => self.writer.label(&labels)?,
                 // Who asked may be gone.
                 Message::Flush(answer) => drop(answer.send(self.report)),
             }

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::super::drain;
-use super::super::ledger::Ticket;
+use super::super::ledger::{Job, Ticket};
 use super::super::recorder::{end, end_early};
 use super::super::worker::Worker;
 use super::{Ending, Shared};
@@ -178,9 +178,9 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
             let error = SessionError::from(error);
             let mut state = self.shared.lock();
             if let (Some(info), Some(worker)) = (state.ledger.failed(ticket), self.worker.take()) {
-                let begin = state.ledger.job(None).plain;
+                let Job { news, plain, .. } = state.ledger.job(None);
                 drop(state);
-                end_early(worker, begin, info, &error);
+                end_early(worker, news, plain, info, &error);
             }
             return Err(error);
         }
@@ -248,15 +248,15 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
         if let Err(error) = waited.and_then(|()| self.drain(true)) {
             return self.fail(error, fails);
         }
-        let (running, still, begin) = {
+        let (running, still, job) = {
             let mut state = self.shared.lock();
             let ledger = &mut state.ledger;
-            (ledger.running(), ledger.first_running(), ledger.job(None).plain)
+            (ledger.running(), ledger.first_running(), ledger.job(None))
         };
         let Some(worker) = self.worker.take() else { return self.ended(Err(SessionError::Unusable)) };
         if let Some(info) = still {
             let error = SessionError::Running { running };
-            end_early(worker, begin, info, &error);
+            end_early(worker, job.news, job.plain, info, &error);
             // They write into its memory.
             std::mem::forget(self.device);
             return Ended { device: None, outcome: Err(error) };
