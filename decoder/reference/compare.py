@@ -6,6 +6,7 @@ if there is a difference.
 """
 
 import io
+import json
 import subprocess
 import sys
 
@@ -50,6 +51,12 @@ def differences(tool, path):
         return
     with open(path, "rb") as file:
         trace = Trace(file.read())
+    own = {launch: label for launch, label in trace.labels()[0].items() if launch in trace.launches}
+    if own and all(label.isprintable() for label in own.values()):
+        launches = json.loads(tool_says(tool, "info", path, "--json")[1])["launches"]
+        said = {launch["launch"]: launch["label"] for launch in launches if "label" in launch}
+        if said != own:
+            yield f"info calls launches {said}, and they are called {own}"
     for track in range(len(trace.metadata.tracks)):
         code, output, errors = tool_says(tool, "decode", path, "--format", "csv", "--track", str(track))
         if TOO_MUCH in errors:

@@ -9,7 +9,7 @@ MAX_BODY = 32 << 20
 MAX_PLAIN = 16 << 20
 MAX_PAYLOAD = (1 << 20) - 32
 # Versions that this reader knows.
-KNOWN = {b"META": 1, b"MORE": 1, b"TEXT": 1, b"CODE": 1, b"LNCH": 2, b"FRAM": 1, b"TIME": 2, b"ACCT": 1, b"SPAN": 2, b"SITE": 1, b"DATA": 1, b"DACC": 1, b"ENDS": 1, b"HOST": 1, b"INDX": 1, b"TAIL": 1}
+KNOWN = {b"META": 1, b"MORE": 1, b"TEXT": 1, b"CODE": 1, b"LABL": 1, b"LNCH": 2, b"FRAM": 1, b"TIME": 2, b"ACCT": 1, b"SPAN": 2, b"SITE": 1, b"DATA": 1, b"DACC": 1, b"ENDS": 1, b"HOST": 1, b"INDX": 1, b"TAIL": 1}
 
 Section = namedtuple("Section", "at tag version length checksum body_at end")
 Entry = namedtuple("Entry", "at length kind launch track first last chunks events")
@@ -399,6 +399,19 @@ def code(data, section):
     source.end()
     check(all(counted <= 1 for _, _, counted in found), "whether a loop was counted is neither 0 nor 1")
     return {number: (instructions, counted == 1) for number, instructions, counted in found}
+
+
+def labels(data, section):
+    """The texts of a LABL section by their numbers, and the number of each launch's text."""
+    source = body(data, section)
+    check(section.length <= MAX_PLAIN, "a LABL section is too long")
+    first = source.short(32)
+    texts = source.list(65_536, source.string)
+    launches = source.list(1 << 22, lambda: (source.short(32), source.short(32)))
+    source.end()
+    check(first + len(texts) <= 65_536, "a label's number is too large")
+    check(all(len(found.encode()) <= 1024 for found in texts), "a label is too long")
+    return dict(enumerate(texts, first)), dict(launches)
 
 
 def index_entries(data, section, first):

@@ -43,7 +43,7 @@ class Trace:
         self.launches, self.ends = {}, {}
         # By launch and track.
         self.frames, self.accounts = {}, {}
-        self.texts, self.codes, self.hosts = [], [], []
+        self.texts, self.codes, self.hosts, self.label_parts = [], [], [], []
         # What belongs behind the last frame or accounts, and where; and sections that stand elsewhere.
         self.awaited, self.strays = None, []
         # Addresses and values: sites, sections by launch, and what is wrong with others.
@@ -72,6 +72,8 @@ class Trace:
                 self.add_data(section)
             except Damage as damage:
                 self.data_damage.append(str(damage))
+        elif tag == b"LABL":
+            self.label_parts.append(section)
         elif tag == b"TEXT":
             self.texts.append(Listed(section, entry))
         elif tag == b"ENDS":
@@ -182,7 +184,7 @@ class Trace:
         while at < end:
             section = sections.header(self.data, at)
             if sections.is_known(section):
-                check(section.tag in (b"CODE", b"TIME", b"SPAN", b"SITE", b"DATA", b"DACC", b"HOST"), "the index does not list a section")
+                check(section.tag in (b"CODE", b"LABL", b"TIME", b"SPAN", b"SITE", b"DATA", b"DACC", b"HOST"), "the index does not list a section")
                 self.add(section)
             at = section.end
         check(at == end, "an entry is not where a section begins")
@@ -249,6 +251,18 @@ class Trace:
                 known.add(number)
             readings += more
             check(readings <= 64, "there are too many readings of clocks")
+
+    def labels(self):
+        """What launches are called, by their numbers, as far as known; and what is damaged."""
+        texts, launches, problems = {}, {}, []
+        for section in self.label_parts:
+            try:
+                new, named = sections.labels(self.data, section)
+                texts |= new
+                launches |= named
+            except Damage as damage:
+                problems.append(f"labels of launches: {damage}")
+        return {launch: texts[number] for launch, number in launches.items() if number in texts}, problems
 
     def warps(self, launch, track):
         """The chunks of each warp in order of warp, as (warp, chunks)."""

@@ -37,6 +37,7 @@ mod error;
 mod figures;
 pub mod fuzzing;
 mod host;
+mod labels;
 mod matching;
 mod nesting;
 mod odd;
@@ -77,6 +78,7 @@ pub use figures::{
     edges_from,
 };
 pub use host::{HostRan, HostReading, HostSchedule, HostSummary};
+pub use labels::{LabelFigures, by_label};
 pub use odd::{MadeBy, OddTrips, Oddity};
 pub use points::{branches, weights};
 pub use recordings::Difference;

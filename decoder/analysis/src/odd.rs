@@ -18,6 +18,9 @@ use crate::{analyse, words};
 pub struct Oddity {
     /// Number of the launch.
     pub launch: u32,
+    /// What the program called it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
     /// Linear index of the warp in the launch.
     pub warp: u32,
     /// Its block: x, y, z.
@@ -108,6 +111,7 @@ impl Oddity {
         };
         Ok(Self {
             launch: warp.launch,
+            label: trace.label(warp.launch).map(str::to_owned),
             warp: warp.warp,
             block: id.block,
             threads: [first, first + lanes.count_ones().saturating_sub(1)],

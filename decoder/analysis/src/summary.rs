@@ -49,6 +49,9 @@ pub struct LaunchSummary {
     pub launch: u32,
     /// Index of its kernel in those of the metadata.
     pub kernel: u32,
+    /// What the program called it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
     /// Blocks along x, y, z.
     pub grid: [u32; 3],
     /// Threads of a block along x, y, z.
@@ -184,6 +187,7 @@ impl LaunchSummary {
         Self {
             launch: info.number(),
             kernel: info.kernel(),
+            label: trace.label(info.number()).map(str::to_owned),
             grid: info.grid(),
             block: info.block(),
             warps: info.warps(),

@@ -128,6 +128,9 @@ impl Names {
     }
 }
 
+/// Longest label of a launch in what is said of it.
+const LABEL_WIDTH: usize = 60;
+
 /// The first `width` characters; the last is an ellipsis where there are more.
 pub fn cut(text: &str, width: usize) -> Cow<'_, str> {
     match text.char_indices().nth(width) {
@@ -213,13 +216,21 @@ pub fn lane_bars(active: &[u64]) -> String {
     bars(&active.get(1..).unwrap_or(&[]).chunks(4).map(sum).collect::<Vec<_>>())
 }
 
-/// `launch 0 block 3 warp 1`, as `decode` takes them.
+/// `launch 0 block 3 warp 1`, as `decode` takes them, with the launch's label.
 pub fn warp(trace: &TraceFile, launch: u32, warp: u32) -> String {
-    let Some(id) = trace.launch(launch).and_then(|info| info.stream_id(warp)) else {
-        return format!("launch {launch} warp {warp}");
+    let (found, launch_name) = (trace.launch(launch), self::launch(trace, launch));
+    let Some((info, id)) = found.and_then(|info| Some((info, info.stream_id(warp)?))) else {
+        return format!("{launch_name} warp {warp}");
     };
-    let block = trace.launch(launch).map_or_else(String::new, |info| block(info, id.block));
-    format!("launch {launch} block {block} warp {}", id.warp_in_block)
+    format!("{launch_name} block {} warp {}", block(info, id.block), id.warp_in_block)
+}
+
+/// A launch's number, with what the program called it: `launch 0 (forward)`.
+pub fn launch(trace: &TraceFile, launch: u32) -> String {
+    match trace.label(launch) {
+        Some(label) => format!("launch {launch} ({})", cut(label, LABEL_WIDTH)),
+        None => format!("launch {launch}"),
+    }
 }
 
 /// A block's coordinates, as many as its grid has.

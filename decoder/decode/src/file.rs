@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use warptrace_format::file::{
-    Accounts, EarlyEnd, FormatError, Frame, IndexEntry, LaunchInfo, Metadata, SECTION_HEADER_BYTES,
-    SectionHeader, SectionKind, SiteInfo, SourceText, Tag, check_body, decode_accounts,
+    Accounts, EarlyEnd, FormatError, Frame, IndexEntry, KnownLabels, LaunchInfo, Metadata,
+    SECTION_HEADER_BYTES, SectionHeader, SectionKind, SiteInfo, SourceText, Tag, check_body, decode_accounts,
 };
 use warptrace_format::{shown, shown_lines};
 
@@ -158,6 +158,10 @@ pub struct TraceFile {
     pub(crate) sites: BTreeMap<u16, SiteInfo>,
     /// What is wrong with the first sections of addresses and values whose beginnings cannot be read.
     pub(crate) data_damage: Vec<FormatError>,
+    /// What the program called its launches.
+    pub(crate) labels: KnownLabels,
+    /// What is wrong with the first section of labels that cannot be read.
+    pub(crate) label_damage: Option<FormatError>,
     pub(crate) completeness: Completeness,
     pub(crate) work: Work,
     /// Found out when it is asked for first.
@@ -249,6 +253,11 @@ impl TraceFile {
     /// The launch with this number.
     pub fn launch(&self, number: u32) -> Option<&LaunchInfo> {
         self.launches.get(&number)
+    }
+
+    /// What the program called a launch, as it may be shown; `None` if it did not name it.
+    pub fn label(&self, launch: u32) -> Option<&str> {
+        self.labels.of(launch)
     }
 
     /// Whether the file is whole, and how far it goes if it is not.

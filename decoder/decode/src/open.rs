@@ -11,9 +11,9 @@ use std::sync::OnceLock;
 
 use warptrace_format::file::limits::{MAX_EARLY_ENDS, MAX_METADATA_BYTES};
 use warptrace_format::file::{
-    AccountsHeader, Additions, EarlyEnd, FormatError, FrameHeader, Growing, IndexEntry, LaunchInfo,
-    LocationCode, Metadata, MetadataError, PREAMBLE_BYTES, SECTION_HEADER_BYTES, SectionHeader, SectionKind,
-    TIMES, check_body, check_preamble,
+    AccountsHeader, Additions, EarlyEnd, FormatError, FrameHeader, Growing, IndexEntry, KnownLabels,
+    LaunchInfo, LaunchLabels, LocationCode, Metadata, MetadataError, PREAMBLE_BYTES, SECTION_HEADER_BYTES,
+    SectionHeader, SectionKind, TIMES, check_body, check_preamble,
 };
 
 use crate::error::OpenError;
@@ -42,6 +42,7 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
         texts,
         codes,
         hosts,
+        label_parts,
         strays,
         mut data,
         ..
@@ -57,11 +58,20 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
             Err(other) => return Err(other),
         }
     }
+    let (mut labels, mut label_damage) = (KnownLabels::default(), None);
+    for (header, at) in &label_parts {
+        match read_labels(&bytes, header, *at) {
+            Ok(part) => labels.add(part),
+            Err(OpenError::Format(error)) => label_damage = label_damage.or(Some(error)),
+            Err(other) => return Err(other),
+        }
+    }
     for location in &mut metadata.locations {
         location.code = code.get(&location.id).copied().or(location.code);
     }
     let host = host::read(&bytes, &hosts, &launches)?;
     shown::metadata(&mut metadata);
+    shown::labels(&mut labels);
     early_ends.values_mut().for_each(shown::early_end);
     for track in sections.values_mut() {
         track.frames.sort_unstable_by_key(|frame| (frame.first_warp, frame.offset));
@@ -80,6 +90,8 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
         strays,
         sites,
         data_damage: data.damage,
+        labels,
+        label_damage,
         completeness,
         work: Work::of_bytes(length),
         state: OnceLock::new(),
@@ -174,6 +186,11 @@ fn read_code(
     Ok(LocationCode::decode(&bytes.body(SectionKind::Code, header, at)?, body_offset(at))?)
 }
 
+/// The labels of the section at `at`.
+fn read_labels(bytes: &Bytes<'_>, header: &SectionHeader, at: u64) -> Result<LaunchLabels, OpenError> {
+    Ok(LaunchLabels::decode(&bytes.body(SectionKind::Labels, header, at)?, body_offset(at))?)
+}
+
 /// Has an error quote names of the file as they may be shown.
 fn quoting(error: FormatError) -> FormatError {
     match error {
@@ -220,13 +237,15 @@ struct Contents {
     /// The kind of section that belongs behind the last one that was added, and where.
     awaited: Option<(SectionKind, u64)>,
     data: DataSections,
+    /// `LABL` sections, likewise.
+    label_parts: Vec<(SectionHeader, u64)>,
     count: u32,
 }
 
 impl Contents {
     fn new(metadata: Growing) -> Self {
         let (launches, early_ends, sections) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        let (texts, codes, hosts, strays) = (Vec::new(), Vec::new(), Vec::new(), BTreeMap::new());
+        let (texts, codes, hosts, label_parts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Self {
             metadata,
             launches,
@@ -235,7 +254,8 @@ impl Contents {
             texts,
             codes,
             hosts,
-            strays,
+            label_parts,
+            strays: BTreeMap::new(),
             awaited: None,
             data: DataSections::default(),
             count: 0,

@@ -3,7 +3,9 @@
 
 use std::borrow::Cow;
 
-use warptrace_format::file::{DeviceInfo, EarlyEnd, KernelInfo, LocationInfo, Metadata, SiteInfo};
+use warptrace_format::file::{
+    DeviceInfo, EarlyEnd, KernelInfo, KnownLabels, LocationInfo, Metadata, SiteInfo,
+};
 use warptrace_format::{shown, shown_lines};
 
 fn escape(text: &mut String) {
@@ -30,6 +32,10 @@ pub(crate) fn metadata(found: &mut Metadata) {
 pub(crate) fn site(found: &mut SiteInfo) {
     let SiteInfo { cache, file, name, .. } = found;
     [cache, file, name].into_iter().for_each(escape);
+}
+
+pub(crate) fn labels(found: &mut KnownLabels) {
+    found.texts_mut().for_each(escape);
 }
 
 pub(crate) fn early_end(end: &mut EarlyEnd) {

@@ -111,6 +111,9 @@ impl TraceFile {
         if let Some(damage) = &self.host.damage {
             words.push(format!("times of launches by the host's clock that cannot be read ({damage})"));
         }
+        if let Some(damage) = &self.label_damage {
+            words.push(format!("labels of launches that cannot be read ({damage})"));
+        }
         let cut_off = self.completeness().cut_off();
         let is_exact = *self.completeness() == Completeness::Complete;
         let added = (cut_off.is_none() && !is_exact).then(|| self.completeness().to_string());

@@ -162,3 +162,45 @@ fn what_the_code_has_is_known_with_an_index_and_without_it() {
     // A reader of before does not know the section, and skips it: it is marked so.
     assert_eq!(bytes[at + 6..at + 8], [1, 0]);
 }
+
+#[test]
+fn what_launches_are_called_is_known_with_an_index_and_without_it() {
+    let mut writer =
+        TraceWriter::create(Vec::new(), &metadata(vec![CodecSpec::Raw]), WriterOptions::default()).unwrap();
+    writer.label(&[(0, "a\u{1b}[31m"), (1, "b")]).unwrap();
+    record(&mut writer, launch(0, 0)).unwrap();
+    record(&mut writer, launch(1, 0)).unwrap();
+    record(&mut writer, launch(2, 0)).unwrap();
+    writer.label(&[(3, "b"), (4, "c")]).unwrap();
+    record(&mut writer, launch(3, 0)).unwrap();
+    record(&mut writer, launch(4, 0)).unwrap();
+    let bytes = writer.finish().unwrap().0;
+    let of = |trace: &TraceFile| [0, 1, 2, 3, 4, 5].map(|launch| trace.label(launch).map(str::to_owned));
+    let some = |label: &str| Some(label.to_owned());
+    let all = [some("a\\u{1b}[31m"), some("b"), None, some("b"), some("c"), None];
+    for (bytes, is_complete) in [(bytes.clone(), true), (bytes[..bytes.len() - 1].to_vec(), false)] {
+        let trace = TraceFile::from_bytes(bytes).unwrap();
+        assert_eq!((of(&trace), trace.verify().is_ok()), (all.clone(), is_complete));
+    }
+    let [first, second] = sections(&bytes, b"LABL")[..] else { panic!("two sections") };
+    // A file that breaks off has the labels of what it has.
+    let next = sections(&bytes, b"LNCH")[3];
+    assert_eq!(of(&TraceFile::from_bytes(bytes[..next].to_vec()).unwrap()), all);
+    // A damaged section takes along the labels that it has texts of, and no launch; the state says so.
+    for (at, left) in [
+        (first, [None, None, None, None, some("c"), None]),
+        (second, [some("a\\u{1b}[31m"), some("b"), None, None, None, None]),
+    ] {
+        let mut damaged = bytes.clone();
+        damaged[at + 24] ^= 1;
+        let trace = TraceFile::from_bytes(damaged).unwrap();
+        assert_eq!((of(&trace), trace.launches().len()), (left, 5));
+        assert_eq!(*trace.completeness(), Completeness::Complete);
+        assert!(
+            !trace.verify().is_ok()
+                && trace.state().sentence.contains("labels of launches that cannot be read")
+        );
+    }
+    // A reader of before does not know the section, and skips it: it is marked so.
+    assert_eq!(bytes[first + 6..first + 8], [1, 0]);
+}

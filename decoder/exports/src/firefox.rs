@@ -10,7 +10,7 @@ use fxprof_processed_profile::{
     Timestamp,
 };
 use serde_json::{Value, json};
-use warptrace_analysis::weights;
+use warptrace_analysis::{weights, words};
 use warptrace_format::file::LaunchInfo;
 
 use crate::axis::{Axis, Scale};
@@ -117,7 +117,7 @@ pub fn firefox(source: &Source<'_>, out: impl Write, weight: Weight) -> Result<u
         let process =
             *processes.entry(info.kernel()).or_insert_with(|| profile.add_process(kernel, next, zero));
         let thread = profile.add_thread(process, info.number().saturating_add(1), zero, false);
-        profile.set_thread_name(thread, &format!("launch {}", info.number()));
+        profile.set_thread_name(thread, &words::launch(source.trace(), info.number()));
         let mut of_thread = Vec::new();
         for (nanos, location, sum) in stretches.samples() {
             let own = labels.of(source, location);

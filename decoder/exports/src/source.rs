@@ -1,6 +1,6 @@
 //! What is exported: a selected part of a trace.
 
-use warptrace_analysis::{AnalysisError, LaunchBlocks, Selection, blocks, kernel_name};
+use warptrace_analysis::{AnalysisError, LaunchBlocks, Selection, blocks, kernel_name, words};
 use warptrace_decoder::{TraceFile, WarpFilter};
 use warptrace_format::file::{LaunchInfo, LocationInfo};
 
@@ -89,6 +89,11 @@ impl<'a> Source<'a> {
             Some(info) if !info.name.is_empty() => info.name.clone(),
             _ => format!("location {id}"),
         }
+    }
+
+    /// A launch's number, with what the program called it, and its kernel's name.
+    pub(crate) fn launch_name(&self, info: &LaunchInfo) -> String {
+        format!("{} {}", words::launch(self.trace, info.number()), self.kernel(info))
     }
 
     /// The name of a launch's kernel.

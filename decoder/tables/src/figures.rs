@@ -316,7 +316,7 @@ fn launch_column(named: &Figures<'_>, launches: &[&LaunchInfo], column: usize) -
         11 => number(&|info| info.chosen().count()),
         12 => u64s(launches.iter().map(|info| named.trace.totals(info.number(), 0).events)),
         13 => texts(launches.iter().map(end)),
-        _ => {
+        14 | 15 => {
             let time = |info: &&LaunchInfo| {
                 let found = blocks(named.trace, info, &Selection::default())?;
                 let length = |nanoseconds| if column == schema::LAUNCH_TIMES { 0 } else { nanoseconds };
@@ -324,6 +324,7 @@ fn launch_column(named: &Figures<'_>, launches: &[&LaunchInfo], column: usize) -
             };
             known_u64s(launches.iter().map(time).collect::<Result<Vec<_>>>()?.into_iter())
         }
+        _ => known(launches.iter().map(|info| named.trace.label(info.number()).unwrap_or_default())),
     })
 }
 

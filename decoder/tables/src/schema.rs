@@ -164,6 +164,7 @@ pub fn launches() -> SchemaRef {
         ("end", Utf8, false),
         ("begin_ns", UInt64, true),
         ("end_ns", UInt64, true),
+        ("label", Utf8, true),
     ])
 }
 

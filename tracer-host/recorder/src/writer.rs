@@ -4,6 +4,7 @@
 //! create ── preamble, META, CODE
 //! add  ── MORE, CODE                kernels and locations, before their launches
 //! add_text ── TEXT                  a text that locations lie in
+//! label ── LABL                    what the program called launches
 //! begin_launch ── LNCH
 //! write_batch  ── FRAM, TIME, …     any number of calls; flushed after each
 //! end_tracks ── ACCT, SPAN, …       once for each launch and track
@@ -22,6 +23,7 @@ mod cut;
 mod data;
 mod ends;
 mod error;
+mod labels;
 mod layout;
 mod order;
 mod state;
@@ -41,7 +43,8 @@ pub use warptrace_format::file::{
 };
 use warptrace_format::file::{
     DeviceKind, EncodedFrame, FormatError, FrameTimes, HostTimes, IndexEntry, LocationCode, LocationInfo,
-    SectionKind, TRAILER_BYTES, Tie, Trailer, encode_frame_of, encode_index, encode_preamble, encode_section,
+    SectionKind, TRAILER_BYTES, Tie, Trailer, WrittenLabels, encode_frame_of, encode_index, encode_preamble,
+    encode_section,
 };
 
 use batch::Part;
@@ -101,6 +104,7 @@ pub struct TraceWriter<W> {
     /// Of each track.
     layouts: Vec<Layout>,
     launches: Launches,
+    labels: WrittenLabels,
     index: Vec<IndexEntry>,
     summary: Summary,
     /// Cycles of a unit of time.
@@ -123,13 +127,14 @@ impl<W: Write + Send> TraceWriter<W> {
         let body = metadata.encode()?;
         let launches = Launches::new(metadata)?;
         let layouts = metadata.tracks.iter().map(|codec| Layout::of(*codec, &options)).collect();
-        let (index, ordered, summary) = (Vec::new(), Vec::new(), Summary::default());
+        let (labels, index, ordered) = (WrittenLabels::default(), Vec::new(), Vec::new());
+        let summary = Summary::default();
         let step = match metadata.device.kind {
             DeviceKind::Simulator => 1,
             _ => 1 << TIME_SHIFT,
         };
         let mut writer =
-            Self { out, options, layouts, launches, index, summary, step, ordered, broken: false };
+            Self { out, options, layouts, launches, labels, index, summary, step, ordered, broken: false };
         writer.put(&encode_preamble())?;
         writer.put(&encode_section(SectionKind::Metadata, &body))?;
         writer.put_code(&metadata.locations)?;

@@ -15,6 +15,7 @@
 //! - `copies`, `exchange`, `assemble`: traced copies of its kernels, and what the driver loads for them.
 //! - `state`, `trace`: what is known of the program's modules and kernels, and the sessions that record them.
 //! - `graphs`: graphs that the program launches, and the kernels in them.
+//! - `nvtx`, `ranges`: ranges that the program opens, by which launches are called.
 //! - `api`: what a program may call that knows of warptrace.
 //! - `summary`: what `warptrace run` says in the end.
 //!
@@ -41,6 +42,8 @@ mod image;
 mod inside;
 mod interpose;
 mod names;
+mod nvtx;
+mod ranges;
 mod real;
 mod settings;
 mod state;

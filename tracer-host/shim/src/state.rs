@@ -10,7 +10,9 @@ use crate::copies::{self, Copied, Settings as CopySettings, Source};
 use crate::driver;
 use crate::exchange::{Kernel, NOT_ASKED, TracedModule};
 use crate::graphs::Graphs;
+use crate::inside::{Inside, guarded};
 use crate::names;
+use crate::ranges::Asked;
 use crate::settings::{Settings, report_folder};
 use crate::summary::{Summary, Untraced};
 use crate::trace::Traces;
@@ -24,6 +26,8 @@ pub(crate) struct State {
     pub(crate) traces: Mutex<Traces>,
     pub(crate) graphs: Mutex<Graphs>,
     pub(crate) summary: Mutex<Summary>,
+    /// `None` if ranges do not decide what is recorded.
+    asked: Option<Arc<Asked>>,
 }
 
 static STATE: OnceLock<Option<State>> = OnceLock::new();
@@ -39,6 +43,11 @@ pub(crate) fn state() -> Option<&'static State> {
             summary.refuse(&problem);
             None
         })?;
+        let asked = Asked::of(&settings.spec.recording.window).map(Arc::new);
+        summary.asked.clone_from(&asked);
+        // Counts go on where no trace begins.
+        // SAFETY: a function of this library, which stays loaded.
+        unsafe { libc::atexit(at_exit) };
         Some(State {
             process,
             registry: Mutex::default(),
@@ -46,9 +55,24 @@ pub(crate) fn state() -> Option<&'static State> {
             graphs: Mutex::default(),
             summary: Mutex::new(summary),
             settings,
+            asked,
         })
     };
     STATE.get_or_init(make).as_ref().filter(|state| state.process == std::process::id())
+}
+
+/// Writes what became of launches since the summary was written last.
+extern "C" fn at_exit() {
+    let Some(_inside) = Inside::enter() else { return };
+    let _ = guarded(|| state().map(|state| lock(&state.summary).write()));
+}
+
+impl State {
+    /// Tells whether a launch of this thread is recorded as far as ranges decide, and counts it.
+    pub(crate) fn is_within(&self) -> bool {
+        let window = &self.settings.spec.recording.window;
+        self.asked.as_ref().is_none_or(|asked| asked.has_launch(window))
+    }
 }
 
 /// Locks; a hook that panicked leaves what it had.

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use warptrace_abi::run::REPORT_PREFIX;
 use warptrace_format::shown;
 
+use crate::ranges::Asked;
+
 /// Kernels that are named as not traced; the others are counted.
 const MAX_UNTRACED: usize = 8;
 
@@ -29,6 +31,8 @@ pub(crate) struct Summary {
     /// Kernels that ran untraced, why, and how often.
     untraced: Vec<Arc<Untraced>>,
     notes: Vec<String>,
+    /// Which ranges are recorded.
+    pub(crate) asked: Option<Arc<Asked>>,
 }
 
 /// A kernel that runs untraced.
@@ -142,6 +146,7 @@ impl Summary {
         let mut lines = vec![format!("{program}, process {}", self.process)];
         lines.extend(self.traces.iter().map(|(file, line)| format!("{}: {line}", file.display())));
         lines.extend(self.notes.iter().cloned());
+        lines.extend(self.asked.as_ref().and_then(|asked| asked.line()));
         for untraced in self.untraced.iter().take(MAX_UNTRACED) {
             let Untraced { kernel, reason, launches } = &**untraced;
             let launches = match launches.load(Ordering::Relaxed) {

@@ -1,6 +1,6 @@
 //! Which part of a program is recorded.
 //!
-//! A [`Window`] names kernels, launches, blocks and warps; what fulfils all of it is recorded. A launch of
+//! A [`Window`] names kernels, ranges of the program, launches, blocks and warps; what fulfils all of it is recorded. A launch of
 //! which nothing is recorded runs the program's own kernel, untraced. In one of which some blocks or warps
 //! are, the others run the kernel's own instructions. The file says of each launch what was chosen, so that
 //! "not chosen" is no loss.
@@ -194,6 +194,11 @@ pub struct Window {
     #[cfg_attr(feature = "clap", arg(id = "kernels", long = "kernel", value_name = "NAME"))]
     pub kernels: Vec<String>,
 
+    /// Only launches within this range of NVTX, which the program has opened; `*` stands for any characters, and
+    /// `NAME@DOMAIN` is a range of a domain. May be given more than once
+    #[cfg_attr(feature = "clap", arg(long, value_name = "RANGE"))]
+    pub nvtx: Vec<String>,
+
     /// Only these launches; all launches of the program count, from 0
     #[cfg_attr(
         feature = "clap",
@@ -260,6 +265,12 @@ impl Window {
         self.kernels.is_empty() || self.kernels.iter().any(|name| fits(name, kernel))
     }
 
+    /// Tells whether a launch within these ranges, outer or inner ones, is recorded as far as ranges decide.
+    pub fn is_within<'a>(&self, ranges: impl IntoIterator<Item = &'a str>) -> bool {
+        let is_named = |range| self.nvtx.iter().any(|pattern| fits(pattern, range));
+        self.nvtx.is_empty() || ranges.into_iter().any(is_named)
+    }
+
     /// The first name that none of these kernels has.
     pub fn unknown_kernel<'a>(&'a self, known: &[&str]) -> Option<&'a str> {
         let is_known = |pattern: &&String| known.iter().any(|kernel| fits(pattern, kernel));
@@ -310,6 +321,9 @@ impl fmt::Display for Window {
         let mut parts = Vec::new();
         if !self.kernels.is_empty() {
             parts.push(format!("kernels {}", self.kernels.join(" ")));
+        }
+        if !self.nvtx.is_empty() {
+            parts.push(format!("within ranges {}", self.nvtx.join(" ")));
         }
         if self.launches != NumberRange::ALL {
             parts.push(format!("launches {}", self.launches));

@@ -355,6 +355,13 @@ impl TraceBuilder {
         self
     }
 
+    /// Records launches only that [`Trace::label`](crate::Trace::label) has called so; `*` stands for any
+    /// characters. May be called more than once.
+    pub fn nvtx(mut self, label: impl Into<String>) -> Self {
+        self.spec.window.nvtx.push(label.into());
+        self
+    }
+
     /// Records these launches only; all launches of the program count, from 0.
     pub fn launch(mut self, numbers: NumberRange) -> Self {
         self.spec.window.launches = numbers;

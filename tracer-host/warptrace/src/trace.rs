@@ -132,6 +132,11 @@ impl Trace {
         Ok(time.inspect_err(|_| self.has_ended = true)?.kernel)
     }
 
+    /// Says what launches are called that are made from now on, as views name them; nothing if it is empty.
+    pub fn label(&mut self, label: &str) {
+        self.recorder.label(label);
+    }
+
     /// Writes what the device still holds, ends the file, and returns what is in it.
     ///
     /// # Errors

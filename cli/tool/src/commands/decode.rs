@@ -134,6 +134,7 @@ fn print(
         let mut result = Ok(());
         let kernel = trace.metadata().kernels.get(info.kernel() as usize).map_or("?", |kernel| &kernel.name);
         let mut printer = Printer {
+            launch: words::launch(trace, info.number()),
             kernel: written(kernel, command.format),
             names: &names,
             format: command.format,
@@ -203,6 +204,8 @@ impl Names {
 
 /// Prints the events of one launch.
 struct Printer<'a> {
+    /// The launch's number and label.
+    launch: String,
     /// The kernel's name, as the format writes it.
     kernel: String,
     names: &'a Names,
@@ -220,8 +223,8 @@ struct Printer<'a> {
 impl Printer<'_> {
     fn piece(&mut self, out: &mut impl Write, id: &StreamId, piece: &Piece<'_>) -> std::io::Result<()> {
         if self.format == Format::Text && self.headed != Some(*id) {
-            let ([x, y, z], kernel) = (id.block, &self.kernel);
-            writeln!(out, "launch {} {kernel} block {x},{y},{z} warp {}", id.launch, id.warp_in_block)?;
+            let ([x, y, z], launch, kernel) = (id.block, &self.launch, &self.kernel);
+            writeln!(out, "{launch} {kernel} block {x},{y},{z} warp {}", id.warp_in_block)?;
             (self.headed, self.start) = (Some(*id), None);
         }
         match piece {

@@ -207,8 +207,12 @@ fn print_launches(metadata: &Metadata, launches: &[LaunchSummary]) -> anyhow::Re
     if has_choice {
         header.insert(chosen_at, "recorded");
     }
+    let has_labels = launches.iter().any(|launch| launch.label.is_some());
     let left = 1..4;
     let right: Vec<usize> = (0..header.len()).filter(|column| !left.contains(column)).collect();
+    if has_labels {
+        header.push("label");
+    }
     let row = |launch: &LaunchSummary| {
         let mut row = vec![
             launch.launch.to_string(),
@@ -228,6 +232,7 @@ fn print_launches(metadata: &Metadata, launches: &[LaunchSummary]) -> anyhow::Re
             };
             row.insert(chosen_at, recorded);
         }
+        row.extend(launch.label.clone());
         row
     };
     say!("")?;

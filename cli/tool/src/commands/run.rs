@@ -23,6 +23,7 @@ use warptrace_format::file::COMMAND;
 use warptrace_format::shown;
 use warptrace_host::{TraceOutput, command_line};
 
+use self::switches::NVTX_INJECTION;
 use super::shim;
 use crate::arguments::Run;
 use crate::output::{say, shown_name};
@@ -39,12 +40,19 @@ pub(crate) fn run(command: &Run) -> anyhow::Result<ExitCode> {
         );
     }
     if command.print_environment {
-        for (name, value) in switches::to_set(|name| env::var_os(name)) {
+        for (name, value) in switches::to_set(|name| env::var_os(name), Path::new(shim::SHIM)) {
             say!("{name}={}", value.to_string_lossy())?;
         }
         return Ok(ExitCode::SUCCESS);
     }
     command.spec.check()?;
+    let other = env::var_os(NVTX_INJECTION);
+    if let Some(other) = other.as_deref().filter(|_| !command.spec.recording.window.nvtx.is_empty()) {
+        bail!(
+            "`--nvtx` needs {NVTX_INJECTION}, which names another library: {}; unset it",
+            shown_name(other)
+        );
+    }
     let Some(output) = &command.output else { bail!("no file for the trace was named: -o FILE") };
     if output == Path::new("-") {
         bail!("standard output is the program's own: name a file for the trace");
@@ -85,6 +93,12 @@ pub(crate) fn run(command: &Run) -> anyhow::Result<ExitCode> {
     }
     for line in lines {
         crate::output::tell!("warptrace: {line}");
+    }
+    if let Some(other) = other {
+        let other = shown_name(other);
+        crate::output::tell!(
+            "warptrace: launches have no labels: {NVTX_INJECTION} names another library, {other}"
+        );
     }
     let code = status.code().or_else(|| status.signal().map(|signal| ENDED_BY + signal)).unwrap_or(1);
     Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
@@ -129,7 +143,7 @@ fn prepared(command: &Run, shim: &Path, report: &Path) -> anyhow::Result<Command
         }
         program.env(RUN_PTXAS, ptxas);
     }
-    program.envs(switches::to_set(|name| env::var_os(name)));
+    program.envs(switches::to_set(|name| env::var_os(name), shim));
     Ok(program)
 }
 

@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 use crate::output::shown_name;
 
 /// Its file.
-const SHIM: &str = "libwarptrace_shim.so";
+pub(super) const SHIM: &str = "libwarptrace_shim.so";
 
 /// Where the build script knows where cargo leaves the library, the assembler puts it into this tool.
 #[cfg(carries_shim)]

@@ -18,6 +18,7 @@ mod files;
 mod help;
 mod info;
 mod interrupted;
+mod labels;
 mod left_out;
 mod losses;
 mod lost_times;

@@ -112,6 +112,32 @@ fn what_was_preloaded_stays() {
 }
 
 #[test]
+fn nvtx_is_told_of_the_library_unless_it_knows_another() {
+    let folder = Folder::new();
+    let Some(shim) = empty_shim(&folder) else { return };
+    let (name, words) = ("NVTX_INJECTION64_PATH", ["sh", "-c", "echo $NVTX_INJECTION64_PATH"]);
+    let of = |other: Option<&str>, more: &[&str]| {
+        let mut command = tool();
+        command.args(["run", "-o", text(&folder.at("t.wtrc")), "--shim", text(&shim)]).args(more).args(words);
+        command.env_remove(name).envs(other.map(|other| (name, other)));
+        let output = command.output().unwrap();
+        [output.stdout, output.stderr].map(|said| String::from_utf8(said).unwrap())
+    };
+    let [printed, errors] = of(None, &["--nvtx", "step*"]);
+    assert_eq!(printed, format!("{}\n", shim.canonicalize().unwrap().display()), "{errors}");
+    assert!(!errors.contains("labels"), "{errors}");
+    let [printed, errors] = of(Some("/other.so"), &[]);
+    assert_eq!(printed, "/other.so\n");
+    assert!(
+        errors.contains("launches have no labels: NVTX_INJECTION64_PATH names another library, /other.so")
+    );
+    let [printed, errors] = of(Some("/other.so"), &["--nvtx", "step*"]);
+    assert!(printed.is_empty() && errors.contains("`--nvtx` needs NVTX_INJECTION64_PATH"), "{errors}");
+    let environment = run(&["run", "--print-environment"]).1;
+    assert!(environment.contains("NVTX_INJECTION64_PATH=libwarptrace_shim.so\n"), "{environment}");
+}
+
+#[test]
 fn signals_reach_the_program() {
     let folder = Folder::new();
     let Some(shim) = empty_shim(&folder) else { return };

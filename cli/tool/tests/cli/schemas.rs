@@ -41,6 +41,7 @@ fn traces(folder: &Folder) -> Vec<PathBuf> {
     paths.push(folder.record("counted.wtrc", &["--counted"]).0);
     paths.push(folder.record("timed.wtrc", &["--times", "all"]).0);
     paths.push(crate::marks::unfinished(folder));
+    paths.push(crate::labels::labelled(folder));
     paths
 }
 

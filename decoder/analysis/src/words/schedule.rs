@@ -99,8 +99,8 @@ pub fn tail(trace: &TraceFile, launch: &LaunchSchedule) -> String {
         _ => ("ran for at least", false),
     };
     let ran = format!(
-        "launch {} (`{}`) {how} {}: {} in {} on {}",
-        launch.launch,
+        "{} (`{}`) {how} {}: {} in {} on {}",
+        super::launch(trace, launch.launch),
         launch.kernel,
         nanoseconds(launch.nanoseconds),
         many(blocks, "block"),

@@ -119,11 +119,12 @@ pub fn finding(analysis: &Analysis, names: &Names) -> String {
 pub fn early_end(trace: &TraceFile, launch: u32) -> Option<String> {
     let kernel = trace.metadata().kernels.get(trace.launch(launch)?.kernel() as usize);
     let kernel = cut(kernel.map_or("?", |kernel| &kernel.name), KERNEL_WIDTH);
+    let called = super::launch(trace, launch);
     match trace.launch_end(launch)? {
         LaunchEnd::Failed { message } => {
-            Some(format!("launch {launch} of kernel `{kernel}` failed: {}", on_one_line(&message)))
+            Some(format!("{called} of kernel `{kernel}` failed: {}", on_one_line(&message)))
         }
-        LaunchEnd::Interrupted => Some(format!("launch {launch} of kernel `{kernel}` was interrupted")),
+        LaunchEnd::Interrupted => Some(format!("{called} of kernel `{kernel}` was interrupted")),
         _ => None,
     }
 }

@@ -124,6 +124,7 @@ impl Scan<'_> {
                 self.contents.add_data(self.bytes, kind, header, at)?;
             }
             SectionKind::Host => self.contents.hosts.push((*header, at)),
+            SectionKind::Labels => self.contents.label_parts.push((*header, at)),
             SectionKind::Text => self.contents.add_text(at, header.total_bytes())?,
             SectionKind::Additions => {
                 let body = self.bytes.body(kind, header, at)?;
@@ -137,7 +138,7 @@ impl Scan<'_> {
                 return Err(unexpected(
                     header,
                     at,
-                    "MORE, TEXT, CODE, SITE, LNCH, FRAM, TIME, ACCT, SPAN, DATA, DACC, ENDS, HOST, INDX or TAIL",
+                    "MORE, TEXT, CODE, LABL, SITE, LNCH, FRAM, TIME, ACCT, SPAN, DATA, DACC, ENDS, HOST, INDX or TAIL",
                 )
                 .into());
             }

@@ -49,7 +49,7 @@ const LOCATIONS: [Column; 6] = [
     optional("column", Kind::Small(32)),
 ];
 
-const LAUNCHES: [Column; 17] = [
+const LAUNCHES: [Column; 18] = [
     column("launch", Kind::Small(32)),
     column("kernel", Kind::Text),
     optional("file", Kind::Text),
@@ -67,6 +67,7 @@ const LAUNCHES: [Column; 17] = [
     optional("message", Kind::Text),
     optional("begin_ns", Kind::Large),
     optional("end_ns", Kind::Large),
+    optional("label", Kind::Text),
 ];
 
 const LOSSES: [Column; 12] = [
@@ -173,6 +174,7 @@ pub fn launches(source: &Source<'_>, out: impl Write + Send) -> Result<u64, Expo
             table.text_if_known(message).into(),
             ran.map(|(begin, _)| begin).into(),
             ran.map(|(_, end)| end).into(),
+            table.text_if_known(trace.label(info.number()).unwrap_or_default()).into(),
         ];
         table.push(&row)?;
     }

@@ -129,8 +129,7 @@ impl<W: Write> Chrome<W> {
 impl<W: Write> Tracks for Chrome<W> {
     fn launch(&mut self, source: &Source<'_>, info: &LaunchInfo) -> Result<(), ExportError> {
         (self.process, self.thread) = (u64::from(info.number()) + 1, 0);
-        let name = format!("launch {} {}", info.number(), source.kernel(info));
-        self.describe("process_name", &json!({ "name": name }))?;
+        self.describe("process_name", &json!({ "name": source.launch_name(info) }))?;
         self.describe("process_sort_index", &json!({ "sort_index": info.number() }))
     }
 
@@ -154,7 +153,7 @@ impl<W: Write> Tracks for Chrome<W> {
         _: &StreamId,
     ) -> Result<(), ExportError> {
         self.process = u64::from(sm) + 1;
-        self.launch = Some(format!("launch {} {} ", info.number(), source.kernel(info)));
+        self.launch = Some(source.launch_name(info) + " ");
         if self.sms.insert(sm) {
             self.describe("process_name", &json!({ "name": format!("SM {sm}") }))?;
             self.describe("process_sort_index", &json!({ "sort_index": sm }))?;

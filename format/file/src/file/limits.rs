@@ -26,6 +26,10 @@ pub const MAX_MESSAGE_BYTES: usize = 4096;
 pub const MAX_EARLY_ENDS: usize = 1024;
 /// Bytes of the name of a kept text.
 pub const MAX_TEXT_NAME_BYTES: usize = 4096;
+/// Texts that launches of a file are labelled with.
+pub const MAX_LABELS: usize = 65_536;
+/// Bytes of such a text.
+pub const MAX_LABEL_BYTES: usize = 1024;
 /// Largest window of a zstd frame: 128 MiB, what readers of zstd take unless they are told otherwise.
 pub const MAX_ZSTD_WINDOW: u64 = 1 << 27;
 /// Bytes of a kept text before compression: 64 MiB.

@@ -8,6 +8,7 @@
 //! ├──────────┤
 //! │ MORE …   │ kernels and locations known later             before their launches
 //! │ TEXT …   │ texts that locations lie in                   any number
+//! │ LABL …   │ what the program called launches              any number
 //! ├──────────┤
 //! │ LNCH     │ one launch: kernel, grid, block               before its frames
 //! │ FRAM …   │ chunks of that launch, compressed             any number
@@ -52,6 +53,7 @@ mod frame;
 mod host;
 mod index;
 mod known_locations;
+mod labels;
 mod launch;
 pub mod limits;
 mod loss;
@@ -78,6 +80,7 @@ pub use frame::{
 };
 pub use host::{ClockReading, HostLaunch, HostTimes};
 pub use index::{INDEX_HEADER_BYTES, IndexEntry, decode_index, encode_index};
+pub use labels::{KnownLabels, LaunchLabels, WrittenLabels};
 pub use launch::{LAUNCH_BYTES, LaunchError, LaunchInfo, StreamId, WARP_LANES};
 pub use loss::{LossPosition, LossReason};
 pub use metadata::{

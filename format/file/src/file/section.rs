@@ -50,6 +50,8 @@ pub enum SectionKind {
     Text,
     /// What the compiled code has at locations.
     Code,
+    /// What the program called its launches.
+    Labels,
     /// One kernel launch.
     Launch,
     /// Chunks.
@@ -78,11 +80,12 @@ pub enum SectionKind {
 
 impl SectionKind {
     /// Every kind, in the order in which a file holds them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Metadata,
         Self::Additions,
         Self::Text,
         Self::Code,
+        Self::Labels,
         Self::Launch,
         Self::Frame,
         Self::Times,
@@ -104,6 +107,7 @@ impl SectionKind {
             Self::Additions => *b"MORE",
             Self::Text => *b"TEXT",
             Self::Code => *b"CODE",
+            Self::Labels => *b"LABL",
             Self::Launch => *b"LNCH",
             Self::Frame => *b"FRAM",
             Self::Times => *b"TIME",
@@ -126,6 +130,7 @@ impl SectionKind {
             Self::Additions => "MORE",
             Self::Text => "TEXT",
             Self::Code => "CODE",
+            Self::Labels => "LABL",
             Self::Launch => "LNCH",
             Self::Frame => "FRAM",
             Self::Times => "TIME",
@@ -154,6 +159,7 @@ impl SectionKind {
             | Self::Additions
             | Self::Text
             | Self::Code
+            | Self::Labels
             | Self::Launch
             | Self::Frame
             | Self::Accounts
@@ -168,13 +174,14 @@ impl SectionKind {
         }
     }
 
-    /// The flags that this build writes: who does not know how a launch ended, a text, the code, times or
-    /// addresses still understands the rest.
+    /// The flags that this build writes: who does not know how a launch ended, a text, the code, labels,
+    /// times or addresses still understands the rest.
     const fn flags(self) -> u16 {
         match self {
             Self::EarlyEnd
             | Self::Text
             | Self::Code
+            | Self::Labels
             | Self::Times
             | Self::Spans
             | Self::Sites
@@ -200,6 +207,7 @@ impl SectionKind {
             | Self::Additions
             | Self::Text
             | Self::Code
+            | Self::Labels
             | Self::Frame
             | Self::Accounts
             | Self::Sites
@@ -430,6 +438,7 @@ mod tests {
                 (*b"MORE", 1, one),
                 (*b"TEXT", 1, one),
                 (*b"CODE", 1, one),
+                (*b"LABL", 1, one),
                 (*b"LNCH", 1, two),
                 (*b"FRAM", 1, one),
                 (*b"TIME", 2, two),

@@ -140,7 +140,8 @@ pub(super) fn write_news<W: Write + Send + 'static>(
     if !news.sites.is_empty() {
         worker.add_sites(std::mem::take(&mut news.sites))?;
     }
-    news.texts.drain(..).try_for_each(|text| worker.keep(text))
+    news.texts.drain(..).try_for_each(|text| worker.keep(text))?;
+    if news.labels.is_empty() { Ok(()) } else { worker.label(std::mem::take(&mut news.labels)) }
 }
 
 /// Returns how many chunks hold something, and notes how much memory that is.

@@ -103,10 +103,12 @@ impl<E: Ending> Launches<E> {
         output: W,
     ) -> Result<Started<D, W, E>, (SessionError, D)> {
         let started = Recorder::start_with(&mut device, &[], Vec::new(), (spec, (&[], "")), true, output);
-        let Recorder { ledger, worker, .. } = match started {
+        let Recorder { mut ledger, worker, .. } = match started {
             Ok(recorder) => recorder,
             Err(error) => return Err((error, device)),
         };
+        // Callers know the ranges that their launches are in.
+        ledger.window.nvtx.clear();
         let state = State {
             ledger,
             launched: Vec::new(),
@@ -153,6 +155,9 @@ impl<E: Ending> Launches<E> {
     /// logs: one, or all of a graph, in an order in which they may run. Waits if there is none, at most for
     /// `patience`.
     ///
+    /// The file calls them `label`. Which ranges are recorded, callers decide by
+    /// [`Window::is_within`](crate::Window::is_within).
+    ///
     /// The caller makes the launches, and says so by [`launched`](Self::launched) or
     /// [`cancel`](Self::cancel).
     ///
@@ -163,6 +168,7 @@ impl<E: Ending> Launches<E> {
     pub fn reserve(
         &self,
         launches: &[(u32, LaunchShape)],
+        label: Option<&Arc<str>>,
         patience: Patience,
     ) -> Result<Reserved, SessionError> {
         let mut state = self.0.lock();
@@ -170,7 +176,7 @@ impl<E: Ending> Launches<E> {
             // Asks how many events there are.
             state = self.flushed(state)?;
         }
-        let short = match state.try_reserve(launches, Effort::Ample)? {
+        let short = match state.try_reserve(launches, label, Effort::Ample)? {
             Ok(reserved) => {
                 self.wake(&state);
                 return Ok(reserved);
@@ -190,12 +196,12 @@ impl<E: Ending> Launches<E> {
         let reserved = loop {
             let left = longest.saturating_sub(started.elapsed());
             if left.is_zero() {
-                break state.try_reserve(launches, Effort::Least);
+                break state.try_reserve(launches, label, Effort::Least);
             }
             self.0.asked.notify_one();
             let waited = self.0.done.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
-            match state.try_reserve(launches, Effort::Ample) {
+            match state.try_reserve(launches, label, Effort::Ample) {
                 Ok(Err(Short::Room | Short::Unknown)) => {}
                 found => break found,
             }
@@ -305,11 +311,13 @@ impl<E> State<E> {
     fn try_reserve(
         &mut self,
         launches: &[(u32, LaunchShape)],
+        label: Option<&Arc<str>>,
         effort: Effort,
     ) -> Result<Result<Reserved, Short>, SessionError> {
         if let Some(reason) = &self.failed {
             return Err(SessionError::Ended { reason: reason.clone() });
         }
+        self.ledger.label = label.cloned();
         let mut infos = Vec::with_capacity(launches.len());
         for (kernel, shape) in launches {
             infos.push(self.ledger.describe(&infos, *kernel, shape)?);

@@ -2,9 +2,11 @@
 //! drained and written next. Nothing here waits or asks the device.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use warptrace_abi::log::LaunchLogs;
+use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{
     Additions, Growing, HostLaunch, LaunchInfo, LocationInfo, SiteInfo, SourceText,
@@ -35,6 +37,7 @@ pub struct Reserved {
 #[derive(Clone, Debug)]
 struct Open {
     infos: Vec<LaunchInfo>,
+    label: Option<Arc<str>>,
     /// `None` if none of them is recorded.
     stay: Option<Stay>,
     /// Whether they have ended, and only their arena's counters were not read since.
@@ -49,6 +52,8 @@ pub(super) struct News {
     pub(super) additions: Vec<Additions>,
     pub(super) sites: Vec<SiteInfo>,
     pub(super) texts: Vec<SourceText>,
+    /// What launches are called.
+    pub(super) labels: Vec<(u32, Arc<str>)>,
 }
 
 /// What is to be brought to the file.
@@ -68,6 +73,8 @@ pub(super) struct Job {
 pub(super) struct Ledger {
     pub(super) codec: CodecSpec,
     pub(super) window: Window,
+    /// What launches are called that are reserved from now on.
+    pub(super) label: Option<Arc<str>>,
     /// What the file knows of kernels and locations, or will when it is told of the news.
     pub(super) tables: Growing,
     pub(super) total: LaunchReport,
@@ -99,6 +106,7 @@ impl Ledger {
         Self {
             codec,
             window,
+            label: None,
             tables,
             total: LaunchReport { memory, ..LaunchReport::default() },
             pool,
@@ -159,6 +167,9 @@ impl Ledger {
         let is_alike = |other: &&LaunchInfo| other.kernel() == kernel && other.is_recorded();
         let launches = self.recorded_of.get(kernel as usize).copied().unwrap_or_default()
             + before.iter().filter(is_alike).count() as u64;
+        if !self.window.is_within(self.label.as_deref()) {
+            return Ok(info.with_chosen(ChosenWarps::NONE)?);
+        }
         Ok(info.with_chosen(self.window.choose(name, &info, self.total.recorded, launches))?)
     }
 
@@ -181,8 +192,8 @@ impl Ledger {
         let ticket = Ticket(self.tickets);
         self.launches += infos.len() as u32;
         self.count_recorded(&recorded, 1);
-        let begin = self.now();
-        self.open.insert(ticket, Open { infos, stay, has_ended: false, begin });
+        let (label, begin) = (self.label.clone(), self.now());
+        self.open.insert(ticket, Open { infos, label, stay, has_ended: false, begin });
         Ok(Reserved { ticket, logs })
     }
 
@@ -208,7 +219,8 @@ impl Ledger {
 
     /// Passes over the logs of launches that failed; returns the first of them.
     pub(super) fn failed(&mut self, ticket: Ticket) -> Option<LaunchInfo> {
-        let Open { infos, stay, begin, .. } = self.open.remove(&ticket)?;
+        let Open { infos, label, stay, begin, .. } = self.open.remove(&ticket)?;
+        self.name(&infos, label.as_ref());
         self.note_ran(&infos, begin);
         self.pass_over(stay, &infos);
         infos.first().copied()
@@ -241,6 +253,12 @@ impl Ledger {
         host
     }
 
+    /// Has the file told what launches are called, which keep their numbers from now on.
+    pub(super) fn name(&mut self, infos: &[LaunchInfo], label: Option<&Arc<str>>) {
+        let labels = label.map(|label| infos.iter().map(|info| (info.number(), Arc::clone(label))));
+        self.news.labels.extend(labels.into_iter().flatten());
+    }
+
     fn pass_over(&mut self, stay: Option<Stay>, infos: &[LaunchInfo]) {
         if let (Some(pool), Some(stay)) = (&mut self.pool, stay) {
             pool.pass_over(&stay, infos);
@@ -259,6 +277,7 @@ impl Ledger {
         if open.stay.is_none()
             && let Some(open) = self.open.remove(&ticket)
         {
+            self.name(&open.infos, open.label.as_ref());
             self.plain.extend(open.infos);
         }
     }
@@ -289,8 +308,9 @@ impl Ledger {
             *ticket <= last && open.has_ended && open.stay.is_some_and(|stay| stay.at == at)
         };
         let settled = self.open.extract_if(.., is_it);
-        let settled: Vec<_> =
-            settled.filter_map(|(_, open)| open.stay.map(|stay| (stay, open.infos))).collect();
+        let settled: Vec<Open> = settled.map(|(_, open)| open).collect();
+        settled.iter().for_each(|open| self.name(&open.infos, open.label.as_ref()));
+        let settled: Vec<_> = settled.into_iter().filter_map(|open| Some((open.stay?, open.infos))).collect();
         if let Some(pool) = &mut self.pool {
             pool.settle(at, claimed, &settled);
         }
@@ -311,10 +331,12 @@ impl Ledger {
         self.open.values().filter(|open| !open.has_ended).map(|open| open.infos.len()).sum()
     }
 
-    /// Returns the first launch that has not ended.
-    pub(super) fn first_running(&self) -> Option<LaunchInfo> {
-        let mut running = self.open.values().filter(|open| !open.has_ended);
-        running.next().and_then(|open| open.infos.first()).copied()
+    /// Returns the first launch that has not ended, of which the file is told.
+    pub(super) fn first_running(&mut self) -> Option<LaunchInfo> {
+        let Open { infos, label, .. } = self.open.values().find(|open| !open.has_ended)?;
+        let (info, label) = (*infos.first()?, label.clone());
+        self.name(&[info], label.as_ref());
+        Some(info)
     }
 
     /// Returns what can be brought to the file. With `all` that is all that has ended; else what is worth it.

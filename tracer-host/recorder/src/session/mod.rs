@@ -113,6 +113,11 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         self.recorder.keep_text(name, text);
     }
 
+    /// Says what launches are called, as [`Recorder::label`].
+    pub fn label(&mut self, label: &str) {
+        self.recorder.label(label);
+    }
+
     /// Runs a kernel and waits for it, as [`Recorder::record`].
     ///
     /// # Safety

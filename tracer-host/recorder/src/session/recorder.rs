@@ -9,7 +9,7 @@ use warptrace_device::KernelCall;
 use warptrace_format::file::{EarlyEnd, HostLaunch, HostTimes, LaunchInfo, LocationInfo, SiteInfo};
 
 use super::interrupt::{Interrupt, Interrupted};
-use super::ledger::{Job, Ledger, Reserved};
+use super::ledger::{Job, Ledger, News, Reserved};
 use super::pool::{Effort, Short};
 use super::stream::Streams;
 use super::worker::{Drained, Worker};
@@ -80,6 +80,11 @@ impl<W: Write + Send + 'static> Recorder<W> {
     /// or text is longer than the format holds, writing the file fails.
     pub fn keep_text(&mut self, name: &str, text: &str) {
         self.ledger.keep_text(name, text);
+    }
+
+    /// Says what launches are called that are made from now on; nothing if it is empty.
+    pub fn label(&mut self, label: &str) {
+        self.ledger.label = Some(label).filter(|label| !label.is_empty()).map(Arc::from);
     }
 
     /// Runs a kernel and waits for it. What it recorded stays on the device, or is on its way to the file.
@@ -205,12 +210,9 @@ impl<W: Write + Send + 'static> Recorder<W> {
     /// ended already.
     fn end_failed(&mut self, device: &mut dyn Device, info: LaunchInfo, error: &SessionError) {
         if let Some(worker) = self.worker.take() {
-            let plain = self.ledger.job(None);
-            let begin = match self.streams {
-                Some(_) => std::mem::take(&mut self.pending),
-                None => plain.plain,
-            };
-            end_early(worker, (begin, plain.host), info, error);
+            let Job { news, plain, host, .. } = self.ledger.job(None);
+            let begin = if self.streams.is_some() { std::mem::take(&mut self.pending) } else { plain };
+            end_early(worker, news, (begin, host), info, error);
         }
         let _ = self.free(device);
     }
@@ -332,12 +334,14 @@ pub(super) fn compare_clocks<W: Write + Send + 'static>(
 /// and of when some ran.
 pub(super) fn end_early<W: Write + Send + 'static>(
     mut worker: Worker<W>,
+    mut news: News,
     (begin, launches): (Vec<LaunchInfo>, Vec<HostLaunch>),
     info: LaunchInfo,
     error: &SessionError,
 ) {
     let early_end = Some(Box::new((info, EarlyEnd::failed(error.to_string()))));
-    let written = worker.write(Drained { begin, early_end, ..Drained::default() });
+    let written = drain::write_news(&mut news, &mut worker);
+    let written = written.and_then(|()| worker.write(Drained { begin, early_end, ..Drained::default() }));
     let written = written.and_then(|()| worker.tell_host(HostTimes { launches, readings: Vec::new() }));
     // Dropped, the output is written as far as the system is concerned.
     let _ = written.and_then(|()| worker.finish()).map(|(writer, _)| drop(writer.finish()));

@@ -120,6 +120,10 @@ impl<W: Write + Send + 'static> Recorder<W> {
         }
         let Some(streams) = &mut self.streams else { return Err(SessionError::Unusable) };
         let logs = streams.prepare(device, resident, &info)?;
+        if let (Some(label), Some(worker)) = (self.ledger.label.clone(), &mut self.worker) {
+            self.ledger.name(&[info], Some(&label));
+            drain::write_news(&mut self.ledger.job(None).news, worker)?;
+        }
         self.pending.push(info);
         let begin = self.ledger.now();
         let ran = self.ledger.take_host(begin.map(|begin| (info.number(), begin)));

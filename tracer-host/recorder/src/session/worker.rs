@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -136,6 +137,7 @@ enum Message {
     /// Before launches of the kernels that have them.
     Sites(Vec<SiteInfo>),
     Host(HostTimes),
+    Label(Vec<(u32, Arc<str>)>),
     /// Asks for the totals when all before is written.
     Flush(SyncSender<LaunchReport>),
 }
@@ -215,6 +217,14 @@ impl<W: Write + Send + 'static> Worker<W> {
     /// As [`write`](Self::write).
     pub(super) fn tell_host(&mut self, times: HostTimes) -> Result<(), SessionError> {
         if times.is_empty() { Ok(()) } else { self.send(Message::Host(times)) }
+    }
+
+    /// Hands over what launches are called.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub(super) fn label(&mut self, labels: Vec<(u32, Arc<str>)>) -> Result<(), SessionError> {
+        self.send(Message::Label(labels))
     }
 
     /// Waits until all is written: what was counted so far.
@@ -300,6 +310,7 @@ impl<W: Write + Send> Work<W> {
                 Message::Keep(text) => self.writer.add_text(&text)?,
                 Message::Sites(sites) => self.writer.add_sites(&sites)?,
                 Message::Host(times) => self.writer.tell_host(&times)?,
+                Message::Label(labels) => self.writer.label(&labels)?,
                 // Who asked may be gone.
                 Message::Flush(answer) => drop(answer.send(self.report)),
             }

@@ -136,7 +136,7 @@ unsafe fn launched(launch: GraphLaunch, stream: Handle) -> Answer {
         // SAFETY: the caller's promise.
         unsafe {
             // A graph of which this becomes a part has the program's own kernels.
-            if !driver::is_capturing(stream) {
+            if !driver::is_capturing(stream) && state.is_within() {
                 issued = recorded(state, &mut executable, launch, stream);
             }
             if issued.is_none() && !executable.restore(launch.exec, |_| true) {

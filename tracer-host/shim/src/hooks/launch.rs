@@ -37,6 +37,9 @@ unsafe fn launched(launch: Launch) -> Answer {
             // It becomes a node of a graph, whose launches are recorded.
             return None;
         }
+        if !state.is_within() {
+            return None;
+        }
         let Some(function) = function else {
             lock(&state.summary).untraced("a kernel", "the program found it by a way that is not watched");
             return None;

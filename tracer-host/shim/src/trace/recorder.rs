@@ -18,6 +18,7 @@ use warptrace_host::{
 use super::{PATIENCE, Request};
 use crate::driver::{self, Relaxed};
 use crate::inside::Inside;
+use crate::ranges;
 use crate::settings::Settings;
 use crate::state::{Code, State, lock};
 
@@ -158,7 +159,8 @@ impl Recorder {
             (launches, if is_behind { wait } else { wait.min(OTHER_STREAM) })
         };
         let patience = Patience { short: wait, unknown };
-        let Reserved { ticket, logs } = self.launches.reserve(&launches, patience)?;
+        let Reserved { ticket, logs } =
+            self.launches.reserve(&launches, ranges::label().as_ref(), patience)?;
         // SAFETY: the program's own launch, on a stream of its own, of copies that were spliced for this way
         // of recording. The program's context is current.
         match unsafe { self.brackets.around(stream, first, || launch(&logs)) } {

@@ -11,6 +11,7 @@ mod graphs;
 mod launches;
 mod options;
 mod parts;
+mod ranges;
 
 use std::path::Path;
 use std::process::{Command, Output};

@@ -122,6 +122,7 @@ fn a_window_says_what_it_is() {
     assert!(Window::default().is_all() && !Window::default().looks_inside());
     let window = Window {
         kernels: vec!["a".to_owned(), "b*".to_owned()],
+        nvtx: vec!["step*".to_owned(), "b@nccl".to_owned()],
         launches: range("3"),
         first: Some(9),
         blocks: "1/4".parse().unwrap(),
@@ -131,10 +132,12 @@ fn a_window_says_what_it_is() {
     };
     assert_eq!(
         window.to_string(),
-        "kernels a b*, launches 3, the first 9 launches of each kernel, blocks 1/4, warps 0..=1, lanes from visit 5 of location 7 on, \
+        "kernels a b*, within ranges step* b@nccl, launches 3, the first 9 launches of each kernel, blocks 1/4, warps 0..=1, lanes from visit 5 of location 7 on, \
          launches until 1000 events"
     );
     assert!(!window.is_all());
+    assert!(window.is_within(["step 3", "a"]) && window.is_within(["a", "b@nccl"]));
+    assert!(!window.is_within(["a", "b"]) && !window.is_within([]) && Window::default().is_within([]));
     assert!(window.looks_inside());
     assert!(!Window { blocks: BlockChoice::ALL, warps: NumberRange::ALL, ..window }.looks_inside());
 }

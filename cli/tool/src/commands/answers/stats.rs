@@ -3,19 +3,22 @@
 use std::process::ExitCode;
 
 use serde_json::json;
-use warptrace_analysis::{Counts, KernelFigures, Time, share};
+use warptrace_analysis::{Counts, KernelFigures, LabelFigures, Time, by_label, share};
 
 use super::words::{lane_bars, percent, ratio};
-use super::{Column, TIME_COLUMNS, analysed, print_table, table, time_cells, words};
+use super::{Column, ROWS, TIME_COLUMNS, analysed, print_table, table, time_cells, words};
 use crate::arguments::Page;
 use crate::output::{count, say};
 
+/// Longest label in the table.
+const LABEL_WIDTH: usize = 60;
 /// Width of the longest bar of the histogram.
 const BAR: f64 = 40.0;
 
 pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
     let answer = analysed(command, None, false)?;
     let analysis = &answer.analysis;
+    let labels = by_label(&answer.trace, analysis);
     if command.json {
         let mut figures = json!({
             "active": analysis.active,
@@ -25,6 +28,9 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
             "paths": analysis.paths.len(),
             "standing": analysis.standing,
         });
+        if !labels.is_empty() {
+            figures["labels"] = json!(labels);
+        }
         if let Some(schedule) = &analysis.schedule {
             figures["schedule"] = json!(schedule);
         }
@@ -55,6 +61,12 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
     }
     say!("{}", words::groups(analysis))?;
     print_table(&kernel_table(&analysis.kernels, analysis.time))?;
+    if !labels.is_empty() {
+        print_table(&label_table(&labels[..labels.len().min(ROWS)]))?;
+        if labels.len() > ROWS {
+            say!("and {} more labels; `--json` has all", count((labels.len() - ROWS) as u64))?;
+        }
+    }
     let rows = (0..).zip(&analysis.active).filter(|(_, visits)| **visits > 0);
     let most = analysis.active.iter().copied().max().unwrap_or(0);
     let rows = rows.map(|(lanes, &visits): (u32, _)| {
@@ -97,4 +109,33 @@ fn kernel_table(kernels: &[KernelFigures], all: Option<Time>) -> String {
         row
     };
     table(&columns, kernels.iter().map(row))
+}
+
+fn label_table(labels: &[LabelFigures]) -> String {
+    use Column::{Left, Right};
+    let columns = [
+        Left("label"),
+        Right("launches"),
+        Right("warps"),
+        Right("events"),
+        Right("lanes"),
+        Right("idle slots"),
+        Right("idle"),
+    ];
+    let row = |figures: &LabelFigures| {
+        let LabelFigures { label, launches, warps, counts, .. } = figures;
+        vec![
+            label
+                .as_deref()
+                .map_or_else(|| "(none)".into(), |label| words::cut(label, LABEL_WIDTH))
+                .into_owned(),
+            count(*launches),
+            count(*warps),
+            count(counts.visits),
+            ratio(counts.mean_lanes()),
+            count(counts.idle),
+            percent(counts.idle, counts.slots),
+        ]
+    };
+    table(&columns, labels.iter().map(row))
 }

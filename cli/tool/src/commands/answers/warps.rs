@@ -55,6 +55,9 @@ fn json_row(answer: &Answer, warp: &WarpFigures) -> Value {
     if let (Some(row), Some(id)) = (row.as_object_mut(), id) {
         row.insert("block".into(), json!(id.block));
         row.insert("warp_in_block".into(), json!(id.warp_in_block));
+        if let Some(label) = answer.trace.label(warp.launch) {
+            row.insert("label".into(), json!(label));
+        }
     }
     row
 }

@@ -4,6 +4,10 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// The variable by which NVTX finds the library that is told of ranges.
+pub(super) const NVTX_INJECTION: &str = "NVTX_INJECTION64_PATH";
 
 /// A variable that `run` sets for the program.
 struct Switch {
@@ -31,8 +35,11 @@ const SWITCHES: [Switch; 6] = [
     Switch { name: "JAX_ENABLE_COMPILATION_CACHE", value: "false", how: How::Alone },
 ];
 
-/// Lists the variables to set, with their values, by what is set already.
-pub(super) fn to_set(is_set: impl Fn(&str) -> Option<OsString>) -> Vec<(&'static str, OsString)> {
+/// Lists the variables to set, with their values, by what is set already. NVTX tells `shim` of ranges.
+pub(super) fn to_set(
+    is_set: impl Fn(&str) -> Option<OsString>,
+    shim: &Path,
+) -> Vec<(&'static str, OsString)> {
     let value = |switch: &Switch| match (is_set(switch.name), &switch.how) {
         (None, _) => Some(switch.value.into()),
         (Some(_), How::Alone) => None,
@@ -46,7 +53,8 @@ pub(super) fn to_set(is_set: impl Fn(&str) -> Option<OsString>) -> Vec<(&'static
             Some(value)
         }
     };
-    SWITCHES.iter().filter_map(|switch| Some((switch.name, value(switch)?))).collect()
+    let nvtx = is_set(NVTX_INJECTION).is_none().then(|| (NVTX_INJECTION, shim.into()));
+    SWITCHES.iter().filter_map(|switch| Some((switch.name, value(switch)?))).chain(nvtx).collect()
 }
 
 fn has(value: &OsStr, flag: &str) -> bool {
@@ -59,19 +67,23 @@ mod tests {
 
     #[test]
     fn what_the_user_has_set_stays() {
-        let all = to_set(|_| None);
-        assert_eq!(all.len(), SWITCHES.len());
+        let shim = Path::new("/shim.so");
+        let all = to_set(|_| None, shim);
+        assert_eq!(all.len(), SWITCHES.len() + 1);
+        assert!(all.contains(&(NVTX_INJECTION, "/shim.so".into())));
         assert!(all.contains(&("XLA_FLAGS", "--xla_gpu_generate_line_info=true".into())));
         let set = |name: &str| match name {
             "XLA_FLAGS" => Some("--xla_dump_to=x".into()),
             "CUTE_DSL_LINEINFO" => Some("0".into()),
             _ => None,
         };
-        let some = to_set(set);
+        let some = to_set(set, shim);
         assert!(some.contains(&("XLA_FLAGS", "--xla_dump_to=x --xla_gpu_generate_line_info=true".into())));
         assert!(!some.iter().any(|(name, _)| *name == "CUTE_DSL_LINEINFO"));
         let decided =
-            to_set(|name| (name == "XLA_FLAGS").then(|| "--xla_gpu_generate_line_info=false".into()));
+            to_set(|name| (name == "XLA_FLAGS").then(|| "--xla_gpu_generate_line_info=false".into()), shim);
+        let nsys = to_set(|name| (name == NVTX_INJECTION).then(|| "/nsys.so".into()), shim);
+        assert!(!nsys.iter().any(|(name, _)| *name == NVTX_INJECTION));
         assert!(!decided.iter().any(|(name, _)| *name == "XLA_FLAGS"));
     }
 }

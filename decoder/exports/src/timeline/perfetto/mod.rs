@@ -249,8 +249,7 @@ impl<W: Write> Perfetto<W> {
 
 impl<W: Write> Tracks for Perfetto<W> {
     fn launch(&mut self, source: &Source<'_>, info: &LaunchInfo) -> Result<(), ExportError> {
-        let name = format!("launch {} {}", info.number(), source.kernel(info));
-        self.launch = self.track(None, name, info.number())?;
+        self.launch = self.track(None, source.launch_name(info), info.number())?;
         Ok(())
     }
 
@@ -282,8 +281,8 @@ impl<W: Write> Tracks for Perfetto<W> {
             None => self.track(Some(device), format!("SM {sm}"), sm)?,
         };
         self.sms.insert(sm, parent);
-        let ([x, y, z], launch) = (id.block, info.number());
-        let name = format!("launch {launch} {} block {x},{y},{z}", source.kernel(info));
+        let [x, y, z] = id.block;
+        let name = format!("{} block {x},{y},{z}", source.launch_name(info));
         // Tracks are numbered as they come: in order of launch and block.
         let rank = u32::try_from(self.last_track).unwrap_or(u32::MAX);
         self.block = self.track(Some(parent), name, rank)?;

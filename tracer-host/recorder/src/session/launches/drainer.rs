@@ -178,9 +178,9 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
             let error = SessionError::from(error);
             let mut state = self.shared.lock();
             if let (Some(info), Some(worker)) = (state.ledger.failed(ticket), self.worker.take()) {
-                let Job { plain, host, .. } = state.ledger.job(None);
+                let Job { news, plain, host, .. } = state.ledger.job(None);
                 drop(state);
-                end_early(worker, (plain, host), info, &error);
+                end_early(worker, news, (plain, host), info, &error);
             }
             return Err(error);
         }
@@ -248,11 +248,10 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
         if let Err(error) = waited.and_then(|()| self.drain(true)) {
             return self.fail(error, fails);
         }
-        let (running, still, begin) = {
+        let (running, still, job) = {
             let mut state = self.shared.lock();
             let ledger = &mut state.ledger;
-            let Job { plain, host, .. } = ledger.job(None);
-            (ledger.running(), ledger.first_running(), (plain, host))
+            (ledger.running(), ledger.first_running(), ledger.job(None))
         };
         let clock = self.shared.lock().ledger.clock.clone();
         if let (Some(clock), Some(worker), None) = (clock, &mut self.worker, &still)
@@ -263,7 +262,7 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
         let Some(worker) = self.worker.take() else { return self.ended(Err(SessionError::Unusable)) };
         if let Some(info) = still {
             let error = SessionError::Running { running };
-            end_early(worker, begin, info, &error);
+            end_early(worker, job.news, (job.plain, job.host), info, &error);
             // They write into its memory.
             std::mem::forget(self.device);
             return Ended { device: None, outcome: Err(error) };

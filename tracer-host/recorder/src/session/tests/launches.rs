@@ -80,7 +80,7 @@ const LONG: Patience = Patience { short: Duration::from_secs(600), unknown: Dura
 
 impl Program {
     fn reserve(&self, warps: u64, patience: Patience) -> Result<Reserved, SessionError> {
-        self.launches.reserve(&[(self.kernel, LaunchShape::linear(32 * warps, 32))], patience)
+        self.launches.reserve(&[(self.kernel, LaunchShape::linear(32 * warps, 32))], None, patience)
     }
 
     /// Makes a launch that was reserved: it leaves its logs at once, and ends when the test says so.

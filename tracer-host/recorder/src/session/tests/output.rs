@@ -3,7 +3,9 @@
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
-use warptrace_format::file::{Frame, LaunchInfo, SECTION_HEADER_BYTES, SectionHeader};
+use warptrace_format::file::{
+    Frame, KnownLabels, LaunchInfo, LaunchLabels, SECTION_HEADER_BYTES, SectionHeader,
+};
 
 /// A file that can be looked at while it is written.
 #[derive(Clone, Debug, Default)]
@@ -34,6 +36,22 @@ impl Shared {
             at += header.total_bytes() as usize;
         }
         launches
+    }
+}
+
+impl Shared {
+    /// What launches were called so far, from 0 on.
+    pub(super) fn labels(&self) -> Vec<Option<String>> {
+        let (file, mut at, mut labels) = (self.bytes(), 24, KnownLabels::default());
+        while at < file.len() {
+            let header = SectionHeader::parse(&file[at..], 0).unwrap();
+            let body = &file[at + SECTION_HEADER_BYTES..][..header.length as usize];
+            if header.tag.0 == *b"LABL" {
+                labels.add(LaunchLabels::decode(body, 0).unwrap());
+            }
+            at += header.total_bytes() as usize;
+        }
+        (0..self.launches().len() as u32).map(|launch| labels.of(launch).map(str::to_owned)).collect()
     }
 }
 

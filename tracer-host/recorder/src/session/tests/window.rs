@@ -115,3 +115,30 @@ fn a_chunk_of_a_warp_that_does_not_record_is_damaged() {
     let error = session.flush().unwrap_err().to_string();
     assert!(error.contains("launch 0, warp 2, is damaged: 2 warps of the launch record"), "{error}");
 }
+
+#[test]
+fn launches_have_labels_and_of_ranges_only_those_are_recorded() {
+    for (nvtx, recorded) in [(&[][..], [true; 4]), (&["step*"], [true, false, true, false])] {
+        let scripts = recorded.iter().filter(|recorded| **recorded).count();
+        let mut device = FakeDevice::of(vec![script(&[(1, 0, 1), (0, 0, 1)]); scripts]);
+        let window = Window { nvtx: nvtx.iter().map(|&name| name.to_owned()).collect(), ..Window::default() };
+        let mut session = Session::start(&mut device, &PROGRAM, &with(window), Shared::default()).unwrap();
+        for label in ["step 1", "other", "step 2", ""] {
+            session.label(label);
+            launch(&mut session, "k").unwrap();
+        }
+        let (file, _, _) = session.finish().unwrap();
+        let some = |label: &str| Some(label.to_owned());
+        assert_eq!(file.labels(), [some("step 1"), some("other"), some("step 2"), None]);
+        assert!(file.launches().iter().map(|info| info.is_recorded()).eq(recorded));
+    }
+}
+
+#[test]
+fn a_launch_that_fails_has_its_label() {
+    let (mut device, file) = (FakeDevice::of([]), Shared::default());
+    let mut session = Session::start(&mut device, &PROGRAM, &options(1000), file.clone()).unwrap();
+    session.label("last");
+    launch(&mut session, "k").unwrap_err();
+    assert_eq!(file.labels(), [Some("last".to_owned())]);
+}

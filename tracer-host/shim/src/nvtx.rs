@@ -1,0 +1,246 @@
+//! NVTX, by which programs open ranges: its third version loads the library that `NVTX_INJECTION64_PATH`
+//! names, which is this one, and lets it put functions of its own into tables.
+
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ptr::without_provenance_mut;
+
+use warptrace_abi::run::RUN_FILE;
+use warptrace_format::file::limits::MAX_LABEL_BYTES;
+
+use crate::inside::guarded;
+use crate::ranges::{self, Message};
+
+/// A domain, or a registered text: its number.
+type Handle = *mut c_void;
+/// Characters that a message is read to.
+const MAX_CHARACTERS: usize = MAX_LABEL_BYTES;
+/// What a call answers that did nothing.
+const NOTHING: c_int = -1;
+
+/// The table of tables.
+const CALLBACKS: u32 = 1;
+/// The tables of functions: without domains, and with them.
+const CORE: c_int = 1;
+const CORE2: c_int = 5;
+
+#[repr(C)]
+struct Callbacks {
+    size: usize,
+    table: Option<unsafe extern "C" fn(c_int, *mut *mut *mut *const c_void, *mut c_uint) -> c_int>,
+}
+
+/// What describes a range.
+#[repr(C)]
+struct Attributes {
+    version: u16,
+    size: u16,
+    category: u32,
+    color: [u32; 2],
+    payload_type: [i32; 2],
+    payload: u64,
+    message_type: i32,
+    message: *const c_void,
+}
+
+/// Called by each library of the program that uses NVTX, before its first range.
+///
+/// # Safety
+/// The function is NVTX's, which returns tables by their numbers.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+#[allow(non_snake_case, reason = "NVTX looks for this name")]
+pub(crate) unsafe extern "C" fn InitializeInjectionNvtx2(
+    tables: Option<unsafe extern "C" fn(u32) -> *const c_void>,
+) -> c_int {
+    let install = || {
+        std::env::var_os(RUN_FILE).filter(|file| !file.is_empty())?;
+        // SAFETY: the caller's promise; the table says how long it is.
+        let callbacks = unsafe { tables?(CALLBACKS).cast::<Callbacks>().as_ref()? };
+        let table = (callbacks.size >= size_of::<Callbacks>()).then_some(callbacks.table)??;
+        for (module, functions) in [(CORE, &core()[..]), (CORE2, &with_domains()[..])] {
+            let (mut slots, mut count) = (std::ptr::null_mut(), 0);
+            // SAFETY: it writes to these two.
+            if unsafe { table(module, &raw mut slots, &raw mut count) } == 0 || slots.is_null() {
+                continue;
+            }
+            for &(number, function) in functions.iter().filter(|(number, _)| *number < count as usize) {
+                // SAFETY: the table has so many addresses of places for functions, or null.
+                unsafe {
+                    if let Some(slot) = (*slots.add(number)).as_mut() {
+                        *slot = function;
+                    }
+                }
+            }
+        }
+        Some(())
+    };
+    c_int::from(guarded(install).flatten().is_some())
+}
+
+/// The functions of ranges without domains, by their numbers.
+fn core() -> [(usize, *const c_void); 8] {
+    [
+        (4, start_with as *const c_void),
+        (5, start_narrow as *const c_void),
+        (6, start_wide as *const c_void),
+        (7, end as *const c_void),
+        (8, push_with as *const c_void),
+        (9, push_narrow as *const c_void),
+        (10, push_wide as *const c_void),
+        (11, pop as *const c_void),
+    ]
+}
+
+/// The functions of ranges of domains.
+fn with_domains() -> [(usize, *const c_void); 8] {
+    [
+        (2, domain_start as *const c_void),
+        (3, domain_end as *const c_void),
+        (4, domain_push as *const c_void),
+        (5, domain_pop as *const c_void),
+        (10, register_narrow as *const c_void),
+        (11, register_wide as *const c_void),
+        (12, domain_narrow as *const c_void),
+        (13, domain_wide as *const c_void),
+    ]
+}
+
+/// The text at an address, of so many characters at most.
+///
+/// # Safety
+/// It is null or a text that ends in zero.
+unsafe fn narrow(text: *const c_char) -> Option<String> {
+    if text.is_null() {
+        return None;
+    }
+    // SAFETY: the caller's promise.
+    let bytes = unsafe { CStr::from_ptr(text) }.to_bytes();
+    Some(String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_CHARACTERS)]).into_owned())
+}
+
+/// The same of wide characters.
+///
+/// # Safety
+/// As above.
+unsafe fn wide(text: *const libc::wchar_t) -> Option<String> {
+    if text.is_null() {
+        return None;
+    }
+    // SAFETY: the caller's promise: nothing behind the zero is read.
+    let characters = (0..MAX_CHARACTERS).map(|at| unsafe { *text.add(at) }).take_while(|unit| *unit != 0);
+    let character = |unit: libc::wchar_t| u32::try_from(unit).ok().and_then(char::from_u32);
+    Some(characters.map(|unit| character(unit).unwrap_or(char::REPLACEMENT_CHARACTER)).collect())
+}
+
+fn message(text: Option<String>) -> Message {
+    text.map_or(Message::Missing, Message::Text)
+}
+
+/// What attributes call a range.
+///
+/// # Safety
+/// They are null or as long as they say.
+unsafe fn described(attributes: *const Attributes) -> Message {
+    // SAFETY: the caller's promise; the size is in the first bytes of any of them.
+    unsafe {
+        if attributes.is_null() || usize::from((*attributes).size) < size_of::<Attributes>() {
+            return Message::Missing;
+        }
+        let Attributes { message_type, message: text, .. } = *attributes;
+        match message_type {
+            1 => message(narrow(text.cast())),
+            2 => message(wide(text.cast())),
+            3 => Message::Registered(text.addr()),
+            _ => Message::Missing,
+        }
+    }
+}
+
+fn push_message(domain: usize, message: Message) -> c_int {
+    let depth = guarded(|| ranges::push(domain, message));
+    depth.and_then(|depth| c_int::try_from(depth).ok()).unwrap_or(NOTHING)
+}
+
+fn pop_of(domain: usize) -> c_int {
+    let depth = guarded(|| ranges::pop(domain)).flatten();
+    depth.and_then(|depth| c_int::try_from(depth).ok()).unwrap_or(NOTHING)
+}
+
+fn start_message(domain: usize, message: Message) -> u64 {
+    guarded(|| ranges::start(domain, message)).unwrap_or_default()
+}
+
+fn registered(domain: Handle, text: Option<String>) -> Handle {
+    let number = guarded(|| ranges::register(domain.addr(), &text.unwrap_or_default()));
+    without_provenance_mut(number.unwrap_or_default())
+}
+
+fn domain(name: Option<String>) -> Handle {
+    let number = guarded(|| name.map_or(0, |name| ranges::domain(&name)));
+    without_provenance_mut(number.unwrap_or_default())
+}
+
+// SAFETY of the calls in all of these: NVTX is given what these functions are, by the program.
+
+unsafe extern "C" fn push_narrow(text: *const c_char) -> c_int {
+    push_message(0, message(unsafe { narrow(text) }))
+}
+
+unsafe extern "C" fn push_wide(text: *const libc::wchar_t) -> c_int {
+    push_message(0, message(unsafe { wide(text) }))
+}
+
+unsafe extern "C" fn push_with(attributes: *const Attributes) -> c_int {
+    push_message(0, unsafe { described(attributes) })
+}
+
+unsafe extern "C" fn domain_push(domain: Handle, attributes: *const Attributes) -> c_int {
+    push_message(domain.addr(), unsafe { described(attributes) })
+}
+
+extern "C" fn pop() -> c_int {
+    pop_of(0)
+}
+
+extern "C" fn domain_pop(domain: Handle) -> c_int {
+    pop_of(domain.addr())
+}
+
+unsafe extern "C" fn start_narrow(text: *const c_char) -> u64 {
+    start_message(0, message(unsafe { narrow(text) }))
+}
+
+unsafe extern "C" fn start_wide(text: *const libc::wchar_t) -> u64 {
+    start_message(0, message(unsafe { wide(text) }))
+}
+
+unsafe extern "C" fn start_with(attributes: *const Attributes) -> u64 {
+    start_message(0, unsafe { described(attributes) })
+}
+
+unsafe extern "C" fn domain_start(domain: Handle, attributes: *const Attributes) -> u64 {
+    start_message(domain.addr(), unsafe { described(attributes) })
+}
+
+extern "C" fn end(number: u64) {
+    let _ = guarded(|| ranges::end(number));
+}
+
+extern "C" fn domain_end(_: Handle, number: u64) {
+    end(number);
+}
+
+unsafe extern "C" fn register_narrow(domain: Handle, text: *const c_char) -> Handle {
+    registered(domain, unsafe { narrow(text) })
+}
+
+unsafe extern "C" fn register_wide(domain: Handle, text: *const libc::wchar_t) -> Handle {
+    registered(domain, unsafe { wide(text) })
+}
+
+unsafe extern "C" fn domain_narrow(name: *const c_char) -> Handle {
+    domain(unsafe { narrow(name) })
+}
+
+unsafe extern "C" fn domain_wide(name: *const libc::wchar_t) -> Handle {
+    domain(unsafe { wide(name) })
+}
