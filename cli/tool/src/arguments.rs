@@ -17,8 +17,8 @@ use warptrace_cli::recording::Recording;
 #[cfg(feature = "tui")]
 pub(crate) use self::answers::Tui;
 pub(crate) use self::answers::{
-    AccessColumn, CauseColumn, Diff, EdgeColumn, LineColumn, LoopColumn, Page, PathColumn, Report, Rows, WaitColumn,
-    WarpColumn,
+    AccessColumn, CauseColumn, Diff, EdgeColumn, LineColumn, LoopColumn, Page, PathColumn, Report, Rows,
+    WaitColumn, WarpColumn,
 };
 pub(crate) use self::export::{Export, ExportFormat, SampleWeight};
 #[cfg(feature = "query")]

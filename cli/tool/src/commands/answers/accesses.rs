@@ -26,7 +26,9 @@ pub(crate) fn run(command: &Rows<AccessColumn>) -> anyhow::Result<ExitCode> {
         AccessColumn::Moved => sites.sort_by_key(by_counts(|counts| counts.moved_bytes)),
         AccessColumn::Passes => sites.sort_by_key(by_counts(|counts| counts.passes)),
         AccessColumn::Requests => sites.sort_by_key(by_counts(|counts| counts.requests)),
-        AccessColumn::Source => sites.sort_by(|a, b| (&a.file, a.line, a.site).cmp(&(&b.file, b.line, b.site))),
+        AccessColumn::Source => {
+            sites.sort_by(|a, b| (&a.file, a.line, a.site).cmp(&(&b.file, b.line, b.site)))
+        }
     }
     let finding = access_finding(&found, &answer.names);
     if command.page.json {
@@ -62,7 +64,9 @@ pub(crate) fn run(command: &Rows<AccessColumn>) -> anyhow::Result<ExitCode> {
     let (sites, more) = first(sites, command.limit, ROWS);
     print_rows(&site_table(&answer, &sites), more)?;
     if sites.iter().any(|site| site.counts.sectors > 0) {
-        say!("\nSectors: 32 bytes of global memory each that a request touches, in the mean, and the least that would do.")?;
+        say!(
+            "\nSectors: 32 bytes of global memory each that a request touches, in the mean, and the least that would do."
+        )?;
     }
     if sites.iter().any(|site| site.counts.passes > 0) {
         say!("Passes: through the banks of shared memory, in the mean; 1 for each 32 words is the least.")?;
@@ -71,7 +75,9 @@ pub(crate) fn run(command: &Rows<AccessColumn>) -> anyhow::Result<ExitCode> {
         say!("Assumed: generic addresses are of global memory.")?;
     }
     if !found.is_exact() {
-        say!("Assumed: lanes whose addresses went on alike came together. Where they came apart, there were more requests.")?;
+        say!(
+            "Assumed: lanes whose addresses went on alike came together. Where they came apart, there were more requests."
+        )?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -86,7 +92,11 @@ fn lacks(found: &Accesses) -> String {
     let parts = parts.iter().filter(|(accesses, _)| *accesses > 0);
     let parts: Vec<String> = parts.map(|(accesses, what)| format!("{} {what}", count(*accesses))).collect();
     let known = count(found.accesses);
-    if parts.is_empty() { format!("accesses: {known}") } else { format!("accesses: {known}, and {}", parts.join(", ")) }
+    if parts.is_empty() {
+        format!("accesses: {known}")
+    } else {
+        format!("accesses: {known}, and {}", parts.join(", "))
+    }
 }
 
 /// A row for each site.
@@ -120,7 +130,11 @@ fn site_table(answer: &Answer, sites: &[&SiteFigures]) -> String {
             ratio(counts.lanes as f64 / counts.requests.max(1) as f64),
             each(counts.sectors, counts.sectors),
             each(counts.least_sectors, counts.sectors),
-            if counts.moved_bytes == 0 { "-".to_owned() } else { percent(counts.used_bytes, counts.moved_bytes) },
+            if counts.moved_bytes == 0 {
+                "-".to_owned()
+            } else {
+                percent(counts.used_bytes, counts.moved_bytes)
+            },
             each(counts.passes, counts.passes),
             each(counts.least_passes, counts.passes),
             percent(counts.uniform, counts.requests),
