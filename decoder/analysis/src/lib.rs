@@ -87,7 +87,7 @@ pub use runs::{WarpRun, WarpRuns};
 pub use schedule::{LaunchSchedule, Schedule, SpanSummary, WarpRan};
 pub use selection::{Selection, kernel_name};
 pub use source::{NoSource, SourceCode, source_code};
-pub use summary::{Chosen, LaunchSummary, LossRow, LossSum, Summary};
+pub use summary::{AccessSummary, Chosen, LaunchSummary, LossRow, LossSum, Summary};
 pub use times::{Time, WarpTime};
 pub use waits::{Arrivals, OpenWaits, Wait, WaitFigures};
 pub use watch::Watch;

@@ -100,6 +100,13 @@ fn text(
     if let Some(host) = &summary.host {
         say!("host         {}", on_host(trace, host))?;
     }
+    if let Some(accesses) = &summary.accesses {
+        let mut known = format!("{} of {} sites", count(accesses.recorded), count(accesses.sites));
+        if accesses.lost > 0 {
+            known += &format!(", {} lost", count(accesses.lost));
+        }
+        say!("accesses     {known}, {} in the file", bytes(accesses.file_bytes))?;
+    }
 
     print_launches(metadata, launches)?;
     let untraced = launches.iter().filter(|launch| launch.recorded_warps == 0).count() as u64;
