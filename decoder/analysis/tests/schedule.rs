@@ -5,8 +5,8 @@ mod support;
 
 use support::{event, metadata};
 use warptrace_analysis::words;
-use warptrace_analysis::{Analysis, BlockRan, LaunchSchedule, Selection, WarpRan, analyse};
-use warptrace_decoder::TraceFile;
+use warptrace_analysis::{Analysis, AnalysisError, BlockRan, LaunchSchedule, Selection, WarpRan, analyse};
+use warptrace_decoder::{DecodeError, TraceFile};
 use warptrace_format::account::WarpAccount;
 use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::codec::encode_stream;
@@ -57,6 +57,27 @@ fn written(launches: &[(LaunchInfo, Vec<Warp>)]) -> Vec<u8> {
 
 fn launch(number: u32, blocks: u32) -> LaunchInfo {
     LaunchInfo::new(number, 0, [blocks, 1, 1], [64, 1, 1], 0).unwrap()
+}
+
+/// A warp takes memory as soon as it is said when it ran, and equal warps are some bits of the file.
+#[test]
+fn a_file_cannot_name_any_number_of_warps() {
+    let metadata = metadata(&[(1, "enter", 3)]).with_property(TIMES, "blocks");
+    let written = |launches: u32| {
+        let mut writer = TraceWriter::create(Vec::new(), &metadata, WriterOptions::default()).unwrap();
+        let silent = WarpAccount { attempted: 0, recorded: 0, lost: 0, chunks: 0, finished: 1 };
+        let (accounts, spans) = (vec![silent; 1 << 16], vec![span(&(0, 0, Some(5))); 1 << 16]);
+        for number in 0..launches {
+            writer.begin_launch(&launch(number, 1 << 15)).unwrap();
+            let end = TrackEnd { launch: number, track: 0, accounts: &accounts, spans: &spans };
+            writer.end_tracks(&[end]).unwrap();
+        }
+        TraceFile::from_bytes(writer.finish().unwrap().0).unwrap()
+    };
+    let few = analyse(&written(8), &Selection::default()).unwrap().schedule.unwrap();
+    assert_eq!(few.launches.iter().map(|launch| launch.warps).sum::<u64>(), 8 << 16);
+    let many = analyse(&written(48), &Selection::default()).unwrap_err();
+    assert!(matches!(many, AnalysisError::Decode { source: DecodeError::TooMuchWork { .. } }), "{many}");
 }
 
 /// Two multiprocessors: blocks 0 and 2 on SM 3 one after the other, 1, 3 and 4 on SM 7, of which 4 takes

@@ -61,7 +61,7 @@ impl TraceFile {
         let none = || DecodeError::NoSpans { accounts_offset: accounts.offset };
         let (entry, body_at) = self.section_behind(accounts, SectionKind::Spans)?.ok_or_else(none)?;
         let warps = (accounts.last_warp - accounts.first_warp).saturating_add(1);
-        self.work.spend(warps.into())?;
+        self.work.spend_spans(warps)?;
         Ok(decode_spans(&self.load_body(&entry)?, body_at, warps)?)
     }
 

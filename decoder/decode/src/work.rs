@@ -27,6 +27,10 @@ const STEPS_PER_WARP: u64 = 16;
 /// and for a row or a mark of its own, which is analysed, or written as text.
 const STEPS_PER_ROW: u64 = 512;
 
+/// Steps for a warp of which it is said where and when it ran: readers keep some 80 bytes of it, and it may
+/// have no event.
+const STEPS_PER_SPAN: u64 = 128;
+
 /// Bytes that every file may have written out.
 const FREE_OUTPUT: u64 = 1 << 30;
 /// Further bytes of output for each byte of the file.
@@ -112,6 +116,14 @@ impl Work {
     /// As [`spend`](Self::spend).
     pub(crate) fn spend_warps(&self, warps: &Range<u32>) -> Result<(), DecodeError> {
         self.spend((warps.len() as u64).saturating_mul(STEPS_PER_WARP))
+    }
+
+    /// Takes the steps of warps of which it is said where and when they ran.
+    ///
+    /// # Errors
+    /// As [`spend`](Self::spend).
+    pub(crate) fn spend_spans(&self, warps: u32) -> Result<(), DecodeError> {
+        self.spend(u64::from(warps).saturating_mul(STEPS_PER_SPAN))
     }
 
     /// Takes the steps of rows or marks.
