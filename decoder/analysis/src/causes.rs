@@ -1,9 +1,9 @@
 //! What parted lanes: each idle lane slot is charged to the last event that the absent lane shared with a
 //! lane that is active now. What follows that event in the program sent them different ways.
 //!
-//! An event with the lanes of the one before changes no cause. Any other goes once through what its lanes shared with
-//! others ([`latest`]), and through the partings that are open ([`partings`]); its charges are one addition for each
-//! lane ([`charges`]). Events of all lanes of the warp only end what is open.
+//! An event with the lanes of the one before changes no cause. Any other goes once through what its lanes
+//! shared with others ([`latest`]), and through the partings that are open ([`partings`]); its charges are
+//! one addition for each lane ([`charges`]). Events of all lanes of the warp only end what is open.
 //!
 //! A cycle is gone through twice. Whatever an event of its second time finds is in the body or older than the
 //! cycle, and so it is in each later time.
@@ -94,9 +94,10 @@ impl Causes {
         let mut next = Shared { lanes: mask & self.lanes, location, ..self.newest };
         if next.lanes != self.newest.lanes {
             self.partings.go_on(self.newest, next, weight);
-            match next.lanes == self.lanes {
-                true => self.latest.share_all(place),
-                false => self.latest.share(next.lanes, self.lanes & !next.lanes, place),
+            match next.lanes {
+                0 => self.latest.share_none(self.lanes, self.charges.place(OUTSIDE)),
+                lanes if lanes == self.lanes => self.latest.share_all(place),
+                lanes => self.latest.share(lanes, self.lanes & !lanes, place),
             }
         } else if is_shared(next.lanes) {
             self.latest.share_again(place);

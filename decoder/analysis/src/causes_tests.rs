@@ -48,6 +48,61 @@ proptest! {
     }
 }
 
+/// Events of lanes that part, part again and come back in part, at some of `locations`, and how often each
+/// comes.
+fn diverging(mut state: u64, locations: u16, events: usize) -> Vec<(Event, u32)> {
+    let mut random = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 32) as u32
+    };
+    let mut groups = vec![u32::MAX];
+    let mut next = || {
+        let at = random() as usize % groups.len();
+        let mask = groups.swap_remove(at);
+        let [event, turn] = [random(), random()];
+        match turn % 8 {
+            0..4 => {
+                let other = mask & random();
+                groups.extend([other, mask & !other].into_iter().filter(|lanes| *lanes != 0));
+            }
+            4 if !groups.is_empty() => {
+                let other = random() as usize % groups.len();
+                groups[other] |= mask;
+            }
+            5 if turn % 64 == 5 => groups = vec![u32::MAX],
+            _ => groups.push(mask),
+        }
+        let location = (event % u32::from(locations)) as u16 + 1;
+        (Event { location, mask }, if turn.is_multiple_of(7) { turn % 5 + 1 } else { 1 })
+    };
+    (0..events).map(|_| next()).collect()
+}
+
+/// So many events that numbers and places are used up.
+#[test]
+fn long_warps_have_the_causes_of_the_matrix() {
+    for (seed, locations, events) in [(1, 9, 12_000), (2, 250, 9_000), (3, 700, 9_000)] {
+        let (mut causes, mut expected) = (Causes::default(), Found::default());
+        for (warp, lanes) in [u32::MAX, 0x3ff].into_iter().enumerate() {
+            causes.begin(lanes);
+            let mut all = Vec::new();
+            let mut runs = diverging(seed + 10 * warp as u64, locations, events);
+            // Too often for a counter.
+            runs[events / 2].1 = 1 << 16;
+            let of_warp = |(event, times): (Event, u32)| {
+                let mask = event.mask & lanes;
+                (mask != 0).then_some((Event { mask, ..event }, times))
+            };
+            for (event, times) in runs.into_iter().filter_map(of_warp) {
+                causes.push(&Item::Run { event, times });
+                all.extend(std::iter::repeat_n(event, times as usize));
+            }
+            expected.add(&all, lanes);
+        }
+        assert_eq!(found(&mut causes), expected, "{locations} locations");
+    }
+}
+
 fn event(location: u16, mask: u32) -> Event {
     Event { location, mask }
 }
@@ -79,4 +134,11 @@ fn lanes_that_never_came_are_charged_to_the_begin() {
     let found = found(&mut causes);
     assert_eq!(found.charges, BTreeMap::from([((OUTSIDE, 1), 3 * 2 + 4)]));
     assert_eq!((found.partings[&OUTSIDE], found.meetings.len()), (1, 0));
+    let mut causes = Causes::default();
+    causes.begin(0xf);
+    for mask in [0xf, 0x10, 0x7] {
+        causes.push(&Item::Run { event: event(1, mask), times: 1 });
+    }
+    let charges = self::found(&mut causes).charges;
+    assert_eq!(charges, BTreeMap::from([((OUTSIDE, 1), 4), ((1, 1), 1)]));
 }

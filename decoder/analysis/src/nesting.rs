@@ -100,19 +100,22 @@ impl Nesting {
     }
 
     /// Takes the warp's next events.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, item: &Item<'_>) {
         if self.entries.len() >= self.many {
             self.tidy();
         }
         match item {
             Item::Run { event, times } => self.visit(*event, u64::from(*times), Pass::Once),
-            Item::Cycle { body, times } => {
-                body.iter().for_each(|&event| self.visit(event, 1, Pass::Once));
-                if *times > 1 {
-                    self.repeat(body, u64::from(*times) - 1);
-                }
-            }
+            Item::Cycle { body, times } => self.cycle(body, *times),
+        }
+    }
+
+    #[inline(never)]
+    fn cycle(&mut self, body: &[Event], times: u32) {
+        body.iter().for_each(|&event| self.visit(event, 1, Pass::Once));
+        if times > 1 {
+            self.repeat(body, u64::from(times) - 1);
         }
     }
 
@@ -144,7 +147,7 @@ impl Nesting {
     }
 
     /// Takes `times` equal events in a row.
-    #[inline]
+    #[inline(always)]
     fn visit(&mut self, Event { location, mask }: Event, times: u64, pass: Pass) {
         let number = match self.number_of.get(usize::from(location)) {
             Some(&number) if number != UNSEEN => number as u16,
@@ -190,7 +193,7 @@ impl Nesting {
     }
 
     /// Takes lanes, which all have the location on their stacks, back to it.
-    #[inline]
+    #[inline(always)]
     fn go_back(&mut self, number: u16, back: u32, pass: Pass) {
         let weight = if let Pass::Repeated(weight) = pass { weight } else { 1 };
         let (mut rest, mut end) = (back, self.entries.len());
@@ -231,7 +234,7 @@ impl Nesting {
     }
 
     /// Takes an entry off the stacks of lanes that are in it.
-    #[inline]
+    #[inline(always)]
     fn leave(&mut self, entry: usize, lanes: u32, weight: u64) {
         self.entries[entry] &= !lanes;
         self.visited[usize::from(self.numbers[entry])].take_off(lanes, weight);

@@ -5,7 +5,8 @@ use rustc_hash::FxHashMap;
 /// Most different pairs that are counted, which bounds memory: locations could have 2^32.
 const MAX_PAIRS: usize = 1 << 20;
 /// Entries of the small table in front of that of all pairs.
-const RECENT: usize = 512;
+const RECENT: usize = 1 << RECENT_BITS;
+const RECENT_BITS: u32 = 10;
 
 /// How often a pair was counted, and the sum of what was counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,7 +43,8 @@ impl Pairs {
         if self.recent.is_empty() {
             self.recent.resize(RECENT, (0, Sum::default()));
         }
-        let at = usize::from(from.wrapping_mul(29) ^ to) % RECENT;
+        // The upper bits of a product with 2^32 over the golden ratio (Knuth, "Sorting and Searching", 6.4).
+        let at = (key.wrapping_mul(0x9e37_79b9) >> (u32::BITS - RECENT_BITS)) as usize % RECENT;
         let (held, known) = &mut self.recent[at];
         if *held == key {
             known.add(sum);

@@ -16,7 +16,7 @@ use crate::nesting::{Nesting, OpenLoop};
 use crate::path::PathDigest;
 use crate::points::Points;
 use crate::selection::Selection;
-use crate::times::{Clocks, TimeAt, WarpTime};
+use crate::times::{Clocks, TimeAt, WarpTime, spend_lanes};
 use crate::transitions::Transitions;
 use crate::waits::Waits;
 use crate::watch::Watch;
@@ -180,6 +180,9 @@ pub(crate) struct Tally<'a> {
     body: Vec<Event>,
     /// Items that the watch has not heard of.
     unpublished: u32,
+    /// Whether the processor has AVX2, counts bits and finds the lowest one.
+    #[cfg(target_arch = "x86_64")]
+    has_avx2: bool,
 }
 
 impl<'a> Tally<'a> {
@@ -195,12 +198,34 @@ impl<'a> Tally<'a> {
             line_visitors: Vec::new(),
             body: Vec::new(),
             unpublished: 0,
+            #[cfg(target_arch = "x86_64")]
+            has_avx2: is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("bmi1")
+                && is_x86_feature_detected!("popcnt"),
         }
     }
 
     /// Takes the next item. Items of a warp follow each other. Answers `Break` if the watch stops the
     /// analysis.
     pub(crate) fn take(&mut self, found: WarpItem<'_>) -> ControlFlow<()> {
+        #[cfg(target_arch = "x86_64")]
+        if self.has_avx2 {
+            // SAFETY: the processor has all features that the function asks for.
+            return unsafe { self.take_avx2(&found) };
+        }
+        self.take_portably(&found)
+    }
+
+    /// # Safety
+    /// The processor has these features.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi1,popcnt")]
+    unsafe fn take_avx2(&mut self, found: &WarpItem<'_>) -> ControlFlow<()> {
+        self.take_portably(found)
+    }
+
+    #[inline(always)]
+    fn take_portably(&mut self, found: &WarpItem<'_>) -> ControlFlow<()> {
         // Not moved: copied at once, what the decoder has just written in parts is waited for.
         let (warp, item) = (found.warp, &found.item);
         if let Some(watch) = self.context.watch {
@@ -226,9 +251,12 @@ impl<'a> Tally<'a> {
                 body.iter().for_each(|&event| current.count(event, (*times).into(), of, locations));
             }
         }
-        if let Some(clocks) = &mut self.clocks {
-            self.sums.untimed = self.sums.untimed.saturating_add(clocks.push(&found, locations));
+        let now = self.clocks.as_mut().and_then(|clocks| clocks.push(found, locations));
+        if now.is_none() && self.clocks.is_some() {
+            self.sums.untimed = self.sums.untimed.saturating_add(item.events());
         }
+        let spent = |location, cycles| spend_lanes(locations, location, cycles);
+        self.sums.transitions.push(item, now, spent);
         if let (Some(waits), Some(begin), &[event]) = (&mut self.sums.waits, found.begin, item.body()) {
             waits.push(event, begin);
         }
@@ -236,7 +264,6 @@ impl<'a> Tally<'a> {
             None => current.path.push(item),
             Some(renamed) => current.path.push_renamed(item, renamed, &mut self.body),
         }
-        self.sums.transitions.push(item);
         self.sums.nesting.push(item);
         self.sums.causes.push(item);
         ControlFlow::Continue(())

@@ -19,9 +19,6 @@ use crate::counts::share;
 use crate::distribution::Distribution;
 use crate::tally::AtLocation;
 
-/// Groups from which on those without lanes are removed: the others are at most as many as lanes.
-const MANY_GROUPS: usize = 64;
-
 /// Time spent at a location, or at several, in cycles of the multiprocessor's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Time {
@@ -33,7 +30,8 @@ pub struct Time {
     pub active_lane_cycles: u64,
     /// The warp's other lanes times the run's warp-cycles, summed over the runs: what divergence costs here.
     pub idle_lane_cycles: u64,
-    /// Visits whose warp-cycles are known: all but those of warps' last runs and of runs next to missing times.
+    /// Visits whose warp-cycles are known: all but those of warps' last runs and of runs next to missing
+    /// times.
     pub timed_visits: u64,
 }
 
@@ -96,13 +94,6 @@ struct Last {
     begin: u64,
 }
 
-/// Lanes whose last run is the same.
-struct Group {
-    lanes: u32,
-    location: u16,
-    since: u64,
-}
-
 /// Attributes the time of warps that are given one after the other.
 #[derive(Default)]
 pub(crate) struct Clocks {
@@ -113,7 +104,6 @@ pub(crate) struct Clocks {
     /// When the last run began.
     now: u64,
     last: Option<Last>,
-    groups: Vec<Group>,
     /// Warp-cycles so far.
     cycles: u64,
 }
@@ -125,6 +115,14 @@ fn at(locations: &mut Locations, location: u16) -> Option<&mut TimeAt> {
     Some(locations.get_mut(usize::from(location))?.as_mut()?.time.get_or_insert_default())
 }
 
+/// Charges lane-cycles to the location from which lanes came.
+#[inline]
+pub(crate) fn spend_lanes(locations: &mut Locations, location: u16, cycles: u64) {
+    if let Some(at) = at(locations, location) {
+        at.time.lane_cycles = at.time.lane_cycles.saturating_add(cycles);
+    }
+}
+
 impl Clocks {
     pub(crate) fn new(focus: Option<u16>) -> Self {
         Self { focus, ..Self::default() }
@@ -133,7 +131,6 @@ impl Clocks {
     /// Begins a warp with these lanes.
     pub(crate) fn begin(&mut self, lanes: u32) {
         (self.lanes, self.now, self.last, self.cycles) = (lanes, 0, None, 0);
-        self.groups.clear();
     }
 
     /// Ends the warp; returns its cycles.
@@ -141,32 +138,33 @@ impl Clocks {
         self.cycles
     }
 
-    /// Takes the warp's next item, whose visits `locations` have already. Returns how many of its events have no time.
-    pub(crate) fn push(&mut self, found: &WarpItem<'_>, locations: &mut Locations) -> u64 {
-        let visits = u64::from(found.item.times());
+    /// Takes the warp's next item, whose visits `locations` have already. Returns when it counts as begun;
+    /// `None` if that is not known.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, found: &WarpItem<'_>, locations: &mut Locations) -> Option<u64> {
         let (&[event], Some(begin)) = (found.item.body(), found.begin) else {
             // When the run before ended is not known.
             self.last = None;
-            found.item.body().iter().for_each(|event| self.leave(event.mask));
-            return found.item.events();
+            return None;
         };
+        let visits = u64::from(found.item.times());
         if let Some(last) = &mut self.last
             && (last.event, last.begin) == (event, begin)
         {
             // The rest of a run that several chunks hold.
             last.visits = last.visits.saturating_add(visits);
-            return 0;
+            return Some(self.now);
         }
         let cycles = begin.saturating_sub(self.now);
         self.now = self.now.max(begin);
         if let Some(last) = self.last.replace(Last { event, visits, begin }) {
             self.spend(&last, cycles, locations);
         }
-        self.go_on(event, locations);
-        0
+        Some(self.now)
     }
 
     /// Charges warp-cycles to a run that is over.
+    #[inline(always)]
     fn spend(&mut self, Last { event, visits, .. }: &Last, cycles: u64, locations: &mut Locations) {
         if self.focus.is_none_or(|focus| focus == event.location) {
             self.cycles = self.cycles.saturating_add(cycles);
@@ -183,43 +181,5 @@ impl Clocks {
         let (each, more) = (cycles / visits, cycles % visits);
         at.visits.add(each, visits - more);
         at.visits.add(each.saturating_add(1), more);
-    }
-
-    /// Charges lane-cycles to where the lanes of an event come from, and makes a group of them.
-    fn go_on(&mut self, Event { location, mask }: Event, locations: &mut Locations) {
-        let mut rest = mask;
-        // Most come from one of the last runs.
-        for group in self.groups.iter_mut().rev() {
-            let lanes = group.lanes & rest;
-            if lanes == 0 {
-                continue;
-            }
-            group.lanes &= !lanes;
-            let cycles = (self.now - group.since).saturating_mul(lanes.count_ones().into());
-            if let Some(at) = at(locations, group.location) {
-                at.time.lane_cycles = at.time.lane_cycles.saturating_add(cycles);
-            }
-            rest &= !lanes;
-            if rest == 0 {
-                break;
-            }
-        }
-        self.tidy();
-        self.groups.push(Group { lanes: mask, location, since: self.now });
-    }
-
-    /// Takes lanes out of their groups without charging their time.
-    fn leave(&mut self, lanes: u32) {
-        self.groups.iter_mut().for_each(|group| group.lanes &= !lanes);
-        self.tidy();
-    }
-
-    fn tidy(&mut self) {
-        if self.groups.last().is_some_and(|group| group.lanes == 0) {
-            self.groups.pop();
-        }
-        if self.groups.len() >= MANY_GROUPS {
-            self.groups.retain(|group| group.lanes != 0);
-        }
     }
 }

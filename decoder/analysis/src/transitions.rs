@@ -4,6 +4,9 @@
 //! which gives the edges, and makes a group of them. When the lanes of a group go to different locations, its
 //! event was split.
 //!
+//! Of a trace with times a group knows when its event's run began, so that its lanes' time there is known
+//! when they go on.
+//!
 //! A cycle is gone through twice. What its second time counts is what each later time does: a lane of the
 //! body has its last event inside of the body by then.
 
@@ -22,6 +25,8 @@ struct Group {
     lanes: u32,
     location: u16,
     went: Went,
+    /// When the event's run began; [`UNTIMED`] if that is not known.
+    since: u64,
 }
 
 /// Where the other lanes of a group went.
@@ -33,6 +38,8 @@ enum Went {
     Split,
 }
 
+/// Stands for a time that is not known.
+const UNTIMED: u64 = u64::MAX;
 /// Groups from which on those without lanes are removed: the others are at most as many as lanes.
 const MANY_GROUPS: usize = 64;
 
@@ -71,32 +78,41 @@ impl Transitions {
     pub(crate) fn begin(&mut self, lanes: u32) {
         self.groups.clear();
         // Entering is no decision: lanes that begin in several groups split no event.
-        self.groups.push(Group { lanes, location: OUTSIDE, went: Went::Split });
+        self.groups.push(Group { lanes, location: OUTSIDE, went: Went::Split, since: UNTIMED });
     }
 
-    /// Takes the warp's next events.
-    #[inline]
-    pub(crate) fn push(&mut self, item: &Item<'_>) {
+    /// Takes the warp's next events, which began at the time `now`, if that is known. Gives `spent` the
+    /// lane-cycles from the begin of the run from which lanes came to then, with that run's location.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, item: &Item<'_>, now: Option<u64>, mut spent: impl FnMut(u16, u64)) {
         match item {
             Item::Run { event, times } => {
-                self.step(*event, 1);
+                self.step(*event, 1, now, &mut spent);
                 if *times > 1 {
                     // The group stays as it is: all of its lanes go from one repeat to the next.
                     self.edge(event.location, event.location, event.mask.count_ones(), u64::from(*times) - 1);
                 }
             }
-            Item::Cycle { body, times } => {
-                body.iter().for_each(|&event| self.step(event, 1));
-                if *times > 1 {
-                    body.iter().for_each(|&event| self.step(event, u64::from(*times) - 1));
-                }
-            }
+            Item::Cycle { body, times } => self.cycle(body, *times, now, &mut spent),
+        }
+    }
+
+    #[inline(never)]
+    fn cycle(&mut self, body: &[Event], times: u32, now: Option<u64>, spent: &mut dyn FnMut(u16, u64)) {
+        for weight in [1, u64::from(times) - 1].into_iter().filter(|weight| *weight > 0) {
+            body.iter().for_each(|&event| self.step(event, weight, now, spent));
         }
     }
 
     /// Takes an event that stands for `weight` like it.
-    #[inline]
-    fn step(&mut self, Event { location, mask }: Event, weight: u64) {
+    #[inline(always)]
+    fn step(
+        &mut self,
+        Event { location, mask }: Event,
+        weight: u64,
+        now: Option<u64>,
+        spent: &mut (impl FnMut(u16, u64) + ?Sized),
+    ) {
         let mut rest = mask;
         // Most come from one of the last events.
         for at in (0..self.groups.len()).rev() {
@@ -110,6 +126,11 @@ impl Transitions {
             let from = group.location;
             if group.goes_to(location) {
                 add_at(&mut self.splits, from, weight);
+            }
+            if let Some(now) = now
+                && group.since != UNTIMED
+            {
+                spent(from, now.saturating_sub(group.since).saturating_mul(lanes.count_ones().into()));
             }
             self.edge(from, location, lanes.count_ones(), weight);
             if rest == 0 {
@@ -127,7 +148,7 @@ impl Transitions {
             // Lanes that the warp does not have: a damaged or odd trace, in which they begin here.
             self.edge(OUTSIDE, location, rest.count_ones(), weight);
         }
-        self.groups.push(Group { lanes: mask, location, went: Went::Nowhere });
+        self.groups.push(Group { lanes: mask, location, went: Went::Nowhere, since: now.unwrap_or(UNTIMED) });
     }
 
     #[inline]

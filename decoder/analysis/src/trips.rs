@@ -104,7 +104,7 @@ impl Visited {
     /// Takes the location off the stacks of lanes that have it: their counts are trips, of which each stands
     /// for
     /// `weight`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take_off(&mut self, lanes: u32, weight: u64) {
         let once = u64::from((lanes & !self.came_back).count_ones());
         self.small[1] = self.small[1].saturating_add(once.saturating_mul(weight));

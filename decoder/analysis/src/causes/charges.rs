@@ -5,8 +5,8 @@ use crate::pairs::{Pairs, Sum};
 
 /// Places of locations that are counted in tables.
 const PLACES: usize = 256;
-/// Counters for a place of a table, of which each lane has one: an addition waits for the one before it to the same
-/// counter, and many lanes have the same cause.
+/// Counters for a place of a table, of which each lane has one: an addition waits for the one before it to
+/// the same counter, and many lanes have the same cause.
 const COUNTERS: usize = 4;
 /// Events in a row that are counted in tables.
 const FEW: u64 = 1 << 16;
@@ -18,8 +18,8 @@ type Table = [[u32; PLACES]; COUNTERS];
 
 /// Sums of charges.
 ///
-/// Each location has a *place*: a number from 1 in the order in which locations came. Place 0 is for lanes that are not
-/// idle.
+/// Each location has a *place*: a number from 1 in the order in which locations came. Place 0 is for lanes
+/// that are not idle.
 #[derive(Debug)]
 pub(super) struct Charges {
     /// By location id its place; 0: it has none yet.

@@ -1,10 +1,10 @@
 //! The last event that each two lanes of a warp shared.
 //!
-//! Events that lanes share are numbered in their order, so the last one is that with the greatest number. Each
-//! lane has a row: for each other lane the number of the last event that it shared with that. An event goes
-//! through the rows of its active lanes once: the greatest numbers there are what idle lanes are asked for, and
-//! its own number is noted for its lanes. An event of all lanes is older than none, whatever the rows have, so
-//! it writes nothing.
+//! Events that lanes share are numbered in their order, so the last one is that with the greatest number.
+//! Each lane has a row: for each other lane the number of the last event that it shared with that. An event
+//! goes through the rows of its active lanes once: the greatest numbers there are what idle lanes are asked
+//! for, and its own number is noted for its lanes. An event of all lanes is newer than whatever the rows
+//! have, so it writes nothing.
 //!
 //! Numbers are small, so that a row is two registers. Of 32 lanes there are 496 pairs: when numbers run out,
 //! those in use are given anew, in the same order.
@@ -26,8 +26,8 @@ pub(super) struct Latest {
     rows: [Row; LANES],
     /// For each idle lane of the last event the number of the last event that it shared with an active one.
     found: Row,
-    /// The last event of all lanes of the warp, with which they have begun or begin anew. Of lanes that shared none
-    /// since, rows have this number or a smaller one.
+    /// The last event of all lanes of the warp, with which they have begun or begin anew. Of lanes that
+    /// shared none since, rows have this number or a smaller one.
     of_all: i16,
     /// The greatest number so far.
     newest: i16,
@@ -56,14 +56,23 @@ impl Latest {
         self.found = share(&mut self.rows, mask, idle, self.of_all, number);
     }
 
+    /// Takes an event of no lane of the warp, which only an odd trace has: those of `idle` have shared nothing
+    /// with it, which `place` stands for.
+    #[cold]
+    pub(super) fn share_none(&mut self, idle: u32, place: u32) {
+        let number = self.number(place);
+        self.found = Row([NONE; LANES]);
+        lanes_of(idle).for_each(|lane| self.found.0[lane] = number);
+    }
+
     /// Takes another event of the lanes that shared the last one.
     #[inline]
     pub(super) fn share_again(&mut self, place: u32) {
         self.places[self.newest as usize % NUMBERS] = place;
     }
 
-    /// Returns for an idle lane of the last event the place of the last event that it shared with an active one; for
-    /// another lane 0.
+    /// Returns for an idle lane of the last event the place of the last event that it shared with an active
+    /// one; for another lane 0.
     #[inline]
     pub(super) fn cause(&self, lane: usize) -> u32 {
         // All numbers are below `NUMBERS`.
@@ -103,8 +112,8 @@ impl Latest {
     }
 }
 
-/// Returns for each lane of `idle` the greatest number that it has in the rows of `mask`, but at least `of_all`; for
-/// others [`NONE`]. Then puts `number` there for the lanes of `mask`; no number is greater.
+/// Returns for each lane of `idle` the greatest number that it has in the rows of `mask`, but at least
+/// `of_all`; for others [`NONE`]. Then puts `number` there for the lanes of `mask`; no number is greater.
 #[inline(always)]
 fn share(rows: &mut [Row; LANES], mask: u32, idle: u32, of_all: i16, number: i16) -> Row {
     #[cfg(target_arch = "x86_64")]

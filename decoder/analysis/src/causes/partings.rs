@@ -1,8 +1,8 @@
 //! Which events parted their lanes, and where those meet again.
 //!
-//! Lanes whose last event is the same are together. The next event of any of them leaves none of them out, or it
-//! parts them: those that go on without others, and these. They meet again at the first event that has lanes of
-//! both.
+//! Lanes whose last event is the same are together. The next event of any of them leaves none of them out, or
+//! it parts them: those that go on without others, and these. They meet again at the first event that has
+//! lanes of both.
 
 use super::is_shared;
 use crate::pairs::{Pairs, Sum};
@@ -37,8 +37,8 @@ struct Group {
 pub(super) struct Partings {
     /// Events whose lanes have had no other since, but for the newest.
     together: Vec<Shared>,
-    /// At most 16: a parting that is open has two lanes that have shared no event since, and of 32 lanes there are
-    /// 496 pairs.
+    /// At most 16: a parting that is open has two lanes that have shared no event since, and of 32 lanes
+    /// there are 496 pairs.
     open: Vec<Group>,
     /// Events after which lanes parted, by location.
     partings: Vec<u64>,
@@ -53,8 +53,8 @@ impl Partings {
         self.open.clear();
     }
 
-    /// Goes from the newest event to an event with these lanes, which stands for `weight` like it. `time`: events
-    /// before it.
+    /// Goes from the newest event to an event with these lanes, which stands for `weight` like it. `time`:
+    /// events before it.
     #[inline(always)]
     pub(super) fn go_on(&mut self, newest: Shared, next: Shared, weight: u64) {
         let mask = next.lanes;
