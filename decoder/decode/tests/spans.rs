@@ -87,3 +87,26 @@ fn what_cannot_be_is_reported() {
         assert!(report.contains("where and when warp 2 ran cannot be"), "{report}");
     }
 }
+
+/// The inputs of fuzzing: whole traces with all times, and what is wrong with the others.
+#[test]
+fn seeds_with_times_are_what_they_are_called() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/times");
+    for (name, words) in [
+        ("dual-all-v2", ""),
+        ("predict-all-v2", ""),
+        ("raw-window-all-v2", ""),
+        ("doubled-spans-v2", "SPAN at offset 6891 belongs to no section before it: it counts for nothing"),
+        ("ends-before-v2", "where and when warp 0 ran cannot be: they end before they begin"),
+        ("unfinished-all-v2", "the recording was not finished"),
+        ("host-twice-v1", "launch 0 is told of a second time"),
+    ] {
+        let trace = TraceFile::open(format!("{folder}/{name}.wtrc")).unwrap();
+        let report = trace.verify();
+        let problems: Vec<String> = report.problems.iter().map(Problem::to_string).collect();
+        let is_whole = words.is_empty();
+        assert_eq!(problems.len(), usize::from(!is_whole), "{name}: {problems:?}");
+        assert!(is_whole || problems[0].contains(words), "{name}: {problems:?}");
+        assert_eq!(trace.host_launches().len(), usize::from(name != "ends-before-v2"), "{name}");
+    }
+}
