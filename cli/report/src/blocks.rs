@@ -1,5 +1,5 @@
-//! Where and when blocks ran: the launches in figures, and a row for each multiprocessor, along the time that all of
-//! them share.
+//! Where and when blocks ran: the launches in figures, and a row for each multiprocessor, along the time that
+//! all of them share.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -185,8 +185,8 @@ fn drawn(
     })
 }
 
-/// Orders multiprocessors as they find room: that of the last block, those whose last blocks ended first and last,
-/// and then others evenly spread.
+/// Orders multiprocessors as they find room: that of the last block, those whose last blocks ended first and
+/// last, and then others evenly spread.
 fn in_order<'a>(all: &[&'a [BlockRan]], launch: &LaunchSchedule) -> Vec<&'a [BlockRan]> {
     let until = |at: &usize| all[*at].iter().filter_map(BlockRan::end_nanoseconds).max();
     let last = launch.last.and_then(|last| all.iter().position(|blocks| blocks[0].sm == last.sm));

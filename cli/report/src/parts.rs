@@ -44,8 +44,8 @@ pub(crate) struct PartRow {
     pub(crate) caused: String,
 }
 
-/// Rolls the figures up; of all parts those with the most cycles, or without times the most slots, with what they
-/// are in.
+/// Rolls the figures up; of all parts those with the most cycles, or without times the most slots, with what
+/// they are in.
 pub(crate) fn parts(guide: &Guide<'_>) -> Parts {
     let mut all = Vec::new();
     for (kernel, part) in roll_up(guide.trace, guide.analysis).into_iter().enumerate() {
