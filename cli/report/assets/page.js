@@ -157,13 +157,14 @@ requestAnimationFrame(() => setTimeout(async () => {
     show(matches[match]);
     found.textContent = `${said(match + 1)} of ${said(matches.length)} lines`;
   });
-  kernel?.addEventListener("change", () => { filter(); timeline.begin(); strips.begin(); flame(); });
+  kernel?.addEventListener("change", () => { filter(); blocks.begin(); timeline.begin(); strips.begin(); flame(); });
 
   // Flame graph: a part's row is its depth; what is inside comes behind it in the list.
   const box = one("#flame");
   function flame() {
     if (!box) return;
-    const measure = { slots: (part) => part.slots, idle: (part) => part.idle, caused: (part) => part.caused, visits: (part) => part.visits }[one("#measure").value];
+    const chosen = one("#measure").value, isTime = chosen.endsWith("_cycles");
+    const measure = (part) => part[chosen];
     const shown = figures.parts.filter((part) => !kernel?.value || part.kernel === Number(kernel.value));
     const whole = shown.filter((part) => part.depth === 0).reduce((sum, part) => sum + measure(part), 0);
     const from = [0];
@@ -175,14 +176,17 @@ requestAnimationFrame(() => setTimeout(async () => {
       from.push(left);
       if (wide < 0.05) return [];
       deepest = Math.max(deepest, part.depth);
-      const slots = part.slots, rank = rankOf.get(part.location);
+      const slots = part.slots, lanes = part.active_lane_cycles + part.idle_lane_cycles;
+      const heat = isTime ? part.idle_lane_cycles / (lanes || 1) : part.idle / (slots || 1);
+      const rank = rankOf.get(part.location);
       const name = part.location === null ? part.name : figures.names[part.location] ?? part.name;
       const text = `${part.kind === "loop" ? "↻ " : ""}${name}`;
       const element = make(rank ? "a" : "span", { textContent: text, className: part.kind });
       if (rank) element.href = `#hot-${rank}`;
-      element.title = `${part.kind} ${name}: ${said(slots)} slots, ${((100 * part.idle) / (slots || 1)).toFixed(1)}% idle, own ${said(part.own.slots)}; ` +
+      const cycles = part.warp_cycles === undefined ? "" : `${said(part.warp_cycles)} cycles of warps, ${((100 * part.idle_lane_cycles) / (lanes || 1)).toFixed(1)}% of the lanes' idle; `;
+      element.title = `${part.kind} ${name}: ${cycles}${said(slots)} slots, ${((100 * part.idle) / (slots || 1)).toFixed(1)}% idle, own ${said(part.own.slots)}; ` +
         `caused ${said(part.caused)} idle slots; ${said(part.visits)} visits`;
-      element.style.cssText = `left:${left}%;width:${wide}%;top:${part.depth * 1.6}rem;--heat:${slots ? part.idle / slots : 0}`;
+      element.style.cssText = `left:${left}%;width:${wide}%;top:${part.depth * 1.6}rem;--heat:${heat}`;
       return element;
     }));
     box.style.height = `${(deepest + 1) * 1.6}rem`;
@@ -198,11 +202,13 @@ requestAnimationFrame(() => setTimeout(async () => {
   const page = { figures, one, all, make, clamp, said, rankOf, goToRank, kernel, calm, range, paint, unpack };
   const strips = drawStrips(page);
   const timeline = drawTimeline(page, strips.add);
+  const blocks = drawBlocks(page, strips.add);
 
   colourSource(page);
   flame();
   // What does not fit is cut off at both sides alike.
   for (const graph of all(".graph")) graph.scrollLeft = (graph.scrollWidth - graph.clientWidth) / 2;
+  await blocks.begin();
   await timeline.begin();
   await strips.begin();
   document.body.dataset.ready = "";

@@ -16,7 +16,7 @@ use crate::guide::Guide;
 use crate::limits::{Limits, MAX_BYTES};
 use crate::lines::{self, Files};
 use crate::page::{Page, cut};
-use crate::{graph, loops, parts, picture, strips, timeline, warps};
+use crate::{blocks, graph, loops, parts, picture, strips, timeline, warps};
 
 /// Launches that ended early that are named.
 const ENDS: usize = 5;
@@ -110,10 +110,18 @@ impl Parts<'_> {
         let guide = Guide::new(trace, analysis, names, limits);
         let strips = strips::strips(&guide)?;
         let timelines = timeline::timelines(&guide)?;
+        let blocks = blocks::blocks(&guide, &options.selection)?;
         let parts = parts::parts(&guide);
         let changes = self.compared.as_ref().map(|compared| changes(compared, limits)).transpose()?;
-        let json = in_html(&figures(&guide, &parts, strips.as_ref(), &timelines, changes.as_ref()))?;
-        let packed = packed(strips.as_ref(), &timelines, limits.text)?;
+        let json = in_html(&figures(
+            &guide,
+            &parts,
+            strips.as_ref(),
+            &timelines,
+            blocks.as_ref(),
+            changes.as_ref(),
+        ))?;
+        let packed = packed(strips.as_ref(), &timelines, blocks.as_ref(), limits.text)?;
         let source = lines::source(&guide, files);
         // Spelt in several ways, a file is still one.
         let embedded: BTreeSet<PathBuf> =
@@ -124,6 +132,7 @@ impl Parts<'_> {
             notes
                 .insert(0, "The trace has no table of locations, so they are shown by their ids.".to_owned());
         }
+        let findings = words::findings(trace, analysis, names);
         let ends = trace.launches().filter_map(|info| words::early_end(trace, info.number()));
         let page = Page {
             css: include_str!("../assets/page.css"),
@@ -132,14 +141,14 @@ impl Parts<'_> {
                 include_str!("../assets/scale.js"),
                 include_str!("../assets/strips.js"),
                 include_str!("../assets/timeline.js"),
+                include_str!("../assets/blocks.js"),
                 include_str!("../assets/page.js")
             ),
             name: &cut(&shown(&options.name), limits.text),
             recorded: self.recorded(limits),
             is_whole: analysis.losses.is_whole(),
             has_events,
-            finding: words::finding(analysis, names),
-            time_finding: words::time(trace, analysis, names),
+            findings,
             is_timed: analysis.time.is_some(),
             source_columns: if analysis.time.is_some() { 11 } else { 9 },
             holds: words::losses(analysis).lines().map(|line| cut(line, 2 * limits.text)).collect(),
@@ -156,6 +165,7 @@ impl Parts<'_> {
             warps: warps::warps(&guide, strips.as_ref()),
             strips,
             timelines,
+            blocks,
             graphs: graph::graphs(&guide),
             changes,
             json,

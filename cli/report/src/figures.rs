@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use warptrace_analysis::Edge;
 use warptrace_analysis::words;
 
+use crate::blocks::{Blocks, longest_waits};
 use crate::changes::Changes;
 use crate::guide::{Guide, by_heat};
 use crate::parts::Parts;
@@ -23,6 +24,7 @@ pub(crate) fn figures(
     parts: &Parts,
     strips: Option<&Strips>,
     timelines: &[Timeline],
+    blocks: Option<&Blocks>,
     changes: Option<&Changes>,
 ) -> Value {
     let Guide { analysis, names, limits, .. } = *guide;
@@ -38,11 +40,16 @@ pub(crate) fn figures(
     let coloured = || strips.into_iter().flat_map(|strips| strips.colours.keys());
     let columns = timelines.iter().flat_map(|timeline| &timeline.rows).flat_map(|row| &row.columns);
     let of_columns: BTreeSet<u16> = columns.map(|(id, _)| *id).filter(|id| *id > 0).collect();
+    let of_blocks: BTreeSet<u16> = blocks.into_iter().flat_map(Blocks::locations).collect();
     let of_parts = parts.rows.iter().filter_map(|row| row.part.location.as_ref());
-    let locations: BTreeMap<u16, String> =
-        coloured().chain(of_parts).chain(&of_columns).map(|&id| (id, names.full(id))).collect();
+    let locations: BTreeMap<u16, String> = coloured()
+        .chain(of_parts)
+        .chain(&of_columns)
+        .chain(&of_blocks)
+        .map(|&id| (id, names.full(id)))
+        .collect();
     let colours: BTreeMap<u16, usize> =
-        coloured().chain(&of_columns).map(|&id| (id, guide.colour(id))).collect();
+        coloured().chain(&of_columns).chain(&of_blocks).map(|&id| (id, guide.colour(id))).collect();
     let mut value = json!({
         "whole": analysis.losses.is_whole(),
         "losses": analysis.losses,
@@ -51,6 +58,7 @@ pub(crate) fn figures(
         "active": analysis.active,
         "finding": words::finding(analysis, names),
         "time_finding": words::time(guide.trace, analysis, names),
+        "findings": words::findings(guide.trace, analysis, names),
         "standing": standing,
         "kernels": kernels,
         "causes": causes,
@@ -66,6 +74,17 @@ pub(crate) fn figures(
         "changes": changes.map(|changes| &changes.json),
         "limits": limits,
     });
+    if let Some(schedule) = &analysis.schedule {
+        let launches: Vec<_> = longest_waits(&schedule.launches).into_iter().take(limits.standing).collect();
+        value["schedule_findings"] = json!(words::schedule(guide.trace, analysis));
+        value["schedule"] = json!({
+            "nanoseconds": schedule.nanoseconds,
+            "gap_nanoseconds": schedule.gap_nanoseconds,
+            "overlap_nanoseconds": schedule.overlap_nanoseconds,
+            "timer_step_nanoseconds": schedule.timer_step_nanoseconds,
+            "launches": launches,
+        });
+    }
     shorten(&mut value, limits.text);
     value
 }
@@ -75,6 +94,7 @@ pub(crate) fn figures(
 pub(crate) fn packed(
     strips: Option<&Strips>,
     timelines: &[Timeline],
+    blocks: Option<&Blocks>,
     most: usize,
 ) -> Result<String, serde_json::Error> {
     let Some(strips) = strips else { return Ok(String::new()) };
@@ -83,6 +103,7 @@ pub(crate) fn packed(
         "paths": strips.paths,
         "events": strips.events,
         "timelines": timelines,
+        "blocks": blocks.map(|blocks| &blocks.drawn),
     });
     shorten(&mut value, most);
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());

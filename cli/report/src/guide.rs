@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use askama::Template;
 use warptrace_analysis::words::{self, Names};
-use warptrace_analysis::{Analysis, LineFigures, LocationFigures};
+use warptrace_analysis::{Analysis, LineFigures, LocationFigures, kernel_name};
 use warptrace_decoder::TraceFile;
 
 use crate::limits::Limits;
@@ -73,6 +73,22 @@ impl<'a> Guide<'a> {
         });
         let colours = order.into_iter().take(COLOURS).zip(0..).collect();
         Self { trace, analysis, names, limits, ranks, kernels, colours }
+    }
+
+    /// Orders launches so that the first of each kernel come before all second ones, and so on.
+    pub(crate) fn by_turns<T>(&self, launches: Vec<T>, number: impl Fn(&T) -> u32) -> Vec<T> {
+        let mut turns: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut order: Vec<(usize, T)> = launches
+            .into_iter()
+            .map(|launch| {
+                let info = self.trace.launch(number(&launch));
+                let turn = turns.entry(info.map_or("?", |info| kernel_name(self.trace, info))).or_default();
+                *turn += 1;
+                (*turn, launch)
+            })
+            .collect();
+        order.sort_by_key(|(turn, _)| *turn);
+        order.into_iter().map(|(_, launch)| launch).collect()
     }
 
     /// A location with a link; `None` has the name `outside`.

@@ -30,6 +30,8 @@ pub(crate) struct Limits {
     pub(crate) timelines: usize,
     /// Warps of a timeline.
     pub(crate) rows: usize,
+    /// Blocks of a launch that are drawn.
+    pub(crate) blocks: usize,
     /// Stretches of columns of timelines after which there are no more launches.
     pub(crate) columns: usize,
     /// Edges, those of most lanes first; parts of the program.
@@ -59,6 +61,7 @@ impl Limits {
         strips: 16_384,
         timelines: 8,
         rows: 128,
+        blocks: 2_048,
         columns: 65_536,
         edges: 400,
         nodes: 120,
@@ -85,6 +88,7 @@ impl Limits {
             strips: less(self.strips),
             timelines: less(self.timelines),
             rows: less(self.rows),
+            blocks: less(self.blocks),
             columns: less(self.columns),
             edges: less(self.edges),
             nodes: less(self.nodes),

@@ -2,6 +2,7 @@
 
 use askama::Template;
 
+use crate::blocks::Blocks;
 use crate::changes::Changes;
 use crate::graph::Graphs;
 use crate::lines::{Row, SourceFile};
@@ -24,9 +25,8 @@ pub(crate) struct Page<'a> {
     pub(crate) recorded: String,
     pub(crate) is_whole: bool,
     pub(crate) has_events: bool,
-    pub(crate) finding: String,
-    /// Where time goes, of a trace with times.
-    pub(crate) time_finding: Option<String>,
+    /// What matters most, in the order of `top`.
+    pub(crate) findings: Vec<String>,
     pub(crate) is_timed: bool,
     /// Columns of the source.
     pub(crate) source_columns: usize,
@@ -46,6 +46,7 @@ pub(crate) struct Page<'a> {
     pub(crate) warps: Warps,
     pub(crate) strips: Option<Strips>,
     pub(crate) timelines: Vec<Timeline>,
+    pub(crate) blocks: Option<Blocks>,
     pub(crate) graphs: Graphs,
     pub(crate) changes: Option<Changes>,
     pub(crate) json: String,

@@ -35,6 +35,8 @@ pub(crate) struct PartRow {
     pub(crate) kind: &'static str,
     pub(crate) place: Place,
     pub(crate) kernel: usize,
+    /// Its part of all warp-cycles, of a trace with times.
+    pub(crate) part_of_cycles: Option<String>,
     pub(crate) part_of_slots: String,
     pub(crate) idle: String,
     pub(crate) idle_share: String,
@@ -42,15 +44,17 @@ pub(crate) struct PartRow {
     pub(crate) caused: String,
 }
 
-/// Rolls the figures up; of all parts those with the most slots, with what they are in.
+/// Rolls the figures up; of all parts those with the most cycles, or without times the most slots, with what
+/// they are in.
 pub(crate) fn parts(guide: &Guide<'_>) -> Parts {
     let mut all = Vec::new();
     for (kernel, part) in roll_up(guide.trace, guide.analysis).into_iter().enumerate() {
         flatten(part, kernel, 0, &mut all);
     }
-    // What is around a part has as many slots or more, and comes before it.
+    // What is around a part has as many cycles or slots or more, and comes before it.
+    let weight = |part: &Part| part.time.map_or(part.counts.slots, |time| time.warp_cycles);
     let mut order: Vec<usize> = (0..all.len()).collect();
-    order.sort_by_key(|&at| (Reverse(all[at].part.counts.slots), at));
+    order.sort_by_key(|&at| (Reverse(weight(&all[at].part)), at));
     let more = order.len().saturating_sub(guide.limits.edges);
     let mut is_shown = vec![false; all.len()];
     order.iter().take(guide.limits.edges).for_each(|&at| is_shown[at] = true);
@@ -81,6 +85,10 @@ fn table(guide: &Guide<'_>, rows: &[Nested]) -> Vec<PartRow> {
             kind,
             place: guide.place(part.location, &name),
             kernel: *kernel,
+            part_of_cycles: part
+                .time
+                .zip(guide.analysis.time)
+                .map(|(time, all)| percent(time.warp_cycles, all.warp_cycles)),
             part_of_slots: percent(part.counts.slots, slots),
             idle: count(part.counts.idle),
             idle_share: percent(part.counts.idle, part.counts.slots),

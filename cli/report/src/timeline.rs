@@ -44,7 +44,7 @@ pub(crate) struct Row {
 /// Makes the timelines of launches, as long as there is room: of each kernel first the one in which warps
 /// spent most cycles.
 pub(crate) fn timelines(guide: &Guide<'_>) -> Result<Vec<Timeline>, DecodeError> {
-    let Guide { trace, analysis, limits, .. } = *guide;
+    let Guide { analysis, limits, .. } = *guide;
     if analysis.time.is_none() {
         return Ok(Vec::new());
     }
@@ -52,18 +52,7 @@ pub(crate) fn timelines(guide: &Guide<'_>) -> Result<Vec<Timeline>, DecodeError>
     let cycles = |warps: &[WarpFigures]| -> u64 { warps.iter().map(cycles_of).fold(0, u64::saturating_add) };
     let mut order: Vec<_> = launches.map(|warps| (cycles(warps), warps)).collect();
     order.sort_by_key(|(cycles, warps)| (Reverse(*cycles), warps[0].launch));
-    // Launches of a kernel that had its turn come later.
-    let mut turns: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut order: Vec<_> = order
-        .into_iter()
-        .map(|(_, warps)| {
-            let kernel = trace.launch(warps[0].launch).map_or("?", |info| kernel_name(trace, info));
-            let turn = turns.entry(kernel).or_default();
-            *turn += 1;
-            (*turn, warps)
-        })
-        .collect();
-    order.sort_by_key(|(turn, _)| *turn);
+    let order = guide.by_turns(order, |(_, warps)| warps[0].launch);
     let (mut room, mut timelines) = (limits.columns, Vec::new());
     for (_, warps) in order.into_iter().take(limits.timelines) {
         if room == 0 {

@@ -1,9 +1,9 @@
-//! Where and when blocks ran: from where and when each of their warps began and ended. All times are nanoseconds
-//! of the global timer, which goes in steps.
+//! Where and when blocks ran: from where and when each of their warps began and ended. All times are
+//! nanoseconds of the global timer, which goes in steps.
 //!
 //! - A *block* runs from when the first of its warps begins to when the last one ends.
-//! - A block's *wave* is 1 more than that of the blocks that ended on its multiprocessor before it began; 1 if
-//!   none did.
+//! - A block's *wave* is 1 more than that of the blocks that ended on its multiprocessor before it began; 1
+//!   if none did.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -64,9 +64,9 @@ pub fn blocks(
     Ok(Read::of(trace, info, selection, Step::default(), &mut [])?.placed())
 }
 
-/// Finds the location of each of these blocks at which its selected warps were for most cycles, each from the begin
-/// of a run to the begin of its next one; without times of runs, the one to which they came most often. Of equal
-/// ones the first. Blocks without events are left out. Goes over the launch once, on all cores.
+/// Finds the location of each of these blocks at which its selected warps were for most cycles, each from the
+/// begin of a run to the begin of its next one; without times of runs, the one to which they came most often.
+/// Of equal ones the first. Blocks without events are left out. Goes over the launch once, on all cores.
 ///
 /// # Errors
 /// The trace is damaged, or asks for too much work.

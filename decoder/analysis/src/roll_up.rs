@@ -14,6 +14,7 @@ use warptrace_decoder::TraceFile;
 
 use crate::counts::Counts;
 use crate::figures::{Analysis, Edge, KernelFigures};
+use crate::times::Time;
 
 /// Loops in loops that are told apart; those further inside are in the last.
 const MAX_DEPTH: usize = 24;
@@ -48,6 +49,9 @@ pub struct Part {
     pub counts: Counts,
     /// Idle slots, here and elsewhere, whose cause is inside. Of a kernel all of its own.
     pub caused: u64,
+    /// Time, with all that is inside; `None` if the trace has none.
+    #[serde(flatten)]
+    pub time: Option<Time>,
     /// Visits without loops and functions inside (exclusive).
     pub own: Counts,
     /// What is inside, in the order of the locations' ids. Not in JSON.
@@ -76,14 +80,18 @@ impl Part {
     fn around(kind: PartKind, name: String, location: Option<u16>, mut parts: Vec<Self>) -> Self {
         parts.sort_by_key(Self::first);
         let (mut counts, mut own, mut caused) = (Counts::default(), Counts::default(), 0_u64);
+        let mut time: Option<Time> = None;
         for part in &parts {
             counts.add(&part.counts);
+            if let Some(more) = &part.time {
+                time.get_or_insert_default().add(more);
+            }
             caused = caused.saturating_add(part.caused);
             if part.kind == PartKind::Location {
                 own.add(&part.counts);
             }
         }
-        Self { kind, name, location, counts, caused, own, parts }
+        Self { kind, name, location, counts, caused, time, own, parts }
     }
 }
 
@@ -150,8 +158,10 @@ impl<'a> Flow<'a> {
         let id = self.ids[node];
         let counts = self.kernel.locations.get(&id).copied().unwrap_or_default();
         let caused = self.kernel.causes.get(&id).copied().unwrap_or(0);
+        // Where no time was spent there is none of it.
+        let time = self.kernel.time.map(|_| self.kernel.times.get(&id).copied().unwrap_or_default());
         let (kind, name, parts) = (PartKind::Location, self.name(node), Vec::new());
-        Part { kind, name, location: Some(id), counts, caused, own: counts, parts }
+        Part { kind, name, location: Some(id), counts, caused, time, own: counts, parts }
     }
 
     /// The parts that these locations of `function` make up.

@@ -1,8 +1,8 @@
-//! When launches and their warps ran: what follows from when their blocks did. All times are nanoseconds of the
-//! global timer, which goes in steps.
+//! When launches and their warps ran: what follows from when their blocks did. All times are nanoseconds of
+//! the global timer, which goes in steps.
 //!
-//! A multiprocessor is *busy* while a block runs on it, and *waits* from the end of its last block to the end of
-//! the launch: the launch's *tail*.
+//! A multiprocessor is *busy* while a block runs on it, and *waits* from the end of its last block to the end
+//! of the launch: the launch's *tail*.
 //!
 //! Of the program's blocks only those count of which a warp was recorded and looked at, and of which no warp
 //! is known to have begun and not ended.

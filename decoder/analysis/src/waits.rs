@@ -88,8 +88,8 @@ impl OpenWaits {
         (!kinds.is_empty()).then(|| Self { kinds, ..Self::default() })
     }
 
-    /// Takes the warp's next event, and when it began, in any unit: time does not go back. Gives the waits that are
-    /// over to `over`. Returns what the event's location is, if a wait begins or ends there.
+    /// Takes the warp's next event, and when it began, in any unit: time does not go back. Gives the waits
+    /// that are over to `over`. Returns what the event's location is, if a wait begins or ends there.
     pub fn push(&mut self, event: Event, begin: u64, over: &mut impl FnMut(Wait)) -> Option<LocationKind> {
         self.now = self.now.max(begin);
         let kind = self.kinds.get(usize::from(event.location)).copied().flatten()?;

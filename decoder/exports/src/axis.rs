@@ -56,8 +56,8 @@ pub(crate) enum Scale {
     Order,
     /// Each warp's own cycles, from its first run on.
     Cycles,
-    /// Nanoseconds of the global timer since `zero`, which all warps share, up to `until`; of runs, too, or of warps
-    /// alone.
+    /// Nanoseconds of the global timer since `zero`, which all warps share, up to `until`; of runs, too, or
+    /// of warps alone.
     Nanoseconds { zero: u64, until: u64, has_runs: bool },
 }
 

@@ -101,8 +101,8 @@ impl<'a> Source<'a> {
         kernel_name(self.trace, info)
     }
 
-    /// Reads where and when the selected blocks of a launch ran; `None` if the trace does not say it. Memory: that
-    /// of [`blocks`].
+    /// Reads where and when the selected blocks of a launch ran; `None` if the trace does not say it. Memory:
+    /// that of [`blocks`].
     ///
     /// # Errors
     /// The file asks for too much work.

@@ -28,7 +28,7 @@ pub(crate) struct Export {
     #[arg(long)]
     pub(crate) events: bool,
 
-    /// With `firefox`: what samples weigh [default: lanes]
+    /// With `firefox`: what samples weigh [default: cycles of a trace with times of runs, else lanes]
     #[arg(long, value_enum, value_name = "WEIGHT")]
     pub(crate) weight: Option<SampleWeight>,
 }

@@ -146,7 +146,8 @@ fn timeline(command: &Export, source: &Source<'_>) -> anyhow::Result<Vec<String>
 
 fn firefox(command: &Export, source: &Source<'_>) -> anyhow::Result<Vec<String>> {
     let target = &command.output;
-    let (weight, unit) = match command.weight.unwrap_or(SampleWeight::Lanes) {
+    let timed = if source.trace().has_times() { SampleWeight::Cycles } else { SampleWeight::Lanes };
+    let (weight, unit) = match command.weight.unwrap_or(timed) {
         SampleWeight::Lanes => (Weight::Lanes, "active lanes"),
         SampleWeight::Idle => (Weight::Idle, "idle lane slots"),
         SampleWeight::Visits => (Weight::Visits, "visits"),

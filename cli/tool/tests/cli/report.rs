@@ -1,11 +1,12 @@
 //! `warptrace report`: the page has the figures of the other commands.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::read::DeflateDecoder;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::answers_figures::{json, weights};
 use crate::support::{Folder, run, text};
@@ -14,12 +15,14 @@ use crate::support::{Folder, run, text};
 pub(crate) const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// Programs whose warps do different things.
-pub(crate) const PROGRAMS: [(&str, &[&str]); 5] = [
+pub(crate) const PROGRAMS: [(&str, &[&str]); 7] = [
     ("fractal", &["--width", "64", "--depth", "400"]),
     ("mis", &["--graph", "road:1024"]),
     ("stress", &["--walks", "200", "--rounds", "4"]),
     ("mis", &["--graph", "road:1024", "--times", "runs"]),
     ("stress", &["--walks", "200", "--rounds", "24", "--times", "runs"]),
+    ("mis", &["--graph", "road:1024", "--grid", "11x64", "--times", "all"]),
+    ("fractal", &["--width", "96", "--depth", "400", "--times", "blocks"]),
 ];
 
 /// The figures on a page; `carried` are the warps that can be drawn, which the page has compressed.
@@ -140,6 +143,96 @@ fn check_timelines(trace: &Path, figures: &Value, warps: &[Value]) {
     assert!(!is_timed || (20..=512).contains(&longest), "{longest} columns");
 }
 
+/// Blocks are those of which `warps` has the warps; schedule and sentences are those of `stats` and `top`.
+fn check_blocks(trace: &Path, figures: &Value, warps: &[Value]) {
+    let (stats, top) = (json(&["stats", text(trace)]), json(&["top", text(trace)]));
+    assert_eq!(figures["schedule_findings"], top["schedule_findings"]);
+    // The page begins with the lines with which `top` does.
+    let (_, printed, _) = run(&["top", text(trace)]);
+    let findings = figures["findings"].as_array().unwrap();
+    assert!(printed.lines().zip(findings).all(|(line, finding)| line == finding), "{findings:?}: {printed}");
+    let drawn = &figures["carried"]["blocks"];
+    let Some(launches) = stats["schedule"]["launches"].as_array() else {
+        assert!(drawn.is_null() && figures["schedule"].is_null());
+        return;
+    };
+    for field in ["nanoseconds", "gap_nanoseconds", "overlap_nanoseconds", "timer_step_nanoseconds"] {
+        assert_eq!(figures["schedule"][field], stats["schedule"][field], "{field}");
+    }
+    let shown = figures["schedule"]["launches"].as_array().unwrap();
+    assert!(shown.len() == launches.len() && shown.iter().all(|launch| launches.contains(launch)));
+    let drawn = drawn.as_array().unwrap();
+    assert_eq!(drawn.len(), launches.len());
+    let number = |value: &Value, field: &str| value[field].as_u64().unwrap();
+    for placed in drawn {
+        let of_launch: Vec<&Value> = warps.iter().filter(|warp| warp["launch"] == placed["launch"]).collect();
+        let per_block = number(placed, "warps_per_block");
+        // By block: its multiprocessor, when it began and ended.
+        let mut blocks: BTreeMap<u64, (u64, u64, u64)> = BTreeMap::new();
+        for warp in of_launch {
+            let (begin, end) = (
+                number(warp, "begin_nanoseconds"),
+                number(warp, "begin_nanoseconds") + number(warp, "nanoseconds"),
+            );
+            let block =
+                blocks.entry(number(warp, "warp") / per_block).or_insert((number(warp, "sm"), begin, end));
+            *block = (block.0, block.1.min(begin), block.2.max(end));
+        }
+        assert_eq!(number(placed, "blocks"), blocks.len() as u64);
+        for sm in placed["sms"].as_array().unwrap() {
+            let mut rows = BTreeMap::new();
+            for block in sm["blocks"].as_array().unwrap() {
+                let (own, begin, end) = blocks.remove(&number(block, "block")).expect("a block once");
+                assert_eq!((&block["sm"], &sm["sm"]), (&json!(own), &json!(own)));
+                assert_eq!(
+                    (number(block, "begin_nanoseconds"), number(block, "nanoseconds")),
+                    (begin, end - begin)
+                );
+                // No two stand in each other's place.
+                assert!(
+                    rows.insert(number(block, "row"), end).is_none_or(|before| before <= begin),
+                    "{block}"
+                );
+            }
+            assert_eq!(sm["rows"], rows.len());
+            let hottest = sm["blocks"].as_array().unwrap().last().unwrap();
+            let (launch, block) = (placed["launch"].to_string(), number(hottest, "block"));
+            assert_eq!(
+                number(hottest, "location"),
+                location_of_most(trace, &launch, &block.to_string(), placed),
+                "{hottest}"
+            );
+        }
+        assert!(blocks.is_empty(), "all are drawn");
+    }
+}
+
+/// The location at which a block's warps were for most cycles, or without times the one of most events.
+fn location_of_most(trace: &Path, launch: &str, block: &str, placed: &Value) -> u64 {
+    assert_eq!((&placed["grid"][1], &placed["grid"][2]), (&json!(1), &json!(1)));
+    let (code, decoded, _) =
+        run(&["decode", text(trace), "--format", "jsonl", "--launch", launch, "--block", block]);
+    assert_eq!(code, 0);
+    let mut sums: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut last: Option<(Value, u64, u64)> = None;
+    for event in decoded.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()) {
+        let location = event["location"].as_u64().unwrap();
+        let Some(begin) = event["begin"].as_u64() else {
+            // The events of a run but the first, or a trace without times of runs.
+            if last.is_none() {
+                *sums.entry(location).or_default() += 1;
+            }
+            continue;
+        };
+        if let Some((warp, before, since)) = last.replace((event["warp"].clone(), location, begin))
+            && warp == event["warp"]
+        {
+            *sums.entry(before).or_default() += begin - since;
+        }
+    }
+    sums.into_iter().max_by_key(|(location, sum)| (*sum, std::cmp::Reverse(*location))).unwrap().0
+}
+
 /// Sums of parts are those of what is inside, kernel by kernel; each location is in a kernel once.
 fn check_parts(trace: &Path, figures: &Value) {
     let parts = figures["parts"].as_array().unwrap();
@@ -152,6 +245,12 @@ fn check_parts(trace: &Path, figures: &Value) {
             assert_eq!((inside().count(), &part["own"]["idle"]), (0, &part["idle"]));
             continue;
         }
+        let is_timed = figures["totals"]["warp_cycles"].is_u64();
+        let times = if is_timed { &["warp_cycles", "idle_lane_cycles"][..] } else { &[] };
+        assert_eq!(is_timed, part["warp_cycles"].is_u64());
+        for &field in times {
+            assert_eq!(direct().map(|part| number(part, field)).sum::<u64>(), number(part, field), "{part}");
+        }
         for field in ["visits", "lanes", "idle", "slots"] {
             let sum: u64 = direct().map(|part| number(part, field)).sum();
             assert_eq!(sum, number(part, field), "{field} of {part}");
@@ -161,7 +260,7 @@ fn check_parts(trace: &Path, figures: &Value) {
         if part["kind"] == "kernel" {
             let name = part["name"].as_str().unwrap();
             let alone = json(&["stats", text(trace), "--kernel", name]);
-            for field in ["visits", "lanes", "idle"] {
+            for field in ["visits", "lanes", "idle", "warp_cycles", "idle_lane_cycles"] {
                 assert_eq!(part[field], alone["totals"][field], "{field} of {name}");
             }
             let mut found: Vec<_> = inside().filter(|part| part["kind"] == "location").collect();
@@ -217,6 +316,7 @@ fn figures_are_those_of_the_commands() {
             assert!(fields.iter().all(|(field, value)| own.unwrap()[field] == *value), "{warp}");
         }
         check_timelines(&path, &figures, warps);
+        check_blocks(&path, &figures, warps);
         let strips = figures["carried"]["strips"].as_array().unwrap();
         // Every warp of these can be chosen; three of each kernel are drawn first.
         assert_eq!(strips.len(), warps.len());

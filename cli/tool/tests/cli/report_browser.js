@@ -46,11 +46,12 @@ for (const row of rows) {
   check(bars === line.active.filter((visits) => visits > 0).length, `histogram of ${line.names}`);
   check(row.classList.contains("cold") === (line.idle + line.caused + (line.warp_cycles ?? 0) === 0), `heat of ${line.names}`);
 }
-check(one("h1").textContent === (figures.time_finding ?? figures.finding), "the finding");
+const plain = (text) => text.replaceAll("`", "");
+const findings = figures.findings.map(plain);
+check(String(all("h1, p.finding").map((element) => element.textContent)) === String(findings), "the findings");
 const isTimed = figures.totals.warp_cycles !== undefined;
 check(isTimed === Boolean(one("#heat")) && isTimed === Boolean(one("#timeline")), "time is shown if there is any");
 if (isTimed) {
-  check(one("p.finding").textContent === figures.finding, "the finding behind that about time");
   for (const measure of ["idle_lane_cycles", "caused", "idle", "warp_cycles"]) {
     change(one("#heat"), measure);
     const of = (row) => figures.lines[row.dataset.rank - 1][measure], most = Math.max(...rows.map(of));
@@ -154,13 +155,14 @@ if (kernel) {
 }
 
 // Flame graph: boxes of one depth are as wide as their figures.
-const whole = figures.totals.slots;
+const first = isTimed ? "warp_cycles" : "slots", whole = figures.totals[first];
+check(one("#measure").value === first && one("#parts-head").textContent.includes(isTimed ? "cycles" : "slots"), "the flame graph says what it weighs");
 const top = all("#flame .kernel").reduce((sum, box) => sum + parseFloat(box.style.width), 0);
 check(Math.abs(top - 100) < 1, "kernels fill the flame graph");
-for (const measure of ["idle", "caused", "visits", "slots"]) change(one("#measure"), measure);
+for (const measure of ["idle", "caused", "visits", "slots", ...(isTimed ? ["idle_lane_cycles", "warp_cycles"] : [])]) change(one("#measure"), measure);
 const head = figures.parts.find((part) => part.kind === "loop");
 const boxes = all("#flame .loop").map((box) => parseFloat(box.style.width));
-check(boxes.some((width) => Math.abs(width - (100 * head.slots) / whole) < 0.01), "a loop is as wide as its slots");
+check(boxes.some((width) => Math.abs(width - (100 * head[first]) / whole) < 0.01), `a loop is as wide as its ${first}`);
 
 // Strips are drawn, and read with keys and pointer; any warp can be added.
 check(all("#drawn canvas").length === Math.min(3, carried.strips.length), "three warps are drawn");
@@ -243,6 +245,54 @@ if (isTimed) {
   check(document.activeElement.closest("#drawn"), "a click shows the warp lane by lane");
 }
 
+// Blocks by multiprocessor, on one axis: pixels have the colours of their locations; keys, wheel and clicks.
+check(Boolean(figures.schedule) === Boolean(one("#blocks")), "blocks are shown if the trace says when they ran");
+if (figures.schedule) {
+  const canvas = one("#placed-blocks"), tip = one("#read-block"), style = getComputedStyle(document.documentElement);
+  for (const [at, drawn] of carried.blocks.entries()) {
+    change(one("#placed"), String(at));
+    const rows = drawn.sms.reduce((sum, { rows }) => sum + rows, 0), high = canvas.clientHeight / rows;
+    check(one("#placed-said").textContent.includes(`${drawn.nanoseconds.toLocaleString("en")} ns`), "says how long the launch ran");
+    check(all("#sms > span").some((label) => label.textContent === `SM ${drawn.sms[0].sm}`), "rows have labels");
+    press("Home", canvas);
+    const first = drawn.sms[0].blocks[0];
+    check(tip.textContent.startsWith(`SM ${drawn.sms[0].sm}, block ${first.block}, wave ${first.wave}: from ${first.begin_nanoseconds.toLocaleString("en")} ns`), `a block says when it ran: ${tip.textContent}`);
+    let top = 0;
+    for (const sm of drawn.sms) {
+      for (const block of sm.blocks) {
+        const wide = (block.nanoseconds * canvas.clientWidth) / drawn.nanoseconds;
+        if (wide < 6 || high < 5) continue;
+        const x = ((block.begin_nanoseconds + block.nanoseconds / 2) * canvas.clientWidth) / drawn.nanoseconds, y = (top + block.row + 0.6) * high;
+        const dots = canvas.width / canvas.clientWidth, pixel = pixelsOf(canvas, x * dots, y * dots, 1, 1);
+        const named = style.getPropertyValue(`--c${figures.colours[block.location]}`).trim();
+        const shown = `#${[...pixel].slice(0, 3).map((part) => part.toString(16).padStart(2, "0")).join("")}`;
+        check(shown === named, `a block has the colour of its location: ${shown} for ${named}`);
+        const box = canvas.getBoundingClientRect();
+        canvas.dispatchEvent(new PointerEvent("pointermove", { clientX: box.left + x, clientY: box.top + y, bubbles: true }));
+        check(tip.textContent.includes(`block ${block.block},`) && tip.textContent.includes(figures.names[block.location]), `the pointer reads it: ${tip.textContent}`);
+      }
+      top += sm.rows;
+    }
+  }
+  const axis = () => one("#nanoseconds").textContent, whole = axis();
+  const zooms = !canvas.dispatchEvent(new WheelEvent("wheel", { deltaY: -200, cancelable: true, bubbles: true }));
+  check(zooms && axis() !== whole && axis().startsWith("ns "), `the wheel zooms the blocks: from ${whole} to ${axis()}`);
+  one("#whole-launch").click();
+  check(axis() === whole, "the whole launch comes back");
+  press("ArrowDown", canvas);
+  press("ArrowRight", canvas);
+  press("Home", canvas);
+  press("Enter", canvas);
+  check(document.activeElement.classList.contains("hot"), "Enter goes to the line");
+  canvas.dispatchEvent(new MouseEvent("click", { bubbles: true, clientX: canvas.getBoundingClientRect().left + 1, clientY: canvas.getBoundingClientRect().top + 2 }));
+  await soon();
+  check(document.activeElement.closest("#drawn"), "a click shows a warp lane by lane");
+  const shown = all("#blocks tbody tr"), longest = figures.schedule.launches[0];
+  check(shown.length === figures.schedule.launches.length, "a row for each launch");
+  near(one('[data-label="tail"]', all("#blocks tbody tr").find((row) => one("th", row).textContent.endsWith(`launch ${longest.launch}`))).textContent,
+    longest.waiting_nanoseconds, longest.nanoseconds * longest.sms, "the tail");
+}
+
 // Nothing is wider than the screen, each table has heads, each picture has words.
 check(document.documentElement.scrollWidth <= innerWidth, "the page is not wider than the screen");
 for (const table of all("table")) check(one("th[scope=col]", table), "a table has heads");
@@ -257,6 +307,6 @@ const contrast = faintTexts();
 check(contrast.checked > 100, "texts have a contrast");
 for (const faint of contrast.faint) check(false, `too faint: ${faint}`);
 document.body.dataset.scheme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
-const first = performance.getEntriesByName("first-contentful-paint")[0];
-document.body.dataset.painted = first ? Math.round(first.startTime) : "";
+const painted = performance.getEntriesByName("first-contentful-paint")[0];
+document.body.dataset.painted = painted ? Math.round(painted.startTime) : "";
 document.body.dataset.tested = wrong.length === 0 ? "passed" : [...new Set(wrong)].join("; ");

@@ -26,8 +26,9 @@ pub fn nanoseconds(number: u64) -> String {
     }
 }
 
-/// Says what matters most, the first sentence first: where warps spend their time, if it is known; for which block
-/// SMs waited, if they did so for long; what leaves lanes idle; and what else there is to say of launches.
+/// Says what matters most, the first sentence first: where warps spend their time, if it is known; for which
+/// block SMs waited, if they did so for long; what leaves lanes idle; and what else there is to say of
+/// launches.
 pub fn findings(trace: &TraceFile, analysis: &Analysis, names: &Names) -> Vec<String> {
     let mut said: Vec<String> = time(trace, analysis, names).into_iter().collect();
     let of_launches = schedule(trace, analysis);

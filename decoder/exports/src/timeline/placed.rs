@@ -17,7 +17,8 @@ use crate::runs::{Run, Step};
 use crate::source::Source;
 
 /// Gives the warps of a source, of which the trace says when they ran, to `tracks`, from the global timer's
-/// `zero` on; with their runs if these have times. Returns what ran on each multiprocessor until the axis ends.
+/// `zero` on; with their runs if these have times. Returns what ran on each multiprocessor until the axis
+/// ends.
 pub(super) fn draw(
     source: &Source<'_>,
     (zero, until): (u64, u64),

@@ -361,7 +361,8 @@ impl<W: Write> Tracks for Perfetto<W> {
     }
 
     fn wait(&mut self, source: &Source<'_>, wait: &Wait, lasts: Range<u64>) -> Result<(), ExportError> {
-        // Slices of a track nest: waits of other lanes meanwhile stand in tracks of the same name, which are drawn as one.
+        // Slices of a track nest: waits of other lanes meanwhile stand in tracks of the same name, which are
+        // drawn as one.
         let free = self.waits.iter().position(|(_, end)| *end <= lasts.start);
         let at = match free {
             Some(at) => at,

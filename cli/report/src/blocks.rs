@@ -1,0 +1,250 @@
+//! Where and when blocks ran: the launches in figures, and a row for each multiprocessor, along the time that
+//! all of them share.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use warptrace_analysis::words::{self, count, percent, ratio};
+use warptrace_analysis::{
+    BlockRan, LaunchBlocks, LaunchSchedule, Selection, blocks as read, hottest_of_blocks,
+};
+use warptrace_decoder::DecodeError;
+
+use crate::guide::Guide;
+use crate::page::cut;
+use crate::warps::kernel_of;
+
+/// Rows of a multiprocessor at most: it runs no more blocks at once.
+const MOST_ROWS: usize = 32;
+/// Rows of a launch after which no more multiprocessors are drawn.
+const ALL_ROWS: usize = 192;
+
+/// When blocks ran, in words and as a drawing.
+#[derive(Debug)]
+pub(crate) struct Blocks {
+    /// Those whose multiprocessors waited longest.
+    pub(crate) launches: Vec<LaunchRow>,
+    pub(crate) more: usize,
+    pub(crate) drawn: Vec<Drawn>,
+}
+
+impl Blocks {
+    /// Returns the locations that are drawn.
+    pub(crate) fn locations(&self) -> impl Iterator<Item = u16> {
+        let blocks = self.drawn.iter().flat_map(|drawn| &drawn.sms).flat_map(|sm| &sm.blocks);
+        blocks.map(|block| block.location).filter(|location| *location > 0)
+    }
+}
+
+/// A launch, in words.
+#[derive(Debug)]
+pub(crate) struct LaunchRow {
+    pub(crate) launch: u32,
+    pub(crate) name: String,
+    pub(crate) kernel: String,
+    pub(crate) ran: String,
+    pub(crate) gap: String,
+    pub(crate) blocks: String,
+    pub(crate) median: String,
+    pub(crate) waves: String,
+    pub(crate) sms: String,
+    pub(crate) imbalance: String,
+    pub(crate) tail: String,
+    pub(crate) last: String,
+}
+
+/// A launch whose blocks are drawn.
+#[derive(Debug, Serialize)]
+pub(crate) struct Drawn {
+    pub(crate) name: String,
+    /// The kernel's place in the analysis.
+    kernel: usize,
+    launch: u32,
+    grid: [u32; 3],
+    warps_per_block: u32,
+    /// From when it began to when it ended.
+    nanoseconds: u64,
+    /// All of its blocks that began, and the multiprocessors on which they did.
+    blocks: usize,
+    multiprocessors: usize,
+    /// The multiprocessors that are drawn, by number.
+    sms: Vec<Sm>,
+}
+
+/// A multiprocessor.
+#[derive(Debug, Serialize)]
+struct Sm {
+    sm: u32,
+    /// Rows: as many as blocks ran at once.
+    rows: usize,
+    /// The blocks, in the order in which they began.
+    blocks: Vec<DrawnBlock>,
+}
+
+#[derive(Debug, Serialize)]
+struct DrawnBlock {
+    #[serde(flatten)]
+    ran: BlockRan,
+    row: usize,
+    /// Where its warps were most; 0 if they have no events.
+    location: u16,
+}
+
+/// Describes when blocks ran; `None` if the trace does not say it.
+pub(crate) fn blocks(guide: &Guide<'_>, selection: &Selection) -> Result<Option<Blocks>, DecodeError> {
+    let Guide { trace, analysis, limits, .. } = *guide;
+    let Some(schedule) = analysis.schedule.as_ref().filter(|found| !found.launches.is_empty()) else {
+        return Ok(None);
+    };
+    let waited = longest_waits(&schedule.launches);
+    let mut longest: Vec<&LaunchSchedule> = schedule.launches.iter().collect();
+    longest.sort_by_key(|launch| Reverse(launch.nanoseconds));
+    let turns = guide.by_turns(longest, |launch| launch.launch);
+    let drawn = turns.into_iter().take(limits.timelines).filter_map(|launch| {
+        let info = trace.launch(launch.launch)?;
+        let found = read(trace, info, selection).transpose()?;
+        Some(found.and_then(|found| drawn(guide, selection, launch, found)))
+    });
+    Ok(Some(Blocks {
+        launches: waited.iter().take(limits.standing).map(|launch| row(guide, launch)).collect(),
+        more: waited.len().saturating_sub(limits.standing),
+        drawn: drawn.collect::<Result<_, _>>()?,
+    }))
+}
+
+/// Returns the launches whose multiprocessors waited longest for their ends, these first.
+pub(crate) fn longest_waits(launches: &[LaunchSchedule]) -> Vec<&LaunchSchedule> {
+    let mut launches: Vec<&LaunchSchedule> = launches.iter().collect();
+    launches.sort_by_key(|launch| Reverse(launch.waiting_nanoseconds));
+    launches
+}
+
+fn row(guide: &Guide<'_>, launch: &LaunchSchedule) -> LaunchRow {
+    let Guide { trace, analysis, limits, .. } = *guide;
+    let kernel = kernel_of(trace, analysis, launch.launch);
+    let last = launch.last.map(|last| {
+        let length = words::nanoseconds(last.nanoseconds.unwrap_or(0));
+        format!("block {} on SM {}, {length}", words::block_at(trace, launch.launch, last.block), last.sm)
+    });
+    LaunchRow {
+        launch: launch.launch,
+        name: cut(&launch.kernel, limits.text),
+        kernel: kernel.map_or_else(String::new, |at| at.to_string()),
+        ran: words::nanoseconds(launch.nanoseconds),
+        gap: words::nanoseconds(launch.gap_nanoseconds),
+        blocks: count(launch.blocks),
+        median: words::nanoseconds(launch.median_block_nanoseconds),
+        waves: count(launch.waves.into()),
+        sms: count(launch.sms.into()),
+        imbalance: ratio(launch.imbalance()),
+        tail: percent(launch.waiting_nanoseconds, launch.sm_nanoseconds()),
+        last: last.unwrap_or_else(|| "none is known to have ended".to_owned()),
+    }
+}
+
+/// Chooses multiprocessors, and puts their blocks into rows.
+fn drawn(
+    guide: &Guide<'_>,
+    selection: &Selection,
+    launch: &LaunchSchedule,
+    found: LaunchBlocks,
+) -> Result<Drawn, DecodeError> {
+    let Guide { trace, analysis, limits, .. } = *guide;
+    let LaunchBlocks { nanoseconds, blocks, .. } = found;
+    let all: Vec<&[BlockRan]> = blocks.chunk_by(|one, other| one.sm == other.sm).collect();
+    let (mut sms, mut room, mut height) = (BTreeMap::new(), limits.blocks, 0);
+    for of_sm in in_order(&all, launch) {
+        if !sms.is_empty() && (of_sm.len() > room || height >= ALL_ROWS) {
+            break;
+        }
+        let sm = rows(&of_sm[..of_sm.len().min(room)], nanoseconds);
+        (room, height) = (room - sm.blocks.len(), height + sm.rows);
+        sms.insert(sm.sm, sm);
+    }
+    let info = trace.launch(launch.launch);
+    let numbers: BTreeSet<u32> =
+        sms.values().flat_map(|sm| &sm.blocks).map(|block| block.ran.block).collect();
+    let hottest = match info {
+        Some(info) => hottest_of_blocks(trace, info, selection, &numbers)?,
+        None => BTreeMap::new(),
+    };
+    for block in sms.values_mut().flat_map(|sm| &mut sm.blocks) {
+        block.location = hottest.get(&block.ran.block).copied().unwrap_or(0);
+    }
+    Ok(Drawn {
+        name: cut(&format!("launch {}: {}", launch.launch, launch.kernel), limits.text),
+        kernel: kernel_of(trace, analysis, launch.launch).unwrap_or(0),
+        launch: launch.launch,
+        grid: info.map_or([1; 3], |info| info.grid()),
+        warps_per_block: info.map_or(1, |info| info.warps_per_block()),
+        nanoseconds,
+        blocks: blocks.len(),
+        multiprocessors: all.len(),
+        sms: sms.into_values().collect(),
+    })
+}
+
+/// Orders multiprocessors as they find room: that of the last block, those whose last blocks ended first and
+/// last, and then others evenly spread.
+fn in_order<'a>(all: &[&'a [BlockRan]], launch: &LaunchSchedule) -> Vec<&'a [BlockRan]> {
+    let until = |at: &usize| all[*at].iter().filter_map(BlockRan::end_nanoseconds).max();
+    let last = launch.last.and_then(|last| all.iter().position(|blocks| blocks[0].sm == last.sm));
+    let mut order: Vec<usize> = last.into_iter().collect();
+    order.extend((0..all.len()).min_by_key(until));
+    order.extend((0..all.len()).max_by_key(until));
+    // Each halves what is between those before.
+    let mut step = all.len().next_power_of_two();
+    while step > 0 {
+        order.extend((0..all.len()).step_by(step));
+        step /= 2;
+    }
+    let mut seen = BTreeSet::new();
+    order.into_iter().filter(|at| seen.insert(*at)).map(|at| all[at]).collect()
+}
+
+/// Puts blocks of a multiprocessor, in the order in which they began, into as many rows as ran at once.
+fn rows(blocks: &[BlockRan], launch_end: u64) -> Sm {
+    // When each row is free again.
+    let mut free: Vec<u64> = Vec::new();
+    let block = |ran: &BlockRan| {
+        let row = match free.iter().position(|free| *free <= ran.begin_nanoseconds) {
+            Some(row) => row,
+            None => {
+                if free.len() < MOST_ROWS {
+                    free.push(0);
+                }
+                free.len() - 1
+            }
+        };
+        free[row] = ran.end_nanoseconds().unwrap_or(launch_end);
+        DrawnBlock { ran: *ran, row, location: 0 }
+    };
+    let drawn = blocks.iter().map(block).collect();
+    Sm { sm: blocks[0].sm, rows: free.len(), blocks: drawn }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ran(sm: u32, block: u32, begin_nanoseconds: u64, nanoseconds: Option<u64>) -> BlockRan {
+        BlockRan { block, sm, wave: 1, begin_nanoseconds, nanoseconds }
+    }
+
+    #[test]
+    fn blocks_that_run_at_once_stand_in_rows_of_their_own() {
+        let blocks = [
+            ran(5, 0, 0, Some(10)),
+            ran(5, 1, 0, Some(4)),
+            ran(5, 2, 4, None),
+            ran(5, 3, 10, Some(5)),
+            ran(5, 4, 12, Some(1)),
+        ];
+        let sm = rows(&blocks, 20);
+        let found: Vec<usize> = sm.blocks.iter().map(|block| block.row).collect();
+        assert_eq!((sm.rows, found), (3, vec![0, 1, 1, 0, 2]));
+        let many: Vec<BlockRan> = (0..100).map(|block| ran(0, block, 0, Some(1))).collect();
+        assert_eq!(rows(&many, 1).rows, MOST_ROWS);
+    }
+}
