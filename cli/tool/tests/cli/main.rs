@@ -32,6 +32,7 @@ mod pages;
 mod reference;
 mod report;
 mod report_browser;
+mod roles;
 mod run;
 mod schedule;
 mod schemas;
