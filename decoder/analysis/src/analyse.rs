@@ -1,6 +1,6 @@
 //! From a trace to its figures.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use warptrace_decoder::{TraceFile, WarpFilter};
 use warptrace_format::Counting;
@@ -17,6 +17,7 @@ use crate::figures::{
 use crate::host::HostSchedule;
 use crate::pairs::Sum;
 use crate::points::Points;
+use crate::roles;
 use crate::roll_up::{PartKind, roll_up};
 use crate::schedule;
 use crate::selection::{Selection, kernel_name};
@@ -82,7 +83,7 @@ fn analyse_with(
     };
     let mut sums = Sums::default();
     let mut kernels: BTreeMap<u32, KernelFigures> = BTreeMap::new();
-    let (mut silent, mut all_ends) = (Vec::new(), Vec::new());
+    let (mut silent, mut all_ends, mut roles) = (Vec::new(), Vec::new(), Vec::new());
     for (info, _) in &launches {
         all_ends.push(ends::read(trace, info, selection, &mut losses, &mut silent)?);
         losses.unchosen_warps += selection.unchosen(info);
@@ -101,7 +102,13 @@ fn analyse_with(
         let Some(mut of_launch) = tally(trace, context, filter)? else { return Ok(None) };
         let kernel =
             kernels.entry(info.kernel()).or_insert_with(|| no_launch(kernel_name(trace, info), is_timed));
-        add_launch(&points, kernel, &mut of_launch)?;
+        let found = add_launch(&points, kernel, &mut of_launch)?;
+        if let Some(found) = found {
+            for warp in &mut of_launch.warps {
+                warp.role = found.role(warp.warp % info.warps_per_block());
+            }
+            found.add_to(&mut roles, kernel_name(trace, info), info.number());
+        }
         sums.merge(of_launch);
     }
     let edges = edges(&mut sums)?;
@@ -154,6 +161,7 @@ fn analyse_with(
         warps,
         warp_events,
         paths,
+        roles,
         standing,
         schedule,
         host,
@@ -200,16 +208,18 @@ fn no_launch(kernel: &str, is_timed: bool) -> KernelFigures {
     }
 }
 
+/// Adds the sums of a launch to those of its kernel; returns the roles of its warps, if it has several.
 fn add_launch(
     points: &Points<'_>,
     kernel: &mut KernelFigures,
     launch: &mut Sums,
-) -> Result<(), AnalysisError> {
+) -> Result<Option<roles::Found>, AnalysisError> {
     for ((cause, location), sum) in launch.causes.charges().ok_or(AnalysisError::TooManyEdges)? {
         let idle = kernel.causes.entry(cause).or_default();
         *idle = idle.saturating_add(sum.amount.saturating_mul(points.weight_of(location)));
     }
     let edges = edges(launch)?;
+    let found = roles::find(&launch.came(), &edges);
     kernel.edges = if kernel.edges.is_empty() { edges } else { joined(&kernel.edges, &edges) };
     kernel.launches += 1;
     for (id, location) in launch.locations() {
@@ -226,7 +236,7 @@ fn add_launch(
     let events = launch.warps.iter().map(|warp| warp.counts.visits);
     // With a focus some warps have none.
     events.filter(|events| *events > 0).for_each(|events| kernel.warp_events.add(events, 1));
-    Ok(())
+    Ok(found)
 }
 
 /// Adds time, if there is any.
@@ -381,30 +391,35 @@ fn lines(points: &Points, locations: &[LocationFigures], sums: &Sums) -> Vec<Lin
 
 fn paths(warps: &[WarpFigures], launches: &BTreeMap<u32, &LaunchInfo>) -> Vec<PathGroup> {
     let kernel = |warp: &WarpFigures| launches.get(&warp.launch).map_or(0, |info| info.kernel());
-    let key = |warp: &WarpFigures| (kernel(warp), warp.path, warp.counts.visits);
+    let key = |warp: &WarpFigures| (kernel(warp), warp.role, warp.path, warp.counts.visits);
     let mut order: Vec<&WarpFigures> = warps.iter().collect();
     // A stable sort: of each group the first warp comes first.
     order.sort_by_cached_key(|warp| key(warp));
     let groups = order.chunk_by(|a, b| key(a) == key(b)).map(|group| {
-        let WarpFigures { launch, warp, counts, path, .. } = *group[0];
-        PathGroup { path, warps: group.len() as u64, launch, warp, counts }
+        let WarpFigures { launch, warp, counts, path, role, .. } = *group[0];
+        PathGroup { path, warps: group.len() as u64, launch, warp, role, counts }
     });
     let mut groups: Vec<PathGroup> = groups.collect();
     groups.sort_by_key(|group| (std::cmp::Reverse(group.warps), group.launch, group.warp));
     groups
 }
 
-/// Gives each warp the medians of its launch. They are ordered by launch.
+/// Gives each warp the medians of its launch and role. They are ordered by launch.
 fn add_medians(warps: &mut [WarpFigures]) {
     for launch in warps.chunk_by_mut(|a, b| a.launch == b.launch) {
-        let median_of =
-            |number: fn(&WarpFigures) -> u64| median(&mut launch.iter().map(number).collect::<Vec<_>>());
-        let visits = median_of(|warp| warp.counts.visits);
-        let cycles = median_of(|warp| warp.time.map_or(0, |time| time.cycles));
-        for warp in launch {
-            warp.median = visits;
-            if let Some(time) = &mut warp.time {
-                time.median_cycles = cycles;
+        let roles: BTreeSet<Option<u8>> = launch.iter().map(|warp| warp.role).collect();
+        for role in roles {
+            let median_of = |number: fn(&WarpFigures) -> u64| {
+                let numbers = launch.iter().filter(|warp| warp.role == role).map(number);
+                median(&mut numbers.collect::<Vec<_>>())
+            };
+            let visits = median_of(|warp| warp.counts.visits);
+            let cycles = median_of(|warp| warp.time.map_or(0, |time| time.cycles));
+            for warp in launch.iter_mut().filter(|warp| warp.role == role) {
+                warp.median = visits;
+                if let Some(time) = &mut warp.time {
+                    time.median_cycles = cycles;
+                }
             }
         }
     }

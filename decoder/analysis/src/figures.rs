@@ -8,6 +8,7 @@ use crate::counts::{Counts, Weight, share};
 use crate::distribution::Distribution;
 use crate::ends::WarpEnd;
 use crate::host::HostSchedule;
+use crate::roles::KernelRoles;
 use crate::schedule::{Schedule, WarpRan};
 use crate::times::{Time, WarpTime};
 use crate::waits::WaitFigures;
@@ -252,7 +253,7 @@ pub struct WarpFigures {
     /// Where and when it ran; `None` if the trace does not say.
     #[serde(flatten)]
     pub ran: Option<WarpRan>,
-    /// Events of the median warp of its launch, of those that are looked at and have events.
+    /// Events of the median warp of its launch and role, of those that are looked at and have events.
     pub median: u64,
     /// Digest of its events in order, below 2^61 - 1: warps with the same digest took the same path. In JSON
     /// a text, since readers there keep only 53 bits of a number.
@@ -262,13 +263,16 @@ pub struct WarpFigures {
     pub last: u16,
     /// How it ended.
     pub end: WarpEnd,
+    /// Its role, a number from 1 in [`Analysis::roles`]; `None` if all warps of its launch have one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<u8>,
 }
 
 // Documentation says how much memory warps take.
 const _: () = assert!(size_of::<WarpFigures>() == 128);
 
 impl WarpFigures {
-    /// How many events it is away from the median warp of its launch.
+    /// How many events it is away from the median warp of its launch and role.
     pub const fn distance(&self) -> u64 {
         self.counts.visits.abs_diff(self.median)
     }
@@ -286,6 +290,9 @@ pub struct PathGroup {
     pub launch: u32,
     /// The first of them.
     pub warp: u32,
+    /// Their role, as [`WarpFigures::role`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<u8>,
     /// Events of each of them.
     #[serde(flatten)]
     pub counts: Counts,
@@ -413,6 +420,8 @@ pub struct Analysis {
     pub warp_events: Distribution,
     /// Groups of warps with the same path: most warps first, then by the first warp.
     pub paths: Vec<PathGroup>,
+    /// Roles of warps, of kernels that have more than one: by the first launch.
+    pub roles: Vec<KernelRoles>,
     /// Where warps that did not finish stand: most warps first.
     pub standing: Vec<Standing>,
     /// When launches, blocks and warps ran; `None` if that was not recorded.

@@ -331,6 +331,12 @@ impl Nesting {
         (self.depth_bound, self.depths) = (0, None);
     }
 
+    /// Whether a location was ever the head of a loop.
+    pub(crate) fn is_head(&self, location: u16) -> bool {
+        let number = self.number_of.get(usize::from(location)).filter(|number| **number != UNSEEN);
+        number.is_some_and(|number| self.visited[*number as usize].is_head())
+    }
+
     /// The trips of a location.
     pub(crate) fn trips(&self, location: u16) -> Distribution {
         let number = self.number_of.get(usize::from(location)).filter(|number| **number != UNSEEN);

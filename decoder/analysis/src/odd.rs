@@ -29,7 +29,10 @@ pub struct Oddity {
     pub threads: [u32; 2],
     /// Its events.
     pub events: u64,
-    /// Events of the median warp of its launch.
+    /// Its role, as [`WarpFigures::role`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<u8>,
+    /// Events of the median warp of its launch and role.
     pub median: u64,
     /// The location that made most of the difference; `None` if it came everywhere as often as the median.
     pub made_by: Option<MadeBy>,
@@ -116,6 +119,7 @@ impl Oddity {
             block: id.block,
             threads: [first, first + lanes.count_ones().saturating_sub(1)],
             events: warp.counts.visits,
+            role: warp.role,
             median: warp.median,
             made_by,
         })
@@ -125,9 +129,10 @@ impl Oddity {
     pub fn describe(&self, trace: &TraceFile, names: &words::Names) -> Vec<String> {
         let [first, last] = self.threads;
         let mut lines = vec![format!(
-            "{}, threads {first} to {last}: {} events, the median of its launch {}",
+            "{}, threads {first} to {last}: {} events, the median of its {} {}",
             words::warp(trace, self.launch, self.warp),
             words::count(self.events),
+            if self.role.is_some() { "role" } else { "launch" },
             words::count(self.median)
         )];
         let Some(made_by) = &self.made_by else { return lines };

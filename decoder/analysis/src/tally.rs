@@ -15,6 +15,7 @@ use crate::figures::{LANE_COUNTS, WarpFigures};
 use crate::nesting::{Nesting, OpenLoop};
 use crate::path::PathDigest;
 use crate::points::Points;
+use crate::roles::Came;
 use crate::selection::Selection;
 use crate::times::{Clocks, TimeAt, WarpTime, spend_lanes};
 use crate::transitions::Transitions;
@@ -86,6 +87,8 @@ pub(crate) struct AtLocation {
     pub(crate) time: Option<TimeAt>,
     /// Visits by the current warp.
     current: u64,
+    /// Bit i: of a launch, warps with the number i in their blocks came.
+    numbers: u32,
     /// What the watch has of these counts.
     published: Counts,
 }
@@ -99,6 +102,7 @@ impl AtLocation {
             warp_visits: Distribution::default(),
             time: None,
             current: 0,
+            numbers: 0,
             published: Counts::default(),
         }
     }
@@ -319,10 +323,12 @@ impl<'a> Tally<'a> {
         }
         self.sums.transitions.end(end.is_whole());
         self.sums.nesting.end();
+        let number = 1 << (warp % self.context.launch.warps_per_block());
         for &location in &locations {
             let at = usize::from(location);
             if let Some(Some(figures)) = self.sums.locations.get_mut(at) {
                 figures.warp_visits.add(std::mem::take(&mut figures.current), 1);
+                figures.numbers |= number;
             }
             if let Some(line) = self.context.points.shared_line(location) {
                 self.visit_line(line as usize, warp);
@@ -330,7 +336,8 @@ impl<'a> Tally<'a> {
         }
         let (path, median) = (path.value(), 0);
         let time = self.clocks.as_ref().map(|clocks| WarpTime { cycles: clocks.end(), median_cycles: 0 });
-        self.sums.warps.push(WarpFigures { launch, warp, counts, time, ran: None, median, path, last, end });
+        let (ran, role) = (None, None);
+        self.sums.warps.push(WarpFigures { launch, warp, counts, time, ran, median, path, last, end, role });
         locations
     }
 
@@ -378,6 +385,7 @@ impl Sums {
                     location.idle = location.idle.saturating_add(more.idle);
                     location.published.add(&more.published);
                     location.warp_visits.merge(&more.warp_visits);
+                    location.numbers |= more.numbers;
                     if let Some(more) = &more.time {
                         location.time.get_or_insert_default().merge(more);
                     }
@@ -413,6 +421,16 @@ impl Sums {
     pub(crate) fn locations(&self) -> impl Iterator<Item = (u16, &AtLocation)> {
         let found = (0_u16..=u16::MAX).zip(&self.locations);
         found.filter_map(|(id, location)| Some((id, location.as_deref()?)))
+    }
+
+    /// Which warps of each block came where, of the sums of one launch.
+    pub(crate) fn came(&self) -> Vec<Came> {
+        let came = |(location, at): (u16, &AtLocation)| Came {
+            location,
+            numbers: at.numbers,
+            is_head: self.nesting.is_head(location),
+        };
+        self.locations().map(came).collect()
     }
 
     /// Whether warps came to a location.

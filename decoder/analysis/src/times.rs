@@ -67,7 +67,7 @@ impl Time {
 pub struct WarpTime {
     /// From its first run to its last; if one location is looked at, its warp-cycles there.
     pub cycles: u64,
-    /// That of the median warp of its launch, of those that are looked at and have events.
+    /// That of the median warp of its launch and role, of those that are looked at and have events.
     pub median_cycles: u64,
 }
 

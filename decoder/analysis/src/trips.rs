@@ -156,6 +156,11 @@ impl Visited {
         digits.fold(0, |sum, digit| sum << 1 | u64::from(digit >> lane & 1))
     }
 
+    /// Whether a lane that left made more than one trip.
+    pub(crate) fn is_head(&self) -> bool {
+        self.large.count() > 0 || self.small[2..].iter().any(|times| *times > 0)
+    }
+
     /// The trips of all lanes that left.
     pub(crate) fn trips(&self) -> Distribution {
         let mut trips = self.large.clone();

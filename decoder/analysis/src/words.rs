@@ -20,7 +20,7 @@ pub use self::causes::{apart, parting};
 pub use self::schedule::{findings, nanoseconds, schedule, tail};
 pub use self::sentences::{
     causing, changes, differences, early_end, finding, greatest, groups, holds, hottest, losses, missing,
-    oddest, ratios, work,
+    oddest, ratios, roles, work,
 };
 pub use self::standing::{circle, standing};
 pub use self::times::{latest, time};

@@ -34,6 +34,7 @@ mod pages;
 mod reference;
 mod report;
 mod report_browser;
+mod roles;
 mod run;
 mod schedule;
 mod schemas;

@@ -42,6 +42,7 @@ fn traces(folder: &Folder) -> Vec<PathBuf> {
     paths.push(folder.record("timed.wtrc", &["--times", "all"]).0);
     paths.push(crate::marks::unfinished(folder));
     paths.push(crate::labels::labelled(folder));
+    paths.push(crate::roles::specialised(folder));
     paths
 }
 

@@ -1,6 +1,7 @@
 //! Sentences that sum up what a trace holds, lacks and shows.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use warptrace_decoder::{LaunchEnd, TraceFile, Untimed};
 use warptrace_format::on_one_line;
@@ -9,8 +10,9 @@ use super::causes::parting;
 use super::{Names, about, count, cut, many, ratio, rough};
 use crate::compare::{Comparison, Greatest, Measure};
 use crate::counts::{Counts, Weight, share};
-use crate::figures::{Analysis, KernelFigures, LineFigures, Losses, Point, WarpFigures};
+use crate::figures::{Analysis, KernelFigures, LineFigures, Losses, PathGroup, Point, WarpFigures};
 use crate::recordings::Difference;
+use crate::roles::{KernelRoles, Role};
 
 /// Longest name of a kernel in what is said of each launch.
 const KERNEL_WIDTH: usize = 240;
@@ -160,9 +162,49 @@ pub fn work(analysis: &Analysis, most: usize) -> Vec<String> {
     lines
 }
 
-/// Says how many paths there are, and how many warps took the most common one.
+/// Says how many paths there are, and how many warps took the most common one; of each role, if there are
+/// several.
 pub fn groups(analysis: &Analysis) -> String {
-    let (paths, warps) = (&analysis.paths, analysis.warps.len() as u64);
+    let roles: BTreeSet<Option<u8>> = analysis.paths.iter().map(|group| group.role).collect();
+    if roles.len() < 2 {
+        return groups_of(&analysis.paths.iter().collect::<Vec<_>>());
+    }
+    let said = |role: Option<u8>| {
+        let paths: Vec<_> = analysis.paths.iter().filter(|group| group.role == role).collect();
+        let name = role.map_or_else(|| "one role alone".to_owned(), |role| format!("role {role}"));
+        format!("{name}: {}", groups_of(&paths))
+    };
+    roles.into_iter().map(said).collect::<Vec<_>>().join("; ")
+}
+
+/// Says which roles the warps of each kernel have that have several, a line each.
+pub fn roles(analysis: &Analysis, names: &Names) -> Vec<String> {
+    analysis.roles.iter().map(|found| roles_of(found, names)).collect()
+}
+
+fn roles_of(found: &KernelRoles, names: &Names) -> String {
+    let from = found.branch.map_or_else(String::new, |branch| format!(" from {}", names.full(branch)));
+    let role = |(number, role): (usize, &Role)| {
+        let numbers = match role.warps[..] {
+            [first, .., last] if (last - first) as usize + 1 == role.warps.len() => {
+                format!("{first} to {last}")
+            }
+            _ => role.warps.iter().map(u32::to_string).collect::<Vec<_>>().join(", "),
+        };
+        let does = match (role.head, role.side) {
+            (Some(head), _) => format!("run {}", names.full(head)),
+            (None, Some(side)) => format!("run no loop, but {}", names.full(side)),
+            (None, None) => "run no loop".to_owned(),
+        };
+        let does = if role.warps.len() == 1 { does.replacen("run", "runs", 1) } else { does };
+        format!("role {number}, {} of each block ({numbers}), {does}", many(role.warps.len() as u64, "warp"))
+    };
+    let roles: Vec<String> = (1..).zip(&found.roles).map(role).collect();
+    format!("{}: {} roles{from}: {}", found.kernel, found.roles.len(), roles.join("; "))
+}
+
+fn groups_of(paths: &[&PathGroup]) -> String {
+    let warps = paths.iter().map(|group| group.warps).sum();
     match paths.first() {
         None => "no path".to_owned(),
         Some(_) if warps == 1 => "1 warp".to_owned(),

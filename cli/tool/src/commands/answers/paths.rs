@@ -23,10 +23,17 @@ pub(crate) fn run(command: &Rows<PathColumn>) -> anyhow::Result<ExitCode> {
     }
     if command.page.json {
         let (paths, _) = first(paths, command.limit, usize::MAX);
-        answer.json_rows(json!({}), "paths", paths.into_iter().map(|row| json!(row)))?;
+        answer.json_rows(
+            json!({ "roles": answer.analysis.roles }),
+            "paths",
+            paths.into_iter().map(|row| json!(row)),
+        )?;
         return Ok(ExitCode::SUCCESS);
     }
     answer.headline()?;
+    for line in words::roles(&answer.analysis, &answer.names) {
+        say!("{line}")?;
+    }
     say!("{}", words::groups(&answer.analysis))?;
     let (paths, more) = first(paths, command.limit, ROWS);
     print_rows(&path_table(&answer, &paths), more)?;
@@ -35,7 +42,7 @@ pub(crate) fn run(command: &Rows<PathColumn>) -> anyhow::Result<ExitCode> {
 
 fn path_table(answer: &Answer, paths: &[&PathGroup]) -> String {
     use Column::{Left, Right};
-    let columns = [
+    let mut columns = vec![
         Left("path"),
         Right("warps"),
         Right("of all"),
@@ -44,10 +51,14 @@ fn path_table(answer: &Answer, paths: &[&PathGroup]) -> String {
         Right("idle"),
         Left("the first of them"),
     ];
+    let has_roles = !answer.analysis.roles.is_empty();
+    if has_roles {
+        columns.insert(1, Right("role"));
+    }
     let all = answer.analysis.warps.len() as u64;
     let row = |group: &&PathGroup| {
-        let PathGroup { path, warps, launch, warp: first, counts } = *group;
-        vec![
+        let PathGroup { path, warps, launch, warp: first, role, counts } = *group;
+        let mut row = vec![
             format!("{:08x}", path >> 29),
             count(*warps),
             percent(*warps, all),
@@ -55,7 +66,11 @@ fn path_table(answer: &Answer, paths: &[&PathGroup]) -> String {
             ratio(counts.mean_lanes()),
             percent(counts.idle, counts.slots),
             warp(&answer.trace, *launch, *first),
-        ]
+        ];
+        if has_roles {
+            row.insert(1, role.map_or_else(String::new, |role| role.to_string()));
+        }
+        row
     };
     table(&columns, paths.iter().map(row))
 }

@@ -50,6 +50,7 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
             "loop": widest,
             "warp_events": analysis.warp_events,
             "odd": odd,
+            "roles": analysis.roles,
             "paths": { "number": analysis.paths.len(), "most_common": paths },
         });
         if let Some(accessed) = accessed {
@@ -99,6 +100,9 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
     }
     for (number, line) in words::work(analysis, KERNELS).iter().enumerate() {
         say!("{}   {line}", if number == 0 { "work" } else { "    " })?;
+    }
+    for (number, line) in words::roles(analysis, &answer.names).iter().take(KERNELS).enumerate() {
+        say!("{}  {line}", if number == 0 { "roles" } else { "     " })?;
     }
     if let Some(odd) = &odd {
         say!("odd    {}", odd.describe(&answer.trace, &answer.names).join("\n       "))?;

@@ -34,11 +34,18 @@ pub(crate) fn run(command: &Rows<WarpColumn>) -> anyhow::Result<ExitCode> {
     if command.page.json {
         let (warps, _) = first(warps, command.limit, usize::MAX);
         let rows = warps.into_iter().map(|warp| json_row(&answer, warp));
-        answer.json_rows(json!({ "warp_events": answer.analysis.warp_events }), "warps", rows)?;
+        answer.json_rows(
+            json!({ "warp_events": answer.analysis.warp_events, "roles": answer.analysis.roles }),
+            "warps",
+            rows,
+        )?;
         return Ok(ExitCode::SUCCESS);
     }
     answer.headline()?;
     for line in words::schedule(&answer.trace, &answer.analysis) {
+        say!("{line}")?;
+    }
+    for line in words::roles(&answer.analysis, &answer.names) {
         say!("{line}")?;
     }
     for line in words::work(&answer.analysis, KERNELS) {
@@ -76,14 +83,19 @@ fn warp_table(answer: &Answer, warps: &[&WarpFigures]) -> String {
         Left("path"),
         Left("last event"),
     ];
+    let has_roles = !answer.analysis.roles.is_empty();
+    if has_roles {
+        columns.insert(3, Right("role"));
+    }
+    let figures = 3 + usize::from(has_roles);
     if answer.analysis.time.is_some() {
-        columns.splice(3..3, [Right("cycles"), Right("x median")]);
+        columns.splice(figures..figures, [Right("cycles"), Right("x median")]);
     }
     if answer.analysis.schedule.is_some() {
-        columns.splice(3..3, [Right("SM"), Right("ran"), Right("x median")]);
+        columns.splice(figures..figures, [Right("SM"), Right("ran"), Right("x median")]);
     }
     let row = |warp: &&WarpFigures| {
-        let WarpFigures { launch, warp, counts, time, ran, median, path, last, end } = *warp;
+        let WarpFigures { launch, warp, counts, time, ran, median, path, last, end, role } = *warp;
         let info = answer.trace.launch(*launch);
         let id = info.and_then(|info| info.stream_id(*warp));
         let block = info.zip(id).map_or_else(String::new, |(info, id)| words::block(info, id.block));
@@ -104,13 +116,16 @@ fn warp_table(answer: &Answer, warps: &[&WarpFigures]) -> String {
             format!("{:08x}", path >> 29),
             answer.names.name(*last) + end,
         ];
+        if has_roles {
+            row.insert(3, role.map_or_else(String::new, |role| role.to_string()));
+        }
         let time = time.map(|time| [count(time.cycles), ratio(share(time.cycles, time.median_cycles))]);
-        row.splice(3..3, time.into_iter().flatten());
+        row.splice(figures..figures, time.into_iter().flatten());
         if answer.analysis.schedule.is_some() {
             let length = ran.and_then(|ran| Some((ran.nanoseconds?, ran.median_nanoseconds)));
             let sm = ran.map_or_else(String::new, |ran| ran.sm.to_string());
             let times = length.map(|(own, median)| [words::nanoseconds(own), ratio(share(own, median))]);
-            row.splice(3..3, [sm].into_iter().chain(times.unwrap_or_default()));
+            row.splice(figures..figures, [sm].into_iter().chain(times.unwrap_or_default()));
         }
         row
     };
