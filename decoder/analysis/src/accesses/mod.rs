@@ -38,7 +38,7 @@ pub struct AccessCounts {
     pub moved_bytes: u64,
     /// Bytes of these that lanes used.
     pub used_bytes: u64,
-    /// Passes through the banks of shared memory; 0 in other memory, and of atomics.
+    /// Passes through the banks of shared memory; 0 in other memory, of atomics, and of more than 16 bytes a lane.
     pub passes: u64,
     /// The least that would have done.
     pub least_passes: u64,
@@ -199,8 +199,9 @@ impl Tally {
                     counts.used_bytes += used * times;
                 });
             }
-            // Atomics go through the banks in ways of their own.
+            // Atomics go through the banks in ways of their own, and so do copies of whole rows.
             (SiteKind::Atomic | SiteKind::Reduction, _) => {}
+            _ if bytes > 16 => {}
             (_, SiteSpace::Shared | SiteSpace::Cluster) => {
                 // Words move from bank to bank together.
                 each_request(vector, 4, |request, times| {
