@@ -8,5 +8,6 @@ pub use warptrace_format::data::*;
 
 /// The most sites that a kernel records.
 pub const MAX_KERNEL_SITES: usize = 512;
-/// Bytes that a lane keeps for each site, in local memory: a [`LaneRun`] of `base` (8), `step` (4), `count` (4).
+/// Bytes that a lane keeps for each site, in local memory: a [`LaneRun`], whose words have the order that
+/// they have in an entry: lower half of the base, count, step, upper half of the base.
 pub const STATE_BYTES: u32 = 16;

@@ -284,7 +284,8 @@ fn items(module: &Module<'_>, function: &Function<'_>, names: &Names) -> Vec<Ite
                 let text = statement.span.text(module.text).to_owned();
                 item_of.insert(index, items.len());
                 let mut step = step(&decoder, instruction, line, text);
-                if !step.is_sequence {
+                // A sequence's branch over its cold code names none of its registers.
+                if !step.is_sequence && !step.text.contains(crate::splice::LABEL_PREFIX) {
                     step.sites =
                         sites.drain(..).filter_map(|marker| operand_of(marker, instruction)).collect();
                 }

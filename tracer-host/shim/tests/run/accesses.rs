@@ -38,7 +38,7 @@ fn recorded(trace: &TraceFile) -> Accesses {
             }
             ControlFlow::Continue(())
         };
-        let walked = trace.accesses_in_order(launch, &WarpFilter::default(), &mut take);
+        let walked = trace.accesses_in_order(launch, &WarpFilter::all(), &mut take);
         assert!(walked.expect("sound").is_continue());
     }
     found

@@ -19,25 +19,30 @@ use super::registers::{
 use super::{DATA_STATE, ENTRY_BYTES, Emitter, TIME_SHIFT};
 use crate::splice::sites::{Place, Source};
 
-/// The run that a lane is in, as it lies in memory.
-const BASE: Vector<2> = Vector([D[0], D[1]]);
+/// The run that a lane is in. In memory its words have the places that they have in an entry, so that one store
+/// takes them as they were loaded.
+const BASE: Vector<2> = Vector([D[0], D[3]]);
+const COUNT: R32 = D[1];
 const STEP: R32 = D[2];
-const COUNT: R32 = D[3];
-const RUN: Vector<4> = Vector([D[0], D[1], STEP, COUNT]);
+const RUN: Vector<4> = Vector([D[0], COUNT, STEP, D[3]]);
+/// The same as an entry: where the count was is the key.
+const VALUES_KEY: R32 = COUNT;
+const ENTRY: Vector<4> = RUN;
 /// Bytes in front of the runs: where the log's next entry and its link are.
 const LOG_BYTES: u32 = 16;
 const _: () = assert!(STATE_BYTES == 16);
+const COUNT_OFFSET: u32 = 4;
 const STEP_OFFSET: u32 = 8;
-const COUNT_OFFSET: u32 = 12;
 
 /// The site's number in its place in keys.
 const SITE: R32 = D[4];
-/// What is appended: the header's words, and those of values that are not the run's.
+/// What is appended of a header.
 const HEADER: Vector<4> = Vector([D[5], D[6], D[7], D[8]]);
 const GROUP_LANES: R32 = D[5];
 const SPREAD: R32 = D[8];
-const VALUES_KEY: R32 = D[9];
-const ENTRY: Vector<4> = Vector([D[0], VALUES_KEY, STEP, D[1]]);
+
+/// What an access adds to its run's base.
+const SINCE_BASE: R64 = E[2];
 
 /// Whether the lane's run ends, whether the lane leads those whose runs do, and whether it appends values.
 const ENDS: Pred = Q[3];
@@ -75,16 +80,17 @@ impl Emitter {
 
     /// Records an access of the lanes that are here.
     pub(in crate::splice) fn data_site(&mut self, place: &Place) {
-        let (access, expected, misses) = (E[0], E[1], Q[0]);
+        let (access, added, misses) = (E[0], E[1], Q[0]);
         let at = LOG_BYTES + STATE_BYTES * self.style.sites.slot(place.site);
         let (begins, done) = (self.label(), self.label());
         self.active();
         self.source(access, &place.source);
         emit!(self, "ld.local.v4.b32 {RUN}, [{DATA_STATE}+{at}];");
-        emit!(self, "mov.b64 {expected}, {BASE};");
-        emit!(self, "mad.wide.s32 {expected}, {STEP}, {COUNT}, {expected};");
+        emit!(self, "mov.b64 {SINCE_BASE}, {BASE};");
+        emit!(self, "sub.s64 {SINCE_BASE}, {access}, {SINCE_BASE};");
+        emit!(self, "mul.wide.s32 {added}, {STEP}, {COUNT};");
         emit!(self, "setp.ge.u32 {misses}, {COUNT}, {MAX_COUNT};");
-        emit!(self, "setp.ne.or.u64 {misses}, {access}, {expected}, {misses};");
+        emit!(self, "setp.ne.or.s64 {misses}, {SINCE_BASE}, {added}, {misses};");
         // A lane that the program's predicate switches off has no access: it hits, and counts nothing.
         let guard = place.guard.as_ref().map(|(predicate, negated)| {
             let (on, not) = (Q[1], if *negated { "not.pred" } else { "mov.pred" });
@@ -133,31 +139,26 @@ impl Emitter {
     /// Leads each lane on in its run, or into another one, and finds whose runs end; what those were stays in
     /// its registers. `at` is where the site's runs are, `guard` says which lanes have an access.
     fn begin_runs(&mut self, at: u32, guard: Option<Pred>) {
-        let (access, difference, extended, misses) = (E[0], E[2], E[3], Q[0]);
-        let (step, one, two, is_second, begins) = (D[4], D[5], D[6], Q[2], ENDS);
-        emit!(self, "mov.b64 {difference}, {BASE};");
-        emit!(self, "sub.s64 {difference}, {access}, {difference};");
-        emit!(self, "cvt.u32.u64 {step}, {difference};");
-        emit!(self, "cvt.s64.s32 {extended}, {step};");
-        emit!(self, "setp.eq.and.s64 {is_second}, {difference}, {extended}, {misses};");
+        let (access, misses, is_second, begins) = (E[0], Q[0], Q[2], ENDS);
+        let step = D[4];
+        self.fits(is_second, step, SINCE_BASE, D[5]);
         emit!(self, "setp.eq.and.u32 {is_second}, {COUNT}, 1, {is_second};");
-        emit!(self, "mov.u32 {two}, 2;");
+        emit!(self, "and.pred {is_second}, {is_second}, {misses};");
         let run = |offset: u32| format!("[{DATA_STATE}+{}]", at + offset);
-        emit!(self, "@{is_second} st.local.v2.b32 {}, {};", run(STEP_OFFSET), Vector([step, two]));
-        let (next, hits) = (D[7], LEADS);
-        emit!(self, "not.pred {hits}, {misses};");
+        emit!(self, "@{is_second} st.local.b32 {}, {step};", run(STEP_OFFSET));
+        self.and_not(begins, misses, is_second);
+        let (next, goes_on) = (D[5], LEADS);
+        emit!(self, "not.pred {goes_on}, {begins};");
         if let Some(on) = guard {
-            emit!(self, "and.pred {hits}, {hits}, {on};");
+            emit!(self, "and.pred {goes_on}, {goes_on}, {on};");
         }
         emit!(self, "add.u32 {next}, {COUNT}, 1;");
-        emit!(self, "@{hits} st.local.b32 {}, {next};", run(COUNT_OFFSET));
-        self.and_not(begins, misses, is_second);
-        let (base, zero) = (Vector([D[8], D[9]]), D[6]);
-        emit!(self, "mov.b64 {base}, {access};");
-        emit!(self, "mov.u32 {zero}, 0;");
+        emit!(self, "@{goes_on} st.local.b32 {}, {next};", run(COUNT_OFFSET));
+        let [low, one, zero, high] = [D[8], D[9], D[10], D[11]];
+        emit!(self, "mov.b64 {}, {access};", Vector([low, high]));
         emit!(self, "mov.u32 {one}, 1;");
-        let [low, high] = base.0;
-        emit!(self, "@{begins} st.local.v4.b32 {}, {};", run(0), Vector([low, high, zero, one]));
+        emit!(self, "mov.u32 {zero}, 0;");
+        emit!(self, "@{begins} st.local.v4.b32 {}, {};", run(0), Vector([low, one, zero, high]));
         emit!(self, "setp.ne.and.u32 {ENDS}, {COUNT}, 0, {begins};");
     }
 
@@ -171,20 +172,21 @@ impl Emitter {
         emit!(self, "bfind.shiftamt.u32 {lowest}, {lowest};");
         emit!(self, "bfind.u32 {highest}, {lanes};");
         let affine = self.is_affine(lowest, highest);
-        let (owner, lane, form, [_, header_key, time, spread]) = (X[0], X[1], X[2], HEADER.0);
+        let (owner, lane, site, [_, header_key, time, spread]) = (X[0], X[1], X[2], HEADER.0);
         emit!(self, "mov.u64 {CLOCK}, %clock64;");
         emit!(self, "shr.u64 {CLOCK}, {CLOCK}, {TIME_SHIFT};");
         emit!(self, "cvt.u32.u64 {time}, {CLOCK};");
-        emit!(self, "selp.u32 {form}, {AFFINE}, {GENERIC}, {affine};");
-        emit!(self, "add.u32 {header_key}, {SITE}, {form};");
+        const _: () = assert!(AFFINE + 1 == GENERIC);
+        emit!(self, "add.u32 {header_key}, {SITE}, {GENERIC};");
+        emit!(self, "@{affine} sub.u32 {header_key}, {header_key}, 1;");
         emit!(self, "selp.u32 {spread}, {SPREAD}, 0, {affine};");
         emit!(self, "mov.u32 {lane}, %laneid;");
         emit!(self, "popc.b32 {owner}, {lanes};");
         emit!(self, "add.u32 {owner}, {owner}, {};", GROUP - 1);
         emit!(self, "selp.u32 {owner}, {owner}, {lane}, {affine};");
         emit!(self, "mad.lo.u32 {owner}, {COUNT}, {}, {owner};", 1 << COUNT_SHIFT);
-        emit!(self, "add.u32 {owner}, {owner}, {SITE};");
-        emit!(self, "or.b32 {VALUES_KEY}, {owner}, {VALUES};");
+        emit!(self, "or.b32 {site}, {SITE}, {VALUES};");
+        emit!(self, "add.u32 {VALUES_KEY}, {owner}, {site};");
         // The leader, and where each has values of its own all of them.
         emit!(self, "not.pred {affine}, {affine};");
         emit!(self, "and.pred {APPENDS}, {ENDS}, {affine};");
@@ -198,20 +200,18 @@ impl Emitter {
     /// Differences that fit into 32 bits, times the distance of two lanes, fit into 64.
     fn is_affine(&mut self, lowest: R32, highest: R32) -> Pred {
         let (affine, first) = (Q[2], Vector([X[3], X[4]]));
-        let (difference, extended, low) = (E[2], E[3], X[5]);
+        let (difference, other, low) = (E[2], E[3], X[5]);
         for (to, from) in first.0.iter().zip(BASE.0) {
             self.shuffle(*to, from, lowest);
         }
         emit!(self, "mov.b64 {difference}, {BASE};");
-        emit!(self, "mov.b64 {extended}, {first};");
-        emit!(self, "sub.s64 {difference}, {difference}, {extended};");
-        emit!(self, "cvt.u32.u64 {low}, {difference};");
-        emit!(self, "cvt.s64.s32 {extended}, {low};");
-        emit!(self, "setp.eq.s64 {affine}, {difference}, {extended};");
-        let [other, ..] = first.0;
+        emit!(self, "mov.b64 {other}, {first};");
+        emit!(self, "sub.s64 {difference}, {difference}, {other};");
+        self.fits(affine, low, difference, X[3]);
+        let [theirs, ..] = first.0;
         for of in [STEP, COUNT] {
-            self.shuffle(other, of, lowest);
-            emit!(self, "setp.eq.and.u32 {affine}, {other}, {of}, {affine};");
+            self.shuffle(theirs, of, lowest);
+            emit!(self, "setp.eq.and.u32 {affine}, {theirs}, {of}, {affine};");
         }
         self.shuffle(SPREAD, low, highest);
         let (distance, length) = (X[3], X[4]);
@@ -219,13 +219,21 @@ impl Emitter {
         emit!(self, "sub.s32 {distance}, {distance}, {lowest};");
         emit!(self, "sub.s32 {length}, {highest}, {lowest};");
         emit!(self, "mul.wide.s32 {difference}, {low}, {length};");
-        emit!(self, "mul.wide.s32 {extended}, {SPREAD}, {distance};");
-        emit!(self, "setp.eq.and.s64 {affine}, {difference}, {extended}, {affine};");
+        emit!(self, "mul.wide.s32 {other}, {SPREAD}, {distance};");
+        emit!(self, "setp.eq.and.s64 {affine}, {difference}, {other}, {affine};");
         let others = Q[1];
         emit!(self, "not.pred {others}, {ENDS};");
         emit!(self, "or.pred {affine}, {affine}, {others};");
         self.vote("all", affine, affine);
         affine
+    }
+
+    /// Finds whether a number fits into 32 bits with a sign, and these (`low`).
+    fn fits(&mut self, to: Pred, low: R32, number: R64, scratch: R32) {
+        let high = X[2];
+        emit!(self, "mov.b64 {}, {number};", Vector([low, high]));
+        emit!(self, "shr.s32 {scratch}, {low}, 31;");
+        emit!(self, "setp.eq.u32 {to}, {high}, {scratch};");
     }
 
     /// Appends the header to the log of the lane that leads, and values to those of the lanes that append
