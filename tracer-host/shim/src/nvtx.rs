@@ -179,22 +179,28 @@ fn domain(name: Option<String>) -> Handle {
     without_provenance_mut(number.unwrap_or_default())
 }
 
-// SAFETY of the calls in all of these: NVTX is given what these functions are, by the program.
-
 unsafe extern "C" fn push_narrow(text: *const c_char) -> c_int {
-    push_message(0, message(unsafe { narrow(text) }))
+    // SAFETY: what NVTX takes of its caller.
+    let given = unsafe { narrow(text) };
+    push_message(0, message(given))
 }
 
 unsafe extern "C" fn push_wide(text: *const libc::wchar_t) -> c_int {
-    push_message(0, message(unsafe { wide(text) }))
+    // SAFETY: what NVTX takes of its caller.
+    let given = unsafe { wide(text) };
+    push_message(0, message(given))
 }
 
 unsafe extern "C" fn push_with(attributes: *const Attributes) -> c_int {
-    push_message(0, unsafe { described(attributes) })
+    // SAFETY: what NVTX takes of its caller.
+    let given = unsafe { described(attributes) };
+    push_message(0, given)
 }
 
 unsafe extern "C" fn domain_push(domain: Handle, attributes: *const Attributes) -> c_int {
-    push_message(domain.addr(), unsafe { described(attributes) })
+    // SAFETY: what NVTX takes of its caller.
+    let given = unsafe { described(attributes) };
+    push_message(domain.addr(), given)
 }
 
 extern "C" fn pop() -> c_int {
@@ -206,19 +212,27 @@ extern "C" fn domain_pop(domain: Handle) -> c_int {
 }
 
 unsafe extern "C" fn start_narrow(text: *const c_char) -> u64 {
-    start_message(0, message(unsafe { narrow(text) }))
+    // SAFETY: what NVTX takes of its caller.
+    let given = unsafe { narrow(text) };
+    start_message(0, message(given))
 }
 
 unsafe extern "C" fn start_wide(text: *const libc::wchar_t) -> u64 {
-    start_message(0, message(unsafe { wide(text) }))
+    // SAFETY: what NVTX takes of its caller.
+    let given = unsafe { wide(text) };
+    start_message(0, message(given))
 }
 
 unsafe extern "C" fn start_with(attributes: *const Attributes) -> u64 {
-    start_message(0, unsafe { described(attributes) })
+    // SAFETY: what NVTX takes of its caller.
+    let given = unsafe { described(attributes) };
+    start_message(0, given)
 }
 
 unsafe extern "C" fn domain_start(domain: Handle, attributes: *const Attributes) -> u64 {
-    start_message(domain.addr(), unsafe { described(attributes) })
+    // SAFETY: what NVTX takes of its caller.
+    let given = unsafe { described(attributes) };
+    start_message(domain.addr(), given)
 }
 
 extern "C" fn end(number: u64) {
@@ -230,17 +244,25 @@ extern "C" fn domain_end(_: Handle, number: u64) {
 }
 
 unsafe extern "C" fn register_narrow(domain: Handle, text: *const c_char) -> Handle {
-    registered(domain, unsafe { narrow(text) })
+    // SAFETY: what NVTX takes of its caller.
+    let given = unsafe { narrow(text) };
+    registered(domain, given)
 }
 
 unsafe extern "C" fn register_wide(domain: Handle, text: *const libc::wchar_t) -> Handle {
-    registered(domain, unsafe { wide(text) })
+    // SAFETY: what NVTX takes of its caller.
+    let given = unsafe { wide(text) };
+    registered(domain, given)
 }
 
 unsafe extern "C" fn domain_narrow(name: *const c_char) -> Handle {
-    domain(unsafe { narrow(name) })
+    // SAFETY: what NVTX takes of its caller.
+    let given = unsafe { narrow(name) };
+    domain(given)
 }
 
 unsafe extern "C" fn domain_wide(name: *const libc::wchar_t) -> Handle {
-    domain(unsafe { wide(name) })
+    // SAFETY: what NVTX takes of its caller.
+    let given = unsafe { wide(name) };
+    domain(given)
 }

@@ -42,8 +42,11 @@ struct Stack {
     deeper: usize,
 }
 
-/// Texts with numbers from 1 on.
-struct Names(RwLock<Option<(HashMap<Arc<str>, usize>, Vec<Arc<str>>)>>);
+/// Texts with numbers from 1 on; `None` before the first.
+struct Names(RwLock<Option<Known>>);
+
+/// The numbers of texts, and the texts in order.
+type Known = (HashMap<Arc<str>, usize>, Vec<Arc<str>>);
 
 impl Names {
     /// Returns the number of a text; of too many that of the last one.
@@ -111,9 +114,9 @@ pub(crate) fn push(domain: usize, message: Message) -> usize {
         let Stack { ranges, deeper } = &mut *open.borrow_mut();
         let depth = ranges.iter().filter(|(other, _)| *other == domain).count() + *deeper;
         if ranges.len() < MAX_OPEN {
-            ranges.push((domain, text))
+            ranges.push((domain, text));
         } else {
-            *deeper += 1
+            *deeper += 1;
         }
         depth
     };

@@ -80,7 +80,7 @@ impl WrittenLabels {
     /// later launches get a label that says so.
     pub fn encode_sections(&mut self, launches: &[(u32, &str)]) -> Vec<Vec<u8>> {
         let section = |launches: &[(u32, &str)]| {
-            let first = self.0.len() as u32;
+            let first = self.next();
             let mut labels = LaunchLabels { first, ..LaunchLabels::default() };
             for &(launch, label) in launches {
                 let number = self.number(label, &mut labels.texts);
@@ -89,6 +89,12 @@ impl WrittenLabels {
             labels.encode_section()
         };
         launches.chunks(LAUNCHES_AT_ONCE).map(section).collect()
+    }
+
+    /// The number of the next text.
+    fn next(&self) -> u32 {
+        // There are at most so many.
+        u32::try_from(self.0.len()).unwrap_or(u32::MAX)
     }
 
     fn number(&mut self, label: &str, new: &mut Vec<String>) -> u32 {
@@ -103,7 +109,7 @@ impl WrittenLabels {
                 return number;
             }
         }
-        let number = self.0.len() as u32;
+        let number = self.next();
         new.push(text.clone());
         self.0.insert(text, number);
         number
