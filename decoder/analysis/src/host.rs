@@ -15,19 +15,19 @@ pub struct HostRan {
     pub launch: u32,
     /// Name of its kernel.
     pub kernel: String,
-    /// When it was given to the device, in nanoseconds since 1970-01-01 UTC. In JSON a text, since readers there keep
-    /// only 53 bits of a number.
+    /// When it was given to the device, in nanoseconds since 1970-01-01 UTC. In JSON a text, since readers
+    /// there keep only 53 bits of a number.
     #[serde(serialize_with = "as_text")]
     pub begin: u64,
     /// From then to when it was seen to have ended; `None` if it was not.
     pub nanoseconds: Option<u64>,
-    /// From when all launches that began before were seen to have ended to the begin of this one; 0 if one of them was
-    /// not, and for the first.
+    /// From when all launches that began before were seen to have ended to the begin of this one; 0 if one of
+    /// them was not, and for the first.
     pub gap_nanoseconds: u64,
 }
 
-/// When launches ran by the host's clocks: from when each was given to the device to when it was seen to have ended,
-/// which is never less than it took.
+/// When launches ran by the host's clocks: from when each was given to the device to when it was seen to have
+/// ended, which is never less than it took.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct HostSchedule {
@@ -37,8 +37,8 @@ pub struct HostSchedule {
     pub nanoseconds: u64,
     /// For how long none of them was under way in between.
     pub gap_nanoseconds: u64,
-    /// By how much times of the device's global timer may be off on the host's clock; `None` if the two were not
-    /// compared, as on the simulator.
+    /// By how much times of the device's global timer may be off on the host's clock; `None` if the two were
+    /// not compared, as on the simulator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timer_within_nanoseconds: Option<u64>,
 }

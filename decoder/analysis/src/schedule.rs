@@ -120,9 +120,9 @@ pub struct Schedule {
     pub gap_nanoseconds: u64,
     /// For how long more than one did, counted once for each further one.
     pub overlap_nanoseconds: u64,
-    /// Steps in which the global timer went, as measured when the recording began; of files that do not say it what all
-    /// of the times are multiples of, but for one offset, or 0 if fewer than 8 of them differ from the first: few times have
-    /// larger divisors than the timer.
+    /// Steps in which the global timer went, as measured when the recording began; of files that do not say
+    /// it what all of the times are multiples of, but for one offset, or 0 if fewer than 8 of them differ
+    /// from the first: few times have larger divisors than the timer.
     pub timer_step_nanoseconds: u64,
 }
 

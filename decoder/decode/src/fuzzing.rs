@@ -176,8 +176,8 @@ fn read_track(trace: &TraceFile, launch: u32, track: u32) -> Option<u64> {
     whole.is_ok().then(|| warps.iter().map(|&(_, events, _)| events).sum())
 }
 
-/// `data` with every checksum made right, as far as its sections can be followed. A section that was tied to the one
-/// before it still is; one that was tied to another stays so.
+/// `data` with every checksum made right, as far as its sections can be followed. A section that was tied to
+/// the one before it still is; one that was tied to another stays so.
 pub fn repaired(mut data: Vec<u8>) -> Vec<u8> {
     repair_fixed_part(&mut data, 0, PREAMBLE_BYTES);
     let mut at = PREAMBLE_BYTES;

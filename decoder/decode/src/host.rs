@@ -20,8 +20,8 @@ pub(crate) struct Host {
 pub struct OnHost {
     /// Nanoseconds since 1970-01-01 UTC.
     pub realtime: u64,
-    /// By how much it may be off, as far as readings of both clocks took time; what the clocks do between two readings
-    /// is not known.
+    /// By how much it may be off, as far as readings of both clocks took time; what the clocks do between two
+    /// readings is not known.
     pub within: u64,
 }
 
@@ -41,9 +41,9 @@ impl TraceFile {
         &self.host.readings
     }
 
-    /// Puts a moment of the device's global timer on the host's real-time clock: between the first and the last reading
-    /// of both in proportion, else at their distance from the nearer one. `None` if they were never read together, as on
-    /// the simulator.
+    /// Puts a moment of the device's global timer on the host's real-time clock: between the first and the
+    /// last reading of both in proportion, else at their distance from the nearer one. `None` if they were
+    /// never read together, as on the simulator.
     pub fn on_host(&self, timer: u64) -> Option<OnHost> {
         let mut both = self.host.readings.iter().filter_map(|reading| Some((reading.timer?, reading)));
         let first = both.next()?;

@@ -91,9 +91,9 @@ impl Scale {
         Ok(Self::Nanoseconds { zero, until: until - zero, has_runs: trace.has_times() })
     }
 
-    /// Returns the host's real-time clock at the axis' zero, in nanoseconds since 1970-01-01 UTC; `None` if the trace does
-    /// not say when launches ran by it, or warps do not share the axis. The simulator's time is none of the host: of it that
-    /// is when the first launch began.
+    /// Returns the host's real-time clock at the axis' zero, in nanoseconds since 1970-01-01 UTC; `None` if
+    /// the trace does not say when launches ran by it, or warps do not share the axis. The simulator's time
+    /// is none of the host: of it that is when the first launch began.
     pub(crate) fn realtime(self, source: &Source<'_>) -> Option<u64> {
         let Self::Nanoseconds { zero, .. } = self else { return None };
         let trace = source.trace();
@@ -101,9 +101,9 @@ impl Scale {
         trace.on_host(zero).map(|on_host| on_host.realtime).or_else(|| begins.min())
     }
 
-    /// Returns the selected launches by the host's clocks, on the axis, in the order in which they began: from when each was given to the device to
-    /// when it was seen to have ended. None where the clocks were not compared with the device's timer, and those that
-    /// were not seen to have ended are left out.
+    /// Returns the selected launches by the host's clocks, on the axis, in the order in which they began:
+    /// from when each was given to the device to when it was seen to have ended. None where the clocks were
+    /// not compared with the device's timer, and those that were not seen to have ended are left out.
     pub(crate) fn on_host<'a>(self, source: &'a Source<'_>) -> Vec<(&'a LaunchInfo, Range<u64>)> {
         let trace = source.trace();
         let is_known = trace.on_host(0).is_some();

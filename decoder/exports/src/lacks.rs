@@ -75,15 +75,15 @@ impl Lacks {
         Ok(found)
     }
 
-    /// Whether all events of all selected warps are there, as far as they were chosen to be recorded, with the
-    /// times that were recorded.
+    /// Whether all events of all selected warps are there, as far as they were chosen to be recorded, with
+    /// the times that were recorded.
     pub const fn is_whole(&self) -> bool {
         let Untimed { events, warps } = self.untimed;
         self.cut_off.is_none() && self.sums.is_empty() && events == 0 && warps == 0
     }
 
-    /// Says what is missing: the lines of [`describe_events`](Self::describe_events), and one of times. Empty if
-    /// nothing is.
+    /// Says what is missing: the lines of [`describe_events`](Self::describe_events), and one of times. Empty
+    /// if nothing is.
     pub fn describe(&self) -> Vec<String> {
         self.describe_events().into_iter().chain(self.untimed.describe()).collect()
     }

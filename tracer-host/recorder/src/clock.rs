@@ -55,9 +55,8 @@ impl HostClock {
         }
     }
 
-    /// Reads the clocks, and the device's timer if it has one to compare: a few times, of which that counts which took
-    /// the shortest.
-    /// Where the device fails, it has none.
+    /// Reads the clocks, and the device's timer if it has one to compare: a few times, of which that counts
+    /// which took the shortest. Where the device fails, it has none.
     pub fn compare(&self, device: &mut dyn Device) -> ClockReading {
         let mut best: Option<ClockReading> = None;
         for _ in 0..READINGS {

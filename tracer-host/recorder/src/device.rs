@@ -320,8 +320,8 @@ pub trait Device {
         Ok(None)
     }
 
-    /// Reads the global timer, in nanoseconds, never 0; `None` if the device has none that goes on with the host's
-    /// clocks.
+    /// Reads the global timer, in nanoseconds, never 0; `None` if the device has none that goes on with the
+    /// host's clocks.
     ///
     /// # Errors
     /// If the device fails.

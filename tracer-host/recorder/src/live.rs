@@ -45,8 +45,8 @@ pub trait LiveMemory {
         self.finish_read()
     }
 
-    /// Puts the spans of a launch's recorded warps, copied while it runs, to where they belong in time, as far as
-    /// they are not when the kernel writes them. On a GPU they are.
+    /// Puts the spans of a launch's recorded warps, copied while it runs, to where they belong in time, as
+    /// far as they are not when the kernel writes them. On a GPU they are.
     fn place_spans(&self, _launch: &LaunchInfo, _spans: &mut [WarpSpan]) {}
 }
 

@@ -23,6 +23,7 @@ mod cut;
 mod data;
 mod ends;
 mod error;
+mod host;
 mod labels;
 mod layout;
 mod order;
@@ -36,14 +37,14 @@ use warptrace_abi::log::TIME_SHIFT;
 use warptrace_format::account::WarpAccount;
 pub use warptrace_format::file::data::DataChunk;
 use warptrace_format::file::limits::{
-    MAX_FRAME_BYTES, MAX_FRAME_CHUNKS, MAX_HOST_LAUNCHES, MAX_INDEX_ENTRIES, MAX_INDEXED_SECTIONS,
+    MAX_FRAME_BYTES, MAX_FRAME_CHUNKS, MAX_INDEX_ENTRIES, MAX_INDEXED_SECTIONS,
 };
 pub use warptrace_format::file::{
     Additions, ChunkRef, Compression, EarlyEnd, LaunchInfo, Metadata, SiteInfo, SourceText,
 };
 use warptrace_format::file::{
-    DeviceKind, EncodedFrame, FormatError, FrameTimes, HostTimes, IndexEntry, LocationCode, LocationInfo,
-    SectionKind, TRAILER_BYTES, Tie, Trailer, WrittenLabels, encode_frame_of, encode_index, encode_preamble,
+    DeviceKind, EncodedFrame, FormatError, FrameTimes, IndexEntry, LocationCode, LocationInfo, SectionKind,
+    TRAILER_BYTES, Tie, Trailer, WrittenLabels, encode_frame_of, encode_index, encode_preamble,
     encode_section,
 };
 
@@ -172,24 +173,6 @@ impl<W: Write + Send> TraceWriter<W> {
         let (at, length) = (self.summary.bytes, section.len() as u64);
         self.put(&section)?;
         self.index.push(launch_entry(SectionKind::Text, 0, at, length));
-        self.flush()
-    }
-
-    /// Says when launches ran by the host's clocks, and how these stand to the device's timer, and flushes.
-    ///
-    /// # Errors
-    /// An I/O error.
-    pub fn tell_host(&mut self, times: &HostTimes) -> Result<(), WriteError> {
-        self.check_usable(0)?;
-        let mut readings = times.readings.clone();
-        // In each section as many launches as it holds; readings in the first.
-        let (parts, none) = (times.launches.chunks(MAX_HOST_LAUNCHES as usize), [&[][..]]);
-        for launches in parts.chain(none.into_iter().filter(|_| times.launches.is_empty())) {
-            let part = HostTimes { launches: launches.to_vec(), readings: std::mem::take(&mut readings) };
-            if !part.is_empty() {
-                self.put(&part.encode_section(self.options.compression)?)?;
-            }
-        }
         self.flush()
     }
 

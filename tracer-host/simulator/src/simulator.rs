@@ -155,8 +155,8 @@ impl Simulator {
         })
     }
 
-    /// Returns when the next launch begins whose [spans](warptrace_format::span) are recorded, in nanoseconds of
-    /// the simulator's timer; of one that runs, when it began.
+    /// Returns when the next launch begins whose [spans](warptrace_format::span) are recorded, in nanoseconds
+    /// of the simulator's timer; of one that runs, when it began.
     pub fn next_start(&self) -> u64 {
         self.timer.load(Ordering::Relaxed) + LAUNCH_GAP
     }

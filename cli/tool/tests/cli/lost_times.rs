@@ -1,5 +1,5 @@
-//! Traces of which sections of times are lost, doubled or exchanged: every command says so, and the second reader
-//! agrees.
+//! Traces of which sections of times are lost, doubled or exchanged: every command says so, and the second
+//! reader agrees.
 
 use std::path::{Path, PathBuf};
 

@@ -61,7 +61,8 @@ impl TraceFile {
         }
     }
 
-    /// Checks that each warp of a launch that finished says where and when it ran, and no warp what cannot be.
+    /// Checks that each warp of a launch that finished says where and when it ran, and no warp what cannot
+    /// be.
     pub(super) fn check_spans(&self, launch: u32, report: &mut VerifyReport) {
         let Some(info) = self.launch(launch) else { return };
         let (mut missing, mut wrong) = (Named::default(), BTreeMap::<SpanFault, Named>::new());

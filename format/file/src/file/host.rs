@@ -61,8 +61,8 @@ pub struct ClockReading {
     pub monotonic: u64,
     /// The device's global timer, in nanoseconds, never 0; `None` if it was not read.
     pub timer: Option<u64>,
-    /// How long it took, from before to after the timer was read, in nanoseconds. The host's clocks are those in its
-    /// middle: they are off by at most half of it.
+    /// How long it took, from before to after the timer was read, in nanoseconds. The host's clocks are those
+    /// in its middle: they are off by at most half of it.
     pub width: u64,
 }
 
@@ -133,8 +133,8 @@ impl HostTimes {
     /// Reads the body of a section at file offset `at`, in a file of `launches` launches.
     ///
     /// # Errors
-    /// A wrong length, a field over its limit, more launches than the file has, contents that do not decompress to
-    /// what the section says, columns that are none or contradict each other.
+    /// A wrong length, a field over its limit, more launches than the file has, contents that do not
+    /// decompress to what the section says, columns that are none or contradict each other.
     pub fn decode(body: &[u8], at: u64, launches: usize) -> Result<Self, FormatError> {
         let mut fields = Fields::new(SECTION, body, at);
         let count = fields.u32("launches")?;

@@ -200,8 +200,8 @@ pub const MEMORY_PEAK: &str = "memory_peak";
 pub const POINTS: &str = "points";
 /// Names the property that tells which part of the program was recorded.
 pub const WINDOW: &str = "window";
-/// Property: the steps in which the clock of a multiprocessor goes, in cycles, decimal, if times were recorded and it was
-/// measured.
+/// Property: the steps in which the clock of a multiprocessor goes, in cycles, decimal, if times were
+/// recorded and it was measured.
 pub const CLOCK_STEP: &str = "clock_step";
 /// Property: the same of the global timer, in nanoseconds.
 pub const TIMER_STEP: &str = "timer_step";

@@ -64,6 +64,7 @@ mod section;
 mod site;
 mod spans;
 mod text;
+mod tie;
 mod times;
 mod trailer;
 
@@ -91,10 +92,11 @@ pub use metadata::{
 pub use metadata_error::MetadataError;
 pub use preamble::{FILE_VERSION, MAGIC, PREAMBLE_BYTES, READABLE_VERSIONS, check_preamble, encode_preamble};
 pub use section::{
-    FLAG_OPTIONAL, SECTION_HEADER_BYTES, SectionHeader, SectionKind, Tag, Tie, check_body, encode_section,
+    FLAG_OPTIONAL, SECTION_HEADER_BYTES, SectionHeader, SectionKind, Tag, check_body, encode_section,
 };
 pub use site::{SiteInfo, SiteKind, SiteNumber, SiteSpace, decode_sites, encode_sites};
 pub use spans::{decode_spans, encode_spans};
 pub use text::SourceText;
+pub use tie::Tie;
 pub use times::{ChunkTimes, FrameTimes, RunWalk};
 pub use trailer::{TRAILER_BYTES, Trailer};

@@ -34,7 +34,8 @@ use super::error::FormatError;
 use super::fields::Fields;
 use super::frame::{Compression, compress};
 use super::limits::MAX_ACCOUNTS;
-use super::section::{SectionKind, Tie, encode_section_of};
+use super::section::{SectionKind, encode_section_of};
+use super::tie::Tie;
 use crate::span::WarpSpan;
 
 const SECTION: &str = "SPAN";
@@ -115,8 +116,8 @@ pub fn encode_spans(tie: Tie, spans: &[WarpSpan], compression: Compression) -> R
 /// Reads the body of a section of this version at file offset `at`, behind accounts of `warps` warps.
 ///
 /// # Errors
-/// The spans of other accounts, a wrong length, a field over its limit, contents that do not decompress to what the section says, columns
-/// that are none or contradict each other or the accounts.
+/// The spans of other accounts, a wrong length, a field over its limit, contents that do not decompress to
+/// what the section says, columns that are none or contradict each other or the accounts.
 pub fn decode_spans(
     (version, body): (u16, &[u8]),
     at: u64,

@@ -31,7 +31,8 @@ use super::error::FormatError;
 use super::fields::Fields;
 use super::frame::{Compression, compress};
 use super::limits::{MAX_FRAME_BYTES, MAX_FRAME_RUNS};
-use super::section::{SectionKind, Tie, encode_section_of};
+use super::section::{SectionKind, encode_section_of};
+use super::tie::Tie;
 use crate::Event;
 use crate::chunk::TIME_BYTES;
 
@@ -119,8 +120,8 @@ impl FrameTimes {
     /// Reads the body of a section of this version at file offset `at`, behind a frame of `chunks` chunks.
     ///
     /// # Errors
-    /// The times of another frame, a wrong length, a field over its limit, contents that do not decompress to what the section says,
-    /// columns that are none or contradict each other or the frame.
+    /// The times of another frame, a wrong length, a field over its limit, contents that do not decompress to
+    /// what the section says, columns that are none or contradict each other or the frame.
     pub fn decode(
         (version, body): (u16, &[u8]),
         at: u64,
@@ -183,8 +184,8 @@ impl FrameTimes {
         tie.check(fields, version, "the checksum of the FRAM section before it, to which it belongs")
     }
 
-    /// Reads from the beginning of a body of this version, [`TIE_BYTES`](Self::TIE_BYTES) long or more, whether the
-    /// section is that of the frame before it.
+    /// Reads from the beginning of a body of this version, [`TIE_BYTES`](Self::TIE_BYTES) long or more,
+    /// whether the section is that of the frame before it.
     ///
     /// # Errors
     /// It is of another frame.

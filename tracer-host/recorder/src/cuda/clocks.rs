@@ -7,11 +7,12 @@ use cudarc::driver::{result, sys};
 use super::driver::{self, Called};
 use crate::{ClockSteps, DeviceError};
 
-/// The kernel, in PTX: the host side needs no device compiler for it. Its one thread writes the greatest common divisors
-/// of what lies between samples of the clock, and of the global timer, and then the timer as it is.
+/// The kernel, in PTX: the host side needs no device compiler for it. Its one thread writes the greatest
+/// common divisors of what lies between samples of the clock, and of the global timer, and then the timer as
+/// it is.
 ///
-/// Between two samples it divides and reads memory, which takes now this long and now that: a clock that goes in steps of
-/// 16 cycles has a divisor of 16, and one that counts each cycle soon has 1.
+/// Between two samples it divides and reads memory, which takes now this long and now that: a clock that goes
+/// in steps of 16 cycles has a divisor of 16, and one that counts each cycle soon has 1.
 pub const CLOCKS_PTX: &str = r"
 .version 7.0
 .target sm_70
@@ -67,8 +68,8 @@ end:
 }
 ";
 
-/// Samples for the steps: they take some tenths of a millisecond, in which a timer that goes in steps of a microsecond
-/// makes more than a hundred.
+/// Samples for the steps: they take some tenths of a millisecond, in which a timer that goes in steps of a
+/// microsecond makes more than a hundred.
 const SAMPLES: u32 = 2_048;
 /// Bytes that the kernel writes.
 const RESULT_BYTES: usize = 24;

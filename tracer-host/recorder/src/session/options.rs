@@ -55,7 +55,8 @@ pub struct LaunchReport {
     pub chunks: u64,
     /// Payload bytes of track 0: what the codec made of the events.
     pub payload_bytes: u64,
-    /// Bytes of times on the device beside them: in chunks of track 0 when runs began, and where and when warps ran.
+    /// Bytes of times on the device beside them: in chunks of track 0 when runs began, and where and when
+    /// warps ran.
     pub time_bytes: u64,
     /// The program's kernels alone.
     pub kernel: Duration,

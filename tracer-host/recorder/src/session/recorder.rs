@@ -330,8 +330,8 @@ pub(super) fn compare_clocks<W: Write + Send + 'static>(
     worker.tell_host(HostTimes { launches: Vec::new(), readings: vec![clock.compare(device)] })
 }
 
-/// Writes why a launch did not run to its end, and ends the file. The file has not been told of the launches that began,
-/// and of when some ran.
+/// Writes why a launch did not run to its end, and ends the file. The file has not been told of the launches
+/// that began, and of when some ran.
 pub(super) fn end_early<W: Write + Send + 'static>(
     mut worker: Worker<W>,
     mut news: News,

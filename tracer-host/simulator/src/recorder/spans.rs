@@ -1,8 +1,8 @@
 //! Where and when warps run, by a schedule that does not depend on the host's threads.
 //!
-//! A warp's clock counts its events, so it begins at 0, and a cycle is a nanosecond. [`place`] puts the blocks one
-//! after the other on the multiprocessors, which take them in turns: when the launch is over, or for what is known
-//! of one that still runs.
+//! A warp's clock counts its events, so it begins at 0, and a cycle is a nanosecond. [`place`] puts the
+//! blocks one after the other on the multiprocessors, which take them in turns: when the launch is over, or
+//! for what is known of one that still runs.
 
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -56,8 +56,8 @@ impl SpanMemory {
         self.word(SMS).store(u64::from(sm + 1), Relaxed);
     }
 
-    /// Says that the warp's clock is this. As long as no lane has left, it is no end, but how long the warp has
-    /// run.
+    /// Says that the warp's clock is this. As long as no lane has left, it is no end, but how long the warp
+    /// has run.
     pub(crate) fn tick(self, clock: u32) {
         self.word(END_CLOCK).store(clock.into(), Relaxed);
     }
@@ -120,11 +120,11 @@ pub(crate) unsafe fn schedule(
 }
 
 /// Puts warps that the simulator runs to their places in time: the multiprocessors take blocks in turns, each
-/// runs one after the other from `start` on, in nanoseconds, and the warps of a block begin together. A warp that
-/// has not ended takes as long as it has run. Returns when the last one ends.
+/// runs one after the other from `start` on, in nanoseconds, and the warps of a block begin together. A warp
+/// that has not ended takes as long as it has run. Returns when the last one ends.
 ///
-/// `spans` are of the launch's recorded warps in order, as they are in memory; `block_of` gives the block of each by
-/// its index. What is there of timers counts for nothing, so it may be done again.
+/// `spans` are of the launch's recorded warps in order, as they are in memory; `block_of` gives the block of
+/// each by its index. What is there of timers counts for nothing, so it may be done again.
 pub fn place(
     spans: &mut [WarpSpan],
     block_of: impl Fn(usize) -> u32,

@@ -1,5 +1,5 @@
-//! Launches by the host's clocks: `info`, `top`, `stats` and timelines, of a trace as a GPU makes it and of one of the
-//! simulator.
+//! Launches by the host's clocks: `info`, `top`, `stats` and timelines, of a trace as a GPU makes it and of
+//! one of the simulator.
 
 use serde_json::{Value, json};
 use warptrace_decoder::TraceFile;

@@ -155,8 +155,8 @@ impl Launch {
         self.is_over || self.ended[warp as usize] == self.lanes(warp)
     }
 
-    /// Leaves of the spans of a launch that has not run to its end what is known: of warps that had not ended before
-    /// the last scan when and where they began. What a lane that left has written is no end of theirs.
+    /// Leaves of the spans of a launch that has not run to its end what is known: of warps that had not ended
+    /// before the last scan when and where they began. What a lane that left has written is no end of theirs.
     pub(super) fn keep_known(&self, spans: &mut [WarpSpan]) {
         for (warp, span) in (0..).zip(spans) {
             // The timer is never 0: the multiprocessor was seen before the time was.

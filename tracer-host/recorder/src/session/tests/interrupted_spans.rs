@@ -28,7 +28,8 @@ static FREED: AtomicBool = AtomicBool::new(false);
 mod hanging_kernel {
     use super::{FREED, Relaxed};
 
-    /// Each block has three events more than its number. Of block 0 the last lane then hangs, and the others leave.
+    /// Each block has three events more than its number. Of block 0 the last lane then hangs, and the others
+    /// leave.
     #[kernel]
     pub fn hanging(turns: u32) {
         let thread = warptrace_device::simt::global_thread_x();
