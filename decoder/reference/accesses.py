@@ -119,6 +119,7 @@ class Columns:
 
     def __init__(self, source, number, count, found, times):
         at, groups, loose = (counted(source, count) for _ in range(3))
+        check(all(one or other for one, other in zip(groups, loose)), "a piece has nothing of a site")
         self.least, self.shift, self.base_by, self.step_by = counted(source, 4, 64)
         check(self.shift <= 63 and self.base_by <= 4 and self.step_by <= 3, "bases or steps are told in no known way")
         masks, missing, affine, steps_of_time = (counted(source, sum(groups)) for _ in range(4))

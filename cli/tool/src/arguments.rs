@@ -17,8 +17,8 @@ use warptrace_cli::recording::Recording;
 #[cfg(feature = "tui")]
 pub(crate) use self::answers::Tui;
 pub(crate) use self::answers::{
-    CauseColumn, Diff, EdgeColumn, LineColumn, LoopColumn, Page, PathColumn, Report, Rows, WaitColumn,
-    WarpColumn,
+    AccessColumn, CauseColumn, Diff, EdgeColumn, LineColumn, LoopColumn, Page, PathColumn, Report, Rows,
+    WaitColumn, WarpColumn,
 };
 pub(crate) use self::export::{Export, ExportFormat, SampleWeight};
 #[cfg(feature = "query")]
@@ -105,6 +105,8 @@ pub(crate) enum Command {
     Loops(Rows<LoopColumn>),
     /// Say where lanes wait, how long, and for which warp; of traces with times
     Waits(Rows<WaitColumn>),
+    /// Say how the addresses of lanes fit to the memory: sectors, bank conflicts, strides
+    Accesses(Rows<AccessColumn>),
     /// Count the work of each warp
     Warps(Rows<WarpColumn>),
     /// Group warps that took the same path
@@ -241,6 +243,10 @@ pub(crate) struct Decode {
     /// Which recording of a dual trace: 0 is the trace, 1 its raw twin
     #[arg(long, default_value_t = 0)]
     pub(crate) track: u32,
+
+    /// What lanes accessed, in place of events: addresses and values, where they were recorded
+    #[arg(long, conflicts_with = "track")]
+    pub(crate) accesses: bool,
 
     /// Where to write; standard output if not given
     #[arg(short, long, value_name = "FILE")]

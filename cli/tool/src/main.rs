@@ -77,6 +77,7 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
         Command::Lines(command) => commands::answers::lines(&command),
         Command::Loops(command) => commands::answers::loops(&command),
         Command::Waits(command) => commands::answers::waits(&command),
+        Command::Accesses(command) => commands::answers::accesses(&command),
         Command::Warps(command) => commands::answers::warps(&command),
         Command::Paths(command) => commands::answers::paths(&command),
         Command::Edges(command) => commands::answers::edges(&command),

@@ -7,6 +7,7 @@
 //!                                     ├─ warps, paths       work, groups of equal paths
 //!                                     ├─ roll_up            sums by kernel, function and loop
 //!                                     └─ losses, standing   what is missing, where unfinished warps stand
+//! TraceFile ── Selection ── accesses   sectors, passes and strides of sites and lines
 //! TraceFile ── Summary          what it holds and lacks, without its events
 //! two TraceFiles ── compare           what changed, and where a warp first goes another way
 //! ```
@@ -23,6 +24,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod accesses;
 mod analyse;
 mod causes;
 mod compare;
@@ -58,6 +60,8 @@ mod waits;
 mod watch;
 pub mod words;
 
+pub use accesses::requests::{SECTOR_BYTES, passes, sectors};
+pub use accesses::{AccessCounts, AccessLine, Accesses, SiteFigures, accesses};
 pub use analyse::{analyse, analyse_watched};
 pub use compare::{CauseChange, Comparison, Greatest, LocationChange, Measure, Parting, compare};
 pub use counts::{Counts, Weight, share};
@@ -77,7 +81,7 @@ pub use runs::{WarpRun, WarpRuns};
 pub use schedule::{BlockRan, LaunchSchedule, Schedule, SpanSummary, WarpRan};
 pub use selection::{Selection, kernel_name};
 pub use source::{NoSource, SourceCode, source_code};
-pub use summary::{Chosen, LaunchSummary, LossRow, LossSum, Summary};
+pub use summary::{AccessSummary, Chosen, LaunchSummary, LossRow, LossSum, Summary};
 pub use times::{Time, WarpTime};
 pub use waits::{Arrivals, WaitFigures};
 pub use watch::Watch;

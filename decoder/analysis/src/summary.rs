@@ -29,12 +29,46 @@ pub struct Summary<'a> {
     /// Of how many warps it says where and when they ran, if that was recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spans: Option<SpanSummary>,
+    /// Addresses and values, if they were recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accesses: Option<AccessSummary>,
     /// The launches, by number.
     pub launches: Vec<LaunchSummary>,
     /// What launches lack, by launch, track and reason.
     pub losses: Vec<LossRow>,
     /// Their sums.
     pub lost_by_reason: BTreeMap<LossReason, LossSum>,
+}
+
+/// Addresses and values, in numbers.
+#[derive(Debug, Serialize)]
+#[non_exhaustive]
+pub struct AccessSummary {
+    /// Sites in the table.
+    pub sites: u64,
+    /// Accesses in the file.
+    pub recorded: u64,
+    /// Accesses that were lost.
+    pub lost: u64,
+    /// Bytes of the file that they take, without their accounts.
+    pub file_bytes: u64,
+}
+
+impl AccessSummary {
+    fn of(trace: &TraceFile) -> Result<Option<Self>, DecodeError> {
+        if !trace.has_accesses() {
+            return Ok(None);
+        }
+        let mut found = Self { sites: trace.sites().len() as u64, recorded: 0, lost: 0, file_bytes: 0 };
+        for launch in trace.launches() {
+            let totals = trace.totals(launch.number(), trace.data_track());
+            found.recorded = found.recorded.saturating_add(totals.events);
+            found.file_bytes += totals.file_bytes;
+            let lost = trace.losses(launch.number(), trace.data_track())?.lost();
+            found.lost = found.lost.saturating_add(lost);
+        }
+        Ok(Some(found))
+    }
 }
 
 /// A launch, in numbers.
@@ -165,6 +199,7 @@ impl<'a> Summary<'a> {
             completeness: trace.completeness().to_string(),
             file_bytes: trace.length(),
             spans: SpanSummary::of(trace)?,
+            accesses: AccessSummary::of(trace)?,
             launches,
             losses,
             lost_by_reason,

@@ -1,6 +1,7 @@
 //! Figures in words, as the tool and its pages say them: names of locations and warps, numbers, and the
 //! sentences that sum a trace up.
 
+mod accesses;
 mod causes;
 mod schedule;
 mod sentences;
@@ -14,6 +15,7 @@ use std::path::Path;
 use warptrace_decoder::TraceFile;
 use warptrace_format::file::LaunchInfo;
 
+pub use self::accesses::access_finding;
 pub use self::causes::{apart, parting};
 pub use self::schedule::{nanoseconds, schedule, tail};
 pub use self::sentences::{

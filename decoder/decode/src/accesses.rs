@@ -296,7 +296,15 @@ impl TraceFile {
                     PieceGroups::join(all.collect())
                 }
             };
-            if sink(WarpAccesses::of(warp, expected.into(), groups)).is_break() {
+            let accesses = WarpAccesses::of(warp, expected.into(), groups);
+            // Vectors that are on no line may have to be looked at one by one.
+            let generic = accesses.sites.iter().flat_map(SiteGroups::each_group);
+            let generic = generic.filter(|(group, _)| group.spread.is_none()).map(|(_, runs)| {
+                let vectors = runs.iter().map(|run| run.count).max().unwrap_or(0);
+                u64::from(vectors) * runs.len() as u64
+            });
+            self.work.spend(generic.sum())?;
+            if sink(accesses).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use warptrace_format::file::data::DATA_HEADER_BYTES;
 use warptrace_format::file::{
     ACCOUNTS_HEADER_BYTES, FRAME_HEADER_BYTES, PREAMBLE_BYTES, SECTION_HEADER_BYTES, SectionKind,
 };
@@ -9,7 +10,7 @@ use warptrace_format::file::{
 use crate::count::count;
 use crate::file::{Completeness, TraceFile};
 use crate::lanes::LaneDigests;
-use crate::{DecodeError, EventBlock, Piece, Problem, WarpFilter};
+use crate::{DecodeError, EventBlock, Piece, Problem, WarpAccesses, WarpFilter};
 
 /// Events that one input may ask to have decoded. A few bytes can announce billions; decoding them is slow,
 /// not wrong.
@@ -57,6 +58,7 @@ fn read_everything(data: Vec<u8>) {
         let delivered = read_track(&trace, launch, track);
         if track == 0 {
             read_spans(&trace, launch);
+            read_accesses(&trace, launch, report.is_ok());
         }
         // A sound trace holds what its index announces.
         if report.is_ok() {
@@ -66,6 +68,34 @@ fn read_everything(data: Vec<u8>) {
     }
     if report.is_ok() {
         assert_eq!(report.events, total);
+    }
+}
+
+/// Reads addresses and values in both ways, which must agree.
+fn read_accesses(trace: &TraceFile, launch: u32, is_ok: bool) {
+    if !trace.has_accesses() {
+        return;
+    }
+    let (mut in_order, mut next) = (0, 0);
+    let read = trace.accesses_in_order(launch, &WarpFilter::all(), &mut |warp| {
+        assert!(warp.warp >= next, "warps ascend");
+        next = warp.warp + 1;
+        let vectors = warp.in_order();
+        assert!(vectors.is_sorted_by_key(|vector| vector.time));
+        assert_eq!(vectors.iter().map(|vector| vector.accesses()).sum::<u64>(), warp.accesses());
+        assert_eq!(warp.accesses() + warp.left_out + warp.unmatched, warp.recorded);
+        in_order += warp.recorded;
+        ControlFlow::Continue(())
+    });
+    let add = |sum: &mut u64, warp: &WarpAccesses| *sum += warp.recorded;
+    let folded = trace.fold_accesses(launch, &WarpFilter::all(), || 0, add, |a, b| a + b);
+    if let (Ok(_), Ok(folded)) = (&read, &folded) {
+        assert_eq!(in_order, *folded);
+    }
+    if is_ok {
+        assert!(
+            read.is_ok() && folded.is_ok_and(|sum| sum == trace.totals(launch, trace.data_track()).events)
+        );
     }
 }
 
@@ -160,7 +190,9 @@ pub fn repaired(mut data: Vec<u8>) -> Vec<u8> {
         let inside = length.min(left);
         if tag == SectionKind::Frame.tag().0 {
             repair_fixed_part(&mut data[..body + inside], body, FRAME_HEADER_BYTES);
-        } else if tag == SectionKind::Accounts.tag().0 {
+        } else if tag == SectionKind::Data.tag().0 {
+            repair_fixed_part(&mut data[..body + inside], body, DATA_HEADER_BYTES);
+        } else if [SectionKind::Accounts, SectionKind::DataAccounts].iter().any(|kind| kind.tag().0 == tag) {
             repair_fixed_part(&mut data[..body + inside], body, ACCOUNTS_HEADER_BYTES);
         }
         let crc = crc32fast::hash(&data[body..body + inside]);

@@ -12,7 +12,7 @@ use warptrace_decoder::{AccessProblem, Completeness, DecodeError, Problem, Trace
 use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::data::native::WarpRecorder;
-use warptrace_format::file::{LaunchInfo, SiteInfo, SiteKind, SiteSpace};
+use warptrace_format::file::{Compression, LaunchInfo, SiteInfo, SiteKind, SiteSpace};
 use warptrace_host::writer::{DataChunk, TraceWriter, WriterOptions};
 
 /// What each lane accesses at each site, in order.
@@ -88,8 +88,12 @@ fn sites() -> Vec<SiteInfo> {
 
 /// A file of these warps, whose chunks have `chunk` entries; a call has those of `batch` sequence numbers.
 fn file(warps: &[Warp], chunk: usize, batch: usize) -> Vec<u8> {
+    file_with(warps, (chunk, batch), WriterOptions::default())
+}
+
+fn file_with(warps: &[Warp], (chunk, batch): (usize, usize), options: WriterOptions) -> Vec<u8> {
     let metadata = support::metadata(vec![CodecSpec::Raw]);
-    let mut writer = TraceWriter::create(Vec::new(), &metadata, WriterOptions::default()).unwrap();
+    let mut writer = TraceWriter::create(Vec::new(), &metadata, options).unwrap();
     writer.add_sites(&sites()).unwrap();
     let launch = LaunchInfo::new(LAUNCH, 0, [warps.len() as u32, 1, 1], [32, 1, 1], 0).unwrap();
     writer.begin_launch(&launch).unwrap();
@@ -292,6 +296,33 @@ fn damage_is_local_and_reported() {
     }
     assert!(seen[0] > 20 && seen[1] > 20, "{seen:?}");
     assert_eq!(whole.len(), warps.len());
+}
+
+#[test]
+fn damage_behind_right_checksums_is_survived() {
+    let bytes = sample().0;
+    for at in (150..bytes.len()).step_by(3) {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1 << (at % 8);
+        warptrace_decoder::fuzzing::open(&damaged);
+    }
+}
+
+#[test]
+fn the_golden_file_is_written_and_read_as_before() {
+    let (_, warps) = sample();
+    let options = WriterOptions::default().with_compression(Compression::None);
+    let written = file_with(&warps, (10, 3), options);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/accesses-v1.wtrc");
+    if std::env::var_os("WARPTRACE_OVERWRITE_GOLDEN").is_some_and(|value| value == "1") {
+        std::fs::write(&path, &written).unwrap();
+    }
+    let golden = std::fs::read(&path).unwrap();
+    assert!(golden == written, "what is written has changed: see \"Evolution\" in docs/reference/format.md");
+    let found = read(&TraceFile::from_bytes(golden).unwrap()).unwrap();
+    for (number, warp) in (0..).zip(&warps) {
+        assert_eq!(found[&number], (warp.accesses.clone(), 0));
+    }
 }
 
 #[test]

@@ -130,6 +130,21 @@ pub(crate) enum WaitColumn {
     Source,
 }
 
+/// Columns of `accesses`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AccessColumn {
+    /// Sectors and passes more than would have done
+    Wasted,
+    /// Bytes of global memory that were moved
+    Moved,
+    /// Passes through the banks of shared memory
+    Passes,
+    /// Times that lanes accessed it together
+    Requests,
+    /// File and line, the first one first
+    Source,
+}
+
 /// Columns of `warps`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WarpColumn {

@@ -10,6 +10,7 @@ use warptrace_decoder::{EventBlock, LaunchEnd, Missing, Piece, TraceFile, WarpFi
 use warptrace_format::Event;
 use warptrace_format::file::{LaunchInfo, LossPosition, LossReason, StreamId};
 
+use super::decode_accesses;
 use crate::arguments::{self, Format};
 use crate::nanoseconds::{Nanoseconds, first_begin};
 use crate::opened::open;
@@ -28,6 +29,10 @@ pub(crate) fn run(command: &arguments::Decode) -> anyhow::Result<ExitCode> {
         crate::output::tell!(
             "note: nothing of this was chosen to be recorded: `warptrace info` says what was"
         );
+    }
+    if command.accesses {
+        target.write(|out| decode_accesses::print(&trace, command, &launches, &mut trace.limited(out)))?;
+        return Ok(ExitCode::SUCCESS);
     }
     target.write(|out| print(&trace, command, &launches, &mut trace.limited(out)))?;
     Ok(ExitCode::SUCCESS)

@@ -89,6 +89,14 @@ fn text(
         say!("spans        {known}; times in steps of {} ns", count(spans.timer_step_nanoseconds))?;
     }
 
+    if let Some(accesses) = &summary.accesses {
+        let mut known = format!("{} of {} sites", count(accesses.recorded), count(accesses.sites));
+        if accesses.lost > 0 {
+            known += &format!(", {} lost", count(accesses.lost));
+        }
+        say!("accesses     {known}, {} in the file", bytes(accesses.file_bytes))?;
+    }
+
     print_launches(metadata, launches)?;
     let untraced = launches.iter().filter(|launch| launch.recorded_warps == 0).count() as u64;
     let (warps, recorded) = launches.iter().fold((0, 0), |(warps, recorded), launch| {

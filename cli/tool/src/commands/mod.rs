@@ -2,6 +2,7 @@
 
 pub(crate) mod answers;
 pub(crate) mod decode;
+mod decode_accesses;
 pub(crate) mod devices;
 pub(crate) mod export;
 pub(crate) mod info;

@@ -2,7 +2,7 @@
 
 use crate::support::run;
 
-pub(crate) const COMMANDS: [&[&str]; 22] = [
+pub(crate) const COMMANDS: [&[&str]; 23] = [
     &[],
     &["demo"],
     &["run"],
@@ -12,6 +12,7 @@ pub(crate) const COMMANDS: [&[&str]; 22] = [
     &["lines"],
     &["loops"],
     &["waits"],
+    &["accesses"],
     &["warps"],
     &["paths"],
     &["edges"],

@@ -1,5 +1,6 @@
 //! The commands that say what warps did. `docs/reference/answers.md` defines their figures.
 
+mod accesses;
 mod causes;
 mod diff;
 mod edges;
@@ -11,6 +12,7 @@ mod top;
 mod waits;
 mod warps;
 
+pub(crate) use self::accesses::run as accesses;
 pub(crate) use self::causes::run as causes;
 pub(crate) use self::diff::run as diff;
 pub(crate) use self::edges::run as edges;

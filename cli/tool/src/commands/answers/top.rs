@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use warptrace_analysis::{Cause, LaunchSchedule, LocationFigures, Oddity, Schedule};
+use warptrace_analysis::{Cause, LaunchSchedule, LocationFigures, Oddity, Schedule, accesses};
 
 use super::causes::cause_table;
 use super::lines::line_table;
@@ -32,6 +32,12 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
     let scheduled = words::schedule(&answer.trace, analysis);
     let causes: Vec<&Cause> = analysis.causes.iter().take(CAUSES).collect();
     let odd = words::oddest(analysis).map(|odd| Oddity::of(&answer.trace, analysis, odd)).transpose()?;
+    let accessed = if answer.trace.has_accesses() {
+        let found = accesses(&answer.trace, &command.selected.selection())?;
+        Some(words::access_finding(&found, &answer.names))
+    } else {
+        None
+    };
     if command.json {
         lines.truncate(LINES);
         let paths: Vec<_> = analysis.paths.iter().take(LINES).collect();
@@ -46,6 +52,9 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
             "odd": odd,
             "paths": { "number": analysis.paths.len(), "most_common": paths },
         });
+        if let Some(accessed) = accessed {
+            figures["access_finding"] = accessed.into();
+        }
         if let Some(time) = time {
             figures["time_finding"] = time.into();
         }
@@ -90,6 +99,9 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
         say!("odd    {}", odd.describe(&answer.trace, &answer.names).join("\n       "))?;
     }
     say!("paths  {}", words::groups(analysis))?;
+    if let Some(finding) = &accessed {
+        say!("memory {finding}; `warptrace accesses` says more")?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 

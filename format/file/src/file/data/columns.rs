@@ -148,9 +148,16 @@ pub(super) fn next_site(
     columns: &mut Columns<'_>,
 ) -> Result<Vec<(usize, SiteGroups)>, FormatError> {
     let wrong = |message: String| contents.wrong(format!("site {number}: {message}"));
+    // Each piece of a site has an entry of it, so what is not there takes no memory.
+    if of_pieces > left.entries {
+        return Err(wrong(format!("{of_pieces} pieces, and {} entries are left", left.entries)));
+    }
     let at: Vec<u32> = columns.next("piece", of_pieces..=of_pieces)?;
     let groups: Vec<u32> = columns.next("groups", of_pieces..=of_pieces)?;
     let loose: Vec<u32> = columns.next("loose", of_pieces..=of_pieces)?;
+    if groups.iter().zip(&loose).any(|(groups, loose)| groups | loose == 0) {
+        return Err(wrong("a piece has nothing of it".to_owned()));
+    }
     let numbers: Vec<u64> = columns.next("numbers", 4..=4)?;
     let (least, shift) = (numbers[0], u32::try_from(numbers[1]).unwrap_or(u32::MAX));
     let by = |all: u64, at: usize| usize::try_from(numbers[at]).ok().filter(|_| numbers[at] < all);

@@ -1,0 +1,156 @@
+//! `warptrace accesses`.
+
+use std::cmp::Reverse;
+use std::process::ExitCode;
+
+use serde_json::json;
+use warptrace_analysis::words::access_finding;
+use warptrace_analysis::{AccessCounts, Accesses, SiteFigures, accesses};
+
+use super::words::{percent, ratio};
+use super::{Answer, Column, ROWS, first, print_rows, table};
+use crate::arguments::{AccessColumn, Rows};
+use crate::output::{count, say};
+
+pub(crate) fn run(command: &Rows<AccessColumn>) -> anyhow::Result<ExitCode> {
+    let answer = Answer::of_rows(command)?;
+    let found = accesses(&answer.trace, &command.page.selected.selection())?;
+    let is_asked = |site: &&SiteFigures| answer.location.is_none_or(|id| site.location == id);
+    let mut sites: Vec<&SiteFigures> = found.sites.iter().filter(is_asked).collect();
+    let by_counts = |key: fn(&AccessCounts) -> u64| move |site: &&SiteFigures| Reverse(key(&site.counts));
+    match command.sort.unwrap_or(AccessColumn::Wasted) {
+        AccessColumn::Wasted => sites.sort_by_key(by_counts(|counts| {
+            // A pass takes as long as four sectors.
+            counts.wasted_bytes().saturating_add(128 * counts.wasted_passes())
+        })),
+        AccessColumn::Moved => sites.sort_by_key(by_counts(|counts| counts.moved_bytes)),
+        AccessColumn::Passes => sites.sort_by_key(by_counts(|counts| counts.passes)),
+        AccessColumn::Requests => sites.sort_by_key(by_counts(|counts| counts.requests)),
+        AccessColumn::Source => {
+            sites.sort_by(|a, b| (&a.file, a.line, a.site).cmp(&(&b.file, b.line, b.site)))
+        }
+    }
+    let finding = access_finding(&found, &answer.names);
+    if command.page.json {
+        let Accesses { lines, accesses, lost, left_out, unmatched, damaged, .. } = &found;
+        let more = json!({
+            "finding": finding,
+            "accesses": accesses,
+            "lost_accesses": lost,
+            "left_out_accesses": left_out,
+            "unmatched_accesses": unmatched,
+            "damaged_entries": damaged,
+            "exact": found.is_exact(),
+            "lines": lines,
+        });
+        let (sites, _) = first(sites, command.limit, usize::MAX);
+        answer.json_rows(more, "sites", sites.into_iter().map(|row| json!(row)))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !answer.trace.has_accesses() {
+        answer.headline()?;
+        say!("no accesses: none were recorded; record with `--accesses`")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    // What is not known comes first.
+    if answer.state.is_whole && found.is_whole() {
+        say!("{finding}")?;
+        answer.headline()?;
+    } else {
+        answer.headline()?;
+        say!("{}", lacks(&found))?;
+        say!("{finding}")?;
+    }
+    let (sites, more) = first(sites, command.limit, ROWS);
+    print_rows(&site_table(&answer, &sites), more)?;
+    if sites.iter().any(|site| site.counts.sectors > 0) {
+        say!(
+            "\nSectors: 32 bytes of global memory each that a request touches, in the mean, and the least that would do."
+        )?;
+    }
+    if sites.iter().any(|site| site.counts.passes > 0) {
+        say!("Passes: through the banks of shared memory, in the mean; 1 for each 32 words is the least.")?;
+    }
+    if sites.iter().any(|site| site.space == "generic" && site.counts.sectors > 0) {
+        say!("Assumed: generic addresses are of global memory.")?;
+    }
+    if !found.is_exact() {
+        say!(
+            "Assumed: lanes whose addresses went on alike came together. Where they came apart, there were more requests."
+        )?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Says what of the accesses is not known.
+fn lacks(found: &Accesses) -> String {
+    let parts = [
+        (found.lost, "lost"),
+        (found.left_out, "left out, since others of their time were lost"),
+        (found.unmatched, "that belong to nothing"),
+    ];
+    let parts = parts.iter().filter(|(accesses, _)| *accesses > 0);
+    let parts: Vec<String> = parts.map(|(accesses, what)| format!("{} {what}", count(*accesses))).collect();
+    let known = count(found.accesses);
+    if parts.is_empty() {
+        format!("accesses: {known}")
+    } else {
+        format!("accesses: {known}, and {}", parts.join(", "))
+    }
+}
+
+/// A row for each site.
+fn site_table(answer: &Answer, sites: &[&SiteFigures]) -> String {
+    use Column::{Left, Right};
+    let columns = [
+        Left("line"),
+        Left("site"),
+        Right("requests"),
+        Right("lanes"),
+        Right("sectors"),
+        Right("least"),
+        Right("used"),
+        Right("passes"),
+        Right("least"),
+        Right("uniform"),
+        Right("affine"),
+        Right("generic"),
+        Right("stride"),
+    ];
+    let row = |site: &&SiteFigures| {
+        let counts = &site.counts;
+        let each = |number: u64, all: u64| match all {
+            0 => "-".to_owned(),
+            _ => ratio(number as f64 / counts.requests.max(1) as f64),
+        };
+        vec![
+            answer.names.line(&site.file, site.line),
+            describe(site),
+            count(counts.requests),
+            ratio(counts.lanes as f64 / counts.requests.max(1) as f64),
+            each(counts.sectors, counts.sectors),
+            each(counts.least_sectors, counts.sectors),
+            if counts.moved_bytes == 0 {
+                "-".to_owned()
+            } else {
+                percent(counts.used_bytes, counts.moved_bytes)
+            },
+            each(counts.passes, counts.passes),
+            each(counts.least_passes, counts.passes),
+            percent(counts.uniform, counts.requests),
+            percent(counts.affine, counts.requests),
+            percent(counts.generic, counts.requests),
+            site.stride.map_or_else(|| "-".to_owned(), |(stride, _)| stride.to_string()),
+        ]
+    };
+    table(&columns, sites.iter().map(row))
+}
+
+/// `load global 16`, `value "length"`.
+fn describe(site: &SiteFigures) -> String {
+    match (site.kind, site.name.as_str()) {
+        ("", _) => format!("site {}", site.site),
+        ("value", name) => format!("value {name}"),
+        (kind, _) => format!("{kind} {} {}", site.space, site.bytes),
+    }
+}

@@ -1,0 +1,354 @@
+//! What sites access: how well lanes' addresses fit to the memory, and in which form they come.
+
+pub(crate) mod requests;
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+use warptrace_decoder::{TraceFile, VectorRun, WarpAccesses};
+use warptrace_format::file::{SiteInfo, SiteKind, SiteSpace};
+
+use crate::error::AnalysisError;
+use crate::selection::Selection;
+use requests::{SECTOR_BYTES, each_request, passes, sectors};
+
+/// Different strides that are counted; others are counted as others.
+const MAX_STRIDES: usize = 1 << 12;
+
+/// What was accessed at a site, or at the sites of a line.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct AccessCounts {
+    /// Accesses: of a lane each.
+    pub lanes: u64,
+    /// Requests: lanes that accessed it together.
+    pub requests: u64,
+    /// Of these, those whose lanes all had one address, or value.
+    pub uniform: u64,
+    /// Those whose addresses were on a line.
+    pub affine: u64,
+    /// All others.
+    pub generic: u64,
+    /// 32-byte sectors of global memory that the requests touched; 0 in other memory.
+    pub sectors: u64,
+    /// The least in which the bytes that they used would have had room.
+    pub least_sectors: u64,
+    /// Bytes in these sectors.
+    pub moved_bytes: u64,
+    /// Bytes of these that lanes used.
+    pub used_bytes: u64,
+    /// Passes through the banks of shared memory; 0 in other memory, of atomics, and of more than 16 bytes a lane.
+    pub passes: u64,
+    /// The least that would have done.
+    pub least_passes: u64,
+}
+
+impl AccessCounts {
+    fn add(&mut self, other: &Self) {
+        let Self { lanes, requests, uniform, affine, generic, sectors, least_sectors, .. } = other;
+        self.lanes += lanes;
+        self.requests += requests;
+        self.uniform += uniform;
+        self.affine += affine;
+        self.generic += generic;
+        self.sectors += sectors;
+        self.least_sectors += least_sectors;
+        self.moved_bytes += other.moved_bytes;
+        self.used_bytes += other.used_bytes;
+        self.passes += other.passes;
+        self.least_passes += other.least_passes;
+    }
+
+    /// Bytes that were moved more than if those that lanes used had lain together.
+    #[must_use]
+    pub const fn wasted_bytes(&self) -> u64 {
+        SECTOR_BYTES * self.sectors.saturating_sub(self.least_sectors)
+    }
+
+    /// Passes more than would have done.
+    #[must_use]
+    pub const fn wasted_passes(&self) -> u64 {
+        self.passes.saturating_sub(self.least_passes)
+    }
+}
+
+/// What was accessed at a site.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct SiteFigures {
+    /// The site's number.
+    pub site: u16,
+    /// What it does: `load`, `store`, ...; empty if the table does not have it.
+    pub kind: &'static str,
+    /// The state space: `global`, `shared`, ...
+    pub space: &'static str,
+    /// Bytes a lane.
+    pub bytes: u32,
+    /// Elements of a vector.
+    pub elements: u32,
+    /// The cache operator, or nothing.
+    pub cache: String,
+    /// Name of a value.
+    pub name: String,
+    /// The location whose events execute it; 0 is none.
+    pub location: u16,
+    /// File of the source.
+    pub file: String,
+    /// Line; 0 is unknown.
+    pub line: u32,
+    /// What was counted.
+    pub counts: AccessCounts,
+    /// By how much neighbouring lanes differed most often, in requests that were on a line, and in how many of them;
+    /// `None` if none was.
+    pub stride: Option<(i64, u64)>,
+    /// Events of the site's location in the same warps; `None` if not each of them executes it: it has no location, a
+    /// predicate, or something was lost.
+    pub events: Option<u64>,
+    /// Whether the accesses are those of these events: as many lanes. `None` as `events`.
+    pub fits_events: Option<bool>,
+}
+
+/// What was accessed at the sites of a line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct AccessLine {
+    /// File of the source.
+    pub file: String,
+    /// Line; 0 is unknown.
+    pub line: u32,
+    /// Its sites.
+    pub sites: Vec<u16>,
+    /// What was counted at all of them.
+    pub counts: AccessCounts,
+}
+
+/// What warps accessed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Accesses {
+    /// Sites that were accessed, by number.
+    pub sites: Vec<SiteFigures>,
+    /// Lines, those first that move the most bytes more than they need, then those with most passes more.
+    pub lines: Vec<AccessLine>,
+    /// Accesses that are known, of all sites.
+    pub accesses: u64,
+    /// Accesses that were lost when they were recorded, in the launches that were looked at.
+    pub lost: u64,
+    /// Accesses in the file that are left out, since others of their time were lost.
+    pub left_out: u64,
+    /// Accesses in the file that belong to nothing: the file is damaged.
+    pub unmatched: u64,
+    /// Entries of the file that no kernel writes: the file is damaged.
+    pub damaged: u64,
+}
+
+impl Accesses {
+    /// Whether all that was accessed is known.
+    #[must_use]
+    pub const fn is_whole(&self) -> bool {
+        self.lost == 0 && self.left_out == 0 && self.unmatched == 0 && self.damaged == 0
+    }
+
+    /// Requests of sites of which it is known that they were as many as events. Of others lanes may have come apart more
+    /// often than they are told to have: lanes whose addresses went on alike are taken to have come together.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        self.sites.iter().all(|site| site.events == Some(site.counts.requests))
+    }
+}
+
+/// What is counted of a site.
+#[derive(Default)]
+struct Tally {
+    counts: AccessCounts,
+    strides: FxHashMap<i64, u64>,
+}
+
+impl Tally {
+    fn push(&mut self, vector: &VectorRun<'_>, site: Option<&SiteInfo>) {
+        let counts = &mut self.counts;
+        let (vectors, lanes) = (u64::from(vector.vectors()), vector.group.mask.count_ones());
+        counts.lanes += vector.accesses();
+        counts.requests += vectors;
+        match vector.group.spread {
+            Some(0) => counts.uniform += vectors,
+            Some(_) => counts.affine += vectors,
+            None => counts.generic += vectors,
+        }
+        if let Some(spread) = vector.group.spread
+            && lanes > 1
+        {
+            let width = i64::from(31 - vector.group.mask.leading_zeros() - vector.group.leader());
+            // Between lanes that are not neighbours there may be half a stride.
+            let stride = i64::from(spread) / width;
+            if self.strides.len() < MAX_STRIDES || self.strides.contains_key(&stride) {
+                *self.strides.entry(stride).or_default() += vectors;
+            }
+        }
+        let Some(SiteInfo { kind, space, bytes, .. }) = site else { return };
+        let bytes = u64::from(*bytes);
+        match (kind, space) {
+            (SiteKind::Value, _) => {}
+            (_, SiteSpace::Global | SiteSpace::Generic) => {
+                each_request(vector, SECTOR_BYTES, |request, times| {
+                    let (sectors, used) = sectors(request, bytes);
+                    counts.sectors += sectors * times;
+                    counts.least_sectors += used.div_ceil(SECTOR_BYTES) * times;
+                    counts.moved_bytes += sectors * SECTOR_BYTES * times;
+                    counts.used_bytes += used * times;
+                });
+            }
+            // Atomics go through the banks in ways of their own, and so do copies of whole rows.
+            (SiteKind::Atomic | SiteKind::Reduction, _) => {}
+            _ if bytes > 16 => {}
+            (_, SiteSpace::Shared | SiteSpace::Cluster) => {
+                // Words move from bank to bank together.
+                each_request(vector, 4, |request, times| {
+                    let (passes, least) = passes(request, bytes);
+                    counts.passes += passes * times;
+                    counts.least_passes += least * times;
+                });
+            }
+            _ => {}
+        }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.counts.add(&other.counts);
+        for (stride, vectors) in other.strides {
+            *self.strides.entry(stride).or_default() += vectors;
+        }
+    }
+
+    fn stride(&self) -> Option<(i64, u64)> {
+        let most =
+            self.strides.iter().max_by_key(|(stride, vectors)| (**vectors, std::cmp::Reverse(**stride)));
+        most.map(|(stride, vectors)| (*stride, *vectors))
+    }
+}
+
+#[derive(Default)]
+struct Sums {
+    sites: BTreeMap<u16, Tally>,
+    found: Accesses,
+}
+
+impl Sums {
+    fn push(&mut self, trace: &TraceFile, warp: &WarpAccesses) {
+        self.found.accesses += warp.accesses();
+        self.found.left_out += warp.left_out;
+        self.found.unmatched += warp.unmatched;
+        self.found.damaged += u64::from(warp.damaged);
+        for site in &warp.sites {
+            let (tally, info) = (self.sites.entry(site.site).or_default(), trace.site(site.site));
+            for (group, runs) in site.each_group() {
+                tally.push(&VectorRun { site: site.site, time: 0, group, runs }, info);
+            }
+        }
+    }
+
+    fn merge(mut self, other: Self) -> Self {
+        for (site, tally) in other.sites {
+            self.sites.entry(site).or_default().add(tally);
+        }
+        let Accesses { accesses, left_out, unmatched, damaged, .. } = other.found;
+        self.found.accesses += accesses;
+        self.found.left_out += left_out;
+        self.found.unmatched += unmatched;
+        self.found.damaged += damaged;
+        self
+    }
+}
+
+/// Computes what the sites of a trace accessed. Affine vectors, and those that go on in equal steps, are not gone through
+/// one by one.
+///
+/// # Errors
+/// Something was asked for that the trace does not have; it cannot be read, or asks for more work than its length lets
+/// expect.
+pub fn accesses(trace: &TraceFile, selection: &Selection) -> Result<Accesses, AnalysisError> {
+    let mut all = Sums::default();
+    let mut events: BTreeMap<u16, (u64, u64)> = BTreeMap::new();
+    for (info, filter) in selection.launches(trace)? {
+        if !trace.has_accesses() {
+            break;
+        }
+        let launch = info.number();
+        let push = |sums: &mut Sums, warp: &WarpAccesses| {
+            if selection.has_warp(&info, warp.warp) {
+                sums.push(trace, warp);
+            }
+        };
+        all = all.merge(trace.fold_accesses(launch, &filter, Sums::default, push, Sums::merge)?);
+        all.found.lost += trace.losses(launch, trace.data_track())?.lost();
+        let count = |counts: &mut BTreeMap<u16, (u64, u64)>, found: warptrace_decoder::WarpItem<'_>| {
+            if !selection.has_warp(&info, found.warp) {
+                return;
+            }
+            let times = u64::from(found.item.times());
+            for event in found.item.body() {
+                let (events, lanes) = counts.entry(event.location).or_default();
+                *events += times;
+                *lanes += times * u64::from(event.mask.count_ones());
+            }
+        };
+        let merge = |mut a: BTreeMap<u16, (u64, u64)>, b: BTreeMap<u16, (u64, u64)>| {
+            for (location, (events, lanes)) in b {
+                let of = a.entry(location).or_default();
+                (of.0, of.1) = (of.0 + events, of.1 + lanes);
+            }
+            a
+        };
+        events = merge(events, trace.fold_items(launch, 0, &filter, BTreeMap::new, count, merge)?);
+    }
+    let Sums { sites, mut found } = all;
+    let is_whole = found.is_whole() && trace.state().is_whole;
+    for (number, tally) in sites {
+        let stride = tally.stride();
+        let counts = tally.counts;
+        let info = trace.site(number);
+        let location = info.map_or(0, |info| info.location);
+        let of_location = events.get(&location).copied().unwrap_or_default();
+        let is_told = is_whole && info.is_some_and(|info| info.location != 0 && !info.is_predicated);
+        found.sites.push(SiteFigures {
+            site: number,
+            kind: info.map_or("", |info| info.kind.name()),
+            space: info.map_or("", |info| info.space.name()),
+            bytes: info.map_or(0, |info| info.bytes),
+            elements: info.map_or(0, |info| info.elements),
+            cache: info.map_or_else(String::new, |info| info.cache.clone()),
+            name: info.map_or_else(String::new, |info| info.name.clone()),
+            location,
+            file: info.map_or_else(String::new, |info| info.file.clone()),
+            line: info.map_or(0, |info| info.line),
+            stride,
+            events: is_told.then_some(of_location.0),
+            fits_events: is_told.then_some(of_location.1 == counts.lanes),
+            counts,
+        });
+    }
+    found.lines = lines(&found.sites);
+    Ok(found)
+}
+
+fn lines(sites: &[SiteFigures]) -> Vec<AccessLine> {
+    let mut lines: BTreeMap<(&str, u32), AccessLine> = BTreeMap::new();
+    for site in sites {
+        let empty = || AccessLine {
+            file: site.file.clone(),
+            line: site.line,
+            sites: Vec::new(),
+            counts: AccessCounts::default(),
+        };
+        let line = lines.entry((&site.file, site.line)).or_insert_with(empty);
+        line.sites.push(site.site);
+        line.counts.add(&site.counts);
+    }
+    let mut lines: Vec<AccessLine> = lines.into_values().collect();
+    lines.sort_by_key(|line| {
+        let counts = &line.counts;
+        std::cmp::Reverse((counts.wasted_bytes(), counts.wasted_passes(), counts.requests))
+    });
+    lines
+}
