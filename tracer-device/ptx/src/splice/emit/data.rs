@@ -5,8 +5,8 @@
 //! load, the comparison with what the run says, a vote and a store of the count. All else stands at the
 //! function's end.
 //!
-//! The lanes whose runs end append two entries at most, the leader both. They are appended together, so whether
-//! there is room is asked once.
+//! The lanes whose runs end append two entries at most, the leader both. They are appended together, so
+//! whether there is room is asked once.
 
 use std::fmt::Write;
 
@@ -19,8 +19,8 @@ use super::registers::{
 use super::{DATA_STATE, ENTRY_BYTES, Emitter, TIME_SHIFT};
 use crate::splice::sites::{Place, Source};
 
-/// The run that a lane is in. In memory its words have the places that they have in an entry, so that one store
-/// takes them as they were loaded.
+/// The run that a lane is in. In memory its words have the places that they have in an entry, so that one
+/// store takes them as they were loaded.
 const BASE: Vector<2> = Vector([D[0], D[3]]);
 const COUNT: R32 = D[1];
 const STEP: R32 = D[2];
