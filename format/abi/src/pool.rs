@@ -29,8 +29,8 @@ pub struct PoolDescriptor {
     pub merged_end: u32,
     /// 1 if chunks of the trace hold when their runs began, see [`chunk`](warptrace_format::chunk); else 0.
     pub times: u32,
-    /// The track of addresses and values, whose chunks hold entries as they are ([`crate::data`]); 0 if there is
-    /// none.
+    /// The track of addresses and values, whose chunks hold entries as they are ([`crate::data`]); 0 if there
+    /// is none.
     pub data_track: u32,
 }
 

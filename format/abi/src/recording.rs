@@ -26,9 +26,9 @@ pub struct Recording {
     pub placement: Option<Placement>,
     /// Whether each warp writes where and when it ran: a [`WarpSpan`](warptrace_format::span::WarpSpan).
     pub spans: bool,
-    /// Of which state spaces accesses are recorded ([`crate::data`]), on a track behind those of events. Only in
-    /// logs that are [kept](LogKind::Kept), of lanes that are recorded from their start on, and with no second
-    /// track. (Which sites have markers says who makes these; all markers record.)
+    /// Of which state spaces accesses are recorded ([`crate::data`]), on a track behind those of events. Only
+    /// in logs that are [kept](LogKind::Kept), of lanes that are recorded from their start on, and with no
+    /// second track. (Which sites have markers says who makes these; all markers record.)
     pub data: Spaces,
 }
 
@@ -77,8 +77,8 @@ impl Default for Recording {
     }
 }
 
-/// State spaces whose accesses are recorded. Accesses by generic addresses, which may lead to each of them, are
-/// recorded with any of them.
+/// State spaces whose accesses are recorded. Accesses by generic addresses, which may lead to each of them,
+/// are recorded with any of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Spaces {
     /// Global memory.

@@ -160,8 +160,8 @@ pub struct RecordingSpec {
     #[cfg_attr(feature = "clap", arg(long))]
     pub dual: bool,
 
-    /// Record the addresses of each load, store, atomic and copy: of which memory, `all`, or some of `global`,
-    /// `shared` and `local` with commas between them. Kernels take longer and more memory
+    /// Record the addresses of each load, store, atomic and copy: of which memory, `all`, or some of
+    /// `global`, `shared` and `local` with commas between them. Kernels take longer and more memory
     #[cfg_attr(feature = "clap", arg(long, value_name = "all|global,shared,local"))]
     #[serde(with = "crate::text::option")]
     pub accesses: Option<Spaces>,

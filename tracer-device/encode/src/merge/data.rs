@@ -1,8 +1,8 @@
 //! Streams of addresses and values: their logs are copied into chunks as they are, lane after lane.
 //!
-//! Nothing is sorted or encoded, so no memory for merged runs is taken. All chunks of a stream but its last one
-//! hold the same number of entries: where the pool has too few, another round goes on behind as many as the
-//! chunks that there are hold.
+//! Nothing is sorted or encoded, so no memory for merged runs is taken. All chunks of a stream but its last
+//! one hold the same number of entries: where the pool has too few, another round goes on behind as many as
+//! the chunks that there are hold.
 
 use warptrace_abi::data::{DataEntry, accesses};
 use warptrace_abi::pool::PoolDescriptor;

@@ -38,9 +38,9 @@ impl Logs {
         Self { memory: DeviceLogs { logs: pool.logs, end: pool.merged_from }, stream, first }
     }
 
-    /// Hands over all runs, each with its position, the index of its entry and its words: those of the lane's own log
-    /// have the positions from `start` on. Which lane hands over which does not matter. Returns the position
-    /// after the last run of the lane's own log. From all lanes of the warp; `slots` are its own.
+    /// Hands over all runs, each with its position, the index of its entry and its words: those of the lane's
+    /// own log have the positions from `start` on. Which lane hands over which does not matter. Returns the
+    /// position after the last run of the lane's own log. From all lanes of the warp; `slots` are its own.
     #[inline(always)]
     pub(super) fn for_each(
         &self,

@@ -40,8 +40,8 @@ pub enum Schedule {
 }
 
 /// Merges the logs of launches that have ended, and encodes them into chunks of the pool: track 0 with
-/// `codec`, track 1 with `raw`, that of addresses and values as it is. Adds to the accounts, and marks each warp as finished of which nothing is
-/// left. Returns what has been claimed.
+/// `codec`, track 1 with `raw`, that of addresses and values as it is. Adds to the accounts, and marks each
+/// warp as finished of which nothing is left. Returns what has been claimed.
 ///
 /// If [`Claims::waiting`] is not 0, something is left for another round: when the chunks have been collected
 /// and all claims but those of logs are 0 again, this is to be called again with the same launches. What was

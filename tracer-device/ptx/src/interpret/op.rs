@@ -140,7 +140,6 @@ pub(super) enum Compute {
     Not,
     Negate,
     HighestBit,
-    /// How far it is from the uppermost one.
     ShiftToHighestBit,
     CountBits,
     CountLeadingZeros,

@@ -2,6 +2,8 @@
 
 use super::op::{Register, Special, Value};
 use super::program::Names;
+use crate::Instruction;
+use crate::splice::DataMarker;
 
 /// What is wrong with an operand or an instruction.
 pub(super) type Problem = String;
@@ -102,4 +104,11 @@ fn special(text: &str) -> Option<(Special, u32)> {
 
 fn lane_mask(below: bool, own: bool, above: bool) -> Option<(Special, u32)> {
     Some((Special::LaneMask { below, own, above }, 32))
+}
+
+/// Finds the operand whose address a marker of data names.
+pub(super) fn operand_of(marker: DataMarker<'_>, instruction: &Instruction<'_>) -> Option<(u16, usize)> {
+    let is_named = |text: &str| text.split_ascii_whitespace().collect::<String>() == marker.operand;
+    let operand = instruction.operands.iter().position(|operand| is_named(operand.text))?;
+    Some((marker.site, operand))
 }

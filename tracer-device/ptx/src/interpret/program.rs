@@ -7,6 +7,7 @@ use super::decode::{Decoder, decode};
 use super::error::Fault;
 use super::initial;
 use super::op::{FUNCTIONS, Memory, Op, Register, VARIABLES};
+use super::operand::operand_of;
 use crate::cfg::labels::resolve;
 use crate::splice::{DataMarker, Marker};
 use crate::uniform::parting::Graph;
@@ -337,13 +338,6 @@ fn step(decoder: &Decoder<'_>, instruction: &Instruction<'_>, line: usize, text:
             Step { line, text, guard: None, op: Err(fault), meets: None, is_sequence, sites: Vec::new() }
         }
     }
-}
-
-/// Finds the operand whose address a marker of data names.
-fn operand_of(marker: DataMarker<'_>, instruction: &Instruction<'_>) -> Option<(u16, usize)> {
-    let is_named = |text: &str| text.split_ascii_whitespace().collect::<String>() == marker.operand;
-    let operand = instruction.operands.iter().position(|operand| is_named(operand.text))?;
-    Some((marker.site, operand))
 }
 
 fn body_variables<'a>(body: Option<&'a Body<'a>>, space: Space) -> impl Iterator<Item = &'a Declaration<'a>> {

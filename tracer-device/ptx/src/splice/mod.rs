@@ -47,9 +47,9 @@ pub(crate) use self::plan::PARTING;
 use self::plan::{Callees, Plan, led_to_copies, named, recording_functions};
 pub(crate) use self::sites::Source;
 use self::state::{descriptor_bytes, warp_bytes};
-use self::style::{Claim, Style};
+use self::style::{Claim, Style, waits_or_calls};
 use crate::lexer::{Lexer, TokenKind};
-use crate::{Body, Edits, Function, FunctionKind, Module, Span, StatementKind};
+use crate::{Edits, Function, FunctionKind, Module, Span, StatementKind};
 pub use warptrace_abi::marker::{DataMarker, Marker};
 pub use warptrace_abi::recording::{LogKind, Placement, Recording};
 
@@ -79,7 +79,7 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
         return Err(SpliceError::After);
     }
     if let Some(recording) = options.recording {
-        check_data(recording)?;
+        sites::check(recording)?;
     }
     if let Some(recording) = options.recording {
         header::check(&module, recording)?;
@@ -176,19 +176,6 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
     Ok(Spliced { text, kernels, left_out })
 }
 
-/// Refuses what cannot be recorded together with data.
-fn check_data(recording: Recording) -> Result<(), SpliceError> {
-    let with = match recording {
-        _ if !recording.has_data() => return Ok(()),
-        Recording { dual: true, .. } => "the dual recording",
-        Recording { after: Some(_), .. } => "the visit from which on lanes are recorded",
-        Recording { logs: LogKind::Ring, .. } => "the policy `ring`",
-        Recording { logs: LogKind::Streamed { .. }, .. } => "the policy `stream`",
-        _ => return Ok(()),
-    };
-    Err(SpliceError::Data { with })
-}
-
 fn check_kernels(module: &Module<'_>, kernels: Option<&[&str]>) -> Result<(), SpliceError> {
     let known: Vec<&str> =
         module.definitions().filter(|found| found.is_entry()).map(|found| found.name).collect();
@@ -237,20 +224,6 @@ fn has_word(text: &str, name: &str) -> bool {
             _ => {}
         }
     }
-}
-
-/// Whether a function waits for others, or the assembler makes calls in it: those that stand there, and those
-/// of its own for some divisions and roots.
-fn waits_or_calls(body: &Body<'_>) -> bool {
-    body.instructions().any(|(_, instruction)| match instruction.name() {
-        // A kernel that sleeps waits for another thread.
-        "call" | "nanosleep" => true,
-        "div" | "rem" => {
-            ["rn", "rz", "rm", "rp", "u64", "s64"].iter().any(|one| instruction.has_modifier(one))
-        }
-        "rcp" | "sqrt" => !instruction.has_modifier("approx"),
-        _ => false,
-    })
 }
 
 /// Writes what stands in the place of a marker; `loops` are counted.

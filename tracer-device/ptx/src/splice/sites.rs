@@ -3,7 +3,7 @@
 use warptrace_abi::data::MAX_KERNEL_SITES;
 use warptrace_abi::marker::DataMarker;
 
-use super::SpliceError;
+use super::{LogKind, Recording, SpliceError};
 use crate::registers::{Registers, bits};
 use crate::{Body, Function, Module};
 
@@ -41,6 +41,19 @@ impl Sites {
     pub(super) const fn slot(self, site: u16) -> u32 {
         (site - self.first) as u32
     }
+}
+
+/// Refuses what cannot be recorded together with data.
+pub(super) fn check(recording: Recording) -> Result<(), SpliceError> {
+    let with = match recording {
+        _ if !recording.has_data() => return Ok(()),
+        Recording { dual: true, .. } => "the dual recording",
+        Recording { after: Some(_), .. } => "the visit from which on lanes are recorded",
+        Recording { logs: LogKind::Ring, .. } => "the policy `ring`",
+        Recording { logs: LogKind::Streamed { .. }, .. } => "the policy `stream`",
+        _ => return Ok(()),
+    };
+    Err(SpliceError::Data { with })
 }
 
 /// Finds the markers of data of a function, in the order of the text.

@@ -3,6 +3,7 @@
 use warptrace_abi::recording::{Placement, Recording};
 
 use super::sites::Sites;
+use crate::Body;
 
 /// How the atomic that claims a segment stands in a program's loop.
 ///
@@ -42,4 +43,18 @@ pub(super) struct Style {
     pub(super) hot: Option<u16>,
     /// The sites that record.
     pub(super) sites: Sites,
+}
+
+/// Whether a function waits for others, or the assembler makes calls in it: those that stand there, and those
+/// of its own for some divisions and roots.
+pub(super) fn waits_or_calls(body: &Body<'_>) -> bool {
+    body.instructions().any(|(_, instruction)| match instruction.name() {
+        // A kernel that sleeps waits for another thread.
+        "call" | "nanosleep" => true,
+        "div" | "rem" => {
+            ["rn", "rz", "rm", "rp", "u64", "s64"].iter().any(|one| instruction.has_modifier(one))
+        }
+        "rcp" | "sqrt" => !instruction.has_modifier("approx"),
+        _ => false,
+    })
 }

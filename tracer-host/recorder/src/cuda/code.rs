@@ -66,7 +66,7 @@ pub(super) struct Code {
     modules: Vec<sys::CUmodule>,
     untraced: HashMap<Kernel, sys::CUfunction>,
     traced: HashMap<(Kernel, Recording), Traced>,
-    /// The number of the last site, and sites that nobody has taken yet.
+    /// The number of the last site, and sites that were not taken yet.
     last_site: u16,
     sites: Vec<SiteInfo>,
 }

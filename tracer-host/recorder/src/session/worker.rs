@@ -1,6 +1,8 @@
 //! The thread that writes the file while the program goes on.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod data;
+
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -18,7 +20,7 @@ use warptrace_format::span::WarpSpan;
 use super::{LaunchReport, SessionError};
 use crate::packed::{self, Piece, Unpacked};
 use crate::threads;
-use crate::writer::{Batch, ChunkRef, DataChunk, Found, TraceWriter, TrackEnd};
+use crate::writer::{Batch, ChunkRef, Found, TraceWriter, TrackEnd};
 
 /// Drained memory that waits for the thread: this many drains, and the one that it works on.
 const QUEUE: usize = 2;
@@ -341,29 +343,6 @@ impl<W: Write + Send> Work<W> {
             self.writer.end_early(info.number(), end)?;
         }
         Ok(())
-    }
-
-    /// Writes the chunks of addresses and values.
-    fn write_data(&mut self, drained: &Drained) -> Result<(), SessionError> {
-        let Some(track) = self.data_track else { return Ok(()) };
-        let chunk_bytes = self.chunk_bytes as usize;
-        let mut chunks: BTreeMap<u32, Vec<DataChunk<'_>>> = BTreeMap::new();
-        let pieces = packed::pieces(&drained.packed, chunk_bytes, LEAST_PIECE_BYTES);
-        let all = pieces.flat_map(|piece| packed::chunks(piece, chunk_bytes));
-        for Unpacked { header, payload, .. } in all.filter(|chunk| chunk.header.track == track) {
-            let (launch, warp) = (header.launch, header.warp);
-            let damaged = |problem: &str| {
-                let problem = problem.to_owned();
-                SessionError::DamagedChunk { launch, warp, problem }
-            };
-            let info =
-                self.writer.launch(launch).ok_or_else(|| damaged("no such launch is being recorded"))?;
-            let warp = info.chosen_warp(warp).ok_or_else(|| damaged("no such warp of the launch records"))?;
-            let entries = payload.ok_or_else(|| damaged("it claims more bytes than a chunk has"))?;
-            chunks.entry(launch).or_default().push(DataChunk { warp, sequence: header.sequence, entries });
-            self.report.chunks += 1;
-        }
-        chunks.iter().try_for_each(|(launch, chunks)| Ok(self.writer.write_data(*launch, chunks)?))
     }
 
     /// Writes chunks of `launches`, and the accounts in `ends`.

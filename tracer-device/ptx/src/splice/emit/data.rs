@@ -5,8 +5,8 @@
 //! load, the comparison with what the run says, a vote and a store of the count. All else stands at the
 //! function's end.
 //!
-//! The lanes whose runs end append two entries at most, the leader both. They are appended together, so whether
-//! there is room is asked once.
+//! The lanes whose runs end append two entries at most, the leader both. They are appended together, so
+//! whether there is room is asked once.
 
 use std::fmt::Write;
 
@@ -19,8 +19,8 @@ use super::registers::{
 use super::{DATA_STATE, ENTRY_BYTES, Emitter, TIME_SHIFT};
 use crate::splice::sites::{Place, Source};
 
-/// The run that a lane is in. In memory its words have the places that they have in an entry, so that one store
-/// takes them as they were loaded.
+/// The run that a lane is in. In memory its words have the places that they have in an entry, so that one
+/// store takes them as they were loaded.
 const BASE: Vector<2> = Vector([D[0], D[3]]);
 const COUNT: R32 = D[1];
 const STEP: R32 = D[2];
@@ -84,10 +84,13 @@ impl Emitter {
         let at = LOG_BYTES + STATE_BYTES * self.style.sites.slot(place.site);
         let (begins, done) = (self.label(), self.label());
         self.active();
-        self.source(access, &place.source);
+        let offset = self.source(access, &place.source);
         emit!(self, "ld.local.v4.b32 {RUN}, [{DATA_STATE}+{at}];");
         emit!(self, "mov.b64 {SINCE_BASE}, {BASE};");
         emit!(self, "sub.s64 {SINCE_BASE}, {access}, {SINCE_BASE};");
+        if offset != 0 {
+            emit!(self, "add.s64 {SINCE_BASE}, {SINCE_BASE}, {offset};");
+        }
         emit!(self, "mul.wide.s32 {added}, {STEP}, {COUNT};");
         emit!(self, "setp.ge.u32 {misses}, {COUNT}, {MAX_COUNT};");
         emit!(self, "setp.ne.or.s64 {misses}, {SINCE_BASE}, {added}, {misses};");
@@ -105,6 +108,9 @@ impl Emitter {
         emit!(self, "{on}st.local.b32 [{DATA_STATE}+{}], {COUNT};", at + COUNT_OFFSET);
         self.place_label(&done);
         self.cold(&begins, |emitter| {
+            if offset != 0 {
+                emit!(emitter, "add.s64 {access}, {access}, {offset};");
+            }
             emitter.begin_runs(at, guard);
             emitter.branch_if_none(ENDS, &done);
             emit!(emitter, "mov.u32 {SITE}, {};", u32::from(place.site) << SITE_SHIFT);
@@ -113,13 +119,14 @@ impl Emitter {
         });
     }
 
-    /// Brings an access into a register of 64 bits.
-    fn source(&mut self, to: R64, source: &Source) {
+    /// Brings an access into a register of 64 bits; returns what is to be added to it.
+    fn source(&mut self, to: R64, source: &Source) -> i64 {
         let narrow = D[0];
         match source {
-            Source::Address { register, bits: 64, offset: 0 } => emit!(self, "mov.b64 {to}, {register};"),
             Source::Address { register, bits: 64, offset } => {
-                emit!(self, "add.s64 {to}, {register}, {offset};")
+                emit!(self, "mov.b64 {to}, {register};");
+                // One instruction adds two numbers and takes the base away.
+                return *offset;
             }
             Source::Address { register, offset, .. } => {
                 emit!(self, "add.s32 {narrow}, {register}, {offset};");
@@ -134,6 +141,7 @@ impl Emitter {
             Source::Value { register, bits: 1 } => emit!(self, "selp.u64 {to}, 1, 0, {register};"),
             Source::Value { register, bits } => emit!(self, "cvt.u64.u{bits} {to}, {register};"),
         }
+        0
     }
 
     /// Leads each lane on in its run, or into another one, and finds whose runs end; what those were stays in
@@ -239,15 +247,16 @@ impl Emitter {
     /// Appends the header to the log of the lane that leads, and values to those of the lanes that append
     /// some.
     fn append_group(&mut self) {
-        let (log, next, low) = (DATA, DATA.next(), DATA.low);
+        let (log, low) = (DATA, DATA.low);
         self.load_log(log);
         let full = self.ask_full_of_two();
         self.detour(full.any, |emitter| emitter.refill_for_two(full));
-        for (words, writes) in [(HEADER, LEADS), (ENTRY, APPENDS)] {
-            emit!(self, "mov.b64 {AT}, {next};");
-            emit!(self, "@{writes} st.global.v4.b32 [{AT}], {words};");
-            emit!(self, "@{writes} add.u32 {low}, {low}, {ENTRY_BYTES};");
-        }
+        emit!(self, "mov.b64 {AT}, {};", log.next());
+        emit!(self, "@{LEADS} st.global.v4.b32 [{AT}], {HEADER};");
+        emit!(self, "@{LEADS} add.s64 {AT}, {AT}, {ENTRY_BYTES};");
+        emit!(self, "@{APPENDS} st.global.v4.b32 [{AT}], {ENTRY};");
+        emit!(self, "cvt.u32.u64 {low}, {AT};");
+        emit!(self, "add.u32 {low}, {low}, {ENTRY_BYTES};");
         self.store_word(Some(APPENDS), log.next_pair, 0);
     }
 

@@ -20,6 +20,9 @@ use crate::model::{lanes, sequence};
 /// What lanes of a warp accessed, by lane and site.
 type Accesses = BTreeMap<(u32, u16), Vec<u64>>;
 
+/// Runs of lanes by lane and site: count, base and step.
+type Runs = BTreeMap<(u32, u16), Vec<(u32, u64, i32)>>;
+
 /// Data that records every space.
 pub(crate) const RECORDING: Recording = Recording { data: Spaces::ALL, ..Recording::DEFAULT };
 
@@ -198,7 +201,7 @@ fn decode(track: &Track, clock: u32, context: &str) -> Accesses {
         lacks: bool,
     }
     let mut headers: Vec<Header> = Vec::new();
-    let mut own: BTreeMap<(u32, u16), Vec<(u32, u64, i32)>> = BTreeMap::new();
+    let mut own: Runs = Runs::new();
     let mut all = track.data.iter().map(|words| {
         DataEntry::from_words(*words).unwrap_or_else(|| panic!("{context}: no kernel writes {words:x?}"))
     });

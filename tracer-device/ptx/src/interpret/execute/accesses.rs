@@ -1,0 +1,51 @@
+//! Accesses at sites.
+
+use super::super::error::Fault;
+use super::super::machine::{Group, Warp};
+use super::super::observed::Access;
+use super::super::op::{Op, Register, Value};
+use super::{Executor, Lane, lanes};
+
+impl Executor<'_> {
+    /// Notes the address that a lane's instruction is about to use.
+    pub(super) fn note_access(
+        &mut self,
+        op: &Op,
+        warp: &mut Warp,
+        lane: Lane,
+        site: u16,
+        operand: usize,
+    ) -> Result<(), Fault> {
+        let address = match op {
+            Op::Load { address, .. } | Op::Store { address, .. } | Op::Atomic { address, .. } => address,
+            Op::Copy { to, .. } if operand == 0 => to,
+            Op::Copy { from, .. } => from,
+            _ => return Err(Fault::Unknown(format!("site {site} at what accesses no memory"))),
+        };
+        let base = address.base.map_or(Ok(0), |base| self.value(warp, lane, Value::Register(base)))?;
+        let value = base.wrapping_add(address.offset);
+        self.accesses.push(Access { warp: warp.index, lane: lane.number, site, value });
+        Ok(())
+    }
+
+    /// Notes what a register holds in the lanes of a group for which the guard holds.
+    pub(in crate::interpret) fn values(
+        &mut self,
+        warp: &mut Warp,
+        group: &Group,
+        site: u16,
+        register: Register,
+        guard: Option<(Register, bool)>,
+    ) -> Result<(), Fault> {
+        for lane in lanes(group.mask) {
+            if let Some((predicate, negated)) = guard
+                && (self.value(warp, lane, Value::Register(predicate))? == 1) == negated
+            {
+                continue;
+            }
+            let value = self.value(warp, lane, Value::Register(register))?;
+            self.accesses.push(Access { warp: warp.index, lane: lane.number, site, value });
+        }
+        Ok(())
+    }
+}
