@@ -150,8 +150,8 @@ impl Accesses {
         self.lost == 0 && self.left_out == 0 && self.unmatched == 0 && self.damaged == 0
     }
 
-    /// Requests of sites of which it is known that they were as many as events. Of others lanes may have come apart more
-    /// often than they are told to have: lanes whose addresses went on alike are taken to have come together.
+    /// Whether all sites have as many requests as there were events. If not, requests, sectors and passes of some are
+    /// estimates: lanes whose runs of equal steps ended together are taken to have come together.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.sites.iter().all(|site| site.events == Some(site.counts.requests))
