@@ -150,8 +150,8 @@ impl Accesses {
         self.lost == 0 && self.left_out == 0 && self.unmatched == 0 && self.damaged == 0
     }
 
-    /// Requests of sites of which it is known that they were as many as events. Of others lanes may have come apart more
-    /// often than they are told to have: lanes whose addresses went on alike are taken to have come together.
+    /// Whether all sites have as many requests as there were events. If not, requests, sectors and passes of some are
+    /// estimates: lanes whose runs of equal steps ended together are taken to have come together.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.sites.iter().all(|site| site.events == Some(site.counts.requests))
@@ -261,6 +261,15 @@ impl Sums {
     }
 }
 
+/// Adds up events and lanes by location.
+fn sum_events(mut a: BTreeMap<u16, (u64, u64)>, b: BTreeMap<u16, (u64, u64)>) -> BTreeMap<u16, (u64, u64)> {
+    for (location, (events, lanes)) in b {
+        let of = a.entry(location).or_default();
+        (of.0, of.1) = (of.0 + events, of.1 + lanes);
+    }
+    a
+}
+
 /// Computes what the sites of a trace accessed. Affine vectors, and those that go on in equal steps, are not gone through
 /// one by one.
 ///
@@ -293,14 +302,7 @@ pub fn accesses(trace: &TraceFile, selection: &Selection) -> Result<Accesses, An
                 *lanes += times * u64::from(event.mask.count_ones());
             }
         };
-        let merge = |mut a: BTreeMap<u16, (u64, u64)>, b: BTreeMap<u16, (u64, u64)>| {
-            for (location, (events, lanes)) in b {
-                let of = a.entry(location).or_default();
-                (of.0, of.1) = (of.0 + events, of.1 + lanes);
-            }
-            a
-        };
-        events = merge(events, trace.fold_items(launch, 0, &filter, BTreeMap::new, count, merge)?);
+        events = sum_events(events, trace.fold_items(launch, 0, &filter, BTreeMap::new, count, sum_events)?);
     }
     let Sums { sites, mut found } = all;
     let is_whole = found.is_whole() && trace.state().is_whole;

@@ -74,9 +74,18 @@ pub(crate) fn run(command: &Rows<AccessColumn>) -> anyhow::Result<ExitCode> {
     if sites.iter().any(|site| site.space == "generic" && site.counts.sectors > 0) {
         say!("Assumed: generic addresses are of global memory.")?;
     }
-    if !found.is_exact() {
+    for site in sites.iter().filter(|site| site.events.is_some_and(|events| events != site.counts.requests)) {
         say!(
-            "Assumed: lanes whose addresses went on alike came together. Where they came apart, there were more requests."
+            "Estimated: {}, {}: its events say {} requests, runs that ended together {}.",
+            answer.names.line(&site.file, site.line),
+            describe(site),
+            count(site.events.unwrap_or(0)),
+            count(site.counts.requests)
+        )?;
+    }
+    if sites.iter().any(|site| site.events.is_none()) {
+        say!(
+            "Assumed where events do not tell: lanes whose runs of equal steps ended together came together."
         )?;
     }
     Ok(ExitCode::SUCCESS)

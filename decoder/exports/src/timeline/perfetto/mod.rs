@@ -428,7 +428,16 @@ impl<W: Write> Tracks for Perfetto<W> {
             }
         };
         let (kernel, launch) = (source.kernel(info), info.number());
-        self.ran(track, &Ran { kernel, launch, lasts: lasts.clone(), cycles: None, moved_to: None })?;
+        let ran = Ran {
+            kernel,
+            launch,
+            lasts: lasts.clone(),
+            cycles: None,
+            moved_to: None,
+            follows: None,
+            followed_by: Vec::new(),
+        };
+        self.ran(track, &ran)?;
         self.end(track, lasts.end)
     }
 

@@ -246,7 +246,7 @@ impl PieceGroups {
                 None => found.damaged = found.damaged.saturating_add(1),
                 // The earliest counts, if a stream should have several.
                 Some(Entry::Cut { time }) => {
-                    found.cut = Some(found.cut.map_or(time, |cut| earlier(cut, time)))
+                    found.cut = Some(found.cut.map_or(time, |cut| earlier(cut, time)));
                 }
                 Some(Entry::Header { mask, site, time, spread }) => {
                     parts.push((site, Part::Header(Group { mask, time, spread, missing: 0 }, None)));
@@ -294,7 +294,7 @@ impl PieceGroups {
         let cut = pieces.iter().filter_map(|piece| piece.cut).reduce(earlier);
         let damaged = pieces.iter().fold(0, |sum: u32, piece| sum.saturating_add(piece.damaged));
         let sites = sites.into_iter().map(|site| {
-            let of = |piece: &Self| Some(piece.sites.binary_search_by_key(&site, |found| found.site).ok()?);
+            let of = |piece: &Self| piece.sites.binary_search_by_key(&site, |found| found.site).ok();
             let parts: Vec<&SiteGroups> =
                 pieces.iter().filter_map(|piece| Some(&piece.sites[of(piece)?])).collect();
             SiteGroups::join(site, &parts)
