@@ -27,7 +27,7 @@ pub(crate) fn run(command: &Rows<AccessColumn>) -> anyhow::Result<ExitCode> {
         AccessColumn::Passes => sites.sort_by_key(by_counts(|counts| counts.passes)),
         AccessColumn::Requests => sites.sort_by_key(by_counts(|counts| counts.requests)),
         AccessColumn::Source => {
-            sites.sort_by(|a, b| (&a.file, a.line, a.site).cmp(&(&b.file, b.line, b.site)))
+            sites.sort_by(|a, b| (&a.file, a.line, a.site).cmp(&(&b.file, b.line, b.site)));
         }
     }
     let finding = access_finding(&found, &answer.names);
