@@ -11,8 +11,9 @@ use crate::{ClockSteps, DeviceError};
 /// common divisors of what lies between samples of the clock, and of the global timer, and then the timer as
 /// it is.
 ///
-/// Between two samples it divides and reads memory, which takes now this long and now that: a clock that goes
-/// in steps of 16 cycles has a divisor of 16, and one that counts each cycle soon has 1.
+/// Between two samples it turns up to seven times, divides and reads memory, which takes now this long and
+/// now that: a clock that goes in steps of 16 cycles has a divisor of 16, and one that counts each cycle soon
+/// has 1.
 pub const CLOCKS_PTX: &str = r"
 .version 7.0
 .target sm_70
@@ -24,8 +25,8 @@ pub const CLOCKS_PTX: &str = r"
 )
 {
     .reg .pred %done;
-    .reg .u32 %left;
-    .reg .u64 %to, %clock, %timer, %last_clock, %last_timer, %cycles, %nanoseconds, %since, %rest;
+    .reg .u32 %left, %turns, %odd;
+    .reg .u64 %to, %sample, %timer, %last_clock, %last_timer, %cycles, %nanoseconds, %since, %rest;
 
     ld.param.u64 %to, [to];
     ld.param.u32 %left, [samples];
@@ -37,24 +38,32 @@ sample:
     setp.eq.u32 %done, %left, 0;
     @%done bra end;
     sub.u32 %left, %left, 1;
+    and.b32 %turns, %left, 7;
+turn:
+    setp.eq.u32 %done, %turns, 0;
+    @%done bra turned;
+    sub.u32 %turns, %turns, 1;
+    xor.b32 %odd, %turns, %left;
+    bra turn;
+turned:
     ld.volatile.global.u64 %rest, [%to];
-    mov.u64 %clock, %clock64;
+    mov.u64 %sample, %clock64;
     mov.u64 %timer, %globaltimer;
-    sub.u64 %since, %clock, %last_clock;
-    mov.u64 %last_clock, %clock;
+    sub.u64 %since, %sample, %last_clock;
 of_clock:
     setp.eq.u64 %done, %since, 0;
     @%done bra clock_done;
+    mov.u64 %last_clock, %sample;
     rem.u64 %rest, %cycles, %since;
     mov.u64 %cycles, %since;
     mov.u64 %since, %rest;
     bra of_clock;
 clock_done:
     sub.u64 %since, %timer, %last_timer;
-    mov.u64 %last_timer, %timer;
 of_timer:
     setp.eq.u64 %done, %since, 0;
     @%done bra sample;
+    mov.u64 %last_timer, %timer;
     rem.u64 %rest, %nanoseconds, %since;
     mov.u64 %nanoseconds, %since;
     mov.u64 %since, %rest;

@@ -5,7 +5,7 @@ use warptrace_host::CLOCKS_PTX;
 use warptrace_ptx::interpret::{Launch, Memory, Program, Schedule, run};
 use warptrace_spec::Times;
 
-use crate::{RUN_SPEC, both_with, spec};
+use crate::{RUN_SPEC, both_with, data, spec};
 
 /// Where the kernel writes.
 const AT: u64 = 1 << 20;
@@ -49,7 +49,9 @@ fn the_kernel_finds_the_steps_of_clocks() {
 fn a_trace_has_the_steps_and_the_hosts_clocks() {
     for times in [Times::Off, Times::Runs, Times::All] {
         let spec = spec(|spec| spec.recording.times = times);
-        let Some(traced) = both_with(&["dlsym"], &[(RUN_SPEC, &spec)]) else { return };
+        let Some(traced) = both_with(&["dlsym", &data("kernels.ptx"), "twice"], &[(RUN_SPEC, &spec)]) else {
+            return;
+        };
         traced.verified();
         let trace = traced.trace();
         let steps = [CLOCK_STEP, TIMER_STEP].map(|name| trace.metadata().property(name));
