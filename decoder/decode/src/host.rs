@@ -51,16 +51,14 @@ impl TraceFile {
         let within = first.1.width.max(last.1.width).div_ceil(2);
         let (near, length) = if timer > last.0 { (last, 0) } else { (first, last.0.saturating_sub(first.0)) };
         let since = i128::from(timer) - i128::from(near.0);
-        let is_between = length > 0 && since >= 0;
-        let since = match is_between {
-            false => since,
-            true => {
-                let host = i128::from(last.1.realtime) - i128::from(first.1.realtime);
-                // Both are below 2^64.
-                since.saturating_mul(host) / i128::from(length)
-            }
+        let since = if length > 0 && since >= 0 {
+            let host = i128::from(last.1.realtime) - i128::from(first.1.realtime);
+            // Both are below 2^64.
+            since.saturating_mul(host) / i128::from(length)
+        } else {
+            since
         };
-        let realtime = (i128::from(near.1.realtime) + since).clamp(0, u64::MAX.into());
-        Some(OnHost { realtime: realtime as u64, within })
+        let realtime = (i128::from(near.1.realtime) + since).max(0);
+        Some(OnHost { realtime: u64::try_from(realtime).unwrap_or(u64::MAX), within })
     }
 }

@@ -1,4 +1,5 @@
 //! When launches ran by the host's clocks, and the device's timer on these.
+#![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 mod support;
 

@@ -1,4 +1,5 @@
 //! Verification of where and when warps ran: what cannot be is said.
+#![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 mod support;
 

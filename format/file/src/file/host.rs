@@ -87,15 +87,15 @@ impl HostTimes {
     /// Nothing to say, or more than a section holds; the compressor failed.
     pub fn encode_section(&self, compression: Compression) -> Result<Vec<u8>, FormatError> {
         let Self { launches, readings } = self;
-        let most = |field, offset, value: usize, limit: u32| match value as u64 <= u64::from(limit) {
-            true => Ok(value as u32),
-            false => Err(FormatError::TooLarge {
+        let most = |field, offset, value: usize, limit: u32| {
+            let count = u32::try_from(value).ok().filter(|count| *count <= limit);
+            count.ok_or(FormatError::TooLarge {
                 section: SECTION,
                 field,
                 offset,
                 value: value as u64,
                 limit: limit.into(),
-            }),
+            })
         };
         let counts = [
             most("launches", 0, launches.len(), MAX_HOST_LAUNCHES)?,
@@ -124,7 +124,8 @@ impl HostTimes {
         let (stored_as, stored) = compress(SECTION, &plain, compression, &mut packed)?;
         let mut fixed = [0; FIXED_BYTES];
         // Far below 2^32.
-        let words = [counts[0], counts[1], plain.len() as u32].map(u32::to_le_bytes);
+        let plain_bytes = u32::try_from(plain.len()).unwrap_or(u32::MAX);
+        let words = [counts[0], counts[1], plain_bytes].map(u32::to_le_bytes);
         fixed[..12].copy_from_slice(words.as_flattened());
         fixed[12] = stored_as.to_byte();
         Ok(encode_section_of(SectionKind::Host, &[&fixed, stored]))
