@@ -75,7 +75,8 @@ fn what_can_be_is_no_problem() {
 
 #[test]
 fn what_cannot_be_is_reported() {
-    let cases: [(SpanFault, fn(&mut WarpAccount, &mut WarpSpan)); 4] = [
+    type Change = fn(&mut WarpAccount, &mut WarpSpan);
+    let cases: [(SpanFault, Change); 4] = [
         (SpanFault::EndsBefore, |_, span| span.end_clock = span.begin_clock - 1),
         (SpanFault::EndsBefore, |_, span| span.end_timer = span.begin_timer - 32),
         (SpanFault::NoBegin, |_, span| span.begin_timer = 0),

@@ -49,6 +49,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         registers: &[],
         architecture: if has("old") { 80 } else { 90 },
         marks: u32::from(has("marks")),
+        delay: 0,
     };
     let spliced = splice(&std::fs::read_to_string(input)?, &options)?;
     for kernel in &spliced.kernels {

@@ -63,7 +63,7 @@ mod pipeline {
     #[kernel]
     pub fn plain(values: &[u32], out: DisjointSlice<u32>) {
         let Some((i, out)) = out.own(thread::index()) else { return };
-        if values[i / 32] % 2 == 0 {
+        if values[i / 32] & 1 == 0 {
             for turn in 0..7 {
                 *out += turn;
             }

@@ -1,4 +1,5 @@
 //! The tracer's kernel that reads the device's clocks, interpreted; and what becomes of it in a trace.
+#![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 use warptrace_format::file::{CLOCK_STEP, TIMER_STEP};
 use warptrace_host::CLOCKS_PTX;

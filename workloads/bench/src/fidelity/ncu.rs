@@ -303,7 +303,7 @@ mod tests {
         fs::write(&path, format!("#!/bin/sh\nlog={}/ncu.log\n{script}\n", folder.path().display())).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         let program = Path::new("/bin/true");
-        Ncu { path }.profile((&["walk"], true, 50), (program, &["--now".into()]), 3, folder.path(), limit)
+        Ncu { path }.profile((&["walk"], true, 50), (program, &["--now".into()]), "3", folder.path(), limit)
     }
 
     #[cfg(unix)]
