@@ -74,9 +74,12 @@ pub(crate) fn figures(
         "changes": changes.map(|changes| &changes.json),
         "limits": limits,
     });
+    let findings = words::schedule(guide.trace, analysis);
+    if !findings.is_empty() {
+        value["schedule_findings"] = json!(findings);
+    }
     if let Some(schedule) = &analysis.schedule {
         let launches: Vec<_> = longest_waits(&schedule.launches).into_iter().take(limits.standing).collect();
-        value["schedule_findings"] = json!(words::schedule(guide.trace, analysis));
         value["schedule"] = json!({
             "nanoseconds": schedule.nanoseconds,
             "gap_nanoseconds": schedule.gap_nanoseconds,
