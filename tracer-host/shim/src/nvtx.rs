@@ -63,7 +63,7 @@ pub(crate) unsafe extern "C" fn InitializeInjectionNvtx2(
                 continue;
             }
             for &(number, function) in functions.iter().filter(|(number, _)| *number < count as usize) {
-                // SAFETY: the table has so many addresses of places for functions, or null.
+                // SAFETY: the table has that number of addresses of places for functions, or null.
                 unsafe {
                     if let Some(slot) = (*slots.add(number)).as_mut() {
                         *slot = function;
@@ -104,7 +104,7 @@ fn with_domains() -> [(usize, *const c_void); 8] {
     ]
 }
 
-/// The text at an address, of so many characters at most.
+/// The text at an address, of at most that number of characters.
 ///
 /// # Safety
 /// It is null or a text that ends in zero.

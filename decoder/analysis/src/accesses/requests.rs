@@ -8,7 +8,7 @@ use warptrace_format::file::data::lanes;
 pub const SECTOR_BYTES: u64 = 32;
 /// Banks of shared memory,
 const BANKS: u64 = 32;
-/// each of words of so many bytes.
+/// each of words of that many bytes.
 const WORD_BYTES: u64 = 4;
 
 /// What the lanes of a request access: lane and address.

@@ -93,7 +93,7 @@ impl WrittenLabels {
 
     /// The number of the next text.
     fn next(&self) -> u32 {
-        // There are at most so many.
+        // The number was checked.
         u32::try_from(self.0.len()).unwrap_or(u32::MAX)
     }
 
