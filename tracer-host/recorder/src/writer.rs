@@ -283,6 +283,7 @@ impl<W: Write + Send> TraceWriter<W> {
         ends: &[TrackEnd<'_>],
         more: usize,
     ) -> Result<(), WriteError> {
+        parts.iter().try_for_each(|part| self.launches.check_declared(part.launch, part.track))?;
         self.launches.accept(parts)?;
         let frames: Vec<_> = parts.iter().flat_map(|part| self.cut(part)).collect();
         self.check_usable(frames.len() + more)?;
@@ -356,6 +357,7 @@ impl<W: Write + Send> TraceWriter<W> {
         track: u32,
         accounts: &[WarpAccount],
     ) -> Result<(), WriteError> {
+        self.launches.check_declared(launch, track)?;
         self.end_tracks(&[TrackEnd { launch, track, accounts, spans: &[] }])
     }
 

@@ -90,6 +90,16 @@ impl Launches {
         parts.iter().try_for_each(|part| self.accept_part(part))
     }
 
+    /// Checks that a track is one of events, which the metadata declares.
+    pub(super) fn check_declared(&self, launch: u32, track: u32) -> Result<(), WriteError> {
+        let tracks = self.tracks();
+        if (track as usize) < tracks {
+            Ok(())
+        } else {
+            Err(WriteError::UnknownTrack { launch, track, tracks })
+        }
+    }
+
     fn accept_part(&self, part: &Part<'_>) -> Result<(), WriteError> {
         let &Part { launch, track, .. } = part;
         let open = self.launches.get(&launch).ok_or(WriteError::UnknownLaunch { launch })?;

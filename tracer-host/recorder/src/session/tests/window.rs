@@ -2,7 +2,7 @@
 
 use warptrace_format::chosen::ChosenWarps;
 
-use super::fake::{FakeDevice, event, script};
+use super::fake::{FakeDevice, Script, event, script};
 use super::output::Shared;
 use super::{PROGRAM, launch, launch_warps, options};
 use crate::session::{Session, SessionError};
@@ -136,7 +136,8 @@ fn launches_have_labels_and_of_ranges_only_those_are_recorded() {
 
 #[test]
 fn a_launch_that_fails_has_its_label() {
-    let (mut device, file) = (FakeDevice::of([]), Shared::default());
+    let failing = Script { fails: true, ..script(&[(0, 0, 9)]) };
+    let (mut device, file) = (FakeDevice::of([failing]), Shared::default());
     let mut session = Session::start(&mut device, &PROGRAM, &options(1000), file.clone()).unwrap();
     session.label("last");
     launch(&mut session, "k").unwrap_err();
