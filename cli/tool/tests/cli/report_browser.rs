@@ -1,8 +1,12 @@
 //! The page of `warptrace report` in a browser, light and dark: no message on the console, keys and clicks,
 //! numbers, and the contrast of its texts.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
+
+use wait_timeout::ChildExt;
 
 use crate::report::{PROGRAMS, SOURCES};
 use crate::support::{Folder, run, text};
@@ -23,6 +27,39 @@ fn browser() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let files = BROWSERS.iter().flat_map(|name| std::env::split_paths(&path).map(move |at| at.join(name)));
     files.into_iter().find(|file| file.is_file())
+}
+
+/// What a browser makes of `page`, and what it says meanwhile. A browser sometimes does not come to an end:
+/// the second that does not is an error.
+fn shown(browser: &Path, page: &Path, settings: &[String]) -> (String, String) {
+    let mut said = String::new();
+    for _ in 0..2 {
+        // A folder of its own: a browser that finds another one's profile waits for that one.
+        let folder = Folder::new();
+        let (dom, told) = (folder.at("dom"), folder.at("told"));
+        let mut child = Command::new(browser)
+            // Timers take no time, unpacking does: hence the large budget.
+            // No sandbox: tests run as root in containers. The page is our own.
+            .args(["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--dump-dom"])
+            .args(["--virtual-time-budget=600000", "--no-first-run", "--disable-background-networking"])
+            .args(["--disable-component-update", "--disable-sync", "--disable-quic"])
+            .args(settings)
+            .arg(format!("--user-data-dir={}", text(&folder.at("profile"))))
+            .arg(format!("file://{}", text(page)))
+            // Files, for a helper of the browser may hold a pipe open for longer than the browser lives.
+            .stdout(File::create(&dom).unwrap())
+            .stderr(File::create(&told).unwrap())
+            .spawn()
+            .unwrap();
+        let ended = child.wait_timeout(Duration::from_secs(90)).unwrap();
+        said = String::from_utf8_lossy(&std::fs::read(told).unwrap()).into_owned();
+        if ended.is_some() {
+            return (String::from_utf8_lossy(&std::fs::read(dom).unwrap()).into_owned(), said);
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    panic!("{} did not come to an end: {said}", browser.display());
 }
 
 #[test]
@@ -46,26 +83,11 @@ fn the_page_works_in_a_browser() {
         for (size, (scheme, number)) in
             sizes.into_iter().flat_map(|size| SCHEMES.map(|scheme| (size, scheme)))
         {
-            let profile = folder.at("profile");
-            let output = Command::new(&browser)
-                // Timers take no time, unpacking does: hence the large budget.
-                // No sandbox: tests run as root in containers. The page is our own.
-                .args([
-                    "--headless",
-                    "--no-sandbox",
-                    "--disable-gpu",
-                    "--enable-logging=stderr",
-                    "--dump-dom",
-                ])
-                .args(["--virtual-time-budget=600000", "--no-first-run"])
-                .arg(format!("--window-size={size}"))
-                .arg(format!("--blink-settings=preferredColorScheme={number}"))
-                .arg(format!("--user-data-dir={}", text(&profile)))
-                .arg(format!("file://{}", text(&page)))
-                .output()
-                .unwrap();
-            let (dom, told) =
-                (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+            let settings = [
+                format!("--window-size={size}"),
+                format!("--blink-settings=preferredColorScheme={number}"),
+            ];
+            let (dom, told) = shown(&browser, &page, &settings);
             let said: Vec<&str> = told.lines().filter(|line| line.contains("CONSOLE")).collect();
             assert!(said.is_empty(), "{program}: {said:?}");
             let result = dom.split("data-tested=\"").nth(1).and_then(|rest| rest.split('"').next());
