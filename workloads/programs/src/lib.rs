@@ -19,6 +19,7 @@ pub mod mst;
 pub mod nbody;
 mod program;
 mod run;
+pub mod scan;
 pub mod stress;
 pub mod triad;
 mod words;

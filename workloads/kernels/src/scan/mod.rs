@@ -1,0 +1,426 @@
+//! Prefix sums of higher order and of tuples, in one pass over the values.
+//!
+//! A sum of order q is q prefix sums one after the other; of a tuple of t, each value is summed with those t
+//! before it. The values are read and written once: a block takes the next chunk, sums it for all orders, and
+//! publishes what the chunk adds to each; then it collects what the chunks before it published, as many at a
+//! time as the block has threads, back to one whose sums from the start are known.
+//!
+//! Sources: S. Maleki, A. Yang, M. Burtscher, "Higher-order and tuple-based massively-parallel prefix sums",
+//! PLDI 2016 (SAM): only the computation is iterated; D. Merrill, M. Garland, "Single-pass parallel prefix scan
+//! with decoupled look-back", 2016: how far a block looks. SAM waits for neighbours once for each order. Here
+//! blocks wait once: sum j before reaches sum k behind n values C(n + k - j - 1, k - j) times, whatever the
+//! values are (`warptrace_columns::scan` has the same for the CPU).
+
+mod kernels;
+
+pub use kernels::*;
+use warptrace_device::{Global, atomic, shared_arrays, simt};
+
+/// Four values that travel in one access of 16 bytes.
+#[repr(C, align(16))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
+pub struct Words4(pub [u32; 4]);
+
+/// Threads of a block.
+pub const BLOCK: u32 = 256;
+/// Highest order, and most elements of a tuple, that there is a kernel for.
+pub const MAX: usize = 4;
+
+const WARPS: u32 = BLOCK / simt::WARP_LANES;
+/// Values of a thread at most.
+const MOST: u32 = 16;
+/// Set in a published word.
+const READY: u64 = 1 << 32;
+const ALL: u32 = u32::MAX;
+
+shared_arrays! {
+    /// A chunk, warp by warp.
+    fn scan_tile() -> [Words4; BLOCK * MOST / 4];
+    /// Sums of the chunk up to the end of each warp.
+    fn scan_totals() -> [u32; WARPS * 16];
+    /// Of each warp the lanes that look at chunks whose sums from the start are known.
+    fn scan_known() -> [u32; WARPS];
+    /// What the chunks that each warp looks at add.
+    fn scan_added() -> [u32; WARPS * 16];
+    /// Number of the block's chunk.
+    fn scan_chunk() -> [u32; 1];
+}
+
+/// Values of a thread: as many of each element of the tuple, in whole vectors.
+const fn values_of(tuple: usize) -> usize {
+    if tuple == 3 { 12 } else { 16 }
+}
+
+/// Values of a chunk.
+pub const fn chunk_values(tuple: usize) -> u64 {
+    BLOCK as u64 * values_of(tuple) as u64
+}
+
+/// Words that the kernel needs for `values` values, all 0 before the launch: what each chunk adds, and its
+/// sums from the start.
+pub const fn state_words(order: usize, tuple: usize, values: u64) -> u64 {
+    2 * (order * tuple) as u64 * values.div_ceil(chunk_values(tuple))
+}
+
+/// Sums of each order, less one, and element of a tuple.
+type Sums<const ORDER: usize, const TUPLE: usize> = [[u32; TUPLE]; ORDER];
+
+/// How often a sum reaches those `0..ORDER` orders above it behind `length` values.
+#[inline(always)]
+fn ways<const ORDER: usize>(length: u64) -> [u32; ORDER] {
+    let mut ways = [1; ORDER];
+    if ORDER > 1 {
+        ways[1] = length as u32;
+    }
+    if ORDER > 2 {
+        ways[2] = (length * (length + 1) / 2) as u32;
+    }
+    if ORDER > 3 {
+        let pair = length * (length + 1) / 2;
+        ways[3] = choose3(pair, length + 2);
+    }
+    ways
+}
+
+/// `pair * next / 3`, modulo 2^32, where the product is a multiple of 3.
+#[inline(always)]
+fn choose3(pair: u64, next: u64) -> u32 {
+    let product =
+        if pair.is_multiple_of(3) { (pair / 3).wrapping_mul(next) } else { (next / 3).wrapping_mul(pair) };
+    product as u32
+}
+
+/// Adds to `sums` what those `before` are behind the values that `sums` are of.
+#[inline(always)]
+fn add_before<const ORDER: usize, const TUPLE: usize>(
+    sums: &mut Sums<ORDER, TUPLE>,
+    before: &Sums<ORDER, TUPLE>,
+    ways: &[u32; ORDER],
+) {
+    let mut k = 0;
+    while k < ORDER {
+        let mut j = 0;
+        while j <= k {
+            let mut element = 0;
+            while element < TUPLE {
+                let more = before[j][element].wrapping_mul(ways[k - j]);
+                sums[k][element] = sums[k][element].wrapping_add(more);
+                element += 1;
+            }
+            j += 1;
+        }
+        k += 1;
+    }
+}
+
+/// Adds values to `sums`; each becomes the sum of the highest order up to it.
+#[inline(always)]
+fn scan_values<const ORDER: usize, const TUPLE: usize, const VALUES: usize>(
+    sums: &mut Sums<ORDER, TUPLE>,
+    values: &mut [u32; VALUES],
+) {
+    let mut index = 0;
+    while index < VALUES {
+        let mut order = 0;
+        while order < ORDER {
+            let sum = sums[order][index % TUPLE].wrapping_add(values[index]);
+            sums[order][index % TUPLE] = sum;
+            values[index] = sum;
+            order += 1;
+        }
+        index += 1;
+    }
+}
+
+/// Calls `each` for all words of sums.
+#[inline(always)]
+fn for_each<const ORDER: usize, const TUPLE: usize>(
+    sums: &mut Sums<ORDER, TUPLE>,
+    mut each: impl FnMut(u32, &mut u32),
+) {
+    let mut at = 0;
+    while at < ORDER * TUPLE {
+        each(at as u32, &mut sums[at / TUPLE][at % TUPLE]);
+        at += 1;
+    }
+}
+
+/// Place of vector `vector` of a warp in shared memory: threads that read four vectors each find them on
+/// different banks.
+#[inline(always)]
+fn place<const VALUES: usize>(vector: u32) -> u32 {
+    if VALUES == 16 { vector ^ (vector >> 3 & 3) } else { vector }
+}
+
+/// Sums from the start of all chunks before `chunk`, by all threads of a block, which pass barriers in it.
+///
+/// # Safety
+/// All threads of the block come together, `chunk` was given to it, and `states` is as [`state_words`] says.
+#[inline(always)]
+unsafe fn look_back<const ORDER: usize, const TUPLE: usize>(
+    states: Global<u64>,
+    chunk: u32,
+    length: u64,
+) -> Sums<ORDER, TUPLE> {
+    let words = (ORDER * TUPLE) as u32;
+    let (known_of, added_of) = (scan_known(), scan_added());
+    let (lane, warp) = (simt::lane(), simt::warp_in_block());
+    let mut carry = [[0; TUPLE]; ORDER];
+    let mut back = simt::linear_thread();
+    loop {
+        // Before the first chunk sums are known: they are 0.
+        let is_there = back < chunk;
+        let own = u64::from(chunk.wrapping_sub(1 + back)) * u64::from(2 * words);
+        let mut is_whole = !is_there;
+        let mut first = 0;
+        while first & READY == 0 && is_there {
+            // SAFETY: the first words of a chunk before this one, reached by atomics.
+            let read = unsafe {
+                [atomic::load_u64(states.at(own)), atomic::load_u64(states.at(own + u64::from(words)))]
+            };
+            is_whole = read[1] & READY != 0;
+            first = read[is_whole as usize];
+            if first & READY == 0 {
+                simt::spin_hint();
+            }
+        }
+        // SAFETY: all threads come together here; each word is read behind the barrier after it was written.
+        let (is_covered, is_found, known) = unsafe {
+            let known = simt::ballot(ALL, is_whole);
+            if lane == 0 {
+                known_of.set(warp, known);
+            }
+            simt::sync_threads();
+            let (mut is_covered, mut is_found) = (false, false);
+            let mut other = 0;
+            while other < WARPS {
+                let is_known = known_of.get(other) != 0;
+                is_covered |= is_known && other < warp;
+                is_found |= is_known;
+                other += 1;
+            }
+            (is_covered, is_found, known)
+        };
+        // What lies before the nearest chunk whose sums are known is in these.
+        let nearest = known & known.wrapping_neg();
+        let counts = is_there && !is_covered && (nearest == 0 || 1 << lane <= nearest);
+        let mut shifted = [[0; TUPLE]; ORDER];
+        if counts {
+            let base = own + if is_whole { u64::from(words) } else { 0 };
+            let mut found = [[0; TUPLE]; ORDER];
+            for_each::<ORDER, TUPLE>(&mut found, |at, word| {
+                let mut read = if at == 0 { first } else { 0 };
+                while read & READY == 0 {
+                    // SAFETY: as above.
+                    read = unsafe { atomic::load_u64(states.at(base + u64::from(at))) };
+                }
+                *word = read as u32;
+            });
+            add_before(&mut shifted, &found, &ways::<ORDER>(u64::from(back) * length));
+        }
+        for_each::<ORDER, TUPLE>(&mut shifted, |at, word| {
+            let mut distance = 16;
+            while distance > 0 {
+                // SAFETY: lanes come together here.
+                *word = word.wrapping_add(unsafe { simt::shuffle_xor(ALL, *word, distance) });
+                distance /= 2;
+            }
+            if lane == 0 {
+                // SAFETY: the warp's own word.
+                unsafe { added_of.set(warp * words + at, *word) };
+            }
+        });
+        // SAFETY: as above.
+        unsafe { simt::sync_threads() };
+        for_each::<ORDER, TUPLE>(&mut carry, |at, word| {
+            let mut other = 0;
+            while other < WARPS {
+                // SAFETY: written before the barrier.
+                *word = word.wrapping_add(unsafe { added_of.get(other * words + at) });
+                other += 1;
+            }
+        });
+        if is_found {
+            return carry;
+        }
+        back += BLOCK;
+    }
+}
+
+/// Makes words of a chunk's state known.
+///
+/// # Safety
+/// By one lane; `base` is the first word's place in `states`.
+#[inline(always)]
+unsafe fn publish<const ORDER: usize, const TUPLE: usize>(
+    states: Global<u64>,
+    base: u64,
+    sums: &mut Sums<ORDER, TUPLE>,
+) {
+    for_each::<ORDER, TUPLE>(sums, |at, word| {
+        // SAFETY: the block's own words, reached by atomics.
+        unsafe { atomic::store_u64(states.at(base + u64::from(at)), READY | u64::from(*word)) };
+    });
+}
+
+/// What a block does: takes chunks until there is none left.
+///
+/// # Safety
+/// As of the kernels.
+#[inline(always)]
+unsafe fn scan_chunks<const ORDER: usize, const TUPLE: usize, const VALUES: usize>(
+    input: Global<Words4>,
+    output: Global<Words4>,
+    states: Global<u64>,
+    ticket: Global<u32>,
+) {
+    const { assert!(VALUES.is_multiple_of(TUPLE) && VALUES.is_multiple_of(4) && VALUES <= MOST as usize) };
+    let vectors = VALUES as u32 / 4;
+    let (tile, totals, chunk_of) = (scan_tile(), scan_totals(), scan_chunk());
+    let words = (ORDER * TUPLE) as u32;
+    let (thread, lane, warp) = (simt::linear_thread(), simt::lane(), simt::warp_in_block());
+    let own = u64::from(VALUES as u32 / TUPLE as u32);
+    let length = own * u64::from(BLOCK);
+    let (by_lane, by_warp) =
+        (ways::<ORDER>(own * u64::from(lane)), ways::<ORDER>(own * u64::from(warp * simt::WARP_LANES)));
+    let chunks = input.len().div_ceil(u64::from(BLOCK * vectors)) as u32;
+    let warp_tile = warp * simt::WARP_LANES * vectors;
+    loop {
+        // SAFETY: threads are parted by barriers from what others write; places lie in the arrays.
+        unsafe {
+            if thread == 0 {
+                chunk_of.set(0, atomic::add_u32(ticket.at(0), 1));
+            }
+            simt::sync_threads();
+            let chunk = chunk_of.get(0);
+            if chunk >= chunks {
+                return;
+            }
+            let first = u64::from(chunk) * u64::from(BLOCK * vectors) + u64::from(warp_tile);
+            let mut read = [Words4([0; 4]); 4];
+            let mut index = 0;
+            while index < vectors {
+                let at = first + u64::from(index * simt::WARP_LANES + lane);
+                if at < input.len() {
+                    read[index as usize] = input.get(at);
+                }
+                index += 1;
+            }
+            index = 0;
+            while index < vectors {
+                tile.set(warp_tile + place::<VALUES>(index * simt::WARP_LANES + lane), read[index as usize]);
+                index += 1;
+            }
+            simt::sync_warp(ALL);
+            let mut values = [0; VALUES];
+            index = 0;
+            while index < vectors {
+                let Words4(four) = tile.get(warp_tile + place::<VALUES>(lane * vectors + index));
+                let mut word = 0;
+                while word < 4 {
+                    values[index as usize * 4 + word] = four[word];
+                    word += 1;
+                }
+                index += 1;
+            }
+
+            // The warp's sums up to each thread, and the chunk's up to each warp.
+            let mut sums = [[0; TUPLE]; ORDER];
+            scan_values::<ORDER, TUPLE, VALUES>(&mut sums, &mut values.clone());
+            add_threads_before::<ORDER, TUPLE>(&mut sums, own, lane, simt::WARP_LANES);
+            if lane == simt::WARP_LANES - 1 {
+                for_each::<ORDER, TUPLE>(&mut sums, |at, word| totals.set(warp * words + at, *word));
+            }
+            // What lies before the thread in its warp.
+            for_each::<ORDER, TUPLE>(&mut sums, |_, word| {
+                let before = simt::shuffle_up_all(*word, 1);
+                *word = if lane == 0 { 0 } else { before };
+            });
+            simt::sync_threads();
+            let base = u64::from(chunk) * u64::from(2 * words);
+            let mut chunk_sums = [[0; TUPLE]; ORDER];
+            let is_last = warp == 0 && lane == WARPS - 1;
+            if warp == 0 {
+                if lane < WARPS {
+                    for_each::<ORDER, TUPLE>(&mut chunk_sums, |at, word| {
+                        *word = totals.get(lane * words + at);
+                    });
+                }
+                let own = own * u64::from(simt::WARP_LANES);
+                add_threads_before::<ORDER, TUPLE>(&mut chunk_sums, own, lane, WARPS);
+                if lane < WARPS {
+                    for_each::<ORDER, TUPLE>(&mut chunk_sums, |at, word| {
+                        totals.set(lane * words + at, *word);
+                    });
+                }
+                if is_last {
+                    publish::<ORDER, TUPLE>(states, base, &mut chunk_sums);
+                }
+            }
+            let carry = look_back::<ORDER, TUPLE>(states, chunk, length);
+            if is_last {
+                add_before(&mut chunk_sums, &carry, &ways::<ORDER>(length));
+                publish::<ORDER, TUPLE>(states, base + u64::from(words), &mut chunk_sums);
+            }
+
+            // All that lies before the thread, and from there its values once more.
+            let mut before_warp = [[0; TUPLE]; ORDER];
+            if warp > 0 {
+                for_each::<ORDER, TUPLE>(&mut before_warp, |at, word| {
+                    *word = totals.get((warp - 1) * words + at);
+                });
+            }
+            add_before(&mut before_warp, &carry, &by_warp);
+            add_before(&mut sums, &before_warp, &by_lane);
+            scan_values::<ORDER, TUPLE, VALUES>(&mut sums, &mut values);
+
+            index = 0;
+            while index < vectors {
+                let mut four = [0; 4];
+                let mut word = 0;
+                while word < 4 {
+                    four[word] = values[index as usize * 4 + word];
+                    word += 1;
+                }
+                tile.set(warp_tile + place::<VALUES>(lane * vectors + index), Words4(four));
+                index += 1;
+            }
+            simt::sync_warp(ALL);
+            index = 0;
+            while index < vectors {
+                let at = first + u64::from(index * simt::WARP_LANES + lane);
+                let found = tile.get(warp_tile + place::<VALUES>(index * simt::WARP_LANES + lane));
+                if at < output.len() {
+                    output.set(at, found);
+                }
+                index += 1;
+            }
+            simt::sync_warp(ALL);
+        }
+    }
+}
+
+/// Adds to the sums of each lane those of the lanes before it, `count` in all, of `own` values each.
+///
+/// # Safety
+/// All lanes of the warp come to this call.
+#[inline(always)]
+unsafe fn add_threads_before<const ORDER: usize, const TUPLE: usize>(
+    sums: &mut Sums<ORDER, TUPLE>,
+    own: u64,
+    lane: u32,
+    count: u32,
+) {
+    let mut distance = 1;
+    while distance < count {
+        let mut before = *sums;
+        for_each::<ORDER, TUPLE>(&mut before, |_, word| {
+            // SAFETY: the caller's promise.
+            *word = unsafe { simt::shuffle_up_all(*word, distance) };
+        });
+        if lane >= distance {
+            add_before(sums, &before, &ways::<ORDER>(own * u64::from(distance)));
+        }
+        distance *= 2;
+    }
+}
