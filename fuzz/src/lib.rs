@@ -23,10 +23,11 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 8] = [
+pub const TARGETS: [Target; 9] = [
     Target { name: "open_file", run: warptrace_decoder::fuzzing::open, damage: damaged },
     // Traces with times, apart, so that inputs of the others keep their numbers.
     Target { name: "times", run: warptrace_analysis::fuzzing::analyse_arbitrary, damage: damaged },
+    Target { name: "data", run: warptrace_decoder::fuzzing::open, damage: damaged },
     Target { name: "analyse", run: warptrace_analysis::fuzzing::analyse_arbitrary, damage: damaged },
     Target {
         name: "codec_round_trip",

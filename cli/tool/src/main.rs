@@ -29,6 +29,7 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return said(&error),
     };
+    output::keep_errors_from_traces();
     arguments.color.choose();
     if arguments.unlimited {
         opened::lift_limits();

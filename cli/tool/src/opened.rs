@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use warptrace_decoder::{FileState, TraceFile};
 
 use crate::output::shown_name;
@@ -30,6 +30,9 @@ pub(crate) struct Opened {
 pub(crate) fn open(path: &Path) -> anyhow::Result<Opened> {
     // Whatever the command prints would damage it.
     keep_from_streams(path)?;
+    if path == Path::new("-") && !path.exists() {
+        bail!("a trace is read from a file, not from standard input: name the file instead of `-`");
+    }
     let mut trace = TraceFile::open(path).with_context(|| format!("cannot open {}", shown_name(path)))?;
     if UNLIMITED.load(Ordering::Relaxed) {
         trace = trace.unlimited();

@@ -2,7 +2,8 @@
 
 use std::ffi::OsStr;
 use std::fmt;
-use std::io::{self, Write};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use serde::Serialize;
 use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
 use warptrace_format::codec::CodecSpec;
+use warptrace_format::file::MAGIC;
 use warptrace_format::{shown, shown_lines};
 
 /// How many characters a line of the terminal has; `None` if standard output is none.
@@ -217,6 +219,24 @@ static DIVERTED: OnceLock<bool> = OnceLock::new();
 pub fn divert_errors(to_output: bool) {
     // What was said first stays.
     let _ = DIVERTED.set(to_output);
+}
+
+/// Has errors told elsewhere if standard error is redirected to a trace, which they would damage: to standard
+/// output, if that is none.
+pub fn keep_errors_from_traces() {
+    let is_trace = |stream: &str| {
+        let starts = || {
+            // Opening a pipe could wait for ever.
+            let mut file =
+                fs::metadata(stream).ok().filter(fs::Metadata::is_file).and(File::open(stream).ok())?;
+            let mut start = [0; MAGIC.len()];
+            file.read_exact(&mut start).ok().map(|()| start == MAGIC)
+        };
+        starts().unwrap_or(false)
+    };
+    if is_trace("/dev/fd/2") {
+        divert_errors(!is_trace("/dev/fd/1"));
+    }
 }
 
 /// Writes lines to standard error, or where they are diverted to, if that can be written.

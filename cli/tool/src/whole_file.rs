@@ -131,7 +131,7 @@ impl Target {
         let file = part.reopen().with_context(cannot)?;
         let value = fill(Box::new(file), write).with_context(cannot)?;
         if let Some(known) = known {
-            part.as_file().set_permissions(known.permissions()).with_context(cannot)?;
+            part.as_file().set_permissions(plain(known.permissions())).with_context(cannot)?;
         }
         // Some file systems say only now that there was no room.
         part.as_file().sync_data().with_context(cannot)?;
@@ -152,7 +152,7 @@ impl Draft {
     /// Gives the file its name; returns its size.
     fn publish(self) -> anyhow::Result<u64> {
         let Self { part, path, size } = self;
-        part.persist(&path).with_context(|| cannot_write(&path))?;
+        part.persist(&path).map_err(|refused| refused.error).with_context(|| cannot_write(&path))?;
         Ok(size)
     }
 }
@@ -229,6 +229,9 @@ impl MadeFolders {
             .take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists())
             .collect();
         let cannot = || format!("cannot make the folder {}", shown_name(folder));
+        if folder.is_file() {
+            bail!("{} is a file: name a folder", shown_name(folder));
+        }
         if let Some(link) = missing.iter().find(|folder| folder.is_symlink()) {
             bail!("{}: {} is a link to what is not there", cannot(), shown_name(link));
         }
@@ -281,9 +284,24 @@ fn new_part(path: &Path) -> anyhow::Result<NamedTempFile> {
     #[cfg(unix)]
     builder.permissions(<fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666));
     let mut unfinished = unfinished();
-    let part = builder.tempfile_in(folder).with_context(|| cannot_write(path))?;
+    let part = builder.tempfile_in(folder).with_context(|| {
+        format!("{}: no file can be made in its folder, {}", cannot_write(path), shown_name(folder))
+    })?;
     unfinished.push(part.path().to_owned());
     Ok(part)
+}
+
+/// Permissions without those to run as another user: the owner of what is replaced may be another one.
+#[cfg(unix)]
+fn plain(permissions: fs::Permissions) -> fs::Permissions {
+    use std::os::unix::fs::PermissionsExt;
+
+    fs::Permissions::from_mode(permissions.mode() & 0o777)
+}
+
+#[cfg(not(unix))]
+fn plain(permissions: fs::Permissions) -> fs::Permissions {
+    permissions
 }
 
 fn folder_of(path: &Path) -> &Path {

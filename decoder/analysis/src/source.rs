@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
-use warptrace_decoder::TraceFile;
+use warptrace_decoder::{DecodeError, KeptText, TraceFile};
 use warptrace_format::location::{SOURCE_HASH_PREFIX, source_hash};
 use warptrace_format::shown;
 
@@ -66,15 +66,21 @@ impl SourceCode {
 /// its name and its text, and neither hidden nor in a hidden folder.
 ///
 /// # Errors
-/// There is none, also if the kept text is damaged or as long as no file may be; or why a file is not read,
-/// such as one of more than 4 MiB or 262,144 lines.
+/// There is none; or why a kept text or a file is not read, such as one of more than 4 MiB or 262,144 lines.
 pub fn source_code(trace: &TraceFile, file: &str, folders: &[PathBuf]) -> Result<SourceCode, NoSource> {
-    if let Ok(Some(kept)) = trace.text(file, MAX_FILE_BYTES as usize)
-        && let Ok(lines) = lines(&kept.text)
-    {
-        return Ok(SourceCode { lines, is_compiled: Some(true), path: None });
-    }
-    let (path, text) = read_source(file, folders)?;
+    let kept = match trace.text(file, MAX_FILE_BYTES as usize) {
+        Ok(KeptText::Whole(kept)) => match lines(&kept.text) {
+            Ok(lines) => return Ok(SourceCode { lines, is_compiled: Some(true), path: None }),
+            Err(_) => Some("its text in the trace has more than 262,144 lines"),
+        },
+        Ok(KeptText::TooLong) => Some("its text in the trace has more than 4 MiB"),
+        Ok(KeptText::None) => None,
+        Err(DecodeError::TooMuchWork { .. }) => {
+            Some("the texts in the trace take more work than its size lets expect; --unlimited reads them")
+        }
+        Err(_) => Some("a text in the trace is damaged, perhaps that of this file"),
+    };
+    let (path, text) = read_source(file, folders).map_err(|error| kept.map_or(error, NoSource::Refused))?;
     let properties = &trace.metadata().properties;
     let recorded = properties.iter().find(|(name, _)| name.strip_prefix(SOURCE_HASH_PREFIX) == Some(file));
     let is_compiled = recorded.map(|(_, hash)| *hash == format!("{:016x}", source_hash(&text)));

@@ -138,6 +138,17 @@ pub(crate) struct Stray {
     pub(crate) first: u64,
 }
 
+/// A text that a file keeps under a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeptText {
+    /// There is none.
+    None,
+    /// There is one, which is longer than was asked for.
+    TooLong,
+    /// The text.
+    Whole(SourceText),
+}
+
 /// An open `.wtrc` file. Shared references may be used from several threads.
 pub struct TraceFile {
     pub(crate) source: Box<dyn ByteSource>,
@@ -339,12 +350,12 @@ impl TraceFile {
         Ok(body)
     }
 
-    /// Reads the text that the file keeps under a name, which locations give for their file; `None` if there is
-    /// none, or it has more than `most` bytes. Of several under one name the last one counts.
+    /// Reads the text that the file keeps under a name, which locations give for their file. Of several under
+    /// one name the last one counts.
     ///
     /// # Errors
     /// If the file cannot be read, one of its texts is damaged, or they take more work than its length lets expect.
-    pub fn text(&self, name: &str, most: usize) -> Result<Option<SourceText>, DecodeError> {
+    pub fn text(&self, name: &str, most: usize) -> Result<KeptText, DecodeError> {
         for entry in self.texts.iter().rev() {
             let body = self.load_body(entry)?;
             let at = entry.offset.saturating_add(SECTION_HEADER_BYTES as u64);
@@ -353,14 +364,14 @@ impl TraceFile {
                 continue;
             }
             if bytes > most {
-                return Ok(None);
+                return Ok(KeptText::TooLong);
             }
             self.work.spend_text(bytes)?;
             let SourceText { name, text } = SourceText::decode(&body, at)?;
             let (name, text) = (shown(&name).into_owned(), shown_lines(&text).into_owned());
-            return Ok(Some(SourceText { name, text }));
+            return Ok(KeptText::Whole(SourceText { name, text }));
         }
-        Ok(None)
+        Ok(KeptText::None)
     }
 
     /// Reads a text for its errors.

@@ -62,7 +62,7 @@ mod work;
 pub use accesses::{VectorRun, WarpAccesses};
 pub use all::{EventBlock, WarpFilter};
 pub use error::{DecodeError, OpenError};
-pub use file::{Completeness, PrefixReason, Totals, TraceFile};
+pub use file::{Completeness, KeptText, PrefixReason, Totals, TraceFile};
 pub use host::OnHost;
 pub use items::{LocationCount, WarpItem};
 pub use losses::{LaunchEnd, LaunchLosses, Loss, LossyWarps, LossyWarpsIter};

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use warptrace_format::file::{
     DeviceInfo, EarlyEnd, KernelInfo, KnownLabels, LocationInfo, Metadata, SiteInfo,
 };
-use warptrace_format::{shown, shown_lines};
+use warptrace_format::{on_one_line, shown};
 
 fn escape(text: &mut String) {
     if let Cow::Owned(shown) = shown(text) {
@@ -40,6 +40,6 @@ pub(crate) fn labels(found: &mut KnownLabels) {
 
 pub(crate) fn early_end(end: &mut EarlyEnd) {
     if let EarlyEnd::Failed { message } = end {
-        *message = shown_lines(message).into_owned();
+        *message = on_one_line(message);
     }
 }

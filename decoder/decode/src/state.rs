@@ -31,8 +31,8 @@ pub struct FileState {
     pub assumed: Option<&'static str>,
 }
 
-/// What is missing of the times that were recorded: sections that are not there or are those of others, and
-/// of where and when warps ran also what cannot be read. When runs began is not read for it.
+/// What is missing of the times that were recorded: sections that are not there, are damaged, or are those of
+/// others. When runs began is not decoded for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Untimed {
     /// Events of runs of which it is not there when they began.
@@ -72,7 +72,7 @@ struct Lacks {
 impl TraceFile {
     /// Says in one sentence what the file lacks: what is cut off, lost, unfinished or without accounts, in
     /// the trace and in its raw twin; which times are missing; and what was assumed. Reads the accounting and
-    /// where and when warps ran, one section at a time and only once, and no frame.
+    /// the sections of times, one at a time and only once, and no frame.
     pub fn state(&self) -> &FileState {
         self.state.get_or_init(|| self.found_state())
     }

@@ -53,18 +53,16 @@ impl TraceFile {
         Ok(times)
     }
 
-    /// Reads whether a frame has times behind it that are its own; the times themselves are not read.
+    /// Checks that a frame has times behind it that are its own and undamaged; they are not decoded.
     ///
     /// # Errors
-    /// It has none, or those of another one.
+    /// It has none, those of another one, or what there is is damaged.
     pub(crate) fn find_times(&self, frame: &IndexEntry) -> Result<(), DecodeError> {
         let none = || DecodeError::NoTimes { frame_offset: frame.offset };
         let Behind { entry, version, tie, body_at } =
             self.section_behind(frame, SectionKind::Times)?.ok_or_else(none)?;
-        let mut start = [0; FrameTimes::TIE_BYTES];
-        let length = start.len().min(usize::try_from(entry.end().saturating_sub(body_at)).unwrap_or(0));
-        let (start, offset) = (&mut start[..length], body_at);
-        self.source.read_exact_at(start, offset).map_err(|source| DecodeError::Io { offset, source })?;
+        let body = self.load_body(&entry)?;
+        let start = &body[..FrameTimes::TIE_BYTES.min(body.len())];
         Ok(FrameTimes::is_of(version, start, body_at, tie)?)
     }
 }

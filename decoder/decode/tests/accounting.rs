@@ -128,7 +128,7 @@ fn the_problem_says_where_the_second_account_stands() {
     assert_eq!(
         report.problems[0].to_string(),
         format!(
-            "launch 0, track 0: ACCT at offset {at} accounts for warps 3 to 3 a second time; \
+            "launch 0, track 0: the section at offset {at} accounts for warps 3 to 3 a second time; \
              which of the accounts is right is not known: record again"
         )
     );

@@ -4,7 +4,7 @@
 mod support;
 
 use support::metadata;
-use warptrace_decoder::{Completeness, TraceFile};
+use warptrace_decoder::{Completeness, KeptText, TraceFile};
 use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{Additions, LaunchInfo, LocationCode, LocationInfo, SourceText};
@@ -115,10 +115,14 @@ fn texts_are_kept_and_checked() {
     // With the index and without it.
     for bytes in [bytes.clone(), bytes[..bytes.len() - 1].to_vec()] {
         let trace = TraceFile::from_bytes(bytes).unwrap();
-        assert_eq!(trace.text("a.ptx", usize::MAX).unwrap().unwrap().text, "later\n");
-        assert_eq!(trace.text("b.ptx", usize::MAX).unwrap().unwrap().text.len(), 5000);
-        assert!(trace.text("c.ptx", usize::MAX).unwrap().is_none());
-        assert!(trace.text("b.ptx", 4_999).unwrap().is_none());
+        let whole = |name: &str| match trace.text(name, usize::MAX).unwrap() {
+            KeptText::Whole(kept) => kept.text,
+            other => panic!("{name}: {other:?}"),
+        };
+        assert_eq!(whole("a.ptx"), "later\n");
+        assert_eq!(whole("b.ptx").len(), 5000);
+        assert_eq!(trace.text("c.ptx", usize::MAX).unwrap(), KeptText::None);
+        assert_eq!(trace.text("b.ptx", 4_999).unwrap(), KeptText::TooLong);
     }
     assert!(TraceFile::from_bytes(bytes.clone()).unwrap().verify().is_ok());
     let mut damaged = bytes;

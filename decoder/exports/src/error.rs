@@ -31,12 +31,21 @@ pub enum ExportError {
     },
     /// The writer of Parquet files fails, as with an output that cannot be written.
     #[cfg(feature = "parquet")]
-    #[error("cannot write Parquet: {source}")]
+    #[error("{}", in_words(source))]
     Parquet {
         /// What it says.
         #[from]
         source: ::parquet::errors::ParquetError,
     },
+}
+
+/// What the writer of Parquet says, or what the output said to it.
+#[cfg(feature = "parquet")]
+fn in_words(error: &::parquet::errors::ParquetError) -> String {
+    match error {
+        ::parquet::errors::ParquetError::External(source) => source.to_string(),
+        other => format!("the writer of Parquet files: {other}"),
+    }
 }
 
 impl From<serde_json::Error> for ExportError {

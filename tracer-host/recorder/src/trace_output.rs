@@ -83,12 +83,20 @@ impl TraceOutput {
     /// Waits until the bytes are on the disk.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's; and if the file was deleted meanwhile ([`io::ErrorKind::NotFound`]).
     pub fn sync(&self) -> io::Result<()> {
-        match &self.file {
-            Some(file) if file.metadata()?.is_file() => file.sync_all(),
-            _ => Ok(()),
+        let Some(file) = &self.file else { return Ok(()) };
+        let found = file.metadata()?;
+        if !found.is_file() {
+            return Ok(());
         }
+        #[cfg(unix)]
+        if std::os::unix::fs::MetadataExt::nlink(&found) == 0 {
+            let words =
+                "the file was deleted or replaced while it was recorded, and the trace is gone with it";
+            return Err(io::Error::new(io::ErrorKind::NotFound, words));
+        }
+        file.sync_all()
     }
 }
 

@@ -33,7 +33,7 @@ fn tagged(sections: &[Vec<u8>], tag: &[u8]) -> Vec<usize> {
     (1..sections.len()).filter(|at| sections[*at].starts_with(tag)).collect()
 }
 
-/// Writes a file with its sections changed, without an index, which would no longer fit.
+/// Writes a file with the sections of `whole.wtrc` changed, without an index, which would no longer fit.
 fn changed(folder: &Folder, name: &str, change: impl FnOnce(&mut Vec<Vec<u8>>)) -> PathBuf {
     let mut all = sections(&folder.at("whole.wtrc"));
     all.retain(|section| !section.starts_with(b"INDX") && !section.starts_with(b"TAIL"));
@@ -96,10 +96,15 @@ fn every_command_says_which_times_are_missing() {
         serde_json::from_str::<Value>(&run(&["info", text(path), "--json"]).1).unwrap()["state"].clone()
     };
     assert_eq!(state(&whole), "complete by its accounts");
-    for (tag, words) in [("TIME", "times of "), ("SPAN", "begin or end of ")] {
-        let lost = changed(&folder, &format!("{tag}-lost.wtrc"), |all| {
+    let kinds = [("TIME", "times of "), ("SPAN", "begin or end of ")];
+    for ((tag, words), is_damaged) in kinds.into_iter().flat_map(|kind| [(kind, false), (kind, true)]) {
+        let lost = changed(&folder, &format!("{tag}-{is_damaged}.wtrc"), |all| {
             let at = tagged(all, tag.as_bytes())[1];
-            all.remove(at);
+            if is_damaged {
+                *all[at].last_mut().unwrap() ^= 1;
+            } else {
+                all.remove(at);
+            }
         });
         let sentence = state(&lost).as_str().unwrap().to_owned();
         let at = sentence.find(words).unwrap_or_else(|| panic!("{sentence}"));
@@ -114,6 +119,12 @@ fn every_command_says_which_times_are_missing() {
         }
         #[cfg(feature = "parquet")]
         assert!(said(&["export", lost, "--to", "parquet", "-o", text(&out)]).contains(missing));
+        #[cfg(feature = "parquet")]
+        std::fs::remove_dir_all(&out).unwrap();
+        for command in [&["top", lost, "--json"][..], &["stats", lost, "--json"]] {
+            let view: Value = serde_json::from_str(&run(command).1).unwrap();
+            assert_eq!(view["state"], Value::from(sentence.as_str()), "{command:?}");
+        }
         for command in [&["decode", lost][..], &["info", lost], &["top", lost], &["verify", lost]] {
             assert!(said(command).contains(missing), "{command:?}: {}", said(command));
         }
@@ -127,4 +138,18 @@ fn every_command_says_which_times_are_missing() {
         let (_, output, _) = run(&["verify", lost, "--json"]);
         assert!(output.contains(missing), "{output}");
     }
+}
+
+#[test]
+fn accounts_of_accesses_that_stand_twice_are_reported() {
+    let folder = Folder::new();
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../../decoder/decode/tests/golden/accesses-v1.wtrc");
+    std::fs::copy(golden, folder.at("whole.wtrc")).unwrap();
+    let twice = changed(&folder, "twice.wtrc", |all| {
+        let at = tagged(all, b"DACC")[0];
+        all.insert(at, all[at].clone());
+    });
+    let found = problems(&twice);
+    assert!(found.contains("accounts for warps 0 to 2 a second time"), "{found}");
+    compare_with_reference(&[twice]);
 }

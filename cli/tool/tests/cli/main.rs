@@ -36,6 +36,7 @@ mod report;
 mod report_browser;
 mod roles;
 mod run;
+mod said;
 mod schedule;
 mod schemas;
 mod state;

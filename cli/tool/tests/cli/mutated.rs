@@ -16,13 +16,13 @@ use crate::support::{Folder, compare_with_reference};
 /// Inputs of each corpus, unless `WARPTRACE_FUZZ_INPUTS` says another number; the first has the number that
 /// `WARPTRACE_FUZZ_FIRST` says.
 const INPUTS: u64 = 32;
-/// Seeds of the inputs: traces of all kinds, and those with times.
-const CORPORA: [&str; 2] = ["open_file", "times"];
+/// Seeds of the inputs: traces of all kinds, those with times, and those with accesses and labels.
+const CORPORA: [&str; 3] = ["open_file", "times", "data"];
 /// Inputs in which something was wrong once: two launches of one number, and frames that announce 2^64
 /// events.
 const FOUND: [u64; 3] = [1413, 2080, 4809];
 /// Commands that take the trace as their last argument.
-const COMMANDS: [&[&str]; 17] = [
+const COMMANDS: [&[&str]; 21] = [
     &["info"],
     &["info", "--json"],
     &["verify", "--json"],
@@ -33,6 +33,10 @@ const COMMANDS: [&[&str]; 17] = [
     &["loops"],
     &["warps"],
     &["paths"],
+    &["waits", "--json"],
+    &["accesses"],
+    &["accesses", "--json"],
+    &["decode", "--accesses"],
     &["edges"],
     &["stats", "--json"],
     &["report", "-o", "-"],
@@ -71,7 +75,7 @@ fn every_reading_command_ends_and_the_reference_reader_agrees() {
     let range = first..first + inputs;
     let others = FOUND.into_iter().filter(|input| !range.contains(input));
     let plain = others.chain(range.clone()).map(|input| (CORPORA[0], input));
-    let inputs: Vec<(&str, u64)> = plain.chain(range.clone().map(|input| (CORPORA[1], input))).collect();
+    let inputs: Vec<(&str, u64)> = plain.chain(range.clone().flat_map(|input| [(CORPORA[1], input), (CORPORA[2], input)])).collect();
     let seeds = CORPORA.map(|name| (name, corpus(name).unwrap()));
     let file = |name: &str, input: u64| folder.at(&format!("{name}-{input}.wtrc"));
     let next = AtomicUsize::new(0);

@@ -83,10 +83,8 @@ fn the_page_works_in_a_browser() {
         for (size, (scheme, number)) in
             sizes.into_iter().flat_map(|size| SCHEMES.map(|scheme| (size, scheme)))
         {
-            let settings = [
-                format!("--window-size={size}"),
-                format!("--blink-settings=preferredColorScheme={number}"),
-            ];
+            let settings =
+                [format!("--window-size={size}"), format!("--blink-settings=preferredColorScheme={number}")];
             let (dom, told) = shown(&browser, &page, &settings);
             let said: Vec<&str> = told.lines().filter(|line| line.contains("CONSOLE")).collect();
             assert!(said.is_empty(), "{program}: {said:?}");

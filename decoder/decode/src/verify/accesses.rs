@@ -6,6 +6,7 @@ use std::ops::{ControlFlow, Range};
 use warptrace_format::account::WarpAccount;
 use warptrace_format::file::{LaunchInfo, LossReason};
 
+use super::overlaps::check_overlaps;
 use super::problem::{Problem, remedy};
 use super::report::VerifyReport;
 use crate::accesses::WarpAccesses;
@@ -160,6 +161,7 @@ impl TraceFile {
     }
 
     fn report_lost_accesses(&self, launch: u32, report: &mut VerifyReport) {
+        check_overlaps(self, launch, self.data_track(), report);
         let losses = match self.losses(launch, self.data_track()) {
             Ok(losses) => losses,
             Err(error) => return report.add(Problem::Unreadable(error)),

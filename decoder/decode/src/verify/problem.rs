@@ -212,7 +212,7 @@ pub enum Problem {
     },
     /// An accounting section covers warps that another one covers, too.
     #[error(
-        "launch {launch}, track {track}: ACCT at offset {offset} accounts for warps {first} to {last} a second time; \
+        "launch {launch}, track {track}: the section at offset {offset} accounts for warps {first} to {last} a second time; \
          which of the accounts is right is not known: record again"
     )]
     AccountedTwice {
