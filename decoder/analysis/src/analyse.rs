@@ -22,9 +22,10 @@ use crate::roll_up::{PartKind, roll_up};
 use crate::schedule;
 use crate::selection::{Selection, kernel_name};
 use crate::standing::standing;
-use crate::tally::{AtLocation, Context, Sums, Tally};
+use crate::tally::{Context, Sums, Tally};
 use crate::times::Time;
 use crate::transitions::OUTSIDE;
+use crate::visits::{AtLocation, TimeAt};
 use crate::watch::Watch;
 
 /// Computes the figures of what `selection` names, on all cores of rayon's current pool.
@@ -349,7 +350,7 @@ fn locations(points: &Points, sums: &Sums, causes: &[Cause], is_timed: bool) -> 
         counts: found.counts(),
         time: is_timed.then(|| found.time.as_ref().map_or_else(Time::default, |at| at.time)),
         visit_cycles: is_timed
-            .then(|| found.time.as_ref().map_or_else(Distribution::default, |at| at.visits.clone())),
+            .then(|| found.time.as_ref().map_or_else(Distribution::default, TimeAt::visits)),
         loop_lane_cycles: None,
         caused: caused.get(&id).copied().unwrap_or(0),
         warps: found.warp_visits.count(),

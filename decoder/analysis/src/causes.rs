@@ -13,7 +13,6 @@ mod latest;
 mod partings;
 
 use warptrace_format::Event;
-use warptrace_format::codec::Item;
 
 use self::charges::Charges;
 use self::latest::Latest;
@@ -59,18 +58,16 @@ impl Causes {
         self.partings.begin();
     }
 
-    /// Takes the warp's next events.
+    /// Takes the warp's next events, `times` equal ones. `is_meeting`: their lanes may come from several
+    /// events.
     #[inline(always)]
-    pub(crate) fn push(&mut self, item: &Item<'_>) {
-        match item {
-            Item::Run { event, times } => self.step(*event, u64::from(*times), 1),
-            Item::Cycle { body, times } => self.cycle(body, *times),
-        }
+    pub(crate) fn run(&mut self, event: Event, times: u64, is_meeting: bool) {
+        self.step(event, times, 1, is_meeting);
     }
 
-    #[inline(never)]
-    fn cycle(&mut self, body: &[Event], times: u32) {
-        body.iter().for_each(|&event| self.step(event, 1, 1));
+    /// Takes the warp's next events, a cycle.
+    pub(crate) fn cycle(&mut self, body: &[Event], times: u32) {
+        body.iter().for_each(|&event| self.step(event, 1, 1, true));
         if times > 1 {
             self.repeat(body, u64::from(times) - 1);
         }
@@ -79,7 +76,7 @@ impl Causes {
     /// Takes the body of a cycle, whose first time has been taken, `times` more times.
     fn repeat(&mut self, body: &[Event], times: u64) {
         let before = self.newest.time;
-        body.iter().for_each(|&event| self.step(event, 1, times));
+        body.iter().for_each(|&event| self.step(event, 1, times, true));
         let skipped = (times - 1).saturating_mul(body.len() as u64);
         if skipped > 0 {
             self.newest.put_off(before, skipped);
@@ -89,11 +86,11 @@ impl Causes {
 
     /// Takes `times` equal events in a row, which stand for `weight` like them.
     #[inline(always)]
-    fn step(&mut self, Event { location, mask }: Event, times: u64, weight: u64) {
+    fn step(&mut self, Event { location, mask }: Event, times: u64, weight: u64, is_meeting: bool) {
         let place = self.charges.place(location);
         let mut next = Shared { lanes: mask & self.lanes, location, ..self.newest };
         if next.lanes != self.newest.lanes {
-            self.partings.go_on(self.newest, next, weight);
+            self.partings.go_on(self.newest, next, weight, is_meeting);
             match next.lanes {
                 0 => self.latest.share_none(self.lanes, self.charges.place(OUTSIDE)),
                 lanes if lanes == self.lanes => self.latest.share_all(place),

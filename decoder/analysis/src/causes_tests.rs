@@ -3,12 +3,42 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
+use warptrace_format::codec::Item;
 
 use super::*;
 use crate::fuzzing::charges::Found;
 use crate::testing::{expand, items, repeated};
+use crate::transitions::Transitions;
 
-fn found(causes: &mut Causes) -> Found {
+/// Causes, and the edges that say where lanes meet.
+#[derive(Default)]
+struct Both {
+    causes: Causes,
+    edges: Transitions,
+}
+
+impl Both {
+    fn begin(&mut self, lanes: u32) {
+        self.causes.begin(lanes);
+        self.edges.begin(lanes);
+    }
+
+    /// Takes the warp's next events.
+    fn push(&mut self, item: &Item<'_>) {
+        match item {
+            Item::Run { event, times } => {
+                let is_meeting = self.edges.run(*event, (*times).into(), None, |_, _| {});
+                self.causes.run(*event, (*times).into(), is_meeting);
+            }
+            Item::Cycle { body, times } => {
+                self.edges.cycle(body, *times);
+                self.causes.cycle(body, *times);
+            }
+        }
+    }
+}
+
+fn found(Both { causes, .. }: &mut Both) -> Found {
     let charges = causes.charges().unwrap().into_iter().map(|(ends, sum)| (ends, sum.amount)).collect();
     let meetings =
         causes.meetings().unwrap().into_iter().map(|(ends, sum)| (ends, (sum.times, sum.amount))).collect();
@@ -24,7 +54,7 @@ proptest! {
     fn charges_are_those_of_the_matrix(
         warps in proptest::collection::vec((repeated(), prop_oneof![Just(u32::MAX), Just(0xffff_u32)]), 1..3),
     ) {
-        let (mut causes, mut expected) = (Causes::default(), Found::default());
+        let (mut causes, mut expected) = (Both::default(), Found::default());
         for (stream, lanes) in &warps {
             causes.begin(*lanes);
             items(stream, &mut |item| causes.push(&item));
@@ -38,7 +68,7 @@ proptest! {
     fn what_is_removed_is_needed_no_more(masks in proptest::collection::vec(any::<(u32, u32)>(), 200..400)) {
         let event = |(at, (one, other)): (u16, &(u32, u32))| Event { location: at % 9 + 1, mask: one & other | 1 };
         let events: Vec<Event> = (0..).zip(&masks).map(event).collect();
-        let (mut causes, mut expected) = (Causes::default(), Found::default());
+        let (mut causes, mut expected) = (Both::default(), Found::default());
         causes.begin(u32::MAX);
         for &event in &events {
             causes.push(&Item::Run { event, times: 1 });
@@ -82,7 +112,7 @@ fn diverging(mut state: u64, locations: u16, events: usize) -> Vec<(Event, u32)>
 #[test]
 fn long_warps_have_the_causes_of_the_matrix() {
     for (seed, locations, events) in [(1, 9, 12_000), (2, 250, 9_000), (3, 700, 9_000)] {
-        let (mut causes, mut expected) = (Causes::default(), Found::default());
+        let (mut causes, mut expected) = (Both::default(), Found::default());
         for (warp, lanes) in [u32::MAX, 0x3ff].into_iter().enumerate() {
             causes.begin(lanes);
             let mut all = Vec::new();
@@ -109,7 +139,7 @@ fn event(location: u16, mask: u32) -> Event {
 
 #[test]
 fn a_loop_with_a_long_lane_is_charged_to_its_head() {
-    let mut causes = Causes::default();
+    let mut causes = Both::default();
     causes.begin(0b11);
     for (event, times) in
         [(event(1, 0b11), 1), (event(2, 0b11), 3), (event(2, 0b01), 90), (event(3, 0b11), 1)]
@@ -126,7 +156,7 @@ fn a_loop_with_a_long_lane_is_charged_to_its_head() {
 
 #[test]
 fn lanes_that_never_came_are_charged_to_the_begin() {
-    let mut causes = Causes::default();
+    let mut causes = Both::default();
     causes.begin(0xf);
     causes.push(&Item::Run { event: event(1, 0b1), times: 2 });
     // A lane that the warp does not have.
@@ -134,7 +164,7 @@ fn lanes_that_never_came_are_charged_to_the_begin() {
     let found = found(&mut causes);
     assert_eq!(found.charges, BTreeMap::from([((OUTSIDE, 1), 3 * 2 + 4)]));
     assert_eq!((found.partings[&OUTSIDE], found.meetings.len()), (1, 0));
-    let mut causes = Causes::default();
+    let mut causes = Both::default();
     causes.begin(0xf);
     for mask in [0xf, 0x10, 0x7] {
         causes.push(&Item::Run { event: event(1, mask), times: 1 });

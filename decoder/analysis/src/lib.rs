@@ -60,6 +60,7 @@ mod testing;
 mod times;
 mod transitions;
 mod trips;
+mod visits;
 mod waits;
 mod watch;
 pub mod words;

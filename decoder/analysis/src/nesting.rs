@@ -16,7 +16,6 @@
 //! count of the location lowest in the stack that the body comes to grows on.
 
 use warptrace_format::Event;
-use warptrace_format::codec::Item;
 
 use crate::distribution::Distribution;
 use crate::trips::Visited;
@@ -99,20 +98,20 @@ impl Nesting {
         self.begun = self.now;
     }
 
-    /// Takes the warp's next events.
+    /// Takes the warp's next events, `times` equal ones.
     #[inline(always)]
-    pub(crate) fn push(&mut self, item: &Item<'_>) {
+    pub(crate) fn run(&mut self, event: Event, times: u64) {
         if self.entries.len() >= self.many {
             self.tidy();
         }
-        match item {
-            Item::Run { event, times } => self.visit(*event, u64::from(*times), Pass::Once),
-            Item::Cycle { body, times } => self.cycle(body, *times),
-        }
+        self.visit(event, times, Pass::Once);
     }
 
-    #[inline(never)]
-    fn cycle(&mut self, body: &[Event], times: u32) {
+    /// Takes the warp's next events, a cycle.
+    pub(crate) fn cycle(&mut self, body: &[Event], times: u32) {
+        if self.entries.len() >= self.many {
+            self.tidy();
+        }
         body.iter().for_each(|&event| self.visit(event, 1, Pass::Once));
         if times > 1 {
             self.repeat(body, u64::from(times) - 1);

@@ -9,6 +9,16 @@ use warptrace_format::codec::Item;
 use super::*;
 use crate::testing::{expand, items, repeated};
 
+impl Nesting {
+    /// Takes the warp's next events.
+    fn push(&mut self, item: &Item<'_>) {
+        match item {
+            Item::Run { event, times } => self.run(*event, (*times).into()),
+            Item::Cycle { body, times } => self.cycle(body, *times),
+        }
+    }
+}
+
 /// For each location and number of trips, how often lanes made that number.
 type Found = BTreeMap<u16, BTreeMap<u64, u64>>;
 

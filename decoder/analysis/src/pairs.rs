@@ -18,6 +18,7 @@ pub(crate) struct Sum {
 }
 
 impl Sum {
+    #[inline(always)]
     pub(crate) fn add(&mut self, other: Self) {
         self.times = self.times.saturating_add(other.times);
         self.amount = self.amount.saturating_add(other.amount);
@@ -37,18 +38,23 @@ pub(crate) struct Pairs {
 
 impl Pairs {
     /// Counts a pair.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn count(&mut self, from: u16, to: u16, sum: Sum) {
         let key = u32::from(from) << 16 | u32::from(to);
+        // The upper bits of a product with 2^32 over the golden ratio (Knuth, "Sorting and Searching", 6.4).
+        let at = (key.wrapping_mul(0x9e37_79b9) >> (u32::BITS - RECENT_BITS)) as usize;
+        match self.recent.get_mut(at) {
+            Some((held, known)) if *held == key => known.add(sum),
+            _ => self.replace(at, key, sum),
+        }
+    }
+
+    /// Has an entry hold a pair in place of another.
+    #[cold]
+    #[inline(never)]
+    fn replace(&mut self, at: usize, key: u32, sum: Sum) {
         if self.recent.is_empty() {
             self.recent.resize(RECENT, (0, Sum::default()));
-        }
-        // The upper bits of a product with 2^32 over the golden ratio (Knuth, "Sorting and Searching", 6.4).
-        let at = (key.wrapping_mul(0x9e37_79b9) >> (u32::BITS - RECENT_BITS)) as usize % RECENT;
-        let (held, known) = &mut self.recent[at];
-        if *held == key {
-            known.add(sum);
-            return;
         }
         let (held, known) = std::mem::replace(&mut self.recent[at], (key, sum));
         if known.times > 0 {

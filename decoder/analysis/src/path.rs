@@ -117,17 +117,6 @@ impl PathDigest {
         }
     }
 
-    /// As [`push`](Self::push), with other locations: `renamed` has the one for each id. `body` is memory.
-    pub(crate) fn push_renamed(&mut self, item: &Item<'_>, renamed: &[u16], body: &mut Vec<Event>) {
-        body.clear();
-        body.extend(item.body().iter().map(|&event| rename(event, renamed)));
-        let times = item.times();
-        match body[..] {
-            [event] => self.push(&Item::Run { event, times }),
-            _ => self.push(&Item::Cycle { body, times }),
-        }
-    }
-
     fn event(&mut self, event: Event) {
         self.0 = add(mul(self.0, B), number(event));
     }

@@ -9,21 +9,23 @@ use warptrace_format::file::LaunchInfo;
 
 use crate::causes::Causes;
 use crate::counts::Counts;
-use crate::distribution::Distribution;
 use crate::ends::{Ends, WarpEnd};
-use crate::figures::{LANE_COUNTS, WarpFigures};
+use crate::figures::WarpFigures;
 use crate::nesting::{Nesting, OpenLoop};
-use crate::path::PathDigest;
+use crate::path::{PathDigest, rename};
 use crate::points::Points;
 use crate::roles::Came;
 use crate::selection::Selection;
-use crate::times::{Clocks, TimeAt, WarpTime, spend_lanes};
+use crate::times::{Clocks, WarpTime, spend_lanes};
 use crate::transitions::Transitions;
+use crate::visits::{AtLocation, Locations};
 use crate::waits::Waits;
 use crate::watch::Watch;
 
 /// Items between two reports to the watch: some milliseconds.
-const PUBLISHED_AT_ONCE: u32 = 1 << 16;
+const PUBLISHED_AT_ONCE: usize = 1 << 16;
+/// Runs that are counted at once: they stay in the processor's first cache.
+const RUNS_AT_ONCE: usize = 128;
 
 /// What is known of a launch before its events are.
 #[derive(Clone, Copy)]
@@ -45,7 +47,7 @@ pub(crate) struct Context<'a> {
 #[derive(Default)]
 pub(crate) struct Sums {
     /// By location id.
-    locations: Vec<Option<Box<AtLocation>>>,
+    locations: Locations,
     /// Warps that came to each of the lines with several locations.
     line_warps: Vec<u64>,
     pub(crate) transitions: Transitions,
@@ -73,50 +75,6 @@ pub(crate) struct Stopped {
     pub(crate) others: Vec<(u16, u32)>,
 }
 
-/// Figures of a location.
-pub(crate) struct AtLocation {
-    /// Visits by number of lanes.
-    pub(crate) active: [u64; LANE_COUNTS],
-    /// Idle lanes, summed over the visits.
-    idle: u64,
-    /// What a visit stands for.
-    weight: u64,
-    /// Visits by each warp that came.
-    pub(crate) warp_visits: Distribution,
-    /// Time spent; `None`: none that is known.
-    pub(crate) time: Option<TimeAt>,
-    /// Visits by the current warp.
-    current: u64,
-    /// Bit i: of a launch, warps with the number i in their blocks came.
-    numbers: u32,
-    /// What the watch has of these counts.
-    published: Counts,
-}
-
-impl AtLocation {
-    fn new(weight: u64) -> Self {
-        Self {
-            weight,
-            active: [0; LANE_COUNTS],
-            idle: 0,
-            warp_visits: Distribution::default(),
-            time: None,
-            current: 0,
-            numbers: 0,
-            published: Counts::default(),
-        }
-    }
-
-    pub(crate) fn counts(&self) -> Counts {
-        let (mut visits, mut lanes) = (0_u64, 0_u64);
-        for (active, &times) in (0_u64..).zip(&self.active) {
-            visits = visits.saturating_add(times);
-            lanes = lanes.saturating_add(times.saturating_mul(active));
-        }
-        Counts::of(visits, lanes, self.idle, self.weight)
-    }
-}
-
 /// The warp that is being counted.
 struct Current {
     warp: u32,
@@ -124,7 +82,6 @@ struct Current {
     lanes: u32,
     /// How many.
     width: u32,
-    counts: Counts,
     path: PathDigest,
     last: u16,
     /// Lanes of the last event.
@@ -136,39 +93,30 @@ struct Current {
 impl Current {
     /// Counts `times` visits of the warp.
     #[inline(always)]
-    fn count(
-        &mut self,
-        event: Event,
-        times: u64,
-        (focus, points): (Option<u16>, &Points<'_>),
-        locations: &mut Vec<Option<Box<AtLocation>>>,
-    ) {
-        let lanes = event.mask.count_ones();
-        let idle = match event.mask & !self.lanes {
-            0 => self.width - lanes,
-            // Lanes that the warp does not have: an odd trace.
-            _ => (self.lanes & !event.mask).count_ones(),
-        };
-        let idle = u64::from(idle).saturating_mul(times);
+    fn count(&mut self, event: Event, times: u64, points: &Points<'_>, locations: &mut Locations) {
         let at = usize::from(event.location);
         if locations.len() <= at {
             locations.resize_with(at + 1, || None);
         }
         let location =
             locations[at].get_or_insert_with(|| Box::new(AtLocation::new(points.weight_of(event.location))));
-        if focus.is_none_or(|focus| focus == event.location) {
-            let lanes = u64::from(lanes).saturating_mul(times);
-            self.counts.add(&Counts::of(times, lanes, idle, location.weight));
-        }
-        location.active[lanes as usize] = location.active[lanes as usize].saturating_add(times);
-        location.idle = location.idle.saturating_add(idle);
-        if location.current == 0 {
+        if location.visit(event.mask, self.lanes, times) {
             self.locations.push(event.location);
         }
-        location.current = location.current.saturating_add(times);
         self.last = event.location;
         self.active = event.mask;
     }
+}
+
+/// Equal events in a row.
+#[derive(Clone, Copy)]
+struct Run {
+    event: Event,
+    times: u32,
+    /// When they began: as the trace says, then as it counts; `None` if that is not known.
+    time: Option<u64>,
+    /// Whether their lanes come from several events.
+    is_meeting: bool,
 }
 
 /// What one thread counts of one launch.
@@ -180,10 +128,12 @@ pub(crate) struct Tally<'a> {
     clocks: Option<Clocks>,
     /// For each of the lines with several locations the warp that came last, plus one.
     line_visitors: Vec<u64>,
+    /// Runs of the current warp that are not counted yet.
+    runs: Vec<Run>,
     /// Memory for renamed events.
     body: Vec<Event>,
     /// Items that the watch has not heard of.
-    unpublished: u32,
+    unpublished: usize,
     /// Whether the processor has AVX2, counts bits and finds the lowest one.
     #[cfg(target_arch = "x86_64")]
     has_avx2: bool,
@@ -198,8 +148,9 @@ impl<'a> Tally<'a> {
                 ..Sums::default()
             },
             current: None,
-            clocks: context.is_timed.then(|| Clocks::new(context.selection.focus)),
+            clocks: context.is_timed.then(Clocks::default),
             line_visitors: Vec::new(),
+            runs: Vec::with_capacity(RUNS_AT_ONCE),
             body: Vec::new(),
             unpublished: 0,
             #[cfg(target_arch = "x86_64")]
@@ -211,76 +162,132 @@ impl<'a> Tally<'a> {
 
     /// Takes the next item. Items of a warp follow each other. Answers `Break` if the watch stops the
     /// analysis.
+    #[inline]
     pub(crate) fn take(&mut self, found: WarpItem<'_>) -> ControlFlow<()> {
+        if self.current.as_ref().is_none_or(|current| current.warp != found.warp) {
+            self.begin_warp(found.warp);
+            if self.current.is_none() {
+                return ControlFlow::Continue(());
+            }
+        }
+        match found.item {
+            Item::Run { event, times } => {
+                self.runs.push(Run { event, times, time: found.begin, is_meeting: true });
+                if self.runs.len() < RUNS_AT_ONCE {
+                    return ControlFlow::Continue(());
+                }
+                self.count_runs();
+            }
+            Item::Cycle { body, times } => {
+                self.count_runs();
+                self.count_cycle(body, times);
+            }
+        }
+        if let Some(watch) = self.context.watch
+            && self.unpublished >= PUBLISHED_AT_ONCE
+        {
+            self.publish(watch);
+            if watch.is_stopped() {
+                return ControlFlow::Break(());
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Counts the runs that wait.
+    fn count_runs(&mut self) {
         #[cfg(target_arch = "x86_64")]
         if self.has_avx2 {
             // SAFETY: the processor has all features that the function asks for.
-            return unsafe { self.take_avx2(&found) };
+            return unsafe { self.count_runs_avx2() };
         }
-        self.take_portably(&found)
+        self.count_runs_portably();
     }
 
     /// # Safety
     /// The processor has these features.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi1,popcnt")]
-    unsafe fn take_avx2(&mut self, found: &WarpItem<'_>) -> ControlFlow<()> {
-        self.take_portably(found)
+    unsafe fn count_runs_avx2(&mut self) {
+        self.count_runs_portably();
     }
 
+    /// Goes through the runs once for each kind of figures.
     #[inline(always)]
-    fn take_portably(&mut self, found: &WarpItem<'_>) -> ControlFlow<()> {
-        // Not moved: copied at once, what the decoder has just written in parts is waited for.
-        let (warp, item) = (found.warp, &found.item);
-        if let Some(watch) = self.context.watch {
-            self.unpublished += 1;
-            if self.unpublished == PUBLISHED_AT_ONCE {
-                self.publish(watch);
-                if watch.is_stopped() {
-                    return ControlFlow::Break(());
+    fn count_runs_portably(&mut self) {
+        let Self { current: Some(current), runs, sums, .. } = self else { return };
+        self.unpublished += runs.len();
+        for run in &*runs {
+            current.count(run.event, run.times.into(), self.context.points, &mut sums.locations);
+        }
+        if let Some(waits) = &mut sums.waits {
+            for run in &*runs {
+                if let Some(begin) = run.time {
+                    waits.push(run.event, begin);
                 }
             }
         }
-        if self.current.as_ref().is_none_or(|current| current.warp != warp) {
-            self.begin_warp(warp);
-        }
-        let Some(current) = &mut self.current else { return ControlFlow::Continue(()) };
-        let locations = &mut self.sums.locations;
-        let of = (self.context.selection.focus, self.context.points);
-        // Each kind by itself: to read what only the other has would be to wait for the decoder's writes,
-        // too.
-        match item {
-            Item::Run { event, times } => current.count(*event, (*times).into(), of, locations),
-            Item::Cycle { body, times } => {
-                body.iter().for_each(|&event| current.count(event, (*times).into(), of, locations));
+        if let Some(clocks) = &mut self.clocks {
+            for Run { event, times, time, .. } in &mut *runs {
+                match time {
+                    Some(time) => {
+                        *time = clocks.push(*event, (*times).into(), *time, &mut sums.locations);
+                    }
+                    None => {
+                        clocks.lose();
+                        sums.untimed = sums.untimed.saturating_add((*times).into());
+                    }
+                }
             }
         }
-        let now = self.clocks.as_mut().and_then(|clocks| clocks.push(found, locations));
-        if now.is_none() && self.clocks.is_some() {
-            self.sums.untimed = self.sums.untimed.saturating_add(item.events());
+        for Run { event, times, time, is_meeting } in &mut *runs {
+            let spent = |location, cycles| spend_lanes(&mut sums.locations, location, cycles);
+            *is_meeting = sums.transitions.run(*event, (*times).into(), *time, spent);
         }
-        let spent = |location, cycles| spend_lanes(locations, location, cycles);
-        self.sums.transitions.push(item, now, spent);
-        if let (Some(waits), Some(begin), &[event]) = (&mut self.sums.waits, found.begin, item.body()) {
-            waits.push(event, begin);
+        for &Run { event, times, .. } in &*runs {
+            let event = self.context.renamed.map_or(event, |renamed| rename(event, renamed));
+            current.path.push(&Item::Run { event, times });
         }
+        for &Run { event, times, .. } in &*runs {
+            sums.nesting.run(event, times.into());
+        }
+        for &Run { event, times, is_meeting, .. } in &*runs {
+            sums.causes.run(event, times.into(), is_meeting);
+        }
+        runs.clear();
+    }
+
+    /// Counts a cycle, of which it is not known when it began.
+    fn count_cycle(&mut self, body: &[Event], times: u32) {
+        let Self { current: Some(current), sums, .. } = self else { return };
+        self.unpublished += 1;
+        for &event in body {
+            current.count(event, times.into(), self.context.points, &mut sums.locations);
+        }
+        if let Some(clocks) = &mut self.clocks {
+            clocks.lose();
+            sums.untimed = sums.untimed.saturating_add(Item::Cycle { body, times }.events());
+        }
+        sums.transitions.cycle(body, times);
         match self.context.renamed {
-            None => current.path.push(item),
-            Some(renamed) => current.path.push_renamed(item, renamed, &mut self.body),
+            None => current.path.push(&Item::Cycle { body, times }),
+            Some(renamed) => {
+                self.body.clear();
+                self.body.extend(body.iter().map(|&event| rename(event, renamed)));
+                current.path.push(&Item::Cycle { body: &self.body, times });
+            }
         }
-        self.sums.nesting.push(item);
-        self.sums.causes.push(item);
-        ControlFlow::Continue(())
+        sums.nesting.cycle(body, times);
+        sums.causes.cycle(body, times);
     }
 
     /// Adds what the watch has not heard of to what it shows.
     fn publish(&mut self, watch: &Watch) {
         self.unpublished = 0;
+        let width = self.current.as_ref().map_or(0, |current| current.width);
         for (id, location) in (0_u16..=u16::MAX).zip(&mut self.sums.locations) {
             let Some(location) = location else { continue };
-            let counts = location.counts();
-            watch.add(id, &counts.since(&location.published));
-            location.published = counts;
+            watch.add(id, &location.publish(width));
         }
     }
 
@@ -293,9 +300,8 @@ impl<'a> Tally<'a> {
         }
         locations.clear();
         let lanes = launch.lane_mask(warp).unwrap_or(u32::MAX);
-        let (counts, path) = (Counts::default(), PathDigest::default());
-        let width = lanes.count_ones();
-        self.current = Some(Current { warp, lanes, width, counts, path, last: 0, active: 0, locations });
+        let (width, path) = (lanes.count_ones(), PathDigest::default());
+        self.current = Some(Current { warp, lanes, width, path, last: 0, active: 0, locations });
         if let Some(clocks) = &mut self.clocks {
             clocks.begin(lanes);
         }
@@ -310,7 +316,8 @@ impl<'a> Tally<'a> {
 
     /// Ends the current warp; answers memory for the next one's locations.
     fn end_warp(&mut self) -> Vec<u16> {
-        let Some(Current { warp, counts, path, last, active, locations, .. }) = self.current.take() else {
+        self.count_runs();
+        let Some(Current { warp, width, path, last, active, locations, .. }) = self.current.take() else {
             return Vec::new();
         };
         let end = self.context.ends.of(warp);
@@ -324,18 +331,22 @@ impl<'a> Tally<'a> {
         self.sums.transitions.end(end.is_whole());
         self.sums.nesting.end();
         let number = 1 << (warp % self.context.launch.warps_per_block());
+        let (mut counts, mut cycles, focus) = (Counts::default(), 0_u64, self.context.selection.focus);
         for &location in &locations {
             let at = usize::from(location);
             if let Some(Some(figures)) = self.sums.locations.get_mut(at) {
-                figures.warp_visits.add(std::mem::take(&mut figures.current), 1);
-                figures.numbers |= number;
+                let (more, time) = figures.end_warp(width, number);
+                if focus.is_none_or(|focus| focus == location) {
+                    counts.add(&more);
+                    cycles = cycles.saturating_add(time);
+                }
             }
             if let Some(line) = self.context.points.shared_line(location) {
                 self.visit_line(line as usize, warp);
             }
         }
         let (path, median) = (path.value(), 0);
-        let time = self.clocks.as_ref().map(|clocks| WarpTime { cycles: clocks.end(), median_cycles: 0 });
+        let time = self.clocks.as_ref().map(|_| WarpTime { cycles, median_cycles: 0 });
         let (ran, role) = (None, None);
         self.sums.warps.push(WarpFigures { launch, warp, counts, time, ran, median, path, last, end, role });
         locations
@@ -379,16 +390,7 @@ impl Sums {
         for (location, more) in self.locations.iter_mut().zip(other.locations) {
             match (location, more) {
                 (Some(location), Some(more)) => {
-                    for (count, more) in location.active.iter_mut().zip(more.active) {
-                        *count = count.saturating_add(more);
-                    }
-                    location.idle = location.idle.saturating_add(more.idle);
-                    location.published.add(&more.published);
-                    location.warp_visits.merge(&more.warp_visits);
-                    location.numbers |= more.numbers;
-                    if let Some(more) = &more.time {
-                        location.time.get_or_insert_default().merge(more);
-                    }
+                    location.merge(*more);
                 }
                 (location @ None, more) => *location = more,
                 (Some(_), None) => {}

@@ -12,12 +12,10 @@
 //! one ahead of it counts as begun with that.
 
 use serde::Serialize;
-use warptrace_decoder::WarpItem;
 use warptrace_format::Event;
 
 use crate::counts::share;
-use crate::distribution::Distribution;
-use crate::tally::AtLocation;
+use crate::visits::{AtLocation, Locations};
 
 /// Time spent at a location, or at several, in cycles of the multiprocessor's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -71,21 +69,6 @@ pub struct WarpTime {
     pub median_cycles: u64,
 }
 
-/// Time at a location.
-#[derive(Default)]
-pub(crate) struct TimeAt {
-    pub(crate) time: Time,
-    /// Warp-cycles of each visit. Those of a run are spread over its visits evenly, in whole cycles.
-    pub(crate) visits: Distribution,
-}
-
-impl TimeAt {
-    pub(crate) fn merge(&mut self, other: &Self) {
-        self.time.add(&other.time);
-        self.visits.merge(&other.visits);
-    }
-}
-
 /// A warp's last run.
 struct Last {
     event: Event,
@@ -97,89 +80,58 @@ struct Last {
 /// Attributes the time of warps that are given one after the other.
 #[derive(Default)]
 pub(crate) struct Clocks {
-    /// Location to which the time of warps is confined.
-    focus: Option<u16>,
     /// Lanes that the warp has.
     lanes: u32,
     /// When the last run began.
     now: u64,
     last: Option<Last>,
-    /// Warp-cycles so far.
-    cycles: u64,
 }
 
-type Locations = [Option<Box<AtLocation>>];
-
-/// The time at a location that was counted before.
-fn at(locations: &mut Locations, location: u16) -> Option<&mut TimeAt> {
-    Some(locations.get_mut(usize::from(location))?.as_mut()?.time.get_or_insert_default())
+/// The figures of a location that was visited before.
+#[inline(always)]
+fn at(locations: &mut Locations, location: u16) -> Option<&mut AtLocation> {
+    locations.get_mut(usize::from(location))?.as_deref_mut()
 }
 
 /// Charges lane-cycles to the location from which lanes came.
-#[inline]
+#[inline(always)]
 pub(crate) fn spend_lanes(locations: &mut Locations, location: u16, cycles: u64) {
     if let Some(at) = at(locations, location) {
-        at.time.lane_cycles = at.time.lane_cycles.saturating_add(cycles);
+        at.spend_lanes(cycles);
     }
 }
 
 impl Clocks {
-    pub(crate) fn new(focus: Option<u16>) -> Self {
-        Self { focus, ..Self::default() }
-    }
-
     /// Begins a warp with these lanes.
     pub(crate) fn begin(&mut self, lanes: u32) {
-        (self.lanes, self.now, self.last, self.cycles) = (lanes, 0, None, 0);
+        *self = Self { lanes, ..Self::default() };
     }
 
-    /// Ends the warp; returns its cycles.
-    pub(crate) fn end(&self) -> u64 {
-        self.cycles
-    }
-
-    /// Takes the warp's next item, whose visits `locations` have already. Returns when it counts as begun;
-    /// `None` if that is not known.
+    /// Takes events of which it is not known when they began, so that of the run before it is not known when
+    /// it ended.
     #[inline(always)]
-    pub(crate) fn push(&mut self, found: &WarpItem<'_>, locations: &mut Locations) -> Option<u64> {
-        let (&[event], Some(begin)) = (found.item.body(), found.begin) else {
-            // When the run before ended is not known.
-            self.last = None;
-            return None;
-        };
-        let visits = u64::from(found.item.times());
+    pub(crate) fn lose(&mut self) {
+        self.last = None;
+    }
+
+    /// Takes the warp's next run, whose visits `locations` have already, given when it began; returns when it
+    /// counts as begun.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, event: Event, visits: u64, begin: u64, locations: &mut Locations) -> u64 {
         if let Some(last) = &mut self.last
             && (last.event, last.begin) == (event, begin)
         {
             // The rest of a run that several chunks hold.
             last.visits = last.visits.saturating_add(visits);
-            return Some(self.now);
+            return self.now;
         }
         let cycles = begin.saturating_sub(self.now);
         self.now = self.now.max(begin);
-        if let Some(last) = self.last.replace(Last { event, visits, begin }) {
-            self.spend(&last, cycles, locations);
+        if let Some(Last { event, visits, .. }) = self.last.replace(Last { event, visits, begin })
+            && let Some(at) = at(locations, event.location)
+        {
+            at.spend(event.mask, self.lanes, visits, cycles);
         }
-        Some(self.now)
-    }
-
-    /// Charges warp-cycles to a run that is over.
-    #[inline(always)]
-    fn spend(&mut self, Last { event, visits, .. }: &Last, cycles: u64, locations: &mut Locations) {
-        if self.focus.is_none_or(|focus| focus == event.location) {
-            self.cycles = self.cycles.saturating_add(cycles);
-        }
-        let Some(at) = at(locations, event.location) else { return };
-        let of = |lanes: u32| cycles.saturating_mul(lanes.count_ones().into());
-        at.time.add(&Time {
-            lane_cycles: 0,
-            warp_cycles: cycles,
-            active_lane_cycles: of(event.mask),
-            idle_lane_cycles: of(self.lanes & !event.mask),
-            timed_visits: *visits,
-        });
-        let (each, more) = (cycles / visits, cycles % visits);
-        at.visits.add(each, visits - more);
-        at.visits.add(each.saturating_add(1), more);
+        self.now
     }
 }

@@ -11,7 +11,6 @@
 //! body has its last event inside of the body by then.
 
 use warptrace_format::Event;
-use warptrace_format::codec::Item;
 
 use crate::pairs::{Pairs, Sum};
 
@@ -81,39 +80,44 @@ impl Transitions {
         self.groups.push(Group { lanes, location: OUTSIDE, went: Went::Split, since: UNTIMED });
     }
 
-    /// Takes the warp's next events, which began at the time `now`, if that is known. Gives `spent` the
-    /// lane-cycles from the begin of the run from which lanes came to then, with that run's location.
+    /// Takes the warp's next events, `times` equal ones, which began at the time `now`, if that is known.
+    /// Gives `spent` the lane-cycles from the begin of the run from which lanes came to then, with that run's
+    /// location. Returns whether the lanes come from several events.
     #[inline(always)]
-    pub(crate) fn push(&mut self, item: &Item<'_>, now: Option<u64>, mut spent: impl FnMut(u16, u64)) {
-        match item {
-            Item::Run { event, times } => {
-                self.step(*event, 1, now, &mut spent);
-                if *times > 1 {
-                    // The group stays as it is: all of its lanes go from one repeat to the next.
-                    self.edge(event.location, event.location, event.mask.count_ones(), u64::from(*times) - 1);
-                }
-            }
-            Item::Cycle { body, times } => self.cycle(body, *times, now, &mut spent),
+    pub(crate) fn run(
+        &mut self,
+        event: Event,
+        times: u64,
+        now: Option<u64>,
+        mut spent: impl FnMut(u16, u64),
+    ) -> bool {
+        let is_meeting = self.step(event, 1, now, &mut spent);
+        if times > 1 {
+            // The group stays as it is: all of its lanes go from one repeat to the next.
+            self.edge(event.location, event.location, event.mask.count_ones(), times - 1);
         }
+        is_meeting
     }
 
-    #[inline(never)]
-    fn cycle(&mut self, body: &[Event], times: u32, now: Option<u64>, spent: &mut dyn FnMut(u16, u64)) {
+    /// Takes the warp's next events, a cycle, of which it is not known when it began.
+    pub(crate) fn cycle(&mut self, body: &[Event], times: u32) {
         for weight in [1, u64::from(times) - 1].into_iter().filter(|weight| *weight > 0) {
-            body.iter().for_each(|&event| self.step(event, weight, now, spent));
+            for &event in body {
+                self.step(event, weight, None, &mut |_, _| {});
+            }
         }
     }
 
-    /// Takes an event that stands for `weight` like it.
+    /// Takes an event that stands for `weight` like it. Returns whether its lanes come from several events.
     #[inline(always)]
     fn step(
         &mut self,
         Event { location, mask }: Event,
         weight: u64,
         now: Option<u64>,
-        spent: &mut (impl FnMut(u16, u64) + ?Sized),
-    ) {
-        let mut rest = mask;
+        spent: &mut impl FnMut(u16, u64),
+    ) -> bool {
+        let (mut rest, mut came_from) = (mask, 0);
         // Most come from one of the last events.
         for at in (0..self.groups.len()).rev() {
             let group = &mut self.groups[at];
@@ -122,6 +126,7 @@ impl Transitions {
                 continue;
             }
             rest &= !lanes;
+            came_from += 1;
             group.lanes &= !lanes;
             let from = group.location;
             if group.goes_to(location) {
@@ -149,6 +154,7 @@ impl Transitions {
             self.edge(OUTSIDE, location, rest.count_ones(), weight);
         }
         self.groups.push(Group { lanes: mask, location, went: Went::Nowhere, since: now.unwrap_or(UNTIMED) });
+        came_from > 1
     }
 
     #[inline]

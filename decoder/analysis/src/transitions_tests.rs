@@ -9,6 +9,18 @@ use warptrace_format::codec::Item;
 use super::*;
 use crate::testing::{expand, items, repeated};
 
+impl Transitions {
+    /// Takes the warp's next events, of which it is not known when they began.
+    fn push(&mut self, item: &Item<'_>) {
+        match item {
+            Item::Run { event, times } => {
+                self.run(*event, (*times).into(), None, |_, _| {});
+            }
+            Item::Cycle { body, times } => self.cycle(body, *times),
+        }
+    }
+}
+
 type Found = (BTreeMap<(u16, u16), (u64, u64)>, BTreeMap<u16, u64>, BTreeMap<u16, u64>);
 
 /// Edges, splits and cut lanes, lane by lane.
@@ -64,7 +76,7 @@ proptest! {
         let mut expected = Found::default();
         for (stream, is_whole) in &warps {
             transitions.begin(u32::MAX);
-            items(stream, &mut |item| transitions.push(&item, None, |_, _| {}));
+            items(stream, &mut |item| transitions.push(&item));
             transitions.end(*is_whole);
             let (edges, splits, cut) = naive(&expand(stream), u32::MAX, *is_whole);
             for (ends, (visits, lanes)) in edges {
@@ -88,7 +100,7 @@ fn a_split_counts_once_and_repeats_count_as_often() {
     transitions.begin(0b111);
     // The three lanes part three times, to 2, 3 and 4, and come together at 1 again.
     let body = [event(1, 0b111), event(2, 0b001), event(3, 0b010), event(4, 0b100)];
-    transitions.push(&Item::Cycle { body: &body, times: 3 }, None, |_, _| {});
+    transitions.push(&Item::Cycle { body: &body, times: 3 });
     transitions.end(true);
     assert_eq!(by_location(&transitions.splits), BTreeMap::from([(1, 3)]));
     let edges: BTreeMap<_, _> = transitions.edges().unwrap().into_iter().collect();
@@ -104,7 +116,7 @@ fn a_split_counts_once_and_repeats_count_as_often() {
 fn lanes_that_the_warp_lacks_begin_where_they_come_first() {
     let mut transitions = Transitions::default();
     transitions.begin(1);
-    transitions.push(&Item::Run { event: Event { location: 5, mask: 0b11 }, times: 2 }, None, |_, _| {});
+    transitions.push(&Item::Run { event: Event { location: 5, mask: 0b11 }, times: 2 });
     transitions.end(true);
     let edges = transitions.edges().unwrap();
     let lanes = |from, to| edges.iter().find(|(ends, _)| *ends == (from, to)).unwrap().1.amount;

@@ -277,7 +277,7 @@ fn items_of<F: ChunkFeed>(
         let mut timed = runs.chunk(chunk);
         let result = decoder.decode_items(&chunk.payload, chunk.events, &mut |item| {
             match &mut timed {
-                Some(runs) => runs.take(first_event, item, &mut give),
+                Some(runs) => runs.take(first_event, &item, &mut give),
                 None => give(WarpItem { warp, first_event, item, begin: None }),
             }
             first_event += item.events();

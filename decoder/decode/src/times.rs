@@ -86,7 +86,7 @@ impl Runs {
             clock: &mut self.clock,
             step: (*step).into(),
             walk: times.walk(),
-            open: None,
+            open: Run::default(),
         })
     }
 }
@@ -97,54 +97,77 @@ pub(crate) struct ChunkRuns<'a> {
     clock: &'a mut Clock,
     step: u64,
     walk: RunWalk<'a>,
-    /// The run that the next events may belong to: its first event's number, the event, how often, and when.
-    open: Option<(u64, Event, u32, Option<u64>)>,
+    /// The run that the next events may belong to.
+    open: Run,
+}
+
+/// A run, or the part of one that is in a chunk.
+#[derive(Clone, Copy, Default)]
+struct Run {
+    /// The number of its first event.
+    first: u64,
+    event: Event,
+    /// How often it comes; 0 where there is no run.
+    times: u32,
+    begin: Option<u64>,
 }
 
 impl ChunkRuns<'_> {
     /// Takes an item, the first of whose events has this number; gives the runs that end before its end.
-    pub(crate) fn take(&mut self, first_event: u64, item: Item<'_>, sink: &mut impl FnMut(WarpItem<'_>)) {
-        if let [event] = *item.body() {
-            return self.push(first_event, event, item.times(), sink);
+    #[inline(always)]
+    pub(crate) fn take(&mut self, first_event: u64, item: &Item<'_>, sink: &mut impl FnMut(WarpItem<'_>)) {
+        match *item {
+            Item::Run { event, times } => {
+                self.push(Run { first: first_event, event, times, begin: None }, sink)
+            }
+            Item::Cycle { .. } => self.cycle(first_event, item, sink),
         }
-        let mut number = first_event;
+    }
+
+    #[inline(never)]
+    fn cycle(&mut self, first_event: u64, item: &Item<'_>, sink: &mut impl FnMut(WarpItem<'_>)) {
+        let mut first = first_event;
         item.for_each(&mut |event| {
-            self.push(number, event, 1, sink);
-            number += 1;
+            self.push(Run { first, event, times: 1, begin: None }, sink);
+            first += 1;
         });
     }
 
-    fn push(&mut self, first: u64, event: Event, count: u32, sink: &mut impl FnMut(WarpItem<'_>)) {
+    /// Takes equal events, of which it is not known when they began.
+    fn push(&mut self, next: Run, sink: &mut impl FnMut(WarpItem<'_>)) {
         let Self { warp, clock, step, walk, open } = self;
-        let (mut number, mut left) = (first, count);
-        let mut part = |events: u32, begin: Option<Option<u64>>| {
-            match (&mut *open, begin) {
-                (Some((_, last, count, _)), None) if *last == event => *count += events,
-                _ => {
-                    give(*warp, open.replace((number, event, events, begin.flatten())), sink);
-                }
+        let (mut first, mut left) = (next.first, next.times);
+        let fits = walk.take(next.event, next.times, |times, time| {
+            if time.is_none() && open.times > 0 && open.event == next.event {
+                open.times += times;
+            } else {
+                open.give(*warp, sink);
+                let begin = time.map(|time| clock.at(time).saturating_mul(*step));
+                *open = Run { first, times, begin, ..next };
             }
-            number += u64::from(events);
-            left = left.saturating_sub(events);
-        };
-        let fits = walk.take(event, count, |events, time| {
-            part(events, time.map(|time| Some(clock.at(time).saturating_mul(*step))));
+            first += u64::from(times);
+            left = left.saturating_sub(times);
         });
         // Times of other events say nothing of these.
         if !fits && left > 0 {
-            give(*warp, open.replace((number, event, left, None)), sink);
+            open.give(*warp, sink);
+            *open = Run { first, times: left, begin: None, ..next };
         }
     }
 
     /// Gives the last run.
-    pub(crate) fn end(mut self, sink: &mut impl FnMut(WarpItem<'_>)) {
-        give(self.warp, self.open.take(), sink);
+    pub(crate) fn end(self, sink: &mut impl FnMut(WarpItem<'_>)) {
+        self.open.give(self.warp, sink);
     }
 }
 
-fn give(warp: u32, run: Option<(u64, Event, u32, Option<u64>)>, sink: &mut impl FnMut(WarpItem<'_>)) {
-    if let Some((first_event, event, times, begin)) = run {
-        sink(WarpItem { warp, first_event, item: Item::Run { event, times }, begin });
+impl Run {
+    #[inline(always)]
+    fn give(&self, warp: u32, sink: &mut impl FnMut(WarpItem<'_>)) {
+        let Self { first: first_event, event, times, begin } = *self;
+        if times > 0 {
+            sink(WarpItem { warp, first_event, item: Item::Run { event, times }, begin });
+        }
     }
 }
 

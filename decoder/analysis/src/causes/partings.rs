@@ -54,12 +54,15 @@ impl Partings {
     }
 
     /// Goes from the newest event to an event with these lanes, which stands for `weight` like it. `time`:
-    /// events before it.
+    /// events before it. `is_meeting`: the lanes may come from several events. Those of one have met there,
+    /// and what parts lanes later has some that are no longer at that event.
     #[inline(always)]
-    pub(super) fn go_on(&mut self, newest: Shared, next: Shared, weight: u64) {
+    pub(super) fn go_on(&mut self, newest: Shared, next: Shared, weight: u64, is_meeting: bool) {
         let mask = next.lanes;
         if mask & !newest.lanes != 0 {
-            self.meet(next, weight);
+            if is_meeting {
+                self.meet(next, weight);
+            }
             self.part_together(mask, weight);
         }
         if newest.lanes & mask == 0 {

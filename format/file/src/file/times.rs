@@ -243,7 +243,8 @@ impl ChunkTimes {
 
     /// Goes through the runs with the events of the chunk.
     pub fn walk(&self) -> RunWalk<'_> {
-        RunWalk { times: self, next: 0, next_split: 0, last: None, left: 0 }
+        let split = self.splits.first().map(|(run, _)| *run);
+        RunWalk { times: self, next: 0, next_split: 0, split, last: None, left: 0 }
     }
 }
 
@@ -254,6 +255,8 @@ pub struct RunWalk<'a> {
     /// The next run, and the next one that another run of its event follows.
     next: usize,
     next_split: usize,
+    /// The number of the latter.
+    split: Option<u32>,
     /// The event of the last run.
     last: Option<Event>,
     /// Events that the last run still has; 0 if no run of the same event follows, and it takes all.
@@ -266,7 +269,25 @@ impl RunWalk<'_> {
     ///
     /// Returns whether there were as many runs as it takes. If not, events and times are not of one chunk.
     #[must_use]
-    pub fn take(&mut self, event: Event, mut count: u32, mut each: impl FnMut(u32, Option<u32>)) -> bool {
+    #[inline(always)]
+    pub fn take(&mut self, event: Event, count: u32, mut each: impl FnMut(u32, Option<u32>)) -> bool {
+        let number = self.next;
+        if self.left == 0
+            && self.last != Some(event)
+            && self.split.is_none_or(|run| run as usize != number)
+            && let Some(&time) = self.times.times.get(number)
+            && count > 0
+        {
+            // As most are: a run that has them all, behind one of another event.
+            (self.last, self.next) = (Some(event), number + 1);
+            each(count, Some(time));
+            return true;
+        }
+        self.take_parts(event, count, &mut each)
+    }
+
+    #[inline(never)]
+    fn take_parts(&mut self, event: Event, mut count: u32, each: &mut impl FnMut(u32, Option<u32>)) -> bool {
         while count > 0 {
             let goes_on = self.last == Some(event) && (self.left > 0 || !self.was_split());
             let mut begins = None;
@@ -282,6 +303,7 @@ impl RunWalk<'_> {
                 {
                     self.left = events;
                     self.next_split += 1;
+                    self.split = self.times.splits.get(self.next_split).map(|(run, _)| *run);
                 }
                 self.next += 1;
             }
