@@ -8,7 +8,11 @@ from sections import MAX_PLAIN, body, integers, variant
 
 MAX_ENTRIES, MAX_PIECES, MAX_SITE, MAX_COUNT = 1 << 19, 65_536, 32_767, 1023
 WORD, LONG = 1 << 32, 1 << 64
-Site = namedtuple("Site", "number kind space bytes elements location file line name")
+# The kind of a site that names a value.
+VALUE = 6
+Site = namedtuple("Site", "number kind space bytes elements location file line name derived")
+# How a site's addresses follow from those of a root; `narrow`: modulo 2^32.
+Derived = namedtuple("Derived", "root offset narrow")
 Head = namedtuple("Head", "launch first last pieces entries accesses")
 Run = namedtuple("Run", "base step count")
 # `owner` is a lane, or 32 and the lanes of an affine group less 1.
@@ -55,6 +59,8 @@ def sites(data, section):
     found = source.list(MAX_SITE, lambda: site(source))
     source.end()
     check(len({one.number for one in found}) == len(found), "a site is there twice")
+    roots = {one.number for one in found if one.derived is None and one.kind != VALUE}
+    check(all(one.kind != VALUE and one.derived.root in roots for one in found if one.derived), "a site follows from one that is not recorded")
     return found
 
 
@@ -62,8 +68,11 @@ def site(source):
     number, kind, space = source.short(16), variant(source, 7), variant(source, 6)
     size, elements, _, predicated = source.short(32), source.short(32), variant(source, 3), source.take(1)[0]
     _, location, file, line, _, name = source.string(), source.short(16), source.string(), source.short(32), source.short(32), source.string()
+    derived = source.option(lambda: Derived(source.short(16), unzigzag(source.short(64)), source.take(1)[0]))
+    if derived:
+        check(derived.narrow <= 1 and (not derived.narrow or -(1 << 31) <= derived.offset < 1 << 31), "what a site adds is wrong")
     check(1 <= number <= MAX_SITE and predicated <= 1 and elements >= 1 and size <= 1 << 16, "a site's field is wrong")
-    return Site(number, kind, space, size, elements, location, file, line, name)
+    return Site(number, kind, space, size, elements, location, file, line, name, derived)
 
 
 def head(data, section):
@@ -257,7 +266,7 @@ def joined(found):
 class Warp:
     """What a warp's lanes accessed, by site and lane, and what is left out."""
 
-    def __init__(self, found):
+    def __init__(self, found, derived):
         found.sort(key=lambda piece: piece.sequence)
         self.chunks = 0
         for piece in found:
@@ -270,6 +279,10 @@ class Warp:
             cut = other if signed(cut - other) > 0 else cut
         self.lanes, self.left_out, self.has_odd = {}, 0, False
         for number, (groups, loose) in joined(found).items():
+            if number in derived:
+                # Nothing is recorded of what follows from another site.
+                self.has_odd, self.left_out = True, self.left_out + accesses(groups, loose)
+                continue
             for group in groups:
                 if group.missing == 0 and (cut is None or signed(group.time - cut) < 0):
                     for lane, run in group.lane_runs().items():
@@ -280,11 +293,32 @@ class Warp:
             self.has_odd = self.has_odd or (loose and cut is None)
             self.left_out += accesses([], loose)
         self.recorded = self.left_out + sum(map(len, self.lanes.values()))
+        for number, (root, offset, narrow) in derived.items():
+            for lane in range(32):
+                if (root, lane) in self.lanes:
+                    self.lanes[number, lane] = [follow(access, offset, narrow) for access in self.lanes[root, lane]]
+
+
+def contradicts(derived):
+    """Whether sections say of a site that it is recorded, and that it is not."""
+    return any(root in derived for root, _, _ in derived.values())
+
+
+def follow(access, offset, narrow):
+    """What follows from a root's access. Those of 32 bits are less than 2^32."""
+    if not narrow:
+        return (access + offset) % LONG
+    total = (access + offset) % LONG
+    if total >> 63:
+        return (total + WORD) % LONG
+    return total - WORD if total >= WORD else total
 
 
 def warps(trace, launch, problems):
     """Each warp of a launch that has addresses or values; appends what is damaged."""
-    found = {}
+    found, derived = {}, trace.derived()
+    if contradicts(derived):
+        derived = {}
     for section in trace.data_sections.get(launch, []):
         try:
             for piece in pieces(trace.data, section)[1]:
@@ -293,7 +327,7 @@ def warps(trace, launch, problems):
             problems.append(str(damage))
     for number in sorted(found):
         try:
-            yield number, Warp(found[number])
+            yield number, Warp(found[number], derived)
         except Damage as damage:
             problems.append(f"warp {number}: {damage}")
 

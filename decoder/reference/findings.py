@@ -33,6 +33,8 @@ def findings(trace):
         found.append(f"the host's times: {damage}")
     found += [f"{section.tag.decode()} at {section.at} belongs to no section before it" for section in trace.strays]
     found += [f"addresses and values: {damage}" for damage in trace.data_damage]
+    if accesses.contradicts(trace.derived()):
+        found.append("addresses and values: sections of sites contradict each other")
     for number in trace.ends:
         found.append(f"launch {number} did not run to its end")
     for number, launch in sorted(trace.launches.items()):

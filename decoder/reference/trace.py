@@ -117,6 +117,13 @@ class Trace:
         else:
             self.accounts.setdefault((fixed.launch, track), []).append(Listed(section, None))
 
+    def derived(self):
+        """By site how it follows from another one, whether that is recorded or not. Of a number the first site counts."""
+        first = {}
+        for site in self.sites:
+            first.setdefault(site.number, site)
+        return {number: site.derived for number, site in first.items() if site.derived}
+
     def has_accesses(self):
         return bool(self.sites or self.data_sections or any(track == len(self.metadata.tracks) for _, track in self.accounts))
 

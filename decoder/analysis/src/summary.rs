@@ -50,9 +50,11 @@ pub struct Summary<'a> {
 pub struct AccessSummary {
     /// Sites in the table.
     pub sites: u64,
-    /// Accesses in the file.
+    /// Of these, those whose accesses follow from recorded ones.
+    pub derived_sites: u64,
+    /// Accesses in the file, without what follows from them.
     pub recorded: u64,
-    /// Accesses that were lost.
+    /// Accesses that were lost, without what follows from them.
     pub lost: u64,
     /// Bytes of the file that they take, without their accounts.
     pub file_bytes: u64,
@@ -63,7 +65,8 @@ impl AccessSummary {
         if !trace.has_accesses() {
             return Ok(None);
         }
-        let mut found = Self { sites: trace.sites().len() as u64, recorded: 0, lost: 0, file_bytes: 0 };
+        let (sites, derived_sites) = (trace.sites().len() as u64, trace.derived_sites() as u64);
+        let mut found = Self { sites, derived_sites, recorded: 0, lost: 0, file_bytes: 0 };
         for launch in trace.launches() {
             let totals = trace.totals(launch.number(), trace.data_track());
             found.recorded = found.recorded.saturating_add(totals.events);

@@ -10,6 +10,7 @@ use warptrace_format::file::{IndexEntry, LaunchInfo, SECTION_HEADER_BYTES, SiteI
 
 use crate::all::WarpFilter;
 use crate::count::count;
+use crate::derived::derive;
 use crate::error::DecodeError;
 use crate::file::{TraceFile, compare};
 use crate::times::Clock;
@@ -64,7 +65,8 @@ impl VectorRun<'_> {
 pub struct WarpAccesses {
     /// Linear index of the warp in the launch.
     pub warp: u32,
-    /// By site, in ascending order. All groups are whole, and none is loose.
+    /// By site, in ascending order; those that follow from recorded ones are there, too. All groups are whole, and none
+    /// is loose.
     pub sites: Vec<SiteGroups>,
     /// Accesses that are left out, since something was lost when they were made: they cannot be told apart from what
     /// follows.
@@ -79,35 +81,58 @@ pub struct WarpAccesses {
     pub chunks: u64,
     /// All accesses that the file has of the warp, left out or not.
     pub recorded: u64,
+    /// Accesses that follow from these, left out or not.
+    pub derived: u64,
 }
 
 impl WarpAccesses {
-    fn of(warp: u32, chunks: u64, PieceGroups { sites, cut, damaged }: PieceGroups) -> Self {
+    /// Puts together what pieces hold of a warp, and what follows from it; `None` if that is too much.
+    fn of(
+        (warp, chunks): (u32, u64),
+        PieceGroups { sites, cut, damaged }: PieceGroups,
+        trace: &TraceFile,
+    ) -> Option<Self> {
         let recorded = sites.iter().map(SiteGroups::accesses).sum();
         let mut found = Self { warp, damaged, chunks, recorded, ..Self::default() };
+        let mut room = WARP_ENTRIES;
         for SiteGroups { site, groups, runs, loose } in sites {
+            let followers = trace.followers.of_root(site);
+            // Nothing is recorded of what follows from another site.
+            let is_odd = trace.is_derived(site);
             let (mut kept, mut kept_runs) =
                 (Vec::with_capacity(groups.len()), Vec::with_capacity(runs.len()));
-            let mut rest = &runs[..];
+            let (mut rest, mut lacking) = (&runs[..], 0);
             for group in groups {
                 let (runs, after) = rest.split_at(rest.len().min(group.runs() as usize));
                 rest = after;
                 let is_before = cut.is_none_or(|cut| group.time.wrapping_sub(cut).cast_signed() < 0);
-                if is_before && group.missing == 0 {
+                if is_before && group.missing == 0 && !is_odd {
                     kept.push(group);
                     kept_runs.extend_from_slice(runs);
                     continue;
                 }
                 found.has_gaps |= cut.is_none();
                 let each = if group.spread.is_some() { group.mask.count_ones() } else { 1 };
-                let accesses = runs.iter().map(|run| u64::from(run.count) * u64::from(each)).sum::<u64>();
-                *(if cut.is_some() { &mut found.left_out } else { &mut found.unmatched }) += accesses;
+                lacking += runs.iter().map(|run| u64::from(run.count) * u64::from(each)).sum::<u64>();
             }
-            let loose: u64 = loose.iter().map(|(of, run)| u64::from(of.lanes()) * u64::from(run.count)).sum();
-            *(if cut.is_some() { &mut found.left_out } else { &mut found.unmatched }) += loose;
-            found.sites.push(SiteGroups { site, groups: kept, runs: kept_runs, loose: Vec::new() });
+            lacking +=
+                loose.iter().map(|(of, run)| u64::from(of.lanes()) * u64::from(run.count)).sum::<u64>();
+            let is_lost = cut.is_some() && !is_odd;
+            *(if is_lost { &mut found.left_out } else { &mut found.unmatched }) +=
+                lacking * (1 + followers.len() as u64);
+            let kept = SiteGroups { site, groups: kept, runs: kept_runs, loose: Vec::new() };
+            found.derived += (kept.accesses() + lacking) * followers.len() as u64;
+            for (site, rule) in followers {
+                let derived = derive(&kept, *site, rule, room)?;
+                room -= derived.entries();
+                found.sites.push(derived);
+            }
+            if !is_odd {
+                found.sites.push(kept);
+            }
         }
-        found
+        found.sites.sort_by_key(|site| site.site);
+        Some(found)
     }
 
     /// Returns the vectors in the order of time; those of one time in the order of their sites.
@@ -170,6 +195,18 @@ impl TraceFile {
     #[must_use]
     pub fn site(&self, number: u16) -> Option<&SiteInfo> {
         self.sites.get(&number)
+    }
+
+    /// Returns how many sites there are whose accesses follow from those of others.
+    #[must_use]
+    pub fn derived_sites(&self) -> usize {
+        self.sites.values().filter(|site| site.derived.is_some()).count()
+    }
+
+    /// Whether a site's accesses follow from those of another one, so that the file has none of its own.
+    #[must_use]
+    pub fn is_derived(&self, number: u16) -> bool {
+        self.site(number).is_some_and(|site| site.derived.is_some())
     }
 
     /// The launch, if there is such a track, be it of events or of addresses and values.
@@ -296,7 +333,11 @@ impl TraceFile {
                     PieceGroups::join(all.collect())
                 }
             };
-            let accesses = WarpAccesses::of(warp, expected.into(), groups);
+            let accesses = WarpAccesses::of((warp, expected.into()), groups, self);
+            let too_many = DecodeError::TooManyEntries { launch, warp, most: WARP_ENTRIES };
+            let accesses = accesses.ok_or(too_many)?;
+            let derived = accesses.sites.iter().filter(|site| self.is_derived(site.site));
+            self.work.spend(derived.map(|site| site.entries() as u64).sum())?;
             // Vectors that are on no line may have to be looked at one by one.
             let generic = accesses.sites.iter().flat_map(SiteGroups::each_group);
             let generic = generic.filter(|(group, _)| group.spread.is_none()).map(|(_, runs)| {

@@ -13,6 +13,7 @@ use warptrace_format::file::{
 };
 use warptrace_format::{shown, shown_lines};
 
+use crate::derived::Followers;
 use crate::error::{DecodeError, OpenError};
 use crate::host::Host;
 use crate::open;
@@ -167,6 +168,8 @@ pub struct TraceFile {
     pub(crate) strays: BTreeMap<SectionKind, Stray>,
     /// By number.
     pub(crate) sites: BTreeMap<u16, SiteInfo>,
+    /// Of these, which follow from which.
+    pub(crate) followers: Followers,
     /// What is wrong with the first sections of addresses and values whose beginnings cannot be read.
     pub(crate) data_damage: Vec<FormatError>,
     /// What the program called its launches.

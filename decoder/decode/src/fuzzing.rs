@@ -83,7 +83,7 @@ fn read_accesses(trace: &TraceFile, launch: u32, is_ok: bool) {
         let vectors = warp.in_order();
         assert!(vectors.is_sorted_by_key(|vector| vector.time));
         assert_eq!(vectors.iter().map(|vector| vector.accesses()).sum::<u64>(), warp.accesses());
-        assert_eq!(warp.accesses() + warp.left_out + warp.unmatched, warp.recorded);
+        assert_eq!(warp.accesses() + warp.left_out + warp.unmatched, warp.recorded + warp.derived);
         in_order += warp.recorded;
         ControlFlow::Continue(())
     });

@@ -37,6 +37,7 @@ mod accesses;
 mod accounts;
 mod all;
 mod count;
+mod derived;
 mod error;
 mod feed;
 mod file;

@@ -47,7 +47,7 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
         mut data,
         ..
     } = contents;
-    let sites = data.read_sites(&bytes)?;
+    let (sites, followers) = data.read_sites(&bytes)?;
     let mut metadata = metadata.into_metadata();
     let (mut code, mut code_damage) = (BTreeMap::new(), None);
     for (header, at) in &codes {
@@ -89,6 +89,7 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
         host,
         strays,
         sites,
+        followers,
         data_damage: data.damage,
         labels,
         label_damage,

@@ -101,6 +101,10 @@ impl TraceFile {
             // That warps did not finish has been said.
             let lacks = Lacks { died: 0, ..self.lacks(self.data_track()) };
             words.extend(lacks.words(["access", "accesses"]));
+            if lacks.lossy > 0 && self.derived_sites() > 0 {
+                let sites = many(self.derived_sites() as u64, "site", "sites");
+                words.push(format!("with them those at {sites} that follow from others"));
+            }
         }
         if let Some(damage) = self.data_damage.first() {
             words.push(format!("addresses or values that cannot be read ({damage})"));

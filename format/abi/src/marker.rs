@@ -15,6 +15,7 @@
 //! // warptrace.data 7 [%rd3+16]            the address that the next instruction uses
 //! // warptrace.data 8 [%rd4] @!%p1         ... in the lanes for which %p1 does not hold
 //! // warptrace.data 9 %r5                  the value of a register
+//! // warptrace.data 10 [%rd3+20] = 7       an address that follows from site 7: nothing is recorded
 //! ```
 
 use core::fmt;
@@ -169,6 +170,8 @@ pub struct DataMarker<'a> {
     pub operand: &'a str,
     /// The predicate of the lanes that record, if not all do.
     pub guard: Option<DataGuard<'a>>,
+    /// The site from whose accesses those here follow, so that nothing is recorded.
+    pub root: Option<u16>,
 }
 
 /// The predicate of a marker of data.
@@ -200,9 +203,11 @@ impl<'a> DataMarker<'a> {
         if !Self::is_written(name) {
             return Err(MarkerError::Operand(operand));
         }
-        let guard = match words.next() {
-            None => None,
+        let mut next = words.next();
+        let guard = match next {
+            None | Some("=") => None,
             Some(word) => {
+                next = words.next();
                 let name = word.strip_prefix('@').ok_or(MarkerError::Follows(word))?;
                 let (negated, predicate) = match name.strip_prefix('!') {
                     Some(name) => (true, name),
@@ -214,8 +219,13 @@ impl<'a> DataMarker<'a> {
                 Some(DataGuard { predicate, negated })
             }
         };
+        let root = match next {
+            Some("=") => Some(parse_number(words.next(), "the site from which it follows", MAX_SITE)?),
+            Some(word) => return Err(MarkerError::Follows(word)),
+            None => None,
+        };
         match words.next() {
-            None => Ok(Self { site, operand, guard }),
+            None => Ok(Self { site, operand, guard, root }),
             Some(word) => Err(MarkerError::Follows(word)),
         }
     }
@@ -231,11 +241,12 @@ impl<'a> DataMarker<'a> {
 impl fmt::Display for DataMarker<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "// {PREFIX}{DATA} {} {}", self.site, self.operand)?;
-        match self.guard {
+        if let Some(DataGuard { predicate, negated }) = self.guard {
+            write!(f, " @{}{predicate}", if negated { "!" } else { "" })?;
+        }
+        match self.root {
             None => Ok(()),
-            Some(DataGuard { predicate, negated }) => {
-                write!(f, " @{}{predicate}", if negated { "!" } else { "" })
-            }
+            Some(root) => write!(f, " = {root}"),
         }
     }
 }
@@ -271,9 +282,10 @@ mod tests {
     fn markers_of_data_are_read_as_they_print() {
         let guard = |negated| Some(DataGuard { predicate: "%p1", negated });
         for marker in [
-            DataMarker { site: 1, operand: "[%rd3+16]", guard: None },
-            DataMarker { site: MAX_SITE, operand: "[$sums$+-4]", guard: guard(true) },
-            DataMarker { site: 9, operand: "%r5", guard: guard(false) },
+            DataMarker { site: 1, operand: "[%rd3+16]", guard: None, root: None },
+            DataMarker { site: MAX_SITE, operand: "[$sums$+-4]", guard: guard(true), root: Some(7) },
+            DataMarker { site: 9, operand: "%r5", guard: guard(false), root: None },
+            DataMarker { site: 10, operand: "[%rd3+20]", guard: None, root: Some(MAX_SITE) },
         ] {
             let text = marker.to_string();
             assert_eq!(DataMarker::parse(&text), Some(Ok(marker)), "{text}");
@@ -289,6 +301,9 @@ mod tests {
             ("// warptrace.data 3 %r1 %p1", "`%p1` follows"),
             ("// warptrace.data 3 %r1 @!", "`@!` is no address"),
             ("// warptrace.data 3 %r1 @%p1 4", "`4` follows"),
+            ("// warptrace.data 3 [%r1] =", "the site from which it follows is missing"),
+            ("// warptrace.data 3 [%r1] @%p1 = 0", "`0` is not the site from which it follows"),
+            ("// warptrace.data 3 [%r1] = 4 @%p1", "`@%p1` follows"),
         ] {
             let error = DataMarker::parse(text).expect("a marker").expect_err("a bad one").to_string();
             assert!(error.contains(says), "{text}: {error}");

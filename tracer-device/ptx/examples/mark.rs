@@ -63,7 +63,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             site.id,
             site.location,
             site.kind,
-            site.space,
+            site.space.name(),
             site.bytes,
             site.function,
             site.ptx_line,

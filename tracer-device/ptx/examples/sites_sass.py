@@ -1,7 +1,8 @@
 """Counts what sites take in machine code: `python3 sites_sass.py EXAMPLES CUDA`, with the folders of the examples
 `mark` and `splice`, and of ptxas and cuobjdump.
 
-The kernel is a loop of 24 loads. A path through a site is the shortest one around the loop that passes what it names,
+The kernel is a loop of 24 loads, whose addresses differ by a register, so that each has a site that is recorded, or by
+constants, so that they follow from the first one. A path through a site is the shortest one around the loop that passes what it names,
 in instructions; the path of the same kernel without sites is taken away.
 """
 import os
@@ -13,8 +14,10 @@ import tempfile
 examples, cuda = sys.argv[1:3]
 SITES = 24
 
-def kernel(sites, version):
-    loads = "".join(f"\tld.global.f32 %f2, [%rd1+{16 * at}];\n\tadd.f32 %f1, %f1, %f2;\n" for at in range(sites))
+def kernel(sites, version, apart):
+    to_next = "\tadd.s64 %rd1, %rd1, %rd4;\n" if apart else ""
+    offset = lambda at: 0 if apart else 16 * at
+    loads = "".join(f"\tld.global.f32 %f2, [%rd1+{offset(at)}];\n\tadd.f32 %f1, %f1, %f2;\n{to_next}" for at in range(sites))
     return f""".version {version}
 .target {"sm_70" if version == "6.3" else "sm_80"}
 .address_size 64
@@ -26,6 +29,7 @@ def kernel(sites, version):
 	ld.param.u32 %r1, [n];
 	mov.u32 %r2, %tid.x;
 	mul.wide.u32 %rd3, %r2, 4;
+	mul.wide.u32 %rd4, %r1, 4;
 	add.s64 %rd1, %rd1, %rd3;
 	mov.f32 %f1, 0f00000000;
 	mov.u32 %r3, 0;
@@ -44,9 +48,9 @@ LOOP:
 def run(*words):
     return subprocess.run(words, check=True, capture_output=True, text=True)
 
-def assembled(folder, arch, sites, data, version):
+def assembled(folder, arch, sites, data, version, apart=True):
     path = lambda name: os.path.join(folder, name)
-    open(path("k.ptx"), "w").write(kernel(sites, version))
+    open(path("k.ptx"), "w").write(kernel(sites, version, apart))
     run(f"{examples}/mark", path("k.ptx"), "functions", path("m.ptx"), *(["all"] if data else []))
     old = ["old"] if arch == 80 else []
     run(f"{examples}/splice", path("m.ptx"), path("s.ptx"), "each", *(["data"] if data else []), *old)
@@ -92,8 +96,8 @@ def cycle(code, through):
         row, steps = following, steps + 1
     return None
 
-print("| architecture | PTX | hit | group, affine or generic | instructions a site in all | registers without, with | frame, spills | `YIELD` without, with |")
-print("| --- | --- | --: | --: | --: | --: | --: | --: |")
+print("| architecture | PTX | hit | of 24 that differ by constants, each | group, affine or generic | instructions a site in all | registers without, with | frame, spills | `YIELD` without, with |")
+print("| --- | --- | --: | --: | --: | --: | --: | --: | --: |")
 with tempfile.TemporaryDirectory() as folder:
     for arch in (80, 90, 100, 120):
         for version in ("6.3", "8.0") if arch == 80 else ("8.0",):
@@ -105,5 +109,7 @@ with tempfile.TemporaryDirectory() as folder:
             without, hits = cycle(plain, []), cycle(code, [])
             group = cycle(code, [r"STG\.E\.128", r"STG\.E\.128"])
             each = (hits - without) / SITES
+            neighbours = [cycle(assembled(folder, arch, SITES, data, version, False)[0], []) for data in (False, True)]
+            derived = (neighbours[1] - neighbours[0]) / SITES
             count = lambda value: "?" if value is None else str(value - hits + round(each))
-            print(f"| sm_{arch} | {version} | {each:.1f} | {count(group)} | {length(more) - length(code)} | {registers}, {with_data} | {stack}, {spills} | {yields[0]}, {yields[1]} |", flush=True)
+            print(f"| sm_{arch} | {version} | {each:.1f} | {derived:.2f} | {count(group)} | {length(more) - length(code)} | {registers}, {with_data} | {stack}, {spills} | {yields[0]}, {yields[1]} |", flush=True)

@@ -53,6 +53,11 @@ impl<'a> Registers<'a> {
     /// Returns the type of the register that a statement means by a name, with its dot; `None` if the name is
     /// no register's.
     pub(crate) fn register(&self, name: &str, statement: usize) -> Option<&'a str> {
+        self.declared(name, statement).map(|(_, ty)| ty)
+    }
+
+    /// Returns the statement that declares the register that a statement means by a name, and the type.
+    pub(crate) fn declared(&self, name: &str, statement: usize) -> Option<(usize, &'a str)> {
         let digits = name.len() - name.trim_end_matches(|digit: char| digit.is_ascii_digit()).len();
         let ways = (name.len() - digits..=name.len()).map(|end| name.split_at(end));
         let seen = ways.flat_map(|(name, number)| {
@@ -66,7 +71,7 @@ impl<'a> Registers<'a> {
             all.filter(is_meant).filter(|register| register.seen.contains(&statement))
         });
         // Of several, the one in the innermost scope is declared last.
-        seen.max_by_key(|register| register.seen.start).map(|register| register.ty)
+        seen.max_by_key(|register| register.seen.start).map(|register| (register.seen.start, register.ty))
     }
 }
 

@@ -101,7 +101,11 @@ fn text(
         say!("host         {}", on_host(trace, host))?;
     }
     if let Some(accesses) = &summary.accesses {
-        let mut known = format!("{} of {} sites", count(accesses.recorded), count(accesses.sites));
+        let recorded = accesses.sites - accesses.derived_sites;
+        let mut known = format!("{} of {} sites", count(accesses.recorded), count(recorded));
+        if accesses.derived_sites > 0 {
+            known += &format!(", from which those of {} more follow", count(accesses.derived_sites));
+        }
         if accesses.lost > 0 {
             known += &format!(", {} lost", count(accesses.lost));
         }

@@ -7,7 +7,9 @@ use serde_json::Value;
 use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::data::native::WarpRecorder;
-use warptrace_format::file::{DeviceInfo, LaunchInfo, Metadata, SiteInfo, SiteKind, SiteNumber, SiteSpace};
+use warptrace_format::file::{
+    Derived, DeviceInfo, LaunchInfo, Metadata, SiteInfo, SiteKind, SiteNumber, SiteSpace,
+};
 use warptrace_host::writer::{ChunkRef, DataChunk, TraceWriter, WriterOptions};
 
 use crate::support::{Folder, run, text};
@@ -18,6 +20,11 @@ const WARPS: u32 = 4;
 
 /// A transpose through no tile, one through an unpadded tile, and a named value: 64 turns of each warp.
 fn record(folder: &Folder, name: &str, room: usize) -> PathBuf {
+    record_with(folder, name, room, None)
+}
+
+/// The same with a site more, which follows from another one.
+fn record_with(folder: &Folder, name: &str, room: usize, derived: Option<Derived>) -> PathBuf {
     let metadata = Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw])
         .with_kernel("transpose", "transpose.cu")
         .with_location(1, "row", "an iteration begins");
@@ -32,6 +39,12 @@ fn record(folder: &Folder, name: &str, room: usize) -> PathBuf {
             SiteInfo { name: "weight".to_owned(), number_is: SiteNumber::Float, ..value },
         ])
         .unwrap();
+    if derived.is_some() {
+        let root = site(1, SiteKind::Load, SiteSpace::Global, 12);
+        writer
+            .add_sites(&[root, SiteInfo { derived, ..site(5, SiteKind::Load, SiteSpace::Global, 16) }])
+            .unwrap();
+    }
     writer.begin_launch(&LaunchInfo::new(0, 0, [WARPS, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
     let mut accounts = Vec::new();
     let event = [1, 0, 255, 255, 255, 255].repeat(TURNS as usize);
@@ -158,6 +171,42 @@ fn decode_prints_each_run_of_vectors() {
     assert!(row["lanes"].as_array().is_some_and(|lanes| !lanes.is_empty()), "{row}");
     let (code, _, errors) = run(&["decode", "--accesses", "--track", "0", text(&path)]);
     assert_eq!(code, 2, "{errors}");
+}
+
+#[test]
+fn what_follows_from_others_is_counted_and_said() {
+    let folder = Folder::new();
+    let derived = Some(Derived { root: 1, offset: 4, is_narrow: false });
+    let path = record_with(&folder, "derived.wtrc", usize::MAX, derived);
+    let found = json(&["accesses", text(&path)]);
+    let requests = TURNS * u64::from(WARPS);
+    let sites = found["sites"].as_array().unwrap();
+    let of = |site: u64| sites.iter().find(|found| found["site"] == site).unwrap();
+    assert_eq!((&of(5)["root"], &of(1)["root"]), (&Value::from(1), &Value::Null));
+    // One word further, rows touch a sector more.
+    assert_eq!(of(5)["counts"]["sectors"], 5 * requests);
+    assert_eq!((&of(5)["counts"]["requests"], &found["exact"]), (&Value::from(requests), &Value::from(true)));
+    assert_eq!(found["accesses"], 5 * 32 * requests);
+    let info = page("info", &path);
+    assert!(info.contains("of 4 sites, from which those of 1 more follow"), "{info}");
+    let verified = page("verify", &path);
+    let says =
+        format!("accesses  {} and {} that follow from them, lost: 0", 4 * 32 * requests, 32 * requests);
+    assert!(verified.contains(&says), "{verified}");
+    let (_, decoded, _) = run(&["decode", "--accesses", "--warp", "0", "--block", "1", text(&path)]);
+    assert!(decoded.contains("load global 4 at transpose.cu:16 x 64: 0x70040004, +4 a lane"), "{decoded}");
+    // What is lost takes with it what follows.
+    let path = record_with(&folder, "partly.wtrc", 300, derived);
+    let output = page("accesses", &path);
+    assert!(
+        output.lines().next().unwrap().contains("with them those at 1 site that follow from others"),
+        "{output}"
+    );
+    assert!(output.contains(" lost with what follows from them, "), "{output}");
+    assert_eq!(json(&["accesses", text(&path)])["lost_is_least"], true);
+    let (code, verified, _) = run(&["verify", text(&path)]);
+    assert_eq!(code, 3);
+    assert!(verified.contains("accesses, and with them what follows from them, in 4 warps"), "{verified}");
 }
 
 #[test]

@@ -91,6 +91,8 @@ pub struct SiteFigures {
     pub cache: String,
     /// Name of a value.
     pub name: String,
+    /// The site from whose accesses these follow; `None` if they were recorded.
+    pub root: Option<u16>,
     /// The location whose events execute it; 0 is none.
     pub location: u16,
     /// File of the source.
@@ -131,10 +133,12 @@ pub struct Accesses {
     pub sites: Vec<SiteFigures>,
     /// Lines, those first that move the most bytes more than they need, then those with most passes more.
     pub lines: Vec<AccessLine>,
-    /// Accesses that are known, of all sites.
+    /// Accesses that are known, of all sites, recorded or following from recorded ones.
     pub accesses: u64,
     /// Accesses that were lost when they were recorded, in the launches that were looked at.
     pub lost: u64,
+    /// Whether more were lost than that: what follows from them is not counted.
+    pub lost_is_least: bool,
     /// Accesses in the file that are left out, since others of their time were lost.
     pub left_out: u64,
     /// Accesses in the file that belong to nothing: the file is damaged.
@@ -305,6 +309,7 @@ pub fn accesses(trace: &TraceFile, selection: &Selection) -> Result<Accesses, An
         events = sum_events(events, trace.fold_items(launch, 0, &filter, BTreeMap::new, count, sum_events)?);
     }
     let Sums { sites, mut found } = all;
+    found.lost_is_least = found.lost > 0 && trace.derived_sites() > 0;
     let is_whole = found.is_whole() && trace.state().is_whole;
     for (number, tally) in sites {
         let stride = tally.stride();
@@ -321,6 +326,7 @@ pub fn accesses(trace: &TraceFile, selection: &Selection) -> Result<Accesses, An
             elements: info.map_or(0, |info| info.elements),
             cache: info.map_or_else(String::new, |info| info.cache.clone()),
             name: info.map_or_else(String::new, |info| info.name.clone()),
+            root: info.and_then(|info| info.derived).map(|derived| derived.root),
             location,
             file: info.map_or_else(String::new, |info| info.file.clone()),
             line: info.map_or(0, |info| info.line),

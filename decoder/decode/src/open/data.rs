@@ -12,6 +12,7 @@ use warptrace_format::file::{
 };
 
 use super::{Bytes, Contents, accounts_entry, body_offset};
+use crate::derived::Followers;
 use crate::error::OpenError;
 use crate::shown;
 
@@ -34,10 +35,14 @@ impl DataSections {
         }
     }
 
-    /// Reads the sites.
-    pub(super) fn read_sites(&mut self, bytes: &Bytes<'_>) -> Result<BTreeMap<u16, SiteInfo>, OpenError> {
-        let mut found = BTreeMap::new();
+    /// Reads the sites, and which of them follow from which.
+    pub(super) fn read_sites(
+        &mut self,
+        bytes: &Bytes<'_>,
+    ) -> Result<(BTreeMap<u16, SiteInfo>, Followers), OpenError> {
+        let (mut found, mut last) = (BTreeMap::new(), 0);
         for (header, at) in std::mem::take(&mut self.sites) {
+            last = body_offset(at);
             let body = bytes.body(SectionKind::Sites, &header, at);
             match body.and_then(|body| Ok(decode_sites(&body, body_offset(at))?)) {
                 Ok(sites) => {
@@ -51,7 +56,17 @@ impl DataSections {
                 Err(other) => return Err(other),
             }
         }
-        Ok(found)
+        let followers = Followers::of(&found).unwrap_or_else(|(site, root)| {
+            let message =
+                format!("site {site} follows from site {root}, which another section has otherwise");
+            self.add_damage(FormatError::Contents {
+                section: SectionKind::Sites.name(),
+                offset: last,
+                message,
+            });
+            Followers::default()
+        });
+        Ok((found, followers))
     }
 }
 

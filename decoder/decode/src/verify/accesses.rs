@@ -97,7 +97,12 @@ pub enum AccessProblem {
         last: u32,
     },
     /// Accesses were lost, and counted.
-    #[error("lost {accesses} of {attempted} accesses in {warps} warps: {}{}", reason.describe(), remedy(*reason))]
+    #[error(
+        "lost {accesses} of {attempted} accesses{} in {warps} warps: {}{}",
+        if *followed { ", and with them what follows from them," } else { "" },
+        reason.describe(),
+        remedy(*reason)
+    )]
     Lost {
         /// Why.
         reason: LossReason,
@@ -107,6 +112,8 @@ pub enum AccessProblem {
         attempted: u64,
         /// Warps that lost some.
         warps: u64,
+        /// Whether there are sites whose accesses follow from recorded ones, and were lost with them, uncounted.
+        followed: bool,
     },
 }
 
@@ -171,7 +178,8 @@ impl TraceFile {
             if let Some(accesses) = loss.events {
                 report.lost_accesses = report.lost_accesses.saturating_add(accesses);
                 let (reason, warps) = (loss.reason, loss.warps);
-                let problem = AccessProblem::Lost { reason, accesses, attempted, warps };
+                let followed = self.derived_sites() > 0;
+                let problem = AccessProblem::Lost { reason, accesses, attempted, warps, followed };
                 report.add(Problem::Accesses { launch, problem });
             }
         }
@@ -196,6 +204,7 @@ impl Check<'_> {
     fn warp(&self, found: &WarpAccesses, unknown: &mut BTreeMap<u16, u32>, report: &mut VerifyReport) {
         let warp = found.warp;
         report.accesses = report.accesses.saturating_add(found.recorded);
+        report.derived_accesses = report.derived_accesses.saturating_add(found.derived);
         report.unmatched_accesses = report.unmatched_accesses.saturating_add(found.left_out);
         if found.damaged > 0 {
             self.add(AccessProblem::Damaged { warp, entries: found.damaged }, report);
@@ -207,7 +216,7 @@ impl Check<'_> {
             self.add(AccessProblem::NotChosen { warp }, report);
         }
         let known = self.info.lane_mask(warp).unwrap_or(0);
-        for site in &found.sites {
+        for site in found.sites.iter().filter(|site| !self.file.is_derived(site.site)) {
             if self.file.site(site.site).is_none() {
                 unknown.entry(site.site).or_insert(warp);
             }

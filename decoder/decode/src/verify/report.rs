@@ -71,7 +71,9 @@ pub struct VerifyReport {
     pub timed_warps: u64,
     /// Accesses at sites that the file has: addresses and values.
     pub accesses: u64,
-    /// Of these, those that readers leave out, since something was lost when they were made.
+    /// Accesses that follow from these, at sites of which nothing is recorded.
+    pub derived_accesses: u64,
+    /// Of both, those that readers leave out, since something was lost when they were made.
     pub unmatched_accesses: u64,
     /// Accesses that were lost.
     pub lost_accesses: u64,
@@ -109,6 +111,7 @@ impl VerifyReport {
             timed_runs: 0,
             timed_warps: 0,
             accesses: 0,
+            derived_accesses: 0,
             unmatched_accesses: 0,
             lost_accesses: 0,
             warps: 0,
@@ -192,11 +195,15 @@ impl fmt::Display for VerifyReport {
             (0, warps) => writeln!(out, "times     warps: {warps}")?,
             (runs, warps) => writeln!(out, "times     runs: {runs}; warps: {warps}")?,
         }
-        let Self { accesses, lost_accesses, unmatched_accesses, .. } = self;
+        let Self { accesses, derived_accesses, lost_accesses, unmatched_accesses, .. } = self;
         if accesses + lost_accesses > 0 {
+            let derived = match derived_accesses {
+                0 => String::new(),
+                derived => format!(" and {derived} that follow from them"),
+            };
             writeln!(
                 out,
-                "accesses  {accesses}, lost: {lost_accesses}, left out for that: {unmatched_accesses}"
+                "accesses  {accesses}{derived}, lost: {lost_accesses}, left out for that: {unmatched_accesses}"
             )?;
         }
         let Self { accounts, lost_events, unfinished_warps, .. } = self;

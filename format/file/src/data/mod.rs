@@ -14,6 +14,9 @@
 
 #[cfg(feature = "std")]
 pub mod native;
+mod site;
+
+pub use self::site::{Derived, SiteKind, SiteSpace};
 
 /// The greatest number of a site; the least is 1.
 pub const MAX_SITE: u16 = 0x7fff;

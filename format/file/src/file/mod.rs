@@ -68,6 +68,7 @@ mod tie;
 mod times;
 mod trailer;
 
+pub use crate::data::{Derived, SiteKind, SiteSpace};
 pub use accounts::{
     ACCOUNTS_HEADER_BYTES, AccountRun, Accounts, AccountsHeader, decode_accounts, encode_accounts,
 };
@@ -94,7 +95,7 @@ pub use preamble::{FILE_VERSION, MAGIC, PREAMBLE_BYTES, READABLE_VERSIONS, check
 pub use section::{
     FLAG_OPTIONAL, SECTION_HEADER_BYTES, SectionHeader, SectionKind, Tag, check_body, encode_section,
 };
-pub use site::{SiteInfo, SiteKind, SiteNumber, SiteSpace, decode_sites, encode_sites};
+pub use site::{SiteInfo, SiteNumber, decode_sites, encode_sites};
 pub use spans::{decode_spans, encode_spans};
 pub use text::SourceText;
 pub use tie::Tie;

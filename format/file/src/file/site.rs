@@ -3,90 +3,19 @@
 //! The body is a list in the metadata's encoding, of [`SiteInfo`]. The section is optional, and no index lists it. Sites
 //! of several sections add up.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::error::FormatError;
 use super::limits::MAX_METADATA_BYTES;
 use super::metadata::bounded;
 use super::section::{SectionKind, encode_section};
-use crate::data::MAX_SITE;
+use crate::data::{Derived, MAX_SITE, SiteKind, SiteSpace};
 
 const SECTION: &str = "SITE";
 /// The most sites that a section has.
 const MAX_SITES: usize = MAX_SITE as usize;
-
-/// What a site does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[non_exhaustive]
-pub enum SiteKind {
-    /// Reads memory.
-    Load,
-    /// Writes memory.
-    Store,
-    /// Changes memory in one step, and gives what was there.
-    Atomic,
-    /// Changes memory in one step.
-    Reduction,
-    /// Reads what an asynchronous copy writes elsewhere.
-    CopyFrom,
-    /// Writes what an asynchronous copy reads elsewhere.
-    CopyTo,
-    /// Names a value.
-    Value,
-}
-
-impl SiteKind {
-    /// The name, as texts and JSON have it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Load => "load",
-            Self::Store => "store",
-            Self::Atomic => "atomic",
-            Self::Reduction => "reduction",
-            Self::CopyFrom => "copy from",
-            Self::CopyTo => "copy to",
-            Self::Value => "value",
-        }
-    }
-
-    /// Whether its accesses are addresses.
-    pub const fn is_memory(self) -> bool {
-        !matches!(self, Self::Value)
-    }
-}
-
-/// The state space that a site's addresses are of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[non_exhaustive]
-pub enum SiteSpace {
-    /// None: it names a value.
-    #[default]
-    None,
-    /// Any: the address says which one.
-    Generic,
-    /// Global memory.
-    Global,
-    /// Shared memory of the block.
-    Shared,
-    /// Shared memory of the cluster.
-    Cluster,
-    /// Local memory.
-    Local,
-}
-
-impl SiteSpace {
-    /// The name, as texts and JSON have it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::None => "",
-            Self::Generic => "generic",
-            Self::Global => "global",
-            Self::Shared => "shared",
-            Self::Cluster => "cluster",
-            Self::Local => "local",
-        }
-    }
-}
 
 /// How the bits of a value are to be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -130,6 +59,8 @@ pub struct SiteInfo {
     pub column: u32,
     /// Name of a value; else nothing.
     pub name: String,
+    /// The site from which its addresses follow, so that the file has none of its own; `None`: it has.
+    pub derived: Option<Derived>,
 }
 
 impl SiteInfo {
@@ -153,6 +84,7 @@ impl SiteInfo {
             line,
             column,
             name,
+            derived: None,
         }
     }
 
@@ -181,7 +113,8 @@ pub fn encode_sites(sites: &[SiteInfo]) -> Result<Vec<u8>, FormatError> {
 ///
 /// # Errors
 /// A body over [`MAX_METADATA_BYTES`], bytes that are no list of sites, bytes after it; a number that is 0, over
-/// [`MAX_SITE`] or there twice; a site of no elements, or of more bytes than 2^16.
+/// [`MAX_SITE`] or there twice; a site of no elements, or of more bytes than 2^16; a derived one without a root that is
+/// in the list and none itself, where one of them is a value, or whose offset does not fit its addresses.
 pub fn decode_sites(body: &[u8], at: u64) -> Result<Vec<SiteInfo>, FormatError> {
     let contents = |message: String| FormatError::Contents { section: SECTION, offset: at, message };
     if body.len() as u64 > MAX_METADATA_BYTES {
@@ -203,7 +136,25 @@ pub fn decode_sites(body: &[u8], at: u64) -> Result<Vec<SiteInfo>, FormatError> 
             return Err(contents(format!("site {number} has {elements} elements, {bytes} bytes")));
         }
     }
+    check_derived(&sites, contents)?;
     Ok(sites)
+}
+
+fn check_derived(sites: &[SiteInfo], contents: impl Fn(String) -> FormatError) -> Result<(), FormatError> {
+    let is_root = |site: &SiteInfo| site.derived.is_none() && site.kind.is_memory();
+    let roots: HashSet<u16> = sites.iter().filter(|site| is_root(site)).map(|site| site.number).collect();
+    for SiteInfo { number, kind, derived, .. } in sites {
+        let Some(Derived { root, offset, is_narrow }) = *derived else { continue };
+        if !kind.is_memory() || !roots.contains(&root) {
+            return Err(contents(format!(
+                "site {number} follows from site {root}: both must touch memory, and the other one be recorded"
+            )));
+        }
+        if is_narrow && i32::try_from(offset).is_err() {
+            return Err(contents(format!("site {number} adds {offset} to addresses of 32 bits")));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -225,6 +176,27 @@ mod tests {
             assert!(decode_sites(&body[..length], 9).is_err(), "length {length}");
         }
         assert!(encode_sites(&[sites[0].clone(), sites[0].clone()]).is_err(), "twice");
+        let derived = |root, offset, is_narrow| SiteInfo {
+            derived: Some(Derived { root, offset, is_narrow }),
+            ..sites[0].clone()
+        };
+        let table =
+            |second: SiteInfo| [sites[0].clone(), sites[1].clone(), SiteInfo { number: 301, ..second }];
+        let sound = table(derived(300, -64, true));
+        let section = encode_sites(&sound).unwrap();
+        assert_eq!(section[section.len() - 5..], [1, 0xac, 2, 127, 1], "its root, zigzag, 32 bits");
+        assert_eq!(decode_sites(&section[SECTION_HEADER_BYTES..], 0).unwrap(), sound);
+        assert!(encode_sites(&table(derived(300, 1 << 40, false))).is_ok());
+        let of_value = SiteInfo { kind: SiteKind::Value, ..derived(300, 4, false) };
+        for unsound in [
+            derived(301, 4, false),
+            derived(1, 4, false),
+            derived(7, 4, false),
+            derived(300, 1 << 31, true),
+            of_value,
+        ] {
+            assert!(encode_sites(&table(unsound.clone())).is_err(), "{unsound:?}");
+        }
         for number in [0, MAX_SITE + 1] {
             assert!(encode_sites(&[SiteInfo { number, ..sites[0].clone() }]).is_err(), "{number}");
         }

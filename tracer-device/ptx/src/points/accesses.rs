@@ -1,126 +1,28 @@
-//! Sites: the instructions that access memory, with a marker of data in front of each.
+//! What an instruction accesses: which addresses it uses, and for what.
 
-use std::fmt;
-use std::sync::Arc;
+use warptrace_abi::data::{SiteKind, SiteSpace};
 
-use warptrace_abi::data::{MAX_KERNEL_SITES, MAX_SITE};
-use warptrace_abi::marker::{DataGuard, DataMarker};
-use warptrace_abi::recording::Spaces;
+use crate::Instruction;
 
-use super::source::{CallSite, Lines, SourcePlace};
-use crate::registers::Registers;
-use crate::splice::Source;
-use crate::{Body, Cfg, Function, Instruction};
-
-/// An instruction that accesses memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Site {
-    /// Its number, 1 to [`MAX_SITE`].
-    pub id: u16,
-    /// The kernel's name as in the PTX, mangled.
-    pub function: Arc<str>,
-    /// What it does.
-    pub kind: SiteKind,
-    /// Where its addresses point.
-    pub space: SiteSpace,
-    /// Bytes that a lane touches, all elements of a vector; 0 if a register says how many.
-    pub bytes: u32,
-    /// Elements of a vector, at least 1.
-    pub elements: u32,
-    /// Whether a predicate may switch lanes off.
-    pub is_predicated: bool,
-    /// The cache operator, without its dot; empty if there is none.
-    pub cache: Arc<str>,
-    /// Location id of the events of the block that it lies in, or of those that imply them: each executes it
-    /// once. 0 if there are none.
-    pub location: u16,
-    /// Line in the original text, from 1.
-    pub ptx_line: usize,
-    /// Column there in characters, from 1.
-    pub ptx_column: usize,
-    /// Where the source has it; `None` if the compiler did not say.
-    pub source: Option<SourcePlace>,
-    /// The calls through which that line was inlined into the kernel, innermost first.
-    pub inlined_at: Arc<[CallSite]>,
-}
-
-/// What a site does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum SiteKind {
-    /// Reads memory.
-    Load,
-    /// Writes memory.
-    Store,
-    /// Changes memory in one step, and gives what was there.
-    Atomic,
-    /// Changes memory in one step.
-    Reduction,
-    /// Reads what an asynchronous copy writes elsewhere.
-    CopyFrom,
-    /// Writes what an asynchronous copy reads elsewhere.
-    CopyTo,
-}
-
-/// The state space of a site's addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum SiteSpace {
-    /// Any: the address says which one.
-    Generic,
-    /// Global memory.
-    Global,
-    /// Shared memory of the block.
-    Shared,
-    /// Shared memory of the cluster.
-    Cluster,
-    /// Local memory.
-    Local,
-}
-
-impl SiteSpace {
-    fn of_modifier(modifier: &str) -> Option<Self> {
-        match modifier {
-            "global" => Some(Self::Global),
-            "shared" | "shared::cta" => Some(Self::Shared),
-            "shared::cluster" => Some(Self::Cluster),
-            "local" => Some(Self::Local),
-            _ => None,
-        }
-    }
-
-    /// Whether accesses to it are asked for.
-    const fn is_among(self, spaces: Spaces) -> bool {
-        match self {
-            Self::Generic => !spaces.is_none(),
-            Self::Global => spaces.global,
-            Self::Shared | Self::Cluster => spaces.shared,
-            Self::Local => spaces.local,
-        }
-    }
-}
-
-impl fmt::Display for SiteSpace {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.pad(match self {
-            Self::Generic => "generic",
-            Self::Global => "global",
-            Self::Shared => "shared",
-            Self::Cluster => "cluster",
-            Self::Local => "local",
-        })
+fn space_of(modifier: &str) -> Option<SiteSpace> {
+    match modifier {
+        "global" => Some(SiteSpace::Global),
+        "shared" | "shared::cta" => Some(SiteSpace::Shared),
+        "shared::cluster" => Some(SiteSpace::Cluster),
+        "local" => Some(SiteSpace::Local),
+        _ => None,
     }
 }
 
 /// An address that an instruction uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Access {
+pub(super) struct Access {
     /// Which of the operands in brackets it is.
-    bracketed: usize,
-    kind: SiteKind,
-    space: SiteSpace,
-    bytes: u32,
-    elements: u32,
+    pub(super) bracketed: usize,
+    pub(super) kind: SiteKind,
+    pub(super) space: SiteSpace,
+    pub(super) bytes: u32,
+    pub(super) elements: u32,
 }
 
 /// Bytes of the description of a tensor.
@@ -128,17 +30,17 @@ const TENSOR_MAP_BYTES: u32 = 128;
 /// Bytes of a row of a matrix, which a lane gives the address of.
 const ROW_BYTES: u32 = 16;
 /// Cache operators.
-const CACHE: [&str; 8] = ["ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc"];
+pub(super) const CACHE: [&str; 8] = ["ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc"];
 
 /// Finds what an instruction accesses, as far as that is recorded.
-fn accesses_of(instruction: &Instruction<'_>) -> Vec<Access> {
+pub(super) fn accesses_of(instruction: &Instruction<'_>) -> Vec<Access> {
     let has = |modifier| instruction.has_modifier(modifier);
     let left_out = ["param", "param::entry", "param::func", "const"];
     if left_out.into_iter().any(has) {
         return Vec::new();
     }
     let (bytes, elements) = size_of_access(instruction);
-    let space = instruction.modifiers().find_map(SiteSpace::of_modifier).unwrap_or(SiteSpace::Generic);
+    let space = instruction.modifiers().find_map(space_of).unwrap_or(SiteSpace::Generic);
     let one = |kind| vec![Access { bracketed: 0, kind, space, bytes, elements }];
     let first = instruction.modifiers().next().unwrap_or_default();
     match instruction.name() {
@@ -169,7 +71,7 @@ fn copies(instruction: &Instruction<'_>) -> Vec<Access> {
     if !is_bulk && !(has("async") && (has("ca") || has("cg"))) {
         return Vec::new();
     }
-    let mut spaces = instruction.modifiers().filter_map(SiteSpace::of_modifier);
+    let mut spaces = instruction.modifiers().filter_map(space_of);
     let (Some(to), Some(from)) = (spaces.next(), spaces.next()) else { return Vec::new() };
     let writes = if has("reduce") { SiteKind::Reduction } else { SiteKind::CopyTo };
     let bytes = if has("tensor") { 0 } else { number(instruction, 2) };
@@ -207,107 +109,8 @@ fn size_of_access(instruction: &Instruction<'_>) -> (u32, u32) {
     (bytes * elements.unwrap_or(1), elements.unwrap_or(1))
 }
 
-/// A site of a kernel, and where its marker stands.
-pub(super) struct Found {
-    pub(super) site: Site,
-    /// Offset in the original text of the instruction.
-    pub(super) at: usize,
-    pub(super) marker: String,
-}
-
-/// The sites of a function.
-#[derive(Default)]
-pub(super) struct FoundSites {
-    pub(super) sites: Vec<Found>,
-    /// Why some accesses are not recorded.
-    pub(super) unrecorded: Vec<String>,
-}
-
-/// Finds the accesses of a function that are asked for; `next` is the number of the first, and `location`
-/// tells that of a block's events.
-pub(super) fn find(
-    function: &Function<'_>,
-    body: &Body<'_>,
-    flow: &Cfg,
-    (spaces, next): (Spaces, u32),
-    lines: &Lines,
-    location: impl Fn(usize) -> u16,
-) -> FoundSites {
-    let mut found = FoundSites::default();
-    let name: Arc<str> = function.name.into();
-    let registers = Registers::of(body);
-    // Those that are left out: in functions, and beyond what a kernel or a text may have.
-    let (mut in_functions, mut too_many, mut unreadable) = (0_u32, 0_u32, Vec::new());
-    for (index, instruction) in body.instructions() {
-        let block = flow.block_of(index);
-        if !flow.is_reachable(block) {
-            continue;
-        }
-        for access in accesses_of(instruction).into_iter().filter(|access| access.space.is_among(spaces)) {
-            if !function.is_entry() {
-                in_functions += 1;
-                continue;
-            }
-            let id = u32::try_from(found.sites.len()).ok().and_then(|before| next.checked_add(before));
-            let id = id.and_then(|id| u16::try_from(id).ok()).filter(|id| *id <= MAX_SITE);
-            let Some(id) = id.filter(|_| found.sites.len() < MAX_KERNEL_SITES) else {
-                too_many += 1;
-                continue;
-            };
-            let bracketed = instruction.operands.iter().filter(|operand| operand.text.starts_with('['));
-            let operand = bracketed.map(|operand| address_of(operand.text)).nth(access.bracketed);
-            let guard = instruction
-                .guard
-                .map(|guard| DataGuard { predicate: guard.predicate, negated: guard.negated });
-            let operand = operand.unwrap_or_default();
-            let marker = DataMarker { site: id, operand: &operand, guard }.to_string();
-            let is_read = DataMarker::parse(&marker).is_some_and(|marker| marker.is_ok());
-            if !is_read || Source::of(&registers, &operand, index).is_err() {
-                unreadable.push(operand);
-                continue;
-            }
-            let (source, inlined_at) = lines.first_of(index..index + 1);
-            let cache = instruction.modifiers().find(|modifier| CACHE.contains(modifier));
-            let site = Site {
-                id,
-                function: Arc::clone(&name),
-                kind: access.kind,
-                space: access.space,
-                bytes: access.bytes,
-                elements: access.elements,
-                is_predicated: guard.is_some(),
-                cache: cache.unwrap_or_default().into(),
-                location: location(block),
-                // Filled in when all offsets are known.
-                ptx_line: 0,
-                ptx_column: 0,
-                source,
-                inlined_at,
-            };
-            found.sites.push(Found { site, at: body.statements[index].span.start, marker });
-        }
-    }
-    if in_functions != 0 {
-        found.unrecorded.push(format!(
-            "it is not inlined: {in_functions} of its accesses are not recorded, only a kernel's own are"
-        ));
-    }
-    if too_many != 0 {
-        found.unrecorded.push(format!(
-            "{too_many} of its accesses are not recorded: a kernel has at most {MAX_KERNEL_SITES} sites, a text {MAX_SITE}"
-        ));
-    }
-    if let Some(first) = unreadable.first() {
-        let count = unreadable.len();
-        found.unrecorded.push(format!(
-            "{count} of its accesses are not recorded: `{first}` cannot be read as an address"
-        ));
-    }
-    found
-}
-
 /// Returns an address as a marker has it: without blanks, and of a tensor's without its coordinates.
-fn address_of(operand: &str) -> String {
+pub(super) fn address_of(operand: &str) -> String {
     let mut text: String = operand.split_whitespace().collect();
     if let Some((map, _)) = text.split_once(",{") {
         text = format!("{map}]");

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::accesses::{self, Found};
+use super::data_sites::{self, Found};
 use super::params::layout;
 use super::sites::{Plan, insert_lines};
 use super::source::{Lines, Positions, Sources};
@@ -118,7 +118,7 @@ impl<'m> Marking<'m> {
         }
         let before = u32::try_from(self.marked.sites.len()).unwrap_or(u32::MAX);
         let first = u32::from(self.options.first_site).saturating_add(before);
-        let found = accesses::find(function, body, flow, (self.options.accesses, first), lines, location);
+        let found = data_sites::find(function, body, flow, (self.options.accesses, first), lines, location);
         for Found { site, at, marker } in found.sites {
             insert_lines(&mut self.edits, self.text, at, [marker].into_iter());
             self.site_offsets.push(at);

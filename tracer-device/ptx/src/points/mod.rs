@@ -39,6 +39,8 @@ mod accesses;
 mod blocks;
 mod choose;
 mod counted;
+mod data_sites;
+mod derived;
 mod marking;
 mod named;
 mod options;
@@ -50,12 +52,13 @@ mod waits;
 use std::fmt;
 use std::sync::Arc;
 
-pub use self::accesses::{Site, SiteKind, SiteSpace};
+pub use self::data_sites::Site;
 use self::marking::Marking;
 pub(crate) use self::marking::with_named;
 pub use self::options::{PointOptions, Points, UnknownPoints};
 pub use self::source::{CallSite, LineTable, SourcePlace};
 use crate::{EditError, Module, ParseError};
+pub use warptrace_abi::data::{Derived, SiteKind, SiteSpace};
 
 /// PTX with markers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,7 +74,8 @@ pub struct Marked {
     /// Functions that were asked for and have no markers: name, as in the PTX, and reason.
     pub skipped: Vec<(String, String)>,
     /// The accesses to memory that have a marker of data, by number: the first has
-    /// [`PointOptions::first_site`], each other one more.
+    /// [`PointOptions::first_site`], each other one more. Of each kernel those that are recorded come first,
+    /// then those that follow from them.
     pub sites: Vec<Site>,
     /// Functions of which accesses that were asked for have no marker: name, as in the PTX, and reason.
     pub unrecorded: Vec<(String, String)>,

@@ -56,7 +56,7 @@ pub(super) fn check(recording: Recording) -> Result<(), SpliceError> {
     Err(SpliceError::Data { with })
 }
 
-/// Finds the markers of data of a function, in the order of the text.
+/// Finds the markers of data of a function at which something is recorded, in the order of the text.
 ///
 /// # Errors
 /// If one cannot be read, names no register, or the sites are too many.
@@ -74,6 +74,9 @@ pub(super) fn find(
             SpliceError::Marker { line: position.line, column: position.column, problem }
         };
         let marker = marker.map_err(|error| failed(error.to_string()))?;
+        if marker.root.is_some() {
+            continue;
+        }
         let registers = registers.get_or_insert_with(|| Registers::of(body));
         let source = Source::of(registers, marker.operand, index).map_err(&failed)?;
         let guard = marker.guard.map(|guard| (guard.predicate.to_owned(), guard.negated));

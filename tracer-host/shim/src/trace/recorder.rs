@@ -260,7 +260,8 @@ fn described(report: &LaunchReport, kernels: usize) -> String {
     let mut words =
         format!("{} of {launches}, {}", counted(report.recorded, "event"), counted(kernels as u64, "kernel"));
     if report.accesses + report.lost_accesses > 0 {
-        words.push_str(&format!(", {}", counted(report.accesses, "access").replace("accesss", "accesses")));
+        let accesses = counted(report.accesses, "access").replace("accesss", "accesses");
+        words.push_str(&format!(", {accesses} recorded"));
     }
     words.push_str(&format!("; kernels took {:.4} ms", report.kernel.as_secs_f64() * 1e3));
     let waits = report.waits;

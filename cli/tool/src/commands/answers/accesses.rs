@@ -32,11 +32,12 @@ pub(crate) fn run(command: &Rows<AccessColumn>) -> anyhow::Result<ExitCode> {
     }
     let finding = access_finding(&found, &answer.names);
     if command.page.json {
-        let Accesses { lines, accesses, lost, left_out, unmatched, damaged, .. } = &found;
+        let Accesses { lines, accesses, lost, lost_is_least, left_out, unmatched, damaged, .. } = &found;
         let more = json!({
             "finding": finding,
             "accesses": accesses,
             "lost_accesses": lost,
+            "lost_is_least": lost_is_least,
             "left_out_accesses": left_out,
             "unmatched_accesses": unmatched,
             "damaged_entries": damaged,
@@ -94,7 +95,7 @@ pub(crate) fn run(command: &Rows<AccessColumn>) -> anyhow::Result<ExitCode> {
 /// Says what of the accesses is not known.
 fn lacks(found: &Accesses) -> String {
     let parts = [
-        (found.lost, "lost"),
+        (found.lost, if found.lost_is_least { "lost with what follows from them" } else { "lost" }),
         (found.left_out, "left out, since others of their time were lost"),
         (found.unmatched, "that belong to nothing"),
     ];

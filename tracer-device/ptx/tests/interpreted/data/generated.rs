@@ -6,7 +6,7 @@ use warptrace_abi::recording::Spaces;
 use warptrace_ptx::interpret::Memory;
 use warptrace_ptx::splice::Placement;
 
-use super::{Case, Traced};
+use super::{Case, Outcome, Traced};
 use crate::case::Shape;
 use crate::program::below;
 
@@ -43,6 +43,7 @@ fn kernel(random: &mut ChaCha8Rng, accesses: u32, sync: bool) -> String {
 \tmov.u32 %r4, 0;
 \tmov.u32 %r9, 0;
 \tmov.u32 %r10, 0;
+\tmov.u32 %r17, 0;
 \tmov.u64 %rd20, own;
 \tmov.u32 %r20, tile;
 \tmov.u32 %r5, 0;
@@ -174,6 +175,34 @@ fn access(random: &mut ChaCha8Rng, number: u32) -> String {
     if instruction.contains("%rs1") {
         text.push_str("\tcvt.u16.u32 %rs1, %r4;\n");
     }
+    // Neighbours, whose addresses follow from the first one's unless what is done between hides it.
+    // What is written others may write meanwhile: it is loaded, but goes nowhere.
+    let goes_on = if instruction.starts_with("ld") { ";\n\tadd.u32 %r9, %r9, %r17" } else { "" };
+    let mut instruction = instruction.to_owned();
+    for _ in 0..below(random, 3) {
+        let register = if instruction.contains("[%r14") { "%r14" } else { "%rd9" };
+        let bits = if register == "%r14" { 32 } else { 64 };
+        let between = match below(random, 6) {
+            0 => format!("add.s{bits} {register}, {register}, -4; add.s{bits} {register}, {register}, 8"),
+            1 => format!("sub.s{bits} {register}, {register}, -4"),
+            2 => format!("mul.lo.s{bits} {register}, {register}, 1"),
+            3 if bits == 64 => "add.s64 %rd11, 4, %rd9; mov.u64 %rd9, %rd11".to_owned(),
+            4 if !guard.is_empty() => {
+                "@%p2 add.s32 %r12, %r12, 0; not.pred %p2, %p2; not.pred %p2, %p2".to_owned()
+            }
+            _ => "membar.cta".to_owned(),
+        };
+        let kind = match (register, instruction.split(['.', ' ']).nth(1)) {
+            ("%r14", _) => "ld.shared.u8",
+            (_, Some("local")) => "ld.local.u8",
+            (_, Some("global" | "volatile")) => "ld.global.u8",
+            _ => "ld.u8",
+        };
+        let guard = if below(random, 4) == 0 { "" } else { guard.as_str() };
+        let added = below(random, 3);
+        instruction =
+            format!("{instruction};\n\t{between};\n\t{guard}{kind} %r17, [{register}+{added}]{goes_on}");
+    }
     text.push_str(&format!(
         "\t{guard}{instruction};\n\tadd.u32 %r9, %r9, %r10;\n\txor.b32 %r9, %r9, %r12;\n{behind}"
     ));
@@ -193,9 +222,9 @@ fn case<'a>(shape: Shape) -> Case<'a> {
 }
 
 /// Checks random kernels under 20 schedules each; returns accesses, those that are known and lost, those in
-/// entries that cannot be matched, and entries.
-fn check(kernels: std::ops::Range<u64>, first: u32, segments: impl Fn(u64) -> u32) -> [u64; 5] {
-    let mut sums = [0; 5];
+/// entries that cannot be matched, and entries; then those that follow from them, and the known ones of these.
+fn check(kernels: std::ops::Range<u64>, first: u32, segments: impl Fn(u64) -> u32) -> [u64; 7] {
+    let mut sums = [0; 7];
     for number in kernels {
         let mut random = ChaCha8Rng::seed_from_u64(number);
         let sync = number % 2 == 0;
@@ -217,7 +246,8 @@ fn check(kernels: std::ops::Range<u64>, first: u32, segments: impl Fn(u64) -> u3
                 clock,
             };
             let outcome = traced.check(&case(shape), 100 * number + seed);
-            let all = [outcome.accesses, outcome.known, outcome.lost, outcome.unmatched, outcome.entries];
+            let Outcome { accesses, known, lost, unmatched, entries, derived, known_derived } = outcome;
+            let all = [accesses, known, lost, unmatched, entries, derived, known_derived];
             sums.iter_mut().zip(all).for_each(|(sum, one)| *sum += one);
         }
     }
@@ -227,17 +257,19 @@ fn check(kernels: std::ops::Range<u64>, first: u32, segments: impl Fn(u64) -> u3
 #[test]
 fn random_kernels_record_each_access() {
     let kernels = std::env::var("WARPTRACE_RANDOM_KERNELS").ok().and_then(|count| count.parse().ok());
-    let [accesses, known, lost, unmatched, entries] = check(0..kernels.unwrap_or(12), 16, |_| 4096);
-    assert_eq!([known, lost, unmatched], [accesses, 0, 0]);
-    assert!(accesses > 20_000 && entries > 5_000, "{accesses} {entries}");
+    let [accesses, known, lost, unmatched, entries, derived, known_derived] =
+        check(0..kernels.unwrap_or(12), 16, |_| 4096);
+    assert_eq!([known, lost, unmatched, known_derived], [accesses, 0, 0, derived]);
+    assert!(accesses > 20_000 && entries > 5_000 && derived > 5_000, "{accesses} {entries} {derived}");
 }
 
 #[test]
 fn random_kernels_with_little_memory_record_a_beginning() {
     let segments = |seed| [0, 1, 2, 3, 5, 8, 13, 21, 34, 55][seed as usize % 10];
-    let [accesses, known, lost, unmatched, _] = check(100..112, 8, segments);
+    let [accesses, known, lost, unmatched, _, derived, known_derived] = check(100..112, 8, segments);
     assert_eq!(known + lost + unmatched, accesses);
     assert!(known > 3_000 && lost > 3_000 && unmatched > 100, "{known} {lost} {unmatched}");
+    assert!(known_derived > 1_000 && known_derived < derived, "{known_derived} of {derived}");
 }
 
 /// The 1,023 accesses of an entry: a loop of 2,500 with equal steps.

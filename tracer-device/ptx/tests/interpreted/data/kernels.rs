@@ -14,7 +14,7 @@ fn case(kernel: &str, shape: Shape, seed: u64) -> Case<'_> {
 
 #[test]
 fn sites_of_nvcc_kernels_record_each_access() {
-    let (mut accesses, mut entries) = (0, 0);
+    let (mut accesses, mut entries, mut derived) = (0, 0, 0);
     for (name, text) in TEXTS {
         for placement in [None, Some(Placement::Shared)] {
             let architecture = if name == "flow-100" { 100 } else { 80 };
@@ -26,11 +26,12 @@ fn sites_of_nvcc_kernels_record_each_access() {
                     assert_eq!((outcome.lost, outcome.unmatched), (0, 0), "{name}, {kernel}");
                     accesses += outcome.accesses;
                     entries += outcome.entries;
+                    derived += outcome.derived;
                 }
             }
         }
     }
-    assert!(accesses > 5_000 && entries > 1_000, "{accesses} {entries}");
+    assert!(accesses > 5_000 && entries > 1_000 && derived > 100, "{accesses} {entries} {derived}");
 }
 
 #[test]

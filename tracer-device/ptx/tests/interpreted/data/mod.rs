@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use warptrace_abi::data::{DataEntry, MAX_COUNT, Owner, accesses, lane_base};
 use warptrace_abi::recording::Spaces;
 use warptrace_ptx::interpret::{Access, Launch, Memory, Observed, Program, Schedule, run};
-use warptrace_ptx::points::{Marked, PointOptions, Points, SiteSpace, mark};
+use warptrace_ptx::points::{Derived, Marked, PointOptions, Points, SiteSpace, mark};
 use warptrace_ptx::splice::{Options, Placement, Recording, Spliced, splice};
 
 use crate::case::{Shape, time};
@@ -34,11 +34,15 @@ pub(crate) struct Traced {
     program: Program,
 }
 
-/// What became of a launch.
+/// What became of a launch: of what is recorded, and of what follows from it.
+#[derive(Default)]
 pub(crate) struct Outcome {
     pub(crate) accesses: u64,
     pub(crate) known: u64,
     pub(crate) lost: u64,
+    /// Accesses at sites that follow from others, and those of them that are known.
+    pub(crate) derived: u64,
+    pub(crate) known_derived: u64,
     /// Accesses in entries that cannot be matched.
     pub(crate) unmatched: u64,
     /// Entries of data.
@@ -95,15 +99,19 @@ impl Traced {
         let results = memory.region(case.output).expect("a region").to_vec();
         let (traced, tracks, traced_results) = self.run(case, seed, &context);
         assert_eq!(results, traced_results, "{context}");
-        let mut outcome = Outcome { accesses: 0, known: 0, lost: 0, unmatched: 0, entries: 0 };
+        let mut outcome = Outcome::default();
         for (warp, [events, data]) in (0..).zip(tracks) {
             let context = format!("{context}, warp {warp}");
             let expected = of_warp(&traced.accesses, warp);
             let untraced = self.without_frame(&of_warp(&untraced.accesses, warp));
             assert_eq!(self.without_frame(&expected), untraced, "{context}: traced and untraced");
             let clock = time(case.shape.clock);
-            let known = decode(&data, clock, &context);
-            let total: u64 = expected.values().map(|all| all.len() as u64).sum();
+            let mut known = decode(&data, clock, &context);
+            let derived = self.derive(&mut known);
+            let all: u64 = expected.values().map(|all| all.len() as u64).sum();
+            let recorded = |(_, site): &(u32, u16)| self.derived_of(*site).is_none();
+            let total: u64 =
+                expected.iter().filter(|(of, _)| recorded(of)).map(|(_, all)| all.len() as u64).sum();
             let in_entries: u64 = data.data.iter().map(|words| u64::from(accesses(words[1]))).sum();
             assert_eq!(in_entries + data.lost, total, "{context}: attempted");
             for (of, known) in &known {
@@ -121,9 +129,11 @@ impl Traced {
             }
             let known: u64 = known.values().map(|all| all.len() as u64).sum();
             outcome.accesses += total;
-            outcome.known += known;
+            outcome.known += known - derived;
             outcome.lost += data.lost;
-            outcome.unmatched += in_entries - known;
+            outcome.unmatched += in_entries - (known - derived);
+            outcome.derived += all - total;
+            outcome.known_derived += derived;
             outcome.entries += data.data.len() as u64;
         }
         outcome
@@ -148,6 +158,24 @@ impl Traced {
         let [data, events] = [tracks.pop(), tracks.pop()].map(|track| track.expect("two tracks"));
         let tracks = events.into_iter().zip(data).map(|(events, data)| [events, data]).collect();
         (observed, tracks, memory.region(case.output).expect("a region").to_vec())
+    }
+
+    fn derived_of(&self, site: u16) -> Option<Derived> {
+        self.marked.sites.iter().find(|of| of.id == site).and_then(|of| of.derived)
+    }
+
+    /// Adds the accesses that follow from those that were recorded; returns how many there are.
+    fn derive(&self, known: &mut Accesses) -> u64 {
+        let mut added = 0;
+        for (site, derived) in self.marked.sites.iter().filter_map(|site| Some((site.id, site.derived?))) {
+            for lane in 0..32 {
+                let Some(all) = known.get(&(lane, derived.root)) else { continue };
+                let all: Vec<u64> = all.iter().map(|access| derived.of(*access)).collect();
+                added += all.len() as u64;
+                assert!(known.insert((lane, site), all).is_none(), "site {site} has entries");
+            }
+        }
+        added
     }
 
     /// The accesses, those to local memory from the lane's first one at the site on: a traced kernel's frame

@@ -1,7 +1,5 @@
 //! Small kernels: copies, values, scopes, and what cannot be recorded.
 
-use std::collections::BTreeMap;
-
 use warptrace_abi::recording::Spaces;
 use warptrace_format::chosen::After;
 use warptrace_ptx::interpret::Memory;
@@ -23,7 +21,7 @@ fn module(body: &str) -> String {
     )
 }
 
-/// Runs a kernel of 40 threads under 20 schedules; returns the accesses of the last run.
+/// Runs a kernel of 40 threads under 20 schedules; returns the accesses of the last run, recorded or not.
 fn check(traced: &Traced) -> u64 {
     let mut memory = Memory::new();
     memory.declare(DATA, (0..4096_u32).flat_map(|index| (index as u8).to_le_bytes()).collect());
@@ -31,7 +29,7 @@ fn check(traced: &Traced) -> u64 {
     let parameters = vec![DATA.to_le_bytes().to_vec()];
     let case = Case { kernel: "k", shape, parameters, memory, output: DATA, dynamic_shared: 0 };
     let outcomes = (0..20).map(|seed| traced.check(&case, seed));
-    outcomes.fold(0, |_, outcome| outcome.accesses)
+    outcomes.fold(0, |_, outcome| outcome.accesses + outcome.derived)
 }
 
 fn all(body: &str) -> Traced {
@@ -78,6 +76,31 @@ fn sites_stand_in_scopes_and_see_their_registers() {
     let traced = all(body);
     assert_eq!(traced.marked.unrecorded, []);
     assert_eq!(check(&traced), 40 + 39 + 1 + 40);
+}
+
+/// Addresses that follow from others: under predicates, through moves, of 32 bits, and of registers that change.
+#[test]
+fn what_follows_from_others_is_not_recorded() {
+    let body = "\t.shared .align 16 .b8 tile[2048];
+\tmov.u32 %r3, tile;\n\tshl.b32 %r2, %r1, 4;\n\tadd.u32 %r2, %r2, %r3;\n\tmov.u32 %r4, 0;
+$LOOP:
+\tst.shared.v2.u32 [%r2+8], {%r1, %r4};\n\tbar.sync 0;
+\tld.shared.u8 %r5, [%r2+9];\n\tadd.u32 %r5, %r2, 512;\n\tadd.s32 %r5, %r5, -500;\n\tld.shared.u32 %r6, [%r5];
+\tsetp.lt.u32 %p1, %r1, 33;
+\t@%p1 ld.global.u32 %r5, [%rd3];\n\t@!%p1 ld.global.u32 %r6, [%rd3+4];\n\t@%p1 ld.u16 %rs1, [%rd3+8];
+\tadd.s64 %rd4, %rd3, 16;\n\tmov.b64 %rd3, %rd4;\n\t@!%p1 st.global.u32 [%rd3+-12], %r6;
+\tadd.u32 %r4, %r4, 1;\n\tsetp.lt.u32 %p2, %r4, 3;\n\t@%p2 bra $LOOP;\n\tret;";
+    let traced = all(body);
+    let derived: Vec<_> = traced
+        .marked
+        .sites
+        .iter()
+        .map(|site| site.derived.map(|derived| (derived.root, derived.offset, derived.is_narrow)))
+        .collect();
+    let found = [(1, 1, true), (1, 4, true), (2, 8, false), (3, 0, false)].map(Some);
+    assert_eq!(derived, [[None; 3].as_slice(), &found].concat());
+    assert!(traced.marked.text.contains("[%rd3+8] @%p1 = 2\n"), "{}", traced.marked.text);
+    assert_eq!(check(&traced), 3 * (3 * 40 + 2 * 33 + 2 * 7));
 }
 
 /// A module whose markers are written by hand.
@@ -137,23 +160,25 @@ fn what_cannot_be_recorded_together_is_refused() {
 fn what_has_no_site_is_named() {
     let function = ".func f(.param .b64 f_at)\n{\n\t.reg .b64 %rd<2>; .reg .b32 %r<2>;
 \tld.param.u64 %rd1, [f_at];\n\tld.global.u32 %r1, [%rd1];\n\tst.local.u32 [%rd1], %r1;\n\tret;\n}\n";
-    let loads = "\tld.global.u32 %r2, [%rd1];\n".repeat(515);
+    let loads = "\tld.global.u32 %r2, [%rd1];\n\tmul.lo.s64 %rd1, %rd1, 3;\n".repeat(515);
     let text = module(&format!("{loads}\tld.global.u32 %r2, [{{%rd1, 4}}];\n\tret;"))
         .replace(".visible .entry", &format!("{function}.visible .entry"));
     let options =
         PointOptions { accesses: Spaces { global: true, ..Spaces::NONE }, ..PointOptions::default() };
     let marked = mark(&text, &options).expect("it is PTX");
     assert_eq!(marked.sites.len(), 512);
-    let named: BTreeMap<&str, &str> =
+    let named: Vec<(&str, &str)> =
         marked.unrecorded.iter().map(|(name, why)| (name.as_str(), why.as_str())).collect();
-    assert!(named["f"].contains("it is not inlined: 1 of its accesses"), "{named:?}");
-    assert!(
-        named["k"].contains("4 of its accesses are not recorded: a kernel has at most 512 sites"),
-        "{named:?}"
-    );
+    for (at, name, says) in [
+        (0, "f", "it is not inlined: 1 of its accesses"),
+        (1, "k", "3 of its accesses are not recorded: of a kernel at most 512 sites are"),
+        (2, "k", "1 of its accesses are not recorded: `[{%rd1,4}]` cannot be read"),
+    ] {
+        assert!(named[at].0 == name && named[at].1.contains(says), "{named:?}");
+    }
     let options = PointOptions { accesses: Spaces::ALL, first_site: 32_767, ..options };
-    let marked = mark(&module("\tld.global.u32 %r2, [%rd1];\n\tst.global.u32 [%rd1], %r2;\n\tld.global.u32 %r2, [%rd1, 4];\n\tret;"), &options).expect("it is PTX");
-    assert_eq!((marked.sites.len(), marked.unrecorded.len()), (1, 1));
+    let marked = mark(&module("\tld.global.u32 %r2, [%rd1];\n\tst.global.u32 [%rd2], %r2;\n\tld.global.u32 %r2, [%rd1, 4];\n\tret;"), &options).expect("it is PTX");
+    assert_eq!((marked.sites.len(), marked.unrecorded.len()), (1, 2));
 }
 
 #[test]

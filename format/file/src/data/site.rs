@@ -1,0 +1,136 @@
+//! What a site does, where its addresses point, and from which other site they follow.
+
+/// What a site does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "std", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub enum SiteKind {
+    /// Reads memory.
+    Load,
+    /// Writes memory.
+    Store,
+    /// Changes memory in one step, and gives what was there.
+    Atomic,
+    /// Changes memory in one step.
+    Reduction,
+    /// Reads what an asynchronous copy writes elsewhere.
+    CopyFrom,
+    /// Writes what an asynchronous copy reads elsewhere.
+    CopyTo,
+    /// Names a value.
+    Value,
+}
+
+impl SiteKind {
+    /// The name, as texts and JSON have it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Load => "load",
+            Self::Store => "store",
+            Self::Atomic => "atomic",
+            Self::Reduction => "reduction",
+            Self::CopyFrom => "copy from",
+            Self::CopyTo => "copy to",
+            Self::Value => "value",
+        }
+    }
+
+    /// Whether its accesses are addresses.
+    #[must_use]
+    pub const fn is_memory(self) -> bool {
+        !matches!(self, Self::Value)
+    }
+}
+
+/// The state space that a site's addresses are of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "std", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub enum SiteSpace {
+    /// None: it names a value.
+    #[default]
+    None,
+    /// Any: the address says which one.
+    Generic,
+    /// Global memory.
+    Global,
+    /// Shared memory of the block.
+    Shared,
+    /// Shared memory of the cluster.
+    Cluster,
+    /// Local memory.
+    Local,
+}
+
+impl SiteSpace {
+    /// The name, as texts and JSON have it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "",
+            Self::Generic => "generic",
+            Self::Global => "global",
+            Self::Shared => "shared",
+            Self::Cluster => "cluster",
+            Self::Local => "local",
+        }
+    }
+}
+
+/// How the addresses of a *derived* site follow from those of another one, its *root*: nothing is recorded of it.
+///
+/// A lane that executes the root executes the derived site once behind it, at the root's address and something constant
+/// added. So the n-th access of a lane there follows from the lane's n-th one at the root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "std", derive(serde::Serialize, serde::Deserialize))]
+pub struct Derived {
+    /// The root's number.
+    pub root: u16,
+    /// What is added to its address.
+    pub offset: i64,
+    /// Whether addresses have 32 bits, so that the sum is taken modulo 2^32; else modulo 2^64.
+    pub is_narrow: bool,
+}
+
+impl Derived {
+    /// Returns the access that follows from one of the root.
+    #[must_use]
+    pub const fn of(&self, access: u64) -> u64 {
+        access.wrapping_add(self.added(access) as u64)
+    }
+
+    /// Returns what is added to an access of the root: the offset, or where addresses of 32 bits wrap 2^32 more or less.
+    #[must_use]
+    pub const fn added(&self, access: u64) -> i64 {
+        const ALL: i64 = 1 << 32;
+        let sum = access.wrapping_add(self.offset as u64) as i64;
+        match self.is_narrow {
+            true if sum < 0 => self.offset.wrapping_add(ALL),
+            true if sum >= ALL => self.offset.wrapping_sub(ALL),
+            _ => self.offset,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_32_bits_wrap() {
+        let narrow = |offset| Derived { root: 1, offset, is_narrow: true };
+        for (offset, root, derived) in [
+            (4, 100, 104),
+            (-4, 0, 0xffff_fffc),
+            (16, 0xffff_fff8, 8),
+            (i64::from(i32::MIN), 1 << 31, 0),
+            (i64::from(i32::MIN), 5, 0x8000_0005),
+            (i64::from(i32::MAX), 0xffff_ffff, 0x7fff_fffe),
+        ] {
+            assert_eq!(narrow(offset).of(root), derived, "{offset} {root:#x}");
+        }
+        assert_eq!(Derived { root: 1, offset: -8, is_narrow: false }.of(4), u64::MAX - 3);
+        assert_eq!(Derived { root: 1, offset: 1, is_narrow: false }.of(u64::MAX), 0);
+    }
+}
