@@ -205,6 +205,9 @@ pub const WINDOW: &str = "window";
 pub const CLOCK_STEP: &str = "clock_step";
 /// Property: the same of the global timer, in nanoseconds.
 pub const TIMER_STEP: &str = "timer_step";
+/// Property: how many locations of waits have no events, since their ids are none of the codec's; absent if
+/// none is left out.
+pub const WAITS_LEFT_OUT: &str = "waits_left_out";
 
 /// Whether recorders write a property of this name, so that none of the user's own may have it.
 pub fn is_recorders(name: &str) -> bool {
@@ -219,6 +222,7 @@ pub fn is_recorders(name: &str) -> bool {
         PROGRAM,
         TIMER_STEP,
         TIMES,
+        WAITS_LEFT_OUT,
         WINDOW,
     ]
     .contains(&name)

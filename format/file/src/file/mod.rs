@@ -87,7 +87,7 @@ pub use loss::{LossPosition, LossReason};
 pub use metadata::{
     ACCESSES, CLOCK_STEP, COMMAND, COUNTING, DeviceInfo, DeviceKind, KernelInfo, LocationInfo, MEMORY_LIMIT,
     MEMORY_PEAK, Metadata, POINTS, POLICY_RING, POLICY_STOP, POLICY_STREAM, PROGRAM, TIMER_STEP, TIMES,
-    WINDOW, is_recorders,
+    WAITS_LEFT_OUT, WINDOW, is_recorders,
 };
 pub use metadata_error::MetadataError;
 pub use preamble::{FILE_VERSION, MAGIC, PREAMBLE_BYTES, READABLE_VERSIONS, check_preamble, encode_preamble};

@@ -55,6 +55,7 @@ use self::marking::Marking;
 pub(crate) use self::marking::with_named;
 pub use self::options::{PointOptions, Points, UnknownPoints};
 pub use self::source::{CallSite, LineTable, SourcePlace};
+pub use crate::waiting::with_waits;
 use crate::{EditError, Module, ParseError};
 
 /// PTX with markers.

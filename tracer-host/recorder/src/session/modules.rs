@@ -1,8 +1,11 @@
 //! Several modules of kernels in one trace, known at its start or later.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 
+use warptrace_abi::recording::Recording;
 use warptrace_device::{KernelCall, KernelModule};
+use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::LocationInfo;
 
 use super::{Recorder, SessionError};
@@ -33,6 +36,44 @@ pub(super) fn merged(modules: &[&KernelModule]) -> Result<Merged, SessionError> 
         });
     }
     Ok((kernels, locations.into_iter().map(|(_, location)| location).collect()))
+}
+
+/// Adds the locations of the modules' waits where `recording` has them. Where the codec has no such ids it has
+/// them no more: returns how many were left out.
+///
+/// # Errors
+/// If an id stands for two locations.
+pub(super) fn add_waits(
+    locations: &mut Vec<LocationInfo>,
+    modules: &[&KernelModule],
+    recording: &mut Recording,
+    codec: CodecSpec,
+) -> Result<usize, SessionError> {
+    let waits = modules.iter().flat_map(|module| module.waits);
+    if !recording.waits || waits.clone().any(|wait| wait.id > codec.max_location()) {
+        let left_out = if recording.waits { waits.count() } else { 0 };
+        recording.waits = false;
+        return Ok(left_out);
+    }
+    let mut owners: BTreeMap<u16, &KernelModule> = BTreeMap::new();
+    for module in modules {
+        for location in module.locations.iter().chain(module.waits) {
+            if let Some(other) = owners.insert(location.id, module) {
+                let all = modules.iter().flat_map(|module| module.locations.iter().chain(module.waits));
+                let last = all.map(|location| location.id).max().unwrap_or(0);
+                return Err(SessionError::SharedId {
+                    id: location.id,
+                    first: other.name,
+                    second: module.name,
+                    free: last.saturating_add(1),
+                });
+            }
+        }
+        let rows = module.waits.iter();
+        locations.extend(rows.map(|wait| LocationInfo::from_source(wait, module.file)));
+    }
+    locations.sort_by_key(|location| location.id);
+    Ok(0)
 }
 
 impl<W: Write + Send + 'static> Recorder<W> {
@@ -82,6 +123,7 @@ mod tests {
         file: "one.rs",
         kernels: &["a"],
         locations: &[location(1), location(2)],
+        waits: &[],
         source: "",
         ptx: "",
         without_ptx: "",
