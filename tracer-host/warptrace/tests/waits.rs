@@ -10,6 +10,7 @@ use std::path::Path;
 use kernels::waiting;
 use warptrace::device::{KernelModule, LocationKind};
 use warptrace::{Codec, Device, LaunchConfig, Times};
+use warptrace_analysis::words::barrier;
 use warptrace_analysis::{Selection, WaitFigures, analyse};
 use warptrace_decoder::TraceFile;
 use warptrace_format::Counting;
@@ -133,6 +134,8 @@ fn the_simulator_waits_for_the_last_warp() {
     let analysis = analyse(&trace, &Selection::default()).unwrap();
     let [meet, end] = &*analysis.waits else { panic!("{:?}", analysis.waits) };
     assert_eq!(meet.point.line, line_of("unsafe { simt::sync_threads() };", 0));
+    let known = meet.info.as_deref().and_then(barrier);
+    assert_eq!(known.as_deref(), Some("barrier 0"));
     // Four warps come four times.
     assert_eq!((meet.waits, meet.open_lanes, end.waits), (16, 0, 4));
     let arrivals = meet.arrivals.unwrap();

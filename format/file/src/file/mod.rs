@@ -67,6 +67,7 @@ mod text;
 mod tie;
 mod times;
 mod trailer;
+mod wait;
 
 pub use accounts::{
     ACCOUNTS_HEADER_BYTES, AccountRun, Accounts, AccountsHeader, decode_accounts, encode_accounts,
@@ -100,3 +101,4 @@ pub use text::SourceText;
 pub use tie::Tie;
 pub use times::{ChunkTimes, FrameTimes, RunWalk};
 pub use trailer::{TRAILER_BYTES, Trailer};
+pub use wait::{CopyPlace, MAX_WAIT_COPIES, WaitInfo};

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use warptrace_abi::recording::Recording;
-use warptrace_device::{KernelCall, KernelModule};
+use warptrace_device::{KernelCall, KernelModule, LocationKind};
 use warptrace_format::codec::CodecSpec;
-use warptrace_format::file::LocationInfo;
+use warptrace_format::file::{LocationInfo, WaitInfo};
 
 use super::{Recorder, SessionError};
 
@@ -69,8 +69,14 @@ pub(super) fn add_waits(
                 });
             }
         }
-        let rows = module.waits.iter();
-        locations.extend(rows.map(|wait| LocationInfo::from_source(wait, module.file)));
+        locations.extend(module.waits.iter().map(|wait| {
+            // `sync_threads` is `bar.sync 0`.
+            let barrier = if wait.kind == LocationKind::Barrier { "bar 0" } else { "" };
+            let info = WaitInfo { barrier: barrier.to_owned(), ..WaitInfo::default() };
+            let is_begin = wait.kind != LocationKind::Waited;
+            let location = LocationInfo::from_source(wait, module.file);
+            LocationInfo { wait: is_begin.then(|| Box::new(info)), ..location }
+        }));
     }
     locations.sort_by_key(|location| location.id);
     Ok(0)
@@ -100,7 +106,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
 
 #[cfg(test)]
 mod tests {
-    use warptrace_device::{LocationKind, SourceLocation};
+    use warptrace_device::SourceLocation;
 
     use super::*;
 
