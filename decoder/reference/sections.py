@@ -9,7 +9,7 @@ MAX_BODY = 32 << 20
 MAX_PLAIN = 16 << 20
 MAX_PAYLOAD = (1 << 20) - 32
 # Versions that this reader knows.
-KNOWN = {b"META": 1, b"MORE": 1, b"TEXT": 1, b"CODE": 1, b"LABL": 1, b"LNCH": 2, b"FRAM": 1, b"TIME": 2, b"ACCT": 1, b"SPAN": 2, b"SITE": 1, b"DATA": 1, b"DACC": 1, b"ENDS": 1, b"HOST": 1, b"INDX": 1, b"TAIL": 1}
+KNOWN = {b"META": 1, b"MORE": 1, b"TEXT": 1, b"CODE": 1, b"WAIT": 1, b"LABL": 1, b"LNCH": 2, b"FRAM": 1, b"TIME": 2, b"ACCT": 1, b"SPAN": 2, b"SITE": 1, b"DATA": 1, b"DACC": 1, b"ENDS": 1, b"HOST": 1, b"INDX": 1, b"TAIL": 1}
 
 Section = namedtuple("Section", "at tag version length checksum body_at end")
 Entry = namedtuple("Entry", "at length kind launch track first last chunks events")
@@ -399,6 +399,18 @@ def code(data, section):
     source.end()
     check(all(counted <= 1 for _, _, counted in found), "whether a loop was counted is neither 0 nor 1")
     return {number: (instructions, counted == 1) for number, instructions, counted in found}
+
+
+def waits(data, section):
+    """Of each location in a WAIT section its barrier, phase, the places of its copies, and whether they are certain."""
+    source = body(data, section)
+    check(section.length <= MAX_PLAIN, "a WAIT section is too long")
+    copies = lambda: source.list(64, lambda: (source.string(), source.short(32), source.short(32)))
+    row = lambda: (source.short(16), source.string(), source.string(), copies(), source.take(1)[0])
+    found = source.list(65_535, row)
+    source.end()
+    check(all(row[-1] <= 1 for row in found), "whether copies are certain is neither 0 nor 1")
+    return {number: (barrier, phase, places, certain == 1) for number, barrier, phase, places, certain in found}
 
 
 def labels(data, section):

@@ -60,7 +60,7 @@ class Trace:
         elif tag == b"MORE":
             check(section.length <= sections.MAX_PLAIN, "a MORE section is too long")
             self.metadata.add(sections.body(data, section))
-        elif tag == b"CODE":
+        elif tag in (b"CODE", b"WAIT"):
             self.codes.append(section)
         elif tag == b"HOST":
             self.hosts.append(section)
@@ -191,7 +191,7 @@ class Trace:
         while at < end:
             section = sections.header(self.data, at)
             if sections.is_known(section):
-                check(section.tag in (b"CODE", b"LABL", b"TIME", b"SPAN", b"SITE", b"DATA", b"DACC", b"HOST"), "the index does not list a section")
+                check(section.tag in (b"CODE", b"WAIT", b"LABL", b"TIME", b"SPAN", b"SITE", b"DATA", b"DACC", b"HOST"), "the index does not list a section")
                 self.add(section)
             at = section.end
         check(at == end, "an entry is not where a section begins")
@@ -240,12 +240,20 @@ class Trace:
 
     def code(self):
         """Of each location its instructions and whether it was counted, as far as known; and what is damaged."""
+        return self.of_locations(b"CODE", sections.code, "the code of locations")
+
+    def waits(self):
+        """Of each location what lanes wait at there, as far as known; and what is damaged."""
+        return self.of_locations(b"WAIT", sections.waits, "the barriers of waits")
+
+    def of_locations(self, tag, read, what):
+        """What the sections with a tag say of locations, and what is damaged."""
         found, problems = {}, []
         for section in self.codes:
             try:
-                found |= sections.code(self.data, section)
+                found |= read(self.data, section) if section.tag == tag else {}
             except Damage as damage:
-                problems.append(f"the code of locations: {damage}")
+                problems.append(f"{what}: {damage}")
         return found, problems
 
     def check_host(self):

@@ -183,6 +183,7 @@ pub(crate) fn standing(guide: &Guide<'_>) -> Vec<String> {
     let said = |group: &Standing| {
         let mut said = vec![words::standing(trace, names, group)];
         said.extend(words::circle(analysis, names, group));
+        said.extend(words::not_come(trace, names, group));
         crate::page::cut(&said.join("; "), 2 * limits.text)
     };
     let mut all: Vec<String> = analysis.standing.iter().take(limits.standing).map(said).collect();

@@ -326,6 +326,11 @@ pub struct Standing {
     /// Locations of the last events of their lanes that are not in their last event, most lanes first:
     /// perhaps who is waited for. [`Point::BEGIN`]: lanes without any event.
     pub others: Vec<StandingLanes>,
+    /// The barrier of their block at which most of them have their last event, if one is there.
+    pub waits_at: Option<u16>,
+    /// Where warps of the same blocks are that did not finish either, and whose last event is at no place of
+    /// that barrier: most warps first. Of a barrier whose number is not known, at another place than this one.
+    pub not_come: Vec<NotCome>,
     /// How many warps.
     pub warps: u64,
     /// The first of them.
@@ -339,6 +344,17 @@ pub struct StandingAt {
     pub location: u16,
     /// How many warps.
     pub warps: u64,
+}
+
+/// Warps that have not come to a barrier at which others of their block wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct NotCome {
+    /// The location of their last event.
+    pub location: u16,
+    /// How many warps.
+    pub warps: u64,
+    /// The first of them.
+    pub first: StandingWarp,
 }
 
 /// Lanes whose last event is at a location.

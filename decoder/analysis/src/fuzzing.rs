@@ -156,6 +156,7 @@ fn say(trace: &TraceFile, analysis: &Analysis) {
     for group in &analysis.standing {
         assert!(!words::standing(trace, &names, group).is_empty());
         words::circle(analysis, &names, group);
+        words::not_come(trace, &names, group);
     }
     for cause in &analysis.causes {
         assert!(cause.met() <= cause.partings);

@@ -76,8 +76,8 @@ pub use ends::WarpEnd;
 pub use error::AnalysisError;
 pub use figures::{
     Analysis, Cause, CausePlace, Edge, KernelFigures, LANE_COUNTS, LineFigures, LocationFigures, Losses,
-    Meeting, PathGroup, Point, Standing, StandingAt, StandingLanes, StandingWarp, Totals, WarpFigures,
-    edges_from,
+    Meeting, NotCome, PathGroup, Point, Standing, StandingAt, StandingLanes, StandingWarp, Totals,
+    WarpFigures, edges_from,
 };
 pub use host::{HostRan, HostReading, HostSchedule, HostSummary};
 pub use labels::{LabelFigures, by_label};

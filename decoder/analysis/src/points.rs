@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use warptrace_decoder::TraceFile;
 use warptrace_format::LocationKind;
-use warptrace_format::file::LocationInfo;
+use warptrace_format::file::{LocationInfo, WaitInfo};
 
 use crate::counts::Weight;
 use crate::decisions::Decisions;
@@ -100,6 +100,11 @@ impl<'a> Points<'a> {
         };
         let kinds: Vec<_> = self.by_id.iter().map(of_wait).collect();
         if kinds.iter().any(Option::is_some) { kinds } else { Vec::new() }
+    }
+
+    /// What the code tells of the wait that begins at a location.
+    pub(crate) fn wait(&self, location: u16) -> Option<Box<WaitInfo>> {
+        self.by_id.get(usize::from(location)).copied().flatten()?.wait.clone()
     }
 
     /// What slots are.

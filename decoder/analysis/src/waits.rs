@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use warptrace_decoder::TraceFile;
+use warptrace_format::file::WaitInfo;
 use warptrace_format::{Event, LocationKind};
 
 use crate::distribution::Distribution;
@@ -25,6 +26,8 @@ pub struct WaitFigures {
     /// The location at which they begin.
     #[serde(flatten)]
     pub point: Point,
+    /// Which barrier it is, and the copies that it waits for, as far as the compiled code tells.
+    pub info: Option<Box<WaitInfo>>,
     /// Groups of lanes that came and went on.
     pub waits: u64,
     /// From when a group came to when it went on, summed over the groups.
@@ -302,6 +305,7 @@ impl Waits {
     pub(crate) fn figures(self, points: &Points<'_>) -> Vec<WaitFigures> {
         let figures = |(location, at): (u16, WaitsAt)| WaitFigures {
             point: points.point(location),
+            info: points.wait(location),
             waits: at.waits,
             cycles: at.cycles,
             lane_cycles: at.lane_cycles,

@@ -6,13 +6,15 @@ mod support;
 use std::collections::BTreeMap;
 
 use support::{event, metadata, recorded, written};
+use warptrace_analysis::words;
 use warptrace_analysis::{
     Analysis, AnalysisError, Counts, Measure, Selection, StandingAt, WarpEnd, WarpFigures, Watch, Weight,
     analyse, analyse_watched, compare,
 };
 use warptrace_decoder::TraceFile;
 use warptrace_format::Event;
-use warptrace_format::file::{LaunchInfo, LocationCode, Metadata};
+use warptrace_format::LocationKind;
+use warptrace_format::file::{LaunchInfo, LocationCode, Metadata, WaitInfo};
 use warptrace_workloads::stress::{self, StressOptions};
 
 fn walks() -> TraceFile {
@@ -214,6 +216,39 @@ fn a_hang_is_one_loop_however_many_places_it_has() {
     assert_eq!(standing[0].others.iter().map(|at| (at.location, at.lanes)).collect::<Vec<_>>(), [(5, 2)]);
     assert_eq!((standing[1].head, &standing[1].last[..]), (None, &[at(4)][..]));
     assert_eq!(standing[1].others.iter().map(|at| (at.location, at.lanes)).collect::<Vec<_>>(), [(1, 31)]);
+}
+
+/// Four warps of two blocks: of the first block one waits at 4, and the other one is at 2; of the second one
+/// both wait, at two places of the same barrier.
+#[test]
+fn of_a_barrier_it_is_said_who_has_not_come() {
+    let launch = LaunchInfo::new(0, 0, [2, 1, 1], [64, 1, 1], 0).unwrap();
+    let last = |location| vec![event(1, u32::MAX), event(location, u32::MAX)];
+    let warps = BTreeMap::from([(0, last(4)), (1, last(2)), (2, last(4)), (3, last(3))]);
+    let mut metadata = metadata(&TABLE);
+    for info in metadata.locations.iter_mut().filter(|info| [3, 4].contains(&info.id)) {
+        info.kind = LocationKind::Barrier;
+        info.wait = Some(Box::new(WaitInfo { barrier: "bar 1".to_owned(), ..WaitInfo::default() }));
+    }
+    let said = |metadata: &Metadata| {
+        let bytes = written(metadata, &launch, &warps, |_, account| account.finished = 0);
+        let trace = TraceFile::from_bytes(bytes).unwrap();
+        let standing = all(&trace).standing;
+        let group = standing.iter().find(|group| group.waits_at == Some(4)).unwrap();
+        let missing: Vec<(u16, u64)> = group.not_come.iter().map(|at| (at.location, at.warps)).collect();
+        (group.warps, missing, words::not_come(&trace, &words::Names::new(&trace), group).join("; "))
+    };
+    let (warps_there, missing, sentence) = said(&metadata);
+    assert_eq!((warps_there, &missing[..]), (2, &[(2, 1)][..]));
+    assert!(
+        sentence.starts_with("they wait at barrier 1; 1 warp of their blocks has not come there: 1 after"),
+        "{sentence}"
+    );
+    // Of a barrier whose number is not known, another place is another barrier.
+    metadata.locations.iter_mut().for_each(|info| info.wait = None);
+    let (_, missing, sentence) = said(&metadata);
+    assert_eq!(missing, [(2, 1), (3, 1)]);
+    assert!(sentence.starts_with("2 warps of their blocks have not come there"), "{sentence}");
 }
 
 #[test]

@@ -162,6 +162,8 @@ pub struct TraceFile {
     pub(crate) texts: Vec<IndexEntry>,
     /// What is wrong with the first section that should say what the code has at locations.
     pub(crate) code_damage: Option<FormatError>,
+    /// What is wrong with the first section that should say what lanes wait at.
+    pub(crate) wait_damage: Option<FormatError>,
     /// When launches ran by the host's clocks.
     pub(crate) host: Host,
     /// Sections of times that belong to no section before them.

@@ -13,7 +13,7 @@ use warptrace_format::file::limits::{MAX_EARLY_ENDS, MAX_METADATA_BYTES};
 use warptrace_format::file::{
     AccountsHeader, Additions, EarlyEnd, FormatError, FrameHeader, Growing, IndexEntry, KnownLabels,
     LaunchInfo, LaunchLabels, LocationCode, Metadata, MetadataError, PREAMBLE_BYTES, SECTION_HEADER_BYTES,
-    SectionHeader, SectionKind, TIMES, check_body, check_preamble,
+    SectionHeader, SectionKind, TIMES, WaitInfo, check_body, check_preamble,
 };
 
 use crate::error::OpenError;
@@ -49,15 +49,8 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
     } = contents;
     let (sites, followers) = data.read_sites(&bytes)?;
     let mut metadata = metadata.into_metadata();
-    let (mut code, mut code_damage) = (BTreeMap::new(), None);
-    for (header, at) in &codes {
-        match read_code(&bytes, header, *at) {
-            // Of several entries the last counts.
-            Ok(entries) => code.extend(entries),
-            Err(OpenError::Format(error)) => code_damage = code_damage.or(Some(error)),
-            Err(other) => return Err(other),
-        }
-    }
+    let (code, code_damage) = of_locations(&bytes, SectionKind::Code, &codes, LocationCode::decode)?;
+    let (mut waits, wait_damage) = of_locations(&bytes, SectionKind::Waits, &codes, WaitInfo::decode)?;
     let (mut labels, mut label_damage) = (KnownLabels::default(), None);
     for (header, at) in &label_parts {
         match read_labels(&bytes, header, *at) {
@@ -68,6 +61,7 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
     }
     for location in &mut metadata.locations {
         location.code = code.get(&location.id).copied().or(location.code);
+        location.wait = waits.remove(&location.id).map(Box::new);
     }
     let host = host::read(&bytes, &hosts, &launches)?;
     shown::metadata(&mut metadata);
@@ -86,6 +80,7 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
         sections,
         texts,
         code_damage,
+        wait_damage,
         host,
         strays,
         sites,
@@ -178,13 +173,25 @@ fn read_metadata(bytes: &Bytes<'_>) -> Result<(Growing, u64), OpenError> {
     Ok((metadata, at + header.total_bytes()))
 }
 
-/// What the code has at locations, as the section at `at` says.
-fn read_code(
+/// What the sections of a kind say of locations, among those that say something of such, and what is wrong
+/// with the first one that cannot be read.
+fn of_locations<T>(
     bytes: &Bytes<'_>,
-    header: &SectionHeader,
-    at: u64,
-) -> Result<Vec<(u16, LocationCode)>, OpenError> {
-    Ok(LocationCode::decode(&bytes.body(SectionKind::Code, header, at)?, body_offset(at))?)
+    kind: SectionKind,
+    sections: &[(SectionHeader, u64)],
+    decode: impl Fn(&[u8], u64) -> Result<Vec<(u16, T)>, FormatError>,
+) -> Result<(BTreeMap<u16, T>, Option<FormatError>), OpenError> {
+    let (mut found, mut damage) = (BTreeMap::new(), None);
+    for (header, at) in sections.iter().filter(|(header, _)| header.tag == kind.tag()) {
+        let body = bytes.body(kind, header, *at);
+        match body.and_then(|body| Ok(decode(&body, body_offset(*at))?)) {
+            // Of several entries the last counts.
+            Ok(entries) => found.extend(entries),
+            Err(OpenError::Format(error)) => damage = damage.or(Some(error)),
+            Err(other) => return Err(other),
+        }
+    }
+    Ok((found, damage))
 }
 
 /// The labels of the section at `at`.
@@ -230,7 +237,7 @@ struct Contents {
     early_ends: BTreeMap<u32, EarlyEnd>,
     sections: BTreeMap<(u32, u32), TrackSections>,
     texts: Vec<IndexEntry>,
-    /// `CODE` sections: the header of each, and where it is.
+    /// `CODE` and `WAIT` sections: the header of each, and where it is.
     codes: Vec<(SectionHeader, u64)>,
     /// `HOST` sections, in the same way.
     hosts: Vec<(SectionHeader, u64)>,

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use warptrace_format::file::{
-    DeviceInfo, EarlyEnd, KernelInfo, KnownLabels, LocationInfo, Metadata, SiteInfo,
+    DeviceInfo, EarlyEnd, KernelInfo, KnownLabels, LocationInfo, Metadata, SiteInfo, WaitInfo,
 };
 use warptrace_format::{on_one_line, shown};
 
@@ -21,8 +21,12 @@ pub(crate) fn metadata(found: &mut Metadata) {
     for KernelInfo { name, source_file, .. } in kernels {
         [name, source_file].into_iter().for_each(escape);
     }
-    for LocationInfo { name, description, file, function, .. } in locations {
+    for LocationInfo { name, description, file, function, wait, .. } in locations {
         [name, description, file, function].into_iter().for_each(escape);
+        if let Some(WaitInfo { barrier, phase, copies, .. }) = wait.as_deref_mut() {
+            let files = copies.iter_mut().map(|copy| &mut copy.file);
+            [barrier, phase].into_iter().chain(files).for_each(escape);
+        }
     }
     for (key, value) in properties {
         [key, value].into_iter().for_each(escape);

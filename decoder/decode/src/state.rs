@@ -112,6 +112,9 @@ impl TraceFile {
         if let Some(damage) = &self.code_damage {
             words.push(format!("instructions of locations that cannot be read ({damage})"));
         }
+        if let Some(damage) = &self.wait_damage {
+            words.push(format!("barriers of waits that cannot be read ({damage})"));
+        }
         if let Some(damage) = &self.host.damage {
             words.push(format!("times of launches by the host's clock that cannot be read ({damage})"));
         }

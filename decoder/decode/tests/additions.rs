@@ -7,7 +7,9 @@ use support::metadata;
 use warptrace_decoder::{Completeness, KeptText, TraceFile};
 use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::CodecSpec;
-use warptrace_format::file::{Additions, LaunchInfo, LocationCode, LocationInfo, SourceText};
+use warptrace_format::file::{
+    Additions, CopyPlace, LaunchInfo, LocationCode, LocationInfo, SourceText, WaitInfo,
+};
 use warptrace_host::writer::{ChunkRef, TraceWriter, WriteError, WriterOptions};
 
 const SOUND: WarpAccount = WarpAccount { attempted: 1, recorded: 1, lost: 0, chunks: 1, finished: 1 };
@@ -165,6 +167,40 @@ fn what_the_code_has_is_known_with_an_index_and_without_it() {
     assert!(!state.is_whole && state.sentence.contains("instructions of locations that cannot be read"));
     // A reader of before does not know the section, and skips it: it is marked so.
     assert_eq!(bytes[at + 6..at + 8], [1, 0]);
+}
+
+#[test]
+fn what_lanes_wait_at_is_known_with_an_index_and_without_it() {
+    let copies = vec![CopyPlace { file: "a\u{1b}.cu".to_owned(), line: 3, column: 1 }];
+    let wait = |barrier: &str| {
+        let barrier = barrier.to_owned();
+        Some(Box::new(WaitInfo { barrier, copies: copies.clone(), is_certain: true, ..WaitInfo::default() }))
+    };
+    let mut metadata = metadata(vec![CodecSpec::Raw]);
+    metadata.locations[0].wait = wait("bar 0");
+    let first = metadata.locations[0].id;
+    let mut writer = TraceWriter::create(Vec::new(), &metadata, WriterOptions::default()).unwrap();
+    let mut third = more("third", 21, 20);
+    third.locations[0].wait = wait("mbarrier full+8");
+    writer.add(&third).unwrap();
+    record(&mut writer, launch(0, 2)).unwrap();
+    let bytes = writer.finish().unwrap().0;
+    let of = |trace: &TraceFile, id| {
+        let wait = trace.metadata().location(id).unwrap().wait.clone();
+        wait.map(|wait| (wait.barrier, wait.copies[0].file.clone()))
+    };
+    let known = |barrier: &str| Some((barrier.to_owned(), r"a\u{1b}.cu".to_owned()));
+    for bytes in [bytes.clone(), bytes[..bytes.len() - 1].to_vec()] {
+        let trace = TraceFile::from_bytes(bytes).unwrap();
+        assert_eq!([of(&trace, first), of(&trace, 21)], [known("bar 0"), known("mbarrier full+8")]);
+    }
+    let mut damaged = bytes.clone();
+    let [at, _] = sections(&bytes, b"WAIT")[..] else { panic!("two sections") };
+    damaged[at + 24] ^= 1;
+    let trace = TraceFile::from_bytes(damaged).unwrap();
+    assert_eq!([of(&trace, first), of(&trace, 21)], [None, known("mbarrier full+8")]);
+    assert!(!trace.verify().is_ok() && trace.state().sentence.contains("barriers of waits"));
+    assert_eq!(bytes[at + 6..at + 8], [1, 0], "it is optional");
 }
 
 #[test]

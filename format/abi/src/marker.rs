@@ -7,6 +7,11 @@
 //! // warptrace.loop.leave 3     it is over
 //! ```
 //!
+//! A wait's two markers record only where they are [made events](EVENT_AT_WAIT):
+//! ```text
+//! // warptrace.wait 9            the lanes that come here begin to wait, or have waited
+//! ```
+//!
 //! [`marker!`](crate::marker!) is the text for the assembler, [`Marker::parse`] reads it from PTX, and a
 //! [`Marker`] prints as it.
 //!
@@ -26,7 +31,7 @@ use crate::data::MAX_SITE;
 pub const PREFIX: &str = "warptrace.";
 
 /// The template of inline assembly that makes a marker: `marker!(loc)`, `marker!(enter)`, `marker!(tick)`,
-/// `marker!(leave)`. Its operands are the location, and for `tick` the number of iterations.
+/// `marker!(leave)`, `marker!(wait)`. Its operands are the location, and for `tick` the number of iterations.
 #[macro_export]
 macro_rules! marker {
     (loc) => {
@@ -41,7 +46,13 @@ macro_rules! marker {
     (leave) => {
         "// warptrace.loop.leave {}"
     };
+    (wait) => {
+        "// warptrace.wait {}"
+    };
 }
+
+/// What a marker at a wait begins with, and what stands in its place where waits are recorded.
+pub const EVENT_AT_WAIT: [&str; 2] = ["// warptrace.wait ", "// warptrace.loc "];
 
 /// A marker: a comment that a trace point leaves in a compiled kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,13 +106,14 @@ impl fmt::Display for MarkerError<'_> {
 impl core::error::Error for MarkerError<'_> {}
 
 impl Marker {
-    /// Reads a comment; `None` if it is no marker, or one of [data](DataMarker).
+    /// Reads a comment; `None` if it is no marker, or one of [data](DataMarker), or at a
+    /// [wait](EVENT_AT_WAIT).
     ///
     /// # Errors
     /// What is wrong with a comment that begins as markers do.
     pub fn parse(comment: &str) -> Option<Result<Self, MarkerError<'_>>> {
         let (kind, words) = words_of(comment)?;
-        (kind != DATA).then(|| Self::parse_words(kind, words))
+        (kind != DATA && kind != WAIT).then(|| Self::parse_words(kind, words))
     }
 
     fn parse_words<'a>(
@@ -145,6 +157,8 @@ impl Marker {
 
 /// The name of markers of data.
 const DATA: &str = "data";
+/// The name of markers at waits.
+const WAIT: &str = "wait";
 
 /// The name of a marker and the words behind it; `None` if the comment does not begin as markers do.
 fn words_of(comment: &str) -> Option<(&str, core::str::SplitAsciiWhitespace<'_>)> {
@@ -276,6 +290,15 @@ mod tests {
         assert_eq!(Marker::parse("//warptrace.loop.tick 3 4 "), Some(Ok(Marker::Tick(3, 4))));
         assert_eq!(Marker::parse("// begin inline asm"), None);
         assert_eq!(Marker::parse("/* warptrace.loc 3 */"), None);
+    }
+
+    #[test]
+    fn a_marker_at_a_wait_is_none_until_it_is_made_an_event() {
+        let text = "// warptrace.wait 9";
+        assert_eq!(Marker::parse(text), None);
+        let [wait, event] = EVENT_AT_WAIT;
+        assert_eq!(Marker::parse(&text.replace(wait, event)), Some(Ok(Marker::Event(9))));
+        assert!(marker!(wait).starts_with(wait) && marker!(loc).starts_with(event));
     }
 
     #[test]

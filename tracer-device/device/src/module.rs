@@ -14,6 +14,8 @@ pub struct KernelModule {
     pub kernels: &'static [&'static str],
     /// The locations, by id.
     pub locations: &'static [SourceLocation],
+    /// The locations at which lanes wait, by id, behind the others: recorded with times of runs only.
+    pub waits: &'static [SourceLocation],
     /// The file's text; empty where the compiler does not tell where it is.
     pub source: &'static str,
     /// The kernels' PTX, of all files that the package's build script compiles:

@@ -33,6 +33,21 @@ pub fn point<const ID: u16>() {
     host::point(ID);
 }
 
+/// Traces that lanes come to location `ID`, where they begin to wait, or have waited: as [`point`], but only
+/// where waits are recorded. Else the comment, `// warptrace.wait 3`, stays one.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub fn wait<const ID: u16>() {
+    const { assert!(ID != 0, "location ids are 1 to 65,535") };
+    #[cfg(target_arch = "nvptx64")]
+    // SAFETY: a comment; see `point`.
+    unsafe {
+        core::arch::asm!(warptrace_abi::marker!(wait), const ID, options(nomem, nostack, preserves_flags));
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    host::wait(ID);
+}
+
 /// Stands for the body of a loop. On the simulator, lanes wait at its end for others that are still inside,
 /// as hardware has them meet before the next iteration.
 #[derive(Debug)]
@@ -170,6 +185,13 @@ pub(crate) mod host {
     pub(super) fn point(location: u16) {
         if in_launch() {
             record(location, located(location, core::panic::Location::caller()), 1);
+        }
+    }
+
+    #[track_caller]
+    pub(super) fn wait(location: u16) {
+        if in_launch() && with_lane(|lane| lane.recording().waits) {
+            point(location);
         }
     }
 

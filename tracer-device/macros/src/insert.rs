@@ -16,6 +16,7 @@ use crate::mark::Mark;
 use crate::syntax::{at, braced, conditions, nothing, prepend, statement, under, variables};
 use crate::table::{Kind, Location, Table};
 use crate::text::{end, source};
+use crate::waits;
 
 /// Walks through a function, puts a trace point at each decision, or at marks alone, and tells the simulator
 /// the function's structure.
@@ -23,7 +24,11 @@ pub(crate) struct Insert<'a> {
     pub(crate) device: &'a Path,
     /// Whether marks alone are traced.
     only_marked: bool,
+    /// Whether waits alone are traced.
+    only_waits: bool,
     pub(crate) noisy: &'a Noisy,
+    /// Names of the module's functions.
+    own: HashSet<String>,
     pub(crate) table: &'a mut Table,
     pub(crate) errors: &'a mut Vec<syn::Error>,
     /// The function's name.
@@ -48,7 +53,7 @@ impl<'a> Insert<'a> {
     pub(crate) fn new(
         device: &'a Path,
         only_marked: bool,
-        noisy: &'a Noisy,
+        (noisy, own): (&'a Noisy, HashSet<String>),
         table: &'a mut Table,
         errors: &'a mut Vec<syn::Error>,
     ) -> Self {
@@ -56,7 +61,9 @@ impl<'a> Insert<'a> {
         Self {
             device,
             only_marked,
+            only_waits: false,
             noisy,
+            own,
             table,
             errors,
             function: String::new(),
@@ -91,6 +98,33 @@ impl<'a> Insert<'a> {
         if !first.is_empty() {
             prepend(block, first);
         }
+    }
+
+    /// Whether each decision of the visited code is traced.
+    fn traces_decisions(&self) -> bool {
+        !self.only_marked && !self.only_waits
+    }
+
+    /// Traces the waits of a function without decisions.
+    pub(crate) fn only_waits(&mut self, name: &str, block: &mut Block) {
+        (self.function, self.parent, self.only_waits) = (name.to_owned(), 0, true);
+        self.variables = variables(block);
+        self.visit_block_mut(block);
+        self.only_waits = false;
+    }
+
+    /// Whether a call is a wait that is traced, and of no function or variable of the module.
+    fn is_wait(&self, call: &Expr) -> bool {
+        let Some((name, is_short)) = waits::of(call).and_then(|(call, _)| waits::callee(call)) else {
+            return false;
+        };
+        let is_own = is_short && (self.own.contains(&name) || self.variables.contains(&name));
+        !self.only_marked && !is_own
+    }
+
+    /// The function's name, and the location that the visited code lies in.
+    pub(crate) fn place(&self) -> (String, u16) {
+        (self.function.clone(), self.parent)
     }
 
     /// Whether what is called is a variable.
@@ -223,6 +257,10 @@ impl<'a> Insert<'a> {
         let goes_ahead = is_last && has_end && !has_value && returns(body);
         let counter = format_ident!("_warptrace_loop_{id}", span = open);
         let (before, after) = if is_plain {
+            // It has no decision beside its end.
+            let around = std::mem::replace(&mut self.only_waits, true);
+            self.inside(id, |insert| insert.visit_block_mut(body));
+            self.only_waits = around;
             prepend(body, at(open, quote!(#counter.tick();)));
             let opened = at(open, quote!(#device::LoopTrace::<#id>::open()));
             (quote!(let mut #counter = #opened;), quote!(::core::mem::drop(#counter);))

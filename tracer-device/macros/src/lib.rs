@@ -23,6 +23,7 @@ mod syntax;
 mod table;
 mod text;
 mod twins;
+mod waits;
 
 use proc_macro::TokenStream;
 
@@ -87,10 +88,13 @@ use proc_macro::TokenStream;
 /// | `return` | it was reached; not where it comes first in a branch, whose own event says so |
 /// | `?` | it had a value, or returned |
 /// | `trace!("name")`, `trace!("name", if condition)` | it was reached (and the condition holds) |
+/// | `sync_threads()`, `spin_hint()`, with times of runs | the wait begins, and is over |
 ///
 /// - All functions of the module are traced, methods included, but for: `const fn`, functions with
 ///   `#[untraced]`, functions of traits, functions in functions and in modules of the module. A function
 ///   without any decision (and without `trace!`) is not traced: its caller's events tell that it ran.
+/// - Points at waits record only with times of runs. They are found by the functions' names, whatever the path
+///   before them, also in functions without a decision; not in modules with `only_marked`.
 /// - `#[untraced]` before an expression, such as a loop, leaves all of it out.
 /// - `&&` and `||` are no decisions of their own. Bodies of closures and arguments of macros are not looked
 ///   into; `trace!` is an error there.
@@ -102,7 +106,7 @@ use proc_macro::TokenStream;
 /// the source, module by module, so unchanged code before a change keeps them. Modules that go into one trace
 /// have ids of their own: `#[kernels(first_id = 1001)]` numbers a module from there. A location says in which
 /// one it lies (a function's entry, a branch, a loop's body), and where lanes that went another way meet
-/// again.
+/// again. `MODULE.waits` has the locations of waits, whose ids follow the last one of the others.
 ///
 /// # Marks alone
 /// With `#[kernels(only_marked)]`, `trace!` and loops that are counted by `trace_loop!` are all that is

@@ -13,6 +13,7 @@ use crate::functions::{self, Function};
 use crate::insert::Insert;
 use crate::strip::strip;
 use crate::table::Table;
+use crate::waits;
 
 /// Expands `#[kernels]`.
 ///
@@ -126,13 +127,16 @@ impl Source<'_> {
         errors.extend(table.check().err());
         let marks = only_marked.then(|| table.marks());
         let (content, kernels) = compiled(items, device, version, errors);
-        let rows = table.rows(device);
+        let [rows, waits] = table.rows(device);
+        let base = waits::declared(&table);
         let code = device_code(tokens, name, arguments.is_users).unwrap_or_else(|error| {
             errors.push(error);
             DeviceCode::default()
         });
         let DeviceCode { ptx, without, items: checks } = code;
         quote! {
+            #base
+
             #content
 
             #marks
@@ -150,6 +154,7 @@ impl Source<'_> {
                 file: ::core::file!(),
                 kernels: &[#(#kernels),*],
                 locations: LOCATIONS,
+                waits: #waits,
                 source: #text,
                 ptx: #ptx,
                 without_ptx: #without,
@@ -230,7 +235,8 @@ fn insert(
     let traced = if only_marked { Traced::Marks } else { Traced::Decisions };
     let mut functions = functions::list(items);
     let noisy = functions::noisy(&functions, &callees(arguments), traced);
-    let mut insert = Insert::new(&arguments.device, only_marked, &noisy, table, errors);
+    let own = functions.iter().map(|function| function.signature.ident.to_string()).collect();
+    let mut insert = Insert::new(&arguments.device, only_marked, (&noisy, own), table, errors);
     for function in &mut functions {
         let of_it = function.traced(traced);
         let Function { name, attributes, signature, block } = function;
@@ -251,6 +257,8 @@ fn insert(
         if is_traced {
             let leaves_events = of_it == Traced::Decisions || noisy.contains(&signature.ident.to_string());
             insert.function(name, &signature.ident, block, !is_kernel && leaves_events);
+        } else if of_it == Traced::Decisions {
+            insert.only_waits(name, block);
         }
         attributes.retain(|attribute| !attribute.path().is_ident("untraced"));
     }

@@ -17,6 +17,9 @@ pub(crate) enum Kind {
     LoopBody,
     LoopExit,
     Return,
+    Barrier,
+    Wait,
+    Waited,
 }
 
 /// A location: what a row of the table says.
@@ -35,6 +38,8 @@ pub(crate) struct Table {
     /// Id of the next one that does not say its own.
     next: u32,
     locations: BTreeMap<u16, Location>,
+    /// Those of waits, whose ids follow the last of the others.
+    waits: Vec<Location>,
     /// What is wrong with the ids, if anything is.
     error: Option<syn::Error>,
 }
@@ -42,7 +47,7 @@ pub(crate) struct Table {
 impl Table {
     /// A table without locations, whose first will have this id.
     pub(crate) fn starting_at(first: u16) -> Self {
-        Self { next: first.into(), locations: BTreeMap::new(), error: None }
+        Self { next: first.into(), locations: BTreeMap::new(), waits: Vec::new(), error: None }
     }
 
     /// Adds a location and returns its id: `id`, or the one after that of the location before. The first that
@@ -64,11 +69,32 @@ impl Table {
         id
     }
 
+    /// Adds a location of a wait. Returns how far its id is behind the last one of the others.
+    pub(crate) fn add_wait(&mut self, location: Location) -> u16 {
+        self.waits.push(location);
+        u16::try_from(self.waits.len()).unwrap_or(u16::MAX)
+    }
+
+    /// The locations of waits.
+    pub(crate) fn waits(&self) -> &[Location] {
+        &self.waits
+    }
+
+    /// The last id of a location that is none of a wait.
+    pub(crate) fn last(&self) -> u16 {
+        self.locations.last_key_value().map_or(0, |(id, _)| *id)
+    }
+
     /// Checks the ids.
     ///
     /// # Errors
     /// If one was given twice, or there were too many.
     pub(crate) fn check(&mut self) -> syn::Result<()> {
+        if usize::from(self.last()) + self.waits.len() > usize::from(u16::MAX) {
+            let text = "the ids of its waits, behind those of all other locations, would be above 65,535: begin at a lower \
+                        `first_id`, or leave functions out with #[untraced]";
+            self.error.get_or_insert_with(|| syn::Error::new(Span::call_site(), text));
+        }
         self.error.take().map_or(Ok(()), Err)
     }
 
@@ -92,9 +118,9 @@ impl Table {
         }
     }
 
-    /// The table as an expression of type `&[SourceLocation]`.
-    pub(crate) fn rows(&self, device: &Path) -> TokenStream {
-        let rows = self.locations.iter().map(|(id, location)| {
+    /// The locations, and those of waits, as expressions of type `&[SourceLocation]`.
+    pub(crate) fn rows(&self, device: &Path) -> [TokenStream; 2] {
+        let row = |(id, location): (u16, &Location)| {
             let Location { kind, name, function, parent, at, rejoin } = location;
             let kind = syn::Ident::new(&format!("{kind:?}"), Span::call_site());
             let [line, column] = position(*at);
@@ -110,8 +136,11 @@ impl Table {
                 rejoin_line: #rejoin_line,
                 rejoin_column: #rejoin_column,
             })
-        });
-        quote!(&[#(#rows),*])
+        };
+        let rows = self.locations.iter().map(|(id, location)| row((*id, location)));
+        let waits =
+            (1..).zip(&self.waits).map(|(behind, wait)| row((self.last().saturating_add(behind), wait)));
+        [quote!(&[#(#rows),*]), quote!(&[#(#waits),*])]
     }
 }
 

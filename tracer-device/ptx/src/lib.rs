@@ -92,6 +92,7 @@ mod slice;
 mod span;
 pub mod splice;
 mod uniform;
+mod waiting;
 
 pub use body::{Body, Directive, Label, Loc, Statement, StatementKind};
 pub use calls::{CallGraph, Calls, call_graph};

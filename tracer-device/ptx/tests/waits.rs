@@ -1,6 +1,6 @@
 //! Points where lanes wait: which instructions and loops they stand around.
 
-use warptrace_ptx::points::{Marked, PointKind, PointOptions, Points, mark};
+use warptrace_ptx::points::{Marked, PointKind, PointOptions, PointWait, Points, mark};
 
 fn marked(body: &str, options: PointOptions<'_>) -> Marked {
     let registers = ".reg .pred %p<9>;\n\t.reg .b32 %r<9>;\n\t.reg .b64 %rd<9>;";
@@ -142,4 +142,113 @@ fn a_wait_ends_before_the_block_behind_it_begins() {
         ["// warptrace.loc 4", "// warptrace.loc 2", "// warptrace.loc 5", "// warptrace.loc 3"]
     );
     assert!(marked.points.iter().all(|point| !point.counted) && marked.implied.is_empty());
+}
+
+/// What is known of each wait: its barrier, the phase, the lines of the copies, and whether that is certain.
+fn known(body: &str) -> Vec<(String, String, Vec<usize>, bool)> {
+    let marked = waits(body);
+    let waits = marked.points.iter().filter_map(|point| point.wait.as_deref());
+    let lines = |wait: &PointWait| wait.copies.iter().map(|copy| copy.ptx_line - 8).collect();
+    waits.map(|wait| (wait.barrier.clone(), wait.phase.clone(), lines(wait), wait.is_certain)).collect()
+}
+
+/// The barrier and the phase of the only wait.
+fn barrier(body: &str) -> (String, String) {
+    let [(barrier, phase, ..)] = &*known(body) else { panic!("one wait: {body}") };
+    (barrier.clone(), phase.clone())
+}
+
+#[test]
+fn the_barrier_and_its_phase_are_said_as_far_as_the_text_tells() {
+    let wait = |place: &str, phase: &str| {
+        format!("\tmbarrier.try_wait.parity.shared.b64 %p1, [{place}], {phase};\n\tret;")
+    };
+    let cases = [
+        ("\tbar.sync 3, 128;\n\tret;".to_owned(), "bar 3", ""),
+        ("\tmov.u32 %r1, 2;\n\tbarrier.sync %r1;\n\tret;".to_owned(), "bar 2", ""),
+        ("\tld.shared.u32 %r1, [x];\n\tbar.sync %r1, 64;\n\tret;".to_owned(), "bar ?", ""),
+        ("\tbar.red.popc.u32 %r1, 4, %p1;\n\tret;".to_owned(), "bar 4", ""),
+        ("\tbarrier.cluster.wait;\n\tret;".to_owned(), "cluster", ""),
+        ("\tnanosleep.u32 100;\n\tret;".to_owned(), "", ""),
+        (wait("full+8", "1"), "mbarrier full+8", "1"),
+        (
+            format!(
+                "\tmov.u32 %r1, smem;\n\tadd.s32 %r2, %r1, 4096;\n\tmov.b32 %r4, 0;\n{}",
+                wait("%r2+16", "%r4")
+            ),
+            "mbarrier smem+4112",
+            "0",
+        ),
+        (
+            format!(
+                "\tmov.u32 %r1, smem;\n\tshl.b32 %r3, %r4, 3;\n\tadd.s32 %r2, %r1, %r3;\n{}",
+                wait("%r2", "%r5")
+            ),
+            "mbarrier smem+?",
+            "?",
+        ),
+        (wait("%rd1", "%r5"), "mbarrier ?", "?"),
+        // Written twice.
+        (format!("\tmov.u32 %r1, a;\n\tmov.u32 %r1, b;\n{}", wait("%r1", "1")), "mbarrier ?", "1"),
+        ("\tmbarrier.try_wait.shared.b64 %p1, [full], %rd2;\n\tret;".to_owned(), "mbarrier full", "?"),
+    ];
+    for (body, name, phase) in cases {
+        assert_eq!(barrier(&body), (name.to_owned(), phase.to_owned()), "{body}");
+    }
+    let polling = turning("mbarrier.try_wait.parity.shared.b64 %p2, [full], %r1; not.pred %p1, %p2;");
+    assert_eq!(barrier(&polling), ("mbarrier full".to_owned(), "?".to_owned()));
+}
+
+const COPY: &str = "cp.async.cg.shared.global [a], [%rd1], 16;";
+const COMMIT: &str = "cp.async.commit_group;";
+
+/// The lines of the copies of each wait, and whether they are certain.
+fn copies(lines: &[&str]) -> Vec<(Vec<usize>, bool)> {
+    let all = known(&lines.join("\n"));
+    all.into_iter().map(|(_, _, copies, is_certain)| (copies, is_certain)).collect()
+}
+
+#[test]
+fn a_wait_for_groups_is_for_the_copies_that_were_committed_in_them() {
+    let wait = "cp.async.wait_group 1;";
+    // Two groups: the older one is waited for, then the rest, with what is not committed.
+    let straight = [COPY, COMMIT, COPY, COPY, COMMIT, wait, COPY, "cp.async.wait_all;", "ret;"];
+    assert_eq!(copies(&straight), [(vec![0], true), (vec![2, 3, 6], true)]);
+    // What one wait was for, the next one is not.
+    let again = [COPY, COMMIT, "cp.async.wait_group 0;", COPY, COMMIT, "cp.async.wait_group 0;", "ret;"];
+    assert_eq!(copies(&again), [(vec![0], true), (vec![3], true)]);
+    // Nothing is committed.
+    assert_eq!(copies(&[COPY, wait, "ret;"]), [(vec![], false)]);
+    // A pipeline: the first turns are for the copies before the loop, the later ones for those in it.
+    let turn = [COPY, COMMIT, COPY, COMMIT, "L:", wait, COPY, COMMIT, "@%p1 bra L;", "ret;"];
+    assert_eq!(copies(&turn), [(vec![0, 2, 6], false)]);
+    // One way issues less.
+    let ways = ["@%p1 bra S;", COPY, "S:", COPY, COMMIT, "cp.async.wait_group 0;", "ret;"];
+    assert_eq!(copies(&ways), [(vec![1, 3], false)]);
+    // A number that is not known.
+    assert_eq!(copies(&[COPY, COMMIT, "cp.async.wait_group N;", "ret;"]), [(vec![0], false)]);
+}
+
+#[test]
+fn a_bulk_copy_is_waited_for_at_its_mbarrier() {
+    let bulk = |barrier: &str| {
+        format!(
+            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [a], [%rd1], 64, [{barrier}];"
+        )
+    };
+    let tensor = "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [a], [%rd1, {%r1, %r2}], [full+8];";
+    let wait = |barrier: &str| format!("mbarrier.try_wait.parity.shared.b64 %p1, [{barrier}], 0;");
+    let lines =
+        [bulk("full"), tensor.to_owned(), wait("full"), wait("full+8"), wait("other"), "ret;".to_owned()];
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    assert_eq!(copies(&lines), [(vec![0], true), (vec![1], true), (vec![], false)]);
+    // An address that is known at run time only may be any of them.
+    let lines = [bulk("full"), bulk("%r7"), wait("full"), wait("%r8"), "ret;".to_owned()];
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    assert_eq!(copies(&lines), [(vec![0, 1], false), (vec![0, 1], false)]);
+    // Copies out of shared memory are of groups of their own.
+    let out = "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [a], 64;";
+    let lines =
+        [COPY, COMMIT, out, "cp.async.bulk.commit_group;", "cp.async.bulk.wait_group.read 0;", "ret;"];
+    assert_eq!(copies(&lines), [(vec![2], true)]);
 }

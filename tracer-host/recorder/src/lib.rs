@@ -45,7 +45,7 @@ pub use session::{
     command_of,
 };
 pub use sim::{ProgressHook, SimDevice, SimOptions};
-pub use sites::site_info;
+pub use sites::{site_info, wait_info};
 pub use trace_output::{Earlier, TraceOutput};
 pub use warptrace_abi::recording::{LogKind, Placement, Recording};
 pub use warptrace_encode::{DEVICE_ECL, DEVICE_PREDICT, FlattenJob};

@@ -1,7 +1,9 @@
-//! Sites as the file has them.
+//! Sites and waits as the file has them.
 
-use warptrace_format::file::SiteInfo;
-use warptrace_ptx::points::Site;
+use std::collections::BTreeSet;
+
+use warptrace_format::file::{CopyPlace, SiteInfo, WaitInfo};
+use warptrace_ptx::points::{PointCopy, PointWait, Site};
 
 /// Describes a site for the file; where the source does not have it, `ptx_name` is the text that does.
 #[must_use]
@@ -19,4 +21,22 @@ pub fn site_info(site: &Site, ptx_name: &str) -> SiteInfo {
         derived: site.derived,
         ..SiteInfo::new(site.id, site.kind, site.space, site.bytes).at(site.location, file, line)
     }
+}
+
+/// Describes the wait that begins at a point for the file; where the source does not have a copy, `ptx_name`
+/// is the text that does. Copies of one place are one.
+#[must_use]
+pub fn wait_info(wait: &PointWait, ptx_name: &str) -> WaitInfo {
+    let clamped = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    let place = |copy: &PointCopy| match &copy.source {
+        Some(source) => CopyPlace { file: source.file.to_string(), line: source.line, column: source.column },
+        None => CopyPlace {
+            file: ptx_name.to_owned(),
+            line: clamped(copy.ptx_line),
+            column: clamped(copy.ptx_column),
+        },
+    };
+    let copies: BTreeSet<CopyPlace> = wait.copies.iter().map(place).collect();
+    let (barrier, phase) = (wait.barrier.clone(), wait.phase.clone());
+    WaitInfo { barrier, phase, copies: copies.into_iter().collect(), is_certain: wait.is_certain }
 }

@@ -44,7 +44,7 @@ pub use warptrace_format::file::{
 };
 use warptrace_format::file::{
     DeviceKind, EncodedFrame, FormatError, FrameTimes, IndexEntry, LocationCode, LocationInfo, SectionKind,
-    TRAILER_BYTES, Tie, Trailer, WrittenLabels, encode_frame_of, encode_index, encode_preamble,
+    TRAILER_BYTES, Tie, Trailer, WaitInfo, WrittenLabels, encode_frame_of, encode_index, encode_preamble,
     encode_section,
 };
 
@@ -158,9 +158,11 @@ impl<W: Write + Send> TraceWriter<W> {
         self.flush()
     }
 
-    /// Writes what the code has at locations, as far as it is known.
+    /// Writes what the code has at locations, and tells of waits there, as far as it is known.
     fn put_code(&mut self, locations: &[LocationInfo]) -> Result<(), WriteError> {
-        LocationCode::encode_section(locations).map_or(Ok(()), |section| self.put(&section))
+        let sections = LocationCode::encode_section(locations).into_iter();
+        let mut sections = sections.chain(WaitInfo::encode_sections(locations));
+        sections.try_for_each(|section| self.put(&section))
     }
 
     /// Keeps a text that locations lie in, and flushes.

@@ -10,7 +10,7 @@ use warptrace_abi::log::LaunchLogs;
 use warptrace_format::file::limits::MAX_TEXT_BYTES;
 use warptrace_format::file::{LocationCode, LocationInfo, SiteInfo};
 use warptrace_format::location::LocationKind;
-use warptrace_host::{site_info, traced_registers};
+use warptrace_host::{site_info, traced_registers, wait_info};
 use warptrace_ptx::points::{Marked, ParamLayout, Point, PointKind, PointOptions, mark};
 use warptrace_ptx::splice::{Options, TracedKernel, code_at, splice};
 use warptrace_ptx::{Module, call_graph, only, stands_alone};
@@ -409,7 +409,8 @@ fn location(point: &Point, ptx_name: &str, functions: &mut Functions) -> Locatio
         })
         .collect();
     let info = LocationInfo::new(point.id, name, format!("{description}{inlined}"));
-    LocationInfo { file, line, column, function, kind, parent: point.parent, ..info }
+    let wait = point.wait.as_deref().map(|wait| Box::new(wait_info(wait, ptx_name)));
+    LocationInfo { file, line, column, function, kind, parent: point.parent, wait, ..info }
 }
 
 fn clamped(number: usize) -> u32 {

@@ -250,9 +250,17 @@ impl<'a> Resident<'a> {
         let barrier = block.barrier.take();
         let linear = first + slot as u64;
         let per_block = self.launch.warps_per_block() as usize;
-        for at in slot * per_block..(slot + 1) * per_block {
+        let warps = slot * per_block..(slot + 1) * per_block;
+        let clock = self.launch.recording.waits.then(|| {
+            let clocks = self.cells[warps.clone()].iter().map(|cells| cells.recorder.borrow().clock());
+            clocks.max().unwrap_or(0)
+        });
+        for at in warps {
             let warp = &mut self.warps[at];
             if warp.live != 0 {
+                if let Some(clock) = clock {
+                    self.cells[at].recorder.borrow_mut().wait_until(clock);
+                }
                 if let (lanes @ 1.., Some((_, barrier))) = (warp.left(), barrier)
                     && self.left_before.is_none_or(|(lowest, _)| linear < lowest)
                 {

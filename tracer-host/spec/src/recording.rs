@@ -302,7 +302,9 @@ impl RecordingSpec {
         };
         let (chooses, spans) = (self.window.looks_inside(), self.times.has_blocks());
         let data = self.spaces();
-        Recording { counting, dual, logs, chooses, after, placement, spans, data }
+        // Where loops are counted, an event inside of one would come before its iterations.
+        let waits = self.times.has_runs() && counting != Counting::All;
+        Recording { counting, dual, logs, chooses, after, placement, spans, data, waits }
     }
 
     /// Returns the state spaces whose accesses are recorded.

@@ -75,7 +75,8 @@ fn every_reading_command_ends_and_the_reference_reader_agrees() {
     let range = first..first + inputs;
     let others = FOUND.into_iter().filter(|input| !range.contains(input));
     let plain = others.chain(range.clone()).map(|input| (CORPORA[0], input));
-    let inputs: Vec<(&str, u64)> = plain.chain(range.clone().flat_map(|input| [(CORPORA[1], input), (CORPORA[2], input)])).collect();
+    let inputs: Vec<(&str, u64)> =
+        plain.chain(range.clone().flat_map(|input| [(CORPORA[1], input), (CORPORA[2], input)])).collect();
     let seeds = CORPORA.map(|name| (name, corpus(name).unwrap()));
     let file = |name: &str, input: u64| folder.at(&format!("{name}-{input}.wtrc"));
     let next = AtomicUsize::new(0);

@@ -55,7 +55,15 @@ fn waited(analysis: &Analysis, names: &Names) -> Option<String> {
         [wait] => names.full(wait.point.location),
         _ => names.line_of(&waits[0].point),
     };
-    let mut text = format!("{} of all lanes' time they wait at {place}", about(cycles(&waits), all));
+    let barrier = |wait: &&WaitFigures| wait.info.as_deref().and_then(super::barrier);
+    let known = waits
+        .first()
+        .and_then(barrier)
+        .filter(|known| waits.iter().all(|it| barrier(it).as_ref() == Some(known)));
+    let known = known.map_or_else(String::new, |barrier| format!(" ({barrier})"));
+    let mut text = format!("{} of all lanes' time they wait at {place}{known}", about(cycles(&waits), all));
+    let copies = waits.iter().find_map(|wait| super::copies(names, wait.info.as_deref()?));
+    text += &copies.map_or_else(String::new, |copies| format!(", which {copies}"));
     let arrivals: Vec<&Arrivals> = waits.iter().filter_map(|wait| wait.arrivals.as_ref()).collect();
     if let Some(warp) = arrivals.first().map(|first| first.last_warp)
         && arrivals.iter().all(|found| found.last_warp == warp)

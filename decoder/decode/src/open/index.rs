@@ -149,7 +149,9 @@ impl IndexReader<'_> {
                 Some(kind @ (SectionKind::Times | SectionKind::Spans)) => {
                     self.contents.add_times(kind, self.covered);
                 }
-                Some(SectionKind::Code) => self.contents.codes.push((header, self.covered)),
+                Some(SectionKind::Code | SectionKind::Waits) => {
+                    self.contents.codes.push((header, self.covered))
+                }
                 Some(kind @ (SectionKind::Sites | SectionKind::Data | SectionKind::DataAccounts)) => {
                     self.contents.add_data(self.bytes, kind, &header, self.covered)?;
                 }

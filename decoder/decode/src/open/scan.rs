@@ -119,7 +119,7 @@ impl Scan<'_> {
                 self.contents.add(entry)?;
             }
             SectionKind::Times | SectionKind::Spans => self.contents.add_times(kind, at),
-            SectionKind::Code => self.contents.codes.push((*header, at)),
+            SectionKind::Code | SectionKind::Waits => self.contents.codes.push((*header, at)),
             SectionKind::Sites | SectionKind::Data | SectionKind::DataAccounts => {
                 self.contents.add_data(self.bytes, kind, header, at)?;
             }

@@ -64,18 +64,16 @@ impl LocationCode {
 pub(super) mod beside {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    use super::LocationCode;
-
-    pub(in super::super) fn serialize<S: Serializer>(
-        code: &Option<LocationCode>,
+    pub(in super::super) fn serialize<T: Serialize, S: Serializer>(
+        found: &Option<T>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        if serializer.is_human_readable() { code.serialize(serializer) } else { serializer.serialize_unit() }
+        if serializer.is_human_readable() { found.serialize(serializer) } else { serializer.serialize_unit() }
     }
 
-    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+    pub(in super::super) fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
         deserializer: D,
-    ) -> Result<Option<LocationCode>, D::Error> {
+    ) -> Result<Option<T>, D::Error> {
         if deserializer.is_human_readable() {
             return Option::deserialize(deserializer);
         }

@@ -17,6 +17,7 @@ use super::error::FormatError;
 use super::known_locations::KnownLocations;
 use super::limits::{MAX_KERNELS, MAX_LOCATIONS, MAX_METADATA_BYTES, MAX_PROPERTIES};
 use super::metadata_error::MetadataError;
+use super::wait::WaitInfo;
 use crate::account::MAX_TRACKS;
 use crate::chunk::{MAX_CHUNK_BYTES, MIN_CHUNK_BYTES};
 use crate::codec::CodecSpec;
@@ -124,6 +125,9 @@ pub struct LocationInfo {
     /// [`CODE`](super::LocationCode) section.
     #[serde(with = "beside")]
     pub code: Option<LocationCode>,
+    /// What the code tells of the wait that begins here, likewise in a [`WAIT`](super::WaitInfo) section.
+    #[serde(with = "beside")]
+    pub wait: Option<Box<WaitInfo>>,
 }
 
 impl LocationInfo {
@@ -142,6 +146,7 @@ impl LocationInfo {
             rejoin_line: 0,
             rejoin_column: 0,
             code: None,
+            wait: None,
         }
     }
 
@@ -160,6 +165,7 @@ impl LocationInfo {
             rejoin_line: location.rejoin_line,
             rejoin_column: location.rejoin_column,
             code: None,
+            wait: None,
         }
     }
 
@@ -205,6 +211,9 @@ pub const WINDOW: &str = "window";
 pub const CLOCK_STEP: &str = "clock_step";
 /// Property: the same of the global timer, in nanoseconds.
 pub const TIMER_STEP: &str = "timer_step";
+/// Property: how many locations of waits have no events, since their ids are none of the codec's; absent if
+/// none is left out.
+pub const WAITS_LEFT_OUT: &str = "waits_left_out";
 
 /// Whether recorders write a property of this name, so that none of the user's own may have it.
 pub fn is_recorders(name: &str) -> bool {
@@ -219,6 +228,7 @@ pub fn is_recorders(name: &str) -> bool {
         PROGRAM,
         TIMER_STEP,
         TIMES,
+        WAITS_LEFT_OUT,
         WINDOW,
     ]
     .contains(&name)

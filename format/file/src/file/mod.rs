@@ -67,6 +67,7 @@ mod text;
 mod tie;
 mod times;
 mod trailer;
+mod wait;
 
 pub use crate::data::{Derived, SiteKind, SiteSpace};
 pub use accounts::{
@@ -88,7 +89,7 @@ pub use loss::{LossPosition, LossReason};
 pub use metadata::{
     ACCESSES, CLOCK_STEP, COMMAND, COUNTING, DeviceInfo, DeviceKind, KernelInfo, LocationInfo, MEMORY_LIMIT,
     MEMORY_PEAK, Metadata, POINTS, POLICY_RING, POLICY_STOP, POLICY_STREAM, PROGRAM, TIMER_STEP, TIMES,
-    WINDOW, is_recorders,
+    WAITS_LEFT_OUT, WINDOW, is_recorders,
 };
 pub use metadata_error::MetadataError;
 pub use preamble::{FILE_VERSION, MAGIC, PREAMBLE_BYTES, READABLE_VERSIONS, check_preamble, encode_preamble};
@@ -101,3 +102,4 @@ pub use text::SourceText;
 pub use tie::Tie;
 pub use times::{ChunkTimes, FrameTimes, RunWalk};
 pub use trailer::{TRAILER_BYTES, Trailer};
+pub use wait::{CopyPlace, MAX_WAIT_COPIES, WaitInfo};

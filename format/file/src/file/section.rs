@@ -51,6 +51,8 @@ pub enum SectionKind {
     Text,
     /// What the compiled code has at locations.
     Code,
+    /// What the compiled code tells of waits.
+    Waits,
     /// What the program called its launches.
     Labels,
     /// One kernel launch.
@@ -81,11 +83,12 @@ pub enum SectionKind {
 
 impl SectionKind {
     /// Every kind, in the order in which a file holds them.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Metadata,
         Self::Additions,
         Self::Text,
         Self::Code,
+        Self::Waits,
         Self::Labels,
         Self::Launch,
         Self::Frame,
@@ -108,6 +111,7 @@ impl SectionKind {
             Self::Additions => *b"MORE",
             Self::Text => *b"TEXT",
             Self::Code => *b"CODE",
+            Self::Waits => *b"WAIT",
             Self::Labels => *b"LABL",
             Self::Launch => *b"LNCH",
             Self::Frame => *b"FRAM",
@@ -131,6 +135,7 @@ impl SectionKind {
             Self::Additions => "MORE",
             Self::Text => "TEXT",
             Self::Code => "CODE",
+            Self::Waits => "WAIT",
             Self::Labels => "LABL",
             Self::Launch => "LNCH",
             Self::Frame => "FRAM",
@@ -160,6 +165,7 @@ impl SectionKind {
             | Self::Additions
             | Self::Text
             | Self::Code
+            | Self::Waits
             | Self::Labels
             | Self::Launch
             | Self::Frame
@@ -175,13 +181,14 @@ impl SectionKind {
         }
     }
 
-    /// The flags that this build writes: who does not know how a launch ended, a text, the code, labels,
+    /// The flags that this build writes: who does not know how a launch ended, a text, the code, waits, labels,
     /// times or addresses still understands the rest.
     const fn flags(self) -> u16 {
         match self {
             Self::EarlyEnd
             | Self::Text
             | Self::Code
+            | Self::Waits
             | Self::Labels
             | Self::Times
             | Self::Spans
@@ -208,6 +215,7 @@ impl SectionKind {
             | Self::Additions
             | Self::Text
             | Self::Code
+            | Self::Waits
             | Self::Labels
             | Self::Frame
             | Self::Accounts
@@ -393,6 +401,7 @@ mod tests {
                 (*b"MORE", 1, one),
                 (*b"TEXT", 1, one),
                 (*b"CODE", 1, one),
+                (*b"WAIT", 1, one),
                 (*b"LABL", 1, one),
                 (*b"LNCH", 1, two),
                 (*b"FRAM", 1, one),

@@ -23,7 +23,10 @@ impl VisitMut for Insert<'_> {
             }
         }
         match expression {
-            Expr::If(_) | Expr::Match(_) | Expr::Return(_) | Expr::Try(_) if self.only_marked => {
+            Expr::If(_) | Expr::Match(_) | Expr::Return(_) | Expr::Try(_) if !self.traces_decisions() => {
+                visit_mut::visit_expr_mut(self, expression);
+            }
+            Expr::While(_) | Expr::ForLoop(_) | Expr::Loop(_) if self.only_waits => {
                 visit_mut::visit_expr_mut(self, expression);
             }
             Expr::While(_) | Expr::ForLoop(_) | Expr::Loop(_) if self.only_marked => self.joined(expression),
@@ -50,8 +53,10 @@ impl VisitMut for Insert<'_> {
                 }
             }
             Expr::Try(found) => self.question(found),
+            Expr::Call(_) if self.is_wait(expression) => self.waiting(expression),
             Expr::Call(_) | Expr::MethodCall(_) => {
-                let span = call_of(expression, self.noisy).filter(|_| !self.calls_variable(expression));
+                let span = call_of(expression, self.noisy);
+                let span = span.filter(|_| !self.only_waits && !self.calls_variable(expression));
                 visit_mut::visit_expr_mut(self, expression);
                 if let Some(span) = span {
                     told(expression, span, self.device);
@@ -85,12 +90,14 @@ impl VisitMut for Insert<'_> {
                     let tokens = self.marked(&call.mac);
                     block.stmts.push(under(conditions(&call.attrs), tokens));
                 }
-                Stmt::Local(local) if !self.only_marked => {
+                Stmt::Local(local) if self.traces_decisions() => {
                     let next = self.let_else(local);
                     block.stmts.push(found);
                     block.stmts.extend(next);
                 }
-                Stmt::Expr(expression @ (Expr::While(_) | Expr::ForLoop(_) | Expr::Loop(_)), _) => {
+                Stmt::Expr(expression @ (Expr::While(_) | Expr::ForLoop(_) | Expr::Loop(_)), _)
+                    if !self.only_waits =>
+                {
                     let attributes: &[Attribute] = attributes(expression).map_or(&[], |found| found);
                     if self.only_marked {
                         let goes_ahead = last == Some(number) && self.goes_ahead(expression);

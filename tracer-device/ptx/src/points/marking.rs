@@ -3,11 +3,13 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use super::barriers::{Barrier, Registers};
+use super::copies::Copies;
 use super::data_sites::{self, Found};
 use super::params::layout;
-use super::sites::{Plan, insert_lines};
+use super::sites::{Plan, Site, insert_lines};
 use super::source::{Lines, Positions, Sources};
-use super::{Implied, KernelInfo, Marked, Point, PointError, PointKind, PointOptions};
+use super::{Implied, KernelInfo, Marked, Point, PointCopy, PointError, PointKind, PointOptions, PointWait};
 use crate::splice::{DataMarker, Marker};
 use crate::{Body, Cfg, Edits, Function, ItemKind, Module, StatementKind};
 
@@ -22,8 +24,9 @@ pub(super) struct Marking<'m> {
     offsets: Vec<usize>,
     /// The next point's id, which may be one beyond the last that there is.
     next: u32,
-    /// Offsets in the original text of the sites.
+    /// Offsets in the original text of the sites, and of the copies that waits are for.
     site_offsets: Vec<usize>,
+    copy_offsets: Vec<usize>,
 }
 
 impl<'m> Marking<'m> {
@@ -37,6 +40,7 @@ impl<'m> Marking<'m> {
             offsets: Vec::new(),
             next: options.first_id.into(),
             site_offsets: Vec::new(),
+            copy_offsets: Vec::new(),
         }
     }
 
@@ -66,7 +70,11 @@ impl<'m> Marking<'m> {
         let id = |site: usize| u16::try_from(first as usize + site).unwrap_or(u16::MAX);
         let name: Arc<str> = function.name.into();
         let lines = self.sources.lines(function, body);
+        let waits = plan.sites.iter().any(|site| site.kind == PointKind::Waited);
+        let registers = waits.then(|| Registers::of(body));
+        let copies = registers.as_ref().map(|known| Copies::of(body, &flow, known, function.is_entry()));
         for (index, site) in plan.sites.iter().enumerate() {
+            let wait = self.wait(site, body, registers.as_ref().zip(copies.as_ref()), &lines);
             let of_function = (site.kind == PointKind::Entry).then(|| lines.of_function()).flatten();
             let (source, inlined_at) = of_function.unwrap_or_else(|| lines.first_of(site.statements.clone()));
             self.offsets.push(site.offset(body));
@@ -83,6 +91,7 @@ impl<'m> Marking<'m> {
                 parent: site.parent.map_or(0, id),
                 counted: site.counted,
                 name: body.statements.get(site.statements.start).and_then(|it| site.name(it)).map(Arc::from),
+                wait,
             });
         }
         plan.insert(&mut self.edits, self.text, id);
@@ -102,6 +111,31 @@ impl<'m> Marking<'m> {
             self.marked.kernels.push(KernelInfo { name: function.name.to_owned(), parameters });
         }
         Ok(())
+    }
+
+    /// Says what is known of the wait that begins at a point, if one does.
+    fn wait(
+        &mut self,
+        site: &Site,
+        body: &Body<'m>,
+        known: Option<(&Registers<'_, 'm>, &Copies<'_, 'm>)>,
+        lines: &Lines,
+    ) -> Option<Box<PointWait>> {
+        let (registers, copies) = known?;
+        if !matches!(site.kind, PointKind::Barrier | PointKind::Wait) {
+            return None;
+        }
+        let statement = site.statements.start;
+        let Barrier { name, phase } = registers.barrier(body.statements.get(statement)?.instruction()?);
+        let awaited = copies.awaited(statement).unwrap_or_default();
+        let copy = |copy: &usize| {
+            self.copy_offsets.push(body.statements[*copy].span.start);
+            let (source, _) = lines.first_of(*copy..*copy + 1);
+            // Filled in when all offsets are known.
+            PointCopy { source, ptx_line: 0, ptx_column: 0 }
+        };
+        let copies = awaited.copies.iter().map(copy).collect();
+        Some(Box::new(PointWait { barrier: name, phase, copies, is_certain: awaited.is_certain }))
     }
 
     /// Marks the accesses of a function that are asked for; `location` tells that of a block's events.
@@ -155,6 +189,11 @@ impl<'m> Marking<'m> {
         }
         for (position, site) in Positions::of(self.text, &self.site_offsets).zip(&mut self.marked.sites) {
             (site.ptx_line, site.ptx_column) = (position.line, position.column);
+        }
+        let waits = self.marked.points.iter_mut().filter_map(|point| point.wait.as_mut());
+        let copies = waits.flat_map(|wait| &mut wait.copies);
+        for (position, copy) in Positions::of(self.text, &self.copy_offsets).zip(copies) {
+            (copy.ptx_line, copy.ptx_column) = (position.line, position.column);
         }
         self.marked.text = self.edits.apply(self.text)?;
         Ok(self.marked)

@@ -36,8 +36,10 @@
 //! group is for the hardware to choose.
 
 mod accesses;
+mod barriers;
 mod blocks;
 mod choose;
+mod copies;
 mod counted;
 mod data_sites;
 mod derived;
@@ -57,6 +59,7 @@ use self::marking::Marking;
 pub(crate) use self::marking::with_named;
 pub use self::options::{PointOptions, Points, UnknownPoints};
 pub use self::source::{CallSite, LineTable, SourcePlace};
+pub use crate::waiting::with_waits;
 use crate::{EditError, Module, ParseError};
 pub use warptrace_abi::data::{Derived, SiteKind, SiteSpace};
 
@@ -110,6 +113,34 @@ pub struct Point {
     /// The name that the source gives to it, for points of the kind [`Named`](PointKind::Named); the
     /// instruction, for waits.
     pub name: Option<Arc<str>>,
+    /// What is known of the wait that begins here, of points of the kinds [`Barrier`](PointKind::Barrier) and
+    /// [`Wait`](PointKind::Wait).
+    pub wait: Option<Box<PointWait>>,
+}
+
+/// What the text tells of a wait.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PointWait {
+    /// The barrier: `bar 0`, `cluster`, `mbarrier full+8`. `?` stands for what is known at run time only, as
+    /// in `mbarrier full+?`. Empty if it waits at none.
+    pub barrier: String,
+    /// The phase (parity) whose end is waited for, or `?`; empty if there are none.
+    pub phase: String,
+    /// The asynchronous copies that it waits for.
+    pub copies: Vec<PointCopy>,
+    /// Whether it waits for all of these, and for no others, whenever lanes come there.
+    pub is_certain: bool,
+}
+
+/// Where an asynchronous copy is issued.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PointCopy {
+    /// Where the source has it; `None` if the compiler did not say.
+    pub source: Option<SourcePlace>,
+    /// Line, from 1, in the original text.
+    pub ptx_line: usize,
+    /// Column there in characters, from 1.
+    pub ptx_column: usize,
 }
 
 /// What an event at a point means.

@@ -149,7 +149,7 @@ fn leads_out(flow: &Cfg, block: usize) -> bool {
 }
 
 /// The names that an instruction writes.
-fn results<'a>(instruction: &Instruction<'a>) -> impl Iterator<Item = &'a str> + use<'a> {
+pub(super) fn results<'a>(instruction: &Instruction<'a>) -> impl Iterator<Item = &'a str> + use<'a> {
     let writes = !matches!(instruction.name(), "bra" | "brx" | "ret" | "exit" | "nanosleep");
     let first = instruction.operands.first().filter(|first| writes && !first.text.starts_with('['));
     first.map(|first| first.text).into_iter().flat_map(words)

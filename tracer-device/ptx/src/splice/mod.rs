@@ -49,6 +49,7 @@ pub(crate) use self::sites::Source;
 use self::state::{descriptor_bytes, warp_bytes};
 use self::style::{Claim, Style, waits_or_calls};
 use crate::lexer::{Lexer, TokenKind};
+use crate::waiting::without_waits;
 use crate::{Edits, Function, FunctionKind, Module, Span, StatementKind};
 pub use warptrace_abi::marker::{DataMarker, Marker};
 pub use warptrace_abi::recording::{LogKind, Placement, Recording};
@@ -63,13 +64,14 @@ pub(crate) const LABEL_PREFIX: &str = "$warptrace_";
 /// Adds traced copies of kernels to a module, and leaves kernels out that are not asked for. A kernel or
 /// function without markers whose control flow cannot be read gets no copy. A module of a PTX version older
 /// than 6.2 is one of 6.2 then, which has all that older ones have, and one for an architecture before
-/// `sm_30` is for that.
+/// `sm_30` is for that. Markers at waits, where no events were [made of them](crate::points::with_waits), go.
 ///
 /// # Errors
 /// If the text is no PTX, holds a marker that cannot be read or a name that the tracer needs, a kernel is not
 /// there, its records cannot be kept where the options say, or streamed logs are asked for and the module is
 /// for an architecture before `sm_70`.
 pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError> {
+    let text = &*without_waits(text);
     let module = Module::parse(text)?;
     let counting = options.recording.map_or(Counting::Never, |recording| recording.counted());
     let streams_open = |recording: Recording| recording.logs.has_open_runs();
@@ -80,8 +82,6 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
     }
     if let Some(recording) = options.recording {
         sites::check(recording)?;
-    }
-    if let Some(recording) = options.recording {
         header::check(&module, recording)?;
         for name in [LAUNCH_PARAMETER, DYNAMIC_SHARED, REGISTER_PREFIX, LABEL_PREFIX, TRACED_SUFFIX] {
             if text.contains(name) && has_word(text, name) {

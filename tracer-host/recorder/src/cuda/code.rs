@@ -1,5 +1,6 @@
 //! The kernels' code on the GPU: untraced as it was compiled, and traced copies with recording sequences.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::CString;
 
@@ -7,7 +8,7 @@ use cudarc::driver::{result, sys};
 use warptrace_abi::shared::dynamic_shared;
 use warptrace_device::{KernelCall, KernelModule};
 use warptrace_format::file::SiteInfo;
-use warptrace_ptx::points::{PointOptions, mark_accesses};
+use warptrace_ptx::points::{PointOptions, mark_accesses, with_waits};
 use warptrace_ptx::splice::{Options, Recording, Spliced, splice};
 
 use super::driver::{self, Called};
@@ -174,8 +175,12 @@ impl Code {
         limits: &[(&str, u32)],
     ) -> Result<(), DeviceError> {
         let spaces = recording.map_or(Spaces::NONE, |recording| recording.data);
-        let marked = self.mark_accesses(text, kernels, spaces)?;
-        let ptx = marked.as_deref().unwrap_or(self.texts[text]);
+        let own = match recording {
+            Some(Recording { waits: true, .. }) => Cow::Owned(with_waits(self.texts[text])),
+            _ => Cow::Borrowed(self.texts[text]),
+        };
+        let marked = self.mark_accesses(&own, kernels, spaces)?;
+        let ptx = marked.as_deref().unwrap_or(&own);
         let key = |kernel: &str| (text, kernel.to_owned());
         let [marks, delay] = self.marks;
         let architecture = self.architecture;
@@ -205,7 +210,7 @@ impl Code {
     /// Puts markers in front of the accesses to these spaces; `None` if there are none of them.
     fn mark_accesses(
         &mut self,
-        text: usize,
+        text: &str,
         kernels: &[&str],
         spaces: Spaces,
     ) -> Result<Option<String>, DeviceError> {
@@ -218,7 +223,7 @@ impl Code {
             kernels: Some(kernels),
             ..PointOptions::default()
         };
-        let marked = mark_accesses(self.texts[text], &options).map_err(|error| {
+        let marked = mark_accesses(text, &options).map_err(|error| {
             let problem = format!("the accesses of {} cannot be recorded: {error}", kernels.join(", "));
             DeviceError::Unsupported { problem }
         })?;
@@ -328,6 +333,7 @@ mod tests {
             file: "m.rs",
             kernels: &["step"],
             locations: &[],
+            waits: &[],
             source: "",
             ptx,
             without_ptx,

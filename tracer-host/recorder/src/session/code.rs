@@ -1,10 +1,12 @@
 //! What the compiled code has at a program's locations, where its PTX is at hand.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use warptrace_device::KernelModule;
 use warptrace_format::Counting;
 use warptrace_format::file::{DeviceKind, LocationCode, LocationInfo};
+use warptrace_ptx::points::with_waits;
 use warptrace_ptx::splice::{Recording, code_at};
 
 use crate::Device;
@@ -30,9 +32,10 @@ pub(super) fn add_code(
     }
     for (text, modules) in by_text.iter().filter(|(text, _)| !text.is_empty()) {
         let kernels: Vec<&str> = modules.iter().flat_map(|module| module.kernels).copied().collect();
-        let Ok(found) = code_at(text, &kernels, counting) else { continue };
-        let ids: Vec<u16> =
-            modules.iter().flat_map(|module| module.locations).map(|location| location.id).collect();
+        let text = if recording.waits { Cow::Owned(with_waits(text)) } else { Cow::Borrowed(*text) };
+        let Ok(found) = code_at(&text, &kernels, counting) else { continue };
+        let own = modules.iter().flat_map(|module| module.locations.iter().chain(module.waits));
+        let ids: Vec<u16> = own.map(|location| location.id).collect();
         for location in locations.iter_mut().filter(|location| ids.contains(&location.id)) {
             let code = found.get(&location.id).copied().unwrap_or_default();
             location.code = Some(LocationCode { instructions: code.instructions, counted: code.is_counted });

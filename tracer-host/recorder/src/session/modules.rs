@@ -1,9 +1,12 @@
 //! Several modules of kernels in one trace, known at its start or later.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 
-use warptrace_device::{KernelCall, KernelModule};
-use warptrace_format::file::LocationInfo;
+use warptrace_abi::recording::Recording;
+use warptrace_device::{KernelCall, KernelModule, LocationKind};
+use warptrace_format::codec::CodecSpec;
+use warptrace_format::file::{LocationInfo, WaitInfo};
 
 use super::{Recorder, SessionError};
 
@@ -35,6 +38,50 @@ pub(super) fn merged(modules: &[&KernelModule]) -> Result<Merged, SessionError> 
     Ok((kernels, locations.into_iter().map(|(_, location)| location).collect()))
 }
 
+/// Adds the locations of the modules' waits where `recording` has them. Where the codec has no such ids it has
+/// them no more: returns how many were left out.
+///
+/// # Errors
+/// If an id stands for two locations.
+pub(super) fn add_waits(
+    locations: &mut Vec<LocationInfo>,
+    modules: &[&KernelModule],
+    recording: &mut Recording,
+    codec: CodecSpec,
+) -> Result<usize, SessionError> {
+    let waits = modules.iter().flat_map(|module| module.waits);
+    if !recording.waits || waits.clone().any(|wait| wait.id > codec.max_location()) {
+        let left_out = if recording.waits { waits.count() } else { 0 };
+        recording.waits = false;
+        return Ok(left_out);
+    }
+    let mut owners: BTreeMap<u16, &KernelModule> = BTreeMap::new();
+    for module in modules {
+        for location in module.locations.iter().chain(module.waits) {
+            if let Some(other) = owners.insert(location.id, module) {
+                let all = modules.iter().flat_map(|module| module.locations.iter().chain(module.waits));
+                let last = all.map(|location| location.id).max().unwrap_or(0);
+                return Err(SessionError::SharedId {
+                    id: location.id,
+                    first: other.name,
+                    second: module.name,
+                    free: last.saturating_add(1),
+                });
+            }
+        }
+        locations.extend(module.waits.iter().map(|wait| {
+            // `sync_threads` is `bar.sync 0`.
+            let barrier = if wait.kind == LocationKind::Barrier { "bar 0" } else { "" };
+            let info = WaitInfo { barrier: barrier.to_owned(), ..WaitInfo::default() };
+            let is_begin = wait.kind != LocationKind::Waited;
+            let location = LocationInfo::from_source(wait, module.file);
+            LocationInfo { wait: is_begin.then(|| Box::new(info)), ..location }
+        }));
+    }
+    locations.sort_by_key(|location| location.id);
+    Ok(0)
+}
+
 impl<W: Write + Send + 'static> Recorder<W> {
     /// The index of a call's kernel: the one of its module, where that is known. Of several with this name,
     /// the one that was added last.
@@ -59,7 +106,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
 
 #[cfg(test)]
 mod tests {
-    use warptrace_device::{LocationKind, SourceLocation};
+    use warptrace_device::SourceLocation;
 
     use super::*;
 
@@ -82,6 +129,7 @@ mod tests {
         file: "one.rs",
         kernels: &["a"],
         locations: &[location(1), location(2)],
+        waits: &[],
         source: "",
         ptx: "",
         without_ptx: "",

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use warptrace_abi::log::{MIN_RING_ENTRIES, SEGMENT_MULTIPLE};
 use warptrace_device::KernelModule;
-use warptrace_format::file::{CLOCK_STEP, Growing, HostTimes, LocationInfo, TIMER_STEP};
+use warptrace_format::file::{CLOCK_STEP, Growing, HostTimes, LocationInfo, TIMER_STEP, WAITS_LEFT_OUT};
 use warptrace_format::span::WarpSpan;
 
 use super::code::add_code;
@@ -87,10 +87,14 @@ impl<W: Write + Send + 'static> Recorder<W> {
         // Of a program that loads its kernels later, who loads them finds the location.
         let after = spec.window.after.as_ref().filter(|_| !locations.is_empty());
         let after = after.map(|visits: &Visits| visits.among(&locations)).transpose()?;
-        let recording = spec.traced(after);
+        let mut recording = spec.traced(after);
+        let left_out = modules::add_waits(&mut locations, modules, &mut recording, spec.codec)?;
         add_code(&mut locations, modules, ptx, recording, &*device);
         let hashes = source_hashes(modules.iter().copied());
         let mut metadata = metadata(&*device, sources, locations, (spec, hashes), &division);
+        if left_out != 0 {
+            metadata.properties.push((WAITS_LEFT_OUT.to_owned(), left_out.to_string()));
+        }
         let tables = Growing::new(metadata.clone())?;
         let writer_options = WriterOptions::default().with_compression(spec.compression());
         // While the device does its part.

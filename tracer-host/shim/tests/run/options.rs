@@ -114,6 +114,8 @@ fn who_comes_late_to_a_barrier_is_known() {
         let analysis = analyse(&trace, &Selection::default()).unwrap();
         let [wait] = &analysis.waits[..] else { panic!("{:?}", analysis.waits) };
         assert!(wait.point.name.ends_with(" bar.sync 0") && wait.open_lanes == 0, "{wait:?}");
+        let known = wait.info.as_deref().and_then(words::barrier);
+        assert_eq!(known.as_deref(), Some("barrier 0"), "{wait:?}");
         let warps: u64 = trace.launches().map(|launch| u64::from(launch.warps())).sum();
         let blocks: u64 = trace.launches().map(|launch| u64::from(launch.blocks())).sum();
         assert_eq!(wait.waits, warps);

@@ -9,7 +9,8 @@
 //!
 //! Streamed logs may have the runs that lanes are in, too (`warptrace_abi::stream`, "Open runs").
 //!
-//! The time is a counter of the warp's events.
+//! The time is a counter of the warp's events. Where waits are recorded, the warps of a block that go on from a
+//! barrier have the time of the last one that came there.
 
 mod after;
 mod kept;
@@ -61,7 +62,7 @@ impl Record {
 
 /// The recorder of one warp.
 pub(crate) struct WarpRecorder {
-    /// Number of the last event.
+    /// Number of the last event; more, where it waited.
     clock: u32,
     records: [Record; LANES],
     /// From where on lanes are recorded; `None`: from their start on.
@@ -124,6 +125,16 @@ impl WarpRecorder {
         if let Some(shadow) = &mut self.shadow {
             shadow.append_run(mask, location, count, self.clock);
         }
+    }
+
+    /// Number of the last event, or of the block's last one before a barrier that the warp has passed.
+    pub(crate) fn clock(&self) -> u32 {
+        self.clock
+    }
+
+    /// Lets time pass until then.
+    pub(crate) fn wait_until(&mut self, clock: u32) {
+        self.clock = self.clock.max(clock);
     }
 
     fn record_run(&mut self, location: u16, mask: u32, count: u32) {

@@ -104,6 +104,7 @@ fn follows_calls_to_where_the_trace_points_are() {
         name: "a",
         file: "a.rs",
         kernels: &["kernel"],
+        waits: &[],
         ptx: "",
         without_ptx: "",
         source: "fn helper() { trace!(\"STEP\"); }

@@ -144,6 +144,9 @@ fn print_standing(answer: &Answer) -> anyhow::Result<()> {
         for more in words::circle(&answer.analysis, &answer.names, group) {
             say!("    {more}")?;
         }
+        for more in words::not_come(&answer.trace, &answer.names, group) {
+            say!("    {more}")?;
+        }
     }
     if standing.len() > STANDING {
         say!("  and others at {} more locations", count((standing.len() - STANDING) as u64))?;

@@ -7,6 +7,8 @@ use serde_json::json;
 use warptrace_analysis::{Time, WaitFigures};
 use warptrace_format::LocationKind;
 
+use warptrace_analysis::words::{barrier, copies};
+
 use super::words::{percent, ratio};
 use super::{Answer, Column, ROWS, first, print_rows, table};
 use crate::arguments::{Rows, WaitColumn};
@@ -55,13 +57,27 @@ pub(crate) fn run(command: &Rows<WaitColumn>) -> anyhow::Result<ExitCode> {
     say!(
         "\nCycles from when a group of lanes came to when it went on; of all: part of the time of all lanes."
     )?;
+    if knows_barriers(&waits) {
+        say!("Barrier: as the compiled code tells; `?` is known at run time only, `-` not at all.")?;
+    }
+    for wait in &waits {
+        let said = wait.info.as_deref().and_then(|info| copies(&answer.names, info));
+        if let Some(said) = said {
+            say!("{}: {said}", answer.names.line_of(&wait.point))?;
+        }
+    }
     say!("Last: the warp of its block that came last, alone for most cycles in all; how often it did.")?;
     Ok(ExitCode::SUCCESS)
 }
 
+/// Whether the trace says of any of these waits which barrier it is.
+fn knows_barriers(waits: &[&WaitFigures]) -> bool {
+    waits.iter().any(|wait| wait.info.as_deref().and_then(barrier).is_some())
+}
+
 fn wait_table(answer: &Answer, all: &Time, waits: &[&WaitFigures]) -> String {
     use Column::{Left, Right};
-    let columns = [
+    let mut columns = vec![
         Left("line"),
         Left("wait"),
         Right("waits"),
@@ -73,6 +89,10 @@ fn wait_table(answer: &Answer, all: &Time, waits: &[&WaitFigures]) -> String {
         Left("last"),
         Right("alone"),
     ];
+    let has_barriers = knows_barriers(waits);
+    if has_barriers {
+        columns.insert(2, Left("barrier"));
+    }
     let row = |wait: &&WaitFigures| {
         let each = &wait.wait_cycles;
         let (last, alone) = match &wait.arrivals {
@@ -82,7 +102,7 @@ fn wait_table(answer: &Answer, all: &Time, waits: &[&WaitFigures]) -> String {
                 (format!("warp {}, {part}", found.last_warp), count(found.alone_cycles))
             }
         };
-        vec![
+        let mut row = vec![
             answer.names.line_of(&wait.point),
             answer.names.name(wait.point.location),
             count(wait.waits),
@@ -93,7 +113,11 @@ fn wait_table(answer: &Answer, all: &Time, waits: &[&WaitFigures]) -> String {
             count(each.max()),
             last,
             alone,
-        ]
+        ];
+        if has_barriers {
+            row.insert(2, wait.info.as_deref().and_then(barrier).unwrap_or_else(|| "-".to_owned()));
+        }
+        row
     };
     table(&columns, waits.iter().map(row))
 }

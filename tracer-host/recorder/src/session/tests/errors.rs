@@ -49,6 +49,7 @@ fn trace_points_that_the_codec_cannot_carry_are_refused_before_anything_runs() {
             file: "k.rs",
             kernels: &["k"],
             locations,
+            waits: &[],
             source: "",
             ptx: "",
             without_ptx: "",

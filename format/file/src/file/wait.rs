@@ -1,0 +1,129 @@
+//! What the compiled code tells of waits: the `WAIT` section.
+//!
+//! The body is a list in the metadata's encoding, of the location's id (varint16), its barrier and its phase
+//! (strings), a list of copies, each the file (string), line and column (varint32), and a byte: 1 if the
+//! copies are certain, else 0. The section is optional, and no index lists it. Of a location of no section it
+//! is not known what lanes wait at there.
+
+use serde::{Deserialize, Serialize};
+
+use super::error::FormatError;
+use super::limits::{MAX_LOCATIONS, MAX_METADATA_BYTES};
+use super::metadata::{LocationInfo, bounded};
+use super::section::{SectionKind, encode_section};
+
+const SECTION: &str = "WAIT";
+/// The most copies that a wait has in a file.
+pub const MAX_WAIT_COPIES: usize = 64;
+/// The longest text of a wait that a file holds, in bytes.
+const MAX_WAIT_TEXT: usize = 1024;
+/// Locations that a writer puts into one section, so that it is not too long.
+const LOCATIONS_AT_ONCE: usize = 128;
+
+/// What the compiled code tells of the wait that begins at a location.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitInfo {
+    /// The barrier: `bar 0`, `cluster`, `mbarrier full+8`. `?` stands for what is known at run time only, as
+    /// in `mbarrier full+?`. Empty if lanes wait at none.
+    pub barrier: String,
+    /// The phase (parity) whose end is waited for, or `?`; empty if there are none.
+    pub phase: String,
+    /// Where the asynchronous copies are issued that it waits for; at most [`MAX_WAIT_COPIES`].
+    #[serde(deserialize_with = "bounded::<_, _, MAX_WAIT_COPIES>")]
+    pub copies: Vec<CopyPlace>,
+    /// Whether it waits for all of these, and for no others, whenever lanes come there.
+    pub is_certain: bool,
+}
+
+/// Where an asynchronous copy is issued.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct CopyPlace {
+    /// Source file.
+    pub file: String,
+    /// Line, from 1.
+    pub line: u32,
+    /// Column from 1, or 0 when it is not known.
+    pub column: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Body(#[serde(deserialize_with = "bounded::<_, _, MAX_LOCATIONS>")] Vec<(u16, WaitInfo)>);
+
+impl WaitInfo {
+    /// The sections, header and body, of those of `locations` of whose wait something is known. Of more than
+    /// [`MAX_WAIT_COPIES`] copies the later ones are left out, and the others are not certain then; longer
+    /// texts than 1,024 bytes are cut.
+    pub fn encode_sections(locations: &[LocationInfo]) -> Vec<Vec<u8>> {
+        let known: Vec<(u16, Self)> =
+            locations.iter().filter_map(|info| Some((info.id, info.wait.as_deref()?.fitting()))).collect();
+        let section = |part: &[(u16, Self)]| {
+            let body = postcard::to_allocvec(&Body(part.to_vec())).expect("texts and integers in sequences");
+            encode_section(SectionKind::Waits, &body)
+        };
+        known.chunks(LOCATIONS_AT_ONCE).map(section).collect()
+    }
+
+    fn fitting(&self) -> Self {
+        let cut = |text: &str| text[..text.floor_char_boundary(MAX_WAIT_TEXT)].to_owned();
+        let copies = self.copies.iter().take(MAX_WAIT_COPIES);
+        let copies = copies.map(|copy| CopyPlace { file: cut(&copy.file), ..*copy }).collect();
+        let is_certain = self.is_certain && self.copies.len() <= MAX_WAIT_COPIES;
+        Self { barrier: cut(&self.barrier), phase: cut(&self.phase), copies, is_certain }
+    }
+
+    /// Reads the body of a section at file offset `at`: ids of locations, and what is known of their waits.
+    ///
+    /// # Errors
+    /// A body over [`MAX_METADATA_BYTES`], more than [`MAX_LOCATIONS`] locations or [`MAX_WAIT_COPIES`] copies
+    /// of one, bytes that are no such list, bytes after it.
+    pub fn decode(body: &[u8], at: u64) -> Result<Vec<(u16, Self)>, FormatError> {
+        let contents = |message: String| FormatError::Contents { section: SECTION, offset: at, message };
+        if body.len() as u64 > MAX_METADATA_BYTES {
+            let found = body.len();
+            return Err(contents(format!("{found} bytes, over the limit of {MAX_METADATA_BYTES}")));
+        }
+        let (Body(found), rest) = postcard::take_from_bytes(body)
+            .map_err(|error| contents(format!("the list of waits does not decode: {error}")))?;
+        if !rest.is_empty() {
+            return Err(contents(format!("{} bytes follow the list", rest.len())));
+        }
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::SECTION_HEADER_BYTES;
+    use super::*;
+
+    fn wait(copies: usize) -> LocationInfo {
+        let copy = CopyPlace { file: "a".to_owned(), line: 300, column: 2 };
+        let (barrier, phase) = ("bar 0".to_owned(), "?".to_owned());
+        let wait = WaitInfo { barrier, phase, copies: vec![copy; copies], is_certain: true };
+        LocationInfo { wait: Some(Box::new(wait)), ..LocationInfo::new(9, "x", "") }
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_the_bytes_stay() {
+        let locations = [LocationInfo::new(3, "y", ""), wait(1)];
+        let [section] = &*WaitInfo::encode_sections(&locations) else { panic!("one section") };
+        let body = &section[SECTION_HEADER_BYTES..];
+        assert_eq!(body, b"\x01\x09\x05bar 0\x01?\x01\x01a\xac\x02\x02\x01");
+        let found = WaitInfo::decode(body, 0).unwrap();
+        assert_eq!(found, [(9, *locations[1].wait.clone().unwrap())]);
+        for length in 0..body.len() {
+            assert!(WaitInfo::decode(&body[..length], 9).is_err(), "length {length}");
+        }
+        assert!(WaitInfo::decode(&[body, &[0]].concat(), 0).is_err());
+        assert_eq!(WaitInfo::encode_sections(&locations[..1]), Vec::<Vec<u8>>::new());
+    }
+
+    #[test]
+    fn what_does_not_fit_is_left_out_and_said() {
+        let [section] = &*WaitInfo::encode_sections(&[wait(65)]) else { panic!("one section") };
+        let found = WaitInfo::decode(&section[SECTION_HEADER_BYTES..], 0).unwrap();
+        assert_eq!((found[0].1.copies.len(), found[0].1.is_certain), (64, false));
+        let many: Vec<LocationInfo> = (0..129).map(|_| wait(0)).collect();
+        assert_eq!(WaitInfo::encode_sections(&many).len(), 2);
+    }
+}

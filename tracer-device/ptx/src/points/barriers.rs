@@ -1,0 +1,184 @@
+//! At which barrier lanes wait, and for which of its phases, as far as the text of a function tells.
+//!
+//! A register that is written once is what its one instruction makes of others; of registers that are written
+//! more often, loaded, or parameters nothing is known.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use super::waits::results;
+use crate::{Body, Instruction};
+
+/// Instructions that are followed from a register to what it was made of.
+const MAX_DEPTH: u32 = 16;
+
+/// An address, as far as it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Place<'a> {
+    /// The variable that it lies in.
+    pub(super) variable: Option<&'a str>,
+    /// Bytes from there.
+    pub(super) offset: Option<i64>,
+}
+
+impl Place<'_> {
+    const UNKNOWN: Self = Self { variable: None, offset: None };
+
+    /// Whether it is one address, whenever a lane of the block comes there.
+    pub(super) fn is_known(self) -> bool {
+        self.variable.is_some() && self.offset.is_some()
+    }
+
+    /// Whether two places may be one.
+    pub(super) fn may_be(self, other: Self) -> bool {
+        let is_same_variable = match (self.variable, other.variable) {
+            (Some(one), Some(other)) => one == other,
+            _ => true,
+        };
+        is_same_variable && self.offset.zip(other.offset).is_none_or(|(one, other)| one == other)
+    }
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.variable, self.offset) {
+            (None, _) => out.write_str("?"),
+            (Some(variable), Some(0)) => out.write_str(variable),
+            (Some(variable), Some(offset)) => write!(out, "{variable}{offset:+}"),
+            (Some(variable), None) => write!(out, "{variable}+?"),
+        }
+    }
+}
+
+/// The barrier of a wait: what it is called, and the phase that ends the wait. Empty where there is none, `?`
+/// where it is known at run time only.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Barrier {
+    pub(super) name: String,
+    pub(super) phase: String,
+}
+
+/// The registers of a function, by the instruction that writes each.
+pub(super) struct Registers<'b, 'a> {
+    /// `None` if several do.
+    written: HashMap<&'a str, Option<&'b Instruction<'a>>>,
+}
+
+/// What a register holds.
+enum Value<'a> {
+    Number(i64),
+    Address(Place<'a>),
+}
+
+impl<'b, 'a> Registers<'b, 'a> {
+    pub(super) fn of(body: &'b Body<'a>) -> Self {
+        let mut written: HashMap<&str, Option<&Instruction<'_>>> = HashMap::new();
+        // A barrier writes where it counts or votes.
+        let writes = |it: &Instruction<'_>| !matches!(it.name(), "bar" | "barrier") || it.has_modifier("red");
+        for (_, instruction) in body.instructions().filter(|(_, it)| writes(it)) {
+            for name in results(instruction) {
+                written.entry(name).and_modify(|known| *known = None).or_insert(Some(instruction));
+            }
+        }
+        Self { written }
+    }
+
+    /// Returns the barrier that an instruction waits at.
+    pub(super) fn barrier(&self, instruction: &Instruction<'a>) -> Barrier {
+        let operand = |index: usize| instruction.operands.get(index).map_or("", |operand| operand.text);
+        let number = |text| self.number(text).map_or_else(|| "?".to_owned(), |number| number.to_string());
+        let (name, phase) = match instruction.name() {
+            "barrier" if instruction.has_modifier("cluster") => ("cluster".to_owned(), String::new()),
+            // Where it counts or votes, the first operand takes the result.
+            "bar" | "barrier" => {
+                let at = usize::from(instruction.has_modifier("red"));
+                (format!("bar {}", number(operand(at))), String::new())
+            }
+            "mbarrier" => {
+                let phase =
+                    if instruction.has_modifier("parity") { number(operand(2)) } else { "?".to_owned() };
+                (format!("mbarrier {}", self.place(operand(1))), phase)
+            }
+            _ => Default::default(),
+        };
+        Barrier { name, phase }
+    }
+
+    /// Returns the address in brackets.
+    pub(super) fn place(&self, operand: &'a str) -> Place<'a> {
+        let text = operand.trim_start_matches('[').trim_end_matches(']').trim();
+        let (base, offset) = match text.find(['+', '-']) {
+            None => (text, Some(0)),
+            Some(at) if text[at..].starts_with("+-") => (&text[..at], parse(text[at + 1..].trim())),
+            Some(at) => (&text[..at], parse(text[at..].trim_start_matches('+').trim())),
+        };
+        match self.value(base.trim(), MAX_DEPTH) {
+            Some(Value::Address(place)) => {
+                let offset = place.offset.zip(offset).map(|(one, other)| one.wrapping_add(other));
+                Place { offset, ..place }
+            }
+            _ => Place::UNKNOWN,
+        }
+    }
+
+    /// Returns the number that a word is.
+    pub(super) fn number(&self, word: &'a str) -> Option<i64> {
+        match self.value(word, MAX_DEPTH)? {
+            Value::Number(number) => Some(number),
+            Value::Address(_) => None,
+        }
+    }
+
+    fn value(&self, word: &'a str, depth: u32) -> Option<Value<'a>> {
+        if let Some(number) = parse(word) {
+            return Some(Value::Number(number));
+        }
+        if !word.starts_with('%') && !self.written.contains_key(word) {
+            let is_name = word.starts_with(|c: char| c.is_ascii_alphabetic() || "_$".contains(c));
+            return is_name.then_some(Value::Address(Place { variable: Some(word), offset: Some(0) }));
+        }
+        let instruction = (*self.written.get(word)?).filter(|_| depth > 0)?;
+        if instruction.guard.is_some() {
+            return None;
+        }
+        let operand = |index: usize| {
+            let text = instruction.operands.get(index)?.text;
+            self.value(text, depth - 1)
+        };
+        match instruction.name() {
+            "mov" | "cvta" | "cvt" => operand(1),
+            "add" => {
+                let (one, other) = (operand(1), operand(2));
+                match (one, other) {
+                    (Some(Value::Number(one)), Some(Value::Number(other))) => {
+                        Some(Value::Number(one.wrapping_add(other)))
+                    }
+                    (Some(Value::Address(place)), Some(Value::Number(number)))
+                    | (Some(Value::Number(number)), Some(Value::Address(place))) => {
+                        let offset = place.offset.map(|offset| offset.wrapping_add(number));
+                        Some(Value::Address(Place { offset, ..place }))
+                    }
+                    (Some(Value::Address(place)), None) | (None, Some(Value::Address(place))) => {
+                        Some(Value::Address(Place { offset: None, ..place }))
+                    }
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Reads a whole number, as PTX writes them.
+fn parse(word: &str) -> Option<i64> {
+    let (sign, digits) = match word.strip_prefix('-') {
+        Some(digits) => (-1, digits),
+        None => (1, word),
+    };
+    let digits = digits.trim_end_matches('U');
+    let number = match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
+        Some(digits) => i64::from_str_radix(digits, 16).ok()?,
+        None => digits.parse().ok().filter(|number: &i64| *number >= 0)?,
+    };
+    Some(sign * number)
+}

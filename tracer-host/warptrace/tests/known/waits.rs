@@ -1,0 +1,46 @@
+//! Kernels that wait.
+//!
+//! `waits.ptx` is what `warptrace_build::compile` makes of this file (rustc 1.96).
+
+#[warptrace::kernels]
+pub mod waiting {
+    use warptrace::device::{AtomicSlice, DisjointSlice, simt, thread};
+
+    /// Waits for the block, and decides nothing.
+    fn meet() {
+        // SAFETY: all threads of the block call it equally often.
+        unsafe { simt::sync_threads() };
+    }
+
+    /// Warp 1 of each block comes late to the barrier in the loop, each second time.
+    #[kernel]
+    pub fn late(data: &[u32], turns: u32, out: DisjointSlice<u32>) {
+        let Some((i, out)) = out.own(thread::index()) else { return };
+        let warp = simt::linear_thread() / 32;
+        for turn in 0..turns {
+            if warp == 1 && turn % 2 == 0 {
+                for k in 0..40 {
+                    *out = *out ^ (*out >> 3) ^ (data[i] + k);
+                }
+            }
+            meet();
+        }
+        // SAFETY: as above.
+        unsafe { simt::sync_threads() };
+        *out += data[i];
+    }
+
+    /// The last thread raises the flag that all others of its block wait for.
+    #[kernel]
+    pub fn spinning(flags: AtomicSlice<u32>, out: DisjointSlice<u32>) {
+        let Some((i, out)) = out.own(thread::index()) else { return };
+        let block = i / 64;
+        if i % 64 == 63 {
+            flags.store(block, 1);
+        }
+        while flags.load(block) == 0 {
+            simt::spin_hint();
+        }
+        *out = i as u32;
+    }
+}
