@@ -118,7 +118,7 @@ impl ChunkRuns<'_> {
     pub(crate) fn take(&mut self, first_event: u64, item: &Item<'_>, sink: &mut impl FnMut(WarpItem<'_>)) {
         match *item {
             Item::Run { event, times } => {
-                self.push(Run { first: first_event, event, times, begin: None }, sink)
+                self.push(Run { first: first_event, event, times, begin: None }, sink);
             }
             Item::Cycle { .. } => self.cycle(first_event, item, sink),
         }

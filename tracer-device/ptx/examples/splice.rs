@@ -1,5 +1,5 @@
 //! Splices a PTX file: `splice IN.ptx OUT.ptx [counted|each] [dual] [ring|streamed [open]] [marks] [chooses]
-//! [spans] [registers|shared|local] [untraced] [after=LOCATION:COUNT]`.
+//! [spans] [data] [waits] [registers|shared|local] [untraced] [after=LOCATION:COUNT]`.
 
 use warptrace_abi::recording::Spaces;
 use warptrace_format::Counting;
@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().collect();
     let [_, input, output, words @ ..] = arguments.as_slice() else {
         return Err(
-            "usage: splice IN.ptx OUT.ptx [counted|each] [dual] [ring|streamed [open]] [marks] [chooses] [spans] [registers|shared|local] [untraced] [after=LOCATION:COUNT]"
+            "usage: splice IN.ptx OUT.ptx [counted|each] [dual] [ring|streamed [open]] [marks] [chooses] [spans] [data] [waits] [registers|shared|local] [untraced] [after=LOCATION:COUNT]"
                 .into(),
         );
     };
@@ -42,6 +42,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         placement,
         spans: has("spans"),
         data: if has("data") { Spaces::ALL } else { Spaces::NONE },
+        waits: has("waits"),
     };
     let options = Options {
         kernels: None,

@@ -150,7 +150,7 @@ impl IndexReader<'_> {
                     self.contents.add_times(kind, self.covered);
                 }
                 Some(SectionKind::Code | SectionKind::Waits) => {
-                    self.contents.codes.push((header, self.covered))
+                    self.contents.codes.push((header, self.covered));
                 }
                 Some(kind @ (SectionKind::Sites | SectionKind::Data | SectionKind::DataAccounts)) => {
                     self.contents.add_data(self.bytes, kind, &header, self.covered)?;
