@@ -119,8 +119,6 @@ fn every_command_says_which_times_are_missing() {
         }
         #[cfg(feature = "parquet")]
         assert!(said(&["export", lost, "--to", "parquet", "-o", text(&out)]).contains(missing));
-        #[cfg(feature = "parquet")]
-        std::fs::remove_dir_all(&out).unwrap();
         for command in [&["top", lost, "--json"][..], &["stats", lost, "--json"]] {
             let view: Value = serde_json::from_str(&run(command).1).unwrap();
             assert_eq!(view["state"], Value::from(sentence.as_str()), "{command:?}");
