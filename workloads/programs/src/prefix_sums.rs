@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use warptrace_device::{Global, KernelCall};
 use warptrace_host::{Buffer, Launcher};
-use warptrace_kernels::scan::{self, Words4};
+use warptrace_kernels::prefix_sums::{self, Words4};
 
 use crate::WorkloadError;
 use crate::grid::Grid;
@@ -24,7 +24,7 @@ pub struct ScanOutcome {
 /// `blocks` are those of the grid; as many as the device holds at once if not given.
 ///
 /// # Errors
-/// [`WorkloadError::Option`] if the order or the tuple is not 1 to [`MAX`](scan::MAX); and if the device fails.
+/// [`WorkloadError::Option`] if the order or the tuple is not 1 to [`MAX`](prefix_sums::MAX); and if the device fails.
 pub fn run(
     launcher: &mut dyn Launcher,
     order: usize,
@@ -33,14 +33,14 @@ pub fn run(
     blocks: Option<u32>,
 ) -> Result<ScanOutcome, WorkloadError> {
     for (option, value) in [("order", order), ("tuple", tuple)] {
-        if !(1..=scan::MAX).contains(&value) {
+        if !(1..=prefix_sums::MAX).contains(&value) {
             let allowed = "there are kernels for 1 to 4";
             return Err(WorkloadError::Option { option, value: value.to_string(), allowed });
         }
     }
     let mut run = Run::new(launcher);
     let grid = match blocks {
-        Some(blocks) => Grid::new(blocks, scan::BLOCK)?,
+        Some(blocks) => Grid::new(blocks, prefix_sums::BLOCK)?,
         None => Grid::filling(run.device(), values.len() as u64),
     };
     let vectors: Vec<Words4> = values
@@ -50,7 +50,7 @@ pub fn run(
     let input = Buffer::upload(run.device(), &vectors)?;
     // What no thread writes is no sum.
     let output = Buffer::<Words4>::filled(run.device(), vectors.len(), 0xff)?;
-    let words = scan::state_words(order, tuple, 4 * vectors.len() as u64) as usize;
+    let words = prefix_sums::state_words(order, tuple, 4 * vectors.len() as u64) as usize;
     let states = Buffer::<u64>::filled(run.device(), words, 0)?;
     let ticket = Buffer::<u32>::filled(run.device(), 1, 0)?;
     let call = kernel_of(order, tuple)(input.global(), output.global(), states.global(), ticket.global());
@@ -67,24 +67,24 @@ pub fn run(
 
 type Kernel = fn(Global<Words4>, Global<Words4>, Global<u64>, Global<u32>) -> KernelCall;
 
-/// The kernel for an order and a tuple, each up to [`MAX`](scan::MAX).
+/// The kernel for an order and a tuple, each up to [`MAX`](prefix_sums::MAX).
 fn kernel_of(order: usize, tuple: usize) -> Kernel {
     match (order, tuple) {
-        (1, 1) => scan::scan_1_1,
-        (1, 2) => scan::scan_1_2,
-        (1, 3) => scan::scan_1_3,
-        (1, 4) => scan::scan_1_4,
-        (2, 1) => scan::scan_2_1,
-        (2, 2) => scan::scan_2_2,
-        (2, 3) => scan::scan_2_3,
-        (2, 4) => scan::scan_2_4,
-        (3, 1) => scan::scan_3_1,
-        (3, 2) => scan::scan_3_2,
-        (3, 3) => scan::scan_3_3,
-        (3, 4) => scan::scan_3_4,
-        (4, 1) => scan::scan_4_1,
-        (4, 2) => scan::scan_4_2,
-        (4, 3) => scan::scan_4_3,
-        _ => scan::scan_4_4,
+        (1, 1) => prefix_sums::scan_1_1,
+        (1, 2) => prefix_sums::scan_1_2,
+        (1, 3) => prefix_sums::scan_1_3,
+        (1, 4) => prefix_sums::scan_1_4,
+        (2, 1) => prefix_sums::scan_2_1,
+        (2, 2) => prefix_sums::scan_2_2,
+        (2, 3) => prefix_sums::scan_2_3,
+        (2, 4) => prefix_sums::scan_2_4,
+        (3, 1) => prefix_sums::scan_3_1,
+        (3, 2) => prefix_sums::scan_3_2,
+        (3, 3) => prefix_sums::scan_3_3,
+        (3, 4) => prefix_sums::scan_3_4,
+        (4, 1) => prefix_sums::scan_4_1,
+        (4, 2) => prefix_sums::scan_4_2,
+        (4, 3) => prefix_sums::scan_4_3,
+        _ => prefix_sums::scan_4_4,
     }
 }

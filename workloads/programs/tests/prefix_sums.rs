@@ -3,8 +3,8 @@
 
 use warptrace_columns::Shape;
 use warptrace_host::{SimDevice, SimOptions, Untraced};
-use warptrace_kernels::scan::{MAX, chunk_values};
-use warptrace_workloads::{WorkloadError, scan};
+use warptrace_kernels::prefix_sums::{MAX, chunk_values};
+use warptrace_workloads::{WorkloadError, prefix_sums};
 
 fn device() -> SimDevice {
     SimDevice::new(SimOptions { seed: 3, ..SimOptions::default() })
@@ -17,7 +17,8 @@ fn values(length: usize) -> Vec<u32> {
 
 fn compare(order: usize, tuple: usize, length: usize, blocks: u32) {
     let values = values(length);
-    let outcome = scan::run(&mut Untraced(&mut device()), order, tuple, &values, Some(blocks)).unwrap();
+    let outcome =
+        prefix_sums::run(&mut Untraced(&mut device()), order, tuple, &values, Some(blocks)).unwrap();
     let mut expected = values;
     warptrace_columns::scan(Shape::new(order, tuple).unwrap(), &mut expected);
     assert!(outcome.sums == expected, "order {order}, tuples of {tuple}, {length} values on {blocks} blocks");
@@ -47,7 +48,7 @@ fn blocks_look_back_farther_than_a_window() {
 #[test]
 fn what_there_is_no_kernel_for_is_an_error() {
     for (order, tuple) in [(0, 1), (5, 1), (1, 0), (1, 5)] {
-        let outcome = scan::run(&mut Untraced(&mut device()), order, tuple, &[1], None);
+        let outcome = prefix_sums::run(&mut Untraced(&mut device()), order, tuple, &[1], None);
         assert!(matches!(outcome, Err(WorkloadError::Option { .. })), "{order}, {tuple}");
     }
 }
