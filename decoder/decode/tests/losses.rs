@@ -209,7 +209,7 @@ fn warps_without_account_died_with_their_launch_or_it_is_unknown() {
         assert_eq!(*trace.completeness() == Completeness::Complete, finish);
         let known = match &end {
             EarlyEnd::Failed { .. } => EarlyEnd::failed("an illegal; instruction"),
-            EarlyEnd::Interrupted => EarlyEnd::Interrupted,
+            other => other.clone(),
         };
         assert_eq!(trace.early_end(0), Some(&known));
         assert_eq!(pieces(&trace, &WarpFilter::all()), "3:1 [3:1 ? died]");
