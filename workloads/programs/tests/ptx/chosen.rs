@@ -30,7 +30,9 @@ fn body<'m, 'a>(module: &'m Module<'a>, name: &str) -> &'m Body<'a> {
 /// The kernels' lines without blanks and without what declares variables that lanes share.
 fn instructions(text: &str) -> Vec<&str> {
     let is_shared = |line: &str| line.starts_with(".shared") || line.starts_with(".local");
-    text.lines().map(str::trim).filter(|line| !line.is_empty() && !is_shared(line)).collect()
+    // Comments at waits go where waits are no events.
+    let is_left_out = |line: &str| line.is_empty() || line.starts_with("//") || is_shared(line);
+    text.lines().map(str::trim).filter(|line| !is_left_out(line)).collect()
 }
 
 #[test]
