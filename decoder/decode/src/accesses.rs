@@ -337,7 +337,7 @@ impl TraceFile {
             let too_many = DecodeError::TooManyEntries { launch, warp, most: WARP_ENTRIES };
             let accesses = accesses.ok_or(too_many)?;
             let derived = accesses.sites.iter().filter(|site| self.is_derived(site.site));
-            self.work.spend(derived.map(|site| site.entries() as u64).sum())?;
+            self.work.spend(derived.map(|site| 1 + site.entries() as u64).sum())?;
             // Vectors that are on no line may have to be looked at one by one.
             let generic = accesses.sites.iter().flat_map(SiteGroups::each_group);
             let generic = generic.filter(|(group, _)| group.spread.is_none()).map(|(_, runs)| {

@@ -3,16 +3,22 @@
 use std::collections::BTreeSet;
 
 use warptrace_format::file::{CopyPlace, SiteInfo, WaitInfo};
-use warptrace_ptx::points::{PointCopy, PointWait, Site};
+use warptrace_ptx::points::{PointCopy, PointWait, Site, SourcePlace};
+
+/// The file, line and column of what the source has at `source`; else those in the text `ptx_name`.
+fn place(source: Option<&SourcePlace>, (line, column): (usize, usize), ptx_name: &str) -> CopyPlace {
+    let clamped = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    match source {
+        Some(source) => CopyPlace { file: source.file.to_string(), line: source.line, column: source.column },
+        None => CopyPlace { file: ptx_name.to_owned(), line: clamped(line), column: clamped(column) },
+    }
+}
 
 /// Describes a site for the file; where the source does not have it, `ptx_name` is the text that does.
 #[must_use]
 pub fn site_info(site: &Site, ptx_name: &str) -> SiteInfo {
-    let clamped = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-    let (file, line, column) = match &site.source {
-        Some(source) => (source.file.to_string(), source.line, source.column),
-        None => (ptx_name.to_owned(), clamped(site.ptx_line), clamped(site.ptx_column)),
-    };
+    let CopyPlace { file, line, column } =
+        place(site.source.as_ref(), (site.ptx_line, site.ptx_column), ptx_name);
     SiteInfo {
         elements: site.elements,
         is_predicated: site.is_predicated,
@@ -27,15 +33,7 @@ pub fn site_info(site: &Site, ptx_name: &str) -> SiteInfo {
 /// is the text that does. Copies of one place are one.
 #[must_use]
 pub fn wait_info(wait: &PointWait, ptx_name: &str) -> WaitInfo {
-    let clamped = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-    let place = |copy: &PointCopy| match &copy.source {
-        Some(source) => CopyPlace { file: source.file.to_string(), line: source.line, column: source.column },
-        None => CopyPlace {
-            file: ptx_name.to_owned(),
-            line: clamped(copy.ptx_line),
-            column: clamped(copy.ptx_column),
-        },
-    };
+    let place = |copy: &PointCopy| place(copy.source.as_ref(), (copy.ptx_line, copy.ptx_column), ptx_name);
     let copies: BTreeSet<CopyPlace> = wait.copies.iter().map(place).collect();
     let (barrier, phase) = (wait.barrier.clone(), wait.phase.clone());
     WaitInfo { barrier, phase, copies: copies.into_iter().collect(), is_certain: wait.is_certain }

@@ -7,6 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::encoded::decode_body;
 use super::error::FormatError;
 use super::known_locations::KnownLocations;
 use super::limits::{MAX_KERNELS, MAX_LOCATIONS, MAX_METADATA_BYTES};
@@ -73,17 +74,7 @@ impl Additions {
     /// A body over [`MAX_METADATA_BYTES`], bytes that are no additions or add nothing, bytes after them.
     pub fn decode(body: &[u8], at: u64) -> Result<Self, FormatError> {
         let contents = |message: String| FormatError::Contents { section: SECTION, offset: at, message };
-        if body.len() as u64 > MAX_METADATA_BYTES {
-            let found = body.len();
-            return Err(contents(format!(
-                "{found} bytes of kernels and locations, over the limit of {MAX_METADATA_BYTES}"
-            )));
-        }
-        let (additions, rest) = postcard::take_from_bytes::<Self>(body)
-            .map_err(|error| contents(format!("the additions do not decode: {error}")))?;
-        if !rest.is_empty() {
-            return Err(contents(format!("{} bytes follow the last field", rest.len())));
-        }
+        let additions: Self = decode_body((SECTION, "kernels and locations"), body, at)?;
         if additions.is_empty() {
             return Err(contents(MetadataError::NothingAdded.to_string()));
         }

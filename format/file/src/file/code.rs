@@ -6,8 +6,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::encoded::decode_body;
 use super::error::FormatError;
-use super::limits::{MAX_LOCATIONS, MAX_METADATA_BYTES};
+use super::limits::MAX_LOCATIONS;
 use super::metadata::{LocationInfo, bounded};
 use super::section::{SectionKind, encode_section};
 
@@ -42,19 +43,10 @@ impl LocationCode {
     /// Reads the body of a section at file offset `at`: ids of locations, and what the code has there.
     ///
     /// # Errors
-    /// A body over [`MAX_METADATA_BYTES`], more than [`MAX_LOCATIONS`] locations, bytes that are no such
+    /// A body over [`MAX_METADATA_BYTES`](super::MAX_METADATA_BYTES), more than [`MAX_LOCATIONS`] locations, bytes that are no such
     /// list, bytes after it.
     pub fn decode(body: &[u8], at: u64) -> Result<Vec<(u16, Self)>, FormatError> {
-        let contents = |message: String| FormatError::Contents { section: SECTION, offset: at, message };
-        if body.len() as u64 > MAX_METADATA_BYTES {
-            let found = body.len();
-            return Err(contents(format!("{found} bytes, over the limit of {MAX_METADATA_BYTES}")));
-        }
-        let (Body(found), rest) = postcard::take_from_bytes(body)
-            .map_err(|error| contents(format!("the list of locations does not decode: {error}")))?;
-        if !rest.is_empty() {
-            return Err(contents(format!("{} bytes follow the list", rest.len())));
-        }
+        let Body(found) = decode_body((SECTION, "code of locations"), body, at)?;
         let of = |(id, instructions, counted)| (id, Self { instructions, counted });
         Ok(found.into_iter().map(of).collect())
     }

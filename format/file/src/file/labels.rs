@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::encoded::decode_body;
 use super::error::FormatError;
-use super::limits::{MAX_INDEXED_SECTIONS, MAX_LABEL_BYTES, MAX_LABELS, MAX_METADATA_BYTES};
+use super::limits::{MAX_INDEXED_SECTIONS, MAX_LABEL_BYTES, MAX_LABELS};
 use super::metadata::bounded;
 use super::section::{SectionKind, encode_section};
 
@@ -41,19 +42,11 @@ impl LaunchLabels {
     /// Reads the body of a section at file offset `at`.
     ///
     /// # Errors
-    /// A body over [`MAX_METADATA_BYTES`], more than [`MAX_LABELS`] texts or a text of more than
+    /// A body over [`MAX_METADATA_BYTES`](super::MAX_METADATA_BYTES), more than [`MAX_LABELS`] texts or a text of more than
     /// [`MAX_LABEL_BYTES`] bytes, bytes that are no such structure, bytes after it.
     pub fn decode(body: &[u8], at: u64) -> Result<Self, FormatError> {
         let contents = |message: String| FormatError::Contents { section: SECTION, offset: at, message };
-        if body.len() as u64 > MAX_METADATA_BYTES {
-            let found = body.len();
-            return Err(contents(format!("{found} bytes, over the limit of {MAX_METADATA_BYTES}")));
-        }
-        let (found, rest) = postcard::take_from_bytes::<Self>(body)
-            .map_err(|error| contents(format!("the labels do not decode: {error}")))?;
-        if !rest.is_empty() {
-            return Err(contents(format!("{} bytes follow the labels", rest.len())));
-        }
+        let found: Self = decode_body((SECTION, "labels"), body, at)?;
         if (found.first as usize).saturating_add(found.texts.len()) > MAX_LABELS {
             return Err(contents(format!(
                 "texts from number {} on, over the limit of {MAX_LABELS}",

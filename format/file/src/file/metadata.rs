@@ -13,6 +13,7 @@ use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::code::{LocationCode, beside};
+use super::encoded::decode_body;
 use super::error::FormatError;
 use super::known_locations::KnownLocations;
 use super::limits::{MAX_KERNELS, MAX_LOCATIONS, MAX_METADATA_BYTES, MAX_PROPERTIES};
@@ -398,17 +399,7 @@ impl Metadata {
     /// [`Metadata::check`] refuses.
     pub fn decode(body: &[u8], at: u64) -> Result<Self, FormatError> {
         let contents = |message: String| FormatError::Contents { section: SECTION, offset: at, message };
-        if body.len() as u64 > MAX_METADATA_BYTES {
-            return Err(contents(format!(
-                "{} bytes of metadata, over the limit of {MAX_METADATA_BYTES}",
-                body.len()
-            )));
-        }
-        let (metadata, rest) = postcard::take_from_bytes::<Self>(body)
-            .map_err(|error| contents(format!("the metadata does not decode: {error}")))?;
-        if !rest.is_empty() {
-            return Err(contents(format!("{} bytes follow the last field", rest.len())));
-        }
+        let metadata: Self = decode_body((SECTION, "metadata"), body, at)?;
         metadata.check().map_err(|error| contents(error.to_string()))?;
         Ok(metadata)
     }

@@ -47,6 +47,7 @@ mod code;
 mod contents;
 pub mod data;
 mod early_end;
+mod encoded;
 mod error;
 mod fields;
 mod frame;

@@ -7,8 +7,8 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
+use super::encoded::decode_body;
 use super::error::FormatError;
-use super::limits::MAX_METADATA_BYTES;
 use super::metadata::bounded;
 use super::section::{SectionKind, encode_section};
 use crate::data::{Derived, MAX_SITE, SiteKind, SiteSpace};
@@ -112,20 +112,12 @@ pub fn encode_sites(sites: &[SiteInfo]) -> Result<Vec<u8>, FormatError> {
 /// Reads the body of a section at file offset `at`.
 ///
 /// # Errors
-/// A body over [`MAX_METADATA_BYTES`], bytes that are no list of sites, bytes after it; a number that is 0, over
+/// A body over [`MAX_METADATA_BYTES`](super::MAX_METADATA_BYTES), bytes that are no list of sites, bytes after it; a number that is 0, over
 /// [`MAX_SITE`] or there twice; a site of no elements, or of more bytes than 2^16; a derived one without a root that is
 /// in the list and none itself, where one of them is a value, or whose offset does not fit its addresses.
 pub fn decode_sites(body: &[u8], at: u64) -> Result<Vec<SiteInfo>, FormatError> {
     let contents = |message: String| FormatError::Contents { section: SECTION, offset: at, message };
-    if body.len() as u64 > MAX_METADATA_BYTES {
-        let found = body.len();
-        return Err(contents(format!("{found} bytes, over the limit of {MAX_METADATA_BYTES}")));
-    }
-    let (Body(sites), rest) = postcard::take_from_bytes(body)
-        .map_err(|error| contents(format!("the list of sites does not decode: {error}")))?;
-    if !rest.is_empty() {
-        return Err(contents(format!("{} bytes follow the list", rest.len())));
-    }
+    let Body(sites) = decode_body((SECTION, "sites"), body, at)?;
     let mut seen = vec![false; MAX_SITES + 1];
     for SiteInfo { number, bytes, elements, .. } in &sites {
         match seen.get_mut(usize::from(*number)) {

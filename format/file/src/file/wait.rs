@@ -7,8 +7,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::encoded::decode_body;
 use super::error::FormatError;
-use super::limits::{MAX_LOCATIONS, MAX_METADATA_BYTES};
+use super::limits::MAX_LOCATIONS;
 use super::metadata::{LocationInfo, bounded};
 use super::section::{SectionKind, encode_section};
 
@@ -74,19 +75,10 @@ impl WaitInfo {
     /// Reads the body of a section at file offset `at`: ids of locations, and what is known of their waits.
     ///
     /// # Errors
-    /// A body over [`MAX_METADATA_BYTES`], more than [`MAX_LOCATIONS`] locations or [`MAX_WAIT_COPIES`] copies
+    /// A body over [`MAX_METADATA_BYTES`](super::MAX_METADATA_BYTES), more than [`MAX_LOCATIONS`] locations or [`MAX_WAIT_COPIES`] copies
     /// of one, bytes that are no such list, bytes after it.
     pub fn decode(body: &[u8], at: u64) -> Result<Vec<(u16, Self)>, FormatError> {
-        let contents = |message: String| FormatError::Contents { section: SECTION, offset: at, message };
-        if body.len() as u64 > MAX_METADATA_BYTES {
-            let found = body.len();
-            return Err(contents(format!("{found} bytes, over the limit of {MAX_METADATA_BYTES}")));
-        }
-        let (Body(found), rest) = postcard::take_from_bytes(body)
-            .map_err(|error| contents(format!("the list of waits does not decode: {error}")))?;
-        if !rest.is_empty() {
-            return Err(contents(format!("{} bytes follow the list", rest.len())));
-        }
+        let Body(found) = decode_body((SECTION, "waits"), body, at)?;
         Ok(found)
     }
 }

@@ -165,6 +165,15 @@ fn closer(open: u8) -> u8 {
     }
 }
 
+/// Reads an integer as compilers write it in instructions, modulo 2^64, with a sign or not; `None` for octal ones, which
+/// none does.
+pub(crate) fn parse_i64(text: &str) -> Option<i64> {
+    let (is_negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
+    let is_octal = matches!(digits.as_bytes(), [b'0', b'0'..=b'9', ..]);
+    let number = parse_u64(digits).filter(|_| !is_octal)?;
+    Some(if is_negative { number.wrapping_neg() } else { number }.cast_signed())
+}
+
 /// Reads a whole number as PTX writes it: decimal, `0x`, `0b` or octal, `U` behind it or not.
 fn parse_u64(text: &str) -> Option<u64> {
     let text = text.strip_suffix('U').unwrap_or(text);

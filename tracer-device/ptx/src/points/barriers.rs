@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use super::waits::results;
+use crate::parse::parse_i64;
 use crate::{Body, Instruction};
 
 /// Instructions that are followed from a register to what it was made of.
@@ -109,8 +110,8 @@ impl<'b, 'a> Registers<'b, 'a> {
         let text = operand.trim_start_matches('[').trim_end_matches(']').trim();
         let (base, offset) = match text.find(['+', '-']) {
             None => (text, Some(0)),
-            Some(at) if text[at..].starts_with("+-") => (&text[..at], parse(text[at + 1..].trim())),
-            Some(at) => (&text[..at], parse(text[at..].trim_start_matches('+').trim())),
+            Some(at) if text[at..].starts_with("+-") => (&text[..at], parse_i64(text[at + 1..].trim())),
+            Some(at) => (&text[..at], parse_i64(text[at..].trim_start_matches('+').trim())),
         };
         match self.value(base.trim(), MAX_DEPTH) {
             Some(Value::Address(place)) => {
@@ -130,7 +131,7 @@ impl<'b, 'a> Registers<'b, 'a> {
     }
 
     fn value(&self, word: &'a str, depth: u32) -> Option<Value<'a>> {
-        if let Some(number) = parse(word) {
+        if let Some(number) = parse_i64(word) {
             return Some(Value::Number(number));
         }
         if !word.starts_with('%') && !self.written.contains_key(word) {
@@ -167,18 +168,4 @@ impl<'b, 'a> Registers<'b, 'a> {
             _ => None,
         }
     }
-}
-
-/// Reads a whole number, as PTX writes them.
-fn parse(word: &str) -> Option<i64> {
-    let (sign, digits) = match word.strip_prefix('-') {
-        Some(digits) => (-1, digits),
-        None => (1, word),
-    };
-    let digits = digits.trim_end_matches('U');
-    let number = match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
-        Some(digits) => i64::from_str_radix(digits, 16).ok()?,
-        None => digits.parse().ok().filter(|number: &i64| *number >= 0)?,
-    };
-    Some(sign * number)
 }

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use warptrace_abi::marker::DataGuard;
 
 use crate::Instruction;
+use crate::parse::parse_i64;
 use crate::registers::{Registers, bits};
 use crate::uniform::words;
 
@@ -141,7 +142,7 @@ impl<'r, 'a> Values<'r, 'a> {
             (bits == width).then_some(value)
         };
         let (one, other) = (operand(1), operand(2));
-        let number = |at: usize| parse_integer(instruction.operands.get(at)?.text);
+        let number = |at: usize| parse_i64(instruction.operands.get(at)?.text);
         let plus = |value: Value, added: i64| Value { offset: value.offset.wrapping_add(added), ..value };
         match instruction.name() {
             "mov" => one,
@@ -167,19 +168,6 @@ impl<'r, 'a> Values<'r, 'a> {
             _ => None,
         }
     }
-}
-
-/// Reads an integer as instructions have it, modulo 2^64.
-fn parse_integer(text: &str) -> Option<i64> {
-    let (negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
-    let digits = digits.trim_end_matches('U');
-    let number = match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
-        Some(digits) => u64::from_str_radix(digits, 16).ok()?,
-        // A number that begins with 0 is octal, which no compiler writes.
-        None if digits.len() > 1 && digits.starts_with('0') => return None,
-        None => digits.parse().ok()?,
-    };
-    Some(if negative { number.wrapping_neg() } else { number }.cast_signed())
 }
 
 #[cfg(test)]

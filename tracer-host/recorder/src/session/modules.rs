@@ -1,10 +1,9 @@
 //! Several modules of kernels in one trace, known at its start or later.
 
-use std::collections::BTreeMap;
 use std::io::Write;
 
 use warptrace_abi::recording::Recording;
-use warptrace_device::{KernelCall, KernelModule, LocationKind};
+use warptrace_device::{KernelCall, KernelModule, LocationKind, SourceLocation};
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{LocationInfo, WaitInfo};
 
@@ -18,13 +17,21 @@ type Merged = (Vec<(&'static str, &'static str)>, Vec<LocationInfo>);
 /// # Errors
 /// If an id stands for two locations.
 pub(super) fn merged(modules: &[&KernelModule]) -> Result<Merged, SessionError> {
-    let mut kernels = Vec::new();
-    let mut locations: Vec<(&KernelModule, LocationInfo)> = Vec::new();
-    for module in modules {
-        kernels.extend(module.kernels.iter().map(|name| (*name, module.file)));
-        let rows = module.locations.iter();
-        locations.extend(rows.map(|location| (*module, LocationInfo::from_source(location, module.file))));
-    }
+    let kernels = modules.iter().flat_map(|module| module.kernels.iter().map(|name| (*name, module.file)));
+    let rows = modules.iter().flat_map(|module| module.locations.iter().map(|location| (*module, location)));
+    let locations = by_id(rows)?;
+    let described = |(module, location): (&KernelModule, _)| LocationInfo::from_source(location, module.file);
+    Ok((kernels.collect(), locations.into_iter().map(described).collect()))
+}
+
+/// Puts locations in the order of their ids.
+///
+/// # Errors
+/// If an id stands for two locations.
+fn by_id<'a>(
+    locations: impl Iterator<Item = (&'a KernelModule, &'a SourceLocation)>,
+) -> Result<Vec<(&'a KernelModule, &'a SourceLocation)>, SessionError> {
+    let mut locations: Vec<_> = locations.collect();
     locations.sort_by_key(|(_, location)| location.id);
     if let Some(pair) = locations.windows(2).find(|pair| pair[0].1.id == pair[1].1.id) {
         let last = locations.last().map_or(0, |(_, location)| location.id);
@@ -35,7 +42,7 @@ pub(super) fn merged(modules: &[&KernelModule]) -> Result<Merged, SessionError> 
             free: last.saturating_add(1),
         });
     }
-    Ok((kernels, locations.into_iter().map(|(_, location)| location).collect()))
+    Ok(locations)
 }
 
 /// Adds the locations of the modules' waits where `recording` has them. Where the codec has no such ids it has
@@ -55,20 +62,12 @@ pub(super) fn add_waits(
         recording.waits = false;
         return Ok(left_out);
     }
-    let mut owners: BTreeMap<u16, &KernelModule> = BTreeMap::new();
+    by_id(
+        modules.iter().flat_map(|module| {
+            module.locations.iter().chain(module.waits).map(|location| (*module, location))
+        }),
+    )?;
     for module in modules {
-        for location in module.locations.iter().chain(module.waits) {
-            if let Some(other) = owners.insert(location.id, module) {
-                let all = modules.iter().flat_map(|module| module.locations.iter().chain(module.waits));
-                let last = all.map(|location| location.id).max().unwrap_or(0);
-                return Err(SessionError::SharedId {
-                    id: location.id,
-                    first: other.name,
-                    second: module.name,
-                    free: last.saturating_add(1),
-                });
-            }
-        }
         locations.extend(module.waits.iter().map(|wait| {
             // `sync_threads` is `bar.sync 0`.
             let barrier = if wait.kind == LocationKind::Barrier { "bar 0" } else { "" };
@@ -106,8 +105,6 @@ impl<W: Write + Send + 'static> Recorder<W> {
 
 #[cfg(test)]
 mod tests {
-    use warptrace_device::SourceLocation;
-
     use super::*;
 
     const fn location(id: u16) -> SourceLocation {
