@@ -24,8 +24,8 @@ const STEPS_PER_ENTRY: u64 = 16;
 
 /// Lanes that access a site together, again and again in equal steps.
 ///
-/// That they did so together is told by that their runs of equal steps ended together. What each lane accessed, and in
-/// which order, is exact.
+/// That they did so together is told by that their runs of equal steps ended together. What each lane
+/// accessed, and in which order, is exact.
 #[derive(Clone, Copy, Debug)]
 pub struct VectorRun<'a> {
     /// The site.
@@ -65,11 +65,11 @@ impl VectorRun<'_> {
 pub struct WarpAccesses {
     /// Linear index of the warp in the launch.
     pub warp: u32,
-    /// By site, in ascending order; those that follow from recorded ones are there, too. All groups are whole, and none
-    /// is loose.
+    /// By site, in ascending order; those that follow from recorded ones are there, too. All groups are
+    /// whole, and none is loose.
     pub sites: Vec<SiteGroups>,
-    /// Accesses that are left out, since something was lost when they were made: they cannot be told apart from what
-    /// follows.
+    /// Accesses that are left out, since something was lost when they were made: they cannot be told apart
+    /// from what follows.
     pub left_out: u64,
     /// Accesses that fit to no group although nothing was lost.
     pub unmatched: u64,
@@ -217,8 +217,8 @@ impl TraceFile {
         Ok(self.resolve(launch, track)?.0)
     }
 
-    /// Gives the accesses of the warps that `filter` selects to `fold`, on all cores of rayon's current pool; else as
-    /// [`fold_items`](Self::fold_items). Warps without accesses are left out.
+    /// Gives the accesses of the warps that `filter` selects to `fold`, on all cores of rayon's current pool;
+    /// else as [`fold_items`](Self::fold_items). Warps without accesses are left out.
     ///
     /// Memory: for each thread a section, and 2^20 entries of 24 bytes, of a single warp up to 2^24.
     ///
@@ -245,7 +245,8 @@ impl TraceFile {
         clusters.par_iter().try_fold(&new, of_cluster).try_reduce(&new, |a, b| Ok(merge(a, b)))
     }
 
-    /// Gives the accesses of the warps that `filter` selects to `sink`, in the order of warps, until it returns `Break`.
+    /// Gives the accesses of the warps that `filter` selects to `sink`, in the order of warps, until it
+    /// returns `Break`.
     ///
     /// # Errors
     /// As [`fold_accesses`](Self::fold_accesses).

@@ -33,8 +33,8 @@ impl Followers {
     }
 }
 
-/// Returns what lanes access at a site that follows from a root, of which all groups are whole; `None` if these are more
-/// than `most` groups and runs.
+/// Returns what lanes access at a site that follows from a root, of which all groups are whole; `None` if
+/// these are more than `most` groups and runs.
 ///
 /// Lanes that were together at the root are so here. Where addresses of 32 bits wrap, runs are cut.
 pub(crate) fn derive(root: &SiteGroups, site: u16, derived: &Derived, most: usize) -> Option<SiteGroups> {

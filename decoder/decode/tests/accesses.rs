@@ -314,8 +314,8 @@ fn damage_is_local_and_reported() {
             Err(_) => seen[0] += 1,
             Ok(found) if found == whole => seen[1] += 1,
             Ok(found) => {
-                // A section whose beginning cannot be read is not there: all but its warp is as it was. Without a table
-                // of sites no warp has what follows.
+                // A section whose beginning cannot be read is not there: all but its warp is as it was.
+                // Without a table of sites no warp has what follows.
                 if *trace.completeness() != Completeness::Complete || trace.sites().len() == 0 {
                     continue;
                 }

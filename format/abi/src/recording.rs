@@ -30,8 +30,8 @@ pub struct Recording {
     /// in logs that are [kept](LogKind::Kept), of lanes that are recorded from their start on, and with no
     /// second track. (Which sites have markers says who makes these; all markers record.)
     pub data: Spaces,
-    /// Whether points at waits of `#[warptrace::kernels]` record ([`crate::marker::EVENT_AT_WAIT`]). (Of other
-    /// kernels, who makes their markers says which points there are.)
+    /// Whether points at waits of `#[warptrace::kernels]` record ([`crate::marker::EVENT_AT_WAIT`]). (Of
+    /// other kernels, who makes their markers says which points there are.)
     pub waits: bool,
 }
 

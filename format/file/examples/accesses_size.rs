@@ -1,7 +1,8 @@
 //! How small do the accesses of whole warps become? A table for `results/accesses-size.md`.
 //!
-//! `cargo run -p warptrace-format --example accesses_size -- USA-road-d.NY.pace.gr`: a road network as the 9th
-//! DIMACS challenge has it, unpacked. Needs `xz` in `PATH`. Without a graph the sparse matrices are left out.
+//! `cargo run -p warptrace-format --example accesses_size -- USA-road-d.NY.pace.gr`: a road network as the
+//! 9th DIMACS challenge has it, unpacked. Needs `xz` in `PATH`. Without a graph the sparse matrices are left
+//! out.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -66,7 +67,8 @@ fn unrolled() -> Program {
     let warp = |warp: u64| {
         let (row, column) = (warp / (n / 32), warp % (n / 32) * 32);
         let steps = (0..n).flat_map(|k| {
-            // The first two of a row have sites of their own, for their addresses are not known to be neighbours.
+            // The first two of a row have sites of their own, for their addresses are not known to be
+            // neighbours.
             let (a, b) = match k % times {
                 0 => (1, 3),
                 1 => (2, 5),

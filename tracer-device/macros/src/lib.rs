@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! module ── functions.rs: which functions are traced ── insert.rs: a call at each decision ── emit.rs: entries, table
-//!                              decisions.rs: what a decision is         table.rs, text.rs: ids, positions, names
+//! decisions.rs: what a decision is         table.rs, text.rs: ids, positions, names
 //! ```
 //!
 //! Calls that are put into a function have the span of the user's own token, so that the simulator and the
@@ -93,8 +93,8 @@ use proc_macro::TokenStream;
 /// - All functions of the module are traced, methods included, but for: `const fn`, functions with
 ///   `#[untraced]`, functions of traits, functions in functions and in modules of the module. A function
 ///   without any decision (and without `trace!`) is not traced: its caller's events tell that it ran.
-/// - Points at waits record only with times of runs. They are found by the functions' names, whatever the path
-///   before them, also in functions without a decision; not in modules with `only_marked`.
+/// - Points at waits record only with times of runs. They are found by the functions' names, whatever the
+///   path before them, also in functions without a decision; not in modules with `only_marked`.
 /// - `#[untraced]` before an expression, such as a loop, leaves all of it out.
 /// - `&&` and `||` are no decisions of their own. Bodies of closures and arguments of macros are not looked
 ///   into; `trace!` is an error there.

@@ -205,6 +205,18 @@ mod tests {
         assert_eq!(fs::read(&path).expect("it is there"), b"an earlier trace", "nothing was recorded");
     }
 
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_was_deleted_meanwhile_is_told() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.wtrc");
+        let mut output = TraceOutput::open(&path).expect("it can be made");
+        output.write_all(b"a trace").expect("there is room");
+        output.sync().expect("it is there");
+        fs::remove_file(&path).expect("it is there");
+        assert_eq!(output.sync().expect_err("it is gone").kind(), io::ErrorKind::NotFound);
+    }
+
     /// How the recording of a launch goes on.
     const ENDS: [&str; 5] = ["events", "accounts", "a whole trace", "a failed launch", "nothing"];
 

@@ -112,7 +112,8 @@ pub enum AccessProblem {
         attempted: u64,
         /// Warps that lost some.
         warps: u64,
-        /// Whether there are sites whose accesses follow from recorded ones, and were lost with them, uncounted.
+        /// Whether there are sites whose accesses follow from recorded ones, and were lost with them,
+        /// uncounted.
         followed: bool,
     },
 }

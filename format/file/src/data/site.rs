@@ -78,10 +78,11 @@ impl SiteSpace {
     }
 }
 
-/// How the addresses of a *derived* site follow from those of another one, its *root*: nothing is recorded of it.
+/// How the addresses of a *derived* site follow from those of another one, its *root*: nothing is recorded of
+/// it.
 ///
-/// A lane that executes the root executes the derived site once behind it, at the root's address and something constant
-/// added. So the n-th access of a lane there follows from the lane's n-th one at the root.
+/// A lane that executes the root executes the derived site once behind it, at the root's address and
+/// something constant added. So the n-th access of a lane there follows from the lane's n-th one at the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "std", derive(serde::Serialize, serde::Deserialize))]
 pub struct Derived {
@@ -100,7 +101,8 @@ impl Derived {
         access.wrapping_add(self.added(access) as u64)
     }
 
-    /// Returns what is added to an access of the root: the offset, or where addresses of 32 bits wrap 2^32 more or less.
+    /// Returns what is added to an access of the root: the offset, or where addresses of 32 bits wrap 2^32
+    /// more or less.
     #[must_use]
     pub const fn added(&self, access: u64) -> i64 {
         const ALL: i64 = 1 << 32;

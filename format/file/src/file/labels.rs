@@ -128,7 +128,8 @@ pub struct KnownLabels {
 }
 
 impl KnownLabels {
-    /// Adds those of a section. Of several labels of a launch, and several texts of a number, the last counts.
+    /// Adds those of a section. Of several labels of a launch, and several texts of a number, the last
+    /// counts.
     pub fn add(&mut self, labels: LaunchLabels) {
         self.texts.extend((labels.first..).zip(labels.texts));
         self.launches.extend(labels.launches);

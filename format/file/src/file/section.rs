@@ -181,8 +181,8 @@ impl SectionKind {
         }
     }
 
-    /// The flags that this build writes: who does not know how a launch ended, a text, the code, waits, labels,
-    /// times or addresses still understands the rest.
+    /// The flags that this build writes: who does not know how a launch ended, a text, the code, waits,
+    /// labels, times or addresses still understands the rest.
     const fn flags(self) -> u16 {
         match self {
             Self::EarlyEnd

@@ -1,7 +1,7 @@
 //! Sites: instructions that touch memory, and places at which the source names a value. The `SITE` section.
 //!
-//! The body is a list in the metadata's encoding, of [`SiteInfo`]. The section is optional, and no index lists it. Sites
-//! of several sections add up.
+//! The body is a list in the metadata's encoding, of [`SiteInfo`]. The section is optional, and no index
+//! lists it. Sites of several sections add up.
 
 use std::collections::HashSet;
 

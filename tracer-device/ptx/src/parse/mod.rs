@@ -165,8 +165,8 @@ fn closer(open: u8) -> u8 {
     }
 }
 
-/// Reads an integer as compilers write it in instructions, modulo 2^64, with a sign or not; `None` for octal ones, which
-/// none does.
+/// Reads an integer as compilers write it in instructions, modulo 2^64, with a sign or not; `None` for octal
+/// ones, which none does.
 pub(crate) fn parse_i64(text: &str) -> Option<i64> {
     let (is_negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
     let is_octal = matches!(digits.as_bytes(), [b'0', b'0'..=b'9', ..]);

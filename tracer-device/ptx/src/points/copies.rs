@@ -55,8 +55,8 @@ enum Class {
 enum Step {
     Issue,
     Commit,
-    /// All groups but the newest `pending` are waited for, `None` if it is known at run time only; with what is not
-    /// committed, if `all`.
+    /// All groups but the newest `pending` are waited for, `None` if it is known at run time only; with what
+    /// is not committed, if `all`.
     Wait {
         pending: Option<usize>,
         all: bool,

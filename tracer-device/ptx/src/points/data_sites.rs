@@ -138,8 +138,8 @@ impl<'b, 'a> Places<'b, 'a> {
         found
     }
 
-    /// Gives numbers from `next` on, first to what is recorded; `None` if it is beyond what a kernel or a text
-    /// may have.
+    /// Gives numbers from `next` on, first to what is recorded; `None` if it is beyond what a kernel or a
+    /// text may have.
     fn numbers(&self, next: u32) -> Vec<Option<u16>> {
         let mut numbers = vec![None; self.all.len()];
         let mut next = (next..=u32::from(MAX_SITE)).map_while(|number| u16::try_from(number).ok());

@@ -1,9 +1,9 @@
 //! Which addresses of a block are that of an earlier access plus something constant.
 //!
-//! Within a block all lanes that came to its start execute all of its instructions, or those of one predicate, so
-//! they execute such accesses equally often, one behind the other. What registers hold is followed through moves,
-//! and sums with numbers and with each other, modulo 2^32 or 2^64 as the device computes them. All else that is
-//! written is something new.
+//! Within a block all lanes that came to its start execute all of its instructions, or those of one
+//! predicate, so they execute such accesses equally often, one behind the other. What registers hold is
+//! followed through moves, and sums with numbers and with each other, modulo 2^32 or 2^64 as the device
+//! computes them. All else that is written is something new.
 
 use std::collections::HashMap;
 
@@ -89,8 +89,8 @@ impl<'r, 'a> Values<'r, 'a> {
         Some((value, bits(ty)?))
     }
 
-    /// Finds whether an access follows from an earlier one of the block. If not, later ones may from it, which is
-    /// then `number`.
+    /// Finds whether an access follows from an earlier one of the block. If not, later ones may from it,
+    /// which is then `number`.
     pub(super) fn access(
         &mut self,
         number: usize,

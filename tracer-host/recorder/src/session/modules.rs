@@ -45,8 +45,8 @@ fn by_id<'a>(
     Ok(locations)
 }
 
-/// Adds the locations of the modules' waits where `recording` has them. Where the codec has no such ids it has
-/// them no more: returns how many were left out.
+/// Adds the locations of the modules' waits where `recording` has them. Where the codec has no such ids it
+/// has them no more: returns how many were left out.
 ///
 /// # Errors
 /// If an id stands for two locations.

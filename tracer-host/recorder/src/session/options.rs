@@ -47,8 +47,8 @@ pub struct LaunchReport {
     pub lost: u64,
     /// In a dual recording: events without room in device memory on the raw shadow's track.
     pub twin_lost: u64,
-    /// Accesses at recorded sites in the trace, and those without room in device memory; what follows from them is not
-    /// counted.
+    /// Accesses at recorded sites in the trace, and those without room in device memory; what follows from
+    /// them is not counted.
     pub accesses: u64,
     /// See [`accesses`](Self::accesses).
     pub lost_accesses: u64,

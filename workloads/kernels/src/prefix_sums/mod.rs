@@ -6,10 +6,10 @@
 //! time as the block has threads, back to one whose sums from the start are known.
 //!
 //! Sources: S. Maleki, A. Yang, M. Burtscher, "Higher-order and tuple-based massively-parallel prefix sums",
-//! PLDI 2016 (SAM): only the computation is iterated; D. Merrill, M. Garland, "Single-pass parallel prefix scan
-//! with decoupled look-back", 2016: how far a block looks. SAM waits for neighbours once for each order. Here
-//! blocks wait once: sum j before reaches sum k behind n values C(n + k - j - 1, k - j) times, whatever the
-//! values are (`warptrace_columns::scan` has the same for the CPU).
+//! PLDI 2016 (SAM): only the computation is iterated; D. Merrill, M. Garland, "Single-pass parallel prefix
+//! scan with decoupled look-back", 2016: how far a block looks. SAM waits for neighbours once for each order.
+//! Here blocks wait once: sum j before reaches sum k behind n values C(n + k - j - 1, k - j) times, whatever
+//! the values are (`warptrace_columns::scan` has the same for the CPU).
 
 mod kernels;
 

@@ -222,7 +222,8 @@ fn case<'a>(shape: Shape) -> Case<'a> {
 }
 
 /// Checks random kernels under 20 schedules each; returns accesses, those that are known and lost, those in
-/// entries that cannot be matched, and entries; then those that follow from them, and the known ones of these.
+/// entries that cannot be matched, and entries; then those that follow from them, and the known ones of
+/// these.
 fn check(kernels: std::ops::Range<u64>, first: u32, segments: impl Fn(u64) -> u32) -> [u64; 7] {
     let mut sums = [0; 7];
     for number in kernels {

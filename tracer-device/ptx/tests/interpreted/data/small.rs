@@ -78,7 +78,8 @@ fn sites_stand_in_scopes_and_see_their_registers() {
     assert_eq!(check(&traced), 40 + 39 + 1 + 40);
 }
 
-/// Addresses that follow from others: under predicates, through moves, of 32 bits, and of registers that change.
+/// Addresses that follow from others: under predicates, through moves, of 32 bits, and of registers that
+/// change.
 #[test]
 fn what_follows_from_others_is_not_recorded() {
     let body = "\t.shared .align 16 .b8 tile[2048];
