@@ -226,11 +226,10 @@ pub fn divert_errors(to_output: bool) {
 pub fn keep_errors_from_traces() {
     let is_trace = |stream: &str| {
         let starts = || {
-            // Opening a pipe could wait for ever.
-            let mut file =
-                fs::metadata(stream).ok().filter(fs::Metadata::is_file).and(File::open(stream).ok())?;
+            // Opening a pipe would be one more reader of it.
+            fs::metadata(stream).ok().filter(fs::Metadata::is_file)?;
             let mut start = [0; MAGIC.len()];
-            file.read_exact(&mut start).ok().map(|()| start == MAGIC)
+            File::open(stream).ok()?.read_exact(&mut start).ok().map(|()| start == MAGIC)
         };
         starts().unwrap_or(false)
     };

@@ -11,7 +11,7 @@ use warptrace_ptx::splice::{Options, splice};
 use warptrace_workloads::ProgramInfo;
 
 use crate::hashes;
-use crate::{PROGRAMS, ptx};
+use crate::{PROGRAMS, compiled};
 
 /// The line that names the compiler.
 const COMPILER: &str = "# compiled by ";
@@ -51,7 +51,7 @@ fn hashes_of_crates_are_taken_out_of_names() {
 
 #[test]
 fn kernels_and_what_is_spliced_of_them_stay_the_same_text() {
-    let Some(ptx) = ptx().map(with_arrays_in_order) else { return };
+    let Some(ptx) = compiled().map(with_arrays_in_order) else { return };
     let compiler = Compiler::find().expect("the kernels are compiled").version;
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ptx/hashes.txt");
     let golden = std::fs::read_to_string(&path).unwrap_or_default();

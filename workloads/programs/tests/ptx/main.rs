@@ -21,6 +21,7 @@ mod usage;
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use warptrace_build::{ARCHITECTURES, Ptxas};
 use warptrace_format::Counting;
@@ -48,13 +49,23 @@ const RECORDINGS: [Recording; 4] = [
     Recording { counting: Counting::All, dual: true, ..Recording::DEFAULT },
 ];
 
-/// The compiled kernels, or `None` after saying why there are none.
-fn ptx() -> Option<&'static str> {
+/// Returns the compiled module, or `None` after saying why there is none.
+fn compiled() -> Option<&'static str> {
     if PTX.is_empty() {
         eprintln!("skipped: built without a device compiler, so there is no PTX; run `cargo xtask setup`");
         return None;
     }
     Some(PTX)
+}
+
+/// Returns a module of the kernels that have trace points, or `None` after saying why there is none.
+fn ptx() -> Option<&'static str> {
+    static CHOSEN: LazyLock<String> = LazyLock::new(|| {
+        let kernels: Vec<&str> = kernels().into_iter().collect();
+        let options = Options { kernels: Some(&kernels), ..Options::default() };
+        splice(PTX, &options).unwrap_or_else(|error| panic!("{error}")).text
+    });
+    compiled().map(|_| CHOSEN.as_str())
 }
 
 /// The assembler, or `None` after saying why there is none that does.

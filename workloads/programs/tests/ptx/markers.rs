@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use warptrace_kernels::prefix_sums;
 use warptrace_ptx::{Module, call_graph, fuzzing};
 
-use crate::{PROGRAMS, kernels, ptx, source};
+use crate::{PROGRAMS, compiled, kernels, ptx, source};
 
 /// What a comment that is a marker begins with.
 const PREFIX: &str = "// warptrace.";
@@ -45,15 +46,17 @@ fn without_comments(text: &str) -> String {
 
 #[test]
 fn every_kernel_is_there_and_no_other() {
-    let Some(ptx) = ptx() else { return };
+    let Some(ptx) = compiled() else { return };
     let module = Module::parse(ptx).expect("the compiler writes PTX");
-    let entries: BTreeSet<&str> = module
+    let entries: BTreeSet<String> = module
         .functions
         .iter()
         .filter(|function| function.is_entry())
-        .map(|function| function.name)
+        .map(|function| function.name.to_owned())
         .collect();
-    assert_eq!(entries, kernels());
+    let of = |order| (1..=prefix_sums::MAX).map(move |tuple| format!("scan_{order}_{tuple}"));
+    let sums = (1..=prefix_sums::MAX).flat_map(of);
+    assert_eq!(entries, kernels().into_iter().map(str::to_owned).chain(sums).collect());
 }
 
 /// A marker may be copied with the code around it. So each stands in the kernel at least as often as in its
