@@ -43,8 +43,8 @@ impl LocationCode {
     /// Reads the body of a section at file offset `at`: ids of locations, and what the code has there.
     ///
     /// # Errors
-    /// A body over [`MAX_METADATA_BYTES`](super::MAX_METADATA_BYTES), more than [`MAX_LOCATIONS`] locations, bytes that are no such
-    /// list, bytes after it.
+    /// A body over [`MAX_METADATA_BYTES`](super::limits::MAX_METADATA_BYTES), more than [`MAX_LOCATIONS`]
+    /// locations, bytes that are no such list, bytes after it.
     pub fn decode(body: &[u8], at: u64) -> Result<Vec<(u16, Self)>, FormatError> {
         let Body(found) = decode_body((SECTION, "code of locations"), body, at)?;
         let of = |(id, instructions, counted)| (id, Self { instructions, counted });

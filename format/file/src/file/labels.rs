@@ -42,8 +42,8 @@ impl LaunchLabels {
     /// Reads the body of a section at file offset `at`.
     ///
     /// # Errors
-    /// A body over [`MAX_METADATA_BYTES`](super::MAX_METADATA_BYTES), more than [`MAX_LABELS`] texts or a text of more than
-    /// [`MAX_LABEL_BYTES`] bytes, bytes that are no such structure, bytes after it.
+    /// A body over [`MAX_METADATA_BYTES`](super::limits::MAX_METADATA_BYTES), more than [`MAX_LABELS`] texts
+    /// or a text of more than [`MAX_LABEL_BYTES`] bytes, bytes that are no such structure, bytes after it.
     pub fn decode(body: &[u8], at: u64) -> Result<Self, FormatError> {
         let contents = |message: String| FormatError::Contents { section: SECTION, offset: at, message };
         let found: Self = decode_body((SECTION, "labels"), body, at)?;

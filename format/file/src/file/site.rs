@@ -112,9 +112,10 @@ pub fn encode_sites(sites: &[SiteInfo]) -> Result<Vec<u8>, FormatError> {
 /// Reads the body of a section at file offset `at`.
 ///
 /// # Errors
-/// A body over [`MAX_METADATA_BYTES`](super::MAX_METADATA_BYTES), bytes that are no list of sites, bytes after it; a number that is 0, over
-/// [`MAX_SITE`] or there twice; a site of no elements, or of more bytes than 2^16; a derived one without a root that is
-/// in the list and none itself, where one of them is a value, or whose offset does not fit its addresses.
+/// A body over [`MAX_METADATA_BYTES`](super::limits::MAX_METADATA_BYTES), bytes that are no list of sites,
+/// bytes after it; a number that is 0, over [`MAX_SITE`] or there twice; a site of no elements, or of more
+/// bytes than 2^16; a derived one without a root that is in the list and none itself, where one of them is a
+/// value, or whose offset does not fit its addresses.
 pub fn decode_sites(body: &[u8], at: u64) -> Result<Vec<SiteInfo>, FormatError> {
     let contents = |message: String| FormatError::Contents { section: SECTION, offset: at, message };
     let Body(sites) = decode_body((SECTION, "sites"), body, at)?;

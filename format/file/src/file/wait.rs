@@ -75,8 +75,8 @@ impl WaitInfo {
     /// Reads the body of a section at file offset `at`: ids of locations, and what is known of their waits.
     ///
     /// # Errors
-    /// A body over [`MAX_METADATA_BYTES`](super::MAX_METADATA_BYTES), more than [`MAX_LOCATIONS`] locations or [`MAX_WAIT_COPIES`] copies
-    /// of one, bytes that are no such list, bytes after it.
+    /// A body over [`MAX_METADATA_BYTES`](super::limits::MAX_METADATA_BYTES), more than [`MAX_LOCATIONS`]
+    /// locations or [`MAX_WAIT_COPIES`] copies of one, bytes that are no such list, bytes after it.
     pub fn decode(body: &[u8], at: u64) -> Result<Vec<(u16, Self)>, FormatError> {
         let Body(found) = decode_body((SECTION, "waits"), body, at)?;
         Ok(found)
