@@ -29,6 +29,8 @@ pub struct FileState {
     pub lacks_times: Option<String>,
     /// What was assumed of the kernel when it was recorded; `None` if the events are the kernel's.
     pub assumed: Option<&'static str>,
+    /// Of how many warps and launches the trace is; `None` if all were chosen to be recorded.
+    pub window: Option<String>,
 }
 
 /// What is missing of the times that were recorded: sections that are not there, are damaged, or are those of
@@ -133,14 +135,40 @@ impl TraceFile {
         let is_complete = words.is_empty();
         let start =
             if is_complete { COMPLETE.to_owned() } else { format!("INCOMPLETE trace: {}", words.join("; ")) };
-        let sentence = [Some(start), assumed.map(str::to_owned), added.clone()].into_iter().flatten();
+        let window = self.window();
+        let sentence =
+            [Some(start), window.clone(), assumed.map(str::to_owned), added.clone()].into_iter().flatten();
         FileState {
             is_whole: is_complete && added.is_none(),
             sentence: sentence.collect::<Vec<_>>().join(if is_complete { ", " } else { "; " }),
             lacks,
             lacks_times,
             assumed,
+            window,
         }
+    }
+
+    /// Says how much of the program was chosen to be recorded; `None` if all of it was.
+    fn window(&self) -> Option<String> {
+        let [mut warps, mut chosen, mut launches, mut traced] = [0_u64; 4];
+        for info in self.launches() {
+            let of_launch = u64::from(info.chosen().count());
+            warps += u64::from(info.warps());
+            chosen += of_launch;
+            launches += 1;
+            traced += u64::from(of_launch > 0);
+        }
+        let of = |some, all, [one, several]: [&str; 2]| {
+            format!("{} of {}", grouped(some), many(all, one, several))
+        };
+        (chosen < warps).then(|| {
+            let warps = of(chosen, warps, ["warp", "warps"]);
+            if traced < launches {
+                format!("recorded of {warps}, in {}", of(traced, launches, ["launch", "launches"]))
+            } else {
+                format!("recorded of {warps}")
+            }
+        })
     }
 
     /// Sums up which times of some launches are missing, of those that were recorded.
@@ -252,7 +280,11 @@ impl Lacks {
 
 /// `1 warp`, `1,234 warps`.
 fn many(number: u64, one: &str, several: &str) -> String {
+    format!("{} {}", grouped(number), if number == 1 { one } else { several })
+}
+
+fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
-    format!("{} {}", groups.collect::<Vec<_>>().join(","), if number == 1 { one } else { several })
+    groups.collect::<Vec<_>>().join(",")
 }

@@ -85,7 +85,7 @@ fn head(path: &Path, Opened { trace, state }: &Opened) -> anyhow::Result<(String
     let source = Source::new(trace, Selection::default())?;
     let events = count(source.launch_events());
     let path = shown_name(path);
-    let is_plain = state.is_whole && state.assumed.is_none();
+    let is_plain = state.is_whole && state.assumed.is_none() && state.window.is_none();
     let words = if is_plain { "whole trace" } else { &state.sentence };
     Ok((format!("{path}: {words}; {events} events"), state.is_whole))
 }

@@ -63,6 +63,13 @@ fn info_says_what_was_not_chosen() {
     assert!(output.contains("\nwindow       blocks 1/4, warps 0..=1\n"), "{output}");
     assert!(output.contains(" recorded  "), "{output}");
     assert!(output.contains("not chosen to be recorded: 0 of 1 launches, 30 of 32 warps"), "{output}");
+    let first = output.lines().next().unwrap();
+    assert!(first.ends_with("complete by its accounts, recorded of 2 of 32 warps"), "{first}");
+    for view in ["top", "lines", "warps", "causes"] {
+        let page = run(&[view, text(&path)]).1;
+        let said = "trace of a window, 30 warps not chosen to be recorded: ";
+        assert!(page.lines().take(2).any(|line| line.starts_with(said)), "{view}: {page}");
+    }
     let info = info(&path);
     let launch = &info["launches"][0];
     assert_eq!((launch["warps"].as_u64(), launch["recorded_warps"].as_u64()), (Some(32), Some(2)));
@@ -96,6 +103,8 @@ fn launches_that_are_not_chosen_keep_their_numbers() {
     let expected: Vec<_> =
         all.iter().filter(|line| line.starts_with("1,") || line.starts_with("2,")).cloned().collect();
     assert_eq!(events(&path), expected);
+    let state = info(&path)["state"].as_str().unwrap().to_owned();
+    assert!(state.ends_with(&format!(", in 2 of {launches} launches")), "{state}");
     let numbers: Vec<_> = info(&path)["launches"]
         .as_array()
         .unwrap()

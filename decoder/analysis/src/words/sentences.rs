@@ -63,21 +63,24 @@ pub fn holds(analysis: &Analysis) -> String {
 /// What the trace holds, what it lacks and what was assumed: the first line of each view.
 pub fn losses(analysis: &Analysis) -> String {
     let (losses, holds) = (&analysis.losses, holds(analysis));
+    let unchosen = losses.unchosen_warps;
+    let window = (unchosen > 0).then(|| format!("{} not chosen to be recorded", many(unchosen, "warp")));
     let mut text = match missing(losses) {
-        None => match losses.assumed {
-            None => format!("whole trace: {holds}"),
-            Some(assumed) => format!("whole trace, {assumed}: {holds}"),
-        },
-        Some(missing) => format!("{missing}\nfigures are of what is there: {holds}"),
+        None => {
+            let start = if unchosen == 0 { "whole trace" } else { "trace of a window" };
+            let said = [Some(start.to_owned()), window, losses.assumed.map(str::to_owned)];
+            format!("{}: {holds}", said.into_iter().flatten().collect::<Vec<_>>().join(", "))
+        }
+        Some(missing) => {
+            let said: Vec<String> = [Some(missing), window].into_iter().flatten().collect();
+            format!("{}\nfigures are of what is there: {holds}", said.join("; "))
+        }
     };
     if analysis.counts.visits > 0 {
         text += match analysis.weight {
             Weight::Instructions => "; slots are of instructions",
             Weight::Events => "; slots are of lanes, each event counted as one",
         };
-    }
-    if losses.unchosen_warps > 0 {
-        text += &format!("\nnot chosen to be recorded: {}", many(losses.unchosen_warps, "warp"));
     }
     text
 }
