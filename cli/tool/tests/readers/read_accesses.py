@@ -20,7 +20,9 @@ def table(folder, name):
 
 found = {
     "sectors": ask(formula.replace("OUT", lanes)),
-    "sites": ask(f"select site, sectors, requests, accesses, events from {table(runs, 'sites')} order by site"),
+    "sites": ask(
+        f"select site, sectors, requests, accesses, events from {table(runs, 'sites')} where requests > 0 order by site"
+    ),
     "losses": ask(f"select launch, accesses, lost, left_out, unmatched from {table(runs, 'access_losses')}"),
     "facts": dict(
         ask(f"select decode(key), decode(value) from parquet_kv_metadata({table(runs, 'accesses')})")
