@@ -3,7 +3,8 @@
 //! ```text
 //! open ── Trace ──┬─ summary                        what `warptrace info --json` prints
 //!                 ├─ kernels, lines, causes, ...    Table of figures
-//!                 └─ events, runs                   Table of events ── __arrow_c_stream__ ── pandas, Polars, DuckDB
+//!                 ├─ accesses, values, ...          Table of addresses ┐
+//!                 └─ events, runs                   Table of events ───┴── __arrow_c_stream__ ── pandas, Polars, DuckDB
 //! ```
 //!
 //! Nothing is computed before a table is read. A table that is read is made batch by batch, on a thread of

@@ -7,7 +7,9 @@ use arrow_schema::SchemaRef;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 use warptrace_analysis::Selection;
-use warptrace_tables::{Batch, Figures, Kind, Made, Sink, Table as FigureTable, TableError, Wanted};
+use warptrace_tables::{
+    AccessBatch, AccessTable, Batch, Figures, Kind, Made, Sink, Table as FigureTable, TableError, Wanted,
+};
 
 use crate::error;
 use crate::stream::Batches;
@@ -18,6 +20,7 @@ use crate::trace::{Opened, no_column};
 pub(crate) enum Rows {
     Figures(FigureTable),
     Events(Kind),
+    Accesses(AccessTable),
 }
 
 impl Rows {
@@ -25,6 +28,7 @@ impl Rows {
         match self {
             Self::Figures(table) => table.schema(),
             Self::Events(kind) => kind.schema(),
+            Self::Accesses(table) => table.schema(),
         }
     }
 }
@@ -74,9 +78,11 @@ impl Table {
             opened.trace.renew_work();
             match rows {
                 Rows::Events(kind) => events(&opened, &selection, kind, (&columns, &schema), sink),
+                Rows::Accesses(table) => accesses(&opened, &selection, table, (&columns, &schema), sink),
                 Rows::Figures(table) => {
                     let (name, trace) = (opened.path.as_str(), &opened.trace);
-                    let figures = Figures { name, trace, analysis: &|| opened.analysis(&selection) };
+                    let analysis = &|| opened.analysis(&selection);
+                    let figures = Figures { name, trace, selection: &selection, analysis };
                     figures.rows(table, (&columns, &schema), sink).map(|_| ())
                 }
             }
@@ -98,6 +104,23 @@ fn events(
         let mut batch = Batch::new((&opened.path, &opened.trace), launch, columns, &made);
         let wanted = Wanted { warps, selection: selection.clone(), locations: 0..=u64::MAX };
         if batch.fill(&opened.trace, &wanted, kind, sink)?.is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Gives the addresses or values of the selected launches to `sink`.
+fn accesses(
+    opened: &Opened,
+    selection: &Selection,
+    table: AccessTable,
+    columns: (&[usize], &SchemaRef),
+    sink: &mut Sink<'_>,
+) -> Result<(), TableError> {
+    for (launch, warps) in selection.launches(&opened.trace)? {
+        let batch = AccessBatch::new((&opened.path, &opened.trace), launch, table, columns);
+        if batch.fill(&warps, selection, sink)?.is_break() {
             break;
         }
     }

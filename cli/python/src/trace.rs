@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use warptrace_analysis::Weight;
 use warptrace_analysis::{Analysis, AnalysisError, Selection, Summary, analyse, weights};
 use warptrace_decoder::TraceFile;
-use warptrace_tables::{Kind, Table as FigureTable};
+use warptrace_tables::{AccessTable, Kind, Table as FigureTable};
 
 use crate::error::{self, LossWarning};
 use crate::table::{Rows, Table};
@@ -84,9 +84,9 @@ impl Trace {
         Ok(Table::new(&self.0, Rows::Figures(table), selection))
     }
 
-    fn rows(&self, kind: Kind, selection: Selection, columns: Option<Vec<String>>) -> PyResult<Table> {
+    fn rows(&self, rows: Rows, selection: Selection, columns: Option<Vec<String>>) -> PyResult<Table> {
         selection.launches(&self.0.trace).map_err(|error| error::of_analysis(&error))?;
-        let table = Table::new(&self.0, Rows::Events(kind), selection);
+        let table = Table::new(&self.0, rows, selection);
         match columns {
             None => Ok(table),
             Some(names) => table.with_columns(&names),
@@ -223,7 +223,7 @@ impl Trace {
         warp: Option<u32>,
         columns: Option<Vec<String>>,
     ) -> PyResult<Table> {
-        self.rows(Kind::Events, selection(kernel, launch, block, warp), columns)
+        self.rows(Rows::Events(Kind::Events), selection(kernel, launch, block, warp), columns)
     }
 
     /// A row for each run of equal events of a warp; `columns` as for `events`.
@@ -236,7 +236,84 @@ impl Trace {
         warp: Option<u32>,
         columns: Option<Vec<String>>,
     ) -> PyResult<Table> {
-        self.rows(Kind::Runs, selection(kernel, launch, block, warp), columns)
+        self.rows(Rows::Events(Kind::Runs), selection(kernel, launch, block, warp), columns)
+    }
+
+    /// A row for each run of addresses of a group of lanes or, where they are on no line, of a lane; `columns` as for
+    /// `events`.
+    #[pyo3(signature = (*, kernel = None, launch = None, block = None, warp = None, columns = None))]
+    fn accesses(
+        &self,
+        kernel: Option<String>,
+        launch: Option<u32>,
+        block: Option<Block>,
+        warp: Option<u32>,
+        columns: Option<Vec<String>>,
+    ) -> PyResult<Table> {
+        self.rows(Rows::Accesses(AccessTable::Accesses), selection(kernel, launch, block, warp), columns)
+    }
+
+    /// The same of named values.
+    #[pyo3(signature = (*, kernel = None, launch = None, block = None, warp = None, columns = None))]
+    fn values(
+        &self,
+        kernel: Option<String>,
+        launch: Option<u32>,
+        block: Option<Block>,
+        warp: Option<u32>,
+        columns: Option<Vec<String>>,
+    ) -> PyResult<Table> {
+        self.rows(Rows::Accesses(AccessTable::Values), selection(kernel, launch, block, warp), columns)
+    }
+
+    /// A row for each address that a lane touched; `columns` as for `events`.
+    #[pyo3(signature = (*, kernel = None, launch = None, block = None, warp = None, columns = None))]
+    fn lane_accesses(
+        &self,
+        kernel: Option<String>,
+        launch: Option<u32>,
+        block: Option<Block>,
+        warp: Option<u32>,
+        columns: Option<Vec<String>>,
+    ) -> PyResult<Table> {
+        self.rows(Rows::Accesses(AccessTable::LaneAccesses), selection(kernel, launch, block, warp), columns)
+    }
+
+    /// A row for each value that a lane held; `columns` as for `events`.
+    #[pyo3(signature = (*, kernel = None, launch = None, block = None, warp = None, columns = None))]
+    fn lane_values(
+        &self,
+        kernel: Option<String>,
+        launch: Option<u32>,
+        block: Option<Block>,
+        warp: Option<u32>,
+        columns: Option<Vec<String>>,
+    ) -> PyResult<Table> {
+        self.rows(Rows::Accesses(AccessTable::LaneValues), selection(kernel, launch, block, warp), columns)
+    }
+
+    /// A row for each site: an instruction that touches memory, or a named value, with what was accessed there.
+    #[pyo3(signature = (*, kernel = None, launch = None, block = None, warp = None))]
+    fn sites(
+        &self,
+        kernel: Option<String>,
+        launch: Option<u32>,
+        block: Option<Block>,
+        warp: Option<u32>,
+    ) -> PyResult<Table> {
+        self.figures(FigureTable::Sites, selection(kernel, launch, block, warp))
+    }
+
+    /// A row for each launch of which accesses are not known.
+    #[pyo3(signature = (*, kernel = None, launch = None, block = None, warp = None))]
+    fn access_losses(
+        &self,
+        kernel: Option<String>,
+        launch: Option<u32>,
+        block: Option<Block>,
+        warp: Option<u32>,
+    ) -> PyResult<Table> {
+        self.figures(FigureTable::AccessLosses, selection(kernel, launch, block, warp))
     }
 
     fn __repr__(&self) -> String {

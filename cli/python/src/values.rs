@@ -1,7 +1,7 @@
 //! Columns as Python values.
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
+use arrow_array::types::{Float64Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 use pyo3::prelude::*;
@@ -21,6 +21,8 @@ pub(crate) fn append(list: &Bound<'_, PyList>, column: &ArrayRef) -> PyResult<()
         DataType::UInt8 => all(list, column.as_primitive::<UInt8Type>().iter()),
         DataType::UInt16 => all(list, column.as_primitive::<UInt16Type>().iter()),
         DataType::UInt32 => all(list, column.as_primitive::<UInt32Type>().iter()),
+        DataType::Int32 => all(list, column.as_primitive::<Int32Type>().iter()),
+        DataType::Int64 => all(list, column.as_primitive::<Int64Type>().iter()),
         DataType::UInt64 => all(list, column.as_primitive::<UInt64Type>().iter()),
         DataType::Float64 => all(list, column.as_primitive::<Float64Type>().iter()),
         DataType::Utf8 => all(list, column.as_string::<i32>().iter()),

@@ -2,6 +2,7 @@
 package, or also with pandas, PyArrow, Polars and DuckDB."""
 
 import contextlib
+import csv
 import json
 import os
 import pathlib
@@ -150,6 +151,52 @@ def check_tables(path, trace, info):
     assert {key: known[key] for key in table} == table, path
 
 
+def check_accesses(path, trace):
+    """Every access of a lane, as `decode --accesses --format csv` prints it; sites as `accesses` does. Returns how many
+    accesses there are."""
+    addresses, values = rows(trace.lane_accesses()), rows(trace.lane_values())
+    found = {}
+    for row, what in [*((row, "address") for row in addresses), *((row, "bits") for row in values)]:
+        key = tuple(row[name] for name in ["launch", "block_x", "block_y", "block_z", "warp", "site", "lane"])
+        found.setdefault(key, []).append(row[what])
+    if not rows(trace.sites()):
+        assert not found and not rows(trace.accesses()) and not rows(trace.access_losses()), path
+        return 0
+    expected = {}
+    for row in csv.DictReader(tool("decode", path, "--accesses", "--format", "csv").splitlines()):
+        key = tuple(int(row[name]) for name in ["launch", "block_x", "block_y", "block_z", "warp", "site", "lane"])
+        run = (int(row["base"]) + number * int(row["step"]) for number in range(int(row["vectors"])))
+        expected.setdefault(key, []).extend(address % 2**64 for address in run)
+    assert found == expected, path
+    counted = tool_json("accesses", path)
+    names = ["requests", "sectors", "least_sectors", "moved_bytes", "used_bytes", "passes", "least_passes"]
+    shown = {site["site"]: only(site["counts"], names) for site in counted["sites"]}
+    assert {row["site"]: only(row, names) for row in rows(trace.sites()) if row["requests"]} == shown, path
+    lost = sum(row["lost"] for row in rows(trace.access_losses()))
+    assert lost == counted["lost_accesses"], path
+    counts = [bin(row["mask"]).count("1") * row["count"] if row["lane"] is None else row["count"] for row in rows(trace.accesses())]
+    assert sum(counts) == len(addresses), path
+    assert set(trace.values(columns=["kind"]).to_pydict()["kind"]) <= {"value"}, path
+    return len(addresses) + len(values)
+
+
+def check_numpy(trace):
+    """The page's way to arrays of addresses gives those of the table."""
+    page = (ROOT / "docs/users/python.md").read_text().split("## Addresses for NumPy")[1]
+    code = page.split("```python\n")[1].split("```")[0]
+    table = rows(trace.lane_accesses())
+    for site in {row["site"] for row in table}:
+        names = {"trace": trace, "site": site}
+        exec(code, names)
+        expected = {}
+        for row in table:
+            if row["site"] == site:
+                expected.setdefault((row["warp_index"], row["lane"]), []).append(row["address"])
+        arrays = names["addresses"]
+        assert {key: array.tolist() for key, array in arrays.items()} == expected, site
+        assert all(array.dtype == "uint64" for array in arrays.values()), site
+
+
 @contextlib.contextmanager
 def refused(kind, *words):
     try:
@@ -210,7 +257,8 @@ def check_readers(path, trace):
     import polars
     import pyarrow
 
-    for table in [trace.events(), trace.runs(), trace.lines(), trace.causes(), trace.warps(), trace.locations]:
+    tables = [trace.events(), trace.runs(), trace.lines(), trace.causes(), trace.warps(), trace.locations]
+    for table in [*tables, trace.accesses(), trace.lane_values(), trace.sites()]:
         expected = table.to_pydict()
         assert pyarrow.table(table).to_pydict() == expected, path
         assert polars.DataFrame(table).to_dict(as_series=False) == expected, path
@@ -259,19 +307,21 @@ def main():
         timed = folder / "timed.wtrc"
         tool("demo", *small, "--times", "runs", "-o", timed)
         assert None not in warptrace.open(timed).runs().to_pydict()["t_begin"]
-        events = lossy = 0
+        events = lossy = accesses = 0
         for path in [*TRACES, made, timed]:
             trace, info = check_summary(path)
             lossy += not info["whole"]
             events += check_events(path, trace)
             check_figures(path, trace)
             check_tables(path, trace, info)
+            accesses += check_accesses(path, trace)
             if readers:
                 check_readers(path, trace)
+                check_numpy(trace)
         check_wrong_input(made, folder)
         if readers:
             check_notebook(folder)
-    assert events > 1000 and lossy > 0, (events, lossy)
+    assert events > 1000 and lossy > 0 and accesses > 1000, (events, lossy, accesses)
     print(f"{len(TRACES) + 2} traces, {events:,} events: package and tool agree")
 
 

@@ -5,18 +5,18 @@ use std::path::PathBuf;
 
 use askama::Template;
 use warptrace_analysis::words::{self, Names};
-use warptrace_analysis::{Analysis, Selection, analyse};
+use warptrace_analysis::{Accesses, Analysis, Selection, accesses, analyse};
 use warptrace_decoder::TraceFile;
 use warptrace_format::shown;
 
 use crate::changes::{Compared, changes, compared};
 use crate::error::ReportError;
-use crate::figures::{figures, in_html, packed};
+use crate::figures::{figures, in_html, packed, shorten};
 use crate::guide::Guide;
 use crate::limits::{Limits, MAX_BYTES};
 use crate::lines::{self, Files};
 use crate::page::{Page, cut};
-use crate::{blocks, graph, loops, parts, picture, strips, timeline, warps};
+use crate::{blocks, graph, loops, memory, parts, picture, strips, timeline, warps};
 
 /// Launches that ended early that are named.
 const ENDS: usize = 5;
@@ -73,6 +73,8 @@ struct Parts<'a> {
     names: Names,
     files: Files,
     compared: Option<Compared<'a>>,
+    /// Of a trace with addresses.
+    accessed: Option<Accesses>,
 }
 
 /// Makes the page of a trace, with a section that compares it with `base` if there is one.
@@ -93,7 +95,8 @@ pub fn report<'a>(
     let analysis = analyse(trace, &options.selection)?;
     let files = lines::read_files(trace, &analysis, &options.sources, Limits::FULL);
     let names = Names::new(trace);
-    let parts = Parts { trace, options, analysis, names, files, compared };
+    let accessed = trace.has_accesses().then(|| accesses(trace, &options.selection)).transpose()?;
+    let parts = Parts { trace, options, analysis, names, files, compared, accessed };
     let mut limits = Limits::FULL;
     loop {
         let page = parts.page(limits)?;
@@ -113,14 +116,14 @@ impl Parts<'_> {
         let blocks = blocks::blocks(&guide, &options.selection)?;
         let parts = parts::parts(&guide);
         let changes = self.compared.as_ref().map(|compared| changes(compared, limits)).transpose()?;
-        let json = in_html(&figures(
-            &guide,
-            &parts,
-            strips.as_ref(),
-            &timelines,
-            blocks.as_ref(),
-            changes.as_ref(),
-        ))?;
+        let memory = self.accessed.as_ref().map(|accessed| memory::memory(&guide, accessed));
+        let mut value =
+            figures(&guide, &parts, strips.as_ref(), &timelines, blocks.as_ref(), changes.as_ref());
+        if let Some(memory) = &memory {
+            value["accesses"] = memory.json.clone();
+            shorten(&mut value["accesses"], limits.text);
+        }
+        let json = in_html(&value)?;
         let packed = packed(strips.as_ref(), &timelines, blocks.as_ref(), limits.text)?;
         let source = lines::source(&guide, files);
         // Spelt in several ways, a file is still one.
@@ -162,6 +165,7 @@ impl Parts<'_> {
             loops: loops::loops(&guide),
             more_loops: analysis.loops().count().saturating_sub(limits.loops),
             parts,
+            memory,
             warps: warps::warps(&guide, strips.as_ref()),
             strips,
             timelines,

@@ -115,7 +115,7 @@ pub(crate) fn packed(
 }
 
 /// Cuts texts that are longer than `most` characters: a table of locations may hold any.
-fn shorten(value: &mut Value, most: usize) {
+pub(crate) fn shorten(value: &mut Value, most: usize) {
     match value {
         Value::String(text) => *text = crate::page::cut(text, most),
         Value::Array(values) => values.iter_mut().for_each(|value| shorten(value, most)),

@@ -5,6 +5,7 @@
 //!              decode ───┼─ picture   slots of kernels by cause    ┐
 //!                        ├─ source    each line with its heat           │
 //!                        ├─ loops     trips over lanes and over warps   │
+//!           accesses ────┼─ memory    sectors and passes of lines       │
 //!                        ├─ warps     work, groups with the same path   ├─ templates ── one file
 //!                        ├─ parts     sums by kernel, function and loop │
 //!                        ├─ strips    warps, lane by lane               │
@@ -35,6 +36,7 @@ mod guide;
 mod limits;
 mod lines;
 mod loops;
+mod memory;
 mod page;
 mod parts;
 mod picture;

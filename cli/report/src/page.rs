@@ -7,6 +7,7 @@ use crate::changes::Changes;
 use crate::graph::Graphs;
 use crate::lines::{Row, SourceFile};
 use crate::loops::Loop;
+use crate::memory::Memory;
 use crate::parts::Parts;
 use crate::picture::Picture;
 use crate::strips::Strips;
@@ -43,6 +44,7 @@ pub(crate) struct Page<'a> {
     pub(crate) parts: Parts,
     pub(crate) loops: Vec<Loop>,
     pub(crate) more_loops: usize,
+    pub(crate) memory: Option<Memory>,
     pub(crate) warps: Warps,
     pub(crate) strips: Option<Strips>,
     pub(crate) timelines: Vec<Timeline>,

@@ -24,6 +24,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod access_changes;
+mod access_rows;
 mod accesses;
 mod analyse;
 mod blocks;
@@ -65,6 +67,10 @@ mod waits;
 mod watch;
 pub mod words;
 
+pub use access_changes::{AccessChange, access_changes};
+pub use access_rows::{
+    AccessLacks, AccessRow, AccessRowKind, access_losses, access_rows, value_number, value_type,
+};
 pub use accesses::requests::{SECTOR_BYTES, passes, sectors};
 pub use accesses::{AccessCounts, AccessLine, Accesses, SiteFigures, accesses};
 pub use analyse::{analyse, analyse_watched};

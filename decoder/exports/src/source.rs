@@ -101,6 +101,11 @@ impl<'a> Source<'a> {
         kernel_name(self.trace, info)
     }
 
+    /// The selected launches, each with the warps of it that may be selected.
+    pub(crate) fn launches_with_warps(&self) -> &[(LaunchInfo, WarpFilter)] {
+        &self.launches
+    }
+
     /// Reads where and when the selected blocks of a launch ran; `None` if the trace does not say it. Memory:
     /// that of [`blocks`].
     ///

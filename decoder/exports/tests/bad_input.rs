@@ -47,6 +47,15 @@ fn export(trace: &TraceFile, selection: &Selection) -> Result<Vec<usize>, Export
         take(&mut out);
         parquet::losses(&source, &mut out)?;
         take(&mut out);
+        parquet::sites(&source, &mut out)?;
+        take(&mut out);
+        parquet::access_losses(&source, &mut out)?;
+        take(&mut out);
+        use parquet::AccessTable::{Accesses, LaneAccesses, LaneValues, Values};
+        for table in [Accesses, Values, LaneAccesses, LaneValues] {
+            parquet::accesses(&source, &mut out, table)?;
+            take(&mut out);
+        }
     }
     Ok(sizes)
 }

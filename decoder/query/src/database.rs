@@ -15,11 +15,11 @@ use futures::future::{Either, select};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use warptrace_decoder::TraceFile;
-use warptrace_tables::{BATCH, Kind, Made, Table as FigureTable};
+use warptrace_tables::{AccessTable, BATCH, Kind, Made, Table as FigureTable};
 
 use crate::error::QueryError;
 use crate::figures::Figures;
-use crate::runs::Runs;
+use crate::runs::{AccessRuns, Runs};
 use crate::source::{Named, Rows, Table};
 use crate::sums::SumEvents;
 
@@ -27,7 +27,7 @@ use crate::sums::SumEvents;
 pub const MAX_PARTITIONS: usize = 8;
 
 /// The tables of figures, in the order in which they are named to people.
-pub(crate) const FIGURES: [(&str, FigureTable); 8] = [
+pub(crate) const FIGURES: [(&str, FigureTable); 10] = [
     ("warps", FigureTable::Warps),
     ("locations", FigureTable::Locations),
     ("loops", FigureTable::Loops),
@@ -36,6 +36,16 @@ pub(crate) const FIGURES: [(&str, FigureTable); 8] = [
     ("lines", FigureTable::Lines),
     ("causes", FigureTable::Causes),
     ("edges", FigureTable::Edges),
+    ("sites", FigureTable::Sites),
+    ("access_losses", FigureTable::AccessLosses),
+];
+
+/// The tables of addresses and values.
+pub(crate) const ACCESSES: [(&str, AccessTable); 4] = [
+    ("accesses", AccessTable::Accesses),
+    ("values", AccessTable::Values),
+    ("lane_accesses", AccessTable::LaneAccesses),
+    ("lane_values", AccessTable::LaneValues),
 ];
 
 /// Any number of traces, whose rows stand in the same tables.
@@ -94,6 +104,9 @@ impl Database {
         register(&context, "runs", runs(Kind::Runs))?;
         for (name, table) in FIGURES {
             register(&context, name, figures(table))?;
+        }
+        for (name, table) in ACCESSES {
+            register(&context, name, AccessRuns { traces: Arc::clone(&traces), table })?;
         }
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(partitions).build()?;
         context.add_optimizer_rule(Arc::new(SumEvents));

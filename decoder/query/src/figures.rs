@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
+use warptrace_analysis::Selection;
 use warptrace_tables::Table;
 
 use crate::source::{Asked, Named, Part, Rows};
@@ -24,9 +25,11 @@ impl Rows for Figures {
         let (traces, table) = (Arc::clone(&self.traces), self.table);
         // One part: each analysis uses all cores by itself.
         let part: Part = Arc::new(move |sink| {
+            let selection = &Selection::default();
             for named in traces.iter().filter(|named| bounds.allow_text("trace", &named.name)) {
                 let (name, trace) = (named.name.as_str(), &named.trace);
-                let figures = warptrace_tables::Figures { name, trace, analysis: &|| named.analysis() };
+                let figures =
+                    warptrace_tables::Figures { name, trace, selection, analysis: &|| named.analysis() };
                 let given = figures.rows(table, (&columns, &schema), sink);
                 if given.map_err(|error| named.error(error))?.is_break() {
                     return Ok(());

@@ -2,6 +2,9 @@
 //!
 //! ```text
 //! TraceFiles ── Database ──┬─ events, runs       decoded while the query runs, by launch and range of warps
+//!                          ├─ accesses, values,
+//!                          │  lane_accesses,
+//!                          │  lane_values         likewise
 //!                          ├─ locations, loops,
 //!                          │  warps              figures of `warptrace-analysis`
 //!                          └─ launches           metadata

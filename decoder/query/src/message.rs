@@ -4,7 +4,7 @@ use datafusion::arrow::error::ArrowError;
 use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
 
-use crate::database::FIGURES;
+use crate::database::{ACCESSES, FIGURES};
 
 /// Says what is wrong with a query, on one line.
 pub(crate) fn of(error: &DataFusionError) -> String {
@@ -53,7 +53,11 @@ fn planned(what: &str) -> String {
     if let Some(table) = table {
         let name = table.strip_prefix("datafusion.").unwrap_or(table);
         let name = name.strip_prefix("public.").unwrap_or(name);
-        let tables: Vec<&str> = ["events", "runs"].into_iter().chain(FIGURES.map(|(name, _)| name)).collect();
+        let tables: Vec<&str> = ["events", "runs"]
+            .into_iter()
+            .chain(FIGURES.map(|(name, _)| name))
+            .chain(ACCESSES.map(|(name, _)| name))
+            .collect();
         return format!("there is no table `{name}`; there are {}", tables.join(", "));
     }
     if what.contains("DDL not supported")

@@ -1,13 +1,13 @@
-//! The tables `runs` and `events`: decoded while a query runs, only the columns that it names.
+//! The tables of events, addresses and values: decoded while a query runs, only the columns that it names.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
 use warptrace_analysis::{Selection, kernel_name};
-use warptrace_decoder::WarpFilter;
+use warptrace_decoder::{TraceFile, WarpFilter};
 use warptrace_format::file::LaunchInfo;
-use warptrace_tables::{Batch, Kind, Made, Wanted};
+use warptrace_tables::{AccessBatch, AccessTable, Batch, Kind, Made, Wanted};
 
 use crate::filter::Bounds;
 use crate::source::{Asked, Named, Part, Rows};
@@ -38,14 +38,7 @@ impl Rows for Runs {
 
     fn parts(&self, asked: Asked) -> Vec<Part> {
         let Asked { columns, schema, bounds, parts } = asked;
-        let mut jobs: Vec<Vec<Job>> = vec![Vec::new(); parts.max(1)];
-        let mut next = 0;
-        for (number, named) in self.traces.iter().enumerate() {
-            for job in jobs_of(number, named, &bounds, parts.max(1)) {
-                jobs[next % parts.max(1)].push(job);
-                next += 1;
-            }
-        }
+        let jobs = shared_out(&self.traces, &bounds, parts.max(1), |_| 0);
         let part = |jobs: Vec<Job>| -> Part {
             let (table, columns) = (self.clone(), columns.clone());
             let (schema, bounds) = (Arc::clone(&schema), bounds.clone());
@@ -70,8 +63,65 @@ impl Rows for Runs {
     }
 }
 
+/// A table of addresses or values.
+#[derive(Clone, Debug)]
+pub(crate) struct AccessRuns {
+    pub(crate) traces: Arc<[Named]>,
+    pub(crate) table: AccessTable,
+}
+
+impl Rows for AccessRuns {
+    fn schema(&self) -> SchemaRef {
+        self.table.schema()
+    }
+
+    fn parts(&self, asked: Asked) -> Vec<Part> {
+        let Asked { columns, schema, bounds, parts } = asked;
+        let jobs = shared_out(&self.traces, &bounds, parts.max(1), TraceFile::data_track);
+        let part = |jobs: Vec<Job>| -> Part {
+            let (traces, table) = (Arc::clone(&self.traces), self.table);
+            let (columns, schema) = (columns.clone(), Arc::clone(&schema));
+            Arc::new(move |sink| {
+                for job in &jobs {
+                    let named = &traces[job.trace];
+                    let of = (named.name.as_str(), &named.trace);
+                    let batch = AccessBatch::new(of, job.launch, table, (&columns, &schema));
+                    let warps = WarpFilter::warps(job.warps.clone());
+                    let filled = batch.fill(&warps, &Selection::default(), sink);
+                    if filled.map_err(|error| named.error(error))?.is_break() {
+                        return Ok(());
+                    }
+                }
+                Ok(())
+            })
+        };
+        jobs.into_iter().map(part).collect()
+    }
+}
+
+/// Shares the launches and warps that can meet the conditions out to parts; `track` says of which track rows are.
+fn shared_out(
+    traces: &[Named],
+    bounds: &Bounds,
+    parts: usize,
+    track: fn(&TraceFile) -> u32,
+) -> Vec<Vec<Job>> {
+    let mut jobs: Vec<Vec<Job>> = vec![Vec::new(); parts];
+    let of_all = traces.iter().enumerate();
+    let of_all = of_all.flat_map(|(number, named)| jobs_of(number, named, bounds, (parts, track)));
+    for (next, job) in of_all.enumerate() {
+        jobs[next % parts].push(job);
+    }
+    jobs
+}
+
 /// The launches and warps of a trace that can meet the conditions.
-fn jobs_of(number: usize, named: &Named, bounds: &Bounds, parts: usize) -> Vec<Job> {
+fn jobs_of(
+    number: usize,
+    named: &Named,
+    bounds: &Bounds,
+    (parts, track): (usize, fn(&TraceFile) -> u32),
+) -> Vec<Job> {
     let mut jobs = Vec::new();
     if !bounds.allow_text("trace", &named.name) {
         return jobs;
@@ -95,7 +145,7 @@ fn jobs_of(number: usize, named: &Named, bounds: &Bounds, parts: usize) -> Vec<J
         }
         // Both are at most the number of warps, which has 32 bits.
         let warps = first as u32..end as u32;
-        let is_small = named.trace.totals(launch.number(), 0).events < MANY_EVENTS;
+        let is_small = named.trace.totals(launch.number(), track(&named.trace)).events < MANY_EVENTS;
         let pieces = if is_small { 1 } else { parts as u64 };
         let cut = |piece: u64| warps.start + (u64::from(warps.end - warps.start) * piece / pieces) as u32;
         for piece in 0..pieces {

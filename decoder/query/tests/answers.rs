@@ -218,6 +218,42 @@ fn traces_are_told_from_each_other_and_joined() {
 }
 
 #[test]
+fn sectors_by_sql_are_those_of_the_analysis() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../decode/tests/golden/accesses-v1.wtrc");
+    let open = || TraceFile::open(&golden).unwrap();
+    let expected = warptrace_analysis::accesses(&open(), &Selection::default()).unwrap();
+    let database = Database::new(vec![("a".to_owned(), open())], MEMORY).unwrap();
+    let rows = ask(&database, "select site, sectors, requests, accesses from sites where requests > 0 order by site");
+    let sites = expected.sites.iter().map(|site| {
+        let counts = &site.counts;
+        vec![u64::from(site.site), counts.sectors, counts.requests, counts.lanes]
+    });
+    assert_eq!(numbers(&rows), sites.collect::<Vec<_>>());
+    let accesses = expected.accesses;
+    let sql = "select (select count(*) from lane_accesses) + (select count(*) from lane_values)";
+    assert_eq!(numbers(&ask(&database, sql)), [[accesses]]);
+    // One row of all lanes, or one of each.
+    let of_row = "sum(count * case when lane is null then lanes else 1 end)";
+    let sql = format!(
+        "select sum(n) from (select {of_row} as n from accesses union all select {of_row} from \"values\")"
+    );
+    assert_eq!(numbers(&ask(&database, &sql)), [[accesses]]);
+    let sectors = "select site, sum(sectors), count(*) from (select site, request, count(distinct address / 32) as sectors \
+                   from lane_accesses where space in ('global', 'generic') group by launch, warp_index, site, request) \
+                   group by site order by site";
+    let global = expected.sites.iter().filter(|site| site.counts.sectors > 0);
+    let global = global.map(|site| vec![u64::from(site.site), site.counts.sectors, site.counts.requests]);
+    assert_eq!(numbers(&ask(&database, sectors)), global.collect::<Vec<_>>());
+    let lost = ask(&database, "select coalesce(sum(lost), 0), coalesce(sum(left_out), 0) from access_losses");
+    assert_eq!(numbers(&lost), [[expected.lost, expected.left_out]]);
+    // Of a trace without accesses there are no rows.
+    let database = Database::new(vec![("a".to_owned(), trace("mis.wtrc"))], MEMORY).unwrap();
+    for table in ["accesses", "\"values\"", "lane_accesses", "lane_values", "sites", "access_losses"] {
+        assert!(ask(&database, &format!("select * from {table}")).is_empty(), "{table}");
+    }
+}
+
+#[test]
 fn answers_have_four_forms() {
     let database = Database::new(vec![("a".to_owned(), trace("mis.wtrc"))], MEMORY).unwrap();
     let sql = "select kernel, count(*) as n from events group by kernel order by kernel";

@@ -18,7 +18,7 @@ use warptrace_format::file::LaunchInfo;
 use crate::error::TableError;
 use crate::{BATCH, Sink, schema};
 
-type Result<T> = std::result::Result<T, TableError>;
+pub(crate) type Result<T> = std::result::Result<T, TableError>;
 
 /// Which table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +39,10 @@ pub enum Table {
     Causes,
     /// A row for each edge.
     Edges,
+    /// A row for each site: an instruction that touches memory, or a named value.
+    Sites,
+    /// A row for each launch of which accesses are not known.
+    AccessLosses,
 }
 
 impl Table {
@@ -53,6 +57,8 @@ impl Table {
             Self::Lines => schema::lines(),
             Self::Causes => schema::causes(),
             Self::Edges => schema::edges(),
+            Self::Sites => schema::sites(),
+            Self::AccessLosses => schema::access_losses(),
         }
     }
 }
@@ -64,6 +70,8 @@ pub struct Figures<'a> {
     pub name: &'a str,
     /// The trace.
     pub trace: &'a TraceFile,
+    /// What is looked at, for tables that `analysis` has no figures of.
+    pub selection: &'a Selection,
     /// Returns the figures; called only by tables that need them.
     pub analysis: &'a dyn Fn() -> std::result::Result<Arc<Analysis>, Arc<AnalysisError>>,
 }
@@ -147,6 +155,8 @@ fn columns_of(
             Ok((rows.len(), columns.iter().map(|&column| cause_column(named, rows, column)).collect()))
         }
         Table::Locations => locations(named, columns),
+        Table::Sites => crate::sites::sites(named, columns),
+        Table::AccessLosses => crate::sites::losses(named, columns),
         Table::Loops => {
             let analysis = named.analysis()?;
             let heads: Vec<&LocationFigures> = analysis.loops().collect();
@@ -161,34 +171,34 @@ fn columns_of(
     }
 }
 
-fn texts<'a>(values: impl Iterator<Item = &'a str>) -> ArrayRef {
+pub(crate) fn texts<'a>(values: impl Iterator<Item = &'a str>) -> ArrayRef {
     Arc::new(StringArray::from_iter_values(values))
 }
 
 /// Texts; an empty one is not known.
-fn known<'a>(values: impl Iterator<Item = &'a str>) -> ArrayRef {
+pub(crate) fn known<'a>(values: impl Iterator<Item = &'a str>) -> ArrayRef {
     Arc::new(values.map(|text| Some(text).filter(|text| !text.is_empty())).collect::<StringArray>())
 }
 
-fn u32s(values: impl Iterator<Item = u32>) -> ArrayRef {
+pub(crate) fn u32s(values: impl Iterator<Item = u32>) -> ArrayRef {
     Arc::new(UInt32Array::from_iter_values(values))
 }
 
 /// Numbers from 1; 0 is not known.
-fn known_u32s(values: impl Iterator<Item = u32>) -> ArrayRef {
+pub(crate) fn known_u32s(values: impl Iterator<Item = u32>) -> ArrayRef {
     Arc::new(values.map(|number| Some(number).filter(|number| *number > 0)).collect::<UInt32Array>())
 }
 
-fn u64s(values: impl Iterator<Item = u64>) -> ArrayRef {
+pub(crate) fn u64s(values: impl Iterator<Item = u64>) -> ArrayRef {
     Arc::new(UInt64Array::from_iter_values(values))
 }
 
-fn u16s(values: impl Iterator<Item = u16>) -> ArrayRef {
+pub(crate) fn u16s(values: impl Iterator<Item = u16>) -> ArrayRef {
     Arc::new(UInt16Array::from_iter_values(values))
 }
 
 /// Numbers of which the trace may not know any.
-fn known_u64s(values: impl Iterator<Item = Option<u64>>) -> ArrayRef {
+pub(crate) fn known_u64s(values: impl Iterator<Item = Option<u64>>) -> ArrayRef {
     Arc::new(values.collect::<UInt64Array>())
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
-use DataType::{Float64, UInt8, UInt16, UInt32, UInt64, Utf8, Utf8View};
+use DataType::{Float64, Int32, Int64, UInt8, UInt16, UInt32, UInt64, Utf8, Utf8View};
 
 /// Columns of time, at the end of `locations`, `kernels` and `lines`; null if the trace has none.
 pub(crate) const TIME: [(&str, DataType, bool); 5] = [
@@ -238,5 +238,113 @@ pub fn edges() -> SchemaRef {
         ("to", UInt16, true),
         ("visits", UInt64, false),
         ("lanes", UInt64, false),
+    ])
+}
+
+/// The columns that `accesses`, `values`, `lane_accesses` and `lane_values` begin with.
+const ACCESSED: [(&str, DataType, bool); 18] = [
+    ("trace", Utf8View, false),
+    ("launch", UInt32, false),
+    ("kernel", Utf8View, false),
+    ("block_x", UInt32, false),
+    ("block_y", UInt32, false),
+    ("block_z", UInt32, false),
+    ("warp", UInt32, false),
+    ("warp_index", UInt32, false),
+    ("site", UInt16, false),
+    ("kind", Utf8View, true),
+    ("space", Utf8View, true),
+    ("bytes", UInt32, true),
+    ("name", Utf8View, true),
+    ("file", Utf8View, true),
+    ("line", UInt32, true),
+    ("location", UInt16, true),
+    ("time", UInt64, true),
+    ("request", UInt64, false),
+];
+
+/// How many columns stand before those that are not the same in all four tables of accesses and values.
+pub(crate) const ACCESS_COLUMNS: usize = ACCESSED.len();
+
+/// Columns of `accesses` and `values`.
+pub fn accesses() -> SchemaRef {
+    schema(
+        &[
+            &ACCESSED,
+            &[
+                ("mask", UInt32, false),
+                ("lanes", UInt8, false),
+                ("form", Utf8View, false),
+                ("lane", UInt8, true),
+                ("base", UInt64, false),
+                ("spread", Int32, true),
+                ("step", Int32, false),
+                ("count", UInt32, false),
+            ][..],
+        ]
+        .concat(),
+    )
+}
+
+/// Columns of `lane_accesses`.
+pub fn lane_accesses() -> SchemaRef {
+    schema(&[&ACCESSED, &[("lane", UInt8, false), ("address", UInt64, false)][..]].concat())
+}
+
+/// Columns of `lane_values`.
+pub fn lane_values() -> SchemaRef {
+    schema(
+        &[&ACCESSED, &[("lane", UInt8, false), ("bits", UInt64, false), ("number", Float64, true)][..]]
+            .concat(),
+    )
+}
+
+/// Columns of `sites`; those before [`SITE_FIGURES`] need no look at the accesses.
+pub fn sites() -> SchemaRef {
+    schema(&[
+        ("trace", Utf8, false),
+        ("site", UInt16, false),
+        ("kind", Utf8, true),
+        ("space", Utf8, true),
+        ("bytes", UInt32, true),
+        ("elements", UInt32, true),
+        ("cache", Utf8, true),
+        ("name", Utf8, true),
+        ("number", Utf8, true),
+        ("root", UInt16, true),
+        ("location", UInt16, true),
+        ("file", Utf8, true),
+        ("line", UInt32, true),
+        ("column", UInt32, true),
+        ("accesses", UInt64, false),
+        ("requests", UInt64, false),
+        ("events", UInt64, true),
+        ("uniform", UInt64, false),
+        ("affine", UInt64, false),
+        ("generic", UInt64, false),
+        ("stride", Int64, true),
+        ("sectors", UInt64, false),
+        ("least_sectors", UInt64, false),
+        ("moved_bytes", UInt64, false),
+        ("used_bytes", UInt64, false),
+        ("passes", UInt64, false),
+        ("least_passes", UInt64, false),
+    ])
+}
+
+/// The first column of `sites` that is counted.
+pub const SITE_FIGURES: usize = 14;
+
+/// Columns of `access_losses`.
+pub fn access_losses() -> SchemaRef {
+    schema(&[
+        ("trace", Utf8, false),
+        ("launch", UInt32, false),
+        ("kernel", Utf8, false),
+        ("accesses", UInt64, false),
+        ("lost", UInt64, false),
+        ("left_out", UInt64, false),
+        ("unmatched", UInt64, false),
+        ("damaged_entries", UInt64, false),
     ])
 }

@@ -12,7 +12,7 @@ use warptrace_analysis::{Analysis, BlockRan, Selection, analyse, blocks};
 use warptrace_decoder::{TraceFile, WarpFilter};
 use warptrace_tables::{Batch, Figures, Kind, Made, Table, Wanted};
 
-const TABLES: [Table; 8] = [
+const TABLES: [Table; 10] = [
     Table::Warps,
     Table::Locations,
     Table::Loops,
@@ -21,6 +21,8 @@ const TABLES: [Table; 8] = [
     Table::Lines,
     Table::Causes,
     Table::Edges,
+    Table::Sites,
+    Table::AccessLosses,
 ];
 
 fn traces() -> Vec<TraceFile> {
@@ -38,7 +40,13 @@ fn figures_are_those_of_the_analysis() {
     for trace in traces() {
         let analysis = Arc::new(analyse(&trace, &Selection::default()).unwrap());
         for table in TABLES {
-            let figures = Figures { name: "a", trace: &trace, analysis: &|| Ok(Arc::clone(&analysis)) };
+            let all = Selection::default();
+            let figures = Figures {
+                name: "a",
+                trace: &trace,
+                selection: &all,
+                analysis: &|| Ok(Arc::clone(&analysis)),
+            };
             let schema = table.schema();
             let columns: Vec<usize> = (0..schema.fields().len()).collect();
             let (mut rows, mut idle) = (0, 0);
@@ -58,9 +66,13 @@ fn figures_are_those_of_the_analysis() {
                 Table::Lines => analysis.lines.len(),
                 Table::Causes => analysis.causes.len(),
                 Table::Edges => analysis.edges.len(),
+                Table::Sites => trace.sites().len(),
+                Table::AccessLosses => 0,
             };
             assert_eq!(rows, expected, "{table:?}");
-            if ![Table::Loops, Table::Launches, Table::Edges].contains(&table) {
+            if ![Table::Loops, Table::Launches, Table::Edges, Table::Sites, Table::AccessLosses]
+                .contains(&table)
+            {
                 assert_eq!(idle, analysis.counts.idle, "{table:?}");
             }
         }
@@ -126,7 +138,8 @@ fn column<T: ArrowPrimitiveType>(batches: &[RecordBatch], name: &str) -> Vec<Opt
 
 /// All rows of a table of figures.
 fn rows(trace: &TraceFile, analysis: &Arc<Analysis>, table: Table) -> Vec<RecordBatch> {
-    let figures = Figures { name: "a", trace, analysis: &|| Ok(Arc::clone(analysis)) };
+    let all = Selection::default();
+    let figures = Figures { name: "a", trace, selection: &all, analysis: &|| Ok(Arc::clone(analysis)) };
     let schema = table.schema();
     let columns: Vec<usize> = (0..schema.fields().len()).collect();
     let mut batches = Vec::new();

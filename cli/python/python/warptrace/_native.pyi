@@ -84,5 +84,57 @@ class Trace:
         warp: Optional[int] = None,
         columns: Optional[Sequence[str]] = None,
     ) -> Table: ...
+    def accesses(
+        self,
+        *,
+        kernel: Optional[str] = None,
+        launch: Optional[int] = None,
+        block: Optional[Block] = None,
+        warp: Optional[int] = None,
+        columns: Optional[Sequence[str]] = None,
+    ) -> Table: ...
+    def values(
+        self,
+        *,
+        kernel: Optional[str] = None,
+        launch: Optional[int] = None,
+        block: Optional[Block] = None,
+        warp: Optional[int] = None,
+        columns: Optional[Sequence[str]] = None,
+    ) -> Table: ...
+    def lane_accesses(
+        self,
+        *,
+        kernel: Optional[str] = None,
+        launch: Optional[int] = None,
+        block: Optional[Block] = None,
+        warp: Optional[int] = None,
+        columns: Optional[Sequence[str]] = None,
+    ) -> Table: ...
+    def lane_values(
+        self,
+        *,
+        kernel: Optional[str] = None,
+        launch: Optional[int] = None,
+        block: Optional[Block] = None,
+        warp: Optional[int] = None,
+        columns: Optional[Sequence[str]] = None,
+    ) -> Table: ...
+    def sites(
+        self,
+        *,
+        kernel: Optional[str] = None,
+        launch: Optional[int] = None,
+        block: Optional[Block] = None,
+        warp: Optional[int] = None,
+    ) -> Table: ...
+    def access_losses(
+        self,
+        *,
+        kernel: Optional[str] = None,
+        launch: Optional[int] = None,
+        block: Optional[Block] = None,
+        warp: Optional[int] = None,
+    ) -> Table: ...
 
 def open(path: Union[str, "os.PathLike[str]"], *, unlimited: bool = False) -> Trace: ...

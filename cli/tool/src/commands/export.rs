@@ -94,15 +94,24 @@ fn parquet(command: &Export, source: &Source<'_>, is_folder: bool) -> anyhow::Re
         return Ok(said(target, rows, size).into_iter().collect());
     }
     let mut files = Files::new(target)?;
+    use parquet::AccessTable::{Accesses, LaneAccesses, LaneValues, Values};
     let name = if command.events { "events.parquet" } else { "runs.parquet" };
+    let [addresses, values] = if command.events { [LaneAccesses, LaneValues] } else { [Accesses, Values] };
+    let mut accessed = |table: parquet::AccessTable| {
+        let name = format!("{}.parquet", table.name());
+        files.add(&name, trace, |out| parquet::accesses(source, out, table))
+    };
+    let accessed = [accessed(addresses)?, accessed(values)?];
     let made = [
         files.add(name, trace, runs)?,
         files.add("locations.parquet", trace, |out| parquet::locations(source, out))?,
         files.add("launches.parquet", trace, |out| parquet::launches(source, out))?,
         files.add("losses.parquet", trace, |out| parquet::losses(source, out))?,
+        files.add("sites.parquet", trace, |out| parquet::sites(source, out))?,
+        files.add("access_losses.parquet", trace, |out| parquet::access_losses(source, out))?,
     ];
     files.publish()?;
-    Ok(made.iter().filter_map(|(rows, path, size)| said(path, *rows, *size)).collect())
+    Ok(made.iter().chain(&accessed).filter_map(|(rows, path, size)| said(path, *rows, *size)).collect())
 }
 
 #[cfg(not(feature = "parquet"))]

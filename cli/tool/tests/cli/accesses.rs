@@ -19,12 +19,12 @@ const TURNS: u64 = 64;
 const WARPS: u32 = 4;
 
 /// A transpose through no tile, one through an unpadded tile, and a named value: 64 turns of each warp.
-fn record(folder: &Folder, name: &str, room: usize) -> PathBuf {
+pub(crate) fn record(folder: &Folder, name: &str, room: usize) -> PathBuf {
     record_with(folder, name, room, None)
 }
 
 /// The same with a site more, which follows from another one.
-fn record_with(folder: &Folder, name: &str, room: usize, derived: Option<Derived>) -> PathBuf {
+pub(crate) fn record_with(folder: &Folder, name: &str, room: usize, derived: Option<Derived>) -> PathBuf {
     let metadata = Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw])
         .with_kernel("transpose", "transpose.cu")
         .with_location(1, "row", "an iteration begins");
@@ -81,13 +81,13 @@ fn record_with(folder: &Folder, name: &str, room: usize, derived: Option<Derived
     path
 }
 
-fn json(arguments: &[&str]) -> Value {
+pub(crate) fn json(arguments: &[&str]) -> Value {
     let (code, output, errors) = run(&[arguments, &["--json"]].concat());
     assert_eq!((code, errors.as_str()), (0, ""), "{arguments:?}");
     serde_json::from_str(&output).unwrap()
 }
 
-fn page(command: &str, path: &Path) -> String {
+pub(crate) fn page(command: &str, path: &Path) -> String {
     let (code, output, errors) = run(&[command, text(path)]);
     assert_eq!((code, errors.as_str()), (0, ""));
     output

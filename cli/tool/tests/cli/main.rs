@@ -1,6 +1,7 @@
 //! The tool as a person meets it: what it prints, where, and its exit codes.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
+mod access_tables;
 mod accesses;
 mod answers;
 #[cfg(feature = "parquet")]

@@ -1,7 +1,7 @@
 //! What matters most of what was accessed.
 
-use super::{Names, ratio};
-use crate::accesses::{AccessLine, Accesses};
+use super::{Names, count, ratio};
+use crate::accesses::{AccessLine, Accesses, SiteFigures};
 
 /// Says what is not exact of a line's requests, and so of its sectors and passes: nothing where there are as many
 /// requests as events.
@@ -55,4 +55,39 @@ pub fn access_finding(found: &Accesses, names: &Names) -> String {
         }
         _ => "no line moves more sectors than it must, and none has bank conflicts".to_owned(),
     }
+}
+
+/// Says how many accesses are known and what of others: lost, left out, or belonging to nothing.
+#[must_use]
+pub fn access_lacks(found: &Accesses) -> String {
+    let parts = [
+        (found.lost, if found.lost_is_least { "lost with what follows from them" } else { "lost" }),
+        (found.left_out, "left out, since others of their time were lost"),
+        (found.unmatched, "that belong to nothing"),
+    ];
+    let parts = parts.iter().filter(|(accesses, _)| *accesses > 0);
+    let parts: Vec<String> = parts.map(|(accesses, what)| format!("{} {what}", count(*accesses))).collect();
+    let known = count(found.accesses);
+    if parts.is_empty() {
+        format!("accesses: {known}")
+    } else {
+        format!("accesses: {known}, and {}", parts.join(", "))
+    }
+}
+
+/// Says of how many sites requests, sectors and passes are estimates or assumed; `None` if all are exact.
+#[must_use]
+pub fn access_doubt(found: &Accesses) -> Option<String> {
+    let sites = found.sites.len() as u64;
+    let of = |is: fn(&SiteFigures) -> bool| found.sites.iter().filter(|site| is(site)).count() as u64;
+    let estimated = of(|site| site.events.is_some_and(|events| events != site.counts.requests));
+    let assumed = of(|site| site.events.is_none());
+    let parts = [
+        (estimated, "estimated (there were not as many requests as events)"),
+        (assumed, "assumed (that lanes whose runs ended together came together)"),
+    ];
+    let parts = parts.iter().filter(|(sites, _)| *sites > 0);
+    let parts: Vec<String> = parts.map(|(sites, what)| format!("of {} {what}", count(*sites))).collect();
+    let all = if sites == 1 { "1 site".to_owned() } else { format!("{} sites", count(sites)) };
+    (!parts.is_empty()).then(|| format!("requests, sectors and passes of {all}: {}", parts.join(", ")))
 }

@@ -1,10 +1,11 @@
-//! Parquet tables: runs, locations, launches, losses.
+//! Parquet tables: runs, locations, launches, losses; addresses, values and their sites.
 //!
 //! The columns are described in `docs/reference/exports.md`. Numbers are unsigned; a text or number that the
 //! trace does not know is missing (null). Beside the columns stand the facts of [`Source::facts`], as
 //! key-value metadata whose keys begin with `warptrace.`. An output that is longer than the trace's
 //! [limit](warptrace_decoder::TraceFile::limited) is an error.
 
+mod accesses;
 mod table;
 
 use std::io::Write;
@@ -12,6 +13,7 @@ use std::io::Write;
 use warptrace_analysis::BlockRan;
 use warptrace_format::file::LossPosition;
 
+pub use self::accesses::{AccessTable, access_losses, accesses, sites};
 use self::table::{Column, Kind, Table, TextId, Value, column, optional};
 use crate::error::ExportError;
 use crate::runs::{Run, Step};

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as PhysicalType, ZstdLevel};
-use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
+use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
@@ -21,13 +21,20 @@ const TEXTS_AT_ONCE: usize = 1 << 10;
 pub(super) enum Kind {
     /// Unsigned numbers of this many bits, at most 32.
     Small(i8),
+    /// Numbers of 32 bits with a sign.
+    Signed,
     /// Unsigned numbers of 64 bits.
     Large,
+    /// Numbers of 64 bits with a sign.
+    LargeSigned,
+    /// Floats of 64 bits.
+    Float,
     /// UTF-8.
     Text,
 }
 
 /// A column: its name, its type, and whether values may be missing.
+#[derive(Clone, Copy)]
 pub(super) struct Column {
     pub(super) name: &'static str,
     pub(super) kind: Kind,
@@ -54,6 +61,7 @@ pub(super) enum Value {
     Missing,
     Small(u32),
     Large(u64),
+    Float(f64),
     Text(TextId),
 }
 
@@ -66,6 +74,24 @@ impl From<u32> for Value {
 impl From<u64> for Value {
     fn from(value: u64) -> Self {
         Self::Large(value)
+    }
+}
+
+impl From<i32> for Value {
+    fn from(value: i32) -> Self {
+        Self::Small(value.cast_unsigned())
+    }
+}
+
+impl From<i64> for Value {
+    fn from(value: i64) -> Self {
+        Self::Large(value.cast_unsigned())
+    }
+}
+
+impl From<f64> for Value {
+    fn from(value: f64) -> Self {
+        Self::Float(value)
     }
 }
 
@@ -85,6 +111,7 @@ impl<T: Into<Self>> From<Option<T>> for Value {
 enum Values {
     Small(Vec<i32>),
     Large(Vec<i64>),
+    Float(Vec<f64>),
     Text(Vec<TextId>),
 }
 
@@ -131,8 +158,9 @@ impl<W: Write + Send> Table<W> {
         let writer = SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties))?;
         let waiting = |column: &Column| Waiting {
             values: match column.kind {
-                Kind::Small(_) => Values::Small(Vec::new()),
-                Kind::Large => Values::Large(Vec::new()),
+                Kind::Small(_) | Kind::Signed => Values::Small(Vec::new()),
+                Kind::Large | Kind::LargeSigned => Values::Large(Vec::new()),
+                Kind::Float => Values::Float(Vec::new()),
                 Kind::Text => Values::Text(Vec::new()),
             },
             levels: column.is_optional.then(Vec::new),
@@ -163,6 +191,7 @@ impl<W: Write + Send> Table<W> {
                 // The format keeps unsigned numbers in the bits of signed ones.
                 (Values::Small(values), Value::Small(value)) => values.push(value.cast_signed()),
                 (Values::Large(values), Value::Large(value)) => values.push(value.cast_signed()),
+                (Values::Float(values), Value::Float(value)) => values.push(value),
                 (Values::Text(values), Value::Text(value)) => values.push(value),
                 (_, Value::Missing) if column.levels.is_some() => {}
                 (_, value) => panic!("{value:?} is not of its column's type"),
@@ -174,6 +203,11 @@ impl<W: Write + Send> Table<W> {
         self.rows += 1;
         self.total += 1;
         if self.rows == GROUP_ROWS { self.flush() } else { Ok(()) }
+    }
+
+    /// Adds a fact that is known only when the rows are there.
+    pub(super) fn fact(&mut self, key: &str, value: String) {
+        self.writer.append_key_value_metadata(KeyValue::new(format!("warptrace.{key}"), value));
     }
 
     /// Ends the table; returns how many rows it has.
@@ -217,6 +251,10 @@ impl Waiting {
                 writer.typed::<Int64Type>().write_batch(values, levels, None)?;
                 values.clear();
             }
+            Values::Float(values) => {
+                writer.typed::<DoubleType>().write_batch(values, levels, None)?;
+                values.clear();
+            }
             Values::Text(values) => {
                 let writer = writer.typed::<ByteArrayType>();
                 let mut rest = values.iter();
@@ -245,11 +283,14 @@ impl Waiting {
 
 fn field(column: &Column) -> Result<Arc<Type>, ParquetError> {
     let (physical, logical) = match column.kind {
-        Kind::Small(bits) => (PhysicalType::INT32, LogicalType::integer(bits, false)),
-        Kind::Large => (PhysicalType::INT64, LogicalType::integer(64, false)),
-        Kind::Text => (PhysicalType::BYTE_ARRAY, LogicalType::String),
+        Kind::Small(bits) => (PhysicalType::INT32, Some(LogicalType::integer(bits, false))),
+        Kind::Signed => (PhysicalType::INT32, Some(LogicalType::integer(32, true))),
+        Kind::Large => (PhysicalType::INT64, Some(LogicalType::integer(64, false))),
+        Kind::LargeSigned => (PhysicalType::INT64, Some(LogicalType::integer(64, true))),
+        Kind::Float => (PhysicalType::DOUBLE, None),
+        Kind::Text => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
     };
     let repetition = if column.is_optional { Repetition::OPTIONAL } else { Repetition::REQUIRED };
     let field = Type::primitive_type_builder(column.name, physical);
-    Ok(Arc::new(field.with_repetition(repetition).with_logical_type(Some(logical)).build()?))
+    Ok(Arc::new(field.with_repetition(repetition).with_logical_type(logical).build()?))
 }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::process::ExitCode;
 
 use serde_json::json;
-use warptrace_analysis::words::access_finding;
+use warptrace_analysis::words::{access_finding, access_lacks};
 use warptrace_analysis::{AccessCounts, Accesses, SiteFigures, accesses};
 
 use super::words::{percent, ratio};
@@ -59,7 +59,7 @@ pub(crate) fn run(command: &Rows<AccessColumn>) -> anyhow::Result<ExitCode> {
         answer.headline()?;
     } else {
         answer.headline()?;
-        say!("{}", lacks(&found))?;
+        say!("{}", access_lacks(&found))?;
         say!("{finding}")?;
     }
     let (sites, more) = first(sites, command.limit, ROWS);
@@ -90,23 +90,6 @@ pub(crate) fn run(command: &Rows<AccessColumn>) -> anyhow::Result<ExitCode> {
         )?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Says what of the accesses is not known.
-fn lacks(found: &Accesses) -> String {
-    let parts = [
-        (found.lost, if found.lost_is_least { "lost with what follows from them" } else { "lost" }),
-        (found.left_out, "left out, since others of their time were lost"),
-        (found.unmatched, "that belong to nothing"),
-    ];
-    let parts = parts.iter().filter(|(accesses, _)| *accesses > 0);
-    let parts: Vec<String> = parts.map(|(accesses, what)| format!("{} {what}", count(*accesses))).collect();
-    let known = count(found.accesses);
-    if parts.is_empty() {
-        format!("accesses: {known}")
-    } else {
-        format!("accesses: {known}, and {}", parts.join(", "))
-    }
 }
 
 /// A row for each site.

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::process::ExitCode;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use serde_json::json;
 use warptrace_analysis::{
     Analysis, CauseChange, Comparison, Counts, KernelFigures, LocationChange, Parting, Point, analyse,
@@ -11,6 +11,7 @@ use warptrace_analysis::{
 };
 use warptrace_decoder::TraceFile;
 
+use super::diff_accesses::Accessed;
 use super::words::{self, Names, percent, warp};
 use super::{Column, first, names_of, print_rows, table};
 use crate::arguments::Diff;
@@ -45,10 +46,11 @@ pub(crate) fn run(command: &Diff) -> anyhow::Result<ExitCode> {
     }
     let greatest = comparison.greatest_percent();
     let is_above = command.fail_above.is_some_and(|limit| greatest > limit);
+    let accessed = Accessed::of(traces, &selection).with_context(paths)?;
     let printed = if command.json {
-        json(command, &comparison, traces, greatest, &states)
+        json(command, (&comparison, accessed.as_ref()), traces, greatest, &states)
     } else {
-        text(command, &comparison, traces)
+        text(command, (&comparison, accessed.as_ref()), traces)
     };
     exit::verdict(if is_above { exit::ABOVE } else { 0 }, printed)
 }
@@ -70,7 +72,7 @@ fn partings(
 
 fn json(
     command: &Diff,
-    comparison: &Comparison,
+    (comparison, accessed): (&Comparison, Option<&Accessed>),
     traces: [&TraceFile; 2],
     percent: f64,
     states: &[String; 2],
@@ -79,7 +81,7 @@ fn json(
     let (locations, _) = first(comparison.locations.clone(), command.limit, usize::MAX);
     let (causes, _) = first(comparison.causes.clone(), command.limit, usize::MAX);
     let [before, after] = &comparison.analyses;
-    let value = json!({
+    let mut value = json!({
         "recordings": comparison.recordings,
         "whole": [before.losses.is_whole(), after.losses.is_whole()],
         "states": states,
@@ -95,11 +97,18 @@ fn json(
         "changed_warps": comparison.changed.len(),
         "first_changes": partings,
     });
+    if let Some(accessed) = accessed {
+        value["accesses"] = accessed.json(command.limit);
+    }
     print_json(&value)?;
     Ok(())
 }
 
-fn text(command: &Diff, comparison: &Comparison, traces: [&TraceFile; 2]) -> anyhow::Result<()> {
+fn text(
+    command: &Diff,
+    (comparison, accessed): (&Comparison, Option<&Accessed>),
+    traces: [&TraceFile; 2],
+) -> anyhow::Result<()> {
     let names = traces.map(names_of);
     let is_plain = |analysis: &Analysis| analysis.losses.is_whole() && analysis.losses.assumed.is_none();
     let are_plain = comparison.analyses.iter().all(is_plain);
@@ -141,6 +150,9 @@ fn text(command: &Diff, comparison: &Comparison, traces: [&TraceFile; 2]) -> any
         let sum = comparison.analyses.each_ref().map(|analysis| analysis.counts);
         let (rows, more) = first(rows, command.limit, ROWS);
         print_rows(&change_table(&names, &rows, sum), more)?;
+    }
+    if let Some(accessed) = accessed {
+        accessed.print(&names, command.limit, ROWS)?;
     }
     let (partings, more) = partings(comparison, traces, command.limit, ROWS)?;
     if !partings.is_empty() {
@@ -240,7 +252,7 @@ fn change_table(names: &[Names; 2], changes: &[&LocationChange], sum: [Counts; 2
 }
 
 /// `+1,234`, `-5`, or `=`.
-fn signed(before: u64, after: u64) -> String {
+pub(super) fn signed(before: u64, after: u64) -> String {
     let sign = match after.cmp(&before) {
         std::cmp::Ordering::Less => "-",
         std::cmp::Ordering::Equal => return "=".to_owned(),

@@ -3,6 +3,7 @@
 mod accesses;
 mod causes;
 mod diff;
+mod diff_accesses;
 mod edges;
 mod lines;
 mod loops;

@@ -34,7 +34,8 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
     let odd = words::oddest(analysis).map(|odd| Oddity::of(&answer.trace, analysis, odd)).transpose()?;
     let accessed = if answer.trace.has_accesses() {
         let found = accesses(&answer.trace, &command.selected.selection())?;
-        Some(words::access_finding(&found, &answer.names))
+        let lacks = (!found.is_whole()).then(|| words::access_lacks(&found));
+        Some((words::access_finding(&found, &answer.names), lacks))
     } else {
         None
     };
@@ -53,8 +54,11 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
             "roles": analysis.roles,
             "paths": { "number": analysis.paths.len(), "most_common": paths },
         });
-        if let Some(accessed) = accessed {
-            figures["access_finding"] = accessed.into();
+        if let Some((finding, lacks)) = accessed {
+            figures["access_finding"] = finding.into();
+            if let Some(lacks) = lacks {
+                figures["access_lacks"] = lacks.into();
+            }
         }
         if let Some(time) = time {
             figures["time_finding"] = time.into();
@@ -108,8 +112,10 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
         say!("odd    {}", odd.describe(&answer.trace, &answer.names).join("\n       "))?;
     }
     say!("paths  {}", words::groups(analysis))?;
-    if let Some(finding) = &accessed {
-        say!("memory {finding}; `warptrace accesses` says more")?;
+    if let Some((finding, lacks)) = &accessed {
+        // What is not known comes first.
+        let lacks = lacks.as_ref().map(|lacks| format!("{lacks}; of those known: ")).unwrap_or_default();
+        say!("memory {lacks}{finding}; `warptrace accesses` says more")?;
     }
     Ok(ExitCode::SUCCESS)
 }

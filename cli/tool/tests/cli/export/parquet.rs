@@ -67,12 +67,28 @@ fn columns_are_typed_as_the_page_says() {
     let folder = Folder::new();
     let out = folder.at("tables/");
     export(&mis(&folder), "parquet", &out, &[]);
-    let Some(found) = read(&out, &["runs", "locations", "launches", "losses"]) else { return };
+    let tables = ["runs", "locations", "launches", "losses", "accesses", "values", "sites", "access_losses"];
+    let Some(mut found) = read(&out, &tables) else { return };
+    let by_lane = folder.at("lanes/");
+    export(&folder.at("mis.wtrc"), "parquet", &by_lane, &["--events"]);
+    let lanes = ["lane_accesses", "lane_values"];
+    let more = read(&by_lane, &lanes).unwrap();
+    lanes.iter().for_each(|table| found[table] = more[table].clone());
+    // Of a trace without accesses these have no rows, but columns.
+    for table in tables.iter().chain(&lanes).filter(|table| !tables[..3].contains(table)) {
+        assert_eq!(found[*table]["rows"], json!([]), "{table}");
+    }
     let page =
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/exports.md"))
             .unwrap();
-    for table in ["runs", "locations", "launches", "losses"] {
-        let section = page.split(&format!("**`{table}`**")).nth(1).unwrap();
+    for table in tables.iter().chain(&lanes).copied() {
+        // The tables of values have the columns of those of accesses.
+        let documented = match table {
+            "values" => "accesses",
+            "lane_values" => "lane_accesses",
+            other => other,
+        };
+        let section = page.split(&format!("**`{documented}`**")).nth(1).unwrap();
         let documented = section.split("**`").next().unwrap();
         let types = found[table]["types"].as_object().unwrap();
         assert!(!types.is_empty());
@@ -82,6 +98,9 @@ fn columns_are_typed_as_the_page_says() {
                 "USMALLINT" => "uint16",
                 "UINTEGER" => "uint32",
                 "UBIGINT" => "uint64",
+                "INTEGER" => "int32",
+                "BIGINT" => "int64",
+                "DOUBLE" => "float64",
                 "VARCHAR" => "text",
                 other => panic!("{column} is {other}"),
             };

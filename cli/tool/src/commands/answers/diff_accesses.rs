@@ -1,0 +1,86 @@
+//! What `warptrace diff` says of addresses.
+
+use serde_json::{Value, json};
+use warptrace_analysis::words::{Names, access_doubt, access_lacks};
+use warptrace_analysis::{AccessChange, AccessCounts, Accesses, Selection, access_changes, accesses};
+use warptrace_decoder::TraceFile;
+
+use super::diff::signed;
+use super::{Column, first, print_rows, table};
+use crate::output::{count, say};
+
+/// What both traces accessed, and how that changed.
+pub(super) struct Accessed {
+    found: [Accesses; 2],
+    changes: Vec<AccessChange>,
+}
+
+impl Accessed {
+    /// Compares what was accessed; `None` if a trace has no addresses.
+    pub(super) fn of(traces: [&TraceFile; 2], selection: &Selection) -> anyhow::Result<Option<Self>> {
+        if !traces.iter().all(|trace| trace.has_accesses()) {
+            return Ok(None);
+        }
+        let found = [accesses(traces[0], selection)?, accesses(traces[1], selection)?];
+        let changes = access_changes(found.each_ref());
+        Ok(Some(Self { found, changes }))
+    }
+
+    pub(super) fn json(&self, limit: Option<usize>) -> Value {
+        let (lines, _) = first(self.changes.iter().collect(), limit, usize::MAX);
+        let each = |of: fn(&Accesses) -> Value| self.found.each_ref().map(of);
+        json!({
+            "accesses": each(|found| found.accesses.into()),
+            "lost_accesses": each(|found| found.lost.into()),
+            "left_out_accesses": each(|found| found.left_out.into()),
+            "unmatched_accesses": each(|found| found.unmatched.into()),
+            "exact": each(|found| found.is_exact().into()),
+            "lines": lines,
+        })
+    }
+
+    /// Prints lines whose sectors or passes changed, behind what is not known or not exact.
+    pub(super) fn print(&self, names: &[Names; 2], limit: Option<usize>, rows: usize) -> anyhow::Result<()> {
+        use Column::{Left, Right};
+        say!("\nsectors of global memory, and passes through the banks of shared memory")?;
+        for (found, which) in self.found.iter().zip(["first", "second"]) {
+            if !found.is_whole() {
+                say!("{which}: {}", access_lacks(found))?;
+            }
+            if let Some(doubt) = access_doubt(found) {
+                say!("{which}: {doubt}")?;
+            }
+        }
+        let changes: Vec<&AccessChange> = self.changes.iter().filter(|change| change.weight() > 0).collect();
+        if changes.is_empty() {
+            say!("no line has more or fewer of either")?;
+            return Ok(());
+        }
+        let columns = [
+            Left("line"),
+            Right("requests"),
+            Right("change"),
+            Right("sectors"),
+            Right("change"),
+            Right("least"),
+            Right("passes"),
+            Right("change"),
+            Right("least"),
+        ];
+        let row = |change: &&AccessChange| {
+            let [before, after] = &change.counts;
+            let both = |of: fn(&AccessCounts) -> u64| [count(of(after)), signed(of(before), of(after))];
+            let [requests, sectors, passes] =
+                [both(|of| of.requests), both(|of| of.sectors), both(|of| of.passes)];
+            let line = [names[1].line(&change.file, change.line)].into_iter();
+            line.chain(requests)
+                .chain(sectors)
+                .chain([count(after.least_sectors)])
+                .chain(passes)
+                .chain([count(after.least_passes)])
+                .collect()
+        };
+        let (changes, more) = first(changes, limit, rows);
+        print_rows(&table(&columns, changes.iter().map(row)), more)
+    }
+}

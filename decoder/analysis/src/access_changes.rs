@@ -1,0 +1,69 @@
+//! What two traces accessed, line by line.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::accesses::{AccessCounts, Accesses};
+
+/// What was accessed at a line in two traces.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct AccessChange {
+    /// File of the source.
+    pub file: String,
+    /// Line; 0 is unknown.
+    pub line: u32,
+    /// What was counted in the first trace and in the second one; zeros where nothing was accessed.
+    pub counts: [AccessCounts; 2],
+}
+
+impl AccessChange {
+    /// By how much sectors and passes changed, in sectors: a pass takes as long as four.
+    #[must_use]
+    pub const fn weight(&self) -> u64 {
+        let [before, after] = &self.counts;
+        let passes = before.passes.abs_diff(after.passes).saturating_mul(4);
+        before.sectors.abs_diff(after.sectors).saturating_add(passes)
+    }
+}
+
+/// Compares what two traces accessed: lines with the same file and number are the same. Returns a row for each line
+/// of either, those first whose sectors and passes changed most.
+#[must_use]
+pub fn access_changes(found: [&Accesses; 2]) -> Vec<AccessChange> {
+    let mut lines: BTreeMap<(&str, u32), [AccessCounts; 2]> = BTreeMap::new();
+    for (which, found) in found.into_iter().enumerate() {
+        for line in &found.lines {
+            lines.entry((&line.file, line.line)).or_default()[which] = line.counts.clone();
+        }
+    }
+    let change =
+        |((file, line), counts): ((&str, u32), _)| AccessChange { file: file.to_owned(), line, counts };
+    let mut changes: Vec<AccessChange> = lines.into_iter().map(change).collect();
+    changes.sort_by_key(|change| std::cmp::Reverse(change.weight()));
+    changes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::accesses::AccessLine;
+
+    #[test]
+    fn lines_are_matched_and_the_greatest_change_comes_first() {
+        let line = |line, sectors, passes| AccessLine {
+            file: "k.cu".to_owned(),
+            line,
+            sites: vec![1],
+            counts: AccessCounts { requests: 1, sectors, passes, ..AccessCounts::default() },
+        };
+        let found = |lines| Accesses { lines, ..Accesses::default() };
+        let before = found(vec![line(1, 32, 0), line(2, 4, 0), line(3, 0, 32)]);
+        let after = found(vec![line(1, 4, 0), line(2, 4, 0), line(3, 0, 1), line(9, 1, 0)]);
+        let changes = access_changes([&before, &after]);
+        let rows: Vec<_> = changes.iter().map(|change| (change.line, change.weight())).collect();
+        assert_eq!(rows, [(3, 124), (1, 28), (9, 1), (2, 0)]);
+        assert_eq!(changes[2].counts[0], AccessCounts::default());
+    }
+}

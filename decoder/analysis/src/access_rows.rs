@@ -1,0 +1,243 @@
+//! Addresses and values as rows of tables, one after the other.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use warptrace_decoder::{TraceFile, VectorRun, WarpAccesses, WarpFilter};
+use warptrace_format::data::SiteKind;
+use warptrace_format::file::data::lanes;
+use warptrace_format::file::{LaunchInfo, SiteInfo, SiteNumber};
+
+use crate::accesses::{Accesses, accesses};
+use crate::error::AnalysisError;
+use crate::selection::Selection;
+
+/// The greatest number up to which a float of 64 bits has all whole ones.
+const MAX_WHOLE: u64 = 1 << 53;
+
+/// What the rows of [`access_rows`] are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AccessRowKind {
+    /// Values that the source names; else addresses.
+    pub of_values: bool,
+    /// A row for each access of a lane; else for each run, as the file has them.
+    pub by_lane: bool,
+}
+
+/// A run of a group of lanes or of one of its lanes, or an access of a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AccessRow {
+    /// Linear index of the warp in the launch.
+    pub warp: u32,
+    /// The site.
+    pub site: u16,
+    /// When the last access of the group's runs was over, in units of 16 cycles, from that of the warp's first
+    /// group on; by lane `None` of all requests but the group's last.
+    pub time: Option<u64>,
+    /// Number of the request, or of the run's first, among those of the warp at the site, from 0. Rows of one
+    /// group share it.
+    pub request: u64,
+    /// The lanes of the group.
+    pub mask: u32,
+    /// The lane; `None`: the row is of all lanes of the group.
+    pub lane: Option<u32>,
+    /// The first access: of all lanes that of the lowest one.
+    pub base: u64,
+    /// What the base of the group's highest lane adds to that of its lowest one, with those between on a line;
+    /// `None` if they are on no line.
+    pub spread: Option<i32>,
+    /// What each access adds to the one before.
+    pub step: i32,
+    /// How many accesses each lane of the row has.
+    pub count: u32,
+}
+
+impl AccessRow {
+    /// The form of the group's bases: `uniform`, `affine` or `generic`.
+    #[must_use]
+    pub const fn form(&self) -> &'static str {
+        match self.spread {
+            Some(0) => "uniform",
+            Some(_) => "affine",
+            None => "generic",
+        }
+    }
+}
+
+/// What the warps whose rows were made lack, in accesses of all of their sites.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AccessLacks {
+    /// Accesses in the file that have no rows, since others of their time were lost.
+    pub left_out: u64,
+    /// Accesses in the file that belong to nothing: the file is damaged.
+    pub unmatched: u64,
+}
+
+/// Gives rows of the warps of a launch that `filter` and `selection` name to `sink`, by warp and in the order of
+/// time, until it returns `Break`. None if the trace has no accesses.
+///
+/// Memory: that of [`TraceFile::accesses_in_order`].
+///
+/// # Errors
+/// The trace has no such launch, is damaged, or asks for more work than its length lets expect.
+pub fn access_rows(
+    trace: &TraceFile,
+    info: &LaunchInfo,
+    (filter, selection): (&WarpFilter, &Selection),
+    kind: AccessRowKind,
+    sink: &mut dyn FnMut(&AccessRow) -> ControlFlow<()>,
+) -> Result<(ControlFlow<()>, AccessLacks), AnalysisError> {
+    let mut lacks = AccessLacks::default();
+    if !trace.has_accesses() {
+        return Ok((ControlFlow::Continue(()), lacks));
+    }
+    let flow = trace.accesses_in_order(info.number(), filter, &mut |warp| {
+        if !selection.has_warp(info, warp.warp) {
+            return ControlFlow::Continue(());
+        }
+        lacks.left_out += warp.left_out;
+        lacks.unmatched += warp.unmatched;
+        of_warp(trace, &warp, kind, sink)
+    })?;
+    Ok((flow, lacks))
+}
+
+fn of_warp(
+    trace: &TraceFile,
+    warp: &WarpAccesses,
+    kind: AccessRowKind,
+    sink: &mut dyn FnMut(&AccessRow) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    let mut requests: BTreeMap<u16, u64> = BTreeMap::new();
+    let is_value = |site| trace.site(site).is_some_and(|info| info.kind == SiteKind::Value);
+    for vector in warp.in_order().iter().filter(|vector| is_value(vector.site) == kind.of_values) {
+        let next = requests.entry(vector.site).or_default();
+        let request = *next;
+        *next += u64::from(vector.vectors());
+        let (mask, spread) = (vector.group.mask, vector.group.spread);
+        let all = AccessRow {
+            warp: warp.warp,
+            site: vector.site,
+            time: Some(vector.time),
+            request,
+            mask,
+            lane: None,
+            base: 0,
+            spread,
+            step: 0,
+            count: 1,
+        };
+        if kind.by_lane { each_access(vector, all, sink)? } else { each_run(vector, all, sink)? }
+    }
+    ControlFlow::Continue(())
+}
+
+fn each_run(
+    vector: &VectorRun<'_>,
+    all: AccessRow,
+    sink: &mut dyn FnMut(&AccessRow) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    let is_line = vector.group.spread.is_some();
+    for (lane, run) in lanes(vector.group.mask).zip(vector.runs) {
+        let lane = (!is_line).then_some(lane);
+        sink(&AccessRow { lane, base: run.base, step: run.step, count: run.count, ..all })?;
+    }
+    ControlFlow::Continue(())
+}
+
+fn each_access(
+    vector: &VectorRun<'_>,
+    all: AccessRow,
+    sink: &mut dyn FnMut(&AccessRow) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    let vectors = vector.vectors();
+    for number in 0..vectors {
+        let time = all.time.filter(|_| number + 1 == vectors);
+        let request = all.request + u64::from(number);
+        for lane in lanes(vector.group.mask) {
+            let Some(run) = vector.run(lane).filter(|run| number < run.count) else { continue };
+            sink(&AccessRow { time, request, lane: Some(lane), base: run.nth(number), ..all })?;
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+/// Returns the launches that `selection` names of which accesses are not known, each with what is known of it.
+///
+/// # Errors
+/// As [`accesses`].
+pub fn access_losses(
+    trace: &TraceFile,
+    selection: &Selection,
+) -> Result<Vec<(LaunchInfo, Accesses)>, AnalysisError> {
+    let mut found = Vec::new();
+    if !trace.has_accesses() {
+        return Ok(found);
+    }
+    for (info, _) in selection.launches(trace)? {
+        let of_launch = accesses(trace, &Selection { launch: Some(info.number()), ..selection.clone() })?;
+        if !of_launch.is_whole() {
+            found.push((info, of_launch));
+        }
+    }
+    Ok(found)
+}
+
+/// Returns how a site's values are to be read: `unsigned`, `signed` or `float`; nothing of a site of addresses.
+#[must_use]
+pub const fn value_type(site: &SiteInfo) -> &'static str {
+    match (site.kind, site.number_is) {
+        (SiteKind::Value, SiteNumber::Float) => "float",
+        (SiteKind::Value, SiteNumber::Signed) => "signed",
+        (SiteKind::Value, _) => "unsigned",
+        _ => "",
+    }
+}
+
+/// Returns the number that a site's value with these bits is; `None` if a float of 64 bits cannot say it exactly, or
+/// the site has no values.
+#[must_use]
+pub fn value_number(site: &SiteInfo, bits: u64) -> Option<f64> {
+    // Numbers of more bits may not be whole.
+    let exact = |is_small: bool, number: f64| is_small.then_some(number);
+    let unused = 64 - 8 * u64::from(site.bytes.clamp(1, 8));
+    match value_type(site) {
+        "float" if site.bytes == 4 => Some(f32::from_bits(bits as u32).into()),
+        "float" if site.bytes == 8 => Some(f64::from_bits(bits)),
+        "signed" => {
+            let number = (bits << unused).cast_signed() >> unused;
+            exact(number.unsigned_abs() <= MAX_WHOLE, number as f64)
+        }
+        "unsigned" => exact(bits <= MAX_WHOLE, bits as f64),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use warptrace_format::file::SiteSpace;
+
+    use super::*;
+
+    #[test]
+    fn bits_are_read_as_the_site_says() {
+        let site = |number_is, bytes| {
+            let site = SiteInfo::new(1, SiteKind::Value, SiteSpace::None, bytes);
+            SiteInfo { number_is, ..site }
+        };
+        let of = |number_is, bytes, bits| value_number(&site(number_is, bytes), bits);
+        assert_eq!(of(SiteNumber::Float, 4, 0x3f80_0000), Some(1.0));
+        assert_eq!(of(SiteNumber::Float, 8, 2.5f64.to_bits()), Some(2.5));
+        assert_eq!(of(SiteNumber::Signed, 4, 0xffff_fffe), Some(-2.0));
+        assert_eq!(of(SiteNumber::Signed, 8, u64::MAX), Some(-1.0));
+        assert_eq!(of(SiteNumber::Unsigned, 4, 0xffff_fffe), Some(4_294_967_294.0));
+        assert_eq!(of(SiteNumber::Unsigned, 8, 1 << 53), Some(9_007_199_254_740_992.0));
+        assert_eq!(of(SiteNumber::Unsigned, 8, (1 << 53) + 1), None);
+        assert_eq!(of(SiteNumber::Signed, 8, 1 << 63), None);
+        assert_eq!(of(SiteNumber::Float, 2, 1), None);
+        let load = SiteInfo::new(1, SiteKind::Load, SiteSpace::Global, 4);
+        assert_eq!((value_number(&load, 1), value_type(&load)), (None, ""));
+    }
+}
