@@ -133,7 +133,7 @@ fn the_first_nan_comes_first() {
     assert_eq!((left["mean"].as_f64(), &left["first_nan"]), (Some(15.5 - 94.5), &Value::Null));
     let zeros = (0..TURNS).filter(|turn| 3 * turn < 32).count() * WARPS as usize;
     assert_eq!((&left["zeros"], &left["distinct"]), (&zeros.into(), &221.into()));
-    let small = of("small\u{1b}[31m");
+    let small = of("small\\u{1b}[31m");
     let buckets: Vec<(&str, &str, u64)> = small["histogram"]
         .as_array()
         .unwrap()
