@@ -18,7 +18,7 @@ use warptrace_cli::recording::Recording;
 pub(crate) use self::answers::Tui;
 pub(crate) use self::answers::{
     AccessColumn, CauseColumn, Diff, EdgeColumn, LineColumn, LoopColumn, Page, PathColumn, Report, Rows,
-    WaitColumn, WarpColumn,
+    ValueColumn, WaitColumn, WarpColumn,
 };
 pub(crate) use self::export::{Export, ExportFormat, SampleWeight};
 #[cfg(feature = "query")]
@@ -107,6 +107,8 @@ pub(crate) enum Command {
     Waits(Rows<WaitColumn>),
     /// Say how the addresses of lanes fit to the memory: sectors, bank conflicts, strides
     Accesses(Rows<AccessColumn>),
+    /// Say what was in the values that the source names: ends, mean, the first NaN
+    Values(Rows<ValueColumn>),
     /// Count the work of each warp
     Warps(Rows<WarpColumn>),
     /// Group warps that took the same path

@@ -79,6 +79,7 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
         Command::Loops(command) => commands::answers::loops(&command),
         Command::Waits(command) => commands::answers::waits(&command),
         Command::Accesses(command) => commands::answers::accesses(&command),
+        Command::Values(command) => commands::answers::values(&command),
         Command::Warps(command) => commands::answers::warps(&command),
         Command::Paths(command) => commands::answers::paths(&command),
         Command::Edges(command) => commands::answers::edges(&command),

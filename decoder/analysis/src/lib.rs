@@ -8,6 +8,7 @@
 //!                                     ├─ roll_up            sums by kernel, function and loop
 //!                                     └─ losses, standing   what is missing, where unfinished warps stand
 //! TraceFile ── Selection ── accesses   sectors, passes and strides of sites and lines
+//! TraceFile ── Selection ── values     ends, means and histograms of named values, the first NaN
 //! TraceFile ── Summary          what it holds and lacks, without its events
 //! two TraceFiles ── compare           what changed, and where a warp first goes another way
 //! ```
@@ -62,6 +63,7 @@ mod testing;
 mod times;
 mod transitions;
 mod trips;
+mod values;
 mod visits;
 mod waits;
 mod watch;
@@ -98,5 +100,6 @@ pub use selection::{Selection, kernel_name};
 pub use source::{NoSource, SourceCode, source_code};
 pub use summary::{AccessSummary, Chosen, LaunchSummary, LossRow, LossSum, Summary};
 pub use times::{Time, WarpTime};
+pub use values::{Bucket, Odd, ValueFigures, Values, values};
 pub use waits::{Arrivals, OpenWaits, Wait, WaitFigures};
 pub use watch::Watch;

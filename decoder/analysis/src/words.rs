@@ -7,6 +7,7 @@ mod schedule;
 mod sentences;
 mod standing;
 mod times;
+mod values;
 mod waits;
 
 use std::borrow::Cow;
@@ -25,6 +26,7 @@ pub use self::sentences::{
 };
 pub use self::standing::{circle, standing};
 pub use self::times::{latest, time};
+pub use self::values::value_finding;
 pub use self::waits::{barrier, copies, not_come};
 use crate::counts::share;
 use crate::figures::Point;

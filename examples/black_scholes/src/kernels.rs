@@ -27,6 +27,8 @@ pub mod options {
             let deviation = volatility * math::sqrt(left);
             let first =
                 (math::ln(share / strike) + (rate + 0.5 * volatility * volatility) * left) / deviation;
+            // `warptrace values` says what they were, and which was NaN first.
+            trace!("deviation", deviation; "first", first);
             share * below(first) - strike * math::exp(-rate * left) * below(first - deviation)
         } else {
             math::max(share - strike, 0.0)

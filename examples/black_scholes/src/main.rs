@@ -4,7 +4,7 @@ mod kernels;
 
 use kernels::options;
 use warptrace::device::math;
-use warptrace::{Device, LaunchConfig};
+use warptrace::{Device, LaunchConfig, Spaces};
 
 const OPTIONS: usize = 10_000;
 const SHARE: f64 = 100.0;
@@ -39,7 +39,7 @@ fn main() -> Result<(), warptrace::Error> {
     let volatilities: Vec<f64> = (0..OPTIONS).map(|option| 0.1 + 0.5 * number(option, 13, 503)).collect();
 
     let prices = device.zeros::<f64>(OPTIONS)?;
-    let mut trace = device.trace(&path).start(&options::MODULE)?;
+    let mut trace = device.trace(&path).accesses(Spaces::VALUES).start(&options::MODULE)?;
     let [strikes_there, years_there, volatilities_there] =
         [device.upload(&strikes)?, device.upload(&years)?, device.upload(&volatilities)?];
     let call = options::calls(SHARE, RATE, &strikes_there, &years_there, &volatilities_there, &prices);

@@ -22,9 +22,19 @@
 //! // warptrace.data 9 %r5                  the value of a register
 //! // warptrace.data 10 [%rd3+20] = 7       an address that follows from site 7: nothing is recorded
 //! ```
+//!
+//! A marker of a value says that a register holds what the source names ([`ValueMarker`]). It records nothing
+//! itself: where values are recorded, a marker of data is put in front of it.
+//! ```text
+//! // warptrace.value 12 f32 %f5             value 12 of a module of `#[warptrace::kernels]`
+//! // WARPTRACE_VALUE f32 %f5 residual       a value that C++ names
+//! ```
+
+mod value;
 
 use core::fmt;
 
+pub use self::value::{ValueMarker, ValueName};
 use crate::data::MAX_SITE;
 
 /// What the text of a marker begins with, behind `//`.
@@ -32,6 +42,8 @@ pub const PREFIX: &str = "warptrace.";
 
 /// The template of inline assembly that makes a marker: `marker!(loc)`, `marker!(enter)`, `marker!(tick)`,
 /// `marker!(leave)`, `marker!(wait)`. Its operands are the location, and for `tick` the number of iterations.
+/// `marker!(value f32)` is that of a value of this [type](crate::data::ValueType): its operands are its id and
+/// a register.
 #[macro_export]
 macro_rules! marker {
     (loc) => {
@@ -48,6 +60,9 @@ macro_rules! marker {
     };
     (wait) => {
         "// warptrace.wait {}"
+    };
+    (value $of:ident) => {
+        concat!("// warptrace.value {} ", stringify!($of), " {}")
     };
 }
 
@@ -83,6 +98,8 @@ pub enum MarkerError<'a> {
     },
     /// A word names nothing that can be recorded.
     Operand(&'a str),
+    /// A word names no type of a value.
+    Type(&'a str),
     /// No marker of this name is known.
     Unknown(&'a str),
     /// A word follows the marker.
@@ -97,6 +114,7 @@ impl fmt::Display for MarkerError<'_> {
                 write!(f, "`{word}` is not {what}, a number from 1 to {},{:03}", most / 1000, most % 1000)
             }
             Self::Operand(word) => write!(f, "`{word}` is no address in brackets and no register"),
+            Self::Type(word) => write!(f, "`{word}` is none of the types u32, i32, u64, i64, f32 and f64"),
             Self::Unknown(kind) => write!(f, "`{PREFIX}{kind}` is no marker that this version knows"),
             Self::Follows(word) => write!(f, "`{word}` follows the marker"),
         }
@@ -106,14 +124,14 @@ impl fmt::Display for MarkerError<'_> {
 impl core::error::Error for MarkerError<'_> {}
 
 impl Marker {
-    /// Reads a comment; `None` if it is no marker, or one of [data](DataMarker), or at a
-    /// [wait](EVENT_AT_WAIT).
+    /// Reads a comment; `None` if it is no marker, or one of [data](DataMarker) or a [value](ValueMarker), or
+    /// at a [wait](EVENT_AT_WAIT).
     ///
     /// # Errors
     /// What is wrong with a comment that begins as markers do.
     pub fn parse(comment: &str) -> Option<Result<Self, MarkerError<'_>>> {
         let (kind, words) = words_of(comment)?;
-        (kind != DATA && kind != WAIT).then(|| Self::parse_words(kind, words))
+        (![DATA, WAIT, VALUE].contains(&kind)).then(|| Self::parse_words(kind, words))
     }
 
     fn parse_words<'a>(
@@ -159,6 +177,8 @@ impl Marker {
 const DATA: &str = "data";
 /// The name of markers at waits.
 const WAIT: &str = "wait";
+/// The name of markers of values.
+const VALUE: &str = "value";
 
 /// The name of a marker and the words behind it; `None` if the comment does not begin as markers do.
 fn words_of(comment: &str) -> Option<(&str, core::str::SplitAsciiWhitespace<'_>)> {
@@ -341,7 +361,7 @@ mod tests {
             ("// warptrace.loc 65536", "a number from 1 to 65,535"),
             ("// warptrace.loc 3 4", "`4` follows"),
             ("// warptrace.loop.tick 3", "the number of iterations is missing"),
-            ("// warptrace.value 3", "`warptrace.value` is no marker"),
+            ("// warptrace.values 3", "`warptrace.values` is no marker"),
         ] {
             let error = Marker::parse(text).expect("a marker").expect_err("a bad one").to_string();
             assert!(error.contains(says), "{text}: {error}");

@@ -26,9 +26,9 @@ pub struct Recording {
     pub placement: Option<Placement>,
     /// Whether each warp writes where and when it ran: a [`WarpSpan`](warptrace_format::span::WarpSpan).
     pub spans: bool,
-    /// Of which state spaces accesses are recorded ([`crate::data`]), on a track behind those of events. Only
-    /// in logs that are [kept](LogKind::Kept), of lanes that are recorded from their start on, and with no
-    /// second track. (Which sites have markers says who makes these; all markers record.)
+    /// Of which state spaces accesses are recorded, and whether values are ([`crate::data`]), on a track behind
+    /// those of events. Only in logs that are [kept](LogKind::Kept), of lanes that are recorded from their
+    /// start on, and with no second track. (Which sites have markers says who makes these; all markers record.)
     pub data: Spaces,
     /// Whether points at waits of `#[warptrace::kernels]` record ([`crate::marker::EVENT_AT_WAIT`]). (Of
     /// other kernels, who makes their markers says which points there are.)
@@ -81,8 +81,8 @@ impl Default for Recording {
     }
 }
 
-/// State spaces whose accesses are recorded. Accesses by generic addresses, which may lead to each of them,
-/// are recorded with any of them.
+/// State spaces whose accesses are recorded, and whether named values are. Accesses by generic addresses, which
+/// may lead to each of the spaces, are recorded with any of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Spaces {
     /// Global memory.
@@ -91,23 +91,38 @@ pub struct Spaces {
     pub shared: bool,
     /// Local memory.
     pub local: bool,
+    /// No space: the values that the source names.
+    pub values: bool,
 }
 
 impl Spaces {
     /// None of them.
-    pub const NONE: Self = Self { global: false, shared: false, local: false };
-    /// All of them.
-    pub const ALL: Self = Self { global: true, shared: true, local: true };
+    pub const NONE: Self = Self { global: false, shared: false, local: false, values: false };
+    /// All of them, and values.
+    pub const ALL: Self = Self { global: true, shared: true, local: true, values: true };
+    /// Values alone.
+    pub const VALUES: Self = Self { values: true, ..Self::NONE };
 
     /// Returns whether there is none.
     #[must_use]
     pub const fn is_none(self) -> bool {
-        !(self.global || self.shared || self.local)
+        !(self.has_memory() || self.values)
+    }
+
+    /// Returns whether there is a state space among them.
+    #[must_use]
+    pub const fn has_memory(self) -> bool {
+        self.global || self.shared || self.local
     }
 
     /// Returns the names of those that there are.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
-        let all = [(self.global, "global"), (self.shared, "shared"), (self.local, "local")];
+        let all = [
+            (self.global, "global"),
+            (self.shared, "shared"),
+            (self.local, "local"),
+            (self.values, "values"),
+        ];
         all.into_iter().filter_map(|(is_there, name)| is_there.then_some(name))
     }
 }
@@ -130,7 +145,7 @@ pub struct UnknownSpaces;
 
 impl fmt::Display for UnknownSpaces {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("say all, or which of global, shared and local, with commas between them")
+        f.write_str("say all, or which of global, shared, local and values, with commas between them")
     }
 }
 
@@ -147,6 +162,7 @@ impl core::str::FromStr for Spaces {
                 "global" => spaces.global = true,
                 "shared" => spaces.shared = true,
                 "local" => spaces.local = true,
+                "values" => spaces.values = true,
                 _ => return Err(UnknownSpaces),
             }
         }
@@ -217,11 +233,12 @@ mod tests {
         for (text, spaces) in [
             ("all", Spaces::ALL),
             ("global", Spaces { global: true, ..Spaces::NONE }),
-            ("shared,local", Spaces { global: false, ..Spaces::ALL }),
+            ("shared,local,values", Spaces { global: false, ..Spaces::ALL }),
+            ("values", Spaces::VALUES),
         ] {
             assert_eq!((text.parse(), spaces.to_string().as_str()), (Ok(spaces), text));
         }
-        assert_eq!("local, global,shared".parse(), Ok(Spaces::ALL));
+        assert_eq!("local, global,values,shared".parse(), Ok(Spaces::ALL));
         assert_eq!(["", "global,", "const"].map(str::parse::<Spaces>), [Err(UnknownSpaces); 3]);
     }
 

@@ -36,6 +36,10 @@ pub mod trace;
 ///
 /// `trace!("name" = 40)` says its id; those after it count from there.
 ///
+/// `trace!("length", end - start)` names a value instead, `trace!("x", x; "y", y)` two: an integer of up to 64
+/// bits, `f32`, `f64`, `bool` or `char`. It makes no event; recordings of values have what each lane held. The
+/// value is computed where nothing is traced, too, as far as the compiler cannot leave that out.
+///
 /// The attribute replaces it; what is left over stands where it does not look.
 #[macro_export]
 macro_rules! trace {
@@ -70,7 +74,8 @@ pub use global::Global;
 #[cfg(not(target_arch = "nvptx64"))]
 pub use kernel::{ArgumentMemory, KernelArg, KernelCall, SafeCall};
 pub use loops::LoopTrace;
-pub use module::KernelModule;
+pub use module::{KernelModule, SourceValue};
 pub use shared::Shared;
+pub use trace::Value;
 /// The rows of a [`KernelModule`]'s table.
 pub use warptrace_format::{LocationKind, SourceLocation};

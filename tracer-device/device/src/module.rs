@@ -2,6 +2,21 @@
 
 use warptrace_format::SourceLocation;
 
+/// A value that a kernel names: `trace!("length", end - start)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourceValue {
+    /// Its id, at least 1. Values of modules that go into one trace have ids of their own.
+    pub id: u16,
+    /// Its name.
+    pub name: &'static str,
+    /// The location that it lies in; 0 if there is none.
+    pub location: u16,
+    /// Line, from 1.
+    pub line: u32,
+    /// Column in characters, from 1.
+    pub column: u32,
+}
+
 /// What `#[warptrace::kernels]` knows of a module: its kernels, where they can be traced, and their code for
 /// a GPU.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +31,8 @@ pub struct KernelModule {
     pub locations: &'static [SourceLocation],
     /// The locations at which lanes wait, by id, behind the others: recorded with times of runs only.
     pub waits: &'static [SourceLocation],
+    /// The values that the source names, by id.
+    pub values: &'static [SourceValue],
     /// The file's text; empty where the compiler does not tell where it is.
     pub source: &'static str,
     /// The kernels' PTX, of all files that the package's build script compiles:

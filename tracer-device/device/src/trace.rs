@@ -48,6 +48,106 @@ pub fn wait<const ID: u16>() {
     host::wait(ID);
 }
 
+/// A value that a trace can hold: numbers of up to 64 bits, `bool` and `char`.
+///
+/// What is smaller than 32 bits is widened to 32, as `as` does; `bool` is 0 or 1.
+#[diagnostic::on_unimplemented(
+    message = "a trace cannot hold a `{Self}`",
+    label = "no number",
+    note = "`trace!(\"name\", value)` takes integers of up to 64 bits, `f32`, `f64`, `bool` and `char`: trace the fields of a structure one by one, and dereference references"
+)]
+pub trait Value: Copy {
+    /// Leaves the comment that names the value, `ID` in the module's table.
+    #[cfg(target_arch = "nvptx64")]
+    #[doc(hidden)]
+    fn mark<const ID: u16>(self);
+
+    /// Returns the type that the trace has, and the bits, in the lower half if the type has 32.
+    #[cfg(not(target_arch = "nvptx64"))]
+    #[doc(hidden)]
+    fn bits(self) -> (warptrace_abi::data::ValueType, u64);
+}
+
+macro_rules! value {
+    ($($of:ident: $variant:ident $class:ident, $bits:expr;)*) => {$(
+        impl Value for $of {
+            #[cfg(target_arch = "nvptx64")]
+            #[inline(always)]
+            fn mark<const ID: u16>(self) {
+                // SAFETY: a comment that reads a register; see `point`.
+                unsafe {
+                    core::arch::asm!(
+                        warptrace_abi::marker!(value $of),
+                        const ID,
+                        in($class) self,
+                        options(nomem, nostack, preserves_flags),
+                    );
+                }
+            }
+
+            #[cfg(not(target_arch = "nvptx64"))]
+            fn bits(self) -> (warptrace_abi::data::ValueType, u64) {
+                let bits: fn($of) -> u64 = $bits;
+                (warptrace_abi::data::ValueType::$variant, bits(self))
+            }
+        }
+    )*};
+}
+
+value! {
+    u32: U32 reg32, u64::from;
+    i32: I32 reg32, |value| u64::from(value.cast_unsigned());
+    u64: U64 reg64, |value| value;
+    i64: I64 reg64, i64::cast_unsigned;
+    f32: F32 reg32, |value| value.to_bits().into();
+    f64: F64 reg64, f64::to_bits;
+}
+
+macro_rules! widened {
+    ($($of:ty as $wide:ty;)*) => {$(
+        impl Value for $of {
+            #[cfg(target_arch = "nvptx64")]
+            #[inline(always)]
+            fn mark<const ID: u16>(self) {
+                (self as $wide).mark::<ID>();
+            }
+
+            #[cfg(not(target_arch = "nvptx64"))]
+            fn bits(self) -> (warptrace_abi::data::ValueType, u64) {
+                (self as $wide).bits()
+            }
+        }
+    )*};
+}
+
+widened! {
+    bool as u32;
+    char as u32;
+    u8 as u32;
+    i8 as i32;
+    u16 as u32;
+    i16 as i32;
+    usize as u64;
+    isize as i64;
+}
+
+/// Names a value that the lanes which come here hold, `ID` in the module's table. Never changes what the
+/// kernel computes.
+///
+/// # On the GPU
+/// The compiled kernel holds a comment here that names the register with the value, `// warptrace.value 3 f32
+/// %f7`, and no instruction but those that compute the value, which the assembler drops if nothing else uses
+/// it. Where values are recorded, `warptrace-ptx` puts the instructions that record in its place.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub fn value<const ID: u16>(value: impl Value) {
+    const { assert!(ID != 0, "ids of values are 1 to 65,535") };
+    #[cfg(target_arch = "nvptx64")]
+    value.mark::<ID>();
+    #[cfg(not(target_arch = "nvptx64"))]
+    host::value(ID, value);
+}
+
 /// Stands for the body of a loop. On the simulator, lanes wait at its end for others that are still inside,
 /// as hardware has them meet before the next iteration.
 #[derive(Debug)]
@@ -192,6 +292,15 @@ pub(crate) mod host {
     pub(super) fn wait(location: u16) {
         if in_launch() && with_lane(|lane| lane.recording().waits) {
             point(location);
+        }
+    }
+
+    #[track_caller]
+    pub(super) fn value(id: u16, value: impl super::Value) {
+        if in_launch() && with_lane(|lane| lane.recording().data.values) {
+            let mask = located(id, core::panic::Location::caller());
+            let (of, bits) = value.bits();
+            with_lane(|lane| lane.value(id, of, mask, bits));
         }
     }
 

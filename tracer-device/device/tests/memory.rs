@@ -4,6 +4,7 @@
 use core::cell::RefCell;
 use std::thread;
 
+use warptrace_abi::data::ValueType;
 use warptrace_abi::recording::Recording;
 use warptrace_device::simt::host::{Lane, Site, WarpOp, enter};
 use warptrace_device::thread::{block_leader, count, index};
@@ -64,6 +65,8 @@ unsafe impl Lane for Alone {
     }
 
     fn record(&self, _: u16, _: u32, _: u32) {}
+
+    fn value(&self, _: u16, _: ValueType, _: u32, _: u64) {}
 
     fn fail(&self, message: &str, _: Site) -> ! {
         panic!("{message}")

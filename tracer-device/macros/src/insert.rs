@@ -5,7 +5,7 @@ mod visit;
 use std::collections::{BTreeMap, HashSet};
 
 use proc_macro2::{Ident, LineColumn, Span, TokenStream};
-use quote::{format_ident, quote};
+use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::visit_mut::{self, VisitMut};
 use syn::{Block, Expr, ExprIf, ExprMatch, ExprTry, Local, Macro, Path, Stmt, parse_quote};
@@ -346,8 +346,7 @@ impl<'a> Insert<'a> {
     }
 
     /// Adds the location that `trace!` or `trace_loop!` names.
-    fn mark(&mut self, call: &Macro) -> syn::Result<(u16, Mark)> {
-        let mark: Mark = call.parse_body()?;
+    fn mark(&mut self, call: &Macro, mark: Mark) -> (u16, Mark) {
         let span = call.path.span();
         let name = mark.name.value();
         if let Some(line) = self.marks.insert((self.function.clone(), name.clone()), span.start().line) {
@@ -359,13 +358,24 @@ impl<'a> Insert<'a> {
         // Of marks alone each name says all; next to decisions, which are named by their functions, so are
         // marks.
         let name = if self.only_marked { name } else { format!("{}: {name}", self.function) };
-        Ok((self.add_as(mark.id, Kind::Marked, name, span, end(call)), mark))
+        (self.add_as(mark.id, Kind::Marked, name, span, end(call)), mark)
     }
 
-    /// Replaces `trace!` by a trace point.
+    /// Replaces `trace!` by a trace point, or by the values that it names.
     fn marked(&mut self, call: &Macro) -> TokenStream {
-        match self.mark(call) {
-            Ok((id, mark)) => {
+        match call.parse_body::<Mark>() {
+            Ok(Mark { values, .. }) if !values.is_empty() => {
+                let (device, span) = (self.device, call.path.span());
+                let statements = values.into_iter().map(|(name, value)| {
+                    let id = self.table.add_value(name.value(), self.parent, span);
+                    let called = at(span, quote!(#device::trace::value::<#id>));
+                    // What is wrong with the value is said of the value.
+                    quote_spanned!(value.span()=> #called(#value);)
+                });
+                statements.collect()
+            }
+            Ok(mark) => {
+                let (id, mark) = self.mark(call, mark);
                 let point = self.point(id, call.path.span());
                 mark.condition.map_or(point.clone(), |condition| quote!(if #condition { #point }))
             }
@@ -379,15 +389,19 @@ impl<'a> Insert<'a> {
     /// Replaces `trace_loop!` by what counts a loop.
     fn marked_loop(&mut self, call: &Macro) -> TokenStream {
         let refuse = |text: &str| Err(syn::Error::new(call.path.span(), text));
-        let made = match self.mark(call) {
+        let mark = call.parse_body::<Mark>();
+        let made = match mark {
             _ if !self.only_marked => refuse(
                 "every loop of this module is traced: `trace_loop!` stands in a module with \
                  #[warptrace::kernels(only_marked)]",
             ),
-            Ok((_, Mark { condition: Some(_), .. })) => {
+            Ok(Mark { condition: Some(_), .. }) => {
                 refuse("a loop is traced for all lanes: leave the condition out")
             }
-            other => other,
+            Ok(Mark { values, .. }) if !values.is_empty() => {
+                refuse("a loop has no value: name it by `trace!` in the loop")
+            }
+            other => other.map(|mark| self.mark(call, mark)),
         };
         let device = self.device;
         match made {

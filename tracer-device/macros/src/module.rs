@@ -127,7 +127,7 @@ impl Source<'_> {
         errors.extend(table.check().err());
         let marks = only_marked.then(|| table.marks());
         let (content, kernels) = compiled(items, device, version, errors);
-        let [rows, waits] = table.rows(device);
+        let ([rows, waits], values) = (table.rows(device), table.value_rows(device));
         let base = waits::declared(&table);
         let code = device_code(tokens, name, arguments.is_users).unwrap_or_else(|error| {
             errors.push(error);
@@ -155,6 +155,7 @@ impl Source<'_> {
                 kernels: &[#(#kernels),*],
                 locations: LOCATIONS,
                 waits: #waits,
+                values: #values,
                 source: #text,
                 ptx: #ptx,
                 without_ptx: #without,

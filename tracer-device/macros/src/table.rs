@@ -33,6 +33,15 @@ pub(crate) struct Location {
     pub(crate) rejoin: LineColumn,
 }
 
+/// A value that the source names: what a row of the table of values says.
+struct Value {
+    id: u16,
+    name: String,
+    /// The location that it lies in.
+    location: u16,
+    at: LineColumn,
+}
+
 /// The locations so far.
 pub(crate) struct Table {
     /// Id of the next one that does not say its own.
@@ -40,6 +49,9 @@ pub(crate) struct Table {
     locations: BTreeMap<u16, Location>,
     /// Those of waits, whose ids follow the last of the others.
     waits: Vec<Location>,
+    /// Values, whose ids are counted apart, from that of the first location on.
+    values: Vec<Value>,
+    next_value: u32,
     /// What is wrong with the ids, if anything is.
     error: Option<syn::Error>,
 }
@@ -47,7 +59,32 @@ pub(crate) struct Table {
 impl Table {
     /// A table without locations, whose first will have this id.
     pub(crate) fn starting_at(first: u16) -> Self {
-        Self { next: first.into(), locations: BTreeMap::new(), waits: Vec::new(), error: None }
+        let (next, next_value) = (first.into(), first.into());
+        let (waits, values) = (Vec::new(), Vec::new());
+        Self { next, locations: BTreeMap::new(), waits, values, next_value, error: None }
+    }
+
+    /// Adds a value that lies in a location, and returns its id.
+    pub(crate) fn add_value(&mut self, name: String, location: u16, span: Span) -> u16 {
+        let Ok(id) = u16::try_from(self.next_value) else {
+            let text = "ids of values end at 65,535: begin at a lower `first_id`, or name fewer values";
+            self.error.get_or_insert_with(|| syn::Error::new(span, text));
+            return u16::MAX;
+        };
+        self.next_value += 1;
+        self.values.push(Value { id, name, location, at: span.start() });
+        id
+    }
+
+    /// The values, as an expression of type `&[SourceValue]`.
+    pub(crate) fn value_rows(&self, device: &Path) -> TokenStream {
+        let rows = self.values.iter().map(|Value { id, name, location, at }| {
+            let [line, column] = position(*at);
+            quote!(#device::SourceValue {
+                id: #id, name: #name, location: #location, line: #line, column: #column,
+            })
+        });
+        quote!(&[#(#rows),*])
     }
 
     /// Adds a location and returns its id: `id`, or the one after that of the location before. The first that

@@ -230,6 +230,34 @@ fn lanes_meet_where_the_source_says_whatever_its_layout() {
     }
 }
 
+/// Values beside points, where marks alone are traced.
+#[kernels(device = warptrace_device, only_marked, first_id = 1001)]
+mod valued {
+    use warptrace_device::simt;
+
+    #[kernel]
+    pub fn walk(x: u32) {
+        let lane = simt::lane();
+        trace!("lane", lane; "x", x,);
+        for k in 0..x {
+            trace!("STEP");
+            trace!("k", k);
+        }
+    }
+}
+
+#[test]
+fn values_have_ids_of_their_own_and_make_no_event() {
+    let rows: Vec<(u16, &str, u16)> =
+        valued::MODULE.values.iter().map(|value| (value.id, value.name, value.location)).collect();
+    assert_eq!(rows, [(1001, "lane", 0), (1002, "x", 0), (1003, "k", 0)]);
+    assert_eq!(valued::MODULE.locations.iter().map(|location| location.id).collect::<Vec<_>>(), [1001]);
+    // SAFETY: the kernel touches no memory.
+    let events = unsafe { support::record(&valued::MODULE, &valued::walk(3), Counting::Never) };
+    assert_eq!(named(&events, &valued::MODULE, "STEP"), [u32::MAX; 3]);
+    assert_eq!(events.len(), 3);
+}
+
 #[test]
 fn errors_point_at_the_users_token() {
     trybuild::TestCases::new().compile_fail("tests/refused/*.rs");

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use warptrace_build::Ptxas;
+use warptrace_build::{Disassembler, Ptxas};
 use warptrace_ptx::{Cfg, Edits, FunctionKind, Module};
 
 /// Name, text and the architecture to assemble for: the text's, or the oldest that the assembler knows.
@@ -79,5 +79,37 @@ fn a_parameter_is_appended_to_any_list() {
         edits.insert(at, insertion);
         let edited = edits.apply(&text).expect("one edit");
         assert!(edited.contains(expected), "{edited}");
+    }
+}
+
+/// The instructions of a function of disassembled code.
+fn instructions<'a>(code: &'a str, function: &str) -> Vec<&'a str> {
+    let lines = code.lines().skip_while(|line| !line.ends_with(&format!("Function : {function}"))).skip(1);
+    let own = lines.take_while(|line| !line.contains("Function : "));
+    own.filter_map(|line| line.trim().strip_prefix("/*")?.split_once("*/")?.1.split(';').next())
+        .map(str::trim)
+        .collect()
+}
+
+#[test]
+fn a_value_that_is_there_anyway_costs_no_instruction() {
+    let text = include_str!("../../../tracer-host/warptrace/tests/known/values.ptx");
+    assert_eq!(text.matches("// warptrace.value ").count(), 26);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let (Ok(ptxas), Ok(disassembler)) = (Ptxas::find(&root), Disassembler::find(&root)) else {
+        eprintln!("skipped: there is no assembler, or no disassembler");
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder for the assembler");
+    let path = folder.path().join("values.ptx");
+    std::fs::write(&path, text).expect("the folder takes files");
+    for architecture in ["sm_75", "sm_90"] {
+        ptxas.assemble(&path, architecture).unwrap_or_else(|error| panic!("{error}"));
+        let code = disassembler
+            .disassemble(&Ptxas::cubin(&path, architecture))
+            .unwrap_or_else(|error| panic!("{error}"));
+        let [named, unnamed] = ["named", "unnamed"].map(|function| instructions(&code, function));
+        assert!(named.len() > 20, "{architecture}: {code}");
+        assert_eq!(named, unnamed, "{architecture}");
     }
 }

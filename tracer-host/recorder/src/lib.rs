@@ -45,6 +45,7 @@ pub use session::{
     command_of,
 };
 pub use sim::{ProgressHook, SimDevice, SimOptions};
+pub(crate) use sites::value_info;
 pub use sites::{site_info, wait_info};
 pub use trace_output::{Earlier, TraceOutput};
 pub use warptrace_abi::recording::{LogKind, Placement, Recording};

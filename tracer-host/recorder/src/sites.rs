@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use warptrace_format::file::{CopyPlace, SiteInfo, WaitInfo};
+use warptrace_device::SourceValue;
+use warptrace_format::file::{CopyPlace, SiteInfo, ValueType, WaitInfo};
 use warptrace_ptx::points::{PointCopy, PointWait, Site, SourcePlace};
 
 /// The file, line and column of what the source has at `source`; else those in the text `ptx_name`.
@@ -19,6 +20,10 @@ fn place(source: Option<&SourcePlace>, (line, column): (usize, usize), ptx_name:
 pub fn site_info(site: &Site, ptx_name: &str) -> SiteInfo {
     let CopyPlace { file, line, column } =
         place(site.source.as_ref(), (site.ptx_line, site.ptx_column), ptx_name);
+    if let Some(value) = &site.value {
+        let info = SiteInfo::of_value(site.id, value.ty, value.name.to_string());
+        return SiteInfo { column, ..info.at(site.location, file, line) };
+    }
     SiteInfo {
         elements: site.elements,
         is_predicated: site.is_predicated,
@@ -27,6 +32,12 @@ pub fn site_info(site: &Site, ptx_name: &str) -> SiteInfo {
         derived: site.derived,
         ..SiteInfo::new(site.id, site.kind, site.space, site.bytes).at(site.location, file, line)
     }
+}
+
+/// Describes a site of a value of this type that a module in `file` names.
+pub(crate) fn value_info(number: u16, of: ValueType, value: &SourceValue, file: &str) -> SiteInfo {
+    let info = SiteInfo::of_value(number, of, value.name);
+    SiteInfo { column: value.column, ..info.at(value.location, file, value.line) }
 }
 
 /// Describes the wait that begins at a point for the file; where the source does not have a copy, `ptx_name`

@@ -7,6 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use corosensei::{Coroutine, Yielder};
+use warptrace_abi::data::ValueType;
 use warptrace_abi::recording::Recording;
 use warptrace_device::simt::WARP_LANES;
 use warptrace_device::simt::host::{Lane, Site, WarpOp};
@@ -274,6 +275,13 @@ unsafe impl Lane for Context<'_> {
 
     fn record(&self, location: u16, mask: u32, count: u32) {
         self.here().0.recorder.borrow_mut().record(location, mask, count);
+    }
+
+    fn value(&self, id: u16, of: ValueType, mask: u32, bits: u64) {
+        if let Some(site) = self.launch.values.and_then(|values| values.site(id, of)) {
+            let (warp, lane) = self.here();
+            warp.recorder.borrow_mut().value(site, lane, mask, bits);
+        }
     }
 
     #[cold]

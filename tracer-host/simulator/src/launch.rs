@@ -10,6 +10,7 @@ use warptrace_abi::stream::StreamLogs;
 
 use crate::error::{LeftBefore, SimError};
 use crate::simulator::Watchdog;
+use crate::values::ValueSites;
 
 /// CUDA's limits for a launch (CUDA C++ Programming Guide, "Technical specifications per compute
 /// capability").
@@ -90,6 +91,7 @@ pub struct Launch<'a> {
     pub(crate) progress: Option<&'a (dyn Fn(Progress) + Sync)>,
     pub(crate) watchdog: Option<Watchdog>,
     pub(crate) multiprocessors: u32,
+    pub(crate) values: Option<&'a ValueSites>,
 }
 
 impl<'a> Launch<'a> {
@@ -109,6 +111,7 @@ impl<'a> Launch<'a> {
             progress: None,
             watchdog: None,
             multiprocessors: MULTIPROCESSORS,
+            values: None,
         }
     }
 
@@ -163,6 +166,14 @@ impl<'a> Launch<'a> {
         if let LogMemory::Streamed { clock, .. } = &mut self.memory {
             *clock = Some(nanoseconds);
         }
+        self
+    }
+
+    /// Says which sites the values are that the kernel names. Others are not recorded, and none are unless the
+    /// recording has values.
+    #[must_use]
+    pub fn values(mut self, values: &'a ValueSites) -> Self {
+        self.values = Some(values);
         self
     }
 

@@ -26,7 +26,7 @@
 //! Simulator::launch ── workers (rayon) ── Resident: the blocks that are alive on one thread
 //!                                            ├─ Warp: 32 coroutines; picks the group that goes next
 //!                                            ├─ Context: implements `Lane`, what a kernel sees
-//!                                            ├─ WarpRecorder: the events of a warp, into log memory
+//!                                            ├─ WarpRecorder: events and values of a warp, into log memory
 //!                                            └─ Arena: the lanes' stacks, in one mapping
 //! ```
 //!
@@ -47,6 +47,7 @@ mod shared;
 mod simulator;
 mod site;
 mod stack;
+mod values;
 mod warp;
 
 pub use error::{LeftBefore, Place, SimError, SourcePoint, Waiting};
@@ -54,4 +55,5 @@ pub use host_memory::host_memory;
 pub use launch::{Interaction, Launch, LaunchReport, Progress, limits};
 pub use recorder::spans::place;
 pub use simulator::{Simulator, Watchdog};
+pub use values::ValueSites;
 pub use warptrace_abi::recording::{LogKind, Recording};

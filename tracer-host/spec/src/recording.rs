@@ -160,9 +160,10 @@ pub struct RecordingSpec {
     #[cfg_attr(feature = "clap", arg(long))]
     pub dual: bool,
 
-    /// Record the addresses of each load, store, atomic and copy: of which memory, `all`, or some of
-    /// `global`, `shared` and `local` with commas between them. Kernels take longer and more memory
-    #[cfg_attr(feature = "clap", arg(long, value_name = "all|global,shared,local"))]
+    /// Record the addresses of each load, store, atomic and copy, and the values that the source names: `all`,
+    /// or with commas between them some of the memories `global`, `shared` and `local`, and `values`. Kernels
+    /// take longer and more memory
+    #[cfg_attr(feature = "clap", arg(long, value_name = "all|global,shared,local,values"))]
     #[serde(with = "crate::text::option")]
     pub accesses: Option<Spaces>,
 

@@ -85,7 +85,7 @@ pub use {
     warptrace_format::Counting,
     warptrace_host as host,
     warptrace_host::{
-        BlockChoice, Interrupted, MemorySize, NumberRange, Pod, Policy, RecordingSpec, Times, Visits,
+        BlockChoice, Interrupted, MemorySize, NumberRange, Pod, Policy, RecordingSpec, Spaces, Times, Visits,
         WindowError,
     },
 };

@@ -128,7 +128,8 @@ impl TraceBuilder {
         self
     }
 
-    /// Records the addresses of accesses to these memories; of none, if not asked for. On a GPU only.
+    /// Records the addresses of accesses to these memories, and values that kernels name; nothing of that, if not
+    /// asked for. Addresses on a GPU only.
     pub fn accesses(mut self, spaces: Spaces) -> Self {
         self.spec.accesses = Some(spaces);
         self

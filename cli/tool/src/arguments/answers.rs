@@ -145,6 +145,19 @@ pub(crate) enum AccessColumn {
     Source,
 }
 
+/// Columns of `values`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ValueColumn {
+    /// Numbers that are NaN, then those that are infinite
+    Odd,
+    /// How many values
+    Values,
+    /// How many different ones
+    Distinct,
+    /// File and line, the first one first
+    Source,
+}
+
 /// Columns of `warps`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WarpColumn {

@@ -2,7 +2,7 @@
 
 use crate::support::run;
 
-pub(crate) const COMMANDS: [&[&str]; 23] = [
+pub(crate) const COMMANDS: [&[&str]; 24] = [
     &[],
     &["demo"],
     &["run"],
@@ -13,6 +13,7 @@ pub(crate) const COMMANDS: [&[&str]; 23] = [
     &["loops"],
     &["waits"],
     &["accesses"],
+    &["values"],
     &["warps"],
     &["paths"],
     &["edges"],

@@ -47,6 +47,7 @@ mod tables;
 mod terminal;
 mod tui;
 mod unreadable;
+mod values;
 mod window;
 mod window_streamed;
 mod work;

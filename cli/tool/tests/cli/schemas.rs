@@ -43,6 +43,7 @@ fn traces(folder: &Folder) -> Vec<PathBuf> {
     paths.push(crate::marks::unfinished(folder));
     paths.push(crate::labels::labelled(folder));
     paths.push(crate::roles::specialised(folder));
+    paths.push(crate::values::valued(folder, "valued.wtrc", usize::MAX));
     paths
 }
 

@@ -16,7 +16,7 @@
 pub mod native;
 mod site;
 
-pub use self::site::{Derived, SiteKind, SiteSpace};
+pub use self::site::{Derived, SiteKind, SiteSpace, ValueType};
 
 /// The greatest number of a site; the least is 1.
 pub const MAX_SITE: u16 = 0x7fff;

@@ -1,6 +1,7 @@
 //! What a traced kernel does at sites, on the CPU: accesses of a warp become entries of a data track.
 //!
-//! Tests, benchmarks and the interpreter's tests compare with it; nothing is recorded by it.
+//! The simulator records values by [`WarpRuns`]. Tests, benchmarks and the interpreter's tests compare with
+//! [`WarpRecorder`].
 
 use std::collections::BTreeMap;
 
@@ -13,32 +14,21 @@ struct Log {
     has_stopped: bool,
 }
 
-/// Records a warp.
-#[derive(Clone, Debug)]
-pub struct WarpRecorder {
+/// The runs that the lanes of a warp are in.
+#[derive(Clone, Debug, Default)]
+pub struct WarpRuns {
     runs: BTreeMap<(u16, u32), LaneRun>,
-    logs: [Log; 32],
-    /// Entries that all logs together have room for.
-    room: usize,
-    /// When the first log stopped.
-    cut: Option<u32>,
-    /// Accesses so far.
-    pub attempted: u64,
-    /// Of these, those that found no room.
-    pub lost: u64,
 }
 
-impl WarpRecorder {
-    /// Begins a warp whose logs have room for this many entries.
-    #[must_use]
-    pub fn new(room: usize) -> Self {
-        let logs = std::array::from_fn(|_| Log::default());
-        Self { runs: BTreeMap::new(), logs, room, cut: None, attempted: 0, lost: 0 }
-    }
-
-    /// Takes the accesses of lanes, in ascending order, that execute a site together; `time` in units of 16 cycles.
-    pub fn access(&mut self, site: u16, time: u32, accesses: &[(u32, u64)]) {
-        self.attempted += accesses.len() as u64;
+impl WarpRuns {
+    /// Takes the accesses of lanes, in ascending order, that execute a site together; `time` in units of 16
+    /// cycles. Gives entries to `append`, each with the lane whose log it is for.
+    pub fn access(
+        &mut self,
+        (site, time): (u16, u32),
+        accesses: &[(u32, u64)],
+        append: &mut impl FnMut(u32, DataEntry),
+    ) {
         let ended: Vec<(u32, LaneRun)> = accesses
             .iter()
             .filter_map(|(lane, access)| {
@@ -46,11 +36,11 @@ impl WarpRecorder {
                 Some((*lane, ended?))
             })
             .collect();
-        self.end_runs(site, time, &ended);
+        end_runs(site, time, &ended, append);
     }
 
-    /// Ends the runs of lanes that leave the kernel together.
-    pub fn leave(&mut self, time: u32, mask: u32) {
+    /// Ends the runs of lanes that leave the kernel together, as [`access`](Self::access) does.
+    pub fn leave(&mut self, time: u32, mask: u32, append: &mut impl FnMut(u32, DataEntry)) {
         let mut sites: Vec<u16> = self.runs.keys().map(|(site, _)| *site).collect();
         sites.dedup();
         for site in sites {
@@ -59,8 +49,68 @@ impl WarpRecorder {
                 .filter_map(|lane| self.runs.remove(&(site, lane)).map(|run| (lane, run)))
                 .filter(|(_, run)| run.count > 0)
                 .collect();
-            self.end_runs(site, time, &ended);
+            end_runs(site, time, &ended, append);
         }
+    }
+}
+
+fn end_runs(site: u16, time: u32, ended: &[(u32, LaneRun)], append: &mut impl FnMut(u32, DataEntry)) {
+    let Some(&(leader, LaneRun { base, step, count })) = ended.first() else { return };
+    let mask = ended.iter().fold(0, |mask, (lane, _)| mask | 1 << lane);
+    let spread = spread(ended);
+    append(leader, DataEntry::Header { mask, site, time, spread });
+    if spread.is_some() {
+        let of = Owner::Group(mask.count_ones());
+        return append(leader, DataEntry::Values { site, of, count, base, step });
+    }
+    for &(lane, LaneRun { base, step, count }) in ended {
+        append(lane, DataEntry::Values { site, of: Owner::Lane(lane), count, base, step });
+    }
+}
+
+/// Records a warp.
+#[derive(Clone, Debug)]
+pub struct WarpRecorder {
+    runs: WarpRuns,
+    logs: Logs,
+    /// Accesses so far.
+    pub attempted: u64,
+    /// Of these, those that found no room.
+    pub lost: u64,
+}
+
+/// The logs of a warp.
+#[derive(Clone, Debug)]
+struct Logs {
+    logs: [Log; 32],
+    /// Entries that all logs together have room for.
+    room: usize,
+    /// When the first log stopped.
+    cut: Option<u32>,
+    /// Accesses that found no room.
+    lost: u64,
+}
+
+impl WarpRecorder {
+    /// Begins a warp whose logs have room for this many entries.
+    #[must_use]
+    pub fn new(room: usize) -> Self {
+        let logs = std::array::from_fn(|_| Log::default());
+        let logs = Logs { logs, room, cut: None, lost: 0 };
+        Self { runs: WarpRuns::default(), logs, attempted: 0, lost: 0 }
+    }
+
+    /// Takes the accesses of lanes, in ascending order, that execute a site together; `time` in units of 16 cycles.
+    pub fn access(&mut self, site: u16, time: u32, accesses: &[(u32, u64)]) {
+        self.attempted += accesses.len() as u64;
+        self.runs.access((site, time), accesses, &mut |lane, entry| self.logs.append(lane, time, entry));
+        self.lost = self.logs.lost;
+    }
+
+    /// Ends the runs of lanes that leave the kernel together.
+    pub fn leave(&mut self, time: u32, mask: u32) {
+        self.runs.leave(time, mask, &mut |lane, entry| self.logs.append(lane, time, entry));
+        self.lost = self.logs.lost;
     }
 
     /// Returns the stream: the entries of all logs, lane after lane.
@@ -69,25 +119,14 @@ impl WarpRecorder {
     /// If lanes that accessed anything have not left.
     #[must_use]
     pub fn finish(self) -> Vec<[u32; 4]> {
-        assert!(self.runs.is_empty(), "all lanes have left");
-        let entries = self.logs.into_iter().flat_map(|log| log.entries);
-        entries.chain(self.cut.map(|time| DataEntry::Cut { time })).map(DataEntry::to_words).collect()
+        assert!(self.runs.runs.is_empty(), "all lanes have left");
+        let Logs { logs, cut, .. } = self.logs;
+        let entries = logs.into_iter().flat_map(|log| log.entries);
+        entries.chain(cut.map(|time| DataEntry::Cut { time })).map(DataEntry::to_words).collect()
     }
+}
 
-    fn end_runs(&mut self, site: u16, time: u32, ended: &[(u32, LaneRun)]) {
-        let Some(&(leader, LaneRun { base, step, count })) = ended.first() else { return };
-        let mask = ended.iter().fold(0, |mask, (lane, _)| mask | 1 << lane);
-        let spread = spread(ended);
-        self.append(leader, time, DataEntry::Header { mask, site, time, spread });
-        if spread.is_some() {
-            let of = Owner::Group(mask.count_ones());
-            return self.append(leader, time, DataEntry::Values { site, of, count, base, step });
-        }
-        for &(lane, LaneRun { base, step, count }) in ended {
-            self.append(lane, time, DataEntry::Values { site, of: Owner::Lane(lane), count, base, step });
-        }
-    }
-
+impl Logs {
     fn append(&mut self, lane: u32, time: u32, entry: DataEntry) {
         let log = &mut self.logs[lane as usize];
         log.has_stopped |= self.room == 0;

@@ -78,6 +78,57 @@ impl SiteSpace {
     }
 }
 
+/// The type of a value, as a marker of it names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "std", derive(serde::Serialize, serde::Deserialize))]
+pub enum ValueType {
+    /// An integer of 32 bits without a sign.
+    U32,
+    /// An integer of 32 bits with a sign.
+    I32,
+    /// An integer of 64 bits without a sign.
+    U64,
+    /// An integer of 64 bits with a sign.
+    I64,
+    /// A float of 32 bits.
+    F32,
+    /// A float of 64 bits.
+    F64,
+}
+
+impl ValueType {
+    /// All types, in the order of their discriminants.
+    pub const ALL: [Self; 6] = [Self::U32, Self::I32, Self::U64, Self::I64, Self::F32, Self::F64];
+
+    /// Returns the name, as markers have it: that of the type in Rust.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::U32 => "u32",
+            Self::I32 => "i32",
+            Self::U64 => "u64",
+            Self::I64 => "i64",
+            Self::F32 => "f32",
+            Self::F64 => "f64",
+        }
+    }
+
+    /// Returns the type of this name.
+    #[must_use]
+    pub fn of(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|of| of.name() == name)
+    }
+
+    /// Returns the bytes of such a value.
+    #[must_use]
+    pub const fn bytes(self) -> u32 {
+        match self {
+            Self::U32 | Self::I32 | Self::F32 => 4,
+            Self::U64 | Self::I64 | Self::F64 => 8,
+        }
+    }
+}
+
 /// How the addresses of a *derived* site follow from those of another one, its *root*: nothing is recorded of
 /// it.
 ///

@@ -70,7 +70,7 @@ mod times;
 mod trailer;
 mod wait;
 
-pub use crate::data::{Derived, SiteKind, SiteSpace};
+pub use crate::data::{Derived, SiteKind, SiteSpace, ValueType};
 pub use accounts::{
     ACCOUNTS_HEADER_BYTES, AccountRun, Accounts, AccountsHeader, decode_accounts, encode_accounts,
 };

@@ -11,7 +11,7 @@ use super::encoded::decode_body;
 use super::error::FormatError;
 use super::metadata::bounded;
 use super::section::{SectionKind, encode_section};
-use crate::data::{Derived, MAX_SITE, SiteKind, SiteSpace};
+use crate::data::{Derived, MAX_SITE, SiteKind, SiteSpace, ValueType};
 
 const SECTION: &str = "SITE";
 /// The most sites that a section has.
@@ -28,6 +28,16 @@ pub enum SiteNumber {
     Signed,
     /// A float.
     Float,
+}
+
+impl From<ValueType> for SiteNumber {
+    fn from(of: ValueType) -> Self {
+        match of {
+            ValueType::U32 | ValueType::U64 => Self::Unsigned,
+            ValueType::I32 | ValueType::I64 => Self::Signed,
+            ValueType::F32 | ValueType::F64 => Self::Float,
+        }
+    }
 }
 
 /// A site.
@@ -86,6 +96,13 @@ impl SiteInfo {
             name,
             derived: None,
         }
+    }
+
+    /// A site of a value of this type and name.
+    #[must_use]
+    pub fn of_value(number: u16, of: ValueType, name: impl Into<String>) -> Self {
+        let site = Self::new(number, SiteKind::Value, SiteSpace::None, of.bytes());
+        Self { number_is: of.into(), name: name.into(), ..site }
     }
 
     /// The same at a place of the source.

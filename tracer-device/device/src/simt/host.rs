@@ -6,6 +6,7 @@
 use core::panic::Location;
 use std::cell::Cell;
 
+use warptrace_abi::data::ValueType;
 use warptrace_abi::recording::Recording;
 
 /// Where in the source an operation stands; the simulator's program counter.
@@ -98,6 +99,11 @@ pub unsafe trait Lane {
     /// them calls it for all, and no other lane of the warp runs before it returns. Records nothing if the
     /// launch is not traced, or if `location`, `mask` or `count` is 0.
     fn record(&self, location: u16, mask: u32, count: u32);
+    /// Records what this lane holds of the value `id` in its module's table: its type, and the bits, in the
+    /// lower half if the type has 32. Each lane of `mask` calls it, in ascending order, and no lane of the warp
+    /// that is none of them runs in between. Records nothing if the launch records no values, or does not know
+    /// this one.
+    fn value(&self, id: u16, of: ValueType, mask: u32, bits: u64);
     /// Ends the launch with an error that names block, warp and lane.
     fn fail(&self, message: &str, site: Site) -> !;
 }

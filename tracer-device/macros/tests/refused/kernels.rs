@@ -24,7 +24,7 @@ mod wrong {
 
     fn marks(x: u32) {
         trace!(x > 1);
-        trace!("many", x > 1);
+        trace!("many", x > 1); // A value.
         let inside = |x: u32| {
             trace!("closure");
             x

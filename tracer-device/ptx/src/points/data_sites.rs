@@ -1,9 +1,11 @@
-//! Sites: the instructions that access memory, with a marker of data in front of each.
+//! Sites: the instructions that access memory, with a marker of data in front of each, and the values that the
+//! source names, with one in front of the comment that names them.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use warptrace_abi::data::{Derived, MAX_KERNEL_SITES, MAX_SITE, SiteKind, SiteSpace};
-use warptrace_abi::marker::{DataGuard, DataMarker};
+use warptrace_abi::data::{Derived, MAX_KERNEL_SITES, MAX_SITE, SiteKind, SiteSpace, ValueType};
+use warptrace_abi::marker::{DataGuard, DataMarker, MarkerError, ValueMarker, ValueName};
 use warptrace_abi::recording::Spaces;
 
 use super::accesses::{Access, CACHE, accesses_of, address_of};
@@ -14,7 +16,7 @@ use crate::splice::Source;
 use crate::uniform::words;
 use crate::{Body, Cfg, Function, Instruction};
 
-/// An instruction that accesses memory.
+/// An instruction that accesses memory, or a value that the source names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
     /// Its number, 1 to [`MAX_SITE`].
@@ -46,6 +48,35 @@ pub struct Site {
     pub inlined_at: Arc<[CallSite]>,
     /// The site from which its addresses follow, so that nothing is recorded of it.
     pub derived: Option<Derived>,
+    /// What the source says of a value.
+    pub value: Option<SiteValue>,
+}
+
+/// What the source says of a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SiteValue {
+    /// Its id in the table of a module of `#[warptrace::kernels]`; 0 if C++ names it.
+    pub id: u16,
+    /// Its name in C++, cut behind [`MAX_VALUE_NAME`] bytes; empty if it has an id.
+    pub name: Arc<str>,
+    /// Its type.
+    pub ty: ValueType,
+}
+
+/// The most bytes of a value's name; longer ones are cut, and end with `…`.
+pub const MAX_VALUE_NAME: usize = 200;
+
+impl SiteValue {
+    fn of(marker: &ValueMarker<'_>) -> Self {
+        let (id, name) = match marker.of {
+            ValueName::Id(id) => (id, String::new()),
+            ValueName::Name(name) if name.len() > MAX_VALUE_NAME => {
+                (0, format!("{}…", &name[..name.floor_char_boundary(MAX_VALUE_NAME)]))
+            }
+            ValueName::Name(name) => (0, name.to_owned()),
+        };
+        Self { id, name: name.into(), ty: marker.ty }
+    }
 }
 
 /// Whether accesses to a space are asked for.
@@ -54,7 +85,8 @@ const fn is_among(space: SiteSpace, spaces: Spaces) -> bool {
         SiteSpace::Global => spaces.global,
         SiteSpace::Shared | SiteSpace::Cluster => spaces.shared,
         SiteSpace::Local => spaces.local,
-        _ => !spaces.is_none(),
+        SiteSpace::None => spaces.values,
+        _ => spaces.has_memory(),
     }
 }
 
@@ -71,6 +103,9 @@ pub(super) struct Found {
 pub(super) struct FoundSites {
     /// By number: first those that are recorded, then those that follow from them.
     pub(super) sites: Vec<Found>,
+    /// Other places of these sites, by their offsets: what the compiler has made several of, such as a value in
+    /// a loop that it unrolled, is one site.
+    pub(super) copies: Vec<(usize, String)>,
     /// Why some accesses are not recorded.
     pub(super) unrecorded: Vec<String>,
 }
@@ -78,13 +113,21 @@ pub(super) struct FoundSites {
 /// An access that is asked for.
 struct Place<'b, 'a> {
     access: Access,
-    instruction: &'b Instruction<'a>,
+    /// The instruction, or the comment's value.
+    what: What<'b, 'a>,
     statement: usize,
     block: usize,
     operand: String,
     guard: Option<DataGuard<'a>>,
     /// How it follows from another one, by their indices.
     follows: Option<Follows>,
+}
+
+/// What accesses something.
+#[derive(Clone, Copy)]
+enum What<'b, 'a> {
+    Instruction(&'b Instruction<'a>),
+    Value(ValueMarker<'a>),
 }
 
 /// The accesses of a function that are asked for, and those that are left out.
@@ -99,7 +142,14 @@ impl<'b, 'a> Places<'b, 'a> {
         let registers = Registers::of(body);
         let mut values = Values::of(&registers);
         let mut found = Self { all: Vec::new(), in_functions: 0, unreadable: Vec::new() };
-        for (statement, instruction) in body.instructions() {
+        for (statement, found_there) in body.statements.iter().enumerate() {
+            if spaces.values
+                && let Some(marker) = found_there.comment().and_then(ValueMarker::parse)
+                && flow.is_reachable(flow.block_of(statement))
+            {
+                found.value(function, &registers, marker, (statement, flow.block_of(statement)));
+            }
+            let Some(instruction) = found_there.instruction() else { continue };
             let block = flow.block_of(statement);
             if !flow.is_reachable(block) {
                 continue;
@@ -122,7 +172,7 @@ impl<'b, 'a> Places<'b, 'a> {
                 let is_read = DataMarker::parse(&marker).is_some_and(|marker| marker.is_ok());
                 let source = Source::of(&registers, &operand, statement).ok().filter(|_| is_read);
                 let Some(source) = source else {
-                    found.unreadable.push(operand);
+                    found.unreadable.push(format!("`{operand}` cannot be read as an address"));
                     continue;
                 };
                 let follows = match source {
@@ -131,22 +181,75 @@ impl<'b, 'a> Places<'b, 'a> {
                         .and_then(|name| values.access(found.all.len(), (name, offset), guard, statement)),
                     _ => None,
                 };
-                found.all.push(Place { access, instruction, statement, block, operand, guard, follows });
+                let what = What::Instruction(instruction);
+                found.all.push(Place { access, what, statement, block, operand, guard, follows });
             }
             values.step(instruction, statement);
         }
         found
     }
 
-    /// Gives numbers from `next` on, first to what is recorded; `None` if it is beyond what a kernel or a
-    /// text may have.
-    fn numbers(&self, next: u32) -> Vec<Option<u16>> {
+    /// Adds the value that a comment names.
+    fn value(
+        &mut self,
+        function: &Function<'a>,
+        registers: &Registers<'a>,
+        marker: Result<ValueMarker<'a>, MarkerError<'a>>,
+        (statement, block): (usize, usize),
+    ) {
+        if !function.is_entry() {
+            self.in_functions += 1;
+            return;
+        }
+        let read = marker.map_err(|error| error.to_string()).and_then(|marker| {
+            match Source::of(registers, marker.register, statement)? {
+                Source::Value { bits, .. } if bits == 8 * marker.ty.bytes() => Ok(marker),
+                _ => Err(format!("`{}` has not the bits of {}", marker.register, marker.ty.name())),
+            }
+        });
+        match read {
+            Err(reason) => self.unreadable.push(reason),
+            Ok(marker) => {
+                let (kind, space, bytes) = (SiteKind::Value, SiteSpace::None, marker.ty.bytes());
+                let access = Access { bracketed: 0, kind, space, bytes, elements: 1 };
+                let (what, operand) = (What::Value(marker), marker.register.to_owned());
+                self.all.push(Place { access, what, statement, block, operand, guard: None, follows: None });
+            }
+        }
+    }
+
+    /// Returns for each place, by its index, itself, or the first one that names the same value: one of the
+    /// same id or name, type and line.
+    fn first_of_values(&self, lines: &Lines) -> Vec<usize> {
+        let mut known: HashMap<_, usize> = HashMap::new();
+        let mut first = Vec::with_capacity(self.all.len());
+        for (index, place) in self.all.iter().enumerate() {
+            first.push(match place.what {
+                What::Instruction(_) => index,
+                What::Value(ValueMarker { of, ty, .. }) => {
+                    let source = lines.first_of(place.statement..place.statement + 1).0;
+                    *known.entry((of, ty, source)).or_insert(index)
+                }
+            });
+        }
+        first
+    }
+
+    /// Gives numbers from `next` on, values before addresses, first to what is recorded; `None` if it is beyond
+    /// what a kernel or a text may have.
+    /// A value that is named where another one is, by [`first_of_values`](Self::first_of_values), has its number.
+    fn numbers(&self, next: u32, first_of: &[usize]) -> Vec<Option<u16>> {
         let mut numbers = vec![None; self.all.len()];
         let mut next = (next..=u32::from(MAX_SITE)).map_while(|number| u16::try_from(number).ok());
-        let recorded = (0..).zip(&self.all).filter(|(_, place)| place.follows.is_none());
-        for (index, _) in recorded.take(MAX_KERNEL_SITES) {
-            let index: usize = index;
+        let is_value = |index: &usize| matches!(self.all[*index].what, What::Value(_));
+        let is_recorded = |index: &usize| self.all[*index].follows.is_none() && first_of[*index] == *index;
+        let recorded = (0..self.all.len()).filter(is_recorded);
+        let (values, others): (Vec<usize>, Vec<usize>) = recorded.partition(is_value);
+        for index in values.into_iter().chain(others).take(MAX_KERNEL_SITES) {
             numbers[index] = next.next();
+        }
+        for (index, first) in first_of.iter().enumerate() {
+            numbers[index] = numbers[*first];
         }
         for (index, place) in self.all.iter().enumerate() {
             if let Some(Follows { root, .. }) = place.follows {
@@ -168,18 +271,33 @@ pub(super) fn find(
     location: impl Fn(usize) -> u16,
 ) -> FoundSites {
     let places = Places::of(function, body, flow, spaces);
-    let numbers = places.numbers(next);
+    let first_of = places.first_of_values(lines);
+    let numbers = places.numbers(next, &first_of);
     let name: Arc<str> = function.name.into();
     let mut found = FoundSites::default();
-    for (place, id) in places.all.iter().zip(&numbers) {
-        let &Place { access, instruction, statement, ref operand, guard, .. } = place;
+    for ((index, place), id) in places.all.iter().enumerate().zip(&numbers) {
+        let &Place { access, what, statement, ref operand, guard, .. } = place;
         let Some(id) = *id else { continue };
+        let at = body.statements[statement].span.start;
+        if first_of[index] != index {
+            let marker = DataMarker { site: id, operand, guard: None, root: None }.to_string();
+            found.copies.push((at, marker));
+            let first = found.sites.iter_mut().find(|found| found.site.id == id);
+            if let Some(first) = first.filter(|first| first.site.location != location(place.block)) {
+                // Which events execute it is not told by one location.
+                first.site.location = 0;
+            }
+            continue;
+        }
         let derived = place.follows.and_then(|Follows { root, offset, is_narrow }| {
             Some(Derived { root: numbers[root]?, offset, is_narrow })
         });
         let root = derived.map(|derived| derived.root);
         let (source, inlined_at) = lines.first_of(statement..statement + 1);
-        let cache = instruction.modifiers().find(|modifier| CACHE.contains(modifier));
+        let (cache, value) = match what {
+            What::Instruction(found) => (found.modifiers().find(|modifier| CACHE.contains(modifier)), None),
+            What::Value(marker) => (None, Some(SiteValue::of(&marker))),
+        };
         let site = Site {
             id,
             function: Arc::clone(&name),
@@ -196,12 +314,13 @@ pub(super) fn find(
             source,
             inlined_at,
             derived,
+            value,
         };
         let marker = DataMarker { site: id, operand, guard, root }.to_string();
-        found.sites.push(Found { site, at: body.statements[statement].span.start, marker });
+        found.sites.push(Found { site, at, marker });
     }
     found.sites.sort_by_key(|found| found.site.id);
-    let too_many = places.all.len() - found.sites.len();
+    let too_many = places.all.len() - found.sites.len() - found.copies.len();
     let Places { in_functions, unreadable, .. } = places;
     if in_functions != 0 {
         found.unrecorded.push(format!(
@@ -215,9 +334,7 @@ pub(super) fn find(
     }
     if let Some(first) = unreadable.first() {
         let count = unreadable.len();
-        found.unrecorded.push(format!(
-            "{count} of its accesses are not recorded: `{first}` cannot be read as an address"
-        ));
+        found.unrecorded.push(format!("{count} of its accesses are not recorded: {first}"));
     }
     found
 }

@@ -158,6 +158,9 @@ impl<'m> Marking<'m> {
             self.site_offsets.push(at);
             self.marked.sites.push(site);
         }
+        for (at, marker) in found.copies {
+            insert_lines(&mut self.edits, self.text, at, [marker].into_iter());
+        }
         let reasons = found.unrecorded.into_iter();
         self.marked.unrecorded.extend(reasons.map(|reason| (function.name.to_owned(), reason)));
     }

@@ -54,14 +54,14 @@ mod waits;
 use std::fmt;
 use std::sync::Arc;
 
-pub use self::data_sites::Site;
+pub use self::data_sites::{MAX_VALUE_NAME, Site, SiteValue};
 use self::marking::Marking;
 pub(crate) use self::marking::with_named;
 pub use self::options::{PointOptions, Points, UnknownPoints};
 pub use self::source::{CallSite, LineTable, SourcePlace};
 pub use crate::waiting::with_waits;
 use crate::{EditError, Module, ParseError};
-pub use warptrace_abi::data::{Derived, SiteKind, SiteSpace};
+pub use warptrace_abi::data::{Derived, SiteKind, SiteSpace, ValueType};
 
 /// PTX with markers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -76,9 +76,9 @@ pub struct Marked {
     pub kernels: Vec<KernelInfo>,
     /// Functions that were asked for and have no markers: name, as in the PTX, and reason.
     pub skipped: Vec<(String, String)>,
-    /// The accesses to memory that have a marker of data, by number: the first has
-    /// [`PointOptions::first_site`], each other one more. Of each kernel those that are recorded come first,
-    /// then those that follow from them.
+    /// The accesses to memory and the named values that have a marker of data, by number: the first has
+    /// [`PointOptions::first_site`], each other one more. Of each kernel values come first, then the other
+    /// accesses that are recorded, then those that follow from them.
     pub sites: Vec<Site>,
     /// Functions of which accesses that were asked for have no marker: name, as in the PTX, and reason.
     pub unrecorded: Vec<(String, String)>,
@@ -299,7 +299,7 @@ pub fn mark(text: &str, options: &PointOptions<'_>) -> Result<Marked, PointError
 }
 
 /// Puts markers of data into PTX whose events have markers of their own: in front of the accesses to memory
-/// that are asked for. [`Marked::points`] and [`Marked::kernels`] are empty.
+/// that are asked for, and at the values. [`Marked::points`] and [`Marked::kernels`] are empty.
 ///
 /// # Errors
 /// If the text is no PTX or has markers of data, `first_site` is 0, or a kernel is not there.

@@ -74,7 +74,7 @@ pub struct PointOptions<'a> {
     pub waits: bool,
     /// Id of the first point, from 1.
     pub first_id: u16,
-    /// Which accesses to memory get a site.
+    /// Which accesses to memory get a site, and whether values do.
     pub accesses: Spaces,
     /// Number of the first site, from 1.
     pub first_site: u16,

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use warptrace_abi::marker::ValueMarker;
+
 use super::named::name_of;
 use crate::{Body, Directive, Function, ItemKind, Module, Position, StatementKind};
 
@@ -145,7 +147,8 @@ impl<'a> Sources<'a> {
                 current = (loc.line != 0).then_some(lines.places.len());
                 lines.places.push((self.place(at), calls));
             }
-            let has_line = statement.instruction().is_some() || name_of(statement).is_some();
+            let is_value = statement.comment().and_then(ValueMarker::parse).is_some();
+            let has_line = statement.instruction().is_some() || is_value || name_of(statement).is_some();
             lines.place_of.push(current.filter(|_| has_line));
         }
         lines
@@ -157,7 +160,7 @@ pub(super) struct Lines {
     /// That of the function, where a table has it.
     of_function: Option<(SourcePlace, Arc<[CallSite]>)>,
     places: Vec<(SourcePlace, Arc<[CallSite]>)>,
-    /// Of each statement that is an instruction with a line, or names a point, its place.
+    /// Of each statement that is an instruction with a line, or names a point or a value, its place.
     place_of: Vec<Option<usize>>,
     none: Arc<[CallSite]>,
 }

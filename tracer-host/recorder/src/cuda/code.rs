@@ -8,11 +8,11 @@ use cudarc::driver::{result, sys};
 use warptrace_abi::shared::dynamic_shared;
 use warptrace_device::{KernelCall, KernelModule};
 use warptrace_format::file::SiteInfo;
-use warptrace_ptx::points::{PointOptions, mark_accesses, with_waits};
+use warptrace_ptx::points::{PointOptions, Site, mark_accesses, with_waits};
 use warptrace_ptx::splice::{Options, Recording, Spliced, splice};
 
 use super::driver::{self, Called};
-use crate::{DeviceError, LaunchShape, Spaces, site_info};
+use crate::{DeviceError, LaunchShape, Spaces, site_info, value_info};
 
 /// Names the environment variable that has hardware counters count at each trace point (`pmevent`), in all
 /// kernels that are loaded. It holds how many instructions there are for each event: the first is counted,
@@ -56,6 +56,8 @@ pub(super) struct Code {
     texts: Vec<&'static str>,
     /// Whether the first text is the one that the device was opened with.
     has_own: bool,
+    /// Modules that were added and name values.
+    with_values: Vec<KernelModule>,
     /// Modules that were added and have no text.
     without: Vec<KernelModule>,
     /// 90 for `sm_90`.
@@ -85,6 +87,7 @@ impl Code {
         Self {
             texts: Vec::from_iter((!ptx.is_empty()).then_some(ptx)),
             has_own: !ptx.is_empty(),
+            with_values: Vec::new(),
             without: Vec::new(),
             architecture,
             marks: [each, delay.parse().unwrap_or(0)],
@@ -99,6 +102,10 @@ impl Code {
 
     /// Adds the text of a module, if it has one.
     pub(super) fn add_module(&mut self, module: &KernelModule) {
+        let is_known = self.with_values.iter().any(|known| known.name == module.name);
+        if !module.values.is_empty() && !is_known {
+            self.with_values.push(*module);
+        }
         if self.add(module.ptx).is_none() && !self.without.iter().any(|known| known.name == module.name) {
             self.without.push(*module);
         }
@@ -228,8 +235,31 @@ impl Code {
             DeviceError::Unsupported { problem }
         })?;
         self.last_site = marked.sites.last().map_or(self.last_site, |site| site.id);
-        self.sites.extend(marked.sites.iter().map(|site| site_info(site, "")));
+        let described: Vec<SiteInfo> = marked.sites.iter().map(|site| self.describe(site, kernels)).collect();
+        self.sites.extend(described);
+        for (function, reason) in &marked.unrecorded {
+            driver::note(&format!("{function}: {reason}"));
+        }
         Ok(Some(marked.text))
+    }
+
+    /// Describes a site of one of these kernels. A value is that of their module, or else of one that has its
+    /// id.
+    fn describe(&self, site: &Site, kernels: &[&str]) -> SiteInfo {
+        let Some(value) = site.value.as_ref().filter(|value| value.id != 0) else {
+            return site_info(site, "");
+        };
+        let is_own = |module: &KernelModule| module.kernels.iter().any(|kernel| kernels.contains(kernel));
+        let (own, others): (Vec<&KernelModule>, Vec<_>) =
+            self.with_values.iter().partition(|module| is_own(module));
+        let named = own.into_iter().chain(others).find_map(|module| {
+            let found = module.values.iter().find(|known| known.id == value.id)?;
+            Some(value_info(site.id, value.ty, found, module.file))
+        });
+        named.unwrap_or_else(|| {
+            let name = format!("value {}", value.id);
+            SiteInfo { name, ..site_info(site, "") }
+        })
     }
 
     /// Returns the sites of what was loaded since the last time.
@@ -334,6 +364,7 @@ mod tests {
             kernels: &["step"],
             locations: &[],
             waits: &[],
+            values: &[],
             source: "",
             ptx,
             without_ptx,

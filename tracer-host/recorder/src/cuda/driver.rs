@@ -82,6 +82,13 @@ impl Drop for Compiling {
     }
 }
 
+/// Says something on standard error, unless that is to be quiet.
+pub(super) fn note(text: &str) {
+    if !QUIET.load(Ordering::Relaxed) {
+        let _ = writeln!(std::io::stderr(), "note: {text}");
+    }
+}
+
 /// Loads PTX, which the driver compiles unless it has kept the result; the error carries the compiler's log.
 pub(super) fn load_ptx(what: &str, ptx: &str) -> Result<sys::CUmodule, DeviceError> {
     let text = CString::new(ptx).map_err(|_| DeviceError::Unsupported {

@@ -1,7 +1,7 @@
 //! What is known of a recording's launches on the host: their numbers, where their logs are, what is to be
 //! drained and written next. Nothing here waits or asks the device.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -81,6 +81,8 @@ pub(super) struct Ledger {
     /// `None` if logs are streamed.
     pub(super) pool: Option<Pool>,
     news: News,
+    /// Numbers of the sites that the file has, or will have.
+    known_sites: HashSet<u16>,
     /// The number of the next launch, and how many of each kernel are recorded.
     launches: u32,
     recorded_of: Vec<u64>,
@@ -111,6 +113,7 @@ impl Ledger {
             total: LaunchReport { memory, ..LaunchReport::default() },
             pool,
             news: News::default(),
+            known_sites: HashSet::new(),
             launches: 0,
             recorded_of: Vec::new(),
             tickets: 0,
@@ -140,9 +143,10 @@ impl Ledger {
         Ok(first)
     }
 
-    /// Adds sites for the file.
+    /// Adds sites for the file, each once.
     pub(super) fn add_sites(&mut self, sites: impl IntoIterator<Item = SiteInfo>) {
-        self.news.sites.extend(sites);
+        let known = &mut self.known_sites;
+        self.news.sites.extend(sites.into_iter().filter(|site| known.insert(site.number)));
     }
 
     /// Keeps a text for the file.

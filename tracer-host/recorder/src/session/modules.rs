@@ -127,6 +127,7 @@ mod tests {
         kernels: &["a"],
         locations: &[location(1), location(2)],
         waits: &[],
+        values: &[],
         source: "",
         ptx: "",
         without_ptx: "",

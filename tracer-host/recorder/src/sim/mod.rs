@@ -2,6 +2,7 @@
 
 mod memory;
 mod streamed;
+mod values;
 
 use std::collections::HashSet;
 use std::fmt;
@@ -17,11 +18,12 @@ use warptrace_device::KernelCall;
 use warptrace_encode::native::{self, Schedule};
 use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::CodecSpec;
-use warptrace_format::file::DeviceInfo;
-use warptrace_sim::{Interaction, Launch, Progress, Simulator, Watchdog};
+use warptrace_format::file::{DeviceInfo, SiteInfo};
+use warptrace_sim::{Interaction, Launch, Progress, Simulator, ValueSites, Watchdog};
 
 use self::memory::Memory;
 use self::streamed::run_served;
+use self::values::Values;
 use crate::{
     Allocation, Blocks, ClockSteps, Device, DeviceError, DeviceFacts, EncodeJob, Encoded, HostClock,
     LaunchShape, LaunchTime, LiveMemory, LogKind, Logs, Place, Prepare, Recording, Simulated, Traced, packed,
@@ -39,8 +41,7 @@ const UNKNOWN_MEMORY: u64 = 4 << 30;
 const MAX_OFFERED: u64 = 8 << 30;
 
 /// Why the simulator records no accesses.
-const NO_ACCESSES: &str =
-    "the simulator runs compiled Rust, whose loads and stores it does not see: record `accesses` on a GPU";
+const NO_ACCESSES: &str = "the simulator runs compiled Rust, whose loads and stores it does not see: record them on a GPU, or `values` alone";
 
 /// Called as blocks of a launch end, and each second.
 pub type ProgressHook = Arc<dyn Fn(Progress) + Send + Sync>;
@@ -81,6 +82,7 @@ pub struct SimDevice {
     /// The threads of launches whose logs are streamed; started for the first one.
     kernel_threads: Option<ThreadPool>,
     notes: Arc<Notes>,
+    values: Values,
 }
 
 impl SimDevice {
@@ -92,6 +94,7 @@ impl SimDevice {
             memory: Memory::default(),
             kernel_threads: None,
             notes: Arc::default(),
+            values: Values::default(),
         }
     }
 
@@ -311,8 +314,12 @@ impl Device for SimDevice {
     }
 
     fn prepare(&mut self, prepare: &Prepare<'_>) -> Result<u64, DeviceError> {
-        if prepare.traced.is_some_and(|(recording, _)| recording.has_data()) {
+        if prepare.traced.is_some_and(|(recording, _)| recording.data.has_memory()) {
             return Err(DeviceError::Unsupported { problem: NO_ACCESSES.to_owned() });
+        }
+        prepare.code.iter().for_each(|module| self.values.add(module));
+        if prepare.traced.is_some_and(|(recording, _)| recording.data.values) {
+            self.values.check()?;
         }
         if let Some((Recording { logs: LogKind::Streamed { .. }, .. }, _)) = prepare.traced {
             self.start_kernel_threads()?;
@@ -334,11 +341,19 @@ impl Device for SimDevice {
         };
         match logs {
             Logs::Kept(logs) => {
+                let sites = if recording.data.values {
+                    call.module().into_iter().for_each(|module| self.values.add(module));
+                    self.values.check()?;
+                    self.values.of_launch(call.module())
+                } else {
+                    ValueSites::default()
+                };
                 // SAFETY: the caller's promise, and nothing else uses this device meanwhile.
                 let launch = unsafe { launch.traced(*logs, recording) };
                 // SAFETY: the caller's promise.
-                let kernel = unsafe { self.runner().run(launch, watches, call)? };
-                Ok(LaunchTime { kernel, claims: self.claims(logs.claims)? })
+                let kernel = unsafe { self.runner().run(launch.values(&sites), watches, call) };
+                self.values.used(&sites);
+                Ok(LaunchTime { kernel: kernel?, claims: self.claims(logs.claims)? })
             }
             Logs::Streamed { logs, serve } => {
                 // SAFETY: the caller's promise. Nothing else uses this device meanwhile, but `serve` by way
@@ -346,7 +361,7 @@ impl Device for SimDevice {
                 let launch = unsafe { launch.streamed(*logs, recording) };
                 self.start_kernel_threads()?;
                 self.memory.placing = (self.traced_multiprocessors(), self.simulator.next_start());
-                let Self { simulator, options, memory, kernel_threads, notes } = self;
+                let Self { simulator, options, memory, kernel_threads, notes, .. } = self;
                 let runner = Runner { simulator, hook: options.progress.as_ref(), notes };
                 let threads = kernel_threads.as_ref().expect("they were started");
                 // SAFETY: the caller's promise.
@@ -357,6 +372,10 @@ impl Device for SimDevice {
                 Ok(LaunchTime { kernel, claims: Claims::default() })
             }
         }
+    }
+
+    fn take_sites(&mut self) -> Vec<SiteInfo> {
+        self.values.take()
     }
 
     /// On the host's own threads: with one, logs are encoded in their order.

@@ -113,25 +113,32 @@ impl KeptTrack {
     }
 }
 
-impl Track for KeptTrack {
-    fn append(&mut self, lane: u32, entry: Entry, _: bool) {
+impl KeptTrack {
+    /// Appends an entry to a lane's log; if there is no memory for it, counts what it holds as lost at `time`.
+    pub(super) fn append_words(&mut self, lane: u32, words: [u32; 4], holds: u64, time: u32) {
         let mut pointer = self.pointers[lane as usize];
         if pointer.stopped {
-            return self.memory.lose(entry.count.into());
+            return self.memory.lose(holds);
         }
         if pointer.next == pointer.link {
             let Some(segment) = self.memory.claim() else {
                 self.pointers[lane as usize].stopped = true;
-                self.memory.write_head(lane, pointer.next, entry.time | 1);
-                return self.memory.lose(entry.count.into());
+                self.memory.write_head(lane, pointer.next, time | 1);
+                return self.memory.lose(holds);
             };
             self.memory.write(pointer.link, [segment, 0, 0, 0]);
             pointer.next = segment;
             pointer.link = segment + (self.memory.logs.segment_entries - 1);
         }
-        self.memory.write(pointer.next, entry.to_words());
+        self.memory.write(pointer.next, words);
         pointer.next += 1;
         self.pointers[lane as usize] = pointer;
+    }
+}
+
+impl Track for KeptTrack {
+    fn append(&mut self, lane: u32, entry: Entry, _: bool) {
+        self.append_words(lane, entry.to_words(), entry.count.into(), entry.time);
     }
 
     fn has_copies(&self) -> bool {

@@ -9,7 +9,7 @@
 //!
 //! Streamed logs may have the runs that lanes are in, too (`warptrace_abi::stream`, "Open runs").
 //!
-//! The time is a counter of the warp's events. Where waits are recorded, the warps of a block that go on from
+//! The time is a counter of the warp's events, and of the groups whose values were recorded. Where waits are recorded, the warps of a block that go on from
 //! a barrier have the time of the last one that came there.
 
 mod after;
@@ -19,6 +19,7 @@ mod ring;
 pub(crate) mod spans;
 mod stream;
 mod track;
+mod values;
 
 use warptrace_abi::log::{Entry, LOCATION_SHIFT, MAX_KEY_COUNT};
 use warptrace_abi::recording::Recording;
@@ -28,6 +29,7 @@ use warptrace_device::simt::WARP_LANES;
 use self::after::Awaited;
 use self::spans::SpanMemory;
 use self::track::Track;
+use self::values::ValueRecorder;
 use crate::context::LANES;
 use crate::launch::LogMemory;
 use crate::warp::bits;
@@ -71,6 +73,8 @@ pub(crate) struct WarpRecorder {
     trace: Option<Box<dyn Track>>,
     /// The logs of its raw shadow.
     shadow: Option<Box<dyn Track>>,
+    /// What records values.
+    values: Option<Box<ValueRecorder>>,
     /// Where it is written where and when the warp runs.
     span: Option<SpanMemory>,
 }
@@ -78,8 +82,9 @@ pub(crate) struct WarpRecorder {
 impl WarpRecorder {
     /// A recorder that records nothing.
     pub(crate) fn off() -> Self {
-        let (trace, shadow) = (None, None);
-        Self { clock: 0, records: [Record::default(); LANES], awaited: None, trace, shadow, span: None }
+        let (trace, shadow, values) = (None, None, None);
+        let records = [Record::default(); LANES];
+        Self { clock: 0, records, awaited: None, trace, shadow, values, span: None }
     }
 
     /// A recorder for the warp with this index among those that record ([`LogMemory::warp_index`]), which
@@ -96,6 +101,10 @@ impl WarpRecorder {
         if recording.dual {
             // SAFETY: the caller's promise.
             recorder.shadow = unsafe { track::open(memory, SHADOW, warp) };
+        }
+        if let Some(track) = recording.data_track() {
+            // SAFETY: the caller's promise.
+            recorder.values = unsafe { ValueRecorder::new(memory, track, warp) }.map(Box::new);
         }
         // SAFETY: the caller's promise.
         recorder.span = unsafe { SpanMemory::of(memory, recording, warp) };
@@ -124,6 +133,21 @@ impl WarpRecorder {
         self.record_run(location, mask, count);
         if let Some(shadow) = &mut self.shadow {
             shadow.append_run(mask, location, count, self.clock);
+        }
+    }
+
+    /// Records what a lane of `mask` holds at a site, as
+    /// [`Lane::value`](warptrace_device::simt::host::Lane::value) says.
+    pub(crate) fn value(&mut self, site: u16, lane: usize, mask: u32, value: u64) {
+        if let Some(values) = &mut self.values {
+            values.value(site, (lane as u32, mask), value, &mut self.clock);
+        }
+    }
+
+    /// Ends what lanes that leave the kernel together have recorded of values.
+    pub(crate) fn leave_values(&mut self, mask: u32) {
+        if let Some(values) = self.values.as_mut().filter(|_| mask != 0) {
+            values.leave(mask, &mut self.clock);
         }
     }
 

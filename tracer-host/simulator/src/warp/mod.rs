@@ -199,6 +199,7 @@ impl Warp {
             context.alone_budget.set(spare);
         }
         let scheduler = panics::set_in_lane(true);
+        let before = self.live;
         for lane in bits(self.runnable) {
             context.select_lane(lane);
             let Some(coroutine) = &mut self.lanes[lane] else { continue };
@@ -215,6 +216,9 @@ impl Warp {
             }
         }
         panics::set_in_lane(scheduler);
+        if before != self.live {
+            cells.recorder.borrow_mut().leave_values(before & !self.live);
+        }
         if !alone {
             return Ok(0);
         }

@@ -105,6 +105,7 @@ fn follows_calls_to_where_the_trace_points_are() {
         file: "a.rs",
         kernels: &["kernel"],
         waits: &[],
+        values: &[],
         ptx: "",
         without_ptx: "",
         source: "fn helper() { trace!(\"STEP\"); }

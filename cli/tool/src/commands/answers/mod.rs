@@ -10,6 +10,7 @@ mod loops;
 mod paths;
 mod stats;
 mod top;
+mod values;
 mod waits;
 mod warps;
 
@@ -22,6 +23,7 @@ pub(crate) use self::loops::run as loops;
 pub(crate) use self::paths::run as paths;
 pub(crate) use self::stats::run as stats;
 pub(crate) use self::top::run as top;
+pub(crate) use self::values::run as values;
 pub(crate) use self::waits::run as waits;
 pub(crate) use self::warps::run as warps;
 

@@ -3,6 +3,7 @@
 mod generated;
 mod kernels;
 mod small;
+mod values;
 
 use std::collections::BTreeMap;
 

@@ -13,7 +13,7 @@ use crate::case::Shape;
 
 const DATA: u64 = 0x10_0000;
 
-fn module(body: &str) -> String {
+pub(super) fn module(body: &str) -> String {
     format!(
         ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 k_data)\n{{
 \t.reg .pred %p<4>;\n\t.reg .b16 %rs<4>;\n\t.reg .b32 %r<8>;\n\t.reg .f32 %f<4>;\n\t.reg .b64 %rd<8>;

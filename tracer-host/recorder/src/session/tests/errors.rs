@@ -50,6 +50,7 @@ fn trace_points_that_the_codec_cannot_carry_are_refused_before_anything_runs() {
             kernels: &["k"],
             locations,
             waits: &[],
+            values: &[],
             source: "",
             ptx: "",
             without_ptx: "",

@@ -1,0 +1,139 @@
+//! `warptrace values`.
+
+use std::cmp::Reverse;
+use std::process::ExitCode;
+
+use serde_json::json;
+use warptrace_analysis::words::{bars, value_finding};
+use warptrace_analysis::{ValueFigures, Values, values};
+use warptrace_format::on_one_line;
+
+use super::words::percent;
+use super::{Answer, Column, ROWS, first, print_rows, table};
+use crate::arguments::{Rows, ValueColumn};
+use crate::output::{count, say};
+
+pub(crate) fn run(command: &Rows<ValueColumn>) -> anyhow::Result<ExitCode> {
+    let answer = Answer::of_rows(command)?;
+    let found = values(&answer.trace, &command.page.selected.selection())?;
+    let finding = value_finding(&found, &answer.names);
+    let is_asked = |value: &&ValueFigures| answer.location.is_none_or(|id| value.location == id);
+    let mut rows: Vec<&ValueFigures> = found.values.iter().filter(is_asked).collect();
+    match command.sort.unwrap_or(ValueColumn::Odd) {
+        ValueColumn::Odd => rows.sort_by_key(|value| Reverse((value.nan, value.infinite))),
+        ValueColumn::Values => rows.sort_by_key(|value| Reverse(value.values)),
+        // More than are counted come first.
+        ValueColumn::Distinct => rows.sort_by_key(|value| Reverse(value.distinct.unwrap_or(u64::MAX))),
+        ValueColumn::Source => {
+            rows.sort_by(|a, b| (&a.file, a.line, &a.name).cmp(&(&b.file, b.line, &b.name)))
+        }
+    }
+    if command.page.json {
+        let Values { lost, left_out, unmatched, damaged, .. } = &found;
+        let more = json!({
+            "finding": finding,
+            "lost_accesses": lost,
+            "left_out_accesses": left_out,
+            "unmatched_accesses": unmatched,
+            "damaged_entries": damaged,
+        });
+        let (rows, _) = first(rows, command.limit, usize::MAX);
+        answer.json_rows(more, "values", rows.into_iter().map(|row| json!(row)))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if found.values.is_empty() && found.is_whole() {
+        answer.headline()?;
+        say!(
+            "no values: none were recorded in what was looked at; name them in the source, and record with `--accesses values`"
+        )?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    // What is not known comes first.
+    if answer.state.is_whole && found.is_whole() {
+        say!("{finding}")?;
+        answer.headline()?;
+    } else {
+        answer.headline()?;
+        if !found.is_whole() {
+            say!("{}", lacks(&found))?;
+        }
+        say!("{finding}")?;
+    }
+    let (rows, more) = first(rows, command.limit, ROWS);
+    print_rows(&value_table(&answer, &rows), more)?;
+    if rows.iter().any(|value| value.histogram.len() > 1) {
+        say!(
+            "\nSizes: how many values are in which power of two, from the lowest to the highest; `--json` has the numbers."
+        )?;
+    }
+    if rows.iter().any(|value| value.nan + value.infinite > 0) {
+        say!("Least, most and mean are of the numbers that are finite.")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Says what is not known: of a lane there is a beginning.
+fn lacks(found: &Values) -> String {
+    let parts = [
+        (found.lost, "lost"),
+        (found.left_out, "left out, since others of their time were lost"),
+        (found.unmatched, "that belong to nothing"),
+        (found.damaged, "entries damaged"),
+    ];
+    let parts = parts.iter().filter(|(accesses, _)| *accesses > 0);
+    let parts: Vec<String> = parts.map(|(accesses, what)| format!("{} {what}", count(*accesses))).collect();
+    format!("addresses and values: {}; figures are of the beginnings that are known", parts.join(", "))
+}
+
+/// A row for each value.
+fn value_table(answer: &Answer, values: &[&ValueFigures]) -> String {
+    use Column::{Left, Right};
+    let columns = [
+        Left("line"),
+        Left("value"),
+        Left("type"),
+        Right("values"),
+        Right("least"),
+        Right("most"),
+        Right("mean"),
+        Right("distinct"),
+        Right("zeros"),
+        Right("uniform"),
+        Right("NaN"),
+        Right("infinite"),
+        Left("sizes"),
+    ];
+    let row = |value: &&ValueFigures| {
+        let is_float = value.of.starts_with('f');
+        let odd = |number: u64| if is_float { count(number) } else { "-".to_owned() };
+        let end = |end: &Option<String>| end.clone().unwrap_or_else(|| "-".to_owned());
+        let counts: Vec<u64> = value.histogram.iter().map(|bucket| bucket.count).collect();
+        vec![
+            answer.names.line(&value.file, value.line),
+            on_one_line(&value.name),
+            value.of.to_owned(),
+            count(value.values),
+            end(&value.min),
+            end(&value.max),
+            value.mean.map_or_else(|| "-".to_owned(), mean),
+            value.distinct.map_or_else(|| "over 4,096".to_owned(), count),
+            percent(value.zeros, value.values),
+            percent(value.uniform, value.vectors),
+            odd(value.nan),
+            odd(value.infinite),
+            if counts.len() > MAX_BARS { "-".to_owned() } else { bars(&counts) },
+        ]
+    };
+    table(&columns, values.iter().map(row))
+}
+
+/// A mean in a few characters.
+fn mean(number: f64) -> String {
+    match number.abs() {
+        0.0 | 0.001..1e9 => format!("{number:.4}"),
+        _ => format!("{number:.3e}"),
+    }
+}
+
+/// The most ranges that a row draws.
+const MAX_BARS: usize = 24;

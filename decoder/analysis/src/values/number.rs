@@ -1,0 +1,178 @@
+//! Values as numbers, and runs of them as arithmetic progressions.
+
+use warptrace_format::data::LaneRun;
+use warptrace_format::file::{SiteInfo, SiteNumber};
+
+/// How the bits of a value are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Reading {
+    U32,
+    I32,
+    U64,
+    I64,
+    F32,
+    F64,
+}
+
+/// A number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Number {
+    Integer(i128),
+    Float(f64),
+}
+
+impl Reading {
+    /// Returns how the values of a site are read: bits of a size that no compiler writes as integers of 64.
+    pub(super) fn of(site: &SiteInfo) -> Self {
+        match (site.number_is, site.bytes) {
+            (SiteNumber::Float, 4) => Self::F32,
+            (SiteNumber::Float, 8) => Self::F64,
+            (SiteNumber::Signed, 4) => Self::I32,
+            (SiteNumber::Signed, _) => Self::I64,
+            (_, 4) => Self::U32,
+            _ => Self::U64,
+        }
+    }
+
+    /// Returns the name of the type.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::U32 => "u32",
+            Self::I32 => "i32",
+            Self::U64 => "u64",
+            Self::I64 => "i64",
+            Self::F32 => "f32",
+            Self::F64 => "f64",
+        }
+    }
+
+    /// Returns the number that bits are.
+    pub(super) fn number(self, bits: u64) -> Number {
+        match self {
+            Self::U32 => Number::Integer((bits as u32).into()),
+            Self::I32 => Number::Integer((bits as u32).cast_signed().into()),
+            Self::U64 => Number::Integer(bits.into()),
+            Self::I64 => Number::Integer(bits.cast_signed().into()),
+            Self::F32 => Number::Float(f32::from_bits(bits as u32).into()),
+            Self::F64 => Number::Float(f64::from_bits(bits)),
+        }
+    }
+
+    /// Writes bits as the source would write the number.
+    pub(super) fn text(self, bits: u64) -> String {
+        match (self, self.number(bits)) {
+            (_, Number::Integer(number)) => number.to_string(),
+            (Self::F32, _) => short(format!("{:?}", f32::from_bits(bits as u32))),
+            (_, Number::Float(number)) => float_text(number),
+        }
+    }
+}
+
+/// Leaves out the fraction of whole numbers.
+fn short(text: String) -> String {
+    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
+}
+
+/// Writes a float so that it can be read back, with an exponent where that is shorter.
+pub(super) fn float_text(number: f64) -> String {
+    short(format!("{number:?}"))
+}
+
+/// Numbers that go on in equal steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Progression {
+    pub(super) first: i128,
+    pub(super) step: i128,
+    /// At least 1.
+    pub(super) count: u64,
+}
+
+impl Progression {
+    pub(super) const fn last(self) -> i128 {
+        self.first + self.step * (self.count as i128 - 1)
+    }
+
+    /// Returns the lowest and the highest number.
+    pub(super) fn ends(self) -> (i128, i128) {
+        (self.first.min(self.last()), self.first.max(self.last()))
+    }
+
+    pub(super) const fn sum(self) -> i128 {
+        let count = self.count as i128;
+        count * self.first + self.step * (count * (count - 1) / 2)
+    }
+
+    /// Returns how many of the numbers lie from `low` to `high`.
+    pub(super) fn within(self, low: i128, high: i128) -> u64 {
+        let (start, end) = self.ends();
+        let (low, high) = (low.max(start), high.min(end));
+        match self.step.abs() {
+            _ if low > high => 0,
+            0 => self.count,
+            step => {
+                let from = (low - start + step - 1) / step;
+                u64::try_from((high - start) / step - from + 1).unwrap_or(0)
+            }
+        }
+    }
+}
+
+/// Calls `each` with the progressions that the integers of a run are: one, or where the numbers wrap around
+/// one for each.
+pub(super) fn progressions(run: LaneRun, reading: Reading, mut each: impl FnMut(Progression)) {
+    let number = |nth: u32| match reading.number(run.nth(nth)) {
+        Number::Integer(number) => number,
+        Number::Float(_) => 0,
+    };
+    let Some(last) = run.count.checked_sub(1) else { return };
+    let whole = Progression { first: number(0), step: run.step.into(), count: run.count.into() };
+    // A run goes one way, and each time that it wraps around it is farther off.
+    if whole.last() == number(last) {
+        return each(whole);
+    }
+    for nth in 0..run.count {
+        each(Progression { first: number(nth), step: 0, count: 1 });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expanded(run: LaneRun, reading: Reading) -> Vec<i128> {
+        let number = |nth| match reading.number(run.nth(nth)) {
+            Number::Integer(number) => number,
+            Number::Float(_) => panic!("an integer"),
+        };
+        (0..run.count).map(number).collect()
+    }
+
+    #[test]
+    fn progressions_are_the_numbers_of_runs() {
+        let bases =
+            [0, 5, 0x7fff_fff0, 0xffff_fff8, u64::MAX - 3, 1 << 63, (1 << 63) - 2, 0xffff_ffff_8000_0000];
+        for (base, step) in
+            bases.into_iter().flat_map(|base| [0, 1, -1, 7, -4096, i32::MAX, i32::MIN].map(|it| (base, it)))
+        {
+            for reading in [Reading::U32, Reading::I32, Reading::U64, Reading::I64] {
+                let run = LaneRun { base, step, count: 20 };
+                let numbers = expanded(run, reading);
+                let (mut sum, mut count, mut low, mut high, mut within) = (0, 0, i128::MAX, i128::MIN, 0);
+                progressions(run, reading, |of| {
+                    (sum, count, within) = (sum + of.sum(), count + of.count, within + of.within(-9, 100));
+                    (low, high) = (low.min(of.ends().0), high.max(of.ends().1));
+                });
+                let context = format!("{run:?} {reading:?}");
+                assert_eq!(sum, numbers.iter().sum::<i128>(), "{context}");
+                assert_eq!(count, 20, "{context}");
+                assert_eq!(
+                    (Some(&low), Some(&high)),
+                    (numbers.iter().min(), numbers.iter().max()),
+                    "{context}"
+                );
+                let expected = numbers.iter().filter(|number| (-9..=100).contains(*number)).count();
+                assert_eq!(within, expected as u64, "{context}");
+            }
+        }
+    }
+}
