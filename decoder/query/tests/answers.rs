@@ -223,7 +223,10 @@ fn sectors_by_sql_are_those_of_the_analysis() {
     let open = || TraceFile::open(&golden).unwrap();
     let expected = warptrace_analysis::accesses(&open(), &Selection::default()).unwrap();
     let database = Database::new(vec![("a".to_owned(), open())], MEMORY).unwrap();
-    let rows = ask(&database, "select site, sectors, requests, accesses from sites where requests > 0 order by site");
+    let rows = ask(
+        &database,
+        "select site, sectors, requests, accesses from sites where requests > 0 order by site",
+    );
     let sites = expected.sites.iter().map(|site| {
         let counts = &site.counts;
         vec![u64::from(site.site), counts.sectors, counts.requests, counts.lanes]

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     ArrowPrimitiveType, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_array::RecordBatch;
 use warptrace_analysis::{AnalysisError, Selection, accesses};
 use warptrace_decoder::{TraceFile, WarpFilter};
 use warptrace_format::data::SiteKind;

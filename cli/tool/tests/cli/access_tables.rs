@@ -24,7 +24,7 @@ fn export(folder: &Folder, trace: &Path, name: &str) -> [PathBuf; 2] {
 /// What DuckDB reads, with the documentation's formula for sectors.
 fn read(tables: &[PathBuf; 2]) -> Option<Value> {
     let docs = std::fs::read_to_string(Path::new(ROOT).join("docs/reference/exports.md")).unwrap();
-    let formula = docs.split("```sql\n").find_map(|part| part.split_once("```")).unwrap().0;
+    let formula = docs.split("```sql\n").nth(1).unwrap().split("```").next().unwrap();
     assert!(formula.contains("address // 32"), "{formula}");
     read_with("read_accesses.py", "duckdb", &[text(&tables[0]), text(&tables[1]), formula])
 }
@@ -53,7 +53,6 @@ fn check(trace: &Path, found: &Value) {
         .filter(|site| site["kind"] != "value")
         .map(|site| json!([site["site"], site["counts"]["sectors"], site["counts"]["requests"]]))
         .collect();
-    assert!(!global.is_empty());
     assert_eq!(found["sectors"], json!(global), "sectors by the documentation's formula");
     assert_eq!(found["runs"], found["lanes"], "both forms have the same accesses");
     let lanes: Vec<Value> = sites.iter().map(|site| json!([site["site"], site["counts"]["lanes"]])).collect();
@@ -75,6 +74,7 @@ fn sectors_that_duckdb_counts_are_those_of_accesses() {
     for (number, trace) in traces.iter().enumerate() {
         let Some(found) = read(&export(&folder, trace, &number.to_string())) else { return };
         check(trace, &found);
+        assert!(found["sectors"].as_array().unwrap().len() > 1, "{found}");
         if number < 2 {
             assert_eq!(found["losses"], json!([]));
             assert_eq!(found["facts"]["warptrace.accesses_lost"], "0");
@@ -109,7 +109,7 @@ fn top_says_what_is_lost_before_what_is_wasted() {
     let top = page("top", &lossy);
     let line = top.lines().find(|line| line.starts_with("memory ")).unwrap();
     assert!(line.starts_with("memory accesses: ") && line.contains(" lost, "), "{line}");
-    assert!(line.contains("of those known: transpose.cu:13 moves 8.0 times"), "{line}");
+    assert!(line.contains("of those known: no line is known to move more"), "{line}");
     let lacks = accesses::json(&["top", text(&lossy)])["access_lacks"].clone();
     assert!(line.contains(lacks.as_str().unwrap()));
     let whole = record(&folder, "whole.wtrc", usize::MAX);
@@ -176,8 +176,8 @@ fn the_page_has_the_lines_that_accesses_prints() {
     assert!(!section.contains("class=\"note\""), "nothing is lost or estimated: {section}");
     let (section, figures) = memory(&record(&folder, "lossy.wtrc", 200));
     let section = section.unwrap();
-    let [note, finding] =
-        ["class=\"note\">accesses: ", "moves 8.0 times"].map(|part| section.find(part).unwrap());
+    let [note, finding] = ["class=\"note\">accesses: ", "no line is known to move more"]
+        .map(|part| section.find(part).unwrap());
     assert!(note < finding && section.contains(" left out, since others"), "{section}");
     assert!(figures["accesses"]["lost_accesses"].as_u64().unwrap() > 0);
     let (section, figures) = memory(&folder.record("demo.wtrc", &[]).0);
