@@ -7,7 +7,7 @@
 //!                                     ├─ warps, paths       work, groups of equal paths
 //!                                     ├─ roll_up            sums by kernel, function and loop
 //!                                     └─ losses, standing   what is missing, where unfinished warps stand
-//! TraceFile ── Selection ── accesses   sectors, passes and strides of sites and lines
+//! TraceFile ── Selection ── accesses   sectors, passes and strides of sites and lines; buffers
 //! TraceFile ── Summary          what it holds and lacks, without its events
 //! two TraceFiles ── compare           what changed, and where a warp first goes another way
 //! ```
@@ -65,6 +65,7 @@ mod waits;
 mod watch;
 pub mod words;
 
+pub use accesses::buffers::{BufferFigures, HEAT_PARTS, OutsideFigures};
 pub use accesses::requests::{SECTOR_BYTES, passes, sectors};
 pub use accesses::{AccessCounts, AccessLine, Accesses, SiteFigures, accesses};
 pub use analyse::{analyse, analyse_watched};

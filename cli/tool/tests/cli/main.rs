@@ -10,6 +10,7 @@ mod arguments;
 mod bad_files;
 mod bad_traces;
 mod bounded;
+mod buffers;
 mod decode;
 mod demo;
 mod dependencies;
