@@ -1,7 +1,7 @@
 """Compares this reader with the tool: `python3 decoder/reference/compare.py TOOL FILE...`.
 
 Of each file: `verify` and `check` end with the same exit code, and `decode --format csv` prints, for each track, the
-same bytes as `csv`, or neither can. The column `ns` is left out, which the tool makes of `begin` and the spans. Prints a line for each difference, then how many files were compared; exits with 1
+same bytes as `csv`, or neither can; addresses lie in the same buffers. The column `ns` is left out, which the tool makes of `begin` and the spans. Prints a line for each difference, then how many files were compared; exits with 1
 if there is a difference.
 """
 
@@ -10,6 +10,7 @@ import json
 import subprocess
 import sys
 
+import buffers
 from findings import check_file
 from parts import Damage
 from rows import write_csv
@@ -57,6 +58,7 @@ def differences(tool, path):
         said = {launch["launch"]: launch["label"] for launch in launches if "label" in launch}
         if said != own:
             yield f"info calls launches {said}, and they are called {own}"
+    yield from buffer_differences(tool, path, trace)
     for track in range(len(trace.metadata.tracks)):
         code, output, errors = tool_says(tool, "decode", path, "--format", "csv", "--track", str(track))
         if TOO_MUCH in errors:
@@ -69,6 +71,23 @@ def differences(tool, path):
             lines = zip(found.splitlines(), output.splitlines())
             first = next((pair for pair in lines if pair[0] != pair[1]), "one is longer")
             yield f"track {track} differs: {first}"
+
+
+def buffer_differences(tool, path, trace):
+    if not trace.has_accesses() or not trace.has_buffers:
+        return
+    said = json.loads(tool_says(tool, "info", path, "--json")[1])["accesses"]
+    if (said.get("buffers"), said["has_all_buffers"]) != (len(trace.buffers), trace.all_buffers):
+        yield f"info tells of {said}, and there are {len(trace.buffers)} buffers, all: {trace.all_buffers}"
+    lines = tool_says(tool, "decode", path, "--accesses", "--format", "jsonl")[1].splitlines()
+    rows = [json.loads(line) for line in lines]
+    for row in rows:
+        for lane in row["lanes"] if row["space"] in ("global", "generic") and row["kind"] != "value" else []:
+            own = buffers.place(trace, row["launch"], int(lane["base"]))
+            found = (lane["buffer"], int(lane["offset"])) if "buffer" in lane else None
+            if own != found:
+                yield f"{lane['base']} is in {found} by the tool, in {own} here"
+                return
 
 
 def main():

@@ -9,7 +9,7 @@ MAX_BODY = 32 << 20
 MAX_PLAIN = 16 << 20
 MAX_PAYLOAD = (1 << 20) - 32
 # Versions that this reader knows.
-KNOWN = {b"META": 1, b"MORE": 1, b"TEXT": 1, b"CODE": 1, b"WAIT": 1, b"LABL": 1, b"LNCH": 2, b"FRAM": 1, b"TIME": 2, b"ACCT": 1, b"SPAN": 2, b"SITE": 1, b"DATA": 1, b"DACC": 1, b"ENDS": 1, b"HOST": 1, b"INDX": 1, b"TAIL": 1}
+KNOWN = {b"META": 1, b"MORE": 1, b"TEXT": 1, b"CODE": 1, b"WAIT": 1, b"LABL": 1, b"LNCH": 2, b"FRAM": 1, b"TIME": 2, b"ACCT": 1, b"SPAN": 2, b"SITE": 1, b"DATA": 1, b"DACC": 1, b"BUFS": 1, b"ENDS": 1, b"HOST": 1, b"INDX": 1, b"TAIL": 1}
 
 Section = namedtuple("Section", "at tag version length checksum body_at end")
 Entry = namedtuple("Entry", "at length kind launch track first last chunks events")

@@ -3,6 +3,7 @@
 from collections import namedtuple
 
 import accesses
+import buffers
 import sections
 from parts import Bytes, Damage, Unknown, check, checksum, unzigzag
 from sections import KINDS, Entry
@@ -48,6 +49,8 @@ class Trace:
         self.awaited, self.strays = None, []
         # Addresses and values: sites, sections by launch, and what is wrong with others.
         self.sites, self.data_sections, self.data_damage = [], {}, []
+        # Memory that kernels could reach, by number, and whether it is all.
+        self.has_buffers, self.all_buffers, self.buffers = False, True, {}
 
     def add(self, section, entry=None):
         """Takes in a section; by the index's entry if that lists it."""
@@ -67,7 +70,7 @@ class Trace:
         elif tag in (b"TIME", b"SPAN"):
             if self.awaited != (tag, section.at):
                 self.strays.append(section)
-        elif tag in (b"SITE", b"DATA", b"DACC"):
+        elif tag in (b"SITE", b"DATA", b"DACC", b"BUFS"):
             try:
                 self.add_data(section)
             except Damage as damage:
@@ -101,6 +104,13 @@ class Trace:
         data, tag = self.data, section.tag
         if tag == b"SITE":
             self.sites += accesses.sites(data, section)
+            return
+        if tag == b"BUFS":
+            known, self.has_buffers, self.all_buffers = self.all_buffers, True, False
+            all_known, found = buffers.read(data, section)
+            self.all_buffers = known and all_known
+            # Of several with one number the last counts.
+            self.buffers |= {one.number: one for one in found}
             return
         track = len(self.metadata.tracks)
         if tag == b"DATA":
@@ -191,7 +201,7 @@ class Trace:
         while at < end:
             section = sections.header(self.data, at)
             if sections.is_known(section):
-                check(section.tag in (b"CODE", b"WAIT", b"LABL", b"TIME", b"SPAN", b"SITE", b"DATA", b"DACC", b"HOST"), "the index does not list a section")
+                check(section.tag in (b"CODE", b"WAIT", b"LABL", b"TIME", b"SPAN", b"SITE", b"DATA", b"DACC", b"BUFS", b"HOST"), "the index does not list a section")
                 self.add(section)
             at = section.end
         check(at == end, "an entry is not where a section begins")

@@ -7,7 +7,7 @@
 //!                                     ├─ warps, paths       work, groups of equal paths
 //!                                     ├─ roll_up            sums by kernel, function and loop
 //!                                     └─ losses, standing   what is missing, where unfinished warps stand
-//! TraceFile ── Selection ── accesses   sectors, passes and strides of sites and lines
+//! TraceFile ── Selection ── accesses   sectors, passes and strides of sites and lines; buffers
 //! TraceFile ── Selection ── values     ends, means and histograms of named values, the first NaN
 //! TraceFile ── Summary          what it holds and lacks, without its events
 //! two TraceFiles ── compare           what changed, and where a warp first goes another way
@@ -73,6 +73,7 @@ pub use access_changes::{AccessChange, access_changes};
 pub use access_rows::{
     AccessLacks, AccessRow, AccessRowKind, access_losses, access_rows, value_number, value_type,
 };
+pub use accesses::buffers::{BufferFigures, HEAT_PARTS, OutsideFigures};
 pub use accesses::requests::{SECTOR_BYTES, passes, sectors};
 pub use accesses::{AccessCounts, AccessLine, Accesses, SiteFigures, accesses};
 pub use analyse::{analyse, analyse_watched};

@@ -56,6 +56,11 @@ pub struct AccessSummary {
     pub recorded: u64,
     /// Accesses that were lost, without what follows from them.
     pub lost: u64,
+    /// Buffers that kernels could access, if the file says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub buffers: Option<u64>,
+    /// Whether these are all that there were.
+    pub has_all_buffers: bool,
     /// Bytes of the file that they take, without their accounts.
     pub file_bytes: u64,
 }
@@ -66,7 +71,10 @@ impl AccessSummary {
             return Ok(None);
         }
         let (sites, derived_sites) = (trace.sites().len() as u64, trace.derived_sites() as u64);
-        let mut found = Self { sites, derived_sites, recorded: 0, lost: 0, file_bytes: 0 };
+        let buffers = trace.buffers().map(|buffers| buffers.len() as u64);
+        let has_all_buffers = trace.has_all_buffers();
+        let mut found =
+            Self { sites, derived_sites, recorded: 0, lost: 0, buffers, has_all_buffers, file_bytes: 0 };
         for launch in trace.launches() {
             let totals = trace.totals(launch.number(), trace.data_track());
             found.recorded = found.recorded.saturating_add(totals.events);

@@ -13,6 +13,7 @@ use warptrace_format::file::{
 };
 use warptrace_format::{shown, shown_lines};
 
+use crate::buffers::KnownBuffers;
 use crate::derived::Followers;
 use crate::error::{DecodeError, OpenError};
 use crate::host::Host;
@@ -172,6 +173,8 @@ pub struct TraceFile {
     pub(crate) sites: BTreeMap<u16, SiteInfo>,
     /// Of these, which follow from which.
     pub(crate) followers: Followers,
+    /// Memory that kernels could reach; `None` if the file does not say.
+    pub(crate) buffers: Option<KnownBuffers>,
     /// What is wrong with the first sections of addresses and values whose beginnings cannot be read.
     pub(crate) data_damage: Vec<FormatError>,
     /// What the program called its launches.

@@ -36,6 +36,7 @@
 mod accesses;
 mod accounts;
 mod all;
+mod buffers;
 mod count;
 mod derived;
 mod error;
@@ -62,6 +63,7 @@ mod work;
 
 pub use accesses::{VectorRun, WarpAccesses};
 pub use all::{EventBlock, WarpFilter};
+pub use buffers::{BufferMap, Place};
 pub use error::{DecodeError, OpenError};
 pub use file::{Completeness, KeptText, PrefixReason, Totals, TraceFile};
 pub use host::OnHost;

@@ -48,6 +48,7 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
         ..
     } = contents;
     let (sites, followers) = data.read_sites(&bytes)?;
+    let buffers = data.read_buffers(&bytes)?;
     let mut metadata = metadata.into_metadata();
     let (code, code_damage) = of_locations(&bytes, SectionKind::Code, &codes, LocationCode::decode)?;
     let (mut waits, wait_damage) = of_locations(&bytes, SectionKind::Waits, &codes, WaitInfo::decode)?;
@@ -85,6 +86,7 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
         strays,
         sites,
         followers,
+        buffers,
         data_damage: data.damage,
         labels,
         label_damage,

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use warptrace_format::file::{
-    DeviceInfo, EarlyEnd, KernelInfo, KnownLabels, LocationInfo, Metadata, SiteInfo, WaitInfo,
+    BufferInfo, DeviceInfo, EarlyEnd, KernelInfo, KnownLabels, LocationInfo, Metadata, SiteInfo, WaitInfo,
 };
 use warptrace_format::{on_one_line, shown};
 
@@ -36,6 +36,10 @@ pub(crate) fn metadata(found: &mut Metadata) {
 pub(crate) fn site(found: &mut SiteInfo) {
     let SiteInfo { cache, file, name, .. } = found;
     [cache, file, name].into_iter().for_each(escape);
+}
+
+pub(crate) fn buffer(found: &mut BufferInfo) {
+    found.name = on_one_line(&found.name);
 }
 
 pub(crate) fn labels(found: &mut KnownLabels) {

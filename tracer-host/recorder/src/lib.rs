@@ -40,7 +40,7 @@ pub use error::DeviceError;
 pub use launcher::{Buffer, Launcher, Pod, Untraced};
 pub use live::{LiveMemory, MAX_READ, Serve};
 pub use session::{
-    Drainer, Ended, Ending, Interrupted, LaunchReport, Launches, MemoryUse, Next, OpenRun, Patience,
+    Drainer, Ended, Ending, Interrupted, LaunchReport, Launches, Memory, MemoryUse, Next, OpenRun, Patience,
     Recorder, Reserved, Session, SessionError, Standing, Ticket, TracedProgram, Waits, command_line,
     command_of,
 };

@@ -9,6 +9,7 @@
 //! write_batch  ── FRAM, TIME, …     any number of calls; flushed after each
 //! end_tracks ── ACCT, SPAN, …       once for each launch and track
 //! add_sites ── SITE                 sites, before the launches that access them
+//! add_buffers ── BUFS               memory that kernels can reach, any number of calls
 //! write_data ── DATA, …             any number of calls; end_data ── DACC, …  once for each launch
 //! end_early ── ENDS                 once for a launch that failed or was interrupted
 //! tell_host ── HOST                 any number of calls

@@ -107,6 +107,9 @@ pub(crate) fn make(source: &Source, function: &Function) -> Result<Copied, Strin
     for note in loaded.1.iter().chain(&note) {
         lock(&state.summary).note(note.clone());
     }
+    if module.allocates && state.records_accesses() {
+        lock(&state.traces).change_memory(crate::trace::Change::Unknown);
+    }
     let code = lock(&state.registry).new_code(module, loaded.0);
     Ok(Copied { code, owner })
 }

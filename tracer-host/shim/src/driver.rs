@@ -285,6 +285,36 @@ pub(crate) fn blocks_at_once(function: *mut c_void, threads: u64, shared: u64) -
     ok(answer).then(|| u64::try_from(blocks).unwrap_or(0))
 }
 
+/// Tells whether the current context's device reaches all memory of the host, or the driver does not say.
+pub(crate) fn reaches_pageable() -> bool {
+    let (mut device, mut value) = (0, 0);
+    let attribute = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS;
+    // SAFETY: each writes a number.
+    let known = unsafe {
+        ok(sys::cuCtxGetDevice(&raw mut device))
+            && ok(sys::cuDeviceGetAttribute(&raw mut value, attribute, device))
+    };
+    !known || value != 0
+}
+
+/// Finds a variable of a module or library: its address and its bytes.
+pub(crate) fn variable(owner: Owner, name: &CStr) -> Option<(u64, u64)> {
+    let (mut address, mut bytes) = (0, 0);
+    let of = std::ptr::with_exposed_provenance_mut::<c_void>;
+    // SAFETY: writes two numbers; what was loaded is there.
+    let answer = unsafe {
+        match owner {
+            Owner::Module(module) => {
+                sys::cuModuleGetGlobal_v2(&raw mut address, &raw mut bytes, of(module).cast(), name.as_ptr())
+            }
+            Owner::Library(library) => {
+                sys::cuLibraryGetGlobal(&raw mut address, &raw mut bytes, of(library).cast(), name.as_ptr())
+            }
+        }
+    };
+    ok(answer).then_some((address, bytes as u64))
+}
+
 /// Multiprocessors of the current context's device; 0 if the driver does not say.
 pub(crate) fn multiprocessors() -> u64 {
     let (mut device, mut count) = (0, 0);

@@ -13,7 +13,7 @@ use warptrace_format::location::LocationKind;
 use warptrace_host::{site_info, traced_registers, wait_info};
 use warptrace_ptx::points::{Marked, ParamLayout, Point, PointKind, PointOptions, mark};
 use warptrace_ptx::splice::{Options, TracedKernel, code_at, splice};
-use warptrace_ptx::{Module, call_graph, only, stands_alone};
+use warptrace_ptx::{Module, Space, call_graph, only, stands_alone};
 
 use crate::image::Found;
 use crate::names;
@@ -40,6 +40,9 @@ pub(crate) struct TracedModule {
     unrecorded: Vec<(String, String)>,
     /// The PTX under the name that locations give for their file, if they lie in it.
     pub(crate) kept: Option<(String, String)>,
+    /// Its variables in global memory, and whether its code may allocate some.
+    pub(crate) variables: Vec<CString>,
+    pub(crate) allocates: bool,
     /// How long it took to make.
     pub(crate) made_in: Duration,
     /// The architectures of the PTX and of the program's machine code, if that is of a later one.
@@ -226,6 +229,8 @@ pub(crate) fn exchange(
     let keeps = ptx.len() <= MAX_TEXT_BYTES && points.iter().any(|point| point.source.is_none());
     let kept = keeps.then(|| (ptx_name, ptx.to_owned()));
     let sizes = ["%dynamic_smem_size", "%total_smem_size", "%aggr_smem_size"];
+    let has_accesses = spec.spaces() != warptrace_spec::Spaces::NONE;
+    let (variables, allocates) = if has_accesses { memory_of(ptx) } else { (Vec::new(), false) };
     let asks_for_size = sizes.iter().any(|size| ptx.contains(size));
     let mut traced = Vec::new();
     let readable = match alone {
@@ -284,6 +289,8 @@ pub(crate) fn exchange(
             skipped,
             unrecorded,
             kept,
+            variables,
+            allocates,
             made_in: Duration::ZERO,
             older: found.older,
         },
@@ -309,10 +316,21 @@ fn marked(
         skipped,
         unrecorded: Vec::new(),
         kept: None,
+        variables: Vec::new(),
+        allocates: false,
         made_in: Duration::ZERO,
         older: None,
     };
     Ok((text.map_err(|error| error.to_string())?, module))
+}
+
+/// Lists the variables of a text in global memory, and tells whether its code may allocate some.
+fn memory_of(ptx: &str) -> (Vec<CString>, bool) {
+    let Ok(module) = Module::parse(ptx) else { return (Vec::new(), true) };
+    let variables = module.variables().filter(|(_, declaration)| declaration.space == Space::Global);
+    let names = variables.flat_map(|(_, declaration)| &declaration.names);
+    let names = names.filter_map(|declared| CString::new(declared.name).ok()).collect();
+    (names, ptx.contains("malloc"))
 }
 
 /// Lists the kernels of which it is not known how deep their calls go: by way of functions that call

@@ -15,6 +15,7 @@ use warptrace_abi::log::LaunchLogs;
 use crate::driver::{self, Answer, SUCCESS};
 use crate::exchange::Kernel;
 use crate::state::{Function, State, lock};
+use crate::trace::Change;
 
 /// A handle of the driver's.
 type Handle = *mut c_void;
@@ -23,6 +24,8 @@ type Handle = *mut c_void;
 const KERNEL: u32 = 0;
 const CHILD: u32 = 4;
 const CONDITIONAL: u32 = 13;
+/// The kind of those that give memory when the graph is launched.
+const ALLOCATES: u32 = 10;
 
 /// What is known of the program's graphs.
 #[derive(Debug, Default)]
@@ -167,6 +170,9 @@ impl Executable {
                     let what =
                         ("kernels of a graph in a graph".to_owned(), "they are not recorded".to_owned());
                     found.skipped.insert(node as usize, what);
+                }
+                ALLOCATES if state.records_accesses() => {
+                    lock(&state.traces).change_memory(Change::Unknown);
                 }
                 _ => {}
             }

@@ -68,6 +68,11 @@ extern "C" fn at_exit() {
 }
 
 impl State {
+    /// Tells whether traces have what kernels access.
+    pub(crate) fn records_accesses(&self) -> bool {
+        self.settings.spec.recording.spaces() != warptrace_spec::Spaces::NONE
+    }
+
     /// Tells whether a launch of this thread is recorded as far as ranges decide, and counts it.
     pub(crate) fn is_within(&self) -> bool {
         let window = &self.settings.spec.recording.window;

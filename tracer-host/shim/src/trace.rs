@@ -5,6 +5,7 @@
 //! finds no room waits, and not forever: a kernel may wait for what the program does next. The lock of all
 //! traces is never held while something is waited for, but for a trace that begins.
 
+mod memory;
 mod recorder;
 mod watch;
 
@@ -17,6 +18,8 @@ use std::time::Duration;
 use warptrace_abi::log::LaunchLogs;
 use warptrace_host::{LaunchShape, SessionError};
 
+pub(crate) use self::memory::Change;
+use self::memory::ProgramMemory;
 use self::recorder::{ForeignDevice, Recorder, reason_of};
 use self::watch::{Signals, at_exit};
 use crate::driver::Answer;
@@ -60,6 +63,8 @@ pub(crate) struct Traces {
     asked: Option<PathBuf>,
     /// Whether the program has said that nothing is to be recorded.
     is_paused: bool,
+    /// Memory of the program.
+    memory: ProgramMemory,
     /// Whether the process's end is known here.
     ends: bool,
     /// Whether it has begun.
@@ -195,6 +200,13 @@ impl Traces {
         let recorder = Recorder::start(state, context, known, path).inspect_err(|error| {
             lock(&state.summary).note(format!("nothing was traced: {error}"));
         })?;
+        if state.records_accesses() {
+            self.memory.tell_all(recorder.launches());
+            // Kernels may then reach what the program has of the host's memory.
+            if crate::driver::reaches_pageable() {
+                recorder.launches().lack_memory();
+            }
+        }
         if !self.ends {
             // SAFETY: a function of this library, which stays loaded.
             self.ends = unsafe { libc::atexit(at_exit) } == 0;

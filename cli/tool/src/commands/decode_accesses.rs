@@ -3,11 +3,12 @@
 use std::io::Write;
 use std::ops::ControlFlow;
 
-use warptrace_decoder::{TraceFile, VectorRun, WarpAccesses, WarpFilter};
+use warptrace_decoder::{BufferMap, TraceFile, VectorRun, WarpAccesses, WarpFilter};
 use warptrace_format::file::data::lanes;
 use warptrace_format::file::{LaunchInfo, SiteInfo, SiteKind, SiteNumber, StreamId};
 use warptrace_format::on_one_line;
 
+use super::buffers::Places;
 use crate::arguments::{Decode, Format};
 
 /// Prints what the warps of some launches accessed: runs of vectors in the order in which they ended.
@@ -29,14 +30,16 @@ pub(crate) fn print(
             "launch,block_x,block_y,block_z,warp,time,site,kind,space,bytes,file,line,mask,lane,vectors,base,step"
         )?;
     }
+    let mut places = Places(BufferMap::of(trace));
     for (info, filter) in launches {
+        places.go_to(info.number());
         let mut result = Ok(());
         let _ = trace.accesses_in_order(info.number(), filter, &mut |warp| {
             let id = info.stream_id(warp.warp).expect("the file's warps are of their launch");
             if command.warp.is_some_and(|number| number != id.warp_in_block) {
                 return ControlFlow::Continue(());
             }
-            result = print_warp(trace, command.format, &id, &warp, out);
+            result = print_warp((trace, &places), command.format, &id, &warp, out);
             if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
         result?;
@@ -45,7 +48,7 @@ pub(crate) fn print(
 }
 
 fn print_warp(
-    trace: &TraceFile,
+    (trace, places): (&TraceFile, &Places<'_>),
     format: Format,
     id: &StreamId,
     warp: &WarpAccesses,
@@ -58,9 +61,9 @@ fn print_warp(
     for run in warp.in_order() {
         let site = trace.site(run.site);
         match format {
-            Format::Text => print_text(site, &run, out)?,
+            Format::Text => print_text(site, places, &run, out)?,
             Format::Csv => print_csv(site, &run, id, out)?,
-            Format::Jsonl => print_json(site, &run, id, out)?,
+            Format::Jsonl => print_json(site, places, &run, id, out)?,
         }
     }
     let lacking = warp.left_out + warp.unmatched;
@@ -81,7 +84,13 @@ fn print_warp(
 }
 
 /// One line for a run of vectors on a line; else one for each lane.
-fn print_text(site: Option<&SiteInfo>, run: &VectorRun<'_>, out: &mut impl Write) -> std::io::Result<()> {
+fn print_text(
+    site: Option<&SiteInfo>,
+    places: &Places<'_>,
+    run: &VectorRun<'_>,
+    out: &mut impl Write,
+) -> std::io::Result<()> {
+    let warning = places.warning(site, run);
     let mask = run.group.mask;
     let times = if run.vectors() == 1 { String::new() } else { format!(" x {}", run.vectors()) };
     write!(out, "{:>12}  {mask:032b}  {}{times}", run.time, describe(site, run.site))?;
@@ -95,17 +104,18 @@ fn print_text(site: Option<&SiteInfo>, run: &VectorRun<'_>, out: &mut impl Write
                 }
                 (spread, width) => format!(", {spread:+} over {width} lanes"),
             };
-            writeln!(out, ": {}{stride}{}", value(site, first.base), step(first.count, first.step))
+            let at = value(site, places, first.base);
+            writeln!(out, ": {at}{stride}{}{warning}", step(first.count, first.step))
         }
         _ => {
-            writeln!(out, ":")?;
+            writeln!(out, "{warning}:")?;
             for (lane, run) in lanes(mask).zip(run.runs) {
                 let times = if run.count == 1 { String::new() } else { format!(" x {}", run.count) };
                 writeln!(
                     out,
                     "{:>14}lane {lane:>2}: {}{}{times}",
                     "",
-                    value(site, run.base),
+                    value(site, places, run.base),
                     step(run.count, run.step)
                 )?;
             }
@@ -131,9 +141,11 @@ fn describe(site: Option<&SiteInfo>, number: u16) -> String {
     }
 }
 
-/// An address in hexadecimal; a value as the source means it.
-fn value(site: Option<&SiteInfo>, bits: u64) -> String {
-    let Some(site) = site.filter(|site| site.kind == SiteKind::Value) else { return format!("{bits:#x}") };
+/// An address by its buffer, or in hexadecimal; a value as the source means it.
+fn value(site: Option<&SiteInfo>, places: &Places<'_>, bits: u64) -> String {
+    let Some(site) = site.filter(|site| site.kind == SiteKind::Value) else {
+        return places.describe(site, bits);
+    };
     match (site.number_is, site.bytes) {
         (SiteNumber::Float, 4) => f32::from_bits(bits as u32).to_string(),
         (SiteNumber::Float, 8) => f64::from_bits(bits).to_string(),
@@ -178,6 +190,7 @@ fn print_csv(
 /// An object for each run of vectors.
 fn print_json(
     site: Option<&SiteInfo>,
+    places: &Places<'_>,
     run: &VectorRun<'_>,
     id: &StreamId,
     out: &mut impl Write,
@@ -186,7 +199,12 @@ fn print_json(
         .filter_map(|lane| Some((lane, run.run(lane)?)))
         // Addresses and values have 64 bits, which numbers of JSON do not.
         .map(|(lane, own)| {
-            serde_json::json!({ "lane": lane, "vectors": own.count, "base": own.base.to_string(), "step": own.step })
+            let mut object = serde_json::json!({ "lane": lane, "vectors": own.count, "base": own.base.to_string(), "step": own.step });
+            if let Some((buffer, offset)) = places.at(site, own.base) {
+                object["buffer"] = buffer.number.into();
+                object["offset"] = offset.to_string().into();
+            }
+            object
         })
         .collect();
     let object = serde_json::json!({

@@ -110,6 +110,11 @@ fn text(
             known += &format!(", {} lost", count(accesses.lost));
         }
         say!("accesses     {known}, {} in the file", bytes(accesses.file_bytes))?;
+        if let Some(buffers) = accesses.buffers {
+            let all =
+                if accesses.has_all_buffers { "" } else { "; there may be memory of which nothing is known" };
+            say!("buffers      {}{all}", count(buffers))?;
+        }
     }
 
     print_launches(metadata, launches)?;

@@ -1,6 +1,7 @@
 //! One file for each command.
 
 pub(crate) mod answers;
+mod buffers;
 pub(crate) mod decode;
 mod decode_accesses;
 pub(crate) mod devices;

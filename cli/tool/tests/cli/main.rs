@@ -11,6 +11,7 @@ mod arguments;
 mod bad_files;
 mod bad_traces;
 mod bounded;
+mod buffers;
 mod decode;
 mod demo;
 mod dependencies;

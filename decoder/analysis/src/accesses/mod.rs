@@ -1,16 +1,18 @@
 //! What sites access: how well lanes' addresses fit to the memory, and in which form they come.
 
+pub(crate) mod buffers;
 pub(crate) mod requests;
 
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
-use warptrace_decoder::{TraceFile, VectorRun, WarpAccesses};
+use warptrace_decoder::{BufferMap, TraceFile, VectorRun, WarpAccesses};
 use warptrace_format::file::{SiteInfo, SiteKind, SiteSpace};
 
 use crate::error::AnalysisError;
 use crate::selection::Selection;
+use buffers::{BufferFigures, BufferSums, Of, OutsideFigures};
 use requests::{SECTOR_BYTES, each_request, passes, sectors};
 
 /// Different strides that are counted; others are counted as others.
@@ -133,6 +135,13 @@ pub struct Accesses {
     pub sites: Vec<SiteFigures>,
     /// Lines, those first that move the most bytes more than they need, then those with most passes more.
     pub lines: Vec<AccessLine>,
+    /// Buffers of global memory that were accessed, those first that were most; none if the trace does not tell of any.
+    pub buffers: Vec<BufferFigures>,
+    /// Accesses that were in no buffer, by site; those first whose first one was. None if not all buffers are known.
+    pub outside: Vec<OutsideFigures>,
+    /// Accesses of global memory, or by generic addresses, of which it is not known in which buffer they were; `None` if
+    /// the trace does not tell of buffers.
+    pub unknown_buffer: Option<u64>,
     /// Accesses that are known, of all sites, recorded or following from recorded ones.
     pub accesses: u64,
     /// Accesses that were lost when they were recorded, in the launches that were looked at.
@@ -170,8 +179,16 @@ struct Tally {
 }
 
 impl Tally {
-    fn push(&mut self, vector: &VectorRun<'_>, site: Option<&SiteInfo>) {
-        let counts = &mut self.counts;
+    /// Adds a run of vectors; returns what it adds.
+    fn push(&mut self, vector: &VectorRun<'_>, site: Option<&SiteInfo>) -> AccessCounts {
+        let added = self.counts_of(vector, site);
+        self.counts.add(&added);
+        added
+    }
+
+    fn counts_of(&mut self, vector: &VectorRun<'_>, site: Option<&SiteInfo>) -> AccessCounts {
+        let mut found = AccessCounts::default();
+        let counts = &mut found;
         let (vectors, lanes) = (u64::from(vector.vectors()), vector.group.mask.count_ones());
         counts.lanes += vector.accesses();
         counts.requests += vectors;
@@ -190,7 +207,7 @@ impl Tally {
                 *self.strides.entry(stride).or_default() += vectors;
             }
         }
-        let Some(SiteInfo { kind, space, bytes, .. }) = site else { return };
+        let Some(SiteInfo { kind, space, bytes, .. }) = site else { return found };
         let bytes = u64::from(*bytes);
         match (kind, space) {
             (SiteKind::Value, _) => {}
@@ -216,6 +233,7 @@ impl Tally {
             }
             _ => {}
         }
+        found
     }
 
     fn add(&mut self, other: Self) {
@@ -235,11 +253,12 @@ impl Tally {
 #[derive(Default)]
 struct Sums {
     sites: BTreeMap<u16, Tally>,
+    buffers: BufferSums,
     found: Accesses,
 }
 
 impl Sums {
-    fn push(&mut self, trace: &TraceFile, warp: &WarpAccesses) {
+    fn push(&mut self, trace: &TraceFile, of: Option<&Of<'_>>, warp: &WarpAccesses) {
         self.found.accesses += warp.accesses();
         self.found.left_out += warp.left_out;
         self.found.unmatched += warp.unmatched;
@@ -247,7 +266,11 @@ impl Sums {
         for site in &warp.sites {
             let (tally, info) = (self.sites.entry(site.site).or_default(), trace.site(site.site));
             for (group, runs) in site.each_group() {
-                tally.push(&VectorRun { site: site.site, time: 0, group, runs }, info);
+                let vector = VectorRun { site: site.site, time: 0, group, runs };
+                let counts = tally.push(&vector, info);
+                if let (Some(of), Some(info)) = (of, info) {
+                    self.buffers.push(of, &vector, info, &counts);
+                }
             }
         }
     }
@@ -256,6 +279,7 @@ impl Sums {
         for (site, tally) in other.sites {
             self.sites.entry(site).or_default().add(tally);
         }
+        self.buffers.merge(other.buffers);
         let Accesses { accesses, left_out, unmatched, damaged, .. } = other.found;
         self.found.accesses += accesses;
         self.found.left_out += left_out;
@@ -283,14 +307,19 @@ fn sum_events(mut a: BTreeMap<u16, (u64, u64)>, b: BTreeMap<u16, (u64, u64)>) ->
 pub fn accesses(trace: &TraceFile, selection: &Selection) -> Result<Accesses, AnalysisError> {
     let mut all = Sums::default();
     let mut events: BTreeMap<u16, (u64, u64)> = BTreeMap::new();
+    let mut map = BufferMap::of(trace);
     for (info, filter) in selection.launches(trace)? {
         if !trace.has_accesses() {
             break;
         }
         let launch = info.number();
+        if let Some(map) = &mut map {
+            map.go_to(launch);
+        }
         let push = |sums: &mut Sums, warp: &WarpAccesses| {
             if selection.has_warp(&info, warp.warp) {
-                sums.push(trace, warp);
+                let of = map.as_ref().map(|map| Of { map, launch, warp: warp.warp });
+                sums.push(trace, of.as_ref(), warp);
             }
         };
         all = all.merge(trace.fold_accesses(launch, &filter, Sums::default, push, Sums::merge)?);
@@ -308,7 +337,10 @@ pub fn accesses(trace: &TraceFile, selection: &Selection) -> Result<Accesses, An
         };
         events = sum_events(events, trace.fold_items(launch, 0, &filter, BTreeMap::new, count, sum_events)?);
     }
-    let Sums { sites, mut found } = all;
+    let Sums { sites, buffers, mut found } = all;
+    let (buffers, outside, unknown) = buffers.finish(trace);
+    (found.buffers, found.outside) = (buffers, outside);
+    found.unknown_buffer = map.is_some().then_some(unknown);
     found.lost_is_least = found.lost > 0 && trace.derived_sites() > 0;
     let is_whole = found.is_whole() && trace.state().is_whole;
     for (number, tally) in sites {

@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 
 use warptrace_format::file::data::{DATA_HEADER_BYTES, DataHeader};
 use warptrace_format::file::{
-    ACCOUNTS_HEADER_BYTES, AccountsHeader, FormatError, IndexEntry, SectionHeader, SectionKind, SiteInfo,
-    decode_sites,
+    ACCOUNTS_HEADER_BYTES, AccountsHeader, Buffers, FormatError, IndexEntry, SectionHeader, SectionKind,
+    SiteInfo, decode_sites,
 };
 
 use super::{Bytes, Contents, accounts_entry, body_offset};
+use crate::buffers::KnownBuffers;
 use crate::derived::Followers;
 use crate::error::OpenError;
 use crate::shown;
@@ -22,8 +23,9 @@ const MOST_DAMAGE: usize = 8;
 /// What was found of them so far, apart from those that belong to launches.
 #[derive(Default)]
 pub(super) struct DataSections {
-    /// The header of each section of sites, and where it is.
+    /// The header of each section of sites, and where it is; and of each section of buffers.
     sites: Vec<(SectionHeader, u64)>,
+    buffers: Vec<(SectionHeader, u64)>,
     /// What is wrong with the first sections that could not be read.
     pub(super) damage: Vec<FormatError>,
 }
@@ -68,10 +70,30 @@ impl DataSections {
         });
         Ok((found, followers))
     }
+
+    /// Reads the buffers; `None` if there is no section of them.
+    pub(super) fn read_buffers(&mut self, bytes: &Bytes<'_>) -> Result<Option<KnownBuffers>, OpenError> {
+        let sections = std::mem::take(&mut self.buffers);
+        let mut found = (!sections.is_empty()).then(KnownBuffers::default);
+        for (header, at) in sections {
+            let body = bytes.body(SectionKind::Buffers, &header, at);
+            match (body.and_then(|body| Ok(Buffers::decode(&body, body_offset(at))?)), &mut found) {
+                (Ok(part), Some(found)) => found.add(part),
+                (Err(OpenError::Format(error)), found) => {
+                    // What that section has, nobody knows.
+                    found.iter_mut().for_each(KnownBuffers::lack);
+                    self.add_damage(error);
+                }
+                (Err(other), _) => return Err(other),
+                (Ok(_), None) => {}
+            }
+        }
+        Ok(found)
+    }
 }
 
 impl Contents {
-    /// Adds a section of sites, of addresses and values, or of accounts of these.
+    /// Adds a section of sites, of buffers, of addresses and values, or of accounts of these.
     ///
     /// # Errors
     /// An I/O error.
@@ -82,14 +104,14 @@ impl Contents {
         header: &SectionHeader,
         at: u64,
     ) -> Result<(), OpenError> {
-        if kind == SectionKind::Sites {
-            self.data.sites.push((*header, at));
-            return Ok(());
-        }
-        match self.data_entry(bytes, kind, header, at) {
-            Ok(entry) => self.add(entry).unwrap_or_else(|error| self.data.add_damage(error)),
-            Err(OpenError::Format(error)) => self.data.add_damage(error),
-            Err(other) => return Err(other),
+        match kind {
+            SectionKind::Sites => self.data.sites.push((*header, at)),
+            SectionKind::Buffers => self.data.buffers.push((*header, at)),
+            _ => match self.data_entry(bytes, kind, header, at) {
+                Ok(entry) => self.add(entry).unwrap_or_else(|error| self.data.add_damage(error)),
+                Err(OpenError::Format(error)) => self.data.add_damage(error),
+                Err(other) => return Err(other),
+            },
         }
         Ok(())
     }

@@ -152,7 +152,12 @@ impl IndexReader<'_> {
                 Some(SectionKind::Code | SectionKind::Waits) => {
                     self.contents.codes.push((header, self.covered));
                 }
-                Some(kind @ (SectionKind::Sites | SectionKind::Data | SectionKind::DataAccounts)) => {
+                Some(
+                    kind @ (SectionKind::Sites
+                    | SectionKind::Data
+                    | SectionKind::DataAccounts
+                    | SectionKind::Buffers),
+                ) => {
                     self.contents.add_data(self.bytes, kind, &header, self.covered)?;
                 }
                 Some(SectionKind::Host) => self.contents.hosts.push((header, self.covered)),

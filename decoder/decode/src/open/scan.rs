@@ -120,7 +120,7 @@ impl Scan<'_> {
             }
             SectionKind::Times | SectionKind::Spans => self.contents.add_times(kind, at),
             SectionKind::Code | SectionKind::Waits => self.contents.codes.push((*header, at)),
-            SectionKind::Sites | SectionKind::Data | SectionKind::DataAccounts => {
+            SectionKind::Sites | SectionKind::Data | SectionKind::DataAccounts | SectionKind::Buffers => {
                 self.contents.add_data(self.bytes, kind, header, at)?;
             }
             SectionKind::Host => self.contents.hosts.push((*header, at)),
@@ -138,7 +138,7 @@ impl Scan<'_> {
                 return Err(unexpected(
                     header,
                     at,
-                    "MORE, TEXT, CODE, LABL, SITE, LNCH, FRAM, TIME, ACCT, SPAN, DATA, DACC, ENDS, HOST, INDX or TAIL",
+                    "MORE, TEXT, CODE, LABL, SITE, LNCH, FRAM, TIME, ACCT, SPAN, DATA, DACC, BUFS, ENDS, HOST, INDX or TAIL",
                 )
                 .into());
             }

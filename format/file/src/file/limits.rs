@@ -30,6 +30,10 @@ pub const MAX_TEXT_NAME_BYTES: usize = 4096;
 pub const MAX_LABELS: usize = 65_536;
 /// Bytes of such a text.
 pub const MAX_LABEL_BYTES: usize = 1024;
+/// Buffers of a file.
+pub const MAX_BUFFERS: usize = 1 << 18;
+/// Bytes of a buffer's name.
+pub const MAX_BUFFER_NAME_BYTES: usize = 1024;
 /// Largest window of a zstd frame: 128 MiB, what readers of zstd take unless they are told otherwise.
 pub const MAX_ZSTD_WINDOW: u64 = 1 << 27;
 /// Bytes of a kept text before compression: 64 MiB.

@@ -18,6 +18,7 @@
 //! │ SITE …   │ sites: instructions that touch memory         any number
 //! │ DATA …   │ addresses and values of the launch            any number
 //! │ DACC …   │ accounting of these, per warp                 any number
+//! │ BUFS …   │ memory that kernels can reach                 any number
 //! │ ENDS     │ why it did not run to its end                 if it did not
 //! ├──────────┤
 //! │ INDX …   │ where each of these sections lies             any number
@@ -43,6 +44,7 @@
 
 mod accounts;
 mod additions;
+mod buffer;
 mod code;
 mod contents;
 pub mod data;
@@ -75,6 +77,7 @@ pub use accounts::{
     ACCOUNTS_HEADER_BYTES, AccountRun, Accounts, AccountsHeader, decode_accounts, encode_accounts,
 };
 pub use additions::{Additions, Growing};
+pub use buffer::{BufferInfo, BufferKind, Buffers};
 pub use code::LocationCode;
 pub use early_end::EarlyEnd;
 pub use error::FormatError;

@@ -71,6 +71,8 @@ pub enum SectionKind {
     Data,
     /// Accounting of warps' addresses and values.
     DataAccounts,
+    /// Memory that kernels can reach.
+    Buffers,
     /// Why a launch did not run to its end.
     EarlyEnd,
     /// When launches ran by the host's clocks.
@@ -83,7 +85,7 @@ pub enum SectionKind {
 
 impl SectionKind {
     /// Every kind, in the order in which a file holds them.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Metadata,
         Self::Additions,
         Self::Text,
@@ -98,6 +100,7 @@ impl SectionKind {
         Self::Sites,
         Self::Data,
         Self::DataAccounts,
+        Self::Buffers,
         Self::EarlyEnd,
         Self::Host,
         Self::Index,
@@ -121,6 +124,7 @@ impl SectionKind {
             Self::Sites => *b"SITE",
             Self::Data => *b"DATA",
             Self::DataAccounts => *b"DACC",
+            Self::Buffers => *b"BUFS",
             Self::EarlyEnd => *b"ENDS",
             Self::Host => *b"HOST",
             Self::Index => *b"INDX",
@@ -145,6 +149,7 @@ impl SectionKind {
             Self::Sites => "SITE",
             Self::Data => "DATA",
             Self::DataAccounts => "DACC",
+            Self::Buffers => "BUFS",
             Self::EarlyEnd => "ENDS",
             Self::Host => "HOST",
             Self::Index => "INDX",
@@ -173,6 +178,7 @@ impl SectionKind {
             | Self::Sites
             | Self::Data
             | Self::DataAccounts
+            | Self::Buffers
             | Self::EarlyEnd
             | Self::Host
             | Self::Index
@@ -182,7 +188,7 @@ impl SectionKind {
     }
 
     /// The flags that this build writes: who does not know how a launch ended, a text, the code, waits,
-    /// labels, times or addresses still understands the rest.
+    /// labels, times, addresses or buffers still understands the rest.
     const fn flags(self) -> u16 {
         match self {
             Self::EarlyEnd
@@ -195,6 +201,7 @@ impl SectionKind {
             | Self::Sites
             | Self::Data
             | Self::DataAccounts
+            | Self::Buffers
             | Self::Host => FLAG_OPTIONAL,
             Self::Metadata
             | Self::Additions
@@ -222,6 +229,7 @@ impl SectionKind {
             | Self::Sites
             | Self::Data
             | Self::DataAccounts
+            | Self::Buffers
             | Self::EarlyEnd
             | Self::Host
             | Self::Index
@@ -411,6 +419,7 @@ mod tests {
                 (*b"SITE", 1, one),
                 (*b"DATA", 1, one),
                 (*b"DACC", 1, one),
+                (*b"BUFS", 1, one),
                 (*b"ENDS", 1, one),
                 (*b"HOST", 1, one),
                 (*b"INDX", 1, one),

@@ -28,6 +28,8 @@ pub struct Program {
     pub(super) shared_bytes: usize,
     /// Variables of the module in global and constant memory: address, and what they hold at first.
     pub(super) variables: Vec<(u64, Vec<u8>)>,
+    /// Their names, in the same order.
+    variable_names: Vec<String>,
 }
 
 /// A function.
@@ -173,17 +175,24 @@ impl Program {
         let functions: BTreeMap<String, u64> =
             addresses.map(|(address, function)| (function.name.to_owned(), address)).collect();
         let mut names = Names { variables: shared, functions, ..Names::default() };
-        let variables = globals(&module, &mut names)?;
+        let (variables, variable_names) = globals(&module, &mut names)?;
         let functions = module
             .definitions()
             .map(|function| Code::of(&module, function, &names))
             .collect::<Result<_, _>>()?;
-        Ok(Self { functions, shared_bytes, variables })
+        Ok(Self { functions, shared_bytes, variables, variable_names })
     }
 
     /// Lists the addresses of the module's variables in global and constant memory, which a launch declares.
     pub fn variables(&self) -> impl Iterator<Item = u64> {
         self.variables.iter().map(|(address, _)| *address)
+    }
+
+    /// Finds a variable of the module in global or constant memory: its address, and its bytes.
+    #[must_use]
+    pub fn variable(&self, name: &str) -> Option<(u64, usize)> {
+        let at = self.variable_names.iter().position(|known| known == name)?;
+        self.variables.get(at).map(|(address, held)| (*address, held.len()))
     }
 
     /// Lists kernels: their names, and the bytes of each parameter.
@@ -380,8 +389,12 @@ fn declare(
     Ok(())
 }
 
-/// Lays out the module's variables in global and constant memory; returns what they hold at first.
-fn globals(module: &Module<'_>, names: &mut Names) -> Result<Vec<(u64, Vec<u8>)>, InterpretError> {
+/// Lays out the module's variables in global and constant memory; returns what they hold at first, and their names.
+#[expect(clippy::type_complexity, reason = "two fields of a program")]
+fn globals(
+    module: &Module<'_>,
+    names: &mut Names,
+) -> Result<(Vec<(u64, Vec<u8>)>, Vec<String>), InterpretError> {
     let in_memory = |space| matches!(space, Space::Global | Space::Const);
     let mut end = 0;
     let mut texts = Vec::new();
@@ -407,7 +420,8 @@ fn globals(module: &Module<'_>, names: &mut Names) -> Result<Vec<(u64, Vec<u8>)>
             held.ok_or_else(|| problem(name, "its value is of a kind that is not known".to_owned()))?,
         ))
     };
-    texts.into_iter().map(filled).collect()
+    let of = texts.iter().map(|(name, ..)| (*name).to_owned()).collect();
+    Ok((texts.into_iter().map(filled).collect::<Result<_, InterpretError>>()?, of))
 }
 
 fn parameter(

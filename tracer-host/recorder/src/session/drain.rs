@@ -140,6 +140,9 @@ pub(super) fn write_news<W: Write + Send + 'static>(
     if !news.sites.is_empty() {
         worker.add_sites(std::mem::take(&mut news.sites))?;
     }
+    if let Some(buffers) = news.buffers.take() {
+        worker.add_buffers(buffers)?;
+    }
     news.texts.drain(..).try_for_each(|text| worker.keep(text))?;
     if news.labels.is_empty() { Ok(()) } else { worker.label(std::mem::take(&mut news.labels)) }
 }

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use warptrace_format::file::{LocationInfo, SiteInfo};
 
 pub use self::drainer::{Drainer, Ended, Next};
+use super::buffers::Memory;
 use super::ledger::{Ledger, Reserved, Ticket};
 use super::pool::{Effort, Short};
 use super::{LaunchReport, Recorder, SessionError};
@@ -144,6 +145,22 @@ impl<E: Ending> Launches<E> {
     /// Tells of the sites of kernels, before launches of these: their numbers are unique in the file.
     pub fn add_sites(&self, sites: Vec<SiteInfo>) {
         self.0.lock().ledger.add_sites(sites);
+    }
+
+    /// Takes note of memory that launches can reach which are reserved from now on. It ends what was there before
+    /// at these addresses.
+    pub fn add_memory(&self, memory: Memory) {
+        self.0.lock().ledger.add_memory(memory);
+    }
+
+    /// Takes note that memory which begins at `address` is there no more for launches that are reserved from now on.
+    pub fn remove_memory(&self, address: u64) {
+        self.0.lock().ledger.remove_memory(address);
+    }
+
+    /// Takes note that launches may reach memory of which nothing is known.
+    pub fn lack_memory(&self) {
+        self.0.lock().ledger.lack_memory();
     }
 
     /// Keeps a text in the file, as [`Recorder::keep_text`].

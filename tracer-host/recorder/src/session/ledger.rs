@@ -9,9 +9,10 @@ use warptrace_abi::log::LaunchLogs;
 use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{
-    Additions, Growing, HostLaunch, LaunchInfo, LocationInfo, SiteInfo, SourceText,
+    Additions, Buffers, Growing, HostLaunch, LaunchInfo, LocationInfo, SiteInfo, SourceText,
 };
 
+use super::buffers::{KnownBuffers, Memory};
 use super::pool::{Effort, Filled, Pool, Short, Stay};
 use super::{LaunchReport, SessionError};
 use crate::{HostClock, LaunchShape, Moment, Window};
@@ -51,6 +52,8 @@ struct Open {
 pub(super) struct News {
     pub(super) additions: Vec<Additions>,
     pub(super) sites: Vec<SiteInfo>,
+    /// Memory that kernels can reach.
+    pub(super) buffers: Option<Buffers>,
     pub(super) texts: Vec<SourceText>,
     /// What launches are called.
     pub(super) labels: Vec<(u32, Arc<str>)>,
@@ -83,6 +86,8 @@ pub(super) struct Ledger {
     news: News,
     /// Numbers of the sites that the file has, or will have.
     known_sites: HashSet<u16>,
+    /// Memory that kernels can reach.
+    buffers: KnownBuffers,
     /// The number of the next launch, and how many of each kernel are recorded.
     launches: u32,
     recorded_of: Vec<u64>,
@@ -114,6 +119,7 @@ impl Ledger {
             pool,
             news: News::default(),
             known_sites: HashSet::new(),
+            buffers: KnownBuffers::default(),
             launches: 0,
             recorded_of: Vec::new(),
             tickets: 0,
@@ -147,6 +153,21 @@ impl Ledger {
     pub(super) fn add_sites(&mut self, sites: impl IntoIterator<Item = SiteInfo>) {
         let known = &mut self.known_sites;
         self.news.sites.extend(sites.into_iter().filter(|site| known.insert(site.number)));
+    }
+
+    /// Takes note of memory that launches can reach from the next one on.
+    pub(super) fn add_memory(&mut self, memory: Memory) {
+        self.buffers.add(memory, self.launches);
+    }
+
+    /// Takes note that the next launch cannot reach memory any more.
+    pub(super) fn remove_memory(&mut self, address: u64) {
+        self.buffers.remove(address, self.launches);
+    }
+
+    /// Takes note that launches can reach memory of which nothing is known.
+    pub(super) fn lack_memory(&mut self) {
+        self.buffers.lack();
     }
 
     /// Keeps a text for the file.
@@ -356,6 +377,7 @@ impl Ledger {
                     || !self.host.is_empty()
                     || !self.news.additions.is_empty()
                     || !self.news.texts.is_empty()
+                    || self.buffers.is_changed()
             }
             false => self.plain.len() >= MAX_PENDING,
         };
@@ -364,7 +386,8 @@ impl Ledger {
 
     /// Returns what else is to be written.
     pub(super) fn job(&mut self, filled: Option<Filled>) -> Job {
-        let (news, mut plain) = (std::mem::take(&mut self.news), std::mem::take(&mut self.plain));
+        let (mut news, mut plain) = (std::mem::take(&mut self.news), std::mem::take(&mut self.plain));
+        news.buffers = self.buffers.take();
         plain.sort_unstable_by_key(LaunchInfo::number);
         Job { codec: self.codec, news, plain, filled, host: std::mem::take(&mut self.host) }
     }

@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use warptrace_abi::recording::Recording;
 use warptrace_format::account::WarpAccount;
 use warptrace_format::chunk::TIME_BYTES;
-use warptrace_format::file::{Additions, EarlyEnd, HostTimes, LaunchInfo, SiteInfo, SourceText};
+use warptrace_format::file::{Additions, Buffers, EarlyEnd, HostTimes, LaunchInfo, SiteInfo, SourceText};
 use warptrace_format::span::WarpSpan;
 
 use super::{LaunchReport, SessionError};
@@ -138,6 +138,7 @@ enum Message {
     Keep(SourceText),
     /// Before launches of the kernels that have them.
     Sites(Vec<SiteInfo>),
+    Buffers(Buffers),
     Host(HostTimes),
     Label(Vec<(u32, Arc<str>)>),
     /// Asks for the totals when all before is written.
@@ -203,6 +204,14 @@ impl<W: Write + Send + 'static> Worker<W> {
     /// As [`write`](Self::write).
     pub(super) fn add_sites(&mut self, sites: Vec<SiteInfo>) -> Result<(), SessionError> {
         self.send(Message::Sites(sites))
+    }
+
+    /// Hands over memory that kernels can reach.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub(super) fn add_buffers(&mut self, buffers: Buffers) -> Result<(), SessionError> {
+        self.send(Message::Buffers(buffers))
     }
 
     /// Hands over a text that the file is to keep.
@@ -311,6 +320,7 @@ impl<W: Write + Send> Work<W> {
                 Message::Add(additions) => self.writer.add(&additions)?,
                 Message::Keep(text) => self.writer.add_text(&text)?,
                 Message::Sites(sites) => self.writer.add_sites(&sites)?,
+                Message::Buffers(buffers) => self.writer.add_buffers(buffers)?,
                 Message::Host(times) => self.writer.tell_host(&times)?,
                 Message::Label(labels) => self.writer.label(&labels)?,
                 // Who asked may be gone.

@@ -7,7 +7,7 @@ use warptrace_format::account::WarpAccount;
 use warptrace_format::data::ENTRY_BYTES;
 use warptrace_format::file::data::{DataChunk, Piece, encode_data};
 use warptrace_format::file::limits::{MAX_DATA_ENTRIES, MAX_PIECES};
-use warptrace_format::file::{FormatError, SiteInfo, encode_sites};
+use warptrace_format::file::{Buffers, FormatError, SiteInfo, encode_sites};
 
 use super::batch::{Found, Part};
 use super::error::WriteError;
@@ -15,6 +15,8 @@ use super::{TraceWriter, TrackEnd};
 
 /// Entries of a section, after the last of a warp: 2 MiB, as the device writes them.
 const SECTION_ENTRIES: usize = 1 << 17;
+/// Buffers that are told of in a section: with their names less than its limit of bytes.
+const BUFFERS_AT_ONCE: usize = 1 << 13;
 /// Sections that are made before they are written, which bounds the writer's memory.
 const SECTIONS_AT_ONCE: usize = 16;
 
@@ -34,6 +36,22 @@ impl<W: Write + Send> TraceWriter<W> {
         self.check_usable(0)?;
         if !sites.is_empty() {
             self.put(&encode_sites(sites)?)?;
+        }
+        self.flush()
+    }
+
+    /// Adds memory that kernels can reach, and flushes: buffers when they are there, and again, by the same number,
+    /// when their end is known.
+    ///
+    /// # Errors
+    /// Buffers that a reader would refuse, an I/O error.
+    pub fn add_buffers(&mut self, buffers: Buffers) -> Result<(), WriteError> {
+        self.check_usable(0)?;
+        let Buffers { is_complete, buffers } = buffers;
+        // An empty section says that nothing is known, or that there are none.
+        let (parts, none) = (buffers.chunks(BUFFERS_AT_ONCE), [&[][..]]);
+        for part in parts.chain(none.into_iter().filter(|_| buffers.is_empty())) {
+            self.put(&Buffers { is_complete, buffers: part.to_vec() }.encode_section()?)?;
         }
         self.flush()
     }

@@ -17,7 +17,9 @@ use crate::driver::{self, Answer, SUCCESS};
 use crate::exchange::{self, TracedModule, exchange};
 use crate::image::{self, Found};
 use crate::inside::guarded;
+use crate::names;
 use crate::state::{Code, Owner, lock, state};
+use crate::trace::Change;
 
 /// Larger files of images are loaded as they are.
 const MAX_FILE_BYTES: u64 = 1 << 30;
@@ -93,6 +95,21 @@ fn note(module: &TracedModule, more: Option<String>, took: Duration) -> Option<(
     Some(())
 }
 
+/// Tells the traces of the memory that the code of a loaded module reaches.
+fn tell_memory(owner: Owner, variables: &[CString], allocates: bool) -> Option<()> {
+    let state = state().filter(|state| state.records_accesses())?;
+    let found: Vec<(String, Option<(u64, u64)>)> = variables
+        .iter()
+        .map(|name| (names::readable(&name.to_string_lossy()), driver::variable(owner, name)))
+        .collect();
+    let mut traces = lock(&state.traces);
+    traces.change_memory(Change::Variables(&found));
+    if allocates {
+        traces.change_memory(Change::Unknown);
+    }
+    Some(())
+}
+
 /// Loads an image, or what it was exchanged for.
 ///
 /// # Safety
@@ -104,6 +121,7 @@ unsafe fn load(
     owner: impl FnOnce(usize) -> Owner,
     mut load: impl FnMut(Option<*const c_void>) -> Answer,
 ) -> Answer {
+    let (mut variables, mut allocates) = (Vec::new(), false);
     let (traced, image, source) = match fate {
         None => return load(None),
         Some(Fate::Kept(source)) => (Err(String::new()), None, Some(source)),
@@ -115,6 +133,8 @@ unsafe fn load(
             match exchanged {
                 Ok((image, more)) => {
                     guarded(|| note(&module, more, started.elapsed()));
+                    variables.clone_from(&module.variables);
+                    allocates = module.allocates;
                     (Ok(module), Some(image), None)
                 }
                 Err(reason) => (Err(reason), None, None),
@@ -125,6 +145,7 @@ unsafe fn load(
     if answer == SUCCESS && !handle.is_null() {
         // SAFETY: the driver has written the handle.
         let owner = owner(unsafe { *handle } as usize);
+        guarded(|| tell_memory(owner, &variables, allocates));
         guarded(|| {
             let mut registry = lock(&state()?.registry);
             match source {

@@ -13,6 +13,7 @@ mod launch;
 mod link;
 mod load;
 mod lookup;
+mod memory;
 mod nvjitlink;
 mod nvrtc;
 mod resolve;
@@ -21,7 +22,7 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use cudarc::driver::sys::CUlaunchConfig;
+use cudarc::driver::sys::{CUipcMemHandle, CUlaunchConfig};
 
 use crate::driver::{Answer, NOT_FOUND};
 use crate::inside::Inside;
@@ -173,6 +174,39 @@ hooks! {
         (link: Handle, kind: c_int, path: *const c_char, count: c_uint, options: *mut c_int, values: List);
     cuLinkComplete = link::complete, (link: Handle, code: *mut Handle, size: *mut usize);
     cuLinkDestroy = link::destroy, (link: Handle);
+    cuMemAlloc_v2 = memory::alloc, (address: *mut u64, bytes: usize);
+    cuMemAllocPitch_v2 = memory::alloc_pitch,
+        (address: *mut u64, pitch: *mut usize, width: usize, height: usize, element: c_uint);
+    cuMemAllocManaged = memory::alloc_managed, (address: *mut u64, bytes: usize, flags: c_uint);
+    cuMemAllocAsync = memory::alloc_async, (address: *mut u64, bytes: usize, stream: Handle);
+    cuMemAllocAsync_ptsz = memory::alloc_async_per_thread, (address: *mut u64, bytes: usize, stream: Handle);
+    cuMemAllocFromPoolAsync = memory::alloc_from_pool,
+        (address: *mut u64, bytes: usize, pool: Handle, stream: Handle);
+    cuMemAllocFromPoolAsync_ptsz = memory::alloc_from_pool_per_thread,
+        (address: *mut u64, bytes: usize, pool: Handle, stream: Handle);
+    cuMemFree_v2 = memory::free, (address: u64);
+    cuMemFreeAsync = memory::free_async, (address: u64, stream: Handle);
+    cuMemFreeAsync_ptsz = memory::free_async, (address: u64, stream: Handle);
+    cuMemHostAlloc = memory::host_alloc, (address: *mut Handle, bytes: usize, flags: c_uint);
+    cuMemAllocHost_v2 = memory::alloc_host, (address: *mut Handle, bytes: usize);
+    cuMemFreeHost = memory::host_goes, (address: Handle);
+    cuMemHostRegister_v2 = memory::host_register, (address: Handle, bytes: usize, flags: c_uint);
+    cuMemHostUnregister = memory::host_goes, (address: Handle);
+    cuMemHostGetDevicePointer_v2 = memory::device_pointer, (address: *mut u64, host: Handle, flags: c_uint);
+    cuModuleGetGlobal_v2 = memory::global,
+        (address: *mut u64, bytes: *mut usize, module: Handle, name: *const c_char);
+    cuLibraryGetGlobal = memory::global,
+        (address: *mut u64, bytes: *mut usize, library: Handle, name: *const c_char);
+    cuLibraryGetManaged = memory::global,
+        (address: *mut u64, bytes: *mut usize, library: Handle, name: *const c_char);
+    cuMemMap = memory::map, (address: u64, bytes: usize, offset: usize, handle: u64, flags: u64);
+    cuMemUnmap = memory::unmap, (address: u64, bytes: usize);
+    cuIpcOpenMemHandle_v2 = memory::of_another_process,
+        (address: *mut u64, handle: CUipcMemHandle, flags: c_uint);
+    cuExternalMemoryGetMappedBuffer = memory::external,
+        (address: *mut u64, memory: Handle, description: *const c_void);
+    cuGraphicsResourceGetMappedPointer_v2 = memory::of_graphics,
+        (address: *mut u64, bytes: *mut usize, resource: Handle);
     nvrtcCompileProgram = nvrtc::compile, (program: Handle, count: c_int, options: *const *const c_char);
     nvrtcGetCUBINSize = nvrtc::cubin_size, (program: Handle, size: *mut usize);
     nvrtcGetCUBIN = nvrtc::cubin, (program: Handle, code: *mut c_char);

@@ -99,7 +99,9 @@ mod tests {
             ("cuGraphInstantiate", 11040, 0, Some(Hook::cuGraphInstantiate_v2)),
             ("cuGraphInstantiate", 13000, 0, Some(Hook::cuGraphInstantiateWithFlags)),
             ("cuGraphLaunch", 13000, 2, Some(Hook::cuGraphLaunch_ptsz)),
-            ("cuMemAlloc", 13000, 0, None),
+            ("cuMemAlloc", 13000, 0, Some(Hook::cuMemAlloc_v2)),
+            ("cuMemFreeAsync", 13000, 2, Some(Hook::cuMemFreeAsync_ptsz)),
+            ("cuMemGetInfo", 13000, 0, None),
         ] {
             assert_eq!(hook_of(symbol.as_bytes(), version, flags), hook, "{symbol} {version} {flags}");
         }

@@ -196,6 +196,11 @@ impl Recorder {
         })
     }
 
+    /// Where its launches get room.
+    pub(super) const fn launches(&self) -> &Launches<Bracket> {
+        &self.launches
+    }
+
     /// Gives the trace up, and leaves its memory to whatever writes there.
     pub(super) fn abandon(&self, why: &str) {
         self.launches.abandon(why);

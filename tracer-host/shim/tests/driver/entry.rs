@@ -177,7 +177,7 @@ entry_points! {
     fn cuDeviceTotalMem_v2(bytes: *mut usize, _device: c_int) { *bytes = 1 << 30; OK }
     fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) { (*free, *total) = (1 << 28, 1 << 30); OK }
     fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, _device: c_int) {
-        *value = match attribute { 75 => 9, 76 => 0, 16 => 4, 39 => 2048, _ => 1 };
+        *value = match attribute { 75 => 9, 76 => 0, 88 => 0, 16 => 4, 39 => 2048, _ => 1 };
         OK
     }
     fn cuDevicePrimaryCtxRetain(context: *mut Handle, _device: c_int) {
@@ -213,6 +213,22 @@ entry_points! {
     fn cuMemAlloc_v2(address: *mut u64, bytes: usize) {
         *address = memory::allocate(bytes);
         if *address == 0 { OUT_OF_MEMORY } else { OK }
+    }
+    fn cuMemAllocManaged(address: *mut u64, bytes: usize, _flags: c_uint) { cuMemAlloc_v2(address, bytes) }
+    fn cuMemAllocPitch_v2(address: *mut u64, pitch: *mut usize, width: usize, height: usize, _element: c_uint) {
+        *pitch = width.next_multiple_of(512);
+        cuMemAlloc_v2(address, *pitch * height)
+    }
+    fn cuMemAllocAsync(address: *mut u64, bytes: usize, _stream: Handle) { cuMemAlloc_v2(address, bytes) }
+    fn cuMemFreeAsync(address: u64, _stream: Handle) { cuMemFree_v2(address) }
+    fn cuModuleGetGlobal_v2(address: *mut u64, bytes: *mut usize, module: Handle, name: *const c_char) {
+        let image: &'static Image = &*module.cast();
+        let Some((at, length)) = image.program.as_ref().and_then(|program| program.variable(name_of(name))) else {
+            return NO_SYMBOL;
+        };
+        if !address.is_null() { *address = at; }
+        if !bytes.is_null() { *bytes = length; }
+        OK
     }
     fn cuMemFree_v2(address: u64) { if memory::free(address) { OK } else { INVALID } }
     fn cuMemHostAlloc(address: *mut Handle, bytes: usize, _flags: c_uint) {

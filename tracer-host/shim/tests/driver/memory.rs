@@ -6,6 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Alignment of an allocation, as of the driver's.
 const ALIGN: usize = 512;
+/// Bytes before and behind an allocation that kernels reach all the same: as on a device, whose pages are large.
+const AROUND: usize = 512;
 
 /// Length of each allocation, by address.
 static ALLOCATIONS: Mutex<BTreeMap<u64, usize>> = Mutex::new(BTreeMap::new());
@@ -19,15 +21,15 @@ fn allocations() -> MutexGuard<'static, BTreeMap<u64, usize>> {
 
 /// Allocates bytes that hold no zeros, as those of a device may; 0 if there are none.
 pub fn allocate(bytes: usize) -> u64 {
-    let Ok(layout) = Layout::from_size_align(bytes.max(1), ALIGN) else { return 0 };
+    let Ok(layout) = layout(bytes.max(1)) else { return 0 };
     // SAFETY: the layout has at least one byte.
     let memory = unsafe { alloc(layout) };
     if memory.is_null() {
         return 0;
     }
     // SAFETY: as long as the layout.
-    unsafe { memory.write_bytes(0xa5, bytes.max(1)) };
-    let address = memory as u64;
+    unsafe { memory.write_bytes(0xa5, layout.size()) };
+    let address = (memory as u64) + AROUND as u64;
     allocations().insert(address, bytes.max(1));
     address
 }
@@ -43,18 +45,23 @@ pub fn allocate_pinned(bytes: usize) -> u64 {
 pub fn free(address: u64) -> bool {
     PINNED.lock().unwrap_or_else(PoisonError::into_inner).remove(&address);
     let Some(bytes) = allocations().remove(&address) else { return false };
-    let Ok(layout) = Layout::from_size_align(bytes, ALIGN) else { return false };
+    let Ok(layout) = layout(bytes) else { return false };
     // SAFETY: allocated with this layout, and no longer listed.
-    unsafe { dealloc(address as *mut u8, layout) };
+    unsafe { dealloc((address as *mut u8).sub(AROUND), layout) };
     true
 }
 
-/// All allocations that kernels use.
+/// An allocation with what is around it.
+fn layout(bytes: usize) -> Result<Layout, std::alloc::LayoutError> {
+    Layout::from_size_align(bytes.saturating_add(2 * AROUND), ALIGN)
+}
+
+/// All allocations that kernels use, with what is around them.
 pub fn all() -> Vec<(u64, usize)> {
     let pinned = PINNED.lock().unwrap_or_else(PoisonError::into_inner);
     let all = allocations();
     all.iter()
         .filter(|(address, _)| !pinned.contains(address))
-        .map(|(&address, &bytes)| (address, bytes))
+        .map(|(&address, &bytes)| (address - AROUND as u64, bytes + 2 * AROUND))
         .collect()
 }

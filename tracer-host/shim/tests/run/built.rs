@@ -31,7 +31,7 @@ fn build() -> Option<Built> {
     assert!(shim.is_file(), "cargo builds the library with its tests");
     let examples = deps.with_file_name("examples");
     let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
-    let sources = ["app.c", "kernels.c", "nvrtc.c", "ranges.c"].map(|name| programs.join(name));
+    let sources = ["app.c", "kernels.c", "nvrtc.c", "ranges.c", "memory.c"].map(|name| programs.join(name));
     let examples = ["libtest_driver.so", "adopted"].map(|name| examples.join(name));
     let made_of: String = sources.iter().chain(&examples).map(|path| state_of(path)).collect();
 
@@ -57,7 +57,11 @@ fn state_of(path: &Path) -> String {
     format!("{} {:?} {}\n", path.display(), state.modified().expect("a time"), state.len())
 }
 
-fn compile(folder: &Path, [app, kernels, nvrtc, ranges]: &[PathBuf; 4], [driver, adopted]: &[PathBuf; 2]) {
+fn compile(
+    folder: &Path,
+    [app, kernels, nvrtc, ranges, memory]: &[PathBuf; 5],
+    [driver, adopted]: &[PathBuf; 2],
+) {
     // What is there may run: it is replaced, not changed.
     let copied = |from: &Path, to: &str| {
         let part = folder.join("part");
@@ -82,6 +86,7 @@ fn compile(folder: &Path, [app, kernels, nvrtc, ranges]: &[PathBuf; 4], [driver,
     cc("app", app, &["-Wl,--allow-shlib-undefined"]);
     cc("app-linked", app, &["-DLINKED", "-lcuda", "-Wl,--allow-shlib-undefined"]);
     cc("kernels", kernels, &[]);
+    cc("memory", memory, &[]);
     cc("ranges", ranges, &["-pthread"]);
     cc("libnvrtc-test.so", nvrtc, &["-shared", "-fPIC"]);
 }

@@ -9,6 +9,7 @@ mod ends;
 mod frameworks;
 mod graphs;
 mod launches;
+mod memory;
 mod options;
 mod parts;
 mod ranges;

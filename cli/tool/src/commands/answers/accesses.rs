@@ -4,12 +4,13 @@ use std::cmp::Reverse;
 use std::process::ExitCode;
 
 use serde_json::json;
-use warptrace_analysis::words::{access_finding, access_lacks};
-use warptrace_analysis::{AccessCounts, Accesses, SiteFigures, accesses};
+use warptrace_analysis::words::{access_finding, access_lacks, bars, many, warp};
+use warptrace_analysis::{AccessCounts, Accesses, BufferFigures, SiteFigures, accesses};
 
 use super::words::{percent, ratio};
 use super::{Answer, Column, ROWS, first, print_rows, table};
 use crate::arguments::{AccessColumn, Rows};
+use crate::commands::buffers::{distance, named};
 use crate::output::{count, say};
 
 pub(crate) fn run(command: &Rows<AccessColumn>) -> anyhow::Result<ExitCode> {
@@ -42,6 +43,10 @@ pub(crate) fn run(command: &Rows<AccessColumn>) -> anyhow::Result<ExitCode> {
             "unmatched_accesses": unmatched,
             "damaged_entries": damaged,
             "exact": found.is_exact(),
+            "outside": found.outside,
+            "buffers": found.buffers,
+            "all_buffers_known": answer.trace.has_all_buffers(),
+            "unknown_buffer_accesses": found.unknown_buffer,
             "lines": lines,
         });
         let (sites, _) = first(sites, command.limit, usize::MAX);
@@ -53,17 +58,25 @@ pub(crate) fn run(command: &Rows<AccessColumn>) -> anyhow::Result<ExitCode> {
         say!("no accesses: none were recorded; record with `--accesses`")?;
         return Ok(ExitCode::SUCCESS);
     }
+    let outside = outside_finding(&answer, &found);
     // What is not known comes first.
     if answer.state.is_whole && found.is_whole() {
+        if let Some(outside) = &outside {
+            say!("{outside}")?;
+        }
         say!("{finding}")?;
         answer.headline()?;
     } else {
         answer.headline()?;
         say!("{}", access_lacks(&found))?;
+        if let Some(outside) = &outside {
+            say!("{outside}")?;
+        }
         say!("{finding}")?;
     }
     let (sites, more) = first(sites, command.limit, ROWS);
     print_rows(&site_table(&answer, &sites), more)?;
+    print_buffers(&answer, &found, command.limit)?;
     if sites.iter().any(|site| site.counts.sectors > 0) {
         say!(
             "\nSectors: 32 bytes of global memory each that a request touches, in the mean, and the least that would do."
@@ -90,6 +103,81 @@ pub(crate) fn run(command: &Rows<AccessColumn>) -> anyhow::Result<ExitCode> {
         )?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says where the first access was that was in no buffer, and of the others how many.
+fn outside_finding(answer: &Answer, found: &Accesses) -> Option<String> {
+    let first = found.outside.first()?;
+    let all: u64 = found.outside.iter().map(|site| site.accesses).sum();
+    let nearest = first.nearest.zip(first.distance).map_or_else(
+        || "there is no buffer".to_owned(),
+        |(buffer, bytes)| distance(&answer.trace, buffer, bytes),
+    );
+    let sites = found.outside.len() as u64;
+    let at_sites = if sites > 1 { format!(" at {} sites", count(sites)) } else { String::new() };
+    let place = match answer.names.line(&first.file, first.line).as_str() {
+        "-" => format!("site {}", first.site),
+        place => place.to_owned(),
+    };
+    Some(format!(
+        "OUT OF BOUNDS: {}{at_sites} in no buffer, first {} of {} bytes at {place} by {} lane {}: {nearest}",
+        many(all, "access").replace("accesss", "accesses"),
+        first.kind,
+        first.bytes,
+        warp(&answer.trace, first.launch, first.warp),
+        first.lane,
+    ))
+}
+
+/// Prints a row for each buffer.
+fn print_buffers(answer: &Answer, found: &Accesses, limit: Option<usize>) -> anyhow::Result<()> {
+    use Column::{Left, Right};
+    let Some(unknown) = found.unknown_buffer else { return Ok(()) };
+    if !found.buffers.is_empty() {
+        let columns = [
+            Left("buffer"),
+            Left("kind"),
+            Right("bytes"),
+            Right("accesses"),
+            Right("loads"),
+            Right("stores"),
+            Right("atomics"),
+            Right("sectors"),
+            Right("least"),
+            Right("touched"),
+            Left("heat"),
+        ];
+        let row = |buffer: &&BufferFigures| {
+            let each = |number: u64| ratio(number as f64 / buffer.requests.max(1) as f64);
+            let strip =
+                |heat: &Vec<u64>| bars(&heat.chunks(2).map(|two| two.iter().sum()).collect::<Vec<_>>());
+            vec![
+                named(&answer.trace, buffer.buffer),
+                buffer.kind.to_owned(),
+                count(buffer.bytes),
+                count(buffer.accesses),
+                count(buffer.loads),
+                count(buffer.stores),
+                count(buffer.atomics),
+                each(buffer.sectors),
+                each(buffer.least_sectors),
+                buffer.touched_bytes.map_or_else(|| "-".to_owned(), |touched| percent(touched, buffer.bytes)),
+                buffer.heat.as_ref().map_or_else(|| "-".to_owned(), strip),
+            ]
+        };
+        let (rows, more) = first(found.buffers.iter().collect(), limit, ROWS);
+        print_rows(&table(&columns, rows.iter().map(row)), more)?;
+        say!(
+            "\nTouched: the part of a buffer that was accessed, in whole sectors, or 4,096ths if these are larger. Heat: accesses in each 32nd."
+        )?;
+    }
+    if unknown > 0 {
+        let some = many(unknown, "access").replace("accesss", "accesses");
+        say!(
+            "{some} in no buffer that is known: by generic addresses, or to memory that the trace does not tell of."
+        )?;
+    }
+    Ok(())
 }
 
 /// A row for each site.

@@ -1,0 +1,72 @@
+//! Addresses as buffers and what is behind their beginning.
+
+use warptrace_decoder::{BufferMap, Place, TraceFile, VectorRun};
+use warptrace_format::file::data::lanes;
+use warptrace_format::file::{BufferInfo, SiteInfo, SiteSpace};
+
+use crate::output::count;
+
+/// `table`, or `#3`: its name or its number.
+pub(crate) fn short(buffer: &BufferInfo) -> String {
+    if buffer.name.is_empty() { format!("#{}", buffer.number) } else { buffer.name.clone() }
+}
+
+/// The same by number.
+pub(crate) fn named(trace: &TraceFile, number: u32) -> String {
+    trace.buffer(number).map_or_else(|| format!("#{number}"), short)
+}
+
+/// `4 bytes behind the end of #0 (4,096 bytes)`.
+pub(crate) fn distance(trace: &TraceFile, number: u32, distance: i64) -> String {
+    let bytes = count(distance.unsigned_abs());
+    let unit = if distance.unsigned_abs() == 1 { "byte" } else { "bytes" };
+    let side = if distance < 0 { "before the beginning" } else { "beyond the end" };
+    let size = trace.buffer(number).map_or(0, |buffer| buffer.bytes);
+    format!("{bytes} {unit} {side} of {} ({} bytes)", named(trace, number), count(size))
+}
+
+/// Where the addresses of sites lie, if the trace tells.
+pub(crate) struct Places<'t>(pub(crate) Option<BufferMap<'t>>);
+
+impl<'t> Places<'t> {
+    /// Goes to a launch, of which what follows is.
+    pub(crate) fn go_to(&mut self, launch: u32) {
+        if let Some(map) = &mut self.0 {
+            map.go_to(launch);
+        }
+    }
+
+    /// The buffer in which an access begins, and how far behind its first byte.
+    pub(crate) fn at(&self, site: Option<&SiteInfo>, address: u64) -> Option<(&'t BufferInfo, u64)> {
+        let is_global = site.is_some_and(|site| {
+            site.kind.is_memory() && matches!(site.space, SiteSpace::Global | SiteSpace::Generic)
+        });
+        match self.0.as_ref().filter(|_| is_global)?.at(address) {
+            Place::In(buffer, offset) => Some((buffer, offset)),
+            Place::Outside | Place::Unknown => None,
+        }
+    }
+
+    /// `#3+64 (4096 bytes)`; an address that is in no buffer, or in none that is known, in hexadecimal.
+    pub(crate) fn describe(&self, site: Option<&SiteInfo>, address: u64) -> String {
+        match self.at(site, address) {
+            Some((buffer, offset)) => format!("{}+{offset} ({} bytes)", short(buffer), buffer.bytes),
+            None => format!("{address:#x}"),
+        }
+    }
+
+    /// What is to be said of runs of which all or some accesses are in no buffer; else nothing.
+    pub(crate) fn warning(&self, site: Option<&SiteInfo>, run: &VectorRun<'_>) -> &'static str {
+        let (Some(map), Some(site)) = (&self.0, site) else { return "" };
+        if site.space != SiteSpace::Global || !site.kind.is_memory() {
+            return "";
+        }
+        let runs = lanes(run.group.mask).filter_map(|lane| run.run(lane));
+        let outside: u64 = runs.map(|run| u64::from(map.outside(run, u64::from(site.bytes)))).sum();
+        match outside {
+            0 => "",
+            all if all == run.accesses() => ", in no buffer",
+            _ => ", some in no buffer",
+        }
+    }
+}

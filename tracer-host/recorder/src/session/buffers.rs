@@ -1,0 +1,158 @@
+//! Memory that kernels can reach, on its way to the file.
+
+use std::collections::BTreeMap;
+
+use warptrace_format::file::limits::{MAX_BUFFER_NAME_BYTES, MAX_BUFFERS};
+use warptrace_format::file::{BufferInfo, BufferKind, Buffers};
+
+/// Memory that a program has got: from where, how much, of which kind, and its name or nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// The address of its first byte.
+    pub address: u64,
+    /// How many bytes.
+    pub bytes: u64,
+    /// Of what kind it is.
+    pub kind: BufferKind,
+    /// What the program calls it.
+    pub name: String,
+}
+
+/// What is known of the program's memory, and what of this the file was not told yet.
+#[derive(Clone, Debug, Default)]
+pub(super) struct KnownBuffers {
+    /// Buffers that are there, by address; none overlaps another.
+    live: BTreeMap<u64, BufferInfo>,
+    /// Those that are new, or have ended, by number.
+    news: BTreeMap<u32, BufferInfo>,
+    next: u32,
+    /// Whether there is memory of which nothing is known.
+    lacks: bool,
+    /// Whether the file is to have buffers, or to be told that some are not known.
+    is_changed: bool,
+}
+
+impl KnownBuffers {
+    /// Adds memory that is there from the launch with this number on. What was there before at these addresses is
+    /// no more.
+    pub(super) fn add(&mut self, memory: Memory, launch: u32) {
+        let Memory { address, bytes, kind, mut name } = memory;
+        if bytes == 0 || address.checked_add(bytes - 1).is_none() {
+            return;
+        }
+        let end = address.saturating_add(bytes);
+        let is_over = |buffer: &&BufferInfo| buffer.address.saturating_add(buffer.bytes) > address;
+        let over: Vec<u64> = self
+            .live
+            .range(..end)
+            .rev()
+            .map(|(_, buffer)| buffer)
+            .take_while(is_over)
+            .map(|b| b.address)
+            .collect();
+        over.into_iter().for_each(|address| self.remove(address, launch));
+        if self.next as usize >= MAX_BUFFERS {
+            self.lack();
+            return;
+        }
+        name.truncate(name.floor_char_boundary(MAX_BUFFER_NAME_BYTES));
+        let buffer = BufferInfo { number: self.next, address, bytes, kind, name, first: launch, end: None };
+        self.next += 1;
+        self.news.insert(buffer.number, buffer.clone());
+        self.live.insert(address, buffer);
+        self.is_changed = true;
+    }
+
+    /// Takes note that memory is there no more, from the launch with this number on.
+    pub(super) fn remove(&mut self, address: u64, launch: u32) {
+        let Some(buffer) = self.live.remove(&address) else { return };
+        // Who was there in no launch need not be told of, if the file was not told yet.
+        if buffer.first == launch && self.news.remove(&buffer.number).is_some() {
+            return;
+        }
+        self.news.insert(buffer.number, BufferInfo { end: Some(launch.max(buffer.first)), ..buffer });
+        self.is_changed = true;
+    }
+
+    /// Takes note that there is memory of which nothing is known.
+    pub(super) fn lack(&mut self) {
+        self.is_changed |= !self.lacks;
+        self.lacks = true;
+    }
+
+    /// Tells whether there is something that the file was not told.
+    pub(super) const fn is_changed(&self) -> bool {
+        self.is_changed
+    }
+
+    /// Returns what the file is to be told; `None` if that is nothing.
+    pub(super) fn take(&mut self) -> Option<Buffers> {
+        let is_changed = std::mem::take(&mut self.is_changed);
+        let buffers = std::mem::take(&mut self.news).into_values().collect();
+        is_changed.then_some(Buffers { is_complete: !self.lacks, buffers })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory(address: u64, bytes: u64) -> Memory {
+        Memory { address, bytes, kind: BufferKind::Device, name: String::new() }
+    }
+
+    /// Number, address, first launch and end of what the file is told.
+    fn told(known: &mut KnownBuffers) -> Vec<(u32, u64, u32, Option<u32>)> {
+        let taken = known.take().map_or_else(Vec::new, |taken| taken.buffers);
+        taken.into_iter().map(|found| (found.number, found.address, found.first, found.end)).collect()
+    }
+
+    #[test]
+    fn lives_are_told_once_they_begin_and_once_they_end() {
+        let mut known = KnownBuffers::default();
+        assert_eq!(known.take(), None);
+        known.add(memory(0x1000, 64), 0);
+        known.add(memory(0x2000, 64), 1);
+        assert_eq!(told(&mut known), [(0, 0x1000, 0, None), (1, 0x2000, 1, None)]);
+        assert_eq!(known.take(), None, "nothing new");
+        known.remove(0x1000, 3);
+        known.remove(0x1000, 4);
+        known.add(memory(0x1000, 8), 3);
+        assert_eq!(told(&mut known), [(0, 0x1000, 0, Some(3)), (2, 0x1000, 3, None)]);
+        // What lived in no launch.
+        known.add(memory(0x3000, 8), 5);
+        known.remove(0x3000, 5);
+        assert_eq!(told(&mut known), []);
+    }
+
+    #[test]
+    fn what_is_at_the_same_addresses_ends_what_was_there() {
+        let mut known = KnownBuffers::default();
+        for at in [0x1000, 0x1100, 0x1200] {
+            known.add(memory(at, 0x100), 0);
+        }
+        known.add(memory(0x1180, 0x81), 7);
+        let expected =
+            [(0, 0x1000, 0, None), (1, 0x1100, 0, Some(7)), (2, 0x1200, 0, Some(7)), (3, 0x1180, 7, None)];
+        assert_eq!(told(&mut known), expected);
+        known.add(memory(0, 0), 7);
+        known.add(memory(u64::MAX, 2), 7);
+        assert_eq!(known.take(), None, "there is no such memory");
+    }
+
+    #[test]
+    fn what_is_not_known_is_said() {
+        let mut known = KnownBuffers::default();
+        known.lack();
+        assert_eq!(known.take(), Some(Buffers { is_complete: false, buffers: Vec::new() }));
+        known.lack();
+        assert_eq!(known.take(), None);
+        let mut known = KnownBuffers::default();
+        for number in 0..=MAX_BUFFERS as u64 {
+            known.add(memory(number << 8, 1), 0);
+        }
+        let taken = known.take().unwrap();
+        assert_eq!((taken.is_complete, taken.buffers.len()), (false, MAX_BUFFERS));
+        assert!(taken.encode_section().is_ok());
+    }
+}

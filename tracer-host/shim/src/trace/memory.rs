@@ -1,0 +1,111 @@
+//! The program's memory, which traces are told of: what there is when one begins, and what changes then.
+
+use std::collections::BTreeMap;
+
+use warptrace_format::file::BufferKind;
+use warptrace_host::{Launches, Memory};
+
+use super::{Context, Traces};
+
+/// A change of the program's memory.
+pub(crate) enum Change<'a> {
+    /// It has got some. What was at these addresses is no more.
+    Got(Memory),
+    /// That at this address goes.
+    Gone(u64),
+    /// What was mapped to so many bytes from this address on goes.
+    Unmapped(u64, u64),
+    /// It has some that nothing is known of.
+    Unknown,
+    /// A module has these variables.
+    Variables(&'a [(String, Option<(u64, u64)>)]),
+}
+
+/// Memory that the program has.
+#[derive(Debug, Default)]
+pub(super) struct ProgramMemory {
+    /// By address, each with its turn.
+    live: BTreeMap<u64, (u64, Memory)>,
+    next: u64,
+    lacks: bool,
+}
+
+impl ProgramMemory {
+    /// Tells a trace that begins of all that is there.
+    pub(super) fn tell_all<E: warptrace_host::Ending>(&self, launches: &Launches<E>) {
+        // Numbers are given in the order in which the program got it.
+        let mut all: Vec<&(u64, Memory)> = self.live.values().collect();
+        all.sort_unstable_by_key(|(turn, _)| *turn);
+        all.into_iter().for_each(|(_, memory)| launches.add_memory(memory.clone()));
+        if self.lacks {
+            launches.lack_memory();
+        }
+    }
+
+    fn got(&mut self, memory: &Memory) {
+        let end = memory.address.saturating_add(memory.bytes);
+        let is_over = |other: &&Memory| other.address.saturating_add(other.bytes) > memory.address;
+        let over: Vec<u64> = self
+            .live
+            .range(..end)
+            .rev()
+            .map(|(_, (_, other))| other)
+            .take_while(is_over)
+            .map(|other| other.address)
+            .collect();
+        over.iter().for_each(|address| drop(self.live.remove(address)));
+        self.live.insert(memory.address, (self.next, memory.clone()));
+        self.next += 1;
+    }
+}
+
+impl Traces {
+    /// Takes note of a change of the program's memory, and tells all traces.
+    pub(crate) fn change_memory(&mut self, change: Change<'_>) {
+        let recorders = || {
+            self.contexts.values().filter_map(|context| match context {
+                Context::Recording(recorder) => Some(recorder.launches()),
+                Context::Ended(_) => None,
+            })
+        };
+        match change {
+            Change::Got(memory) => {
+                // The program may ask for a variable's address again and again.
+                if memory.bytes == 0
+                    || self.memory.live.get(&memory.address).is_some_and(|(_, known)| *known == memory)
+                {
+                    return;
+                }
+                recorders().for_each(|launches| launches.add_memory(memory.clone()));
+                self.memory.got(&memory);
+            }
+            Change::Gone(address) => {
+                if self.memory.live.remove(&address).is_some() {
+                    recorders().for_each(|launches| launches.remove_memory(address));
+                }
+            }
+            Change::Unmapped(address, bytes) => {
+                let mapped = self.memory.live.range(address..address.saturating_add(bytes));
+                let mapped = mapped.filter(|(_, (_, memory))| memory.kind == BufferKind::Mapped);
+                let mapped: Vec<u64> = mapped.map(|(address, _)| *address).collect();
+                mapped.into_iter().for_each(|address| self.change_memory(Change::Gone(address)));
+            }
+            Change::Unknown => {
+                if !std::mem::replace(&mut self.memory.lacks, true) {
+                    recorders().for_each(Launches::lack_memory);
+                }
+            }
+            Change::Variables(variables) => {
+                for (name, place) in variables {
+                    let of = |(address, bytes)| Memory {
+                        address,
+                        bytes,
+                        kind: BufferKind::Variable,
+                        name: name.clone(),
+                    };
+                    self.change_memory(place.map_or(Change::Unknown, |place| Change::Got(of(place))));
+                }
+            }
+        }
+    }
+}
