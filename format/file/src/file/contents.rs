@@ -2,11 +2,16 @@
 
 use std::ops::RangeInclusive;
 
-use warptrace_columns::{Element, Header, Layout, Packing, Shape, Source};
+use warptrace_columns::{Element, Header, Layout, MAX_ORDER, Packing, Shape, Source};
 
 use super::error::FormatError;
 use super::fields::Fields;
-use super::frame::{Compression, StoredAs, decompress};
+use super::frame::{Compression, StoredAs, compress, decompress};
+
+/// Bytes of columns before compression up to which several ways to store them are tried.
+const FEW_BYTES: usize = 1 << 15;
+/// zstd's level for so few: all ways take 0.1 to 2 ms. Level 19 takes three to six times as long.
+const FEW_BYTES_LEVEL: i32 = 9;
 
 /// Appends a column: differences of an order.
 pub(super) fn put<T: Element>(values: &[T], order: usize, compression: Compression, to: &mut Vec<u8>) {
@@ -16,6 +21,77 @@ pub(super) fn put<T: Element>(values: &[T], order: usize, compression: Compressi
             Layout { shape, zero_runs: false, packing: Packing::StreamVByte }.encode(values, to);
         }
         _ => _ = warptrace_columns::encode(values, 1, to),
+    }
+}
+
+/// Columns as a section stores them.
+pub(super) struct Stored {
+    /// Before compression.
+    plain: Vec<u8>,
+    pub(super) stored_as: StoredAs,
+    bytes: Vec<u8>,
+}
+
+impl Stored {
+    /// Stores columns, each of differences of an order. If they are few bytes, takes the smallest of these
+    /// differences, the values themselves, and each column as small as it gets without compression; if the
+    /// compression is for the writer to choose, also what zstd makes of that by a longer search.
+    ///
+    /// # Errors
+    /// The compressor failed.
+    pub(super) fn new(
+        section: &'static str,
+        columns: &[(&[u32], usize)],
+        compression: Compression,
+    ) -> Result<Self, FormatError> {
+        let with = |orders: usize, packed_for: Compression| {
+            let mut plain = Vec::new();
+            columns
+                .iter()
+                .for_each(|&(column, order)| put(column, order.min(orders), packed_for, &mut plain));
+            plain
+        };
+        let mut smallest = Self::compressed(section, with(MAX_ORDER, compression), compression)?;
+        if compression == Compression::None || smallest.plain.len() > FEW_BYTES {
+            return Ok(smallest);
+        }
+        for plain in [with(0, compression), with(0, Compression::None)] {
+            smallest = smallest.or_smaller(Self::compressed(section, plain, compression)?);
+        }
+        if compression == Compression::Suited {
+            let longer =
+                Self::compressed(section, smallest.plain.clone(), Compression::Zstd(FEW_BYTES_LEVEL))?;
+            smallest = smallest.or_smaller(longer);
+        }
+        Ok(smallest)
+    }
+
+    /// Returns the other if that stores fewer bytes.
+    fn or_smaller(self, other: Self) -> Self {
+        if other.bytes().len() < self.bytes().len() { other } else { self }
+    }
+
+    fn compressed(
+        section: &'static str,
+        plain: Vec<u8>,
+        compression: Compression,
+    ) -> Result<Self, FormatError> {
+        let mut packed = Vec::new();
+        let stored_as = compress(section, &plain, compression, &mut packed)?.0;
+        Ok(Self { plain, stored_as, bytes: packed })
+    }
+
+    /// Returns how many bytes they are before compression.
+    pub(super) const fn plain_bytes(&self) -> usize {
+        self.plain.len()
+    }
+
+    /// Returns what is stored.
+    pub(super) fn bytes(&self) -> &[u8] {
+        match self.stored_as {
+            StoredAs::Plain => &self.plain,
+            StoredAs::Zstd => &self.bytes,
+        }
     }
 }
 
