@@ -4,7 +4,7 @@
 //! open ── Trace ──┬─ summary                        what `warptrace info --json` prints
 //!                 ├─ kernels, lines, causes, ...    Table of figures
 //!                 ├─ accesses, values, ...          Table of addresses ┐
-//!                 └─ events, runs                   Table of events ───┴── __arrow_c_stream__ ── pandas, Polars, DuckDB
+//!                 └─ events, runs                   Table of events ───┴─ __arrow_c_stream__ ─ pandas, Polars
 //! ```
 //!
 //! Nothing is computed before a table is read. A table that is read is made batch by batch, on a thread of

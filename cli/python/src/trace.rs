@@ -239,8 +239,8 @@ impl Trace {
         self.rows(Rows::Events(Kind::Runs), selection(kernel, launch, block, warp), columns)
     }
 
-    /// A row for each run of addresses of a group of lanes or, where they are on no line, of a lane; `columns` as for
-    /// `events`.
+    /// A row for each run of addresses of a group of lanes or, where they are on no line, of a lane;
+    /// `columns` as for `events`.
     #[pyo3(signature = (*, kernel = None, launch = None, block = None, warp = None, columns = None))]
     fn accesses(
         &self,
@@ -292,7 +292,8 @@ impl Trace {
         self.rows(Rows::Accesses(AccessTable::LaneValues), selection(kernel, launch, block, warp), columns)
     }
 
-    /// A row for each site: an instruction that touches memory, or a named value, with what was accessed there.
+    /// A row for each site: an instruction that touches memory, or a named value, with what was accessed
+    /// there.
     #[pyo3(signature = (*, kernel = None, launch = None, block = None, warp = None))]
     fn sites(
         &self,

@@ -28,8 +28,8 @@ impl AccessChange {
     }
 }
 
-/// Compares what two traces accessed: lines with the same file and number are the same. Returns a row for each line
-/// of either, those first whose sectors and passes changed most.
+/// Compares what two traces accessed: lines with the same file and number are the same. Returns a row for
+/// each line of either, those first whose sectors and passes changed most.
 #[must_use]
 pub fn access_changes(found: [&Accesses; 2]) -> Vec<AccessChange> {
     let mut lines: BTreeMap<(&str, u32), [AccessCounts; 2]> = BTreeMap::new();

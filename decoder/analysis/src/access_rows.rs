@@ -32,8 +32,8 @@ pub struct AccessRow {
     pub warp: u32,
     /// The site.
     pub site: u16,
-    /// When the last access of the group's runs was over, in units of 16 cycles, from that of the warp's first
-    /// group on; by lane `None` of all requests but the group's last.
+    /// When the last access of the group's runs was over, in units of 16 cycles, from that of the warp's
+    /// first group on; by lane `None` of all requests but the group's last.
     pub time: Option<u64>,
     /// Number of the request, or of the run's first, among those of the warp at the site, from 0. Rows of one
     /// group share it.
@@ -44,8 +44,8 @@ pub struct AccessRow {
     pub lane: Option<u32>,
     /// The first access: of all lanes that of the lowest one.
     pub base: u64,
-    /// What the base of the group's highest lane adds to that of its lowest one, with those between on a line;
-    /// `None` if they are on no line.
+    /// What the base of the group's highest lane adds to that of its lowest one, with those between on a
+    /// line; `None` if they are on no line.
     pub spread: Option<i32>,
     /// What each access adds to the one before.
     pub step: i32,
@@ -75,8 +75,8 @@ pub struct AccessLacks {
     pub unmatched: u64,
 }
 
-/// Gives rows of the warps of a launch that `filter` and `selection` name to `sink`, by warp and in the order of
-/// time, until it returns `Break`. None if the trace has no accesses.
+/// Gives rows of the warps of a launch that `filter` and `selection` name to `sink`, by warp and in the order
+/// of time, until it returns `Break`. None if the trace has no accesses.
 ///
 /// Memory: that of [`TraceFile::accesses_in_order`].
 ///
@@ -164,7 +164,8 @@ fn each_access(
     ControlFlow::Continue(())
 }
 
-/// Returns the launches that `selection` names of which accesses are not known, each with what is known of it.
+/// Returns the launches that `selection` names of which accesses are not known, each with what is known of
+/// it.
 ///
 /// # Errors
 /// As [`accesses`].
@@ -185,7 +186,8 @@ pub fn access_losses(
     Ok(found)
 }
 
-/// Returns how a site's values are to be read: `unsigned`, `signed` or `float`; nothing of a site of addresses.
+/// Returns how a site's values are to be read: `unsigned`, `signed` or `float`; nothing of a site of
+/// addresses.
 #[must_use]
 pub const fn value_type(site: &SiteInfo) -> &'static str {
     match (site.kind, site.number_is) {
@@ -196,8 +198,8 @@ pub const fn value_type(site: &SiteInfo) -> &'static str {
     }
 }
 
-/// Returns the number that a site's value with these bits is; `None` if a float of 64 bits cannot say it exactly, or
-/// the site has no values.
+/// Returns the number that a site's value with these bits is; `None` if a float of 64 bits cannot say it
+/// exactly, or the site has no values.
 #[must_use]
 pub fn value_number(site: &SiteInfo, bits: u64) -> Option<f64> {
     // Numbers of more bits may not be whole.

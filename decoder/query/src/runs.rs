@@ -99,7 +99,8 @@ impl Rows for AccessRuns {
     }
 }
 
-/// Shares the launches and warps that can meet the conditions out to parts; `track` says of which track rows are.
+/// Shares the launches and warps that can meet the conditions out to parts; `track` says of which track rows
+/// are.
 fn shared_out(
     traces: &[Named],
     bounds: &Bounds,

@@ -12,8 +12,8 @@ use warptrace_format::file::{LaunchInfo, SiteInfo};
 use crate::figures::{Figures, Result, known, known_u64s, texts, u16s, u32s, u64s};
 use crate::schema;
 
-/// The table of sites, and those that it does not have but were accessed. Accesses are counted only if a column
-/// asks for that.
+/// The table of sites, and those that it does not have but were accessed. Accesses are counted only if a
+/// column asks for that.
 pub(crate) fn sites(named: &Figures<'_>, columns: &[usize]) -> Result<(usize, Vec<ArrayRef>)> {
     let is_counted = columns.iter().any(|&column| column >= schema::SITE_FIGURES);
     let counted = if is_counted { accesses(named.trace, named.selection)? } else { Accesses::default() };

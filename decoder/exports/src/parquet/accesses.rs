@@ -133,10 +133,12 @@ impl AccessTable {
     }
 }
 
-/// Writes the addresses or values of the selected warps; none if the trace has none. What of them is not known is
-/// in the facts `accesses_lost`, `accesses_left_out` and `accesses_unmatched`. Returns how many rows were written.
+/// Writes the addresses or values of the selected warps; none if the trace has none. What of them is not
+/// known is in the facts `accesses_lost`, `accesses_left_out` and `accesses_unmatched`. Returns how many rows
+/// were written.
 ///
-/// Memory: that of [`TraceFile::accesses_in_order`](warptrace_decoder::TraceFile::accesses_in_order), and 2^18 rows.
+/// Memory: that of [`TraceFile::accesses_in_order`](warptrace_decoder::TraceFile::accesses_in_order), and
+/// 2^18 rows.
 ///
 /// # Errors
 /// The trace is damaged, or `out` cannot be written.
