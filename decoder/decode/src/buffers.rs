@@ -61,11 +61,14 @@ impl TraceFile {
     }
 }
 
+/// In which launch a buffer begins or ends, whether it begins, and its number.
+type Change = (u32, bool, u32);
+
 /// Where the buffers of a trace lie in one launch after the other.
 #[derive(Clone, Debug)]
 pub struct BufferMap<'t> {
-    /// What happens to buffers, the last first: in which launch, whether it begins, and its number.
-    changes: Vec<(Reverse<(u32, bool, u32)>, &'t BufferInfo)>,
+    /// What happens to buffers, the last first.
+    changes: Vec<(Reverse<Change>, &'t BufferInfo)>,
     /// How many of these are still to come.
     left: usize,
     /// Those that are there, by address. None overlaps another.
@@ -162,7 +165,8 @@ impl<'t> BufferMap<'t> {
         }
     }
 
-    /// Counts the accesses of a run, of `bytes` bytes each, that are in no buffer, or go beyond one, although all buffers are known.
+    /// Counts the accesses of a run, of `bytes` bytes each, that are in no buffer, or go beyond one, although
+    /// all buffers are known.
     #[must_use]
     pub fn outside(&self, run: LaneRun, bytes: u64) -> u32 {
         if !self.is_complete || self.of_run(run, bytes).is_some() {
@@ -172,7 +176,7 @@ impl<'t> BufferMap<'t> {
             self.of_run(LaneRun { base: run.nth(*number), step: 0, count: 1 }, bytes).is_none()
         };
         // At most 1,023.
-        (0..run.count).filter(is_outside).count() as u32
+        (0..run.count).filter(is_outside).map(|_| 1).sum()
     }
 
     /// Returns the buffer that is nearest to an address that is in none, and by how many bytes the address is behind its

@@ -164,6 +164,9 @@ impl Sums {
     }
 }
 
+/// What a value is known by: its name, file and line, and how its bits are read.
+type Name<'t> = (&'t str, &'t str, u32, Reading);
+
 /// Computes what was in the values that a trace has, by name and line. Runs of equal steps are added up as they are.
 ///
 /// # Errors
@@ -185,7 +188,7 @@ pub fn values(trace: &TraceFile, selection: &Selection) -> Result<Values, Analys
         all.found.lost += trace.losses(launch, trace.data_track())?.lost();
     }
     let Sums { sites, mut found } = all;
-    let mut named: BTreeMap<(&str, &str, u32, Reading), (Vec<u16>, u16, Tally)> = BTreeMap::new();
+    let mut named: BTreeMap<Name<'_>, (Vec<u16>, u16, Tally)> = BTreeMap::new();
     for (number, tally) in sites {
         let Some(info) = trace.site(number) else { continue };
         let key = (&*info.name, &*info.file, info.line, Reading::of(info));
@@ -198,8 +201,7 @@ pub fn values(trace: &TraceFile, selection: &Selection) -> Result<Values, Analys
             }
         }
     }
-    let figures = |((name, file, line, reading), (sites, location, tally)): (_, (_, _, Tally))| {
-        let (name, file, reading): (&str, &str, Reading) = (name, file, reading);
+    let figures = |((name, file, line, reading), (sites, location, tally)): (Name<'_>, (_, _, Tally))| {
         let text = |bits: Option<u64>| bits.map(|bits| reading.text(bits));
         ValueFigures {
             name: name.to_owned(),

@@ -7,9 +7,9 @@ pub mod naming {
     use warptrace::device::{DisjointSlice, math, thread};
 
     /// Names a number of a type that the caller chooses, in a function that is inlined.
-    fn half<T: Into<f64> + Copy>(number: T) -> f64
+    fn half<T>(number: T) -> f64
     where
-        T: warptrace::device::Value,
+        T: warptrace::device::Value + Into<f64> + Copy,
     {
         trace!("number", number);
         number.into() / 2.0

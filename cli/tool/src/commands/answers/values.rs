@@ -25,7 +25,7 @@ pub(crate) fn run(command: &Rows<ValueColumn>) -> anyhow::Result<ExitCode> {
         // More than are counted come first.
         ValueColumn::Distinct => rows.sort_by_key(|value| Reverse(value.distinct.unwrap_or(u64::MAX))),
         ValueColumn::Source => {
-            rows.sort_by(|a, b| (&a.file, a.line, &a.name).cmp(&(&b.file, b.line, &b.name)))
+            rows.sort_by(|a, b| (&a.file, a.line, &a.name).cmp(&(&b.file, b.line, &b.name)));
         }
     }
     if command.page.json {
