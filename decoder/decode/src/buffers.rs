@@ -40,8 +40,8 @@ impl KnownBuffers {
 }
 
 impl TraceFile {
-    /// Returns the buffers in the order of their numbers: memory that kernels could reach by global addresses; `None`
-    /// if the file does not tell of any.
+    /// Returns the buffers in the order of their numbers: memory that kernels could reach by global
+    /// addresses; `None` if the file does not tell of any.
     #[must_use]
     pub fn buffers(&self) -> Option<impl ExactSizeIterator<Item = &BufferInfo>> {
         self.buffers.as_ref().map(|known| known.all.values())
@@ -53,8 +53,9 @@ impl TraceFile {
         self.buffers.as_ref()?.all.get(&number)
     }
 
-    /// Returns whether the file has all memory that kernels could reach by global addresses: then an address that is in
-    /// none of its buffers was out of bounds. A file that breaks off has those of the launches that it has.
+    /// Returns whether the file has all memory that kernels could reach by global addresses: then an address
+    /// that is in none of its buffers was out of bounds. A file that breaks off has those of the launches
+    /// that it has.
     #[must_use]
     pub fn has_all_buffers(&self) -> bool {
         self.buffers.as_ref().is_some_and(|known| known.is_complete)
@@ -111,7 +112,8 @@ impl<'t> BufferMap<'t> {
         Self { changes, left, live: BTreeMap::new(), launch: 0, is_complete }
     }
 
-    /// Goes to a launch: what [`at`](Self::at) says is of it. Launches in ascending order are one pass over the buffers.
+    /// Goes to a launch: what [`at`](Self::at) says is of it. Launches in ascending order are one pass over
+    /// the buffers.
     pub fn go_to(&mut self, launch: u32) {
         if launch < self.launch {
             self.left = self.changes.len();
@@ -179,8 +181,8 @@ impl<'t> BufferMap<'t> {
         (0..run.count).filter(is_outside).map(|_| 1).sum()
     }
 
-    /// Returns the buffer that is nearest to an address that is in none, and by how many bytes the address is behind its
-    /// last one (positive, from 1 on), or before its first one (negative).
+    /// Returns the buffer that is nearest to an address that is in none, and by how many bytes the address is
+    /// behind its last one (positive, from 1 on), or before its first one (negative).
     #[must_use]
     pub fn nearest(&self, address: u64) -> Option<(&'t BufferInfo, i128)> {
         let before =

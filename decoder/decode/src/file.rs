@@ -242,19 +242,20 @@ impl TraceFile {
         Self::from_source(Box::new(SeekSource::new(reader)))
     }
 
-    /// Lifts the limit on work: by default a file may ask for 2^28 steps and 2^11 for each of its bytes in all
-    /// walks together, a step being an event of `raw` and `ecl`, or of `predict` where it is expanded; else
-    /// those of a chunk of `predict` are at most 64 for each byte of its payload. A byte of accounts takes 4, warps with one account 16, a warp whose
-    /// account is looked at for itself 16, and 512 if it is given a row or a mark. Reads of single warps are not counted.
-    /// Lifts the limit of [`limited`](Self::limited) outputs, too.
+    /// Lifts the limit on work: by default a file may ask for 2^28 steps and 2^11 for each of its bytes in
+    /// all walks together, a step being an event of `raw` and `ecl`, or of `predict` where it is expanded;
+    /// else those of a chunk of `predict` are at most 64 for each byte of its payload. A byte of accounts
+    /// takes 4, warps with one account 16, a warp whose account is looked at for itself 16, and 512 if it is
+    /// given a row or a mark. Reads of single warps are not counted. Lifts the limit of
+    /// [`limited`](Self::limited) outputs, too.
     #[must_use]
     pub fn unlimited(mut self) -> Self {
         self.work = Work::unlimited();
         self
     }
 
-    /// Counts the work from here on anew: for a program that keeps the trace open, whose every request has the limit
-    /// of [`unlimited`](Self::unlimited) for itself.
+    /// Counts the work from here on anew: for a program that keeps the trace open, whose every request has
+    /// the limit of [`unlimited`](Self::unlimited) for itself.
     pub fn renew_work(&self) {
         self.work.renew();
     }
@@ -289,8 +290,8 @@ impl TraceFile {
         self.length
     }
 
-    /// Totals of a launch and track; zeros where there is nothing. Of the [data track](Self::data_track) chunks are
-    /// entries, and events accesses.
+    /// Totals of a launch and track; zeros where there is nothing. Of the [data track](Self::data_track)
+    /// chunks are entries, and events accesses.
     pub fn totals(&self, launch: u32, track: u32) -> Totals {
         let mut totals = Totals::default();
         for frame in self.frames(launch, track) {
@@ -362,7 +363,8 @@ impl TraceFile {
     /// one name the last one counts.
     ///
     /// # Errors
-    /// If the file cannot be read, one of its texts is damaged, or they take more work than its length lets expect.
+    /// If the file cannot be read, one of its texts is damaged, or they take more work than its length lets
+    /// expect.
     pub fn text(&self, name: &str, most: usize) -> Result<KeptText, DecodeError> {
         for entry in self.texts.iter().rev() {
             let body = self.load_body(entry)?;

@@ -18,8 +18,8 @@ const COMPLETE: &str = "complete by its accounts";
 /// What a file lacks as a whole: all launches, all tracks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileState {
-    /// Whether everything is there that was chosen to be recorded, as far as accounts and sections tell, and nothing
-    /// else.
+    /// Whether everything is there that was chosen to be recorded, as far as accounts and sections tell, and
+    /// nothing else.
     pub is_whole: bool,
     /// The same in words, on one line, and what was assumed.
     pub sentence: String,

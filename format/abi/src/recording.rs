@@ -26,9 +26,10 @@ pub struct Recording {
     pub placement: Option<Placement>,
     /// Whether each warp writes where and when it ran: a [`WarpSpan`](warptrace_format::span::WarpSpan).
     pub spans: bool,
-    /// Of which state spaces accesses are recorded, and whether values are ([`crate::data`]), on a track behind
-    /// those of events. Only in logs that are [kept](LogKind::Kept), of lanes that are recorded from their
-    /// start on, and with no second track. (Which sites have markers says who makes these; all markers record.)
+    /// Of which state spaces accesses are recorded, and whether values are ([`crate::data`]), on a track
+    /// behind those of events. Only in logs that are [kept](LogKind::Kept), of lanes that are recorded from
+    /// their start on, and with no second track. (Which sites have markers says who makes these; all markers
+    /// record.)
     pub data: Spaces,
     /// Whether points at waits of `#[warptrace::kernels]` record ([`crate::marker::EVENT_AT_WAIT`]). (Of
     /// other kernels, who makes their markers says which points there are.)
@@ -81,8 +82,8 @@ impl Default for Recording {
     }
 }
 
-/// State spaces whose accesses are recorded, and whether named values are. Accesses by generic addresses, which
-/// may lead to each of the spaces, are recorded with any of them.
+/// State spaces whose accesses are recorded, and whether named values are. Accesses by generic addresses,
+/// which may lead to each of the spaces, are recorded with any of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Spaces {
     /// Global memory.

@@ -279,8 +279,8 @@ pub trait Device {
     /// If the device has no code for them, or cannot record so.
     fn prepare(&mut self, prepare: &Prepare<'_>) -> Result<u64, DeviceError>;
 
-    /// Returns the sites of the kernels whose code was loaded since the last call; on the simulator those that
-    /// lanes came to, again after each launch. None, where nothing of them is recorded.
+    /// Returns the sites of the kernels whose code was loaded since the last call; on the simulator those
+    /// that lanes came to, again after each launch. None, where nothing of them is recorded.
     fn take_sites(&mut self) -> Vec<SiteInfo> {
         Vec::new()
     }

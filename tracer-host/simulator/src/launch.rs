@@ -169,8 +169,8 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// Says which sites the values are that the kernel names. Others are not recorded, and none are unless the
-    /// recording has values.
+    /// Says which sites the values are that the kernel names. Others are not recorded, and none are unless
+    /// the recording has values.
     #[must_use]
     pub fn values(mut self, values: &'a ValueSites) -> Self {
         self.values = Some(values);

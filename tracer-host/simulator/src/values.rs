@@ -25,7 +25,8 @@ impl ValueSites {
         Self { sites: sites.collect() }
     }
 
-    /// Returns the site of a value of this type, and notes that it was used; `None` if the value is not known.
+    /// Returns the site of a value of this type, and notes that it was used; `None` if the value is not
+    /// known.
     pub(crate) fn site(&self, id: u16, of: ValueType) -> Option<u16> {
         let (first, used) = self.sites.get(&id)?;
         if used.load(Relaxed) >> of as u8 & 1 == 0 {

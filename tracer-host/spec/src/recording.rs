@@ -109,9 +109,8 @@ impl Times {
 /// What is recorded, and how. The default is everything, as the kernel did it.
 ///
 /// ```
-/// use warptrace_spec::{MemorySize, Policy, RecordingSpec};
-/// let spec = RecordingSpec { memory: Some(MemorySize(1 << 30)), post_mortem: true, ..RecordingSpec::default() };
-/// assert_eq!(
+/// use warptrace_spec::{MemorySize, Policy, RecordingSpec}; let spec = RecordingSpec { memory:
+/// Some(MemorySize(1 << 30)), post_mortem: true, ..RecordingSpec::default() }; assert_eq!(
 ///     spec.check().unwrap_err().to_string(),
 ///     "`post-mortem` is for logs that the host empties while kernels run: choose the policy `stream` as well"
 /// );
@@ -160,9 +159,9 @@ pub struct RecordingSpec {
     #[cfg_attr(feature = "clap", arg(long))]
     pub dual: bool,
 
-    /// Record the addresses of each load, store, atomic and copy, and the values that the source names: `all`,
-    /// or with commas between them some of the memories `global`, `shared` and `local`, and `values`. Kernels
-    /// take longer and more memory
+    /// Record the addresses of each load, store, atomic and copy, and the values that the source names:
+    /// `all`, or with commas between them some of the memories `global`, `shared` and `local`, and `values`.
+    /// Kernels take longer and more memory
     #[cfg_attr(feature = "clap", arg(long, value_name = "all|global,shared,local,values"))]
     #[serde(with = "crate::text::option")]
     pub accesses: Option<Spaces>,

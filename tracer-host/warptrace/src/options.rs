@@ -128,8 +128,8 @@ impl TraceBuilder {
         self
     }
 
-    /// Records the addresses of accesses to these memories, and values that kernels name; nothing of that, if not
-    /// asked for. Addresses on a GPU only.
+    /// Records the addresses of accesses to these memories, and values that kernels name; nothing of that, if
+    /// not asked for. Addresses on a GPU only.
     pub fn accesses(mut self, spaces: Spaces) -> Self {
         self.spec.accesses = Some(spaces);
         self
@@ -285,10 +285,10 @@ impl TraceBuilder {
     /// # let config = warptrace::LaunchConfig::for_elements(4);
     /// use std::time::Duration;
     ///
-    /// let builder = device.trace(&path).step_limit(100_000).time_limit(Duration::from_secs(60)).progress(true);
-    /// let mut trace = builder.start(&endless::MODULE)?;
-    /// // The loop of lane 2 stays at 3.
-    /// let error = trace.launch(&endless::halve(&numbers), &config).unwrap_err().to_string();
+    /// let builder =
+    /// device.trace(&path).step_limit(100_000).time_limit(Duration::from_secs(60)).progress(true); let mut
+    /// trace = builder.start(&endless::MODULE)?; // The loop of lane 2 stays at 3. let error =
+    /// trace.launch(&endless::halve(&numbers), &config).unwrap_err().to_string();
     /// assert!(error.contains("more than 100000 steps; block (0, 0, 0), warp 0: "), "{error}");
     /// assert!(error.contains("lane 2 waits at the end of a loop's body"), "{error}");
     /// # Ok::<(), Box<dyn std::error::Error>>(())

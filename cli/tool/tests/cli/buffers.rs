@@ -32,8 +32,8 @@ fn buffers() -> Vec<BufferInfo> {
     ]
 }
 
-/// Two launches of a warp each, which does the same in both: it goes through 4,096 bytes, and adds to one word of another
-/// buffer; the buffers are told of as a recorder does.
+/// Two launches of a warp each, which does the same in both: it goes through 4,096 bytes, and adds to one
+/// word of another buffer; the buffers are told of as a recorder does.
 fn record(buffers: &[Buffers]) -> Vec<u8> {
     let metadata = Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw])
         .with_kernel("sum", "sum.cu")

@@ -52,8 +52,8 @@ pub struct BufferFigures {
     pub sectors: u64,
     /// The least in which the bytes that they used would have had room.
     pub least_sectors: u64,
-    /// Bytes of each of the parts of which it is known whether they were accessed, the last one perhaps fewer; and the
-    /// bytes of those that were. `None` of a buffer whose number is 2^14 or more, as `heat`.
+    /// Bytes of each of the parts of which it is known whether they were accessed, the last one perhaps
+    /// fewer; and the bytes of those that were. `None` of a buffer whose number is 2^14 or more, as `heat`.
     pub part_bytes: Option<u64>,
     /// Bytes of the parts that were accessed: at least the bytes that were.
     pub touched_bytes: Option<u64>,
@@ -92,7 +92,8 @@ pub struct OutsideFigures {
     pub bytes: u32,
     /// The number of the buffer that is nearest; `None` if there was none.
     pub nearest: Option<u32>,
-    /// How many bytes of the buffer's end the access goes beyond it (positive), or begins before the buffer (negative).
+    /// How many bytes of the buffer's end the access goes beyond it (positive), or begins before the buffer
+    /// (negative).
     pub distance: Option<i64>,
 }
 
@@ -309,8 +310,8 @@ impl BufferSums {
         self.unknown += other.unknown;
     }
 
-    /// Returns what was found: buffers, those first that were accessed most; what was in none, by site; and accesses
-    /// of which it is not known whether they were in a buffer.
+    /// Returns what was found: buffers, those first that were accessed most; what was in none, by site; and
+    /// accesses of which it is not known whether they were in a buffer.
     pub(super) fn finish(self, trace: &TraceFile) -> (Vec<BufferFigures>, Vec<OutsideFigures>, u64) {
         let figures = |(number, tally): (u32, Tally)| {
             let info = trace.buffer(number)?;

@@ -40,7 +40,8 @@ pub struct AccessCounts {
     pub moved_bytes: u64,
     /// Bytes of these that lanes used.
     pub used_bytes: u64,
-    /// Passes through the banks of shared memory; 0 in other memory, of atomics, and of more than 16 bytes a lane.
+    /// Passes through the banks of shared memory; 0 in other memory, of atomics, and of more than 16 bytes a
+    /// lane.
     pub passes: u64,
     /// The least that would have done.
     pub least_passes: u64,
@@ -103,11 +104,12 @@ pub struct SiteFigures {
     pub line: u32,
     /// What was counted.
     pub counts: AccessCounts,
-    /// By how much neighbouring lanes differed most often, in requests that were on a line, and in how many of them;
+    /// By how much neighbouring lanes differed most often, in requests that were on a line, and in how many
+    /// of them;
     /// `None` if none was.
     pub stride: Option<(i64, u64)>,
-    /// Events of the site's location in the same warps; `None` if not each of them executes it: it has no location, a
-    /// predicate, or something was lost.
+    /// Events of the site's location in the same warps; `None` if not each of them executes it: it has no
+    /// location, a predicate, or something was lost.
     pub events: Option<u64>,
     /// Whether the accesses are those of these events: as many lanes. `None` as `events`.
     pub fits_events: Option<bool>,
@@ -135,12 +137,14 @@ pub struct Accesses {
     pub sites: Vec<SiteFigures>,
     /// Lines, those first that move the most bytes more than they need, then those with most passes more.
     pub lines: Vec<AccessLine>,
-    /// Buffers of global memory that were accessed, those first that were most; none if the trace does not tell of any.
+    /// Buffers of global memory that were accessed, those first that were most; none if the trace does not
+    /// tell of any.
     pub buffers: Vec<BufferFigures>,
-    /// Accesses that were in no buffer, by site; those first whose first one was. None if not all buffers are known.
+    /// Accesses that were in no buffer, by site; those first whose first one was. None if not all buffers are
+    /// known.
     pub outside: Vec<OutsideFigures>,
-    /// Accesses of global memory, or by generic addresses, of which it is not known in which buffer they were; `None` if
-    /// the trace does not tell of buffers.
+    /// Accesses of global memory, or by generic addresses, of which it is not known in which buffer they
+    /// were; `None` if the trace does not tell of buffers.
     pub unknown_buffer: Option<u64>,
     /// Accesses that are known, of all sites, recorded or following from recorded ones.
     pub accesses: u64,
@@ -163,8 +167,8 @@ impl Accesses {
         self.lost == 0 && self.left_out == 0 && self.unmatched == 0 && self.damaged == 0
     }
 
-    /// Whether all sites have as many requests as there were events. If not, requests, sectors and passes of some are
-    /// estimates: lanes whose runs of equal steps ended together are taken to have come together.
+    /// Whether all sites have as many requests as there were events. If not, requests, sectors and passes of
+    /// some are estimates: lanes whose runs of equal steps ended together are taken to have come together.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.sites.iter().all(|site| site.events == Some(site.counts.requests))
@@ -298,12 +302,12 @@ fn sum_events(mut a: BTreeMap<u16, (u64, u64)>, b: BTreeMap<u16, (u64, u64)>) ->
     a
 }
 
-/// Computes what the sites of a trace accessed. Affine vectors, and those that go on in equal steps, are not gone through
-/// one by one.
+/// Computes what the sites of a trace accessed. Affine vectors, and those that go on in equal steps, are not
+/// gone through one by one.
 ///
 /// # Errors
-/// Something was asked for that the trace does not have; it cannot be read, or asks for more work than its length lets
-/// expect.
+/// Something was asked for that the trace does not have; it cannot be read, or asks for more work than its
+/// length lets expect.
 pub fn accesses(trace: &TraceFile, selection: &Selection) -> Result<Accesses, AnalysisError> {
     let mut all = Sums::default();
     let mut events: BTreeMap<u16, (u64, u64)> = BTreeMap::new();

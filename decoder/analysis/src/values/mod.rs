@@ -167,11 +167,12 @@ impl Sums {
 /// What a value is known by: its name, file and line, and how its bits are read.
 type Name<'t> = (&'t str, &'t str, u32, Reading);
 
-/// Computes what was in the values that a trace has, by name and line. Runs of equal steps are added up as they are.
+/// Computes what was in the values that a trace has, by name and line. Runs of equal steps are added up as
+/// they are.
 ///
 /// # Errors
-/// Something was asked for that the trace does not have; it cannot be read, or asks for more work than its length lets
-/// expect.
+/// Something was asked for that the trace does not have; it cannot be read, or asks for more work than its
+/// length lets expect.
 pub fn values(trace: &TraceFile, selection: &Selection) -> Result<Values, AnalysisError> {
     let mut all = Sums::default();
     for (info, filter) in selection.launches(trace)? {

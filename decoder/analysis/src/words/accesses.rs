@@ -3,8 +3,8 @@
 use super::{Names, count, ratio};
 use crate::accesses::{AccessLine, Accesses, SiteFigures};
 
-/// Says what is not exact of a line's requests, and so of its sectors and passes: nothing where there are as many
-/// requests as events.
+/// Says what is not exact of a line's requests, and so of its sectors and passes: nothing where there are as
+/// many requests as events.
 fn doubt(found: &Accesses, line: &AccessLine) -> &'static str {
     let of_line = || found.sites.iter().filter(|site| line.sites.contains(&site.site));
     if of_line().any(|site| site.events.is_some_and(|events| events != site.counts.requests)) {

@@ -1,7 +1,7 @@
 //! Sections of addresses and values, which no index lists.
 //!
-//! They are found where the walk over what lies between listed sections comes to them. What is wrong with one of them is said
-//! of it alone: the file opens, and events are there.
+//! They are found where the walk over what lies between listed sections comes to them. What is wrong with one
+//! of them is said of it alone: the file opens, and events are there.
 
 use std::collections::BTreeMap;
 

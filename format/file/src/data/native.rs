@@ -100,7 +100,8 @@ impl WarpRecorder {
         Self { runs: WarpRuns::default(), logs, attempted: 0, lost: 0 }
     }
 
-    /// Takes the accesses of lanes, in ascending order, that execute a site together; `time` in units of 16 cycles.
+    /// Takes the accesses of lanes, in ascending order, that execute a site together; `time` in units of 16
+    /// cycles.
     pub fn access(&mut self, site: u16, time: u32, accesses: &[(u32, u64)]) {
         self.attempted += accesses.len() as u64;
         self.runs.access((site, time), accesses, &mut |lane, entry| self.logs.append(lane, time, entry));
@@ -140,7 +141,8 @@ impl Logs {
     }
 }
 
-/// What the base of the last lane adds to that of the first, if the bases are on a line and the runs otherwise equal.
+/// What the base of the last lane adds to that of the first, if the bases are on a line and the runs
+/// otherwise equal.
 fn spread(ended: &[(u32, LaneRun)]) -> Option<i32> {
     let ((_, first), (_, last)) = (*ended.first()?, *ended.last()?);
     let mask = ended.iter().fold(0, |mask, (lane, _)| mask | 1 << lane);

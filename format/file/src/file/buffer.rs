@@ -1,9 +1,9 @@
 //! Memory that a program's kernels can reach: the `BUFS` section.
 //!
-//! The body is a structure in the metadata's encoding: whether all of it is known (a byte, 0 or 1), and a list
-//! of [`BufferInfo`]. The section is optional, and no index lists it. Buffers of several sections add up; of
-//! several with one number the last counts, so that a buffer is told of when it is there, and again when its
-//! end is known.
+//! The body is a structure in the metadata's encoding: whether all of it is known (a byte, 0 or 1), and a
+//! list of [`BufferInfo`]. The section is optional, and no index lists it. Buffers of several sections add
+//! up; of several with one number the last counts, so that a buffer is told of when it is there, and again
+//! when its end is known.
 
 use serde::{Deserialize, Serialize};
 
@@ -91,9 +91,10 @@ impl Buffers {
     /// Reads the body of a section at file offset `at`.
     ///
     /// # Errors
-    /// A body over [`MAX_METADATA_BYTES`](super::MAX_METADATA_BYTES), bytes that are no such structure, bytes after
-    /// it; more than [`MAX_BUFFERS`] buffers, or numbers of them that do not ascend or are too large; a buffer of no
-    /// bytes, or beyond the last address; one that ends before it begins; a name that is too long.
+    /// A body over [`MAX_METADATA_BYTES`](super::limits::MAX_METADATA_BYTES), bytes that are no such
+    /// structure, bytes after it; more than [`MAX_BUFFERS`] buffers, or numbers of them that do not ascend or
+    /// are too large; a buffer of no bytes, or beyond the last address; one that ends before it begins; a
+    /// name that is too long.
     pub fn decode(body: &[u8], at: u64) -> Result<Self, FormatError> {
         let found: Self = decode_body((SECTION, "buffers"), body, at)?;
         let mut next = 0;

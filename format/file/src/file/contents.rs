@@ -104,8 +104,8 @@ pub(super) struct Contents {
 }
 
 impl Contents {
-    /// Reads the end of a section: `plain bytes` of at most `most`, the compression, three bytes of zero, and the
-    /// contents.
+    /// Reads the end of a section: `plain bytes` of at most `most`, the compression, three bytes of zero, and
+    /// the contents.
     ///
     /// # Errors
     /// A field over its limit, contents that do not decompress to what the section says.

@@ -389,7 +389,8 @@ fn declare(
     Ok(())
 }
 
-/// Lays out the module's variables in global and constant memory; returns what they hold at first, and their names.
+/// Lays out the module's variables in global and constant memory; returns what they hold at first, and their
+/// names.
 #[expect(clippy::type_complexity, reason = "two fields of a program")]
 fn globals(
     module: &Module<'_>,

@@ -1,5 +1,5 @@
-//! Sites: the instructions that access memory, with a marker of data in front of each, and the values that the
-//! source names, with one in front of the comment that names them.
+//! Sites: the instructions that access memory, with a marker of data in front of each, and the values that
+//! the source names, with one in front of the comment that names them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -103,8 +103,8 @@ pub(super) struct Found {
 pub(super) struct FoundSites {
     /// By number: first those that are recorded, then those that follow from them.
     pub(super) sites: Vec<Found>,
-    /// Other places of these sites, by their offsets: what the compiler has made several of, such as a value in
-    /// a loop that it unrolled, is one site.
+    /// Other places of these sites, by their offsets: what the compiler has made several of, such as a value
+    /// in a loop that it unrolled, is one site.
     pub(super) copies: Vec<(usize, String)>,
     /// Why some accesses are not recorded.
     pub(super) unrecorded: Vec<String>,
@@ -235,9 +235,9 @@ impl<'b, 'a> Places<'b, 'a> {
         first
     }
 
-    /// Gives numbers from `next` on, values before addresses, first to what is recorded; `None` if it is beyond
-    /// what a kernel or a text may have.
-    /// A value that is named where another one is, by [`first_of_values`](Self::first_of_values), has its number.
+    /// Gives numbers from `next` on, values before addresses, first to what is recorded; `None` if it is
+    /// beyond what a kernel or a text may have. A value that is named where another one is, by
+    /// [`first_of_values`](Self::first_of_values), has its number.
     fn numbers(&self, next: u32, first_of: &[usize]) -> Vec<Option<u16>> {
         let mut numbers = vec![None; self.all.len()];
         let mut next = (next..=u32::from(MAX_SITE)).map_while(|number| u16::try_from(number).ok());

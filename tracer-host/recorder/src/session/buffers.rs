@@ -33,8 +33,8 @@ pub(super) struct KnownBuffers {
 }
 
 impl KnownBuffers {
-    /// Adds memory that is there from the launch with this number on. What was there before at these addresses is
-    /// no more.
+    /// Adds memory that is there from the launch with this number on. What was there before at these
+    /// addresses is no more.
     pub(super) fn add(&mut self, memory: Memory, launch: u32) {
         let Memory { address, bytes, kind, mut name } = memory;
         if bytes == 0 || address.checked_add(bytes - 1).is_none() {

@@ -435,8 +435,8 @@ fn sums(accounts: &[WarpAccount]) -> [u64; 3] {
     accounts.par_chunks(ACCOUNTS_AT_ONCE).map(sum).reduce(|| [0; 3], plus)
 }
 
-/// The chunks of a piece but those of addresses and values, and of those of track 0 the bytes of events and of
-/// times.
+/// The chunks of a piece but those of addresses and values, and of those of track 0 the bytes of events and
+/// of times.
 fn found(
     batch: &Batch,
     piece: Piece<'_>,

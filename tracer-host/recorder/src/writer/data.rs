@@ -40,8 +40,8 @@ impl<W: Write + Send> TraceWriter<W> {
         self.flush()
     }
 
-    /// Adds memory that kernels can reach, and flushes: buffers when they are there, and again, by the same number,
-    /// when their end is known.
+    /// Adds memory that kernels can reach, and flushes: buffers when they are there, and again, by the same
+    /// number, when their end is known.
     ///
     /// # Errors
     /// Buffers that a reader would refuse, an I/O error.
@@ -56,15 +56,15 @@ impl<W: Write + Send> TraceWriter<W> {
         self.flush()
     }
 
-    /// Writes chunks of the data track of a launch, given in any order, and flushes. For each warp, sequence numbers ascend
-    /// over all calls.
+    /// Writes chunks of the data track of a launch, given in any order, and flushes. For each warp, sequence
+    /// numbers ascend over all calls.
     ///
     /// Entries that no kernel writes are left out, and counted in the file.
     ///
     /// # Errors
-    /// An unknown launch, or one whose accounts of this track were written; a chunk of a warp that the launch does not
-    /// have, without entries or with a part of one, or with a sequence number that does not ascend: nothing is written
-    /// then. An I/O error.
+    /// An unknown launch, or one whose accounts of this track were written; a chunk of a warp that the launch
+    /// does not have, without entries or with a part of one, or with a sequence number that does not ascend:
+    /// nothing is written then. An I/O error.
     pub fn write_data(&mut self, launch: u32, chunks: &[DataChunk<'_>]) -> Result<(), WriteError> {
         self.check_usable(0)?;
         let track = self.data_track();

@@ -6,7 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Alignment of an allocation, as of the driver's.
 const ALIGN: usize = 512;
-/// Bytes before and behind an allocation that kernels reach all the same: as on a device, whose pages are large.
+/// Bytes before and behind an allocation that kernels reach all the same: as on a device, whose pages are
+/// large.
 const AROUND: usize = 512;
 
 /// Length of each allocation, by address.

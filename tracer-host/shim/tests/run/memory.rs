@@ -1,4 +1,5 @@
-//! Which buffers a program's kernels access, and the examples of docs/users/memory.md: each figure against a formula.
+//! Which buffers a program's kernels access, and the examples of docs/users/memory.md: each figure against a
+//! formula.
 
 use warptrace_abi::run::RUN_SPEC;
 use warptrace_analysis::{Accesses, BufferFigures, Selection, SiteFigures, accesses};

@@ -114,7 +114,8 @@ impl KeptTrack {
 }
 
 impl KeptTrack {
-    /// Appends an entry to a lane's log; if there is no memory for it, counts what it holds as lost at `time`.
+    /// Appends an entry to a lane's log; if there is no memory for it, counts what it holds as lost at
+    /// `time`.
     pub(super) fn append_words(&mut self, lane: u32, words: [u32; 4], holds: u64, time: u32) {
         let mut pointer = self.pointers[lane as usize];
         if pointer.stopped {

@@ -9,8 +9,8 @@
 //!
 //! Streamed logs may have the runs that lanes are in, too (`warptrace_abi::stream`, "Open runs").
 //!
-//! The time is a counter of the warp's events, and of the groups whose values were recorded. Where waits are recorded, the warps of a block that go on from
-//! a barrier have the time of the last one that came there.
+//! The time is a counter of the warp's events, and of the groups whose values were recorded. Where waits are
+//! recorded, the warps of a block that go on from a barrier have the time of the last one that came there.
 
 mod after;
 mod kept;

@@ -1,5 +1,5 @@
-//! Records the values that the lanes of a warp name, as traced kernels on a GPU do: as runs of equal steps, on
-//! the track behind those of events.
+//! Records the values that the lanes of a warp name, as traced kernels on a GPU do: as runs of equal steps,
+//! on the track behind those of events.
 
 use warptrace_abi::data::accesses;
 use warptrace_format::data::native::WarpRuns;
@@ -33,7 +33,8 @@ impl ValueRecorder {
         Some(Self { runs: WarpRuns::default(), track, group: (0, 0), held: Vec::new() })
     }
 
-    /// Takes what a lane of `mask` holds; the lanes of one group come one behind the other, in ascending order.
+    /// Takes what a lane of `mask` holds; the lanes of one group come one behind the other, in ascending
+    /// order.
     /// `clock` is the warp's, which goes on with each group.
     pub(super) fn value(&mut self, site: u16, (lane, mask): (u32, u32), value: u64, clock: &mut u32) {
         if self.group != (site, mask) || self.held.last().is_some_and(|(last, _)| *last >= lane) {
