@@ -347,7 +347,7 @@ def spans(data, section, before, warps):
 
 
 def host(data, section, most):
-    """The launches that a HOST section tells of, at most so many as the file has; and how many readings it has."""
+    """The launches that a HOST section tells of, at most as many as the file has; and how many readings it has."""
     source = body(data, section)
     launches, readings, plain, compression, zero = source.fields("3IB3s")
     check(launches <= min(most, 65_536) and readings <= 64, "there are too many launches or readings")

@@ -9,6 +9,7 @@ use pyo3::types::{PyCapsule, PyDict, PyList};
 use warptrace_analysis::Selection;
 use warptrace_tables::{
     AccessBatch, AccessTable, Batch, Figures, Kind, Made, Sink, Table as FigureTable, TableError, Wanted,
+    access_schema,
 };
 
 use crate::error;
@@ -28,7 +29,7 @@ impl Rows {
         match self {
             Self::Figures(table) => table.schema(),
             Self::Events(kind) => kind.schema(),
-            Self::Accesses(table) => table.schema(),
+            Self::Accesses(table) => access_schema(table),
         }
     }
 }

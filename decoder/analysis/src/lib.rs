@@ -25,8 +25,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod access_changes;
-mod access_rows;
 mod accesses;
 mod analyse;
 mod blocks;
@@ -69,12 +67,12 @@ mod waits;
 mod watch;
 pub mod words;
 
-pub use access_changes::{AccessChange, access_changes};
-pub use access_rows::{
-    AccessLacks, AccessRow, AccessRowKind, access_losses, access_rows, value_number, value_type,
-};
 pub use accesses::buffers::{BufferFigures, HEAT_PARTS, OutsideFigures};
+pub use accesses::changes::{AccessChange, access_changes};
 pub use accesses::requests::{SECTOR_BYTES, passes, sectors};
+pub use accesses::rows::{
+    AccessLacks, AccessRow, AccessTable, access_losses, access_rows, value_number, value_type,
+};
 pub use accesses::{AccessCounts, AccessLine, Accesses, SiteFigures, accesses};
 pub use analyse::{analyse, analyse_watched};
 pub use blocks::{BlockRan, LaunchBlocks, blocks, hottest_of_blocks};

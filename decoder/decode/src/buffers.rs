@@ -33,7 +33,7 @@ impl KnownBuffers {
         }
     }
 
-    /// Takes note that some are not known.
+    /// Notes that some are not known.
     pub(crate) fn lack(&mut self) {
         self.is_complete = false;
     }
@@ -62,6 +62,15 @@ impl TraceFile {
     }
 }
 
+/// Returns the first and the last byte that accesses of a run touch, of `bytes` bytes each; `None` if addresses
+/// wrap around.
+#[must_use]
+pub fn extent(run: LaneRun, bytes: u64) -> Option<(u64, u64)> {
+    let way = i128::from(run.step) * i128::from(run.count.saturating_sub(1));
+    let last = u64::try_from(i128::from(run.base) + way).ok()?;
+    Some((run.base.min(last), run.base.max(last).checked_add(bytes.max(1) - 1)?))
+}
+
 /// In which launch a buffer begins or ends, whether it begins, and its number.
 type Change = (u32, bool, u32);
 
@@ -81,7 +90,7 @@ pub struct BufferMap<'t> {
 /// Where an address lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place<'t> {
-    /// In a buffer, so many bytes behind its first one.
+    /// In a buffer, and how many bytes behind its first one.
     In(&'t BufferInfo, u64),
     /// In none, although all are known.
     Outside,
@@ -158,9 +167,7 @@ impl<'t> BufferMap<'t> {
     /// Returns the buffer in which all accesses of a run are, of `bytes` bytes each.
     #[must_use]
     pub fn of_run(&self, run: LaneRun, bytes: u64) -> Option<&'t BufferInfo> {
-        let way = i128::from(run.step) * i128::from(run.count.saturating_sub(1));
-        let last = u64::try_from(i128::from(run.base) + way).ok()?;
-        let (low, high) = (run.base.min(last), run.base.max(last).checked_add(bytes.max(1) - 1)?);
+        let (low, high) = extent(run, bytes)?;
         match self.at(low) {
             Place::In(buffer, offset) if high - low < buffer.bytes - offset => Some(buffer),
             _ => None,
@@ -272,5 +279,14 @@ mod tests {
         assert_eq!(nearest(0), Some((0, -0x1000)));
         assert_eq!(nearest(u64::MAX), Some((1, i128::from(u64::MAX) - 0x200f)));
         assert_eq!(number(&map, 0x1010), None);
+    }
+
+    #[test]
+    fn extents_do_not_wrap() {
+        let run = |base, step, count| LaneRun { base, step, count };
+        assert_eq!(extent(run(100, -4, 3), 4), Some((92, 103)));
+        assert_eq!(extent(run(4, -4, 3), 4), None);
+        assert_eq!(extent(run(u64::MAX - 3, 0, 1), 4), Some((u64::MAX - 3, u64::MAX)));
+        assert_eq!(extent(run(u64::MAX - 2, 0, 1), 4), None);
     }
 }

@@ -40,14 +40,6 @@ pub(crate) const FIGURES: [(&str, FigureTable); 10] = [
     ("access_losses", FigureTable::AccessLosses),
 ];
 
-/// The tables of addresses and values.
-pub(crate) const ACCESSES: [(&str, AccessTable); 4] = [
-    ("accesses", AccessTable::Accesses),
-    ("values", AccessTable::Values),
-    ("lane_accesses", AccessTable::LaneAccesses),
-    ("lane_values", AccessTable::LaneValues),
-];
-
 /// Any number of traces, whose rows stand in the same tables.
 pub struct Database {
     context: SessionContext,
@@ -105,7 +97,7 @@ impl Database {
         for (name, table) in FIGURES {
             register(&context, name, figures(table))?;
         }
-        for (name, table) in ACCESSES {
+        for (name, table) in AccessTable::ALL.map(|table| (table.name(), table)) {
             register(&context, name, AccessRuns { traces: Arc::clone(&traces), table })?;
         }
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(partitions).build()?;

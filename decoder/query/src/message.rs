@@ -3,8 +3,9 @@
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
+use warptrace_tables::AccessTable;
 
-use crate::database::{ACCESSES, FIGURES};
+use crate::database::FIGURES;
 
 /// Says what is wrong with a query, on one line.
 pub(crate) fn of(error: &DataFusionError) -> String {
@@ -56,7 +57,7 @@ fn planned(what: &str) -> String {
         let tables: Vec<&str> = ["events", "runs"]
             .into_iter()
             .chain(FIGURES.map(|(name, _)| name))
-            .chain(ACCESSES.map(|(name, _)| name))
+            .chain(AccessTable::ALL.map(AccessTable::name))
             .collect();
         return format!("there is no table `{name}`; there are {}", tables.join(", "));
     }

@@ -7,7 +7,7 @@ use datafusion::arrow::datatypes::SchemaRef;
 use warptrace_analysis::{Selection, kernel_name};
 use warptrace_decoder::{TraceFile, WarpFilter};
 use warptrace_format::file::LaunchInfo;
-use warptrace_tables::{AccessBatch, AccessTable, Batch, Kind, Made, Wanted};
+use warptrace_tables::{AccessBatch, AccessTable, Batch, Kind, Made, Wanted, access_schema};
 
 use crate::filter::Bounds;
 use crate::source::{Asked, Named, Part, Rows};
@@ -72,7 +72,7 @@ pub(crate) struct AccessRuns {
 
 impl Rows for AccessRuns {
     fn schema(&self) -> SchemaRef {
-        self.table.schema()
+        access_schema(self.table)
     }
 
     fn parts(&self, asked: Asked) -> Vec<Part> {

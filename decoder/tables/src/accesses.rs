@@ -9,7 +9,7 @@ use arrow_array::{
 };
 use arrow_schema::SchemaRef;
 use arrow_select::take::take;
-use warptrace_analysis::{AccessRow, AccessRowKind, Selection, access_rows, kernel_name, value_number};
+use warptrace_analysis::{AccessRow, AccessTable, Selection, access_rows, kernel_name, value_number};
 use warptrace_decoder::{TraceFile, WarpFilter};
 use warptrace_format::file::{LaunchInfo, SiteInfo};
 
@@ -19,34 +19,12 @@ use crate::{BATCH, Sink};
 
 type Result<T> = std::result::Result<T, TableError>;
 
-/// A table of addresses or values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AccessTable {
-    /// A row for each run of addresses, as the file has them.
-    Accesses,
-    /// A row for each run of values, as the file has them.
-    Values,
-    /// A row for each address of a lane.
-    LaneAccesses,
-    /// A row for each value of a lane.
-    LaneValues,
-}
-
-impl AccessTable {
-    /// Returns the columns.
-    pub fn schema(self) -> SchemaRef {
-        match self {
-            Self::Accesses | Self::Values => schema::accesses(),
-            Self::LaneAccesses => schema::lane_accesses(),
-            Self::LaneValues => schema::lane_values(),
-        }
-    }
-
-    const fn kind(self) -> AccessRowKind {
-        AccessRowKind {
-            of_values: matches!(self, Self::Values | Self::LaneValues),
-            by_lane: matches!(self, Self::LaneAccesses | Self::LaneValues),
-        }
+/// Returns the columns of a table.
+pub fn access_schema(table: AccessTable) -> SchemaRef {
+    match table {
+        AccessTable::Accesses | AccessTable::Values => schema::accesses(),
+        AccessTable::LaneAccesses => schema::lane_accesses(),
+        AccessTable::LaneValues => schema::lane_values(),
     }
 }
 
@@ -83,9 +61,9 @@ impl<'a> AccessBatch<'a> {
         selection: &Selection,
         sink: &mut Sink<'_>,
     ) -> Result<ControlFlow<()>> {
-        let (trace, launch, kind) = (self.trace, self.launch, self.table.kind());
+        let (trace, launch, table) = (self.trace, self.launch, self.table);
         let mut failed = None;
-        let (flow, _) = access_rows(trace, &launch, (warps, selection), kind, &mut |row| {
+        let (flow, _) = access_rows(trace, &launch, (warps, selection), table, &mut |row| {
             self.rows.push(*row);
             if self.rows.len() < BATCH {
                 return ControlFlow::Continue(());
@@ -144,7 +122,7 @@ impl<'a> AccessBatch<'a> {
     fn own_column(&self, column: usize) -> Result<ArrayRef> {
         let rows = || self.rows.iter();
         let lane = |row: &AccessRow| row.lane.map(|lane| lane as u8);
-        Ok(match (self.table.kind().by_lane, column) {
+        Ok(match (self.table.is_by_lane(), column) {
             (false, 0) => self.u32s(|row| row.mask),
             (false, 1) => Arc::new(rows().map(|row| row.mask.count_ones() as u8).collect::<UInt8Array>()),
             (false, 2) => Arc::new(rows().map(|row| Some(row.form())).collect::<StringViewArray>()),

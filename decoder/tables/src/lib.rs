@@ -21,10 +21,11 @@ use std::ops::ControlFlow;
 
 use arrow_array::RecordBatch;
 
-pub use accesses::{AccessBatch, AccessTable};
+pub use accesses::{AccessBatch, access_schema};
 pub use batch::{Batch, Kind, Made, Wanted};
 pub use error::TableError;
 pub use figures::{Figures, Table};
+pub use warptrace_analysis::AccessTable;
 
 /// Most rows of a batch.
 pub const BATCH: usize = 8192;

@@ -13,7 +13,7 @@ use arrow_array::types::{
 use warptrace_analysis::{AnalysisError, Selection, accesses};
 use warptrace_decoder::{TraceFile, WarpFilter};
 use warptrace_format::data::SiteKind;
-use warptrace_tables::{AccessBatch, AccessTable, BATCH, Figures, Table};
+use warptrace_tables::{AccessBatch, AccessTable, BATCH, Figures, Table, access_schema};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
@@ -27,7 +27,7 @@ fn traces() -> Vec<TraceFile> {
 
 /// All rows of a table.
 fn rows(trace: &TraceFile, table: AccessTable, selection: &Selection) -> Vec<RecordBatch> {
-    let schema = table.schema();
+    let schema = access_schema(table);
     let columns: Vec<usize> = (0..schema.fields().len()).collect();
     let mut found = Vec::new();
     for (launch, warps) in selection.launches(trace).unwrap() {
@@ -198,9 +198,7 @@ fn sites_have_the_figures_of_the_analysis_and_losses_say_what_is_not_known() {
 fn traces_without_accesses_have_empty_tables() {
     let trace = TraceFile::open(Path::new(ROOT).join("decoder/query/tests/traces/mis.wtrc")).unwrap();
     assert!(!trace.has_accesses());
-    for table in
-        [AccessTable::Accesses, AccessTable::Values, AccessTable::LaneAccesses, AccessTable::LaneValues]
-    {
+    for table in AccessTable::ALL {
         assert!(rows(&trace, table, &Selection::default()).is_empty());
     }
     for table in [Table::Sites, Table::AccessLosses] {

@@ -74,7 +74,7 @@ impl Graphs {
         self.executable.get(&(handle as usize)).cloned()
     }
 
-    /// Takes note that a graph belongs to a node of another.
+    /// Notes that a graph belongs to a node of another.
     pub(crate) fn add_child(&mut self, graph: Handle) {
         self.children.insert(graph as usize);
     }
@@ -93,7 +93,7 @@ impl Graphs {
             .collect()
     }
 
-    /// Takes note of a graph that can be launched.
+    /// Notes a graph that can be launched.
     pub(crate) fn add(&mut self, handle: Handle, graph: Handle, mut found: Executable) {
         found.graph = graph as usize;
         self.made_of.entry(found.graph).or_default().0 += 1;
@@ -185,7 +185,7 @@ impl Executable {
         self.nodes.iter().enumerate().filter(|(_, node)| !self.disabled.contains(&node.handle))
     }
 
-    /// Takes note of a node's parameters, which are the program's own.
+    /// Notes a node's parameters, which are the program's own.
     ///
     /// # Safety
     /// The driver has given or taken them.
@@ -206,7 +206,7 @@ impl Executable {
         }
     }
 
-    /// Takes note that the program has changed a node, or all, in a way that is not read.
+    /// Notes that the program has changed a node, or all, in a way that is not read.
     pub(crate) fn changed(&mut self, node: Option<Handle>) {
         let is_it = |known: &Node| node.is_none_or(|node| known.handle == node as usize);
         let (gone, left) = std::mem::take(&mut self.nodes).into_iter().partition(is_it);
@@ -218,7 +218,7 @@ impl Executable {
         }
     }
 
-    /// Takes note that a node is switched on or off.
+    /// Notes that a node is switched on or off.
     pub(crate) fn enable(&mut self, node: Handle, is_enabled: bool) {
         if is_enabled {
             self.disabled.remove(&(node as usize));

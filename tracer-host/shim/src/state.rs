@@ -169,7 +169,7 @@ impl Function {
         }
     }
 
-    /// Tells whether the copy was loaded in a context, and takes note that it is.
+    /// Tells whether the copy was loaded in a context, and notes that it is.
     pub(crate) fn is_loaded(&self, context: *mut c_void) -> bool {
         let mut loaded = lock(&self.loaded);
         let is_known = loaded.contains(&(context as usize));
@@ -199,7 +199,7 @@ impl Function {
         let _ = self.untraced.set(counted);
     }
 
-    /// Takes note that a launch was recorded.
+    /// Notes that a launch was recorded.
     pub(crate) fn was_recorded(&self) {
         self.recorded.fetch_add(1, Ordering::Relaxed);
     }
@@ -325,14 +325,14 @@ impl Registry {
         self.owners.get(&owner).is_some_and(|code| code.traced.is_ok())
     }
 
-    /// Takes note of a loaded module or library.
+    /// Notes a loaded module or library.
     pub(crate) fn add(&mut self, owner: Owner, traced: Result<TracedModule, String>, image: Option<Image>) {
         self.codes += 1;
         let code = Arc::new(Code { traced, source: None, _image: image, number: self.codes });
         self.owned(owner, &code);
     }
 
-    /// Takes note of a loaded module or library whose kernels get copies in modules of their own.
+    /// Notes a loaded module or library whose kernels get copies in modules of their own.
     pub(crate) fn add_source(&mut self, owner: Owner, source: Source) {
         self.codes += 1;
         let traced = Err("its copy is in another module".to_owned());
@@ -340,13 +340,13 @@ impl Registry {
         self.owned(owner, &code);
     }
 
-    /// Takes note of a module with the copy of a kernel.
+    /// Notes a module with the copy of a kernel.
     pub(crate) fn new_code(&mut self, module: TracedModule, image: Image) -> Arc<Code> {
         self.codes += 1;
         Arc::new(Code { traced: Ok(module), source: None, _image: Some(image), number: self.codes })
     }
 
-    /// Takes note that a library's module has a handle of its own.
+    /// Notes that a library's module has a handle of its own.
     pub(crate) fn alias(&mut self, library: usize, module: usize) {
         if let Some(code) = self.owners.get(&Owner::Library(library)) {
             let code = Arc::clone(code);
@@ -354,7 +354,7 @@ impl Registry {
         }
     }
 
-    /// Takes note of whose code it is. What had the same handle before has gone with its context, without a
+    /// Notes whose code it is. What had the same handle before has gone with its context, without a
     /// word.
     fn owned(&mut self, owner: Owner, code: &Arc<Code>) {
         let before = self.owners.insert(owner, Arc::clone(code));
@@ -372,7 +372,7 @@ impl Registry {
         Some(code)
     }
 
-    /// Takes note of a function that the program has looked up.
+    /// Notes a function that the program has looked up.
     pub(crate) fn found(&mut self, owner: Owner, name: &str, function: usize) {
         match self.owners.get(&owner) {
             Some(code) => {
@@ -388,7 +388,7 @@ impl Registry {
         }
     }
 
-    /// Takes note that a kernel of a library is such a function in a context.
+    /// Notes that a kernel of a library is such a function in a context.
     pub(crate) fn is_function(&mut self, kernel: usize, function: usize) {
         match self.functions.get(&kernel).cloned() {
             Some(known) => drop(self.functions.insert(function, known)),

@@ -38,7 +38,7 @@ impl Shared {
         self.stream.as_ref()
     }
 
-    /// Takes note of memory that the device has not allocated, so that kernels may be given it.
+    /// Notes memory that the device has not allocated, so that kernels may be given it.
     pub(crate) fn adopt(&self, address: u64, bytes: u64) {
         self.buffers.borrow_mut().insert(address, bytes);
     }

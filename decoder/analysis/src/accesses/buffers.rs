@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use serde::{Serialize, Serializer};
-use warptrace_decoder::{BufferMap, Place, TraceFile, VectorRun};
+use warptrace_decoder::{BufferMap, Place, TraceFile, VectorRun, extent};
 use warptrace_format::data::LaneRun;
 use warptrace_format::file::data::lanes;
 use warptrace_format::file::{BufferInfo, SiteInfo, SiteKind, SiteSpace};
@@ -139,13 +139,6 @@ pub(super) struct Of<'m> {
     pub(super) map: &'m BufferMap<'m>,
     pub(super) launch: u32,
     pub(super) warp: u32,
-}
-
-/// The first and the last byte that a run of accesses of so many bytes touches, if addresses do not wrap.
-fn extent(run: LaneRun, bytes: u64) -> Option<(u64, u64)> {
-    let way = i128::from(run.step) * i128::from(run.count.saturating_sub(1));
-    let last = u64::try_from(i128::from(run.base) + way).ok()?;
-    Some((run.base.min(last), run.base.max(last).checked_add(bytes - 1)?))
 }
 
 /// Bytes of a part of which it is known whether it was accessed.
@@ -433,14 +426,5 @@ mod tests {
         heat.add(LaneRun { base: 0, step: 4, count: 25 }, 4, 100);
         assert_eq!(heat.touched(100), 100, "the last part is shorter");
         assert_eq!((part_of(99, 100), part_of(0, 1), part_of(u64::MAX - 1, u64::MAX)), (63, 0, 63));
-    }
-
-    #[test]
-    fn extents_do_not_wrap() {
-        let run = |base, step, count| LaneRun { base, step, count };
-        assert_eq!(extent(run(100, -4, 3), 4), Some((92, 103)));
-        assert_eq!(extent(run(4, -4, 3), 4), None);
-        assert_eq!(extent(run(u64::MAX - 3, 0, 1), 4), Some((u64::MAX - 3, u64::MAX)));
-        assert_eq!(extent(run(u64::MAX - 2, 0, 1), 4), None);
     }
 }

@@ -1,7 +1,9 @@
 //! What sites access: how well lanes' addresses fit to the memory, and in which form they come.
 
 pub(crate) mod buffers;
+pub(crate) mod changes;
 pub(crate) mod requests;
+pub(crate) mod rows;
 
 use std::collections::BTreeMap;
 

@@ -80,7 +80,7 @@ impl DataSections {
             match (body.and_then(|body| Ok(Buffers::decode(&body, body_offset(at))?)), &mut found) {
                 (Ok(part), Some(found)) => found.add(part),
                 (Err(OpenError::Format(error)), found) => {
-                    // What that section has, nobody knows.
+                    // What that section has is not known.
                     found.iter_mut().for_each(KnownBuffers::lack);
                     self.add_damage(error);
                 }

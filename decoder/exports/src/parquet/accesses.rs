@@ -5,7 +5,7 @@ use std::io::Write;
 use std::ops::ControlFlow;
 
 use warptrace_analysis::{
-    AccessCounts, AccessLacks, AccessRow, AccessRowKind, SiteFigures, access_losses as launches_lacking,
+    AccessCounts, AccessLacks, AccessRow, AccessTable, SiteFigures, access_losses as launches_lacking,
     access_rows, accesses as count_accesses, value_number, value_type,
 };
 use warptrace_format::file::{LaunchInfo, SiteInfo};
@@ -91,46 +91,13 @@ const LOSSES: [Column; 7] = [
     column("damaged_entries", Kind::Large),
 ];
 
-/// A table of addresses or values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AccessTable {
-    /// A row for each run of addresses, as the file has them.
-    Accesses,
-    /// A row for each run of values, as the file has them.
-    Values,
-    /// A row for each address of a lane.
-    LaneAccesses,
-    /// A row for each value of a lane.
-    LaneValues,
-}
-
-impl AccessTable {
-    /// Returns the name of the table.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Accesses => "accesses",
-            Self::Values => "values",
-            Self::LaneAccesses => "lane_accesses",
-            Self::LaneValues => "lane_values",
-        }
-    }
-
-    const fn kind(self) -> AccessRowKind {
-        AccessRowKind {
-            of_values: matches!(self, Self::Values | Self::LaneValues),
-            by_lane: matches!(self, Self::LaneAccesses | Self::LaneValues),
-        }
-    }
-
-    fn columns(self) -> Vec<Column> {
-        let own = match self {
-            Self::Accesses | Self::Values => &RUNS[..],
-            Self::LaneAccesses => &ADDRESSES,
-            Self::LaneValues => &VALUES,
-        };
-        COMMON.iter().chain(own).copied().collect()
-    }
+fn columns(table: AccessTable) -> Vec<Column> {
+    let own = match table {
+        AccessTable::Accesses | AccessTable::Values => &RUNS[..],
+        AccessTable::LaneAccesses => &ADDRESSES,
+        AccessTable::LaneValues => &VALUES,
+    };
+    COMMON.iter().chain(own).copied().collect()
 }
 
 /// Writes the addresses or values of the selected warps; none if the trace has none. What of them is not
@@ -144,7 +111,7 @@ impl AccessTable {
 /// The trace is damaged, or `out` cannot be written.
 pub fn accesses(source: &Source<'_>, out: impl Write + Send, which: AccessTable) -> Result<u64, ExportError> {
     let trace = source.trace();
-    let mut table = Table::new(trace.limited(out), which.name(), &which.columns(), &source.facts())?;
+    let mut table = Table::new(trace.limited(out), which.name(), &columns(which), &source.facts())?;
     let texts: BTreeMap<u16, SiteTexts> =
         trace.sites().map(|site| (site.number, SiteTexts::new(site, &mut table))).collect();
     let forms = ["uniform", "affine", "generic"].map(|form| (form, table.text(form)));
@@ -153,7 +120,7 @@ pub fn accesses(source: &Source<'_>, out: impl Write + Send, which: AccessTable)
         let kernel = table.text(source.kernel(info));
         let mut result = Ok(());
         let of = (filter, source.selection());
-        let (_, lacking) = access_rows(trace, info, of, which.kind(), &mut |row| {
+        let (_, lacking) = access_rows(trace, info, of, which, &mut |row| {
             let mut values = common(info, row, kernel, texts.get(&row.site).copied().unwrap_or_default());
             match which {
                 AccessTable::Accesses | AccessTable::Values => {

@@ -13,7 +13,9 @@ use std::io::Write;
 use warptrace_analysis::BlockRan;
 use warptrace_format::file::LossPosition;
 
-pub use self::accesses::{AccessTable, access_losses, accesses, sites};
+pub use warptrace_analysis::AccessTable;
+
+pub use self::accesses::{access_losses, accesses, sites};
 use self::table::{Column, Kind, Table, TextId, Value, column, optional};
 use crate::error::ExportError;
 use crate::runs::{Run, Step};

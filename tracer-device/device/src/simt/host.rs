@@ -88,10 +88,10 @@ pub unsafe trait Lane {
     fn shared(&self, key: usize, bytes: usize) -> *mut u8;
     /// The block's dynamic shared memory: start and length in bytes. Filled with 0xa5 when the block starts.
     fn dynamic_shared(&self) -> (*mut u8, usize);
-    /// Takes note that the lane calls a function at `site`. The function's operations come where it is
+    /// Notes that the lane calls a function at `site`. The function's operations come where it is
     /// called, wherever it stands in the source.
     fn calls(&self, site: Site);
-    /// Takes note that the lane enters (`true`) or leaves a function.
+    /// Notes that the lane enters (`true`) or leaves a function.
     fn call(&self, enters: bool);
     /// What the launch records.
     fn recording(&self) -> Recording;

@@ -277,7 +277,7 @@ impl WarpShared {
         self.memory.set32(UNSORTED, 0);
     }
 
-    /// Takes note that a list of keys was not sorted. The next step stays as it is, for others may not have
+    /// Notes that a list of keys was not sorted. The next step stays as it is, for others may not have
     /// seen it yet.
     #[inline(always)]
     pub(super) fn set_unsorted(mut self) {

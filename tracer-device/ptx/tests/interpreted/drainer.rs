@@ -207,7 +207,7 @@ impl Drainer {
         }
     }
 
-    /// Takes note of all entries that are open now.
+    /// Notes all entries that are open now.
     fn watch(&mut self, memory: &Memory) {
         for index in 0..self.segments.len() {
             for at in 1..self.segments[index].before.len() {

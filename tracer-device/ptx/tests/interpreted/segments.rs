@@ -65,7 +65,7 @@ impl Segment {
         has_tag(words, self.tag) && !is_open(words)
     }
 
-    /// Takes note of what an entry says, if it is open.
+    /// Notes what an entry says, if it is open.
     pub(crate) fn note(&mut self, entry: usize, words: [u32; 4]) {
         if self.tag != 0 && has_tag(words, self.tag) && is_open(words) {
             assert!(self.seen[entry].is_none() && !is_sole(words));

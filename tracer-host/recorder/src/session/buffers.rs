@@ -63,7 +63,7 @@ impl KnownBuffers {
         self.is_changed = true;
     }
 
-    /// Takes note that memory is there no more, from the launch with this number on.
+    /// Notes that memory is there no more, from the launch with this number on.
     pub(super) fn remove(&mut self, address: u64, launch: u32) {
         let Some(buffer) = self.live.remove(&address) else { return };
         // Who was there in no launch need not be told of, if the file was not told yet.
@@ -74,7 +74,7 @@ impl KnownBuffers {
         self.is_changed = true;
     }
 
-    /// Takes note that there is memory of which nothing is known.
+    /// Notes that there is memory of which nothing is known.
     pub(super) fn lack(&mut self) {
         self.is_changed |= !self.lacks;
         self.lacks = true;

@@ -147,19 +147,19 @@ impl<E: Ending> Launches<E> {
         self.0.lock().ledger.add_sites(sites);
     }
 
-    /// Takes note of memory that launches can reach which are reserved from now on. It ends what was there
+    /// Notes memory that launches can reach which are reserved from now on. It ends what was there
     /// before at these addresses.
     pub fn add_memory(&self, memory: Memory) {
         self.0.lock().ledger.add_memory(memory);
     }
 
-    /// Takes note that memory which begins at `address` is there no more for launches that are reserved from
+    /// Notes that memory which begins at `address` is there no more for launches that are reserved from
     /// now on.
     pub fn remove_memory(&self, address: u64) {
         self.0.lock().ledger.remove_memory(address);
     }
 
-    /// Takes note that launches may reach memory of which nothing is known.
+    /// Notes that launches may reach memory of which nothing is known.
     pub fn lack_memory(&self) {
         self.0.lock().ledger.lack_memory();
     }

@@ -155,17 +155,17 @@ impl Ledger {
         self.news.sites.extend(sites.into_iter().filter(|site| known.insert(site.number)));
     }
 
-    /// Takes note of memory that launches can reach from the next one on.
+    /// Notes memory that launches can reach from the next one on.
     pub(super) fn add_memory(&mut self, memory: Memory) {
         self.buffers.add(memory, self.launches);
     }
 
-    /// Takes note that the next launch cannot reach memory any more.
+    /// Notes that the next launch cannot reach memory any more.
     pub(super) fn remove_memory(&mut self, address: u64) {
         self.buffers.remove(address, self.launches);
     }
 
-    /// Takes note that launches can reach memory of which nothing is known.
+    /// Notes that launches can reach memory of which nothing is known.
     pub(super) fn lack_memory(&mut self) {
         self.buffers.lack();
     }

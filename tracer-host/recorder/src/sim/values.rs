@@ -64,7 +64,7 @@ impl Values {
         ValueSites::new(numbered)
     }
 
-    /// Takes note of the sites that a launch came to.
+    /// Notes the sites that a launch came to.
     pub(super) fn used(&mut self, sites: &ValueSites) {
         for (id, of, number) in sites.used() {
             let module = self.modules.iter().rfind(|(_, first)| *first <= usize::from(number));

@@ -19,7 +19,7 @@ use crate::trace::{self, Item, Request, SAID};
 /// The flag of graphs that kernels launch.
 const DEVICE_LAUNCH: u64 = 4;
 
-/// Takes note of a graph that the program has made ready.
+/// Notes a graph that the program has made ready.
 ///
 /// # Safety
 /// It was made of that graph.
@@ -266,7 +266,7 @@ pub(super) unsafe fn destroy_exec(real: unsafe extern "C" fn(Handle) -> Answer, 
     answer
 }
 
-/// Takes note of a graph that is a node's: it lives as long as that, which nothing here can lengthen.
+/// Notes a graph that is a node's: it lives as long as that, which nothing here can lengthen.
 ///
 /// # Safety
 /// The program's own call.

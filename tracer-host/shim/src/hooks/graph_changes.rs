@@ -11,7 +11,7 @@ use crate::graphs::Executable;
 use crate::inside::guarded;
 use crate::state::{State, lock, state};
 
-/// Takes note of a change of an executable graph, if the driver has made it.
+/// Notes a change of an executable graph, if the driver has made it.
 fn changed(answer: Answer, exec: Handle, change: impl FnOnce(&State, &mut Executable)) -> Answer {
     if answer == SUCCESS {
         guarded(|| {

@@ -24,7 +24,7 @@ struct Inputs {
 /// Links that have not ended.
 static LINKS: Mutex<Option<HashMap<usize, Inputs>>> = Mutex::new(None);
 
-/// Takes note of an input that the driver has taken.
+/// Notes an input that the driver has taken.
 fn note(link: Handle, ptx: Option<CString>) {
     let mut links = lock(&LINKS);
     let inputs = links.get_or_insert_with(HashMap::new).entry(link as usize).or_default();

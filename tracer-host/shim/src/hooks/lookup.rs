@@ -14,7 +14,7 @@ use crate::state::{Owner, Registry, lock, state};
 /// The most functions of a module that are listed; more are listed with their copies.
 const MAX_LISTED: c_uint = 1 << 20;
 
-/// Takes note of what the driver has answered, if it did.
+/// Notes what the driver has answered, if it did.
 fn note(answer: Answer, take: impl FnOnce(&mut Registry)) -> Answer {
     if answer == SUCCESS {
         guarded(|| state().map(|state| take(&mut lock(&state.registry))));

@@ -84,7 +84,7 @@ pub(super) unsafe fn alloc_managed(
 }
 
 /// Notes memory that is there in the order of a stream. Where launches are put into a graph, it is there when
-/// that is launched, and where it is then nobody says here.
+/// that is launched, and where it is then is not told here.
 ///
 /// # Safety
 /// As [`got`]; the stream is the program's.

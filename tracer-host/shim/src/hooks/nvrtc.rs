@@ -26,7 +26,7 @@ fn is_without_cubin(program: Handle) -> bool {
     lock(&WITHOUT_CUBIN).as_ref().is_some_and(|programs| programs.contains(&(program as usize)))
 }
 
-/// Takes note of what a program was compiled to.
+/// Notes what a program was compiled to.
 fn note(program: Handle, without_cubin: bool) {
     let mut programs = lock(&WITHOUT_CUBIN);
     let programs = programs.get_or_insert_with(HashSet::new);

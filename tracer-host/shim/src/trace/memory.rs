@@ -13,7 +13,7 @@ pub(crate) enum Change<'a> {
     Got(Memory),
     /// That at this address goes.
     Gone(u64),
-    /// What was mapped to so many bytes from this address on goes.
+    /// What was mapped to this many bytes from this address on goes.
     Unmapped(u64, u64),
     /// It has some that nothing is known of.
     Unknown,
@@ -60,7 +60,7 @@ impl ProgramMemory {
 }
 
 impl Traces {
-    /// Takes note of a change of the program's memory, and tells all traces.
+    /// Notes a change of the program's memory, and tells all traces.
     pub(crate) fn change_memory(&mut self, change: Change<'_>) {
         let recorders = || {
             self.contexts.values().filter_map(|context| match context {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::accesses::{AccessCounts, Accesses};
+use super::{AccessCounts, Accesses};
 
 /// What was accessed at a line in two traces.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -8,20 +8,52 @@ use warptrace_format::data::SiteKind;
 use warptrace_format::file::data::lanes;
 use warptrace_format::file::{LaunchInfo, SiteInfo, SiteNumber};
 
-use crate::accesses::{Accesses, accesses};
+use super::{Accesses, accesses};
 use crate::error::AnalysisError;
 use crate::selection::Selection;
 
 /// The greatest number up to which a float of 64 bits has all whole ones.
 const MAX_WHOLE: u64 = 1 << 53;
 
-/// What the rows of [`access_rows`] are.
+/// A table of addresses or values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AccessRowKind {
-    /// Values that the source names; else addresses.
-    pub of_values: bool,
-    /// A row for each access of a lane; else for each run, as the file has them.
-    pub by_lane: bool,
+pub enum AccessTable {
+    /// A row for each run of addresses, as the file has them.
+    Accesses,
+    /// A row for each run of values, as the file has them.
+    Values,
+    /// A row for each address of a lane.
+    LaneAccesses,
+    /// A row for each value of a lane.
+    LaneValues,
+}
+
+impl AccessTable {
+    /// All tables.
+    pub const ALL: [Self; 4] = [Self::Accesses, Self::Values, Self::LaneAccesses, Self::LaneValues];
+
+    /// Returns the name of the table.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Accesses => "accesses",
+            Self::Values => "values",
+            Self::LaneAccesses => "lane_accesses",
+            Self::LaneValues => "lane_values",
+        }
+    }
+
+    /// Returns whether rows are of values that the source names; else they are of addresses.
+    #[must_use]
+    pub const fn is_of_values(self) -> bool {
+        matches!(self, Self::Values | Self::LaneValues)
+    }
+
+    /// Returns whether there is a row for each access of a lane; else for each run, as the file has them.
+    #[must_use]
+    pub const fn is_by_lane(self) -> bool {
+        matches!(self, Self::LaneAccesses | Self::LaneValues)
+    }
 }
 
 /// A run of a group of lanes or of one of its lanes, or an access of a lane.
@@ -86,7 +118,7 @@ pub fn access_rows(
     trace: &TraceFile,
     info: &LaunchInfo,
     (filter, selection): (&WarpFilter, &Selection),
-    kind: AccessRowKind,
+    table: AccessTable,
     sink: &mut dyn FnMut(&AccessRow) -> ControlFlow<()>,
 ) -> Result<(ControlFlow<()>, AccessLacks), AnalysisError> {
     let mut lacks = AccessLacks::default();
@@ -99,7 +131,7 @@ pub fn access_rows(
         }
         lacks.left_out += warp.left_out;
         lacks.unmatched += warp.unmatched;
-        of_warp(trace, &warp, kind, sink)
+        of_warp(trace, &warp, table, sink)
     })?;
     Ok((flow, lacks))
 }
@@ -107,12 +139,12 @@ pub fn access_rows(
 fn of_warp(
     trace: &TraceFile,
     warp: &WarpAccesses,
-    kind: AccessRowKind,
+    table: AccessTable,
     sink: &mut dyn FnMut(&AccessRow) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
     let mut requests: BTreeMap<u16, u64> = BTreeMap::new();
     let is_value = |site| trace.site(site).is_some_and(|info| info.kind == SiteKind::Value);
-    for vector in warp.in_order().iter().filter(|vector| is_value(vector.site) == kind.of_values) {
+    for vector in warp.in_order().iter().filter(|vector| is_value(vector.site) == table.is_of_values()) {
         let next = requests.entry(vector.site).or_default();
         let request = *next;
         *next += u64::from(vector.vectors());
@@ -129,7 +161,7 @@ fn of_warp(
             step: 0,
             count: 1,
         };
-        if kind.by_lane { each_access(vector, all, sink)? } else { each_run(vector, all, sink)? }
+        if table.is_by_lane() { each_access(vector, all, sink)? } else { each_run(vector, all, sink)? }
     }
     ControlFlow::Continue(())
 }
