@@ -18,6 +18,16 @@ pub struct Memory {
     pub name: String,
 }
 
+impl Memory {
+    /// Returns the addresses of those of `live` that it overlaps, the last first. `live` are by address, none
+    /// overlaps another, and `bytes_of` tells the bytes of one.
+    pub fn overlapped<T>(&self, live: &BTreeMap<u64, T>, bytes_of: impl Fn(&T) -> u64) -> Vec<u64> {
+        let before_end = live.range(..self.address.saturating_add(self.bytes)).rev();
+        let over = before_end.take_while(|(start, one)| start.saturating_add(bytes_of(one)) > self.address);
+        over.map(|(start, _)| *start).collect()
+    }
+}
+
 /// What is known of the program's memory, and what of this the file was not told yet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KnownBuffers {
@@ -36,25 +46,16 @@ impl KnownBuffers {
     /// Adds memory that is there from the launch with this number on. What was there before at these
     /// addresses is no more.
     pub(super) fn add(&mut self, memory: Memory, launch: u32) {
-        let Memory { address, bytes, kind, mut name } = memory;
-        if bytes == 0 || address.checked_add(bytes - 1).is_none() {
+        if memory.bytes == 0 || memory.address.checked_add(memory.bytes - 1).is_none() {
             return;
         }
-        let end = address.saturating_add(bytes);
-        let is_over = |buffer: &&BufferInfo| buffer.address.saturating_add(buffer.bytes) > address;
-        let over: Vec<u64> = self
-            .live
-            .range(..end)
-            .rev()
-            .map(|(_, buffer)| buffer)
-            .take_while(is_over)
-            .map(|b| b.address)
-            .collect();
+        let over = memory.overlapped(&self.live, |buffer| buffer.bytes);
         over.into_iter().for_each(|address| self.remove(address, launch));
         if self.next as usize >= MAX_BUFFERS {
             self.lack();
             return;
         }
+        let Memory { address, bytes, kind, mut name } = memory;
         name.truncate(name.floor_char_boundary(MAX_BUFFER_NAME_BYTES));
         let buffer = BufferInfo { number: self.next, address, bytes, kind, name, first: launch, end: None };
         self.next += 1;

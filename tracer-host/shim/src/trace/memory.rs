@@ -43,16 +43,7 @@ impl ProgramMemory {
     }
 
     fn got(&mut self, memory: &Memory) {
-        let end = memory.address.saturating_add(memory.bytes);
-        let is_over = |other: &&Memory| other.address.saturating_add(other.bytes) > memory.address;
-        let over: Vec<u64> = self
-            .live
-            .range(..end)
-            .rev()
-            .map(|(_, (_, other))| other)
-            .take_while(is_over)
-            .map(|other| other.address)
-            .collect();
+        let over = memory.overlapped(&self.live, |(_, other)| other.bytes);
         over.iter().for_each(|address| drop(self.live.remove(address)));
         self.live.insert(memory.address, (self.next, memory.clone()));
         self.next += 1;
