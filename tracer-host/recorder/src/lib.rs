@@ -1,8 +1,8 @@
 //! Tracing sessions: allocate device memory, launch, drain, write.
 //!
 //! ```text
-//! Session ── launch ──▶ Device (CudaDevice | SimDevice) ── chunks ──▶ Session ── frames ──▶ TraceWriter ──▶
-//! .wtrc
+//! Session ── launch ──▶ Device (CudaDevice | SimDevice) ── chunks ──▶ Session ── frames ──▶ TraceWriter
+//! TraceWriter ──▶ .wtrc
 //! ```
 //!
 //! - [`Device`] runs kernels and holds memory; [`CudaDevice`] is a GPU through the driver, loaded at run

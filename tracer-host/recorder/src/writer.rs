@@ -90,13 +90,15 @@ pub struct Summary {
 /// use warptrace_format::account::WarpAccount;
 /// use warptrace_host::writer::{ChunkRef, LaunchInfo, Metadata, TraceWriter, WriterOptions};
 ///
-/// let metadata = Metadata::new("example", DeviceInfo::simulator("sim"),
-/// vec![CodecSpec::Raw]).with_kernel("k", ""); let mut writer = TraceWriter::create(Vec::new(), &metadata,
-/// WriterOptions::default())?; writer.begin_launch(&LaunchInfo::new(0, 0, [1, 1, 1], [32, 1, 1], 0)?)?;
-/// writer.write_chunks(0, &[ChunkRef { track: 0, warp: 0, sequence: 0, events: 1, payload: &[1, 0, 255, 255,
-/// 255, 255] }])?; writer.end_launch(0, 0, &[WarpAccount { attempted: 1, recorded: 1, lost: 0, chunks: 1,
-/// finished: 1 }])?; let (bytes, summary) = writer.finish()?; assert_eq!((summary.events, summary.bytes), (1,
-/// bytes.len() as u64));
+/// let device = DeviceInfo::simulator("sim");
+/// let metadata = Metadata::new("example", device, vec![CodecSpec::Raw]).with_kernel("k", "");
+/// let mut writer = TraceWriter::create(Vec::new(), &metadata, WriterOptions::default())?;
+/// writer.begin_launch(&LaunchInfo::new(0, 0, [1, 1, 1], [32, 1, 1], 0)?)?;
+/// let payload = &[1, 0, 255, 255, 255, 255];
+/// writer.write_chunks(0, &[ChunkRef { track: 0, warp: 0, sequence: 0, events: 1, payload }])?;
+/// writer.end_launch(0, 0, &[WarpAccount { attempted: 1, recorded: 1, lost: 0, chunks: 1, finished: 1 }])?;
+/// let (bytes, summary) = writer.finish()?;
+/// assert_eq!((summary.events, summary.bytes), (1, bytes.len() as u64));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]

@@ -109,8 +109,10 @@ impl Times {
 /// What is recorded, and how. The default is everything, as the kernel did it.
 ///
 /// ```
-/// use warptrace_spec::{MemorySize, Policy, RecordingSpec}; let spec = RecordingSpec { memory:
-/// Some(MemorySize(1 << 30)), post_mortem: true, ..RecordingSpec::default() }; assert_eq!(
+/// use warptrace_spec::{MemorySize, Policy, RecordingSpec};
+/// let memory = Some(MemorySize(1 << 30));
+/// let spec = RecordingSpec { memory, post_mortem: true, ..RecordingSpec::default() };
+/// assert_eq!(
 ///     spec.check().unwrap_err().to_string(),
 ///     "`post-mortem` is for logs that the host empties while kernels run: choose the policy `stream` as well"
 /// );

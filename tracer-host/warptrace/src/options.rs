@@ -285,10 +285,11 @@ impl TraceBuilder {
     /// # let config = warptrace::LaunchConfig::for_elements(4);
     /// use std::time::Duration;
     ///
-    /// let builder =
-    /// device.trace(&path).step_limit(100_000).time_limit(Duration::from_secs(60)).progress(true); let mut
-    /// trace = builder.start(&endless::MODULE)?; // The loop of lane 2 stays at 3. let error =
-    /// trace.launch(&endless::halve(&numbers), &config).unwrap_err().to_string();
+    /// let limit = Duration::from_secs(60);
+    /// let builder = device.trace(&path).step_limit(100_000).time_limit(limit).progress(true);
+    /// let mut trace = builder.start(&endless::MODULE)?;
+    /// // The loop of lane 2 stays at 3.
+    /// let error = trace.launch(&endless::halve(&numbers), &config).unwrap_err().to_string();
     /// assert!(error.contains("more than 100000 steps; block (0, 0, 0), warp 0: "), "{error}");
     /// assert!(error.contains("lane 2 waits at the end of a loop's body"), "{error}");
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -370,7 +370,10 @@ fn what_is_seldom_meant_is_said_once() {
 
 #[test]
 fn what_the_compiler_says_points_at_the_mistake() {
-    trybuild::TestCases::new().compile_fail("tests/mistakes/*.rs");
+    let cases = trybuild::TestCases::new();
+    cases.compile_fail("tests/mistakes/*.rs");
+    // Of the attribute alone.
+    cases.compile_fail("tests/refused/*.rs");
 }
 
 fn root() -> &'static Path {

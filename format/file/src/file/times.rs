@@ -16,11 +16,12 @@
 //! (`docs/reference/codecs.md`):
 //!
 //! ```text
-//! runs     for each chunk of the frame, how many runs it has: at least one first    for each chunk, when the
-//! first event of its first run happened, in units, modulo 2^32 steps    for each other run, when its first
-//! event happened, less the time of the run before, modulo 2^32, zigzag split    the runs behind which the
-//! next run of their chunk is of the same event: the number of each, less the
-//!          number after the one before
+//! runs     for each chunk of the frame, how many runs it has: at least one
+//! first    for each chunk, when the first event of its first run happened, in units, modulo 2^32
+//! steps    for each other run, when its first event happened, less the time of the run before, modulo 2^32,
+//!          zigzag
+//! split    the runs behind which the next run of their chunk is of the same event: the number of each, less
+//!          the number after the one before
 //! events   for each of these, how many events it has in its chunk
 //! ```
 

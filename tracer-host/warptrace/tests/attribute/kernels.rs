@@ -1,12 +1,10 @@
 //! What the attribute makes of a module: the table, and what kernels compute and record on the simulator.
 
-mod support;
-
 use warptrace_device::{LocationKind, SourceLocation};
 use warptrace_format::Counting;
 use warptrace_macros::kernels;
 
-use support::{global, lanes, named};
+use crate::support::{self, global, lanes, named};
 
 /// Everything that is traced, once.
 #[kernels(device = warptrace_device)]
@@ -256,9 +254,4 @@ fn values_have_ids_of_their_own_and_make_no_event() {
     let events = unsafe { support::record(&valued::MODULE, &valued::walk(3), Counting::Never) };
     assert_eq!(named(&events, &valued::MODULE, "STEP"), [u32::MAX; 3]);
     assert_eq!(events.len(), 3);
-}
-
-#[test]
-fn errors_point_at_the_users_token() {
-    trybuild::TestCases::new().compile_fail("tests/refused/*.rs");
 }

@@ -2,9 +2,7 @@
 //! functions compute untraced, and all lanes meet behind them.
 #![allow(clippy::all, reason = "it says things in as many ways as there are")]
 
-mod support;
-
-use support::{global, lanes, named};
+use crate::support::{self, global, lanes, named};
 use warptrace_format::Counting;
 use warptrace_macros::kernels;
 

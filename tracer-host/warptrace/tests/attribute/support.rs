@@ -1,5 +1,4 @@
 //! Recordings of one warp on the simulator.
-#![allow(dead_code, reason = "each test binary uses a part")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use warptrace_decoder::TraceFile;
