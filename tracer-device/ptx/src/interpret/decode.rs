@@ -41,9 +41,13 @@ pub(super) fn decode(decoder: &Decoder<'_>, instruction: &Instruction<'_>) -> Re
         }
         "nanosleep" if parts.modifiers == ["u32"] => Ok(Op::Sleep { nanoseconds: parts.value(0, 32)? }),
         "bra" => {
-            // The sequences' branches are uniform, or ptxas could make lanes wait for others there.
-            let uniform = parts.modifiers == ["uni"] || guard.starts_with(crate::splice::REGISTER_PREFIX);
-            Ok(Op::Branch { target: parts.operand(0)?.to_owned(), to: 0, uniform })
+            // The sequences' branches are uniform, or ptxas could make lanes wait for others there; but not
+            // of lanes that have met on the way.
+            let target = parts.operand(0)?;
+            let is_met = target.ends_with(crate::splice::MEETING_SUFFIX);
+            let of_sequence = guard.starts_with(crate::splice::REGISTER_PREFIX) && !is_met;
+            let uniform = parts.modifiers == ["uni"] || of_sequence;
+            Ok(Op::Branch { target: target.to_owned(), to: 0, uniform })
         }
         "bar" | "barrier" if guard.is_empty() => parts.barrier(),
         "match" => parts.match_lanes(),

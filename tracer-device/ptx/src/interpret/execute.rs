@@ -50,8 +50,14 @@ pub(super) fn frame(warp: &mut Warp, lane: Lane) -> Result<&mut Frame, Fault> {
 }
 
 impl Executor<'_> {
-    /// Executes an instruction; returns where the group's lanes stand then.
-    pub(super) fn execute(&mut self, step: &Step, warp: &mut Warp, group: &Group) -> Result<Moves, Fault> {
+    /// Executes an instruction, and says in `moves`, which is empty, where the group's lanes stand then.
+    pub(super) fn execute(
+        &mut self,
+        step: &Step,
+        warp: &mut Warp,
+        group: &Group,
+        moves: &mut Moves,
+    ) -> Result<(), Fault> {
         let op = step.op.as_ref().map_err(Clone::clone)?;
         let mut active = group.mask;
         if let Some((predicate, negated)) = step.guard {
@@ -64,25 +70,24 @@ impl Executor<'_> {
         }
         let next = Position { item: group.at.item + 1, ..group.at };
         let stay = group.mask & !active;
-        let mut moves = Moves::new();
-        add(&mut moves, stay, next);
+        add(moves, stay, next);
         match op {
             Op::Branch { to, uniform, .. } => {
                 if *uniform && active != 0 && stay != 0 {
                     return Err(Fault::Diverges { taken: active, others: stay });
                 }
-                add(&mut moves, active, Position { item: *to, ..group.at });
+                add(moves, active, Position { item: *to, ..group.at });
             }
             Op::Call { function, results, arguments } => {
                 for lane in lanes(active) {
                     let position = self.call(warp, lane, function, results, arguments, next.item)?;
-                    add(&mut moves, 1 << lane.number, position);
+                    add(moves, 1 << lane.number, position);
                 }
             }
             Op::Return => {
                 for lane in lanes(active) {
                     if let Some(position) = self.leave(warp, lane)? {
-                        add(&mut moves, 1 << lane.number, position);
+                        add(moves, 1 << lane.number, position);
                     }
                 }
             }
@@ -92,7 +97,7 @@ impl Executor<'_> {
                     let index = self.value(warp, lane, *index)?;
                     let item = usize::try_from(index).ok().and_then(|index| to.get(index));
                     let item = *item.ok_or(Fault::Table { lane: lane.number, index })?;
-                    add(&mut moves, 1 << lane.number, Position { item, ..group.at });
+                    add(moves, 1 << lane.number, Position { item, ..group.at });
                 }
             }
             Op::Barrier { barrier, threads } => {
@@ -100,7 +105,7 @@ impl Executor<'_> {
                 let threads = threads.map(|threads| self.value(warp, lane, threads)).transpose()?;
                 let barrier = self.value(warp, lane, *barrier)?;
                 self.waits = Wait::Block { barrier, threads };
-                add(&mut moves, active, next);
+                add(moves, active, next);
             }
             Op::Trap if active != 0 => return Err(Fault::Trap),
             Op::Sleep { nanoseconds } => {
@@ -109,11 +114,11 @@ impl Executor<'_> {
                     longest = longest.max(self.value(warp, lane, *nanoseconds)?);
                 }
                 self.sleep = Some(longest);
-                add(&mut moves, active, next);
+                add(moves, active, next);
             }
             _ if op.collective().is_some() => {
                 self.collective(op, warp, active)?;
-                add(&mut moves, active, next);
+                add(moves, active, next);
             }
             _ => {
                 for lane in lanes(active) {
@@ -122,10 +127,10 @@ impl Executor<'_> {
                     }
                     self.lane(op, warp, lane)?;
                 }
-                add(&mut moves, active, next);
+                add(moves, active, next);
             }
         }
-        Ok(moves)
+        Ok(())
     }
 
     /// Executes an instruction for a lane.

@@ -6,9 +6,9 @@ mod waits;
 pub use self::launch::{CLOCKS_APART, Launch};
 pub(super) use self::waits::Wait;
 use super::error::{Fault, InterpretError};
-use super::execute::Executor;
+use super::execute::{Executor, Moves};
 use super::memory::{Memory, Scratch};
-use super::observed::{MarkerEvent, Observed};
+use super::observed::{Executions, MarkerEvent, Observed};
 use super::op::Op;
 use super::program::{Item, Program};
 use super::schedule::{Candidate, Schedule};
@@ -99,6 +99,11 @@ struct Machine<'a> {
     executor: Executor<'a>,
     warps: Vec<Warp>,
     groups: Vec<Group>,
+    /// Those of them that may run, and where lanes stand behind an instruction: memory that is used again.
+    candidates: Vec<Candidate>,
+    moves: Moves,
+    /// How often each line was executed.
+    lines: Vec<Executions>,
     /// Groups that there have been.
     numbers: u64,
     /// Of each of them, what has parted its lanes from others, the outermost first.
@@ -183,6 +188,9 @@ pub fn run_with_host(
             waits: Wait::Nothing,
         },
         groups: groups.collect(),
+        candidates: Vec::new(),
+        moves: Moves::new(),
+        lines: Vec::new(),
         numbers: warps.len() as u64,
         partings: vec![Vec::new(); warps.len()],
         parted: 0,
@@ -191,6 +199,8 @@ pub fn run_with_host(
         max_steps: launch.max_steps,
     };
     machine.run(schedule, host)?;
+    let executed = machine.lines.into_iter().enumerate().filter(|(_, executions)| executions.groups > 0);
+    machine.observed.lines = executed.collect();
     machine.observed.accesses = machine.executor.accesses;
     Ok(machine.observed)
 }
@@ -231,10 +241,12 @@ impl Machine<'_> {
                 self.join(&mut current, schedule);
                 last = self.groups[current].number;
                 let sleeps = self.step(current, schedule)?;
-                // The group may have ended.
-                match self.groups.iter().position(|group| group.number == last) {
-                    Some(found) => current = found,
-                    None => break,
+                // The group may stand elsewhere, or have ended.
+                if self.groups.get(current).is_none_or(|group| group.number != last) {
+                    match self.groups.iter().position(|group| group.number == last) {
+                        Some(found) => current = found,
+                        None => break,
+                    }
                 }
                 let at_label = self.joins_at(self.groups[current].at);
                 if schedule.turn_ends(self.observed.steps, at_label) || sleeps {
@@ -251,24 +263,17 @@ impl Machine<'_> {
         if self.groups.iter().any(|group| group.waits != Wait::Nothing) {
             self.pass_barriers();
         }
-        let is_free = |group: &&Group| group.waits == Wait::Nothing;
-        if !self.groups.iter().any(|group| is_free(&group)) {
-            return Err(InterpretError::Deadlock);
-        }
-        let awake = self.groups.iter().filter(is_free);
-        let first = awake.map(|group| group.wakes).min().unwrap_or_default();
+        let free = self.groups.iter().filter(|group| group.waits == Wait::Nothing);
+        let first = free.map(|group| group.wakes).min().ok_or(InterpretError::Deadlock)?;
         self.executor.elapsed = self.executor.elapsed.max(first);
-        let (indices, candidates): (Vec<usize>, Vec<Candidate>) = self
-            .groups
-            .iter()
-            .enumerate()
-            .filter(|(_, group)| group.wakes <= self.executor.elapsed && group.waits == Wait::Nothing)
-            .map(|(index, group)| {
+        self.candidates.clear();
+        for (index, group) in self.groups.iter().enumerate() {
+            if group.wakes <= self.executor.elapsed && group.waits == Wait::Nothing {
                 let position = (group.at.depth, group.at.item);
-                (index, Candidate { warp: group.warp, group: group.number, position })
-            })
-            .unzip();
-        Ok(indices[schedule.choose(&candidates, last)])
+                self.candidates.push(Candidate { index, warp: group.warp, group: group.number, position });
+            }
+        }
+        Ok(self.candidates[schedule.choose(&self.candidates, last)].index)
     }
 
     fn joins_at(&self, at: Position) -> bool {
@@ -386,12 +391,15 @@ impl Machine<'_> {
         }
         let current = self.groups.iter().position(|found| found.number == group.number).unwrap_or(current);
         self.count(group, schedule)?;
-        let executed = self.observed.lines.entry(step.line).or_default();
+        if self.lines.len() <= step.line {
+            self.lines.resize(step.line + 1, Executions::default());
+        }
+        let executed = &mut self.lines[step.line];
         executed.groups += 1;
         executed.lanes += u64::from(group.mask.count_ones());
-        let moves = self
-            .executor
-            .execute(step, &mut self.warps[group.warp], &group)
+        let mut moves = std::mem::take(&mut self.moves);
+        self.executor
+            .execute(step, &mut self.warps[group.warp], &group, &mut moves)
             .map_err(|fault| self.error(group, step.line, step.text.clone(), fault))?;
         let sleep = self.executor.sleep.take();
         let wakes = sleep.map_or(0, |sleep| self.executor.elapsed.saturating_add(sleep));
@@ -407,18 +415,18 @@ impl Machine<'_> {
             let parting = Parting { number: self.parted, depth, function, block };
             self.partings[group.number as usize].push(parting);
         }
-        let mut moves = moves.into_iter();
-        match moves.next() {
+        match moves.first() {
             None => {
                 self.groups.remove(current);
             }
-            Some((mask, at)) => self.groups[current] = Group { mask, at, wakes, waits, ..group },
+            Some(&(mask, at)) => self.groups[current] = Group { mask, at, wakes, waits, ..group },
         }
-        for (mask, at) in moves {
+        for (mask, at) in moves.drain(..).skip(1) {
             self.groups.push(Group { number: self.numbers, mask, at, wakes, waits, ..group });
             self.partings.push(self.partings[group.number as usize].clone());
             self.numbers += 1;
         }
+        self.moves = moves;
         Ok(sleep.is_some() || waits != Wait::Nothing)
     }
 

@@ -52,7 +52,7 @@ pub(super) struct Code {
 /// A statement that the interpreter executes or sees.
 #[derive(Clone, Debug)]
 pub(super) enum Item {
-    /// A label; groups may join at a label of the program, not at one of the splicer.
+    /// A label; groups may join at a label of the program, of the splicer at one that says so.
     Label {
         joins: bool,
         block: usize,
@@ -271,7 +271,8 @@ fn items(module: &Module<'_>, function: &Function<'_>, names: &Names) -> Vec<Ite
         match &statement.kind {
             StatementKind::Label(label) if !label.names_directive => {
                 item_of.insert(index, items.len());
-                let joins = !label.name.starts_with(crate::splice::LABEL_PREFIX);
+                let joins = !label.name.starts_with(crate::splice::LABEL_PREFIX)
+                    || label.name.ends_with(crate::splice::MEETING_SUFFIX);
                 items.push(Item::Label { joins, block: block_of(index) });
             }
             StatementKind::Comment(text) => {

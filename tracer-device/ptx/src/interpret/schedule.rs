@@ -5,6 +5,8 @@ use super::random::Random;
 /// A group that may run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
+    /// Where the launch has it.
+    pub(super) index: usize,
     pub(super) warp: usize,
     /// The group's number, unique in the launch.
     pub(super) group: u64,

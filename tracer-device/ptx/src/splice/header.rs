@@ -14,6 +14,9 @@ const FIRST_WITH_SPANS: u32 = 32;
 /// may rely.
 const FIRST_STREAMED: u32 = 70;
 
+/// The oldest architecture on which lanes of a warp run apart; it has `match` as well.
+const FIRST_APART: u32 = 70;
+
 /// Checks that the architecture of a module has what a recording needs.
 pub(super) fn check(module: &Module<'_>, recording: Recording) -> Result<(), SpliceError> {
     match older_target(module, FIRST_STREAMED) {
@@ -22,6 +25,12 @@ pub(super) fn check(module: &Module<'_>, recording: Recording) -> Result<(), Spl
         }
         _ => Ok(()),
     }
+}
+
+/// Returns whether lanes of a warp run apart where the program parts them, and may meet anywhere: for older
+/// architectures the assembler keeps them in lock step.
+pub(super) fn lanes_run_apart(module: &Module<'_>) -> bool {
+    older_target(module, FIRST_APART).is_none()
 }
 
 /// Returns the architecture of a module if it is older than `first`.

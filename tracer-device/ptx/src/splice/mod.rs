@@ -60,6 +60,8 @@ pub const TRACED_SUFFIX: &str = "$traced";
 pub(crate) const REGISTER_PREFIX: &str = "%wt_";
 /// What the sequences' labels begin with.
 pub(crate) const LABEL_PREFIX: &str = "$warptrace_";
+/// What those of them end with at which lanes may meet that have come there apart.
+pub(crate) const MEETING_SUFFIX: &str = "_meeting";
 
 /// Adds traced copies of kernels to a module, and leaves kernels out that are not asked for. A kernel or
 /// function without markers whose control flow cannot be read gets no copy. A module of a PTX version older
@@ -142,7 +144,8 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
         let callees = recording_functions(&module, &plans);
         let sync = module.version() > (6, 3);
         let recording = Recording { counting, ..recording };
-        let splicer = Splicer { module: &module, callees, recording, options, registers, sync };
+        let apart = header::lanes_run_apart(&module);
+        let splicer = Splicer { module: &module, callees, recording, options, registers, sync, apart };
         let functions = plans.iter().filter(|(function, _)| splicer.callees.contains_key(function.name));
         let mut definitions = String::new();
         for (function, plan) in functions {
@@ -253,6 +256,8 @@ struct Splicer<'a> {
     registers: HashMap<&'a str, u32>,
     /// Whether votes name their lanes.
     sync: bool,
+    /// Whether lanes of a warp run apart where the program parts them.
+    apart: bool,
 }
 
 impl Splicer<'_> {
@@ -311,6 +316,7 @@ impl Splicer<'_> {
             recording: Recording { counting: counted, ..self.recording },
             placement,
             sync: self.sync,
+            apart: self.apart,
             is_entry: function.is_entry(),
             with_descriptor,
             claim,

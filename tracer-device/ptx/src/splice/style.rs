@@ -31,6 +31,8 @@ pub(super) struct Style {
     pub(super) placement: Placement,
     /// Whether votes name their lanes.
     pub(super) sync: bool,
+    /// Whether lanes of a warp run apart where the program parts them.
+    pub(super) apart: bool,
     /// Whether this is a kernel; else a function that one calls.
     pub(super) is_entry: bool,
     /// Whether the kernel calls functions that record, or this is one.

@@ -17,6 +17,7 @@ use super::registers::{
     ACTIVE, ANY_FULL, AT, CLOCK, D, DATA, E, LANES_BELOW, P, Pred, Q, R32, R64, VOTE, Vector, X,
 };
 use super::{DATA_STATE, ENTRY_BYTES, Emitter, TIME_SHIFT};
+use crate::splice::MEETING_SUFFIX;
 use crate::splice::sites::{Place, Source};
 
 /// The run that a lane is in. In memory its words have the places that they have in an entry, so that one
@@ -114,6 +115,7 @@ impl Emitter {
             emitter.begin_runs(at, guard);
             emitter.branch_if_none(ENDS, &done);
             emit!(emitter, "mov.u32 {SITE}, {};", u32::from(place.site) << SITE_SHIFT);
+            emitter.ballot(GROUP_LANES, ENDS);
             emitter.end_group();
             emit!(emitter, "bra {done};");
         });
@@ -170,10 +172,9 @@ impl Emitter {
         emit!(self, "setp.ne.and.u32 {ENDS}, {COUNT}, 0, {begins};");
     }
 
-    /// Appends the runs of the lanes for which `ENDS` holds, at least one; `SITE` says at which site.
+    /// Appends the runs of `GROUP_LANES`, the lanes for which `ENDS` holds and `SITE` says the same site.
     fn end_group(&mut self) {
         let (lanes, lowest, highest, below) = (GROUP_LANES, X[0], X[1], X[2]);
-        self.ballot(lanes, ENDS);
         emit!(self, "and.b32 {below}, {lanes}, {LANES_BELOW};");
         emit!(self, "setp.eq.and.u32 {LEADS}, {below}, 0, {ENDS};");
         emit!(self, "brev.b32 {lowest}, {lanes};");
@@ -285,18 +286,34 @@ impl Emitter {
     }
 
     /// Ends the runs of all sites, before lanes leave the kernel.
+    ///
+    /// Hardware lets lanes go on together that happen to be at one instruction. So lanes that have left the
+    /// program one after the other may meet in the loop, at different sites, as where some wait for memory
+    /// until others are there: each time around, a group is of lanes at the same site.
     pub(super) fn end_sites(&mut self) {
         let sites = self.style.sites;
         if sites.count == 0 {
             return;
         }
-        let (at, again, next, has_more) = (E[0], self.label(), self.label(), Q[0]);
+        let (at, again, next, has_more) = (E[0], self.label() + MEETING_SUFFIX, self.label(), Q[0]);
         emit!(self, "mov.u64 {at}, {DATA_STATE};");
         emit!(self, "mov.u32 {SITE}, {};", u32::from(sites.first) << SITE_SHIFT);
         self.place_label(&again);
+        if self.style.apart {
+            self.active();
+        }
         emit!(self, "ld.local.v4.b32 {RUN}, [{at}+{LOG_BYTES}];");
         emit!(self, "setp.ne.u32 {ENDS}, {COUNT}, 0;");
         self.branch_if_none(ENDS, &next);
+        self.ballot(GROUP_LANES, ENDS);
+        if self.style.apart {
+            let (at_site, is_idle) = (X[0], Q[1]);
+            emit!(self, "match.any.sync.b32 {at_site}, {SITE}, {ACTIVE};");
+            emit!(self, "and.b32 {GROUP_LANES}, {GROUP_LANES}, {at_site};");
+            // Lanes at whose site no run ends have no group; they read from lanes that are here.
+            emit!(self, "setp.eq.u32 {is_idle}, {GROUP_LANES}, 0;");
+            emit!(self, "@{is_idle} mov.u32 {GROUP_LANES}, {ACTIVE};");
+        }
         self.end_group();
         self.place_label(&next);
         emit!(self, "add.u64 {at}, {at}, {STATE_BYTES};");
@@ -304,6 +321,9 @@ impl Emitter {
         let end = (u32::from(sites.first) + u32::from(sites.count)) << SITE_SHIFT;
         emit!(self, "setp.ne.u32 {has_more}, {SITE}, {end};");
         emit!(self, "@{has_more} bra {again};");
+        if self.style.apart {
+            self.active();
+        }
     }
 
     /// Finds the lanes of `ACTIVE`, which are here, for which `of` holds.
