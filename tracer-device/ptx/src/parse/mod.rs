@@ -54,6 +54,13 @@ impl<'a> Parser<'a> {
         token
     }
 
+    /// Tells whether the word that is looked at is a label's name. The byte behind most words says that they
+    /// are not, so that what follows need not be read twice.
+    fn is_label(&self) -> bool {
+        let next = self.text.as_bytes().get(self.token.span.end);
+        !matches!(next, Some(b'.' | b';')) && self.peek_second().is(b':')
+    }
+
     /// Returns the token behind the one that is looked at, without stepping.
     fn peek_second(&self) -> Token {
         let mut lexer = self.lexer;

@@ -37,15 +37,16 @@ impl<'a> Parser<'a> {
                     }
                 }
                 TokenKind::Dot => StatementKind::Directive(self.body_directive()?),
-                TokenKind::Word if self.peek_second().is(b':') => StatementKind::Label(self.label()),
+                TokenKind::Word if self.is_label() => StatementKind::Label(self.label()),
                 TokenKind::Word | TokenKind::Punct(b'@') => StatementKind::Instruction(self.instruction()?),
                 TokenKind::End => return Err(self.unexpected("`}`, the end of the function's body")),
                 _ => return Err(self.unexpected("a label, an instruction or a directive")),
             };
             // A scope's braces count as within it.
-            depth += u32::from(kind == StatementKind::ScopeOpen);
+            depth += u32::from(matches!(kind, StatementKind::ScopeOpen));
+            let closes = matches!(kind, StatementKind::ScopeClose);
             statements.push(Statement { span: Span::new(start, self.end), depth, kind });
-            depth -= u32::from(matches!(statements.last(), Some(s) if s.kind == StatementKind::ScopeClose));
+            depth -= u32::from(closes);
         }
     }
 

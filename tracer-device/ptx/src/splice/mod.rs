@@ -136,7 +136,7 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
         }
     }
     let mut kernels = Vec::new();
-    let mut copies = Vec::new();
+    let mut spliced = String::new();
     if let Some(recording) = options.recording {
         header::raise(&module, recording, &mut edits);
         let callees = recording_functions(&module, &plans);
@@ -145,11 +145,11 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
         let splicer = Splicer { module: &module, callees, recording, options, registers, sync };
         let functions = plans.iter().filter(|(function, _)| splicer.callees.contains_key(function.name));
         let mut definitions = String::new();
+        let mut prototypes = String::new();
         for (function, plan) in functions {
-            copies.push(splicer.prototype(function));
-            definitions.push_str(&splicer.function(function, plan)?);
+            prototypes.push_str(&splicer.prototype(function));
+            splicer.function(function, plan, &mut definitions)?;
         }
-        copies.push(definitions);
         let traced = |(function, plan): &&(&Function<'_>, Plan)| {
             function.is_entry()
                 && wanted(function)
@@ -157,23 +157,29 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
                 && !left_out.iter().any(|(name, _)| name == function.name)
         };
         let traced: Vec<_> = plans.iter().filter(traced).collect();
-        for (kernel, copy) in parallel::each(&traced, |(function, plan)| splicer.kernel(function, plan))? {
-            kernels.push(kernel);
-            copies.push(copy);
+        let mut is_shared = !splicer.callees.is_empty();
+        for (function, _) in &traced {
+            is_shared |= splicer.placement(function)?.0 == Placement::Shared;
         }
         // Functions that record use it too, also those that no kernel calls.
-        if !splicer.callees.is_empty() || kernels.iter().any(|kernel| kernel.placement == Placement::Shared) {
+        if is_shared {
             let array = format!("\n.extern .shared .align 16 .b8 {DYNAMIC_SHARED}[];\n");
             edits.insert(module.header_end, array);
         }
+        edits.apply_to(text, &mut spliced)?;
+        spliced.push_str(&prototypes);
+        spliced.push_str(&definitions);
+        let kernel = |(function, plan): &&(&Function<'_>, Plan), out: &mut String| {
+            splicer.kernel(function, plan, out)
+        };
+        kernels = parallel::each(&traced, &mut spliced, kernel)?;
+    } else {
+        edits.apply_to(text, &mut spliced)?;
     }
-    let mut text = edits.apply(text)?;
-    // At once, with a byte for readers that need a zero behind it: the text may be long.
-    text.reserve_exact(copies.iter().map(String::len).sum::<usize>() + 1);
-    for copy in copies {
-        text.push_str(&copy);
-    }
-    Ok(Spliced { text, kernels, left_out })
+    // The text may be long. A byte more is for readers that need a zero behind it.
+    spliced.reserve(1);
+    spliced.shrink_to(spliced.len() + 1);
+    Ok(Spliced { text: spliced, kernels, left_out })
 }
 
 fn check_kernels(module: &Module<'_>, kernels: Option<&[&str]>) -> Result<(), SpliceError> {
@@ -256,7 +262,8 @@ struct Splicer<'a> {
 }
 
 impl Splicer<'_> {
-    fn kernel(&self, function: &Function<'_>, plan: &Plan) -> Result<(TracedKernel, String), SpliceError> {
+    /// Returns where a kernel's records are, and whether it calls functions that record.
+    fn placement(&self, function: &Function<'_>) -> Result<(Placement, bool), SpliceError> {
         let body = function.body.as_ref();
         let calls = body.and_then(|body| named(body, &self.callees).pop_first());
         let placement = match (self.recording.placement, calls) {
@@ -270,14 +277,24 @@ impl Splicer<'_> {
                 return Err(SpliceError::Placement { kernel, function, placement });
             }
         };
-        let with_descriptor = calls.is_some();
+        Ok((placement, calls.is_some()))
+    }
+
+    /// Appends the traced copy of a kernel to `out`.
+    fn kernel(
+        &self,
+        function: &Function<'_>,
+        plan: &Plan,
+        out: &mut String,
+    ) -> Result<TracedKernel, SpliceError> {
+        let (placement, with_descriptor) = self.placement(function)?;
         let style = self.style(function, plan, placement, with_descriptor);
-        let copy = self.copy(function, plan, style)?;
+        self.copy(function, plan, style, out)?;
         let shared_bytes = match placement {
             Placement::Shared => warp_bytes(self.recording.dual, with_descriptor, self.recording.chooses),
             _ => 0,
         };
-        let kernel = TracedKernel {
+        Ok(TracedKernel {
             name: function.name.to_owned(),
             traced_name: format!("{}{TRACED_SUFFIX}", function.name),
             placement,
@@ -285,13 +302,18 @@ impl Splicer<'_> {
             markers: plan.places.iter().filter(|place| place.count != 0).count(),
             sites: plan.data.len(),
             counted: plan.loops.clone(),
-        };
-        Ok((kernel, copy))
+        })
     }
 
-    fn function(&self, function: &Function<'_>, plan: &Plan) -> Result<String, SpliceError> {
+    /// Appends the traced copy of a function that is no kernel to `out`.
+    fn function(
+        &self,
+        function: &Function<'_>,
+        plan: &Plan,
+        out: &mut String,
+    ) -> Result<(), SpliceError> {
         let style = self.style(function, plan, Placement::Shared, true);
-        self.copy(function, plan, style)
+        self.copy(function, plan, style, out)
     }
 
     fn style(
@@ -328,9 +350,15 @@ impl Splicer<'_> {
         format!("\n{before}{TRACED_SUFFIX}{};\n", text[function.name_span.end..end].trim_end())
     }
 
-    /// Copies a function, with the sequences that record.
-    fn copy(&self, function: &Function<'_>, plan: &Plan, style: Style) -> Result<String, SpliceError> {
-        let Some(body) = &function.body else { return Ok(String::new()) };
+    /// Appends a copy of a function, with the sequences that record, to `out`.
+    fn copy(
+        &self,
+        function: &Function<'_>,
+        plan: &Plan,
+        style: Style,
+        out: &mut String,
+    ) -> Result<(), SpliceError> {
+        let Some(body) = &function.body else { return Ok(()) };
         let start = function.span.start;
         let mut emitter = Emitter::new(style);
         let mut edits = Edits::new();
@@ -355,16 +383,24 @@ impl Splicer<'_> {
         edits.insert(body.open + 1 - start, format!("\n{}", emitter.take()));
         for place in &plan.places {
             let span = body.statements[place.statement].span;
-            let mut sequence = mark_text(place.marker, self.options.marks);
             let depth = body.statements[place.statement].depth;
-            sequence.push_str(&emitter.scoped(depth, |emitter| sequence_of(emitter, place, loops)));
-            // The comment stays before its sequence; a line comment ends with the line.
-            edits.insert(span.end - start, format!("\n\t{sequence}"));
+            let sequence = emitter.scoped(depth, |emitter| {
+                // The comment stays before its sequence; a line comment ends with the line.
+                emitter.text("\n\t");
+                emitter.text(&mark_text(place.marker, self.options.marks));
+                sequence_of(emitter, place, loops);
+            });
+            edits.insert(span.end - start, &sequence);
+            emitter.recycle(sequence);
         }
         for place in &plan.data {
             let statement = &body.statements[place.statement];
-            let sequence = emitter.scoped(statement.depth, |emitter| emitter.data_site(place));
-            edits.insert(statement.span.end - start, format!("\n{sequence}"));
+            let sequence = emitter.scoped(statement.depth, |emitter| {
+                emitter.text("\n");
+                emitter.data_site(place);
+            });
+            edits.insert(statement.span.end - start, &sequence);
+            emitter.recycle(sequence);
         }
         self.ends(function, &mut emitter, &mut edits);
         self.exits(function, plan, &mut emitter, &mut edits);
@@ -382,10 +418,10 @@ impl Splicer<'_> {
         } else if style.recording.chooses {
             unchosen::check_function(function, body)?;
         }
-        let mut copy = edits.apply(function.span.text(self.module.text))?;
-        copy.insert(0, '\n');
-        copy.push('\n');
-        Ok(copy)
+        out.push('\n');
+        edits.apply_to(function.span.text(self.module.text), out)?;
+        out.push('\n');
+        Ok(())
     }
 
     /// Leads branches to ends of their own: see [`exits`].
@@ -442,6 +478,7 @@ impl Splicer<'_> {
                 Some(guard) => go_on = Some(emitter.guarded_epilogue(guard.predicate, guard.negated)),
             });
             edits.insert(statement.span.start - start, format!("\n{epilogue}\t"));
+            emitter.recycle(epilogue);
             if let Some(go_on) = go_on {
                 edits.insert(statement.span.end - start, format!("\n{go_on}:"));
             }
