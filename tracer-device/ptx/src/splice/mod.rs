@@ -89,9 +89,9 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
             }
         }
     }
-    let mut plans = Vec::new();
-    for function in module.definitions() {
-        let Some(body) = &function.body else { continue };
+    let definitions = module.definitions().filter_map(|function| Some((function, function.body.as_ref()?)));
+    let definitions: Vec<_> = definitions.collect();
+    let plans = parallel::each(&definitions, &mut String::new(), |(function, body), _| {
         let mut plan = Plan::of(&module, function, body, counting)?;
         if options.recording.is_some_and(|recording| recording.has_data()) {
             (plan.data, plan.sites) = sites::find(&module, function, body)?;
@@ -99,8 +99,8 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
                 return Err(SpliceError::DataInFunction { function: function.name.to_owned() });
             }
         }
-        plans.push((function, plan));
-    }
+        Ok((*function, plan))
+    })?;
     check_kernels(&module, options.kernels)?;
     let wanted =
         |function: &Function<'_>| options.kernels.is_none_or(|kernels| kernels.contains(&function.name));
