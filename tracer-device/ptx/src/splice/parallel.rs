@@ -58,7 +58,8 @@ mod tests {
         };
         assert_eq!(each(&items, &mut text, double).map(|made| made[999]), Ok(1998));
         assert_eq!(text, items.iter().map(|item| format!("{item} ")).collect::<String>());
-        let odd = |item: &u32, _: &mut String| if *item >= 300 && item % 2 == 1 { Err(*item) } else { Ok(*item) };
+        let odd =
+            |item: &u32, _: &mut String| if *item >= 300 && item % 2 == 1 { Err(*item) } else { Ok(*item) };
         assert_eq!(each(&items, &mut text, odd), Err(301));
     }
 }

@@ -86,12 +86,16 @@ pub(super) const FIELD: R32 = Register::named("%wt_f");
 /// The clock and the global timer when lanes began to leave the kernel.
 pub(super) const END_CLOCK: R64 = Register::named("%wt_ec");
 pub(super) const END_TIMER: R64 = Register::named("%wt_et");
-pub(super) const X: [R32; 9] = Register::all(["%wt_x0", "%wt_x1", "%wt_x2", "%wt_x3", "%wt_x4", "%wt_x5", "%wt_x6", "%wt_x7", "%wt_x8"]);
+pub(super) const X: [R32; 9] =
+    Register::all(["%wt_x0", "%wt_x1", "%wt_x2", "%wt_x3", "%wt_x4", "%wt_x5", "%wt_x6", "%wt_x7", "%wt_x8"]);
 pub(super) const Y: [R64; 4] = Register::all(["%wt_y0", "%wt_y1", "%wt_y2", "%wt_y3"]);
 pub(super) const P: [Pred; 6] = Register::all(["%wt_p0", "%wt_p1", "%wt_p2", "%wt_p3", "%wt_p4", "%wt_p5"]);
 
 /// What sites use beside the registers above: an access, and what becomes of a lane's run.
-pub(super) const D: [R32; 12] = Register::all(["%wt_d0", "%wt_d1", "%wt_d2", "%wt_d3", "%wt_d4", "%wt_d5", "%wt_d6", "%wt_d7", "%wt_d8", "%wt_d9", "%wt_d10", "%wt_d11"]);
+pub(super) const D: [R32; 12] = Register::all([
+    "%wt_d0", "%wt_d1", "%wt_d2", "%wt_d3", "%wt_d4", "%wt_d5", "%wt_d6", "%wt_d7", "%wt_d8", "%wt_d9",
+    "%wt_d10", "%wt_d11",
+]);
 pub(super) const E: [R64; 4] = Register::all(["%wt_b0", "%wt_b1", "%wt_b2", "%wt_b3"]);
 pub(super) const Q: [Pred; 6] = Register::all(["%wt_q0", "%wt_q1", "%wt_q2", "%wt_q3", "%wt_q4", "%wt_q5"]);
 
