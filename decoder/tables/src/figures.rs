@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow_array::{
-    ArrayRef, Float64Array, RecordBatch, RecordBatchOptions, StringArray, UInt16Array, UInt32Array,
-    UInt64Array,
+    ArrayRef, Float64Array, RecordBatch, RecordBatchOptions, StringArray, UInt8Array, UInt16Array,
+    UInt32Array, UInt64Array,
 };
 use arrow_schema::SchemaRef;
 use warptrace_analysis::{
@@ -245,7 +245,8 @@ fn warp_column(named: &Figures<'_>, warps: &[WarpFigures], column: usize) -> Arr
         14 => known_u64s(warps.iter().map(|warp| warp.time.map(|time| time.cycles))),
         15 => Arc::new(warps.iter().map(|warp| Some(warp.ran?.sm)).collect::<UInt32Array>()),
         16 => known_u64s(warps.iter().map(|warp| Some(warp.ran?.begin_nanoseconds))),
-        _ => known_u64s(warps.iter().map(|warp| warp.ran.and_then(WarpRan::end_nanoseconds))),
+        17 => known_u64s(warps.iter().map(|warp| warp.ran.and_then(WarpRan::end_nanoseconds))),
+        _ => Arc::new(warps.iter().map(|warp| warp.role).collect::<UInt8Array>()),
     }
 }
 

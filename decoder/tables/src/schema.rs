@@ -91,6 +91,7 @@ pub fn warps() -> SchemaRef {
         ("sm", UInt32, true),
         ("begin_ns", UInt64, true),
         ("end_ns", UInt64, true),
+        ("role", UInt8, true),
     ])
 }
 

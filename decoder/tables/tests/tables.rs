@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
-use arrow_array::types::{ArrowPrimitiveType, UInt32Type, UInt64Type};
+use arrow_array::types::{ArrowPrimitiveType, UInt8Type, UInt32Type, UInt64Type};
 use warptrace_analysis::{Analysis, BlockRan, Selection, analyse, blocks};
 use warptrace_decoder::{TraceFile, WarpFilter};
 use warptrace_tables::{Batch, Figures, Kind, Made, Table, Wanted};
@@ -149,6 +149,20 @@ fn rows(trace: &TraceFile, analysis: &Arc<Analysis>, table: Table) -> Vec<Record
     });
     assert!(flow.unwrap().is_continue());
     batches
+}
+
+#[test]
+fn warps_have_their_role() {
+    for trace in traces() {
+        let mut analysis = analyse(&trace, &Selection::default()).unwrap();
+        // No two in a row have the same.
+        for (at, warp) in analysis.warps.iter_mut().enumerate() {
+            warp.role = [Some(1), None, Some(2)][at % 3];
+        }
+        let expected: Vec<Option<u8>> = analysis.warps.iter().map(|warp| warp.role).collect();
+        let warps = rows(&trace, &Arc::new(analysis), Table::Warps);
+        assert_eq!(column::<UInt8Type>(&warps, "role"), expected);
+    }
 }
 
 #[test]

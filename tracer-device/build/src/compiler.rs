@@ -11,6 +11,9 @@ pub const DEVICE_COMPILER_VARIABLE: &str = "WARPTRACE_RUSTC";
 /// Debian's `rustc-web`, which lives beside rustup's toolchains.
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 
+/// What the names of rustup's toolchains begin with in messages.
+const RUSTUPS: &str = "rustup's ";
+
 /// First release whose `nvptx64` target does what the device crate needs.
 const OLDEST_MINOR: u32 = 96;
 
@@ -51,23 +54,39 @@ impl Compiler {
             });
         }
         let mut tried = Vec::new();
-        let toolchains = rustup_toolchains();
-        if toolchains.is_empty() {
-            tried.push("rustup has no toolchain".to_owned());
-        }
-        for (name, folder) in toolchains {
-            match Self::check(&folder.join("bin/rustc"), Origin::Rustup) {
+        for (name, found) in Self::installed() {
+            match found {
                 Ok(found) => return Ok(found),
-                Err(reason) => tried.push(format!("rustup's `{name}` {reason}")),
+                Err(reason) => tried.push(format!("{name} {reason}")),
             }
         }
-        match Self::check(Path::new(DEBIAN_RUSTC), Origin::Debian) {
-            Ok(found) => Ok(found),
-            Err(reason) => {
-                tried.push(format!("{DEBIAN_RUSTC} {reason}"));
-                Err(BuildError::NoCompiler { tried: tried.join("; ") })
+        if !tried.iter().any(|line| line.starts_with(RUSTUPS)) {
+            tried.insert(0, "rustup has no toolchain".to_owned());
+        }
+        Err(BuildError::NoCompiler { tried: tried.join("; ") })
+    }
+
+    /// Returns the installed compilers that do, one of each version, in the order of [`find`](Self::find); not
+    /// what [`DEVICE_COMPILER_VARIABLE`] names.
+    #[must_use]
+    pub fn all() -> Vec<Self> {
+        let mut all: Vec<Self> = Vec::new();
+        for found in Self::installed().filter_map(|(_, found)| found.ok()) {
+            if all.iter().all(|known| known.version != found.version) {
+                all.push(found);
             }
         }
+        all
+    }
+
+    /// Checks what is installed, one after the other: its name, and the compiler or the end of a sentence
+    /// that begins with the name.
+    fn installed() -> impl Iterator<Item = (String, Result<Self, String>)> {
+        let rustup = rustup_toolchains()
+            .into_iter()
+            .map(|(name, folder)| (format!("{RUSTUPS}`{name}`"), folder.join("bin/rustc"), Origin::Rustup));
+        let debian = (DEBIAN_RUSTC.to_owned(), PathBuf::from(DEBIAN_RUSTC), Origin::Debian);
+        rustup.chain([debian]).map(|(name, rustc, origin)| (name, Self::check(&rustc, origin)))
     }
 
     /// Checks one candidate; the error is the end of a sentence that begins with its name.

@@ -1,5 +1,7 @@
 //! Edits of a text by span: collected first, applied in one pass.
 
+use std::ops::Range;
+
 use crate::span::Span;
 
 /// Insertions and replacements of one text.
@@ -19,7 +21,10 @@ use crate::span::Span;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Edits {
-    edits: Vec<(Span, String)>,
+    /// What is replaced, and by which part of `new`.
+    edits: Vec<(Span, Range<usize>)>,
+    /// What is put in, one text behind the other.
+    new: String,
 }
 
 /// Why edits could not be applied.
@@ -59,13 +64,15 @@ impl Edits {
     }
 
     /// Inserts `text` at the offset `at`, before the byte that stands there.
-    pub fn insert(&mut self, at: usize, text: impl Into<String>) {
+    pub fn insert(&mut self, at: usize, text: impl AsRef<str>) {
         self.replace(Span::new(at, at), text);
     }
 
     /// Replaces the bytes of `span` by `text`. An empty span inserts.
-    pub fn replace(&mut self, span: Span, text: impl Into<String>) {
-        self.edits.push((span, text.into()));
+    pub fn replace(&mut self, span: Span, text: impl AsRef<str>) {
+        let start = self.new.len();
+        self.new.push_str(text.as_ref());
+        self.edits.push((span, start..self.new.len()));
     }
 
     /// Tells whether there is no edit.
@@ -87,12 +94,22 @@ impl Edits {
     ///
     /// [`EditError`] where edits overlap or lie outside the text.
     pub fn apply(&self, text: &str) -> Result<String, EditError> {
-        let mut order: Vec<&(Span, String)> = self.edits.iter().collect();
+        let mut out = String::new();
+        self.apply_to(text, &mut out)?;
+        Ok(out)
+    }
+
+    /// Appends `text` with all edits made to `out`, which holds a part of it if there is an error.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Edits::apply`].
+    pub(crate) fn apply_to(&self, text: &str, out: &mut String) -> Result<(), EditError> {
+        let mut order: Vec<&(Span, Range<usize>)> = self.edits.iter().collect();
         // Stable: insertions at one offset keep their order. Empty spans come before the span that starts
         // there.
         order.sort_by_key(|(span, _)| (span.start, !span.is_empty()));
-        let added: usize = self.edits.iter().map(|(_, new)| new.len()).sum();
-        let mut out = String::with_capacity(text.len() + added);
+        out.reserve(text.len() + self.new.len());
         let mut last = Span::new(0, 0);
         for (span, new) in order {
             if span.end < span.start || text.get(span.range()).is_none() {
@@ -102,11 +119,11 @@ impl Edits {
                 return Err(EditError::Overlap { first: last, second: *span });
             }
             out.push_str(&text[last.end..span.start]);
-            out.push_str(new);
+            out.push_str(&self.new[new.clone()]);
             last = *span;
         }
         out.push_str(&text[last.end..]);
-        Ok(out)
+        Ok(())
     }
 }
 

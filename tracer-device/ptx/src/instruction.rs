@@ -39,7 +39,8 @@ impl<'a> Instruction<'a> {
     /// Returns the opcode's first part: `ld` of `ld.global.u32`.
     #[must_use]
     pub fn name(&self) -> &'a str {
-        self.opcode.split('.').next().unwrap_or_default().trim_end()
+        let end = self.opcode.bytes().position(|byte| byte == b'.').unwrap_or(self.opcode.len());
+        self.opcode[..end].trim_end()
     }
 
     /// Returns the opcode's other parts, without dots: `global` and `u32` of `ld.global.u32`.

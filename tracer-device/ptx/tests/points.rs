@@ -223,3 +223,23 @@ fn points_that_the_source_names_are_there_whatever_is_asked_for() {
     let marked = marked(&kernel("\t// WARPTRACE \n\tret;"), Points::Blocks);
     assert_eq!(kinds(&marked), [PointKind::Entry]);
 }
+
+#[test]
+fn calls_through_pointers_are_told() {
+    let callee = ".func f() { ret; }\n";
+    let text = |body: &str| kernel(body).replace(".visible .entry", &format!("{callee}.visible .entry"));
+    let direct = text("\tcall f;\n\tret;");
+    assert_eq!(marked(&direct, Points::Blocks).unrecorded, []);
+    let call = "\tcall %rd1, P;\n";
+    let one = text(&format!(
+        "\t.reg .b64 %rd<2>;\nP: .callprototype _ ();\n\tld.global.u64 %rd1, [%rd1];\n{call}\tret;"
+    ));
+    let found = marked(&one, Points::Loops);
+    let reason = "1 call through pointers: a function whose address is read from memory runs there, but is not recorded";
+    assert_eq!(found.unrecorded, [("k".to_owned(), reason.to_owned())]);
+    let caller = format!(".func g() {{ .reg .b64 %rd<2>; P: .callprototype _ ();\n{call}{call}ret; }}\n");
+    let several = one.replace(callee, &format!("{callee}{caller}"));
+    let [(name, reason)] = &marked(&several, Points::Blocks).unrecorded[..] else { panic!("one line") };
+    assert_eq!(name, "g");
+    assert!(reason.starts_with("2 calls through pointers (and 1 call in 1 other function): "), "{reason}");
+}

@@ -35,7 +35,7 @@ pub(crate) struct TracedModule {
     pub(crate) locations: Vec<LocationInfo>,
     /// The accesses to memory that are recorded.
     pub(crate) sites: Vec<SiteInfo>,
-    /// Functions without points, and why; and those of which accesses are not recorded.
+    /// Functions without points, and why; and those of which not all is recorded.
     pub(crate) skipped: Vec<(String, String)>,
     unrecorded: Vec<(String, String)>,
     /// The PTX under the name that locations give for their file, if they lie in it.
@@ -55,7 +55,7 @@ impl TracedModule {
         &self.kernels
     }
 
-    /// Says of which functions accesses are not recorded, and why.
+    /// Says of which functions not all is recorded, and why.
     pub(crate) fn unrecorded(&self) -> impl Iterator<Item = String> {
         self.unrecorded.iter().map(|(function, reason)| format!("{}: {reason}", names::readable(function)))
     }

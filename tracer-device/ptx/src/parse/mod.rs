@@ -7,7 +7,9 @@ mod statement;
 
 pub(crate) use module::module;
 
+use crate::body::Statement;
 use crate::error::ParseError;
+use crate::instruction::Operand;
 use crate::lexer::{Lexer, Token, TokenKind};
 use crate::span::Span;
 
@@ -20,13 +22,25 @@ struct Parser<'a> {
     token: Token,
     /// End of the last token stepped over that was no comment.
     end: usize,
+    /// Empty lists that were used before: what is kept of them is copied, and takes no room that is unused.
+    nesting: Nesting,
+    operands: Vec<Operand<'a>>,
+    statements: Vec<Statement<'a>>,
 }
 
 impl<'a> Parser<'a> {
     fn new(text: &'a str) -> Self {
         let mut lexer = Lexer::new(text);
         let token = lexer.next();
-        Self { text, lexer, token, end: 0 }
+        Self {
+            text,
+            lexer,
+            token,
+            end: 0,
+            nesting: Nesting::default(),
+            operands: Vec::new(),
+            statements: Vec::new(),
+        }
     }
 
     /// Steps to the next token, which may be a comment.
@@ -52,6 +66,13 @@ impl<'a> Parser<'a> {
             token = lexer.next();
         }
         token
+    }
+
+    /// Tells whether the word that is looked at is a label's name. The byte behind most words says that they
+    /// are not, so that what follows need not be read twice.
+    fn is_label(&self) -> bool {
+        let next = self.text.as_bytes().get(self.token.span.end);
+        !matches!(next, Some(b'.' | b';')) && self.peek_second().is(b':')
     }
 
     /// Returns the token behind the one that is looked at, without stepping.

@@ -12,7 +12,7 @@ impl<'a> Parser<'a> {
     /// Reads a body from `{` to `}`.
     pub(super) fn body(&mut self) -> Result<Body<'a>, ParseError> {
         let open = self.expect_punct(b'{', "`{`")?.start;
-        let mut statements = Vec::new();
+        let mut statements = std::mem::take(&mut self.statements);
         let mut depth: u32 = 0;
         loop {
             let token = self.token;
@@ -20,7 +20,9 @@ impl<'a> Parser<'a> {
             let kind = match token.kind {
                 TokenKind::Punct(b'}') if depth == 0 => {
                     self.step();
-                    return Ok(Body { open, close: start, statements });
+                    let kept = statements.drain(..).collect();
+                    self.statements = statements;
+                    return Ok(Body { open, close: start, statements: kept });
                 }
                 TokenKind::Comment => {
                     self.step();
@@ -37,15 +39,16 @@ impl<'a> Parser<'a> {
                     }
                 }
                 TokenKind::Dot => StatementKind::Directive(self.body_directive()?),
-                TokenKind::Word if self.peek_second().is(b':') => StatementKind::Label(self.label()),
+                TokenKind::Word if self.is_label() => StatementKind::Label(self.label()),
                 TokenKind::Word | TokenKind::Punct(b'@') => StatementKind::Instruction(self.instruction()?),
                 TokenKind::End => return Err(self.unexpected("`}`, the end of the function's body")),
                 _ => return Err(self.unexpected("a label, an instruction or a directive")),
             };
             // A scope's braces count as within it.
-            depth += u32::from(kind == StatementKind::ScopeOpen);
+            depth += u32::from(matches!(kind, StatementKind::ScopeOpen));
+            let closes = matches!(kind, StatementKind::ScopeClose);
             statements.push(Statement { span: Span::new(start, self.end), depth, kind });
-            depth -= u32::from(matches!(statements.last(), Some(s) if s.kind == StatementKind::ScopeClose));
+            depth -= u32::from(closes);
         }
     }
 
@@ -84,8 +87,8 @@ impl<'a> Parser<'a> {
 
     /// Reads operands up to and with the `;`.
     fn operands(&mut self) -> Result<Vec<Operand<'a>>, ParseError> {
-        let mut operands = Vec::new();
-        let mut nesting = Nesting::default();
+        let mut operands = std::mem::take(&mut self.operands);
+        let mut nesting = std::mem::take(&mut self.nesting);
         let mut current: Option<Span> = None;
         loop {
             let token = self.code();
@@ -100,7 +103,9 @@ impl<'a> Parser<'a> {
             }
             self.step();
             if ends && token.is(b';') {
-                return Ok(operands);
+                let kept = operands.drain(..).collect();
+                (self.operands, self.nesting) = (operands, nesting);
+                return Ok(kept);
             }
         }
     }

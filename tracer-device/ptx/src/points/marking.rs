@@ -27,6 +27,8 @@ pub(super) struct Marking<'m> {
     /// Offsets in the original text of the sites, and of the copies that waits are for.
     site_offsets: Vec<usize>,
     copy_offsets: Vec<usize>,
+    /// The functions with calls through pointers, and how many calls each has.
+    pointer_calls: Vec<(&'m str, usize)>,
 }
 
 impl<'m> Marking<'m> {
@@ -41,6 +43,7 @@ impl<'m> Marking<'m> {
             next: options.first_id.into(),
             site_offsets: Vec::new(),
             copy_offsets: Vec::new(),
+            pointer_calls: Vec::new(),
         }
     }
 
@@ -107,6 +110,10 @@ impl<'m> Marking<'m> {
         self.sites(function, body, &flow, &lines, |block| {
             plan.begins[block].map_or(0, |at| id(followed(at)))
         });
+        let calls = body.instructions().filter(|(_, instruction)| instruction.is_indirect_call()).count();
+        if calls > 0 {
+            self.pointer_calls.push((function.name, calls));
+        }
         if let Some(parameters) = parameters {
             self.marked.kernels.push(KernelInfo { name: function.name.to_owned(), parameters });
         }
@@ -198,8 +205,31 @@ impl<'m> Marking<'m> {
         for (position, copy) in Positions::of(self.text, &self.copy_offsets).zip(copies) {
             (copy.ptx_line, copy.ptx_column) = (position.line, position.column);
         }
+        self.marked.unrecorded.extend(self.called_by_pointer());
         self.marked.text = self.edits.apply(self.text)?;
         Ok(self.marked)
+    }
+}
+
+impl Marking<'_> {
+    /// Says in one line, of the function that comes first, what calls through pointers leave out.
+    fn called_by_pointer(&self) -> Option<(String, String)> {
+        let (&(first, calls), others) = self.pointer_calls.split_first()?;
+        let counted =
+            |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        let more = match others.iter().map(|(_, calls)| calls).sum::<usize>() {
+            0 => String::new(),
+            more => {
+                format!(" (and {} in {})", counted(more, "call"), counted(others.len(), "other function"))
+            }
+        };
+        let calls = counted(calls, "call");
+        Some((
+            first.to_owned(),
+            format!(
+                "{calls} through pointers{more}: a function whose address is read from memory runs there, but is not recorded"
+            ),
+        ))
     }
 }
 

@@ -80,7 +80,8 @@ pub struct Marked {
     /// [`PointOptions::first_site`], each other one more. Of each kernel values come first, then the other
     /// accesses that are recorded, then those that follow from them.
     pub sites: Vec<Site>,
-    /// Functions of which accesses that were asked for have no marker: name, as in the PTX, and reason.
+    /// Functions of which not all is recorded that was asked for, accesses or what calls through pointers
+    /// lead to: name, as in the PTX, and reason.
     pub unrecorded: Vec<(String, String)>,
 }
 

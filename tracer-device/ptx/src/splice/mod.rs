@@ -18,6 +18,7 @@
 //! unrolled), and a branch that became a select is no branch.
 
 mod code;
+mod copies;
 mod emit;
 mod error;
 mod exits;
@@ -41,16 +42,16 @@ pub use self::code::{CodeAt, code_at};
 use self::emit::{DYNAMIC_SHARED, Emitter, LAUNCH_PARAMETER};
 pub use self::error::SpliceError;
 use self::limits::{limit_registers, moves_registers};
-use self::marks::{delay, mark, mark_text};
+use self::marks::{delay, mark};
 pub use self::options::{Options, Spliced, TracedKernel};
 pub(crate) use self::plan::PARTING;
-use self::plan::{Callees, Plan, led_to_copies, named, recording_functions};
+use self::plan::{Callees, Plan, named, recording_functions};
 pub(crate) use self::sites::Source;
 use self::state::{descriptor_bytes, warp_bytes};
 use self::style::{Claim, Style, waits_or_calls};
 use crate::lexer::{Lexer, TokenKind};
 use crate::waiting::without_waits;
-use crate::{Edits, Function, FunctionKind, Module, Span, StatementKind};
+use crate::{Edits, Function, FunctionKind, Module};
 pub use warptrace_abi::marker::{DataMarker, Marker};
 pub use warptrace_abi::recording::{LogKind, Placement, Recording};
 
@@ -91,9 +92,9 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
             }
         }
     }
-    let mut plans = Vec::new();
-    for function in module.definitions() {
-        let Some(body) = &function.body else { continue };
+    let definitions = module.definitions().filter_map(|function| Some((function, function.body.as_ref()?)));
+    let definitions: Vec<_> = definitions.collect();
+    let plans = parallel::each(&definitions, &mut String::new(), |(function, body), _| {
         let mut plan = Plan::of(&module, function, body, counting)?;
         if options.recording.is_some_and(|recording| recording.has_data()) {
             (plan.data, plan.sites) = sites::find(&module, function, body)?;
@@ -101,8 +102,8 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
                 return Err(SpliceError::DataInFunction { function: function.name.to_owned() });
             }
         }
-        plans.push((function, plan));
-    }
+        Ok((*function, plan))
+    })?;
     check_kernels(&module, options.kernels)?;
     let wanted =
         |function: &Function<'_>| options.kernels.is_none_or(|kernels| kernels.contains(&function.name));
@@ -138,7 +139,7 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
         }
     }
     let mut kernels = Vec::new();
-    let mut copies = Vec::new();
+    let mut spliced = String::new();
     if let Some(recording) = options.recording {
         header::raise(&module, recording, &mut edits);
         let callees = recording_functions(&module, &plans);
@@ -148,11 +149,11 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
         let splicer = Splicer { module: &module, callees, recording, options, registers, sync, apart };
         let functions = plans.iter().filter(|(function, _)| splicer.callees.contains_key(function.name));
         let mut definitions = String::new();
+        let mut prototypes = String::new();
         for (function, plan) in functions {
-            copies.push(splicer.prototype(function));
-            definitions.push_str(&splicer.function(function, plan)?);
+            prototypes.push_str(&splicer.prototype(function));
+            splicer.function(function, plan, &mut definitions)?;
         }
-        copies.push(definitions);
         let traced = |(function, plan): &&(&Function<'_>, Plan)| {
             function.is_entry()
                 && wanted(function)
@@ -160,23 +161,28 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
                 && !left_out.iter().any(|(name, _)| name == function.name)
         };
         let traced: Vec<_> = plans.iter().filter(traced).collect();
-        for (kernel, copy) in parallel::each(&traced, |(function, plan)| splicer.kernel(function, plan))? {
-            kernels.push(kernel);
-            copies.push(copy);
+        let mut is_shared = !splicer.callees.is_empty();
+        for (function, _) in &traced {
+            is_shared |= splicer.placement(function)?.0 == Placement::Shared;
         }
         // Functions that record use it too, also those that no kernel calls.
-        if !splicer.callees.is_empty() || kernels.iter().any(|kernel| kernel.placement == Placement::Shared) {
+        if is_shared {
             let array = format!("\n.extern .shared .align 16 .b8 {DYNAMIC_SHARED}[];\n");
             edits.insert(module.header_end, array);
         }
+        edits.apply_to(text, &mut spliced)?;
+        spliced.push_str(&prototypes);
+        spliced.push_str(&definitions);
+        let kernel =
+            |(function, plan): &&(&Function<'_>, Plan), out: &mut String| splicer.kernel(function, plan, out);
+        kernels = parallel::each(&traced, &mut spliced, kernel)?;
+    } else {
+        edits.apply_to(text, &mut spliced)?;
     }
-    let mut text = edits.apply(text)?;
-    // At once, with a byte for readers that need a zero behind it: the text may be long.
-    text.reserve_exact(copies.iter().map(String::len).sum::<usize>() + 1);
-    for copy in copies {
-        text.push_str(&copy);
-    }
-    Ok(Spliced { text, kernels, left_out })
+    // The text may be long. A byte more is for readers that need a zero behind it.
+    spliced.reserve(1);
+    spliced.shrink_to(spliced.len() + 1);
+    Ok(Spliced { text: spliced, kernels, left_out })
 }
 
 fn check_kernels(module: &Module<'_>, kernels: Option<&[&str]>) -> Result<(), SpliceError> {
@@ -261,7 +267,8 @@ struct Splicer<'a> {
 }
 
 impl Splicer<'_> {
-    fn kernel(&self, function: &Function<'_>, plan: &Plan) -> Result<(TracedKernel, String), SpliceError> {
+    /// Returns where a kernel's records are, and whether it calls functions that record.
+    fn placement(&self, function: &Function<'_>) -> Result<(Placement, bool), SpliceError> {
         let body = function.body.as_ref();
         let calls = body.and_then(|body| named(body, &self.callees).pop_first());
         let placement = match (self.recording.placement, calls) {
@@ -275,14 +282,24 @@ impl Splicer<'_> {
                 return Err(SpliceError::Placement { kernel, function, placement });
             }
         };
-        let with_descriptor = calls.is_some();
+        Ok((placement, calls.is_some()))
+    }
+
+    /// Appends the traced copy of a kernel to `out`.
+    fn kernel(
+        &self,
+        function: &Function<'_>,
+        plan: &Plan,
+        out: &mut String,
+    ) -> Result<TracedKernel, SpliceError> {
+        let (placement, with_descriptor) = self.placement(function)?;
         let style = self.style(function, plan, placement, with_descriptor);
-        let copy = self.copy(function, plan, style)?;
+        self.copy(function, plan, style, out)?;
         let shared_bytes = match placement {
             Placement::Shared => warp_bytes(self.recording.dual, with_descriptor, self.recording.chooses),
             _ => 0,
         };
-        let kernel = TracedKernel {
+        Ok(TracedKernel {
             name: function.name.to_owned(),
             traced_name: format!("{}{TRACED_SUFFIX}", function.name),
             placement,
@@ -290,13 +307,13 @@ impl Splicer<'_> {
             markers: plan.places.iter().filter(|place| place.count != 0).count(),
             sites: plan.data.len(),
             counted: plan.loops.clone(),
-        };
-        Ok((kernel, copy))
+        })
     }
 
-    fn function(&self, function: &Function<'_>, plan: &Plan) -> Result<String, SpliceError> {
+    /// Appends the traced copy of a function that is no kernel to `out`.
+    fn function(&self, function: &Function<'_>, plan: &Plan, out: &mut String) -> Result<(), SpliceError> {
         let style = self.style(function, plan, Placement::Shared, true);
-        self.copy(function, plan, style)
+        self.copy(function, plan, style, out)
     }
 
     fn style(
@@ -332,125 +349,5 @@ impl Splicer<'_> {
         let text = self.module.text;
         let before = &text[function.span.start..function.name_span.end];
         format!("\n{before}{TRACED_SUFFIX}{};\n", text[function.name_span.end..end].trim_end())
-    }
-
-    /// Copies a function, with the sequences that record.
-    fn copy(&self, function: &Function<'_>, plan: &Plan, style: Style) -> Result<String, SpliceError> {
-        let Some(body) = &function.body else { return Ok(String::new()) };
-        let start = function.span.start;
-        let mut emitter = Emitter::new(style);
-        let mut edits = Edits::new();
-        edits.insert(function.name_span.end - start, TRACED_SUFFIX);
-        if function.is_entry() {
-            let parameter = format!(
-                ".param .align 8 .b8 {LAUNCH_PARAMETER}[{}]",
-                descriptor_bytes(style.recording.chooses)
-            );
-            let (at, parameter) = function.append_param(&parameter);
-            edits.insert(at - start, parameter);
-        }
-        let loops: &[u16] = &plan.loops;
-        emitter.declarations(loops);
-        limit_registers(&mut edits, function, start, &self.registers);
-        let unchosen = (style.recording.chooses && style.is_entry).then(|| emitter.unchosen_label());
-        if function.is_entry() {
-            emitter.prologue(loops, unchosen.as_deref());
-        } else {
-            emitter.function_prologue(loops);
-        }
-        edits.insert(body.open + 1 - start, format!("\n{}", emitter.take()));
-        for place in &plan.places {
-            let span = body.statements[place.statement].span;
-            let mut sequence = mark_text(place.marker, self.options.marks);
-            let depth = body.statements[place.statement].depth;
-            sequence.push_str(&emitter.scoped(depth, |emitter| sequence_of(emitter, place, loops)));
-            // The comment stays before its sequence; a line comment ends with the line.
-            edits.insert(span.end - start, format!("\n\t{sequence}"));
-        }
-        for place in &plan.data {
-            let statement = &body.statements[place.statement];
-            let sequence = emitter.scoped(statement.depth, |emitter| emitter.data_site(place));
-            edits.insert(statement.span.end - start, format!("\n{sequence}"));
-        }
-        self.ends(function, &mut emitter, &mut edits);
-        self.exits(function, plan, &mut emitter, &mut edits);
-        if plan.falls_off_its_end {
-            if function.is_entry() {
-                emitter.epilogue();
-            }
-            edits.insert(body.close - start, format!("\n{}\tret;\n", emitter.take()));
-        }
-        // A directive such as `.loc` may end at the brace, and ends with its line.
-        edits.insert(body.close - start, format!("\n{}", emitter.take_cold()));
-        if let Some(label) = unchosen {
-            let own = self.own_body(function, body, plan)?;
-            edits.insert(body.close - start, format!("{label}:\n\t{{{own}\t}}\n"));
-        } else if style.recording.chooses {
-            unchosen::check_function(function, body)?;
-        }
-        let mut copy = edits.apply(function.span.text(self.module.text))?;
-        copy.insert(0, '\n');
-        copy.push('\n');
-        Ok(copy)
-    }
-
-    /// Leads branches to ends of their own: see [`exits`].
-    fn exits(&self, function: &Function<'_>, plan: &Plan, emitter: &mut Emitter, edits: &mut Edits) {
-        let Some(body) = &function.body else { return };
-        for exit in &plan.exits {
-            let branch = &body.statements[exit.branch];
-            let Some(target) = branch.instruction().and_then(|branch| branch.operands.last()) else {
-                continue;
-            };
-            let places = plan.places_in(exit);
-            let label = emitter.end_of_its_own(|emitter| {
-                let comment = |statement: usize| {
-                    format!("\t{}\n\t", body.statements[statement].comment().unwrap_or_default())
-                };
-                for place in places {
-                    emitter.text(&comment(place.statement));
-                    emitter.text(&mark_text(place.marker, self.options.marks));
-                    sequence_of(emitter, place, &plan.loops);
-                }
-                for place in plan.data_in(exit) {
-                    emitter.text(&comment(place.statement));
-                    emitter.data_site(place);
-                }
-                emitter.epilogue();
-            });
-            let start = function.span.start;
-            edits.replace(Span { start: target.span.start - start, end: target.span.end - start }, label);
-        }
-    }
-
-    /// Puts an epilogue before each instruction that ends the thread, and leads calls to the traced copies.
-    fn ends(&self, function: &Function<'_>, emitter: &mut Emitter, edits: &mut Edits) {
-        let Some(body) = &function.body else { return };
-        let start = function.span.start;
-        for (operand, callee) in led_to_copies(body, &self.callees) {
-            let span = Span { start: operand.span.start - start, end: operand.span.end - start };
-            edits.replace(span, format!("{callee}{TRACED_SUFFIX}"));
-        }
-        for statement in &body.statements {
-            let StatementKind::Instruction(instruction) = &statement.kind else { continue };
-            let ends = match instruction.name() {
-                "exit" => true,
-                "ret" => function.is_entry(),
-                _ => false,
-            };
-            if !ends {
-                continue;
-            }
-            // Those whose predicate does not hold go on behind it.
-            let mut go_on = None;
-            let epilogue = emitter.scoped(statement.depth, |emitter| match instruction.guard {
-                None => emitter.epilogue(),
-                Some(guard) => go_on = Some(emitter.guarded_epilogue(guard.predicate, guard.negated)),
-            });
-            edits.insert(statement.span.start - start, format!("\n{epilogue}\t"));
-            if let Some(go_on) = go_on {
-                edits.insert(statement.span.end - start, format!("\n{go_on}:"));
-            }
-        }
     }
 }

@@ -199,6 +199,9 @@ pub(super) fn led_to_copies<'b, 'a>(
     body: &'b Body<'a>,
     callees: &Callees<'a>,
 ) -> impl Iterator<Item = (&'b Operand<'a>, &'a str)> {
+    if callees.is_empty() {
+        return Vec::new().into_iter();
+    }
     let own: BTreeSet<&str> = body
         .statements
         .iter()

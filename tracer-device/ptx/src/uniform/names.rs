@@ -89,6 +89,7 @@ pub(super) struct Names<'a> {
 }
 
 /// What an instruction does to registers.
+#[derive(Default)]
 pub(super) struct Effect {
     pub(super) results: Vec<u32>,
     pub(super) operands: Vec<u32>,
@@ -142,20 +143,17 @@ impl<'a> Names<'a> {
         *self.numbers.entry(name).or_insert(next)
     }
 
-    pub(super) fn count(&self) -> usize {
-        self.numbers.len()
-    }
-
     /// The register of a guard.
     pub(super) fn guard(&mut self, predicate: &'a str) -> Option<u32> {
         (!self.scoped.has(predicate)).then(|| self.number(predicate))
     }
 
-    /// Says what an instruction does. Of a name that may be several registers nothing is known.
-    pub(super) fn effect(&mut self, instruction: &Instruction<'a>) -> Effect {
+    /// Says in `effect` what an instruction does. Of a name that may be several registers nothing is known.
+    pub(super) fn effect(&mut self, instruction: &Instruction<'a>, effect: &mut Effect) {
         let name = instruction.name();
-        let mut effect =
-            Effect { results: Vec::new(), operands: Vec::new(), computes: self.computes(instruction, name) };
+        effect.results.clear();
+        effect.operands.clear();
+        effect.computes = self.computes(instruction, name);
         let has_result = !NO_RESULT.contains(&name);
         for (index, operand) in instruction.operands.iter().enumerate() {
             let is_result = index == 0 && has_result && !operand.text.starts_with('[');
@@ -171,7 +169,6 @@ impl<'a> Names<'a> {
         if name == "ld" && has_flaw(Flaw::Loads) || name == "shfl" && has_flaw(Flaw::Shuffles) {
             effect.operands.clear();
         }
-        effect
     }
 
     /// Whether a name is no register, or a special one that is the same for all lanes.

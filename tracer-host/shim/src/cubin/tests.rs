@@ -24,15 +24,23 @@ fn registers_are_those_that_the_assembler_tells() {
     }
 }
 
-/// What Triton gives the driver, and the PTX that it had given its assembler.
-const TRITON: [(&[u8], &str); 2] = [
+/// What Triton and CuTe DSL give the driver, the PTX that they had given their assembler, and its name, as
+/// far as the machine code says it.
+const KERNELS: [(&[u8], &str, &str); 3] = [
     (
         include_bytes!("../../tests/data/triton/collatz.cubin"),
         include_str!("../../tests/data/triton/collatz.ptx"),
+        "ptxas-blackwell",
     ),
     (
         include_bytes!("../../tests/data/triton/softmax.cubin"),
         include_str!("../../tests/data/triton/softmax.ptx"),
+        "ptxas-blackwell",
+    ),
+    (
+        include_bytes!("../../tests/data/cute/collatz.cubin"),
+        include_str!("../../tests/data/cute/collatz.ptx"),
+        "",
     ),
 ];
 
@@ -49,10 +57,10 @@ fn instructions(text: &str) -> Vec<(usize, Vec<&str>)> {
 
 #[test]
 fn the_text_of_a_cubin_is_what_was_assembled() {
-    for (cubin, original) in TRITON {
+    for (cubin, original, tool) in KERNELS {
         let embedded = ptx(cubin).unwrap();
         assert_eq!(instructions(&embedded.text), instructions(original));
-        assert_eq!(embedded.assembled, Assembled { tool: "ptxas-blackwell".to_owned(), options: Vec::new() });
+        assert_eq!(embedded.assembled, Assembled { tool: tool.to_owned(), options: Vec::new() });
         // SAFETY: the whole file.
         assert_eq!(unsafe { at(cubin.as_ptr().cast()) }.map(<[u8]>::len), Some(cubin.len()));
     }
@@ -85,7 +93,7 @@ fn by_loc(text: &str) -> HashMap<usize, Option<(String, u32)>> {
 
 #[test]
 fn lines_of_the_source_are_those_of_loc() {
-    for (cubin, original) in TRITON {
+    for (cubin, original, _) in KERNELS {
         let (found, expected) = (ptx(cubin).unwrap().lines, by_loc(original));
         let mut known = 0;
         for (line, expected) in &expected {
@@ -103,7 +111,7 @@ fn lines_of_the_source_are_those_of_loc() {
 
 #[test]
 fn damaged_cubins_have_no_text_or_another_one() {
-    for (cubin, _) in TRITON {
+    for (cubin, ..) in KERNELS {
         for length in (0..cubin.len()).step_by(97) {
             let _ = ptx(&cubin[..length]);
         }

@@ -48,6 +48,9 @@ fn cubin(name: &str) -> String {
     data(&format!("triton/{name}.cubin"))
 }
 
+/// The kernel of `data/cute`, as CuTe DSL calls it.
+const CUTE: &str = "kernel_cutlass_collatz_tensorptri32gmemo10241_tensorptri32gmemo10241___0";
+
 /// Steps of Collatz's sequence down to 1.
 fn steps(mut value: u64) -> u64 {
     let mut count = 0;
@@ -58,6 +61,33 @@ fn steps(mut value: u64) -> u64 {
     count
 }
 
+/// What the program prints of a kernel that counts steps.
+fn all_steps() -> String {
+    (1..=70).map(|at| format!("{} ", steps(at))).collect::<String>().trim_end().to_owned()
+}
+
+#[test]
+fn a_kernel_of_cute_dsl_is_traced_at_its_lines_of_python() {
+    for prefix in ["", "library:"] {
+        let image = format!("{prefix}{}", data("cute/collatz.cubin"));
+        let Some(traced) = both(&[&image, CUTE, "32", "0"], &[]) else { return };
+        assert_eq!(traced.stdout().trim_end(), all_steps());
+        let log = traced.log();
+        assert!(log.starts_with("image machine code\n"), "{log}");
+        assert_eq!(log.matches(&format!("launch {CUTE}$traced")).count(), 2, "{log}");
+        assert!(!log.contains(&format!("launch {CUTE} [")), "{log}");
+        let (launches, events) = traced.verified();
+        assert_eq!(launches, 2);
+        assert!(events > 2 * 3 * 100, "{events} events: {:?}", traced.report());
+        let trace = traced.trace();
+        let locations = &trace.metadata().locations;
+        let of_source = locations.iter().filter(|found| found.file == "/kernels/collatz.py");
+        let lines: BTreeSet<u32> = of_source.map(|found| found.line).collect();
+        // The kernel's head, and the loop or what stands in it.
+        assert!(lines.contains(&16) && lines.range(24..=29).count() > 0, "{locations:?}");
+    }
+}
+
 #[test]
 fn a_kernel_of_tritons_is_traced_at_its_lines_of_python() {
     for prefix in ["", "library:"] {
@@ -65,11 +95,7 @@ fn a_kernel_of_tritons_is_traced_at_its_lines_of_python() {
         else {
             return;
         };
-        let expected: String = (1..=70).fold(String::new(), |mut text, at| {
-            let _ = write!(text, "{} ", steps(at));
-            text
-        });
-        assert_eq!(traced.stdout().trim_end(), expected.trim_end());
+        assert_eq!(traced.stdout().trim_end(), all_steps());
         let log = traced.log();
         // The program's own kernel stays as it is, and so does its image.
         assert!(log.starts_with("image machine code\n"), "{log}");

@@ -7,6 +7,7 @@
 mod after;
 mod assembled;
 mod chosen;
+mod compilers;
 mod counted;
 mod golden;
 #[path = "../../../../tracer-device/ptx/tests/hashes/mod.rs"]

@@ -113,22 +113,36 @@ pub(super) struct Emitter {
     out: String,
     /// What is executed rarely. It stands behind the function's own code, so that this stays dense.
     cold: String,
+    /// Empty texts that were used before.
+    spare: Vec<String>,
 }
 
 impl Emitter {
     pub(in crate::splice) fn new(style: Style) -> Self {
-        Self { style, labels: 0, out: String::new(), cold: String::new() }
+        Self { style, labels: 0, out: String::new(), cold: String::new(), spare: Vec::new() }
     }
 
     /// Takes what was written since the last time.
     pub(in crate::splice) fn take(&mut self) -> String {
-        std::mem::take(&mut self.out)
+        let empty = self.empty();
+        std::mem::replace(&mut self.out, empty)
+    }
+
+    fn empty(&mut self) -> String {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// Takes a text back that is no longer needed.
+    pub(in crate::splice) fn recycle(&mut self, mut text: String) {
+        text.clear();
+        self.spare.push(text);
     }
 
     /// Writes a sequence that stands in this many scopes, and takes it. In a scope it holds its cold code,
     /// because from the function's end no branch leads back into the scope.
     pub(in crate::splice) fn scoped(&mut self, depth: u32, write: impl FnOnce(&mut Self)) -> String {
-        let before = std::mem::take(&mut self.cold);
+        let empty = self.empty();
+        let before = std::mem::replace(&mut self.cold, empty);
         write(self);
         let cold = std::mem::replace(&mut self.cold, before);
         if depth == 0 {
@@ -139,6 +153,7 @@ impl Emitter {
             self.out.push_str(&cold);
             self.place_label(&over);
         }
+        self.recycle(cold);
         self.take()
     }
 
@@ -149,11 +164,12 @@ impl Emitter {
 
     /// Writes cold code at `label`; it ends with a branch.
     fn cold(&mut self, label: &str, write: impl FnOnce(&mut Self)) {
-        let before = std::mem::take(&mut self.out);
+        let before = self.take();
         self.place_label(label);
         write(self);
         let cold = std::mem::replace(&mut self.out, before);
         self.cold.push_str(&cold);
+        self.recycle(cold);
     }
 
     /// Leads all lanes over cold code if `any` holds, which is the same for all.
@@ -169,7 +185,7 @@ impl Emitter {
 
     /// Writes what lanes do before they leave the kernel to the function's end, and returns its label.
     pub(in crate::splice) fn end_of_its_own(&mut self, write: impl FnOnce(&mut Self)) -> String {
-        let before = std::mem::take(&mut self.out);
+        let before = self.take();
         let label = self.label();
         let sequence = self.scoped(0, write);
         self.out = before;
