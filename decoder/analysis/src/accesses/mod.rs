@@ -150,7 +150,7 @@ pub struct Accesses {
     pub unknown_buffer: Option<u64>,
     /// Accesses that are known, of all sites, recorded or following from recorded ones.
     pub accesses: u64,
-    /// Accesses that were lost when they were recorded, in the launches that were looked at.
+    /// Accesses that were lost when they were recorded, of the warps that were looked at.
     pub lost: u64,
     /// Whether more were lost than that: what follows from them is not counted.
     pub lost_is_least: bool,
@@ -329,7 +329,7 @@ pub fn accesses(trace: &TraceFile, selection: &Selection) -> Result<Accesses, An
             }
         };
         all = all.merge(trace.fold_accesses(launch, &filter, Sums::default, push, Sums::merge)?);
-        all.found.lost += trace.losses(launch, trace.data_track())?.lost();
+        all.found.lost += selection.lost_accesses(trace, &info)?;
         let count = |counts: &mut BTreeMap<u16, (u64, u64)>, found: warptrace_decoder::WarpItem<'_>| {
             if !selection.has_warp(&info, found.warp) {
                 return;

@@ -4,13 +4,12 @@ use std::cmp::Reverse;
 use std::process::ExitCode;
 
 use serde_json::json;
-use warptrace_analysis::words::{access_finding, access_lacks, bars, many, warp};
+use warptrace_analysis::words::{access_finding, access_lacks, accesses_of, bars, buffer, outside_finding};
 use warptrace_analysis::{AccessCounts, Accesses, BufferFigures, SiteFigures, accesses};
 
 use super::words::{percent, ratio};
 use super::{Answer, Column, ROWS, first, print_rows, table};
 use crate::arguments::{AccessColumn, Rows};
-use crate::commands::buffers::{distance, named};
 use crate::output::{count, say};
 
 pub(crate) fn run(command: &Rows<AccessColumn>) -> anyhow::Result<ExitCode> {
@@ -32,10 +31,12 @@ pub(crate) fn run(command: &Rows<AccessColumn>) -> anyhow::Result<ExitCode> {
         }
     }
     let finding = access_finding(&found, &answer.names);
+    let outside = outside_finding(&answer.trace, &found, &answer.names);
     if command.page.json {
         let Accesses { lines, accesses, lost, lost_is_least, left_out, unmatched, damaged, .. } = &found;
         let more = json!({
             "finding": finding,
+            "outside_finding": outside,
             "accesses": accesses,
             "lost_accesses": lost,
             "lost_is_least": lost_is_least,
@@ -58,21 +59,15 @@ pub(crate) fn run(command: &Rows<AccessColumn>) -> anyhow::Result<ExitCode> {
         say!("no accesses: none were recorded; record with `--accesses`")?;
         return Ok(ExitCode::SUCCESS);
     }
-    let outside = outside_finding(&answer, &found);
+    let print_findings = || outside.iter().chain([&finding]).try_for_each(|finding| say!("{finding}"));
     // What is not known comes first.
     if answer.state.is_whole && found.is_whole() {
-        if let Some(outside) = &outside {
-            say!("{outside}")?;
-        }
-        say!("{finding}")?;
+        print_findings()?;
         answer.headline()?;
     } else {
         answer.headline()?;
         say!("{}", access_lacks(&found))?;
-        if let Some(outside) = &outside {
-            say!("{outside}")?;
-        }
-        say!("{finding}")?;
+        print_findings()?;
     }
     let (sites, more) = first(sites, command.limit, ROWS);
     print_rows(&site_table(&answer, &sites), more)?;
@@ -105,30 +100,6 @@ pub(crate) fn run(command: &Rows<AccessColumn>) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says where the first access was that was in no buffer, and of the others how many.
-fn outside_finding(answer: &Answer, found: &Accesses) -> Option<String> {
-    let first = found.outside.first()?;
-    let all: u64 = found.outside.iter().map(|site| site.accesses).sum();
-    let nearest = first.nearest.zip(first.distance).map_or_else(
-        || "there is no buffer".to_owned(),
-        |(buffer, bytes)| distance(&answer.trace, buffer, bytes),
-    );
-    let sites = found.outside.len() as u64;
-    let at_sites = if sites > 1 { format!(" at {} sites", count(sites)) } else { String::new() };
-    let place = match answer.names.line(&first.file, first.line).as_str() {
-        "-" => format!("site {}", first.site),
-        place => place.to_owned(),
-    };
-    Some(format!(
-        "OUT OF BOUNDS: {}{at_sites} in no buffer, first {} of {} bytes at {place} by {} lane {}: {nearest}",
-        many(all, "access").replace("accesss", "accesses"),
-        first.kind,
-        first.bytes,
-        warp(&answer.trace, first.launch, first.warp),
-        first.lane,
-    ))
-}
-
 /// Prints a row for each buffer.
 fn print_buffers(answer: &Answer, found: &Accesses, limit: Option<usize>) -> anyhow::Result<()> {
     use Column::{Left, Right};
@@ -147,22 +118,24 @@ fn print_buffers(answer: &Answer, found: &Accesses, limit: Option<usize>) -> any
             Right("touched"),
             Left("heat"),
         ];
-        let row = |buffer: &&BufferFigures| {
-            let each = |number: u64| ratio(number as f64 / buffer.requests.max(1) as f64);
+        let row = |figures: &&BufferFigures| {
+            let each = |number: u64| ratio(number as f64 / figures.requests.max(1) as f64);
             let strip =
                 |heat: &Vec<u64>| bars(&heat.chunks(2).map(|two| two.iter().sum()).collect::<Vec<_>>());
             vec![
-                named(&answer.trace, buffer.buffer),
-                buffer.kind.to_owned(),
-                count(buffer.bytes),
-                count(buffer.accesses),
-                count(buffer.loads),
-                count(buffer.stores),
-                count(buffer.atomics),
-                each(buffer.sectors),
-                each(buffer.least_sectors),
-                buffer.touched_bytes.map_or_else(|| "-".to_owned(), |touched| percent(touched, buffer.bytes)),
-                buffer.heat.as_ref().map_or_else(|| "-".to_owned(), strip),
+                buffer(&answer.trace, figures.buffer),
+                figures.kind.to_owned(),
+                count(figures.bytes),
+                count(figures.accesses),
+                count(figures.loads),
+                count(figures.stores),
+                count(figures.atomics),
+                each(figures.sectors),
+                each(figures.least_sectors),
+                figures
+                    .touched_bytes
+                    .map_or_else(|| "-".to_owned(), |touched| percent(touched, figures.bytes)),
+                figures.heat.as_ref().map_or_else(|| "-".to_owned(), strip),
             ]
         };
         let (rows, more) = first(found.buffers.iter().collect(), limit, ROWS);
@@ -172,9 +145,9 @@ fn print_buffers(answer: &Answer, found: &Accesses, limit: Option<usize>) -> any
         )?;
     }
     if unknown > 0 {
-        let some = many(unknown, "access").replace("accesss", "accesses");
         say!(
-            "{some} in no buffer that is known: by generic addresses, or to memory that the trace does not tell of."
+            "{} in no buffer that is known: by generic addresses, or to memory that the trace does not tell of.",
+            accesses_of(unknown)
         )?;
     }
     Ok(())
