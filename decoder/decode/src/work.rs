@@ -137,8 +137,8 @@ impl Work {
 }
 
 impl TraceFile {
-    /// Takes steps that a view is about to make for what the file says, beside those that decoding takes: a few
-    /// bytes may stand for many values that are looked at one by one.
+    /// Takes steps that a view makes for what the file says, beside those that decoding takes: a few bytes
+    /// may stand for many values that are looked at one by one.
     ///
     /// # Errors
     /// If the file has had its share (see [`unlimited`](Self::unlimited)).

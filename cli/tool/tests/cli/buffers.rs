@@ -104,6 +104,11 @@ fn keep(folder: &Folder, name: &str, bytes: &[u8]) -> PathBuf {
     path
 }
 
+/// A trace with accesses out of bounds.
+pub(crate) fn outside(folder: &Folder) -> PathBuf {
+    keep(folder, "outside.wtrc", &whole())
+}
+
 fn json(arguments: &[&str]) -> Value {
     let (code, output, errors) = run(&[arguments, &["--json"]].concat());
     assert_eq!((code, errors.as_str()), (0, ""), "{arguments:?}");
@@ -180,7 +185,8 @@ fn what_is_out_of_bounds_is_a_finding_of_every_view() {
         assert!(output.contains(outside), "{output}");
         assert!(output.ends_with(&format!("memory {finding}; `warptrace accesses` says more\n")), "{output}");
         let report = folder.at("report.html");
-        page(&["report", text(&path), "-o", text(&report)]);
+        let (code, _, errors) = run(&["report", text(&path), "-o", text(&report)]);
+        assert_eq!((code, errors.is_empty()), (0, has_events), "{errors}");
         let html = fs::read_to_string(&report).unwrap();
         let times = html.matches("OUT OF BOUNDS: ").count();
         assert_eq!(times, 1 + usize::from(has_events), "in the section, and as what matters most");

@@ -6,8 +6,8 @@ use warptrace_format::file::limits::{MAX_BUFFER_NAME_BYTES, MAX_BUFFERS};
 use warptrace_format::file::{BufferInfo, BufferKind, Buffers};
 use warptrace_ptx::{Module, Space};
 
-/// Lists the variables that PTX has in global memory, and tells whether its code may allocate some: also where it
-/// cannot be read.
+/// Lists the variables that PTX has in global memory, and tells whether its code may allocate some: also
+/// where it cannot be read.
 #[must_use]
 pub fn memory_of(ptx: &str) -> (Vec<String>, bool) {
     if ptx.is_empty() {

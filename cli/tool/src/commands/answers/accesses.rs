@@ -4,8 +4,10 @@ use std::cmp::Reverse;
 use std::process::ExitCode;
 
 use serde_json::json;
-use warptrace_analysis::words::{access_finding, access_lacks, accesses_of, bars, buffer, outside_finding};
-use warptrace_analysis::{AccessCounts, Accesses, BufferFigures, SiteFigures, accesses};
+use warptrace_analysis::words::{
+    self, access_finding, access_lacks, accesses_of, bars, buffer, hints_lack, outside_finding,
+};
+use warptrace_analysis::{AccessCounts, Accesses, BufferFigures, Hints, SiteFigures, accesses_with_hints};
 
 use super::words::{percent, ratio};
 use super::{Answer, Column, ROWS, first, print_rows, table};
@@ -14,7 +16,7 @@ use crate::output::{count, say};
 
 pub(crate) fn run(command: &Rows<AccessColumn>) -> anyhow::Result<ExitCode> {
     let answer = Answer::of_rows(command)?;
-    let found = accesses(&answer.trace, &command.page.selected.selection())?;
+    let (found, hints) = accesses_with_hints(&answer.trace, &command.page.selected.selection())?;
     let is_asked = |site: &&SiteFigures| answer.location.is_none_or(|id| site.location == id);
     let mut sites: Vec<&SiteFigures> = found.sites.iter().filter(is_asked).collect();
     let by_counts = |key: fn(&AccessCounts) -> u64| move |site: &&SiteFigures| Reverse(key(&site.counts));
@@ -48,6 +50,9 @@ pub(crate) fn run(command: &Rows<AccessColumn>) -> anyhow::Result<ExitCode> {
             "buffers": found.buffers,
             "all_buffers_known": answer.trace.has_all_buffers(),
             "unknown_buffer_accesses": found.unknown_buffer,
+            "unwritten": hints.unwritten,
+            "meetings": hints.meetings,
+            "hints_incomplete_from": hints.incomplete_from,
             "lines": lines,
         });
         let (sites, _) = first(sites, command.limit, usize::MAX);
@@ -59,7 +64,9 @@ pub(crate) fn run(command: &Rows<AccessColumn>) -> anyhow::Result<ExitCode> {
         say!("no accesses: none were recorded; record with `--accesses`")?;
         return Ok(ExitCode::SUCCESS);
     }
-    let print_findings = || outside.iter().chain([&finding]).try_for_each(|finding| say!("{finding}"));
+    let lacking = hints_lack(&hints);
+    let print_findings =
+        || lacking.iter().chain(&outside).chain([&finding]).try_for_each(|finding| say!("{finding}"));
     // What is not known comes first.
     if answer.state.is_whole && found.is_whole() {
         print_findings()?;
@@ -72,6 +79,7 @@ pub(crate) fn run(command: &Rows<AccessColumn>) -> anyhow::Result<ExitCode> {
     let (sites, more) = first(sites, command.limit, ROWS);
     print_rows(&site_table(&answer, &sites), more)?;
     print_buffers(&answer, &found, command.limit)?;
+    print_hints(&answer, &hints, command.limit)?;
     if sites.iter().any(|site| site.counts.sectors > 0) {
         say!(
             "\nSectors: 32 bytes of global memory each that a request touches, in the mean, and the least that would do."
@@ -116,6 +124,7 @@ fn print_buffers(answer: &Answer, found: &Accesses, limit: Option<usize>) -> any
             Right("sectors"),
             Right("least"),
             Right("touched"),
+            Left("first"),
             Left("heat"),
         ];
         let row = |figures: &&BufferFigures| {
@@ -135,13 +144,18 @@ fn print_buffers(answer: &Answer, found: &Accesses, limit: Option<usize>) -> any
                 figures
                     .touched_bytes
                     .map_or_else(|| "-".to_owned(), |touched| percent(touched, figures.bytes)),
+                format!(
+                    "{} {}",
+                    figures.first.launch,
+                    answer.names.line(&figures.first.file, figures.first.line)
+                ),
                 figures.heat.as_ref().map_or_else(|| "-".to_owned(), strip),
             ]
         };
         let (rows, more) = first(found.buffers.iter().collect(), limit, ROWS);
         print_rows(&table(&columns, rows.iter().map(row)), more)?;
         say!(
-            "\nTouched: the part of a buffer that was accessed, in whole sectors, or 4,096ths if these are larger. Heat: accesses in each 32nd."
+            "\nTouched: the part of a buffer that was accessed, in whole sectors, or 4,096ths if these are larger. First: the launch and the line that accessed it first. Heat: accesses in each 32nd."
         )?;
     }
     if unknown > 0 {
@@ -149,6 +163,36 @@ fn print_buffers(answer: &Answer, found: &Accesses, limit: Option<usize>) -> any
             "{} in no buffer that is known: by generic addresses, or to memory that the trace does not tell of.",
             accesses_of(unknown)
         )?;
+    }
+    Ok(())
+}
+
+/// Prints what may be mistakes.
+fn print_hints(answer: &Answer, hints: &Hints, limit: Option<usize>) -> anyhow::Result<()> {
+    let unwritten = hints.unwritten.iter().flatten();
+    let unwritten = unwritten.map(|found| words::unwritten(&answer.trace, &answer.names, found)).collect();
+    let meetings = hints.meetings.iter();
+    let meetings = meetings.map(|found| words::meeting(&answer.trace, &answer.names, found)).collect();
+    let both: [(&str, Vec<String>, &str); 2] = [
+        (
+            "Read before any traced write:",
+            unwritten,
+            "Not seen: what the host, copies and kernels that are not recorded wrote.",
+        ),
+        (
+            "Hints at races: warps of different blocks that met at an address, one with a plain write:",
+            meetings,
+            "Not seen: flags, fences and barriers of a grid or cluster, which may put them in order.",
+        ),
+    ];
+    for (head, all, not_seen) in both.into_iter().filter(|(_, all, _)| !all.is_empty()) {
+        let (rows, more) = first(all, limit, ROWS);
+        say!("\n{head}")?;
+        rows.iter().try_for_each(|row| say!("  {row}"))?;
+        if more > 0 {
+            say!("and {} more; `--limit 0` shows all", count(more as u64))?;
+        }
+        say!("{not_seen}")?;
     }
     Ok(())
 }
