@@ -135,7 +135,9 @@ impl Parts<'_> {
             notes
                 .insert(0, "The trace has no table of locations, so they are shown by their ids.".to_owned());
         }
-        let findings = words::findings(trace, analysis, names);
+        let accessed = self.accessed.as_ref();
+        let outside = accessed.and_then(|found| words::outside_finding(trace, found, names));
+        let findings = outside.into_iter().chain(words::findings(trace, analysis, names)).collect();
         let ends = trace.launches().filter_map(|info| words::early_end(trace, info.number()));
         let page = Page {
             css: include_str!("../assets/page.css"),

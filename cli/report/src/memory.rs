@@ -1,7 +1,9 @@
 //! What lanes accessed: sectors and passes of each line, beside the least that would do.
 
 use serde_json::{Value, json};
-use warptrace_analysis::words::{access_doubt, access_finding, access_lacks, count, percent, ratio};
+use warptrace_analysis::words::{
+    access_doubt, access_finding, access_lacks, count, outside_finding, percent, ratio,
+};
 use warptrace_analysis::{AccessCounts, AccessLine, Accesses, SECTOR_BYTES, share};
 
 use crate::guide::{Guide, Place};
@@ -16,8 +18,8 @@ const SECTORS_OF_A_PASS: u64 = 4;
 pub(crate) struct Memory {
     /// What is not known or not exact, a sentence each; it comes first.
     pub(crate) doubts: Vec<String>,
-    /// What matters most.
-    pub(crate) finding: String,
+    /// What matters most, a sentence each.
+    pub(crate) findings: Vec<String>,
     pub(crate) rows: Vec<Row>,
     /// Lines that are left out.
     pub(crate) more: usize,
@@ -59,11 +61,15 @@ pub(crate) fn memory(guide: &Guide<'_>, found: &Accesses) -> Memory {
     let shown = || found.lines.iter().take(guide.limits.loops);
     Memory {
         doubts: lacks.into_iter().chain(access_doubt(found)).collect(),
-        finding: access_finding(found, guide.names),
+        findings: outside_finding(guide.trace, found, guide.names)
+            .into_iter()
+            .chain([access_finding(found, guide.names)])
+            .collect(),
         rows: shown().map(|line| row(guide, found, line, most.unwrap_or(0))).collect(),
         more: found.lines.len().saturating_sub(guide.limits.loops),
         json: json!({
             "accesses": found.accesses,
+            "outside": found.outside,
             "lost_accesses": found.lost,
             "lost_is_least": found.lost_is_least,
             "left_out_accesses": found.left_out,

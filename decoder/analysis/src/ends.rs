@@ -68,7 +68,7 @@ pub(crate) fn read(
     losses: &mut Losses,
     silent: &mut Vec<Silent>,
 ) -> Result<Ends, DecodeError> {
-    for lacking in selection.lacking(trace, launch)? {
+    for lacking in selection.lacking(trace, launch, 0)? {
         let LossyWarps { chosen, reason, events, .. } = lacking?;
         let warps = u64::from(chosen);
         match (events, reason) {

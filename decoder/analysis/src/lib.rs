@@ -69,11 +69,10 @@ pub mod words;
 
 pub use accesses::buffers::{BufferFigures, HEAT_PARTS, OutsideFigures};
 pub use accesses::changes::{AccessChange, access_changes};
+pub use accesses::overlaps::{Hints, MeetingFigures, TouchedBy, UnwrittenFigures};
 pub use accesses::requests::{SECTOR_BYTES, passes, sectors};
-pub use accesses::rows::{
-    AccessLacks, AccessRow, AccessTable, access_losses, access_rows, value_number, value_type,
-};
-pub use accesses::{AccessCounts, AccessLine, Accesses, SiteFigures, accesses};
+pub use accesses::rows::{AccessLacks, AccessRow, AccessTable, access_losses, access_rows};
+pub use accesses::{AccessCounts, AccessLine, Accesses, SiteFigures, accesses, accesses_with_hints};
 pub use analyse::{analyse, analyse_watched};
 pub use blocks::{BlockRan, LaunchBlocks, blocks, hottest_of_blocks};
 pub use compare::{CauseChange, Comparison, Greatest, LocationChange, Measure, Parting, compare};
@@ -99,6 +98,7 @@ pub use selection::{Selection, kernel_name};
 pub use source::{NoSource, SourceCode, source_code};
 pub use summary::{AccessSummary, Chosen, LaunchSummary, LossRow, LossSum, Summary};
 pub use times::{Time, WarpTime};
+pub use values::number::ValueReading;
 pub use values::{Bucket, Odd, ValueFigures, Values, values};
 pub use waits::{Arrivals, OpenWaits, Wait, WaitFigures};
 pub use watch::Watch;

@@ -105,7 +105,8 @@ impl Selection {
         }
     }
 
-    /// What the selected warps of a launch lack, in order of warp: [`TraceFile::lossy_warps`] of them.
+    /// What the selected warps of a launch lack of a track, in order of warp: [`TraceFile::lossy_warps`] of
+    /// them.
     ///
     /// # Errors
     /// As there.
@@ -113,6 +114,7 @@ impl Selection {
         &self,
         trace: &'a TraceFile,
         info: &LaunchInfo,
+        track: u32,
     ) -> Result<impl Iterator<Item = Result<LossyWarps, DecodeError>> + use<'a>, DecodeError> {
         let (wide, per_block) = (self.warp_range(info), info.warps_per_block());
         let chosen = self.of_chosen(info.chosen());
@@ -125,8 +127,19 @@ impl Selection {
             lossy.chosen = warps;
             Some(lossy)
         };
-        let all = trace.lossy_warps(info.number(), 0)?;
+        let all = trace.lossy_warps(info.number(), track)?;
         Ok(all.filter_map(move |lossy| lossy.map(&of_selected).transpose()))
+    }
+
+    /// Counts the addresses and values that the selected warps of a launch are known to have lost.
+    ///
+    /// # Errors
+    /// As [`lacking`](Self::lacking).
+    pub fn lost_accesses(&self, trace: &TraceFile, info: &LaunchInfo) -> Result<u64, DecodeError> {
+        self.lacking(trace, info, trace.data_track())?.try_fold(0_u64, |lost, lossy| {
+            let LossyWarps { chosen, events, .. } = lossy?;
+            Ok(lost.saturating_add(events.unwrap_or(0).saturating_mul(chosen.into())))
+        })
     }
 
     /// Counts the selected warps of a launch that were chosen to be recorded.

@@ -17,7 +17,10 @@ use std::path::Path;
 use warptrace_decoder::TraceFile;
 use warptrace_format::file::LaunchInfo;
 
-pub use self::accesses::{access_doubt, access_finding, access_lacks};
+pub use self::accesses::{
+    access_doubt, access_finding, access_lacks, accesses_of, buffer, buffer_name, hints_lack, meeting,
+    outside_finding, unwritten,
+};
 pub use self::causes::{apart, parting};
 pub use self::schedule::{findings, nanoseconds, schedule, tail};
 pub use self::sentences::{

@@ -7,6 +7,7 @@ use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::Accounts;
 
 use crate::error::DecodeError;
+use crate::file::TraceFile;
 
 /// Steps that every file may take.
 const FREE_STEPS: u64 = 1 << 28;
@@ -132,6 +133,17 @@ impl Work {
     /// As [`spend`](Self::spend).
     pub(crate) fn spend_rows(&self, rows: usize) -> Result<(), DecodeError> {
         self.spend((rows as u64).saturating_mul(STEPS_PER_ROW))
+    }
+}
+
+impl TraceFile {
+    /// Takes steps that a view makes for what the file says, beside those that decoding takes: a few bytes
+    /// may stand for many values that are looked at one by one.
+    ///
+    /// # Errors
+    /// If the file has had its share (see [`unlimited`](Self::unlimited)).
+    pub fn spend_steps(&self, steps: u64) -> Result<(), DecodeError> {
+        self.work.spend(steps)
     }
 }
 

@@ -125,7 +125,7 @@ pub(crate) fn lacking(
         let events = events.map(|events: u64| events.saturating_mul(warps));
         Lack { launch, first, last, warps, reason, events }
     };
-    Ok(selection.lacking(trace, info)?.map(move |lossy| lossy.map(lack)))
+    Ok(selection.lacking(trace, info, 0)?.map(move |lossy| lossy.map(lack)))
 }
 
 /// A number as people read it: `1,234,567`.

@@ -9,7 +9,7 @@ use arrow_array::{
 };
 use arrow_schema::SchemaRef;
 use arrow_select::take::take;
-use warptrace_analysis::{AccessRow, AccessTable, Selection, access_rows, kernel_name, value_number};
+use warptrace_analysis::{AccessRow, AccessTable, Selection, ValueReading, access_rows, kernel_name};
 use warptrace_decoder::{TraceFile, WarpFilter};
 use warptrace_format::file::{LaunchInfo, SiteInfo};
 
@@ -132,7 +132,7 @@ impl<'a> AccessBatch<'a> {
             (false, 6) => Arc::new(rows().map(|row| row.step).collect::<Int32Array>()),
             (false, _) => self.u32s(|row| row.count),
             (true, _) => {
-                let number = |row: &AccessRow| value_number(self.trace.site(row.site)?, row.base);
+                let number = |row: &AccessRow| ValueReading::of(self.trace.site(row.site)?)?.exact(row.base);
                 Arc::new(rows().map(number).collect::<Float64Array>())
             }
         })

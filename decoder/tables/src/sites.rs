@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array, UInt16Array, UInt32Array};
 use warptrace_analysis::{
-    AccessCounts, Accesses, SiteFigures, access_losses, accesses, kernel_name, value_type,
+    AccessCounts, Accesses, SiteFigures, ValueReading, access_losses, accesses, kernel_name,
 };
 use warptrace_format::file::{LaunchInfo, SiteInfo};
 
@@ -44,7 +44,7 @@ pub(crate) fn sites(named: &Figures<'_>, columns: &[usize]) -> Result<(usize, Ve
         5 => number(|info| Some(info.elements)),
         6 => text(|info| &info.cache),
         7 => text(|info| &info.name),
-        8 => text(value_type),
+        8 => text(|info| ValueReading::of(info).map_or("", ValueReading::kind)),
         9 => id(|info| Some(info.derived?.root)),
         10 => id(|info| Some(info.location).filter(|location| *location > 0)),
         11 => text(|info| &info.file),

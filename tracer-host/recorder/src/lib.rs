@@ -43,7 +43,7 @@ pub use live::{LiveMemory, MAX_READ, Serve};
 pub use session::{
     Drainer, Ended, Ending, Interrupted, LaunchReport, Launches, Memory, MemoryUse, Next, OpenRun, Patience,
     Recorder, Reserved, Session, SessionError, Standing, Ticket, TracedProgram, Waits, command_line,
-    command_of,
+    command_of, memory_of,
 };
 pub use sim::{ProgressHook, SimDevice, SimOptions};
 pub(crate) use sites::value_info;

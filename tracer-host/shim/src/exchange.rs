@@ -10,10 +10,10 @@ use warptrace_abi::log::LaunchLogs;
 use warptrace_format::file::limits::MAX_TEXT_BYTES;
 use warptrace_format::file::{LocationCode, LocationInfo, SiteInfo};
 use warptrace_format::location::LocationKind;
-use warptrace_host::{site_info, traced_registers, wait_info};
+use warptrace_host::{memory_of, site_info, traced_registers, wait_info};
 use warptrace_ptx::points::{Marked, ParamLayout, Point, PointKind, PointOptions, mark};
 use warptrace_ptx::splice::{Options, TracedKernel, code_at, splice};
-use warptrace_ptx::{Module, Space, call_graph, only, stands_alone};
+use warptrace_ptx::{Module, call_graph, only, stands_alone};
 
 use crate::image::Found;
 use crate::names;
@@ -41,7 +41,7 @@ pub(crate) struct TracedModule {
     /// The PTX under the name that locations give for their file, if they lie in it.
     pub(crate) kept: Option<(String, String)>,
     /// Its variables in global memory, and whether its code may allocate some.
-    pub(crate) variables: Vec<CString>,
+    pub(crate) variables: Vec<String>,
     pub(crate) allocates: bool,
     /// How long it took to make.
     pub(crate) made_in: Duration,
@@ -322,15 +322,6 @@ fn marked(
         older: None,
     };
     Ok((text.map_err(|error| error.to_string())?, module))
-}
-
-/// Lists the variables of a text in global memory, and tells whether its code may allocate some.
-fn memory_of(ptx: &str) -> (Vec<CString>, bool) {
-    let Ok(module) = Module::parse(ptx) else { return (Vec::new(), true) };
-    let variables = module.variables().filter(|(_, declaration)| declaration.space == Space::Global);
-    let names = variables.flat_map(|(_, declaration)| &declaration.names);
-    let names = names.filter_map(|declared| CString::new(declared.name).ok()).collect();
-    (names, ptx.contains("malloc"))
 }
 
 /// Lists the kernels of which it is not known how deep their calls go: by way of functions that call

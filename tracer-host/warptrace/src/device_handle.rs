@@ -31,7 +31,7 @@ impl fmt::Debug for Device {
 
 impl Device {
     fn of(device: Box<dyn host::Device>, no_gpu: Option<DeviceError>) -> Self {
-        Self { shared: Shared::new(device, None), no_gpu: no_gpu.map(Rc::new) }
+        Self { shared: Shared::new(device, None, true), no_gpu: no_gpu.map(Rc::new) }
     }
 
     /// Opens the first GPU, or the simulator where there is none; [`no_gpu`](Self::no_gpu) says why.
@@ -101,7 +101,7 @@ impl Device {
         // SAFETY: they belong to each other, and `Shared` keeps the stream, and with it the context, for
         // longer than the device.
         let device = unsafe { CudaDevice::adopt(context.cast(), own.cast(), "")? };
-        Ok(Self { shared: Shared::new(Box::new(device), Some(Arc::clone(stream))), no_gpu: None })
+        Ok(Self { shared: Shared::new(Box::new(device), Some(Arc::clone(stream)), false), no_gpu: None })
     }
 
     /// Makes a kernel's argument of an array of the program's own, for a device
@@ -120,7 +120,7 @@ impl Device {
     /// A kernel that the device has code of has the arguments of each call by its name whose module brings no
     /// code of its own. A device that was opened without code, as the simulator is, has none of any.
     pub unsafe fn from_host(device: Box<dyn host::Device>) -> Self {
-        Self::of(device, None)
+        Self { shared: Shared::new(device, None, false), no_gpu: None }
     }
 
     /// Returns why [`auto`](Self::auto) took the simulator.

@@ -8,26 +8,57 @@ use std::sync::Arc;
 
 use cudarc::driver::CudaStream;
 use warptrace_device::SafeCall;
-use warptrace_host::{Allocation, Device, DeviceError, Place};
+use warptrace_format::file::BufferKind;
+use warptrace_host::{Allocation, Device, DeviceError, Memory, Place, Recorder};
 
 use crate::{Error, LaunchConfig};
 
 /// The device, and the memory that buffers have of it.
 pub(crate) struct Shared {
     device: RefCell<Box<dyn Device>>,
-    /// Length in bytes of each buffer, by address.
-    buffers: RefCell<BTreeMap<u64, u64>>,
+    buffers: RefCell<Buffers>,
+    /// Whether kernels can reach no other memory than these, and variables of their modules.
+    owns_all: bool,
     /// Kernels and arguments of which a launch had too few threads: it is said once.
     too_few: RefCell<BTreeSet<(String, usize)>>,
     /// The stream of a device that is the user's own. It outlives the device, which uses it.
     stream: Option<Arc<CudaStream>>,
 }
 
+/// Memory that kernels can be given.
+#[derive(Default)]
+struct Buffers {
+    /// Length in bytes of each, by address, and the change that brought it.
+    live: BTreeMap<u64, (u64, u64)>,
+    changes: u64,
+}
+
+impl Buffers {
+    fn add(&mut self, address: u64, bytes: u64) {
+        self.changes += 1;
+        self.live.insert(address, (bytes, self.changes));
+    }
+
+    fn remove(&mut self, address: u64) {
+        self.changes += 1;
+        self.live.remove(&address);
+    }
+}
+
+/// What a trace was told of buffers: the last change, and of those that are there that which brought each.
+#[derive(Default)]
+pub(crate) struct Told {
+    changes: u64,
+    live: BTreeMap<u64, u64>,
+}
+
 impl Shared {
-    pub(crate) fn new(device: Box<dyn Device>, stream: Option<Arc<CudaStream>>) -> Rc<Self> {
+    /// Shares a device. `owns_all` says that kernels can reach no memory but what it allocates here.
+    pub(crate) fn new(device: Box<dyn Device>, stream: Option<Arc<CudaStream>>, owns_all: bool) -> Rc<Self> {
         Rc::new(Self {
             device: RefCell::new(device),
             buffers: RefCell::default(),
+            owns_all,
             too_few: RefCell::default(),
             stream,
         })
@@ -40,12 +71,43 @@ impl Shared {
 
     /// Notes memory that the device has not allocated, so that kernels may be given it.
     pub(crate) fn adopt(&self, address: u64, bytes: u64) {
-        self.buffers.borrow_mut().insert(address, bytes);
+        self.buffers.borrow_mut().add(address, bytes);
     }
 
     /// Forgets memory that was [adopted](Self::adopt).
     pub(crate) fn release(&self, address: u64) {
-        self.buffers.borrow_mut().remove(&address);
+        self.buffers.borrow_mut().remove(address);
+    }
+
+    /// Whether kernels can reach no other memory than buffers and variables of their modules.
+    pub(crate) const fn owns_all(&self) -> bool {
+        self.owns_all
+    }
+
+    /// Tells a trace which buffers its next launch can reach.
+    pub(crate) fn tell_buffers<W: Write + Send + 'static>(
+        &self,
+        told: &mut Told,
+        recorder: &mut Recorder<W>,
+    ) {
+        let buffers = self.buffers.borrow();
+        if std::mem::replace(&mut told.changes, buffers.changes) == buffers.changes {
+            return;
+        }
+        told.live.retain(|address, change| {
+            let is_there = buffers.live.get(address).is_some_and(|(_, by)| by == change);
+            if !is_there {
+                recorder.remove_memory(*address);
+            }
+            is_there
+        });
+        let mut new: Vec<_> = buffers.live.iter().filter(|(at, _)| !told.live.contains_key(at)).collect();
+        // Numbers are given in the order in which the program got them.
+        new.sort_unstable_by_key(|(_, (_, change))| *change);
+        for (&address, &(bytes, change)) in new {
+            recorder.add_memory(Memory { address, bytes, kind: BufferKind::Device, name: String::new() });
+            told.live.insert(address, change);
+        }
     }
 
     /// Uses the device. No user's code runs meanwhile that could ask for it again.
@@ -55,12 +117,12 @@ impl Shared {
 
     pub(crate) fn allocate(&self, bytes: u64) -> Result<Allocation, DeviceError> {
         let allocation = self.with(|device| device.allocate(bytes.max(1), Place::Device))?;
-        self.buffers.borrow_mut().insert(allocation.address, allocation.bytes);
+        self.buffers.borrow_mut().add(allocation.address, allocation.bytes);
         Ok(allocation)
     }
 
     pub(crate) fn free(&self, allocation: Allocation) {
-        self.buffers.borrow_mut().remove(&allocation.address);
+        self.buffers.borrow_mut().remove(allocation.address);
         // An error has nowhere to go; the device gives everything back when it is dropped.
         let _ = self.with(|device| device.free(allocation));
     }
@@ -85,7 +147,8 @@ impl Shared {
         }
         let buffers = self.buffers.borrow();
         for memory in call.memory().iter().filter(|memory| memory.bytes != 0) {
-            let inside = buffers.range(..=memory.address).next_back().is_some_and(|(start, bytes)| {
+            let inside = buffers.live.range(..=memory.address).next_back();
+            let inside = inside.is_some_and(|(start, (bytes, _))| {
                 let skipped = memory.address - start;
                 skipped <= *bytes && memory.bytes <= bytes - skipped
             });

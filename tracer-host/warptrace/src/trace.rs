@@ -15,10 +15,10 @@ use warptrace_format::file::is_recorders;
 use warptrace_format::{RAW_EVENT_BYTES, shown_lines};
 use warptrace_host::{
     Interrupted, LaunchShape, Policy, Recorder, RecordingSpec, SessionError, Simulated, SpecError,
-    TraceOutput,
+    TraceOutput, memory_of,
 };
 
-use crate::shared::Shared;
+use crate::shared::{Shared, Told};
 use crate::{Error, LaunchConfig};
 
 /// A trace that has not started: [`Device::trace`](crate::Device::trace).
@@ -79,7 +79,15 @@ impl TraceBuilder {
         if let Some((asked, tell)) = interrupt {
             recorder.interrupt_by(asked, tell);
         }
-        Ok(Trace { recorder, shared, path, simulated, has_ended: false })
+        let told = (!spec.spaces().is_none()).then(Told::default);
+        let is_reached = |module: &&KernelModule| {
+            let (variables, allocates) = memory_of(module.ptx);
+            allocates || !variables.is_empty()
+        };
+        if told.is_some() && (!shared.owns_all() || modules.iter().any(is_reached)) {
+            recorder.lack_memory();
+        }
+        Ok(Trace { recorder, shared, path, simulated, told, has_ended: false })
     }
 }
 
@@ -91,6 +99,8 @@ pub struct Trace {
     shared: Rc<Shared>,
     path: PathBuf,
     simulated: Simulated,
+    /// What the file was told of buffers; `None` if it has no accesses.
+    told: Option<Told>,
     /// Whether `finish` was called, or a launch failed, which ends the file.
     has_ended: bool,
 }
@@ -125,7 +135,10 @@ impl Trace {
         call: &KernelCall,
         config: &LaunchConfig,
     ) -> Result<Duration, Error> {
-        let Self { recorder, shared, simulated, .. } = self;
+        let Self { recorder, shared, simulated, told, .. } = self;
+        if let Some(told) = told {
+            shared.tell_buffers(told, recorder);
+        }
         let shape = LaunchShape { simulated: *simulated, ..*config.shape() };
         // SAFETY: the caller's promise.
         let time = shared.with(|device| unsafe { recorder.record(device, call, &shape) });

@@ -213,3 +213,41 @@ fn lanes_of_the_compiled_kernel_name_the_same() {
         assert!(found == expected, "{found:x?}\n{expected:x?}");
     }
 }
+
+#[test]
+fn arrays_are_buffers_of_the_launches_that_can_reach_them() -> Result<(), warptrace::Error> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("buffers.wtrc");
+    let record = |module: &KernelModule, spaces| {
+        let device = Device::simulator();
+        let early = device.zeros::<u8>(7)?;
+        let data: Vec<u32> = (0..THREADS).map(parts).collect();
+        let (data, out) = (device.upload(&data)?, device.zeros::<f32>(THREADS as usize)?);
+        let mut trace = device.trace(&path).accesses(spaces).start(module)?;
+        let call = naming::weigh(&data, &out);
+        let mut launch = || trace.launch(&call, &LaunchConfig::for_elements(THREADS as usize));
+        launch()?;
+        // What comes and goes between launches, none could reach.
+        drop((early, device.zeros::<u8>(5)?));
+        let _late = device.zeros::<u8>(3)?;
+        launch()?;
+        launch()?;
+        trace.finish()?;
+        Ok::<_, warptrace::Error>((TraceFile::open(&path).unwrap(), format!("{data:?}")))
+    };
+    let (trace, data) = record(&naming::MODULE, Spaces::VALUES)?;
+    assert!(trace.verify().is_ok(), "{}", trace.verify());
+    let buffers: Vec<_> = trace.buffers().unwrap().collect();
+    let lives: Vec<_> = buffers.iter().map(|buffer| (buffer.bytes, buffer.first, buffer.end)).collect();
+    let array = (4 * u64::from(THREADS), 0, None);
+    assert_eq!(lives, [(7, 0, Some(1)), array, array, (3, 1, None)]);
+    assert_eq!(data, format!("Buffer({:#x}, {THREADS} elements)", buffers[1].address));
+    assert!(trace.has_all_buffers());
+    // A variable of a module is memory, too, of which nothing is known.
+    let ptx = ".version 7.0\n.target sm_70\n.address_size 64\n.global .align 4 .u32 counter;\n";
+    let (trace, _) = record(&KernelModule { ptx, ..naming::MODULE }, Spaces::VALUES)?;
+    assert!(!trace.has_all_buffers() && trace.buffers().unwrap().len() == 4);
+    // Without accesses nobody asks.
+    assert!(record(&naming::MODULE, Spaces::NONE)?.0.buffers().is_none());
+    Ok(())
+}

@@ -1,29 +1,9 @@
 //! Addresses as buffers and what is behind their beginning.
 
-use warptrace_decoder::{BufferMap, Place, TraceFile, VectorRun};
+use warptrace_analysis::words::buffer_name;
+use warptrace_decoder::{BufferMap, Place, VectorRun};
 use warptrace_format::file::data::lanes;
 use warptrace_format::file::{BufferInfo, SiteInfo, SiteSpace};
-
-use crate::output::count;
-
-/// `table`, or `#3`: its name or its number.
-pub(crate) fn short(buffer: &BufferInfo) -> String {
-    if buffer.name.is_empty() { format!("#{}", buffer.number) } else { buffer.name.clone() }
-}
-
-/// The same by number.
-pub(crate) fn named(trace: &TraceFile, number: u32) -> String {
-    trace.buffer(number).map_or_else(|| format!("#{number}"), short)
-}
-
-/// `4 bytes behind the end of #0 (4,096 bytes)`.
-pub(crate) fn distance(trace: &TraceFile, number: u32, distance: i64) -> String {
-    let bytes = count(distance.unsigned_abs());
-    let unit = if distance.unsigned_abs() == 1 { "byte" } else { "bytes" };
-    let side = if distance < 0 { "before the beginning" } else { "beyond the end" };
-    let size = trace.buffer(number).map_or(0, |buffer| buffer.bytes);
-    format!("{bytes} {unit} {side} of {} ({} bytes)", named(trace, number), count(size))
-}
 
 /// Where the addresses of sites lie, if the trace tells.
 pub(crate) struct Places<'t>(pub(crate) Option<BufferMap<'t>>);
@@ -50,7 +30,7 @@ impl<'t> Places<'t> {
     /// `#3+64 (4096 bytes)`; an address that is in no buffer, or in none that is known, in hexadecimal.
     pub(crate) fn describe(&self, site: Option<&SiteInfo>, address: u64) -> String {
         match self.at(site, address) {
-            Some((buffer, offset)) => format!("{}+{offset} ({} bytes)", short(buffer), buffer.bytes),
+            Some((buffer, offset)) => format!("{}+{offset} ({} bytes)", buffer_name(buffer), buffer.bytes),
             None => format!("{address:#x}"),
         }
     }

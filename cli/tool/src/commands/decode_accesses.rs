@@ -3,9 +3,10 @@
 use std::io::Write;
 use std::ops::ControlFlow;
 
+use warptrace_analysis::ValueReading;
 use warptrace_decoder::{BufferMap, TraceFile, VectorRun, WarpAccesses, WarpFilter};
 use warptrace_format::file::data::lanes;
-use warptrace_format::file::{LaunchInfo, SiteInfo, SiteKind, SiteNumber, StreamId};
+use warptrace_format::file::{LaunchInfo, SiteInfo, SiteKind, StreamId};
 use warptrace_format::on_one_line;
 
 use super::buffers::Places;
@@ -143,18 +144,8 @@ fn describe(site: Option<&SiteInfo>, number: u16) -> String {
 
 /// An address by its buffer, or in hexadecimal; a value as the source means it.
 fn value(site: Option<&SiteInfo>, places: &Places<'_>, bits: u64) -> String {
-    let Some(site) = site.filter(|site| site.kind == SiteKind::Value) else {
-        return places.describe(site, bits);
-    };
-    match (site.number_is, site.bytes) {
-        (SiteNumber::Float, 4) => f32::from_bits(bits as u32).to_string(),
-        (SiteNumber::Float, 8) => f64::from_bits(bits).to_string(),
-        (SiteNumber::Signed, bytes @ 1..=8) => {
-            let unused = 64 - 8 * bytes;
-            (bits << unused).cast_signed().wrapping_shr(unused).to_string()
-        }
-        _ => bits.to_string(),
-    }
+    let reading = site.and_then(ValueReading::of);
+    reading.map_or_else(|| places.describe(site, bits), |reading| reading.text(bits))
 }
 
 /// A line for each lane.

@@ -148,6 +148,17 @@ fn what_is_lost_comes_before_everything() {
     assert_eq!(found["whole"], false);
     assert!(found["lost_accesses"].as_u64().unwrap() > 0 && found["left_out_accesses"].as_u64().unwrap() > 0);
     assert!(page("info", &path).contains(" lost, "));
+    // A view of some warps counts what these have lost.
+    let valued = crate::values::valued(&folder, "lossy_values.wtrc", 40);
+    for (command, path, blocks) in [("accesses", &path, WARPS), ("values", &valued, 2)] {
+        let lost = |block: &[&str]| {
+            let found = json(&[&[command, text(path)], block].concat());
+            found["lost_accesses"].as_u64().unwrap()
+        };
+        let of_blocks: Vec<u64> = (0..blocks).map(|block| lost(&["--block", &block.to_string()])).collect();
+        assert!(of_blocks.iter().all(|lost| *lost > 0), "{command}: {of_blocks:?}");
+        assert_eq!(of_blocks.iter().sum::<u64>(), lost(&[]), "{command}");
+    }
     let (code, output, _) = run(&["verify", text(&path)]);
     assert_eq!(code, 3);
     assert!(output.contains("addresses and values: lost"), "{output}");

@@ -35,6 +35,11 @@ fn buffers() -> Vec<BufferInfo> {
 /// Two launches of a warp each, which does the same in both: it goes through 4,096 bytes, and adds to one
 /// word of another buffer; the buffers are told of as a recorder does.
 fn record(buffers: &[Buffers]) -> Vec<u8> {
+    record_with(buffers, TURNS)
+}
+
+/// The same with this many events a launch.
+fn record_with(buffers: &[Buffers], events: u32) -> Vec<u8> {
     let metadata = Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw])
         .with_kernel("sum", "sum.cu")
         .with_location(1, "row", "an iteration begins");
@@ -67,12 +72,14 @@ fn record(buffers: &[Buffers]) -> Vec<u8> {
         let attempted = recorder.attempted;
         let stream: Vec<u8> = recorder.finish().concat().into_iter().flat_map(u32::to_le_bytes).collect();
         writer.write_data(launch, &[DataChunk { warp: 0, sequence: 0, entries: &stream }]).unwrap();
-        let payload = [1, 0, 255, 255, 255, 255].repeat(TURNS as usize);
-        let chunk = ChunkRef { track: 0, warp: 0, sequence: 0, events: TURNS, payload: &payload };
-        writer.write_chunks(launch, &[chunk]).unwrap();
+        let payload = [1, 0, 255, 255, 255, 255].repeat(events as usize);
+        if events > 0 {
+            let chunk = ChunkRef { track: 0, warp: 0, sequence: 0, events, payload: &payload };
+            writer.write_chunks(launch, &[chunk]).unwrap();
+        }
         let account =
             |recorded| WarpAccount { attempted: recorded, recorded, lost: 0, chunks: 1, finished: 1 };
-        writer.end_launch(launch, 0, &[account(u64::from(TURNS))]).unwrap();
+        writer.end_launch(launch, 0, &[account(u64::from(events))]).unwrap();
         writer.end_data(launch, &[account(attempted)]).unwrap();
     }
     writer.finish().unwrap().0
@@ -80,19 +87,26 @@ fn record(buffers: &[Buffers]) -> Vec<u8> {
 
 /// With all buffers, told of in two parts: that one has ended comes with the second.
 fn whole() -> Vec<u8> {
+    whole_with(TURNS)
+}
+
+fn whole_with(events: u32) -> Vec<u8> {
     let all = buffers();
     let ended = BufferInfo { end: Some(1), ..all[1].clone() };
     let second = vec![ended, all[2].clone(), all[3].clone()];
-    record(&[
-        Buffers { is_complete: true, buffers: all[..2].to_vec() },
-        Buffers { is_complete: true, buffers: second },
-    ])
+    let parts = [all[..2].to_vec(), second].map(|buffers| Buffers { is_complete: true, buffers });
+    record_with(&parts, events)
 }
 
 fn keep(folder: &Folder, name: &str, bytes: &[u8]) -> PathBuf {
     let path = folder.at(name);
     fs::write(&path, bytes).unwrap();
     path
+}
+
+/// A trace with accesses out of bounds.
+pub(crate) fn outside(folder: &Folder) -> PathBuf {
+    keep(folder, "outside.wtrc", &whole())
 }
 
 fn json(arguments: &[&str]) -> Value {
@@ -144,6 +158,44 @@ fn accesses_out_of_bounds_come_first() {
     assert!(output.contains("hot") && !output.contains('\u{1b}'), "control characters are escaped: {output}");
     assert!(page(&["info", text(&path)]).contains("buffers      4\n"));
     assert!(page(&["verify", text(&path)]).ends_with("result    no problem found\n"));
+}
+
+#[test]
+fn what_is_out_of_bounds_is_a_finding_of_every_view() {
+    let folder = Folder::new();
+    for (name, bytes) in [("whole.wtrc", whole()), ("no_events.wtrc", whole_with(0))] {
+        let path = keep(&folder, name, &bytes);
+        let output = page(&["accesses", text(&path)]);
+        let (outside, finding) = output.split_once('\n').unwrap();
+        let finding = finding.lines().next().unwrap();
+        assert!(outside.starts_with("OUT OF BOUNDS: "), "{output}");
+        for command in ["accesses", "top"] {
+            let found = json(&[command, text(&path)]);
+            assert_eq!(found["outside_finding"], outside, "{command}");
+        }
+        let found = json(&["top", text(&path)]);
+        assert_eq!(found["access_finding"], finding);
+        let output = page(&["top", text(&path)]);
+        let has_events = name == "whole.wtrc";
+        assert_eq!(
+            output.starts_with("OUT OF BOUNDS: "),
+            has_events,
+            "what a trace lacks comes first: {output}"
+        );
+        assert!(output.contains(outside), "{output}");
+        assert!(output.ends_with(&format!("memory {finding}; `warptrace accesses` says more\n")), "{output}");
+        let report = folder.at("report.html");
+        let (code, _, errors) = run(&["report", text(&path), "-o", text(&report)]);
+        assert_eq!((code, errors.is_empty()), (0, has_events), "{errors}");
+        let html = fs::read_to_string(&report).unwrap();
+        let times = html.matches("OUT OF BOUNDS: ").count();
+        assert_eq!(times, 1 + usize::from(has_events), "in the section, and as what matters most");
+        assert!(html.contains("id=\"memory\"") && html.contains("Only memory can be shown") != has_events);
+    }
+    // In bounds.
+    let path = keep(&folder, "inside.wtrc", &whole());
+    let found = json(&["top", text(&path), "--launch", "0"]);
+    assert_eq!((&found["outside_finding"], found["access_finding"].is_string()), (&Value::Null, true));
 }
 
 #[test]

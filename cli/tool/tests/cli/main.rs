@@ -19,6 +19,7 @@ mod export;
 mod faults;
 mod files;
 mod help;
+mod hints;
 mod info;
 mod interrupted;
 mod labels;

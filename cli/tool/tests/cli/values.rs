@@ -6,11 +6,17 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::CodecSpec;
+use warptrace_format::data::LaneRun;
 use warptrace_format::data::native::WarpRecorder;
-use warptrace_format::file::{DeviceInfo, LaunchInfo, Metadata, SiteInfo, ValueType};
+use warptrace_format::file::data::{Group, Piece, PieceGroups, SiteGroups, encode_data};
+use warptrace_format::file::{
+    Compression, DeviceInfo, LaunchInfo, Metadata, SectionKind, SiteInfo, ValueType, encode_preamble,
+    encode_section, encode_sites,
+};
 use warptrace_host::writer::{ChunkRef, DataChunk, TraceWriter, WriterOptions};
 
 use crate::support::{Folder, run, text};
+use crate::work::limited;
 
 /// Times that each warp names its values.
 const TURNS: u64 = 64;
@@ -179,4 +185,45 @@ fn rows_are_sorted_and_chosen() {
             .unwrap()
             .contains("is -inf first in launch 0, block 0,0,0, warp 0, lane 31")
     );
+}
+
+/// Writes a trace of a launch of two warps with `groups` groups each, of 32 lanes that hold 1,023 floats one
+/// after the other: the bits of all go up by one.
+fn stepping(path: &Path, groups: u32) {
+    let metadata =
+        Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw]).with_kernel("k", "");
+    let mut bytes = encode_preamble().to_vec();
+    bytes.extend(encode_section(SectionKind::Metadata, &metadata.encode().unwrap()));
+    let site = SiteInfo::of_value(1, ValueType::F32, "rising").at(0, "k.cu", 3);
+    bytes.extend(encode_sites(&[site]).unwrap());
+    bytes.extend(LaunchInfo::new(0, 0, [2, 1, 1], [32, 1, 1], 0).unwrap().encode_section());
+    let group = |time| Group { mask: u32::MAX, time, spread: Some(31 << 10), missing: 0 };
+    let run = |number: u32| LaneRun { base: u64::from(number) << 15, step: 1, count: 1023 };
+    let site = SiteGroups {
+        site: 1,
+        groups: (0..groups).map(group).collect(),
+        runs: (0..groups).map(run).collect(),
+        loose: Vec::new(),
+    };
+    for warp in 0..2 {
+        let groups = PieceGroups { sites: vec![site.clone()], ..PieceGroups::default() };
+        let piece = Piece { warp, sequence: 0, chunks: 1, groups };
+        bytes.extend(encode_data(0, &[piece], Compression::default()).unwrap().0);
+    }
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn floats_that_a_few_bytes_stand_for_have_a_limit() {
+    let folder = Folder::new();
+    let path = folder.at("stepping.wtrc");
+    stepping(&path, 2);
+    let found = json(&path);
+    let rising = &found["values"][0];
+    assert_eq!((&rising["values"], &rising["min"]), (&(2 * 2 * 32 * 1023).into(), &"0".into()), "{found}");
+    stepping(&path, 16_000);
+    assert!(path.metadata().unwrap().len() < 8 << 10, "of 1,047,552,000 floats");
+    let (code, output, errors) = limited(2048, 120, &["values", text(&path)]);
+    assert_eq!((code, output.as_str()), (Some(1), ""), "{errors}");
+    assert!(errors.contains("`--unlimited` decodes it all the same"), "{errors}");
 }

@@ -10,6 +10,7 @@ use warptrace_format::file::data::lanes;
 use warptrace_format::file::{BufferInfo, SiteInfo, SiteKind, SiteSpace};
 
 use super::AccessCounts;
+use super::overlaps::TouchedBy;
 use super::requests::{Request, SECTOR_BYTES, sectors};
 
 /// Parts of a buffer whose accesses are counted.
@@ -38,6 +39,9 @@ pub struct BufferFigures {
     pub first_launch: u32,
     /// The first launch in which it was there no more; `None`: it was to the end.
     pub end_launch: Option<u32>,
+    /// Who accessed it first: in the first launch that did the warp with the lowest number, and of its sites
+    /// that with the lowest. In time others may have come before.
+    pub first: TouchedBy,
     /// Accesses: of a lane each.
     pub accesses: u64,
     /// Of these, loads, and what asynchronous copies read,
@@ -61,7 +65,7 @@ pub struct BufferFigures {
     pub heat: Option<Vec<u64>>,
 }
 
-fn as_text<S: Serializer>(address: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+pub(super) fn as_text<S: Serializer>(address: &u64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(address)
 }
 
@@ -113,6 +117,8 @@ struct Tally {
     requests: u64,
     sectors: u64,
     least_sectors: u64,
+    /// The first launch, of that the first warp, and of that the first site.
+    first: (u32, u32, u16),
     heat: Option<Box<Heat>>,
 }
 
@@ -211,6 +217,7 @@ impl BufferSums {
             return;
         }
         let bytes = u64::from(site.bytes.max(1));
+        let touched = (of.launch, of.warp, site.number);
         let runs = lanes(vector.group.mask).filter_map(|lane| Some((lane, vector.run(lane)?)));
         let runs: Vec<(u32, LaneRun)> = runs.collect();
         // Most runs are in one buffer.
@@ -220,7 +227,7 @@ impl BufferSums {
             |other: Option<&BufferInfo>| other.zip(first).is_some_and(|(a, b)| a.number == b.number);
         let is_in_one = first.filter(|_| found.all(is_first));
         if let Some(buffer) = is_in_one {
-            let tally = self.tally(buffer.number);
+            let tally = self.tally(buffer.number, touched);
             tally.requests += counts.requests;
             tally.sectors += counts.sectors;
             tally.least_sectors += counts.least_sectors;
@@ -240,7 +247,7 @@ impl BufferSums {
                 match of.map.at(address) {
                     Place::In(buffer, offset) if bytes <= buffer.bytes - offset => {
                         let one = LaneRun { base: offset, step: 0, count: 1 };
-                        self.tally(buffer.number).add(one, site.kind, bytes, buffer.bytes);
+                        self.tally(buffer.number, touched).add(one, site.kind, bytes, buffer.bytes);
                         request.entry(buffer.number).or_default().push((*lane, address));
                     }
                     // Generic ones may be of shared or local memory.
@@ -249,14 +256,17 @@ impl BufferSums {
                 }
             }
             for (buffer, lanes) in &request {
-                self.tally(*buffer).add_request(lanes, bytes);
+                self.tally(*buffer, touched).add_request(lanes, bytes);
             }
         }
     }
 
-    fn tally(&mut self, buffer: u32) -> &mut Tally {
+    fn tally(&mut self, buffer: u32, touched: (u32, u32, u16)) -> &mut Tally {
         let heat = || (buffer < HEAT_BUFFERS).then(Heat::new);
-        self.buffers.entry(buffer).or_insert_with(|| Tally { heat: heat(), ..Tally::default() })
+        let new = || Tally { heat: heat(), first: touched, ..Tally::default() };
+        let tally = self.buffers.entry(buffer).or_insert_with(new);
+        tally.first = tally.first.min(touched);
+        tally
     }
 
     fn add_outside(&mut self, of: &Of<'_>, place: Place<'_>, (lane, address): (u32, u64), site: &SiteInfo) {
@@ -317,6 +327,7 @@ impl BufferSums {
                 bytes: info.bytes,
                 first_launch: info.first,
                 end_launch: info.end,
+                first: TouchedBy::new(trace, tally.first.0, (tally.first.1, tally.first.2)),
                 accesses: tally.loads + tally.stores + tally.atomics,
                 loads: tally.loads,
                 stores: tally.stores,
@@ -385,7 +396,8 @@ impl Tally {
     }
 
     fn merge(&mut self, other: &Self) {
-        let Self { loads, stores, atomics, requests, sectors, least_sectors, heat } = other;
+        let Self { loads, stores, atomics, requests, sectors, least_sectors, first, heat } = other;
+        self.first = self.first.min(*first);
         self.loads += loads;
         self.stores += stores;
         self.atomics += atomics;

@@ -2,8 +2,10 @@
 
 pub(crate) mod buffers;
 pub(crate) mod changes;
+pub(crate) mod overlaps;
 pub(crate) mod requests;
 pub(crate) mod rows;
+mod spans;
 
 use std::collections::BTreeMap;
 
@@ -15,7 +17,9 @@ use warptrace_format::file::{SiteInfo, SiteKind, SiteSpace};
 use crate::error::AnalysisError;
 use crate::selection::Selection;
 use buffers::{BufferFigures, BufferSums, Of, OutsideFigures};
+use overlaps::{Hints, Overlaps};
 use requests::{SECTOR_BYTES, each_request, passes, sectors};
+use spans::Spans;
 
 /// Different strides that are counted; others are counted as others.
 const MAX_STRIDES: usize = 1 << 12;
@@ -150,7 +154,7 @@ pub struct Accesses {
     pub unknown_buffer: Option<u64>,
     /// Accesses that are known, of all sites, recorded or following from recorded ones.
     pub accesses: u64,
-    /// Accesses that were lost when they were recorded, in the launches that were looked at.
+    /// Accesses that were lost when they were recorded, of the warps that were looked at.
     pub lost: u64,
     /// Whether more were lost than that: what follows from them is not counted.
     pub lost_is_least: bool,
@@ -260,6 +264,8 @@ impl Tally {
 struct Sums {
     sites: BTreeMap<u16, Tally>,
     buffers: BufferSums,
+    /// Of a launch, if they are asked for.
+    spans: Option<Spans>,
     found: Accesses,
 }
 
@@ -278,6 +284,9 @@ impl Sums {
                     self.buffers.push(of, &vector, info, &counts);
                 }
             }
+            if let (Some(spans), Some(info)) = (&mut self.spans, info) {
+                spans.push(of, warp.warp, info, site);
+            }
         }
     }
 
@@ -286,6 +295,9 @@ impl Sums {
             self.sites.entry(site).or_default().add(tally);
         }
         self.buffers.merge(other.buffers);
+        if let (Some(spans), Some(other)) = (&mut self.spans, other.spans) {
+            spans.merge(other);
+        }
         let Accesses { accesses, left_out, unmatched, damaged, .. } = other.found;
         self.found.accesses += accesses;
         self.found.left_out += left_out;
@@ -311,7 +323,30 @@ fn sum_events(mut a: BTreeMap<u16, (u64, u64)>, b: BTreeMap<u16, (u64, u64)>) ->
 /// Something was asked for that the trace does not have; it cannot be read, or asks for more work than its
 /// length lets expect.
 pub fn accesses(trace: &TraceFile, selection: &Selection) -> Result<Accesses, AnalysisError> {
+    Ok(walk(trace, selection, None)?.0)
+}
+
+/// As [`accesses`], with hints at mistakes.
+///
+/// Memory: of a launch at most 2^20 spans of addresses, each of a warp and a site, for each thread, and 2^20
+/// ranges that were written; of more, hints are [incomplete](Hints::incomplete_from).
+///
+/// # Errors
+/// As [`accesses`].
+pub fn accesses_with_hints(
+    trace: &TraceFile,
+    selection: &Selection,
+) -> Result<(Accesses, Hints), AnalysisError> {
+    walk(trace, selection, Some(Overlaps::new(trace, *selection == Selection::default())))
+}
+
+fn walk(
+    trace: &TraceFile,
+    selection: &Selection,
+    mut overlaps: Option<Overlaps<'_>>,
+) -> Result<(Accesses, Hints), AnalysisError> {
     let mut all = Sums::default();
+    let is_hinted = overlaps.is_some();
     let mut events: BTreeMap<u16, (u64, u64)> = BTreeMap::new();
     let mut map = BufferMap::of(trace);
     for (info, filter) in selection.launches(trace)? {
@@ -328,8 +363,13 @@ pub fn accesses(trace: &TraceFile, selection: &Selection) -> Result<Accesses, An
                 sums.push(trace, of.as_ref(), warp);
             }
         };
-        all = all.merge(trace.fold_accesses(launch, &filter, Sums::default, push, Sums::merge)?);
-        all.found.lost += trace.losses(launch, trace.data_track())?.lost();
+        let new = || Sums { spans: is_hinted.then(Spans::default), ..Sums::default() };
+        let mut of_launch = trace.fold_accesses(launch, &filter, new, push, Sums::merge)?;
+        if let (Some(overlaps), Some(spans)) = (&mut overlaps, of_launch.spans.take()) {
+            overlaps.end_launch(&info, map.as_ref(), spans);
+        }
+        all = all.merge(of_launch);
+        all.found.lost += selection.lost_accesses(trace, &info)?;
         let count = |counts: &mut BTreeMap<u16, (u64, u64)>, found: warptrace_decoder::WarpItem<'_>| {
             if !selection.has_warp(&info, found.warp) {
                 return;
@@ -343,7 +383,7 @@ pub fn accesses(trace: &TraceFile, selection: &Selection) -> Result<Accesses, An
         };
         events = sum_events(events, trace.fold_items(launch, 0, &filter, BTreeMap::new, count, sum_events)?);
     }
-    let Sums { sites, buffers, mut found } = all;
+    let Sums { sites, buffers, mut found, .. } = all;
     let (buffers, outside, unknown) = buffers.finish(trace);
     (found.buffers, found.outside) = (buffers, outside);
     found.unknown_buffer = map.is_some().then_some(unknown);
@@ -375,7 +415,7 @@ pub fn accesses(trace: &TraceFile, selection: &Selection) -> Result<Accesses, An
         });
     }
     found.lines = lines(&found.sites);
-    Ok(found)
+    Ok((found, overlaps.map(Overlaps::finish).unwrap_or_default()))
 }
 
 fn lines(sites: &[SiteFigures]) -> Vec<AccessLine> {

@@ -5,15 +5,12 @@ use std::ops::ControlFlow;
 
 use warptrace_decoder::{TraceFile, VectorRun, WarpAccesses, WarpFilter};
 use warptrace_format::data::SiteKind;
+use warptrace_format::file::LaunchInfo;
 use warptrace_format::file::data::lanes;
-use warptrace_format::file::{LaunchInfo, SiteInfo, SiteNumber};
 
 use super::{Accesses, accesses};
 use crate::error::AnalysisError;
 use crate::selection::Selection;
-
-/// The greatest number up to which a float of 64 bits has all whole ones.
-const MAX_WHOLE: u64 = 1 << 53;
 
 /// A table of addresses or values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -216,62 +213,4 @@ pub fn access_losses(
         }
     }
     Ok(found)
-}
-
-/// Returns how a site's values are to be read: `unsigned`, `signed` or `float`; nothing of a site of
-/// addresses.
-#[must_use]
-pub const fn value_type(site: &SiteInfo) -> &'static str {
-    match (site.kind, site.number_is) {
-        (SiteKind::Value, SiteNumber::Float) => "float",
-        (SiteKind::Value, SiteNumber::Signed) => "signed",
-        (SiteKind::Value, _) => "unsigned",
-        _ => "",
-    }
-}
-
-/// Returns the number that a site's value with these bits is; `None` if a float of 64 bits cannot say it
-/// exactly, or the site has no values.
-#[must_use]
-pub fn value_number(site: &SiteInfo, bits: u64) -> Option<f64> {
-    // Numbers of more bits may not be whole.
-    let exact = |is_small: bool, number: f64| is_small.then_some(number);
-    let unused = 64 - 8 * u64::from(site.bytes.clamp(1, 8));
-    match value_type(site) {
-        "float" if site.bytes == 4 => Some(f32::from_bits(bits as u32).into()),
-        "float" if site.bytes == 8 => Some(f64::from_bits(bits)),
-        "signed" => {
-            let number = (bits << unused).cast_signed() >> unused;
-            exact(number.unsigned_abs() <= MAX_WHOLE, number as f64)
-        }
-        "unsigned" => exact(bits <= MAX_WHOLE, bits as f64),
-        _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use warptrace_format::file::SiteSpace;
-
-    use super::*;
-
-    #[test]
-    fn bits_are_read_as_the_site_says() {
-        let site = |number_is, bytes| {
-            let site = SiteInfo::new(1, SiteKind::Value, SiteSpace::None, bytes);
-            SiteInfo { number_is, ..site }
-        };
-        let of = |number_is, bytes, bits| value_number(&site(number_is, bytes), bits);
-        assert_eq!(of(SiteNumber::Float, 4, 0x3f80_0000), Some(1.0));
-        assert_eq!(of(SiteNumber::Float, 8, 2.5f64.to_bits()), Some(2.5));
-        assert_eq!(of(SiteNumber::Signed, 4, 0xffff_fffe), Some(-2.0));
-        assert_eq!(of(SiteNumber::Signed, 8, u64::MAX), Some(-1.0));
-        assert_eq!(of(SiteNumber::Unsigned, 4, 0xffff_fffe), Some(4_294_967_294.0));
-        assert_eq!(of(SiteNumber::Unsigned, 8, 1 << 53), Some(9_007_199_254_740_992.0));
-        assert_eq!(of(SiteNumber::Unsigned, 8, (1 << 53) + 1), None);
-        assert_eq!(of(SiteNumber::Signed, 8, 1 << 63), None);
-        assert_eq!(of(SiteNumber::Float, 2, 1), None);
-        let load = SiteInfo::new(1, SiteKind::Load, SiteSpace::Global, 4);
-        assert_eq!((value_number(&load, 1), value_type(&load)), (None, ""));
-    }
 }

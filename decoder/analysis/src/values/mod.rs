@@ -1,15 +1,14 @@
 //! What was in the values that kernels name: ends, mean, histogram, and the first that is no finite number.
 
-mod number;
+pub(crate) mod number;
 mod tally;
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use warptrace_decoder::{TraceFile, VectorRun, WarpAccesses};
-use warptrace_format::file::SiteKind;
+use warptrace_decoder::{DecodeError, TraceFile, VectorRun, WarpAccesses};
 
-use self::number::Reading;
+use self::number::ValueReading;
 use self::tally::Tally;
 use crate::error::AnalysisError;
 use crate::selection::Selection;
@@ -103,7 +102,7 @@ impl Odd {
 pub struct Values {
     /// By name and line.
     pub values: Vec<ValueFigures>,
-    /// Addresses and values that were lost when they were recorded, in the launches that were looked at.
+    /// Addresses and values that were lost when they were recorded, of the warps that were looked at.
     pub lost: u64,
     /// Addresses and values in the file that are left out, since others of their time were lost.
     pub left_out: u64,
@@ -125,16 +124,17 @@ impl Values {
 struct Sums {
     sites: BTreeMap<u16, Tally>,
     found: Values,
+    /// Why no more is counted.
+    failed: Option<DecodeError>,
 }
 
 impl Sums {
-    fn push(&mut self, trace: &TraceFile, launch: u32, warp: &WarpAccesses) {
+    fn push(&mut self, trace: &TraceFile, launch: u32, warp: &WarpAccesses) -> Result<(), DecodeError> {
         self.found.left_out += warp.left_out;
         self.found.unmatched += warp.unmatched;
         self.found.damaged += u64::from(warp.damaged);
         for site in &warp.sites {
-            let info = trace.site(site.site).filter(|info| info.kind == SiteKind::Value);
-            let Some(reading) = info.map(Reading::of) else { continue };
+            let Some(reading) = trace.site(site.site).and_then(ValueReading::of) else { continue };
             let tally = self.sites.entry(site.site).or_insert_with(|| Tally::new(reading));
             let odd = |lane, number, bits| {
                 let id = trace.launch(launch).and_then(|info| info.stream_id(warp.warp));
@@ -144,9 +144,11 @@ impl Sums {
             };
             let mut before = [0; 32];
             for (group, runs) in site.each_group() {
-                tally.push(&VectorRun { site: site.site, time: 0, group, runs }, &mut before, odd);
+                let vector = VectorRun { site: site.site, time: 0, group, runs };
+                trace.spend_steps(tally.push(&vector, &mut before, odd))?;
             }
         }
+        Ok(())
     }
 
     fn merge(mut self, other: Self) -> Self {
@@ -160,12 +162,13 @@ impl Sums {
         self.found.left_out += left_out;
         self.found.unmatched += unmatched;
         self.found.damaged += damaged;
+        self.failed = self.failed.or(other.failed);
         self
     }
 }
 
 /// What a value is known by: its name, file and line, and how its bits are read.
-type Name<'t> = (&'t str, &'t str, u32, Reading);
+type Name<'t> = (&'t str, &'t str, u32, ValueReading);
 
 /// Computes what was in the values that a trace has, by name and line. Runs of equal steps are added up as
 /// they are.
@@ -181,18 +184,21 @@ pub fn values(trace: &TraceFile, selection: &Selection) -> Result<Values, Analys
         }
         let launch = info.number();
         let push = |sums: &mut Sums, warp: &WarpAccesses| {
-            if selection.has_warp(&info, warp.warp) {
-                sums.push(trace, launch, warp);
+            if sums.failed.is_none() && selection.has_warp(&info, warp.warp) {
+                sums.failed = sums.push(trace, launch, warp).err();
             }
         };
         all = all.merge(trace.fold_accesses(launch, &filter, Sums::default, push, Sums::merge)?);
-        all.found.lost += trace.losses(launch, trace.data_track())?.lost();
+        if let Some(failed) = all.failed {
+            return Err(failed.into());
+        }
+        all.found.lost += selection.lost_accesses(trace, &info)?;
     }
-    let Sums { sites, mut found } = all;
+    let Sums { sites, mut found, .. } = all;
     let mut named: BTreeMap<Name<'_>, (Vec<u16>, u16, Tally)> = BTreeMap::new();
     for (number, tally) in sites {
         let Some(info) = trace.site(number) else { continue };
-        let key = (&*info.name, &*info.file, info.line, Reading::of(info));
+        let key = (&*info.name, &*info.file, info.line, tally.reading);
         match named.get_mut(&key) {
             None => drop(named.insert(key, (vec![number], info.location, tally))),
             Some((sites, location, known)) => {

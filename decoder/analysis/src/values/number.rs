@@ -1,16 +1,25 @@
 //! Values as numbers, and runs of them as arithmetic progressions.
 
 use warptrace_format::data::LaneRun;
-use warptrace_format::file::{SiteInfo, SiteNumber};
+use warptrace_format::file::{SiteInfo, SiteKind, SiteNumber};
+
+/// The greatest number up to which a float of 64 bits has all whole ones.
+const MAX_WHOLE: u64 = 1 << 53;
 
 /// How the bits of a value are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Reading {
+pub enum ValueReading {
+    /// As `u32`.
     U32,
+    /// As `i32`.
     I32,
+    /// As `u64`.
     U64,
+    /// As `i64`.
     I64,
+    /// As `f32`.
     F32,
+    /// As `f64`.
     F64,
 }
 
@@ -21,16 +30,38 @@ pub(super) enum Number {
     Float(f64),
 }
 
-impl Reading {
-    /// Returns how the values of a site are read: bits of a size that no compiler writes as integers of 64.
-    pub(super) fn of(site: &SiteInfo) -> Self {
-        match (site.number_is, site.bytes) {
+impl ValueReading {
+    /// Returns how the values of a site are read: bits of a size that no compiler writes as integers of 64;
+    /// `None` of a site of addresses.
+    #[must_use]
+    pub fn of(site: &SiteInfo) -> Option<Self> {
+        (site.kind == SiteKind::Value).then_some(match (site.number_is, site.bytes) {
             (SiteNumber::Float, 4) => Self::F32,
             (SiteNumber::Float, 8) => Self::F64,
             (SiteNumber::Signed, 4) => Self::I32,
             (SiteNumber::Signed, _) => Self::I64,
             (_, 4) => Self::U32,
             _ => Self::U64,
+        })
+    }
+
+    /// Returns the kind of the numbers: `unsigned`, `signed` or `float`.
+    #[must_use]
+    pub const fn kind(self) -> &'static str {
+        match self {
+            Self::U32 | Self::U64 => "unsigned",
+            Self::I32 | Self::I64 => "signed",
+            Self::F32 | Self::F64 => "float",
+        }
+    }
+
+    /// Returns the number that bits are; `None` if a float of 64 bits cannot say it exactly.
+    #[must_use]
+    pub fn exact(self, bits: u64) -> Option<f64> {
+        match self.number(bits) {
+            Number::Float(number) => Some(number),
+            Number::Integer(number) if number.unsigned_abs() > MAX_WHOLE.into() => None,
+            Number::Integer(number) => Some(number as f64),
         }
     }
 
@@ -59,7 +90,8 @@ impl Reading {
     }
 
     /// Writes bits as the source would write the number.
-    pub(super) fn text(self, bits: u64) -> String {
+    #[must_use]
+    pub fn text(self, bits: u64) -> String {
         match (self, self.number(bits)) {
             (_, Number::Integer(number)) => number.to_string(),
             (Self::F32, _) => short(format!("{:?}", f32::from_bits(bits as u32))),
@@ -119,7 +151,7 @@ impl Progression {
 
 /// Calls `each` with the progressions that the integers of a run are: one, or where the numbers wrap around
 /// one for each.
-pub(super) fn progressions(run: LaneRun, reading: Reading, mut each: impl FnMut(Progression)) {
+pub(super) fn progressions(run: LaneRun, reading: ValueReading, mut each: impl FnMut(Progression)) {
     let number = |nth: u32| match reading.number(run.nth(nth)) {
         Number::Integer(number) => number,
         Number::Float(_) => 0,
@@ -137,14 +169,40 @@ pub(super) fn progressions(run: LaneRun, reading: Reading, mut each: impl FnMut(
 
 #[cfg(test)]
 mod tests {
+    use warptrace_format::file::SiteSpace;
+
     use super::*;
 
-    fn expanded(run: LaneRun, reading: Reading) -> Vec<i128> {
+    fn expanded(run: LaneRun, reading: ValueReading) -> Vec<i128> {
         let number = |nth| match reading.number(run.nth(nth)) {
             Number::Integer(number) => number,
             Number::Float(_) => panic!("an integer"),
         };
         (0..run.count).map(number).collect()
+    }
+
+    #[test]
+    fn bits_are_read_as_the_site_says() {
+        let of = |kind, number_is, bytes, bits| {
+            let site = SiteInfo { number_is, ..SiteInfo::new(1, kind, SiteSpace::None, bytes) };
+            ValueReading::of(&site).map(|reading| (reading.kind(), reading.exact(bits), reading.text(bits)))
+        };
+        let (unsigned, signed, float) = (SiteNumber::Unsigned, SiteNumber::Signed, SiteNumber::Float);
+        for (number_is, bytes, bits, kind, number, text) in [
+            (float, 4, 0x3f80_0000, "float", Some(1.0), "1"),
+            (float, 8, 2.5f64.to_bits(), "float", Some(2.5), "2.5"),
+            (signed, 4, 0xffff_fffe, "signed", Some(-2.0), "-2"),
+            (signed, 8, u64::MAX, "signed", Some(-1.0), "-1"),
+            (unsigned, 4, 0xffff_fffe, "unsigned", Some(4_294_967_294.0), "4294967294"),
+            (unsigned, 8, 1 << 53, "unsigned", Some(9_007_199_254_740_992.0), "9007199254740992"),
+            (unsigned, 8, (1 << 53) + 1, "unsigned", None, "9007199254740993"),
+            (signed, 8, 1 << 63, "signed", None, "-9223372036854775808"),
+            (float, 2, 7, "unsigned", Some(7.0), "7"),
+        ] {
+            let read = of(SiteKind::Value, number_is, bytes, bits);
+            assert_eq!(read, Some((kind, number, text.to_owned())), "{number_is:?} {bytes} {bits:#x}");
+        }
+        assert_eq!(of(SiteKind::Load, unsigned, 4, 1), None, "an address is no value");
     }
 
     #[test]
@@ -154,7 +212,7 @@ mod tests {
         for (base, step) in
             bases.into_iter().flat_map(|base| [0, 1, -1, 7, -4096, i32::MAX, i32::MIN].map(|it| (base, it)))
         {
-            for reading in [Reading::U32, Reading::I32, Reading::U64, Reading::I64] {
+            for reading in [ValueReading::U32, ValueReading::I32, ValueReading::U64, ValueReading::I64] {
                 let run = LaneRun { base, step, count: 20 };
                 let numbers = expanded(run, reading);
                 let (mut sum, mut count, mut low, mut high, mut within) = (0, 0, i128::MAX, i128::MIN, 0);

@@ -6,11 +6,13 @@ use rustc_hash::FxHashSet;
 use warptrace_decoder::VectorRun;
 use warptrace_format::data::LaneRun;
 
-use super::number::{Number, Progression, Reading, float_text, progressions};
+use super::number::{Number, Progression, ValueReading, float_text, progressions};
 use super::{Bucket, Odd};
 
 /// Different values that are counted; of more it is only said that they are.
 pub(super) const MAX_DISTINCT: usize = 1 << 12;
+/// Steps for a float that is looked at for itself.
+const STEPS_PER_FLOAT: u64 = 8;
 /// What is added to the exponent of a float, so that it is above 0.
 const EXPONENT: i32 = 1100;
 
@@ -39,7 +41,7 @@ impl FloatSum {
 /// What is counted of a value.
 #[derive(Clone, Debug)]
 pub(super) struct Tally {
-    reading: Reading,
+    pub(super) reading: ValueReading,
     pub(super) accesses: u64,
     pub(super) vectors: u64,
     pub(super) uniform: u64,
@@ -61,7 +63,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn new(reading: Reading) -> Self {
+    pub(super) fn new(reading: ValueReading) -> Self {
         Self {
             reading,
             accesses: 0,
@@ -82,14 +84,16 @@ impl Tally {
         }
     }
 
-    /// Counts the values of a group. `before` has how many each lane had at this site, and is counted up;
-    /// `odd` makes what is remembered of the first that is no finite number.
+    /// Counts the values of a group; returns how many steps that took beyond some for each lane: values that
+    /// are looked at one by one. `before` has how many each lane had at this site, and is counted up; `odd`
+    /// makes what is remembered of the first that is no finite number.
     pub(super) fn push(
         &mut self,
         vector: &VectorRun<'_>,
         before: &mut [u64; 32],
         odd: impl Fn(u32, u64, u64) -> Odd,
-    ) {
+    ) -> u64 {
+        let mut steps = 0;
         let vectors = u64::from(vector.vectors());
         self.vectors += vectors;
         if vector.group.spread == Some(0) || vector.group.mask.is_power_of_two() {
@@ -99,14 +103,18 @@ impl Tally {
             let Some(run) = vector.run(lane) else { continue };
             self.accesses += u64::from(run.count);
             let number = &mut before[lane as usize];
-            if matches!(self.reading, Reading::F32 | Reading::F64) {
-                self.floats(run, |nth, bits| odd(lane, *number + u64::from(nth), bits));
+            if matches!(self.reading, ValueReading::F32 | ValueReading::F64) {
+                steps += self.floats(run, |nth, bits| odd(lane, *number + u64::from(nth), bits));
             } else {
-                progressions(run, self.reading, |of| self.integers(of));
+                progressions(run, self.reading, |of| {
+                    self.integers(of);
+                    steps += 1;
+                });
             }
-            self.distinct(run);
+            steps += self.distinct(run);
             *number += u64::from(run.count);
         }
+        steps
     }
 
     fn integers(&mut self, of: Progression) {
@@ -125,7 +133,8 @@ impl Tally {
         }
     }
 
-    fn floats(&mut self, run: LaneRun, odd: impl Fn(u32, u64) -> Odd) {
+    /// Counts floats; returns how many steps that took.
+    fn floats(&mut self, run: LaneRun, odd: impl Fn(u32, u64) -> Odd) -> u64 {
         // A step of bits is no step of numbers.
         let (different, times) =
             if run.step == 0 { (run.count.min(1), run.count.into()) } else { (run.count, 1) };
@@ -142,6 +151,7 @@ impl Tally {
             self.zeros += if number == 0.0 { times } else { 0 };
             *self.buckets.entry(float_bucket(number)).or_default() += times;
         }
+        STEPS_PER_FLOAT * u64::from(different)
     }
 
     fn remember(&mut self, is_nan: bool, odd: Odd) {
@@ -162,10 +172,11 @@ impl Tally {
         self.most = Some(self.most.filter(|most| !below(*most, high)).unwrap_or(high));
     }
 
-    fn distinct(&mut self, run: LaneRun) {
+    /// Adds values to the distinct ones; returns how many were looked at.
+    fn distinct(&mut self, run: LaneRun) -> u64 {
         let key = (run.base, run.step, run.count);
         if self.distinct.len() > MAX_DISTINCT || self.seen.contains(&key) {
-            return;
+            return 0;
         }
         if self.seen.len() < MAX_DISTINCT {
             self.seen.insert(key);
@@ -174,9 +185,11 @@ impl Tally {
         for nth in 0..different {
             self.distinct.insert(run.nth(nth));
             if self.distinct.len() > MAX_DISTINCT {
-                return self.seen.clear();
+                self.seen.clear();
+                break;
             }
         }
+        different.into()
     }
 
     /// Adds what was counted of other warps.
@@ -220,7 +233,7 @@ impl Tally {
         let finite = self.accesses - self.nan - self.infinite;
         match self.reading {
             _ if finite == 0 => None,
-            Reading::F32 | Reading::F64 => Some(self.floats.over(finite)),
+            ValueReading::F32 | ValueReading::F64 => Some(self.floats.over(finite)),
             _ => Some(self.sum as f64 / finite as f64),
         }
     }
@@ -229,7 +242,7 @@ impl Tally {
     pub(super) fn histogram(&self) -> Vec<Bucket> {
         let bucket = |(bucket, count): (&i32, &u64)| {
             let [from, to] = match self.reading {
-                Reading::F32 | Reading::F64 => floats_of(*bucket).map(float_text),
+                ValueReading::F32 | ValueReading::F64 => floats_of(*bucket).map(float_text),
                 _ => <[i128; 2]>::from(integers_of(*bucket)).map(|end| end.to_string()),
             };
             Bucket { from, to, count: *count }
@@ -318,7 +331,7 @@ mod tests {
 
     #[test]
     fn distinct_values_are_counted_up_to_a_bound() {
-        let mut tally = Tally::new(Reading::U32);
+        let mut tally = Tally::new(ValueReading::U32);
         for base in [0, 10, 0] {
             tally.distinct(LaneRun { base, step: 1, count: 20 });
         }

@@ -1,7 +1,124 @@
 //! What matters most of what was accessed.
 
-use super::{Names, count, ratio};
+use warptrace_decoder::TraceFile;
+use warptrace_format::file::BufferInfo;
+
+use super::{Names, count, ratio, warp};
+use crate::accesses::overlaps::{Hints, MeetingFigures, TouchedBy, UnwrittenFigures};
 use crate::accesses::{AccessLine, Accesses, SiteFigures};
+
+/// Names a line, or if it is not known the site.
+fn place(names: &Names, file: &str, line: u32, site: Option<u16>) -> String {
+    match names.line(file, line).as_str() {
+        "-" => format!("site {}", site.unwrap_or(0)),
+        place => place.to_owned(),
+    }
+}
+
+/// Counts accesses: `1 access`, `2 accesses`.
+#[must_use]
+pub fn accesses_of(number: u64) -> String {
+    format!("{} {}", count(number), if number == 1 { "access" } else { "accesses" })
+}
+
+/// Names a buffer: by its name, or `#3`.
+#[must_use]
+pub fn buffer_name(buffer: &BufferInfo) -> String {
+    if buffer.name.is_empty() { format!("#{}", buffer.number) } else { buffer.name.clone() }
+}
+
+/// Names a buffer by its number, as [`buffer_name`].
+#[must_use]
+pub fn buffer(trace: &TraceFile, number: u32) -> String {
+    trace.buffer(number).map_or_else(|| format!("#{number}"), buffer_name)
+}
+
+/// Says where an access was beside a buffer: `4 bytes beyond the end of #0 (4,096 bytes)`.
+fn beside(trace: &TraceFile, number: u32, distance: i64) -> String {
+    let bytes = count(distance.unsigned_abs());
+    let unit = if distance.unsigned_abs() == 1 { "byte" } else { "bytes" };
+    let side = if distance < 0 { "before the beginning" } else { "beyond the end" };
+    let size = trace.buffer(number).map_or(0, |buffer| buffer.bytes);
+    format!("{bytes} {unit} {side} of {} ({} bytes)", buffer(trace, number), count(size))
+}
+
+/// Says how many accesses were in no buffer, and where the first one was; `None` if there were none, or not
+/// all buffers are known.
+#[must_use]
+pub fn outside_finding(trace: &TraceFile, found: &Accesses, names: &Names) -> Option<String> {
+    let first = found.outside.first()?;
+    let all: u64 = found.outside.iter().map(|site| site.accesses).sum();
+    let beside = first
+        .nearest
+        .zip(first.distance)
+        .map_or_else(|| "there is no buffer".to_owned(), |(buffer, bytes)| beside(trace, buffer, bytes));
+    let sites = found.outside.len() as u64;
+    let at_sites = if sites > 1 { format!(" at {} sites", count(sites)) } else { String::new() };
+    Some(format!(
+        "OUT OF BOUNDS: {}{at_sites} in no buffer, first {} of {} bytes at {} by {} lane {}: {beside}",
+        accesses_of(all),
+        first.kind,
+        first.bytes,
+        place(names, &first.file, first.line, Some(first.site)),
+        warp(trace, first.launch, first.warp),
+        first.lane,
+    ))
+}
+
+/// Says which bytes of a buffer were read before any traced write, and by whom first.
+#[must_use]
+pub fn unwritten(trace: &TraceFile, names: &Names, found: &UnwrittenFigures) -> String {
+    let UnwrittenFigures { buffer: number, bytes, offset, first } = found;
+    let size = trace.buffer(*number).map_or(0, |buffer| buffer.bytes);
+    format!(
+        "{} of {} bytes of {}, first by {} by {} at byte {}",
+        count(*bytes),
+        count(size),
+        buffer(trace, *number),
+        touched(names, first),
+        warp(trace, first.launch, first.warp),
+        count(*offset)
+    )
+}
+
+/// Says which warps met at an address.
+#[must_use]
+pub fn meeting(trace: &TraceFile, names: &Names, found: &MeetingFigures) -> String {
+    let at = match found.buffer.zip(found.offset) {
+        Some((number, offset)) => format!("{}+{offset}", buffer(trace, number)),
+        None => format!("{:#x}", found.address),
+    };
+    let [one, other] = &found.between;
+    // Both are of one launch, which is said once.
+    let other_warp = warp(trace, other.launch, other.warp);
+    let other_warp =
+        other_warp.rsplit_once(" block ").map_or(other_warp.clone(), |(_, of)| format!("block {of}"));
+    let more = match found.launches.saturating_sub(1) {
+        0 => String::new(),
+        1 => ", and in 1 launch more".to_owned(),
+        more => format!(", and in {} launches more", count(more.into())),
+    };
+    format!(
+        "{} by {} and {} by {other_warp}: {at}{more}",
+        touched(names, one),
+        warp(trace, one.launch, one.warp),
+        touched(names, other),
+    )
+}
+
+/// `store at k.cu:12`.
+fn touched(names: &Names, by: &TouchedBy) -> String {
+    format!("{} at {}", by.kind, place(names, &by.file, by.line, Some(by.site)))
+}
+
+/// Says from which launch on hints are not complete; `None` if they are.
+#[must_use]
+pub fn hints_lack(hints: &Hints) -> Option<String> {
+    let launch = hints.incomplete_from?;
+    Some(format!(
+        "hints at mistakes are incomplete from launch {launch} on: its warps touch more places than are kept"
+    ))
+}
 
 /// Says what is not exact of a line's requests, and so of its sectors and passes: nothing where there are as
 /// many requests as events.
@@ -19,10 +136,7 @@ fn doubt(found: &Accesses, line: &AccessLine) -> &'static str {
 /// Says in a sentence which line moves the most bytes more than it uses, or has the most bank conflicts.
 #[must_use]
 pub fn access_finding(found: &Accesses, names: &Names) -> String {
-    let place = |line: &AccessLine| match names.line(&line.file, line.line).as_str() {
-        "-" => format!("site {}", line.sites.first().copied().unwrap_or(0)),
-        place => place.to_owned(),
-    };
+    let place = |line: &AccessLine| place(names, &line.file, line.line, line.sites.first().copied());
     if let Some(line) = found.lines.first().filter(|line| line.counts.wasted_bytes() > 0) {
         let counts = &line.counts;
         let times = counts.moved_bytes as f64 / counts.used_bytes.max(1) as f64;

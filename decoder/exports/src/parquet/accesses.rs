@@ -5,8 +5,8 @@ use std::io::Write;
 use std::ops::ControlFlow;
 
 use warptrace_analysis::{
-    AccessCounts, AccessLacks, AccessRow, AccessTable, SiteFigures, access_losses as launches_lacking,
-    access_rows, accesses as count_accesses, value_number, value_type,
+    AccessCounts, AccessLacks, AccessRow, AccessTable, SiteFigures, ValueReading,
+    access_losses as launches_lacking, access_rows, accesses as count_accesses,
 };
 use warptrace_format::file::{LaunchInfo, SiteInfo};
 
@@ -138,7 +138,8 @@ pub fn accesses(source: &Source<'_>, out: impl Write + Send, which: AccessTable)
                 }
                 AccessTable::LaneAccesses => values.extend_from_slice(&[row.lane.into(), row.base.into()]),
                 AccessTable::LaneValues => {
-                    let number = trace.site(row.site).and_then(|site| value_number(site, row.base));
+                    let number = trace.site(row.site).and_then(ValueReading::of);
+                    let number = number.and_then(|reading| reading.exact(row.base));
                     values.extend_from_slice(&[row.lane.into(), row.base.into(), number.into()]);
                 }
             }
@@ -149,7 +150,7 @@ pub fn accesses(source: &Source<'_>, out: impl Write + Send, which: AccessTable)
         lacks.left_out += lacking.left_out;
         lacks.unmatched += lacking.unmatched;
         if trace.has_accesses() {
-            lost += trace.losses(info.number(), trace.data_track())?.lost();
+            lost += source.selection().lost_accesses(trace, &info)?;
         }
     }
     table.fact("accesses_lost", lost.to_string());
@@ -178,7 +179,8 @@ pub fn sites(source: &Source<'_>, out: impl Write + Send) -> Result<u64, ExportE
         let texts: [fn(&SiteInfo) -> &str; 4] =
             [|info| info.kind.name(), |info| info.space.name(), |info| &info.cache, |info| &info.name];
         let [kind, space, cache, name] = texts.map(&mut text);
-        let [value, file] = [text(value_type), text(|info| &info.file)];
+        let [value, file] =
+            [text(|info| ValueReading::of(info).map_or("", ValueReading::kind)), text(|info| &info.file)];
         let counts = figures.map_or(&none, |figures| &figures.counts);
         let row = [
             u32::from(number).into(),

@@ -4,6 +4,20 @@ use std::collections::BTreeMap;
 
 use warptrace_format::file::limits::{MAX_BUFFER_NAME_BYTES, MAX_BUFFERS};
 use warptrace_format::file::{BufferInfo, BufferKind, Buffers};
+use warptrace_ptx::{Module, Space};
+
+/// Lists the variables that PTX has in global memory, and tells whether its code may allocate some: also
+/// where it cannot be read.
+#[must_use]
+pub fn memory_of(ptx: &str) -> (Vec<String>, bool) {
+    if ptx.is_empty() {
+        return (Vec::new(), false);
+    }
+    let Ok(module) = Module::parse(ptx) else { return (Vec::new(), true) };
+    let variables = module.variables().filter(|(_, declaration)| declaration.space == Space::Global);
+    let names = variables.flat_map(|(_, declaration)| &declaration.names);
+    (names.map(|declared| declared.name.to_owned()).collect(), ptx.contains("malloc"))
+}
 
 /// Memory that a program has got: from where, how much, of which kind, and its name or nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,6 +120,18 @@ mod tests {
     fn told(known: &mut KnownBuffers) -> Vec<(u32, u64, u32, Option<u32>)> {
         let taken = known.take().map_or_else(Vec::new, |taken| taken.buffers);
         taken.into_iter().map(|found| (found.number, found.address, found.first, found.end)).collect()
+    }
+
+    #[test]
+    fn ptx_names_its_variables_in_global_memory() {
+        let head = ".version 7.0\n.target sm_70\n.address_size 64\n";
+        let of = |text: &str| memory_of(&format!("{head}{text}"));
+        let variables = ".global .align 4 .u32 first, second[4];\n.shared .align 4 .b8 tile[64];\n";
+        assert_eq!(of(variables), (vec!["first".to_owned(), "second".to_owned()], false));
+        let malloc = ".extern .func (.param .b64 found) malloc (.param .b64 bytes);\n";
+        assert_eq!(of(malloc), (Vec::new(), true));
+        assert_eq!(memory_of("no PTX"), (Vec::new(), true), "what cannot be read may do anything");
+        assert_eq!(memory_of(""), (Vec::new(), false));
     }
 
     #[test]

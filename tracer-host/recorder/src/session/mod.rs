@@ -25,7 +25,7 @@ use std::sync::atomic::AtomicBool;
 use warptrace_device::{KernelCall, KernelModule};
 use warptrace_format::file::{LocationInfo, SiteInfo};
 
-pub use self::buffers::Memory;
+pub use self::buffers::{Memory, memory_of};
 pub use self::error::SessionError;
 pub use self::interrupt::{Interrupted, OpenRun, Standing};
 pub use self::launches::{Drainer, Ended, Ending, Launches, Next, Patience};

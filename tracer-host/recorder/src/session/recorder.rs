@@ -13,7 +13,7 @@ use super::ledger::{Job, Ledger, News, Reserved};
 use super::pool::{Effort, Short};
 use super::stream::Streams;
 use super::worker::{Drained, Worker};
-use super::{LaunchReport, SessionError, drain};
+use super::{LaunchReport, Memory, SessionError, drain};
 use crate::writer::Summary;
 use crate::{Device, DeviceError, HostClock, LaunchShape, LaunchTime, Logs, Recording, Traced};
 
@@ -74,6 +74,22 @@ impl<W: Write + Send + 'static> Recorder<W> {
     /// Tells of the sites of kernels, before launches of these: their numbers are unique in the file.
     pub fn add_sites(&mut self, sites: Vec<SiteInfo>) {
         self.ledger.add_sites(sites);
+    }
+
+    /// Notes memory that launches can reach from the next one on. It ends what was there before at these
+    /// addresses.
+    pub fn add_memory(&mut self, memory: Memory) {
+        self.ledger.add_memory(memory);
+    }
+
+    /// Notes that the next launch cannot reach the memory any more that begins at `address`.
+    pub fn remove_memory(&mut self, address: u64) {
+        self.ledger.remove_memory(address);
+    }
+
+    /// Notes that launches may reach memory of which nothing is known.
+    pub fn lack_memory(&mut self) {
+        self.ledger.lack_memory();
     }
 
     /// Keeps a text in the file, for locations whose file is `name`: where nothing else may have it. If name

@@ -96,11 +96,14 @@ fn note(module: &TracedModule, more: Option<String>, took: Duration) -> Option<(
 }
 
 /// Tells the traces of the memory that the code of a loaded module reaches.
-fn tell_memory(owner: Owner, variables: &[CString], allocates: bool) -> Option<()> {
+fn tell_memory(owner: Owner, variables: &[String], allocates: bool) -> Option<()> {
     let state = state().filter(|state| state.records_accesses())?;
     let found: Vec<(String, Option<(u64, u64)>)> = variables
         .iter()
-        .map(|name| (names::readable(&name.to_string_lossy()), driver::variable(owner, name)))
+        .map(|name| {
+            let place = CString::new(name.as_str()).ok().and_then(|name| driver::variable(owner, &name));
+            (names::readable(name), place)
+        })
         .collect();
     let mut traces = lock(&state.traces);
     traces.change_memory(Change::Variables(&found));

@@ -4,18 +4,19 @@ use std::cmp::Reverse;
 use std::process::ExitCode;
 
 use serde_json::json;
-use warptrace_analysis::words::{access_finding, access_lacks, bars, many, warp};
-use warptrace_analysis::{AccessCounts, Accesses, BufferFigures, SiteFigures, accesses};
+use warptrace_analysis::words::{
+    self, access_finding, access_lacks, accesses_of, bars, buffer, hints_lack, outside_finding,
+};
+use warptrace_analysis::{AccessCounts, Accesses, BufferFigures, Hints, SiteFigures, accesses_with_hints};
 
 use super::words::{percent, ratio};
 use super::{Answer, Column, ROWS, first, print_rows, table};
 use crate::arguments::{AccessColumn, Rows};
-use crate::commands::buffers::{distance, named};
 use crate::output::{count, say};
 
 pub(crate) fn run(command: &Rows<AccessColumn>) -> anyhow::Result<ExitCode> {
     let answer = Answer::of_rows(command)?;
-    let found = accesses(&answer.trace, &command.page.selected.selection())?;
+    let (found, hints) = accesses_with_hints(&answer.trace, &command.page.selected.selection())?;
     let is_asked = |site: &&SiteFigures| answer.location.is_none_or(|id| site.location == id);
     let mut sites: Vec<&SiteFigures> = found.sites.iter().filter(is_asked).collect();
     let by_counts = |key: fn(&AccessCounts) -> u64| move |site: &&SiteFigures| Reverse(key(&site.counts));
@@ -32,10 +33,12 @@ pub(crate) fn run(command: &Rows<AccessColumn>) -> anyhow::Result<ExitCode> {
         }
     }
     let finding = access_finding(&found, &answer.names);
+    let outside = outside_finding(&answer.trace, &found, &answer.names);
     if command.page.json {
         let Accesses { lines, accesses, lost, lost_is_least, left_out, unmatched, damaged, .. } = &found;
         let more = json!({
             "finding": finding,
+            "outside_finding": outside,
             "accesses": accesses,
             "lost_accesses": lost,
             "lost_is_least": lost_is_least,
@@ -47,6 +50,9 @@ pub(crate) fn run(command: &Rows<AccessColumn>) -> anyhow::Result<ExitCode> {
             "buffers": found.buffers,
             "all_buffers_known": answer.trace.has_all_buffers(),
             "unknown_buffer_accesses": found.unknown_buffer,
+            "unwritten": hints.unwritten,
+            "meetings": hints.meetings,
+            "hints_incomplete_from": hints.incomplete_from,
             "lines": lines,
         });
         let (sites, _) = first(sites, command.limit, usize::MAX);
@@ -58,25 +64,22 @@ pub(crate) fn run(command: &Rows<AccessColumn>) -> anyhow::Result<ExitCode> {
         say!("no accesses: none were recorded; record with `--accesses`")?;
         return Ok(ExitCode::SUCCESS);
     }
-    let outside = outside_finding(&answer, &found);
+    let lacking = hints_lack(&hints);
+    let print_findings =
+        || lacking.iter().chain(&outside).chain([&finding]).try_for_each(|finding| say!("{finding}"));
     // What is not known comes first.
     if answer.state.is_whole && found.is_whole() {
-        if let Some(outside) = &outside {
-            say!("{outside}")?;
-        }
-        say!("{finding}")?;
+        print_findings()?;
         answer.headline()?;
     } else {
         answer.headline()?;
         say!("{}", access_lacks(&found))?;
-        if let Some(outside) = &outside {
-            say!("{outside}")?;
-        }
-        say!("{finding}")?;
+        print_findings()?;
     }
     let (sites, more) = first(sites, command.limit, ROWS);
     print_rows(&site_table(&answer, &sites), more)?;
     print_buffers(&answer, &found, command.limit)?;
+    print_hints(&answer, &hints, command.limit)?;
     if sites.iter().any(|site| site.counts.sectors > 0) {
         say!(
             "\nSectors: 32 bytes of global memory each that a request touches, in the mean, and the least that would do."
@@ -105,30 +108,6 @@ pub(crate) fn run(command: &Rows<AccessColumn>) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says where the first access was that was in no buffer, and of the others how many.
-fn outside_finding(answer: &Answer, found: &Accesses) -> Option<String> {
-    let first = found.outside.first()?;
-    let all: u64 = found.outside.iter().map(|site| site.accesses).sum();
-    let nearest = first.nearest.zip(first.distance).map_or_else(
-        || "there is no buffer".to_owned(),
-        |(buffer, bytes)| distance(&answer.trace, buffer, bytes),
-    );
-    let sites = found.outside.len() as u64;
-    let at_sites = if sites > 1 { format!(" at {} sites", count(sites)) } else { String::new() };
-    let place = match answer.names.line(&first.file, first.line).as_str() {
-        "-" => format!("site {}", first.site),
-        place => place.to_owned(),
-    };
-    Some(format!(
-        "OUT OF BOUNDS: {}{at_sites} in no buffer, first {} of {} bytes at {place} by {} lane {}: {nearest}",
-        many(all, "access").replace("accesss", "accesses"),
-        first.kind,
-        first.bytes,
-        warp(&answer.trace, first.launch, first.warp),
-        first.lane,
-    ))
-}
-
 /// Prints a row for each buffer.
 fn print_buffers(answer: &Answer, found: &Accesses, limit: Option<usize>) -> anyhow::Result<()> {
     use Column::{Left, Right};
@@ -145,37 +124,75 @@ fn print_buffers(answer: &Answer, found: &Accesses, limit: Option<usize>) -> any
             Right("sectors"),
             Right("least"),
             Right("touched"),
+            Left("first"),
             Left("heat"),
         ];
-        let row = |buffer: &&BufferFigures| {
-            let each = |number: u64| ratio(number as f64 / buffer.requests.max(1) as f64);
+        let row = |figures: &&BufferFigures| {
+            let each = |number: u64| ratio(number as f64 / figures.requests.max(1) as f64);
             let strip =
                 |heat: &Vec<u64>| bars(&heat.chunks(2).map(|two| two.iter().sum()).collect::<Vec<_>>());
             vec![
-                named(&answer.trace, buffer.buffer),
-                buffer.kind.to_owned(),
-                count(buffer.bytes),
-                count(buffer.accesses),
-                count(buffer.loads),
-                count(buffer.stores),
-                count(buffer.atomics),
-                each(buffer.sectors),
-                each(buffer.least_sectors),
-                buffer.touched_bytes.map_or_else(|| "-".to_owned(), |touched| percent(touched, buffer.bytes)),
-                buffer.heat.as_ref().map_or_else(|| "-".to_owned(), strip),
+                buffer(&answer.trace, figures.buffer),
+                figures.kind.to_owned(),
+                count(figures.bytes),
+                count(figures.accesses),
+                count(figures.loads),
+                count(figures.stores),
+                count(figures.atomics),
+                each(figures.sectors),
+                each(figures.least_sectors),
+                figures
+                    .touched_bytes
+                    .map_or_else(|| "-".to_owned(), |touched| percent(touched, figures.bytes)),
+                format!(
+                    "{} {}",
+                    figures.first.launch,
+                    answer.names.line(&figures.first.file, figures.first.line)
+                ),
+                figures.heat.as_ref().map_or_else(|| "-".to_owned(), strip),
             ]
         };
         let (rows, more) = first(found.buffers.iter().collect(), limit, ROWS);
         print_rows(&table(&columns, rows.iter().map(row)), more)?;
         say!(
-            "\nTouched: the part of a buffer that was accessed, in whole sectors, or 4,096ths if these are larger. Heat: accesses in each 32nd."
+            "\nTouched: the part of a buffer that was accessed, in whole sectors, or 4,096ths if these are larger. First: the launch and the line that accessed it first. Heat: accesses in each 32nd."
         )?;
     }
     if unknown > 0 {
-        let some = many(unknown, "access").replace("accesss", "accesses");
         say!(
-            "{some} in no buffer that is known: by generic addresses, or to memory that the trace does not tell of."
+            "{} in no buffer that is known: by generic addresses, or to memory that the trace does not tell of.",
+            accesses_of(unknown)
         )?;
+    }
+    Ok(())
+}
+
+/// Prints what may be mistakes.
+fn print_hints(answer: &Answer, hints: &Hints, limit: Option<usize>) -> anyhow::Result<()> {
+    let unwritten = hints.unwritten.iter().flatten();
+    let unwritten = unwritten.map(|found| words::unwritten(&answer.trace, &answer.names, found)).collect();
+    let meetings = hints.meetings.iter();
+    let meetings = meetings.map(|found| words::meeting(&answer.trace, &answer.names, found)).collect();
+    let both: [(&str, Vec<String>, &str); 2] = [
+        (
+            "Read before any traced write:",
+            unwritten,
+            "Not seen: what the host, copies and kernels that are not recorded wrote.",
+        ),
+        (
+            "Hints at races: warps of different blocks that met at an address, one with a plain write:",
+            meetings,
+            "Not seen: flags, fences and barriers of a grid or cluster, which may put them in order.",
+        ),
+    ];
+    for (head, all, not_seen) in both.into_iter().filter(|(_, all, _)| !all.is_empty()) {
+        let (rows, more) = first(all, limit, ROWS);
+        say!("\n{head}")?;
+        rows.iter().try_for_each(|row| say!("  {row}"))?;
+        if more > 0 {
+            say!("and {} more; `--limit 0` shows all", count(more as u64))?;
+        }
+        say!("{not_seen}")?;
     }
     Ok(())
 }

@@ -34,8 +34,11 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
     let odd = words::oddest(analysis).map(|odd| Oddity::of(&answer.trace, analysis, odd)).transpose()?;
     let accessed = if answer.trace.has_accesses() {
         let found = accesses(&answer.trace, &command.selected.selection())?;
-        let lacks = (!found.is_whole()).then(|| words::access_lacks(&found));
-        Some((words::access_finding(&found, &answer.names), lacks))
+        Some(Accessed {
+            outside: words::outside_finding(&answer.trace, &found, &answer.names),
+            finding: words::access_finding(&found, &answer.names),
+            lacks: (!found.is_whole()).then(|| words::access_lacks(&found)),
+        })
     } else {
         None
     };
@@ -54,8 +57,11 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
             "roles": analysis.roles,
             "paths": { "number": analysis.paths.len(), "most_common": paths },
         });
-        if let Some((finding, lacks)) = accessed {
+        if let Some(Accessed { outside, finding, lacks }) = accessed {
             figures["access_finding"] = finding.into();
+            if let Some(outside) = outside {
+                figures["outside_finding"] = outside.into();
+            }
             if let Some(lacks) = lacks {
                 figures["access_lacks"] = lacks.into();
             }
@@ -75,7 +81,10 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
         answer.json(figures)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let findings = words::findings(&answer.trace, analysis, &answer.names);
+    // What is out of bounds is a mistake, and comes before what takes long.
+    let outside = accessed.iter().filter_map(|accessed| accessed.outside.clone());
+    let findings: Vec<String> =
+        outside.clone().chain(words::findings(&answer.trace, analysis, &answer.names)).collect();
     let print_findings = || findings.iter().try_for_each(|finding| say!("{finding}"));
     if analysis.losses.is_whole() && analysis.losses.assumed.is_none() && analysis.counts.visits > 0 {
         print_findings()?;
@@ -84,6 +93,8 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
         answer.headline()?;
         print_standing(&answer)?;
         if analysis.counts.visits == 0 {
+            outside.into_iter().try_for_each(|finding| say!("{finding}"))?;
+            print_accessed(accessed.as_ref())?;
             return Ok(ExitCode::SUCCESS);
         }
         print_findings()?;
@@ -112,12 +123,22 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
         say!("odd    {}", odd.describe(&answer.trace, &answer.names).join("\n       "))?;
     }
     say!("paths  {}", words::groups(analysis))?;
-    if let Some((finding, lacks)) = &accessed {
-        // What is not known comes first.
-        let lacks = lacks.as_ref().map(|lacks| format!("{lacks}; of those known: ")).unwrap_or_default();
-        say!("memory {lacks}{finding}; `warptrace accesses` says more")?;
-    }
+    print_accessed(accessed.as_ref())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What matters most of what was accessed, a sentence each.
+struct Accessed {
+    outside: Option<String>,
+    finding: String,
+    lacks: Option<String>,
+}
+
+fn print_accessed(accessed: Option<&Accessed>) -> anyhow::Result<()> {
+    let Some(Accessed { finding, lacks, .. }) = accessed else { return Ok(()) };
+    // What is not known comes first.
+    let lacks = lacks.as_ref().map(|lacks| format!("{lacks}; of those known: ")).unwrap_or_default();
+    Ok(say!("memory {lacks}{finding}; `warptrace accesses` says more")?)
 }
 
 /// The times of all launches together, and those of the launches whose multiprocessors waited longest for

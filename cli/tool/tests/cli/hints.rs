@@ -1,0 +1,204 @@
+//! Hints at mistakes in what kernels access: reads before any traced write, and warps that meet at an
+//! address.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use warptrace_format::account::WarpAccount;
+use warptrace_format::codec::CodecSpec;
+use warptrace_format::data::LaneRun;
+use warptrace_format::data::native::WarpRecorder;
+use warptrace_format::file::data::{Group, Piece, PieceGroups, SiteGroups, encode_data};
+use warptrace_format::file::{
+    BufferInfo, BufferKind, Buffers, DeviceInfo, LaunchInfo, Metadata, SectionKind, SiteInfo, SiteKind,
+    SiteSpace, encode_preamble, encode_section, encode_sites,
+};
+use warptrace_host::writer::{Compression, DataChunk, TraceWriter, WriterOptions};
+
+use crate::support::{Folder, run, text};
+
+/// Where the buffers are.
+const OLD: u64 = 0x10000;
+const LATER: u64 = 0x20000;
+
+fn metadata() -> Metadata {
+    Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw]).with_kernel("k", "k.cu")
+}
+
+/// Site and first address of each access of four bytes a lane, side by side.
+type Accessed = [(u16, u64)];
+
+/// A launch for each of `launches`, of two blocks of a warp, with what each of the two accesses.
+fn record(buffers: &[(u64, u32, Option<u32>)], launches: &[[&Accessed; 2]]) -> Vec<u8> {
+    let options = WriterOptions::default();
+    let mut writer = TraceWriter::create(Vec::new(), &metadata(), options).unwrap();
+    let kinds = [SiteKind::Store, SiteKind::Load, SiteKind::Atomic, SiteKind::Load, SiteKind::Store];
+    let sites = kinds.iter().zip(1..).map(|(kind, number)| {
+        SiteInfo::new(number, *kind, SiteSpace::Global, 4).at(0, "k.cu", 10 + u32::from(number))
+    });
+    writer.add_sites(&sites.collect::<Vec<_>>()).unwrap();
+    let buffer = |(&(address, first, end), number): (&(u64, u32, Option<u32>), u32)| {
+        let (kind, name) = (BufferKind::Device, String::new());
+        BufferInfo { number, address, bytes: 4096, kind, name, first, end }
+    };
+    let buffers = buffers.iter().zip(0..).map(buffer).collect();
+    writer.add_buffers(Buffers { is_complete: true, buffers }).unwrap();
+    for (launch, warps) in (0..).zip(launches) {
+        writer.begin_launch(&LaunchInfo::new(launch, 0, [2, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
+        let mut accounts = Vec::new();
+        for (warp, accesses) in (0..).zip(warps) {
+            let mut recorder = WarpRecorder::new(usize::MAX);
+            for (turn, (site, address)) in (0..).zip(*accesses) {
+                let lanes: Vec<(u32, u64)> =
+                    (0..32).map(|lane| (lane, address + 4 * u64::from(lane))).collect();
+                recorder.access(*site, turn, &lanes);
+            }
+            recorder.leave(9000, u32::MAX);
+            let attempted = recorder.attempted;
+            let stream: Vec<u8> = recorder.finish().concat().into_iter().flat_map(u32::to_le_bytes).collect();
+            let chunks = u32::from(!stream.is_empty());
+            if chunks > 0 {
+                writer.write_data(launch, &[DataChunk { warp, sequence: 0, entries: &stream }]).unwrap();
+            }
+            accounts.push(WarpAccount { attempted, recorded: attempted, lost: 0, chunks, finished: 1 });
+        }
+        let none = WarpAccount { attempted: 0, recorded: 0, lost: 0, chunks: 0, finished: 1 };
+        writer.end_launch(launch, 0, &[none; 2]).unwrap();
+        writer.end_data(launch, &accounts).unwrap();
+    }
+    writer.finish().unwrap().0
+}
+
+fn keep(folder: &Folder, bytes: &[u8]) -> PathBuf {
+    let path = folder.at("hints.wtrc");
+    fs::write(&path, bytes).unwrap();
+    path
+}
+
+/// A trace with reads of what nothing has written, and with a meeting.
+pub(crate) fn unwritten(folder: &Folder) -> PathBuf {
+    let read: &Accessed = &[(4, LATER)];
+    keep(
+        folder,
+        &record(
+            &[(OLD, 0, None), (LATER, 1, Some(3)), (LATER, 3, None)],
+            &[
+                // Of what was there before the first launch nothing is said.
+                [&[(4, OLD)], &[]],
+                // What another warp of the launch writes may have been there before.
+                [&[(5, LATER)], &[(4, LATER), (4, LATER + 96)]],
+                // Bytes count once; and what was written before is known.
+                [&[(4, LATER + 96)], read],
+                // Another buffer at the same addresses. An atomic is a write.
+                [&[(3, LATER + 256)], &[(4, LATER + 192)]],
+            ],
+        ),
+    )
+}
+
+fn found(path: &Path, more: &[&str]) -> Value {
+    let (code, output, errors) = run(&[&["accesses", text(path), "--json"], more].concat());
+    assert_eq!((code, errors.as_str()), (0, ""));
+    serde_json::from_str(&output).unwrap()
+}
+
+fn page(path: &Path) -> String {
+    let (code, output, errors) = run(&["accesses", text(path)]);
+    assert_eq!((code, errors.as_str()), (0, ""));
+    output
+}
+
+#[test]
+fn warps_of_different_blocks_meet() {
+    let folder = Folder::new();
+    // Stores of 128 bytes, the second 64 bytes behind the first; loads and atomics of the same words.
+    let blocks: [&Accessed; 2] =
+        [&[(1, OLD), (2, OLD + 1024), (3, OLD + 2048)], &[(1, OLD + 64), (2, OLD + 1024), (3, OLD + 2048)]];
+    // A store beside another block's, and a load of what the other one stores.
+    let apart: [&Accessed; 2] = [&[(1, OLD)], &[(1, OLD + 128), (2, OLD + 100)]];
+    let path = keep(&folder, &record(&[(OLD, 0, None)], &[blocks, apart, blocks]));
+    let all = found(&path, &[]);
+    let by = |site: u32, kind: &str, warp: u32, launch: u32| json!({"site": site, "kind": kind, "file": "k.cu", "line": 10 + site, "launch": launch, "warp": warp});
+    assert_eq!(
+        all["meetings"],
+        json!([
+            {
+                "address": (OLD + 64).to_string(), "buffer": 0, "offset": 64, "launches": 2,
+                "between": [by(1, "store", 0, 0), by(1, "store", 1, 0)],
+            },
+            {
+                "address": (OLD + 100).to_string(), "buffer": 0, "offset": 100, "launches": 1,
+                "between": [by(1, "store", 0, 1), by(2, "load", 1, 1)],
+            },
+        ])
+    );
+    assert_eq!((&all["hints_incomplete_from"], &all["unwritten"]), (&Value::Null, &json!([])));
+    assert_eq!(all["buffers"][0]["first"], by(1, "store", 0, 0));
+    let output = page(&path);
+    for expected in [
+        "Hints at races: warps of different blocks that met at an address, one with a plain write:\n  \
+         store at k.cu:11 by launch 0 block 0 warp 0 and store at k.cu:11 by block 1 warp 0: #0+64, and in 1 launch more\n  \
+         store at k.cu:11 by launch 1 block 0 warp 0 and load at k.cu:12 by block 1 warp 0: #0+100\n\
+         Not seen: flags, fences and barriers",
+        " 0 k.cu:11 ",
+    ] {
+        assert!(output.contains(expected), "{expected}\n{output}");
+    }
+    // Of one block nobody meets another one.
+    assert_eq!(found(&path, &["--block", "0"])["meetings"], json!([]));
+}
+
+#[test]
+fn reads_before_any_write() {
+    let folder = Folder::new();
+    let path = unwritten(&folder);
+    let all = found(&path, &[]);
+    let by = |warp: u32, launch: u32| json!({"site": 4, "kind": "load", "file": "k.cu", "line": 14, "launch": launch, "warp": warp});
+    assert_eq!(
+        all["unwritten"],
+        json!([
+            {"buffer": 1, "bytes": 96, "offset": 128, "first": by(1, 1)},
+            {"buffer": 2, "bytes": 64, "offset": 192, "first": by(1, 3)},
+        ])
+    );
+    let expected = "Read before any traced write:\n  \
+         96 of 4,096 bytes of #1, first by load at k.cu:14 by launch 1 block 1 warp 0 at byte 128\n  \
+         64 of 4,096 bytes of #2, first by load at k.cu:14 by launch 3 block 1 warp 0 at byte 192\nNot seen:";
+    let output = page(&path);
+    assert!(output.contains(expected), "{output}");
+    // Who does not see all writes cannot say it.
+    assert_eq!(found(&path, &["--launch", "1"])["unwritten"], Value::Null);
+}
+
+#[test]
+fn of_too_many_places_hints_are_incomplete_and_say_so() {
+    let folder = Folder::new();
+    let mut bytes = encode_preamble().to_vec();
+    bytes.extend(encode_section(SectionKind::Metadata, &metadata().encode().unwrap()));
+    let site = SiteInfo::new(1, SiteKind::Store, SiteSpace::Global, 4).at(0, "k.cu", 3);
+    bytes.extend(encode_sites(&[site]).unwrap());
+    for launch in 0..2 {
+        bytes.extend(LaunchInfo::new(launch, 0, [2, 1, 1], [32, 1, 1], 0).unwrap().encode_section());
+        // No two words of a warp are neighbours; in the second launch they are too many.
+        let groups = if launch == 0 { 1 } else { 33 };
+        let group = |time| Group { mask: u32::MAX, time, spread: Some(31 << 20), missing: 0 };
+        let run = |number: u32| LaneRun { base: u64::from(number) << 32, step: 512, count: 1023 };
+        let (runs, all) = ((0..groups).map(run).collect(), (0..groups).map(group).collect());
+        let site = SiteGroups { site: 1, groups: all, runs, loose: Vec::new() };
+        for warp in 0..2 {
+            let groups = PieceGroups { sites: vec![site.clone()], ..PieceGroups::default() };
+            let piece = Piece { warp, sequence: 0, chunks: 1, groups };
+            bytes.extend(encode_data(launch, &[piece], Compression::default()).unwrap().0);
+        }
+    }
+    let path = keep(&folder, &bytes);
+    let all = found(&path, &[]);
+    assert_eq!(all["hints_incomplete_from"], 1);
+    assert_eq!((&all["meetings"][0]["launches"], &all["meetings"][0]["address"]), (&1.into(), &"0".into()));
+    let says =
+        "hints at mistakes are incomplete from launch 1 on: its warps touch more places than are kept\n";
+    let output = page(&path);
+    let before = output.split_once(says).unwrap().0;
+    assert!(before.lines().count() < 5, "{output}");
+}
