@@ -6,21 +6,22 @@
 //         WARPTRACE("no neighbour");
 //     }
 //
-// The name is a string literal without line ends. Compiled, it is a comment in the PTX: it costs nothing where nothing
-// is traced, and nothing is linked. Under `warptrace run` lanes that come there make an event at a location of this name,
+// The name is a string literal of ASCII without line ends and quotes. Compiled, it is a directive in the PTX
+// (`.pragma`): it costs nothing where nothing is traced, and nothing is linked; ptxas warns that it does not know it,
+// which `-Xptxas -w` leaves out. Under `warptrace run` lanes that come there make an event at a location of this name,
 // whatever `--points` says. The compiler may duplicate it with the code around, or drop code that is never reached. It
 // needs nvcc, NVRTC or clang; on the host it is nothing.
 //
 //     WARPTRACE_VALUE("residual", r);
 //
 // names a value: an integer of up to 64 bits, float, double, bool, or a pointer. `warptrace run --accesses values` records
-// what each lane held; it makes no event. Compiled, it is a comment that names the register. The name is a string literal
-// without line ends and without % { | }. The value is computed where nothing is traced, too, unless nothing else needs it:
+// what each lane held; it makes no event. Compiled, it is a directive that names the register. The name is a string
+// literal of ASCII without line ends and quotes, and without % { | }. The value is computed where nothing is traced, too, unless nothing else needs it:
 // the assembler then drops it.
 #pragma once
 
 #if defined(__CUDA_ARCH__)
-#define WARPTRACE(name) asm volatile("// WARPTRACE " name)
+#define WARPTRACE(name) asm volatile(".pragma \"WARPTRACE " name "\";")
 
 // The types that a trace has, from those of C++.
 static __device__ __forceinline__ unsigned warptrace_wide(bool value) { return value; }
@@ -53,7 +54,7 @@ struct warptrace_same<A, A> {
 
 #define WARPTRACE_VALUE_AS(name, type, word, letter)                                                                  \
     if (warptrace_same<decltype(warptrace_wide_value), type>::value)                                                  \
-    asm volatile("// WARPTRACE_VALUE " word " %0 " name ::letter((type)warptrace_wide_value))
+    asm volatile(".pragma \"WARPTRACE_VALUE " word " %0 " name "\";" ::letter((type)warptrace_wide_value))
 #define WARPTRACE_VALUE(name, value)                                                                                  \
     do {                                                                                                              \
         auto warptrace_wide_value = warptrace_wide(value);                                                            \

@@ -27,7 +27,7 @@
 //! itself: where values are recorded, a marker of data is put in front of it.
 //! ```text
 //! // warptrace.value 12 f32 %f5             value 12 of a module of `#[warptrace::kernels]`
-//! // WARPTRACE_VALUE f32 %f5 residual       a value that C++ names
+//! .pragma "WARPTRACE_VALUE f32 %f5 residual";  a value that C++ names; a comment says the same
 //! ```
 
 mod value;

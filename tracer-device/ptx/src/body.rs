@@ -40,7 +40,8 @@ pub enum StatementKind<'a> {
     ScopeOpen,
     /// `}`
     ScopeClose,
-    /// A comment with its `//` or `/* */`; also a line of the preprocessor or of old debug data.
+    /// A comment with its `//` or `/* */`; also a line of the preprocessor or of old debug data, and what the
+    /// string of a `.pragma` says that begins with `WARPTRACE`.
     Comment(&'a str),
     /// A `;` on its own.
     Empty,
@@ -154,7 +155,7 @@ impl<'a> Statement<'a> {
         }
     }
 
-    /// Returns the comment's text, its `//` or `/* */` included, if the statement is one.
+    /// Returns the text of a [comment](StatementKind::Comment), if the statement is one.
     #[must_use]
     pub fn comment(&self) -> Option<&'a str> {
         match self.kind {

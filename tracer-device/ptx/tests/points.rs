@@ -198,10 +198,24 @@ fn marked_text_is_not_marked_again() {
     assert_eq!(error, PointError::AlreadyMarked { line: 7, column: 2 });
 }
 
+/// Names of points in directives, which nvcc leaves in the PTX of a program, in place of comments.
+fn in_directives(text: &str) -> String {
+    let line = |line: &str| match line.trim().strip_prefix("// WARPTRACE ") {
+        Some(name) => format!("\t.pragma \"WARPTRACE {}\";\n", name.trim()),
+        None => format!("{line}\n"),
+    };
+    text.lines().map(line).collect()
+}
+
 #[test]
 fn points_that_the_source_names_are_there_whatever_is_asked_for() {
-    let text = include_str!("data/foreign/named.ptx");
-    for points in Points::ALL {
+    let as_comments = include_str!("data/foreign/named.ptx");
+    // As the header writes them.
+    let as_directives = in_directives(as_comments);
+    assert_eq!(as_directives.matches(".pragma \"WARPTRACE ").count(), 2);
+    for (text, points) in
+        Points::ALL.iter().flat_map(|points| [(as_comments, *points), (&*as_directives, *points)])
+    {
         let marked = marked(text, points);
         let named = |point: &&warptrace_ptx::points::Point| point.kind == PointKind::Named;
         let mut found: Vec<(&str, u32)> = marked
@@ -212,10 +226,13 @@ fn points_that_the_source_names_are_there_whatever_is_asked_for() {
             .collect();
         found.sort_unstable();
         assert_eq!(found, [("another value", 15), ("multiple of three", 11)], "{points}");
-        // Each has a marker before its comment, and the loop around them is not counted.
+        // Each has a marker before it, and the loop around them is not counted.
         for point in marked.points.iter().filter(named) {
             let name = point.name.as_deref().unwrap_or("");
-            assert!(marked.text.contains(&format!("// warptrace.loc {}\n\t// WARPTRACE {name}", point.id)));
+            let marker = format!("// warptrace.loc {}\n\t", point.id);
+            let (_, behind) = marked.text.split_once(&marker).expect("a marker");
+            let named = [format!("// WARPTRACE {name}"), format!(".pragma \"WARPTRACE {name}\";")];
+            assert!(named.iter().any(|named| behind.starts_with(named)), "{behind}");
         }
         assert!(marked.points.iter().all(|point| !point.counted) && marked.implied.is_empty());
     }

@@ -3,7 +3,7 @@
 use super::{DataMarker, MarkerError, VALUE, parse_number, words_of};
 use crate::data::ValueType;
 
-/// What a marker of a value begins with, behind `//`, that C++ names.
+/// What a marker of a value that C++ names begins with, behind `//` or in a `.pragma`.
 const NAMED_VALUE: &str = "WARPTRACE_VALUE ";
 
 /// A marker of a value: a register holds what the source names.
@@ -27,7 +27,7 @@ pub enum ValueName<'a> {
 }
 
 impl<'a> ValueMarker<'a> {
-    /// Reads a comment; `None` if it is no marker of a value.
+    /// Reads a comment, or what a `.pragma` says; `None` if it is no marker of a value.
     ///
     /// # Errors
     /// What is wrong with a comment that begins as such markers do.
@@ -38,7 +38,8 @@ impl<'a> ValueMarker<'a> {
                 Self::parse_words(ValueName::Id(id), &mut words)
             });
         }
-        let rest = comment.strip_prefix("//")?.trim().strip_prefix(NAMED_VALUE)?.trim_start();
+        let said = comment.strip_prefix("//").unwrap_or(comment);
+        let rest = said.trim().strip_prefix(NAMED_VALUE)?.trim_start();
         let mut parts = rest.splitn(3, |at: char| at.is_ascii_whitespace());
         let mut words = [parts.next(), parts.next()].into_iter().flatten();
         let name = parts.next().map_or("", str::trim);
@@ -78,6 +79,7 @@ mod tests {
         assert_eq!((Marker::parse(&text), DataMarker::parse(&text)), (None, None));
         let named = "//  WARPTRACE_VALUE i64 %rd5 rows left ";
         assert_eq!(ValueMarker::parse(named), marker(ValueName::Name("rows left"), ValueType::I64, "%rd5"));
+        assert_eq!(ValueMarker::parse(&named[2..]), ValueMarker::parse(named));
         assert_eq!((Marker::parse(named), ValueMarker::parse("// WARPTRACE rows left")), (None, None));
         assert_eq!(ValueMarker::parse("// warptrace.loc 3"), None);
         for (text, says) in [

@@ -8,6 +8,9 @@ use crate::instruction::{Guard, Instruction, Operand};
 use crate::lexer::TokenKind;
 use crate::span::Span;
 
+/// What the string of a `.pragma` begins with by which C++ names a place or a value.
+const NAMED: &str = "WARPTRACE";
+
 impl<'a> Parser<'a> {
     /// Reads a body from `{` to `}`.
     pub(super) fn body(&mut self) -> Result<Body<'a>, ParseError> {
@@ -38,7 +41,13 @@ impl<'a> Parser<'a> {
                         _ => StatementKind::Empty,
                     }
                 }
-                TokenKind::Dot => StatementKind::Directive(self.body_directive()?),
+                TokenKind::Dot => match self.body_directive()? {
+                    // What the source names, in what the compiler's packer keeps.
+                    Directive::Pragma(said) if said.len() == 1 && said[0].starts_with(NAMED) => {
+                        StatementKind::Comment(said[0])
+                    }
+                    directive => StatementKind::Directive(directive),
+                },
                 TokenKind::Word if self.is_label() => StatementKind::Label(self.label()),
                 TokenKind::Word | TokenKind::Punct(b'@') => StatementKind::Instruction(self.instruction()?),
                 TokenKind::End => return Err(self.unexpected("`}`, the end of the function's body")),
