@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 #include <cuda_runtime.h>
+#include "../tracer-host/include/warptrace.cuh"
 
 enum { N = 1024, TILE = 32 };
 
@@ -65,6 +66,18 @@ __global__ void stencil(const float *from, float *to)
         return;
     const float *at = from + y * N + x;
     to[y * N + x] = 0.25f * (at[-1] + at[1] + at[-N] + at[N]) - at[0];
+}
+
+// The stencil again, whose results have a name.
+__global__ void stencil_named(const float *from, float *to)
+{
+    const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x == 0 || y == 0 || x == N - 1 || y == N - 1)
+        return;
+    const float *at = from + y * N + x;
+    const float result = 0.25f * (at[-1] + at[1] + at[-N] + at[N]) - at[0];
+    WARPTRACE_VALUE("result", result);
+    to[y * N + x] = result;
 }
 
 __global__ void pairs(const float2 *from, float *to)
@@ -132,6 +145,7 @@ int main(int count, char **words)
         else if (!strcmp(name, "matmul_naive")) matmul_naive<<<grid, square>>>(a, b, c);
         else if (!strcmp(name, "matmul_tiled")) matmul_tiled<<<grid, square>>>(a, b, c);
         else if (!strcmp(name, "stencil")) stencil<<<grid, square>>>(a, c);
+        else if (!strcmp(name, "stencil_named")) stencil_named<<<grid, square>>>(a, c);
         else if (!strcmp(name, "pairs")) pairs<<<N * N / 512, 256>>>((const float2 *)a, c);
         else if (!strcmp(name, "histogram")) histogram<<<N * N / 256, 256>>>(d_keys, (unsigned *)c);
         else if (!strcmp(name, "gather")) gather<<<N * N / 256, 256>>>(d_keys, a, c);

@@ -4,7 +4,9 @@
     scripts/gpu-accesses.py FOLDER OUT
 
 FOLDER holds `warptrace` and `libwarptrace_shim.so`, built with GPU code. Needs nvcc, and ncu for the comparison. Writes
-OUT/accesses.json and OUT/accesses.md. ROUNDS (default 5) runs of each kernel alone and traced, in turns.
+OUT/accesses.json and OUT/accesses.md. ROUNDS (default 5) runs of each kernel alone and traced, in turns. ROAD names a
+graph in DIMACS' format, for the kernels over a road network. ONLY: only these kernels, separated by blanks. KEEP: a folder
+for the traces of one launch.
 """
 
 import csv
@@ -19,9 +21,14 @@ from pathlib import Path
 
 ROUNDS = int(os.environ.get("ROUNDS", "5"))
 LAUNCHES = "20"
-KERNELS = ["transpose_naive", "transpose_tiled", "transpose_padded", "matmul_naive", "matmul_tiled", "stencil", "pairs", "histogram", "gather"]
+KERNELS = {
+    "gpu-accesses.cu": ["transpose_naive", "transpose_tiled", "transpose_padded", "matmul_naive", "matmul_tiled", "stencil", "stencil_named", "pairs", "histogram", "gather"],
+    "gpu-graphs.cu": [f"{kernel}_{graph}" for graph in ["road", "rmat"] for kernel in ["spmv_row", "spmv_warp", "bfs"]],
+}
 # Options of `run`: nothing but the kernel's entry, that with addresses.
 WAYS = {"entry": ["--points", "functions"], "accesses": ["--points", "functions", "--accesses", "all"]}
+# Options for kernels that name values: those alone.
+VALUES = ["--points", "functions", "--accesses", "values"]
 # Of all launches: name in ncu, and which sites' figure it is.
 COUNTERS = {
     "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": ("global", "load", "sectors"),
@@ -58,7 +65,8 @@ def counted(program, kernel):
 def traced(folder, program, kernel, trace):
     """What the trace of one launch says."""
     tool = folder / "warptrace"
-    done = run([tool, "run", *WAYS["accesses"], "-o", trace, "--", program, kernel, "1"])
+    options = VALUES if kernel.endswith("_named") else WAYS["accesses"]
+    done = run([tool, "run", *options, "-o", trace, "--", program, kernel, "1"])
     said = run([tool, "accesses", "--json", trace])
     verified = run([tool, "verify", trace])
     found = {"said": done.stderr.splitlines()[-12:], "verify": verified.returncode, "verified": verified.stdout.splitlines()[-8:], "bytes": trace.stat().st_size if trace.exists() else None}
@@ -67,6 +75,7 @@ def traced(folder, program, kernel, trace):
     except ValueError:
         found["error"] = said.stdout[-500:] + said.stderr[-500:]
     found["table"] = run([tool, "accesses", trace]).stdout.splitlines()
+    found["values"] = run([tool, "values", trace]).stdout.splitlines()
     return found
 
 
@@ -85,13 +94,21 @@ def main():
     folder, out = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
     out.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp())
-    program, trace = scratch / "gpu-accesses", scratch / "t.wtrc"
+    trace = scratch / "t.wtrc"
+    keep = os.environ.get("KEEP")
     nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
-    built = run([nvcc, "-O3", "-arch=" + os.environ.get("ARCH", "sm_90"), "-lineinfo", "-o", program, Path(__file__).with_suffix(".cu")])
-    if built.returncode != 0:
-        sys.exit(built.stderr)
+    programs = {}
+    for source, kernels in KERNELS.items():
+        program = scratch / Path(source).stem
+        built = run([nvcc, "-O3", "-arch=" + os.environ.get("ARCH", "sm_90"), "-lineinfo", "-o", program, Path(__file__).with_name(source)])
+        if built.returncode != 0:
+            sys.exit(built.stderr)
+        programs |= dict.fromkeys(kernels, program)
+    only = os.environ.get("ONLY", "").split() or programs
     found, rows, compared = {}, [], []
-    for kernel in KERNELS:
+    for kernel, program in programs.items():
+        if kernel not in only:
+            continue
         times = {"alone": []} | {way: [] for way in WAYS}
         answers, reports = set(), {}
         for _ in range(ROUNDS):
@@ -99,13 +116,18 @@ def main():
             times["alone"].append(kernel_ms(done))
             answers.add(done.stdout)
             for way, options in WAYS.items():
+                if way == "accesses" and kernel.endswith("_named"):
+                    options = VALUES
                 done = run([folder / "warptrace", "run", *options, "-o", trace, "--", program, kernel, LAUNCHES])
                 times[way].append(kernel_ms(done))
                 answers.add("\n".join(line for line in done.stdout.splitlines() if line.startswith(kernel)) + "\n")
                 reports[way] = done.stderr.splitlines()[-12:]
         medians = {way: statistics.median([one for one in all if one is not None] or [float("nan")]) for way, all in times.items()}
         one = traced(folder, program, kernel, trace)
-        sums, hardware = figures(one), counted(program, kernel)
+        if keep:
+            shutil.copy(trace, Path(keep) / f"{kernel}.wtrc")
+        # Of a search, counters would see the first level alone.
+        sums, hardware = figures(one), counted(program, kernel) if not kernel.startswith("bfs") else {}
         found[kernel] = {"times": times, "same_result": len(answers) == 1, "reports": reports, "trace": one, "hardware": hardware}
         lanes = sum(value for (_, _, figure), value in sums.items() if figure == "lanes")
         bits = f"{one['bytes'] * 8 / lanes:.4f}" if lanes and one["bytes"] else "-"

@@ -52,10 +52,14 @@ pub(super) fn huge(selection: &Selection<'_>) -> Case {
     case(selection, input, move || Ok(generate::internet_like(nodes, SEED)?))
 }
 
-/// An input whose counts are compared with hardware counters.
-pub(super) fn fidelity() -> Case {
-    let make = || Ok(generate::amazon0312_like(100_000, SEED)?);
-    case(&Selection::default(), "amazon0312-like, 100,000 nodes", make).asynchronous()
+/// Inputs whose counts are compared with hardware counters.
+pub(super) fn fidelity() -> Vec<Case> {
+    let generated =
+        |input, make: fn() -> anyhow::Result<Graph>| case(&Selection::default(), input, make).asynchronous();
+    vec![
+        generated("amazon0312-like, 100,000 nodes", || Ok(generate::amazon0312_like(100_000, SEED)?)),
+        generated("internet-like, 100,000 nodes", || Ok(generate::internet_like(100_000, SEED)?)),
+    ]
 }
 
 fn case(

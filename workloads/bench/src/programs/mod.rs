@@ -102,7 +102,7 @@ pub(crate) fn fidelity(programs: &[String]) -> anyhow::Result<Vec<Case>> {
         vec![matmul::case(512)],
         vec![stress::fidelity()],
         vec![dmr::fidelity()],
-        vec![mis::fidelity()],
+        mis::fidelity(),
         vec![mst::fidelity()],
     ];
     selected(lists, programs)
