@@ -141,7 +141,10 @@ fn positions_are_those_of_the_users_tokens() {
         assert!(before.ends_with(['}', ';', ')']), "{location:?} rejoins behind `{before}`");
     }
     assert!(all::MODULE.file.ends_with("kernels.rs"));
-    assert_eq!((all::MODULE.name, all::MODULE.kernels), ("kernels::all", ["everything"].as_slice()));
+    assert_eq!(
+        (all::MODULE.name, all::MODULE.kernels),
+        ("attribute::kernels::all", ["everything"].as_slice())
+    );
 }
 
 #[test]
