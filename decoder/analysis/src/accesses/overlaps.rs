@@ -351,9 +351,9 @@ mod tests {
             let high = (low + next(9)).min(63);
             let is_in = next(2) == 0;
             if is_in {
-                ranges.insert(low, high)
+                ranges.insert(low, high);
             } else {
-                ranges.remove(low, high)
+                ranges.remove(low, high);
             }
             bytes[low as usize..=high as usize].fill(is_in);
             let low = next(64);

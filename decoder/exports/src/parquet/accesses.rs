@@ -150,7 +150,7 @@ pub fn accesses(source: &Source<'_>, out: impl Write + Send, which: AccessTable)
         lacks.left_out += lacking.left_out;
         lacks.unmatched += lacking.unmatched;
         if trace.has_accesses() {
-            lost += source.selection().lost_accesses(trace, &info)?;
+            lost += source.selection().lost_accesses(trace, info)?;
         }
     }
     table.fact("accesses_lost", lost.to_string());

@@ -23,6 +23,10 @@ impl<'a> Parser<'a> {
             let kind = match token.kind {
                 TokenKind::Punct(b'}') if depth == 0 => {
                     self.step();
+                    #[expect(
+                        clippy::drain_collect,
+                        reason = "the list keeps its memory, what is returned has no more than it needs"
+                    )]
                     let kept = statements.drain(..).collect();
                     self.statements = statements;
                     return Ok(Body { open, close: start, statements: kept });
@@ -112,6 +116,10 @@ impl<'a> Parser<'a> {
             }
             self.step();
             if ends && token.is(b';') {
+                #[expect(
+                    clippy::drain_collect,
+                    reason = "the list keeps its memory, what is returned has no more than it needs"
+                )]
                 let kept = operands.drain(..).collect();
                 (self.operands, self.nesting) = (operands, nesting);
                 return Ok(kept);
