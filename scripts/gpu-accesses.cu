@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 #include <cuda_runtime.h>
+#include "gpu-check.cuh"
 #include "../tracer-host/include/warptrace.cuh"
 
 enum { N = 1024, TILE = 32 };
@@ -97,15 +98,6 @@ __global__ void gather(const unsigned *keys, const float *from, float *to)
     const int x = blockIdx.x * blockDim.x + threadIdx.x;
     to[x] = from[keys[x] % (N * N)];
 }
-
-#define CHECK(call)                                                                                             \
-    do {                                                                                                        \
-        const cudaError_t error = (call);                                                                       \
-        if (error != cudaSuccess) {                                                                             \
-            fprintf(stderr, "%s: %s\n", #call, cudaGetErrorString(error));                                      \
-            return 1;                                                                                           \
-        }                                                                                                       \
-    } while (0)
 
 int main(int count, char **words)
 {

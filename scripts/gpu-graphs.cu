@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 #include <cuda_runtime.h>
+#include "gpu-check.cuh"
 
 __global__ void spmv_row(const unsigned *offsets, const unsigned *columns, const float *values, const float *x, float *y, unsigned rows)
 {
@@ -48,15 +49,6 @@ __global__ void bfs(const unsigned *offsets, const unsigned *columns, unsigned *
         }
     }
 }
-
-#define CHECK(call)                                                                                             \
-    do {                                                                                                        \
-        const cudaError_t error = (call);                                                                       \
-        if (error != cudaSuccess) {                                                                             \
-            fprintf(stderr, "%s: %s\n", #call, cudaGetErrorString(error));                                      \
-            return 1;                                                                                           \
-        }                                                                                                       \
-    } while (0)
 
 static unsigned next(unsigned &state)
 {

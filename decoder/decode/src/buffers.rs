@@ -246,7 +246,7 @@ mod tests {
             buffer(1, 0x1000, 8, 2, Some(4)),
             buffer(2, 0x1000, 64, 4, Some(4)),
             buffer(3, 0x1000, 16, 5, None),
-            // Nobody has said that the one before has gone.
+            // The file does not say that the one before has gone.
             buffer(4, 0x100f, 2, 7, None),
             buffer(5, u64::MAX - 1, 2, 0, None),
         ];

@@ -247,7 +247,7 @@ fn arrays_are_buffers_of_the_launches_that_can_reach_them() -> Result<(), warptr
     let ptx = ".version 7.0\n.target sm_70\n.address_size 64\n.global .align 4 .u32 counter;\n";
     let (trace, _) = record(&KernelModule { ptx, ..naming::MODULE }, Spaces::VALUES)?;
     assert!(!trace.has_all_buffers() && trace.buffers().unwrap().len() == 4);
-    // Without accesses nobody asks.
+    // Without accesses buffers are not asked for.
     assert!(record(&naming::MODULE, Spaces::NONE)?.0.buffers().is_none());
     Ok(())
 }

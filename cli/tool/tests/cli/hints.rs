@@ -145,7 +145,7 @@ fn warps_of_different_blocks_meet() {
     ] {
         assert!(output.contains(expected), "{expected}\n{output}");
     }
-    // Of one block nobody meets another one.
+    // Warps of one block are not compared.
     assert_eq!(found(&path, &["--block", "0"])["meetings"], json!([]));
 }
 
