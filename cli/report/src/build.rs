@@ -137,7 +137,9 @@ impl Parts<'_> {
         }
         let accessed = self.accessed.as_ref();
         let outside = accessed.and_then(|found| words::outside_finding(trace, found, names));
-        let findings = outside.into_iter().chain(words::findings(trace, analysis, names)).collect();
+        let of_memory = accessed.map(|found| words::access_finding(found, names));
+        let findings = words::findings(trace, analysis, names);
+        let findings = outside.into_iter().chain(findings).chain(of_memory).collect();
         let ends = trace.launches().filter_map(|info| words::early_end(trace, info.number()));
         let page = Page {
             css: include_str!("../assets/page.css"),

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 use warptrace_analysis::words::{
-    access_doubt, access_finding, access_lacks, count, outside_finding, percent, ratio,
+    access_doubt, access_finding, access_lacks, bars, buffer, count, outside_finding, percent, ratio,
 };
-use warptrace_analysis::{AccessCounts, AccessLine, Accesses, SECTOR_BYTES, share};
+use warptrace_analysis::{AccessCounts, AccessLine, Accesses, BufferFigures, SECTOR_BYTES, share};
 
 use crate::guide::{Guide, Place};
 
@@ -23,6 +23,9 @@ pub(crate) struct Memory {
     pub(crate) rows: Vec<Row>,
     /// Lines that are left out.
     pub(crate) more: usize,
+    pub(crate) buffers: Vec<Buffer>,
+    /// Buffers that are left out.
+    pub(crate) more_buffers: usize,
     pub(crate) json: Value,
 }
 
@@ -49,6 +52,22 @@ pub(crate) struct Row {
     pub(crate) label: String,
 }
 
+/// A buffer.
+#[derive(Debug)]
+pub(crate) struct Buffer {
+    pub(crate) name: String,
+    pub(crate) kind: &'static str,
+    pub(crate) bytes: String,
+    /// Loads, stores and atomics.
+    pub(crate) accesses: [String; 3],
+    pub(crate) sectors: String,
+    pub(crate) least_sectors: String,
+    pub(crate) touched: String,
+    pub(crate) first: String,
+    /// Accesses in each 32nd of it, as bars.
+    pub(crate) heat: String,
+}
+
 /// What the memory did for a line, in sectors.
 const fn cost(sectors: u64, passes: u64) -> u64 {
     sectors.saturating_add(passes.saturating_mul(SECTORS_OF_A_PASS))
@@ -67,6 +86,8 @@ pub(crate) fn memory(guide: &Guide<'_>, found: &Accesses) -> Memory {
             .collect(),
         rows: shown().map(|line| row(guide, found, line, most.unwrap_or(0))).collect(),
         more: found.lines.len().saturating_sub(guide.limits.loops),
+        buffers: found.buffers.iter().take(guide.limits.loops).map(|of| of_buffer(guide, of)).collect(),
+        more_buffers: found.buffers.len().saturating_sub(guide.limits.loops),
         json: json!({
             "accesses": found.accesses,
             "outside": found.outside,
@@ -75,8 +96,27 @@ pub(crate) fn memory(guide: &Guide<'_>, found: &Accesses) -> Memory {
             "left_out_accesses": found.left_out,
             "unmatched_accesses": found.unmatched,
             "exact": found.is_exact(),
+            "buffers": found.buffers.iter().take(guide.limits.loops).collect::<Vec<_>>(),
             "lines": shown().collect::<Vec<_>>(),
         }),
+    }
+}
+
+fn of_buffer(guide: &Guide<'_>, found: &BufferFigures) -> Buffer {
+    let each = |number: u64| ratio(share(number, found.requests.max(1)));
+    let heat = |heat: &Vec<u64>| bars(&heat.chunks(2).map(|two| two.iter().sum()).collect::<Vec<_>>());
+    let unknown = || "-".to_owned();
+    let line = guide.names.line(&found.first.file, found.first.line);
+    Buffer {
+        name: crate::page::cut(&buffer(guide.trace, found.buffer), guide.limits.text),
+        kind: found.kind,
+        bytes: count(found.bytes),
+        accesses: [found.loads, found.stores, found.atomics].map(count),
+        sectors: each(found.sectors),
+        least_sectors: each(found.least_sectors),
+        touched: found.touched_bytes.map_or_else(unknown, |touched| percent(touched, found.bytes)),
+        first: crate::page::cut(&format!("launch {}, {line}", found.first.launch), guide.limits.text),
+        heat: found.heat.as_ref().map_or_else(unknown, heat),
     }
 }
 

@@ -3,6 +3,7 @@
 mod arguments;
 mod commands;
 mod demo;
+mod files;
 mod losses;
 mod nanoseconds;
 mod opened;

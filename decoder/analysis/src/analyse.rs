@@ -241,7 +241,7 @@ fn add_launch(
 }
 
 /// Adds time, if there is any.
-fn add_time(time: &mut Option<Time>, more: Option<Time>) {
+pub(crate) fn add_time(time: &mut Option<Time>, more: Option<Time>) {
     if let Some(more) = more {
         time.get_or_insert_default().add(&more);
     }
@@ -264,7 +264,7 @@ fn add_loops(trace: &TraceFile, analysis: &mut Analysis) {
     }
 }
 
-fn add_each(counts: &mut [u64], more: &[u64]) {
+pub(crate) fn add_each(counts: &mut [u64], more: &[u64]) {
     for (count, more) in counts.iter_mut().zip(more) {
         *count = count.saturating_add(*more);
     }
@@ -283,7 +283,7 @@ fn edges(sums: &mut Sums) -> Result<Vec<Edge>, AnalysisError> {
 }
 
 /// The sums of edges that are in order.
-fn joined(one: &[Edge], other: &[Edge]) -> Vec<Edge> {
+pub(crate) fn joined(one: &[Edge], other: &[Edge]) -> Vec<Edge> {
     let (mut rest, mut all) = ((one, other), Vec::with_capacity(one.len()));
     let key = |edge: &Edge| (edge.from, edge.to);
     loop {

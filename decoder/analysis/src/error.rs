@@ -60,6 +60,14 @@ pub enum AnalysisError {
          part, with `--kernel`, `--launch`, `--block` or `--warp`; `info`, `decode` and `export` take all"
     )]
     TooManyEdges,
+    /// Several files have more different locations than there are numbers.
+    #[error(
+        "the traces have more than 65,534 different locations together: look at those of one program, or at fewer"
+    )]
+    TooManyLocations,
+    /// There is nothing to look at.
+    #[error("no traces to look at")]
+    NoFiles,
     /// The trace is damaged.
     #[error("{source}; `warptrace verify` lists all that is wrong with the trace")]
     Decode {
@@ -67,4 +75,18 @@ pub enum AnalysisError {
         #[from]
         source: DecodeError,
     },
+}
+
+impl AnalysisError {
+    /// Whether something was selected that the trace does not have.
+    pub const fn is_of_selection(&self) -> bool {
+        matches!(
+            self,
+            Self::UnknownKernel { .. }
+                | Self::UnknownLaunch { .. }
+                | Self::NoLaunchOfKernel { .. }
+                | Self::UnknownBlock { .. }
+                | Self::UnknownWarp { .. }
+        )
+    }
 }

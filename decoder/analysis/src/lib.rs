@@ -11,6 +11,7 @@
 //! TraceFile ── Selection ── values     ends, means and histograms of named values, the first NaN
 //! TraceFile ── Summary          what it holds and lacks, without its events
 //! two TraceFiles ── compare           what changed, and where a warp first goes another way
+//! several TraceFiles ── SetAnalysis   their sums, and which file is unlike the others
 //! ```
 //!
 //! `docs/reference/answers.md` defines each figure.
@@ -52,6 +53,7 @@ mod roll_up;
 mod runs;
 mod schedule;
 mod selection;
+mod set;
 mod source;
 mod standing;
 mod summary;
@@ -95,9 +97,11 @@ pub use roll_up::{Part, PartKind, roll_up};
 pub use runs::{WarpRun, WarpRuns};
 pub use schedule::{LaunchSchedule, Schedule, SpanSummary, WarpRan};
 pub use selection::{Selection, kernel_name};
+pub use set::{Figure, FileFigures, OddFile, OddRow, Row, SetAnalysis, SetTable, Spread};
 pub use source::{NoSource, SourceCode, source_code};
 pub use summary::{AccessSummary, Chosen, LaunchSummary, LossRow, LossSum, Summary};
 pub use times::{Time, WarpTime};
+pub use values::changes::{ValueChange, value_changes};
 pub use values::number::ValueReading;
 pub use values::{Bucket, Odd, ValueFigures, Values, values};
 pub use waits::{Arrivals, OpenWaits, Wait, WaitFigures};

@@ -5,6 +5,7 @@ mod accesses;
 mod causes;
 mod schedule;
 mod sentences;
+mod set;
 mod standing;
 mod times;
 mod values;
@@ -15,7 +16,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use warptrace_decoder::TraceFile;
-use warptrace_format::file::LaunchInfo;
+use warptrace_format::file::{LaunchInfo, LocationInfo};
 
 pub use self::accesses::{
     access_doubt, access_finding, access_lacks, accesses_of, buffer, buffer_name, hints_lack, meeting,
@@ -27,6 +28,7 @@ pub use self::sentences::{
     causing, changes, differences, early_end, finding, greatest, groups, holds, hottest, losses, missing,
     oddest, ratios, roles, work,
 };
+pub use self::set::{odd_file, set_losses};
 pub use self::standing::{circle, standing};
 pub use self::times::{latest, time};
 pub use self::values::value_finding;
@@ -60,11 +62,16 @@ struct Named {
 }
 
 impl Names {
-    /// Reads the table of locations.
+    /// Reads a trace's table of locations.
     pub fn new(trace: &TraceFile) -> Self {
+        Self::of(&trace.metadata().locations)
+    }
+
+    /// Takes these locations.
+    pub fn of<'a>(locations: impl IntoIterator<Item = &'a LocationInfo>) -> Self {
         let mut by_last: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let mut points = BTreeMap::new();
-        for info in &trace.metadata().locations {
+        for info in locations {
             let (name, file) = (info.name.clone(), info.file.clone());
             let last =
                 Path::new(&file).file_name().map_or_else(String::new, |last| last.display().to_string());
@@ -127,6 +134,11 @@ impl Names {
     /// File and line of a location.
     pub fn line_of(&self, point: &Point) -> String {
         self.line(&point.file, point.line)
+    }
+
+    /// The whole path of the file and the line of the location with this id, to sort by; `None` if it is not known.
+    pub fn place(&self, id: u16) -> Option<(&str, u32)> {
+        self.points.get(&id).map(|named| (named.file.as_str(), named.line))
     }
 
     /// File and line of the location with this id.

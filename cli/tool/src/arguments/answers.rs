@@ -38,8 +38,9 @@ impl Selected {
 /// Arguments of commands that answer with one page.
 #[derive(Debug, Args)]
 pub(crate) struct Page {
-    /// The trace
-    pub(crate) file: PathBuf,
+    /// The trace; of several, of a folder, or of all that fit a pattern in quotes, the sums and how they differ
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
 
     #[command(flatten)]
     pub(crate) selected: Selected,

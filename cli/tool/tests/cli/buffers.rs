@@ -191,6 +191,13 @@ fn what_is_out_of_bounds_is_a_finding_of_every_view() {
         let times = html.matches("OUT OF BOUNDS: ").count();
         assert_eq!(times, 1 + usize::from(has_events), "in the section, and as what matters most");
         assert!(html.contains("id=\"memory\"") && html.contains("Only memory can be shown") != has_events);
+        // What matters most of memory is said at the top, too.
+        let top = html.split("id=\"memory\"").next().unwrap();
+        assert_eq!(top.contains(finding), has_events, "{finding}");
+        // Each buffer has a row, with where accesses are.
+        let buffers = json(&["accesses", text(&path)])["buffers"].as_array().unwrap().len();
+        assert!(buffers > 0);
+        assert_eq!(html.matches("class=\"number\" data-label=\"heat\"").count(), buffers);
     }
     // In bounds.
     let path = keep(&folder, "inside.wtrc", &whole());

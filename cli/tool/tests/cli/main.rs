@@ -42,6 +42,7 @@ mod run;
 mod said;
 mod schedule;
 mod schemas;
+mod sets;
 mod state;
 mod streams;
 mod support;

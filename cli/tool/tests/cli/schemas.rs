@@ -73,6 +73,10 @@ fn every_output_fits_its_schema() {
     }
     let [whole, counted] = ["whole.wtrc", "counted.wtrc"].map(|name| folder.at(name));
     line(&mut lines, &["diff", text(&whole), text(&counted)]);
+    let timed = folder.at("timed.wtrc");
+    for view in crate::sets::VIEWS {
+        line(&mut lines, &[view, text(&whole), text(&counted), text(&timed)]);
+    }
     // Somewhere in what there is to check are warps that did not finish.
     assert!(lines.contains("\"standing\":[{"));
     let outputs = folder.at("outputs");
@@ -80,7 +84,8 @@ fn every_output_fits_its_schema() {
     let imports = "jsonschema, referencing";
     let Some(checked) = read_with("check_schema.py", imports, &[SCHEMAS, text(&outputs)]) else { return };
     for command in &commands {
-        let expected = traces.len() + usize::from(command == "diff");
+        let more = command == "diff" || crate::sets::VIEWS.contains(&command.as_str());
+        let expected = traces.len() + usize::from(more);
         assert_eq!(checked[command], expected, "{command}");
     }
 }

@@ -33,6 +33,11 @@ fn residual(warp: u32, turn: u64, lane: u64) -> f32 {
 
 /// A trace of four warps that name four values, one of them with an odd name.
 pub(crate) fn valued(folder: &Folder, name: &str, room: usize) -> PathBuf {
+    valued_by(folder, name, room, residual)
+}
+
+/// The same with another residual of each warp, turn and lane.
+fn valued_by(folder: &Folder, name: &str, room: usize, residual: fn(u32, u64, u64) -> f32) -> PathBuf {
     let metadata = Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw])
         .with_kernel("solve", "solve.cu")
         .with_location(1, "row", "an iteration begins");
@@ -226,4 +231,33 @@ fn floats_that_a_few_bytes_stand_for_have_a_limit() {
     let (code, output, errors) = limited(2048, 120, &["values", text(&path)]);
     assert_eq!((code, output.as_str()), (Some(1), ""), "{errors}");
     assert!(errors.contains("`--unlimited` decodes it all the same"), "{errors}");
+}
+
+#[test]
+fn diff_says_which_values_changed() {
+    let folder = Folder::new();
+    let before = valued(&folder, "before.wtrc", usize::MAX);
+    let after =
+        valued_by(&folder, "after.wtrc", usize::MAX, |warp, turn, lane| match residual(warp, turn, lane) {
+            odd if odd.is_nan() => 99.5,
+            same => same,
+        });
+    let diff = |more: &[&str]| {
+        let (code, output, errors) = run(&[&["diff", text(&before), text(&after)], more].concat());
+        assert_eq!((code, errors.as_str()), (0, ""));
+        output
+    };
+    let output = diff(&[]);
+    let (_, rows) = output.split_once("\nvalues\n\n").unwrap();
+    let row: Vec<&str> = rows.lines().nth(1).unwrap().split_whitespace().collect();
+    assert_eq!(row[..8], ["solve.cu:12", "residual", "8,192", "=", "0", "-3", "1", "="], "{output}");
+    assert_eq!(row[8..12], ["-16", "-16", "99.5", "47"], "{output}");
+    // The others did not change, and are in JSON only.
+    assert_eq!(rows.lines().take_while(|line| !line.is_empty()).count(), 2, "{output}");
+    let json: Value = serde_json::from_str(&diff(&["--json"])).unwrap();
+    let values = json["values"]["values"].as_array().unwrap();
+    assert_eq!((values.len(), &values[0]["name"]), (4, &"residual".into()));
+    assert_eq!([0, 1].map(|at| values[0]["figures"][at]["nan"].as_u64()), [Some(3), Some(0)]);
+    let (_, same, _) = run(&["diff", text(&before), text(&before)]);
+    assert!(same.contains("no value has other figures"), "{same}");
 }

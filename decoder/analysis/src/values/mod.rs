@@ -1,5 +1,6 @@
 //! What was in the values that kernels name: ends, mean, histogram, and the first that is no finite number.
 
+pub(crate) mod changes;
 pub(crate) mod number;
 mod tally;
 

@@ -12,11 +12,13 @@ use warptrace_analysis::{AccessCounts, Accesses, BufferFigures, Hints, SiteFigur
 use super::words::{percent, ratio};
 use super::{Answer, Column, ROWS, first, print_rows, table};
 use crate::arguments::{AccessColumn, Rows};
+use crate::opened::Opened;
 use crate::output::{count, say};
 
 pub(crate) fn run(command: &Rows<AccessColumn>) -> anyhow::Result<ExitCode> {
-    let answer = Answer::of_rows(command)?;
-    let (found, hints) = accesses_with_hints(&answer.trace, &command.page.selected.selection())?;
+    let answer = Answer::of_one(command)?;
+    let Opened { trace, state } = answer.opened()?;
+    let (found, hints) = accesses_with_hints(trace, &command.page.selected.selection())?;
     let is_asked = |site: &&SiteFigures| answer.location.is_none_or(|id| site.location == id);
     let mut sites: Vec<&SiteFigures> = found.sites.iter().filter(is_asked).collect();
     let by_counts = |key: fn(&AccessCounts) -> u64| move |site: &&SiteFigures| Reverse(key(&site.counts));
@@ -33,7 +35,7 @@ pub(crate) fn run(command: &Rows<AccessColumn>) -> anyhow::Result<ExitCode> {
         }
     }
     let finding = access_finding(&found, &answer.names);
-    let outside = outside_finding(&answer.trace, &found, &answer.names);
+    let outside = outside_finding(trace, &found, &answer.names);
     if command.page.json {
         let Accesses { lines, accesses, lost, lost_is_least, left_out, unmatched, damaged, .. } = &found;
         let more = json!({
@@ -48,7 +50,7 @@ pub(crate) fn run(command: &Rows<AccessColumn>) -> anyhow::Result<ExitCode> {
             "exact": found.is_exact(),
             "outside": found.outside,
             "buffers": found.buffers,
-            "all_buffers_known": answer.trace.has_all_buffers(),
+            "all_buffers_known": trace.has_all_buffers(),
             "unknown_buffer_accesses": found.unknown_buffer,
             "unwritten": hints.unwritten,
             "meetings": hints.meetings,
@@ -59,7 +61,7 @@ pub(crate) fn run(command: &Rows<AccessColumn>) -> anyhow::Result<ExitCode> {
         answer.json_rows(more, "sites", sites.into_iter().map(|row| json!(row)))?;
         return Ok(ExitCode::SUCCESS);
     }
-    if !answer.trace.has_accesses() {
+    if !trace.has_accesses() {
         answer.headline()?;
         say!("no accesses: none were recorded; record with `--accesses`")?;
         return Ok(ExitCode::SUCCESS);
@@ -68,7 +70,7 @@ pub(crate) fn run(command: &Rows<AccessColumn>) -> anyhow::Result<ExitCode> {
     let print_findings =
         || lacking.iter().chain(&outside).chain([&finding]).try_for_each(|finding| say!("{finding}"));
     // What is not known comes first.
-    if answer.state.is_whole && found.is_whole() {
+    if state.is_whole && found.is_whole() {
         print_findings()?;
         answer.headline()?;
     } else {
@@ -110,6 +112,7 @@ pub(crate) fn run(command: &Rows<AccessColumn>) -> anyhow::Result<ExitCode> {
 
 /// Prints a row for each buffer.
 fn print_buffers(answer: &Answer, found: &Accesses, limit: Option<usize>) -> anyhow::Result<()> {
+    let trace = answer.trace()?;
     use Column::{Left, Right};
     let Some(unknown) = found.unknown_buffer else { return Ok(()) };
     if !found.buffers.is_empty() {
@@ -132,7 +135,7 @@ fn print_buffers(answer: &Answer, found: &Accesses, limit: Option<usize>) -> any
             let strip =
                 |heat: &Vec<u64>| bars(&heat.chunks(2).map(|two| two.iter().sum()).collect::<Vec<_>>());
             vec![
-                buffer(&answer.trace, figures.buffer),
+                buffer(trace, figures.buffer),
                 figures.kind.to_owned(),
                 count(figures.bytes),
                 count(figures.accesses),
@@ -169,10 +172,11 @@ fn print_buffers(answer: &Answer, found: &Accesses, limit: Option<usize>) -> any
 
 /// Prints what may be mistakes.
 fn print_hints(answer: &Answer, hints: &Hints, limit: Option<usize>) -> anyhow::Result<()> {
+    let trace = answer.trace()?;
     let unwritten = hints.unwritten.iter().flatten();
-    let unwritten = unwritten.map(|found| words::unwritten(&answer.trace, &answer.names, found)).collect();
+    let unwritten = unwritten.map(|found| words::unwritten(trace, &answer.names, found)).collect();
     let meetings = hints.meetings.iter();
-    let meetings = meetings.map(|found| words::meeting(&answer.trace, &answer.names, found)).collect();
+    let meetings = meetings.map(|found| words::meeting(trace, &answer.names, found)).collect();
     let both: [(&str, Vec<String>, &str); 2] = [
         (
             "Read before any traced write:",

@@ -1,7 +1,6 @@
 //! `warptrace causes`.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 use std::process::ExitCode;
 
 use serde_json::json;
@@ -24,9 +23,7 @@ pub(crate) fn run(command: &Rows<CauseColumn>) -> anyhow::Result<ExitCode> {
             causes.sort_by(|a, b| b.mean_events_apart().total_cmp(&a.mean_events_apart()));
         }
         CauseColumn::Source => {
-            let locations = answer.trace.metadata().locations.iter();
-            let places: HashMap<u16, _> = locations.map(|info| (info.id, (&info.file, info.line))).collect();
-            causes.sort_by_cached_key(|cause| places.get(&cause.decision()));
+            causes.sort_by_cached_key(|cause| answer.names.place(cause.decision()));
         }
     }
     if command.page.json {

@@ -12,6 +12,7 @@ use warptrace_analysis::{
 use warptrace_decoder::TraceFile;
 
 use super::diff_accesses::Accessed;
+use super::diff_values::Valued;
 use super::words::{self, Names, percent, warp};
 use super::{Column, first, names_of, print_rows, table};
 use crate::arguments::Diff;
@@ -23,6 +24,12 @@ use crate::output::{count, print_json, say, shown_name};
 const ROWS: usize = 10;
 /// Warps of JSON unless `--limit` says otherwise: each has to be decoded once more.
 const JSON_WARPS: usize = 100;
+
+/// Addresses and values of both traces, if both have such.
+struct Memory {
+    accessed: Option<Accessed>,
+    valued: Option<Valued>,
+}
 
 pub(crate) fn run(command: &Diff) -> anyhow::Result<ExitCode> {
     let opened = [open(&command.before)?, open(&command.after)?];
@@ -46,11 +53,14 @@ pub(crate) fn run(command: &Diff) -> anyhow::Result<ExitCode> {
     }
     let greatest = comparison.greatest_percent();
     let is_above = command.fail_above.is_some_and(|limit| greatest > limit);
-    let accessed = Accessed::of(traces, &selection).with_context(paths)?;
+    let memory = Memory {
+        accessed: Accessed::of(traces, &selection).with_context(paths)?,
+        valued: Valued::of(traces, &selection).with_context(paths)?,
+    };
     let printed = if command.json {
-        json(command, (&comparison, accessed.as_ref()), traces, greatest, &states)
+        json(command, (&comparison, &memory), traces, greatest, &states)
     } else {
-        text(command, (&comparison, accessed.as_ref()), traces)
+        text(command, (&comparison, &memory), traces)
     };
     exit::verdict(if is_above { exit::ABOVE } else { 0 }, printed)
 }
@@ -72,7 +82,7 @@ fn partings(
 
 fn json(
     command: &Diff,
-    (comparison, accessed): (&Comparison, Option<&Accessed>),
+    (comparison, memory): (&Comparison, &Memory),
     traces: [&TraceFile; 2],
     percent: f64,
     states: &[String; 2],
@@ -97,7 +107,10 @@ fn json(
         "changed_warps": comparison.changed.len(),
         "first_changes": partings,
     });
-    if let Some(accessed) = accessed {
+    if let Some(valued) = &memory.valued {
+        value["values"] = valued.json(command.limit);
+    }
+    if let Some(accessed) = &memory.accessed {
         value["accesses"] = accessed.json(command.limit);
     }
     print_json(&value)?;
@@ -106,10 +119,10 @@ fn json(
 
 fn text(
     command: &Diff,
-    (comparison, accessed): (&Comparison, Option<&Accessed>),
+    (comparison, memory): (&Comparison, &Memory),
     traces: [&TraceFile; 2],
 ) -> anyhow::Result<()> {
-    let names = traces.map(names_of);
+    let names = traces.map(|trace| names_of(&trace.metadata().locations));
     let is_plain = |analysis: &Analysis| analysis.losses.is_whole() && analysis.losses.assumed.is_none();
     let are_plain = comparison.analyses.iter().all(is_plain);
     if are_plain {
@@ -151,7 +164,10 @@ fn text(
         let (rows, more) = first(rows, command.limit, ROWS);
         print_rows(&change_table(&names, &rows, sum), more)?;
     }
-    if let Some(accessed) = accessed {
+    if let Some(valued) = &memory.valued {
+        valued.print(&names, command.limit, ROWS)?;
+    }
+    if let Some(accessed) = &memory.accessed {
         accessed.print(&names, command.limit, ROWS)?;
     }
     let (partings, more) = partings(comparison, traces, command.limit, ROWS)?;

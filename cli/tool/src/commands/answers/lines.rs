@@ -4,8 +4,9 @@ use std::cmp::Reverse;
 use std::process::ExitCode;
 
 use serde_json::json;
-use warptrace_analysis::LineFigures;
+use warptrace_analysis::{Figure, LineFigures, Row};
 
+use super::set::{SPREAD_COLUMNS, spread_cells, with_spread};
 use super::words::{lane_bars, percent, ratio};
 use super::{Answer, Column, ROWS, TIME_COLUMNS, first, print_rows, table, time_cells};
 use crate::arguments::{LineColumn, Rows};
@@ -32,7 +33,11 @@ pub(crate) fn run(command: &Rows<LineColumn>) -> anyhow::Result<ExitCode> {
     }
     if command.page.json {
         let (lines, _) = first(lines, command.limit, usize::MAX);
-        answer.json_rows(json!({}), "lines", lines.into_iter().map(|row| json!(row)))?;
+        answer.json_rows(
+            json!({}),
+            "lines",
+            lines.into_iter().map(|row| with_spread(json!(row), answer.set(), || Row::of_line(row))),
+        )?;
         return Ok(ExitCode::SUCCESS);
     }
     answer.headline()?;
@@ -59,6 +64,9 @@ pub(super) fn line_table(answer: &Answer, lines: &[&LineFigures]) -> String {
     if answer.analysis.time.is_some() {
         columns.splice(2..2, TIME_COLUMNS);
     }
+    if answer.set().is_some() {
+        columns.extend(SPREAD_COLUMNS);
+    }
     let row = |line: &&LineFigures| {
         let LineFigures {
             file, time, line: number, locations, counts, caused, warps, active, splits, ..
@@ -76,6 +84,9 @@ pub(super) fn line_table(answer: &Answer, lines: &[&LineFigures]) -> String {
             percent(*splits, counts.visits),
         ];
         row.splice(2..2, time_cells(*time, answer.analysis.time));
+        if let Some(set) = answer.set() {
+            row.extend(spread_cells(set, &Row::of_line(line), &[Figure::WarpCycles, Figure::Visits]));
+        }
         row
     };
     table(&columns, lines.iter().map(row))

@@ -4,8 +4,9 @@ use std::cmp::Reverse;
 use std::process::ExitCode;
 
 use serde_json::json;
-use warptrace_analysis::{LocationFigures, share};
+use warptrace_analysis::{Figure, LocationFigures, Row, share};
 
+use super::set::{SPREAD_COLUMNS, spread_cells, with_spread};
 use super::words::{bars, ratio};
 use super::{Answer, Column, ROWS, first, print_rows, table};
 use crate::arguments::{LoopColumn, Rows};
@@ -28,7 +29,11 @@ pub(crate) fn run(command: &Rows<LoopColumn>) -> anyhow::Result<ExitCode> {
     }
     if command.page.json {
         let (loops, _) = first(loops, command.limit, usize::MAX);
-        answer.json_rows(json!({}), "loops", loops.into_iter().map(|row| json!(row)))?;
+        answer.json_rows(
+            json!({}),
+            "loops",
+            loops.into_iter().map(|head| with_spread(json!(head), answer.set(), || row_of(head))),
+        )?;
         return Ok(ExitCode::SUCCESS);
     }
     answer.headline()?;
@@ -42,6 +47,10 @@ pub(crate) fn run(command: &Rows<LoopColumn>) -> anyhow::Result<ExitCode> {
     say!("Bars: how many made 1, 2 to 3, 4 to 7, 8 to 15 ... trips.")?;
     say!("By warp: imbalance of the visits of warps.")?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn row_of(head: &LocationFigures) -> Row {
+    Row::Location(head.point.location)
 }
 
 fn loop_table(answer: &Answer, loops: &[&LocationFigures]) -> String {
@@ -62,6 +71,9 @@ fn loop_table(answer: &Answer, loops: &[&LocationFigures]) -> String {
     if is_timed {
         columns.insert(2, Right("cycles a trip"));
     }
+    if answer.set().is_some() {
+        columns.extend(SPREAD_COLUMNS);
+    }
     let row = |head: &&LocationFigures| {
         let trips = &head.trips;
         let mut row = vec![
@@ -79,6 +91,9 @@ fn loop_table(answer: &Answer, loops: &[&LocationFigures]) -> String {
         if is_timed {
             let cycles = head.loop_lane_cycles.map(|cycles| ratio(share(cycles, trips.sum())));
             row.insert(2, cycles.unwrap_or_else(|| "-".to_owned()));
+        }
+        if let Some(set) = answer.set() {
+            row.extend(spread_cells(set, &row_of(head), &[Figure::Trips]));
         }
         row
     };

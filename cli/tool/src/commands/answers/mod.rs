@@ -4,10 +4,12 @@ mod accesses;
 mod causes;
 mod diff;
 mod diff_accesses;
+mod diff_values;
 mod edges;
 mod lines;
 mod loops;
 mod paths;
+mod set;
 mod stats;
 mod top;
 mod values;
@@ -34,26 +36,35 @@ use clap::ValueEnum;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json};
 use warptrace_analysis::words::{self, Names, losses};
-use warptrace_analysis::{Analysis, Selection, Time, analyse};
-use warptrace_decoder::{FileState, TraceFile};
+use warptrace_analysis::{Analysis, Selection, SetAnalysis, Time, analyse};
+use warptrace_decoder::TraceFile;
+use warptrace_format::file::LocationInfo;
 use warptrace_format::shown;
 
 use crate::arguments::{Page, Rows};
 use crate::commands::table::{Column, print_table, table};
+use crate::files::named_files;
 use crate::opened::{Opened, open};
 use crate::output::{StandardOutput, count, say, shown_name, terminal_width, write_json};
 
 /// Rows of text unless `--limit` says otherwise.
 const ROWS: usize = 20;
 
-/// A trace and its figures.
+/// One trace or several, and the figures.
 struct Answer {
-    trace: TraceFile,
-    state: FileState,
+    of: Of,
     analysis: Analysis,
     names: Names,
     /// The location that was asked for.
     location: Option<u16>,
+}
+
+/// What was looked at.
+enum Of {
+    /// A trace, and what its file as a whole lacks.
+    Trace(Box<Opened>),
+    /// Several, which differ.
+    Set(Box<SetAnalysis>),
 }
 
 /// Cells of time in tables: cycles, their part of all warp time, cycles a visit, and idle lane-cycles.
@@ -76,17 +87,37 @@ fn time_cells(time: Option<Time>, all: Option<Time>) -> Vec<String> {
     ]
 }
 
-/// Opens and analyses a trace; `is_focus`: counts of single warps are those at the location.
+/// Opens and analyses what a page is asked of; `is_focus`: counts of single warps are those at the location.
 fn analysed(page: &Page, location: Option<&str>, is_focus: bool) -> anyhow::Result<Answer> {
-    let path = &page.file;
-    let Opened { trace, state } = open(path)?;
-    let location = location.map(|text| find_location(&trace, text)).transpose()?;
+    let files = named_files(&page.files)?;
+    let [path] = &files[..] else { return set::analysed(&files, page, location) };
+    let opened = open(path)?;
+    let location =
+        location.map(|text| find_location(&opened.trace.metadata().locations, text)).transpose()?;
     let focus = location.filter(|_| is_focus);
     let selection = Selection { focus, ..page.selected.selection() };
     let analysis =
-        analyse(&trace, &selection).with_context(|| format!("cannot analyse {}", shown_name(path)))?;
-    let names = names_of(&trace);
-    Ok(Answer { trace, state, analysis, names, location })
+        analyse(&opened.trace, &selection).with_context(|| format!("cannot analyse {}", shown_name(path)))?;
+    let names = names_of(&opened.trace.metadata().locations);
+    Ok(Answer { of: Of::Trace(Box::new(opened)), analysis, names, location })
+}
+
+/// Analyses one trace.
+///
+/// # Errors
+/// As [`analysed`], and if several are named.
+fn analysed_one(page: &Page, location: Option<&str>, is_focus: bool) -> anyhow::Result<Answer> {
+    match named_files(&page.files)?.len() {
+        1 => analysed(page, location, is_focus),
+        number => bail!(only_one(number)),
+    }
+}
+
+fn only_one(files: usize) -> String {
+    format!(
+        "this command looks at one trace, and {files} are named; `top`, `causes`, `lines`, `loops`, `edges` and `stats` \
+         take several"
+    )
 }
 
 /// Characters that a table has beside three columns of names.
@@ -95,14 +126,45 @@ const NUMBERS_WIDTH: usize = 62;
 const WIDE: usize = 40;
 
 /// Names in columns that fit the terminal.
-fn names_of(trace: &TraceFile) -> Names {
+fn names_of<'a>(locations: impl IntoIterator<Item = &'a LocationInfo>) -> Names {
     let width = terminal_width().map_or(WIDE, |width| (width.saturating_sub(NUMBERS_WIDTH) / 3).max(12));
-    Names::new(trace).with_width(width)
+    Names::of(locations).with_width(width)
 }
 
 impl Answer {
     fn of_rows<S: ValueEnum + Send + Sync>(rows: &Rows<S>) -> anyhow::Result<Self> {
         analysed(&rows.page, rows.location.as_deref(), false)
+    }
+
+    fn of_one<S: ValueEnum + Send + Sync>(rows: &Rows<S>) -> anyhow::Result<Self> {
+        analysed_one(&rows.page, rows.location.as_deref(), false)
+    }
+
+    /// The trace, and what its file lacks.
+    ///
+    /// # Errors
+    /// There are several.
+    fn opened(&self) -> anyhow::Result<&Opened> {
+        match &self.of {
+            Of::Trace(opened) => Ok(opened),
+            Of::Set(set) => bail!(only_one(set.files().len())),
+        }
+    }
+
+    /// The trace.
+    ///
+    /// # Errors
+    /// There are several.
+    fn trace(&self) -> anyhow::Result<&TraceFile> {
+        Ok(&self.opened()?.trace)
+    }
+
+    /// How several traces differ; `None` of one.
+    const fn set(&self) -> Option<&SetAnalysis> {
+        match &self.of {
+            Of::Trace(_) => None,
+            Of::Set(set) => Some(set),
+        }
     }
 
     /// Prints JSON: what the trace lacks, and `more`.
@@ -117,14 +179,23 @@ impl Answer {
         name: &str,
         rows: impl IntoIterator<Item = Value>,
     ) -> anyhow::Result<()> {
+        let state = match &self.of {
+            Of::Trace(opened) => opened.state.sentence.clone(),
+            Of::Set(set) => words::set_losses(set, &self.analysis).remove(0),
+        };
         let mut value = json!({
             "whole": self.analysis.losses.is_whole(),
-            "state": self.state.sentence,
+            "state": state,
             "losses": self.analysis.losses,
             "weight": self.analysis.weight,
             "launches": self.analysis.launches,
             "totals": self.analysis.totals(),
         });
+        if let Some(set) = self.set() {
+            value["files"] = json!(set.files());
+            value["odd_file"] = json!(set.odd());
+            value["locations_apart"] = set.locations_apart().into();
+        }
         if let (Some(value), Value::Object(more)) = (value.as_object_mut(), more) {
             value.extend(more);
             if !name.is_empty() {
@@ -133,18 +204,32 @@ impl Answer {
             }
         }
         let rows = RefCell::new(rows.into_iter());
-        Ok(write_json(self.trace.limited(StandardOutput), &WithRows { value: &value, name, rows: &rows })?)
+        let rows = WithRows { value: &value, name, rows: &rows };
+        match &self.of {
+            Of::Trace(opened) => write_json(opened.trace.limited(StandardOutput), &rows)?,
+            Of::Set(_) => write_json(StandardOutput, &rows)?,
+        }
+        Ok(())
     }
 
     /// Prints the line that says what the trace holds and lacks.
     fn headline(&self) -> anyhow::Result<()> {
-        say!("{}", losses(&self.analysis))?;
-        if !self.state.is_whole && self.analysis.losses.is_whole() {
-            say!("the whole file: {}", self.state.sentence)?;
-        }
+        let has_table = match &self.of {
+            Of::Trace(opened) => {
+                say!("{}", losses(&self.analysis))?;
+                if !opened.state.is_whole && self.analysis.losses.is_whole() {
+                    say!("the whole file: {}", opened.state.sentence)?;
+                }
+                !opened.trace.metadata().locations.is_empty()
+            }
+            Of::Set(set) => {
+                words::set_losses(set, &self.analysis).into_iter().try_for_each(|line| say!("{line}"))?;
+                set.table().locations().next().is_some()
+            }
+        };
         if self.analysis.counts.visits == 0 {
             say!("no events: `warptrace info` says what was recorded and of which launches")?;
-        } else if self.trace.metadata().locations.is_empty() {
+        } else if !has_table {
             say!("the trace has no table of locations, so they are shown by their ids")?;
         }
         Ok(())
@@ -182,8 +267,11 @@ impl<R: Iterator<Item = Value>> Serialize for InTurn<'_, R> {
 }
 
 /// The id of the location that an argument names: a number is an id, whatever locations are called.
-fn find_location(trace: &TraceFile, text: &str) -> anyhow::Result<u16> {
-    let locations = &trace.metadata().locations;
+fn find_location<'a>(
+    locations: impl IntoIterator<Item = &'a LocationInfo>,
+    text: &str,
+) -> anyhow::Result<u16> {
+    let locations: Vec<&LocationInfo> = locations.into_iter().collect();
     if let Ok(id) = text.parse() {
         if locations.is_empty() || locations.iter().any(|info| info.id == id) {
             return Ok(id);

@@ -5,15 +5,17 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use warptrace_analysis::PathGroup;
+use warptrace_decoder::TraceFile;
 
 use super::words::{percent, ratio, warp};
-use super::{Answer, Column, ROWS, analysed, first, print_rows, table, words};
+use super::{Answer, Column, ROWS, analysed_one, first, print_rows, table, words};
 use crate::arguments::{PathColumn, Rows};
 use crate::output::{count, say};
 
 pub(crate) fn run(command: &Rows<PathColumn>) -> anyhow::Result<ExitCode> {
     // Of a location the paths of the warps that came there.
-    let answer = analysed(&command.page, command.location.as_deref(), true)?;
+    let answer = analysed_one(&command.page, command.location.as_deref(), true)?;
+    let trace = answer.trace()?;
     let mut paths: Vec<&PathGroup> = answer.analysis.paths.iter().collect();
     match command.sort.unwrap_or(PathColumn::Warps) {
         PathColumn::Warps => {}
@@ -36,11 +38,11 @@ pub(crate) fn run(command: &Rows<PathColumn>) -> anyhow::Result<ExitCode> {
     }
     say!("{}", words::groups(&answer.analysis))?;
     let (paths, more) = first(paths, command.limit, ROWS);
-    print_rows(&path_table(&answer, &paths), more)?;
+    print_rows(&path_table(&answer, trace, &paths), more)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn path_table(answer: &Answer, paths: &[&PathGroup]) -> String {
+fn path_table(answer: &Answer, trace: &TraceFile, paths: &[&PathGroup]) -> String {
     use Column::{Left, Right};
     let mut columns = vec![
         Left("path"),
@@ -65,7 +67,7 @@ fn path_table(answer: &Answer, paths: &[&PathGroup]) -> String {
             count(counts.visits),
             ratio(counts.mean_lanes()),
             percent(counts.idle, counts.slots),
-            warp(&answer.trace, *launch, *first),
+            warp(trace, *launch, *first),
         ];
         if has_roles {
             row.insert(1, role.map_or_else(String::new, |role| role.to_string()));

@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 
 use serde_json::json;
-use warptrace_analysis::{Counts, KernelFigures, LabelFigures, Time, by_label, share};
+use warptrace_analysis::{Counts, KernelFigures, LabelFigures, Row, Time, by_label, share};
 
+use super::set::with_spread;
 use super::words::{lane_bars, percent, ratio};
 use super::{Column, ROWS, TIME_COLUMNS, analysed, print_table, table, time_cells, words};
 use crate::arguments::Page;
@@ -18,16 +19,23 @@ const BAR: f64 = 40.0;
 pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
     let answer = analysed(command, None, false)?;
     let analysis = &answer.analysis;
-    let labels = by_label(&answer.trace, analysis);
+    let trace = answer.trace().ok();
+    let labels = trace.map(|trace| by_label(trace, analysis)).unwrap_or_default();
     if command.json {
+        let kernels = analysis.kernels.iter();
+        let kernels: Vec<_> = kernels
+            .map(|kernel| with_spread(json!(kernel), answer.set(), || Row::Kernel(kernel.kernel.clone())))
+            .collect();
         let mut figures = json!({
             "active": analysis.active,
-            "kernels": analysis.kernels,
+            "kernels": kernels,
             "locations": analysis.locations,
             "warp_events": analysis.warp_events,
-            "paths": analysis.paths.len(),
-            "standing": analysis.standing,
         });
+        if answer.set().is_none() {
+            figures["paths"] = analysis.paths.len().into();
+            figures["standing"] = json!(analysis.standing);
+        }
         if !labels.is_empty() {
             figures["labels"] = json!(labels);
         }
@@ -53,13 +61,15 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
         percent(idle, slots),
         ratio(analysis.counts.mean_lanes())
     )?;
-    for line in words::schedule(&answer.trace, analysis) {
+    for line in trace.map(|trace| words::schedule(trace, analysis)).unwrap_or_default() {
         say!("{line}")?;
     }
     for line in words::work(analysis, usize::MAX) {
         say!("{line}")?;
     }
-    say!("{}", words::groups(analysis))?;
+    if answer.set().is_none() {
+        say!("{}", words::groups(analysis))?;
+    }
     print_table(&kernel_table(&analysis.kernels, analysis.time))?;
     if !labels.is_empty() {
         print_table(&label_table(&labels[..labels.len().min(ROWS)]))?;

@@ -5,11 +5,12 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use warptrace_analysis::{Cause, HostSchedule, LaunchSchedule, LocationFigures, Oddity, Schedule, accesses};
+use warptrace_decoder::TraceFile;
 
 use super::causes::cause_table;
 use super::lines::line_table;
 use super::words::ratio;
-use super::{Answer, analysed, print_table, words};
+use super::{Answer, analysed, print_table, set, words};
 use crate::arguments::Page;
 use crate::output::{count, say};
 
@@ -24,18 +25,22 @@ const STANDING: usize = 8;
 
 pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
     let answer = analysed(command, None, false)?;
+    if let Some(set) = answer.set() {
+        return set::top(&answer, set, command.json);
+    }
+    let trace = answer.trace()?;
     let analysis = &answer.analysis;
     let mut lines = words::hottest(analysis);
     let widest = analysis.loops().max_by_key(|head| (head.counts.idle, Reverse(head.point.location)));
     let finding = words::finding(analysis, &answer.names);
-    let time = words::time(&answer.trace, analysis, &answer.names);
-    let scheduled = words::schedule(&answer.trace, analysis);
+    let time = words::time(trace, analysis, &answer.names);
+    let scheduled = words::schedule(trace, analysis);
     let causes: Vec<&Cause> = analysis.causes.iter().take(CAUSES).collect();
-    let odd = words::oddest(analysis).map(|odd| Oddity::of(&answer.trace, analysis, odd)).transpose()?;
-    let accessed = if answer.trace.has_accesses() {
-        let found = accesses(&answer.trace, &command.selected.selection())?;
+    let odd = words::oddest(analysis).map(|odd| Oddity::of(trace, analysis, odd)).transpose()?;
+    let accessed = if trace.has_accesses() {
+        let found = accesses(trace, &command.selected.selection())?;
         Some(Accessed {
-            outside: words::outside_finding(&answer.trace, &found, &answer.names),
+            outside: words::outside_finding(trace, &found, &answer.names),
             finding: words::access_finding(&found, &answer.names),
             lacks: (!found.is_whole()).then(|| words::access_lacks(&found)),
         })
@@ -84,14 +89,14 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
     // What is out of bounds is a mistake, and comes before what takes long.
     let outside = accessed.iter().filter_map(|accessed| accessed.outside.clone());
     let findings: Vec<String> =
-        outside.clone().chain(words::findings(&answer.trace, analysis, &answer.names)).collect();
+        outside.clone().chain(words::findings(trace, analysis, &answer.names)).collect();
     let print_findings = || findings.iter().try_for_each(|finding| say!("{finding}"));
     if analysis.losses.is_whole() && analysis.losses.assumed.is_none() && analysis.counts.visits > 0 {
         print_findings()?;
         answer.headline()?;
     } else {
         answer.headline()?;
-        print_standing(&answer)?;
+        print_standing(&answer, trace)?;
         if analysis.counts.visits == 0 {
             outside.into_iter().try_for_each(|finding| say!("{finding}"))?;
             print_accessed(accessed.as_ref())?;
@@ -120,7 +125,7 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
         say!("{}  {line}", if number == 0 { "roles" } else { "     " })?;
     }
     if let Some(odd) = &odd {
-        say!("odd    {}", odd.describe(&answer.trace, &answer.names).join("\n       "))?;
+        say!("odd    {}", odd.describe(trace, &answer.names).join("\n       "))?;
     }
     say!("paths  {}", words::groups(analysis))?;
     print_accessed(accessed.as_ref())?;
@@ -164,14 +169,14 @@ fn longest_gaps(host: &HostSchedule) -> Value {
 }
 
 /// Says where warps stand that did not finish.
-fn print_standing(answer: &Answer) -> anyhow::Result<()> {
+fn print_standing(answer: &Answer, trace: &TraceFile) -> anyhow::Result<()> {
     let standing = &answer.analysis.standing;
     for group in standing.iter().take(STANDING) {
-        say!("  {}", words::standing(&answer.trace, &answer.names, group))?;
+        say!("  {}", words::standing(trace, &answer.names, group))?;
         for more in words::circle(&answer.analysis, &answer.names, group) {
             say!("    {more}")?;
         }
-        for more in words::not_come(&answer.trace, &answer.names, group) {
+        for more in words::not_come(trace, &answer.names, group) {
             say!("    {more}")?;
         }
     }

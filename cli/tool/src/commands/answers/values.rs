@@ -11,11 +11,13 @@ use warptrace_format::on_one_line;
 use super::words::percent;
 use super::{Answer, Column, ROWS, first, print_rows, table};
 use crate::arguments::{Rows, ValueColumn};
+use crate::opened::Opened;
 use crate::output::{count, say};
 
 pub(crate) fn run(command: &Rows<ValueColumn>) -> anyhow::Result<ExitCode> {
-    let answer = Answer::of_rows(command)?;
-    let found = values(&answer.trace, &command.page.selected.selection())?;
+    let answer = Answer::of_one(command)?;
+    let Opened { trace, state } = answer.opened()?;
+    let found = values(trace, &command.page.selected.selection())?;
     let finding = value_finding(&found, &answer.names);
     let is_asked = |value: &&ValueFigures| answer.location.is_none_or(|id| value.location == id);
     let mut rows: Vec<&ValueFigures> = found.values.iter().filter(is_asked).collect();
@@ -49,7 +51,7 @@ pub(crate) fn run(command: &Rows<ValueColumn>) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     // What is not known comes first.
-    if answer.state.is_whole && found.is_whole() {
+    if state.is_whole && found.is_whole() {
         say!("{finding}")?;
         answer.headline()?;
     } else {
@@ -73,7 +75,7 @@ pub(crate) fn run(command: &Rows<ValueColumn>) -> anyhow::Result<ExitCode> {
 }
 
 /// Says what is not known: of a lane there is a beginning.
-fn lacks(found: &Values) -> String {
+pub(super) fn lacks(found: &Values) -> String {
     let parts = [
         (found.lost, "lost"),
         (found.left_out, "left out, since others of their time were lost"),
@@ -128,7 +130,7 @@ fn value_table(answer: &Answer, values: &[&ValueFigures]) -> String {
 }
 
 /// A mean in a few characters.
-fn mean(number: f64) -> String {
+pub(super) fn mean(number: f64) -> String {
     match number.abs() {
         0.0 | 0.001..1e9 => format!("{number:.4}"),
         _ => format!("{number:.3e}"),

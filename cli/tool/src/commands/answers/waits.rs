@@ -15,7 +15,7 @@ use crate::arguments::{Rows, WaitColumn};
 use crate::output::{count, say};
 
 pub(crate) fn run(command: &Rows<WaitColumn>) -> anyhow::Result<ExitCode> {
-    let answer = Answer::of_rows(command)?;
+    let answer = Answer::of_one(command)?;
     let is_asked = |wait: &&WaitFigures| answer.location.is_none_or(|id| wait.point.location == id);
     let mut waits: Vec<&WaitFigures> = answer.analysis.waits.iter().filter(is_asked).collect();
     match command.sort.unwrap_or(WaitColumn::Cycles) {
@@ -38,7 +38,7 @@ pub(crate) fn run(command: &Rows<WaitColumn>) -> anyhow::Result<ExitCode> {
     };
     if waits.is_empty() {
         let has_points = answer
-            .trace
+            .trace()?
             .metadata()
             .locations
             .iter()

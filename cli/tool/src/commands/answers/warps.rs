@@ -5,9 +5,10 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use warptrace_analysis::{WarpEnd, WarpFigures, share};
+use warptrace_decoder::TraceFile;
 
 use super::words::{percent, ratio};
-use super::{Answer, Column, ROWS, analysed, first, print_rows, table, words};
+use super::{Answer, Column, ROWS, analysed_one, first, print_rows, table, words};
 use crate::arguments::{Rows, WarpColumn};
 use crate::output::{count, say};
 
@@ -16,7 +17,8 @@ const KERNELS: usize = 3;
 
 pub(crate) fn run(command: &Rows<WarpColumn>) -> anyhow::Result<ExitCode> {
     // Of a location the work of each warp there.
-    let answer = analysed(&command.page, command.location.as_deref(), true)?;
+    let answer = analysed_one(&command.page, command.location.as_deref(), true)?;
+    let trace = answer.trace()?;
     let mut warps: Vec<&WarpFigures> = answer.analysis.warps.iter().collect();
     match command.sort.unwrap_or(WarpColumn::Odd) {
         WarpColumn::Odd => warps.sort_by_key(|warp| {
@@ -33,7 +35,7 @@ pub(crate) fn run(command: &Rows<WarpColumn>) -> anyhow::Result<ExitCode> {
     }
     if command.page.json {
         let (warps, _) = first(warps, command.limit, usize::MAX);
-        let rows = warps.into_iter().map(|warp| json_row(&answer, warp));
+        let rows = warps.into_iter().map(|warp| json_row(trace, warp));
         answer.json_rows(
             json!({ "warp_events": answer.analysis.warp_events, "roles": answer.analysis.roles }),
             "warps",
@@ -42,7 +44,7 @@ pub(crate) fn run(command: &Rows<WarpColumn>) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     answer.headline()?;
-    for line in words::schedule(&answer.trace, &answer.analysis) {
+    for line in words::schedule(trace, &answer.analysis) {
         say!("{line}")?;
     }
     for line in words::roles(&answer.analysis, &answer.names) {
@@ -52,24 +54,24 @@ pub(crate) fn run(command: &Rows<WarpColumn>) -> anyhow::Result<ExitCode> {
         say!("{line}")?;
     }
     let (warps, more) = first(warps, command.limit, ROWS);
-    print_rows(&warp_table(&answer, &warps), more)?;
+    print_rows(&warp_table(&answer, trace, &warps), more)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn json_row(answer: &Answer, warp: &WarpFigures) -> Value {
+fn json_row(trace: &TraceFile, warp: &WarpFigures) -> Value {
     let mut row = json!(warp);
-    let id = answer.trace.launch(warp.launch).and_then(|info| info.stream_id(warp.warp));
+    let id = trace.launch(warp.launch).and_then(|info| info.stream_id(warp.warp));
     if let (Some(row), Some(id)) = (row.as_object_mut(), id) {
         row.insert("block".into(), json!(id.block));
         row.insert("warp_in_block".into(), json!(id.warp_in_block));
-        if let Some(label) = answer.trace.label(warp.launch) {
+        if let Some(label) = trace.label(warp.launch) {
             row.insert("label".into(), json!(label));
         }
     }
     row
 }
 
-fn warp_table(answer: &Answer, warps: &[&WarpFigures]) -> String {
+fn warp_table(answer: &Answer, trace: &TraceFile, warps: &[&WarpFigures]) -> String {
     use Column::{Left, Right};
     let mut columns = vec![
         Right("launch"),
@@ -96,7 +98,7 @@ fn warp_table(answer: &Answer, warps: &[&WarpFigures]) -> String {
     }
     let row = |warp: &&WarpFigures| {
         let WarpFigures { launch, warp, counts, time, ran, median, path, last, end, role } = *warp;
-        let info = answer.trace.launch(*launch);
+        let info = trace.launch(*launch);
         let id = info.and_then(|info| info.stream_id(*warp));
         let block = info.zip(id).map_or_else(String::new, |(info, id)| words::block(info, id.block));
         let end = match end {

@@ -1,0 +1,200 @@
+//! Answers about several traces: sums, and how they differ.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use serde_json::{Value, json};
+use warptrace_analysis::{Cause, Figure, FileFigures, Row, SetAnalysis, SetTable, Spread};
+
+use super::causes::cause_table;
+use super::lines::line_table;
+use super::words::{self, many, percent, ratio};
+use super::{Answer, Column, Of, find_location, names_of, print_table, table};
+use crate::arguments::Page;
+use crate::files::short_names;
+use crate::opened::open;
+use crate::output::{self, count, say, shown_name};
+
+/// Causes, lines and files that `top` shows.
+const TOP: usize = 6;
+
+/// Analyses several traces, one after the other.
+pub(super) fn analysed(files: &[PathBuf], page: &Page, location: Option<&str>) -> anyhow::Result<Answer> {
+    let mut table = SetTable::default();
+    let failed = |path: &Path| format!("cannot analyse {}", shown_name(path));
+    for path in files {
+        table.add(&open(path)?.trace).with_context(|| failed(path))?;
+    }
+    let location = location.map(|text| find_location(table.locations(), text)).transpose()?;
+    let names = names_of(table.locations());
+    let mut set = SetAnalysis::new(table);
+    let bar = output::progress_bar("analysing", "traces", files.len() as u64);
+    for (path, name) in files.iter().zip(short_names(files)) {
+        let trace = open(path)?.trace;
+        set.add(&name, &trace, &page.selected.selection()).with_context(|| failed(path))?;
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    let analysis = set.sum()?;
+    Ok(Answer { of: Of::Set(Box::new(set)), analysis, names, location })
+}
+
+/// Columns of rows that differ from file to file.
+pub(super) const SPREAD_COLUMNS: [Column; 4] = [
+    Column::Right("traces"),
+    Column::Right("least"),
+    Column::Right("most"),
+    Column::Left("farthest from the median"),
+];
+
+/// The cells of [`SPREAD_COLUMNS`] for the first of these figures that was compared.
+pub(super) fn spread_cells(set: &SetAnalysis, row: &Row, figures: &[Figure]) -> Vec<String> {
+    let spreads = set.spreads(row);
+    let traces = format!("{} of {}", count(set.files_with(row)), count(set.looked_at() as u64));
+    let found = figures.iter().find_map(|figure| Some((*figure, spreads.get(figure)?)));
+    let Some((figure, spread)) = found else {
+        return vec![traces, String::new(), String::new(), String::new()];
+    };
+    let said = |number: u64| match figure {
+        Figure::Nanoseconds => words::nanoseconds(number),
+        _ => count(number),
+    };
+    vec![traces, said(spread.least), said(spread.most), odd(set, spread)]
+}
+
+/// The file that is farthest from the median, and by how much.
+fn odd(set: &SetAnalysis, spread: &Spread) -> String {
+    if spread.is_even() {
+        return "none".to_owned();
+    }
+    let file = set.files().get(spread.odd_file as usize).map_or("?", |file| file.file.as_str());
+    let times = match spread.median {
+        0 => String::new(),
+        median => format!(" x{}", ratio(warptrace_analysis::share(spread.odd, median))),
+    };
+    format!("{file}{times}")
+}
+
+/// Adds to a row of JSON in how many files it is, and how they differ.
+pub(super) fn with_spread(mut value: Value, set: Option<&SetAnalysis>, row: impl FnOnce() -> Row) -> Value {
+    if let (Some(set), Some(object)) = (set, value.as_object_mut()) {
+        let row = row();
+        object.insert("traces".to_owned(), json!(set.files_with(&row)));
+        object.insert("spread".to_owned(), json!(set.spreads(&row)));
+    }
+    value
+}
+
+/// `warptrace top` of several traces.
+pub(super) fn top(answer: &Answer, set: &SetAnalysis, is_json: bool) -> anyhow::Result<ExitCode> {
+    let analysis = &answer.analysis;
+    let finding = words::finding(analysis, &answer.names);
+    let odd = words::odd_file(set);
+    let mut lines = words::hottest(analysis);
+    lines.truncate(TOP);
+    let causes: Vec<&Cause> = analysis.causes.iter().take(TOP).collect();
+    if is_json {
+        let kernels = analysis.kernels.iter();
+        let kernels: Vec<Value> = kernels
+            .map(|kernel| with_spread(json!(kernel), Some(set), || Row::Kernel(kernel.kernel.clone())))
+            .collect();
+        let lines = lines.iter().map(|line| with_spread(json!(line), Some(set), || Row::of_line(line)));
+        let lines: Vec<Value> = lines.collect();
+        answer.json(json!({
+            "finding": finding,
+            "odd_file_finding": odd,
+            "causes": causes,
+            "lines": lines,
+            "kernels": kernels,
+        }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if analysis.losses.is_whole() && analysis.losses.assumed.is_none() && analysis.counts.visits > 0 {
+        say!("{odd}")?;
+        say!("{finding}")?;
+        answer.headline()?;
+    } else {
+        answer.headline()?;
+        say!("{odd}")?;
+        say!("{finding}")?;
+    }
+    if analysis.counts.visits == 0 {
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !causes.is_empty() {
+        print_table(&cause_table(answer, &causes))?;
+    }
+    print_table(&line_table(answer, &lines))?;
+    print_table(&kernel_table(answer, set))?;
+    print_table(&file_table(set))?;
+    let more = set.files().len().saturating_sub(FILES);
+    if more > 0 {
+        say!("and {}; `--json` has all", many(more as u64, "more trace"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn kernel_table(answer: &Answer, set: &SetAnalysis) -> String {
+    let mut columns = vec![Column::Left("kernel"), Column::Right("launches"), Column::Right("events")];
+    columns.extend(SPREAD_COLUMNS);
+    let mut kernels: Vec<_> = answer.analysis.kernels.iter().collect();
+    kernels.sort_by_key(|kernel| std::cmp::Reverse(kernel.counts.visits));
+    let row = |kernel: &&warptrace_analysis::KernelFigures| {
+        let row = Row::Kernel(kernel.kernel.clone());
+        let mut cells = vec![
+            words::cut(&kernel.kernel, KERNEL_WIDTH).into_owned(),
+            count(kernel.launches),
+            count(kernel.counts.visits),
+        ];
+        cells.extend(spread_cells(set, &row, &[Figure::Nanoseconds, Figure::WarpCycles, Figure::Visits]));
+        cells
+    };
+    table(&columns, kernels.iter().take(TOP).map(row))
+}
+
+/// Longest name of a kernel in the table.
+const KERNEL_WIDTH: usize = 40;
+/// Files in the table.
+const FILES: usize = 20;
+
+/// A row for each file, the first of them.
+fn file_table(set: &SetAnalysis) -> String {
+    use Column::{Left, Right};
+    let mut columns =
+        vec![Left("trace"), Right("launches"), Right("events"), Right("lanes"), Right("idle"), Left("state")];
+    let files = set.files();
+    let has_cycles = files.iter().any(|file| file.totals.time.is_some());
+    let has_time = files.iter().any(|file| file.nanoseconds.is_some());
+    if has_cycles {
+        columns.insert(3, Right("cycles"));
+    }
+    if has_time {
+        columns.insert(3, Right("time of launches"));
+    }
+    let row = |file: &FileFigures| {
+        let counts = file.totals.counts;
+        let state = match (&file.left_out, file.whole) {
+            (Some(_), _) => "left out",
+            (None, true) => "whole",
+            (None, false) => "INCOMPLETE",
+        };
+        let mut row = vec![
+            file.file.clone(),
+            count(file.launches),
+            count(counts.visits),
+            ratio(counts.mean_lanes()),
+            percent(counts.idle, counts.slots),
+            state.to_owned(),
+        ];
+        let unknown = || "-".to_owned();
+        if has_cycles {
+            row.insert(3, file.totals.time.map_or_else(unknown, |time| count(time.warp_cycles)));
+        }
+        if has_time {
+            row.insert(3, file.nanoseconds.map_or_else(unknown, words::nanoseconds));
+        }
+        row
+    };
+    table(&columns, files.iter().take(FILES).map(row))
+}

@@ -1,0 +1,115 @@
+//! Which files arguments name: files, folders and patterns.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+
+use crate::output::shown_name;
+
+/// The last part of the names of traces.
+const EXTENSION: &str = "wtrc";
+
+/// Returns the files that arguments name, in their order: of a folder its `*.wtrc`, and of a pattern such as
+/// `traces/*.wtrc`, if no file has that name, what it fits, both in the order of their names, numbers in them by
+/// their value.
+///
+/// # Errors
+/// A folder or a pattern has no trace, cannot be read, or a file is named twice, so that its figures would count
+/// twice.
+pub(crate) fn named_files(arguments: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    let mut files: Vec<PathBuf> = Vec::new();
+    for path in arguments {
+        let pattern = path.to_str().filter(|text| text.contains(['*', '?', '[']));
+        let mut found = if path.is_dir() {
+            of_folder(path)?
+        } else if let Some(pattern) = pattern.filter(|_| !path.exists()) {
+            of_pattern(pattern)?
+        } else {
+            vec![path.clone()]
+        };
+        found.sort_by_cached_key(|path| in_order(&path.to_string_lossy()));
+        files.extend(found);
+    }
+    let mut seen: Vec<(PathBuf, &PathBuf)> =
+        files.iter().map(|path| (path.canonicalize().unwrap_or_else(|_| path.clone()), path)).collect();
+    seen.sort();
+    if let Some([(_, first), (_, second)]) = seen.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        match first == second {
+            true => bail!("{} is named twice: its figures would count twice", shown_name(first)),
+            false => bail!(
+                "{} and {} are one file: its figures would count twice",
+                shown_name(first),
+                shown_name(second)
+            ),
+        }
+    }
+    Ok(files)
+}
+
+fn of_folder(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let reading = || format!("cannot read the folder {}", shown_name(folder));
+    let mut found = Vec::new();
+    for entry in folder.read_dir().with_context(reading)? {
+        let path = entry.with_context(reading)?.path();
+        if path.extension().is_some_and(|extension| extension == EXTENSION) {
+            found.push(path);
+        }
+    }
+    if found.is_empty() {
+        bail!("the folder {} has no file *.{EXTENSION}: name the traces", shown_name(folder));
+    }
+    Ok(found)
+}
+
+fn of_pattern(pattern: &str) -> anyhow::Result<Vec<PathBuf>> {
+    let shown = || shown_name(Path::new(pattern));
+    let paths = glob::glob(pattern).with_context(|| format!("{} is no file, nor a pattern", shown()))?;
+    let found: Vec<PathBuf> =
+        paths.collect::<Result<_, _>>().with_context(|| format!("cannot look for {}", shown()))?;
+    if found.is_empty() {
+        bail!("no file fits {}", shown());
+    }
+    Ok(found)
+}
+
+/// Returns the files' names without the folders that all of them are in.
+pub(crate) fn short_names(files: &[PathBuf]) -> Vec<String> {
+    let mut common = files.first().and_then(|first| first.parent()).unwrap_or(Path::new(""));
+    while !files.iter().all(|path| path.starts_with(common)) {
+        common = common.parent().unwrap_or(Path::new(""));
+    }
+    files.iter().map(|path| shown_name(path.strip_prefix(common).unwrap_or(path))).collect()
+}
+
+/// A key that orders texts with the numbers in them by their values: `t.2` is before `t.10`.
+fn in_order(text: &str) -> Vec<(usize, String)> {
+    let is_digit = |text: &str| text.starts_with(|first: char| first.is_ascii_digit());
+    let mut parts: Vec<String> = Vec::new();
+    for letter in text.chars() {
+        match parts.last_mut() {
+            Some(last) if is_digit(last) == letter.is_ascii_digit() => last.push(letter),
+            _ => parts.push(letter.to_string()),
+        }
+    }
+    // The more digits, the larger; other parts have no length.
+    let key = |part: String| match is_digit(&part) {
+        true => {
+            let digits = part.trim_start_matches('0');
+            (digits.len(), digits.to_owned())
+        }
+        false => (0, part),
+    };
+    parts.into_iter().map(key).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_names_are_in_order_of_their_values() {
+        let mut names = ["t.10.w", "t.9.w", "s", "t.009.w", "t.a.w", "t.11"];
+        names.sort_by_key(|name| in_order(name));
+        assert_eq!(names, ["s", "t.9.w", "t.009.w", "t.10.w", "t.11", "t.a.w"]);
+    }
+}

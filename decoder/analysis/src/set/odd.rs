@@ -1,0 +1,94 @@
+//! Which file is unlike the others.
+
+use serde::Serialize;
+
+use super::spread::Figure;
+use super::{Row, SetAnalysis};
+use crate::counts::median;
+
+/// A kernel or a line of the odd file, and how far it is from the median there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct OddRow {
+    /// The kernel's name, or the line's file.
+    pub name: String,
+    /// The number of the line; 0 of a kernel.
+    pub line: u32,
+    /// What is compared.
+    pub figure: Figure,
+    /// How much the file has of it.
+    pub number: u64,
+    /// How much the median file has.
+    pub median: u64,
+}
+
+/// The file that is farthest from the others, and where.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct OddFile {
+    /// Its place among the files.
+    pub file: u32,
+    /// The kernel in which it is farthest from the median.
+    pub kernel: OddRow,
+    /// The line in which it is.
+    pub line: Option<OddRow>,
+}
+
+impl SetAnalysis {
+    /// Returns the file whose kernels are farthest from those of the median file: the distances of the kernels
+    /// are summed up. Compared is the time of launches if all files have it, else warp-cycles, else visits. `None`
+    /// if no kernel differs.
+    pub fn odd(&self) -> Option<OddFile> {
+        let has = |figure: Figure| {
+            let files = self.files.iter().filter(|file| file.left_out.is_none());
+            files.fold(true, |all, file| {
+                all && match figure {
+                    Figure::Nanoseconds => file.nanoseconds.is_some(),
+                    Figure::WarpCycles => file.totals.time.is_some(),
+                    _ => true,
+                }
+            })
+        };
+        let by = [Figure::Nanoseconds, Figure::WarpCycles, Figure::Visits];
+        let figure = by.into_iter().find(|figure| has(*figure))?;
+        let mut distances = vec![0_u64; self.files.len()];
+        for row in self.rows.keys().filter(|row| matches!(row, Row::Kernel(_))) {
+            for (file, distance, ..) in self.distances(row, figure) {
+                let sum = &mut distances[file as usize];
+                *sum = sum.saturating_add(distance);
+            }
+        }
+        let (file, most) =
+            (0..).zip(distances).reduce(|most, next| if next.1 > most.1 { next } else { most })?;
+        if most == 0 {
+            return None;
+        }
+        let farthest = |figure: Figure, is_asked: fn(&Row) -> bool| {
+            let rows = self.rows.keys().filter(|row| is_asked(row));
+            let of_file = rows.filter_map(|row| {
+                let found = self.distances(row, figure).into_iter().find(|(of, ..)| *of == file)?;
+                Some((row, found))
+            });
+            let (row, (_, distance, number, median)) =
+                of_file.reduce(|most, next| if next.1.1 > most.1.1 { next } else { most })?;
+            let (name, line) = match row {
+                Row::Line(name, line, _) => (name.clone(), *line),
+                Row::Kernel(name) => (name.clone(), 0),
+                Row::Location(id) => (id.to_string(), 0),
+            };
+            (distance > 0).then_some(OddRow { name, line, figure, number, median })
+        };
+        let kernel = farthest(figure, |row| matches!(row, Row::Kernel(_)))?;
+        let of_line = if has(Figure::WarpCycles) { Figure::WarpCycles } else { Figure::Visits };
+        let is_line = |row: &Row| matches!(row, Row::Line(_, 1.., _));
+        Some(OddFile { file, kernel, line: farthest(of_line, is_line) })
+    }
+
+    /// Each file's distance from the median, its number, and the median.
+    fn distances(&self, row: &Row, figure: Figure) -> Vec<(u32, u64, u64, u64)> {
+        let Some(numbers) = self.rows.get(row) else { return Vec::new() };
+        let numbers = numbers.of(figure, self.having(row));
+        let middle = median(&mut numbers.iter().map(|(_, number)| *number).collect::<Vec<_>>());
+        numbers.into_iter().map(|(file, number)| (file, number.abs_diff(middle), number, middle)).collect()
+    }
+}

@@ -1,0 +1,109 @@
+//! How figures differ from file to file.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::counts::median;
+
+/// What is compared between files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Figure {
+    /// Launches.
+    Launches,
+    /// Visits.
+    Visits,
+    /// Active lanes, summed over the visits.
+    Lanes,
+    /// Idle slots.
+    Idle,
+    /// Idle slots, here and elsewhere, whose cause it is.
+    Caused,
+    /// Trips of lanes round a loop.
+    Trips,
+    /// Warp-cycles.
+    WarpCycles,
+    /// Nanoseconds of launches, summed over them.
+    Nanoseconds,
+}
+
+impl Figure {
+    /// The name of what is counted.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Launches => "launches",
+            Self::Visits => "visits",
+            Self::Lanes => "active lanes",
+            Self::Idle => "idle slots",
+            Self::Caused => "caused idle slots",
+            Self::Trips => "trips",
+            Self::WarpCycles => "warp-cycles",
+            Self::Nanoseconds => "time of launches",
+        }
+    }
+}
+
+/// How a number differs between the files that can have it: those with the kernel, or the location, in their
+/// tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Spread {
+    /// The least.
+    pub least: u64,
+    /// The lower median.
+    pub median: u64,
+    /// The greatest.
+    pub most: u64,
+    /// The one that is farthest from the median.
+    pub odd: u64,
+    /// The first file that has this.
+    pub odd_file: u32,
+}
+
+impl Spread {
+    /// Compares the numbers of files; `None` if there are none.
+    pub(super) fn of(numbers: &[(u32, u64)]) -> Option<Self> {
+        let mut values: Vec<u64> = numbers.iter().map(|(_, number)| *number).collect();
+        let (least, most) = (*values.iter().min()?, *values.iter().max()?);
+        let median = median(&mut values);
+        let distance = |number: u64| number.abs_diff(median);
+        let odd = numbers.iter().copied();
+        let (odd_file, odd) =
+            odd.reduce(|odd, next| if distance(next.1) > distance(odd.1) { next } else { odd })?;
+        Some(Self { least, median, most, odd, odd_file })
+    }
+
+    /// Whether all files have the same number.
+    pub const fn is_even(&self) -> bool {
+        self.least == self.most
+    }
+}
+
+/// The numbers of a row: of each figure those of the files in which it is not 0, in order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Numbers(BTreeMap<Figure, Vec<(u32, u64)>>);
+
+impl Numbers {
+    pub(super) fn add(&mut self, file: u32, figure: Figure, number: u64) {
+        let of_figure = self.0.entry(figure).or_default();
+        match of_figure.last_mut() {
+            Some((last, sum)) if *last == file => *sum = sum.saturating_add(number),
+            _ => of_figure.push((file, number)),
+        }
+    }
+
+    /// The numbers of a figure in these files.
+    pub(super) fn of(&self, figure: Figure, files: &[u32]) -> Vec<(u32, u64)> {
+        let known = self.0.get(&figure).map_or(&[][..], Vec::as_slice);
+        let number =
+            |file: u32| known.binary_search_by_key(&file, |known| known.0).map_or(0, |at| known[at].1);
+        files.iter().map(|&file| (file, number(file))).collect()
+    }
+
+    pub(super) fn spreads(&self, files: &[u32]) -> BTreeMap<Figure, Spread> {
+        let of = |&figure: &Figure| Some((figure, Spread::of(&self.of(figure, files))?));
+        self.0.keys().filter_map(of).collect()
+    }
+}

@@ -1,0 +1,72 @@
+//! What was in the values of two traces.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{ValueFigures, Values};
+
+/// What was in a named value in two traces.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct ValueChange {
+    /// The name.
+    pub name: String,
+    /// The figures in the first trace and in the second one; `None` where it was not recorded.
+    pub figures: [Option<ValueFigures>; 2],
+}
+
+impl ValueChange {
+    /// Whether the figures differ, wherever the value stands in the source.
+    #[must_use]
+    pub fn is_changed(&self) -> bool {
+        let numbers = |figures: &ValueFigures| ValueFigures {
+            sites: Vec::new(),
+            location: 0,
+            file: String::new(),
+            line: 0,
+            first_nan: None,
+            first_infinite: None,
+            ..figures.clone()
+        };
+        let [before, after] = self.figures.each_ref().map(|figures| figures.as_ref().map(numbers));
+        before != after
+    }
+
+    /// Returns how many more or fewer values were NaN or infinite.
+    #[must_use]
+    pub fn odd_change(&self) -> u64 {
+        let odd = |figures: &Option<ValueFigures>| figures.as_ref().map_or(0, |of| of.nan + of.infinite);
+        odd(&self.figures[0]).abs_diff(odd(&self.figures[1]))
+    }
+
+    /// The figures of the second trace, or else of the first one.
+    #[must_use]
+    pub fn latest(&self) -> Option<&ValueFigures> {
+        self.figures[1].as_ref().or(self.figures[0].as_ref())
+    }
+}
+
+/// Compares the values of two traces: those of one name, type and file are the same, in the order of their
+/// lines. Returns all of either, those first that are NaN or infinite more or less often, then those that changed.
+#[must_use]
+pub fn value_changes(found: [&Values; 2]) -> Vec<ValueChange> {
+    type Key<'a> = (&'a str, &'a str, &'a str, usize);
+    let mut pairs: BTreeMap<Key<'_>, [Option<ValueFigures>; 2]> = BTreeMap::new();
+    for (which, found) in found.into_iter().enumerate() {
+        let mut turns: BTreeMap<Key<'_>, usize> = BTreeMap::new();
+        let mut values: Vec<&ValueFigures> = found.values.iter().collect();
+        values.sort_by_key(|value| value.line);
+        for value in values {
+            let key = |turn| (value.name.as_str(), value.of, value.file.as_str(), turn);
+            let turn = turns.entry(key(0)).or_default();
+            pairs.entry(key(*turn)).or_default()[which] = Some(value.clone());
+            *turn += 1;
+        }
+    }
+    let change = |((name, ..), figures): (Key<'_>, _)| ValueChange { name: name.to_owned(), figures };
+    let mut changes: Vec<ValueChange> = pairs.into_iter().map(change).collect();
+    changes.sort_by_cached_key(|change| Reverse((change.odd_change(), change.is_changed())));
+    changes
+}

@@ -1,0 +1,98 @@
+//! Sentences about several traces.
+
+use super::{count, holds, many, missing, nanoseconds, ratio};
+use crate::counts::{Weight, share};
+use crate::figures::Analysis;
+use crate::set::{Figure, FileFigures, OddFile, OddRow, SetAnalysis};
+
+/// Files that a sentence names.
+const NAMED: usize = 4;
+
+/// Names some files with what is said of each, and how many more there are.
+fn named(said: &[String]) -> String {
+    let more = said.len().saturating_sub(NAMED);
+    let more = (more > 0).then(|| format!("and {} more", count(more as u64)));
+    let said = said.iter().take(NAMED).cloned().chain(more);
+    said.collect::<Vec<_>>().join("; ")
+}
+
+/// Says what several traces hold and lack: the first lines of each view.
+pub fn set_losses(set: &SetAnalysis, sum: &Analysis) -> Vec<String> {
+    let number = set.looked_at();
+    let lacks = |file: &FileFigures| {
+        // What is of an incomplete trace in general is said once.
+        let text = missing(&file.losses)?;
+        let text = text.strip_prefix("INCOMPLETE trace: ").unwrap_or(&text);
+        Some(format!("{}: {text}", file.file))
+    };
+    let lacking: Vec<String> = set.files().iter().filter_map(lacks).collect();
+    let mut first = match lacking.len() {
+        0 => format!("{}, all whole", many(number as u64, "trace")),
+        _ => format!("INCOMPLETE: {} of {} traces: {}", lacking.len(), count(number as u64), named(&lacking)),
+    };
+    let unchosen = sum.losses.unchosen_warps;
+    if unchosen > 0 {
+        first += &format!("; {} not chosen to be recorded", many(unchosen, "warp"));
+    }
+    if let Some(assumed) = sum.losses.assumed {
+        first += &format!("; {assumed}");
+    }
+    first += &format!(": {}", holds(sum));
+    if sum.counts.visits > 0 {
+        first += match sum.weight {
+            Weight::Instructions => "; slots are of instructions",
+            Weight::Events => "; slots are of lanes, each event counted as one",
+        };
+    }
+    let mut said = vec![first];
+    let left_out: Vec<String> = set
+        .files()
+        .iter()
+        .filter_map(|file| Some(format!("{}: {}", file.file, file.left_out.as_ref()?)))
+        .collect();
+    if !left_out.is_empty() {
+        said.push(format!("{} left out: {}", many(left_out.len() as u64, "trace"), named(&left_out)));
+    }
+    let apart = set.locations_apart();
+    if apart > 0 {
+        said.push(format!(
+            "{} of {} are not in all traces: another function, position or version of the source",
+            count(apart),
+            many(set.table().locations().count() as u64, "location")
+        ));
+    }
+    said
+}
+
+/// Says which trace is farthest from the others, and where.
+pub fn odd_file(set: &SetAnalysis) -> String {
+    let Some(OddFile { file, kernel, line }) = set.odd() else {
+        return format!("no kernel differs between {}", many(set.looked_at() as u64, "trace"));
+    };
+    let name = set.files().get(file as usize).map_or("?", |file| file.file.as_str());
+    let line =
+        line.map(|line| format!("; most at {}:{}: {}", last_part(&line.name), line.line, of_median(&line)));
+    format!(
+        "{name} is farthest from the median: {}: {}{}",
+        kernel.name,
+        of_median(&kernel),
+        line.unwrap_or_default()
+    )
+}
+
+fn last_part(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+fn of_median(row: &OddRow) -> String {
+    let OddRow { figure, number, median, .. } = row;
+    let said = |number: u64| match figure {
+        Figure::Nanoseconds => nanoseconds(number),
+        _ => count(number),
+    };
+    let times = match *median {
+        0 => String::new(),
+        median => format!(", {} times the median", ratio(share(*number, median))),
+    };
+    format!("{} {}{times} ({})", said(*number), figure.words(), said(*median))
+}
