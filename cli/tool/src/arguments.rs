@@ -213,8 +213,9 @@ pub(crate) struct Info {
 /// Arguments of `verify`.
 #[derive(Debug, Args)]
 pub(crate) struct Verify {
-    /// The trace
-    pub(crate) file: PathBuf,
+    /// The trace; several, a folder, or all that fit a pattern in quotes
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
     /// Print JSON, with the warps that lost events: for each loss 65,536 rows of equal warps at most
     #[arg(long)]
     pub(crate) json: bool,

@@ -10,7 +10,7 @@ pub(crate) struct Query {
     /// The question, as in "SELECT name, sum(count) FROM runs GROUP BY name"
     pub(crate) sql: String,
 
-    /// The traces; the column `trace` tells them from each other
+    /// The traces: files, folders, and patterns in quotes; the column `trace` tells them from each other
     #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
 

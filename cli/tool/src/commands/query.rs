@@ -12,6 +12,7 @@ use warptrace_exports::Source;
 use warptrace_query::{Answer, Database, Format, QueryError, RecordBatch, Stop, Writer};
 
 use crate::arguments::{Query, QueryFormat};
+use crate::files::named_files;
 use crate::opened::{Opened, open};
 use crate::output::{count, say, shown_name};
 use crate::whole_file::Target;
@@ -20,20 +21,15 @@ use crate::whole_file::Target;
 const STOPPED: u8 = 130;
 
 pub(crate) fn run(command: &Query) -> anyhow::Result<ExitCode> {
-    let files: Vec<_> = command.files.iter().map(|path| ("the trace", path.as_path())).collect();
+    let named = named_files(&command.files)?;
+    let files: Vec<_> = named.iter().map(|path| ("the trace", path.as_path())).collect();
     let target = Target::or_standard(command.output.as_deref(), &files)?;
     let is_standard = matches!(target, Target::Standard);
     if command.format == QueryFormat::Parquet && is_standard && std::io::stdout().is_terminal() {
         bail!("Parquet is no text: name a file with `--output`");
     }
     let (mut traces, mut heads) = (Vec::new(), Vec::new());
-    for (number, path) in command.files.iter().enumerate() {
-        if command.files[..number].contains(path) {
-            bail!(
-                "{} is named twice: the column `trace` could not tell its rows from each other",
-                shown_name(path)
-            );
-        }
+    for path in &named {
         let opened = open(path)?;
         heads.push(head(path, &opened)?);
         traces.push((shown_name(path), opened.trace));

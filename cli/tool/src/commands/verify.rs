@@ -1,17 +1,31 @@
 //! `warptrace verify`.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde::Serialize;
+use serde_json::json;
 use warptrace_decoder::{Completeness, TraceFile, VerifyReport};
 
+use crate::files::{named_files, short_names};
 use crate::losses::Streamed;
 use crate::opened::open;
-use crate::output::{self, say};
+use crate::output::{self, count, say};
 use crate::{arguments, exit};
 
 pub(crate) fn run(command: &arguments::Verify) -> anyhow::Result<ExitCode> {
-    let path = &command.file;
+    let files = named_files(&command.files)?;
+    let [path] = &files[..] else { return several(&files, command.json) };
+    let (trace, report) = verified(path)?;
+    let printed = match command.json {
+        true => json(&trace, &report).and_then(|value| Ok(output::print_json(&value)?)),
+        false => say!("{report}").map_err(Into::into),
+    };
+    exit::verdict(if report.is_ok() { 0 } else { exit::FINDINGS }, printed)
+}
+
+/// Goes through a file.
+fn verified(path: &Path) -> anyhow::Result<(TraceFile, VerifyReport)> {
     let trace = open(path)?.trace;
     let bar = output::progress_bar("verifying", "events", 0);
     let report = trace.verify_with_progress(&mut |checked, all| {
@@ -19,8 +33,30 @@ pub(crate) fn run(command: &arguments::Verify) -> anyhow::Result<ExitCode> {
         bar.set_position(checked);
     });
     bar.finish_and_clear();
-    let printed = if command.json { json(&trace, &report) } else { say!("{report}").map_err(Into::into) };
-    exit::verdict(if report.is_ok() { 0 } else { exit::FINDINGS }, printed)
+    Ok((trace, report))
+}
+
+/// Verifies several files: of those that are in order it prints a line, of the others their reports.
+fn several(files: &[PathBuf], is_json: bool) -> anyhow::Result<ExitCode> {
+    let (mut sound, mut rows) = (0, Vec::new());
+    for (path, name) in files.iter().zip(short_names(files)) {
+        let (trace, report) = verified(path)?;
+        sound += usize::from(report.is_ok());
+        if is_json {
+            let mut row = serde_json::to_value(json(&trace, &report)?)?;
+            row["file"] = name.into();
+            rows.push(row);
+        } else if report.is_ok() {
+            say!("{name}: in order, {} events of {} warps", count(report.events), count(report.warps))?;
+        } else {
+            say!("{name}:\n{report}\n")?;
+        }
+    }
+    let printed = match is_json {
+        true => output::print_json(&json!({ "ok": sound == files.len(), "files": rows })).map_err(Into::into),
+        false => say!("{sound} of {} traces are in order", files.len()).map_err(Into::into),
+    };
+    exit::verdict(if sound == files.len() { 0 } else { exit::FINDINGS }, printed)
 }
 
 /// A report as JSON.
@@ -58,7 +94,7 @@ struct Tracks {
     events: u64,
 }
 
-fn json(trace: &TraceFile, report: &VerifyReport) -> anyhow::Result<()> {
+fn json<'a>(trace: &'a TraceFile, report: &'a VerifyReport) -> anyhow::Result<Report<'a>> {
     let tracks = report.twin.map(|twin| Tracks {
         equal_warps: twin.equal_warps,
         prefix_warps: twin.prefix_warps,
@@ -66,7 +102,7 @@ fn json(trace: &TraceFile, report: &VerifyReport) -> anyhow::Result<()> {
         unreadable_warps: twin.unreadable_warps,
         events: twin.events,
     });
-    let report = Report {
+    Ok(Report {
         ok: report.is_ok(),
         state: &report.state.sentence,
         complete: report.completeness == Completeness::Complete,
@@ -87,6 +123,5 @@ fn json(trace: &TraceFile, report: &VerifyReport) -> anyhow::Result<()> {
         problems: report.problems.iter().map(ToString::to_string).collect(),
         problems_left_out: report.problems_left_out,
         losses: Streamed::of(trace)?,
-    };
-    Ok(output::print_json(&report)?)
+    })
 }

@@ -77,6 +77,7 @@ fn every_output_fits_its_schema() {
     for view in crate::sets::VIEWS {
         line(&mut lines, &[view, text(&whole), text(&counted), text(&timed)]);
     }
+    line(&mut lines, &["verify", text(&whole), text(&timed)]);
     // Somewhere in what there is to check are warps that did not finish.
     assert!(lines.contains("\"standing\":[{"));
     let outputs = folder.at("outputs");
@@ -84,7 +85,8 @@ fn every_output_fits_its_schema() {
     let imports = "jsonschema, referencing";
     let Some(checked) = read_with("check_schema.py", imports, &[SCHEMAS, text(&outputs)]) else { return };
     for command in &commands {
-        let more = command == "diff" || crate::sets::VIEWS.contains(&command.as_str());
+        let more =
+            ["diff", "verify"].contains(&command.as_str()) || crate::sets::VIEWS.contains(&command.as_str());
         let expected = traces.len() + usize::from(more);
         assert_eq!(checked[command], expected, "{command}");
     }

@@ -10,7 +10,7 @@ use crate::answers_figures::json;
 use crate::support::{Folder, run, text};
 
 /// Commands that take several traces.
-pub(crate) const VIEWS: [&str; 6] = ["top", "causes", "lines", "loops", "edges", "stats"];
+pub(crate) const VIEWS: [&str; 7] = ["top", "causes", "lines", "loops", "warps", "edges", "stats"];
 
 /// Four runs of one program: the third is slower than the others.
 fn ranks(folder: &Folder) -> Vec<PathBuf> {
@@ -96,7 +96,7 @@ fn the_file_that_is_unlike_the_others_is_named() {
     assert_eq!((code, errors.as_str()), (0, ""));
     let first = output.lines().next().unwrap();
     assert!(first.starts_with("rank.2.wtrc is farthest from the median: "), "{output}");
-    assert!(first.contains(" times the median (") && first.contains("; most at fractal.rs:"), "{output}");
+    assert!(first.contains(" times the median; most at fractal.rs:44 (2.0 times"), "{output}");
     assert!(output.contains("4 traces, all whole: "), "{output}");
     let widest = output.lines().map(|line| line.chars().count()).max().unwrap();
     assert!(widest <= 160, "{widest}\n{output}");
@@ -104,6 +104,23 @@ fn the_file_that_is_unlike_the_others_is_named() {
     assert_eq!((&top["odd_file"]["file"], &top["odd_file_finding"]), (&2.into(), &first.into()));
     let lines = run(&["lines", &all]).1;
     assert!(lines.contains("4 of 4") && lines.contains("rank.2.wtrc x"), "{lines}");
+    // Its warps take longest, and are named as in its file.
+    let warps = run(&["warps", &all, "--sort", "cycles", "--limit", "3"]).1;
+    let alone = run(&["warps", text(&files[2]), "--sort", "cycles", "--limit", "3"]).1;
+    let rows = |output: &str| -> Vec<String> {
+        let rows = output.lines().skip_while(|line| !line.contains("x median")).skip(1).take(3);
+        rows.map(|row| row.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+    };
+    assert_eq!(rows(&alone).len(), 3, "{alone}");
+    assert_eq!(rows(&warps), rows(&alone).iter().map(|row| format!("rank.2.wtrc {row}")).collect::<Vec<_>>());
+    let at = ["--location", "ITERATE"];
+    let of = |files: &[&str]| json(&[&["warps"], files, &at].concat());
+    let (all, each) = (of(&[&all]), files.iter().map(|file| of(&[text(file)])));
+    let each: Vec<Value> = each.flat_map(|one| one["warps"].as_array().unwrap().clone()).collect();
+    let events = |rows: &[Value]| rows.iter().map(|row| row["visits"].as_u64().unwrap()).sum::<u64>();
+    let all = all["warps"].as_array().unwrap();
+    assert_eq!((all.len(), events(all)), (each.len(), events(&each)));
+    assert!(events(all) > 0 && all.iter().any(|row| row["file"] == 3));
     // Where all are equal, none is odd.
     let same = [text(&files[0]), text(&files[1])];
     let (_, output, _) = run(&["top", same[0], same[1]]);
@@ -160,6 +177,28 @@ fn what_does_not_fit_together_is_said() {
         let answer = json(&[view, both[0], text(&cut)]);
         assert_eq!((&answer["whole"], &answer["files"][1]["whole"]), (&false.into(), &false.into()));
     }
+}
+
+#[test]
+fn verify_takes_several_and_says_which_are_not_in_order() {
+    let folder = Folder::new();
+    let (good, _) = folder.record("good.wtrc", &[]);
+    let cut = folder.at("cut.wtrc");
+    let bytes = fs::read(&good).unwrap();
+    fs::write(&cut, &bytes[..bytes.len() - 300]).unwrap();
+    let (code, output, errors) = run(&["verify", text(&good), text(&cut)]);
+    assert_eq!((code, errors.as_str()), (3, ""));
+    let events = json(&["lines", text(&good)])["totals"]["visits"].as_u64().unwrap();
+    assert!(
+        output.starts_with(&format!("good.wtrc: in order, {events} events of 32 warps\ncut.wtrc:\n")),
+        "{output}"
+    );
+    assert!(output.contains(&run(&["verify", text(&cut)]).1), "{output}");
+    assert!(output.ends_with("1 of 2 traces are in order\n"), "{output}");
+    let (code, output, _) = run(&["verify", text(&good), text(&cut), "--json"]);
+    let found: Value = serde_json::from_str(&output).unwrap();
+    assert_eq!((code, &found["ok"], &found["files"][1]["file"]), (3, &false.into(), &"cut.wtrc".into()));
+    assert_eq!((&found["files"][0]["ok"], &found["files"][0]["events"]), (&true.into(), &events.into()));
 }
 
 #[test]

@@ -9,7 +9,8 @@ use crate::figures::{
 };
 
 impl Analysis {
-    /// Gives locations other numbers: for each id, the new one. Drops what is known of single warps and launches.
+    /// Gives locations other numbers: for each id, the new one. Drops what is known of paths, and of
+    /// launches by the clocks of hosts.
     pub(super) fn rename(&mut self, renamed: &[u16]) {
         let new = |id: u16| renamed[usize::from(id)];
         let edges = |edges: &mut Vec<Edge>| {
@@ -34,12 +35,12 @@ impl Analysis {
             }
             cause.meetings.iter_mut().for_each(|meeting| meeting.location = new(meeting.location));
         }
-        self.warps.clear();
+        self.warps.iter_mut().for_each(|warp| warp.last = new(warp.last));
         self.paths.clear();
         self.roles.clear();
         self.standing.clear();
         self.waits.clear();
-        (self.schedule, self.host) = (None, None);
+        self.host = None;
     }
 
     /// Adds the sums of another analysis, with the same numbers of locations and the same slots.

@@ -1,15 +1,16 @@
 //! Figures of several traces: their sums, and how files differ.
 //!
-//! Files are analysed one after the other, and only sums and a few numbers of each stay, so memory does not grow with
-//! their events.
+//! Files are analysed some at a time, and only sums and a few numbers of each stay, so memory does not grow with their
+//! events.
 
 mod merge;
 mod odd;
 mod spread;
 mod table;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use rayon::prelude::*;
 use serde::Serialize;
 use warptrace_decoder::TraceFile;
 
@@ -18,8 +19,9 @@ use self::spread::Numbers;
 pub use self::spread::{Figure, Spread};
 pub use self::table::SetTable;
 use crate::analyse::analyse_renamed;
+use crate::counts::Counts;
 use crate::error::AnalysisError;
-use crate::figures::{Analysis, LineFigures, Losses, Totals};
+use crate::figures::{Analysis, LineFigures, Losses, Point, Totals, WarpFigures};
 use crate::points::Points;
 use crate::selection::Selection;
 
@@ -66,6 +68,18 @@ pub struct FileFigures {
     pub left_out: Option<String>,
 }
 
+/// The figures of one file, to be [added](SetAnalysis::add) to those of others.
+#[derive(Debug)]
+pub struct FilePart {
+    name: String,
+    state: String,
+    is_whole: bool,
+    /// The rows that are in the file's tables.
+    has: BTreeSet<Row>,
+    /// Or why nothing of the file is looked at.
+    found: Result<Box<Analysis>, AnalysisError>,
+}
+
 /// The figures of several traces.
 #[derive(Debug)]
 pub struct SetAnalysis {
@@ -73,8 +87,10 @@ pub struct SetAnalysis {
     sum: Option<Analysis>,
     files: Vec<FileFigures>,
     rows: BTreeMap<Row, Numbers>,
-    /// Of each kernel and line the files that have it in their tables.
+    /// Of each row the files that have it in their tables.
     having: BTreeMap<Row, Vec<u32>>,
+    /// Warps with the places of their files; `None` if they are not kept.
+    warps: Option<Vec<(u32, WarpFigures)>>,
     left_out: Option<AnalysisError>,
 }
 
@@ -87,75 +103,126 @@ impl SetAnalysis {
             files: Vec::new(),
             rows: BTreeMap::new(),
             having: BTreeMap::new(),
+            warps: None,
             left_out: None,
         }
     }
 
-    /// Analyses a file called `name`, and adds its figures. A file that does not have what is selected is
-    /// [left out](FileFigures::left_out). Memory and time are those of [`analyse`](crate::analyse).
+    /// Keeps the figures of each warp, 136 bytes each.
+    #[must_use]
+    pub fn with_warps(mut self) -> Self {
+        self.warps = Some(Vec::new());
+        self
+    }
+
+    /// Analyses files, as many at a time as rayon's current pool has threads, and adds their figures in order. `open`
+    /// opens the file with a number, `names` has what each is called, and `done` is told of each. The selection's focus
+    /// is a common number. A file that does not have what is selected is [left out](FileFigures::left_out). Memory is
+    /// that of [`analyse`](crate::analyse) for each thread.
     ///
     /// # Errors
-    /// As [`analyse`](crate::analyse), and if all files together have too many locations.
-    pub fn add(&mut self, name: &str, trace: &TraceFile, selection: &Selection) -> Result<(), AnalysisError> {
-        let renamed = self.table.renamed(trace)?;
-        let points = Points::new(trace);
-        let points = if self.table.lacks_weights() { points.without_weights() } else { points };
-        let state = trace.state().sentence.clone();
-        let found = match analyse_renamed(points, trace, selection, None) {
-            Ok(found) => found,
-            Err(error) if error.is_of_selection() => {
-                self.files.push(FileFigures {
-                    file: name.to_owned(),
-                    whole: trace.state().is_whole,
-                    state,
-                    losses: Losses::default(),
-                    launches: 0,
-                    totals: Totals { counts: crate::Counts::default(), time: None },
-                    nanoseconds: None,
-                    left_out: Some(error.to_string()),
-                });
-                self.left_out.get_or_insert(error);
-                return Ok(());
+    /// The number of the first file that cannot be opened, or be analysed as [`analyse`](crate::analyse) does, and why.
+    pub fn add_all<E: From<AnalysisError> + Send>(
+        &mut self,
+        names: &[String],
+        selection: &Selection,
+        open: impl Fn(usize) -> Result<TraceFile, E> + Sync,
+        mut done: impl FnMut(),
+    ) -> Result<(), (usize, E)> {
+        let at_a_time = rayon::current_num_threads();
+        let numbers: Vec<usize> = (0..names.len()).collect();
+        for numbers in numbers.chunks(at_a_time) {
+            let part = |&number: &usize| Ok(self.part(&names[number], &open(number)?, selection)?);
+            let parts: Vec<Result<FilePart, E>> = numbers.par_iter().map(part).collect();
+            for (&number, part) in numbers.iter().zip(parts) {
+                self.add(part.map_err(|error| (number, error))?);
+                done();
             }
-            Err(error) => return Err(error),
-        };
-        let file = self.files.len() as u32;
-        self.table.note(file, trace, &renamed);
-        self.take(file, trace, name, state, found, &renamed);
+        }
         Ok(())
     }
 
-    fn take(
-        &mut self,
-        file: u32,
-        trace: &TraceFile,
+    /// Analyses a file called `name`, to be [added](Self::add).
+    ///
+    /// # Errors
+    /// As [`analyse`](crate::analyse), but for what the file does not have of what is selected.
+    pub fn part(
+        &self,
         name: &str,
-        state: String,
-        mut found: Analysis,
-        renamed: &[u16],
-    ) {
-        let schedule = found.schedule.take();
-        let nanoseconds = schedule.as_ref().map(|schedule| {
-            schedule.launches.iter().fold(0_u64, |sum, launch| sum.saturating_add(launch.nanoseconds))
+        trace: &TraceFile,
+        selection: &Selection,
+    ) -> Result<FilePart, AnalysisError> {
+        let renamed = self.table.renamed(trace);
+        let points = Points::new(trace);
+        let points = if self.table.lacks_weights() { points.without_weights() } else { points };
+        // No warp comes to 0, the begin, where the file does not have the location.
+        let of_file = |focus: u16| {
+            let mut ids = trace.metadata().locations.iter().map(|info| info.id);
+            ids.find(|id| renamed[usize::from(*id)] == focus).unwrap_or(Point::BEGIN)
+        };
+        let selection = Selection { focus: selection.focus.map(of_file), ..selection.clone() };
+        let found = match analyse_renamed(points, trace, &selection, None) {
+            Ok(mut found) => {
+                found.rename(&renamed);
+                Ok(Box::new(found))
+            }
+            Err(error) if error.is_of_selection() => Err(error),
+            Err(error) => return Err(error),
+        };
+        let metadata = trace.metadata();
+        let kernels = metadata.kernels.iter().map(|kernel| Row::Kernel(kernel.name.clone()));
+        let lines = metadata.locations.iter().flat_map(|info| {
+            let id = renamed[usize::from(info.id)];
+            [Row::Location(id), Row::Line(info.file.clone(), info.line, if info.line == 0 { id } else { 0 })]
         });
-        self.files.push(FileFigures {
-            file: name.to_owned(),
-            whole: found.losses.is_whole(),
+        Ok(FilePart {
+            name: name.to_owned(),
+            state: trace.state().sentence.clone(),
+            is_whole: trace.state().is_whole,
+            has: kernels.chain(lines).collect(),
+            found,
+        })
+    }
+
+    /// Adds the figures of a file.
+    pub fn add(&mut self, part: FilePart) {
+        let FilePart { name, state, is_whole, has, found } = part;
+        let mut figures = FileFigures {
+            file: name,
+            whole: is_whole,
             state,
-            losses: found.losses.clone(),
-            launches: found.launches,
-            totals: found.totals(),
-            nanoseconds,
+            losses: Losses::default(),
+            launches: 0,
+            totals: Totals { counts: Counts::default(), time: None },
+            nanoseconds: None,
             left_out: None,
-        });
-        found.rename(renamed);
-        for kernel in &trace.metadata().kernels {
-            self.have(Row::Kernel(kernel.name.clone()), file);
+        };
+        let file = self.files.len() as u32;
+        match found {
+            Ok(found) => {
+                figures.whole = found.losses.is_whole();
+                figures.losses = found.losses.clone();
+                figures.launches = found.launches;
+                figures.totals = found.totals();
+                let launches = found.schedule.as_ref().map(|schedule| &schedule.launches);
+                figures.nanoseconds = launches.map(|launches| {
+                    launches.iter().fold(0_u64, |sum, launch| sum.saturating_add(launch.nanoseconds))
+                });
+                for row in has {
+                    self.having.entry(row).or_default().push(file);
+                }
+                self.take(file, *found);
+            }
+            Err(error) => {
+                figures.left_out = Some(error.to_string());
+                self.left_out.get_or_insert(error);
+            }
         }
-        for info in &trace.metadata().locations {
-            let id = if info.line == 0 { renamed[usize::from(info.id)] } else { 0 };
-            self.have(Row::Line(info.file.clone(), info.line, id), file);
-        }
+        self.files.push(figures);
+    }
+
+    fn take(&mut self, file: u32, mut found: Analysis) {
+        let schedule = found.schedule.take();
         let mut add = |row: Row, figure, number| self.rows.entry(row).or_default().add(file, figure, number);
         for launch in schedule.iter().flat_map(|schedule| &schedule.launches) {
             add(Row::Kernel(launch.kernel.clone()), Figure::Nanoseconds, launch.nanoseconds);
@@ -192,16 +259,13 @@ impl SetAnalysis {
                 add(row(), Figure::WarpCycles, time.warp_cycles);
             }
         }
+        let warps = std::mem::take(&mut found.warps);
+        if let Some(kept) = &mut self.warps {
+            kept.extend(warps.into_iter().map(|warp| (file, warp)));
+        }
         match &mut self.sum {
             Some(sum) => sum.merge(found),
             None => self.sum = Some(found),
-        }
-    }
-
-    fn have(&mut self, row: Row, file: u32) {
-        let files = self.having.entry(row).or_default();
-        if files.last() != Some(&file) {
-            files.push(file);
         }
     }
 
@@ -222,6 +286,11 @@ impl SetAnalysis {
         &self.files
     }
 
+    /// The warps that were [kept](Self::with_warps), each with the place of its file; by file, launch and number.
+    pub fn warps(&self) -> &[(u32, WarpFigures)] {
+        self.warps.as_deref().unwrap_or_default()
+    }
+
     /// The common locations.
     pub const fn table(&self) -> &SetTable {
         &self.table
@@ -229,7 +298,10 @@ impl SetAnalysis {
 
     /// Returns how many locations some of the files have in their tables, but not all.
     pub fn locations_apart(&self) -> u64 {
-        self.table.apart(self.looked_at())
+        let all = self.looked_at();
+        let is_apart =
+            |(row, files): &(&Row, &Vec<u32>)| matches!(row, Row::Location(_)) && files.len() < all;
+        self.having.iter().filter(is_apart).count() as u64
     }
 
     /// Returns how many files were looked at.
@@ -246,10 +318,7 @@ impl SetAnalysis {
 
     /// The files that have it in their tables.
     fn having(&self, row: &Row) -> &[u32] {
-        match row {
-            Row::Location(id) => self.table.files(*id),
-            row => self.having.get(row).map_or(&[], Vec::as_slice),
-        }
+        self.having.get(row).map_or(&[], Vec::as_slice)
     }
 
     /// Compares the files' figures of a row.

@@ -40,13 +40,11 @@ impl SetAnalysis {
     /// if no kernel differs.
     pub fn odd(&self) -> Option<OddFile> {
         let has = |figure: Figure| {
-            let files = self.files.iter().filter(|file| file.left_out.is_none());
-            files.fold(true, |all, file| {
-                all && match figure {
-                    Figure::Nanoseconds => file.nanoseconds.is_some(),
-                    Figure::WarpCycles => file.totals.time.is_some(),
-                    _ => true,
-                }
+            let mut files = self.files.iter().filter(|file| file.left_out.is_none());
+            files.all(|file| match figure {
+                Figure::Nanoseconds => file.nanoseconds.is_some(),
+                Figure::WarpCycles => file.totals.time.is_some(),
+                _ => true,
             })
         };
         let by = [Figure::Nanoseconds, Figure::WarpCycles, Figure::Visits];

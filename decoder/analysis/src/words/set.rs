@@ -1,6 +1,6 @@
 //! Sentences about several traces.
 
-use super::{count, holds, many, missing, nanoseconds, ratio};
+use super::{SAID_WIDTH, count, cut, holds, many, missing, nanoseconds, ratio};
 use crate::counts::{Weight, share};
 use crate::figures::Analysis;
 use crate::set::{Figure, FileFigures, OddFile, OddRow, SetAnalysis};
@@ -71,10 +71,11 @@ pub fn odd_file(set: &SetAnalysis) -> String {
     };
     let name = set.files().get(file as usize).map_or("?", |file| file.file.as_str());
     let line =
-        line.map(|line| format!("; most at {}:{}: {}", last_part(&line.name), line.line, of_median(&line)));
+        line.map(|line| format!("; most at {}:{} ({})", last_part(&line.name), line.line, of_median(&line)));
     format!(
-        "{name} is farthest from the median: {}: {}{}",
-        kernel.name,
+        "{name} is farthest from the median: {}: {}, {}{}",
+        cut(&kernel.name, SAID_WIDTH),
+        said(&kernel),
         of_median(&kernel),
         line.unwrap_or_default()
     )
@@ -84,15 +85,18 @@ fn last_part(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
+/// Says how much a row has.
+fn said(row: &OddRow) -> String {
+    match row.figure {
+        Figure::Nanoseconds => format!("{} of launches", nanoseconds(row.number)),
+        figure => format!("{} {}", count(row.number), figure.words()),
+    }
+}
+
+/// Compares a row with the median.
 fn of_median(row: &OddRow) -> String {
-    let OddRow { figure, number, median, .. } = row;
-    let said = |number: u64| match figure {
-        Figure::Nanoseconds => nanoseconds(number),
-        _ => count(number),
-    };
-    let times = match *median {
-        0 => String::new(),
-        median => format!(", {} times the median", ratio(share(*number, median))),
-    };
-    format!("{} {}{times} ({})", said(*number), figure.words(), said(*median))
+    match row.median {
+        0 => "where the median has none".to_owned(),
+        median => format!("{} times the median", ratio(share(row.number, median))),
+    }
 }

@@ -90,7 +90,7 @@ fn time_cells(time: Option<Time>, all: Option<Time>) -> Vec<String> {
 /// Opens and analyses what a page is asked of; `is_focus`: counts of single warps are those at the location.
 fn analysed(page: &Page, location: Option<&str>, is_focus: bool) -> anyhow::Result<Answer> {
     let files = named_files(&page.files)?;
-    let [path] = &files[..] else { return set::analysed(&files, page, location) };
+    let [path] = &files[..] else { return set::analysed(&files, page, location, is_focus) };
     let opened = open(path)?;
     let location =
         location.map(|text| find_location(&opened.trace.metadata().locations, text)).transpose()?;
@@ -115,8 +115,8 @@ fn analysed_one(page: &Page, location: Option<&str>, is_focus: bool) -> anyhow::
 
 fn only_one(files: usize) -> String {
     format!(
-        "this command looks at one trace, and {files} are named; `top`, `causes`, `lines`, `loops`, `edges` and `stats` \
-         take several"
+        "this command looks at one trace, and {files} are named; `top`, `causes`, `lines`, `loops`, `warps`, `edges` \
+         and `stats` take several"
     )
 }
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use serde_json::{Value, json};
-use warptrace_analysis::{Cause, Figure, FileFigures, Row, SetAnalysis, SetTable, Spread};
+use warptrace_analysis::{Cause, Figure, FileFigures, Row, Selection, SetAnalysis, SetTable, Spread};
 
 use super::causes::cause_table;
 use super::lines::line_table;
@@ -19,22 +19,27 @@ use crate::output::{self, count, say, shown_name};
 /// Causes, lines and files that `top` shows.
 const TOP: usize = 6;
 
-/// Analyses several traces, one after the other.
-pub(super) fn analysed(files: &[PathBuf], page: &Page, location: Option<&str>) -> anyhow::Result<Answer> {
+/// Analyses several traces; `is_focus`: warps are kept, with their counts at the location.
+pub(super) fn analysed(
+    files: &[PathBuf],
+    page: &Page,
+    text: Option<&str>,
+    is_focus: bool,
+) -> anyhow::Result<Answer> {
     let mut table = SetTable::default();
     let failed = |path: &Path| format!("cannot analyse {}", shown_name(path));
     for path in files {
         table.add(&open(path)?.trace).with_context(|| failed(path))?;
     }
-    let location = location.map(|text| find_location(table.locations(), text)).transpose()?;
+    let location = text.map(|text| find_location(table.locations(), text)).transpose()?;
     let names = names_of(table.locations());
-    let mut set = SetAnalysis::new(table);
+    let set = SetAnalysis::new(table);
+    let mut set = if is_focus { set.with_warps() } else { set };
     let bar = output::progress_bar("analysing", "traces", files.len() as u64);
-    for (path, name) in files.iter().zip(short_names(files)) {
-        let trace = open(path)?.trace;
-        set.add(&name, &trace, &page.selected.selection()).with_context(|| failed(path))?;
-        bar.inc(1);
-    }
+    let selection = Selection { focus: location.filter(|_| is_focus), ..page.selected.selection() };
+    let open = |number: usize| Ok(open(&files[number])?.trace);
+    let added = set.add_all(&short_names(files), &selection, open, || bar.inc(1));
+    added.map_err(|(number, error): (usize, anyhow::Error)| error.context(failed(&files[number])))?;
     bar.finish_and_clear();
     let analysis = set.sum()?;
     Ok(Answer { of: Of::Set(Box::new(set)), analysis, names, location })
