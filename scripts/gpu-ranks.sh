@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# Records ranks on two cards, side by side and in one process, and what that costs.
+#
+#     scripts/gpu-ranks.sh FOLDER OUT
+#
+# FOLDER holds `warptrace`, built with GPU code. Needs nvcc and two cards that reach each other's memory. Writes OUT/ranks.md,
+# what the tool said. ROUNDS (default 50): how often ranks meet; TURNS (default 5): runs of each kind, in turns.
+set -uo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+tool=$(cd "$1" && pwd)/warptrace
+out=$2
+rounds=${ROUNDS:-50}
+turns=${TURNS:-5}
+mkdir -p "$out"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+exec > >(tee "$out/ranks.md") 2>&1
+
+if [ ! -x "${PROGRAM:=$work/gpu-ranks}" ]; then
+    nvcc -O3 -lineinfo -gencode arch=compute_90,code=[compute_90,sm_90] -I "$here" -o "$PROGRAM" "$here/gpu-ranks.cu" || exit 1
+fi
+nvidia-smi --query-gpu=index,name,uuid,driver_version --format=csv,noheader
+nvidia-smi topo -m | head -4
+
+# Two ranks, of which those that $3 names are traced; the last works $2 times as long as 4. Leaves files in $1.
+ranks() {
+    local folder=$1 slow=$2 traced=$3 rank
+    shift 3
+    mkdir -p "$folder"
+    rm -f "$folder"/memory.* "$folder"/done.*
+    for rank in 0 1; do
+        local before=()
+        case $traced in *$rank*) before=("$tool" run -o "$folder/rank.%r.wtrc" --kernel work --kernel meet "$@" --) ;; esac
+        RANK=$rank WORLD_SIZE=2 LOCAL_RANK=$rank TORCHELASTIC_RUN_ID=ranks \
+            timeout 100 "${before[@]}" "$PROGRAM" "$folder" "$rounds" "$slow" > "$folder/rank.$rank.txt" 2>&1 &
+    done
+    wait
+}
+figure() { sed -n "s/^$1 //p" "$2"; }
+
+echo; echo "## Cost: milliseconds of $rounds rounds, ranks 0 and 1, $turns turns"
+for turn in $(seq "$turns"); do
+    for traced in none 0 1 01; do
+        ranks "$work/cost" 4 "$traced" --times blocks
+        echo "traced $traced: $(figure kernel_ms "$work/cost/rank.0.txt") $(figure kernel_ms "$work/cost/rank.1.txt") sums $(figure sum "$work/cost/rank.0.txt") $(figure sum "$work/cost/rank.1.txt")"
+    done
+done
+echo "what rank 0 said last:"; tail -8 "$work/cost/rank.0.txt"
+
+echo; echo "## Alignment: rank 1's timer ahead of rank 0's, by messages through peer memory"
+ranks "$work/plain" 4 none
+cat "$work/plain"/rank.*.txt
+ranks "$work/even" 4 01 --times all
+grep -h "offset_ns\|within_ns" "$work/even/rank.0.txt"
+"$tool" verify "$work/even"
+"$tool" info "$work/even/rank.0.wtrc" | head -30
+"$tool" info "$work/even/rank.1.wtrc" --json > "$out/rank1-info.json"
+"$tool" timeline "$work/even" --align meet
+"$tool" timeline "$work/even" --align meet --json > "$out/timeline.json"
+"$tool" top "$work/even"
+
+echo; echo "## Rank 1 works twice as long"
+ranks "$work/slow" 8 01 --times all
+"$tool" verify "$work/slow"
+"$tool" top "$work/slow"
+"$tool" timeline "$work/slow" --align meet
+"$tool" lines "$work/slow"
+
+echo; echo "## One process, two cards, a thread for each"
+timeout 100 "$PROGRAM" threads "$rounds"
+timeout 200 "$tool" run -o "$work/device.%d.wtrc" --kernel work --kernel meet --times all -- "$PROGRAM" threads "$rounds"
+"$tool" verify "$work"/device.*.wtrc
+for file in "$work"/device.*.wtrc; do "$tool" info "$file" | grep -i "device\|host\|rank" | head; done
+"$tool" top "$work"/device.*.wtrc
+
+echo; echo "## The same with addresses: loads of the other card's memory"
+timeout 200 "$tool" run -o "$work/peer.%d.wtrc" --kernel meet --accesses global -- "$PROGRAM" threads 20
+"$tool" verify "$work"/peer.*.wtrc
+"$tool" accesses "$work/peer.0.wtrc"
+cp "$work"/slow/rank.*.wtrc "$work"/device.0.wtrc "$out" 2> /dev/null
+for file in "$out"/*.wtrc; do [ "$(stat -c %s "$file")" -gt 4000000 ] && rm "$file"; done
+echo done
