@@ -19,6 +19,7 @@ mod device;
 mod error;
 mod launcher;
 mod live;
+mod origin;
 mod packed;
 mod session;
 mod sim;
@@ -34,12 +35,13 @@ pub use cuda::{
     traced_registers,
 };
 pub use device::{
-    Allocation, Blocks, ClockSteps, Device, DeviceFacts, EncodeJob, Encoded, LaunchShape, LaunchTime, Logs,
-    Place, Prepare, Simulated, Traced,
+    Allocation, Blocks, ClockSteps, Device, DeviceFacts, DeviceIdentity, EncodeJob, Encoded, LaunchShape,
+    LaunchTime, Logs, Place, Prepare, Simulated, Traced,
 };
 pub use error::DeviceError;
 pub use launcher::{Buffer, Launcher, Pod, Untraced};
 pub use live::{LiveMemory, MAX_READ, Serve};
+pub use origin::{ranks, ranks_of};
 pub use session::{
     Drainer, Ended, Ending, Interrupted, LaunchReport, Launches, Memory, MemoryUse, Next, OpenRun, Patience,
     Recorder, Reserved, Session, SessionError, Standing, Ticket, TracedProgram, Waits, command_line,

@@ -33,6 +33,7 @@ mod new;
 #[cfg(unix)]
 mod no_room;
 mod options;
+mod origin;
 mod pages;
 mod reference;
 mod report;
