@@ -8,7 +8,7 @@ use warptrace_decoder::{Completeness, KeptText, TraceFile};
 use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{
-    Additions, CopyPlace, LaunchInfo, LocationCode, LocationInfo, Metadata, Origin, SourceText, WaitInfo,
+    Additions, CopyPlace, LaunchInfo, LocationCode, LocationInfo, Origin, SourceText, WaitInfo,
 };
 use warptrace_host::writer::{ChunkRef, TraceWriter, WriteError, WriterOptions};
 
@@ -254,7 +254,8 @@ fn where_a_file_was_recorded_is_known_with_an_index_and_without_it() {
         notes: vec!["b\n".into()],
         ..Origin::default()
     };
-    let metadata = Metadata { origin: Some(Box::new(origin.clone())), ..metadata(vec![CodecSpec::Raw]) };
+    let mut metadata = metadata(vec![CodecSpec::Raw]);
+    metadata.origin = Some(Box::new(origin.clone()));
     let mut writer = TraceWriter::create(Vec::new(), &metadata, WriterOptions::default()).unwrap();
     record(&mut writer, launch(0, 0)).unwrap();
     let bytes = writer.finish().unwrap().0;
