@@ -17,6 +17,7 @@ mod clock;
 mod cuda;
 mod device;
 mod error;
+mod file_name;
 mod launcher;
 mod live;
 mod origin;
@@ -39,6 +40,7 @@ pub use device::{
     LaunchTime, Logs, Place, Prepare, Simulated, Traced,
 };
 pub use error::DeviceError;
+pub use file_name::{FileNameError, NameParts, file_name, is_name_of_one};
 pub use launcher::{Buffer, Launcher, Pod, Untraced};
 pub use live::{LiveMemory, MAX_READ, Serve};
 pub use origin::{ranks, ranks_of};
