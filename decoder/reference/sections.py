@@ -9,7 +9,7 @@ MAX_BODY = 32 << 20
 MAX_PLAIN = 16 << 20
 MAX_PAYLOAD = (1 << 20) - 32
 # Versions that this reader knows.
-KNOWN = {b"META": 1, b"MORE": 1, b"TEXT": 1, b"CODE": 1, b"WAIT": 1, b"LABL": 1, b"LNCH": 2, b"FRAM": 1, b"TIME": 2, b"ACCT": 1, b"SPAN": 2, b"SITE": 1, b"DATA": 1, b"DACC": 1, b"BUFS": 1, b"ENDS": 1, b"HOST": 1, b"INDX": 1, b"TAIL": 1}
+KNOWN = {b"META": 1, b"ORIG": 1, b"MORE": 1, b"TEXT": 1, b"CODE": 1, b"WAIT": 1, b"LABL": 1, b"LNCH": 2, b"FRAM": 1, b"TIME": 2, b"ACCT": 1, b"SPAN": 2, b"SITE": 1, b"DATA": 1, b"DACC": 1, b"BUFS": 1, b"ENDS": 1, b"HOST": 1, b"INDX": 1, b"TAIL": 1}
 
 Section = namedtuple("Section", "at tag version length checksum body_at end")
 Entry = namedtuple("Entry", "at length kind launch track first last chunks events")
@@ -424,6 +424,26 @@ def labels(data, section):
     check(first + len(texts) <= 65_536, "a label's number is too large")
     check(all(len(found.encode()) <= 1024 for found in texts), "a label is too long")
     return dict(enumerate(texts, first)), dict(launches)
+
+
+def origin(data, section):
+    """Checks an ORIG section."""
+    source = body(data, section)
+    check(section.length <= MAX_PLAIN, "an ORIG section is too long")
+
+    def text():
+        found = source.string()
+        check(len(found.encode()) <= 1024, "a text of an ORIG section is too long")
+        return found
+
+    number = lambda: source.short(32)
+    source.option(text), source.option(text)
+    rank, ranks, _local = source.option(number), source.option(number), source.option(number)
+    source.option(text), source.option(number), source.option(number), source.option(text)
+    source.option(lambda: [source.short(64) for _ in range(3)])
+    source.list(16, text)
+    source.end()
+    check(rank is None or ranks is None or rank < ranks, "a rank is not below the number of ranks")
 
 
 def index_entries(data, section, first):

@@ -44,7 +44,7 @@ class Trace:
         self.launches, self.ends = {}, {}
         # By launch and track.
         self.frames, self.accounts = {}, {}
-        self.texts, self.codes, self.hosts, self.label_parts = [], [], [], []
+        self.texts, self.codes, self.hosts, self.label_parts, self.origins = [], [], [], [], []
         # What belongs behind the last frame or accounts, and where; and sections that stand elsewhere.
         self.awaited, self.strays = None, []
         # Addresses and values: sites, sections by launch, and what is wrong with others.
@@ -67,6 +67,8 @@ class Trace:
             self.codes.append(section)
         elif tag == b"HOST":
             self.hosts.append(section)
+        elif tag == b"ORIG":
+            self.origins.append(section)
         elif tag in (b"TIME", b"SPAN"):
             if self.awaited != (tag, section.at):
                 self.strays.append(section)
@@ -201,7 +203,7 @@ class Trace:
         while at < end:
             section = sections.header(self.data, at)
             if sections.is_known(section):
-                check(section.tag in (b"CODE", b"WAIT", b"LABL", b"TIME", b"SPAN", b"SITE", b"DATA", b"DACC", b"BUFS", b"HOST"), "the index does not list a section")
+                check(section.tag in (b"CODE", b"WAIT", b"LABL", b"TIME", b"SPAN", b"SITE", b"DATA", b"DACC", b"BUFS", b"HOST", b"ORIG"), "the index does not list a section")
                 self.add(section)
             at = section.end
         check(at == end, "an entry is not where a section begins")
@@ -276,6 +278,16 @@ class Trace:
                 known.add(number)
             readings += more
             check(readings <= 64, "there are too many readings of clocks")
+
+    def origin(self):
+        """What is damaged of where the file was recorded."""
+        problems = []
+        for section in self.origins:
+            try:
+                sections.origin(self.data, section)
+            except Damage as damage:
+                problems.append(f"where it was recorded: {damage}")
+        return problems
 
     def labels(self):
         """What launches are called, by their numbers, as far as known; and what is damaged."""

@@ -6,6 +6,7 @@ mod export;
 mod query;
 #[cfg(unix)]
 mod run;
+mod timeline;
 
 use std::path::PathBuf;
 
@@ -25,6 +26,7 @@ pub(crate) use self::export::{Export, ExportFormat, SampleWeight};
 pub(crate) use self::query::{Query, QueryFormat};
 #[cfg(unix)]
 pub(crate) use self::run::Run;
+pub(crate) use self::timeline::Timeline;
 
 /// When tables are in colour.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -119,6 +121,8 @@ pub(crate) enum Command {
     Stats(Page),
     /// Compare two traces
     Diff(Diff),
+    /// Put the launches of a job's ranks on one axis, and say which rank is late
+    Timeline(Timeline),
     /// Write one HTML page that says what warps did
     Report(Report),
     /// Look through a trace in the terminal: source with heat, loops, warps

@@ -86,6 +86,7 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
         Command::Edges(command) => commands::answers::edges(&command),
         Command::Stats(command) => commands::answers::stats(&command),
         Command::Diff(command) => commands::answers::diff(&command),
+        Command::Timeline(command) => commands::timeline::run(&command),
         Command::Report(command) => commands::report::run(&command),
         #[cfg(feature = "tui")]
         Command::Tui(command) => commands::tui::run(command),

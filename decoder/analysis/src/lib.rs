@@ -10,6 +10,7 @@
 //! TraceFile ── Selection ── accesses   sectors, passes and strides of sites and lines; buffers
 //! TraceFile ── Selection ── values     ends, means and histograms of named values, the first NaN
 //! TraceFile ── Summary          what it holds and lacks, without its events
+//! TraceFiles of ranks ── Timeline   their launches on one axis, and which rank is late
 //! two TraceFiles ── compare           what changed, and where a warp first goes another way
 //! several TraceFiles ── SetAnalysis   their sums, and which file is unlike the others
 //! ```
@@ -47,6 +48,7 @@ mod pairs;
 mod parting;
 mod path;
 mod points;
+mod ranks;
 mod recordings;
 mod roles;
 mod roll_up;
@@ -91,6 +93,7 @@ pub use host::{HostRan, HostReading, HostSchedule, HostSummary};
 pub use labels::{LabelFigures, by_label};
 pub use odd::{MadeBy, OddTrips, Oddity};
 pub use points::{branches, weights};
+pub use ranks::{Alignment, LateRank, RankClock, RankLaunch, RankOnAxis, RankSlices, RankTimes, Timeline};
 pub use recordings::Difference;
 pub use roles::{KernelRoles, Role};
 pub use roll_up::{Part, PartKind, roll_up};

@@ -179,6 +179,8 @@ pub struct TraceFile {
     pub(crate) data_damage: Vec<FormatError>,
     /// What the program called its launches.
     pub(crate) labels: KnownLabels,
+    /// What is wrong with the first section on where it was recorded that cannot be read.
+    pub(crate) origin_damage: Option<FormatError>,
     /// What is wrong with the first section of labels that cannot be read.
     pub(crate) label_damage: Option<FormatError>,
     pub(crate) completeness: Completeness,

@@ -12,8 +12,8 @@ use std::sync::OnceLock;
 use warptrace_format::file::limits::{MAX_EARLY_ENDS, MAX_METADATA_BYTES};
 use warptrace_format::file::{
     AccountsHeader, Additions, EarlyEnd, FormatError, FrameHeader, Growing, IndexEntry, KnownLabels,
-    LaunchInfo, LaunchLabels, LocationCode, Metadata, MetadataError, PREAMBLE_BYTES, SECTION_HEADER_BYTES,
-    SectionHeader, SectionKind, TIMES, WaitInfo, check_body, check_preamble,
+    LaunchInfo, LaunchLabels, LocationCode, Metadata, MetadataError, Origin, PREAMBLE_BYTES,
+    SECTION_HEADER_BYTES, SectionHeader, SectionKind, TIMES, WaitInfo, check_body, check_preamble,
 };
 
 use crate::error::OpenError;
@@ -42,6 +42,7 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
         texts,
         codes,
         hosts,
+        origins,
         label_parts,
         strays,
         mut data,
@@ -57,6 +58,15 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
         match read_labels(&bytes, header, *at) {
             Ok(part) => labels.add(part),
             Err(OpenError::Format(error)) => label_damage = label_damage.or(Some(error)),
+            Err(other) => return Err(other),
+        }
+    }
+    let mut origin_damage = None;
+    for (header, at) in &origins {
+        match read_origin(&bytes, header, *at) {
+            // Of several the last counts.
+            Ok(origin) => metadata.origin = Some(Box::new(origin)),
+            Err(OpenError::Format(error)) => origin_damage = origin_damage.or(Some(error)),
             Err(other) => return Err(other),
         }
     }
@@ -82,6 +92,7 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
         texts,
         code_damage,
         wait_damage,
+        origin_damage,
         host,
         strays,
         sites,
@@ -201,6 +212,11 @@ fn read_labels(bytes: &Bytes<'_>, header: &SectionHeader, at: u64) -> Result<Lau
     Ok(LaunchLabels::decode(&bytes.body(SectionKind::Labels, header, at)?, body_offset(at))?)
 }
 
+/// Where the file was recorded, from the section at `at`.
+fn read_origin(bytes: &Bytes<'_>, header: &SectionHeader, at: u64) -> Result<Origin, OpenError> {
+    Ok(Origin::decode(&bytes.body(SectionKind::Origin, header, at)?, body_offset(at))?)
+}
+
 /// Has an error quote names of the file as they may be shown.
 fn quoting(error: FormatError) -> FormatError {
     match error {
@@ -243,6 +259,8 @@ struct Contents {
     codes: Vec<(SectionHeader, u64)>,
     /// `HOST` sections, in the same way.
     hosts: Vec<(SectionHeader, u64)>,
+    /// `ORIG` sections, in the same way.
+    origins: Vec<(SectionHeader, u64)>,
     strays: BTreeMap<SectionKind, Stray>,
     /// The kind of section that belongs behind the last one that was added, and where.
     awaited: Option<(SectionKind, u64)>,
@@ -264,6 +282,7 @@ impl Contents {
             texts,
             codes,
             hosts,
+            origins: Vec::new(),
             label_parts,
             strays: BTreeMap::new(),
             awaited: None,

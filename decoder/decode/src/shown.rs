@@ -15,9 +15,10 @@ fn escape(text: &mut String) {
 }
 
 pub(crate) fn metadata(found: &mut Metadata) {
-    let Metadata { tool, device, kernels, policy, locations, properties, .. } = found;
+    let Metadata { tool, device, kernels, policy, locations, properties, origin, .. } = found;
     let DeviceInfo { name, driver_version, .. } = device;
     [tool, name, policy].into_iter().chain(driver_version).for_each(escape);
+    origin.iter_mut().flat_map(|origin| origin.texts_mut()).for_each(escape);
     for KernelInfo { name, source_file, .. } in kernels {
         [name, source_file].into_iter().for_each(escape);
     }

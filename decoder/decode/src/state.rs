@@ -120,6 +120,9 @@ impl TraceFile {
         if let Some(damage) = &self.host.damage {
             words.push(format!("times of launches by the host's clock that cannot be read ({damage})"));
         }
+        if let Some(damage) = &self.origin_damage {
+            words.push(format!("where it was recorded, which cannot be read ({damage})"));
+        }
         if let Some(damage) = &self.label_damage {
             words.push(format!("labels of launches that cannot be read ({damage})"));
         }

@@ -66,7 +66,8 @@ impl TraceFile {
         for text in &self.texts {
             self.check_text(text).unwrap_or_else(|error| report.add(Problem::Unreadable(error)));
         }
-        for damage in [&self.code_damage, &self.wait_damage, &self.label_damage].into_iter().flatten() {
+        let beside = [&self.code_damage, &self.wait_damage, &self.label_damage, &self.origin_damage];
+        for damage in beside.into_iter().flatten() {
             report.add(Problem::Unreadable(damage.clone().into()));
         }
         if let Some(damage) = &self.host.damage {

@@ -8,7 +8,7 @@ use warptrace_decoder::{Completeness, KeptText, TraceFile};
 use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{
-    Additions, CopyPlace, LaunchInfo, LocationCode, LocationInfo, SourceText, WaitInfo,
+    Additions, CopyPlace, LaunchInfo, LocationCode, LocationInfo, Origin, SourceText, WaitInfo,
 };
 use warptrace_host::writer::{ChunkRef, TraceWriter, WriteError, WriterOptions};
 
@@ -243,4 +243,35 @@ fn what_launches_are_called_is_known_with_an_index_and_without_it() {
     }
     // A reader of before does not know the section, and skips it: it is marked so.
     assert_eq!(bytes[first + 6..first + 8], [1, 0]);
+}
+
+#[test]
+fn where_a_file_was_recorded_is_known_with_an_index_and_without_it() {
+    let origin = Origin {
+        job: Some("a\u{1b}[31m".into()),
+        rank: Some(3),
+        ranks: Some(8),
+        notes: vec!["b\n".into()],
+        ..Origin::default()
+    };
+    let mut metadata = metadata(vec![CodecSpec::Raw]);
+    metadata.origin = Some(Box::new(origin.clone()));
+    let mut writer = TraceWriter::create(Vec::new(), &metadata, WriterOptions::default()).unwrap();
+    record(&mut writer, launch(0, 0)).unwrap();
+    let bytes = writer.finish().unwrap().0;
+    let of = |trace: &TraceFile| trace.metadata().origin.as_deref().cloned();
+    let shown = Origin { job: Some("a\\u{1b}[31m".into()), notes: vec!["b\\n".into()], ..origin };
+    for (bytes, is_complete) in [(bytes.clone(), true), (bytes[..bytes.len() - 1].to_vec(), false)] {
+        let trace = TraceFile::from_bytes(bytes).unwrap();
+        assert_eq!((of(&trace), trace.verify().is_ok()), (Some(shown.clone()), is_complete));
+    }
+    let [at] = sections(&bytes, b"ORIG")[..] else { panic!("one section") };
+    assert_eq!(bytes[at + 6..at + 8], [1, 0], "it is optional");
+    let mut damaged = bytes.clone();
+    damaged[at + 24] ^= 1;
+    let trace = TraceFile::from_bytes(damaged).unwrap();
+    assert_eq!((of(&trace), trace.launches().len()), (None, 1));
+    assert_eq!(*trace.completeness(), Completeness::Complete);
+    assert!(!trace.verify().is_ok());
+    assert!(trace.state().sentence.contains("where it was recorded, which cannot be read"));
 }

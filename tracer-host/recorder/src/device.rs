@@ -130,6 +130,15 @@ pub struct DeviceFacts {
     pub free_bytes: u64,
 }
 
+/// Which device it is, as far as that is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeviceIdentity {
+    /// Its number within the process, from 0.
+    pub ordinal: Option<u32>,
+    /// Its own name, as `nvidia-smi -L` prints it: `GPU-…`, of a part of a GPU `MIG-…`.
+    pub uuid: Option<String>,
+}
+
 /// What is prepared.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Prepare<'a> {
@@ -219,6 +228,11 @@ pub struct ClockSteps {
 pub trait Device {
     /// Returns what the device is, and has now.
     fn facts(&self) -> DeviceFacts;
+
+    /// Returns which device it is; nothing for a device that is none of the system's.
+    fn identity(&self) -> DeviceIdentity {
+        DeviceIdentity::default()
+    }
 
     /// Allocates memory. Its contents are undefined on a GPU.
     ///

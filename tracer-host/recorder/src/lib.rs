@@ -17,8 +17,10 @@ mod clock;
 mod cuda;
 mod device;
 mod error;
+mod file_name;
 mod launcher;
 mod live;
+mod origin;
 mod packed;
 mod session;
 mod sim;
@@ -34,12 +36,14 @@ pub use cuda::{
     traced_registers,
 };
 pub use device::{
-    Allocation, Blocks, ClockSteps, Device, DeviceFacts, EncodeJob, Encoded, LaunchShape, LaunchTime, Logs,
-    Place, Prepare, Simulated, Traced,
+    Allocation, Blocks, ClockSteps, Device, DeviceFacts, DeviceIdentity, EncodeJob, Encoded, LaunchShape,
+    LaunchTime, Logs, Place, Prepare, Simulated, Traced,
 };
 pub use error::DeviceError;
+pub use file_name::{FileNameError, NameParts, file_name, is_name_of_one};
 pub use launcher::{Buffer, Launcher, Pod, Untraced};
 pub use live::{LiveMemory, MAX_READ, Serve};
+pub use origin::{ranks, ranks_of};
 pub use session::{
     Drainer, Ended, Ending, Interrupted, LaunchReport, Launches, Memory, MemoryUse, Next, OpenRun, Patience,
     Recorder, Reserved, Session, SessionError, Standing, Ticket, TracedProgram, Waits, command_line,

@@ -1,7 +1,7 @@
 //! Writes `.wtrc` files while a program runs.
 //!
 //! ```text
-//! create ── preamble, META, CODE
+//! create ── preamble, META, ORIG, CODE
 //! add  ── MORE, CODE                kernels and locations, before their launches
 //! add_text ── TEXT                  a text that locations lie in
 //! label ── LABL                    what the program called launches
@@ -141,6 +141,9 @@ impl<W: Write + Send> TraceWriter<W> {
             Self { out, options, layouts, launches, labels, index, summary, step, ordered, broken: false };
         writer.put(&encode_preamble())?;
         writer.put(&encode_section(SectionKind::Metadata, &body))?;
+        if let Some(origin) = &metadata.origin {
+            writer.put(&origin.encode_section())?;
+        }
         writer.put_code(&metadata.locations)?;
         writer.flush()?;
         Ok(writer)

@@ -1,16 +1,16 @@
 //! What `warptrace run` asks for, in environment variables.
 
 use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use warptrace_abi::run::{RUN_FILE, RUN_REPORT, RUN_SPEC};
+use warptrace_host::{FileNameError, NameParts, file_name};
 use warptrace_spec::RunSpec;
 
 /// What to record, how, and where to.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    /// The trace; `%p` stands for the process's number.
+    /// The trace, with letters that stand for the process, its rank and the device.
     file: PathBuf,
     /// What is recorded.
     pub(crate) spec: RunSpec,
@@ -51,20 +51,12 @@ impl Settings {
         Ok(Some(Self { file: PathBuf::from(file), spec }))
     }
 
-    /// Names the trace of this process, the first or a later one: `trace.wtrc`, `trace-2.wtrc`. `asked` is
-    /// what the program says itself.
-    pub(crate) fn file(&self, asked: Option<&Path>, process: u32, number: usize) -> PathBuf {
-        let bytes = asked.unwrap_or(&self.file).as_os_str().as_bytes();
-        let mut name = Vec::with_capacity(bytes.len());
-        let mut rest = bytes;
-        while let Some(at) = rest.windows(2).position(|pair| pair == b"%p") {
-            name.extend_from_slice(&rest[..at]);
-            name.extend_from_slice(process.to_string().as_bytes());
-            rest = &rest[at + 2..];
-        }
-        name.extend_from_slice(rest);
-        let path = PathBuf::from(OsString::from_vec(name));
-        if number <= 1 { path } else { numbered(&path, number) }
+    /// Names the trace of this process and a device. `asked` is what the program says itself.
+    ///
+    /// # Errors
+    /// What of the name stands for nothing, or is not known.
+    pub(crate) fn file(&self, asked: Option<&Path>, parts: NameParts) -> Result<PathBuf, FileNameError> {
+        file_name(asked.unwrap_or(&self.file), parts)
     }
 
     /// Tells whether each launch is waited for, and what it recorded drained, before the next one.
@@ -84,7 +76,11 @@ impl Settings {
     }
 }
 
-fn numbered(path: &Path, number: usize) -> PathBuf {
+/// Names the first or a later trace of one name: `trace.wtrc`, `trace-2.wtrc`.
+pub(crate) fn numbered(path: &Path, number: usize) -> PathBuf {
+    if number <= 1 {
+        return path.to_owned();
+    }
     let mut name = path.file_stem().unwrap_or_default().to_owned();
     name.push(format!("-{number}"));
     if let Some(extension) = path.extension() {
@@ -118,9 +114,15 @@ mod tests {
         let text = r#"{"recording": {"memory": "64MiB", "policy": "ring", "codec": "raw", "window": {"kernels": ["a*c", "saxpy"]}}}"#;
         let found = settings(&[(RUN_FILE, "/tmp/%p/t.%p.wtrc"), (RUN_SPEC, text)]);
         let found = found.expect("nothing is wrong").expect("it names a file");
-        assert_eq!(found.file(None, 7, 1), Path::new("/tmp/7/t.7.wtrc"));
-        assert_eq!(found.file(None, 7, 2), Path::new("/tmp/7/t.7-2.wtrc"));
-        assert_eq!(found.file(Some(Path::new("own.%p")), 7, 1), Path::new("own.7"));
+        let parts = NameParts { process: 7, rank: None, device: 1 };
+        let path = found.file(None, parts).expect("all is known");
+        assert_eq!(path, Path::new("/tmp/7/t.7.wtrc"));
+        assert_eq!(
+            [1, 2].map(|number| numbered(&path, number)),
+            ["/tmp/7/t.7.wtrc", "/tmp/7/t.7-2.wtrc"].map(PathBuf::from)
+        );
+        assert_eq!(found.file(Some(Path::new("own.%p-%d")), parts), Ok("own.7-1".into()));
+        assert_eq!(found.file(Some(Path::new("own.%r")), parts), Err(FileNameError::NoRank));
         let recording = &found.spec.recording;
         assert_eq!((recording.memory, recording.codec), (Some(MemorySize(64 << 20)), CodecSpec::Raw));
         assert_eq!(recording.policy, Policy::Ring);

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use warptrace_abi::log::LaunchLogs;
-use warptrace_host::{LaunchShape, SessionError};
+use warptrace_host::{LaunchShape, NameParts, SessionError};
 
 pub(crate) use self::memory::Change;
 use self::memory::ProgramMemory;
@@ -24,6 +24,7 @@ use self::recorder::{ForeignDevice, Recorder, reason_of};
 use self::watch::{Signals, at_exit};
 use crate::driver::Answer;
 use crate::exchange::{Kernel, NOT_ASKED};
+use crate::settings::numbered;
 use crate::state::{Code, State, lock};
 
 /// How long the end of a process, or of a context, waits for launches that are being recorded.
@@ -55,10 +56,10 @@ pub(crate) struct Traces {
     contexts: HashMap<usize, Context>,
     /// Devices of contexts whose traces have ended, for the next ones.
     devices: HashMap<usize, ForeignDevice>,
-    /// Traces that were begun, into the same name.
-    begun: usize,
+    /// How many traces were begun into each name.
+    begun: HashMap<PathBuf, usize>,
     /// The same of the name that the settings give, while the program has asked for another.
-    begun_unasked: usize,
+    begun_unasked: HashMap<PathBuf, usize>,
     /// The name that the program has asked for itself.
     asked: Option<PathBuf>,
     /// Whether the program has said that nothing is to be recorded.
@@ -136,9 +137,9 @@ pub(crate) fn begin_anew(state: &State, asked: Option<PathBuf>) {
     // A name that the program gives itself is written anew; traces of the one that was asked for are
     // numbered.
     if traces.asked.is_none() {
-        traces.begun_unasked = traces.begun;
+        traces.begun_unasked = std::mem::take(&mut traces.begun);
     }
-    traces.begun = if asked.is_some() { 0 } else { traces.begun_unasked };
+    traces.begun = if asked.is_some() { HashMap::new() } else { std::mem::take(&mut traces.begun_unasked) };
     traces.asked = asked;
     traces.is_paused = false;
 }
@@ -189,19 +190,11 @@ impl Traces {
     fn begin(&mut self, state: &'static State, context: *mut c_void) -> Result<Arc<Recorder>, String> {
         // Threads that are started here leave the program's signals to its own.
         let _blocked = Signals::block();
-        let path = state.settings.file(self.asked.as_deref(), std::process::id(), self.begun + 1);
-        if !lock(&state.summary).claim(&path) {
-            let reason = format!("another process writes {}: put %p into the name", path.display());
-            lock(&state.summary).note(format!("nothing was traced: {reason}"));
-            return Err(reason);
-        }
-        self.begun += 1;
-        let known = self.devices.remove(&(context as usize));
-        let recorder = Recorder::start(state, context, known, path).inspect_err(|error| {
+        let recorder = self.start(state, context).inspect_err(|error| {
             lock(&state.summary).note(format!("nothing was traced: {error}"));
         })?;
         if state.records_accesses() {
-            self.memory.tell_all(recorder.launches());
+            self.memory.tell_all(recorder.launches(), recorder.device);
             // Kernels may then reach what the program has of the host's memory.
             if crate::driver::reaches_pageable() {
                 recorder.launches().lack_memory();
@@ -213,6 +206,36 @@ impl Traces {
         }
         lock(&state.summary).trace(&recorder.path, "the process ended before its trace did".to_owned());
         Ok(recorder)
+    }
+
+    /// Starts the recorder of a context, with a file of its own.
+    fn start(&mut self, state: &'static State, context: *mut c_void) -> Result<Arc<Recorder>, String> {
+        let key = context as usize;
+        let known = self.devices.remove(&key);
+        let device = known.map_or_else(|| ForeignDevice::open(context), Ok)?;
+        match self.name(state, device.ordinal()) {
+            Ok(path) => Recorder::start(state, device, path),
+            Err(reason) => {
+                self.devices.insert(key, device);
+                Err(reason)
+            }
+        }
+    }
+
+    /// Names a file for a device, which no other process writes.
+    fn name(&mut self, state: &State, device: u32) -> Result<PathBuf, String> {
+        let parts = NameParts { process: std::process::id(), rank: warptrace_host::ranks().rank, device };
+        let name = state.settings.file(self.asked.as_deref(), parts).map_err(|error| error.to_string())?;
+        let begun = self.begun.get(&name).copied().unwrap_or(0) + 1;
+        let path = numbered(&name, begun);
+        if !lock(&state.summary).claim(&path) {
+            return Err(format!(
+                "another process writes {}: put %r, its rank, or %p, its number, into the name",
+                path.display()
+            ));
+        }
+        self.begun.insert(name, begun);
+        Ok(path)
     }
 
     /// Takes all recorders out, to end them.

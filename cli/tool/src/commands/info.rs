@@ -10,7 +10,8 @@ use warptrace_analysis::words::{cut, many, nanoseconds};
 use warptrace_analysis::{HostSummary, LaunchSummary, Summary};
 use warptrace_decoder::{FileState, TraceFile};
 use warptrace_format::file::{
-    CLOCK_STEP, COUNTING, LocationInfo, MEMORY_LIMIT, MEMORY_PEAK, Metadata, POLICY_STREAM, TIMER_STEP,
+    Began, CLOCK_STEP, COUNTING, LocationInfo, MEMORY_LIMIT, MEMORY_PEAK, Metadata, Origin, POLICY_STREAM,
+    TIMER_STEP,
 };
 use warptrace_format::{Counting, LocationKind};
 
@@ -54,6 +55,9 @@ fn text(
         on += &format!(", driver for {driver}");
     }
     say!("on           {on}")?;
+    if let Some(origin) = &metadata.origin {
+        origin_text(origin)?;
+    }
     for (track, codec) in metadata.tracks.iter().enumerate() {
         say!("track {track}      {}", output::codec(*codec))?;
     }
@@ -137,6 +141,40 @@ fn text(
     }
 
     print_locations(metadata)
+}
+
+/// Says as which part of a job, where and when it was recorded, a line for each.
+fn origin_text(origin: &Origin) -> anyhow::Result<()> {
+    let of = |rank: u32| match origin.ranks {
+        Some(ranks) => format!("{rank} of {ranks}"),
+        None => rank.to_string(),
+    };
+    let said = [
+        origin.rank.map(of),
+        origin.local_rank.map(|rank| format!("{rank} on its host")),
+        origin.launcher.as_ref().map(|launcher| format!("as {launcher} says")),
+    ];
+    let place = [
+        origin.host.clone(),
+        origin.process.map(|process| format!("process {process}")),
+        origin.device.map(|device| format!("device {device}")),
+        origin.device_uuid.clone(),
+    ];
+    let all = [("job", vec![origin.job.clone()]), ("rank", said.into()), ("recorded at", place.into())];
+    for (name, parts) in all {
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        if !parts.is_empty() {
+            say!("{name:<12} {}", parts.join(", "))?;
+        }
+    }
+    if let Some(Began { realtime_ns, error_ns, .. }) = origin.began {
+        let (seconds, rest) = (realtime_ns / 1_000_000_000, realtime_ns % 1_000_000_000);
+        let error = nanoseconds(error_ns);
+        say!(
+            "began        {seconds}.{rest:09} s after 1970-01-01 UTC, to within {error} of the monotonic clock"
+        )?;
+    }
+    Ok(origin.notes.iter().try_for_each(|note| say!("note         {note}"))?)
 }
 
 /// Says when launches ran by the host's clock, and how far the device's timer is known on it.

@@ -17,6 +17,7 @@ pub(crate) mod run;
 #[cfg(unix)]
 mod shim;
 pub(crate) mod table;
+pub(crate) mod timeline;
 #[cfg(feature = "tui")]
 pub(crate) mod tui;
 pub(crate) mod verify;

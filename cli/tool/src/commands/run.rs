@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicI32, AtomicU64};
@@ -21,7 +21,7 @@ use signal_hook::low_level;
 use warptrace_abi::run::{REPORT_PREFIX, RUN_FILE, RUN_PTXAS, RUN_REPORT, RUN_SPEC};
 use warptrace_format::file::COMMAND;
 use warptrace_format::shown;
-use warptrace_host::{TraceOutput, command_line};
+use warptrace_host::{NameParts, TraceOutput, command_line, file_name, is_name_of_one};
 
 use self::switches::NVTX_INJECTION;
 use super::shim;
@@ -106,8 +106,18 @@ pub(crate) fn run(command: &Run) -> anyhow::Result<ExitCode> {
 
 /// Sees that the trace can be written, before the program runs.
 fn check_output(output: &Path) -> anyhow::Result<()> {
-    let process = std::process::id().to_string();
-    let path = PathBuf::from(output.to_string_lossy().replace("%p", &process));
+    let ranks = warptrace_host::ranks();
+    if let Some(ranks) = ranks.ranks.filter(|ranks| *ranks > 1)
+        && !is_name_of_one(output)
+    {
+        bail!(
+            "{ranks} ranks would write {}: put %r, the rank, or %p, the number of the process, into the name",
+            shown_name(output)
+        );
+    }
+    // Which rank and device it will be may not be known before the program runs.
+    let parts = NameParts { process: std::process::id(), rank: ranks.rank.or(Some(0)), device: 0 };
+    let path = file_name(output, parts)?;
     // Opening a pipe would wait for its reader.
     if path.is_file() || path.is_dir() || !path.exists() {
         TraceOutput::open(&path).with_context(|| format!("cannot create {}", shown_name(&path)))?;

@@ -2,7 +2,7 @@
 
 use crate::support::run;
 
-pub(crate) const COMMANDS: [&[&str]; 24] = [
+pub(crate) const COMMANDS: [&[&str]; 25] = [
     &[],
     &["demo"],
     &["run"],
@@ -19,6 +19,7 @@ pub(crate) const COMMANDS: [&[&str]; 24] = [
     &["edges"],
     &["stats"],
     &["diff"],
+    &["timeline"],
     &["report"],
     &["decode"],
     &["export"],

@@ -33,7 +33,9 @@ mod new;
 #[cfg(unix)]
 mod no_room;
 mod options;
+mod origin;
 mod pages;
+mod ranks;
 mod reference;
 mod report;
 mod report_browser;

@@ -22,7 +22,7 @@ const CORPORA: [&str; 3] = ["open_file", "times", "data"];
 /// events.
 const FOUND: [u64; 3] = [1413, 2080, 4809];
 /// Commands that take the trace as their last argument.
-const COMMANDS: [&[&str]; 23] = [
+const COMMANDS: [&[&str]; 24] = [
     &["info"],
     &["info", "--json"],
     &["verify", "--json"],
@@ -40,6 +40,7 @@ const COMMANDS: [&[&str]; 23] = [
     &["values", "--json"],
     &["decode", "--accesses"],
     &["edges"],
+    &["timeline"],
     &["stats", "--json"],
     &["report", "-o", "-"],
     &["export", "--to", "perfetto", "-o", "-"],

@@ -52,10 +52,11 @@ fn what_cannot_be_recorded_is_refused_before_the_program_runs() {
     let (ran, folder_there, trace) = (folder.at("ran"), folder.at("there"), folder.at("t.wtrc"));
     std::fs::create_dir(&folder_there).unwrap();
     let script = format!("touch {}", text(&ran));
-    let absent = folder.at("nowhere/%p.wtrc");
+    let (absent, unknown) = (folder.at("nowhere/%p.wtrc"), folder.at("t%x.wtrc"));
     for (arguments, problem) in [
         (&["-o", text(&absent)][..], "cannot create"),
         (&["-o", text(&folder_there)], "cannot create"),
+        (&["-o", text(&unknown)], "`%x` in the name of the trace stands for nothing: %p is the number"),
         (&["--print-environment"], "cannot be used with"),
         (
             &["-o", text(&trace), "--property", "command=mine"],
@@ -80,6 +81,26 @@ fn what_cannot_be_recorded_is_refused_before_the_program_runs() {
     assert!(!output.status.success() && errors.contains("is the program's standard input"), "{errors}");
     assert!(!ran.exists() && std::fs::read(&trace).unwrap() == b"input");
     assert!(run(&["run", "--print-environment"]).0 == 0);
+}
+
+#[test]
+fn ranks_do_not_write_one_file() {
+    let folder = Folder::new();
+    let Some(shim) = empty_shim(&folder) else { return };
+    for (name, problem) in [
+        ("t.wtrc", Some("8 ranks would write ")),
+        ("t.%d.wtrc", Some("put %r, the rank, or %p, the number of the process, into the name")),
+        ("t.%r.wtrc", None),
+        ("t.%p.wtrc", None),
+    ] {
+        let trace = folder.at(name);
+        let mut command = tool();
+        command.args(["run", "-o", text(&trace), "--shim", text(&shim), "--", "true"]);
+        let output = command.env("RANK", "3").env("WORLD_SIZE", "8").output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.success(), problem.is_none(), "{name}: {errors}");
+        assert!(problem.is_none_or(|problem| errors.contains(problem)), "{name}: {errors}");
+    }
 }
 
 #[test]

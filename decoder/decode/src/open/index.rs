@@ -161,6 +161,7 @@ impl IndexReader<'_> {
                     self.contents.add_data(self.bytes, kind, &header, self.covered)?;
                 }
                 Some(SectionKind::Host) => self.contents.hosts.push((header, self.covered)),
+                Some(SectionKind::Origin) => self.contents.origins.push((header, self.covered)),
                 Some(SectionKind::Labels) => self.contents.label_parts.push((header, self.covered)),
                 Some(_) => {
                     return Err(unexpected(&header, self.covered, "a section that the index lists").into());

@@ -124,6 +124,7 @@ impl Scan<'_> {
                 self.contents.add_data(self.bytes, kind, header, at)?;
             }
             SectionKind::Host => self.contents.hosts.push((*header, at)),
+            SectionKind::Origin => self.contents.origins.push((*header, at)),
             SectionKind::Labels => self.contents.label_parts.push((*header, at)),
             SectionKind::Text => self.contents.add_text(at, header.total_bytes())?,
             SectionKind::Additions => {
@@ -138,7 +139,7 @@ impl Scan<'_> {
                 return Err(unexpected(
                     header,
                     at,
-                    "MORE, TEXT, CODE, LABL, SITE, LNCH, FRAM, TIME, ACCT, SPAN, DATA, DACC, BUFS, ENDS, HOST, INDX or TAIL",
+                    "ORIG, MORE, TEXT, CODE, LABL, SITE, LNCH, FRAM, TIME, ACCT, SPAN, DATA, DACC, BUFS, ENDS, HOST, INDX or TAIL",
                 )
                 .into());
             }

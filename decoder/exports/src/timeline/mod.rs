@@ -24,7 +24,7 @@ use warptrace_format::file::{LaunchInfo, StreamId};
 pub use self::chrome::chrome;
 use self::load::Load;
 use self::order::Follows;
-pub use self::perfetto::perfetto;
+pub use self::perfetto::{perfetto, perfetto_ranks};
 use crate::axis::{Axis, Scale};
 use crate::error::ExportError;
 use crate::nest::Nest;

@@ -30,6 +30,10 @@ pub const MAX_TEXT_NAME_BYTES: usize = 4096;
 pub const MAX_LABELS: usize = 65_536;
 /// Bytes of such a text.
 pub const MAX_LABEL_BYTES: usize = 1024;
+/// Bytes of a text that tells where a file was recorded.
+pub const MAX_ORIGIN_TEXT_BYTES: usize = 1024;
+/// Sentences on what was wrong with that.
+pub const MAX_ORIGIN_NOTES: usize = 16;
 /// Buffers of a file.
 pub const MAX_BUFFERS: usize = 1 << 18;
 /// Bytes of a buffer's name.

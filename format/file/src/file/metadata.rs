@@ -18,6 +18,7 @@ use super::error::FormatError;
 use super::known_locations::KnownLocations;
 use super::limits::{MAX_KERNELS, MAX_LOCATIONS, MAX_METADATA_BYTES, MAX_PROPERTIES};
 use super::metadata_error::MetadataError;
+use super::origin::Origin;
 use super::wait::WaitInfo;
 use crate::account::MAX_TRACKS;
 use crate::chunk::{MAX_CHUNK_BYTES, MIN_CHUNK_BYTES};
@@ -273,8 +274,13 @@ pub struct Metadata {
     /// Free-form pairs, such as the program's arguments.
     #[serde(deserialize_with = "bounded::<_, _, MAX_PROPERTIES>")]
     pub properties: Vec<(String, String)>,
-    /// When the recording began, in seconds since 1970-01-01 UTC, if the recorder wanted to say.
+    /// When the recording began, in seconds since 1970-01-01 UTC, if a recorder said so here. This project's
+    /// say it in [`origin`](Self::origin).
     pub created_unix_seconds: Option<u64>,
+    /// Where and as which part of a job it was recorded, if the recorder says so. Not in the metadata's
+    /// bytes, but in an [`ORIG`](Origin) section.
+    #[serde(default, with = "beside")]
+    pub origin: Option<Box<Origin>>,
 }
 
 impl Metadata {
@@ -291,6 +297,7 @@ impl Metadata {
             locations: Vec::new(),
             properties: Vec::new(),
             created_unix_seconds: None,
+            origin: None,
         }
     }
 

@@ -6,6 +6,7 @@
 //! ├──────────┤
 //! │ META     │ tool, device, kernels, codecs, locations      exactly one, first
 //! ├──────────┤
+//! │ ORIG     │ rank, host, device                            at most one
 //! │ MORE …   │ kernels and locations known later             before their launches
 //! │ TEXT …   │ texts that locations lie in                   any number
 //! │ LABL …   │ what the program called launches              any number
@@ -62,6 +63,7 @@ pub mod limits;
 mod loss;
 mod metadata;
 mod metadata_error;
+mod origin;
 mod preamble;
 mod section;
 mod site;
@@ -96,6 +98,7 @@ pub use metadata::{
     WAITS_LEFT_OUT, WINDOW, is_recorders,
 };
 pub use metadata_error::MetadataError;
+pub use origin::{Began, Origin};
 pub use preamble::{FILE_VERSION, MAGIC, PREAMBLE_BYTES, READABLE_VERSIONS, check_preamble, encode_preamble};
 pub use section::{
     FLAG_OPTIONAL, SECTION_HEADER_BYTES, SectionHeader, SectionKind, Tag, check_body, encode_section,

@@ -45,6 +45,8 @@ impl fmt::Debug for Tag {
 pub enum SectionKind {
     /// What was recorded, where and how.
     Metadata,
+    /// As which part of a job, and on which host and device.
+    Origin,
     /// Kernels and locations that became known while it was recorded.
     Additions,
     /// A text that locations lie in.
@@ -85,8 +87,9 @@ pub enum SectionKind {
 
 impl SectionKind {
     /// Every kind, in the order in which a file holds them.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Metadata,
+        Self::Origin,
         Self::Additions,
         Self::Text,
         Self::Code,
@@ -111,6 +114,7 @@ impl SectionKind {
     pub const fn tag(self) -> Tag {
         Tag(match self {
             Self::Metadata => *b"META",
+            Self::Origin => *b"ORIG",
             Self::Additions => *b"MORE",
             Self::Text => *b"TEXT",
             Self::Code => *b"CODE",
@@ -136,6 +140,7 @@ impl SectionKind {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Metadata => "META",
+            Self::Origin => "ORIG",
             Self::Additions => "MORE",
             Self::Text => "TEXT",
             Self::Code => "CODE",
@@ -167,6 +172,7 @@ impl SectionKind {
     pub const fn version(self) -> u16 {
         match self {
             Self::Metadata
+            | Self::Origin
             | Self::Additions
             | Self::Text
             | Self::Code
@@ -187,11 +193,12 @@ impl SectionKind {
         }
     }
 
-    /// The flags that this build writes: who does not know how a launch ended, a text, the code, waits,
+    /// The flags that this build writes: who does not know how a launch ended, whence a file is, a text, the code, waits,
     /// labels, times, addresses or buffers still understands the rest.
     const fn flags(self) -> u16 {
         match self {
             Self::EarlyEnd
+            | Self::Origin
             | Self::Text
             | Self::Code
             | Self::Waits
@@ -219,6 +226,7 @@ impl SectionKind {
             Self::Launch => &[1, CHOSEN_VERSION],
             Self::Times | Self::Spans => &[1, TIED_VERSION],
             Self::Metadata
+            | Self::Origin
             | Self::Additions
             | Self::Text
             | Self::Code
@@ -406,6 +414,7 @@ mod tests {
             frozen,
             [
                 (*b"META", 1, one),
+                (*b"ORIG", 1, one),
                 (*b"MORE", 1, one),
                 (*b"TEXT", 1, one),
                 (*b"CODE", 1, one),

@@ -8,7 +8,6 @@ use warptrace_encode::{DEVICE_ECL, DEVICE_PREDICT};
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::SiteInfo;
 
-use super::CudaDevice;
 use super::clocks::Clocks;
 use super::driver::{self, Called};
 use super::encoding::{self, Encoding, priority_stream};
@@ -17,9 +16,10 @@ use super::launch::{Launched, pointers};
 use super::live::{Live, LiveDevice};
 use super::room;
 use super::staging::{self, Staging};
+use super::{CudaDevice, uuid};
 use crate::{
-    Allocation, ClockSteps, Device, DeviceError, DeviceFacts, EncodeJob, Encoded, LaunchShape, LaunchTime,
-    LiveMemory, LogKind, Logs, Place, Prepare, Recording, Traced,
+    Allocation, ClockSteps, Device, DeviceError, DeviceFacts, DeviceIdentity, EncodeJob, Encoded,
+    LaunchShape, LaunchTime, LiveMemory, LogKind, Logs, Place, Prepare, Recording, Traced,
 };
 
 /// With less memory the warps that a card holds fill it before they leave: then it is better used for their
@@ -80,6 +80,10 @@ impl Device for CudaDevice {
             memory_bytes: self.memory,
             free_bytes: free.map_or(self.memory, |(free, _)| free as u64),
         }
+    }
+
+    fn identity(&self) -> DeviceIdentity {
+        DeviceIdentity { ordinal: u32::try_from(self.ordinal).ok(), uuid: uuid(self.ordinal) }
     }
 
     fn allocate(&mut self, bytes: u64, place: Place) -> Result<Allocation, DeviceError> {

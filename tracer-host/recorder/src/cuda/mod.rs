@@ -18,7 +18,7 @@ mod room;
 mod staging;
 
 use std::collections::BTreeMap;
-use std::ffi::c_void;
+use std::ffi::{c_char, c_void};
 
 use cudarc::driver::{result, sys};
 use warptrace_abi::pool::Claims;
@@ -143,6 +143,29 @@ fn describe(device: sys::CUdevice) -> Result<DeviceInfo, DeviceError> {
     let major = attribute(device, A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
     let minor = attribute(device, A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
     Ok(DeviceInfo::cuda(name, (major, minor), driver_version()?))
+}
+
+/// The device's own name, if the driver tells it. A part of a GPU has one of its own, which only the second
+/// version of the call gives; the first one gives that of the GPU.
+fn uuid(device: sys::CUdevice) -> Option<String> {
+    type Ask = unsafe extern "C" fn(*mut sys::CUuuid, sys::CUdevice) -> sys::CUresult;
+    let ask = |call: &dyn Fn(*mut sys::CUuuid) -> sys::CUresult| {
+        let mut uuid = sys::CUuuid { bytes: [0; 16] };
+        call(&raw mut uuid).result().ok()?;
+        Some(uuid.bytes.map(c_char::cast_unsigned))
+    };
+    // SAFETY: writes 16 bytes; the device came from the driver.
+    let own = ask(&|uuid| unsafe { sys::cuDeviceGetUuid_v2(uuid, device) })?;
+    // Bindings of CUDA 13 have the second version alone.
+    // SAFETY: the driver's own library, which is loaded.
+    let driver = DRIVER_LIBRARIES.iter().find_map(|name| unsafe { libloading::Library::new(*name) }.ok())?;
+    // SAFETY: the driver's function has this type; it writes 16 bytes.
+    let whole = unsafe { driver.get::<Ask>(c"cuDeviceGetUuid".to_bytes_with_nul()) };
+    let whole = whole.ok().and_then(|call| ask(&|uuid| unsafe { call(uuid, device) }));
+    let kind = if whole.is_some_and(|whole| whole != own) { "MIG" } else { "GPU" };
+    let digits = own.map(|byte| format!("{byte:02x}")).concat();
+    let parts = [0..8, 8..12, 12..16, 16..20, 20..32].map(|part| &digits[part]);
+    Some(format!("{kind}-{}", parts.join("-")))
 }
 
 impl CudaDevice {

@@ -15,6 +15,7 @@ use super::pool::Pool;
 use super::stream::Streams;
 use super::worker::Worker;
 use super::{Recorder, SessionError, TracedProgram, modules};
+use crate::origin;
 use crate::writer::{self, TraceWriter, WriterOptions};
 use crate::{ClockSteps, Device, Policy, Prepare, RecordingSpec, Times, Visits};
 
@@ -118,6 +119,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
             let steps = [(CLOCK_STEP, cycles), (TIMER_STEP, nanoseconds)];
             metadata.properties.extend(steps.map(|(name, step)| (name.to_owned(), step.to_string())));
         }
+        metadata.origin = origin::of(device).map(Box::new);
         let mut writer = TraceWriter::create(output, &metadata, writer_options)?;
         let clock = (spec.times != Times::Off).then(|| device.host_clock());
         if let Some(clock) = &clock {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use warptrace_format::file::{POINTS, PROGRAM};
 use warptrace_host::{
-    Bracket, Brackets, CudaDevice, DeviceError, Drainer, Ended, LaunchReport, LaunchShape, Launches,
+    Bracket, Brackets, CudaDevice, Device, DeviceError, Drainer, Ended, LaunchReport, LaunchShape, Launches,
     MemorySize, Patience, Reserved, SessionError, TraceOutput, command_line,
 };
 
@@ -35,10 +35,15 @@ pub(super) struct ForeignDevice {
 
 impl ForeignDevice {
     /// Takes a context of the program.
-    fn open(context: *mut c_void) -> Result<Self, String> {
+    pub(super) fn open(context: *mut c_void) -> Result<Self, String> {
         // SAFETY: the program's context; what is made here is closed before it ends.
         let device = unsafe { CudaDevice::adopt_foreign(context) }.map_err(|error| error.to_string())?;
         Ok(Self { device, brackets: Brackets::default() })
+    }
+
+    /// Returns the device's number within the process.
+    pub(super) fn ordinal(&self) -> u32 {
+        self.device.identity().ordinal.unwrap_or(0)
     }
 
     /// Gives back what it has of the driver's.
@@ -67,6 +72,8 @@ struct Told {
 pub(super) struct Recorder {
     launches: Launches<Bracket>,
     brackets: Brackets,
+    /// The device's number within the process.
+    pub(super) device: u32,
     pub(super) path: PathBuf,
     told: Mutex<Told>,
     is_sync: bool,
@@ -79,12 +86,11 @@ pub(super) struct Recorder {
 impl Recorder {
     pub(super) fn start(
         state: &'static State,
-        context: *mut c_void,
-        known: Option<ForeignDevice>,
+        device: ForeignDevice,
         path: PathBuf,
     ) -> Result<Arc<Self>, String> {
         let settings = &state.settings;
-        let ForeignDevice { device, brackets } = known.map_or_else(|| ForeignDevice::open(context), Ok)?;
+        let (number, ForeignDevice { device, brackets }) = (device.ordinal(), device);
         let mut spec = settings.spec.recording.clone();
         // Kernels that were not asked for have no traced copy.
         spec.window.kernels.clear();
@@ -101,6 +107,7 @@ impl Recorder {
         let recorder = Arc::new(Self {
             launches,
             brackets,
+            device: number,
             path,
             told: Mutex::default(),
             is_sync: settings.waits(),

@@ -37,9 +37,35 @@ fn slowness() -> u64 {
 static STICKY: AtomicU32 = AtomicU32::new(OK);
 /// Handles of streams and events.
 static HANDLES: AtomicU64 = AtomicU64::new(0x5000);
-/// The primary context's handle, and how often it is retained.
-const CONTEXT: *mut c_void = std::ptr::without_provenance_mut(0x7000);
-static RETAINED: AtomicU32 = AtomicU32::new(0);
+/// The first device's primary context, and how far apart those of devices are.
+const CONTEXT: usize = 0x7000;
+const CONTEXT_BYTES: usize = 16;
+/// How often each device's primary context is retained.
+static RETAINED: [AtomicU32; 16] = [const { AtomicU32::new(0) }; 16];
+/// The contexts of modules, streams and events, by their handles.
+static OWNERS: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
+const INVALID_HANDLE: u32 = 400;
+
+/// How many devices there are, as `TEST_DRIVER_DEVICES` says.
+fn devices() -> c_int {
+    std::env::var("TEST_DRIVER_DEVICES").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
+}
+
+fn context_of(device: c_int) -> *mut c_void {
+    std::ptr::without_provenance_mut(CONTEXT + CONTEXT_BYTES * device as usize)
+}
+
+/// Notes that a handle is of the current context.
+fn owned(handle: *mut c_void) -> *mut c_void {
+    OWNERS.lock().expect("nothing panics with it").insert(handle.addr(), CURRENT.get().addr());
+    handle
+}
+
+/// Whether a handle is of another context than the current one.
+fn is_foreign(handle: usize) -> bool {
+    let owners = OWNERS.lock().expect("nothing panics with it");
+    owners.get(&handle).is_some_and(|owner| *owner != CURRENT.get().addr())
+}
 
 thread_local! {
     static CURRENT: Cell<*mut c_void> = const { Cell::new(null_mut()) };
@@ -123,7 +149,7 @@ unsafe fn load_to(to: *mut Handle, image: *const c_void) -> u32 {
         if found.is_too_new {
             return 222;
         }
-        *to = std::ptr::from_ref(found).cast_mut().cast();
+        *to = owned(std::ptr::from_ref(found).cast_mut().cast());
     }
     OK
 }
@@ -154,6 +180,11 @@ unsafe fn launched(
         return sticky();
     }
     // SAFETY: as the driver's interface says.
+    let image = unsafe { std::ptr::from_ref((*function.cast::<Function>()).image) };
+    if is_foreign(image.addr()) {
+        return INVALID_HANDLE;
+    }
+    // SAFETY: as the driver's interface says.
     let answer =
         unsafe { launch::launch(&*function.cast::<Function>(), grid, block, shared, parameters, extra) };
     if answer == FAILED {
@@ -167,12 +198,22 @@ unsafe fn launched(
 entry_points! {
     fn cuInit(_flags: c_uint) { OK }
     fn cuDriverGetVersion(version: *mut c_int) { *version = 13_000; OK }
-    fn cuDeviceGetCount(count: *mut c_int) { *count = 1; OK }
-    fn cuDeviceGet(device: *mut c_int, _ordinal: c_int) { *device = 0; OK }
+    fn cuDeviceGetCount(count: *mut c_int) { *count = devices(); OK }
+    fn cuDeviceGet(device: *mut c_int, ordinal: c_int) { *device = ordinal; OK }
     fn cuDeviceGetName(name: *mut c_char, length: c_int, _device: c_int) {
         let text = c"Test driver".to_bytes_with_nul();
         name.cast::<u8>().copy_from(text.as_ptr(), text.len().min(length as usize));
         OK
+    }
+    fn cuDeviceGetUuid(uuid: *mut [u8; 16], device: c_int) {
+        *uuid = std::array::from_fn(|at| if at == 15 { device as u8 } else { 0xa0 + at as u8 });
+        OK
+    }
+    fn cuDeviceGetUuid_v2(uuid: *mut [u8; 16], device: c_int) {
+        let answer = cuDeviceGetUuid(uuid, device);
+        // A part of a GPU has a name of its own.
+        if std::env::var_os("TEST_DRIVER_MIG").is_some() { (*uuid)[0] = 0xff; }
+        answer
     }
     fn cuDeviceTotalMem_v2(bytes: *mut usize, _device: c_int) { *bytes = 1 << 30; OK }
     fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) { (*free, *total) = (1 << 28, 1 << 30); OK }
@@ -180,29 +221,29 @@ entry_points! {
         *value = match attribute { 75 => 9, 76 => 0, 88 => 0, 16 => 4, 39 => 2048, _ => 1 };
         OK
     }
-    fn cuDevicePrimaryCtxRetain(context: *mut Handle, _device: c_int) {
-        RETAINED.fetch_add(1, Ordering::Relaxed);
-        *context = CONTEXT;
+    fn cuDevicePrimaryCtxRetain(context: *mut Handle, device: c_int) {
+        RETAINED[device as usize].fetch_add(1, Ordering::Relaxed);
+        *context = context_of(device);
         OK
     }
-    fn cuDevicePrimaryCtxRelease_v2(_device: c_int) {
-        if RETAINED.fetch_sub(1, Ordering::Relaxed) == 1 { say("context ended"); }
+    fn cuDevicePrimaryCtxRelease_v2(device: c_int) {
+        if RETAINED[device as usize].fetch_sub(1, Ordering::Relaxed) == 1 { say("context ended"); }
         OK
     }
-    fn cuDevicePrimaryCtxReset_v2(_device: c_int) {
-        RETAINED.store(0, Ordering::Relaxed);
+    fn cuDevicePrimaryCtxReset_v2(device: c_int) {
+        RETAINED[device as usize].store(0, Ordering::Relaxed);
         say("context ended");
         OK
     }
-    fn cuDevicePrimaryCtxGetState(_device: c_int, flags: *mut c_uint, active: *mut c_int) {
-        (*flags, *active) = (0, c_int::from(RETAINED.load(Ordering::Relaxed) > 0));
+    fn cuDevicePrimaryCtxGetState(device: c_int, flags: *mut c_uint, active: *mut c_int) {
+        (*flags, *active) = (0, c_int::from(RETAINED[device as usize].load(Ordering::Relaxed) > 0));
         OK
     }
     fn cuCtxSetCurrent(context: Handle) { CURRENT.set(context); OK }
     fn cuCtxGetCurrent(context: *mut Handle) { *context = CURRENT.get(); OK }
     fn cuCtxGetDevice(device: *mut c_int) {
         if CURRENT.get().is_null() { return NO_CONTEXT; }
-        *device = 0;
+        *device = ((CURRENT.get().addr() - CONTEXT) / CONTEXT_BYTES) as c_int;
         OK
     }
     fn cuCtxSynchronize() { sticky() }
@@ -258,9 +299,9 @@ entry_points! {
         (to as *mut u8).write_bytes(value, bytes);
         sticky()
     }
-    fn cuStreamCreate(stream: *mut Handle, _flags: c_uint) { *stream = new_handle(); sticky() }
+    fn cuStreamCreate(stream: *mut Handle, _flags: c_uint) { *stream = owned(new_handle()); sticky() }
     fn cuStreamCreateWithPriority(stream: *mut Handle, _flags: c_uint, _priority: c_int) {
-        *stream = new_handle();
+        *stream = owned(new_handle());
         sticky()
     }
     fn cuStreamDestroy_v2(_stream: Handle) { OK }
@@ -274,9 +315,10 @@ entry_points! {
         OK
     }
     fn cuThreadExchangeStreamCaptureMode(mode: *mut c_uint) { *mode = 0; OK }
-    fn cuEventCreate(event: *mut Handle, _flags: c_uint) { *event = new_handle(); sticky() }
+    fn cuEventCreate(event: *mut Handle, _flags: c_uint) { *event = owned(new_handle()); sticky() }
     fn cuEventDestroy_v2(_event: Handle) { OK }
     fn cuEventRecord(event: Handle, stream: Handle) {
+        if is_foreign(event.addr()) || is_foreign(stream.addr()) { return INVALID_HANDLE; }
         streams::record(event as usize, stream.addr());
         let ready = Instant::now() + Duration::from_millis(slowness());
         READY.lock().expect("nothing panics with it").insert(event as usize, ready);
@@ -331,7 +373,12 @@ entry_points! {
     fn cuLibraryLoadData(
         library: *mut Handle, image: *const c_void, _options: *mut c_int, _values: List, _count: c_uint,
         _library_options: *mut c_int, _library_values: List, _library_count: c_uint
-    ) { load_to(library, image) }
+    ) {
+        let answer = load_to(library, image);
+        // It is of all contexts.
+        if answer == OK { OWNERS.lock().expect("nothing panics with it").remove(&(*library).addr()); }
+        answer
+    }
     fn cuLibraryUnload(_library: Handle) { OK }
     fn cuLibraryGetKernel(kernel: *mut Handle, library: Handle, name: *const c_char) {
         function_to(kernel, library, name)

@@ -63,3 +63,19 @@ fn a_process_that_does_not_wait_for_its_kernels_has_a_file_that_says_so() {
     assert!(traced.report()[0].contains("launches that had not ended: 1"), "{:?}", traced.report());
     assert_eq!(traced.trace().launches().count(), 1);
 }
+
+#[test]
+fn the_file_knows_rank_process_and_device() {
+    let words = ["proc", &data("kernels.ptx")];
+    let Some(traced) = both_with(&words, &[("RANK", "3"), ("WORLD_SIZE", "8")]) else { return };
+    let origin = traced.trace().metadata().origin.clone().expect("it is told");
+    assert_eq!((origin.rank, origin.ranks, origin.launcher.as_deref()), (Some(3), Some(8), Some("torchrun")));
+    let uuid = origin.device_uuid.as_deref();
+    assert_eq!((origin.device, uuid), (Some(0), Some("GPU-a0a1a2a3-a4a5-a6a7-a8a9-aaabacadae00")));
+    assert!(origin.process.is_some_and(|process| process != std::process::id()));
+    assert!(origin.began.is_some() && origin.host.is_some());
+    let Some(traced) = both_with(&words, &[("TEST_DRIVER_MIG", "1")]) else { return };
+    let origin = traced.trace().metadata().origin.clone().expect("it is told");
+    let uuid = origin.device_uuid.as_deref();
+    assert_eq!((origin.rank, uuid), (None, Some("MIG-ffa1a2a3-a4a5-a6a7-a8a9-aaabacadae00")));
+}

@@ -5,6 +5,7 @@
 mod accesses;
 mod built;
 mod clocks;
+mod devices;
 mod ends;
 mod frameworks;
 mod graphs;

@@ -4,6 +4,7 @@
 
 mod arguments;
 mod messages;
+mod ranks;
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -28,6 +29,8 @@ use crate::error::ExportError;
 use crate::runs::Run;
 use crate::source::Source;
 
+pub use self::ranks::perfetto_ranks;
+
 /// The one sequence of packets that a file has.
 const SEQUENCE: u32 = 1;
 /// The first iid of a name that belongs to no known location: theirs are their ids.
@@ -49,22 +52,7 @@ pub fn perfetto(
 ) -> Result<Written, ExportError> {
     let out = Counted { out: source.trace().limited(out), bytes: 0 };
     let scale = Scale::shared(source)?;
-    let mut tracks = Perfetto {
-        out,
-        unit: scale.unit(),
-        buffer: Vec::new(),
-        files: HashMap::new(),
-        names: HashMap::new(),
-        last_track: ABOUT,
-        device: None,
-        sms: HashMap::new(),
-        host: None,
-        host_lanes: Vec::new(),
-        launch: 0,
-        block: 0,
-        warp: 0,
-        waits: Vec::new(),
-    };
+    let mut tracks = Perfetto::new(out, scale.unit());
     tracks.begin(source, scale)?;
     let mut written = draw(source, scale, &mut tracks, sliced)?;
     tracks.out.flush()?;
@@ -97,6 +85,25 @@ struct Perfetto<W> {
 }
 
 impl<W: Write> Perfetto<W> {
+    fn new(out: Counted<W>, unit: u64) -> Self {
+        Self {
+            out,
+            unit,
+            buffer: Vec::new(),
+            files: HashMap::new(),
+            names: HashMap::new(),
+            last_track: ABOUT,
+            device: None,
+            sms: HashMap::new(),
+            host: None,
+            host_lanes: Vec::new(),
+            launch: 0,
+            block: 0,
+            warp: 0,
+            waits: Vec::new(),
+        }
+    }
+
     fn packet(&mut self, mut packet: TracePacket) -> Result<(), ExportError> {
         packet.trusted_packet_sequence_id = Some(SEQUENCE);
         packet.sequence_flags = Some(packet.sequence_flags.unwrap_or(0) | NEEDS_STATE);
@@ -119,20 +126,30 @@ impl<W: Write> Perfetto<W> {
                 interned.debug_annotation_string_values.push(InternedString { iid: Some(next), str });
             }
         }
+        let name = if source.lacks().is_whole() { "about this trace" } else { "INCOMPLETE trace" };
+        let facts = source.facts().into_iter().chain(scale.facts(source));
+        self.about(interned, (name, scale.words()), facts.map(|(key, value)| (key.to_owned(), value)))
+    }
+
+    /// Writes the names that packets refer to, and a track with what is to be said of all.
+    fn about(
+        &mut self,
+        mut interned: InternedData,
+        (name, description): (&str, &str),
+        facts: impl Iterator<Item = (String, String)>,
+    ) -> Result<(), ExportError> {
         for (iid, name) in (1..).zip(ARGUMENTS) {
             let name = Some(name.to_owned());
             interned.debug_annotation_names.push(InternedName { iid: Some(iid), name });
         }
         let sequence_flags = Some(STATE_CLEARED);
         self.packet(TracePacket { interned_data: Some(interned), sequence_flags, ..TracePacket::default() })?;
-        self.descriptor(ABOUT, None, "about this trace".to_owned(), Some(scale.words().to_owned()), -1)?;
-        let facts = source.facts().into_iter().chain(scale.facts(source));
+        self.descriptor(ABOUT, None, "about this trace".to_owned(), Some(description.to_owned()), -1)?;
         let arguments = facts.map(|(key, value)| DebugAnnotation {
-            name: Some(key.to_owned()),
+            name: Some(key),
             string_value: Some(value),
             ..DebugAnnotation::default()
         });
-        let name = if source.lacks().is_whole() { "about this trace" } else { "INCOMPLETE trace" };
         self.event(
             0,
             TrackEvent {
