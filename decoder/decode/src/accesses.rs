@@ -1,6 +1,7 @@
 //! Addresses and values: what each warp accessed, as vectors that go on in steps.
 
-use std::collections::BTreeMap;
+mod walk;
+
 use std::ops::{ControlFlow, Range};
 
 use rayon::prelude::*;
@@ -14,11 +15,10 @@ use crate::derived::derive;
 use crate::error::DecodeError;
 use crate::file::{TraceFile, compare};
 use crate::times::Clock;
+use walk::{Found, OfWarp, WARP_ENTRIES, Walk};
 
-/// Entries of several warps that are held at once.
-const HELD_ENTRIES: usize = 1 << 20;
-/// Entries of one warp.
-const WARP_ENTRIES: usize = 1 << 24;
+/// Entries of warps that are put together before they are given away in order, and those of one more.
+const ENTRIES_AT_ONCE: usize = 1 << 17;
 /// Steps for each entry: it is unpacked, put in its place, and looked at.
 const STEPS_PER_ENTRY: u64 = 16;
 
@@ -95,32 +95,37 @@ impl WarpAccesses {
         let recorded = sites.iter().map(SiteGroups::accesses).sum();
         let mut found = Self { warp, damaged, chunks, recorded, ..Self::default() };
         let mut room = WARP_ENTRIES;
+        found.sites.reserve_exact(sites.len());
         for SiteGroups { site, groups, runs, loose } in sites {
             let followers = trace.followers.of_root(site);
             // Nothing is recorded of what follows from another site.
             let is_odd = trace.is_derived(site);
-            let (mut kept, mut kept_runs) =
-                (Vec::with_capacity(groups.len()), Vec::with_capacity(runs.len()));
-            let (mut rest, mut lacking) = (&runs[..], 0);
-            for group in groups {
-                let (runs, after) = rest.split_at(rest.len().min(group.runs() as usize));
-                rest = after;
-                let is_before = cut.is_none_or(|cut| group.time.wrapping_sub(cut).cast_signed() < 0);
-                if is_before && group.missing == 0 && !is_odd {
-                    kept.push(group);
-                    kept_runs.extend_from_slice(runs);
-                    continue;
+            let is_before = |time: u32| cut.is_none_or(|cut| time.wrapping_sub(cut).cast_signed() < 0);
+            let is_kept = |group: &Group| is_before(group.time) && group.missing == 0 && !is_odd;
+            let mut kept = SiteGroups { site, ..SiteGroups::default() };
+            let mut lacking = 0;
+            if groups.iter().all(is_kept) {
+                (kept.groups, kept.runs) = (groups, runs);
+            } else {
+                let mut rest = &runs[..];
+                for group in groups {
+                    let (runs, after) = rest.split_at(rest.len().min(group.runs() as usize));
+                    rest = after;
+                    if is_kept(&group) {
+                        kept.groups.push(group);
+                        kept.runs.extend_from_slice(runs);
+                        continue;
+                    }
+                    found.has_gaps |= cut.is_none();
+                    let each = if group.spread.is_some() { group.mask.count_ones() } else { 1 };
+                    lacking += runs.iter().map(|run| u64::from(run.count) * u64::from(each)).sum::<u64>();
                 }
-                found.has_gaps |= cut.is_none();
-                let each = if group.spread.is_some() { group.mask.count_ones() } else { 1 };
-                lacking += runs.iter().map(|run| u64::from(run.count) * u64::from(each)).sum::<u64>();
             }
             lacking +=
                 loose.iter().map(|(of, run)| u64::from(of.lanes()) * u64::from(run.count)).sum::<u64>();
             let is_lost = cut.is_some() && !is_odd;
             *(if is_lost { &mut found.left_out } else { &mut found.unmatched }) +=
                 lacking * (1 + followers.len() as u64);
-            let kept = SiteGroups { site, groups: kept, runs: kept_runs, loose: Vec::new() };
             found.derived += (kept.accesses() + lacking) * followers.len() as u64;
             for (site, rule) in followers {
                 let derived = derive(&kept, *site, rule, room)?;
@@ -168,9 +173,6 @@ impl WarpAccesses {
         at.map_or(0, |at| self.sites[at].groups.iter().fold(0, |all, group| all | group.mask))
     }
 }
-
-/// A piece of a warp's stream: where its section is, its first chunk, how many, and what they hold.
-type Held = (u64, u32, u32, PieceGroups);
 
 impl TraceFile {
     /// Returns the number of the track of addresses and values: behind those of events.
@@ -220,7 +222,9 @@ impl TraceFile {
     /// Gives the accesses of the warps that `filter` selects to `fold`, on all cores of rayon's current pool;
     /// else as [`fold_items`](Self::fold_items). Warps without accesses are left out.
     ///
-    /// Memory: for each thread a section, and 2^20 entries of 24 bytes, of a single warp up to 2^24.
+    /// Each section is read once, unless sections that overlap in their warps have more than fits into memory.
+    /// Memory: for each thread a section, and a warp of up to 2^24 entries of 24 bytes; and 256 MiB of warps of
+    /// which another section may have more.
     ///
     /// # Errors
     /// The file has no such launch; a section is damaged or missing; the file asks for more work than its length lets
@@ -234,19 +238,28 @@ impl TraceFile {
         merge: impl Fn(A, A) -> A + Sync,
     ) -> Result<A, DecodeError> {
         let range = filter.range(self.resolve_any(launch, self.data_track())?.warps());
-        let clusters = self.clusters(launch, &range);
-        let of_cluster = |mut value: A, (sections, warps): &(&[IndexEntry], Range<u32>)| {
-            let _ = self.walk_cluster((launch, sections), warps.clone(), &mut |found| {
-                fold(&mut value, &found);
-                ControlFlow::Continue(())
-            })?;
-            Ok(value)
-        };
-        clusters.par_iter().try_fold(&new, of_cluster).try_reduce(&new, |a, b| Ok(merge(a, b)))
+        let mut walk = Walk::new(self, launch, range);
+        let most = walk.most_entries();
+        let mut all = None;
+        while let Some(found) = walk.next_warps() {
+            let of_warp = |mut value: A, (warps, of): Found| -> Result<A, DecodeError> {
+                fold(&mut value, &self.warp_accesses((launch, warps.start), of?, most)?);
+                Ok(value)
+            };
+            let more = found.into_par_iter().try_fold(&new, of_warp);
+            let more = more.try_reduce(&new, |a, b| Ok(merge(a, b)))?;
+            all = Some(match all {
+                Some(before) => merge(before, more),
+                None => more,
+            });
+        }
+        Ok(all.unwrap_or_else(new))
     }
 
     /// Gives the accesses of the warps that `filter` selects to `sink`, in the order of warps, until it
-    /// returns `Break`.
+    /// returns `Break`. Sections are unpacked and warps put together on all cores of rayon's current pool.
+    ///
+    /// Memory: as [`fold_accesses`](Self::fold_accesses).
     ///
     /// # Errors
     /// As [`fold_accesses`](Self::fold_accesses).
@@ -257,100 +270,104 @@ impl TraceFile {
         sink: &mut dyn FnMut(WarpAccesses) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, DecodeError> {
         let range = filter.range(self.resolve_any(launch, self.data_track())?.warps());
-        for (sections, warps) in self.clusters(launch, &range) {
-            if self.walk_cluster((launch, sections), warps, sink)?.is_break() {
-                return Ok(ControlFlow::Break(()));
+        let (walk, mut failed) = (Walk::new(self, launch, range), None);
+        let flow = self.each_warp((launch, walk), |accesses| accesses, &mut |_, read| match read {
+            Ok(accesses) => sink(accesses),
+            Err(error) => {
+                failed = Some(error);
+                ControlFlow::Break(())
             }
-        }
-        Ok(ControlFlow::Continue(()))
+        });
+        failed.map_or(Ok(flow), Err)
     }
 
-    /// Sections that overlap in their warps, and the warps of `range` that they have, in order.
-    pub(crate) fn clusters(&self, launch: u32, range: &Range<u32>) -> Vec<(&[IndexEntry], Range<u32>)> {
-        let sections = self.frames(launch, self.data_track());
-        let (mut found, mut from, mut last) = (Vec::new(), 0, 0);
-        for (at, section) in sections.iter().enumerate() {
-            if at > from && section.first_warp > last {
-                found.push((&sections[from..at], sections[from].first_warp..last.saturating_add(1)));
-                from = at;
-            }
-            last = last.max(section.last_warp);
-        }
-        if let Some(first) = sections.get(from) {
-            found.push((&sections[from..], first.first_warp..last.saturating_add(1)));
-        }
-        for (_, warps) in &mut found {
-            *warps = warps.start.max(range.start)..warps.end.min(range.end);
-        }
-        found.retain(|(_, warps)| !warps.is_empty());
-        found
-    }
-
-    /// Goes through some warps of a cluster, in order. What is more than fits into memory is read in parts.
-    fn walk_cluster(
+    /// Gives what `look` says of warps to `sink`, in order; of a warp whose pieces contradict each other, or of
+    /// warps whose section cannot be read, why there is nothing.
+    fn each_warp<T: Send>(
         &self,
-        (launch, sections): (u32, &[IndexEntry]),
-        warps: Range<u32>,
-        sink: &mut dyn FnMut(WarpAccesses) -> ControlFlow<()>,
-    ) -> Result<ControlFlow<()>, DecodeError> {
-        let mut held: BTreeMap<u32, Vec<Held>> = BTreeMap::new();
-        let mut entries = 0;
-        for section in sections {
-            if section.last_warp < warps.start || section.first_warp >= warps.end {
-                continue;
-            }
-            for piece in self.load_data(section)?.into_iter().filter(|piece| warps.contains(&piece.warp)) {
-                entries += piece.groups.sites.iter().map(SiteGroups::entries).sum::<usize>();
-                let of_warp = held.entry(piece.warp).or_default();
-                of_warp.push((section.offset, piece.sequence, piece.chunks, piece.groups));
-            }
-            let (one, most) = (warps.len() == 1, if warps.len() == 1 { WARP_ENTRIES } else { HELD_ENTRIES });
-            if entries > most && one {
-                return Err(DecodeError::TooManyEntries { launch, warp: warps.start, most });
-            }
-            if entries > most && sections.len() > 1 {
-                drop(held);
-                let middle = warps.start + (warps.end - warps.start) / 2;
-                let first = self.walk_cluster((launch, sections), warps.start..middle, sink)?;
-                if first.is_break() {
-                    return Ok(first);
-                }
-                return self.walk_cluster((launch, sections), middle..warps.end, sink);
-            }
-        }
-        for (warp, mut pieces) in held {
-            pieces.sort_by_key(|(_, sequence, ..)| *sequence);
-            let mut expected = 0;
-            for &(offset, found, chunks, _) in &pieces {
-                if found != expected {
-                    return Err(DecodeError::DataSequence { launch, warp, found, expected, offset });
-                }
-                expected = found.saturating_add(chunks);
-            }
-            let groups = match pieces.pop() {
-                Some((.., only)) if pieces.is_empty() => only,
-                last => {
-                    let all = pieces.into_iter().chain(last).map(|(.., groups)| groups);
-                    PieceGroups::join(all.collect())
-                }
+        (launch, mut walk): (u32, Walk<'_>),
+        look: impl Fn(WarpAccesses) -> T + Sync,
+        sink: &mut dyn FnMut(Range<u32>, Result<T, DecodeError>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let most = walk.most_entries();
+        let mut give = |part: Vec<Found>| {
+            let look_at = |(warps, of): Found| {
+                let warp = (launch, warps.start);
+                (warps, of.and_then(|of| self.warp_accesses(warp, of, most)).map(&look))
             };
-            let accesses = WarpAccesses::of((warp, expected.into()), groups, self);
-            let too_many = DecodeError::TooManyEntries { launch, warp, most: WARP_ENTRIES };
-            let accesses = accesses.ok_or(too_many)?;
-            let derived = accesses.sites.iter().filter(|site| self.is_derived(site.site));
-            self.work.spend(derived.map(|site| 1 + site.entries() as u64).sum())?;
-            // Vectors that are on no line may have to be looked at one by one.
-            let generic = accesses.sites.iter().flat_map(SiteGroups::each_group);
-            let generic = generic.filter(|(group, _)| group.spread.is_none()).map(|(_, runs)| {
-                let vectors = runs.iter().map(|run| run.count).max().unwrap_or(0);
-                u64::from(vectors) * runs.len() as u64
-            });
-            self.work.spend(generic.sum())?;
-            if sink(accesses).is_break() {
-                return Ok(ControlFlow::Break(()));
+            let read: Vec<_> = part.into_par_iter().map(look_at).collect();
+            read.into_iter().try_for_each(|(warps, read)| sink(warps, read))
+        };
+        while let Some(found) = walk.next_warps() {
+            let (mut part, mut entries) = (Vec::new(), 0);
+            for (warps, of) in found {
+                entries += of.as_ref().map_or(0, |of| self.entries(of));
+                part.push((warps, of));
+                if entries > ENTRIES_AT_ONCE {
+                    entries = 0;
+                    give(std::mem::take(&mut part))?;
+                }
             }
+            give(part)?;
         }
-        Ok(ControlFlow::Continue(()))
+        ControlFlow::Continue(())
+    }
+
+    /// Gives what `look` says of the accesses of a launch's warps to `sink`, in order; of a warp whose pieces
+    /// contradict each other, or of warps whose section cannot be read, why there is nothing.
+    pub(crate) fn look_at_accesses<T: Send>(
+        &self,
+        launch: &LaunchInfo,
+        look: impl Fn(WarpAccesses) -> T + Sync,
+        sink: &mut dyn FnMut(Range<u32>, Result<T, DecodeError>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let number = launch.number();
+        self.each_warp((number, Walk::new(self, number, 0..launch.warps())), look, sink)
+    }
+
+    /// Entries of a warp when it is put together, with those that follow from them.
+    fn entries(&self, of: &OfWarp) -> usize {
+        let sites = of.pieces.iter().flat_map(|(.., groups)| &groups.sites);
+        sites.map(|site| site.entries() * (1 + self.followers.of_root(site.site).len())).sum()
+    }
+
+    /// Puts a warp of a launch together, which has at most this many entries.
+    fn warp_accesses(
+        &self,
+        (launch, warp): (u32, u32),
+        OfWarp { mut pieces, entries, .. }: OfWarp,
+        most: usize,
+    ) -> Result<WarpAccesses, DecodeError> {
+        if entries > most {
+            return Err(DecodeError::TooManyEntries { launch, warp, most });
+        }
+        pieces.sort_by_key(|(_, sequence, ..)| *sequence);
+        let mut expected = 0;
+        for &(offset, found, chunks, _) in &pieces {
+            if found != expected {
+                return Err(DecodeError::DataSequence { launch, warp, found, expected, offset });
+            }
+            expected = found.saturating_add(chunks);
+        }
+        let groups = match pieces.pop() {
+            Some((.., only)) if pieces.is_empty() => only,
+            last => {
+                let all = pieces.into_iter().chain(last).map(|(.., groups)| groups);
+                PieceGroups::join(all.collect())
+            }
+        };
+        let accesses = WarpAccesses::of((warp, expected.into()), groups, self);
+        let accesses = accesses.ok_or(DecodeError::TooManyEntries { launch, warp, most: WARP_ENTRIES })?;
+        let derived = accesses.sites.iter().filter(|site| self.is_derived(site.site));
+        self.work.spend(derived.map(|site| 1 + site.entries() as u64).sum())?;
+        // Vectors that are on no line may have to be looked at one by one.
+        let generic = accesses.sites.iter().flat_map(SiteGroups::each_group);
+        let generic = generic.filter(|(group, _)| group.spread.is_none()).map(|(_, runs)| {
+            let vectors = runs.iter().map(|run| run.count).max().unwrap_or(0);
+            u64::from(vectors) * runs.len() as u64
+        });
+        self.work.spend(generic.sum())?;
+        Ok(accesses)
     }
 
     /// Reads a section and compares it with what its beginning said when the file was opened.

@@ -21,6 +21,9 @@
 //! Nothing is mapped, and nothing grows with the events of a file. What is kept: the metadata, 56 bytes for
 //! each frame and accounting section, and 40 for each launch. What is in flight while decoding: a few frames
 //! of at most 16 MiB, a window of 64 MiB of compressed payload, and 2 MiB of events a thread, twice.
+//! Of addresses and values: for each thread a section of 2^19 entries of 24 bytes and a warp of at most 2^24, and 256
+//! MiB of warps of which a section that follows may have more.
+//! `verify` checks small launches side by side, of together at most 32 frames and 2^18 chunks and entries.
 //! [`WarpEvents`] and `verify` add at most 8 MiB of events for each stream they read, and `verify` 9 MiB for
 //! each dual stream whose tracks stand in different orders.
 //!

@@ -13,6 +13,7 @@ mod stream;
 mod times;
 mod twin;
 
+use rayon::prelude::*;
 use warptrace_format::file::LaunchInfo;
 use warptrace_format::file::limits::MAX_LOCATIONS;
 
@@ -23,6 +24,12 @@ use launch::LaunchCheck;
 pub use problem::{EventPosition, Problem, SpanFault};
 pub use report::{LossTotal, TwinReport, VerifyReport};
 pub use twin::LanesNext;
+
+/// What launches that are checked side by side have together at most: frames, chunks and entries of accesses.
+const FRAMES_AT_ONCE: u64 = 32;
+const CHUNKS_AT_ONCE: u64 = 1 << 18;
+/// And how many they are.
+const LAUNCHES_AT_ONCE: usize = 64;
 
 impl TraceFile {
     /// Checks the whole trace:
@@ -78,22 +85,66 @@ impl TraceFile {
             report.add(Problem::Unreadable(damage.clone().into()));
         }
         let mut checked = 0;
-        for launch in self.launches().map(LaunchInfo::number) {
-            report.launches += 1;
-            LaunchCheck::new(self, launch, &known).run(&mut report, &mut |events| {
+        let launches: Vec<u32> = self.launches().map(LaunchInfo::number).collect();
+        for group in self.side_by_side(&launches) {
+            if let [launch] = *group {
+                self.check_launch(launch, &known, &mut report, &mut |events| {
+                    checked += events;
+                    progress(checked, total);
+                });
+                continue;
+            }
+            let check = |&launch: &u32| {
+                let (mut part, mut events) = (report.part(self), 0);
+                self.check_launch(launch, &known, &mut part, &mut |more| events += more);
+                (part, events)
+            };
+            let parts: Vec<_> = group.par_iter().map(check).collect();
+            for (part, events) in parts {
+                report.add_part(part);
                 checked += events;
-                progress(checked, total);
-            });
-            if self.has_times() {
-                self.check_times(launch, &mut report);
             }
-            if self.has_spans() {
-                self.check_spans(launch, &mut report);
-            }
-            if self.has_accesses() {
-                self.check_accesses(launch, &mut report);
-            }
+            progress(checked, total);
         }
         report
+    }
+
+    fn check_launch(
+        &self,
+        launch: u32,
+        known: &[bool],
+        report: &mut VerifyReport,
+        checked: &mut dyn FnMut(u64),
+    ) {
+        report.launches += 1;
+        LaunchCheck::new(self, launch, known).run(report, checked);
+        if self.has_times() {
+            self.check_times(launch, report);
+        }
+        if self.has_spans() {
+            self.check_spans(launch, report);
+        }
+        if self.has_accesses() {
+            self.check_accesses(launch, report);
+        }
+    }
+
+    /// Cuts launches into those that are checked side by side: small ones, which are too little for all cores.
+    fn side_by_side<'l>(&self, launches: &'l [u32]) -> Vec<&'l [u32]> {
+        let (mut groups, mut from, mut sums) = (Vec::new(), 0, (0, 0));
+        for (at, &launch) in launches.iter().enumerate() {
+            let of_track = (0..=self.data_track()).map(|track| self.totals(launch, track));
+            let more = of_track
+                .fold((0, 0), |(frames, chunks), totals| (frames + totals.frames, chunks + totals.chunks));
+            sums = (sums.0 + more.0, sums.1 + more.1);
+            if at > from
+                && (sums.0 > FRAMES_AT_ONCE || sums.1 > CHUNKS_AT_ONCE || at - from == LAUNCHES_AT_ONCE)
+            {
+                groups.push(&launches[from..at]);
+                (from, sums) = (at, more);
+            }
+        }
+        groups.extend((from < launches.len()).then(|| &launches[from..]));
+        groups
     }
 }

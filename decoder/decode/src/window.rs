@@ -217,6 +217,10 @@ impl Gathered {
                     let times = times.map(|times| (times.step(), times.chunk(at)));
                     let chunk = ChunkData::copy_of(chunk, frame_offset, times);
                     self.bytes += chunk.held_bytes();
+                    // Most warps have one.
+                    if of_warp[slot].is_empty() {
+                        of_warp[slot].reserve_exact(1);
+                    }
                     of_warp[slot].push(chunk);
                     self.shrink(limit);
                 }

@@ -63,6 +63,12 @@ impl Work {
         Self { spent, most: u64::MAX, written, most_written: u64::MAX }
     }
 
+    /// Steps so far.
+    #[cfg(test)]
+    pub(crate) fn spent(&self) -> u64 {
+        self.spent.load(Ordering::Relaxed)
+    }
+
     /// Forgets the steps and the output so far.
     pub(crate) fn renew(&self) {
         self.spent.store(0, Ordering::Relaxed);

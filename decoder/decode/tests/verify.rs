@@ -360,3 +360,36 @@ fn many_problems_are_counted_and_some_are_listed() {
     assert_eq!((report.problem_count(), report.problems.len(), report.problems_left_out), (500, 100, 400));
     assert!(report.to_string().ends_with("and 400 more"));
 }
+
+#[test]
+fn many_launches_are_reported_as_one_after_the_other() {
+    let numbered = |number| LaunchInfo::new(number, 0, [4, 1, 1], [32, 1, 1], 0).unwrap();
+    let launches: Vec<(LaunchInfo, Streams)> = (0..150).map(|number| (numbered(number), streams())).collect();
+    let mut recorder = Recorder::new(vec![CodecSpec::Raw, CodecSpec::Raw]);
+    recorder.account = |launch, warp, account| {
+        // Launches 3, 6, 9 ... have one warp that says too much, and every launch one that lost something.
+        account.recorded += u64::from(launch % 3 == 0 && warp == 2);
+        if warp == 1 {
+            (account.attempted, account.lost) = (account.attempted + 7, 7);
+        }
+    };
+    let bytes = recorder.record(&launches);
+    let trace = TraceFile::from_bytes(bytes).unwrap();
+    let mut seen = Vec::new();
+    let report = trace.verify_with_progress(&mut |done, total| seen.push((done, total)));
+    assert!(seen.is_sorted() && seen.len() > 3 && seen.last() == Some(&(150 * 1600, 150 * 1600)), "{seen:?}");
+    assert_eq!((report.launches, report.warps, report.events), (150, 600, 150 * 800));
+    assert_eq!((report.lost_events, report.lost.map(|lost| lost.warps)), (150 * 2 * 7, Some(300)));
+    assert_eq!(report.accounts, 1200);
+    let twin = report.twin.unwrap();
+    assert_eq!(twin.equal_warps + twin.prefix_warps, 600);
+    // Of each launch alone.
+    let mut expected: Vec<String> = Vec::new();
+    for launch in &launches {
+        let alone = verify(recorder.record(std::slice::from_ref(launch)));
+        expected.extend(alone.problems.iter().map(ToString::to_string));
+    }
+    assert_eq!(report.problem_count(), expected.len() as u64);
+    let found: Vec<String> = report.problems.iter().map(ToString::to_string).collect();
+    assert_eq!(found, expected[..100]);
+}

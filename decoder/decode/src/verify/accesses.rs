@@ -11,7 +11,6 @@ use super::problem::{Problem, remedy};
 use super::report::VerifyReport;
 use crate::accesses::WarpAccesses;
 use crate::accounts::{AccountCursor, Accounted};
-use crate::all::WarpFilter;
 use crate::error::DecodeError;
 use crate::file::TraceFile;
 use crate::losses::chosen_within;
@@ -118,50 +117,42 @@ pub enum AccessProblem {
     },
 }
 
-/// Of each warp that was read what it has: accesses and chunks.
-type Found = BTreeMap<u32, (u64, u64)>;
+/// A warp that was read, and what it has: accesses and chunks.
+type Found = (u32, (u64, u64));
+
+/// Warps that are read before their accounts are looked at.
+const WARPS_AT_ONCE: usize = 1 << 16;
 
 impl TraceFile {
     /// Checks the addresses and values of a launch.
     pub(super) fn check_accesses(&self, launch: u32, report: &mut VerifyReport) {
         let Some(info) = self.launch(launch) else { return };
-        let track = self.data_track();
-        let mut check =
-            Check { file: self, info, launch, cursor: AccountCursor::new(self, launch, track), next: 0 };
-        let mut unknown = BTreeMap::new();
-        for (_, warps) in self.clusters(launch, &(0..info.warps())) {
-            check.accounts(check.next..warps.start, &Found::new(), report);
-            let (mut found, mut is_over) = (Found::new(), false);
-            let mut rest = warps.clone();
-            // What stands behind a warp that cannot be read is read all the same.
-            while !is_over {
-                let filter = WarpFilter::warps(rest.clone());
-                let read = self.accesses_in_order(launch, &filter, &mut |accesses| {
-                    rest.start = accesses.warp.saturating_add(1);
-                    check.warp(&accesses, &mut unknown, report);
-                    found.insert(accesses.warp, (accesses.recorded, accesses.chunks));
-                    ControlFlow::Continue(())
-                });
-                is_over = true;
-                if let Err(error) = read {
-                    let bad = match error {
-                        DecodeError::DataSequence { warp, .. } | DecodeError::TooManyEntries { warp, .. } => {
-                            Some(warp)
+        let cursor = AccountCursor::new(self, launch, self.data_track());
+        let mut check = Check { file: self, info, launch, cursor, next: 0, missing: None };
+        let (mut unknown, mut found) = (BTreeMap::new(), Vec::new());
+        // What stands behind a warp that cannot be read is read all the same.
+        let _ =
+            self.look_at_accesses(info, |accesses| Seen::of(self, info, &accesses), &mut |warps, read| {
+                let is_over = matches!(read, Err(DecodeError::TooMuchWork { .. }));
+                match read {
+                    Ok(seen) => {
+                        check.warp(&seen, &mut unknown, report);
+                        found.push((seen.warp, (seen.recorded, seen.chunks)));
+                        if found.len() == WARPS_AT_ONCE {
+                            check.accounts(warps.end, &mut found, report);
                         }
-                        _ => None,
-                    };
-                    report.add(Problem::Unreadable(error));
-                    // Its account says more than what was found, which is no news.
-                    let end = bad.map_or(rest.end, |warp| warp.saturating_add(1));
-                    check.accounts(check.next..bad.unwrap_or(rest.start), &found, report);
-                    check.skip(end);
-                    (is_over, rest.start) = (bad.is_none(), end);
-                    is_over |= rest.is_empty();
+                    }
+                    Err(error) => {
+                        report.add(Problem::Unreadable(error));
+                        // Their accounts say more than what was found, which is no news.
+                        check.accounts(warps.start, &mut found, report);
+                        check.skip(if is_over { info.warps() } else { warps.end });
+                    }
                 }
-            }
-            check.accounts(check.next.min(warps.end)..warps.end, &found, report);
-        }
-        check.accounts(check.next..info.warps(), &Found::new(), report);
+                if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+        check.accounts(info.warps(), &mut found, report);
+        check.tell_missing(report);
         for (site, warp) in unknown {
             report.add(Problem::Accesses { launch, problem: AccessProblem::UnknownSite { warp, site } });
         }
@@ -187,6 +178,33 @@ impl TraceFile {
     }
 }
 
+/// What a verification needs to know of a warp's accesses.
+struct Seen {
+    warp: u32,
+    recorded: u64,
+    derived: u64,
+    left_out: u64,
+    unmatched: u64,
+    has_gaps: bool,
+    damaged: u32,
+    chunks: u64,
+    /// Sites that no table has, or with lanes that the warp does not have: the site, whether a table has it, and
+    /// these lanes.
+    odd_sites: Vec<(u16, bool, u32)>,
+}
+
+impl Seen {
+    fn of(file: &TraceFile, info: &LaunchInfo, accesses: &WarpAccesses) -> Self {
+        let &WarpAccesses { warp, left_out, unmatched, has_gaps, damaged, chunks, recorded, derived, .. } =
+            accesses;
+        let known = info.lane_mask(warp).unwrap_or(0);
+        let sites = accesses.sites.iter().map(|site| site.site).filter(|site| !file.is_derived(*site));
+        let odd = sites.map(|site| (site, file.site(site).is_some(), accesses.lanes(site) & !known));
+        let odd_sites = odd.filter(|(_, is_known, lanes)| !is_known || *lanes != 0).collect();
+        Self { warp, recorded, derived, left_out, unmatched, has_gaps, damaged, chunks, odd_sites }
+    }
+}
+
 struct Check<'a> {
     file: &'a TraceFile,
     info: &'a LaunchInfo,
@@ -194,6 +212,8 @@ struct Check<'a> {
     cursor: AccountCursor<'a>,
     /// Accounts before this warp have been looked at.
     next: u32,
+    /// The last warps without accounts.
+    missing: Option<Range<u32>>,
 }
 
 impl Check<'_> {
@@ -201,8 +221,8 @@ impl Check<'_> {
         report.add(Problem::Accesses { launch: self.launch, problem });
     }
 
-    /// Checks what a warp has; notes the first warp of each site that is in no table.
-    fn warp(&self, found: &WarpAccesses, unknown: &mut BTreeMap<u16, u32>, report: &mut VerifyReport) {
+    /// Reports what a warp has; notes the first warp of each site that is in no table.
+    fn warp(&self, found: &Seen, unknown: &mut BTreeMap<u16, u32>, report: &mut VerifyReport) {
         let warp = found.warp;
         report.accesses = report.accesses.saturating_add(found.recorded);
         report.derived_accesses = report.derived_accesses.saturating_add(found.derived);
@@ -216,52 +236,67 @@ impl Check<'_> {
         if !self.info.is_chosen(warp) {
             self.add(AccessProblem::NotChosen { warp }, report);
         }
-        let known = self.info.lane_mask(warp).unwrap_or(0);
-        for site in found.sites.iter().filter(|site| !self.file.is_derived(site.site)) {
-            if self.file.site(site.site).is_none() {
-                unknown.entry(site.site).or_insert(warp);
+        for &(site, is_known, lanes) in &found.odd_sites {
+            if !is_known {
+                unknown.entry(site).or_insert(warp);
             }
-            let lanes = found.lanes(site.site) & !known;
             if lanes != 0 {
-                self.add(AccessProblem::LaneOutside { warp, site: site.site, lanes }, report);
+                self.add(AccessProblem::LaneOutside { warp, site, lanes }, report);
             }
         }
     }
 
     /// Passes over the accounts of warps that could not be read.
-    const fn skip(&mut self, to: u32) {
-        self.next = if to > self.next { to } else { self.next };
+    fn skip(&mut self, to: u32) {
+        self.next = self.next.max(to);
     }
 
-    /// Compares the accounts of some warps with what was found of them.
-    fn accounts(&mut self, mut warps: Range<u32>, found: &Found, report: &mut VerifyReport) {
-        self.next = self.next.max(warps.end);
-        while !warps.is_empty() {
-            match self.cursor.next(warps.clone()) {
+    /// Compares the accounts of the warps before this one with what was found of them.
+    fn accounts(&mut self, end: u32, found: &mut Vec<Found>, report: &mut VerifyReport) {
+        let mut found = found.drain(..).peekable();
+        while self.next < end {
+            // What was found of warps without accounts is compared with nothing.
+            while found.next_if(|(warp, _)| *warp < self.next).is_some() {}
+            match self.cursor.next(self.next..end) {
                 Accounted::Missing(range) => {
-                    warps.start = range.end;
+                    self.next = range.end;
                     if self.file.early_end(self.launch).is_none()
                         && let Some(chosen) = chosen_within(self.info, &range)
                     {
-                        let (first, last) = (chosen.start, chosen.end - 1);
-                        self.add(AccessProblem::Unaccounted { first, last }, report);
+                        match &mut self.missing {
+                            // None that was chosen lies between.
+                            Some(last) if self.info.chosen_in(&(last.end..chosen.start)) == 0 => {
+                                last.end = chosen.end;
+                            }
+                            _ => {
+                                self.tell_missing(report);
+                                self.missing = Some(chosen);
+                            }
+                        }
                     }
                 }
                 Accounted::Damaged(range, error) => {
-                    warps.start = range.end;
+                    self.next = range.end;
                     report.add(Problem::Unreadable(error));
                 }
                 Accounted::Account(range, account) => {
-                    warps.start = range.end;
                     let mut rest = range.start;
-                    for (&warp, &(accesses, chunks)) in found.range(range.clone()) {
+                    self.next = range.end;
+                    while let Some((warp, of_warp)) = found.next_if(|(warp, _)| *warp < range.end) {
                         self.account(rest..warp, &account, (0, 0), report);
-                        self.account(warp..warp + 1, &account, (accesses, chunks), report);
+                        self.account(warp..warp + 1, &account, of_warp, report);
                         rest = warp + 1;
                     }
                     self.account(rest..range.end, &account, (0, 0), report);
                 }
             }
+        }
+    }
+
+    /// Reports the warps that have no accounts, so far.
+    fn tell_missing(&mut self, report: &mut VerifyReport) {
+        if let Some(Range { start: first, end }) = self.missing.take() {
+            self.add(AccessProblem::Unaccounted { first, last: end - 1 }, report);
         }
     }
 
@@ -276,6 +311,9 @@ impl Check<'_> {
         let launch = self.launch;
         let is_balanced = recorded.checked_add(lost) == Some(attempted);
         let counts = [("accesses", recorded, found.0), ("chunks of accesses", chunks.into(), found.1)];
+        if is_balanced && counts.iter().all(|(_, expected, found)| expected == found) {
+            return;
+        }
         report.add_for_each(warps, |warp| {
             let unbalanced = AccessProblem::Unbalanced { warp, attempted, recorded, lost };
             let unbalanced = (!is_balanced).then_some(unbalanced);

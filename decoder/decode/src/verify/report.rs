@@ -93,6 +93,8 @@ pub struct VerifyReport {
     pub problems: Vec<Problem>,
     /// Problems that are not listed.
     pub problems_left_out: u64,
+    /// Problems that may be listed.
+    most_problems: usize,
 }
 
 impl VerifyReport {
@@ -122,11 +124,50 @@ impl VerifyReport {
             twin: dual.then(TwinReport::default),
             problems: Vec::new(),
             problems_left_out: 0,
+            most_problems: MAX_PROBLEMS,
         }
     }
 
+    /// Returns a report of some launches, which is to be [added](Self::add_part) to this one.
+    pub(super) fn part(&self, file: &TraceFile) -> Self {
+        let most_problems = self.most_problems - self.problems.len();
+        Self { most_problems, ..Self::new(file, self.twin.is_some()) }
+    }
+
+    /// Adds what was found of launches behind those that this report has.
+    pub(super) fn add_part(&mut self, part: Self) {
+        self.launches += part.launches;
+        self.recorded_launches += part.recorded_launches;
+        self.launch_warps += part.launch_warps;
+        self.chosen_warps += part.chosen_warps;
+        self.frames += part.frames;
+        self.chunks += part.chunks;
+        self.events += part.events;
+        self.timed_runs += part.timed_runs;
+        self.timed_warps += part.timed_warps;
+        self.accesses = self.accesses.saturating_add(part.accesses);
+        self.derived_accesses = self.derived_accesses.saturating_add(part.derived_accesses);
+        self.unmatched_accesses = self.unmatched_accesses.saturating_add(part.unmatched_accesses);
+        self.lost_accesses = self.lost_accesses.saturating_add(part.lost_accesses);
+        self.warps += part.warps;
+        self.accounts += part.accounts;
+        self.unfinished_warps += part.unfinished_warps;
+        if let Some(LossTotal { reason, events, warps }) = part.lost {
+            self.add_lost(reason, events, warps);
+        }
+        if let (Some(twin), Some(part)) = (&mut self.twin, part.twin) {
+            twin.equal_warps += part.equal_warps;
+            twin.prefix_warps += part.prefix_warps;
+            twin.different_warps += part.different_warps;
+            twin.unreadable_warps += part.unreadable_warps;
+            twin.events += part.events;
+        }
+        part.problems.into_iter().for_each(|problem| self.add(problem));
+        self.problems_left_out = self.problems_left_out.saturating_add(part.problems_left_out);
+    }
+
     pub(super) fn add(&mut self, problem: Problem) {
-        if self.problems.len() < MAX_PROBLEMS {
+        if !self.is_full() {
             self.problems.push(problem);
         } else {
             self.problems_left_out += 1;
@@ -160,7 +201,7 @@ impl VerifyReport {
 
     /// Whether the list of problems is full: more are only counted.
     pub(super) fn is_full(&self) -> bool {
-        self.problems.len() == MAX_PROBLEMS
+        self.problems.len() >= self.most_problems
     }
 
     /// Whether nothing is wrong: the file is whole, everything decodes, every count matches, nothing was

@@ -95,7 +95,7 @@ fn check_feeds<F: ChunkFeed>(
     feed: impl Fn(u32) -> F,
 ) -> WarpCheck {
     let stream = |track| Stream { launch: rules.launch, track, warp };
-    let mut check = WarpCheck { warp, tracks: Vec::new(), comparison: None };
+    let mut check = WarpCheck { warp, tracks: Vec::with_capacity(decoders.len()), comparison: None };
     for (track, decoder) in (0..).zip(decoders) {
         let codec = rules.codecs.get(1).filter(|_| track == 0);
         // An error ends a track here. Its own check reports it.

@@ -110,6 +110,10 @@ pub const fn accesses(key: u32) -> u32 {
 /// Returns whether each lane's part of a spread is a whole number.
 #[must_use]
 pub const fn is_line(mask: u32, spread: i32) -> bool {
+    let length = 31 - mask.leading_zeros().cast_signed() - mask.trailing_zeros().cast_signed();
+    if length > 0 && spread % length == 0 {
+        return true;
+    }
     let mut rest = mask;
     while rest != 0 {
         if lane_base(mask, 0, spread, rest.trailing_zeros()).is_none() {

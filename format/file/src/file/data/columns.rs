@@ -221,7 +221,11 @@ pub(super) fn next_site(
         let Some(first_time) = first_times.get_mut(piece) else {
             return Err(wrong(format!("piece {piece} is not there")));
         };
+        let own = decoded.as_slice().get(..groups as usize).unwrap_or_default();
+        let of_groups: u32 = own.iter().map(Group::runs).sum();
         let mut site = SiteGroups { site: number, ..SiteGroups::default() };
+        site.groups.reserve_exact(own.len());
+        site.runs.reserve_exact(of_groups as usize);
         let mut time = first_time.unwrap_or(warp_time);
         runs.known.next_warp();
         let out_of = || wrong("a step has more than 32 bits".to_owned());

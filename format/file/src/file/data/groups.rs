@@ -119,8 +119,12 @@ impl SiteGroups {
 struct Logs {
     /// Of each leader: headers, and of affine ones the run.
     headers: [Vec<(Group, Option<LaneRun>)>; 32],
+    /// Lanes that have headers.
+    leaders: u32,
     /// Of each lane: runs of its own, those in front of which are taken already.
     lanes: [(Vec<LaneRun>, usize); 32],
+    /// Lanes that have runs.
+    with_runs: u32,
     /// Values of affine groups whose header is not in front of them.
     loose_groups: Vec<(Owner, LaneRun)>,
 }
@@ -128,20 +132,29 @@ struct Logs {
 impl Default for Logs {
     fn default() -> Self {
         let (headers, lanes) = ([const { Vec::new() }; 32], [const { (Vec::new(), 0) }; 32]);
-        Self { headers, lanes, loose_groups: Vec::new() }
+        Self { headers, leaders: 0, lanes, with_runs: 0, loose_groups: Vec::new() }
     }
 }
 
 impl Logs {
     fn push(&mut self, group: Group, runs: &[LaneRun]) {
-        let leader = &mut self.headers[group.leader() as usize % 32];
         if group.spread.is_some() {
-            return leader.push((group, runs.first().copied()));
+            return self.push_header(group, runs.first().copied());
         }
-        leader.push((group, None));
-        for (lane, run) in lanes(group.mask & !group.missing).zip(runs) {
-            self.lanes[lane as usize].0.push(*run);
-        }
+        self.push_header(group, None);
+        lanes(group.mask & !group.missing).zip(runs).for_each(|(lane, run)| self.push_run(lane, *run));
+    }
+
+    fn push_header(&mut self, group: Group, run: Option<LaneRun>) {
+        let leader = group.leader() % 32;
+        self.headers[leader as usize].push((group, run));
+        self.leaders |= 1 << leader;
+    }
+
+    fn push_run(&mut self, lane: u32, run: LaneRun) {
+        let lane = lane % 32;
+        self.lanes[lane as usize].0.push(run);
+        self.with_runs |= 1 << lane;
     }
 
     fn push_loose(&mut self, of: Owner, run: LaneRun) {
@@ -156,19 +169,24 @@ impl Logs {
             }
             return;
         };
-        self.lanes[lane as usize % 32].0.push(run);
+        self.push_run(lane, run);
     }
 
     /// Puts together what belongs together, and leaves nothing.
     fn groups(&mut self, site: u16) -> SiteGroups {
         let mut found = SiteGroups { site, ..SiteGroups::default() };
+        let headers = |leader: u32| self.headers[leader as usize].len();
+        let runs = |lane: u32| self.lanes[lane as usize].0.len();
+        found.groups.reserve_exact(lanes(self.leaders).map(headers).sum());
+        found.runs.reserve_exact(found.groups.capacity() + lanes(self.with_runs).map(runs).sum::<usize>());
         let mut next = [0; 32];
         let mut last = None::<u32>;
+        let mut left = self.leaders;
         loop {
             // The header that came first, by the sign of the difference: times wrap. Of several the lowest leader's.
             let mut first: Option<(usize, u32)> = None;
-            for (leader, (headers, next)) in self.headers.iter().zip(&next).enumerate() {
-                let Some((group, _)) = headers.get(*next) else { continue };
+            for leader in lanes(left).map(|leader| leader as usize) {
+                let Some((group, _)) = self.headers[leader].get(next[leader]) else { continue };
                 let from = last.unwrap_or_else(|| first.map_or(group.time, |(_, time)| time));
                 let is_before = |time: u32| {
                     (group.time.wrapping_sub(from).cast_signed()) < time.wrapping_sub(from).cast_signed()
@@ -181,6 +199,9 @@ impl Logs {
             last = Some(time);
             let (mut group, run) = self.headers[leader][next[leader]];
             next[leader] += 1;
+            if next[leader] == self.headers[leader].len() {
+                left &= !(1 << leader);
+            }
             if group.spread.is_some() {
                 group.missing = if run.is_some() { 0 } else { group.mask };
                 found.runs.extend(run);
@@ -199,12 +220,13 @@ impl Logs {
             }
             found.groups.push(group);
         }
-        for (lane, (runs, taken)) in (0..).zip(&mut self.lanes) {
+        for lane in lanes(std::mem::take(&mut self.with_runs)) {
+            let (runs, taken) = &mut self.lanes[lane as usize];
             found.loose.extend(runs.drain(..).skip(*taken).map(|run| (Owner::Lane(lane), run)));
             *taken = 0;
         }
         found.loose.append(&mut self.loose_groups);
-        self.headers.iter_mut().for_each(Vec::clear);
+        lanes(std::mem::take(&mut self.leaders)).for_each(|leader| self.headers[leader as usize].clear());
         found
     }
 }
@@ -231,14 +253,43 @@ pub struct PieceGroups {
 }
 
 impl PieceGroups {
+    /// Joins what consecutive pieces of a stream hold.
+    #[must_use]
+    pub fn join(pieces: Vec<Self>) -> Self {
+        let mut sites: Vec<u16> =
+            pieces.iter().flat_map(|piece| piece.sites.iter().map(|site| site.site)).collect();
+        sites.sort_unstable();
+        sites.dedup();
+        let cut = pieces.iter().filter_map(|piece| piece.cut).reduce(earlier);
+        let damaged = pieces.iter().fold(0, |sum: u32, piece| sum.saturating_add(piece.damaged));
+        let sites = sites.into_iter().map(|site| {
+            let of = |piece: &Self| piece.sites.binary_search_by_key(&site, |found| found.site).ok();
+            let parts: Vec<&SiteGroups> =
+                pieces.iter().filter_map(|piece| Some(&piece.sites[of(piece)?])).collect();
+            SiteGroups::join(site, &parts)
+        });
+        Self { sites: sites.collect(), cut, damaged }
+    }
+}
+
+/// What the entries of a stream are read with: memory that pieces use one after the other.
+#[derive(Default)]
+pub(super) struct EntryReader {
+    parts: Vec<(u16, Part)>,
+    logs: Logs,
+}
+
+enum Part {
+    Header(Group, Option<LaneRun>),
+    Values(Owner, LaneRun),
+}
+
+impl EntryReader {
     /// Reads entries as a device wrote them: consecutive chunks of a stream.
-    pub fn of_chunks<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Self {
-        enum Part {
-            Header(Group, Option<LaneRun>),
-            Values(Owner, LaneRun),
-        }
-        let mut found = Self::default();
-        let mut parts: Vec<(u16, Part)> = Vec::new();
+    pub(super) fn read<'a>(&mut self, chunks: impl IntoIterator<Item = &'a [u8]>) -> PieceGroups {
+        let mut found = PieceGroups::default();
+        let Self { parts, logs } = self;
+        parts.clear();
         for entry in chunks.into_iter().flat_map(|chunk| chunk.as_chunks::<ENTRY_BYTES>().0) {
             let words = entry.as_chunks::<4>().0;
             let words: [u32; 4] = std::array::from_fn(|at| u32::from_le_bytes(words[at]));
@@ -268,12 +319,12 @@ impl PieceGroups {
             }
         }
         parts.sort_by_key(|(site, _)| *site);
-        let mut logs = Logs::default();
+        found.sites.reserve_exact(parts.chunk_by(|a, b| a.0 == b.0).count());
         for parts in parts.chunk_by(|a, b| a.0 == b.0) {
             for (_, part) in parts {
                 match part {
                     Part::Header(group, values) => {
-                        logs.headers[group.leader() as usize % 32].push((*group, *values));
+                        logs.push_header(*group, *values);
                     }
                     Part::Values(of @ Owner::Group(_), run) => logs.loose_groups.push((*of, *run)),
                     Part::Values(of, run) => logs.push_loose(*of, *run),
@@ -282,24 +333,6 @@ impl PieceGroups {
             found.sites.push(logs.groups(parts[0].0));
         }
         found
-    }
-
-    /// Joins what consecutive pieces of a stream hold.
-    #[must_use]
-    pub fn join(pieces: Vec<Self>) -> Self {
-        let mut sites: Vec<u16> =
-            pieces.iter().flat_map(|piece| piece.sites.iter().map(|site| site.site)).collect();
-        sites.sort_unstable();
-        sites.dedup();
-        let cut = pieces.iter().filter_map(|piece| piece.cut).reduce(earlier);
-        let damaged = pieces.iter().fold(0, |sum: u32, piece| sum.saturating_add(piece.damaged));
-        let sites = sites.into_iter().map(|site| {
-            let of = |piece: &Self| piece.sites.binary_search_by_key(&site, |found| found.site).ok();
-            let parts: Vec<&SiteGroups> =
-                pieces.iter().filter_map(|piece| Some(&piece.sites[of(piece)?])).collect();
-            SiteGroups::join(site, &parts)
-        });
-        Self { sites: sites.collect(), cut, damaged }
     }
 }
 

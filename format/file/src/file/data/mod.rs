@@ -38,6 +38,7 @@ use super::limits::{MAX_DATA_ENTRIES, MAX_FRAME_BYTES, MAX_PIECES};
 use super::section::{SectionKind, encode_section_of};
 use crate::data::MAX_SITE;
 use columns::{Left, count, next_site, put_site};
+use groups::EntryReader;
 pub use groups::{Group, PieceGroups, SiteGroups, lanes};
 
 const SECTION: &str = "DATA";
@@ -133,11 +134,12 @@ impl Piece {
         let follows = |a: &DataChunk<'_>, b: &DataChunk<'_>| {
             a.warp == b.warp && a.sequence.checked_add(1) == Some(b.sequence)
         };
+        let mut reader = EntryReader::default();
         let piece = |chunks: &[DataChunk<'_>]| Self {
             warp: chunks[0].warp,
             sequence: chunks[0].sequence,
             chunks: count(chunks.len()),
-            groups: PieceGroups::of_chunks(chunks.iter().map(|chunk| chunk.entries)),
+            groups: reader.read(chunks.iter().map(|chunk| chunk.entries)),
         };
         chunks.chunk_by(follows).map(piece).collect()
     }

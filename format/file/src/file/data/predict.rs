@@ -9,7 +9,7 @@ use super::groups::{Group, lanes};
 use crate::data::{LaneRun, Owner, lane_base};
 
 /// How a site counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Units {
     pub(super) least: u64,
     pub(super) shift: u32,
@@ -119,23 +119,51 @@ impl Whose {
 /// What is known before a run of the column.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Known {
-    lanes: [Option<UnitRun>; 32],
+    lanes: [UnitRun; 32],
+    /// Lanes that have a run in `lanes`.
+    has_run: u32,
+    affine: Affine,
     before: UnitRun,
     step: u64,
+}
+
+/// The last run of an affine group: where a lane's begins is told when it is asked for, which is seldom.
+#[derive(Clone, Copy, Debug, Default)]
+struct Affine {
+    /// Lanes that have had no other run since.
+    lanes: u32,
+    mask: u32,
+    spread: i32,
+    run: UnitRun,
+    units: Units,
+}
+
+impl Affine {
+    /// The run of a lane of the group.
+    fn of(&self, lane: u32) -> UnitRun {
+        let Self { mask, spread, run, units, .. } = *self;
+        let lowest = units.least.wrapping_add(run.base << units.shift);
+        let base = lane_base(mask, lowest, spread, lane).unwrap_or(lowest);
+        UnitRun { base: base.wrapping_sub(units.least) >> units.shift, ..run }
+    }
 }
 
 impl Known {
     /// Forgets lanes: another warp's begin.
     pub(super) const fn next_warp(&mut self) {
-        self.lanes = [None; 32];
+        (self.has_run, self.affine.lanes) = (0, 0);
     }
 
     fn lane(&self, whose: Whose) -> Option<UnitRun> {
-        match whose {
-            Whose::Lane(lane) => self.lanes[lane as usize % 32],
-            Whose::Affine(mask, _) => self.lanes[mask.trailing_zeros() as usize % 32],
-            Whose::Unknown => None,
+        let lane = match whose {
+            Whose::Lane(lane) => lane % 32,
+            Whose::Affine(mask, _) => mask.trailing_zeros() % 32,
+            Whose::Unknown => return None,
+        };
+        if self.affine.lanes >> lane & 1 == 1 {
+            return Some(self.affine.of(lane));
         }
+        (self.has_run >> lane & 1 == 1).then_some(self.lanes[lane as usize])
     }
 
     /// What the column of bases has for a base.
@@ -157,7 +185,7 @@ impl Known {
     }
 
     fn expected(&self, by: BaseBy, whose: Whose) -> u64 {
-        let lane = self.lane(whose);
+        let lane = if matches!(by, BaseBy::Lane | BaseBy::Bits) { self.lane(whose) } else { None };
         match (by, lane) {
             (BaseBy::Lane, Some(run)) => run.nth(run.count),
             (BaseBy::Bits, Some(run)) => run.nth(run.count.wrapping_sub(1)),
@@ -190,14 +218,19 @@ impl Known {
     /// Takes the run.
     pub(super) fn push(&mut self, whose: Whose, run: UnitRun, units: Units) {
         match whose {
-            Whose::Lane(lane) => self.lanes[lane as usize % 32] = Some(run),
+            Whose::Lane(lane) => {
+                let lane = lane % 32;
+                self.lanes[lane as usize] = run;
+                self.has_run |= 1 << lane;
+                self.affine.lanes &= !(1 << lane);
+            }
             Whose::Affine(mask, spread) => {
-                let lowest = units.least.wrapping_add(run.base << units.shift);
-                for lane in lanes(mask) {
-                    let base = lane_base(mask, lowest, spread, lane).unwrap_or(lowest);
-                    let base = base.wrapping_sub(units.least) >> units.shift;
-                    self.lanes[lane as usize] = Some(UnitRun { base, ..run });
+                let others = self.affine.lanes & !mask;
+                for lane in lanes(others) {
+                    self.lanes[lane as usize] = self.affine.of(lane);
                 }
+                self.has_run |= others;
+                self.affine = Affine { lanes: mask, mask, spread, run, units };
             }
             Whose::Unknown => {}
         }
