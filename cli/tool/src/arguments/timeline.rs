@@ -11,7 +11,7 @@ Example:\n  srun warptrace run -o step.%r.wtrc --times blocks -- python train.py
 Files say by a clock of their host when launches ran. Clocks of different hosts are compared by launches that end at the \
 same time on all ranks, as those of collectives do.")]
 pub(crate) struct Timeline {
-    /// The traces, one for each rank, recorded with `--times`
+    /// The traces, one for each rank, recorded with `--times`: files, folders, and patterns in quotes
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
 

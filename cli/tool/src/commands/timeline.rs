@@ -13,6 +13,7 @@ use warptrace_spec::fits;
 
 use super::table::{Column, table};
 use crate::arguments::Timeline as Command;
+use crate::files::named_files;
 use crate::opened::{Opened, open};
 use crate::output::{bytes, count, print_json, say, shown_name, tell};
 use crate::whole_file::{Target, watch_signals};
@@ -28,7 +29,8 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
             "`--to perfetto` and `-o FILE` belong together: the one says in which form, the other where to"
         );
     }
-    let others: Vec<(&str, &Path)> = command.files.iter().map(|file| ("a trace", file.as_path())).collect();
+    let paths = named_files(&command.files)?;
+    let others: Vec<(&str, &Path)> = paths.iter().map(|file| ("a trace", file.as_path())).collect();
     if let Some(target) = &command.output {
         // Before the work, of which nothing would be left.
         Target::new(target, &others)?;
@@ -40,7 +42,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         RankTimes::of(&trace, shown_name(path), lacks)
             .with_context(|| format!("cannot read when launches of {} ran", shown_name(path)))
     };
-    let files = command.files.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?;
+    let files = paths.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?;
     let patterns = &command.align;
     let timeline = Timeline::of(files, &|kernel| patterns.iter().any(|pattern| fits(pattern, kernel)));
     let headline = headline(&timeline, patterns);

@@ -49,6 +49,9 @@ impl Row {
 pub struct FileFigures {
     /// The file, as it was named.
     pub file: String,
+    /// Its rank, if it says which.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u32>,
     /// Whether all events of what was looked at are there.
     pub whole: bool,
     /// The state of the whole file in one sentence.
@@ -68,10 +71,21 @@ pub struct FileFigures {
     pub left_out: Option<String>,
 }
 
+impl FileFigures {
+    /// Returns the file's name, with its rank if it says which.
+    pub fn label(&self) -> String {
+        match self.rank {
+            Some(rank) => format!("{} (rank {rank})", self.file),
+            None => self.file.clone(),
+        }
+    }
+}
+
 /// The figures of one file, to be [added](SetAnalysis::add) to those of others.
 #[derive(Debug)]
 pub struct FilePart {
     name: String,
+    rank: Option<u32>,
     state: String,
     is_whole: bool,
     /// The rows that are in the file's tables.
@@ -177,6 +191,7 @@ impl SetAnalysis {
         });
         Ok(FilePart {
             name: name.to_owned(),
+            rank: metadata.origin.as_ref().and_then(|origin| origin.rank),
             state: trace.state().sentence.clone(),
             is_whole: trace.state().is_whole,
             has: kernels.chain(lines).collect(),
@@ -186,9 +201,10 @@ impl SetAnalysis {
 
     /// Adds the figures of a file.
     pub fn add(&mut self, part: FilePart) {
-        let FilePart { name, state, is_whole, has, found } = part;
+        let FilePart { name, rank, state, is_whole, has, found } = part;
         let mut figures = FileFigures {
             file: name,
+            rank,
             whole: is_whole,
             state,
             losses: Losses::default(),

@@ -23,7 +23,7 @@ pub fn set_losses(set: &SetAnalysis, sum: &Analysis) -> Vec<String> {
         // What is of an incomplete trace in general is said once.
         let text = missing(&file.losses)?;
         let text = text.strip_prefix("INCOMPLETE trace: ").unwrap_or(&text);
-        Some(format!("{}: {text}", file.file))
+        Some(format!("{}: {text}", file.label()))
     };
     let lacking: Vec<String> = set.files().iter().filter_map(lacks).collect();
     let mut first = match lacking.len() {
@@ -48,7 +48,7 @@ pub fn set_losses(set: &SetAnalysis, sum: &Analysis) -> Vec<String> {
     let left_out: Vec<String> = set
         .files()
         .iter()
-        .filter_map(|file| Some(format!("{}: {}", file.file, file.left_out.as_ref()?)))
+        .filter_map(|file| Some(format!("{}: {}", file.label(), file.left_out.as_ref()?)))
         .collect();
     if !left_out.is_empty() {
         said.push(format!("{} left out: {}", many(left_out.len() as u64, "trace"), named(&left_out)));
@@ -69,7 +69,7 @@ pub fn odd_file(set: &SetAnalysis) -> String {
     let Some(OddFile { file, kernel, line }) = set.odd() else {
         return format!("no kernel differs between {}", many(set.looked_at() as u64, "trace"));
     };
-    let name = set.files().get(file as usize).map_or("?", |file| file.file.as_str());
+    let name = set.files().get(file as usize).map_or_else(|| "?".to_owned(), FileFigures::label);
     let line =
         line.map(|line| format!("; most at {}:{} ({})", last_part(&line.name), line.line, of_median(&line)));
     format!(

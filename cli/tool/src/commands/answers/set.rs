@@ -73,7 +73,7 @@ fn odd(set: &SetAnalysis, spread: &Spread) -> String {
     if spread.is_even() {
         return "none".to_owned();
     }
-    let file = set.files().get(spread.odd_file as usize).map_or("?", |file| file.file.as_str());
+    let file = set.files().get(spread.odd_file as usize).map_or_else(|| "?".to_owned(), FileFigures::label);
     let times = match spread.median {
         0 => String::new(),
         median => format!(" x{}", ratio(warptrace_analysis::share(spread.odd, median))),
@@ -185,7 +185,7 @@ fn file_table(set: &SetAnalysis) -> String {
             (None, false) => "INCOMPLETE",
         };
         let mut row = vec![
-            file.file.clone(),
+            file.label(),
             count(file.launches),
             count(counts.visits),
             ratio(counts.mean_lanes()),

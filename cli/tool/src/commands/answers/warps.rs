@@ -37,7 +37,7 @@ impl<'a> Traces<'a> {
         for (file, _) in warps {
             if !traces.contains_key(file) {
                 let at = *file as usize;
-                traces.insert(*file, (set.files()[at].file.clone(), open(&files[at])?.trace));
+                traces.insert(*file, (set.files()[at].label(), open(&files[at])?.trace));
             }
         }
         Ok(Self::Several(traces))
