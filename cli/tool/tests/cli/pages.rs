@@ -1,8 +1,9 @@
 //! Pages of the documentation show what the tool prints.
 //!
 //! In a block of `console`, each line `$ warptrace ...` or `$ warptrace-bench ...` is a command, and what
-//! follows is what it prints. A line `...` stands for any lines. Times are not compared, and neither is what
-//! a command prints of which nothing is shown. Recordings are made on the simulator.
+//! follows is what it prints. A line `...` stands for any lines. Times and lengths of files are not
+//! compared, and neither is what a command prints of which nothing is shown. Recordings are made on the
+//! simulator.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -16,8 +17,20 @@ const PAGES: [(&str, usize); 3] =
     [("README.md", 3), ("docs/users/tour.md", 8), ("docs/reference/answers.md", 8)];
 const BLOCK: &str = "```console\n";
 const COMMANDS: [&str; 2] = ["$ warptrace ", "$ warptrace-bench "];
-/// Lines of a recording that have times.
-const TIMES: [&str; 5] = ["kernels ", "encoding ", "copy ", "write ", "whole run "];
+/// Lines with times, or with what depends on the machine: its name and its processes' numbers are in a file,
+/// which has another length for that.
+const OTHERS: [&str; 10] = [
+    "kernels ",
+    "encoding ",
+    "copy ",
+    "write ",
+    "whole run ",
+    "in file ",
+    "file  ",
+    "fractal.wtrc: ",
+    "recorded at ",
+    "began ",
+];
 
 /// What commands have printed. Pages show some of the same ones, and need each other's files.
 struct Shell {
@@ -67,9 +80,9 @@ impl Shell {
     }
 }
 
-/// A line as it is compared: of one with a time its name alone.
+/// A line as it is compared: of one that differs from run to run its name alone.
 fn comparable(line: &str) -> &str {
-    TIMES.into_iter().find(|name| line.starts_with(name)).unwrap_or(line)
+    OTHERS.into_iter().find(|name| line.starts_with(name)).unwrap_or(line)
 }
 
 /// Whether `shown` is `printed`, where a line `...` stands for any lines. Both end at the same line.
