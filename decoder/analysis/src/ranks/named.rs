@@ -34,24 +34,17 @@ pub(super) fn clocks_of(files: &[RankTimes]) -> Vec<u32> {
 
 /// What files are called: by their ranks, if no two have the same; else also by their devices, or by name.
 pub(super) fn names(files: &[RankTimes]) -> Vec<String> {
-    let of = |file: &RankTimes| {
-        let origin = file.origin.as_deref();
-        let rank = origin.and_then(|origin| origin.rank).map(|rank| format!("rank {rank}"));
-        let device = origin.and_then(|origin| origin.device).map(|device| format!("device {device}"));
-        (rank, device)
+    let rank = |file: &RankTimes| Some(format!("rank {}", file.origin.as_deref()?.rank?));
+    let device =
+        |file: &RankTimes| Some(format!("{}, device {}", rank(file)?, file.origin.as_deref()?.device?));
+    let [ranks, devices]: [Vec<Option<String>>; 2] =
+        [files.iter().map(rank).collect(), files.iter().map(device).collect()];
+    let only = |names: &[Option<String>], at: usize| {
+        let is_other = |other: &Option<String>| *other == names[at];
+        names[at].clone().filter(|_| names.iter().filter(|other| is_other(other)).count() == 1)
     };
-    let all: Vec<_> = files.iter().map(of).collect();
-    let is_one = |name: &dyn Fn(&(Option<String>, Option<String>)) -> Option<String>, own: &String| {
-        all.iter().filter(|other| name(other).as_ref() == Some(own)).count() == 1
+    let name = |(at, file): (usize, &RankTimes)| {
+        only(&ranks, at).or_else(|| only(&devices, at)).unwrap_or_else(|| file.file.clone())
     };
-    let with_device = |(rank, device): &(Option<String>, Option<String>)| {
-        Some(format!("{}, {}", rank.as_ref()?, device.as_ref()?))
-    };
-    let rank_of = |known: &(Option<String>, Option<String>)| known.0.clone();
-    let name = |(file, known): (&RankTimes, &(Option<String>, Option<String>))| {
-        let rank = rank_of(known).filter(|own| is_one(&rank_of, own));
-        let device = || with_device(known).filter(|own| is_one(&with_device, own));
-        rank.or_else(device).unwrap_or_else(|| file.file.clone())
-    };
-    files.iter().zip(&all).map(name).collect()
+    files.iter().enumerate().map(name).collect()
 }

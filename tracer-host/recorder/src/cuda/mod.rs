@@ -161,7 +161,10 @@ fn uuid(device: sys::CUdevice) -> Option<String> {
     let driver = DRIVER_LIBRARIES.iter().find_map(|name| unsafe { libloading::Library::new(*name) }.ok())?;
     // SAFETY: the driver's function has this type; it writes 16 bytes.
     let whole = unsafe { driver.get::<Ask>(c"cuDeviceGetUuid".to_bytes_with_nul()) };
-    let whole = whole.ok().and_then(|call| ask(&|uuid| unsafe { call(uuid, device) }));
+    let whole = whole.ok().and_then(|call| {
+        // SAFETY: as above.
+        ask(&|uuid| unsafe { call(uuid, device) })
+    });
     let kind = if whole.is_some_and(|whole| whole != own) { "MIG" } else { "GPU" };
     let digits = own.map(|byte| format!("{byte:02x}")).concat();
     let parts = [0..8, 8..12, 12..16, 16..20, 20..32].map(|part| &digits[part]);
