@@ -3,7 +3,7 @@
 #
 #     scripts/gpu-ranks.sh FOLDER OUT
 #
-# FOLDER holds `warptrace`, built with GPU code. Needs nvcc and two cards that reach each other's memory. Writes OUT/ranks.md,
+# FOLDER holds `warptrace`, built with GPU code. Needs nvcc, PyTorch with Triton and NCCL, and two cards that reach each other's memory. Writes OUT/ranks.md,
 # what the tool said. ROUNDS (default 50): how often ranks meet; TURNS (default 5): runs of each kind, in turns.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -21,6 +21,7 @@ if [ ! -x "${PROGRAM:=$work/gpu-ranks}" ]; then
 fi
 nvidia-smi --query-gpu=index,name,uuid,driver_version --format=csv,noheader
 nvidia-smi topo -m | head -4
+command -v mpirun || echo "no mpirun on this machine"
 
 # Two ranks, of which those that $3 names are traced; the last works $2 times as long as 4. Leaves files in $1.
 ranks() {
@@ -77,6 +78,18 @@ echo; echo "## The same with addresses: loads of the other card's memory"
 timeout 200 "$tool" run -o "$work/peer.%d.wtrc" --kernel meet --accesses global -- "$PROGRAM" threads 20
 "$tool" verify "$work"/peer.*.wtrc
 "$tool" accesses "$work/peer.0.wtrc"
-cp "$work"/slow/rank.*.wtrc "$work"/device.0.wtrc "$out" 2> /dev/null
+echo; echo "## torchrun: two ranks of PyTorch, kernels of Triton around an all-reduce by NCCL"
+torch() { timeout 150 "$@" python3 -m torch.distributed.run --nproc-per-node 2 "$here/gpu_torchrun.py" 2>&1 | grep -v "^W\|^$"; }
+mkdir -p "$work/torch" "$work/late"
+echo "alone:"; torch env
+echo "alone, again:"; torch env
+echo "traced:"; torch "$tool" run -o "$work/torch/step.%r.wtrc" --times all --
+"$tool" verify "$work/torch"
+"$tool" timeline "$work/torch" --align 'halve*'
+echo "traced, rank 1 with four times the work:"; SLOW=1 torch "$tool" run -o "$work/late/step.%r.wtrc" --times all --
+"$tool" verify "$work/late"
+"$tool" top "$work/late"
+"$tool" timeline "$work/late" --align 'halve*'
+cp "$work"/late/step.*.wtrc "$work"/slow/rank.*.wtrc "$work"/device.0.wtrc "$out" 2> /dev/null
 for file in "$out"/*.wtrc; do [ "$(stat -c %s "$file")" -gt 4000000 ] && rm "$file"; done
 echo done
