@@ -249,7 +249,7 @@ fn hosts_are_told_by_name_and_start_and_files_that_do_not_belong_together_are_na
     assert_eq!((clocks(&paths[..2]), clocks(&paths)), (1.into(), 2.into()));
     let again = folder.at("again.wtrc");
     std::fs::copy(&paths[0], &again).unwrap();
-    let found = json(&[&paths[..], &[again.clone()]].concat(), &[]);
+    let found = json(&[&paths[..], std::slice::from_ref(&again)].concat(), &[]);
     let notes = found["notes"].to_string();
     assert!(notes.contains("the files are of 2 jobs"), "{notes}");
     assert!(notes.contains("several files are of rank 0 and the same device"), "{notes}");

@@ -32,6 +32,9 @@ pub(super) fn clocks_of(files: &[RankTimes]) -> Vec<u32> {
     clocks
 }
 
+/// What a file says of its rank and its device, in words.
+type Known = (Option<String>, Option<String>);
+
 /// What files are called: by their ranks, if no two have the same; else also by their devices, or by name.
 pub(super) fn names(files: &[RankTimes]) -> Vec<String> {
     let of = |file: &RankTimes| {
@@ -41,14 +44,12 @@ pub(super) fn names(files: &[RankTimes]) -> Vec<String> {
         (rank, device)
     };
     let all: Vec<_> = files.iter().map(of).collect();
-    let is_one = |name: &dyn Fn(&(Option<String>, Option<String>)) -> Option<String>, own: &String| {
+    let is_one = |name: &dyn Fn(&Known) -> Option<String>, own: &String| {
         all.iter().filter(|other| name(other).as_ref() == Some(own)).count() == 1
     };
-    let with_device = |(rank, device): &(Option<String>, Option<String>)| {
-        Some(format!("{}, {}", rank.as_ref()?, device.as_ref()?))
-    };
-    let rank_of = |known: &(Option<String>, Option<String>)| known.0.clone();
-    let name = |(file, known): (&RankTimes, &(Option<String>, Option<String>))| {
+    let with_device = |(rank, device): &Known| Some(format!("{}, {}", rank.as_ref()?, device.as_ref()?));
+    let rank_of = |known: &Known| known.0.clone();
+    let name = |(file, known): (&RankTimes, &Known)| {
         let rank = rank_of(known).filter(|own| is_one(&rank_of, own));
         let device = || with_device(known).filter(|own| is_one(&with_device, own));
         rank.or_else(device).unwrap_or_else(|| file.file.clone())

@@ -159,8 +159,9 @@ fn uuid(device: sys::CUdevice) -> Option<String> {
     // Bindings of CUDA 13 have the second version alone.
     // SAFETY: the driver's own library, which is loaded.
     let driver = DRIVER_LIBRARIES.iter().find_map(|name| unsafe { libloading::Library::new(*name) }.ok())?;
-    // SAFETY: the driver's function has this type; it writes 16 bytes.
+    // SAFETY: the driver's function has this type.
     let whole = unsafe { driver.get::<Ask>(c"cuDeviceGetUuid".to_bytes_with_nul()) };
+    // SAFETY: writes 16 bytes; the device came from the driver.
     let whole = whole.ok().and_then(|call| ask(&|uuid| unsafe { call(uuid, device) }));
     let kind = if whole.is_some_and(|whole| whole != own) { "MIG" } else { "GPU" };
     let digits = own.map(|byte| format!("{byte:02x}")).concat();
