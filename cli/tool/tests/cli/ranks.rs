@@ -61,6 +61,8 @@ struct Odd {
     /// Times are those of the device: the host gave it all launches at once.
     by_device: bool,
     collective: Option<&'static str>,
+    host: Option<&'static str>,
+    job: Option<&'static str>,
 }
 
 fn written(folder: &Folder, rank: u32, ranks: u32, odd: Odd) -> PathBuf {
@@ -77,10 +79,10 @@ fn written(folder: &Folder, rank: u32, ranks: u32, odd: Odd) -> PathBuf {
     if !odd.has_no_origin {
         let monotonic_ns = 1_000_000_000_000 + u64::from(host) * 77_000_000_000;
         metadata.origin = Some(Box::new(Origin {
-            job: Some("job".into()),
+            job: Some(odd.job.unwrap_or("job").into()),
             rank: Some(rank),
             ranks: Some(ranks),
-            host: Some(format!("node{host}")),
+            host: Some(odd.host.map_or_else(|| format!("node{host}"), str::to_owned)),
             device: Some(rank % PER_HOST),
             began: Some(Began { realtime_ns: by_clock(BEGIN), monotonic_ns, error_ns: 50 }),
             ..Origin::default()
@@ -235,6 +237,25 @@ fn what_cannot_be_compared_is_told_and_does_not_count() {
     // One file alone, and none with times.
     assert!(timeline(&paths[..1], &[]).contains("no launch is in several files"));
     assert!(timeline(&paths[9..10], &[]).starts_with("no file says when its launches ran"));
+}
+
+#[test]
+fn hosts_are_told_by_name_and_start_and_files_that_do_not_belong_together_are_named() {
+    let folder = Folder::new();
+    let odd = Odd { host: Some("localhost"), ..Odd::default() };
+    let other = Odd { job: Some("other"), ..odd };
+    let paths = [(0, odd), (1, odd), (8, other)].map(|(rank, odd)| written(&folder, rank, 9, odd));
+    let clocks = |paths: &[PathBuf]| json(paths, &["--align", "no*"])["alignment"]["clocks"].take();
+    assert_eq!((clocks(&paths[..2]), clocks(&paths)), (1.into(), 2.into()));
+    let again = folder.at("again.wtrc");
+    std::fs::copy(&paths[0], &again).unwrap();
+    let found = json(&[&paths[..], std::slice::from_ref(&again)].concat(), &[]);
+    let notes = found["notes"].to_string();
+    assert!(notes.contains("the files are of 2 jobs"), "{notes}");
+    assert!(notes.contains("several files are of rank 0 and the same device"), "{notes}");
+    let names: Vec<&str> =
+        found["files"].as_array().unwrap().iter().map(|file| file["name"].as_str().unwrap()).collect();
+    assert_eq!(names, [text(&again), text(&paths[0]), "rank 1", "rank 8"]);
 }
 
 #[test]
