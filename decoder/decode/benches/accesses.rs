@@ -168,9 +168,8 @@ fn write(rounds: u32, shape: &Shape) {
     let mut length = 0;
     let seconds = best(rounds, || {
         let mut writer = writer(shape.warps, shape.launches);
-        for launch in 0..shape.launches {
-            writer.write_data(launch, &all).expect("memory can be written");
-        }
+        let launches = (0..shape.launches).map(|launch| (launch, all.clone()));
+        writer.write_data_batch(launches.collect()).expect("memory can be written");
         length = writer.finish().expect("memory can be written").0.len();
     });
     row(shape.name, each * u64::from(shape.launches), length, seconds);

@@ -17,6 +17,9 @@ use warptrace_format::chunk::{CHUNK_HEADER_BYTES, ChunkHeader};
 /// Packed chunks begin at multiples of this many bytes, so that a GPU can move 16 at a time.
 const ALIGN: usize = 16;
 const HEADER: usize = CHUNK_HEADER_BYTES as usize;
+/// Pieces that packed chunks are cut into, for several cores, and the size of a piece that is worth it.
+const PIECES: usize = 64;
+const LEAST_PIECE_BYTES: usize = 32 << 10;
 /// Where a header has the length of the payload.
 const LENGTH_AT: usize = 12;
 
@@ -75,6 +78,11 @@ pub(crate) struct Piece<'a> {
     start: usize,
     /// How many they are.
     pub(crate) chunks: usize,
+}
+
+/// Bytes of the pieces that packed chunks are best cut into.
+pub(crate) fn piece_bytes(packed: &[u8]) -> usize {
+    (packed.len() / PIECES).max(LEAST_PIECE_BYTES)
 }
 
 /// All of the packed chunks, in pieces of about `piece_bytes`, for several cores. Where a chunk begins is

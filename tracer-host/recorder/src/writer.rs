@@ -10,7 +10,7 @@
 //! end_tracks ── ACCT, SPAN, …       once for each launch and track
 //! add_sites ── SITE                 sites, before the launches that access them
 //! add_buffers ── BUFS               memory that kernels can reach, any number of calls
-//! write_data ── DATA, …             any number of calls; end_data ── DACC, …  once for each launch
+//! write_data, write_data_batch ── DATA, …  any number of calls; end_data ── DACC, …  once for each launch
 //! end_early ── ENDS                 once for a launch that failed or was interrupted
 //! tell_host ── HOST                 any number of calls
 //! finish ── INDX, …, TAIL

@@ -30,9 +30,6 @@ const READY_ACCOUNTS: usize = 1 << 17;
 /// What is reserved for it: so much that the allocator maps it on its own, and does not take what the
 /// program's own results would find in the heap, and for which they would else have to wait.
 const MAPPED_BYTES: usize = 64 << 20;
-/// Pieces that packed chunks are cut into, for several cores, and the size of a piece that is worth it.
-const PIECES: usize = 64;
-const LEAST_PIECE_BYTES: usize = 32 << 10;
 /// Accounts that one task adds up.
 const ACCOUNTS_AT_ONCE: usize = 1 << 13;
 
@@ -342,7 +339,7 @@ impl<W: Write + Send> Work<W> {
         let spans = Span::peel_slice(&drained.spans);
         self.report.time_bytes += size_of_val(spans) as u64;
         let ends = self.ends(&drained.end, Account::peel_slice(of_ended), spans);
-        self.write_data(drained)?;
+        self.write_data(drained, &launches)?;
         if !drained.packed.is_empty() || !ends.is_empty() {
             self.write_batch(drained, launches, &ends)?;
         }
@@ -365,8 +362,7 @@ impl<W: Write + Send> Work<W> {
         let (chunk_bytes, data_track, report) =
             (self.chunk_bytes as usize, self.data_track, &mut self.report);
         let find = |batch: &mut Batch| {
-            let piece_bytes = (drained.packed.len() / PIECES).max(LEAST_PIECE_BYTES);
-            let pieces = packed::pieces(&drained.packed, chunk_bytes, piece_bytes);
+            let pieces = packed::pieces(&drained.packed, chunk_bytes, packed::piece_bytes(&drained.packed));
             // Chunks are taken from one piece while the next one is looked for.
             let find = |(number, piece)| (number, found(batch, piece, chunk_bytes, data_track));
             let mut pieces: Vec<_> = pieces.enumerate().par_bridge().map(find).collect();

@@ -1,13 +1,14 @@
 //! Sections of addresses and values. No index lists them.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 
 use rayon::prelude::*;
 use warptrace_format::account::WarpAccount;
 use warptrace_format::data::ENTRY_BYTES;
-use warptrace_format::file::data::{DataChunk, Piece, encode_data};
+use warptrace_format::file::data::{DataChunk, DataHeader, Piece, encode_data};
 use warptrace_format::file::limits::{MAX_DATA_ENTRIES, MAX_PIECES};
-use warptrace_format::file::{Buffers, FormatError, SiteInfo, encode_sites};
+use warptrace_format::file::{Buffers, FormatError, LaunchInfo, SiteInfo, encode_sites};
 
 use super::batch::{Found, Part};
 use super::error::WriteError;
@@ -17,8 +18,11 @@ use super::{TraceWriter, TrackEnd};
 const SECTION_ENTRIES: usize = 1 << 17;
 /// Buffers that are told of in a section: with their names less than its limit of bytes.
 const BUFFERS_AT_ONCE: usize = 1 << 13;
-/// Sections that are made before they are written, which bounds the writer's memory.
+/// Sections that are made before they are written, or one for each thread, which bounds the writer's memory: those,
+/// and as many that are being written.
 const SECTIONS_AT_ONCE: usize = 16;
+/// Chunks that one task looks at: enough for it to be worth one.
+const CHUNKS_AT_ONCE: usize = 1 << 13;
 
 impl<W: Write + Send> TraceWriter<W> {
     /// The number of the track of addresses and values: behind those of events.
@@ -66,40 +70,66 @@ impl<W: Write + Send> TraceWriter<W> {
     /// does not have, without entries or with a part of one, or with a sequence number that does not ascend:
     /// nothing is written then. An I/O error.
     pub fn write_data(&mut self, launch: u32, chunks: &[DataChunk<'_>]) -> Result<(), WriteError> {
+        self.write_data_batch(BTreeMap::from([(launch, chunks.to_vec())]))
+    }
+
+    /// As [`write_data`](Self::write_data) for each of some launches: their sections are made on all cores of
+    /// rayon's current pool, and written in the order of launches.
+    ///
+    /// # Errors
+    /// As [`write_data`](Self::write_data); if a chunk is refused, nothing of any launch is written.
+    pub fn write_data_batch(
+        &mut self,
+        launches: BTreeMap<u32, Vec<DataChunk<'_>>>,
+    ) -> Result<(), WriteError> {
         self.check_usable(0)?;
+        let mut launches: Vec<_> = launches.into_iter().collect();
         let track = self.data_track();
-        let info = self.launches.info(launch).ok_or(WriteError::UnknownLaunch { launch })?;
-        let mut ordered = chunks.to_vec();
-        ordered.sort_unstable_by_key(|chunk| (chunk.warp, chunk.sequence));
-        for &DataChunk { warp, sequence, entries } in &ordered {
-            if warp >= info.warps() {
-                return Err(WriteError::UnknownWarp { launch, track, warp, warps: info.warps() });
-            }
-            if !info.is_chosen(warp) {
-                return Err(WriteError::NotChosen { launch, track, warp });
-            }
-            let (bytes, capacity) = (entries.len(), MAX_DATA_ENTRIES * ENTRY_BYTES as u32);
-            if bytes == 0 || !bytes.is_multiple_of(ENTRY_BYTES) {
-                return Err(WriteError::EmptyChunk { launch, track, warp, sequence });
-            }
-            if bytes > capacity as usize {
-                return Err(WriteError::PayloadTooLarge { launch, track, warp, sequence, bytes, capacity });
-            }
-        }
-        let found: Vec<Found> =
-            ordered.iter().map(|chunk| Found::of_warp(chunk.warp, chunk.sequence)).collect();
-        let parts = if found.is_empty() { Vec::new() } else { vec![Part::of_launch(launch, track, &found)] };
+        let infos = launches
+            .iter()
+            .map(|&(launch, _)| self.launches.info(launch).ok_or(WriteError::UnknownLaunch { launch }));
+        let infos = infos.collect::<Result<Vec<_>, _>>()?;
+        let order = |(info, (_, chunks)): (&LaunchInfo, &mut (u32, Vec<DataChunk<'_>>))| {
+            chunks.par_sort_unstable_by_key(|chunk| (chunk.warp, chunk.sequence));
+            let checked = chunks
+                .par_iter()
+                .with_min_len(CHUNKS_AT_ONCE)
+                .find_map_first(|chunk| check(info, track, chunk).err());
+            let found = chunks.iter().map(|chunk| Found::of_warp(chunk.warp, chunk.sequence));
+            checked.map_or_else(|| Ok(found.collect::<Vec<Found>>()), Err)
+        };
+        let ordered: Vec<_> = infos.par_iter().zip(&mut launches).map(order).collect();
+        let ordered = ordered.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let parts = launches.iter().zip(&ordered).filter(|(_, found)| !found.is_empty());
+        let parts: Vec<_> =
+            parts.map(|((launch, _), found)| Part::of_launch(*launch, track, found)).collect();
         self.launches.accept(&parts)?;
         self.launches.note(&parts);
-        let compression = self.options.compression;
-        for sections in cut(&ordered).chunks(SECTIONS_AT_ONCE) {
-            let encode =
-                |chunks: &&[DataChunk<'_>]| encode_data(launch, &Piece::of_chunks(chunks), compression);
-            let encoded: Result<Vec<_>, FormatError> =
-                sections.par_iter().with_max_len(1).map(encode).collect();
-            encoded?.iter().try_for_each(|(section, _)| self.put(section))?;
+
+        let mut sections = Vec::new();
+        for (launch, chunks) in &launches {
+            sections.extend(cut(chunks).into_iter().map(|chunks| (*launch, chunks)));
         }
+        let compression = self.options.compression;
+        let encode = |sections: &[(u32, &[DataChunk<'_>])]| -> Result<Vec<_>, FormatError> {
+            let encode = |(launch, chunks): &(u32, &[DataChunk<'_>])| {
+                encode_data(*launch, &Piece::of_chunks(chunks), compression)
+            };
+            sections.par_iter().with_max_len(1).map(encode).collect()
+        };
+        let mut made = Vec::new();
+        for sections in sections.chunks(SECTIONS_AT_ONCE.max(rayon::current_num_threads())) {
+            // Those before are written meanwhile.
+            let (next, written) = rayon::join(|| encode(sections), || self.put_all(&made));
+            written?;
+            made = next?;
+        }
+        self.put_all(&made)?;
         self.flush()
+    }
+
+    fn put_all(&mut self, sections: &[(Vec<u8>, DataHeader)]) -> Result<(), WriteError> {
+        sections.iter().try_for_each(|(section, _)| self.put(section))
     }
 
     /// Writes the accounts of the data track of a launch: as [`end_launch`](Self::end_launch), of accesses.
@@ -109,6 +139,25 @@ impl<W: Write + Send> TraceWriter<W> {
     pub fn end_data(&mut self, launch: u32, accounts: &[WarpAccount]) -> Result<(), WriteError> {
         self.end_tracks(&[TrackEnd { launch, track: self.data_track(), accounts, spans: &[] }])
     }
+}
+
+/// Checks that a chunk can be one of a launch.
+fn check(info: &LaunchInfo, track: u32, chunk: &DataChunk<'_>) -> Result<(), WriteError> {
+    let (launch, &DataChunk { warp, sequence, entries }) = (info.number(), chunk);
+    if warp >= info.warps() {
+        return Err(WriteError::UnknownWarp { launch, track, warp, warps: info.warps() });
+    }
+    if !info.is_chosen(warp) {
+        return Err(WriteError::NotChosen { launch, track, warp });
+    }
+    let (bytes, capacity) = (entries.len(), MAX_DATA_ENTRIES * ENTRY_BYTES as u32);
+    if bytes == 0 || !bytes.is_multiple_of(ENTRY_BYTES) {
+        return Err(WriteError::EmptyChunk { launch, track, warp, sequence });
+    }
+    if bytes > capacity as usize {
+        return Err(WriteError::PayloadTooLarge { launch, track, warp, sequence, bytes, capacity });
+    }
+    Ok(())
 }
 
 /// Cuts chunks in the order of warp and sequence into those of sections.

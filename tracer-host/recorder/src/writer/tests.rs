@@ -254,3 +254,60 @@ fn a_full_disk_is_reported_and_nothing_follows_the_torn_section() {
     assert!(matches!(writer.write_chunks(7, &[chunk(0, 0, 99)]), Err(WriteError::Broken)));
     assert!(matches!(writer.finish(), Err(WriteError::Broken)));
 }
+
+#[test]
+fn sections_of_accesses_are_the_same_on_any_number_of_threads() {
+    use warptrace_format::data::native::WarpRecorder;
+
+    const LAUNCHES: u32 = 40;
+    const WARPS: u32 = 300;
+    let stream = |launch: u32, warp: u32| -> Vec<u8> {
+        let mut recorder = WarpRecorder::new(usize::MAX);
+        // One launch has several sections, the others one each.
+        for turn in 0..if launch == 3 { 135 } else { 1 } {
+            let access = |lane: u32| {
+                let mixed = u64::from(turn << 5 | lane).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                (lane, mixed.rotate_left(launch) ^ u64::from(warp))
+            };
+            recorder.access(1 + (turn % 2) as u16, 7 * turn, &(0..32).map(access).collect::<Vec<_>>());
+        }
+        recorder.leave(1000, u32::MAX);
+        recorder.finish().concat().into_iter().flat_map(u32::to_le_bytes).collect()
+    };
+    let streams: Vec<Vec<Vec<u8>>> =
+        (0..LAUNCHES).map(|launch| (0..WARPS).map(|warp| stream(launch, warp)).collect()).collect();
+    let chunks = |of_launch: usize| -> Vec<DataChunk<'_>> {
+        let of_warp = |warp: u32| {
+            let stream = &streams[of_launch][warp as usize];
+            let (front, back) = stream.split_at(stream.len() / 32 * 16);
+            let parts = (0..).zip([front, back].into_iter().filter(|part| !part.is_empty()));
+            parts.map(move |(sequence, entries)| DataChunk { warp, sequence, entries })
+        };
+        (0..WARPS).rev().flat_map(of_warp).collect()
+    };
+    let write = |threads: usize, is_together: bool| {
+        let mut writer = TraceWriter::create(Vec::new(), &metadata(), WriterOptions::default()).unwrap();
+        for launch in 0..LAUNCHES {
+            let info = LaunchInfo::new(launch, 0, [WARPS, 1, 1], [32, 1, 1], 0).unwrap();
+            writer.begin_launch(&info).unwrap();
+        }
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| {
+            if is_together {
+                let all = (0..LAUNCHES).map(|launch| (launch, chunks(launch as usize)));
+                writer.write_data_batch(all.collect()).unwrap();
+            } else {
+                for launch in 0..LAUNCHES {
+                    writer.write_data(launch, &chunks(launch as usize)).unwrap();
+                }
+            }
+        });
+        writer.finish().unwrap().0
+    };
+    let alone = write(1, false);
+    let of_data = sections(&alone).iter().filter(|(_, header, _)| header.tag.0 == *b"DATA").count();
+    assert!(of_data as u32 > LAUNCHES + 2, "{of_data}");
+    for threads in [1, 3, 20] {
+        assert!(write(threads, true) == alone, "{threads} threads");
+    }
+}
