@@ -25,7 +25,7 @@ command -v mpirun || echo "no mpirun on this machine"
 
 # Two ranks, of which those that $3 names are traced; the last works $2 times as long as 4. Leaves files in $1.
 ranks() {
-    local folder=$1 slow=$2 traced=$3 rank
+    local folder=$1 slow=$2 traced=$3 rank pids=()
     shift 3
     mkdir -p "$folder"
     rm -f "$folder"/memory.* "$folder"/done.*
@@ -33,9 +33,11 @@ ranks() {
         local before=()
         case $traced in *$rank*) before=("$tool" run -o "$folder/rank.%r.wtrc" --kernel work --kernel meet "$@" --) ;; esac
         RANK=$rank WORLD_SIZE=2 LOCAL_RANK=$rank TORCHELASTIC_RUN_ID=ranks \
-            timeout 100 "${before[@]}" "$PROGRAM" "$folder" "$rounds" "$slow" > "$folder/rank.$rank.txt" 2>&1 &
+            timeout 60 "${before[@]}" "$PROGRAM" "$folder" "$rounds" "$slow" > "$folder/rank.$rank.txt" 2>&1 &
+        pids+=($!)
     done
-    wait
+    # Not for what prints.
+    wait "${pids[@]}"
 }
 figure() { sed -n "s/^$1 //p" "$2"; }
 
@@ -68,18 +70,18 @@ ranks "$work/slow" 8 01 --times all
 "$tool" lines "$work/slow"
 
 echo; echo "## One process, two cards, a thread for each"
-timeout 100 "$PROGRAM" threads "$rounds"
-timeout 200 "$tool" run -o "$work/device.%d.wtrc" --kernel work --kernel meet --times all -- "$PROGRAM" threads "$rounds"
+timeout 60 "$PROGRAM" threads "$rounds"
+timeout 60 "$tool" run -o "$work/device.%d.wtrc" --kernel work --kernel meet --times all -- "$PROGRAM" threads "$rounds"
 "$tool" verify "$work"/device.*.wtrc
 for file in "$work"/device.*.wtrc; do "$tool" info "$file" | grep -i "device\|host\|rank" | head; done
 "$tool" top "$work"/device.*.wtrc
 
 echo; echo "## The same with addresses: loads of the other card's memory"
-timeout 200 "$tool" run -o "$work/peer.%d.wtrc" --kernel meet --accesses global -- "$PROGRAM" threads 20
+timeout 60 "$tool" run -o "$work/peer.%d.wtrc" --kernel meet --accesses global -- "$PROGRAM" threads 20
 "$tool" verify "$work"/peer.*.wtrc
 "$tool" accesses "$work/peer.0.wtrc"
 echo; echo "## torchrun: two ranks of PyTorch, kernels of Triton around an all-reduce by NCCL"
-torch() { timeout 150 "$@" python3 -m torch.distributed.run --nproc-per-node 2 "$here/gpu_torchrun.py" 2>&1 | grep -v "^W\|^$"; }
+torch() { timeout 90 "$@" python3 -m torch.distributed.run --nproc-per-node 2 "$here/gpu_torchrun.py" 2>&1 | grep -v "^W\|^$"; }
 mkdir -p "$work/torch" "$work/late"
 echo "alone:"; torch env
 echo "alone, again:"; torch env
@@ -91,5 +93,5 @@ echo "traced, rank 1 with four times the work:"; SLOW=1 torch "$tool" run -o "$w
 "$tool" top "$work/late"
 "$tool" timeline "$work/late" --align 'halve*'
 cp "$work"/late/step.*.wtrc "$work"/slow/rank.*.wtrc "$work"/device.0.wtrc "$out" 2> /dev/null
-for file in "$out"/*.wtrc; do [ "$(stat -c %s "$file")" -gt 4000000 ] && rm "$file"; done
+find "$out" -name "*.wtrc" -size +4M -delete
 echo done
