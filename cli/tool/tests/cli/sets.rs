@@ -121,6 +121,14 @@ fn the_file_that_is_unlike_the_others_is_named() {
     let all = all["warps"].as_array().unwrap();
     assert_eq!((all.len(), events(all)), (each.len(), events(&each)));
     assert!(events(all) > 0 && all.iter().any(|row| row["file"] == 3));
+    // Of two neither is the odd one: it is said which has more.
+    let (_, output, _) = run(&["top", text(&files[0]), text(&files[2])]);
+    let first = output.lines().next().unwrap();
+    assert!(
+        first.starts_with("rank.2.wtrc has ")
+            && first.ends_with(" warp-cycles in fractal, 2.0 times the other's"),
+        "{first}"
+    );
     // Where all are equal, none is odd.
     let same = [text(&files[0]), text(&files[1])];
     let (_, output, _) = run(&["top", same[0], same[1]]);

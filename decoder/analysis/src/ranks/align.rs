@@ -79,10 +79,10 @@ pub struct Alignment {
     pub clocks: u64,
     /// Shared launches that tell of more than one of them.
     pub shared_launches: u64,
-    /// The largest distance that is left between the ends of such a launch, or by which a device's timer may
-    /// be off on its host's clock, if that is more; `None`: not known, since several clocks share no launch.
+    /// Of one clock, by how much a device's timer may be off on it. Of several the largest distance that is left
+    /// between the ends of such a launch, if that is more; `None`: not known, since they share no launch.
     pub error_ns: Option<u64>,
-    /// The median of these distances.
+    /// The median of the distances between the ends of such launches, of one clock, too.
     pub median_error_ns: u64,
 }
 
@@ -224,7 +224,8 @@ impl<'a> Ranks<'a> {
         }
         let most = spreads.iter().copied().max().unwrap_or(0);
         alignment.median_error_ns = median(&mut spreads);
-        alignment.error_ns = Some(most.max(within));
+        // Times by one clock need no assumption of when launches end.
+        alignment.error_ns = Some(if clocks > 1 { most.max(within) } else { within });
         for clock in 0..clocks as u32 {
             let told = ends.values().filter(|by_clock| by_clock.len() > 1 && by_clock.contains_key(&clock));
             if clocks > 1 && told.count() == 1 {

@@ -1,8 +1,10 @@
 //! Which file is unlike the others.
 
+use std::cmp::Reverse;
+
 use serde::Serialize;
 
-use super::spread::Figure;
+use super::spread::{Figure, Spread};
 use super::{Row, SetAnalysis};
 use crate::counts::median;
 
@@ -39,16 +41,7 @@ impl SetAnalysis {
     /// are summed up. Compared is the time of launches if all files have it, else warp-cycles, else visits. `None`
     /// if no kernel differs.
     pub fn odd(&self) -> Option<OddFile> {
-        let has = |figure: Figure| {
-            let mut files = self.files.iter().filter(|file| file.left_out.is_none());
-            files.all(|file| match figure {
-                Figure::Nanoseconds => file.nanoseconds.is_some(),
-                Figure::WarpCycles => file.totals.time.is_some(),
-                _ => true,
-            })
-        };
-        let by = [Figure::Nanoseconds, Figure::WarpCycles, Figure::Visits];
-        let figure = by.into_iter().find(|figure| has(*figure))?;
+        let figure = self.first_of(&[Figure::Nanoseconds, Figure::WarpCycles, Figure::Visits]);
         let mut distances = vec![0_u64; self.files.len()];
         for row in self.rows.keys().filter(|row| matches!(row, Row::Kernel(_))) {
             for (file, distance, ..) in self.distances(row, figure) {
@@ -77,9 +70,37 @@ impl SetAnalysis {
             (distance > 0).then_some(OddRow { name, line, figure, number, median })
         };
         let kernel = farthest(figure, |row| matches!(row, Row::Kernel(_)))?;
-        let of_line = if has(Figure::WarpCycles) { Figure::WarpCycles } else { Figure::Visits };
+        let of_line = self.first_of(&[Figure::WarpCycles, Figure::Visits]);
         let is_line = |row: &Row| matches!(row, Row::Line(_, 1.., _));
         Some(OddFile { file, kernel, line: farthest(of_line, is_line) })
+    }
+
+    /// Returns the kernels that differ from file to file, in the figure that [`odd`](Self::odd) compares: those first
+    /// whose least and most are farthest apart.
+    pub fn kernels_apart(&self) -> Vec<(&str, Figure, Spread)> {
+        let figure = self.first_of(&[Figure::Nanoseconds, Figure::WarpCycles, Figure::Visits]);
+        let rows = self.rows.iter().filter_map(|(row, numbers)| match row {
+            Row::Kernel(name) => {
+                Some((name.as_str(), figure, Spread::of(&numbers.of(figure, self.having(row)))?))
+            }
+            _ => None,
+        });
+        let mut apart: Vec<(&str, Figure, Spread)> = rows.filter(|(.., spread)| !spread.is_even()).collect();
+        apart.sort_by_key(|(.., spread)| Reverse(spread.most - spread.least));
+        apart
+    }
+
+    /// The first of these figures that all files have.
+    fn first_of(&self, figures: &[Figure]) -> Figure {
+        let has = |figure: &&Figure| {
+            let mut files = self.files.iter().filter(|file| file.left_out.is_none());
+            files.all(|file| match figure {
+                Figure::Nanoseconds => file.nanoseconds.is_some(),
+                Figure::WarpCycles => file.totals.time.is_some(),
+                _ => true,
+            })
+        };
+        figures.iter().find(has).copied().unwrap_or(Figure::Visits)
     }
 
     /// Each file's distance from the median, its number, and the median.

@@ -64,18 +64,31 @@ pub fn set_losses(set: &SetAnalysis, sum: &Analysis) -> Vec<String> {
     said
 }
 
-/// Says which trace is farthest from the others, and where.
+/// Says which trace is farthest from the others, and where; of two, which has more in the kernels in which they are
+/// farthest apart.
 pub fn odd_file(set: &SetAnalysis) -> String {
+    let label = |file: u32| set.files().get(file as usize).map_or_else(|| "?".to_owned(), FileFigures::label);
     let Some(OddFile { file, kernel, line }) = set.odd() else {
         return format!("no kernel differs between {}", many(set.looked_at() as u64, "trace"));
     };
-    let name = set.files().get(file as usize).map_or_else(|| "?".to_owned(), FileFigures::label);
+    if set.looked_at() == 2 {
+        let apart = set.kernels_apart().into_iter().take(2).map(|(kernel, figure, spread)| {
+            let other = match spread.least {
+                0 => "of which the other has none".to_owned(),
+                least => format!("{} times the other's", ratio(share(spread.most, least))),
+            };
+            let [name, kernel] = [label(spread.odd_file), cut(kernel, SAID_WIDTH).into_owned()];
+            format!("{name} has {} in {kernel}, {other}", said(figure, spread.most))
+        });
+        return apart.collect::<Vec<_>>().join("; ");
+    }
     let line =
         line.map(|line| format!("; most at {}:{} ({})", last_part(&line.name), line.line, of_median(&line)));
     format!(
-        "{name} is farthest from the median: {}: {}, {}{}",
+        "{} is farthest from the median: {}: {}, {}{}",
+        label(file),
         cut(&kernel.name, SAID_WIDTH),
-        said(&kernel),
+        said(kernel.figure, kernel.number),
         of_median(&kernel),
         line.unwrap_or_default()
     )
@@ -85,11 +98,11 @@ fn last_part(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Says how much a row has.
-fn said(row: &OddRow) -> String {
-    match row.figure {
-        Figure::Nanoseconds => format!("{} of launches", nanoseconds(row.number)),
-        figure => format!("{} {}", count(row.number), figure.words()),
+/// Says how much there is of a figure.
+fn said(figure: Figure, number: u64) -> String {
+    match figure {
+        Figure::Nanoseconds => format!("{} of launches", nanoseconds(number)),
+        figure => format!("{} {}", count(number), figure.words()),
     }
 }
 

@@ -46,12 +46,8 @@ pub(super) fn analysed(
 }
 
 /// Columns of rows that differ from file to file.
-pub(super) const SPREAD_COLUMNS: [Column; 4] = [
-    Column::Right("traces"),
-    Column::Right("least"),
-    Column::Right("most"),
-    Column::Left("farthest from the median"),
-];
+pub(super) const SPREAD_COLUMNS: [Column; 4] =
+    [Column::Right("traces"), Column::Right("least"), Column::Right("most"), Column::Left("farthest")];
 
 /// The cells of [`SPREAD_COLUMNS`] for the first of these figures that was compared.
 pub(super) fn spread_cells(set: &SetAnalysis, row: &Row, figures: &[Figure]) -> Vec<String> {

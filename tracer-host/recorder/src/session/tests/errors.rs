@@ -100,7 +100,13 @@ fn damaged_chunks_are_named() {
 #[test]
 fn a_full_disk_ends_the_session_and_gives_the_memory_back() {
     let mut device = FakeDevice::of([script(&[(1, 0, 1)])]);
-    let mut session = Session::start(&mut device, &PROGRAM, &options(1024), Full(300)).unwrap();
+    // There is room for what a file begins with, whose length the machine's name is a part of.
+    let begun = Shared::default();
+    let session = Session::start(&mut device, &PROGRAM, &options(1024), begun.clone()).unwrap();
+    let room = Full(begun.bytes().len() + 8);
+    drop(session);
+    let mut device = FakeDevice::of([script(&[(1, 0, 1)])]);
+    let mut session = Session::start(&mut device, &PROGRAM, &options(1024), room).unwrap();
     launch(&mut session, "k").unwrap();
     assert!(matches!(session.finish(), Err(SessionError::Write(_))));
     assert!(device.memory.is_empty(), "all memory is given back");
