@@ -35,12 +35,10 @@ pub(crate) fn named_files(arguments: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>>
     seen.sort();
     if let Some([(_, first), (_, second)]) = seen.windows(2).find(|pair| pair[0].0 == pair[1].0) {
         match first == second {
-            true => bail!("{} is named twice: its figures would count twice", shown_name(first)),
-            false => bail!(
-                "{} and {} are one file: its figures would count twice",
-                shown_name(first),
-                shown_name(second)
-            ),
+            true => bail!("{} is named twice: name each trace once", shown_name(first)),
+            false => {
+                bail!("{} and {} are one file: name each trace once", shown_name(first), shown_name(second))
+            }
         }
     }
     Ok(files)

@@ -38,7 +38,8 @@ impl Selected {
 /// Arguments of commands that answer with one page.
 #[derive(Debug, Args)]
 pub(crate) struct Page {
-    /// The trace; of several, of a folder, or of all that fit a pattern in quotes, the sums and how they differ
+    /// The trace. `top`, `causes`, `lines`, `loops`, `warps`, `edges` and `stats` sum several up, too: files, folders,
+    /// and patterns in quotes
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
 

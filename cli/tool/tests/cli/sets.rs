@@ -224,7 +224,7 @@ fn files_that_cannot_be_counted_are_errors() {
         (&["top", path, text(&other)], "b.wtrc"),
         (&["lines", text(&empty)], "has no file *.wtrc"),
         (&["lines", &pattern], "no file fits"),
-        (&["paths", path, text(&other)], "looks at one trace, and 2 are named"),
+        (&["paths", path, text(&other)], "looks at one trace, and these are 2"),
         (&["lines", path, "/nowhere.wtrc"], "cannot open"),
     ];
     for (arguments, expected) in cases {

@@ -63,7 +63,7 @@ pub struct FileFigures {
     /// All events.
     #[serde(flatten)]
     pub totals: Totals,
-    /// Time of launches, by the device's timer, summed over them; `None` if it was not recorded.
+    /// Time of launches, by the device's timer, summed over them; `None` if it is not known of all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nanoseconds: Option<u64>,
     /// Why nothing of the file was looked at: it does not have what was selected.
@@ -221,6 +221,9 @@ impl SetAnalysis {
                 figures.launches = found.launches;
                 figures.totals = found.totals();
                 let launches = found.schedule.as_ref().map(|schedule| &schedule.launches);
+                // Of launches of which only some are timed, the sum would say nothing.
+                let is_timed = found.losses.unplaced_warps == Some(0);
+                let launches = launches.filter(|known| is_timed && known.len() as u64 == found.launches);
                 figures.nanoseconds = launches.map(|launches| {
                     launches.iter().fold(0_u64, |sum, launch| sum.saturating_add(launch.nanoseconds))
                 });

@@ -90,8 +90,8 @@ impl SetAnalysis {
         apart
     }
 
-    /// The first of these figures that all files have.
-    fn first_of(&self, figures: &[Figure]) -> Figure {
+    /// Returns the first of these figures that all files have; visits if none is.
+    pub fn first_of(&self, figures: &[Figure]) -> Figure {
         let has = |figure: &&Figure| {
             let mut files = self.files.iter().filter(|file| file.left_out.is_none());
             files.all(|file| match figure {

@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 use std::process::ExitCode;
 
 use serde_json::json;
-use warptrace_analysis::{Figure, LineFigures, Row};
+use warptrace_analysis::{LineFigures, Row};
 
-use super::set::{SPREAD_COLUMNS, spread_cells, with_spread};
+use super::set::{LINE_FIGURES, SPREAD_COLUMNS, explain, spread_cells, with_spread};
 use super::words::{lane_bars, percent, ratio};
 use super::{Answer, Column, ROWS, TIME_COLUMNS, first, print_rows, table, time_cells};
 use crate::arguments::{LineColumn, Rows};
@@ -43,6 +43,9 @@ pub(crate) fn run(command: &Rows<LineColumn>) -> anyhow::Result<ExitCode> {
     answer.headline()?;
     let (lines, more) = first(lines, command.limit, ROWS);
     print_rows(&line_table(&answer, &lines), more)?;
+    if let Some(set) = answer.set() {
+        explain(set, &LINE_FIGURES)?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -85,7 +88,7 @@ pub(super) fn line_table(answer: &Answer, lines: &[&LineFigures]) -> String {
         ];
         row.splice(2..2, time_cells(*time, answer.analysis.time));
         if let Some(set) = answer.set() {
-            row.extend(spread_cells(set, &Row::of_line(line), &[Figure::WarpCycles, Figure::Visits]));
+            row.extend(spread_cells(set, &Row::of_line(line), &LINE_FIGURES));
         }
         row
     };

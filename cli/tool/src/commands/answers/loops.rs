@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use serde_json::json;
 use warptrace_analysis::{Figure, LocationFigures, Row, share};
 
-use super::set::{SPREAD_COLUMNS, spread_cells, with_spread};
+use super::set::{SPREAD_COLUMNS, explain, spread_cells, with_spread};
 use super::words::{bars, ratio};
 use super::{Answer, Column, ROWS, first, print_rows, table};
 use crate::arguments::{LoopColumn, Rows};
@@ -46,6 +46,9 @@ pub(crate) fn run(command: &Rows<LoopColumn>) -> anyhow::Result<ExitCode> {
     say!("\nTrips of a lane each time that it comes to the loop; imbalance: most over mean.")?;
     say!("Bars: how many made 1, 2 to 3, 4 to 7, 8 to 15 ... trips.")?;
     say!("By warp: imbalance of the visits of warps.")?;
+    if let Some(set) = answer.set() {
+        explain(set, &[Figure::Trips])?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 

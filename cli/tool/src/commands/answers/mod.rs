@@ -115,7 +115,7 @@ fn analysed_one(page: &Page, location: Option<&str>, is_focus: bool) -> anyhow::
 
 fn only_one(files: usize) -> String {
     format!(
-        "this command looks at one trace, and {files} are named; `top`, `causes`, `lines`, `loops`, `warps`, `edges` \
+        "this command looks at one trace, and these are {files}; `top`, `causes`, `lines`, `loops`, `warps`, `edges` \
          and `stats` take several"
     )
 }

@@ -45,23 +45,31 @@ pub(super) fn analysed(
     Ok(Answer { of: Of::Set(Box::new(set)), analysis, names, location })
 }
 
+/// What lines and kernels are compared by: the first of which all files know it.
+pub(super) const LINE_FIGURES: [Figure; 2] = [Figure::WarpCycles, Figure::Visits];
+const KERNEL_FIGURES: [Figure; 3] = [Figure::Nanoseconds, Figure::WarpCycles, Figure::Visits];
+
+/// Says what the least and the most of rows are of.
+pub(super) fn explain(set: &SetAnalysis, figures: &[Figure]) -> anyhow::Result<()> {
+    Ok(say!("least, most, farthest from the median: {} of each trace", set.first_of(figures).words())?)
+}
+
 /// Columns of rows that differ from file to file.
 pub(super) const SPREAD_COLUMNS: [Column; 4] =
     [Column::Right("traces"), Column::Right("least"), Column::Right("most"), Column::Left("farthest")];
 
-/// The cells of [`SPREAD_COLUMNS`] for the first of these figures that was compared.
+/// The cells of [`SPREAD_COLUMNS`] for the first of these figures that all files have.
 pub(super) fn spread_cells(set: &SetAnalysis, row: &Row, figures: &[Figure]) -> Vec<String> {
-    let spreads = set.spreads(row);
+    let figure = set.first_of(figures);
     let traces = format!("{} of {}", count(set.files_with(row)), count(set.looked_at() as u64));
-    let found = figures.iter().find_map(|figure| Some((*figure, spreads.get(figure)?)));
-    let Some((figure, spread)) = found else {
+    let Some(spread) = set.spreads(row).remove(&figure) else {
         return vec![traces, String::new(), String::new(), String::new()];
     };
     let said = |number: u64| match figure {
         Figure::Nanoseconds => words::nanoseconds(number),
         _ => count(number),
     };
-    vec![traces, said(spread.least), said(spread.most), odd(set, spread)]
+    vec![traces, said(spread.least), said(spread.most), odd(set, &spread)]
 }
 
 /// The file that is farthest from the median, and by how much.
@@ -127,7 +135,9 @@ pub(super) fn top(answer: &Answer, set: &SetAnalysis, is_json: bool) -> anyhow::
         print_table(&cause_table(answer, &causes))?;
     }
     print_table(&line_table(answer, &lines))?;
+    explain(set, &LINE_FIGURES)?;
     print_table(&kernel_table(answer, set))?;
+    explain(set, &KERNEL_FIGURES)?;
     print_table(&file_table(set))?;
     let more = set.files().len().saturating_sub(FILES);
     if more > 0 {
@@ -148,7 +158,7 @@ fn kernel_table(answer: &Answer, set: &SetAnalysis) -> String {
             count(kernel.launches),
             count(kernel.counts.visits),
         ];
-        cells.extend(spread_cells(set, &row, &[Figure::Nanoseconds, Figure::WarpCycles, Figure::Visits]));
+        cells.extend(spread_cells(set, &row, &KERNEL_FIGURES));
         cells
     };
     table(&columns, kernels.iter().take(TOP).map(row))
