@@ -62,6 +62,23 @@ grep -h "offset_ns\|within_ns" "$work/even/rank.0.txt"
 "$tool" timeline "$work/even" --align meet --json > "$out/timeline.json"
 "$tool" top "$work/even"
 
+echo; echo "## Alignment: messages beside what the files say, five runs"
+for turn in 1 2 3 4 5; do
+    ranks "$work/turn" 4 01 --times blocks
+    for rank in 0 1; do "$tool" info --json "$work/turn/rank.$rank.wtrc" > "$work/turn/info.$rank"; done
+    python3 - "$work/turn" <<'PYTHON'
+import json, pathlib, sys
+
+folder = pathlib.Path(sys.argv[1])
+said = dict(line.split() for line in (folder / "rank.0.txt").read_text().splitlines() if line.startswith(("offset_ns", "within_ns")))
+readings = [json.loads((folder / f"info.{rank}").read_text())["host"]["readings"] for rank in range(2)]
+# By how much each device's timer is ahead of its host's clock: by the first and by the last reading.
+ahead = [[int(reading["timer"]) - int(reading["realtime"]) for reading in (of[0], of[-1])] for of in readings]
+print("messages", said["offset_ns"], "within", said["within_ns"], "first readings", ahead[1][0] - ahead[0][0], "last readings", ahead[1][1] - ahead[0][1])
+PYTHON
+    "$tool" timeline "$work/turn" --align meet | head -1
+done
+
 echo; echo "## Rank 1 works twice as long"
 ranks "$work/slow" 8 01 --times all
 "$tool" verify "$work/slow"

@@ -62,7 +62,7 @@ fn sum(warp: u32) -> Vec<u8> {
     bytes((1..4).flat_map(site))
 }
 
-/// A few lanes at each of many sites, each of which goes where nobody else does: a product with sparse rows.
+/// A few lanes at each of many sites, each of which goes where no other does: a product with sparse rows.
 fn sparse(warp: u32) -> Vec<u8> {
     let site = |site: u16| {
         let mixed = (u64::from(warp) << 5 | u64::from(site)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
