@@ -225,7 +225,7 @@ fn what_cannot_be_compared_is_told_and_does_not_count() {
     // Without ranks 5, 9 and the lost one.
     let rows = found["launches"].as_array().unwrap();
     assert!(rows.len() == 2 * STEPS as usize && rows.iter().all(|row| row["ranks"] == 14), "{}", rows[0]);
-    // Launches that nobody shares.
+    // Launches that no other file has.
     let found = json(&paths[..9], &["--align", "no*"]);
     assert_eq!(found["alignment"]["error_ns"], Value::Null);
     assert!(found["launches"].as_array().unwrap().iter().all(|row| row["is_decided"] == false));

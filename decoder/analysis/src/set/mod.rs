@@ -340,8 +340,11 @@ impl SetAnalysis {
         self.having.get(row).map_or(&[], Vec::as_slice)
     }
 
-    /// Compares the files' figures of a row.
+    /// Compares the files' figures of a row, those that all files know.
     pub fn spreads(&self, row: &Row) -> BTreeMap<Figure, Spread> {
-        self.rows.get(row).map(|numbers| numbers.spreads(self.having(row))).unwrap_or_default()
+        let mut spreads =
+            self.rows.get(row).map(|numbers| numbers.spreads(self.having(row))).unwrap_or_default();
+        spreads.retain(|figure, _| self.has(*figure));
+        spreads
     }
 }

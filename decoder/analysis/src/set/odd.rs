@@ -92,15 +92,17 @@ impl SetAnalysis {
 
     /// Returns the first of these figures that all files have; visits if none is.
     pub fn first_of(&self, figures: &[Figure]) -> Figure {
-        let has = |figure: &&Figure| {
-            let mut files = self.files.iter().filter(|file| file.left_out.is_none());
-            files.all(|file| match figure {
-                Figure::Nanoseconds => file.nanoseconds.is_some(),
-                Figure::WarpCycles => file.totals.time.is_some(),
-                _ => true,
-            })
-        };
-        figures.iter().find(has).copied().unwrap_or(Figure::Visits)
+        figures.iter().copied().find(|figure| self.has(*figure)).unwrap_or(Figure::Visits)
+    }
+
+    /// Whether all files know a figure, so that it can be compared.
+    pub(super) fn has(&self, figure: Figure) -> bool {
+        let mut files = self.files.iter().filter(|file| file.left_out.is_none());
+        files.all(|file| match figure {
+            Figure::Nanoseconds => file.nanoseconds.is_some(),
+            Figure::WarpCycles => file.totals.time.is_some(),
+            _ => true,
+        })
     }
 
     /// Each file's distance from the median, its number, and the median.

@@ -24,7 +24,7 @@ fn stream(warp: u32) -> Vec<u8> {
     recorder.finish().concat().into_iter().flat_map(u32::to_le_bytes).collect()
 }
 
-/// A trace whose warps were drained in so many parts: each has sections of these warps.
+/// A trace whose warps were drained in this many parts: each has sections of these warps.
 fn trace(parts: usize, sections: &[Vec<u32>]) -> Vec<u8> {
     let metadata = Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw]);
     let options = WriterOptions::default();
