@@ -1,10 +1,10 @@
-//! Which files arguments name: files, folders and patterns.
+//! Which files arguments name: files, folders and patterns, and such of URLs.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
-use crate::output::shown_name;
+use crate::output::{shown_name, url_of};
 
 /// The last part of the names of traces.
 const EXTENSION: &str = "wtrc";
@@ -19,6 +19,10 @@ const EXTENSION: &str = "wtrc";
 pub(crate) fn named_files(arguments: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let mut files: Vec<PathBuf> = Vec::new();
     for path in arguments {
+        if let Some(url) = url_of(path) {
+            files.extend(of_url(url)?);
+            continue;
+        }
         let pattern = path.to_str().filter(|text| text.contains(['*', '?', '[']));
         let mut found = if path.is_dir() {
             of_folder(path)?
@@ -27,7 +31,7 @@ pub(crate) fn named_files(arguments: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>>
         } else {
             vec![path.clone()]
         };
-        found.sort_by_cached_key(|path| in_order(&path.to_string_lossy()));
+        sort(&mut found);
         files.extend(found);
     }
     let mut seen: Vec<(PathBuf, &PathBuf)> =
@@ -42,6 +46,39 @@ pub(crate) fn named_files(arguments: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>>
         }
     }
     Ok(files)
+}
+
+fn sort(paths: &mut [PathBuf]) {
+    paths.sort_by_cached_key(|path| in_order(&path.to_string_lossy()));
+}
+
+/// The objects that a URL names: of a folder, which ends in `/`, its `*.wtrc`, and of a pattern, which has `*`
+/// in its last part, those that it fits.
+fn of_url(url: &str) -> anyhow::Result<Vec<PathBuf>> {
+    let has_buckets = warptrace_store::scheme(url).is_some_and(warptrace_store::Scheme::has_buckets);
+    // Of a web server's URL the query is no name.
+    let name = if has_buckets { url } else { url.split(['?', '#']).next().unwrap_or(url) };
+    let (folder, last) = name.split_at(name.rfind('/').map_or(0, |at| at + 1));
+    let pattern = match last {
+        "" => format!("*.{EXTENSION}"),
+        last if last.contains('*') => last.to_owned(),
+        _ => return Ok(vec![url.into()]),
+    };
+    let shown = || shown_name(url);
+    if folder.contains('*') {
+        bail!("{}: only the last part of a URL may be a pattern", shown());
+    }
+    let fits = glob::Pattern::new(&pattern).with_context(|| format!("{} is no pattern", shown()))?;
+    let listed = warptrace_store::list(folder)?.into_iter();
+    let mut found: Vec<PathBuf> = listed
+        .filter(|url| url.strip_prefix(folder).is_some_and(|name| fits.matches(name)))
+        .map(PathBuf::from)
+        .collect();
+    if found.is_empty() {
+        bail!("{folder} has no object {pattern}: name the traces", folder = shown_name(folder));
+    }
+    sort(&mut found);
+    Ok(found)
 }
 
 fn of_folder(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
@@ -72,6 +109,14 @@ fn of_pattern(pattern: &str) -> anyhow::Result<Vec<PathBuf>> {
 
 /// Returns the files' names without the folders that all of them are in.
 pub(crate) fn short_names(files: &[PathBuf]) -> Vec<String> {
+    // URLs lose what is secret before they are cut.
+    let files: Vec<PathBuf> = files
+        .iter()
+        .map(|path| match url_of(path) {
+            Some(_) => shown_name(path).into(),
+            None => path.clone(),
+        })
+        .collect();
     let mut common = files.first().and_then(|first| first.parent()).unwrap_or(Path::new(""));
     while !files.iter().all(|path| path.starts_with(common)) {
         common = common.parent().unwrap_or(Path::new(""));

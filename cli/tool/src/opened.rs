@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, bail};
 use warptrace_decoder::{FileState, TraceFile};
 
-use crate::output::shown_name;
+use crate::output::{shown_name, url_of};
 use crate::whole_file::keep_from_streams;
 
 /// `--unlimited`.
@@ -33,7 +33,11 @@ pub(crate) fn open(path: &Path) -> anyhow::Result<Opened> {
     if path == Path::new("-") && !path.exists() {
         bail!("a trace is read from a file, not from standard input: name the file instead of `-`");
     }
-    let mut trace = TraceFile::open(path).with_context(|| format!("cannot open {}", shown_name(path)))?;
+    let opening = || format!("cannot open {}", shown_name(path));
+    let mut trace = match url_of(path) {
+        Some(url) => TraceFile::from_source(warptrace_store::open(url)?).with_context(opening)?,
+        None => TraceFile::open(path).with_context(opening)?,
+    };
     if UNLIMITED.load(Ordering::Relaxed) {
         trace = trace.unlimited();
     }

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use serde::Serialize;
 use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::MAGIC;
-use warptrace_format::{shown, shown_lines};
+use warptrace_format::shown_lines;
 
 /// How many characters a line of the terminal has; `None` if standard output is none.
 pub fn terminal_width() -> Option<usize> {
@@ -162,9 +163,21 @@ impl Formatter for Exact {
     }
 }
 
-/// A path or an argument as it may be printed, on one line.
+/// A path, a URL or an argument as it may be printed, on one line, without what of a URL is secret.
 pub fn shown_name(text: impl AsRef<OsStr>) -> String {
-    shown(&text.as_ref().to_string_lossy()).into_owned()
+    warptrace_store::shown_url(&text.as_ref().to_string_lossy())
+}
+
+/// The last part of the name of a file or of a URL, as it may be printed.
+pub fn last_name(path: &Path) -> String {
+    Path::new(&shown_name(path))
+        .file_name()
+        .map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+}
+
+/// The URL, if that is what a path is: it is opened by `warptrace_store`.
+pub fn url_of(path: &Path) -> Option<&str> {
+    path.to_str().filter(|text| warptrace_store::is_url(text))
 }
 
 /// Standard output, whose errors say that it is that.

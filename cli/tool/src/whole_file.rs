@@ -14,7 +14,7 @@ use warptrace_host::TraceOutput;
 
 use self::signals::unfinished;
 pub use self::signals::watch_signals;
-use crate::output::{StandardOutput, divert_errors, is_broken_pipe, shown_name};
+use crate::output::{StandardOutput, divert_errors, is_broken_pipe, shown_name, url_of};
 
 /// What is being written.
 pub type Output = BufWriter<Box<dyn WriteSend>>;
@@ -309,11 +309,17 @@ fn folder_of(path: &Path) -> &Path {
 }
 
 /// Refuses an output that is one of `others`, by its own name, through a link or another spelling, or that is
-/// what standard output is redirected to. `-` is standard output.
+/// what standard output is redirected to, and a URL. `-` is standard output.
 ///
 /// # Errors
 /// If it is.
 pub fn keep_apart(path: &Path, others: &[Other<'_>]) -> anyhow::Result<()> {
+    if url_of(path).is_some() {
+        bail!(
+            "{}: traces are read from stores, nothing is written there: name a file, and upload it",
+            shown_name(path)
+        );
+    }
     if path == Path::new("-") {
         return others.iter().try_for_each(|(_, other)| keep_from_standard_output(other));
     }

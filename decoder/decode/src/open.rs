@@ -48,6 +48,9 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
         mut data,
         ..
     } = contents;
+    let parts = [&codes, &hosts, &origins, &label_parts].into_iter().flatten().chain(data.parts());
+    let parts = parts.map(|(header, at)| *at..at.saturating_add(header.total_bytes()));
+    source.will_read(&parts.collect::<Vec<_>>());
     let (sites, followers) = data.read_sites(&bytes)?;
     let buffers = data.read_buffers(&bytes)?;
     let mut metadata = metadata.into_metadata();

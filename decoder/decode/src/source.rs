@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes that can be read at any offset from several threads at once.
@@ -20,6 +21,12 @@ pub trait ByteSource: Send + Sync {
     /// # Errors
     /// The system's error; [`io::ErrorKind::UnexpectedEof`] when there are not that many bytes.
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
+
+    /// Is told what is likely to be read next, so that a source far away can get it at once; for others it
+    /// does nothing.
+    fn will_read(&self, ranges: &[Range<u64>]) {
+        let _ = ranges;
+    }
 }
 
 impl ByteSource for File {

@@ -8,7 +8,7 @@ use warptrace_report::{Base, Options, report};
 
 use crate::arguments::Report;
 use crate::opened::open;
-use crate::output::{bytes, say, shown_name};
+use crate::output::{bytes, last_name, say, shown_name};
 use crate::whole_file::{Target, keep_apart, keep_from_streams, watch_signals};
 
 pub(crate) fn run(command: &Report) -> anyhow::Result<ExitCode> {
@@ -29,7 +29,7 @@ pub(crate) fn run(command: &Report) -> anyhow::Result<ExitCode> {
     let trace = &opened.trace;
     let base = command.against.as_deref().map(open).transpose()?.map(|opened| opened.trace);
     let [name, base_name] = [Some(&command.file), command.against.as_ref()]
-        .map(|path| path.and_then(|path| path.file_name()).map_or_else(String::new, shown_name));
+        .map(|path| path.map_or_else(String::new, |path| last_name(path)));
     let mut options = Options::named(name);
     options.selection = command.selected.selection();
     options.sources.clone_from(&command.sources);

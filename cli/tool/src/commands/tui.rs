@@ -7,7 +7,7 @@ use warptrace_tui::{Options, TuiError, check_terminal, run as show};
 
 use crate::arguments::Tui;
 use crate::opened::open;
-use crate::output::shown_name;
+use crate::output::{last_name, shown_name};
 
 /// What a shell expects of a program that a signal has ended: 128 and its number.
 const ENDED_BY: i32 = 128;
@@ -22,7 +22,7 @@ pub(crate) fn run(command: Tui) -> anyhow::Result<ExitCode> {
     }
     // Who looks can leave at any time, and each view reads anew.
     let trace = open(&file)?.trace.unlimited();
-    let mut options = Options::named(file.file_name().map_or_else(String::new, shown_name));
+    let mut options = Options::named(last_name(&file));
     options.selection = selected.selection();
     options.sources = sources;
     match show(trace, options) {

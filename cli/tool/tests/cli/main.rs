@@ -44,8 +44,12 @@ mod run;
 mod said;
 mod schedule;
 mod schemas;
+#[cfg(feature = "store")]
+mod served;
 mod sets;
 mod state;
+#[cfg(feature = "store")]
+mod stores;
 mod streams;
 mod support;
 mod tables;

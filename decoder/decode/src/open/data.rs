@@ -37,6 +37,11 @@ impl DataSections {
         }
     }
 
+    /// The sections that are read when the file is opened.
+    pub(super) fn parts(&self) -> impl Iterator<Item = &(SectionHeader, u64)> {
+        self.sites.iter().chain(&self.buffers)
+    }
+
     /// Reads the sites, and which of them follow from which.
     pub(super) fn read_sites(
         &mut self,

@@ -9,6 +9,12 @@ use warptrace_format::file::{
 
 use super::{Bytes, Contents, Refusal, body_offset, unexpected};
 
+/// Entries whose sections a source is told of before they are read.
+const ENTRIES_AHEAD: usize = 128;
+
+/// Bytes at the beginning of a section that is skipped which are looked at.
+const LOOKED_AT: u64 = 128;
+
 /// Reads trailer and index. What the index lists must tile the file: between two listed sections there may
 /// only be sections that a reader may skip, so an index that leaves a frame out is refused.
 pub(super) fn read(bytes: &Bytes<'_>, metadata: Growing, metadata_end: u64) -> Result<Contents, Refusal> {
@@ -28,8 +34,11 @@ pub(super) fn read(bytes: &Bytes<'_>, metadata: Growing, metadata_end: u64) -> R
             return Err(mismatch("first", body_offset(at), first, entries).into());
         }
         entries = entries.saturating_add(count(part.len()));
-        for entry in part {
-            reader.add(entry, trailer.index_offset)?;
+        for batch in part.chunks(ENTRIES_AHEAD) {
+            reader.announce(batch);
+            for entry in batch {
+                reader.add(*entry, trailer.index_offset)?;
+            }
         }
         at = at.saturating_add(header.total_bytes());
     }
@@ -68,6 +77,21 @@ struct IndexReader<'a> {
 }
 
 impl IndexReader<'_> {
+    /// Tells the source what [`add`](Self::add) reads for these entries.
+    fn announce(&self, entries: &[IndexEntry]) {
+        let (mut ranges, mut covered) = (Vec::new(), self.covered);
+        for entry in entries {
+            if covered < entry.offset {
+                ranges.push(covered..entry.offset.min(covered.saturating_add(LOOKED_AT)));
+            }
+            if matches!(entry.kind, SectionKind::Launch | SectionKind::EarlyEnd | SectionKind::Additions) {
+                ranges.push(entry.offset..entry.end());
+            }
+            covered = entry.end();
+        }
+        self.bytes.source.will_read(&ranges);
+    }
+
     fn add(&mut self, entry: IndexEntry, index_offset: u64) -> Result<(), Refusal> {
         let invalid = |field, value, expected: String| {
             Refusal::Unusable(FormatError::Invalid {

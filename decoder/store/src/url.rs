@@ -1,0 +1,83 @@
+//! What is a URL.
+
+use warptrace_format::shown;
+
+/// Where a URL leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    /// `s3://bucket/key`: S3, or a store that speaks as it does.
+    S3,
+    /// `gs://bucket/key`: Google Cloud Storage.
+    Gs,
+    /// `https://…`.
+    Https,
+    /// `http://…`.
+    Http,
+}
+
+impl Scheme {
+    /// Whether it names a store with buckets, which can be listed.
+    pub const fn has_buckets(self) -> bool {
+        matches!(self, Self::S3 | Self::Gs)
+    }
+}
+
+const SCHEMES: [(&str, Scheme); 4] =
+    [("s3://", Scheme::S3), ("gs://", Scheme::Gs), ("https://", Scheme::Https), ("http://", Scheme::Http)];
+
+/// Returns where a text leads, and what stands behind the scheme, if it is a URL that may be opened.
+pub(crate) fn split(text: &str) -> Option<(Scheme, &str)> {
+    SCHEMES.iter().find_map(|(start, scheme)| {
+        let head = text.get(..start.len())?;
+        head.eq_ignore_ascii_case(start).then(|| (*scheme, &text[start.len()..]))
+    })
+}
+
+/// Returns where a text leads, if it is a URL that may be opened.
+pub fn scheme(text: &str) -> Option<Scheme> {
+    Some(split(text)?.0)
+}
+
+/// Whether a text is a URL and no name of a file.
+pub fn is_url(text: &str) -> bool {
+    scheme(text).is_some()
+}
+
+/// Returns a URL as it may be shown: on one line, without a password, and of a web server without what
+/// stands behind `?`, which may be a signature that lets who has it read the object. Other texts stay.
+pub fn shown_url(text: &str) -> String {
+    let Some((scheme, rest)) = split(text) else { return shown(text).into_owned() };
+    let start = &text[..text.len() - rest.len()];
+    let query = if scheme.has_buckets() { None } else { rest.find(['?', '#']) };
+    let (rest, query) = query.map_or((rest, ""), |at| (&rest[..at], "?..."));
+    let host_end = rest.find('/').unwrap_or(rest.len());
+    let host = rest[..host_end].rfind('@').map_or(0, |at| at + 1);
+    shown(&format!("{start}{}{query}", &rest[host..])).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_files_are_no_urls() {
+        for text in
+            ["", "s3:/b/k", "s3", "./s3://b/k", "ftp://h/k", "file:///k", "é://k", "http:/h", "a.wtrc"]
+        {
+            assert_eq!(scheme(text), None, "{text}");
+        }
+        assert_eq!(scheme("s3://b/k"), Some(Scheme::S3));
+        assert_eq!(scheme("GS://b/k"), Some(Scheme::Gs));
+        assert_eq!(scheme("https://h"), Some(Scheme::Https));
+        assert_eq!(scheme("HTTP://h/"), Some(Scheme::Http));
+    }
+
+    #[test]
+    fn what_is_shown_has_no_secret() {
+        assert_eq!(shown_url("https://me:word@h:1/a@b?X-Signature=1#2"), "https://h:1/a@b?...");
+        assert_eq!(shown_url("https://h/a#word"), "https://h/a?...");
+        assert_eq!(shown_url("s3://b/what?.wtrc"), "s3://b/what?.wtrc");
+        assert_eq!(shown_url("what?.wtrc"), "what?.wtrc");
+        assert_eq!(shown_url("http://h/\u{1b}[2J"), shown("http://h/\u{1b}[2J"));
+    }
+}
