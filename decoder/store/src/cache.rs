@@ -60,8 +60,8 @@ impl Cache {
         }
     }
 
-    /// Notes a read of `length` bytes at `offset`, and returns how many bytes behind it to read ahead: as many
-    /// as the reads that led to it have read, so that at most half of what is read is for nothing.
+    /// Notes a read of `length` bytes at `offset`, and returns how many bytes behind it to read ahead: as
+    /// many as the reads that led to it have read, so that at most half of what is read is for nothing.
     pub(crate) fn ahead(&mut self, offset: u64, length: u64) -> u64 {
         let end = offset.saturating_add(length);
         let goes_on = |(before, _): &(u64, u64)| *before <= offset && offset - *before < BLOCK;
