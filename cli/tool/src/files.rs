@@ -9,7 +9,7 @@ use crate::output::{shown_name, url_of};
 /// The last part of the names of traces.
 const EXTENSION: &str = "wtrc";
 
-/// Returns the files that arguments name, in their order: of a folder its `*.wtrc`, and of a pattern such as
+/// Returns the files and URLs that arguments name, in their order: of a folder its `*.wtrc`, and of a pattern such as
 /// `traces/*.wtrc`, if no file has that name, what it fits, both in the order of their names, numbers in them by
 /// their value.
 ///

@@ -21,7 +21,7 @@ pub enum StoreError {
         /// The object.
         url: String,
     },
-    /// Nobody may read it, or not without credentials.
+    /// The server denies access, with the credentials that there are or without.
     #[error("{url}: the server denies access ({status}); {help}")]
     Denied {
         /// The object.

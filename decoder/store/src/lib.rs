@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Only what is asked for is read, in whole blocks. All answers must be of one version of the object: an
-//! object that changes while it is read is an error. Who does not answer is waited for at most
+//! object that changes while it is read is an error. A server that does not answer is waited for at most
 //! [`PATIENCE`].
 //!
 //! Without the feature `client` the package knows what a URL is, and reads none.

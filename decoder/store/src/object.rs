@@ -23,6 +23,9 @@ const AT_THE_SAME_TIME: usize = 8;
 /// Blocks between two that are asked for which are read with them: a request of its own costs more.
 const JOINED: u64 = 3;
 
+/// A block with its number.
+type Block = (u64, Arc<[u8]>);
+
 /// Which version of an object answers must be of.
 #[derive(Debug, PartialEq, Eq)]
 struct Version {
@@ -77,7 +80,7 @@ impl Object {
 
     /// Reads the blocks, which this thread has put in flight, and returns them; they are no longer in flight
     /// then.
-    fn fetch(&self, blocks: Vec<u64>) -> Result<Vec<(u64, Arc<[u8]>)>, StoreError> {
+    fn fetch(&self, blocks: Vec<u64>) -> Result<Vec<Block>, StoreError> {
         if blocks.is_empty() {
             return Ok(Vec::new());
         }

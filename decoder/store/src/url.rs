@@ -44,7 +44,7 @@ pub fn is_url(text: &str) -> bool {
 }
 
 /// Returns a URL as it may be shown: on one line, without a password, and of a web server without what
-/// stands behind `?`, which may be a signature that lets who has it read the object. Other texts stay.
+/// stands behind `?`, which may be a signature with which anyone can read the object. Other texts stay.
 pub fn shown_url(text: &str) -> String {
     let Some((scheme, rest)) = split(text) else { return shown(text).into_owned() };
     let start = &text[..text.len() - rest.len()];

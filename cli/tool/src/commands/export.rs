@@ -69,7 +69,7 @@ fn warn(source: &Source<'_>) {
     }
 }
 
-/// Writes the export; answers what is to be said of it.
+/// Writes the export; returns what is to be said of it.
 fn write(command: &Export, source: &Source<'_>, is_folder: bool) -> anyhow::Result<Vec<String>> {
     match command.to {
         ExportFormat::Parquet => parquet(command, source, is_folder),

@@ -76,7 +76,7 @@ fn answer(
     target.write(|out| write(command, first, answer, out)).map(|_| ())
 }
 
-/// Says of a trace whether it is whole, and what is missing; answers whether it is.
+/// Says of a trace whether it is whole, and what is missing; returns whether it is.
 fn head(path: &Path, Opened { trace, state }: &Opened) -> anyhow::Result<(String, bool)> {
     let source = Source::new(trace, Selection::default())?;
     let events = count(source.launch_events());
