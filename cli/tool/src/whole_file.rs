@@ -9,7 +9,7 @@ use std::path::{self, Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
 use same_file::Handle;
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, TempPath};
 use warptrace_host::TraceOutput;
 
 use self::signals::unfinished;
@@ -136,14 +136,15 @@ impl Target {
         // Some file systems say only now that there was no room.
         part.as_file().sync_data().with_context(cannot)?;
         let size = part.as_file().metadata().with_context(cannot)?.len();
-        Ok((value, Some(Draft { part, path, size })))
+        Ok((value, Some(Draft { part: part.into_temp_path(), path, size })))
     }
 }
 
 /// A file that is whole, but not yet in its place.
 #[derive(Debug)]
 struct Draft {
-    part: NamedTempFile,
+    // Not open: there may be more of them than files can be open.
+    part: TempPath,
     path: PathBuf,
     size: u64,
 }
@@ -196,7 +197,10 @@ impl<'a> Files<'a> {
         let path = self.folder.join(file);
         self.made.make(folder_of(&path))?;
         let made = self.paths.iter().map(|path| ("the output", path.as_path()));
-        let others: Vec<Other<'_>> = others.iter().copied().chain(made).collect();
+        // What is not there is none of what is read, and one of those before only by its name.
+        let is_new = fs::symlink_metadata(&path).is_err();
+        let others = others.iter().copied().chain(made).filter(|(_, other)| !is_new || path == *other);
+        let others: Vec<Other<'_>> = others.collect();
         let (value, draft) = Target::new(&path, &others)?.draft(write)?;
         let size = draft.as_ref().map(|draft| draft.size);
         self.drafts.extend(draft);

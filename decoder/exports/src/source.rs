@@ -168,6 +168,9 @@ impl<'a> Source<'a> {
             ("whole", self.lacks.is_whole().to_string()),
             ("state", self.trace.state().sentence.clone()),
         ];
+        let origin = metadata.origin.as_deref();
+        facts.extend(origin.and_then(|origin| Some(("job", origin.job.clone()?))));
+        facts.extend(origin.and_then(|origin| Some(("rank", origin.rank?.to_string()))));
         if !self.lacks.is_whole() {
             facts.push(("missing", self.lacks.describe().join("; ")));
         }
