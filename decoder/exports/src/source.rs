@@ -136,7 +136,8 @@ impl<'a> Source<'a> {
         launch: u32,
         sink: &mut dyn FnMut(Step) -> Result<(), ExportError>,
     ) -> Result<(), ExportError> {
-        let Some((info, filter)) = self.launches.iter().find(|(info, _)| info.number() == launch) else {
+        let place = self.launches.binary_search_by_key(&launch, |(info, _)| info.number());
+        let Some((info, filter)) = place.ok().and_then(|place| self.launches.get(place)) else {
             let launches = self.trace.launches().len();
             return Err(AnalysisError::UnknownLaunch { launch, launches }.into());
         };

@@ -122,7 +122,9 @@ pub fn accesses(source: &Source<'_>, out: impl Write + Send, which: AccessTable)
         trace.sites().map(|site| (site.number, SiteTexts::new(site, &mut table))).collect();
     let forms = ["uniform", "affine", "generic"].map(|form| (form, table.text(form)));
     let (mut lost, mut lacks) = (0, AccessLacks::default());
-    for (info, filter) in source.launches_with_warps() {
+    // Of many launches asking each would take long.
+    let launches = if trace.has_accesses() { source.launches_with_warps() } else { &[] };
+    for (info, filter) in launches {
         let kernel = table.text(source.kernel(info));
         let mut result = Ok(());
         let of = (filter, source.selection());
@@ -156,9 +158,7 @@ pub fn accesses(source: &Source<'_>, out: impl Write + Send, which: AccessTable)
         table.end_launch()?;
         lacks.left_out += lacking.left_out;
         lacks.unmatched += lacking.unmatched;
-        if trace.has_accesses() {
-            lost += source.selection().lost_accesses(trace, info)?;
-        }
+        lost += source.selection().lost_accesses(trace, info)?;
     }
     table.fact("accesses_lost", lost.to_string());
     table.fact("accesses_left_out", lacks.left_out.to_string());

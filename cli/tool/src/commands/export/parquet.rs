@@ -37,7 +37,7 @@ pub(super) fn file(command: &Export, source: &Source<'_>, path: &Path) -> anyhow
 /// that is written.
 pub(super) fn folder(command: &Export, traces: &[PathBuf]) -> anyhow::Result<Vec<String>> {
     let inputs: Vec<Other<'_>> = traces.iter().map(|path| ("the trace", path.as_path())).collect();
-    let mut files = Files::new(&command.output)?;
+    let mut files = Files::new(&command.output, &inputs)?;
     let tables = tables(command.events);
     let mut sums = tables.each_ref().map(|_| (0_u64, 0_u64, 0_u64));
     let (mut taken, mut written) = (BTreeSet::new(), BTreeSet::new());
@@ -60,7 +60,7 @@ pub(super) fn folder(command: &Export, traces: &[PathBuf]) -> anyhow::Result<Vec
         exported(source, |source| {
             for (table, (rows, made, size)) in tables.iter().zip(&mut sums) {
                 let at = format!("{}/{partition}/{}.parquet", table.name(), table.name());
-                let (added, path, bytes) = files.add(at, &inputs, |out| table.write(source, out))?;
+                let (added, path, bytes) = files.add(at, |out| table.write(source, out))?;
                 written.insert(path);
                 *rows += added;
                 *made += 1;
