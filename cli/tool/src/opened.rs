@@ -49,8 +49,13 @@ impl Opened {
     /// Says on standard error what the file lacks or assumes: for commands whose output has no first line for
     /// it.
     pub(crate) fn warn(&self) {
+        self.warn_of("");
+    }
+
+    /// As [`warn`](Self::warn), with `of`, the trace's name, before it.
+    pub(crate) fn warn_of(&self, of: &str) {
         if !self.state.is_whole || self.state.assumed.is_some() {
-            crate::output::tell!("warning: {}", self.state.sentence);
+            crate::output::tell!("warning: {of}{}", self.state.sentence);
         }
     }
 }

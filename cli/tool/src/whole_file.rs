@@ -2,6 +2,7 @@
 
 mod signals;
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -9,7 +10,7 @@ use std::path::{self, Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
 use same_file::Handle;
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, TempPath};
 use warptrace_host::TraceOutput;
 
 use self::signals::unfinished;
@@ -136,14 +137,15 @@ impl Target {
         // Some file systems say only now that there was no room.
         part.as_file().sync_data().with_context(cannot)?;
         let size = part.as_file().metadata().with_context(cannot)?.len();
-        Ok((value, Some(Draft { part, path, size })))
+        Ok((value, Some(Draft { part: part.into_temp_path(), path, size })))
     }
 }
 
 /// A file that is whole, but not yet in its place.
 #[derive(Debug)]
 struct Draft {
-    part: NamedTempFile,
+    // Not open: there may be more of them than files can be open.
+    part: TempPath,
     path: PathBuf,
     size: u64,
 }
@@ -165,29 +167,35 @@ pub struct Files<'a> {
     drafts: Vec<Draft>,
     made: MadeFolders,
     folder: &'a Path,
+    others: &'a [Other<'a>],
     paths: Vec<PathBuf>,
+    /// What of `others` and `paths` is there.
+    known: HashSet<Identity>,
+    /// Of one that is a link to what is not there, only its comparison with each other tells what it will be.
+    has_open_links: bool,
 }
 
 impl<'a> Files<'a> {
-    /// Begins files in a folder, which is made where it is missing.
+    /// Begins files in a folder, which is made where it is missing. None of them may be one of `others`, which the
+    /// command reads.
     ///
     /// # Errors
     /// If it cannot be made.
-    pub fn new(folder: &'a Path) -> anyhow::Result<Self> {
+    pub fn new(folder: &'a Path, others: &'a [Other<'a>]) -> anyhow::Result<Self> {
         let mut made = MadeFolders::default();
         made.make(folder)?;
-        Ok(Self { drafts: Vec::new(), made, folder, paths: Vec::new() })
+        let known = others.iter().filter_map(|(_, other)| identity(other)).collect();
+        Ok(Self { drafts: Vec::new(), made, folder, others, paths: Vec::new(), known, has_open_links: false })
     }
 
     /// Has `write` write the file `file` of the folder; its own folder is made where it is missing. Returns
     /// the path and the size.
     ///
     /// # Errors
-    /// If the file is one of `others` or of those before, and as [`Target::write`].
+    /// If the file is one of the others or of those before, and as [`Target::write`].
     pub fn add<T, E>(
         &mut self,
         file: impl AsRef<Path>,
-        others: &[Other<'_>],
         write: impl FnOnce(&mut Output) -> Result<T, E>,
     ) -> anyhow::Result<(T, PathBuf, Option<u64>)>
     where
@@ -195,8 +203,14 @@ impl<'a> Files<'a> {
     {
         let path = self.folder.join(file);
         self.made.make(folder_of(&path))?;
+        let found = identity(&path);
+        self.has_open_links |= found.is_none() && path.is_symlink();
+        let is_known = found.is_some_and(|found| !self.known.insert(found));
         let made = self.paths.iter().map(|path| ("the output", path.as_path()));
-        let others: Vec<Other<'_>> = others.iter().copied().chain(made).collect();
+        // Which one it is, of thousands, is asked only of what may be one of them.
+        let may_be = |other: &Path| is_known || self.has_open_links || path == other;
+        let others: Vec<Other<'_>> =
+            self.others.iter().copied().chain(made).filter(|(_, other)| may_be(other)).collect();
         let (value, draft) = Target::new(&path, &others)?.draft(write)?;
         let size = draft.as_ref().map(|draft| draft.size);
         self.drafts.extend(draft);
@@ -216,6 +230,21 @@ impl<'a> Files<'a> {
         }
         Ok(())
     }
+}
+
+/// What two paths of one plain file have in common.
+#[cfg(unix)]
+type Identity = (u64, u64);
+#[cfg(not(unix))]
+type Identity = PathBuf;
+
+/// Returns what tells a plain file that is there from all others, links followed.
+fn identity(path: &Path) -> Option<Identity> {
+    let found = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+    #[cfg(unix)]
+    return Some((std::os::unix::fs::MetadataExt::dev(&found), std::os::unix::fs::MetadataExt::ino(&found)));
+    #[cfg(not(unix))]
+    return fs::canonicalize(path).ok().filter(|_| found.is_file());
 }
 
 /// Folders that were made, outer ones first; the empty ones among them are removed in the end.

@@ -136,7 +136,8 @@ impl<'a> Source<'a> {
         launch: u32,
         sink: &mut dyn FnMut(Step) -> Result<(), ExportError>,
     ) -> Result<(), ExportError> {
-        let Some((info, filter)) = self.launches.iter().find(|(info, _)| info.number() == launch) else {
+        let place = self.launches.binary_search_by_key(&launch, |(info, _)| info.number());
+        let Some((info, filter)) = place.ok().and_then(|place| self.launches.get(place)) else {
             let launches = self.trace.launches().len();
             return Err(AnalysisError::UnknownLaunch { launch, launches }.into());
         };
@@ -168,6 +169,9 @@ impl<'a> Source<'a> {
             ("whole", self.lacks.is_whole().to_string()),
             ("state", self.trace.state().sentence.clone()),
         ];
+        let origin = metadata.origin.as_deref();
+        facts.extend(origin.and_then(|origin| Some(("job", origin.job.clone()?))));
+        facts.extend(origin.and_then(|origin| Some(("rank", origin.rank?.to_string()))));
         if !self.lacks.is_whole() {
             facts.push(("missing", self.lacks.describe().join("; ")));
         }

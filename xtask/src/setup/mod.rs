@@ -25,7 +25,7 @@ struct Missing {
 /// Arguments of `setup`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// Also what only tests need: NVIDIA's disassembler, and readers of exports (DuckDB, Perfetto, lcov)
+    /// Also what only tests need: NVIDIA's disassembler, and readers of exports (DuckDB, Polars, Perfetto, lcov)
     #[arg(long)]
     tests: bool,
 }

@@ -10,10 +10,12 @@ use super::{Found, Missing};
 use crate::process::quietly;
 use crate::workspace;
 
-/// Wheels on PyPI: a reader of Parquet, Perfetto's messages with what they need, a reader of lcov's files,
+/// Wheels on PyPI: two readers of Parquet and Perfetto's messages with what they need, a reader of lcov's files,
 /// and a validator of JSON with what it needs.
-const WHEELS: [&str; 11] = [
+const WHEELS: [&str; 13] = [
     "duckdb>=1.3",
+    "polars>=1.30",
+    "polars-runtime-32>=1.30",
     "perfetto>=0.16",
     "protobuf>=6",
     "lcov_cobertura>=2",
@@ -26,7 +28,7 @@ const WHEELS: [&str; 11] = [
     "typing-extensions>=4.4",
 ];
 /// What must be there to be imported.
-const IMPORTS: &str = "import duckdb, jsonschema, lcov_cobertura, zstandard; from perfetto.protos.perfetto.trace import perfetto_trace_pb2";
+const IMPORTS: &str = "import duckdb, polars, jsonschema, lcov_cobertura, zstandard; from perfetto.protos.perfetto.trace import perfetto_trace_pb2";
 const LIMIT: Duration = Duration::from_secs(600);
 
 const HELP: &str = "install Python 3 with pip and run this again";
@@ -57,7 +59,7 @@ fn find(folder: &Path) -> Result<String, String> {
     command.args(["-c", IMPORTS]).env("PYTHONPATH", folder);
     match quietly(&mut command, LIMIT) {
         Ok(ended) if ended.success => {
-            Ok(format!("DuckDB, Perfetto's messages, lcov_cobertura at {}", workspace::shown(folder)))
+            Ok(format!("DuckDB, Polars, Perfetto's messages, lcov_cobertura at {}", workspace::shown(folder)))
         }
         Ok(ended) => Err(ended.last_line().to_owned()),
         Err(error) => Err(format!("python3 cannot be run: {error}")),

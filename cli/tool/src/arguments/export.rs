@@ -9,15 +9,16 @@ use super::answers::Selected;
 /// Arguments of `export`.
 #[derive(Debug, Args)]
 pub(crate) struct Export {
-    /// The trace
-    pub(crate) file: PathBuf,
+    /// The trace; with `parquet` and a folder any number of them: files, folders, and patterns in quotes
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
 
     /// Form of the output; docs/reference/exports.md describes what each holds
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(crate) to: ExportFormat,
 
     /// Where to write. With `parquet` a folder (one that exists, or a name that ends with `/`) gets all
-    /// tables, a file only the runs
+    /// tables, partitioned by job, rank and trace, a file only the runs
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: PathBuf,
 

@@ -31,11 +31,11 @@ pub(crate) fn man(command: &Man) -> anyhow::Result<ExitCode> {
     watch_signals().with_context(cannot)?;
     let drafts = tempfile::tempdir().with_context(cannot)?;
     clap_mangen::generate_to(Arguments::command(), drafts.path()).with_context(cannot)?;
-    let mut files = Files::new(folder).with_context(cannot)?;
+    let mut files = Files::new(folder, &[]).with_context(cannot)?;
     for draft in fs::read_dir(drafts.path()).with_context(cannot)? {
         let draft = draft.with_context(cannot)?;
         let page = fs::read(draft.path()).with_context(cannot)?;
-        files.add(draft.file_name(), &[], |out| out.write_all(&page)).with_context(cannot)?;
+        files.add(draft.file_name(), |out| out.write_all(&page)).with_context(cannot)?;
     }
     files.publish()?;
     say!("wrote manual pages to {}", shown_name(folder))?;

@@ -54,9 +54,9 @@ pub(crate) fn run(command: &arguments::New) -> anyhow::Result<ExitCode> {
     }
     let manifest = manifest(name, sources.as_deref());
     watch_signals()?;
-    let mut files = Files::new(folder)?;
+    let mut files = Files::new(folder, &[])?;
     for (file, text) in [("Cargo.toml", manifest.as_str())].into_iter().chain(FILES) {
-        files.add(file, &[], |out| out.write_all(text.as_bytes()))?;
+        files.add(file, |out| out.write_all(text.as_bytes()))?;
     }
     files.publish()?;
     say!("made {}, which traces a kernel and checks its result", shown_name(folder))?;

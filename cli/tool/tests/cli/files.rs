@@ -98,6 +98,12 @@ fn a_recording_does_not_write_to_files_of_its_program() {
     }
 }
 
+/// Where tables of a trace are that knows no job and no rank.
+fn partition(name: &str) -> String {
+    let unknown = "__HIVE_DEFAULT_PARTITION__";
+    format!("job={unknown}/rank={unknown}/trace={name}")
+}
+
 #[test]
 fn an_export_into_a_folder_does_not_replace_the_trace_in_it() {
     if !cfg!(feature = "parquet") {
@@ -105,9 +111,10 @@ fn an_export_into_a_folder_does_not_replace_the_trace_in_it() {
         return;
     }
     let folder = Folder::new();
-    let path = folder.recorded("runs.parquet", &[]);
+    let into = &folder.at("tables");
+    fs::create_dir_all(into.join("runs").join(partition("runs.parquet"))).unwrap();
+    let path = folder.recorded(&format!("tables/runs/{}/runs.parquet", partition("runs.parquet")), &[]);
     let whole = fs::read(&path).unwrap();
-    let into = path.parent().unwrap();
     let (code, _, errors) = run(&["export", text(&path), "--to", "parquet", "-o", text(into)]);
     assert!(code == 1 && errors.contains("are one file"), "{errors}");
     assert_eq!(fs::read(&path).unwrap(), whole);
@@ -122,10 +129,13 @@ fn tables_of_an_export_are_apart_and_come_together() {
     }
     let folder = Folder::new();
     let path = folder.recorded("a.wtrc", &[]);
-    let at = |name: &str| folder.at("tables").join(name);
+    let at = |table: &str| {
+        let folder = folder.at("tables").join(table).join(partition("a.wtrc"));
+        fs::create_dir_all(&folder).unwrap();
+        folder.join(format!("{table}.parquet"))
+    };
     let export = || run(&["export", text(&path), "--to", "parquet", "-o", text(&folder.at("tables"))]);
-    let (runs, locations) = (at("runs.parquet"), at("locations.parquet"));
-    fs::create_dir(folder.at("tables")).unwrap();
+    let (runs, locations) = (at("runs"), at("locations"));
     let link: [fn(&Path, &Path); 2] = [
         |from, to| fs::hard_link(from, to).unwrap(),
         |from, to| std::os::unix::fs::symlink(from, to).unwrap(),
@@ -139,11 +149,12 @@ fn tables_of_an_export_are_apart_and_come_together() {
         fs::remove_file(&locations).unwrap();
     }
     // The last table cannot be written: the first ones stay.
-    fs::create_dir(at("losses.parquet")).unwrap();
+    fs::create_dir(at("losses")).unwrap();
     let (code, _, errors) = export();
     assert!(code == 1 && errors.contains("is a folder"), "{errors}");
     assert_eq!(fs::read(&runs).unwrap(), b"old");
-    assert_eq!(fs::read_dir(folder.at("tables")).unwrap().count(), 2, "no part is left");
+    assert_eq!(fs::read_dir(folder.at("tables")).unwrap().count(), 3, "no folder is left");
+    assert_eq!(fs::read_dir(runs.parent().unwrap()).unwrap().count(), 1, "no part is left");
 }
 
 #[cfg(unix)]

@@ -31,8 +31,8 @@ def table(name):
 with open(info) as file:
     known = json.load(file)
 connection.execute(f"create table rows as {rows_of(events)}")
-connection.execute(f"create table runs as from '{tables}/runs.parquet'")
-connection.execute(f"create table ran as from '{tables}/launches.parquet'")
+connection.execute(f"create table runs as from '{tables}/runs/**/*.parquet'")
+connection.execute(f"create table ran as from '{tables}/launches/**/*.parquet'")
 connection.execute("create table launches (launch int, grid_x int, grid_y int, threads int)")
 for launch in known["launches"]:
     x, y, z = launch["block"]

@@ -15,7 +15,7 @@ def ask(query):
 
 
 def table(folder, name):
-    return f"'{folder}/{name}.parquet'"
+    return f"'{folder}/{name}/**/*.parquet'"
 
 
 found = {

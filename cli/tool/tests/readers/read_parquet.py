@@ -15,11 +15,13 @@ def ask(query):
 folder = sys.argv[1]
 found = {}
 for table in sys.argv[2:]:
-    file = f"'{folder}/{table}.parquet'"
-    types = {column[0]: column[1] for column in ask(f"describe select * from {file}")}
+    file = f"'{folder}/{table}/**/*.parquet'"
+    # The columns of the files alone, without those that partitions stand for.
+    rows = f"read_parquet({file}, hive_partitioning = false)"
+    types = {column[0]: column[1] for column in ask(f"describe select * from {rows}")}
     found[table] = {
         "types": types,
-        "rows": ask(f"select * from {file}"),
+        "rows": ask(f"select * from {rows}"),
         "facts": dict(ask(f"select decode(key), decode(value) from parquet_kv_metadata({file})")),
     }
     if "mask" in types:

@@ -17,7 +17,7 @@ use crate::source::Source;
 
 /// Columns that all four tables begin with.
 const COMMON: [Column; 17] = [
-    column("launch", Kind::Small(32)),
+    column("launch", Kind::LargeSigned),
     column("kernel", Kind::Text),
     column("block_x", Kind::Small(32)),
     column("block_y", Kind::Small(32)),
@@ -82,7 +82,7 @@ const SITES: [Column; 26] = [
 ];
 
 const LOSSES: [Column; 7] = [
-    column("launch", Kind::Small(32)),
+    column("launch", Kind::LargeSigned),
     column("kernel", Kind::Text),
     column("accesses", Kind::Large),
     column("lost", Kind::Large),
@@ -111,12 +111,20 @@ fn columns(table: AccessTable) -> Vec<Column> {
 /// The trace is damaged, or `out` cannot be written.
 pub fn accesses(source: &Source<'_>, out: impl Write + Send, which: AccessTable) -> Result<u64, ExportError> {
     let trace = source.trace();
-    let mut table = Table::new(trace.limited(out), which.name(), &columns(which), &source.facts())?;
+    let mut table = Table::new(
+        trace.limited(out),
+        which.name(),
+        &columns(which),
+        &["launch", "warp_index"],
+        &source.facts(),
+    )?;
     let texts: BTreeMap<u16, SiteTexts> =
         trace.sites().map(|site| (site.number, SiteTexts::new(site, &mut table))).collect();
     let forms = ["uniform", "affine", "generic"].map(|form| (form, table.text(form)));
     let (mut lost, mut lacks) = (0, AccessLacks::default());
-    for (info, filter) in source.launches_with_warps() {
+    // Of many launches asking each would take long.
+    let launches = if trace.has_accesses() { source.launches_with_warps() } else { &[] };
+    for (info, filter) in launches {
         let kernel = table.text(source.kernel(info));
         let mut result = Ok(());
         let of = (filter, source.selection());
@@ -147,11 +155,10 @@ pub fn accesses(source: &Source<'_>, out: impl Write + Send, which: AccessTable)
             if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
         result?;
+        table.end_launch()?;
         lacks.left_out += lacking.left_out;
         lacks.unmatched += lacking.unmatched;
-        if trace.has_accesses() {
-            lost += source.selection().lost_accesses(trace, info)?;
-        }
+        lost += source.selection().lost_accesses(trace, info)?;
     }
     table.fact("accesses_lost", lost.to_string());
     table.fact("accesses_left_out", lacks.left_out.to_string());
@@ -166,7 +173,7 @@ pub fn accesses(source: &Source<'_>, out: impl Write + Send, which: AccessTable)
 /// The trace is damaged, or `out` cannot be written.
 pub fn sites(source: &Source<'_>, out: impl Write + Send) -> Result<u64, ExportError> {
     let trace = source.trace();
-    let mut table = Table::new(trace.limited(out), "sites", &SITES, &source.facts())?;
+    let mut table = Table::new(trace.limited(out), "sites", &SITES, &["site"], &source.facts())?;
     let counted = count_accesses(trace, source.selection())?;
     let of_table = trace.sites().map(|info| (info.number, (Some(info), None)));
     let mut rows: BTreeMap<u16, (Option<&SiteInfo>, Option<&SiteFigures>)> = of_table.collect();
@@ -221,10 +228,10 @@ pub fn sites(source: &Source<'_>, out: impl Write + Send) -> Result<u64, ExportE
 /// The trace is damaged, or `out` cannot be written.
 pub fn access_losses(source: &Source<'_>, out: impl Write + Send) -> Result<u64, ExportError> {
     let trace = source.trace();
-    let mut table = Table::new(trace.limited(out), "access_losses", &LOSSES, &source.facts())?;
+    let mut table = Table::new(trace.limited(out), "access_losses", &LOSSES, &["launch"], &source.facts())?;
     for (info, found) in launches_lacking(trace, source.selection())? {
         let row = [
-            info.number().into(),
+            i64::from(info.number()).into(),
             table.text(source.kernel(&info)).into(),
             found.accesses.into(),
             found.lost.into(),
@@ -267,7 +274,7 @@ impl SiteTexts {
 fn common(info: &LaunchInfo, row: &AccessRow, kernel: TextId, site: SiteTexts) -> Vec<Value> {
     let id = info.stream_id(row.warp).expect("the decoder gives warps of this launch");
     vec![
-        info.number().into(),
+        i64::from(info.number()).into(),
         kernel.into(),
         id.block[0].into(),
         id.block[1].into(),

@@ -1,7 +1,8 @@
 //! Parquet tables: runs, locations, launches, losses; addresses, values and their sites.
 //!
-//! The columns are described in `docs/reference/exports.md`. Numbers are unsigned; a text or number that the
-//! trace does not know is missing (null). Beside the columns stand the facts of [`Source::facts`], as
+//! The columns are described in `docs/reference/exports.md`. Numbers are unsigned but for
+//! `launch`, whose statistics readers then understand that have no unsigned numbers (Spark); a text or number
+//! that the trace does not know is missing (null). Beside the columns stand the facts of [`Source::facts`], as
 //! key-value metadata whose keys begin with `warptrace.`. An output that is longer than the trace's
 //! [limit](warptrace_decoder::TraceFile::limited) is an error.
 
@@ -22,7 +23,7 @@ use crate::runs::{Run, Step};
 use crate::source::Source;
 
 const RUNS: [Column; 20] = [
-    column("launch", Kind::Small(32)),
+    column("launch", Kind::LargeSigned),
     column("kernel", Kind::Text),
     column("block_x", Kind::Small(32)),
     column("block_y", Kind::Small(32)),
@@ -54,7 +55,7 @@ const LOCATIONS: [Column; 6] = [
 ];
 
 const LAUNCHES: [Column; 18] = [
-    column("launch", Kind::Small(32)),
+    column("launch", Kind::LargeSigned),
     column("kernel", Kind::Text),
     optional("file", Kind::Text),
     column("grid_x", Kind::Small(32)),
@@ -75,7 +76,7 @@ const LAUNCHES: [Column; 18] = [
 ];
 
 const LOSSES: [Column; 12] = [
-    column("launch", Kind::Small(32)),
+    column("launch", Kind::LargeSigned),
     column("kernel", Kind::Text),
     column("block_x", Kind::Small(32)),
     column("block_y", Kind::Small(32)),
@@ -97,7 +98,13 @@ const LOSSES: [Column; 12] = [
 /// # Errors
 /// The trace is damaged, or `out` cannot be written.
 pub fn runs(source: &Source<'_>, out: impl Write + Send, expand: bool) -> Result<u64, ExportError> {
-    let mut table = Table::new(source.trace().limited(out), "runs", &RUNS, &source.facts())?;
+    let mut table = Table::new(
+        source.trace().limited(out),
+        "runs",
+        &RUNS,
+        &["launch", "warp_index", "event"],
+        &source.facts(),
+    )?;
     let texts = LocationTexts::new(source, &mut table);
     for info in source.launches() {
         let kernel = table.text(source.kernel(info));
@@ -121,6 +128,7 @@ pub fn runs(source: &Source<'_>, out: impl Write + Send, expand: bool) -> Result
             }
             Ok(())
         })?;
+        table.end_launch()?;
     }
     Ok(table.finish()?)
 }
@@ -130,7 +138,7 @@ pub fn runs(source: &Source<'_>, out: impl Write + Send, expand: bool) -> Result
 /// # Errors
 /// `out` cannot be written.
 pub fn locations(source: &Source<'_>, out: impl Write + Send) -> Result<u64, ExportError> {
-    let mut table = Table::new(source.trace().limited(out), "locations", &LOCATIONS, &source.facts())?;
+    let mut table = Table::new(source.trace().limited(out), "locations", &LOCATIONS, &[], &source.facts())?;
     for info in &source.trace().metadata().locations {
         let row = [
             u32::from(info.id).into(),
@@ -152,7 +160,8 @@ pub fn locations(source: &Source<'_>, out: impl Write + Send) -> Result<u64, Exp
 pub fn launches(source: &Source<'_>, out: impl Write + Send) -> Result<u64, ExportError> {
     use warptrace_decoder::LaunchEnd;
     let trace = source.trace();
-    let mut table = Table::new(source.trace().limited(out), "launches", &LAUNCHES, &source.facts())?;
+    let mut table =
+        Table::new(source.trace().limited(out), "launches", &LAUNCHES, &["launch"], &source.facts())?;
     for info in source.launches() {
         let end = trace.launch_end(info.number()).unwrap_or(LaunchEnd::Unknown);
         let message = if let LaunchEnd::Failed { message } = &end { message.as_str() } else { "" };
@@ -161,7 +170,7 @@ pub fn launches(source: &Source<'_>, out: impl Write + Send) -> Result<u64, Expo
         let ran =
             source.blocks(info)?.map(|found| (found.begin, found.begin.saturating_add(found.nanoseconds)));
         let row = [
-            info.number().into(),
+            i64::from(info.number()).into(),
             table.text(source.kernel(info)).into(),
             table.text_if_known(file.map_or("", |kernel| &kernel.source_file)).into(),
             grid_x.into(),
@@ -191,7 +200,7 @@ pub fn launches(source: &Source<'_>, out: impl Write + Send) -> Result<u64, Expo
 /// # Errors
 /// `out` cannot be written.
 pub fn losses(source: &Source<'_>, out: impl Write + Send) -> Result<u64, ExportError> {
-    let mut table = Table::new(source.trace().limited(out), "losses", &LOSSES, &source.facts())?;
+    let mut table = Table::new(source.trace().limited(out), "losses", &LOSSES, &["launch"], &source.facts())?;
     let reasons = warptrace_format::file::LossReason::ALL.map(|reason| (reason, table.text(reason.name())));
     let [start, within, end] = ["start", "within", "end"].map(|position| table.text(position));
     for info in source.launches() {
@@ -206,7 +215,7 @@ pub fn losses(source: &Source<'_>, out: impl Write + Send) -> Result<u64, Export
             };
             let reason = reasons.iter().find(|(reason, _)| *reason == lack.reason);
             let row = [
-                info.number().into(),
+                i64::from(info.number()).into(),
                 kernel.into(),
                 id.block[0].into(),
                 id.block[1].into(),
@@ -249,7 +258,7 @@ impl LocationTexts {
         let (name, file, line) = self.0.get(usize::from(run.event.location)).copied().unwrap_or_default();
         let mask = run.event.mask;
         [
-            run.id.launch.into(),
+            i64::from(run.id.launch).into(),
             kernel.into(),
             run.id.block[0].into(),
             run.id.block[1].into(),

@@ -6,13 +6,16 @@ use std::sync::Arc;
 use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as PhysicalType, ZstdLevel};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::KeyValue;
-use parquet::file::properties::WriterProperties;
+use parquet::file::metadata::{KeyValue, SortingColumn};
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::Type;
 
 /// Rows of a row group: what is kept in memory, some 70 bytes a row of `runs`.
 const GROUP_ROWS: usize = 1 << 18;
+/// Rows from which on a row group ends where a launch does, so that readers which want a launch leave out the
+/// groups of others; fewer would be groups whose descriptions take more than is saved.
+const LAUNCHES_ROWS: usize = 1 << 16;
 /// Texts that are handed to the writer at once.
 const TEXTS_AT_ONCE: usize = 1 << 10;
 
@@ -133,11 +136,13 @@ pub(super) struct Table<W: Write + Send> {
 }
 
 impl<W: Write + Send> Table<W> {
-    /// Begins a table with these columns; `facts` are written beside them.
+    /// Begins a table with these columns, whose rows come in ascending order of the columns `order`; `facts` are
+    /// written beside them.
     pub(super) fn new(
         out: W,
         name: &str,
         columns: &[Column],
+        order: &[&str],
         facts: &[(&str, String)],
     ) -> Result<Self, ParquetError> {
         let fields: Result<Vec<_>, _> = columns.iter().map(field).collect();
@@ -150,7 +155,15 @@ impl<W: Write + Send> Table<W> {
                 .set_column_dictionary_enabled(column.name.into(), false)
                 .set_column_encoding(column.name.into(), Encoding::DELTA_BINARY_PACKED);
         }
+        let place = |name: &&str| columns.iter().position(|column| column.name == *name);
+        let sorted = |name: &&str| SortingColumn {
+            column_idx: place(name).expect("the table has the columns it is ordered by") as i32,
+            descending: false,
+            nulls_first: false,
+        };
         let properties = properties
+            .set_sorting_columns((!order.is_empty()).then(|| order.iter().map(sorted).collect()))
+            .set_statistics_enabled(EnabledStatistics::Page)
             .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
             .set_created_by(concat!("warptrace ", env!("CARGO_PKG_VERSION")).to_owned())
             .set_key_value_metadata(Some(facts.iter().map(pair).collect()))
@@ -203,6 +216,11 @@ impl<W: Write + Send> Table<W> {
         self.rows += 1;
         self.total += 1;
         if self.rows == GROUP_ROWS { self.flush() } else { Ok(()) }
+    }
+
+    /// Says that the rows of a launch are there: the next row is of a later one.
+    pub(super) fn end_launch(&mut self) -> Result<(), ParquetError> {
+        if self.rows >= LAUNCHES_ROWS { self.flush() } else { Ok(()) }
     }
 
     /// Adds a fact that is known only when the rows are there.
@@ -293,4 +311,49 @@ fn field(column: &Column) -> Result<Arc<Type>, ParquetError> {
     let repetition = if column.is_optional { Repetition::OPTIONAL } else { Repetition::REQUIRED };
     let field = Type::primitive_type_builder(column.name, physical);
     Ok(Arc::new(field.with_repetition(repetition).with_logical_type(logical).build()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use parquet::file::metadata::{PageIndexPolicy, ParquetMetaDataReader};
+    use parquet::file::statistics::Statistics;
+
+    use super::*;
+
+    #[test]
+    fn row_groups_end_with_launches_and_say_what_is_in_them() {
+        let columns = [
+            column("launch", Kind::LargeSigned),
+            column("other", Kind::Small(8)),
+            column("warp", Kind::Small(32)),
+        ];
+        let file = tempfile::tempfile().unwrap();
+        let mut table = Table::new(&file, "t", &columns, &["launch", "warp"], &[]).unwrap();
+        // Launches of 25,000 rows: three are more than a group needs.
+        for launch in 0..7_i64 {
+            for warp in 0..25_000_u32 {
+                table.push(&[launch.into(), 1_u32.into(), warp.into()]).unwrap();
+            }
+            table.end_launch().unwrap();
+        }
+        assert_eq!(table.finish().unwrap(), 175_000);
+        let mut reader = ParquetMetaDataReader::new().with_page_index_policy(PageIndexPolicy::Required);
+        reader.try_parse(&file).unwrap();
+        let metadata = reader.finish().unwrap();
+        let found: Vec<(i64, i64, i64)> = (metadata.row_groups().iter())
+            .map(|group| {
+                let order = group.sorting_columns().unwrap();
+                assert_eq!(order.iter().map(|by| by.column_idx).collect::<Vec<_>>(), [0, 2]);
+                assert!(order.iter().all(|by| !by.descending));
+                let Some(Statistics::Int64(launch)) = group.column(0).statistics() else {
+                    panic!("no statistics")
+                };
+                (group.num_rows(), *launch.min_opt().unwrap(), *launch.max_opt().unwrap())
+            })
+            .collect();
+        assert_eq!(found, [(75_000, 0, 2), (75_000, 3, 5), (25_000, 6, 6)]);
+        // Pages within groups have statistics of their own.
+        assert!(metadata.column_index().unwrap().iter().all(|columns| columns.len() == 3));
+        assert!(metadata.offset_index().unwrap()[0][0].page_locations().len() >= 3);
+    }
 }

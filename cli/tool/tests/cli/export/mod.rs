@@ -1,5 +1,7 @@
 //! `export`: each format read by a program that people have for it, and compared with what `decode` says.
 
+#[cfg(feature = "parquet")]
+mod dataset;
 mod firefox;
 mod host;
 mod lcov;
