@@ -23,7 +23,7 @@ pub(crate) use self::answers::{
 };
 pub(crate) use self::export::{Export, ExportFormat, SampleWeight};
 #[cfg(feature = "query")]
-pub(crate) use self::query::{Query, QueryFormat};
+pub(crate) use self::query::{Query, QueryFormat, Worker};
 #[cfg(unix)]
 pub(crate) use self::run::Run;
 pub(crate) use self::timeline::Timeline;
@@ -131,13 +131,16 @@ pub(crate) enum Command {
     /// Answer a question in SQL about any number of traces
     #[cfg(feature = "query")]
     Query(Query),
+    /// Read the traces of this machine for `query --workers` of others
+    #[cfg(feature = "query")]
+    Worker(Worker),
     /// Said where the tool was built without `tui`
     #[cfg(not(feature = "tui"))]
     #[command(name = "tui", hide = true, disable_help_flag = true)]
     NoTui(Unread),
     /// Said where the tool was built without `query`
     #[cfg(not(feature = "query"))]
-    #[command(name = "query", hide = true, disable_help_flag = true)]
+    #[command(name = "query", alias = "worker", hide = true, disable_help_flag = true)]
     NoQuery(Unread),
     /// Print the events of a trace
     Decode(Decode),

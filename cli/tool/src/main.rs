@@ -92,6 +92,8 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
         Command::Tui(command) => commands::tui::run(command),
         #[cfg(feature = "query")]
         Command::Query(command) => commands::query::run(&command),
+        #[cfg(feature = "query")]
+        Command::Worker(command) => commands::worker::run(command),
         #[cfg(not(feature = "tui"))]
         Command::NoTui(_) => Err(commands::left_out("tui")),
         #[cfg(not(feature = "query"))]

@@ -8,37 +8,23 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::context::SQLOptions;
-use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use futures::StreamExt;
 use futures::future::{Either, select};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use warptrace_decoder::TraceFile;
-use warptrace_tables::{AccessTable, BATCH, Kind, Made, Table as FigureTable};
+use warptrace_tables::{BATCH, Made};
 
 use crate::error::QueryError;
-use crate::figures::Figures;
-use crate::runs::{AccessRuns, Runs};
-use crate::source::{Named, Rows, Table};
+use crate::scan::{Open, Table, TableName, Traces};
+use crate::source::Named;
 use crate::sums::SumEvents;
+use crate::workers::{Found, Workers};
 
 /// Most threads that decode for one query: each holds a window of the trace.
 pub const MAX_PARTITIONS: usize = 8;
-
-/// The tables of figures, in the order in which they are named to people.
-pub(crate) const FIGURES: [(&str, FigureTable); 10] = [
-    ("warps", FigureTable::Warps),
-    ("locations", FigureTable::Locations),
-    ("loops", FigureTable::Loops),
-    ("launches", FigureTable::Launches),
-    ("kernels", FigureTable::Kernels),
-    ("lines", FigureTable::Lines),
-    ("causes", FigureTable::Causes),
-    ("edges", FigureTable::Edges),
-    ("sites", FigureTable::Sites),
-    ("access_losses", FigureTable::AccessLosses),
-];
 
 /// Any number of traces, whose rows stand in the same tables.
 pub struct Database {
@@ -46,7 +32,7 @@ pub struct Database {
     /// There until the database is dropped.
     runtime: Option<Runtime>,
     made: Arc<Made>,
-    stop: watch::Sender<bool>,
+    stop: Stop,
 }
 
 impl std::fmt::Debug for Database {
@@ -61,11 +47,20 @@ pub struct Answer<'a> {
     stream: SendableRecordBatchStream,
 }
 
-/// Stops the queries of a database, from another thread.
-#[derive(Clone, Debug)]
+/// Stops the queries of a database, or a worker, from another thread.
+#[derive(Clone, Debug, Default)]
 pub struct Stop(watch::Sender<bool>);
 
 impl Stop {
+    /// Stops nothing yet.
+    pub fn new() -> Self {
+        Self(watch::Sender::new(false))
+    }
+
+    pub(crate) fn subscribe(&self) -> watch::Receiver<bool> {
+        self.0.subscribe()
+    }
+
     /// Ends all queries, those that are waited for as well.
     pub fn stop(&self) {
         self.0.send_replace(true);
@@ -79,30 +74,50 @@ impl Database {
     /// # Errors
     /// The system gives no threads, or no memory.
     pub fn new(traces: Vec<(String, TraceFile)>, memory: usize) -> Result<Self, QueryError> {
-        let partitions = rayon::current_num_threads().clamp(1, MAX_PARTITIONS);
-        let config = SessionConfig::new()
-            .with_target_partitions(partitions)
-            .with_batch_size(BATCH)
-            .with_information_schema(true);
-        let environment = RuntimeEnvBuilder::new().with_memory_limit(memory, 1.0).build_arc();
-        let environment = environment.map_err(|error| QueryError::running(&error))?;
-        let context = SessionContext::new_with_config_rt(config, environment);
+        let (config, environment) = surroundings(memory)?;
         let traces: Vec<Named> = traces.into_iter().map(|(name, trace)| Named::new(name, trace)).collect();
-        let traces: Arc<[Named]> = traces.into();
-        let figures = |table| Figures { traces: Arc::clone(&traces), table };
         let made = Arc::new(Made::default());
-        let runs = |kind| Runs { traces: Arc::clone(&traces), kind, made: Arc::clone(&made) };
-        register(&context, "events", runs(Kind::Events))?;
-        register(&context, "runs", runs(Kind::Runs))?;
-        for (name, table) in FIGURES {
-            register(&context, name, figures(table))?;
+        let open = Open { traces: traces.into(), made: Arc::clone(&made) };
+        let context = SessionContext::new_with_config_rt(config, environment);
+        Self::with(context, &Traces::Here(Arc::new(open)), runtime()?, made, Stop::new())
+    }
+
+    /// Makes tables of the traces of workers that fit the patterns: files, folders and patterns of names, of which
+    /// relative ones begin at the folders of each worker. Returns the traces, too, in the order of their names.
+    ///
+    /// # Errors
+    /// A worker does not answer, wants another token, or is not of this version; a pattern fits no trace; a trace
+    /// cannot be opened; the system gives no threads.
+    pub fn of_workers(
+        workers: &Workers,
+        patterns: &[String],
+        memory: usize,
+        stop: Stop,
+    ) -> Result<(Self, Vec<Found>), QueryError> {
+        let (config, environment) = surroundings(memory)?;
+        let (session, runtime) = ((&config, &environment), runtime()?);
+        let found = until_stopped(&runtime, &stop, workers.find(patterns, session))?;
+        let (found, shares) = found.map_err(|error| QueryError::running(&error))?;
+        let state = workers.session(&shares, session).map_err(|error| QueryError::running(&error))?;
+        let context = SessionContext::new_with_state(state);
+        let traces = Traces::Apart(Arc::new(shares));
+        let database = Self::with(context, &traces, runtime, Arc::new(Made::default()), stop)?;
+        Ok((database, found))
+    }
+
+    fn with(
+        context: SessionContext,
+        traces: &Traces,
+        runtime: Runtime,
+        made: Arc<Made>,
+        stop: Stop,
+    ) -> Result<Self, QueryError> {
+        for (text, name) in TableName::all() {
+            let registered = context.register_table(text, Arc::new(Table { name, traces: traces.clone() }));
+            registered.map_err(|error| QueryError::running(&error))?;
         }
-        for (name, table) in AccessTable::ALL.map(|table| (table.name(), table)) {
-            register(&context, name, AccessRuns { traces: Arc::clone(&traces), table })?;
-        }
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(partitions).build()?;
         context.add_optimizer_rule(Arc::new(SumEvents));
-        Ok(Self { context, runtime: Some(runtime), made, stop: watch::Sender::new(false) })
+        Ok(Self { context, runtime: Some(runtime), made, stop })
     }
 
     /// How many rows of events, runs, and sums of events were made so far to answer.
@@ -133,27 +148,45 @@ impl Database {
 
     /// What stops the queries.
     pub fn stop(&self) -> Stop {
-        Stop(self.stop.clone())
+        self.stop.clone()
     }
 
     /// Waits for `work`, or for the end of all queries.
     fn until_stopped<T>(&self, work: impl Future<Output = T>) -> Result<T, QueryError> {
         let Some(runtime) = &self.runtime else { return Err(QueryError::Stopped) };
-        let mut stopped = self.stop.subscribe();
-        runtime.block_on(async {
-            let stop = pin!(stopped.wait_for(|is_stopped| *is_stopped));
-            // Of both, the end comes first.
-            match select(stop, pin!(work)).await {
-                Either::Left(_) => Err(QueryError::Stopped),
-                Either::Right((done, _)) => Ok(done),
-            }
-        })
+        until_stopped(runtime, &self.stop, work)
     }
 }
 
-fn register(context: &SessionContext, name: &str, rows: impl Rows) -> Result<(), QueryError> {
-    let registered = context.register_table(name, Arc::new(Table(rows)));
-    registered.map(|_| ()).map_err(|error| QueryError::running(&error))
+/// Waits for `work`, or for the end of all queries.
+fn until_stopped<T>(runtime: &Runtime, stop: &Stop, work: impl Future<Output = T>) -> Result<T, QueryError> {
+    let mut stopped = stop.subscribe();
+    runtime.block_on(async {
+        let stop = pin!(stopped.wait_for(|is_stopped| *is_stopped));
+        // Of both, the end comes first.
+        match select(stop, pin!(work)).await {
+            Either::Left(_) => Err(QueryError::Stopped),
+            Either::Right((done, _)) => Ok(done),
+        }
+    })
+}
+
+fn partitions() -> usize {
+    rayon::current_num_threads().clamp(1, MAX_PARTITIONS)
+}
+
+/// Returns how queries run, and what they may take.
+fn surroundings(memory: usize) -> Result<(SessionConfig, Arc<RuntimeEnv>), QueryError> {
+    let config = SessionConfig::new()
+        .with_target_partitions(partitions())
+        .with_batch_size(BATCH)
+        .with_information_schema(true);
+    let environment = RuntimeEnvBuilder::new().with_memory_limit(memory, 1.0).build_arc();
+    Ok((config, environment.map_err(|error| QueryError::running(&error))?))
+}
+
+fn runtime() -> Result<Runtime, QueryError> {
+    Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(partitions()).enable_all().build()?)
 }
 
 impl Drop for Database {

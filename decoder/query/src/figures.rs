@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::SchemaRef;
 use warptrace_analysis::Selection;
 use warptrace_tables::Table;
 
@@ -16,10 +15,6 @@ pub(crate) struct Figures {
 }
 
 impl Rows for Figures {
-    fn schema(&self) -> SchemaRef {
-        self.table.schema()
-    }
-
     fn parts(&self, asked: Asked) -> Vec<Part> {
         let Asked { columns, schema, bounds, .. } = asked;
         let (traces, table) = (Arc::clone(&self.traces), self.table);

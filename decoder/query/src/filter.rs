@@ -24,6 +24,19 @@ impl Bounds {
         bounds
     }
 
+    /// Returns bounds of these [parts](Self::parts).
+    pub(crate) fn from_parts(
+        numbers: BTreeMap<String, (u64, u64)>,
+        texts: BTreeMap<String, Vec<String>>,
+    ) -> Self {
+        Self { numbers, texts }
+    }
+
+    /// Returns least and greatest values, and texts, by column.
+    pub(crate) fn parts(&self) -> (BTreeMap<String, (u64, u64)>, BTreeMap<String, Vec<String>>) {
+        (self.numbers.clone(), self.texts.clone())
+    }
+
     /// Whether a column may have this value.
     pub(crate) fn allow(&self, column: &str, value: u64) -> bool {
         let (least, greatest) = self.range(column);

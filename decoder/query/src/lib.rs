@@ -11,6 +11,8 @@
 //! Database::ask ── batches of rows ── Writer (table, CSV, JSON, Parquet)
 //! ```
 //!
+//! [`Database::of_workers`] asks the same of traces that [`serve`] has on other machines.
+//!
 //! `docs/reference/exports.md` describes the tables.
 //!
 //! # Memory
@@ -22,13 +24,17 @@ mod database;
 mod error;
 mod figures;
 mod filter;
+mod listing;
 mod message;
 mod output;
 mod runs;
+mod scan;
 mod source;
 mod sums;
+mod workers;
 
 pub use database::{Answer, Database, MAX_PARTITIONS, Stop};
 pub use datafusion::arrow::array::RecordBatch;
 pub use error::QueryError;
 pub use output::{Format, Writer};
+pub use workers::{Found, ListFiles, Listen, Workers, serve};

@@ -5,7 +5,12 @@ use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
 use warptrace_tables::AccessTable;
 
-use crate::database::FIGURES;
+use crate::scan::FIGURES;
+
+/// Returns a text on one line.
+pub(crate) fn text(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
 
 /// Says what is wrong with a query, on one line.
 pub(crate) fn of(error: &DataFusionError) -> String {
@@ -33,7 +38,7 @@ pub(crate) fn of(error: &DataFusionError) -> String {
         },
         other => planned(&other.strip_backtrace()),
     };
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    self::text(&text)
 }
 
 fn column(error: &SchemaError) -> String {

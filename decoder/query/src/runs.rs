@@ -3,11 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::SchemaRef;
 use warptrace_analysis::{Selection, kernel_name};
 use warptrace_decoder::{TraceFile, WarpFilter};
 use warptrace_format::file::LaunchInfo;
-use warptrace_tables::{AccessBatch, AccessTable, Batch, Kind, Made, Wanted, access_schema};
+use warptrace_tables::{AccessBatch, AccessTable, Batch, Kind, Made, Wanted};
 
 use crate::filter::Bounds;
 use crate::source::{Asked, Named, Part, Rows};
@@ -32,10 +31,6 @@ struct Job {
 }
 
 impl Rows for Runs {
-    fn schema(&self) -> SchemaRef {
-        self.kind.schema()
-    }
-
     fn parts(&self, asked: Asked) -> Vec<Part> {
         let Asked { columns, schema, bounds, parts } = asked;
         let jobs = shared_out(&self.traces, &bounds, parts.max(1), |_| 0);
@@ -71,10 +66,6 @@ pub(crate) struct AccessRuns {
 }
 
 impl Rows for AccessRuns {
-    fn schema(&self) -> SchemaRef {
-        access_schema(self.table)
-    }
-
     fn parts(&self, asked: Asked) -> Vec<Part> {
         let Asked { columns, schema, bounds, parts } = asked;
         let jobs = shared_out(&self.traces, &bounds, parts.max(1), TraceFile::data_track);

@@ -19,8 +19,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use warptrace_tables::{Kind, schema};
 
-use crate::runs::Runs;
-use crate::source::Table;
+use crate::scan::{Table, TableName};
 
 /// Puts the table of sums in the place of `events` below aggregates that allow it.
 #[derive(Debug)]
@@ -129,19 +128,19 @@ fn scan_sums(scan: &TableScan) -> Result<Option<(LogicalPlan, Column)>> {
     // Tables of other crates, as those of the information schema, may have other sources.
     let Ok(provider) = source_as_provider(&scan.source) else { return Ok(None) };
     let provider: &dyn Any = provider.as_ref();
-    let Some(Table(events)) = provider.downcast_ref::<Table<Runs>>() else { return Ok(None) };
+    let Some(table) = provider.downcast_ref::<Table>() else { return Ok(None) };
     let Some(columns) = &scan.projection else { return Ok(None) };
     let single = [schema::EVENT, schema::BEGIN, schema::END];
     let is_single =
         |filter: &Expr| filter.column_refs().iter().any(|column| single.contains(&column.name.as_str()));
-    let is_summable = events.kind == Kind::Events
+    let is_summable = table.name == TableName::Runs(Kind::Events)
         && scan.fetch.is_none()
         && !columns.iter().any(|column| schema::SINGLE_COLUMNS.contains(column))
         && !scan.filters.iter().any(is_single);
     if !is_summable {
         return Ok(None);
     }
-    let sums = Table(Runs { kind: Kind::Sums, ..events.clone() });
+    let sums = Table { name: TableName::Runs(Kind::Sums), ..table.clone() };
     let columns = columns.iter().copied().chain([schema::COUNT_COLUMN]).collect();
     let scan = TableScanBuilder::new(scan.table_name.clone(), provider_as_source(Arc::new(sums)))
         .with_projection(Some(columns))

@@ -1,5 +1,6 @@
-//! Arguments of `query`.
+//! Arguments of `query` and `worker`.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -29,6 +30,38 @@ pub(crate) struct Query {
     /// Memory for sorting and grouping, in MiB; more goes to temporary files, or ends the query
     #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u32).range(16..))]
     pub(crate) memory: u32,
+
+    /// Ask these workers, `HOST:PORT` each, with commas between; FILES are those under their folders
+    #[arg(long, value_name = "WORKERS", value_delimiter = ',')]
+    pub(crate) workers: Vec<String>,
+
+    /// A file with the token that the workers want, on its first line
+    #[arg(long, value_name = "FILE", requires = "workers")]
+    pub(crate) token_file: Option<PathBuf>,
+}
+
+/// Arguments of `worker`.
+#[derive(Debug, Args)]
+pub(crate) struct Worker {
+    /// Folders whose traces may be read, with all that is in them
+    #[arg(required = true, value_name = "FOLDER")]
+    pub(crate) roots: Vec<PathBuf>,
+
+    /// Where to listen; port 0 takes a free one. Beyond this machine a token is needed
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7070")]
+    pub(crate) listen: SocketAddr,
+
+    /// A file with the token that clients have to know, on its first line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+
+    /// Memory for sorting and grouping of all queries together, in MiB
+    #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u32).range(16..))]
+    pub(crate) memory: u32,
+
+    /// How long to work for a query, in seconds; 0: without end
+    #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
+    pub(crate) timeout: u64,
 }
 
 /// Forms of an answer.

@@ -21,6 +21,8 @@ pub(crate) mod timeline;
 #[cfg(feature = "tui")]
 pub(crate) mod tui;
 pub(crate) mod verify;
+#[cfg(feature = "query")]
+pub(crate) mod worker;
 
 /// The error of a command whose feature this tool was built without.
 #[cfg(not(all(feature = "tui", feature = "query")))]

@@ -1,15 +1,15 @@
 //! `warptrace query`.
 
 use std::io::{IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use warptrace_analysis::Selection;
 use warptrace_exports::Source;
-use warptrace_query::{Answer, Database, Format, QueryError, RecordBatch, Stop, Writer};
+use warptrace_query::{Answer, Database, Format, Found, QueryError, RecordBatch, Stop, Workers, Writer};
 
 use crate::arguments::{Query, QueryFormat};
 use crate::files::named_files;
@@ -21,22 +21,17 @@ use crate::whole_file::Target;
 const STOPPED: u8 = 130;
 
 pub(crate) fn run(command: &Query) -> anyhow::Result<ExitCode> {
-    let named = named_files(&command.files)?;
+    let is_apart = !command.workers.is_empty();
+    // Names that workers know mean nothing here.
+    let named = if is_apart { Vec::new() } else { named_files(&command.files)? };
     let files: Vec<_> = named.iter().map(|path| ("the trace", path.as_path())).collect();
     let target = Target::or_standard(command.output.as_deref(), &files)?;
     let is_standard = matches!(target, Target::Standard);
     if command.format == QueryFormat::Parquet && is_standard && std::io::stdout().is_terminal() {
         bail!("Parquet is no text: name a file with `--output`");
     }
-    let (mut traces, mut heads) = (Vec::new(), Vec::new());
-    for path in &named {
-        let opened = open(path)?;
-        heads.push(head(path, &opened)?);
-        traces.push((shown_name(path), opened.trace));
-    }
-    let database = Database::new(traces, command.memory as usize * (1 << 20))?;
-    stop_by_signal(database.stop())?;
-    match answer(command, &target, &database, &heads) {
+    let opened = if is_apart { of_workers(command) } else { of_files(command, &named) };
+    match opened.and_then(|(database, heads)| answer(command, &target, &database, &heads)) {
         Err(error) if matches!(error.downcast_ref(), Some(QueryError::Stopped)) => {
             crate::output::tell!("error: {error}");
             Ok(ExitCode::from(STOPPED))
@@ -45,8 +40,54 @@ pub(crate) fn run(command: &Query) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// What is said of each trace above the answer, and whether it is whole.
+type Heads = Vec<(String, bool)>;
+
+fn of_files(command: &Query, named: &[PathBuf]) -> anyhow::Result<(Database, Heads)> {
+    let (mut traces, mut heads) = (Vec::new(), Vec::new());
+    for path in named {
+        let opened = open(path)?;
+        heads.push(head(path, &opened)?);
+        traces.push((shown_name(path), opened.trace));
+    }
+    let database = Database::new(traces, memory(command))?;
+    stop_by_signal(database.stop())?;
+    Ok((database, heads))
+}
+
+fn of_workers(command: &Query) -> anyhow::Result<(Database, Heads)> {
+    let token = command.token_file.as_deref().map(token_of).transpose()?;
+    let workers = Workers::new(&command.workers, token.as_deref())?;
+    let text = |path: &PathBuf| match path.to_str() {
+        Some(text) => Ok(text.to_owned()),
+        None => bail!("{} is no text: workers take names in UTF-8", shown_name(path)),
+    };
+    let patterns = command.files.iter().map(text).collect::<anyhow::Result<Vec<String>>>()?;
+    let stop = Stop::new();
+    stop_by_signal(stop.clone())?;
+    let (database, found) = Database::of_workers(&workers, &patterns, memory(command), stop)?;
+    let head = |file: &Found| {
+        (format!("{}: {}; {} events", file.name, file.state, count(file.events)), file.is_whole)
+    };
+    Ok((database, found.iter().map(head).collect()))
+}
+
+const fn memory(command: &Query) -> usize {
+    command.memory as usize * (1 << 20)
+}
+
+/// Returns the token in a file.
+pub(super) fn token_of(path: &Path) -> anyhow::Result<String> {
+    let text = std::fs::read_to_string(path);
+    let text = text.with_context(|| format!("cannot read the token in {}", shown_name(path)))?;
+    match text.lines().next().map(str::trim).filter(|token| !token.is_empty()) {
+        Some(token) => Ok(token.to_owned()),
+        None => bail!("{} has no token on its first line", shown_name(path)),
+    }
+}
+
 /// Has Ctrl-C end the answer, so that no temporary files stay; a second one ends the process at once.
-fn stop_by_signal(stop: Stop) -> std::io::Result<()> {
+pub(super) fn stop_by_signal(stop: Stop) -> std::io::Result<()> {
     let asked = warptrace_cli::recording::watch()?.flag;
     std::thread::spawn(move || {
         while !asked.load(Ordering::Relaxed) {

@@ -1,0 +1,267 @@
+//! The tables, and the node of a plan that makes their rows.
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::stream::RecordBatchReceiverStream;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use warptrace_tables::{AccessTable, Kind, Made, Sink, Table as FigureTable, access_schema};
+
+use crate::figures::Figures;
+use crate::filter::Bounds;
+use crate::listing;
+use crate::runs::{AccessRuns, Runs};
+use crate::source::{Asked, Named, Part, Rows};
+use crate::workers::{Shares, Task};
+
+/// Batches that wait to be taken.
+const WAITING: usize = 2;
+
+/// Which table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TableName {
+    /// Events, runs of them, or sums over them.
+    Runs(Kind),
+    Figures(FigureTable),
+    Accesses(AccessTable),
+    /// The traces that workers have; not for queries of people.
+    Listing,
+}
+
+/// The tables of figures, in the order in which they are named to people.
+pub(crate) const FIGURES: [(&str, FigureTable); 10] = [
+    ("warps", FigureTable::Warps),
+    ("locations", FigureTable::Locations),
+    ("loops", FigureTable::Loops),
+    ("launches", FigureTable::Launches),
+    ("kernels", FigureTable::Kernels),
+    ("lines", FigureTable::Lines),
+    ("causes", FigureTable::Causes),
+    ("edges", FigureTable::Edges),
+    ("sites", FigureTable::Sites),
+    ("access_losses", FigureTable::AccessLosses),
+];
+
+impl TableName {
+    /// Returns the tables that can be asked, with their names.
+    pub(crate) fn all() -> impl Iterator<Item = (&'static str, Self)> {
+        let runs = [("events", Kind::Events), ("runs", Kind::Runs)];
+        let runs = runs.map(|(name, kind)| (name, Self::Runs(kind)));
+        let figures = FIGURES.map(|(name, table)| (name, Self::Figures(table)));
+        let accesses = AccessTable::ALL.map(|table| (table.name(), Self::Accesses(table)));
+        runs.into_iter().chain(figures).chain(accesses)
+    }
+
+    /// Returns all tables with the names by which workers know them.
+    pub(crate) fn known() -> impl Iterator<Item = (&'static str, Self)> {
+        Self::all().chain([("sums", Self::Runs(Kind::Sums)), ("listing", Self::Listing)])
+    }
+
+    /// All columns.
+    pub(crate) fn schema(self) -> SchemaRef {
+        match self {
+            Self::Runs(kind) => kind.schema(),
+            Self::Figures(table) => table.schema(),
+            Self::Accesses(table) => access_schema(table),
+            Self::Listing => listing::schema(),
+        }
+    }
+
+    /// How many parts of it are made at once, if so many can be.
+    fn parts(self, most: usize) -> usize {
+        match self {
+            Self::Runs(_) | Self::Accesses(_) => most,
+            // Each analysis uses all cores by itself.
+            Self::Figures(_) | Self::Listing => 1,
+        }
+    }
+}
+
+/// Traces that are open.
+#[derive(Debug)]
+pub(crate) struct Open {
+    pub(crate) traces: Arc<[Named]>,
+    pub(crate) made: Arc<Made>,
+}
+
+/// Where the traces are.
+#[derive(Clone, Debug)]
+pub(crate) enum Traces {
+    /// In this process.
+    Here(Arc<Open>),
+    /// With workers.
+    Apart(Arc<Shares>),
+    /// The share of one worker, seen from elsewhere: it can only be sent.
+    Share(Arc<Shares>, usize),
+    /// The share of this worker.
+    Task(Arc<Task>),
+}
+
+/// A table for DataFusion.
+#[derive(Clone, Debug)]
+pub(crate) struct Table {
+    pub(crate) name: TableName,
+    pub(crate) traces: Traces,
+}
+
+#[async_trait]
+impl TableProvider for Table {
+    fn schema(&self) -> SchemaRef {
+        self.name.schema()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        _limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let columns = projection.cloned().unwrap_or_else(|| (0..self.schema().fields().len()).collect());
+        let parts = self.name.parts(state.config().target_partitions());
+        // Rows of one part would not be brought together from several workers.
+        let parts = if matches!(self.traces, Traces::Apart(_)) { parts.max(2) } else { parts };
+        let scan = Scan::new(self.name, columns, Bounds::of(filters), parts, self.traces.clone())?;
+        Ok(Arc::new(scan))
+    }
+}
+
+/// Makes the rows of a table that can meet conditions, with some of its columns.
+#[derive(Clone, Debug)]
+pub(crate) struct Scan {
+    pub(crate) table: TableName,
+    pub(crate) columns: Vec<usize>,
+    pub(crate) bounds: Bounds,
+    pub(crate) traces: Traces,
+    properties: Arc<PlanProperties>,
+}
+
+impl Scan {
+    /// # Errors
+    /// The table has no such columns.
+    pub(crate) fn new(
+        table: TableName,
+        columns: Vec<usize>,
+        bounds: Bounds,
+        parts: usize,
+        traces: Traces,
+    ) -> Result<Self> {
+        let schema = Arc::new(table.schema().project(&columns)?);
+        let properties = Arc::new(PlanProperties::new(
+            EquivalenceProperties::new(schema),
+            Partitioning::UnknownPartitioning(parts),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        ));
+        Ok(Self { table, columns, bounds, traces, properties })
+    }
+
+    /// Returns the same of other traces.
+    pub(crate) fn of(&self, traces: Traces) -> Self {
+        Self { traces, ..self.clone() }
+    }
+
+    /// How many parts are made at once.
+    pub(crate) fn part_count(&self) -> usize {
+        self.properties.partitioning.partition_count()
+    }
+
+    /// Makes the rows of a part.
+    fn rows(&self, part: usize, sink: &mut Sink<'_>) -> Result<()> {
+        let open = match &self.traces {
+            Traces::Here(open) => open,
+            Traces::Task(task) if self.table == TableName::Listing => {
+                return listing::rows(task, (&self.columns, &self.schema()), sink);
+            }
+            Traces::Task(task) => task.open()?,
+            Traces::Apart(_) | Traces::Share(..) => {
+                return Err(DataFusionError::Plan(
+                    "this part of the query is not for several workers: ask for sums of each table apart"
+                        .to_owned(),
+                ));
+            }
+        };
+        let (columns, schema) = (self.columns.clone(), self.schema());
+        let asked = Asked { columns, schema, bounds: self.bounds.clone(), parts: self.part_count() };
+        let traces = Arc::clone(&open.traces);
+        let parts: Vec<Part> = match self.table {
+            TableName::Runs(kind) => Runs { traces, kind, made: Arc::clone(&open.made) }.parts(asked),
+            TableName::Figures(table) => Figures { traces, table }.parts(asked),
+            TableName::Accesses(table) => AccessRuns { traces, table }.parts(asked),
+            TableName::Listing => Vec::new(),
+        };
+        parts.get(part).map_or(Ok(()), |part| part(sink))
+    }
+}
+
+impl DisplayAs for Scan {
+    fn fmt_as(&self, _: DisplayFormatType, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = TableName::known().find(|(_, table)| *table == self.table).map_or("?", |(name, _)| name);
+        write!(out, "Scan: {name}")
+    }
+}
+
+impl ExecutionPlan for Scan {
+    fn name(&self) -> &str {
+        "Scan"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn execute(&self, part: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let mut builder = RecordBatchReceiverStream::builder(self.schema(), WAITING);
+        let (sender, scan) = (builder.tx(), self.clone());
+        builder.spawn_blocking(move || {
+            let mut late = None;
+            scan.rows(part, &mut |batch| {
+                if let Traces::Task(task) = &scan.traces
+                    && let Err(error) = task.in_time()
+                {
+                    late = Some(error);
+                    return ControlFlow::Break(());
+                }
+                match sender.blocking_send(Ok(batch)) {
+                    Ok(()) => ControlFlow::Continue(()),
+                    Err(_) => ControlFlow::Break(()),
+                }
+            })?;
+            late.map_or(Ok(()), Err)
+        });
+        Ok(builder.build())
+    }
+}

@@ -1,0 +1,89 @@
+//! Connections to workers.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use datafusion::error::DataFusionError;
+use datafusion_distributed::grpc::{BoxCloneSyncChannel, create_worker_client};
+use datafusion_distributed::{ChannelResolver, WorkerChannel};
+use http::HeaderValue;
+use http::header::AUTHORIZATION;
+use tonic::body::Body;
+use tonic::transport::Channel;
+use tower::ServiceExt;
+use url::Url;
+
+/// How long a worker may take to accept a connection.
+const CONNECT: Duration = Duration::from_secs(5);
+/// A worker that has been silent for so long is asked for a sign of life,
+const ALIVE: Duration = Duration::from_secs(5);
+/// and has so long to give one.
+const SIGN: Duration = Duration::from_secs(10);
+
+/// Opens a connection to each worker once, and says the token with all that is asked.
+#[derive(Clone, Default)]
+pub(super) struct Channels {
+    token: Option<HeaderValue>,
+    open: Arc<Mutex<HashMap<Url, BoxCloneSyncChannel>>>,
+}
+
+impl Channels {
+    pub(super) fn new(token: Option<HeaderValue>) -> Self {
+        Self { token, open: Arc::default() }
+    }
+
+    async fn channel(&self, url: &Url) -> Result<BoxCloneSyncChannel, DataFusionError> {
+        if let Some(open) = self.open.lock().unwrap_or_else(PoisonError::into_inner).get(url) {
+            return Ok(open.clone());
+        }
+        let failed = |error: tonic::transport::Error| {
+            let cause =
+                std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+            DataFusionError::External(format!("no connection to the worker {}{cause}", shown(url)).into())
+        };
+        let endpoint = Channel::from_shared(url.to_string()).map_err(|error| {
+            DataFusionError::External(format!("{} is no worker: {error}", shown(url)).into())
+        })?;
+        let endpoint = endpoint
+            .connect_timeout(CONNECT)
+            .http2_keep_alive_interval(ALIVE)
+            .keep_alive_timeout(SIGN)
+            .keep_alive_while_idle(true);
+        let channel = endpoint.connect().await.map_err(failed)?;
+        let token = self.token.clone();
+        let channel = channel.map_request(move |mut request: http::Request<Body>| {
+            if let Some(token) = &token {
+                request.headers_mut().insert(AUTHORIZATION, token.clone());
+            }
+            request
+        });
+        let channel = BoxCloneSyncChannel::new(channel);
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.insert(url.clone(), channel.clone());
+        Ok(channel)
+    }
+}
+
+#[async_trait]
+impl ChannelResolver for Channels {
+    async fn get_worker_client_for_url(&self, url: &Url) -> Result<Box<dyn WorkerChannel>, DataFusionError> {
+        self.channel(url).await.map(create_worker_client)
+    }
+}
+
+/// Returns a worker's name as people write it.
+pub(super) fn shown(url: &Url) -> String {
+    match (url.host_str(), url.port_or_known_default()) {
+        (Some(host), Some(port)) => format!("{host}:{port}"),
+        _ => url.to_string(),
+    }
+}
+
+/// Returns what is said with all that is asked of workers.
+pub(super) fn header(token: &str) -> Option<HeaderValue> {
+    let mut value = HeaderValue::from_str(&format!("Bearer {token}")).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}

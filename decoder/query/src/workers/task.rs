@@ -1,0 +1,245 @@
+//! What a worker is sent, and what it opens for that.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use borsh::{BorshDeserialize, BorshSerialize};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::TaskContext;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
+use warptrace_decoder::TraceFile;
+use warptrace_tables::Made;
+
+use super::VERSION;
+use crate::filter::Bounds;
+use crate::listing::Listed;
+use crate::scan::{Open, Scan, TableName, Traces};
+use crate::source::Named;
+
+/// Returns the files that a pattern names: a file, a folder, or a pattern.
+pub type ListFiles = Arc<dyn Fn(&Path) -> Result<Vec<PathBuf>, String> + Send + Sync>;
+
+/// Most parts that a task may ask for.
+const MAX_PARTS: u32 = 64;
+/// Bytes at each end of a file that its digest is of.
+const DIGESTED: u64 = 1 << 16;
+
+/// A scan on its way.
+#[derive(BorshSerialize, BorshDeserialize)]
+struct Sent {
+    table: String,
+    columns: Vec<u32>,
+    numbers: BTreeMap<String, (u64, u64)>,
+    texts: BTreeMap<String, Vec<String>>,
+    parts: u32,
+    worker: u32,
+    files: Vec<(String, String)>,
+}
+
+/// What a worker may read, and for how long.
+#[derive(Clone)]
+pub(crate) struct Room {
+    /// Folders, by their true paths.
+    pub(crate) roots: Vec<PathBuf>,
+    pub(crate) limit: Option<Duration>,
+    pub(crate) list: ListFiles,
+}
+
+impl fmt::Debug for Room {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Room").field("roots", &self.roots).finish_non_exhaustive()
+    }
+}
+
+impl Room {
+    /// Returns the true path of a file that may be read.
+    fn path(&self, path: &Path) -> Result<PathBuf, String> {
+        // Whether something is there is not told of what may not be read.
+        let refused = || format!("{}: not a file under a folder of this worker", path.display());
+        let tried = self.roots.iter().filter_map(|root| root.join(path).canonicalize().ok());
+        let mut inside = tried.filter(|path| self.roots.iter().any(|root| path.starts_with(root)));
+        inside.next().ok_or_else(refused)
+    }
+}
+
+/// The share of a worker in a query.
+#[derive(Debug)]
+pub(crate) struct Task {
+    worker: u32,
+    files: Vec<(String, String)>,
+    room: Room,
+    until: Option<Instant>,
+    open: OnceLock<Result<Open, String>>,
+}
+
+impl Task {
+    /// The place of this worker among those of the query.
+    pub(crate) const fn worker(&self) -> u32 {
+        self.worker
+    }
+
+    /// # Errors
+    /// The worker's limit of time is over.
+    pub(crate) fn in_time(&self) -> Result<()> {
+        match (self.until, self.room.limit) {
+            (Some(until), Some(limit)) if Instant::now() > until => Err(failed(format!(
+                "the worker's limit of {} s for a query is over: ask for less, or start it with a greater `--timeout`",
+                limit.as_secs()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Opens the traces, once.
+    ///
+    /// # Errors
+    /// A file cannot be opened, or not be read by this worker.
+    pub(crate) fn open(&self) -> Result<&Open> {
+        let opened = self.open.get_or_init(|| {
+            let open = |(name, path): &(String, String)| {
+                let path = self.room.path(Path::new(path))?;
+                let trace = TraceFile::open(&path).map_err(|error| format!("{name}: {error}"))?;
+                Ok(Named::new(name.clone(), trace))
+            };
+            let traces: Vec<Named> = self.files.iter().map(open).collect::<Result<_, String>>()?;
+            Ok(Open { traces: traces.into(), made: Arc::new(Made::default()) })
+        });
+        opened.as_ref().map_err(|error| failed(error.clone()))
+    }
+
+    /// Lists the traces that fit the patterns.
+    ///
+    /// # Errors
+    /// One of them cannot be read.
+    pub(crate) fn list(&self) -> Result<Vec<Listed>> {
+        let (mut found, mut seen) = (Vec::new(), BTreeMap::new());
+        for (number, (_, pattern)) in (0..).zip(&self.files) {
+            let is_absolute = Path::new(pattern).is_absolute();
+            // Where an absolute pattern begins does not depend on the folder.
+            let roots =
+                if is_absolute { &self.room.roots[..1.min(self.room.roots.len())] } else { &self.room.roots };
+            for root in roots {
+                // What this worker does not have, another may.
+                let Ok(paths) = (self.room.list)(&root.join(pattern)) else { continue };
+                for path in paths {
+                    let Ok(true_path) = self.room.path(&path) else { continue };
+                    let shown = if is_absolute { &path } else { path.strip_prefix(root).unwrap_or(&path) };
+                    let shown = shown.to_string_lossy().into_owned();
+                    match seen.insert(true_path.clone(), number) {
+                        Some(before) if before == number => continue,
+                        Some(_) => {
+                            return Err(failed(format!("{shown} is named twice: name each trace once")));
+                        }
+                        None => {}
+                    }
+                    found.push(listed(&true_path, shown, number).map_err(failed)?);
+                    self.in_time()?;
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn failed(text: String) -> DataFusionError {
+    DataFusionError::External(text.into())
+}
+
+fn listed(true_path: &Path, path: String, pattern: u32) -> Result<Listed, String> {
+    let trace = TraceFile::open(true_path).map_err(|error| format!("{path}: {error}"))?;
+    let (length, digest) = digest(true_path).map_err(|error| format!("{path}: {error}"))?;
+    let events = trace.launches().map(|info| trace.totals(info.number(), 0).events);
+    let events = events.fold(0, u64::saturating_add);
+    let state = trace.state();
+    let is_plain = state.is_whole && state.assumed.is_none() && state.window.is_none();
+    let words = if is_plain { "whole trace".to_owned() } else { state.sentence.clone() };
+    let Some(true_path) = true_path.to_str().map(str::to_owned) else {
+        return Err(format!("{path}: its name is no text, and cannot be sent"));
+    };
+    Ok(Listed { pattern, path, true_path, length, digest, events, is_whole: state.is_whole, state: words })
+}
+
+/// Returns a file's length, and a digest of its first and last bytes.
+fn digest(path: &Path) -> std::io::Result<(u64, u64)> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    let mut bytes = Vec::new();
+    let mut sum = |file: &File| {
+        bytes.clear();
+        file.take(DIGESTED).read_to_end(&mut bytes).map(|_| u64::from(crc32fast::hash(&bytes)))
+    };
+    let first = sum(&file)?;
+    file.seek(SeekFrom::Start(length.saturating_sub(DIGESTED)))?;
+    Ok((length, first << 32 | sum(&file)?))
+}
+
+/// Makes bytes of scans; a worker makes scans of bytes, of what it may read.
+#[derive(Debug)]
+pub(crate) struct Codec {
+    /// `None`: this is no worker.
+    pub(crate) room: Option<Room>,
+}
+
+impl PhysicalExtensionCodec for Codec {
+    fn try_decode(
+        &self,
+        bytes: &[u8],
+        inputs: &[Arc<dyn ExecutionPlan>],
+        _: &TaskContext,
+        _: &dyn PhysicalProtoConverterExtension,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let unknown = |what: &str| failed(format!("this is no scan that warptrace {VERSION} knows: {what}"));
+        let room = self.room.clone().ok_or_else(|| unknown("it came to a client"))?;
+        if !inputs.is_empty() {
+            return Err(unknown("it has inputs"));
+        }
+        let sent: Sent = borsh::from_slice(bytes).map_err(|error| unknown(&error.to_string()))?;
+        let Some((_, table)) = TableName::known().find(|(name, _)| *name == sent.table) else {
+            return Err(unknown("its table"));
+        };
+        if !(1..=MAX_PARTS).contains(&sent.parts) {
+            return Err(unknown("its number of parts"));
+        }
+        let columns = sent.columns.iter().map(|column| *column as usize).collect();
+        let until = room.limit.and_then(|limit| Instant::now().checked_add(limit));
+        let (worker, files) = (sent.worker, sent.files);
+        let task = Task { worker, files, room, until, open: OnceLock::new() };
+        let bounds = Bounds::from_parts(sent.numbers, sent.texts);
+        let traces = Traces::Task(Arc::new(task));
+        Ok(Arc::new(Scan::new(table, columns, bounds, sent.parts as usize, traces)?))
+    }
+
+    fn try_encode(
+        &self,
+        node: Arc<dyn ExecutionPlan>,
+        bytes: &mut Vec<u8>,
+        _: &dyn PhysicalProtoConverterExtension,
+    ) -> Result<()> {
+        let Some(scan) = node.downcast_ref::<Scan>() else {
+            return Err(failed(format!("{} cannot be sent to workers", node.name())));
+        };
+        let (worker, files) = match &scan.traces {
+            Traces::Share(shares, number) => (*number as u32, shares[*number].files.clone()),
+            // Never executed: it stands for the shares until they are sent.
+            _ => (0, Vec::new()),
+        };
+        let name = TableName::known().find(|(_, table)| *table == scan.table);
+        let (numbers, texts) = scan.bounds.parts();
+        let sent = Sent {
+            table: name.map(|(name, _)| name.to_owned()).unwrap_or_default(),
+            columns: scan.columns.iter().map(|column| *column as u32).collect(),
+            numbers,
+            texts,
+            parts: scan.part_count() as u32,
+            worker,
+            files,
+        };
+        sent.serialize(bytes).map_err(DataFusionError::from)
+    }
+}
