@@ -54,6 +54,9 @@ pub enum AnalysisError {
         /// The warp asked for.
         warp: u32,
     },
+    /// A file elsewhere does not have what was asked for.
+    #[error("{0}")]
+    NotThere(String),
     /// Lanes went from and to more pairs of locations than are counted.
     #[error(
         "more than 1,048,576 different edges or causes, which are not counted: they would take too much memory; look at a \
@@ -87,6 +90,7 @@ impl AnalysisError {
                 | Self::NoLaunchOfKernel { .. }
                 | Self::UnknownBlock { .. }
                 | Self::UnknownWarp { .. }
+                | Self::NotThere(_)
         )
     }
 }

@@ -4,6 +4,7 @@ mod standing;
 
 use std::collections::BTreeMap;
 
+use borsh::{BorshDeserialize, BorshSerialize};
 use serde::Serialize;
 
 pub use self::standing::{NotCome, Standing, StandingAt, StandingLanes, StandingWarp};
@@ -24,7 +25,7 @@ pub(crate) fn as_text<S: serde::Serializer>(number: &u64, serializer: S) -> Resu
 }
 
 /// A trace point, as far as the trace's table says.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, BorshSerialize, BorshDeserialize)]
 pub struct Point {
     /// Id of the location.
     pub location: u16,
@@ -53,7 +54,7 @@ impl Point {
 /// Each idle slot is charged to the location of the last event that the absent lane shared with a lane that
 /// is active now: what follows that location sent them different ways. Lanes that never were together are
 /// charged to the begin. So the idle slots of all causes are those of all locations.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, BorshSerialize, BorshDeserialize)]
 pub struct Cause {
     /// The location; [`Point::BEGIN`]: lanes part before their first event.
     #[serde(flatten)]
@@ -101,7 +102,7 @@ impl Cause {
 }
 
 /// Idle slots of one cause at one location.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, BorshSerialize, BorshDeserialize)]
 pub struct CausePlace {
     /// Where the active lanes were.
     pub location: u16,
@@ -113,7 +114,7 @@ pub struct CausePlace {
 }
 
 /// Where lanes met again that one cause had parted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, BorshSerialize, BorshDeserialize)]
 pub struct Meeting {
     /// Location of the first event with lanes of both sides.
     pub location: u16,
@@ -124,7 +125,7 @@ pub struct Meeting {
 }
 
 /// What happened at a location.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, BorshSerialize, BorshDeserialize)]
 pub struct LocationFigures {
     /// The location.
     #[serde(flatten)]
@@ -162,7 +163,7 @@ pub struct LocationFigures {
 }
 
 /// What happened at a line of the source: the sums over its locations.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, BorshSerialize, BorshDeserialize)]
 pub struct LineFigures {
     /// Source file, or empty when it is not known.
     pub file: String,
@@ -189,7 +190,7 @@ pub struct LineFigures {
 }
 
 /// What happened in the launches of a kernel.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, BorshSerialize, BorshDeserialize)]
 pub struct KernelFigures {
     /// Name of the kernel.
     pub kernel: String,
@@ -221,7 +222,7 @@ pub struct KernelFigures {
 }
 
 /// A step that lanes made: from an event to their next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, BorshSerialize, BorshDeserialize)]
 pub struct Edge {
     /// Location from which lanes came; `None`: it was their first event.
     pub from: Option<u16>,
@@ -302,7 +303,7 @@ pub struct PathGroup {
 }
 
 /// What a trace lacks, of what was looked at.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, BorshSerialize, BorshDeserialize)]
 pub struct Losses {
     /// Why the file is not whole; `None` if it is.
     pub cut_off: Option<String>,
@@ -324,6 +325,7 @@ pub struct Losses {
     pub unchosen_warps: u64,
     /// What was assumed of the kernel when it was recorded; `None` if the events are the kernel's. That is no
     /// loss.
+    #[borsh(skip)]
     pub assumed: Option<&'static str>,
 }
 
@@ -340,7 +342,7 @@ impl Losses {
 }
 
 /// The figures of a trace, or of what was selected of it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, BorshSerialize, BorshDeserialize)]
 #[non_exhaustive]
 pub struct Analysis {
     /// What is missing.
@@ -366,20 +368,27 @@ pub struct Analysis {
     /// Why lanes were idle: the cause of the most idle slots first, then by id.
     pub causes: Vec<Cause>,
     /// Warps with events, by launch and number.
+    #[borsh(skip)]
     pub warps: Vec<WarpFigures>,
     /// Events of each warp that has some.
     pub warp_events: Distribution,
     /// Groups of warps with the same path: most warps first, then by the first warp.
+    #[borsh(skip)]
     pub paths: Vec<PathGroup>,
     /// Roles of warps, of kernels that have more than one: by the first launch.
+    #[borsh(skip)]
     pub roles: Vec<KernelRoles>,
     /// Where warps that did not finish stand: most warps first.
+    #[borsh(skip)]
     pub standing: Vec<Standing>,
     /// When launches, blocks and warps ran; `None` if that was not recorded.
+    #[borsh(skip)]
     pub schedule: Option<Schedule>,
     /// When launches ran by the host's clocks; `None` if that was not recorded.
+    #[borsh(skip)]
     pub host: Option<HostSchedule>,
     /// Waits, the most lane-cycles first; empty if the trace has no times or no points at waits.
+    #[borsh(skip)]
     pub waits: Vec<WaitFigures>,
 }
 

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use borsh::{BorshDeserialize, BorshSerialize};
 use warptrace_decoder::{DecodeError, LossyWarps, TraceFile, WarpFilter};
 use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::file::LaunchInfo;
@@ -9,7 +10,7 @@ use warptrace_format::file::LaunchInfo;
 use crate::error::AnalysisError;
 
 /// What to look at: what fulfils all of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Selection {
     /// Only launches of this kernel.
     pub kernel: Option<String>,

@@ -32,6 +32,7 @@ pub struct Database {
     /// There until the database is dropped.
     runtime: Option<Runtime>,
     made: Arc<Made>,
+    traces: Traces,
     stop: Stop,
 }
 
@@ -113,11 +114,20 @@ impl Database {
         stop: Stop,
     ) -> Result<Self, QueryError> {
         for (text, name) in TableName::all() {
-            let registered = context.register_table(text, Arc::new(Table { name, traces: traces.clone() }));
+            let registered =
+                context.register_table(text, Arc::new(Table { name, traces: traces.clone(), chosen: None }));
             registered.map_err(|error| QueryError::running(&error))?;
         }
         context.add_optimizer_rule(Arc::new(SumEvents));
-        Ok(Self { context, runtime: Some(runtime), made, stop })
+        Ok(Self { context, runtime: Some(runtime), made, traces: traces.clone(), stop })
+    }
+
+    pub(crate) const fn traces(&self) -> &Traces {
+        &self.traces
+    }
+
+    pub(crate) const fn context(&self) -> &SessionContext {
+        &self.context
     }
 
     /// How many rows of events, runs, and sums of events were made so far to answer.
@@ -152,7 +162,7 @@ impl Database {
     }
 
     /// Waits for `work`, or for the end of all queries.
-    fn until_stopped<T>(&self, work: impl Future<Output = T>) -> Result<T, QueryError> {
+    pub(crate) fn until_stopped<T>(&self, work: impl Future<Output = T>) -> Result<T, QueryError> {
         let Some(runtime) = &self.runtime else { return Err(QueryError::Stopped) };
         until_stopped(runtime, &self.stop, work)
     }

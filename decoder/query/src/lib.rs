@@ -11,7 +11,8 @@
 //! Database::ask ── batches of rows ── Writer (table, CSV, JSON, Parquet)
 //! ```
 //!
-//! [`Database::of_workers`] asks the same of traces that [`serve`] has on other machines.
+//! [`Database::of_workers`] asks the same of traces that [`serve`] has on other machines, and
+//! [`Database::summed`] has their figures.
 //!
 //! `docs/reference/exports.md` describes the tables.
 //!
@@ -27,6 +28,7 @@ mod filter;
 mod listing;
 mod message;
 mod output;
+mod parts;
 mod runs;
 mod scan;
 mod source;

@@ -44,7 +44,7 @@ pub(crate) struct Listed {
 }
 
 /// Makes the rows of a worker.
-pub(crate) fn rows(task: &Task, (columns, _): (&[usize], &SchemaRef), sink: &mut Sink<'_>) -> Result<()> {
+pub(crate) fn rows(task: &Task, columns: &[usize], sink: &mut Sink<'_>) -> Result<()> {
     let found = task.list()?;
     let numbers = |number: fn(&Listed) -> u64| -> ArrayRef {
         Arc::new(found.iter().map(|file| Some(number(file))).collect::<UInt64Array>())

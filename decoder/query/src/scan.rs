@@ -20,6 +20,7 @@ use warptrace_tables::{AccessTable, Kind, Made, Sink, Table as FigureTable, acce
 use crate::figures::Figures;
 use crate::filter::Bounds;
 use crate::listing;
+use crate::parts::{self, Chosen};
 use crate::runs::{AccessRuns, Runs};
 use crate::source::{Asked, Named, Part, Rows};
 use crate::workers::{Shares, Task};
@@ -36,6 +37,10 @@ pub(crate) enum TableName {
     Accesses(AccessTable),
     /// The traces that workers have; not for queries of people.
     Listing,
+    /// What is known of each file before it is analysed; likewise.
+    Heads,
+    /// Figures of each file; likewise.
+    Parts,
 }
 
 /// The tables of figures, in the order in which they are named to people.
@@ -64,7 +69,12 @@ impl TableName {
 
     /// Returns all tables with the names by which workers know them.
     pub(crate) fn known() -> impl Iterator<Item = (&'static str, Self)> {
-        Self::all().chain([("sums", Self::Runs(Kind::Sums)), ("listing", Self::Listing)])
+        Self::all().chain([
+            ("sums", Self::Runs(Kind::Sums)),
+            ("listing", Self::Listing),
+            ("heads", Self::Heads),
+            ("parts", Self::Parts),
+        ])
     }
 
     /// All columns.
@@ -74,6 +84,7 @@ impl TableName {
             Self::Figures(table) => table.schema(),
             Self::Accesses(table) => access_schema(table),
             Self::Listing => listing::schema(),
+            Self::Heads | Self::Parts => parts::schema(),
         }
     }
 
@@ -82,7 +93,7 @@ impl TableName {
         match self {
             Self::Runs(_) | Self::Accesses(_) => most,
             // Each analysis uses all cores by itself.
-            Self::Figures(_) | Self::Listing => 1,
+            Self::Figures(_) | Self::Listing | Self::Heads | Self::Parts => 1,
         }
     }
 }
@@ -112,6 +123,8 @@ pub(crate) enum Traces {
 pub(crate) struct Table {
     pub(crate) name: TableName,
     pub(crate) traces: Traces,
+    /// Of parts.
+    pub(crate) chosen: Option<Arc<Chosen>>,
 }
 
 #[async_trait]
@@ -140,7 +153,7 @@ impl TableProvider for Table {
         // Rows of one part would not be brought together from several workers.
         let parts = if matches!(self.traces, Traces::Apart(_)) { parts.max(2) } else { parts };
         let scan = Scan::new(self.name, columns, Bounds::of(filters), parts, self.traces.clone())?;
-        Ok(Arc::new(scan))
+        Ok(Arc::new(scan.with_chosen(self.chosen.clone())))
     }
 }
 
@@ -151,6 +164,7 @@ pub(crate) struct Scan {
     pub(crate) columns: Vec<usize>,
     pub(crate) bounds: Bounds,
     pub(crate) traces: Traces,
+    pub(crate) chosen: Option<Arc<Chosen>>,
     properties: Arc<PlanProperties>,
 }
 
@@ -171,7 +185,12 @@ impl Scan {
             EmissionType::Incremental,
             Boundedness::Bounded,
         ));
-        Ok(Self { table, columns, bounds, traces, properties })
+        Ok(Self { table, columns, bounds, traces, chosen: None, properties })
+    }
+
+    /// Asks this of each file.
+    pub(crate) fn with_chosen(self, chosen: Option<Arc<Chosen>>) -> Self {
+        Self { chosen, ..self }
     }
 
     /// Returns the same of other traces.
@@ -189,7 +208,7 @@ impl Scan {
         let open = match &self.traces {
             Traces::Here(open) => open,
             Traces::Task(task) if self.table == TableName::Listing => {
-                return listing::rows(task, (&self.columns, &self.schema()), sink);
+                return if part == 0 { listing::rows(task, &self.columns, sink) } else { Ok(()) };
             }
             Traces::Task(task) => task.open()?,
             Traces::Apart(_) | Traces::Share(..) => {
@@ -199,6 +218,13 @@ impl Scan {
                 ));
             }
         };
+        if matches!(self.table, TableName::Heads | TableName::Parts) {
+            return if part == 0 {
+                parts::rows(open, &self.columns, self.chosen.as_deref(), sink)
+            } else {
+                Ok(())
+            };
+        }
         let (columns, schema) = (self.columns.clone(), self.schema());
         let asked = Asked { columns, schema, bounds: self.bounds.clone(), parts: self.part_count() };
         let traces = Arc::clone(&open.traces);
@@ -206,7 +232,7 @@ impl Scan {
             TableName::Runs(kind) => Runs { traces, kind, made: Arc::clone(&open.made) }.parts(asked),
             TableName::Figures(table) => Figures { traces, table }.parts(asked),
             TableName::Accesses(table) => AccessRuns { traces, table }.parts(asked),
-            TableName::Listing => Vec::new(),
+            TableName::Listing | TableName::Heads | TableName::Parts => Vec::new(),
         };
         parts.get(part).map_or(Ok(()), |part| part(sink))
     }

@@ -5,6 +5,7 @@
 
 mod merge;
 mod odd;
+mod part;
 mod spread;
 mod table;
 
@@ -13,16 +14,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use rayon::prelude::*;
 use serde::Serialize;
 use warptrace_decoder::TraceFile;
+use warptrace_format::Counting;
 
 pub use self::odd::{OddFile, OddRow};
+pub use self::part::{FileHead, FilePart};
 use self::spread::Numbers;
 pub use self::spread::{Figure, Spread};
 pub use self::table::SetTable;
-use crate::analyse::analyse_renamed;
 use crate::counts::Counts;
 use crate::error::AnalysisError;
 use crate::figures::{Analysis, LineFigures, Losses, Point, Totals, WarpFigures};
-use crate::points::Points;
 use crate::selection::Selection;
 
 /// What is summed over files and compared between them.
@@ -79,19 +80,6 @@ impl FileFigures {
             None => self.file.clone(),
         }
     }
-}
-
-/// The figures of one file, to be [added](SetAnalysis::add) to those of others.
-#[derive(Debug)]
-pub struct FilePart {
-    name: String,
-    rank: Option<u32>,
-    state: String,
-    is_whole: bool,
-    /// The rows that are in the file's tables.
-    has: BTreeSet<Row>,
-    /// Or why nothing of the file is looked at.
-    found: Result<Box<Analysis>, AnalysisError>,
 }
 
 /// The figures of several traces.
@@ -156,52 +144,31 @@ impl SetAnalysis {
         Ok(())
     }
 
-    /// Analyses a file called `name`, to be [added](Self::add).
+    /// Analyses a file called `name`, to be [added](Self::add); the selection's focus is a common number.
     ///
     /// # Errors
-    /// As [`analyse`](crate::analyse), but for what the file does not have of what is selected.
+    /// As [`FilePart::new`].
     pub fn part(
         &self,
         name: &str,
         trace: &TraceFile,
         selection: &Selection,
     ) -> Result<FilePart, AnalysisError> {
-        let renamed = self.table.renamed(trace);
-        let points = Points::new(trace);
-        let points = if self.table.lacks_weights() { points.without_weights() } else { points };
         // No warp comes to 0, the begin, where the file does not have the location.
         let of_file = |focus: u16| {
+            let renamed = self.table.renamed(trace.metadata());
             let mut ids = trace.metadata().locations.iter().map(|info| info.id);
             ids.find(|id| renamed[usize::from(*id)] == focus).unwrap_or(Point::BEGIN)
         };
         let selection = Selection { focus: selection.focus.map(of_file), ..selection.clone() };
-        let found = match analyse_renamed(points, trace, &selection, None) {
-            Ok(mut found) => {
-                found.rename(&renamed);
-                Ok(Box::new(found))
-            }
-            Err(error) if error.is_of_selection() => Err(error),
-            Err(error) => return Err(error),
-        };
-        let metadata = trace.metadata();
-        let kernels = metadata.kernels.iter().map(|kernel| Row::Kernel(kernel.name.clone()));
-        let lines = metadata.locations.iter().flat_map(|info| {
-            let id = renamed[usize::from(info.id)];
-            [Row::Location(id), Row::Line(info.file.clone(), info.line, if info.line == 0 { id } else { 0 })]
-        });
-        Ok(FilePart {
-            name: name.to_owned(),
-            rank: metadata.origin.as_ref().and_then(|origin| origin.rank),
-            state: trace.state().sentence.clone(),
-            is_whole: trace.state().is_whole,
-            has: kernels.chain(lines).collect(),
-            found,
-        })
+        FilePart::new(name, trace, &selection, self.table.lacks_weights())
     }
 
     /// Adds the figures of a file.
     pub fn add(&mut self, part: FilePart) {
-        let FilePart { name, rank, state, is_whole, has, found } = part;
+        let FilePart { head, launches, found } = part;
+        let FileHead { name, rank, state, is_whole, metadata, .. } = head;
+        let renamed = self.table.renamed(&metadata);
         let mut figures = FileFigures {
             file: name,
             rank,
@@ -215,22 +182,31 @@ impl SetAnalysis {
         };
         let file = self.files.len() as u32;
         match found {
-            Ok(found) => {
+            Ok(mut found) => {
+                found.rename(&renamed);
+                // Bytes of figures do not have it.
+                found.losses.assumed = metadata.counting().and_then(Counting::assumption);
                 figures.whole = found.losses.is_whole();
                 figures.losses = found.losses.clone();
                 figures.launches = found.launches;
                 figures.totals = found.totals();
-                let launches = found.schedule.as_ref().map(|schedule| &schedule.launches);
                 // Of launches of which only some are timed, the sum would say nothing.
                 let is_timed = found.losses.unplaced_warps == Some(0);
-                let launches = launches.filter(|known| is_timed && known.len() as u64 == found.launches);
-                figures.nanoseconds = launches.map(|launches| {
-                    launches.iter().fold(0_u64, |sum, launch| sum.saturating_add(launch.nanoseconds))
+                let timed =
+                    launches.as_ref().filter(|known| is_timed && known.len() as u64 == found.launches);
+                figures.nanoseconds =
+                    timed.map(|known| known.iter().fold(0_u64, |sum, (_, time)| sum.saturating_add(*time)));
+                let kernels = metadata.kernels.iter().map(|kernel| Row::Kernel(kernel.name.clone()));
+                let lines = metadata.locations.iter().flat_map(|info| {
+                    let id = renamed[usize::from(info.id)];
+                    let line = Row::Line(info.file.clone(), info.line, if info.line == 0 { id } else { 0 });
+                    [Row::Location(id), line]
                 });
+                let has: BTreeSet<Row> = kernels.chain(lines).collect();
                 for row in has {
                     self.having.entry(row).or_default().push(file);
                 }
-                self.take(file, *found);
+                self.take(file, *found, launches.unwrap_or_default());
             }
             Err(error) => {
                 figures.left_out = Some(error.to_string());
@@ -240,11 +216,10 @@ impl SetAnalysis {
         self.files.push(figures);
     }
 
-    fn take(&mut self, file: u32, mut found: Analysis) {
-        let schedule = found.schedule.take();
+    fn take(&mut self, file: u32, mut found: Analysis, launches: Vec<(String, u64)>) {
         let mut add = |row: Row, figure, number| self.rows.entry(row).or_default().add(file, figure, number);
-        for launch in schedule.iter().flat_map(|schedule| &schedule.launches) {
-            add(Row::Kernel(launch.kernel.clone()), Figure::Nanoseconds, launch.nanoseconds);
+        for (kernel, nanoseconds) in launches {
+            add(Row::Kernel(kernel), Figure::Nanoseconds, nanoseconds);
         }
         for kernel in &found.kernels {
             let row = || Row::Kernel(kernel.kernel.clone());

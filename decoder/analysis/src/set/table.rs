@@ -2,13 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use warptrace_decoder::TraceFile;
-use warptrace_format::file::LocationInfo;
+use warptrace_format::file::{LocationInfo, Metadata};
 use warptrace_format::location::SOURCE_HASH_PREFIX;
 
 use crate::error::AnalysisError;
 use crate::figures::Point;
-use crate::points::weights;
+use crate::set::part::FileHead;
 
 /// What makes a location of two files the same: function, name, source file with its digest, position, and
 /// which of several such it is. A location that its file's table lacks has its number alone.
@@ -33,13 +32,13 @@ pub struct SetTable {
 }
 
 impl SetTable {
-    /// Takes a trace's locations. Call it for all files before the first is analysed.
+    /// Takes a file's locations. Call it for all files before the first is analysed.
     ///
     /// # Errors
     /// All files together have more locations than there are numbers.
-    pub fn add(&mut self, trace: &TraceFile) -> Result<(), AnalysisError> {
-        self.lacks_weights |= weights(trace).is_none();
-        for (key, info) in keys(trace) {
+    pub fn add(&mut self, file: &FileHead) -> Result<(), AnalysisError> {
+        self.lacks_weights |= file.lacks_weights;
+        for (key, info) in keys(&file.metadata) {
             if !self.ids.contains_key(&key) {
                 self.insert(key, info)?;
             }
@@ -53,16 +52,16 @@ impl SetTable {
     }
 
     /// Whether some file does not say how many instructions a visit stands for, so that each counts as one in all.
-    pub(super) const fn lacks_weights(&self) -> bool {
+    pub const fn lacks_weights(&self) -> bool {
         self.lacks_weights
     }
 
-    /// Returns for each id of a trace, whether its table has it or not, the common number.
-    pub(super) fn renamed(&self, trace: &TraceFile) -> Vec<u16> {
+    /// Returns for each id of a file, whether its table has it or not, the common number.
+    pub(super) fn renamed(&self, metadata: &Metadata) -> Vec<u16> {
         // What no table has keeps its number unless that is another location's.
         let own = |id: u16| if id != Point::BEGIN && self.by_id.contains_key(&id) { UNKNOWN } else { id };
         let mut renamed: Vec<u16> = (0..=u16::MAX).map(own).collect();
-        for (key, info) in keys(trace) {
+        for (key, info) in keys(metadata) {
             renamed[usize::from(info.id)] = self.ids.get(&key).copied().unwrap_or(UNKNOWN);
         }
         renamed
@@ -89,9 +88,8 @@ impl SetTable {
 /// The common number of all locations that a file visits, does not name, and whose own numbers others have.
 const UNKNOWN: u16 = u16::MAX;
 
-/// The locations of a trace with what makes them the same as others'.
-fn keys(trace: &TraceFile) -> impl Iterator<Item = (Key, &LocationInfo)> {
-    let metadata = trace.metadata();
+/// The locations of a file with what makes them the same as others'.
+fn keys(metadata: &Metadata) -> impl Iterator<Item = (Key, &LocationInfo)> {
     let digests: HashMap<&str, &str> = metadata
         .properties
         .iter()

@@ -117,7 +117,7 @@ impl Workers {
         let mut asked: Shares = self.urls.iter().map(share).collect();
         pad(&mut asked);
         let context = SessionContext::new_with_state(self.session(&asked, session)?);
-        let table = Table { name: TableName::Listing, traces: Traces::Apart(Arc::new(asked)) };
+        let table = Table { name: TableName::Listing, traces: Traces::Apart(Arc::new(asked)), chosen: None };
         context.register_table("listing", Arc::new(table))?;
         let batches = context.sql("SELECT * FROM listing").await?.collect().await?;
         self.given_out(patterns, batches.iter().flat_map(rows).collect())

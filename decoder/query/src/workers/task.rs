@@ -19,6 +19,7 @@ use warptrace_tables::Made;
 use super::VERSION;
 use crate::filter::Bounds;
 use crate::listing::Listed;
+use crate::parts::Chosen;
 use crate::scan::{Open, Scan, TableName, Traces};
 use crate::source::Named;
 
@@ -40,6 +41,7 @@ struct Sent {
     parts: u32,
     worker: u32,
     files: Vec<(String, String)>,
+    chosen: Option<Chosen>,
 }
 
 /// What a worker may read, and for how long.
@@ -212,7 +214,9 @@ impl PhysicalExtensionCodec for Codec {
         let task = Task { worker, files, room, until, open: OnceLock::new() };
         let bounds = Bounds::from_parts(sent.numbers, sent.texts);
         let traces = Traces::Task(Arc::new(task));
-        Ok(Arc::new(Scan::new(table, columns, bounds, sent.parts as usize, traces)?))
+        let chosen = sent.chosen.or_else(|| (table == TableName::Parts).then(Chosen::default));
+        let scan = Scan::new(table, columns, bounds, sent.parts as usize, traces)?;
+        Ok(Arc::new(scan.with_chosen(chosen.map(Arc::new))))
     }
 
     fn try_encode(
@@ -239,6 +243,7 @@ impl PhysicalExtensionCodec for Codec {
             parts: scan.part_count() as u32,
             worker,
             files,
+            chosen: scan.chosen.as_deref().cloned(),
         };
         sent.serialize(bytes).map_err(DataFusionError::from)
     }

@@ -5,7 +5,9 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use serde_json::{Value, json};
-use warptrace_analysis::{Cause, Figure, FileFigures, Row, Selection, SetAnalysis, SetTable, Spread};
+use warptrace_analysis::{
+    Cause, Figure, FileFigures, FileHead, Row, Selection, SetAnalysis, SetTable, Spread,
+};
 
 use super::causes::cause_table;
 use super::lines::line_table;
@@ -29,7 +31,7 @@ pub(super) fn analysed(
     let mut table = SetTable::default();
     let failed = |path: &Path| format!("cannot analyse {}", shown_name(path));
     for path in files {
-        table.add(&open(path)?.trace).with_context(|| failed(path))?;
+        table.add(&FileHead::new("", &open(path)?.trace)).with_context(|| failed(path))?;
     }
     let location = text.map(|text| find_location(table.locations(), text)).transpose()?;
     let names = names_of(table.locations());

@@ -1,0 +1,124 @@
+//! Files of a set, before their figures are summed: they may come from other processes, as bytes.
+
+use std::io::{Error, ErrorKind, Read, Result, Write};
+
+use borsh::{BorshDeserialize, BorshSerialize};
+use warptrace_decoder::TraceFile;
+use warptrace_format::file::Metadata;
+
+use crate::analyse::analyse_renamed;
+use crate::error::AnalysisError;
+use crate::figures::Analysis;
+use crate::points::{Points, weights};
+use crate::selection::Selection;
+
+/// What is known of a file before it is analysed. Its bytes, by [`borsh`], are those of its metadata, and some.
+#[derive(Clone, Debug, BorshSerialize, BorshDeserialize)]
+pub struct FileHead {
+    pub(super) name: String,
+    pub(super) rank: Option<u32>,
+    pub(super) state: String,
+    pub(super) is_whole: bool,
+    pub(super) lacks_weights: bool,
+    // Without what sections beside it say.
+    #[borsh(serialize_with = "write_metadata", deserialize_with = "read_metadata")]
+    pub(super) metadata: Metadata,
+}
+
+impl FileHead {
+    /// Reads the head of a file that is called `name`.
+    pub fn new(name: &str, trace: &TraceFile) -> Self {
+        let metadata = trace.metadata();
+        Self {
+            name: name.to_owned(),
+            rank: metadata.origin.as_ref().and_then(|origin| origin.rank),
+            state: trace.state().sentence.clone(),
+            is_whole: trace.state().is_whole,
+            lacks_weights: weights(trace).is_none(),
+            metadata: metadata.clone(),
+        }
+    }
+
+    /// What the file is called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Calls the file something else.
+    #[must_use]
+    pub fn with_name(self, name: String) -> Self {
+        Self { name, ..self }
+    }
+}
+
+/// The figures of one file by its own numbers of locations, to be [added](crate::SetAnalysis::add) to those of others.
+///
+/// Its bytes, by [`borsh`], grow with kernels, launches, locations and edges, and not with events or warps: of single
+/// warps they have nothing.
+#[derive(Debug, BorshSerialize, BorshDeserialize)]
+pub struct FilePart {
+    pub(super) head: FileHead,
+    /// Kernel and time of each launch of which a warp is known to have begun; `None` if that was not recorded.
+    pub(super) launches: Option<Vec<(String, u64)>>,
+    /// Or why nothing of the file is looked at.
+    #[borsh(serialize_with = "write_found", deserialize_with = "read_found")]
+    pub(super) found: std::result::Result<Box<Analysis>, AnalysisError>,
+}
+
+impl FilePart {
+    /// Analyses a file that is called `name`. The selection's focus is a number of this file. `lacks_weights`: some file
+    /// of the set [does not say](crate::SetTable::lacks_weights) how many instructions a visit stands for.
+    ///
+    /// # Errors
+    /// As [`analyse`](crate::analyse), but for what the file does not have of what is selected.
+    pub fn new(
+        name: &str,
+        trace: &TraceFile,
+        selection: &Selection,
+        lacks_weights: bool,
+    ) -> std::result::Result<Self, AnalysisError> {
+        let points = Points::new(trace);
+        let points = if lacks_weights { points.without_weights() } else { points };
+        let mut launches = None;
+        let found = match analyse_renamed(points, trace, selection, None) {
+            Ok(mut found) => {
+                launches = found.schedule.take().map(|schedule| {
+                    schedule.launches.into_iter().map(|launch| (launch.kernel, launch.nanoseconds)).collect()
+                });
+                Ok(Box::new(found))
+            }
+            Err(error) if error.is_of_selection() => Err(error),
+            Err(error) => return Err(error),
+        };
+        Ok(Self { head: FileHead::new(name, trace), launches, found })
+    }
+
+    /// The file.
+    pub const fn head(&self) -> &FileHead {
+        &self.head
+    }
+}
+
+fn write_metadata(metadata: &Metadata, out: &mut impl Write) -> Result<()> {
+    metadata.encode().map_err(invalid)?.serialize(out)
+}
+
+fn read_metadata(from: &mut impl Read) -> Result<Metadata> {
+    Metadata::decode(&Vec::<u8>::deserialize_reader(from)?, 0).map_err(invalid)
+}
+
+fn write_found(
+    found: &std::result::Result<Box<Analysis>, AnalysisError>,
+    out: &mut impl Write,
+) -> Result<()> {
+    found.as_ref().map_err(ToString::to_string).serialize(out)
+}
+
+fn read_found(from: &mut impl Read) -> Result<std::result::Result<Box<Analysis>, AnalysisError>> {
+    let found = std::result::Result::<Box<Analysis>, String>::deserialize_reader(from)?;
+    Ok(found.map_err(AnalysisError::NotThere))
+}
+
+fn invalid(error: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::new(ErrorKind::InvalidData, error)
+}
