@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::context::SQLOptions;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
@@ -18,6 +19,7 @@ use warptrace_decoder::TraceFile;
 use warptrace_tables::{BATCH, Made};
 
 use crate::error::QueryError;
+use crate::message;
 use crate::scan::{Open, Table, TableName, Traces};
 use crate::source::Named;
 use crate::sums::SumEvents;
@@ -33,6 +35,7 @@ pub struct Database {
     runtime: Option<Runtime>,
     made: Arc<Made>,
     traces: Traces,
+    workers: Option<Workers>,
     stop: Stop,
 }
 
@@ -90,7 +93,7 @@ impl Database {
     /// A worker does not answer, wants another token, or is not of this version; a pattern fits no trace; a trace
     /// cannot be opened; the system gives no threads.
     pub fn of_workers(
-        workers: &Workers,
+        workers: Workers,
         patterns: &[String],
         memory: usize,
         stop: Stop,
@@ -102,7 +105,8 @@ impl Database {
         let state = workers.session(&shares, session).map_err(|error| QueryError::running(&error))?;
         let context = SessionContext::new_with_state(state);
         let traces = Traces::Apart(Arc::new(shares));
-        let database = Self::with(context, &traces, runtime, Arc::new(Made::default()), stop)?;
+        let mut database = Self::with(context, &traces, runtime, Arc::new(Made::default()), stop)?;
+        database.workers = Some(workers);
         Ok((database, found))
     }
 
@@ -119,7 +123,7 @@ impl Database {
             registered.map_err(|error| QueryError::running(&error))?;
         }
         context.add_optimizer_rule(Arc::new(SumEvents));
-        Ok(Self { context, runtime: Some(runtime), made, traces: traces.clone(), stop })
+        Ok(Self { context, runtime: Some(runtime), made, traces: traces.clone(), workers: None, stop })
     }
 
     pub(crate) const fn traces(&self) -> &Traces {
@@ -152,8 +156,24 @@ impl Database {
             let frame = self.context.sql_with_options(sql, only_reads).await?;
             frame.execute_stream().await
         })?;
-        let stream = stream.map_err(|error| QueryError::planning(&error))?;
+        let stream = match stream {
+            Err(error) if message::is_of_connection(&error) => return Err(self.failed(&error)),
+            stream => stream.map_err(|error| QueryError::planning(&error))?,
+        };
         Ok(Answer { database: self, stream })
+    }
+
+    /// Returns the error of a query that was begun; of a connection that broke, it names the worker.
+    pub(crate) fn failed(&self, error: &DataFusionError) -> QueryError {
+        if !message::is_of_connection(error) {
+            return QueryError::running(error);
+        }
+        let checked = self.workers.as_ref().map(|workers| self.until_stopped(workers.check()));
+        match checked {
+            Some(Err(stopped)) => stopped,
+            Some(Ok(Err(silent))) => QueryError::running(&silent),
+            _ => QueryError::Failed(format!("a connection to a worker broke: {}", message::of(error))),
+        }
     }
 
     /// What stops the queries.
@@ -220,7 +240,7 @@ impl Answer<'_> {
     /// A trace is damaged, a value does not fit its type, or more memory is needed than may be taken.
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>, QueryError> {
         let next = self.database.until_stopped(self.stream.next())?;
-        next.transpose().map_err(|error| QueryError::running(&error))
+        next.transpose().map_err(|error| self.database.failed(&error))
     }
 }
 

@@ -12,13 +12,24 @@ pub(crate) fn text(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// Whether a worker did not send this error, but could not be asked or was gone.
+pub(crate) fn is_of_connection(error: &DataFusionError) -> bool {
+    match error.find_root() {
+        DataFusionError::External(inner) => inner.is::<tonic::Status>(),
+        _ => false,
+    }
+}
+
 /// Says what is wrong with a query, on one line.
 pub(crate) fn of(error: &DataFusionError) -> String {
     let text = match error {
         DataFusionError::Collection(errors) if !errors.is_empty() => of(&errors[0]),
         DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => of(inner),
         DataFusionError::Shared(inner) => of(inner),
-        DataFusionError::External(inner) => inner.to_string(),
+        DataFusionError::External(inner) => match inner.downcast_ref::<tonic::Status>() {
+            Some(status) => status.message().to_owned(),
+            None => inner.to_string(),
+        },
         DataFusionError::SQL(error, _) => {
             let what = error.to_string();
             format!("this is no SQL that can be read: {}", what.trim_start_matches("sql parser error: "))

@@ -117,9 +117,9 @@ impl Database {
         let provider = Table { name, traces: self.traces().clone(), chosen: chosen.map(Arc::new) };
         let stream = self
             .until_stopped(async { self.context().read_table(Arc::new(provider))?.execute_stream().await })?;
-        let mut stream = stream.map_err(|error| QueryError::running(&error))?;
+        let mut stream = stream.map_err(|error| self.failed(&error))?;
         while let Some(batch) = self.until_stopped(stream.next())? {
-            let batch = batch.map_err(|error| QueryError::running(&error))?;
+            let batch = batch.map_err(|error| self.failed(&error))?;
             let (names, bytes) = (batch.column(0).as_string::<i32>(), batch.column(1).as_binary::<i32>());
             for row in 0..batch.num_rows() {
                 take(names.value(row), bytes.value(row))?;

@@ -65,7 +65,7 @@ fn of_workers(command: &Query) -> anyhow::Result<(Database, Heads)> {
     let patterns = command.files.iter().map(text).collect::<anyhow::Result<Vec<String>>>()?;
     let stop = Stop::new();
     stop_by_signal(stop.clone())?;
-    let (database, found) = Database::of_workers(&workers, &patterns, memory(command), stop)?;
+    let (database, found) = Database::of_workers(workers, &patterns, memory(command), stop)?;
     let head = |file: &Found| {
         (format!("{}: {}; {} events", file.name, file.state, count(file.events)), file.is_whole)
     };

@@ -39,9 +39,9 @@ impl Channels {
             return Ok(open.clone());
         }
         let failed = |error: tonic::transport::Error| {
-            let cause =
-                std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
-            DataFusionError::External(format!("no connection to the worker {}{cause}", shown(url)).into())
+            DataFusionError::External(
+                format!("no connection to {}: {}", shown(url), innermost(&error)).into(),
+            )
         };
         let endpoint = Channel::from_shared(url.to_string()).map_err(|error| {
             DataFusionError::External(format!("{} is no worker: {error}", shown(url)).into())
@@ -73,6 +73,12 @@ impl ChannelResolver for Channels {
     }
 }
 
+/// Returns the first cause of an error, which says most.
+fn innermost(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.last().map_or_else(|| error.to_string(), ToString::to_string)
+}
+
 /// Returns a worker's name as people write it.
 pub(super) fn shown(url: &Url) -> String {
     match (url.host_str(), url.port_or_known_default()) {
@@ -83,6 +89,10 @@ pub(super) fn shown(url: &Url) -> String {
 
 /// Returns what is said with all that is asked of workers.
 pub(super) fn header(token: &str) -> Option<HeaderValue> {
+    // Spaces at an end would be lost on the way.
+    if token.is_empty() || token.trim() != token {
+        return None;
+    }
     let mut value = HeaderValue::from_str(&format!("Bearer {token}")).ok()?;
     value.set_sensitive(true);
     Some(value)

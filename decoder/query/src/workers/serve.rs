@@ -55,8 +55,8 @@ pub fn serve(listen: Listen, stop: &Stop, ready: impl FnOnce(SocketAddr)) -> Res
     let Listen { address, roots, token, memory, limit, list } = listen;
     if token.is_none() && !address.ip().is_loopback() {
         return Err(QueryError::Failed(format!(
-            "whoever reaches {address} could read the traces: give the worker a token (`--token-file`), or have it \
-             listen on 127.0.0.1"
+            "every program that reaches {address} could read the traces: give the worker a token (`--token-file`), or \
+             have it listen on 127.0.0.1"
         )));
     }
     let true_path = |root: PathBuf| {
