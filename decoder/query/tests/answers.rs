@@ -241,7 +241,7 @@ fn sectors_by_sql_are_those_of_the_analysis() {
         "select sum(n) from (select {of_row} as n from accesses union all select {of_row} from \"values\")"
     );
     assert_eq!(numbers(&ask(&database, &sql)), [[accesses]]);
-    let sectors = "select site, sum(sectors), count(*) from (select site, request, count(distinct address / 32) as sectors \
+    let sectors = "select site, sum(sectors), count(*) from (select site, request, count(distinct address >> 5) as sectors \
                    from lane_accesses where space in ('global', 'generic') group by launch, warp_index, site, request) \
                    group by site order by site";
     let global = expected.sites.iter().filter(|site| site.counts.sectors > 0);
