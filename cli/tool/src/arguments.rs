@@ -2,7 +2,6 @@
 
 mod answers;
 mod export;
-#[cfg(feature = "query")]
 mod query;
 #[cfg(unix)]
 mod run;
@@ -10,10 +9,10 @@ mod timeline;
 
 use std::path::PathBuf;
 
+use crate::numbers::parse_block;
+use crate::recording::Recording;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use warptrace_cli::numbers::parse_block;
-use warptrace_cli::recording::Recording;
 
 #[cfg(feature = "tui")]
 pub(crate) use self::answers::Tui;
@@ -22,8 +21,7 @@ pub(crate) use self::answers::{
     ValueColumn, WaitColumn, WarpColumn,
 };
 pub(crate) use self::export::{Export, ExportFormat, SampleWeight};
-#[cfg(feature = "query")]
-pub(crate) use self::query::{Query, QueryFormat, Worker};
+pub(crate) use self::query::{Apart, Query, QueryFormat, Worker};
 #[cfg(unix)]
 pub(crate) use self::run::Run;
 pub(crate) use self::timeline::Timeline;
@@ -129,19 +127,13 @@ pub(crate) enum Command {
     #[cfg(feature = "tui")]
     Tui(Tui),
     /// Answer a question in SQL about any number of traces
-    #[cfg(feature = "query")]
     Query(Query),
     /// Read the traces of this machine for `query --workers` of others
-    #[cfg(feature = "query")]
     Worker(Worker),
     /// Said where the tool was built without `tui`
     #[cfg(not(feature = "tui"))]
     #[command(name = "tui", hide = true, disable_help_flag = true)]
     NoTui(Unread),
-    /// Said where the tool was built without `query`
-    #[cfg(not(feature = "query"))]
-    #[command(name = "query", alias = "worker", hide = true, disable_help_flag = true)]
-    NoQuery(Unread),
     /// Print the events of a trace
     Decode(Decode),
     /// Write a trace as Parquet, Perfetto, Chrome, Firefox Profiler or lcov files
@@ -159,7 +151,7 @@ pub(crate) enum Command {
 }
 
 /// Arguments of a command that this tool was built without.
-#[cfg(not(all(feature = "tui", feature = "query")))]
+#[cfg(not(feature = "tui"))]
 #[derive(Debug, Args)]
 pub(crate) struct Unread {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]

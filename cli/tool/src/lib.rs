@@ -3,8 +3,23 @@
 //!
 //! For programs of this workspace. Recordings of programs of your own go through the crate `warptrace`.
 
+mod arguments;
+mod commands;
+mod demo;
 pub mod exit;
+mod files;
+mod losses;
+mod nanoseconds;
 pub mod numbers;
+mod opened;
 pub mod output;
+mod query_program;
 pub mod recording;
+mod tool;
 pub mod whole_file;
+
+#[doc(hidden)]
+pub use tool::warptrace;
+#[cfg(feature = "query")]
+#[doc(hidden)]
+pub use tool::warptrace_query;

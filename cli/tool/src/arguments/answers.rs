@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use warptrace_analysis::Selection;
 
-use warptrace_cli::numbers::parse_block;
+use crate::numbers::parse_block;
+
+use super::query::Apart;
 
 /// What to look at.
 #[derive(Debug, Args)]
@@ -45,6 +47,9 @@ pub(crate) struct Page {
 
     #[command(flatten)]
     pub(crate) selected: Selected,
+
+    #[command(flatten)]
+    pub(crate) apart: Apart,
 
     /// Print JSON
     #[arg(long)]

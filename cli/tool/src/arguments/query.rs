@@ -31,6 +31,13 @@ pub(crate) struct Query {
     #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u32).range(16..))]
     pub(crate) memory: u32,
 
+    #[command(flatten)]
+    pub(crate) apart: Apart,
+}
+
+/// Which workers have the traces.
+#[derive(Debug, Args)]
+pub(crate) struct Apart {
     /// Ask these workers, `HOST:PORT` each, with commas between; FILES are those under their folders
     #[arg(long, value_name = "WORKERS", value_delimiter = ',')]
     pub(crate) workers: Vec<String>,

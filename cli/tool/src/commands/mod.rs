@@ -25,7 +25,7 @@ pub(crate) mod verify;
 pub(crate) mod worker;
 
 /// The error of a command whose feature this tool was built without.
-#[cfg(not(all(feature = "tui", feature = "query")))]
+#[cfg(not(feature = "tui"))]
 pub(crate) fn left_out(feature: &str) -> anyhow::Error {
     anyhow::anyhow!(
         "this tool was built without `{feature}`: build it with `cargo build --release -p warptrace-cli --features {feature}`"

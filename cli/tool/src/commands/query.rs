@@ -7,21 +7,42 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use warptrace_analysis::Selection;
+use warptrace_analysis::{Selection, SetAnalysis};
 use warptrace_exports::Source;
 use warptrace_query::{Answer, Database, Format, Found, QueryError, RecordBatch, Stop, Workers, Writer};
 
-use crate::arguments::{Query, QueryFormat};
+use super::{answers, worker};
+use crate::arguments::{Apart, Command, Page, Query, QueryFormat};
 use crate::files::named_files;
 use crate::opened::{Opened, open};
-use crate::output::{count, say, shown_name};
+use crate::output::{self, count, say, shown_name};
+use crate::query_program;
 use crate::whole_file::Target;
 
 /// What a shell expects of a program that Ctrl-C has ended.
 const STOPPED: u8 = 130;
 
-pub(crate) fn run(command: &Query) -> anyhow::Result<ExitCode> {
-    let is_apart = !command.workers.is_empty();
+/// Carries out what `warptrace-query` is for.
+pub(crate) fn execute(command: Command) -> anyhow::Result<ExitCode> {
+    answers::SUMMED_BY_WORKERS.get_or_init(|| summed);
+    let is_for = query_program::is_for(&command);
+    match command {
+        Command::Query(command) => run(&command),
+        Command::Worker(command) => worker::run(command),
+        Command::Top(page) if is_for => answers::top(&page),
+        Command::Stats(page) if is_for => answers::stats(&page),
+        Command::Causes(rows) if is_for => answers::causes(&rows),
+        Command::Lines(rows) if is_for => answers::lines(&rows),
+        Command::Loops(rows) if is_for => answers::loops(&rows),
+        Command::Edges(rows) if is_for => answers::edges(&rows),
+        _ => bail!(
+            "`warptrace-query` is for `query`, `worker`, and figures with `--workers`: call `warptrace`"
+        ),
+    }
+}
+
+fn run(command: &Query) -> anyhow::Result<ExitCode> {
+    let is_apart = !command.apart.workers.is_empty();
     // Names that workers know mean nothing here.
     let named = if is_apart { Vec::new() } else { named_files(&command.files)? };
     let files: Vec<_> = named.iter().map(|path| ("the trace", path.as_path())).collect();
@@ -33,7 +54,7 @@ pub(crate) fn run(command: &Query) -> anyhow::Result<ExitCode> {
     let opened = if is_apart { of_workers(command) } else { of_files(command, &named) };
     match opened.and_then(|(database, heads)| answer(command, &target, &database, &heads)) {
         Err(error) if matches!(error.downcast_ref(), Some(QueryError::Stopped)) => {
-            crate::output::tell!("error: {error}");
+            output::tell!("error: {error}");
             Ok(ExitCode::from(STOPPED))
         }
         result => result.map(|()| ExitCode::SUCCESS),
@@ -56,20 +77,35 @@ fn of_files(command: &Query, named: &[PathBuf]) -> anyhow::Result<(Database, Hea
 }
 
 fn of_workers(command: &Query) -> anyhow::Result<(Database, Heads)> {
-    let token = command.token_file.as_deref().map(token_of).transpose()?;
-    let workers = Workers::new(&command.workers, token.as_deref())?;
-    let text = |path: &PathBuf| match path.to_str() {
-        Some(text) => Ok(text.to_owned()),
-        None => bail!("{} is no text: workers take names in UTF-8", shown_name(path)),
-    };
-    let patterns = command.files.iter().map(text).collect::<anyhow::Result<Vec<String>>>()?;
-    let stop = Stop::new();
-    stop_by_signal(stop.clone())?;
-    let (database, found) = Database::of_workers(workers, &patterns, memory(command), stop)?;
+    let (database, found) = found(&command.apart, &command.files, memory(command))?;
     let head = |file: &Found| {
         (format!("{}: {}; {} events", file.name, file.state, count(file.events)), file.is_whole)
     };
     Ok((database, found.iter().map(head).collect()))
+}
+
+/// Has workers analyse their traces, and sums the figures up.
+fn summed(page: &Page) -> anyhow::Result<SetAnalysis> {
+    // Nothing is sorted or grouped here.
+    let (database, found) = found(&page.apart, &page.files, 16 << 20)?;
+    let bar = output::progress_bar("analysing", "traces", found.len() as u64);
+    let set = database.summed(&found, &page.selected.selection(), || bar.inc(1))?;
+    bar.finish_and_clear();
+    Ok(set)
+}
+
+/// Finds the traces of workers that fit `files`.
+fn found(apart: &Apart, files: &[PathBuf], memory: usize) -> anyhow::Result<(Database, Vec<Found>)> {
+    let token = apart.token_file.as_deref().map(token_of).transpose()?;
+    let workers = Workers::new(&apart.workers, token.as_deref())?;
+    let text = |path: &PathBuf| match path.to_str() {
+        Some(text) => Ok(text.to_owned()),
+        None => bail!("{} is no text: workers take names in UTF-8", shown_name(path)),
+    };
+    let patterns = files.iter().map(text).collect::<anyhow::Result<Vec<String>>>()?;
+    let stop = Stop::new();
+    stop_by_signal(stop.clone())?;
+    Ok(Database::of_workers(workers, &patterns, memory, stop)?)
 }
 
 const fn memory(command: &Query) -> usize {
@@ -88,7 +124,7 @@ pub(super) fn token_of(path: &Path) -> anyhow::Result<String> {
 
 /// Has Ctrl-C end the answer, so that no temporary files stay; a second one ends the process at once.
 pub(super) fn stop_by_signal(stop: Stop) -> std::io::Result<()> {
-    let asked = warptrace_cli::recording::watch()?.flag;
+    let asked = crate::recording::watch()?.flag;
     std::thread::spawn(move || {
         while !asked.load(Ordering::Relaxed) {
             std::thread::sleep(Duration::from_millis(50));
@@ -111,7 +147,7 @@ fn answer(
         if command.format == QueryFormat::Table && matches!(target, Target::Standard) {
             say!("{line}")?;
         } else if !is_whole {
-            crate::output::tell!("warning: {line}");
+            output::tell!("warning: {line}");
         }
     }
     target.write(|out| write(command, first, answer, out)).map(|_| ())

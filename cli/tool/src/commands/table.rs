@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
+use crate::output::{of_standard_output, terminal_width};
 use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
-use warptrace_cli::output::{of_standard_output, terminal_width};
 use warptrace_format::shown_lines;
 
 /// Columns of a table.

@@ -4,9 +4,9 @@ mod picture;
 
 use std::process::ExitCode;
 
+use crate::output::{count, say};
+use crate::recording::{Finished, Recordable};
 use anyhow::bail;
-use warptrace_cli::output::{count, say};
-use warptrace_cli::recording::{Finished, Recordable};
 use warptrace_host::{Buffer, LaunchShape, Launcher, TracedProgram};
 
 use self::picture::mandelbrot;

@@ -23,6 +23,7 @@ pub(crate) use self::edges::run as edges;
 pub(crate) use self::lines::run as lines;
 pub(crate) use self::loops::run as loops;
 pub(crate) use self::paths::run as paths;
+pub(crate) use self::set::SUMMED_BY_WORKERS;
 pub(crate) use self::stats::run as stats;
 pub(crate) use self::top::run as top;
 pub(crate) use self::values::run as values;
@@ -89,6 +90,9 @@ fn time_cells(time: Option<Time>, all: Option<Time>) -> Vec<String> {
 
 /// Opens and analyses what a page is asked of; `is_focus`: counts of single warps are those at the location.
 fn analysed(page: &Page, location: Option<&str>, is_focus: bool) -> anyhow::Result<Answer> {
+    if !page.apart.workers.is_empty() {
+        return if is_focus { bail!(NOT_APART) } else { set::analysed_apart(page, location) };
+    }
     let files = named_files(&page.files)?;
     let [path] = &files[..] else { return set::analysed(&files, page, location, is_focus) };
     let opened = open(path)?;
@@ -107,11 +111,17 @@ fn analysed(page: &Page, location: Option<&str>, is_focus: bool) -> anyhow::Resu
 /// # Errors
 /// As [`analysed`], and if several are named.
 fn analysed_one(page: &Page, location: Option<&str>, is_focus: bool) -> anyhow::Result<Answer> {
+    if !page.apart.workers.is_empty() {
+        bail!(NOT_APART);
+    }
     match named_files(&page.files)?.len() {
         1 => analysed(page, location, is_focus),
         number => bail!(only_one(number)),
     }
 }
+
+const NOT_APART: &str = "workers have figures for `top`, `causes`, `lines`, `loops`, `edges` and `stats`; ask other \
+                         things of them with `warptrace query`";
 
 fn only_one(files: usize) -> String {
     format!(

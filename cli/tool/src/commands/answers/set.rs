@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -44,6 +45,19 @@ pub(super) fn analysed(
     added.map_err(|(number, error): (usize, anyhow::Error)| error.context(failed(&files[number])))?;
     bar.finish_and_clear();
     let analysis = set.sum()?;
+    Ok(Answer { of: Of::Set(Box::new(set)), analysis, names, location })
+}
+
+/// Has workers analyse their traces, and sums the figures up. Of `warptrace-query`, which sets it; `warptrace`, which
+/// would else carry its code, has that program do it.
+pub(crate) static SUMMED_BY_WORKERS: OnceLock<fn(&Page) -> anyhow::Result<SetAnalysis>> = OnceLock::new();
+
+/// As [`analysed`], of traces that workers have.
+pub(super) fn analysed_apart(page: &Page, text: Option<&str>) -> anyhow::Result<Answer> {
+    let summed = SUMMED_BY_WORKERS.get().context("`warptrace-query` asks workers")?;
+    let mut set = summed(page)?;
+    let location = text.map(|text| find_location(set.table().locations(), text)).transpose()?;
+    let (names, analysis) = (names_of(set.table().locations()), set.sum()?);
     Ok(Answer { of: Of::Set(Box::new(set)), analysis, names, location })
 }
 
