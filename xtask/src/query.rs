@@ -1,11 +1,11 @@
-//! `cargo xtask query-test`: the tests of `warptrace query`.
+//! `cargo xtask query-test`: the tests of `warptrace-query`.
 
 use std::process::ExitCode;
 
 use crate::steps::Steps;
 use crate::{process, workspace};
 
-/// The library, and the tool with the feature that has it. The same in each step: with other packages, other
+/// The library, and the tool with the feature that has the program. The same in each step: with other packages, other
 /// features of shared crates would be on, and DataFusion would be built once more.
 const QUERY: [&str; 6] =
     ["-p", "warptrace-query", "-p", "warptrace-cli", "--features", "warptrace-cli/query"];
@@ -21,8 +21,9 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
             process::run(cargo.env("WARPTRACE_NO_DEVICE_CODE", "1"))
         });
     };
-    cargo("tests", "test", &["--release", "--lib", "--test", "answers", "--test", "query"]);
-    let targets = ["--release", "--lib", "--bins", "--examples", "--test", "answers", "--test", "query"];
+    let targets = ["--release", "--lib", "--test", "answers", "--test", "workers", "--test", "query"];
+    cargo("tests", "test", &targets);
+    let targets = [&targets[..], &["--bins", "--examples"]].concat();
     cargo("lints", "clippy", &[&targets[..], &["--", "-D", "warnings"]].concat());
     Ok(if steps.summary() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask wheel`: the wheel of `cli/python`, with the tool in it.
+//! `cargo xtask wheel`: the wheel of `cli/python`, with the tool and `warptrace-query` in it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,17 +37,21 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Builds the tool and the wheel; returns its path.
+/// Builds the programs and the wheel; returns its path.
 fn build(profile: &str) -> anyhow::Result<PathBuf> {
     let package = workspace::root().join("cli/python");
     let scripts = package.join("warptrace.data/scripts");
     fs::create_dir_all(&scripts).with_context(|| format!("cannot make {}", workspace::shown(&scripts)))?;
-    process::run(workspace::cargo().args(["build", "--package", "warptrace-cli", "--profile", profile]))?;
+    let build =
+        ["build", "--package", "warptrace-cli", "--features", "query", "--bins", "--profile", profile];
+    process::run(workspace::cargo().args(build))?;
     let target = workspace::target()?;
     let folder = if profile == "dev" { "debug" } else { profile };
-    let tool = target.join(folder).join("warptrace");
-    fs::copy(&tool, scripts.join("warptrace"))
-        .with_context(|| format!("cannot copy {}", workspace::shown(&tool)))?;
+    for name in ["warptrace", "warptrace-query"] {
+        let program = target.join(folder).join(name);
+        fs::copy(&program, scripts.join(name))
+            .with_context(|| format!("cannot copy {}", workspace::shown(&program)))?;
+    }
 
     let wheels = target.join("wheels");
     if wheels.exists() {

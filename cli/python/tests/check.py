@@ -122,6 +122,8 @@ def check_figures(path, trace):
             column = [number for number in table.to_pydict()[name] if number is not None]
             assert sum(column) == totals.get(name, 0), (path, name)
     assert sum(trace.kernels.to_pydict()["slots"]) == totals["slots"], path
+    (row,) = json.loads(tool("query", "SELECT sum(visits) AS visits FROM kernels", path, "--format", "json"))
+    assert (row["visits"] or 0) == totals["visits"], path
     loops = tool_json("loops", path)["loops"]
     names = ["location", "visits", "idle"]
     by_location = lambda rows: sorted((only(row, names) for row in rows), key=lambda row: row["location"])

@@ -35,8 +35,8 @@ pub(crate) fn is_for(command: &Command) -> bool {
 pub(crate) fn replace() -> anyhow::Result<ExitCode> {
     let Some(path) = program() else {
         bail!(
-            "`{PROGRAM}` is neither beside this program nor in the PATH: `pip install warptrace` has it, and so has \
-             `cargo install --path cli/tool --features query`"
+            "`{PROGRAM}` is neither beside this program nor in the PATH: the Python wheel has it (`cargo xtask wheel`), \
+             and `cargo install --path cli/tool --features query` builds it"
         );
     };
     let mut command = std::process::Command::new(&path);

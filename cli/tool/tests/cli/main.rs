@@ -35,6 +35,7 @@ mod no_room;
 mod options;
 mod origin;
 mod pages;
+mod query_program;
 mod ranks;
 mod reference;
 mod report;
