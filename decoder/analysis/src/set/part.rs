@@ -38,17 +38,6 @@ impl FileHead {
             metadata: metadata.clone(),
         }
     }
-
-    /// What the file is called.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Calls the file something else.
-    #[must_use]
-    pub fn with_name(self, name: String) -> Self {
-        Self { name, ..self }
-    }
 }
 
 /// The figures of one file by its own numbers of locations, to be [added](crate::SetAnalysis::add) to those of others.
@@ -91,11 +80,6 @@ impl FilePart {
             Err(error) => return Err(error),
         };
         Ok(Self { head: FileHead::new(name, trace), launches, found })
-    }
-
-    /// The file.
-    pub const fn head(&self) -> &FileHead {
-        &self.head
     }
 }
 
