@@ -44,7 +44,7 @@ fn stream(random: &mut Random) -> Vec<Event> {
         let mut mask = u32::MAX;
         events.push(Event { location: 1, mask });
         while mask != 0 && events.len() < EVENTS {
-            for _ in 0..random.next() % 8 {
+            for _ in 0..random.next() % 32 {
                 events.push(Event { location: 2, mask });
             }
             let taken = mask & random.next() as u32;
