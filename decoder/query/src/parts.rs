@@ -9,12 +9,14 @@ use datafusion::arrow::array::{AsArray, BinaryArray, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::error::Result;
 use futures::StreamExt;
+use rayon::prelude::*;
 use warptrace_analysis::{FileHead, FilePart, Selection, SetAnalysis, SetTable};
 use warptrace_tables::Sink;
 
 use crate::database::Database;
 use crate::error::QueryError;
 use crate::scan::{Open, Table, TableName};
+use crate::source::Named;
 use crate::workers::Found;
 
 /// What is asked of each file.
@@ -30,31 +32,37 @@ pub(crate) fn schema() -> SchemaRef {
     Arc::new(Schema::new(vec![column("trace", DataType::Utf8), column("bytes", DataType::Binary)]))
 }
 
-/// Makes the rows of a worker; with `chosen` parts, or else heads.
+/// Makes the rows of a worker, of as many files at a time as there are threads; with `chosen` parts, or else heads.
 pub(crate) fn rows(
     open: &Open,
     columns: &[usize],
     chosen: Option<&Chosen>,
     sink: &mut Sink<'_>,
 ) -> Result<()> {
-    for named in &*open.traces {
-        let (name, trace) = (named.name.as_str(), &named.trace);
-        let bytes = match chosen {
-            None => borsh::to_vec(&FileHead::new(name, trace)),
-            Some(Chosen { selection, lacks_weights }) => {
-                let part = FilePart::new(name, trace, selection, *lacks_weights);
-                borsh::to_vec(&part.map_err(|error| named.error(error))?)
+    for some in open.traces.chunks(rayon::current_num_threads()) {
+        let made: Vec<Result<Vec<u8>>> = some.par_iter().map(|named| bytes(named, chosen)).collect();
+        for (named, bytes) in some.iter().zip(made) {
+            let names = Arc::new(StringArray::from(vec![named.name.as_str()]));
+            let bytes = Arc::new(BinaryArray::from(vec![&bytes?[..]]));
+            let batch = RecordBatch::try_new(schema(), vec![names, bytes])?;
+            if sink(batch.project(columns)?) == ControlFlow::Break(()) {
+                return Ok(());
             }
-        };
-        let bytes = bytes.map_err(|error| named.error(error))?;
-        let names = Arc::new(StringArray::from(vec![name]));
-        let batch =
-            RecordBatch::try_new(schema(), vec![names, Arc::new(BinaryArray::from(vec![&bytes[..]]))])?;
-        if sink(batch.project(columns)?) == ControlFlow::Break(()) {
-            break;
         }
     }
     Ok(())
+}
+
+fn bytes(named: &Named, chosen: Option<&Chosen>) -> Result<Vec<u8>> {
+    let (name, trace) = (named.name.as_str(), &named.trace);
+    let bytes = match chosen {
+        None => borsh::to_vec(&FileHead::new(name, trace)),
+        Some(Chosen { selection, lacks_weights }) => {
+            let part = FilePart::new(name, trace, selection, *lacks_weights);
+            borsh::to_vec(&part.map_err(|error| named.error(error))?)
+        }
+    };
+    bytes.map_err(|error| named.error(error))
 }
 
 impl Database {
