@@ -21,7 +21,9 @@ pub(crate) use self::answers::{
     ValueColumn, WaitColumn, WarpColumn,
 };
 pub(crate) use self::export::{Export, ExportFormat, SampleWeight};
-pub(crate) use self::query::{Apart, Query, QueryFormat, Worker};
+#[cfg(feature = "query")]
+pub(crate) use self::query::{Apart, QueryFormat};
+pub(crate) use self::query::{Query, Worker};
 #[cfg(unix)]
 pub(crate) use self::run::Run;
 pub(crate) use self::timeline::Timeline;

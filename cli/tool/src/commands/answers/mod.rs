@@ -23,6 +23,7 @@ pub(crate) use self::edges::run as edges;
 pub(crate) use self::lines::run as lines;
 pub(crate) use self::loops::run as loops;
 pub(crate) use self::paths::run as paths;
+#[cfg(feature = "query")]
 pub(crate) use self::set::SUMMED_BY_WORKERS;
 pub(crate) use self::stats::run as stats;
 pub(crate) use self::top::run as top;
