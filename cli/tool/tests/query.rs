@@ -3,6 +3,9 @@
 
 #[path = "cli/bad_traces.rs"]
 mod bad_traces;
+#[cfg(unix)]
+#[path = "query/programs.rs"]
+mod programs;
 #[path = "cli/support.rs"]
 #[allow(dead_code, reason = "shared with the other tests of the tool")]
 mod support;
@@ -408,58 +411,4 @@ fn memory_is_bounded() {
     } else {
         assert!(errors.contains("more memory than it may take"), "{errors}");
     }
-}
-
-#[test]
-fn other_versions_and_other_commands_are_refused() {
-    let run = |arguments: &[&str], caller: &str| {
-        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_warptrace-query"));
-        let output = command.args(arguments).env("WARPTRACE_QUERY_CALLER", caller).output().unwrap();
-        (output.status.code(), String::from_utf8(output.stderr).unwrap())
-    };
-    let (code, errors) = run(&["query", "select 1", "a.wtrc"], "0.0.1");
-    assert_eq!(code, Some(1));
-    assert!(errors.contains(env!("CARGO_PKG_VERSION")) && errors.contains("warptrace 0.0.1"), "{errors}");
-    for arguments in [&["info", "a.wtrc"][..], &["top", "a.wtrc"], &["devices"]] {
-        let (code, errors) = run(arguments, env!("CARGO_PKG_VERSION"));
-        assert_eq!(code, Some(1));
-        assert!(errors.contains("call `warptrace`"), "{errors}");
-    }
-}
-
-#[test]
-fn figures_of_workers_are_printed_as_those_of_files() {
-    let folder = Folder::new();
-    for (name, seed) in [("a.wtrc", "1"), ("b.wtrc", "2"), ("c.wtrc", "3")] {
-        mis(&folder, name, seed);
-    }
-    let token = folder.at("token");
-    std::fs::write(&token, "a secret\n").unwrap();
-    let root = token.parent().unwrap();
-    let mut worker = std::process::Command::new(env!("CARGO_BIN_EXE_warptrace"));
-    worker.args(["worker", text(root), "--listen", "127.0.0.1:0", "--token-file", text(&token)]);
-    let mut worker = worker.stderr(std::process::Stdio::piped()).spawn().unwrap();
-    let said = std::io::BufReader::new(worker.stderr.take().unwrap());
-    let said = std::io::BufRead::lines(said).next().unwrap().unwrap();
-    let address = said.strip_prefix("listening on ").unwrap();
-    let apart = ["--workers", address, "--token-file", text(&token)];
-    for arguments in [
-        &["top"][..],
-        &["top", "--json"],
-        &["lines", "--sort", "idle"],
-        &["loops"],
-        &["causes", "--kernel", "mis_find"],
-        &["edges", "--json"],
-        &["stats"],
-    ] {
-        let expected = run(&[&arguments[..1], &[text(root)], &arguments[1..]].concat());
-        let found = run(&[&arguments[..1], &["."], &arguments[1..], &apart].concat());
-        assert_eq!(expected.0, 0, "{arguments:?}: {}", expected.2);
-        assert_eq!(found, expected, "{arguments:?}");
-    }
-    let (code, _, errors) = run(&["top", ".", "--workers", address]);
-    assert_eq!(code, 1);
-    assert!(errors.contains("wants a token") && errors.contains(address), "{errors}");
-    let stopped = std::process::Command::new("kill").arg(worker.id().to_string()).status().unwrap();
-    assert!(stopped.success() && worker.wait().unwrap().success());
 }
