@@ -130,7 +130,7 @@ pub(crate) enum Command {
     Tui(Tui),
     /// Answer a question in SQL about any number of traces
     Query(Query),
-    /// Read the traces of this machine for `query --workers` of others
+    /// Read the traces of this machine for others, which ask with `--workers`
     Worker(Worker),
     /// Said where the tool was built without `tui`
     #[cfg(not(feature = "tui"))]

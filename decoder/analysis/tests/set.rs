@@ -9,13 +9,19 @@ use warptrace_analysis::{
 };
 use warptrace_decoder::TraceFile;
 use warptrace_format::file::{COUNTING, LaunchInfo};
+use warptrace_host::Session;
 use warptrace_workloads::fractal::{self, FractalOptions};
 use warptrace_workloads::nbody::{self, NbodyOptions};
 
+fn fractal(session: &mut Session<'_, Vec<u8>>) {
+    fractal::run(session, &FractalOptions::new(60, 40)).unwrap();
+}
+
+fn nbody(session: &mut Session<'_, Vec<u8>>) {
+    nbody::run(session, &nbody::plummer(100, 7), &NbodyOptions::new(2)).unwrap();
+}
+
 fn traces() -> Vec<(String, TraceFile)> {
-    let fractal = |session: &mut _| drop(fractal::run(session, &FractalOptions::new(60, 40)).unwrap());
-    let nbody =
-        |session: &mut _| drop(nbody::run(session, &nbody::plummer(100, 7), &NbodyOptions::new(2)).unwrap());
     // Without the numbers of instructions, of a kernel that others do not have, and with what was assumed.
     let plain = metadata(&[(1, "enter", 3), (2, "leave", 0)]).with_property(COUNTING, "all");
     let launch = LaunchInfo::new(0, 0, [1, 1, 1], [32, 1, 1], 0).unwrap();

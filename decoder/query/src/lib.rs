@@ -7,7 +7,7 @@
 //!                          │  lane_values         likewise
 //!                          ├─ locations, loops,
 //!                          │  warps              figures of `warptrace-analysis`
-//!                          └─ launches           metadata
+//!                          └─ launches, traces   metadata
 //! Database::ask ── batches of rows ── Writer (table, CSV, JSON, Parquet)
 //! ```
 //!
@@ -33,6 +33,7 @@ mod runs;
 mod scan;
 mod source;
 mod sums;
+mod traces;
 mod workers;
 
 pub use database::{Answer, Database, MAX_PARTITIONS, Stop};

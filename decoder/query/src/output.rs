@@ -39,7 +39,7 @@ pub struct Writer<W: Write + Send>(Kind<W>);
 
 enum Kind<W: Write + Send> {
     Table(Table<W>),
-    Csv(Box<csv::Writer<W>>),
+    Csv { out: W, is_begun: bool },
     Json(datafusion::arrow::json::Writer<W, Rows>),
     Parquet(Box<ArrowWriter<W>>),
 }
@@ -77,10 +77,10 @@ impl<W: Write + Send> Writer<W> {
         Ok(Self(match format {
             Format::Table => Kind::Table(Table::new(out, schema)),
             Format::Csv => {
-                let mut writer = csv::WriterBuilder::new().with_header(true).build(out);
+                let mut kind = Kind::Csv { out, is_begun: false };
                 // The header, also of an answer without rows.
-                writer.write(&RecordBatch::new_empty(schema.clone()))?;
-                Kind::Csv(Box::new(writer))
+                kind.write(&RecordBatch::new_empty(schema.clone()))?;
+                kind
             }
             Format::Json => Kind::Json(WriterBuilder::new().with_explicit_nulls(true).build::<W, Rows>(out)),
             Format::Parquet => {
@@ -98,12 +98,7 @@ impl<W: Write + Send> Writer<W> {
     /// # Errors
     /// The output cannot be written.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<(), QueryError> {
-        match &mut self.0 {
-            Kind::Table(table) => table.write(batch),
-            Kind::Csv(writer) => Ok(writer.write(batch)?),
-            Kind::Json(writer) => Ok(writer.write(batch)?),
-            Kind::Parquet(writer) => Ok(writer.write(batch)?),
-        }
+        self.0.write(batch)
     }
 
     /// Ends the answer.
@@ -113,13 +108,30 @@ impl<W: Write + Send> Writer<W> {
     pub fn finish(self) -> Result<W, QueryError> {
         Ok(match self.0 {
             Kind::Table(table) => table.finish()?,
-            Kind::Csv(writer) => writer.into_inner(),
+            Kind::Csv { out, .. } => out,
             Kind::Json(mut writer) => {
                 writer.finish()?;
                 writer.into_inner()
             }
             Kind::Parquet(writer) => writer.into_inner()?,
         })
+    }
+}
+
+impl<W: Write + Send> Kind<W> {
+    fn write(&mut self, batch: &RecordBatch) -> Result<(), QueryError> {
+        match self {
+            Self::Table(table) => table.write(batch),
+            Self::Csv { out, is_begun } => {
+                // Arrow makes text of errors of `out`, and a pipe that is closed would be one among others.
+                let mut bytes = Vec::new();
+                csv::WriterBuilder::new().with_header(!*is_begun).build(&mut bytes).write(batch)?;
+                *is_begun = true;
+                Ok(out.write_all(&bytes)?)
+            }
+            Self::Json(writer) => Ok(writer.write(batch)?),
+            Self::Parquet(writer) => Ok(writer.write(batch)?),
+        }
     }
 }
 

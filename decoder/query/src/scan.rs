@@ -23,6 +23,7 @@ use crate::listing;
 use crate::parts::{self, Chosen};
 use crate::runs::{AccessRuns, Runs};
 use crate::source::{Asked, Named, Part, Rows};
+use crate::traces;
 use crate::workers::{Shares, Task};
 
 /// Batches that wait to be taken.
@@ -35,6 +36,8 @@ pub(crate) enum TableName {
     Runs(Kind),
     Figures(FigureTable),
     Accesses(AccessTable),
+    /// Which file is of which rank.
+    Traces,
     /// The traces that workers have; not for queries of people.
     Listing,
     /// What is known of each file before it is analysed; likewise.
@@ -64,7 +67,7 @@ impl TableName {
         let runs = runs.map(|(name, kind)| (name, Self::Runs(kind)));
         let figures = FIGURES.map(|(name, table)| (name, Self::Figures(table)));
         let accesses = AccessTable::ALL.map(|table| (table.name(), Self::Accesses(table)));
-        runs.into_iter().chain(figures).chain(accesses)
+        runs.into_iter().chain(figures).chain(accesses).chain([("traces", Self::Traces)])
     }
 
     /// Returns all tables with the names by which workers know them.
@@ -83,6 +86,7 @@ impl TableName {
             Self::Runs(kind) => kind.schema(),
             Self::Figures(table) => table.schema(),
             Self::Accesses(table) => access_schema(table),
+            Self::Traces => traces::schema(),
             Self::Listing => listing::schema(),
             Self::Heads | Self::Parts => parts::schema(),
         }
@@ -93,7 +97,7 @@ impl TableName {
         match self {
             Self::Runs(_) | Self::Accesses(_) => most,
             // Each analysis uses all cores by itself.
-            Self::Figures(_) | Self::Listing | Self::Heads | Self::Parts => 1,
+            Self::Figures(_) | Self::Traces | Self::Listing | Self::Heads | Self::Parts => 1,
         }
     }
 }
@@ -218,12 +222,15 @@ impl Scan {
                 ));
             }
         };
-        if matches!(self.table, TableName::Heads | TableName::Parts) {
-            return if part == 0 {
-                parts::rows(open, &self.columns, self.chosen.as_deref(), sink)
-            } else {
-                Ok(())
-            };
+        let whole = matches!(self.table, TableName::Traces | TableName::Heads | TableName::Parts);
+        if whole && part > 0 {
+            return Ok(());
+        }
+        if self.table == TableName::Traces {
+            return traces::rows(&open.traces, &self.columns, sink);
+        }
+        if whole {
+            return parts::rows(open, &self.columns, self.chosen.as_deref(), sink);
         }
         let (columns, schema) = (self.columns.clone(), self.schema());
         let asked = Asked { columns, schema, bounds: self.bounds.clone(), parts: self.part_count() };
@@ -232,7 +239,7 @@ impl Scan {
             TableName::Runs(kind) => Runs { traces, kind, made: Arc::clone(&open.made) }.parts(asked),
             TableName::Figures(table) => Figures { traces, table }.parts(asked),
             TableName::Accesses(table) => AccessRuns { traces, table }.parts(asked),
-            TableName::Listing | TableName::Heads | TableName::Parts => Vec::new(),
+            TableName::Traces | TableName::Listing | TableName::Heads | TableName::Parts => Vec::new(),
         };
         parts.get(part).map_or(Ok(()), |part| part(sink))
     }

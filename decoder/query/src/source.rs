@@ -15,12 +15,29 @@ use crate::filter::Bounds;
 pub(crate) struct Named {
     pub(crate) name: String,
     pub(crate) trace: TraceFile,
+    /// The worker that has it.
+    place: Option<String>,
     analysis: OnceLock<Result<Arc<Analysis>, Arc<AnalysisError>>>,
 }
 
 impl Named {
     pub(crate) fn new(name: String, trace: TraceFile) -> Self {
-        Self { name, trace, analysis: OnceLock::new() }
+        Self { name, trace, place: None, analysis: OnceLock::new() }
+    }
+
+    /// Says which worker has it.
+    pub(crate) fn at(self, place: &str) -> Self {
+        Self { place: Some(place.to_owned()), ..self }
+    }
+
+    /// The worker that has it; `None` in this process.
+    pub(crate) fn place(&self) -> Option<&str> {
+        self.place.as_deref()
+    }
+
+    /// How many events it has.
+    pub(crate) fn events(&self) -> u64 {
+        events(&self.trace)
     }
 
     /// The figures of the whole trace, which are computed once.
@@ -31,7 +48,8 @@ impl Named {
 
     /// An error of this trace.
     pub(crate) fn error(&self, error: impl fmt::Display) -> DataFusionError {
-        DataFusionError::External(format!("{}: {error}", self.name).into())
+        let place = self.place.as_ref().map(|place| format!(", with the worker {place}")).unwrap_or_default();
+        DataFusionError::External(format!("{}{place}: {error}", self.name).into())
     }
 }
 
@@ -39,6 +57,12 @@ impl fmt::Debug for Named {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Named").field("name", &self.name).finish_non_exhaustive()
     }
+}
+
+/// Counts the events of a trace.
+pub(crate) fn events(trace: &TraceFile) -> u64 {
+    let events = trace.launches().map(|info| trace.totals(info.number(), 0).events);
+    events.fold(0, u64::saturating_add)
 }
 
 /// Makes the rows of one part of a table.

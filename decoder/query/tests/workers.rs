@@ -163,6 +163,8 @@ fn questions() -> Vec<String> {
         "SELECT trace, count(*) FROM events WHERE trace = 't001.wtrc' GROUP BY trace",
         "SELECT avg(lanes), round(stddev(lanes), 9) FROM events WHERE launch = 0",
         "SELECT 1 + 1",
+        "SELECT trace, job, rank, host, whole, state, launches, events FROM traces",
+        "SELECT t.rank, t.trace, sum(r.count) FROM runs r JOIN traces t ON r.trace = t.trace GROUP BY 1, 2",
         "SELECT count(*) FROM events WHERE location = 65000",
         "SELECT trace, mask FROM runs ORDER BY mask DESC, trace LIMIT 5",
         "SELECT k.trace, k.kernel FROM kernels k WHERE k.trace IN (SELECT trace FROM launches WHERE warps > 8)",

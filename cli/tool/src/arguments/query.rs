@@ -50,7 +50,7 @@ pub(crate) struct Apart {
 /// Arguments of `worker`.
 #[derive(Debug, Args)]
 pub(crate) struct Worker {
-    /// Folders whose traces may be read, with all that is in them
+    /// Folders whose traces may be read, with folders in them
     #[arg(required = true, value_name = "FOLDER")]
     pub(crate) roots: Vec<PathBuf>,
 

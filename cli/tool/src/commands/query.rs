@@ -3,6 +3,7 @@
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -17,14 +18,27 @@ use crate::files::named_files;
 use crate::opened::{Opened, open};
 use crate::output::{self, count, say, shown_name};
 use crate::query_program;
+use crate::recording::{self, Asked};
 use crate::whole_file::Target;
 
-/// What a shell expects of a program that Ctrl-C has ended.
-const STOPPED: u8 = 130;
+/// What ends the work of this process.
+static ASKED: OnceLock<Asked> = OnceLock::new();
 
 /// Carries out what `warptrace-query` is for.
 pub(crate) fn execute(command: Command) -> anyhow::Result<ExitCode> {
     answers::SUMMED_BY_WORKERS.get_or_init(|| summed);
+    let asked = recording::watch()?;
+    let asked = ASKED.get_or_init(|| asked);
+    match carried_out(command) {
+        Err(error) if matches!(error.downcast_ref(), Some(QueryError::Stopped)) => {
+            output::tell!("error: {error}");
+            Ok(ExitCode::from(asked.code()))
+        }
+        result => result,
+    }
+}
+
+fn carried_out(command: Command) -> anyhow::Result<ExitCode> {
     let is_for = query_program::is_for(&command);
     match command {
         Command::Query(command) => run(&command),
@@ -52,13 +66,8 @@ fn run(command: &Query) -> anyhow::Result<ExitCode> {
         bail!("Parquet is no text: name a file with `--output`");
     }
     let opened = if is_apart { of_workers(command) } else { of_files(command, &named) };
-    match opened.and_then(|(database, heads)| answer(command, &target, &database, &heads)) {
-        Err(error) if matches!(error.downcast_ref(), Some(QueryError::Stopped)) => {
-            output::tell!("error: {error}");
-            Ok(ExitCode::from(STOPPED))
-        }
-        result => result.map(|()| ExitCode::SUCCESS),
-    }
+    opened.and_then(|(database, heads)| answer(command, &target, &database, &heads))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// What is said of each trace above the answer, and whether it is whole.
@@ -72,7 +81,7 @@ fn of_files(command: &Query, named: &[PathBuf]) -> anyhow::Result<(Database, Hea
         traces.push((shown_name(path), opened.trace));
     }
     let database = Database::new(traces, memory(command))?;
-    stop_by_signal(database.stop())?;
+    stop_by_signal(database.stop());
     Ok((database, heads))
 }
 
@@ -104,7 +113,7 @@ fn found(apart: &Apart, files: &[PathBuf], memory: usize) -> anyhow::Result<(Dat
     };
     let patterns = files.iter().map(text).collect::<anyhow::Result<Vec<String>>>()?;
     let stop = Stop::new();
-    stop_by_signal(stop.clone())?;
+    stop_by_signal(stop.clone());
     Ok(Database::of_workers(workers, &patterns, memory, stop)?)
 }
 
@@ -123,15 +132,13 @@ pub(super) fn token_of(path: &Path) -> anyhow::Result<String> {
 }
 
 /// Has Ctrl-C end the answer, so that no temporary files stay; a second one ends the process at once.
-pub(super) fn stop_by_signal(stop: Stop) -> std::io::Result<()> {
-    let asked = crate::recording::watch()?.flag;
+pub(super) fn stop_by_signal(stop: Stop) {
     std::thread::spawn(move || {
-        while !asked.load(Ordering::Relaxed) {
+        while !ASKED.get().is_some_and(|asked| asked.flag.load(Ordering::Relaxed)) {
             std::thread::sleep(Duration::from_millis(50));
         }
         stop.stop();
     });
-    Ok(())
 }
 
 fn answer(

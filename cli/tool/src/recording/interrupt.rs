@@ -41,6 +41,11 @@ pub fn watch() -> io::Result<Asked> {
 }
 
 impl Asked {
+    /// Returns what a shell expects of a program that the signal has ended: 128 and its number.
+    pub fn code(&self) -> u8 {
+        u8::try_from(128 + self.signal.load(Ordering::Relaxed)).unwrap_or(u8::MAX)
+    }
+
     /// Ends the process as [`end`](Self::end) if a signal has come, and says where the trace is.
     pub(super) fn end_if_set(&self, place: impl FnOnce() -> String) {
         if self.flag.load(Ordering::Relaxed) {

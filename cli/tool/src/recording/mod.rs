@@ -18,7 +18,7 @@ use warptrace_host::{
     TraceOutput, TracedProgram,
 };
 
-pub use self::interrupt::watch;
+pub use self::interrupt::{Asked, watch};
 pub use self::options::Recording;
 use crate::output::{self, shown_name};
 use crate::whole_file::keep_apart;

@@ -270,7 +270,13 @@ impl SetAnalysis {
     pub fn sum(&mut self) -> Result<Analysis, AnalysisError> {
         match (self.sum.take(), self.left_out.take()) {
             (Some(sum), _) => Ok(sum),
-            (None, Some(error)) => Err(error),
+            (None, Some(error)) if self.files.len() == 1 => Err(error),
+            (None, Some(error)) => {
+                let (count, first) = (self.files.len(), &self.files[0].file);
+                Err(AnalysisError::NotThere(format!(
+                    "none of {count} traces has what is asked for; {first}: {error}"
+                )))
+            }
             (None, None) => Err(AnalysisError::NoFiles),
         }
     }

@@ -26,12 +26,14 @@ const SIGN: Duration = Duration::from_secs(10);
 #[derive(Clone, Default)]
 pub(super) struct Channels {
     token: Option<HeaderValue>,
+    /// Whether this is a worker that asks another one.
+    is_worker: bool,
     open: Arc<Mutex<HashMap<Url, BoxCloneSyncChannel>>>,
 }
 
 impl Channels {
-    pub(super) fn new(token: Option<HeaderValue>) -> Self {
-        Self { token, open: Arc::default() }
+    pub(super) fn new(token: Option<HeaderValue>, is_worker: bool) -> Self {
+        Self { token, is_worker, open: Arc::default() }
     }
 
     async fn channel(&self, url: &Url) -> Result<BoxCloneSyncChannel, DataFusionError> {
@@ -39,9 +41,16 @@ impl Channels {
             return Ok(open.clone());
         }
         let failed = |error: tonic::transport::Error| {
-            DataFusionError::External(
-                format!("no connection to {}: {}", shown(url), innermost(&error)).into(),
-            )
+            let (name, cause) = (shown(url), innermost(&error));
+            let text = match self.is_worker {
+                false => format!("no connection to {name}: {cause}"),
+                true => format!(
+                    "a worker cannot reach another one by the name {name} ({cause}): workers of one query send each \
+                     other rows, by the names that `--workers` gives them; ask one at a time, or name them as they \
+                     see each other"
+                ),
+            };
+            DataFusionError::External(text.into())
         };
         let endpoint = Channel::from_shared(url.to_string()).map_err(|error| {
             DataFusionError::External(format!("{} is no worker: {error}", shown(url)).into())

@@ -60,6 +60,7 @@ impl Workers {
         let failed = |text: String| Err(QueryError::Failed(text));
         let mut urls: Vec<Url> = Vec::new();
         for name in names {
+            let name = name.trim();
             let url = Url::parse(&format!("http://{name}")).ok();
             let is_name = |url: &Url| url.path() == "/" && url.query().is_none() && url.username().is_empty();
             let Some(url) = url.filter(|url| url.port().is_some() && is_name(url)) else {
@@ -77,7 +78,7 @@ impl Workers {
             },
             None => None,
         };
-        Ok(Self { urls, channels: Channels::new(token) })
+        Ok(Self { urls, channels: Channels::new(token, false) })
     }
 
     /// Fails if a worker does not answer, or is not of this version.
@@ -90,10 +91,9 @@ impl Workers {
                 worker.get_worker_info(GetWorkerInfoRequest {}).await
             };
             let answer = tokio::time::timeout(ANSWER, asked).await;
+            let answer = answer.map_err(|_| failed("does not answer: ask again without it".to_owned()))?;
             let answer =
-                answer.map_err(|_| failed(format!("has not answered for {} s", ANSWER.as_secs())))?;
-            let answer =
-                answer.map_err(|error| failed(format!("does not answer: {}", crate::message::of(&error))))?;
+                answer.map_err(|error| failed(format!("cannot be asked: {}", crate::message::of(&error))))?;
             if answer.version != VERSION {
                 let version = warptrace_format::shown(&answer.version).to_string();
                 return Err(failed(format!(

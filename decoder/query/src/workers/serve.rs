@@ -61,7 +61,14 @@ pub fn serve(listen: Listen, stop: &Stop, ready: impl FnOnce(SocketAddr)) -> Res
     }
     let true_path = |root: PathBuf| {
         let found = root.canonicalize();
-        found.map_err(|error| QueryError::Failed(format!("cannot read {}: {error}", root.display())))
+        let found =
+            found.map_err(|error| QueryError::Failed(format!("cannot read {}: {error}", root.display())))?;
+        match found.is_dir() {
+            true => Ok(found),
+            false => {
+                Err(QueryError::Failed(format!("{} is no folder: name folders with traces", root.display())))
+            }
+        }
     };
     let roots = roots.into_iter().map(true_path).collect::<Result<Vec<_>, _>>()?;
     let expected = match &token {
@@ -77,7 +84,7 @@ pub fn serve(listen: Listen, stop: &Stop, ready: impl FnOnce(SocketAddr)) -> Res
     if let Ok(files) = Url::parse("file:///") {
         environment.deregister_object_store(&files).map_err(|error| QueryError::running(&error))?;
     }
-    let (room, channels) = (Room { roots, limit, list }, Channels::new(expected.clone()));
+    let (room, channels) = (Room { roots, limit, list }, Channels::new(expected.clone(), true));
     let session = move |context: WorkerQueryContext| {
         let codec = Codec { room: Some(room.clone()) };
         let builder = context.builder.with_distributed_user_codec(codec);
@@ -89,7 +96,9 @@ pub fn serve(listen: Listen, stop: &Stop, ready: impl FnOnce(SocketAddr)) -> Res
     let expected = expected.map(|value| value.as_bytes().to_vec());
     let check = move |request: Request<()>| match allowed(expected.as_deref(), request.metadata()) {
         true => Ok(request),
-        false => Err(Status::unauthenticated("this worker wants a token, and it is another one or none")),
+        false => Err(Status::unauthenticated(
+            "it wants a token, and got another one or none: give it with `--token-file`",
+        )),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let mut stopped = stop.subscribe();

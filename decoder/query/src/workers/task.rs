@@ -17,11 +17,12 @@ use warptrace_decoder::TraceFile;
 use warptrace_tables::Made;
 
 use super::VERSION;
+use super::channel::shown;
 use crate::filter::Bounds;
 use crate::listing::Listed;
 use crate::parts::Chosen;
 use crate::scan::{Open, Scan, TableName, Traces};
-use crate::source::Named;
+use crate::source::{Named, events};
 
 /// Returns the files that a pattern names: a file, a folder, or a pattern.
 pub type ListFiles = Arc<dyn Fn(&Path) -> Result<Vec<PathBuf>, String> + Send + Sync>;
@@ -40,6 +41,8 @@ struct Sent {
     texts: BTreeMap<String, Vec<String>>,
     parts: u32,
     worker: u32,
+    /// What people call the worker.
+    place: String,
     files: Vec<(String, String)>,
     chosen: Option<Chosen>,
 }
@@ -74,6 +77,7 @@ impl Room {
 #[derive(Debug)]
 pub(crate) struct Task {
     worker: u32,
+    place: String,
     files: Vec<(String, String)>,
     room: Room,
     until: Option<Instant>,
@@ -105,9 +109,12 @@ impl Task {
     pub(crate) fn open(&self) -> Result<&Open> {
         let opened = self.open.get_or_init(|| {
             let open = |(name, path): &(String, String)| {
-                let path = self.room.path(Path::new(path))?;
-                let trace = TraceFile::open(&path).map_err(|error| format!("{name}: {error}"))?;
-                Ok(Named::new(name.clone(), trace))
+                let at = &self.place;
+                let path =
+                    self.room.path(Path::new(path)).map_err(|error| format!("worker {at}: {error}"))?;
+                let trace = TraceFile::open(&path);
+                let trace = trace.map_err(|error| format!("{name}, with the worker {at}: {error}"))?;
+                Ok(Named::new(name.clone(), trace).at(at))
             };
             let traces: Vec<Named> = self.files.iter().map(open).collect::<Result<_, String>>()?;
             Ok(Open { traces: traces.into(), made: Arc::new(Made::default()) })
@@ -130,7 +137,17 @@ impl Task {
                 // What this worker does not have, another may.
                 let Ok(paths) = (self.room.list)(&root.join(pattern)) else { continue };
                 for path in paths {
-                    let Ok(true_path) = self.room.path(&path) else { continue };
+                    let true_path = match self.room.path(&path) {
+                        Ok(true_path) => true_path,
+                        Err(_) if !path.is_symlink() => continue,
+                        Err(_) => {
+                            return Err(failed(format!(
+                                "{}, with the worker {}: this link leads out of its folders, and is not read",
+                                path.display(),
+                                self.place
+                            )));
+                        }
+                    };
                     let shown = if is_absolute { &path } else { path.strip_prefix(root).unwrap_or(&path) };
                     let shown = shown.to_string_lossy().into_owned();
                     match seen.insert(true_path.clone(), number) {
@@ -140,7 +157,8 @@ impl Task {
                         }
                         None => {}
                     }
-                    found.push(listed(&true_path, shown, number).map_err(failed)?);
+                    let listed = listed(&true_path, shown, number);
+                    found.push(listed.map_err(|error| failed(format!("worker {}: {error}", self.place)))?);
                     self.in_time()?;
                 }
             }
@@ -156,8 +174,7 @@ fn failed(text: String) -> DataFusionError {
 fn listed(true_path: &Path, path: String, pattern: u32) -> Result<Listed, String> {
     let trace = TraceFile::open(true_path).map_err(|error| format!("{path}: {error}"))?;
     let (length, digest) = digest(true_path).map_err(|error| format!("{path}: {error}"))?;
-    let events = trace.launches().map(|info| trace.totals(info.number(), 0).events);
-    let events = events.fold(0, u64::saturating_add);
+    let events = events(&trace);
     let state = trace.state();
     let is_plain = state.is_whole && state.assumed.is_none() && state.window.is_none();
     let words = if is_plain { "whole trace".to_owned() } else { state.sentence.clone() };
@@ -210,8 +227,8 @@ impl PhysicalExtensionCodec for Codec {
         }
         let columns = sent.columns.iter().map(|column| *column as usize).collect();
         let until = room.limit.and_then(|limit| Instant::now().checked_add(limit));
-        let (worker, files) = (sent.worker, sent.files);
-        let task = Task { worker, files, room, until, open: OnceLock::new() };
+        let (worker, place, files) = (sent.worker, sent.place, sent.files);
+        let task = Task { worker, place, files, room, until, open: OnceLock::new() };
         let bounds = Bounds::from_parts(sent.numbers, sent.texts);
         let traces = Traces::Task(Arc::new(task));
         let chosen = sent.chosen.or_else(|| (table == TableName::Parts).then(Chosen::default));
@@ -228,10 +245,12 @@ impl PhysicalExtensionCodec for Codec {
         let Some(scan) = node.downcast_ref::<Scan>() else {
             return Err(failed(format!("{} cannot be sent to workers", node.name())));
         };
-        let (worker, files) = match &scan.traces {
-            Traces::Share(shares, number) => (*number as u32, shares[*number].files.clone()),
+        let (worker, place, files) = match &scan.traces {
+            Traces::Share(shares, number) => {
+                (*number as u32, shown(&shares[*number].worker), shares[*number].files.clone())
+            }
             // Never executed: it stands for the shares until they are sent.
-            _ => (0, Vec::new()),
+            _ => (0, String::new(), Vec::new()),
         };
         let name = TableName::known().find(|(_, table)| *table == scan.table);
         let (numbers, texts) = scan.bounds.parts();
@@ -242,6 +261,7 @@ impl PhysicalExtensionCodec for Codec {
             texts,
             parts: scan.part_count() as u32,
             worker,
+            place,
             files,
             chosen: scan.chosen.as_deref().cloned(),
         };

@@ -74,20 +74,20 @@ pub(super) fn folder(command: &Export, traces: &[PathBuf]) -> anyhow::Result<Vec
         bail!("no trace has what was selected: {error}");
     }
     files.publish()?;
-    let mut lines = Vec::new();
+    let (mut lines, mut strange) = (Vec::new(), 0);
     for (table, (rows, made, size)) in tables.iter().zip(sums) {
         let folder = command.output.join(table.name());
-        let others = others(&folder, &written);
+        strange += others(&folder, &written);
         let in_files = if traces.len() == 1 { String::new() } else { format!(" in {} files", count(made)) };
         lines.push(format!("{}: {} rows{in_files}, {}", shown_name(&folder), count(rows), bytes(size)));
-        if others > 0 {
-            tell!(
-                "warning: {} has {} files of other exports, which readers take as well; name an empty folder to have \
-                 these traces alone",
-                shown_name(&folder),
-                count(others)
-            );
-        }
+    }
+    if strange > 0 {
+        tell!(
+            "warning: {} has {} files of other exports, perhaps of the same traces by other names, which readers take \
+             as well; name an empty folder to have these traces alone",
+            shown_name(&command.output),
+            count(strange)
+        );
     }
     Ok(lines)
 }
