@@ -4,7 +4,7 @@
 //! many_traces FOLDER FILES MILLIONS
 //! ```
 //!
-//! Each file has `MILLIONS` million events, in launches of 2,048 warps with 64 different streams each: rounds of a loop
+//! Each file has `MILLIONS` million events, in launches of 256 warps, each of which has one of 64 streams: rounds of a loop
 //! whose lanes leave it one after the other, with a branch in it, as a search or a traversal has them. The same
 //! arguments make the same files.
 
@@ -20,7 +20,7 @@ use warptrace_host::writer::{TraceWriter, WriterOptions};
 
 const PREDICT: CodecSpec = CodecSpec::Predict(PredictParams::DEFAULT);
 const STREAMS: usize = 64;
-const WARPS: u32 = 2048;
+const WARPS: u32 = 256;
 /// Events of a stream; a launch has 2^20.
 const EVENTS: usize = (1 << 20) / WARPS as usize;
 /// Bytes of a chunk's payload.
@@ -44,7 +44,7 @@ fn stream(random: &mut Random) -> Vec<Event> {
         let mut mask = u32::MAX;
         events.push(Event { location: 1, mask });
         while mask != 0 && events.len() < EVENTS {
-            for _ in 0..random.next() % 32 {
+            for _ in 0..random.next() % 200 {
                 events.push(Event { location: 2, mask });
             }
             let taken = mask & random.next() as u32;
@@ -75,10 +75,10 @@ fn write(path: &Path, rank: u32, launches: u32) -> Result<(), Box<dyn std::error
     let mut writer =
         TraceWriter::create(BufWriter::new(File::create(path)?), &metadata, WriterOptions::default())?;
     let mut random = Random(u64::from(rank) + 1);
+    let streams: Vec<_> =
+        (0..STREAMS).map(|_| encode_stream(PREDICT, &stream(&mut random), PAYLOAD)).collect();
     for number in 0..launches {
         writer.begin_launch(&LaunchInfo::new(number, 0, [WARPS / 8, 1, 1], [256, 1, 1], 0)?)?;
-        let streams: Vec<_> =
-            (0..STREAMS).map(|_| encode_stream(PREDICT, &stream(&mut random), PAYLOAD)).collect();
         let mut accounts = Vec::new();
         for warp in 0..WARPS {
             let chunks = &streams[random.next() as usize % STREAMS];
