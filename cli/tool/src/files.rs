@@ -125,7 +125,7 @@ pub(crate) fn short_names(files: &[PathBuf]) -> Vec<String> {
 }
 
 /// A key that orders texts with the numbers in them by their values: `t.2` is before `t.10`.
-fn in_order(text: &str) -> Vec<(usize, String)> {
+pub(crate) fn in_order(text: &str) -> Vec<(usize, String)> {
     let is_digit = |text: &str| text.starts_with(|first: char| first.is_ascii_digit());
     let mut parts: Vec<String> = Vec::new();
     for letter in text.chars() {

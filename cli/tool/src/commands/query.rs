@@ -14,7 +14,7 @@ use warptrace_query::{Answer, Database, Format, Found, QueryError, RecordBatch, 
 
 use super::{answers, worker};
 use crate::arguments::{Apart, Command, Page, Query, QueryFormat};
-use crate::files::named_files;
+use crate::files::{in_order, named_files};
 use crate::opened::{Opened, open};
 use crate::output::{self, count, say, shown_name};
 use crate::query_program;
@@ -114,7 +114,10 @@ fn found(apart: &Apart, files: &[PathBuf], memory: usize) -> anyhow::Result<(Dat
     let patterns = files.iter().map(text).collect::<anyhow::Result<Vec<String>>>()?;
     let stop = Stop::new();
     stop_by_signal(stop.clone());
-    Ok(Database::of_workers(workers, &patterns, memory, stop)?)
+    let (database, mut found) = Database::of_workers(workers, &patterns, memory, stop)?;
+    // As files here.
+    found.sort_by_cached_key(|file| (file.pattern, in_order(&file.name)));
+    Ok((database, found))
 }
 
 const fn memory(command: &Query) -> usize {

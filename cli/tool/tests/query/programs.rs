@@ -109,7 +109,7 @@ fn other_versions_and_other_commands_are_refused() {
 #[test]
 fn figures_of_workers_are_printed_as_those_of_files() {
     let folder = Folder::new();
-    for (name, seed) in [("a.wtrc", "1"), ("b.wtrc", "2"), ("c.wtrc", "3")] {
+    for (name, seed) in [("a.2.wtrc", "1"), ("a.10.wtrc", "2"), ("b.wtrc", "3")] {
         mis(&folder, name, seed);
     }
     let token = folder.at("token");

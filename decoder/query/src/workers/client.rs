@@ -43,6 +43,8 @@ impl std::fmt::Debug for Workers {
 pub struct Found {
     /// What queries call it: its path, or the worker's name and its true path if another trace has that path.
     pub name: String,
+    /// Which of the patterns it fits, from 0.
+    pub pattern: u32,
     /// Whether it is whole.
     pub is_whole: bool,
     /// What is missing or assumed, or that it is whole.
@@ -166,8 +168,14 @@ impl Workers {
             let name = warptrace_format::shown(&name).to_string();
             loads[worker] = loads[worker].saturating_add(length.max(1));
             shares[worker].files.push((name.clone(), true_path));
-            let Listed { is_whole, state, events, .. } = file;
-            found.push(Found { name, is_whole, state: warptrace_format::shown(&state).to_string(), events });
+            let Listed { pattern, is_whole, state, events, .. } = file;
+            found.push(Found {
+                name,
+                pattern,
+                is_whole,
+                state: warptrace_format::shown(&state).to_string(),
+                events,
+            });
         }
         shares.retain(|share| !share.files.is_empty());
         pad(&mut shares);
