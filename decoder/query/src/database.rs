@@ -157,22 +157,19 @@ impl Database {
             frame.execute_stream().await
         })?;
         let stream = match stream {
-            Err(error) if message::is_of_connection(&error) => return Err(self.failed(&error)),
+            Err(error) if message::is_from_elsewhere(&error) => return Err(self.failed(&error)),
             stream => stream.map_err(|error| QueryError::planning(&error))?,
         };
         Ok(Answer { database: self, stream })
     }
 
-    /// Returns the error of a query that was begun; of a connection that broke, it names the worker.
+    /// Returns the error of a query that was begun. If a worker no longer answers, that is what it says: the error may
+    /// be another worker's, which has lost the connection to it and does not say to which.
     pub(crate) fn failed(&self, error: &DataFusionError) -> QueryError {
-        if !message::is_of_connection(error) {
-            return QueryError::running(error);
-        }
-        let checked = self.workers.as_ref().map(|workers| self.until_stopped(workers.check()));
-        match checked {
+        match self.workers.as_ref().map(|workers| self.until_stopped(workers.check())) {
             Some(Err(stopped)) => stopped,
             Some(Ok(Err(silent))) => QueryError::running(&silent),
-            _ => QueryError::Failed(format!("a connection to a worker broke: {}", message::of(error))),
+            Some(Ok(Ok(()))) | None => QueryError::running(error),
         }
     }
 

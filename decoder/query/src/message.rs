@@ -12,12 +12,9 @@ pub(crate) fn text(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Whether a worker did not send this error, but could not be asked or was gone.
-pub(crate) fn is_of_connection(error: &DataFusionError) -> bool {
-    match error.find_root() {
-        DataFusionError::External(inner) => inner.is::<tonic::Status>(),
-        _ => false,
-    }
+/// Whether neither the query's text nor DataFusion is to blame.
+pub(crate) fn is_from_elsewhere(error: &DataFusionError) -> bool {
+    matches!(error.find_root(), DataFusionError::External(_))
 }
 
 /// Says what is wrong with a query, on one line.
