@@ -4,9 +4,9 @@
 //! many_traces FOLDER FILES MILLIONS
 //! ```
 //!
-//! Each file has `MILLIONS` million events, in launches of 256 warps, each of which has one of 64 streams: rounds of a loop
-//! whose lanes leave it one after the other, with a branch in it, as a search or a traversal has them. The same
-//! arguments make the same files.
+//! Each file has `MILLIONS` million events, in launches of 256 warps, each of which has one of 64 streams: rounds
+//! of a loop whose lanes leave it one after the other, with a branch in it, as a search or a traversal has them.
+//! The same arguments make the same files.
 
 use std::fs::{self, File};
 use std::io::BufWriter;

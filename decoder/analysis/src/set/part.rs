@@ -40,7 +40,8 @@ impl FileHead {
     }
 }
 
-/// The figures of one file by its own numbers of locations, to be [added](crate::SetAnalysis::add) to those of others.
+/// The figures of one file by its own numbers of locations, to be [added](crate::SetAnalysis::add) to those of
+/// others.
 ///
 /// Its bytes, by [`borsh`], grow with kernels, launches, locations and edges, and not with events or warps: of single
 /// warps they have nothing.
@@ -55,8 +56,8 @@ pub struct FilePart {
 }
 
 impl FilePart {
-    /// Analyses a file that is called `name`. The selection's focus is a number of this file. `lacks_weights`: some file
-    /// of the set [does not say](crate::SetTable::lacks_weights) how many instructions a visit stands for.
+    /// Analyses a file that is called `name`. The selection's focus is a number of this file. `lacks_weights`: some
+    /// file of the set [does not say](crate::SetTable::lacks_weights) how many instructions a visit stands for.
     ///
     /// # Errors
     /// As [`analyse`](crate::analyse), but for what the file does not have of what is selected.
