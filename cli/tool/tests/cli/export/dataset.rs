@@ -24,7 +24,7 @@ const ROWS: u64 = (WARPS * EVENTS) as u64;
 
 /// The lanes of an event.
 fn mask(rank: u32, launch: u32, warp: u32, event: u32) -> u32 {
-    ((rank + 1) << 8 | (launch + warp * 3 + event) << 12 | event % 2) | 2
+    (((rank + 1) << 8) | ((launch + warp * 3 + event) << 12) | (event % 2)) | 2
 }
 
 fn lanes(rank: u32, launch: u32) -> u64 {
