@@ -14,10 +14,8 @@ use crate::recording::Recording;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-#[cfg(feature = "tui")]
-pub(crate) use self::answers::Tui;
 pub(crate) use self::answers::{
-    AccessColumn, CauseColumn, Diff, EdgeColumn, LineColumn, LoopColumn, Page, PathColumn, Report, Rows,
+    AccessColumn, CauseColumn, Diff, EdgeColumn, LineColumn, LoopColumn, Page, PathColumn, Report, Rows, Tui,
     ValueColumn, WaitColumn, WarpColumn,
 };
 pub(crate) use self::export::{Export, ExportFormat, SampleWeight};
@@ -126,16 +124,11 @@ pub(crate) enum Command {
     /// Write one HTML page that says what warps did
     Report(Report),
     /// Look through a trace in the terminal: source with heat, loops, warps
-    #[cfg(feature = "tui")]
     Tui(Tui),
     /// Answer a question in SQL about any number of traces
     Query(Query),
     /// Read the traces of this machine for others, which ask with `--workers`
     Worker(Worker),
-    /// Said where the tool was built without `tui`
-    #[cfg(not(feature = "tui"))]
-    #[command(name = "tui", hide = true, disable_help_flag = true)]
-    NoTui(Unread),
     /// Print the events of a trace
     Decode(Decode),
     /// Write a trace as Parquet, Perfetto, Chrome, Firefox Profiler or lcov files
@@ -150,14 +143,6 @@ pub(crate) enum Command {
     Completions(Completions),
     /// Write manual pages of all commands
     Man(Man),
-}
-
-/// Arguments of a command that this tool was built without.
-#[cfg(not(feature = "tui"))]
-#[derive(Debug, Args)]
-pub(crate) struct Unread {
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
-    arguments: Vec<std::ffi::OsString>,
 }
 
 /// Arguments of `completions`.

@@ -18,8 +18,8 @@ pub mod recording;
 mod tool;
 pub mod whole_file;
 
-#[doc(hidden)]
-pub use tool::warptrace;
 #[cfg(feature = "query")]
 #[doc(hidden)]
 pub use tool::warptrace_query;
+#[doc(hidden)]
+pub use tool::{in_process, warptrace};

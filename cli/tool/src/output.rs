@@ -1,5 +1,6 @@
 //! Words and numbers for people.
 
+use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs::{self, File};
@@ -180,6 +181,28 @@ pub fn url_of(path: &Path) -> Option<&str> {
     path.to_str().filter(|text| warptrace_store::is_url(text))
 }
 
+thread_local! {
+    /// Standard output and standard error of this thread, while [`kept`] keeps them.
+    static KEPT: RefCell<Option<[Vec<u8>; 2]>> = const { RefCell::new(None) };
+}
+
+/// Returns what `run` returns, and what it writes to standard output and standard error on this thread.
+pub(crate) fn kept<T>(run: impl FnOnce() -> T) -> (T, [Vec<u8>; 2]) {
+    KEPT.set(Some(Default::default()));
+    let value = run();
+    (value, KEPT.take().unwrap_or_default())
+}
+
+/// Adds `bytes` to standard output (0) or standard error (1) of this thread, and returns true, if these are kept.
+fn keeps(stream: usize, bytes: &[u8]) -> bool {
+    KEPT.with_borrow_mut(|kept| kept.as_mut().map(|kept| kept[stream].extend_from_slice(bytes))).is_some()
+}
+
+/// Returns whether what this thread prints is kept.
+pub(crate) fn is_kept() -> bool {
+    keeps(0, &[])
+}
+
 /// Standard output, whose errors say that it is that.
 #[derive(Clone, Copy, Debug)]
 pub struct StandardOutput;
@@ -194,6 +217,9 @@ pub fn of_standard_output<T>(done: io::Result<T>) -> io::Result<T> {
 
 impl Write for StandardOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if keeps(0, bytes) {
+            return Ok(bytes.len());
+        }
         of_standard_output(io::stdout().write(bytes))
     }
 
@@ -253,6 +279,10 @@ pub fn keep_errors_from_traces() {
 
 /// Writes lines to standard error, or where they are diverted to, if that can be written.
 pub fn write_errors(text: &str) {
+    if is_kept() {
+        keeps(1, format!("{}\n", shown_lines(text)).as_bytes());
+        return;
+    }
     let _ = match DIVERTED.get() {
         None => write_lines(io::stderr(), text),
         Some(true) => write_lines(io::stdout(), text),

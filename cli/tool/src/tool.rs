@@ -21,6 +21,23 @@ pub fn warptrace() -> ExitCode {
     })
 }
 
+/// Carries out a command line of `warptrace` on this thread, without its options for all commands; returns the exit
+/// code, what it prints, and what it says on standard error. For tests.
+#[doc(hidden)]
+pub fn in_process(words: &[&str]) -> (u8, String, String) {
+    let (code, printed) =
+        output::kept(|| match Arguments::try_parse_from([&["warptrace"], words].concat()) {
+            Ok(arguments) => execute(arguments.command).unwrap_or_else(|error| failed(&error)),
+            Err(error) => {
+                output::tell!("{}", error.render());
+                ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(exit::ERROR))
+            }
+        });
+    let code = (0..u8::MAX).find(|known| ExitCode::from(*known) == code).unwrap_or(u8::MAX);
+    let [out, errors] = printed.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    (code, out, errors)
+}
+
 /// Carries out the commands of that command line that ask in SQL, or ask workers.
 #[cfg(feature = "query")]
 #[doc(hidden)]
@@ -97,7 +114,7 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
         #[cfg(feature = "tui")]
         Command::Tui(command) => commands::tui::run(command),
         #[cfg(not(feature = "tui"))]
-        Command::NoTui(_) => Err(commands::left_out("tui")),
+        Command::Tui(_) => Err(commands::left_out("`tui`")),
         Command::Query(_) | Command::Worker(_) => query_program::replace(),
         Command::Decode(command) => commands::decode::run(&command),
         Command::Export(command) => commands::export::run(&command),

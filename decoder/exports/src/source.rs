@@ -102,6 +102,7 @@ impl<'a> Source<'a> {
     }
 
     /// The selected launches, each with the warps of it that may be selected.
+    #[cfg(feature = "parquet")]
     pub(crate) fn launches_with_warps(&self) -> &[(LaunchInfo, WarpFilter)] {
         &self.launches
     }

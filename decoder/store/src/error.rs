@@ -83,8 +83,8 @@ pub enum StoreError {
     },
     /// This build reads no URLs.
     #[error(
-        "{url}: this tool was built without `store`; build it with `--features store`, or download the trace and \
-         name the file"
+        "{url}: this warptrace was built without object stores: `cargo install --path cli/tool --features full` builds \
+         it with all features, and the Python wheel has them"
     )]
     LeftOut {
         /// The object.

@@ -257,7 +257,6 @@ pub(crate) struct Report {
 }
 
 /// Arguments of `tui`.
-#[cfg(feature = "tui")]
 #[derive(Debug, Args)]
 pub(crate) struct Tui {
     /// The trace

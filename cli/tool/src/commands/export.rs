@@ -75,11 +75,8 @@ fn folder(command: &Export, files: &[PathBuf]) -> anyhow::Result<Vec<String>> {
 
 #[cfg(not(feature = "parquet"))]
 fn folder(_: &Export, _: &[PathBuf]) -> anyhow::Result<Vec<String>> {
-    bail!(NO_PARQUET)
+    Err(super::left_out("Parquet"))
 }
-
-#[cfg(not(feature = "parquet"))]
-const NO_PARQUET: &str = "this build of the tool has no Parquet: build it with the feature `parquet`";
 
 /// Has `write` export a part of a trace, with a bar that shows how far it is.
 fn exported<T>(
@@ -122,7 +119,7 @@ fn write(command: &Export, source: &Source<'_>, path: &Path) -> anyhow::Result<V
         #[cfg(feature = "parquet")]
         ExportFormat::Parquet => parquet::file(command, source, path),
         #[cfg(not(feature = "parquet"))]
-        ExportFormat::Parquet => bail!(NO_PARQUET),
+        ExportFormat::Parquet => Err(super::left_out("Parquet")),
         ExportFormat::Perfetto | ExportFormat::Chrome => timeline(command, source, path),
         ExportFormat::Firefox => firefox(command, source, path),
         ExportFormat::Lcov => lcov(command, source, path),

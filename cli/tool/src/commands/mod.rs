@@ -24,10 +24,11 @@ pub(crate) mod verify;
 #[cfg(feature = "query")]
 pub(crate) mod worker;
 
-/// The error of a command whose feature this tool was built without.
-#[cfg(not(feature = "tui"))]
+/// Returns the error for a feature that is not in this build.
+#[cfg(not(all(feature = "parquet", feature = "tui")))]
 pub(crate) fn left_out(feature: &str) -> anyhow::Error {
     anyhow::anyhow!(
-        "this tool was built without `{feature}`: build it with `cargo build --release -p warptrace-cli --features {feature}`"
+        "this warptrace was built without {feature}: `cargo install --path cli/tool --features full` builds it with all \
+         features, and the Python wheel has them"
     )
 }

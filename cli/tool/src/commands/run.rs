@@ -72,7 +72,7 @@ pub(crate) fn run(command: &Run) -> anyhow::Result<ExitCode> {
     let report =
         tempfile::tempdir().context("cannot make a folder for what the program's processes report")?;
     let shim = shim::find(command.shim.as_deref(), report.path())?;
-    let mut program = prepared(command, &shim, report.path())?;
+    let mut program = prepared(command, &shim.path, report.path())?;
     let name = command.program.first().map(|name| name.to_string_lossy()).unwrap_or_default();
     watch_signals()?;
     let mut child = match program.spawn() {

@@ -12,55 +12,32 @@ use crate::output::shown_name;
 /// Its file.
 pub(super) const SHIM: &str = "libwarptrace_shim.so";
 
-/// Where the build script knows where cargo leaves the library, the assembler puts it into this tool.
 #[cfg(carries_shim)]
-mod carried {
-    std::arch::global_asm!(
-        ".pushsection .rodata.warptrace_shim, \"a\", @progbits",
-        ".hidden warptrace_carried_shim",
-        ".hidden warptrace_carried_shim_end",
-        ".globl warptrace_carried_shim",
-        ".globl warptrace_carried_shim_end",
-        "warptrace_carried_shim:",
-        concat!(".incbin \"", env!("WARPTRACE_SHIM"), "\""),
-        "warptrace_carried_shim_end:",
-        ".byte 0",
-        ".popsection",
-        options(raw)
-    );
+mod carried;
 
-    unsafe extern "C" {
-        static warptrace_carried_shim: u8;
-        static warptrace_carried_shim_end: u8;
-    }
-
-    /// Returns the library's bytes.
-    pub(super) fn bytes() -> &'static [u8] {
-        let (start, end) = (&raw const warptrace_carried_shim, &raw const warptrace_carried_shim_end);
-        // SAFETY: the assembly above has the library's bytes from the first symbol to the second, in memory
-        // that is never written.
-        unsafe { std::slice::from_raw_parts(start, end.byte_offset_from_unsigned(start)) }
-    }
+/// A library that programs can load while this exists.
+pub(super) struct Shim {
+    pub(super) path: PathBuf,
+    /// Keeps other tools from removing it.
+    _open: Option<fs::File>,
 }
 
-/// Returns the library's path: the chosen file, what this tool carries, written into `folder`, or a file
-/// beside the tool or in the `lib` folder next to the tool's.
+/// Finds the library: the chosen file; or what this tool carries, unpacked into the user's cache or into `folder`; or
+/// a file next to the tool or in the `lib` folder next to the tool's.
 ///
 /// # Errors
 /// If there is none, or its path is none that `LD_PRELOAD` can have.
-pub(super) fn find(chosen: Option<&Path>, folder: &Path) -> anyhow::Result<PathBuf> {
-    let found = match chosen {
+pub(super) fn find(chosen: Option<&Path>, folder: &Path) -> anyhow::Result<Shim> {
+    let (found, open) = match chosen {
         Some(file) if !file.is_file() => bail!(
             "the library that --shim names is not there: {}; leave --shim out to take the tool's own",
             shown_name(file)
         ),
-        Some(file) => file.to_owned(),
+        Some(file) => (file.to_owned(), None),
         None => own(folder)?,
     };
     let found = fs::canonicalize(&found).with_context(|| format!("cannot open {}", shown_name(&found)))?;
-    // The system's loader prints the path as it is.
-    let is_plain = found.as_os_str() == &*shown_name(&found);
-    if !is_plain || found.as_os_str().as_bytes().iter().any(|byte| b": ".contains(byte)) {
+    if !is_loadable(&found) {
         bail!(
             "{} has a space, a colon or a control character in its path, which LD_PRELOAD cannot have: name a copy \
              elsewhere with --shim, or another folder for temporary files with TMPDIR",
@@ -73,7 +50,13 @@ pub(super) fn find(chosen: Option<&Path>, folder: &Path) -> anyhow::Result<PathB
             shown_name(&found)
         );
     }
-    Ok(found)
+    Ok(Shim { path: found, _open: open })
+}
+
+/// Returns true if `LD_PRELOAD` can have the path, and it can be printed: the system's loader prints it as it is.
+fn is_loadable(path: &Path) -> bool {
+    let is_plain = path.as_os_str() == &*shown_name(path);
+    is_plain && !path.as_os_str().as_bytes().iter().any(|byte| b": ".contains(byte))
 }
 
 /// Whether a file begins as an ELF library for this system does. The system's loader leaves out what is none,
@@ -86,27 +69,32 @@ fn is_library(path: &Path) -> io::Result<bool> {
     Ok(bytes.starts_with(BEGIN[0]) && bytes.ends_with(BEGIN[1]) && bytes.len() == 20)
 }
 
-/// Writes the library that this tool carries.
+/// Unpacks the library that this tool carries, unless the user's cache has it.
 #[cfg(carries_shim)]
-fn own(folder: &Path) -> anyhow::Result<PathBuf> {
+fn own(folder: &Path) -> anyhow::Result<(PathBuf, Option<fs::File>)> {
+    if let Some((file, open)) = carried::kept() {
+        return Ok((file, Some(open)));
+    }
     let file = folder.join(SHIM);
-    fs::write(&file, carried::bytes()).with_context(|| format!("cannot write {}", shown_name(&file)))?;
-    Ok(file)
+    let write = || fs::write(&file, carried::unpack()?);
+    write().with_context(|| format!("cannot write {}", shown_name(&file)))?;
+    Ok((file, None))
 }
 
 /// Looks for the library near this tool.
 #[cfg(not(carries_shim))]
-fn own(_: &Path) -> anyhow::Result<PathBuf> {
+fn own(_: &Path) -> anyhow::Result<(PathBuf, Option<fs::File>)> {
     let tool = std::env::current_exe().context("cannot tell where this tool is")?;
     let folder = tool.parent().unwrap_or(Path::new("."));
     let places = [folder.join(SHIM), folder.join("../lib").join(SHIM)];
     let shown = places.each_ref().map(shown_name).join(" or ");
-    places.into_iter().find(|file| file.is_file()).with_context(|| {
+    let found = places.into_iter().find(|file| file.is_file()).with_context(|| {
         format!(
             "`run` needs {SHIM}, which this tool was built without and which is not at {shown}: build it with \
              `cargo build --release -p warptrace-shim`, and name it with --shim"
         )
-    })
+    })?;
+    Ok((found, None))
 }
 
 #[cfg(test)]
@@ -116,7 +104,8 @@ mod tests {
     #[test]
     fn a_library_that_is_not_there_is_an_error_that_says_what_to_do() {
         let error = find(Some(Path::new("/nowhere/shim.so")), Path::new("/nowhere"))
-            .expect_err("it is not there")
+            .err()
+            .expect("it is not there")
             .to_string();
         assert!(error.contains("/nowhere/shim.so") && error.contains("--shim"), "{error}");
     }

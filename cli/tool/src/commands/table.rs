@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::output::{of_standard_output, terminal_width};
+use crate::output::{StandardOutput, is_kept, of_standard_output, terminal_width};
 use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 use warptrace_format::shown_lines;
@@ -56,6 +56,9 @@ pub(crate) fn table(columns: &[Column], rows: impl IntoIterator<Item = Vec<Strin
 /// # Errors
 /// If standard output cannot be written.
 pub(crate) fn print_table(table: &str) -> io::Result<()> {
+    if is_kept() {
+        return writeln!(StandardOutput, "\n{}", shown_lines(table));
+    }
     of_standard_output(print_coloured(table))
 }
 

@@ -26,6 +26,10 @@ pub(super) fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
 /// The system's.
 #[cfg(unix)]
 pub fn watch_signals() -> io::Result<()> {
+    if crate::output::is_kept() {
+        // The process is a test's.
+        return Ok(());
+    }
     let ends = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
     let mut signals = Signals::new(ends.into_iter().filter(|signal| !is_ignored(*signal)))?;
     thread::spawn(move || {
