@@ -1,19 +1,18 @@
 //! `cargo xtask demo`: from a fresh checkout to a verified trace.
 
+use std::fs::File;
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use anyhow::Context;
+use warptrace_build::SETUP_LOCK_VARIABLE;
 
 use crate::{process, setup, workspace};
 
 /// Runs the chore.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
-    // Without a device compiler the simulator still runs, and setup has said so.
-    let _ = setup::all(setup::For::Users);
-    println!();
-    process::run(workspace::cargo().args(["build", "--release", "--package", "warptrace-cli"]))?;
-
     let target = workspace::target()?;
+    build(&target)?;
     let tool = target.join("release").join(format!("warptrace{}", std::env::consts::EXE_SUFFIX));
     let folder = target.join("demo");
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
@@ -43,4 +42,24 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
         println!("  {what}:\n      {command}");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Builds the tool while tools for the GPU are installed. Build scripts that need these wait for a lock.
+fn build(target: &Path) -> anyhow::Result<()> {
+    let path = target.join("setup.lock");
+    std::fs::create_dir_all(target).with_context(|| format!("cannot create {}", target.display()))?;
+    let lock = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
+    lock.lock().context("cannot lock the file")?;
+    let set_up = std::thread::spawn(move || {
+        // Without a device compiler the simulator still runs, and setup has said so.
+        let _ = setup::all(setup::For::Users);
+        drop(lock);
+    });
+    // Two build scripts may wait.
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from) + 2;
+    let mut cargo = workspace::cargo();
+    cargo.args(["build", "--release", "--package", "warptrace-cli", "--jobs", &jobs.to_string()]);
+    let built = process::run(cargo.env(SETUP_LOCK_VARIABLE, &path));
+    set_up.join().ok();
+    built
 }

@@ -7,25 +7,31 @@ use crate::{process, workspace};
 /// Tells the tests that own golden files to write them instead of comparing.
 const OVERWRITE: &str = "WARPTRACE_OVERWRITE_GOLDEN";
 
-/// The tests that own golden files: package, test program, part of the test's name.
-const OWNERS: [[&str; 3]; 4] = [
-    ["warptrace-decoder", "golden", ""],
-    ["warptrace-ptx", "foreign", "stays_the_same_text"],
-    ["warptrace-workloads", "ptx", "stay_the_same_text"],
-    ["warptrace-workloads", "ptx", "the_counted_loops_are"],
+/// The tests that own golden files: package, and part of the test's name.
+const OWNERS: [[&str; 2]; 8] = [
+    ["warptrace-host", "golden::"],
+    ["warptrace-host", "traces::"],
+    ["warptrace-ptx", "stays_the_same_text"],
+    ["warptrace-ptx", "full::"],
+    ["warptrace-workloads", "ptx::full::"],
+    ["warptrace-workloads", "the_counted_loops_are"],
+    ["warptrace-bench", "fixtures::"],
+    ["warptrace-cli", "golden"],
 ];
-/// The files.
-const FILES: [&str; 4] = [
-    "decoder/decode/tests/golden",
-    "tracer-device/ptx/tests/data/foreign/hashes.txt",
-    "workloads/programs/tests/ptx/hashes.txt",
+/// The folders and files.
+const FILES: [&str; 6] = [
+    "cli/tool/tests",
+    "decoder",
+    "fuzz/corpus",
+    "tracer-device/ptx/tests/data",
+    "workloads/programs/tests/it/ptx",
     "results/counted-loops.md",
 ];
 
 /// Runs the chore.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
-    for [package, test, owner] in OWNERS {
-        let arguments = ["test", "--package", package, "--test", test, owner];
+    for [package, owner] in OWNERS {
+        let arguments = ["test", "--package", package, "--test", "it", owner];
         process::run(workspace::cargo().args(arguments).env(OVERWRITE, "1"))?;
     }
     println!(
@@ -34,9 +40,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
          measured with the text as it was."
     );
     let mut status = std::process::Command::new("git");
-    status
-        .current_dir(workspace::root())
-        .args(["status", "--short", "--", FILES[0], FILES[1], FILES[2], FILES[3]]);
+    status.current_dir(workspace::root()).args(["status", "--short", "--"]).args(FILES);
     process::run(&mut status)?;
     Ok(ExitCode::SUCCESS)
 }

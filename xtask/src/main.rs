@@ -1,14 +1,16 @@
 //! The project's chores: `cargo xtask help`.
 
 mod book;
+mod budget;
 mod demo;
 mod evaluation;
 mod fuzz;
 mod golden;
+mod idle;
+mod junit;
 mod miri;
 mod package;
 mod process;
-mod query;
 mod rooms;
 mod setup;
 mod steps;
@@ -25,7 +27,7 @@ use clap::{Parser, Subcommand};
 #[derive(Debug, Parser)]
 #[command(
     bin_name = "cargo xtask",
-    after_help = "New here? `cargo xtask demo` records a kernel; `cargo xtask test` tests all but `query`."
+    after_help = "New here? `cargo xtask demo` records a kernel; `cargo xtask test` runs the tests."
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -38,10 +40,8 @@ enum Chore {
     Setup(setup::Options),
     /// Set up, record a kernel, verify the trace and look at it
     Demo,
-    /// What CI runs: format, lints, docs, all tests, PTX for five architectures
+    /// Run the fast tier of checks, as CI does; with --all, every suite in full
     Test(test::Options),
-    /// Lint and test `warptrace query`, which takes long to build
-    QueryTest,
     /// Build the documentation as a book, and check that no link leads nowhere
     Book,
     /// Rewrite the golden files from what the code writes now
@@ -75,7 +75,6 @@ fn main() -> ExitCode {
         Chore::Setup(options) => setup::run(&options),
         Chore::Demo => demo::run(),
         Chore::Test(options) => test::run(&options),
-        Chore::QueryTest => query::run(),
         Chore::Book => book::run(),
         Chore::Golden => golden::run(),
         Chore::Miri => miri::run(),

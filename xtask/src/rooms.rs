@@ -1,7 +1,7 @@
 //! The rules of which package may depend on which, as a test over `cargo metadata`.
 //!
-//! A package's room is the folder in which it lies. Dependencies of tests are left out: tests of readers
-//! record real traces.
+//! A package's room is the folder in which it lies. Tests of readers depend on nothing that records: they read
+//! committed traces. Other dependencies of tests are left out.
 
 #[cfg(test)]
 mod tests {
@@ -18,6 +18,8 @@ mod tests {
         folder: String,
         /// Names of what it depends on, tests apart.
         needs: BTreeSet<String>,
+        /// Names of what its tests depend on besides.
+        tests_need: BTreeSet<String>,
     }
 
     impl Package {
@@ -37,9 +39,14 @@ mod tests {
             let manifest = text(&package["manifest_path"]);
             let folder = Path::new(&manifest).parent().and_then(|it| it.strip_prefix(workspace::root()).ok());
             let folder = folder.expect("it lies in the workspace").display().to_string();
-            let needs = package["dependencies"].as_array().expect("a list").iter();
-            let needs = needs.filter(|need| need["kind"] != "dev").map(|need| text(&need["name"])).collect();
-            (text(&package["name"]), Package { folder, needs })
+            let needs = |of_tests: bool| {
+                let all = package["dependencies"].as_array().expect("a list").iter();
+                all.filter(|need| (need["kind"] == "dev") == of_tests)
+                    .map(|need| text(&need["name"]))
+                    .collect()
+            };
+            let (needs, tests_need) = (needs(false), needs(true));
+            (text(&package["name"]), Package { folder, needs, tests_need })
         };
         metadata["packages"].as_array().expect("a list").iter().map(package).collect()
     }
@@ -69,7 +76,12 @@ mod tests {
             packages.iter().filter(|(_, package)| reads(package)).map(|(name, _)| name).collect();
         assert!(readers.len() >= 8, "{readers:?}");
         for reader in readers {
-            for (need, package) in reached(&packages, reader) {
+            let mut all = reached(&packages, reader);
+            for need in packages[reader].tests_need.iter().filter(|need| packages.contains_key(*need)) {
+                all.insert(need, &packages[need]);
+                all.extend(reached(&packages, need));
+            }
+            for (need, package) in all {
                 let records = ["tracer-host", "tracer-device", "workloads"].map(|room| package.is_in(room));
                 assert!(
                     !records.contains(&true),

@@ -52,6 +52,11 @@ impl Steps {
         &self.done[self.done.len() - 1].1
     }
 
+    /// Returns the name, outcome and duration of each step so far.
+    pub(crate) fn done(&self) -> &[(&'static str, Outcome, Duration)] {
+        &self.done
+    }
+
     /// Prints what became of each step; returns whether none failed.
     pub(crate) fn summary(&self) -> bool {
         let width = self.done.iter().map(|(name, ..)| name.len()).max().unwrap_or(0);

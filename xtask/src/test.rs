@@ -1,73 +1,252 @@
-//! `cargo xtask test`: what CI runs.
+//! `cargo xtask test`: the checks of a change, in two tiers.
+//!
+//! The fast tier is what CI runs: everything that protects a change. `--all` runs every suite in full. Each part
+//! can be run by itself with `--only`.
 
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
+
+use clap::ValueEnum;
 
 use crate::steps::{Outcome, Steps};
-use crate::{book, package, process, setup, workspace};
+use crate::{book, budget, idle, junit, package, process, setup, wheel, workspace};
 
 /// Arguments of `test`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
+    /// Run every suite in full, not only the fast tier
+    #[arg(long)]
+    all: bool,
+    /// Run only this part; may be repeated
+    #[arg(long, value_name = "PART")]
+    only: Vec<Part>,
     /// Install nothing
     #[arg(long)]
     no_setup: bool,
 }
 
-/// All packages with the features that only tests need. The same in each step, or cargo would build what
-/// depends on them twice.
-const EVERYTHING: [&str; 5] =
-    ["--workspace", "--exclude", "warptrace-query", "--features", "warptrace-ptx/interpreter"];
-
-/// Runs the chore. Everything is built in cargo's `dev` profile, so that each crate is compiled once for the
-/// tests and checked once for lints and docs.
-pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
-    let mut steps = Steps::default();
-    if !options.no_setup {
-        steps.step("set-up", || match setup::all(setup::For::Tests) {
-            Ok(()) => Outcome::Passed(String::new()),
-            Err(missing) => Outcome::Skipped(format!("without {}", missing.join(" and "))),
-        });
-    }
-    steps.step("format", || {
-        process::run(workspace::cargo().args(["fmt", "--all", "--check"]))?;
-        for example in package::examples()? {
-            let manifest = example.join("Cargo.toml");
-            process::run(workspace::cargo().args(["fmt", "--check", "--manifest-path"]).arg(manifest))?;
-        }
-        anyhow::Ok(())
-    });
-    steps.step("lints", || {
-        let mut command = workspace_wide("clippy", &["--all-targets"]);
-        command.args(["--", "-D", "warnings"]);
-        // Clippy runs build scripts of its own, which would compile all kernels once more.
-        process::run(command.env("WARPTRACE_NO_DEVICE_CODE", "1"))
-    });
-    steps.step("links", book::check_links);
-    let mdbook = if options.no_setup { book::find() } else { book::set_up() };
-    match mdbook {
-        Ok(()) => steps.step("book", || book::build().map(drop)),
-        Err(error) => steps.step("book", || Outcome::Skipped(format!("{error:#}"))),
-    };
-    steps.step("docs", || {
-        process::run(workspace_wide("doc", &["--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
-    });
-    steps.step("tests", || {
-        process::run(&mut if workspace::has_subcommand("nextest") {
-            let mut command = workspace::cargo();
-            command.args(["nextest", "run", "--no-fail-fast"]).args(EVERYTHING);
-            command
-        } else {
-            workspace_wide("test", &["--no-fail-fast", "--lib", "--bins", "--tests", "--examples"])
-        })
-    });
-    steps.step("doc tests", || process::run(&mut workspace_wide("test", &["--doc", "--no-fail-fast"])));
-    steps.step("packages", || package::check(&package::Options::default()));
-    Ok(if steps.summary() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+/// A part of the run, in the order in which parts run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// Find or install compilers, assemblers and readers
+    SetUp,
+    /// Check the format of all sources
+    Format,
+    /// Check the links of all pages
+    Links,
+    /// Compare lines, crates and the size of the tool with `results/budget.json`
+    Budget,
+    /// Run Clippy
+    Lints,
+    /// Run unit and integration tests
+    Tests,
+    /// Run the examples in the documentation
+    DocTests,
+    /// Build the documentation of all packages (only with --all)
+    Docs,
+    /// Lint and test `warptrace query` (only with --all)
+    Query,
+    /// Build the Python wheel and check it (only with --all)
+    Wheel,
+    /// Package all crates; build and run the examples from the packages (only with --all)
+    Packages,
+    /// Build the documentation as a book (only with --all)
+    Book,
 }
 
-/// A command of cargo for all packages.
-fn workspace_wide(command: &str, arguments: &[&str]) -> Command {
-    let mut cargo = workspace::cargo();
-    cargo.arg(command).args(EVERYTHING).args(arguments);
-    cargo
+impl Part {
+    /// Returns true if the part belongs to the fast tier.
+    fn is_fast(self) -> bool {
+        (self as u8) < Part::Docs as u8
+    }
+}
+
+/// The packages of the fast tier, with the features that only tests need. Every command of a tier takes the same list,
+/// because cargo builds a crate again when another set of features is selected.
+const FAST: [&str; 9] = [
+    "--workspace",
+    "--exclude",
+    "warptrace-query",
+    "--exclude",
+    "warptrace-python",
+    "--exclude",
+    "warptrace-tables",
+    "--features",
+    "warptrace-ptx/interpreter",
+];
+
+/// The packages of the full tier: also those that need Arrow, and the tool with all optional features.
+const FULL: [&str; 5] = [
+    "--workspace",
+    "--exclude",
+    "warptrace-query",
+    "--features",
+    "warptrace-ptx/interpreter,warptrace-cli/full",
+];
+
+/// `warptrace-query` and the tool with the feature that has the program. They are built apart from the others, because
+/// DataFusion takes longer to build than all the rest.
+const QUERY: [&str; 6] =
+    ["--package", "warptrace-query", "--package", "warptrace-cli", "--features", "warptrace-cli/query"];
+
+/// The tests that need them.
+const OF_QUERY: &str = "package(warptrace-query) | test(/^query/)";
+
+/// What tests need to be built: no benchmarks, and of the examples only those that tests load.
+const TARGETS: [&str; 7] = ["--lib", "--bins", "--tests", "--example", "test_driver", "--example", "adopted"];
+/// The same of `QUERY`.
+const TARGETS_OF_QUERY: [&str; 3] = ["--lib", "--bins", "--tests"];
+
+/// Runs the chore.
+pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
+    let mut steps = Steps::default();
+    let mut tests = Vec::new();
+    let chosen = |part: &Part| match options.only.is_empty() {
+        true => options.all || part.is_fast(),
+        false => options.only.contains(part),
+    };
+    for part in Part::value_variants().iter().filter(|part| chosen(part)) {
+        if *part == Part::SetUp && options.no_setup {
+            continue;
+        }
+        run_part(*part, options.all || !part.is_fast(), &mut steps, &mut tests);
+    }
+    if options.all && !tests.is_empty() {
+        steps.step("slow tests", || junit::check_slow(&tests));
+    }
+    junit::print_slowest(&tests);
+    let passed = steps.summary();
+    junit::write(&steps, &tests)?;
+    Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Runs one part as one step or more; `full` selects the full tier of the part.
+fn run_part(part: Part, full: bool, steps: &mut Steps, tests: &mut Vec<junit::Test>) {
+    let packages = if full { &FULL[..] } else { &FAST };
+    match part {
+        Part::SetUp => {
+            steps.step("set-up", || {
+                let whom = if full { setup::For::AllTests } else { setup::For::Tests };
+                match setup::all(whom) {
+                    Ok(()) => Outcome::Passed(String::new()),
+                    Err(missing) => Outcome::Skipped(format!("without {}", missing.join(" and "))),
+                }
+            });
+        }
+        Part::Format => {
+            steps.step("format", check_format);
+        }
+        Part::Links => {
+            steps.step("links", book::check_links);
+        }
+        Part::Budget => {
+            steps.step("budget", || budget::check(full));
+        }
+        Part::Lints => {
+            steps.step("lints", || lint(packages, full));
+        }
+        Part::Tests => {
+            let suite =
+                Suite { build: "build tests", run: "tests", packages, targets: &TARGETS, filter: None };
+            suite.add_steps(full, steps, tests);
+        }
+        Part::DocTests => {
+            steps.step("doc tests", || {
+                process::run(workspace::cargo().arg("test").args(packages).args(["--doc", "--no-fail-fast"]))
+            });
+        }
+        Part::Docs => {
+            steps.step("docs", || {
+                let mut command = workspace::cargo();
+                command.arg("doc").args(packages).arg("--no-deps").env("RUSTDOCFLAGS", "-D warnings");
+                process::run(&mut command)
+            });
+        }
+        Part::Query => {
+            let suite = Suite {
+                build: "build tests of query",
+                run: "tests of query",
+                packages: &QUERY,
+                targets: &TARGETS_OF_QUERY,
+                filter: Some(OF_QUERY),
+            };
+            suite.add_steps(full, steps, tests);
+            steps.step("lints of query", || lint(&QUERY, full));
+        }
+        Part::Wheel => {
+            steps.step("wheel", wheel::build_and_check);
+        }
+        Part::Packages => {
+            steps.step("packages", || package::check(&package::Options::default()));
+        }
+        Part::Book => {
+            steps.step("book", || book::set_up().and_then(|()| book::build()).map(drop));
+        }
+    }
+}
+
+fn check_format() -> anyhow::Result<()> {
+    process::run(workspace::cargo().args(["fmt", "--all", "--check"]))?;
+    for example in package::examples()? {
+        let manifest = example.join("Cargo.toml");
+        process::run(workspace::cargo().args(["fmt", "--check", "--manifest-path"]).arg(manifest))?;
+    }
+    Ok(())
+}
+
+/// Runs Clippy on `packages`; with `full`, on benchmarks too.
+fn lint(packages: &[&str], full: bool) -> anyhow::Result<()> {
+    let mut command = workspace::cargo();
+    command.arg("clippy").args(packages);
+    command.args(if full { &["--all-targets"][..] } else { &["--lib", "--bins", "--tests", "--examples"] });
+    command.args(["--", "-D", "warnings"]);
+    // Clippy runs build scripts of its own, which would compile all kernels a second time.
+    process::run(command.env("WARPTRACE_NO_DEVICE_CODE", "1"))
+}
+
+/// Tests of some packages.
+struct Suite<'a> {
+    /// Names of the two steps.
+    build: &'static str,
+    run: &'static str,
+    packages: &'a [&'a str],
+    targets: &'a [&'a str],
+    /// Of nextest; all tests if there is none.
+    filter: Option<&'a str>,
+}
+
+impl Suite<'_> {
+    /// Builds and runs the tests; adds their times to `tests`. Without nextest, `cargo test` runs the tests, with the
+    /// filter left out, and measures no times.
+    fn add_steps(&self, full: bool, steps: &mut Steps, tests: &mut Vec<junit::Test>) {
+        let has_nextest = workspace::has_subcommand("nextest");
+        let command = |more: &[&str]| {
+            let mut cargo = workspace::cargo();
+            cargo.args(if has_nextest { &["nextest", "run"][..] } else { &["test"] });
+            cargo.args(self.packages).args(self.targets).args(more);
+            cargo
+        };
+        let built = steps.step(self.build, || process::run(&mut command(&["--no-run"])));
+        if matches!(built, Outcome::Failed(_)) {
+            return;
+        }
+        let profile = if full { "full" } else { "default" };
+        let load = idle::Load::start();
+        steps.step(self.run, || {
+            process::run(&mut match (has_nextest, full) {
+                (true, _) => {
+                    let mut command = command(&["--no-fail-fast", "--profile", profile]);
+                    command.args(self.filter.iter().flat_map(|filter| ["-E", filter]));
+                    command
+                }
+                (false, true) => command(&["--no-fail-fast"]),
+                (false, false) => command(&["--no-fail-fast", "--", "--skip", "full::"]),
+            })
+        });
+        if has_nextest {
+            match junit::read(profile, load.of_others()) {
+                Ok(found) => tests.extend(found),
+                Err(error) => eprintln!("times of tests: {error:#}"),
+            }
+        }
+    }
 }

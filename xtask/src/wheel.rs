@@ -23,7 +23,7 @@ pub(crate) struct Options {
     #[arg(long)]
     check: bool,
     /// Cargo's profile
-    #[arg(long, default_value = "wheel")]
+    #[arg(long, default_value = "release")]
     profile: String,
 }
 
@@ -37,13 +37,18 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Builds the wheel with the programs of the tests, and checks it.
+pub(crate) fn build_and_check() -> anyhow::Result<()> {
+    check(&build("dev")?)
+}
+
 /// Builds the programs and the wheel; returns its path.
 fn build(profile: &str) -> anyhow::Result<PathBuf> {
     let package = workspace::root().join("cli/python");
     let scripts = package.join("warptrace.data/scripts");
     fs::create_dir_all(&scripts).with_context(|| format!("cannot make {}", workspace::shown(&scripts)))?;
     let build =
-        ["build", "--package", "warptrace-cli", "--features", "query", "--bins", "--profile", profile];
+        ["build", "--package", "warptrace-cli", "--features", "full,query", "--bins", "--profile", profile];
     process::run(workspace::cargo().args(build))?;
     let target = workspace::target()?;
     let folder = if profile == "dev" { "debug" } else { profile };

@@ -49,14 +49,6 @@ pub(crate) fn set_up() -> anyhow::Result<()> {
     mdbook::set_up()
 }
 
-/// Looks whether mdBook is there.
-///
-/// # Errors
-/// Says how to install it.
-pub(crate) fn find() -> anyhow::Result<()> {
-    mdbook::find()
-}
-
 /// Builds the book; returns its first page.
 ///
 /// # Errors

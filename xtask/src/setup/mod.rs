@@ -30,18 +30,20 @@ pub(crate) struct Options {
     tests: bool,
 }
 
-/// For whom tools are set up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What tools are set up for. Each purpose includes those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum For {
-    /// Who traces kernels.
+    /// Tracing kernels.
     Users,
-    /// Who works on warptrace.
+    /// The fast tier of the tests.
     Tests,
+    /// All tests.
+    AllTests,
 }
 
 /// Runs the chore; fails if a tool is missing.
 pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
-    let whom = if options.tests { For::Tests } else { For::Users };
+    let whom = if options.tests { For::AllTests } else { For::Users };
     Ok(if all(whom).is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -55,9 +57,9 @@ pub(crate) fn all(whom: For) -> Result<(), Vec<&'static str>> {
         ("device compiler", For::Users, compiler::set_up),
         ("assembler", For::Users, cuda::set_up_assembler),
         ("disassembler", For::Tests, cuda::set_up_disassembler),
-        ("export readers", For::Tests, readers::set_up),
+        ("export readers", For::AllTests, readers::set_up),
     ];
-    for (name, _, set_up) in tools.into_iter().filter(|(_, by, _)| *by == For::Users || *by == whom) {
+    for (name, _, set_up) in tools.into_iter().filter(|(_, purpose, _)| *purpose <= whom) {
         match set_up() {
             Ok(found) => println!("{name:<16} {found}"),
             Err(error) => {

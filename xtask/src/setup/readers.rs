@@ -1,4 +1,5 @@
-//! Readers of exports: the programs that tests of `warptrace export` read its files with.
+//! Python packages for tests: the programs that read the files of `warptrace export`, and NVTX's header, which a
+//! test program includes.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,8 +12,8 @@ use crate::process::quietly;
 use crate::workspace;
 
 /// Wheels on PyPI: two readers of Parquet and Perfetto's messages with what they need, a reader of lcov's files,
-/// and a validator of JSON with what it needs.
-const WHEELS: [&str; 13] = [
+/// and a validator of JSON with what it needs; and NVTX.
+const WHEELS: [&str; 14] = [
     "duckdb>=1.3",
     "polars>=1.30",
     "polars-runtime-32>=1.30",
@@ -26,9 +27,12 @@ const WHEELS: [&str; 13] = [
     "rpds-py>=0.10",
     "attrs>=23",
     "typing-extensions>=4.4",
+    "nvidia-nvtx-cu12==12.9.79",
 ];
 /// What must be there to be imported.
 const IMPORTS: &str = "import duckdb, polars, jsonschema, lcov_cobertura, zstandard; from perfetto.protos.perfetto.trace import perfetto_trace_pb2";
+/// NVTX's header in the folder of the packages.
+const NVTX_HEADER: &str = "nvidia/nvtx/include/nvtx3/nvToolsExt.h";
 const LIMIT: Duration = Duration::from_secs(600);
 
 const HELP: &str = "install Python 3 with pip and run this again";
@@ -55,6 +59,9 @@ pub(super) fn set_up() -> Found {
 
 /// Imports the readers; the error says why that fails.
 fn find(folder: &Path) -> Result<String, String> {
+    if !folder.join(NVTX_HEADER).is_file() {
+        return Err(format!("no {}", workspace::shown(&folder.join(NVTX_HEADER))));
+    }
     let mut command = Command::new("python3");
     command.args(["-c", IMPORTS]).env("PYTHONPATH", folder);
     match quietly(&mut command, LIMIT) {
