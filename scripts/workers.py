@@ -3,7 +3,7 @@
     workers.py PROGRAMS SMALL LARGE
 
 PROGRAMS is a folder with `warptrace` and `warptrace-query`, SMALL and LARGE are folders of traces (see the example
-`many_traces` of `warptrace-query`). Prints Markdown. All workers have all traces, and each is read by one of them.
+`many_traces` of `warptrace-host`). Prints Markdown. All workers have all traces, and each is read by one of them.
 """
 
 import os

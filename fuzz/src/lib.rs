@@ -22,35 +22,34 @@ pub struct Target {
     pub damage: fn(&[u8], &mut Random) -> Vec<u8>,
 }
 
-/// All targets.
-pub const TARGETS: [Target; 9] = [
-    Target { name: "open_file", run: warptrace_decoder::fuzzing::open, damage: damaged },
-    // Traces with times, apart, so that inputs of the others keep their numbers.
-    Target { name: "times", run: warptrace_analysis::fuzzing::analyse_arbitrary, damage: damaged },
-    Target { name: "data", run: warptrace_decoder::fuzzing::open, damage: damaged },
-    Target { name: "analyse", run: warptrace_analysis::fuzzing::analyse_arbitrary, damage: damaged },
-    Target {
-        name: "codec_round_trip",
-        run: warptrace_format::codec::fuzzing::round_trip,
-        damage: damage::any_bytes,
-    },
-    Target {
-        name: "codec_decode",
-        run: warptrace_format::codec::fuzzing::decode_arbitrary,
-        damage: damage::any_bytes,
-    },
-    Target {
-        name: "column_round_trip",
-        run: warptrace_columns::fuzzing::round_trip,
-        damage: damage::any_bytes,
-    },
-    Target {
-        name: "column_decode",
-        run: warptrace_columns::fuzzing::decode_arbitrary,
-        damage: damage::any_bytes,
-    },
-    Target { name: "ptx_parse", run: warptrace_ptx::fuzzing::parse_arbitrary, damage: damage::any_bytes },
-];
+/// Gives the list of targets to a macro: of each its name, what runs it, and what makes an input of one of the corpus.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! with_targets {
+    ($list:ident) => {
+        $list! {
+            open_file: warptrace_decoder::fuzzing::open, damaged;
+            // Traces with times, apart, so that inputs of the others keep their numbers.
+            times: warptrace_analysis::fuzzing::analyse_arbitrary, damaged;
+            data: warptrace_decoder::fuzzing::open, damaged;
+            analyse: warptrace_analysis::fuzzing::analyse_arbitrary, damaged;
+            codec_round_trip: warptrace_format::codec::fuzzing::round_trip, damage::any_bytes;
+            codec_decode: warptrace_format::codec::fuzzing::decode_arbitrary, damage::any_bytes;
+            column_round_trip: warptrace_columns::fuzzing::round_trip, damage::any_bytes;
+            column_decode: warptrace_columns::fuzzing::decode_arbitrary, damage::any_bytes;
+            ptx_parse: warptrace_ptx::fuzzing::parse_arbitrary, damage::any_bytes;
+        }
+    };
+}
+
+macro_rules! targets {
+    ($($name:ident: $run:path, $damage:path;)*) => {
+        /// All targets.
+        pub const TARGETS: &[Target] =
+            &[$(Target { name: stringify!($name), run: $run, damage: $damage }),*];
+    };
+}
+with_targets!(targets);
 
 /// Reads the inputs from which a target begins, in the order of their names.
 ///

@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 mod screens;
+#[path = "../../../decoder/decode/tests/it/support/sections.rs"]
+mod sections;
 mod states;
 mod traces;
 

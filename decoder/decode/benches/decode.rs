@@ -9,6 +9,9 @@
 //! if they are there.
 #![allow(missing_docs, reason = "criterion's macros make public items")]
 
+#[path = "../tests/it/support/sections.rs"]
+mod sections;
+
 use std::hint::black_box;
 use std::io::Read;
 use std::ops::ControlFlow;
@@ -16,11 +19,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use sections::Sections;
 use warptrace_decoder::{TraceFile, WarpFilter};
 use warptrace_format::Event;
 use warptrace_format::codec::{CodecSpec, Decoder, EclParams, PredictParams, encode_stream};
-use warptrace_format::file::{ChunkRef, DeviceInfo, LaunchInfo, Metadata};
-use warptrace_host::writer::{TraceWriter, WriterOptions};
+use warptrace_format::file::{ChunkRef, Compression, DeviceInfo, LaunchInfo, Metadata};
 
 /// Payload bytes of a chunk of 4 KiB.
 const CAPACITY: u32 = 4064;
@@ -141,11 +144,10 @@ fn one_core(criterion: &mut Criterion) {
 /// A file with the streams as warps of one launch.
 fn file(streams: &[Vec<Event>]) -> TraceFile {
     let metadata = Metadata::new("bench", DeviceInfo::simulator("none"), vec![PREDICT]).with_kernel("k", "");
-    let mut writer =
-        TraceWriter::create(Vec::new(), &metadata, WriterOptions::default()).expect("memory can be written");
+    let mut file = Sections::new(&metadata);
     let blocks = streams.len() as u32;
     let launch = LaunchInfo::new(0, 0, [blocks, 1, 1], [32, 1, 1], 0).expect("a shape that can be");
-    writer.begin_launch(&launch).expect("memory can be written");
+    file.put(&launch.encode_section());
     let encoded: Vec<_> = streams.iter().map(|events| encode_stream(PREDICT, events, CAPACITY)).collect();
     let chunks: Vec<_> = (0..)
         .zip(&encoded)
@@ -159,9 +161,9 @@ fn file(streams: &[Vec<Event>]) -> TraceFile {
             })
         })
         .collect();
-    writer.write_chunks(0, &chunks).expect("memory can be written");
-    let (bytes, _) = writer.finish().expect("memory can be written");
-    TraceFile::from_bytes(bytes).expect("the writer wrote it")
+    // Frames of the size that the recorder's have.
+    file.put_chunks(0, &chunks, (256 << 10, Compression::Suited));
+    TraceFile::from_bytes(file.finish()).expect("a sound file")
 }
 
 fn all_cores(criterion: &mut Criterion) {
@@ -170,7 +172,7 @@ fn all_cores(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("a file, fractal");
     group.throughput(Throughput::Elements(count(&streams)));
     group.bench_function("counts of locations, all cores", |bencher| {
-        bencher.iter(|| trace.location_counts(0, 0, &WarpFilter::all()).expect("the writer wrote it"));
+        bencher.iter(|| trace.location_counts(0, 0, &WarpFilter::all()).expect("a sound file"));
     });
     group.bench_function("decode_all, all cores", |bencher| {
         bencher.iter(|| {
@@ -179,7 +181,7 @@ fn all_cores(criterion: &mut Criterion) {
                 events += black_box(block.events).len();
                 ControlFlow::Continue(())
             };
-            let flow = trace.decode_all(0, 0, &WarpFilter::all(), &mut sink).expect("the writer wrote it");
+            let flow = trace.decode_all(0, 0, &WarpFilter::all(), &mut sink).expect("a sound file");
             (events, flow)
         });
     });

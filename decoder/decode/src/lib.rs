@@ -53,6 +53,9 @@ mod losses;
 mod missing;
 mod open;
 mod output;
+#[cfg(test)]
+#[path = "../tests/it/support/sections.rs"]
+mod sections;
 mod shown;
 mod source;
 mod spans;

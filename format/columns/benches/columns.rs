@@ -23,7 +23,7 @@ const MEASURED: usize = 1 << 18;
 const PATIENCE: Duration = Duration::from_millis(150);
 const ROUNDS: usize = 3;
 
-#[path = "../tests/common/mod.rs"]
+#[path = "../tests/it/common/mod.rs"]
 mod common;
 
 /// The shortest time of an operation.

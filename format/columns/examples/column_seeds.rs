@@ -6,7 +6,7 @@ use std::path::Path;
 
 use warptrace_columns::{Element, Layout, Packing, Shape};
 
-#[path = "../tests/common/mod.rs"]
+#[path = "../tests/it/common/mod.rs"]
 mod common;
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -1,11 +1,16 @@
 //! For build scripts: compiles a crate for the device and leaves the code where the crate can include it.
 
 use std::fmt::Write;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use crate::compile::INSIDE_VARIABLE;
 use crate::ptxas::ARCHITECTURES;
 use crate::{Build, BuildError, Compiler, DEVICE_COMPILER_VARIABLE, Ptxas, packaged, watch};
+
+/// Names a file. Build scripts look for the device compiler when they can lock it: `cargo xtask demo` holds the lock
+/// while it installs the compiler.
+pub const SETUP_LOCK_VARIABLE: &str = "WARPTRACE_SETUP_LOCK";
 
 /// Skips the compilation: the text stays empty.
 const SKIP_VARIABLE: &str = "WARPTRACE_NO_DEVICE_CODE";
@@ -105,6 +110,7 @@ pub(crate) fn try_compile(crate_folder: &Path, name: &str) -> Result<PathBuf, Bu
     let text = if skips {
         String::new()
     } else {
+        await_setup();
         let compiler = Compiler::find();
         watch::compiler(&compiler);
         match compiler {
@@ -117,6 +123,12 @@ pub(crate) fn try_compile(crate_folder: &Path, name: &str) -> Result<PathBuf, Bu
     };
     std::fs::write(&path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     Ok(path)
+}
+
+/// Waits until tools are set up.
+fn await_setup() -> Option<()> {
+    let file = File::open(std::env::var_os(SETUP_LOCK_VARIABLE)?).ok()?;
+    file.lock_shared().ok()
 }
 
 /// Has the build script run again when a file changes, unless the script itself wrote it, into `out`: such a

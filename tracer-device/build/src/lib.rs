@@ -43,7 +43,7 @@ pub use compile::{Build, Compiled};
 pub use compiler::{Compiler, DEVICE_COMPILER_VARIABLE, Origin};
 pub use diagnostics::Diagnostic;
 pub use disassembler::Disassembler;
-pub use embed::{embed, embed_assembled};
+pub use embed::{SETUP_LOCK_VARIABLE, embed, embed_assembled};
 pub use error::BuildError;
 pub use own::{compile, compile_all};
 pub use ptxas::{ARCHITECTURES, Ptxas, TOOLCHAIN_FOLDER};

@@ -3,7 +3,7 @@
 //! What has a name without `approx` computes **the same bits on every device**, GPU and simulator: square
 //! roots, roundings and [`mul_add`] are exact, the others are those of the crate [`libm`], which is compiled
 //! for both. How far they are from the exact result is tested against `std` over the whole range of their
-//! arguments (`tests/math.rs` of this crate): `f32` by at most 1 ulp, but [`atan2`], [`sinh`], [`cosh`] and
+//! arguments (`tests/it/math.rs` of this crate): `f32` by at most 1 ulp, but [`atan2`], [`sinh`], [`cosh`] and
 //! [`tanh`] by at most 2.5 ulp; `f64` differ from `std`'s by at most 2 ulp. Not tested: `erfc`; of `f64`
 //! `acos`, `atan2`, `powf`, `hypot`, `erf`.
 //!

@@ -1,10 +1,9 @@
 //! What people see. `INSTA_UPDATE=always cargo test -p warptrace-tui` writes the screens anew.
 
 use warptrace_format::file::EarlyEnd;
-use warptrace_host::Times;
 
 use super::Screen;
-use super::traces::{fractal, mis, mis_with, timed, written};
+use super::traces::{fractal, mis, recorded, written};
 
 fn check(name: &str, screen: &str) {
     let mut settings = insta::Settings::clone_current();
@@ -27,7 +26,7 @@ fn the_views_of_a_fractal() {
 
 #[test]
 fn of_a_trace_with_times_cycles_are_the_heat() {
-    let mut screen = Screen::of(timed(Times::Runs), 100, 30);
+    let mut screen = Screen::of(recorded("fractal-runs"), 100, 30);
     let source = screen.draw();
     assert!(source.contains("\nheat      cycles idle slots visits line\n"), "{source}");
     let hottest = source.lines().find(|line| line.contains("trace_loop!(\"ITERATE\")")).unwrap();
@@ -41,19 +40,19 @@ fn of_a_trace_with_times_cycles_are_the_heat() {
 
 #[test]
 fn blocks_stand_by_multiprocessor_along_the_time_that_all_share() {
-    let mut screen = Screen::of(timed(Times::All), 100, 30);
+    let mut screen = Screen::of(recorded("fractal-all"), 100, 30);
     check("placed_warps", &screen.press("3"));
     check("placed_strip", &screen.press("\n"));
     check("placed_blocks", &screen.press("6j"));
     // The strip of the first warp of the block that ended last there.
     let strip = screen.press("\n");
     assert!(strip.contains("\nlaunch 0 block ") && strip.contains("; on SM 1 from "), "{strip}");
-    let mut screen = Screen::of(mis_with(Times::Blocks), 40, 24);
+    let mut screen = Screen::of(recorded("mis-blocks"), 40, 24);
     check("narrow_blocks", &screen.press("6"));
     let other = screen.press("l");
     assert!(other.contains("(2 of 2 launches"), "{other}");
     // What the trace does not say has no view, nor columns.
-    let mut screen = Screen::of(timed(Times::Runs), 100, 30);
+    let mut screen = Screen::of(recorded("fractal-runs"), 100, 30);
     let drawn = screen.press("63");
     assert!(!drawn.contains("6 blocks") && !drawn.contains("ran for"), "{drawn}");
 }

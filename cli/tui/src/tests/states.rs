@@ -7,10 +7,9 @@ use warptrace_analysis::words::{count, hottest, many};
 use warptrace_analysis::{Selection, Watch, analyse};
 use warptrace_decoder::TraceFile;
 use warptrace_format::file::EarlyEnd;
-use warptrace_host::Times;
 
 use super::Screen;
-use super::traces::{fractal, fractal_bytes, mis, mis_with, written};
+use super::traces::{fractal, mis, recorded, recorded_bytes, written};
 use crate::app::{Reading, View};
 use crate::draw::{draw, remove_colours};
 use crate::text::short;
@@ -212,7 +211,7 @@ fn an_interrupted_trace_shows_where_warps_stand_at_once() {
 
 #[test]
 fn a_trace_that_was_cut_off_says_so_first() {
-    let bytes = fractal_bytes();
+    let bytes = recorded_bytes("fractal");
     let trace = TraceFile::from_bytes(bytes[..bytes.len() * 2 / 3].to_vec()).unwrap();
     let drawn = Screen::of(trace, 100, 30).draw();
     assert!(drawn.starts_with("INCOMPLETE trace: "), "{drawn}");
@@ -220,7 +219,7 @@ fn a_trace_that_was_cut_off_says_so_first() {
 
 #[test]
 fn a_damaged_trace_says_why_on_the_first_line() {
-    let mut bytes = fractal_bytes();
+    let mut bytes = recorded_bytes("fractal");
     // Inside of the first frame.
     let at = bytes.windows(4).position(|tag| tag == b"FRAM").unwrap() + 60;
     bytes[at] ^= 0xff;
@@ -252,7 +251,7 @@ fn what_is_chosen_is_marked_without_colours() {
 #[test]
 fn every_size_can_be_drawn() {
     for (columns, rows) in [(1, 1), (2, 3), (10, 5), (20, 12), (39, 9), (400, 200)] {
-        let mut screen = Screen::of(mis_with(Times::All), columns, rows);
+        let mut screen = Screen::of(recorded("mis-all"), columns, rows);
         for keys in ["1jjG", "2jG", "3jG\n", "lG", "6jGl\n", "?", "x5n"] {
             screen.press(keys);
         }

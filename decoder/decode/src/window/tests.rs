@@ -3,10 +3,10 @@ use std::ops::ControlFlow;
 
 use warptrace_format::Event;
 use warptrace_format::codec::{CodecSpec, encode_stream};
-use warptrace_format::file::{ChunkRef, DeviceInfo, LaunchInfo, Metadata};
-use warptrace_host::writer::{TraceWriter, WriterOptions};
+use warptrace_format::file::{ChunkRef, Compression, DeviceInfo, LaunchInfo, Metadata};
 
 use super::*;
+use crate::sections::Sections;
 
 const WARPS: u32 = 16;
 
@@ -21,9 +21,8 @@ fn trace(batch: usize) -> TraceFile {
     let metadata = Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw])
         .with_kernel("k", "")
         .with_pool(512, 0);
-    let options = WriterOptions::default().with_frame_bytes(1500);
-    let mut writer = TraceWriter::create(Vec::new(), &metadata, options).unwrap();
-    writer.begin_launch(&LaunchInfo::new(0, 0, [WARPS, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
+    let mut file = Sections::new(&metadata);
+    file.put(&LaunchInfo::new(0, 0, [WARPS, 1, 1], [32, 1, 1], 0).unwrap().encode_section());
     let chunks: Vec<_> = (0..WARPS).map(|warp| encode_stream(CodecSpec::Raw, &events(warp), 480)).collect();
     let longest = chunks.iter().map(Vec::len).max().unwrap();
     for from in (0..longest).step_by(batch) {
@@ -34,9 +33,9 @@ fn trace(batch: usize) -> TraceFile {
                 refs.push(ChunkRef { track: 0, warp, sequence, events: *events, payload });
             }
         }
-        writer.write_chunks(0, &refs).unwrap();
+        file.put_chunks(0, &refs, (1500, Compression::Suited));
     }
-    TraceFile::from_bytes(writer.finish().unwrap().0).unwrap()
+    TraceFile::from_bytes(file.finish()).unwrap()
 }
 
 #[test]

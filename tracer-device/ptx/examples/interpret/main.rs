@@ -10,13 +10,13 @@
 mod compare;
 mod inputs;
 #[expect(dead_code, reason = "the tests use all of it")]
-#[path = "../../tests/interpreted/logs.rs"]
+#[path = "../../tests/it/interpreted/logs.rs"]
 mod logs;
 #[expect(dead_code, reason = "the tests use all of it")]
-#[path = "../../tests/interpreted/model.rs"]
+#[path = "../../tests/it/interpreted/model.rs"]
 mod model;
 #[expect(dead_code, reason = "the tests use all of it")]
-#[path = "../../tests/interpreted/program.rs"]
+#[path = "../../tests/it/interpreted/program.rs"]
 mod program;
 
 use std::collections::BTreeMap;

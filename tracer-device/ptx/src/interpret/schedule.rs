@@ -28,7 +28,7 @@ enum Kind {
     /// Turns of random length. `join` and `wait` are chances in 64: to join a group that stands at the same
     /// label, and to let others run first at a label.
     Random { length: u64, join: u64, wait: u64, lowest_first: bool },
-    /// Turns end at these steps only, and where the group does.
+    /// Turns end at these steps only, in ascending order, and where the group does.
     Switches { at: Vec<u64>, join: bool },
 }
 
@@ -53,7 +53,9 @@ impl Schedule {
     /// the launch. With `join`, groups that meet at a label join.
     #[must_use]
     pub fn switches(at: &[u64], join: bool) -> Self {
-        Self { kind: Kind::Switches { at: at.to_vec(), join }, random: Random::new(0), meets: false }
+        let mut at = at.to_vec();
+        at.sort_unstable();
+        Self { kind: Kind::Switches { at, join }, random: Random::new(0), meets: false }
     }
 
     /// Lets groups join only as hardware does: where the ways of the branch meet that has parted them, unless
@@ -74,7 +76,7 @@ impl Schedule {
             Kind::Random { length, wait, .. } => {
                 self.random.below(*length) == 0 || at_label && self.random.below(64) < *wait
             }
-            Kind::Switches { at, .. } => at.contains(&step),
+            Kind::Switches { at, .. } => at.binary_search(&step).is_ok(),
         }
     }
 

@@ -3,12 +3,15 @@ use std::ops::ControlFlow;
 
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::data::native::WarpRecorder;
-use warptrace_format::file::{DeviceInfo, LaunchInfo, Metadata, SiteInfo, SiteKind, SiteSpace};
-use warptrace_host::writer::{DataChunk, TraceWriter, WriterOptions};
+use warptrace_format::file::data::{DataChunk, Piece, encode_data};
+use warptrace_format::file::{
+    Compression, DeviceInfo, LaunchInfo, Metadata, SiteInfo, SiteKind, SiteSpace, encode_sites,
+};
 
 use super::*;
 use crate::accesses::WarpAccesses;
 use crate::all::WarpFilter;
+use crate::sections::Sections;
 
 const WARPS: u32 = 40;
 const UNBOUNDED: (usize, usize) = (usize::MAX, usize::MAX);
@@ -27,11 +30,10 @@ fn stream(warp: u32) -> Vec<u8> {
 /// A trace whose warps were drained in this many parts: each has sections of these warps.
 fn trace(parts: usize, sections: &[Vec<u32>]) -> Vec<u8> {
     let metadata = Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw]);
-    let options = WriterOptions::default();
-    let mut writer = TraceWriter::create(Vec::new(), &metadata.with_kernel("k", ""), options).unwrap();
+    let mut file = Sections::new(&metadata.with_kernel("k", ""));
     let sites = (1..4).map(|site| SiteInfo::new(site, SiteKind::Load, SiteSpace::Global, 4));
-    writer.add_sites(&sites.collect::<Vec<_>>()).unwrap();
-    writer.begin_launch(&LaunchInfo::new(0, 0, [WARPS, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
+    file.put(&encode_sites(&sites.collect::<Vec<_>>()).unwrap());
+    file.put(&LaunchInfo::new(0, 0, [WARPS, 1, 1], [32, 1, 1], 0).unwrap().encode_section());
     let streams: Vec<_> = (0..WARPS).map(stream).collect();
     for part in 0..parts {
         for warps in sections {
@@ -41,10 +43,11 @@ fn trace(parts: usize, sections: &[Vec<u32>]) -> Vec<u8> {
                 let end = if part + 1 == parts { stream.len() } else { each * (part + 1) };
                 DataChunk { warp, sequence: part as u32, entries: &stream[each * part..end] }
             };
-            writer.write_data(0, &warps.iter().map(chunk).collect::<Vec<_>>()).unwrap();
+            let pieces = Piece::of_chunks(&warps.iter().map(chunk).collect::<Vec<_>>());
+            file.put(&encode_data(0, &pieces, Compression::Suited).unwrap().0);
         }
     }
-    writer.finish().unwrap().0
+    file.finish()
 }
 
 /// All warps in one section; in sections that overlap a little; in two that overlap all along; and in many.

@@ -173,7 +173,7 @@ fn check_counted(trace: &TraceFile, report: &LaunchReport, expected: LossReason)
 
 #[test]
 fn memory_that_is_full_loses_the_end_of_each_warp() {
-    let (trace, report, _) = record(&options(Policy::Stop), &[turns(100_000)]);
+    let (trace, report, _) = record(&options(Policy::Stop), &[turns(50_000)]);
     let report = report.unwrap();
     assert!(report.lost > 0 && report.recorded > 0, "{report:?}");
     check_counted(&trace, &report, LossReason::Memory);
@@ -186,7 +186,7 @@ fn lanes_that_do_not_wait_lose_events_somewhere() {
     let (mut device, file) = (device(), Shared::default());
     let mut session = Session::start(&mut device, &PROGRAM, &options, Late(file.clone())).unwrap();
     HELD.store(64, Relaxed);
-    launch(&mut session, &late(200_000)).unwrap();
+    launch(&mut session, &late(30_000)).unwrap();
     let (_, _, report) = session.finish().unwrap();
     assert!(report.lost > 0 && report.recorded > 0, "{report:?}");
     let trace = TraceFile::from_bytes(file.bytes()).unwrap();

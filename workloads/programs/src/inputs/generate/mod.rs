@@ -2,7 +2,7 @@
 //!
 //! Random numbers come from ChaCha8 with the seed as key, one stream a generator; real numbers are taken from
 //! 53 of its bits, and only operations that IEEE 754 rounds exactly decide anything.
-//! `tests/inputs/generators.rs` freezes the outputs.
+//! `tests/it/inputs/generators.rs` freezes the outputs.
 
 mod co_purchase;
 mod delaunay;

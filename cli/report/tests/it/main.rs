@@ -1,0 +1,3 @@
+//! All integration tests of this package, in one binary.
+
+mod odd_traces;

@@ -1,0 +1,278 @@
+//! The figures of every view, computed once more by DuckDB from the CSV that `decode` prints, and times from
+//! the Parquet export.
+//!
+//! `tests/readers/figures.sql` has the definitions of `docs/reference/answers.md` in SQL, event by event and
+//! lane by lane.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::support::{Folder, read_with, run, text};
+
+/// What DuckDB says of a trace, and where its warps differ from those of another one.
+fn duckdb(folder: &Folder, trace: &Path, other: Option<&Path>) -> Option<Value> {
+    let write = |name: &str, arguments: &[&str]| {
+        let (code, output, errors) = run(arguments);
+        assert_eq!(code, 0, "{arguments:?}: {errors}");
+        let path = folder.at(name);
+        std::fs::write(&path, output).unwrap();
+        path
+    };
+    let info = write("info.json", &["info", text(trace), "--json"]);
+    let tables = folder.at("tables");
+    std::fs::create_dir_all(&tables).unwrap();
+    let (code, _, errors) = run(&["export", text(trace), "--to", "parquet", "-o", text(&tables)]);
+    assert_eq!(code, 0, "{errors}");
+    let mut files = vec![write("events.csv", &["decode", text(trace), "--format", "csv"]), info, tables];
+    files.extend(other.map(|other| write("other.csv", &["decode", text(other), "--format", "csv"])));
+    read_with("figures.py", "duckdb", &files.iter().map(|file| text(file)).collect::<Vec<_>>())
+}
+
+fn tool(arguments: &[&str]) -> Value {
+    let (code, output, errors) = run(&[arguments, &["--json"]].concat());
+    assert_eq!(code, 0, "{arguments:?}: {errors}");
+    serde_json::from_str(&output).unwrap()
+}
+
+/// Whether the tool says of a field what DuckDB says.
+fn is_same(field: &str, exact: &Value, shown: &Value) -> bool {
+    match (exact, shown) {
+        (Value::Object(exact), _) => exact.iter().all(|(field, exact)| is_same(field, exact, &shown[field])),
+        (Value::Array(exact), Value::Array(shown)) if field == "powers_of_two" => {
+            // The tool ends with the last number that is not 0.
+            let rest = exact.get(shown.len()..).unwrap_or(&[]);
+            exact.starts_with(shown) && rest.iter().all(|number| number == 0)
+        }
+        (Value::Number(exact), Value::Number(shown)) if exact.is_f64() => {
+            let [exact, shown] = [exact, shown].map(|number| number.as_f64().unwrap());
+            (exact - shown).abs() <= 1e-9 * exact.abs()
+        }
+        _ => exact == shown,
+    }
+}
+
+/// Compares rows, which are the same if the fields `key` are.
+fn compare(what: &str, exact: &Value, shown: &Value, key: &[&str]) {
+    let by_key = |rows: &Value| -> BTreeMap<String, Value> {
+        let rows = rows.as_array().unwrap().iter();
+        let key = |row: &Value| key.iter().map(|field| format!("{field} {} ", row[field])).collect();
+        rows.map(|row| (key(row), row.clone())).collect()
+    };
+    let [exact, shown] = [exact, shown].map(by_key);
+    let names = |rows: &BTreeMap<String, Value>| rows.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(&exact), names(&shown), "{what}");
+    for (row, exact) in &exact {
+        for (field, exact) in exact.as_object().unwrap() {
+            let shown = &shown[row][field];
+            assert!(is_same(field, exact, shown), "{what} {row}{field}: {exact} in SQL, {shown} in the tool");
+        }
+    }
+}
+
+/// Compares causes with those of a script that keeps the last event that each two lanes shared.
+fn compare_causes(folder: &Folder, name: &str, trace: &Path) {
+    let files = ["events.csv", "info.json"].map(|name| folder.at(name));
+    let files = files.each_ref().map(|file| text(file));
+    let exact = read_with("causes.py", "csv", &files).unwrap();
+    let shown = tool(&["causes", text(trace)]);
+    let by_location = |rows: &Value, amounts: &[&str]| -> Value {
+        let row = |row: &Value| match amounts {
+            [amount] => (row["location"].to_string(), row[*amount].clone()),
+            _ => (row["location"].to_string(), amounts.iter().map(|amount| row[*amount].clone()).collect()),
+        };
+        Value::Object(rows.as_array().unwrap().iter().map(row).collect())
+    };
+    let rows = shown["causes"].as_array().unwrap().iter().map(|row| {
+        let mut row = row.clone();
+        row["places"] = by_location(&row["places"], &["idle"]);
+        row["meetings"] = by_location(&row["meetings"], &["times", "events"]);
+        row
+    });
+    compare(name, &exact["causes"], &rows.collect(), &["location"]);
+    // Each idle lane slot has one cause, also by line and by kernel.
+    let idle = |rows: &Value, field: &str| -> u64 {
+        rows.as_array().unwrap().iter().map(|row| row[field].as_u64().unwrap()).sum()
+    };
+    let total = shown["totals"]["idle"].as_u64().unwrap();
+    assert_eq!(idle(&shown["causes"], "idle"), total, "{name}");
+    let stats = tool(&["stats", text(trace)]);
+    for kernel in stats["kernels"].as_array().unwrap() {
+        let charged = kernel["causes"].as_object().unwrap().values();
+        assert_eq!(kernel["idle"], charged.map(|idle| idle.as_u64().unwrap()).sum::<u64>(), "{name}");
+    }
+    let begin = shown["causes"].as_array().unwrap().iter().find(|cause| cause["location"] == 0);
+    let begin = begin.map_or(0, |cause| cause["idle"].as_u64().unwrap());
+    for rows in [&stats["locations"], &tool(&["lines", text(trace)])["lines"]] {
+        assert_eq!(idle(rows, "caused") + begin, total, "{name}");
+    }
+}
+
+/// Compares the times of all views with those that DuckDB finds; a trace without has none.
+fn compare_times(name: &str, trace: &Path, exact: &Value) {
+    let ask = |view: &str| tool(&[view, text(trace)]);
+    let stats = ask("stats");
+    compare(name, &exact["location_times"], &stats["locations"], &["location"]);
+    compare(name, &exact["kernel_times"], &stats["kernels"], &["kernel"]);
+    compare(name, &exact["line_times"], &ask("lines")["lines"], &["file", "line"]);
+    compare(name, &exact["warp_times"], &ask("warps")["warps"], &["launch", "warp"]);
+    let rows = |field: &str| exact[field].as_array().unwrap().iter();
+    for field in ["lane_cycles", "warp_cycles", "active_lane_cycles", "idle_lane_cycles", "timed_visits"] {
+        let sum = rows("kernel_times").map(|row| row[field].as_u64()).sum::<Option<u64>>();
+        assert_eq!(stats["totals"][field], json!(sum), "{name} {field}");
+    }
+    // A trace that does not say when warps ran has no schedule.
+    let launches = stats["schedule"]["launches"].as_array().cloned().unwrap_or_default();
+    compare(name, &exact["schedule"], &json!(launches), &["launch"]);
+    let locations = stats["locations"].as_array().unwrap();
+    let visited: Vec<&Value> =
+        locations.iter().filter(|row| row["timed_visits"].as_u64() > Some(0)).collect();
+    compare(name, &exact["visit_times"], &json!(visited), &["location"]);
+    let mut by_kernel: BTreeMap<&str, Value> = BTreeMap::new();
+    for row in rows("loop_times") {
+        let kernel = row["kernel"].as_str().unwrap();
+        let loops =
+            by_kernel.entry(kernel).or_insert_with(|| tool(&["loops", text(trace), "--kernel", kernel]));
+        // The head of the outermost loop has the time of all of it.
+        let ids = row["locations"].as_array().unwrap();
+        let heads = loops["loops"].as_array().unwrap().iter().filter(|head| ids.contains(&head["location"]));
+        let most = heads.map(|head| head["loop_lane_cycles"].as_u64()).max().flatten();
+        assert_eq!(json!(most), row["lane_cycles"], "{name}: {row}");
+    }
+}
+
+/// Compares all views of a trace with what DuckDB says of it.
+fn compare_all(name: &str, trace: &Path, exact: &Value) {
+    compare_times(name, trace, exact);
+    let ask = |view: &str| tool(&[view, text(trace)]);
+    let stats = ask("stats");
+    compare(name, &exact["locations"], &stats["locations"], &["location"]);
+    compare(name, &exact["kernels"], &stats["kernels"], &["kernel"]);
+    compare(name, &exact["lines"], &ask("lines")["lines"], &["file", "line"]);
+    compare(name, &exact["edges"], &ask("edges")["edges"], &["from", "to"]);
+    let heads = exact["locations"].as_array().unwrap().iter();
+    let heads: Vec<&Value> = heads.filter(|row| row["trips"]["max"].as_u64() > Some(1)).collect();
+    compare(name, &json!(heads), &ask("loops")["loops"], &["location"]);
+    compare(name, &exact["warps"], &ask("warps")["warps"], &["launch", "warp"]);
+    let paths = ask("paths");
+    compare(name, &exact["paths"], &paths["paths"], &["path"]);
+    let top = ask("top");
+    // The CSV does not tell how many warps have no event yet.
+    let standing = top["standing"].as_array().unwrap().iter();
+    let (known, silent): (Vec<&Value>, Vec<&Value>) = standing.partition(|group| group["last"] != json!([]));
+    // Warps that go round a loop are one group, whose last events may be anywhere in it.
+    let mut last: BTreeMap<(&str, u64), u64> = BTreeMap::new();
+    for group in known {
+        for at in group["last"].as_array().unwrap() {
+            let key = (group["kernel"].as_str().unwrap(), at["location"].as_u64().unwrap());
+            *last.entry(key).or_default() += at["warps"].as_u64().unwrap();
+        }
+    }
+    let row = |((kernel, last), warps)| json!({ "kernel": kernel, "last": last, "warps": warps });
+    compare(name, &exact["standing"], &last.into_iter().map(row).collect(), &["kernel", "last"]);
+    let silent: u64 = silent.iter().map(|group| group["warps"].as_u64().unwrap()).sum();
+    let sum = |field: &str| -> u64 {
+        exact["locations"].as_array().unwrap().iter().map(|row| row[field].as_u64().unwrap()).sum()
+    };
+    for view in [&stats, &paths, &top] {
+        for field in ["visits", "lanes", "idle", "slots"] {
+            assert_eq!(view["totals"][field], sum(field), "{name} {field}");
+        }
+        let mut losses = view["losses"].clone();
+        losses["unfinished_warps"] = json!(losses["unfinished_warps"].as_u64().unwrap() - silent);
+        assert!(is_same("losses", &exact["losses"], &losses), "{name}: {losses}");
+    }
+}
+
+/// Compares all figures of a program's trace with those of DuckDB.
+fn check(program: &str, more: &[&str], times: &str) {
+    let folder = Folder::new();
+    let trace = folder.traced(program, "a.wtrc", &[more, &["--times", times]].concat());
+    let Some(exact) = duckdb(&folder, &trace, None) else { return };
+    assert_eq!(exact["losses"], json!({ "lost_events": 0, "lossy_warps": 0, "unfinished_warps": 0 }));
+    assert!(exact["locations"].as_array().unwrap().len() > 2, "{program}");
+    let stats = tool(&["stats", text(&trace)]);
+    assert_eq!(stats["weight"], "instructions", "{program}");
+    let is_timed = ["runs", "all"].contains(&times);
+    assert_eq!(stats["totals"]["warp_cycles"].as_u64() > Some(0), is_timed, "{program}");
+    let has_blocks = ["blocks", "all"].contains(&times);
+    assert_eq!(!exact["schedule"].as_array().unwrap().is_empty(), has_blocks, "{program}");
+    compare_all(program, &trace, &exact);
+    compare_causes(&folder, program, &trace);
+}
+
+const MIS: [&str; 4] = ["--graph", "road:256", "--grid", "4x64"];
+
+#[test]
+fn figures_of_two_kernels_are_those_of_duckdb() {
+    check("mis", &MIS, "all");
+}
+
+mod full {
+    use super::*;
+
+    #[test]
+    fn every_figure_of_every_program_is_that_of_duckdb() {
+        for (program, more) in [
+            ("fractal", &["--width", "24", "--depth", "70"][..]),
+            ("nbody", &["--bodies", "100", "--steps", "1"]),
+            ("mis", &MIS),
+            ("mst", &["--graph", "road:64", "--grid", "2x64"]),
+            ("dmr", &["--points", "16", "--grid", "2x64"]),
+            ("matmul", &["--size", "24"]),
+            ("stress", &["--walks", "70", "--rounds", "2"]),
+            ("fault", &["--how", "nothing", "--threads", "64"]),
+        ] {
+            let others = if program == "mis" { &["runs", "blocks"][..] } else { &[] };
+            for times in ["off", "all"].iter().chain(others) {
+                check(program, more, times);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_counted_as_duckdb_does() {
+        let folder = Folder::new();
+        let lossy =
+            folder.traced("stress", "a.wtrc", &["--walks", "256", "--rounds", "64", "--memory", "1MiB"]);
+        let Some(exact) = duckdb(&folder, &lossy, None) else { return };
+        assert!(exact["losses"]["lost_events"].as_u64() > Some(0), "{}", exact["losses"]);
+        compare_all("lossy", &lossy, &exact);
+        compare_causes(&folder, "lossy", &lossy);
+
+        let folder = Folder::new();
+        let failed =
+            ["--threads", "128", "--turns", "3", "--culprit", "37", "--policy", "stream", "--post-mortem"];
+        let failed = folder.traced("fault", "a.wtrc", &failed);
+        let Some(exact) = duckdb(&folder, &failed, None) else { return };
+        assert!(exact["losses"]["unfinished_warps"].as_u64() > Some(0), "{}", exact["losses"]);
+        compare_all("failed", &failed, &exact);
+        compare_causes(&folder, "failed", &failed);
+    }
+
+    #[test]
+    fn what_changed_is_what_duckdb_finds() {
+        let folder = Folder::new();
+        let arguments = ["--graph", "road:512", "--grid", "4x128"];
+        let [before, after] = ["1", "2"].map(|seed| {
+            let more = [&arguments[..], &["--sim-seed", seed]].concat();
+            folder.traced("mis", seed, &more)
+        });
+        let Some(exact) = duckdb(&folder, &before, Some(&after)) else { return };
+        let partings = exact["partings"].as_array().unwrap();
+        assert!(partings.len() > 3, "{partings:?}");
+        let shown = tool(&["diff", text(&before), text(&after)]);
+        assert_eq!(shown["changed_warps"], partings.len());
+        let first: Vec<Value> = shown["first_changes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|change| {
+                let warp = change["warp"].as_u64().unwrap();
+                json!({ "launch": change["launch"], "block_x": warp / 4, "warp": warp % 4, "event": change["event"] })
+            })
+            .collect();
+        compare("diff", &exact["partings"], &json!(first), &["launch", "block_x", "warp"]);
+    }
+}

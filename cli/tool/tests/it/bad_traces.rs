@@ -1,0 +1,95 @@
+//! Files that lack something: what each view says of them.
+
+use std::path::{Path, PathBuf};
+
+use warptrace_format::account::WarpAccount;
+use warptrace_format::codec::CodecSpec;
+use warptrace_format::file::{DeviceInfo, LaunchInfo, Metadata};
+use warptrace_host::writer::{ChunkRef, TraceWriter, WriterOptions};
+
+use crate::support::{Folder, text};
+
+/// What is the matter with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lack {
+    /// There is no such file.
+    File,
+    /// It is no trace.
+    Trace,
+    /// A byte of its events was changed.
+    Sound,
+    /// Its end.
+    End,
+    /// Events that there was no memory for.
+    Events,
+    /// It has no event at all, and lacks none.
+    AnyEvent,
+    /// A table of locations.
+    Locations,
+}
+
+/// One file of each kind.
+pub(crate) fn bad_traces(folder: &Folder) -> Vec<(Lack, PathBuf)> {
+    let whole = std::fs::read(folder.recorded("whole.wtrc", &["--zstd", "0"])).unwrap();
+    let frame = whole.windows(4).position(|tag| tag == b"FRAM").unwrap();
+    let mut damaged = whole.clone();
+    damaged[frame + 100] ^= 1;
+    let written = |name: &str, bytes: &[u8]| {
+        std::fs::write(folder.at(name), bytes).unwrap();
+        folder.at(name)
+    };
+    let lossy = ["--walks", "256", "--rounds", "64", "--memory", "1MiB"];
+    let lossy = folder.traced("stress", "lossy.wtrc", &lossy);
+    let (bare, empty) = (folder.at("bare.wtrc"), folder.at("empty.wtrc"));
+    without_table(&bare, &[[7, 0, 1, 0, 0, 0x80], [7, 0, 1, 0, 0, 0], [9, 0, 1, 0, 0, 0x80]]);
+    without_table(&empty, &[]);
+    vec![
+        (Lack::File, folder.at("none.wtrc")),
+        (Lack::Trace, written("text.wtrc", b"hello, this is no trace at all, only text")),
+        (Lack::Sound, written("damaged.wtrc", &damaged)),
+        (Lack::End, written("cut.wtrc", &whole[..whole.len() - 40])),
+        (Lack::Events, lossy),
+        (Lack::AnyEvent, empty),
+        (Lack::Locations, bare),
+    ]
+}
+
+impl Lack {
+    /// What a view's error says, if nothing can be shown.
+    pub(crate) fn error(self, path: &Path) -> Option<[String; 2]> {
+        let opens = format!("error: cannot open {}: ", text(path));
+        match self {
+            Self::File => Some([opens, "No such file".to_owned()]),
+            Self::Trace => Some([opens, "not a .wtrc trace".to_owned()]),
+            Self::Sound => Some(["error: cannot ".to_owned(), "`warptrace verify`".to_owned()]),
+            _ => None,
+        }
+    }
+
+    /// What the first line says of a trace that is not whole.
+    pub(crate) fn incomplete(self) -> Option<&'static str> {
+        match self {
+            Self::End => Some("only the first"),
+            Self::Events => Some(" of 8 warps "),
+            _ => None,
+        }
+    }
+}
+
+/// Writes a trace without a table of locations, of one warp with these events.
+pub(crate) fn without_table(path: &Path, events: &[[u8; 6]]) {
+    let metadata =
+        Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw]).with_kernel("k", "");
+    let file = std::fs::File::create(path).unwrap();
+    let mut writer = TraceWriter::create(file, &metadata, WriterOptions::default()).unwrap();
+    writer.begin_launch(&LaunchInfo::new(0, 0, [1, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
+    let (recorded, payload) = (events.len() as u64, events.concat());
+    if recorded > 0 {
+        let chunk = ChunkRef { track: 0, warp: 0, sequence: 0, events: recorded as u32, payload: &payload };
+        writer.write_chunks(0, &[chunk]).unwrap();
+    }
+    let chunks = u32::from(recorded > 0);
+    let account = WarpAccount { attempted: recorded, recorded, lost: 0, chunks, finished: 1 };
+    writer.end_launch(0, 0, &[account]).unwrap();
+    writer.finish().unwrap();
+}

@@ -1,0 +1,134 @@
+//! Launches by the host's clocks: `info`, `top`, `stats` and timelines, of a trace as a GPU makes it and of
+//! one of the simulator.
+
+use serde_json::{Value, json};
+use warptrace_decoder::TraceFile;
+use warptrace_format::account::WarpAccount;
+use warptrace_format::codec::CodecSpec;
+use warptrace_format::file::{
+    ClockReading, DeviceInfo, HostLaunch, HostTimes, LaunchInfo, Metadata, TIMER_STEP, TIMES,
+};
+use warptrace_format::span::WarpSpan;
+use warptrace_host::writer::{TraceWriter, TrackEnd, WriterOptions};
+
+use crate::support::{Folder, run, text};
+
+/// The host's real-time clock when the device's timer said `TIMER`.
+const REALTIME: u64 = 1_790_000_000_500_000_000;
+const TIMER: u64 = 9_000_000;
+/// When each launch was given to the device, since then, and for how long it ran on the host's side.
+const LAUNCHES: [(u64, u64); 3] = [(10_000, 30_000), (20_000, 30_000), (100_000, 7_000)];
+
+/// A trace of a GPU of three launches of a warp each, which begins 5,000 ns after the launch and takes 1,000.
+fn traced(folder: &Folder) -> String {
+    let device = DeviceInfo::cuda("a GPU", (9, 0), "CUDA 13.0");
+    let metadata = Metadata::new("warptrace test", device, vec![CodecSpec::Raw])
+        .with_kernel("k", "")
+        .with_pool(512, 1)
+        .with_property(TIMES, "blocks")
+        .with_property(TIMER_STEP, "32");
+    let mut writer = TraceWriter::create(Vec::new(), &metadata, WriterOptions::default()).unwrap();
+    let reading = |since: u64| ClockReading {
+        realtime: REALTIME + since,
+        monotonic: since,
+        timer: Some(TIMER + since),
+        width: 8_000,
+    };
+    let readings = |since| HostTimes { launches: Vec::new(), readings: vec![reading(since)] };
+    writer.tell_host(&readings(0)).unwrap();
+    let mut launches = Vec::new();
+    for (launch, (begin, length)) in (0..).zip(LAUNCHES) {
+        writer.begin_launch(&LaunchInfo::new(launch, 0, [1, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
+        let accounts = [WarpAccount { finished: 1, ..WarpAccount::default() }];
+        let begin_timer = TIMER + begin + 5_000;
+        let spans = [WarpSpan {
+            begin_clock: 7,
+            begin_timer,
+            end_clock: 1_807,
+            end_timer: begin_timer + 1_000,
+            begin_sm: 1,
+            end_sm: 1,
+        }];
+        writer.end_tracks(&[TrackEnd { launch, track: 0, accounts: &accounts, spans: &spans }]).unwrap();
+        launches.push(HostLaunch { launch, begin: REALTIME + begin, nanoseconds: Some(length) });
+    }
+    writer.tell_host(&HostTimes { launches, readings: Vec::new() }).unwrap();
+    writer.tell_host(&readings(200_000)).unwrap();
+    let path = folder.at("gpu.wtrc");
+    std::fs::write(&path, writer.finish().unwrap().0).unwrap();
+    text(&path).to_owned()
+}
+
+fn json_of(arguments: &[&str]) -> Value {
+    let (code, output, errors) = run(arguments);
+    assert_eq!((code, errors.as_str()), (0, ""), "{arguments:?}");
+    serde_json::from_str(&output).unwrap()
+}
+
+#[test]
+fn gaps_on_the_hosts_side_are_told() {
+    let folder = Folder::new();
+    let path = traced(&folder);
+    let host = &json_of(&["stats", &path, "--json"])["host"];
+    // The second begins before the first one has ended.
+    assert_eq!((&host["nanoseconds"], &host["gap_nanoseconds"]), (&json!(97_000), &json!(50_000)));
+    assert_eq!(host["timer_within_nanoseconds"], 4_000);
+    let gaps: Vec<&Value> =
+        host["launches"].as_array().unwrap().iter().map(|launch| &launch["gap_nanoseconds"]).collect();
+    assert_eq!(gaps, [&json!(0), &json!(0), &json!(50_000)]);
+    let top = json_of(&["top", &path, "--json"]);
+    assert_eq!(top["host"]["launches"].as_array().unwrap().len(), 1);
+    let said = "by the host's clock, 3 launches in 97.0 us: none was under way in 52% of it, for longest before launch 2 \
+                (`k`), 50.0 us";
+    let findings = top["schedule_findings"].as_array().unwrap();
+    assert_eq!(findings.last().unwrap(), said, "{findings:?}");
+    let (_, output, _) = run(&["info", &path]);
+    let said = "\nhost         3 of 3 launches began from 1790000000.500010000 s after 1970-01-01 UTC on, and ended in \
+                97.0 us; the device's timer is known to within 4.0 us\n";
+    assert!(output.contains(said), "{output}");
+    assert!(output.contains("; times in steps of 32 ns\n"), "{output}");
+    let info = json_of(&["info", &path, "--json"]);
+    assert_eq!(info["host"]["begin"], (REALTIME + 10_000).to_string());
+    assert_eq!(info["host"]["readings"][1]["timer"], (TIMER + 200_000).to_string());
+}
+
+#[test]
+fn chromes_timeline_stands_on_the_hosts_clock() {
+    let folder = Folder::new();
+    let path = traced(&folder);
+    let out = folder.at("out.json");
+    let (code, _, errors) = run(&["export", &path, "--to", "chrome", "-o", text(&out)]);
+    assert_eq!((code, errors.contains("lacks")), (0, false), "{errors}");
+    let timeline: Value = serde_json::from_slice(&std::fs::read(&out).unwrap()).unwrap();
+    // From the first launch on the host's side.
+    assert_eq!(timeline["baseTimeNanoseconds"], REALTIME + 10_000);
+    assert_eq!(timeline["otherData"]["axis_zero"], (TIMER + 10_000).to_string());
+    let of = |category: &str| -> Vec<(f64, f64)> {
+        let events = timeline["traceEvents"].as_array().unwrap().iter();
+        let events = events.filter(|event| event["cat"] == category);
+        events.map(|event| (event["ts"].as_f64().unwrap(), event["dur"].as_f64().unwrap())).collect()
+    };
+    assert_eq!(of("launch"), [(0.0, 30.0), (10.0, 30.0), (90.0, 7.0)]);
+    assert_eq!(of("warp"), [(5.0, 1.0), (15.0, 1.0), (95.0, 1.0)]);
+    // Launches that overlap are in lanes of their own.
+    let events = timeline["traceEvents"].as_array().unwrap().iter().filter(|event| event["cat"] == "launch");
+    assert_eq!(events.map(|event| &event["tid"]).collect::<Vec<_>>(), [1, 2, 1]);
+}
+
+#[test]
+fn the_simulators_axis_begins_when_the_first_launch_did() {
+    let folder = Folder::new();
+    let path = folder.traced("mis", "a.wtrc", &["--graph", "road:300", "--times", "blocks"]);
+    let trace = TraceFile::open(&path).unwrap();
+    let first = trace.host_launches().map(|ran| ran.begin).min().unwrap();
+    assert!(trace.launches().all(|info| trace.host_launch(info.number()).is_some()));
+    let out = folder.at("out.json");
+    run(&["export", text(&path), "--to", "chrome", "-o", text(&out)]);
+    let timeline: Value = serde_json::from_slice(&std::fs::read(&out).unwrap()).unwrap();
+    assert_eq!(timeline["baseTimeNanoseconds"], first);
+    let about = timeline["otherData"]["realtime"].as_str().unwrap();
+    assert!(about.contains("The simulator's time is none of the host"), "{about}");
+    assert!(!timeline.to_string().contains("\"cat\":\"launch\""));
+    let (_, output, _) = run(&["info", text(&path)]);
+    assert!(output.contains("; no device's timer was compared with it\n"), "{output}");
+}

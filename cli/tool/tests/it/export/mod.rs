@@ -1,0 +1,90 @@
+//! `export`: each format read by a program that people have for it, and compared with what `decode` says.
+
+#[cfg(feature = "parquet")]
+mod dataset;
+mod firefox;
+mod host;
+mod lcov;
+mod load_and_waits;
+mod outputs;
+#[cfg(feature = "parquet")]
+mod parquet;
+mod shared_axis;
+mod timeline;
+mod times;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::support::{Folder, read_with, run, text};
+
+/// A run of equal events, as `decode` has them: location, mask, name, first event, count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Run {
+    location: u64,
+    mask: u64,
+    name: String,
+    first_event: u64,
+    count: u64,
+}
+
+/// Launch, block and warp in block.
+type Warp = (u64, [u64; 3], u64);
+
+/// The runs of all warps, from the lines that `decode` prints.
+fn decoded(path: &Path, chosen: &[&str]) -> BTreeMap<Warp, Vec<Run>> {
+    let mut warps: BTreeMap<Warp, Vec<Run>> = BTreeMap::new();
+    for line in lines(path, chosen) {
+        let [launch, warp, event, location, mask] =
+            ["launch", "warp", "event", "location", "mask"].map(|field| line[field].as_u64().unwrap());
+        if location == 0 {
+            continue;
+        }
+        let name = line["name"].as_str().unwrap().to_owned();
+        let runs = warps.entry((launch, block(&line["block"]), warp)).or_default();
+        match runs.last_mut() {
+            Some(run) if (run.location, run.mask) == (location, mask) => run.count += 1,
+            _ => runs.push(Run { location, mask, name, first_event: event, count: 1 }),
+        }
+    }
+    warps
+}
+
+/// The lines that `decode` prints for programs.
+fn lines(path: &Path, chosen: &[&str]) -> Vec<Value> {
+    let (code, output, _) = run(&[&["decode", text(path), "--format", "jsonl"], chosen].concat());
+    assert_eq!(code, 0);
+    output.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn block(value: &Value) -> [u64; 3] {
+    [0, 1, 2].map(|axis| value[axis].as_u64().unwrap())
+}
+
+/// What a command of the tool prints as JSON.
+fn json(arguments: &[&str]) -> Value {
+    let (code, output, errors) = run(&[arguments, &["--json"]].concat());
+    assert_eq!(code, 0, "{errors}");
+    serde_json::from_str(&output).unwrap()
+}
+
+/// Exports without complaint; answers what the tool printed.
+fn export(path: &Path, format: &str, out: &Path, more: &[&str]) -> String {
+    let (code, output, errors) =
+        run(&[&["export", text(path), "--to", format, "-o", text(out)], more].concat());
+    assert_eq!((code, errors.as_str()), (0, ""), "{format}");
+    output
+}
+
+/// Several launches of two kernels, with loops and diverged warps.
+fn mis(folder: &Folder) -> std::path::PathBuf {
+    folder.traced("mis", "mis.wtrc", &["--graph", "road:1024", "--grid", "16x64"])
+}
+
+/// A trace that lost events.
+fn lossy(folder: &Folder, more: &[&str]) -> std::path::PathBuf {
+    let arguments = [&["--walks", "256", "--rounds", "64", "--memory", "1MiB"], more].concat();
+    folder.traced("stress", "lossy.wtrc", &arguments)
+}

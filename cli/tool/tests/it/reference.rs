@@ -1,0 +1,60 @@
+//! The reader in Python, which was written from the pages of the format, sees what the tool sees.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::support::{Folder, SMALL, compare_with_reference};
+
+const STRESS: [&str; 4] = ["--walks", "64", "--rounds", "16"];
+
+#[test]
+fn programs_codecs_policies_and_windows() {
+    let folder = Folder::new();
+    let mut paths = Vec::new();
+    let mut record = |program: &str, arguments: &[&str]| {
+        let name = format!("{}.wtrc", paths.len());
+        paths.push(folder.traced(program, &name, arguments));
+    };
+    for codec in ["raw", "ecl", "predict"] {
+        record("fractal", &[&SMALL[..], &["--codec", codec]].concat());
+        record("fractal", &[&SMALL[..], &["--codec", codec, "--times", "runs"]].concat());
+        record("mis", &["--graph", "road:300", "--codec", codec, "--times", "blocks"]);
+        for policy in ["stop", "ring", "stream"] {
+            let less = if policy == "stream" { "64MiB" } else { "340KiB" };
+            let options = ["--codec", codec, "--policy", policy, "--memory", less, "--dual"];
+            record("stress", &[&STRESS[..], &options].concat());
+            record("stress", &[&STRESS[..], &options[..6], &["--times", "all"]].concat());
+        }
+        record(
+            "stress",
+            &[&STRESS[..], &["--codec", codec, "--blocks", "1/2", "--warps", "1..", "--times", "blocks"]]
+                .concat(),
+        );
+    }
+    for more in [&["--zstd", "0"][..], &["--zstd", "19"], &["--launch", "1..3"]] {
+        record("mis", &[&["--graph", "road:300"], more].concat());
+    }
+    compare_with_reference(&paths);
+}
+
+#[test]
+fn damaged_files() {
+    let folder = Folder::new();
+    let path = folder.traced("stress", "a.wtrc", &[&STRESS[..], &["--dual", "--times", "all"]].concat());
+    let whole = fs::read(path).unwrap();
+    let mut paths: Vec<PathBuf> = Vec::new();
+    let mut keep = |bytes: &[u8]| {
+        let path = folder.at(&format!("{}.wtrc", paths.len()));
+        fs::write(&path, bytes).unwrap();
+        paths.push(path);
+    };
+    for part in 0..24 {
+        let at = whole.len() * part / 24;
+        keep(&whole[..at]);
+        let mut changed = whole.clone();
+        changed[at] ^= 0x11;
+        keep(&changed);
+    }
+    keep(&[&whole[..], b"more"].concat());
+    compare_with_reference(&paths);
+}

@@ -1,0 +1,13 @@
+//! All integration tests of this package, in one binary.
+
+mod accounting;
+mod bad_input;
+mod chosen;
+mod golden;
+mod host;
+mod items;
+mod losses;
+mod reading;
+mod spans;
+mod support;
+mod verify;

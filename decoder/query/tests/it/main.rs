@@ -1,0 +1,4 @@
+//! All integration tests of this package, in one binary.
+
+mod answers;
+mod workers;

@@ -1,0 +1,5 @@
+//! All integration tests of this package, in one binary.
+
+mod device_api;
+mod math;
+mod memory;

@@ -1,0 +1,71 @@
+//! The recording sequences, interpreted: random programs of each lane, in random order, with little memory.
+
+use self::case::Splicing;
+
+/// How many cases a test runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// A part of them, in the fast tier.
+    Part,
+    /// All, in the full tier.
+    Full,
+}
+
+impl Extent {
+    fn divided(self, full: u64, by: u64) -> u64 {
+        if self == Self::Full { full } else { full.div_ceil(by) }
+    }
+
+    /// The rounds to run of this many.
+    pub(crate) fn rounds(self, full: u64) -> u64 {
+        self.divided(full, 4)
+    }
+
+    /// How often something must have happened that happens this often in the full tier, or the test shows little.
+    pub(crate) fn least(self, full: u64) -> u64 {
+        self.divided(full, 32)
+    }
+
+    /// The step from one place to interrupt a lane at to the next.
+    pub(crate) fn step(self) -> usize {
+        if self == Self::Full { 1 } else { 11 }
+    }
+
+    /// The splicings of a placement, numbered. A part has 4 of the 16, each option with both of its values.
+    pub(crate) fn choose(self, all: impl Iterator<Item = Splicing>) -> impl Iterator<Item = (u64, Splicing)> {
+        (0..).zip(all).filter(move |(number, _)| self == Self::Full || [1, 6, 11, 13].contains(number))
+    }
+}
+
+/// Makes each check a test of the fast tier and one of the full tier. A check takes an [`Extent`].
+macro_rules! in_both_tiers {
+    ($($(#[$meta:meta])* $name:ident: $check:expr;)*) => {
+        $($(#[$meta])* #[test] fn $name() { $check(Extent::Part); })*
+
+        mod full {
+            use super::*;
+
+            $(#[test] fn $name() { $check(Extent::Full); })*
+        }
+    };
+}
+
+mod after;
+mod case;
+mod chosen;
+mod data;
+mod drainer;
+mod foreign;
+mod kernels;
+mod logs;
+mod memory;
+mod model;
+mod native;
+mod program;
+mod proven;
+mod rings;
+mod segments;
+mod sequences;
+mod spans;
+mod streamed;
+mod streams;

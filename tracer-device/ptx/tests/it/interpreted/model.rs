@@ -1,0 +1,178 @@
+//! What must be recorded of the markers that the groups of a warp came to.
+
+use std::collections::BTreeMap;
+
+use warptrace_abi::log::{Entry, MAX_KEY_COUNT};
+use warptrace_format::chosen::After;
+use warptrace_ptx::interpret::MarkerEvent;
+use warptrace_ptx::splice::Marker;
+
+use super::program::{Sequence, push};
+
+/// Events of one mask and location that are one entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Run {
+    pub(crate) mask: u32,
+    pub(crate) location: u16,
+    pub(crate) count: u64,
+}
+
+/// What a group of lanes records at a marker.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    /// Events, on both tracks.
+    Event(Run),
+    /// Iterations of a counted loop, which both tracks record where the loop ends.
+    Tick(Run),
+    /// The end of a counted loop, for these lanes.
+    Leave { mask: u32, runs: Vec<Run> },
+}
+
+/// Makes steps of the markers of a warp.
+pub(crate) fn steps(markers: impl Iterator<Item = MarkerEvent>, counted: bool) -> Vec<Step> {
+    let mut steps = Vec::new();
+    // What each lane has counted of each loop.
+    let mut counts: BTreeMap<(u32, u16), u64> = BTreeMap::new();
+    for MarkerEvent { mask, marker, .. } in markers {
+        match marker {
+            Marker::Event(location) => steps.push(Step::Event(Run { mask, location, count: 1 })),
+            Marker::Tick(location, count) if !counted => {
+                steps.push(Step::Event(Run { mask, location, count: u64::from(count) }));
+            }
+            Marker::Tick(location, count) => {
+                let count = u64::from(count);
+                lanes(mask).for_each(|lane| *counts.entry((lane, location)).or_default() += count);
+                steps.push(Step::Tick(Run { mask, location, count }));
+            }
+            Marker::Enter(location) => lanes(mask).for_each(|lane| {
+                counts.insert((lane, location), 0);
+            }),
+            Marker::Leave(location) if counted => {
+                let count = |lane| counts.get(&(lane, location)).copied().unwrap_or_default();
+                steps.push(Step::Leave { mask, runs: leave(mask, location, count) });
+            }
+            Marker::Leave(_) => {}
+        }
+    }
+    steps
+}
+
+/// Leaves the events of a warp that are recorded if lanes are so after some visits of a location. The events
+/// are those of single markers; of one with many visits a part may be recorded.
+pub(crate) fn recorded_after(steps: Vec<Step>, after: After) -> Vec<Step> {
+    let mut remaining = [u64::from(after.count.get()); 32];
+    let mut recorded = |run: Run| {
+        let of = |lane: u32| remaining[lane as usize];
+        let least = lanes(run.mask).map(of).min().unwrap_or_default();
+        let visits = if run.location == after.location { run.count } else { 0 };
+        let is_recorded = visits >= least;
+        for lane in lanes(run.mask) {
+            let remaining = &mut remaining[lane as usize];
+            *remaining = if is_recorded { 0 } else { *remaining - visits };
+        }
+        is_recorded.then(|| Run { count: run.count - least.saturating_sub(1), ..run })
+    };
+    let events = steps.into_iter().filter_map(|step| match step {
+        Step::Event(run) => recorded(run).map(Step::Event),
+        Step::Tick(_) | Step::Leave { .. } => unreachable!("loops are not counted"),
+    });
+    events.collect()
+}
+
+/// The runs of a counted loop: one for each step of the lanes' counts.
+fn leave(mask: u32, location: u16, count: impl Fn(u32) -> u64) -> Vec<Run> {
+    let mut numbers: Vec<u64> = lanes(mask).map(&count).filter(|count| *count > 0).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    let mut before = 0;
+    let mut runs = Vec::new();
+    for number in numbers {
+        let mask = lanes(mask).filter(|lane| count(*lane) >= number).fold(0, |mask, lane| mask | 1 << lane);
+        runs.push(Run { mask, location, count: number - before });
+        before = number;
+    }
+    runs
+}
+
+/// The entries of both tracks, in the order in which they begin.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Model {
+    pub(crate) trace: Vec<Run>,
+    pub(crate) twin: Vec<Run>,
+    /// Each execution of a marker of an event.
+    pub(crate) marks: Vec<Run>,
+}
+
+impl Model {
+    /// Follows the steps of a warp.
+    pub(crate) fn of(steps: &[Step]) -> Self {
+        let mut model = Self::default();
+        // The run that each lane is in.
+        let mut runs = [None; 32];
+        for step in steps {
+            match step {
+                Step::Event(run) => model.event(&mut runs, *run),
+                Step::Tick(run) => model.marks.push(*run),
+                Step::Leave { mask, runs: ended } => {
+                    model.trace.extend(ended);
+                    model.twin.extend(ended);
+                    lanes(*mask).for_each(|lane| runs[lane as usize] = None);
+                }
+            }
+        }
+        model
+    }
+
+    fn event(&mut self, runs: &mut [Option<usize>; 32], event: Run) {
+        self.marks.push(event);
+        self.twin.push(event);
+        let first = runs[event.mask.trailing_zeros() as usize];
+        let same = lanes(event.mask).all(|lane| runs[lane as usize] == first);
+        if let Some(run) = first.filter(|_| same).map(|first| &mut self.trace[first])
+            && (run.mask, run.location) == (event.mask, event.location)
+            && run.count + event.count <= u64::from(MAX_KEY_COUNT)
+        {
+            run.count += event.count;
+            return;
+        }
+        lanes(event.mask).for_each(|lane| runs[lane as usize] = Some(self.trace.len()));
+        self.trace.push(event);
+    }
+}
+
+/// The lanes of a mask.
+pub(crate) fn lanes(mask: u32) -> impl Iterator<Item = u32> {
+    (0..32).filter(move |lane| mask >> lane & 1 != 0)
+}
+
+impl From<&Entry> for Run {
+    fn from(entry: &Entry) -> Self {
+        Self { mask: entry.mask, location: entry.location, count: u64::from(entry.count) }
+    }
+}
+
+/// The runs of a lane: mask and location, neighbours that have both in common as one.
+pub(crate) fn of_lane(runs: &[Run], lane: u32) -> Vec<Run> {
+    let mut found: Vec<Run> = Vec::new();
+    for run in runs.iter().filter(|run| run.mask >> lane & 1 != 0) {
+        match found.last_mut() {
+            Some(last) if (last.mask, last.location) == (run.mask, run.location) => last.count += run.count,
+            _ => found.push(*run),
+        }
+    }
+    found
+}
+
+/// A lane's locations.
+pub(crate) fn sequence(runs: &[Run], lane: u32) -> Sequence {
+    let mut sequence = Sequence::new();
+    runs.iter()
+        .filter(|run| run.mask >> lane & 1 != 0)
+        .for_each(|run| push(&mut sequence, run.location, run.count));
+    sequence
+}
+
+/// Events of runs.
+pub(crate) fn events(runs: &[Run]) -> u64 {
+    runs.iter().map(|run| run.count).sum()
+}

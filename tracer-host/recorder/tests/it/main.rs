@@ -1,0 +1,12 @@
+//! All integration tests of this package, in one binary: the path from recording to reading.
+
+mod accesses;
+mod additions;
+mod ends;
+mod figures;
+mod golden;
+#[path = "../../../../decoder/decode/tests/it/support/mod.rs"]
+mod recordings;
+mod round_trip;
+mod support;
+mod traces;

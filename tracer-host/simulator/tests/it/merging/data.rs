@@ -1,0 +1,145 @@
+//! Logs of addresses and values that were made by hand: they come into chunks as they are, lane after lane.
+
+use warptrace_abi::data::{DataEntry, Owner, accesses};
+use warptrace_encode::native::Schedule;
+use warptrace_format::account::WarpAccount;
+
+use super::{ECL, PREDICT, ROOM};
+use crate::device_memory::{DeviceMemory, Encoded, Room, UNTOUCHED};
+use crate::made_runs::{LANES, Numbers};
+
+/// A stream's logs, and when each log stopped, if it did.
+struct Logs {
+    lanes: Vec<Vec<[u32; 4]>>,
+    lost_from: Vec<Option<u32>>,
+}
+
+impl Logs {
+    /// Logs of random lengths up to `most`; one in `rarity` of the lanes has none.
+    fn random(numbers: &mut Numbers, most: u64, rarity: u64) -> Self {
+        let lanes = (0..LANES as u32).map(|lane| {
+            let length = if numbers.below(rarity) == 0 { 0 } else { numbers.below(most + 1) };
+            let entry = |numbers: &mut Numbers| {
+                let (site, time) = (1 + numbers.below(9) as u16, numbers.below(1 << 32) as u32);
+                let (count, base) = (1 + numbers.below(1023) as u32, numbers.below(u64::MAX));
+                let step = if count == 1 { 0 } else { numbers.below(90) as i32 - 40 };
+                match numbers.below(3) {
+                    0 => DataEntry::Header { mask: 1 << lane | 1 << 31, site, time, spread: None },
+                    1 => DataEntry::Values { site, of: Owner::Group(1 + lane), count, base, step },
+                    _ => DataEntry::Values { site, of: Owner::Lane(lane), count, base, step },
+                }
+            };
+            (0..length).map(|_| entry(numbers).to_words()).collect()
+        });
+        Self { lanes: lanes.collect(), lost_from: vec![None; LANES] }
+    }
+
+    /// What is to be in the chunks.
+    fn expected(&self) -> Vec<[u32; 4]> {
+        let mut entries = self.lanes.concat();
+        let first = self.lost_from.iter().flatten().min().filter(|_| !entries.is_empty());
+        entries.extend(first.map(|time| DataEntry::Cut { time: *time }.to_words()));
+        entries
+    }
+}
+
+/// Device memory with an empty track of events and these logs behind it.
+fn memory(streams: &[Logs], room: Room) -> DeviceMemory {
+    let room = Room { data_track: 1, ..room };
+    let warps = streams.len() as u32;
+    let mut memory = DeviceMemory::new(room, warps, 32, 2);
+    let mut entries = vec![[UNTOUCHED; 4]; memory.merged_from() as usize];
+    let (mut free, launch) = (memory.claims_from(), memory.logged_launch());
+    let set_head = |entries: &mut Vec<[u32; 4]>, stream: u32, lane: u32, head: [u32; 2]| {
+        let words = &mut entries[(launch.heads_of(stream) + lane / 2) as usize];
+        words[lane as usize % 2 * 2..][..2].copy_from_slice(&head);
+    };
+    for (stream, lane) in (0..warps).flat_map(|stream| (0..LANES as u32).map(move |lane| (stream, lane))) {
+        set_head(&mut entries, stream, lane, [launch.first_segment(stream, lane), 0]);
+        let (logs, stream) = (&streams[stream as usize], warps + stream);
+        let mut next = launch.first_segment(stream, lane);
+        let mut link = next + room.first - 1;
+        for words in &logs.lanes[lane as usize] {
+            if next == link {
+                entries[link as usize][0] = free;
+                (next, link) = (free, free + room.segment - 1);
+                free += room.segment;
+            }
+            entries[next as usize] = *words;
+            next += 1;
+        }
+        let lost = logs.lost_from[lane as usize].map_or(0, |time| time | 1);
+        set_head(&mut entries, stream, lane, [next, lost]);
+    }
+    let bytes: Vec<u8> = entries.iter().flatten().flat_map(|word| word.to_le_bytes()).collect();
+    memory.logs.write(&bytes);
+    memory
+}
+
+/// Checks what is in chunks and accounts against the logs.
+fn check(encoded: &Encoded, streams: &[Logs], each: usize) {
+    for (warp, logs) in (0..).zip(streams) {
+        let expected = logs.expected();
+        let of_warp = || encoded.chunks.iter().filter(|(header, _)| (header.track, header.warp) == (1, warp));
+        let bytes: Vec<u8> = of_warp().flat_map(|(_, payload)| payload.clone()).collect();
+        let words: Vec<[u32; 4]> = bytes
+            .as_chunks::<16>()
+            .0
+            .iter()
+            .map(|entry| std::array::from_fn(|at| u32::from_le_bytes(entry.as_chunks::<4>().0[at])))
+            .collect();
+        assert!(words == expected, "warp {warp}: {} of {} entries", words.len(), expected.len());
+        for (header, payload) in of_warp() {
+            let is_last = header.sequence as usize == expected.len().div_ceil(each) - 1;
+            assert!(payload.len() == 16 * each || is_last, "chunks but the last are full");
+            assert_eq!((header.runs, header.padding), (0, 0));
+        }
+        let recorded = expected.iter().map(|words| u64::from(accesses(words[1]))).sum();
+        let chunks = expected.len().div_ceil(each) as u32;
+        let account = WarpAccount { attempted: recorded, recorded, lost: 0, chunks, finished: 1 };
+        assert_eq!(encoded.streams[streams.len() + warp as usize].account, account, "warp {warp}");
+        let empty = WarpAccount { finished: 1, ..WarpAccount::default() };
+        assert_eq!(encoded.streams[warp as usize].account, empty);
+    }
+}
+
+#[test]
+fn data_is_copied_by_kernels_as_natively() {
+    let mut numbers = Numbers(9);
+    for (most, rarity, chunk_bytes) in
+        [(3, 4, 512), (40, 3, 512), (200, 30, 1024), (400, 2, 4096), (0, 1, 512)]
+    {
+        let mut streams: Vec<Logs> = (0..5).map(|_| Logs::random(&mut numbers, most, rarity)).collect();
+        for (number, logs) in streams.iter_mut().enumerate().skip(1).step_by(2) {
+            logs.lost_from[number * 3] = Some(5000);
+            logs.lost_from[number] = Some(4000 + 2 * number as u32);
+        }
+        let each = (chunk_bytes as usize - 32) / 16;
+        for codec in [PREDICT, ECL] {
+            let ample = Room { chunk_bytes, chunks: 4000, ..ROOM };
+            let mut natively = memory(&streams, ample);
+            let native = natively.encode_natively(codec, Schedule::Sequential);
+            check(&native, &streams, each);
+            let by_kernels = memory(&streams, ample).encode_by_kernels(codec);
+            native.assert_same(&by_kernels);
+            assert_eq!((native.rounds.len(), by_kernels.rounds.len()), (1, 1));
+            // Nothing is merged, and no stretch waits.
+            assert!(
+                native
+                    .rounds
+                    .iter()
+                    .chain(&by_kernels.rounds)
+                    .all(|claims| { (claims.merged_entries, claims.serial) == (0, 0) })
+            );
+            // In rounds of few chunks.
+            for chunks in [1, 2, 7] {
+                let few = Room { chunks, ..ample };
+                let in_rounds = memory(&streams, few).encode_by_kernels(codec);
+                native.assert_same(&in_rounds);
+                native.assert_same(&memory(&streams, few).encode_natively(codec, Schedule::Parallel));
+                let needed: usize = streams.iter().map(|logs| logs.expected().len().div_ceil(each)).sum();
+                assert_eq!(in_rounds.rounds.len(), needed.div_ceil(chunks as usize).max(1));
+            }
+        }
+    }
+}

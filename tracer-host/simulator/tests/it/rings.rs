@@ -1,0 +1,198 @@
+//! Merging rings that were filled by hand, compared with a sort.
+
+use crate::device_memory::{AMPLE, DeviceMemory, Encoded, Room, UNTOUCHED};
+use crate::made_runs::{LANES, Numbers, Run};
+use warptrace_abi::log::MAX_KEY_COUNT;
+use warptrace_encode::native::Schedule;
+use warptrace_format::Event;
+use warptrace_format::codec::{CodecSpec, PredictParams};
+
+const PREDICT: CodecSpec = CodecSpec::Predict(PredictParams::DEFAULT);
+const ROOM: Room = Room { chunks: 6000, chunk_bytes: 1024, ..AMPLE };
+
+impl Run {
+    /// The words of its log entry, of some cycle of the unit.
+    fn ring_words(self) -> [u32; 4] {
+        assert!(self.count <= MAX_KEY_COUNT);
+        let clock = self.time << 4 | u64::from(self.mask & 15);
+        [self.mask, u32::from(self.location) << 16 | self.count, clock as u32, (clock >> 32) as u32]
+    }
+}
+
+/// What the lanes of a warp do.
+type Lanes = Vec<Vec<Run>>;
+
+/// Whether a lane goes on to the other half before it has a run for it, as it may in a kernel.
+const fn is_early(lane: usize) -> bool {
+    lane.is_multiple_of(3)
+}
+
+/// What a ring of this many entries has of a lane's runs: all but the first this many.
+fn overwritten(lane: usize, runs: &[Run], entries: usize) -> usize {
+    // A half is one entry shorter, and is given up as a whole.
+    let half = entries / 2 - 1;
+    let halves = if is_early(lane) { runs.len() / half + 1 } else { runs.len().div_ceil(half) };
+    halves.saturating_sub(2) * half
+}
+
+/// The events that are recorded, and how many are attempted and lost, without what was lost in the kernel.
+fn expected<'a>(lanes: &'a Lanes, entries: usize) -> (Vec<Event>, u64, u64) {
+    let keep = |(lane, runs): (usize, &'a Vec<Run>)| {
+        let lost = overwritten(lane, runs, entries);
+        (lost, &runs[lost..])
+    };
+    let kept: Vec<_> = lanes.iter().enumerate().map(keep).collect();
+    let first_run = |runs: &[Run]| runs.iter().find(|run| run.count != 0).map(|run| run.time);
+    let lossy = kept.iter().filter(|(lost, _)| *lost != 0);
+    let from = lossy.filter_map(|(_, runs)| first_run(runs)).max().unwrap_or(0);
+    let mut runs: Vec<_> = kept
+        .iter()
+        .enumerate()
+        .flat_map(|(lane, (_, runs))| runs.iter().map(move |&run| ((run.time, lane), run)))
+        .filter(|(_, run)| run.count != 0)
+        .collect();
+    runs.sort_by_key(|&(key, _)| key);
+    let attempted = runs.iter().map(|(_, run)| u64::from(run.count)).sum();
+    let (recorded, lost): (Vec<_>, Vec<_>) = runs.into_iter().partition(|(_, run)| run.time >= from);
+    let event = |run: Run| Event { location: run.location, mask: run.mask };
+    let events = recorded.into_iter().flat_map(|(_, run)| (0..run.count).map(move |_| event(run)));
+    (events.collect(), attempted, lost.iter().map(|(_, run)| u64::from(run.count)).sum())
+}
+
+/// Device memory with rings of this many entries in it.
+fn memory(streams: &[Lanes], room: Room) -> DeviceMemory {
+    let mut memory = DeviceMemory::new(room, streams.len() as u32, 32, 1);
+    let mut entries = vec![[UNTOUCHED; 4]; memory.merged_from() as usize];
+    let launch = memory.logged_launch();
+    for (stream, lanes) in (0..).zip(streams) {
+        for (lane, runs) in lanes.iter().enumerate() {
+            let first = launch.first_segment(stream, lane as u32);
+            let (mut next, mut link) = (first, first + room.segment - 1);
+            for run in runs {
+                if next == link {
+                    link ^= room.segment;
+                    next = link + 1 - room.segment;
+                }
+                entries[next as usize] = run.ring_words();
+                next += 1;
+            }
+            if next == link && is_early(lane) {
+                next = (link + 1 - room.segment) ^ room.segment;
+            }
+            let lost = overwritten(lane, runs, room.first as usize) != 0;
+            let words = &mut entries[launch.heads_of(stream) as usize + lane / 2];
+            words[lane % 2 * 2..][..2].copy_from_slice(&[next, lost.into()]);
+        }
+    }
+    let bytes: Vec<u8> = entries.iter().flatten().flat_map(|word| word.to_le_bytes()).collect();
+    memory.logs.write(&bytes);
+    memory
+}
+
+/// Merges and encodes natively and by the kernels, which makes the same of it.
+fn encode(memory: &DeviceMemory) -> Encoded {
+    let native = memory.clone().encode_natively(PREDICT, Schedule::Sequential);
+    native.assert_same(&memory.clone().encode_by_kernels(PREDICT));
+    native
+}
+
+/// Merges rings, and compares what comes of it with what is to come; returns how many events are passed over.
+fn check(streams: &[Lanes], room: Room) -> u64 {
+    let found = encode(&memory(streams, room));
+    let mut passed_over = 0;
+    for (number, (found, lanes)) in found.streams.iter().zip(streams).enumerate() {
+        let (events, attempted, lost) = expected(lanes, room.first as usize);
+        let wrong = found.events.iter().zip(&events).position(|(found, expected)| found != expected);
+        assert_eq!((wrong, found.events.len()), (None, events.len()), "events of stream {number}, {room:?}");
+        assert_eq!((found.account.attempted, found.account.lost), (attempted, lost), "stream {number}");
+        passed_over += lost;
+    }
+    passed_over
+}
+
+/// Lanes as [`crate::made_runs::lanes`] makes them; in lane 0 an entry without a run is before its runs, as in a
+/// kernel.
+fn lanes(numbers: &mut Numbers, lengths: &[usize], start: u64, max_between: u64) -> Lanes {
+    let mut lanes = crate::made_runs::lanes(numbers, lengths, start, max_between);
+    lanes[0].insert(0, Run { mask: u32::MAX, location: 0, count: 0, time: 0 });
+    lanes
+}
+
+#[test]
+fn rings_of_any_lengths_become_the_end_of_one_sequence() {
+    let mut numbers = Numbers(2);
+    let mut streams = Vec::new();
+    for runs in [0, 1, 6, 7, 8, 13, 14, 15, 21, 22, 40, 300] {
+        streams.push(lanes(&mut numbers, &[runs; LANES], 1 << 20, 64));
+        streams.push(lanes(&mut numbers, &[runs], 7, 1000));
+        streams.push(lanes(&mut numbers, &[3, runs, 0, 5000], 7, 100));
+    }
+    for _ in 0..12 {
+        let lengths: Vec<_> = (0..LANES).map(|_| (numbers.below(60) * numbers.below(3)) as usize).collect();
+        streams.push(lanes(&mut numbers, &lengths, 0, 100));
+    }
+    let passed_over: Vec<_> =
+        [16, 32, 128, 512, 4096].map(|entries| check(&streams, ROOM.rings(entries))).into();
+    assert!(passed_over[0] > 1_000 && passed_over[2] > 1_000, "{passed_over:?}");
+}
+
+#[test]
+fn what_lanes_did_long_before_is_not_taken_for_new() {
+    let mut numbers = Numbers(3);
+    let mut streams = Vec::new();
+    // One lane's clock has gone round, by its lower 32 bits of units, since the others did something.
+    for rounds in 1..6_u64 {
+        for after in [0, 50, 1 << 31, (1 << 32) - 50] {
+            let mut old = lanes(&mut numbers, &[12; LANES], 1_000, 50);
+            old[5] = lanes(&mut numbers, &[0, 100], (rounds << 32) + after, 50).swap_remove(1);
+            streams.push(old);
+        }
+    }
+    for entries in [16, 64] {
+        assert!(check(&streams, ROOM.rings(entries)) > 1_000);
+    }
+}
+
+#[test]
+fn pieces_of_a_run_and_runs_of_one_time_stay_in_order() {
+    let mut numbers = Numbers(4);
+    let streams: Vec<_> = [8, 20, 200]
+        .into_iter()
+        .map(|runs| {
+            let mut lanes = lanes(&mut numbers, &[runs; LANES], 0, 2);
+            for runs in &mut lanes {
+                for (number, run) in runs.iter_mut().enumerate() {
+                    // In each lane several entries of one time, in all lanes the same times.
+                    run.time = 1 + number as u64 / 3;
+                }
+            }
+            lanes
+        })
+        .collect();
+    check(&streams, ROOM.rings(16));
+    check(&streams, ROOM.rings(64));
+}
+
+#[test]
+fn rings_that_are_damaged_lead_nowhere() {
+    let mut numbers = Numbers(5);
+    let streams: Vec<_> = (0..6).map(|_| lanes(&mut numbers, &[50; LANES], 0, 100)).collect();
+    let room = ROOM.rings(32);
+    for _ in 0..60 {
+        let mut memory = memory(&streams, room);
+        let launch = memory.logged_launch();
+        let mut bytes = memory.logs.contents();
+        for _ in 0..40 {
+            // Heads, and what is in the rings.
+            let heads = (launch.heads_of(6) - launch.heads) as u64 * 16;
+            let at = match numbers.below(2) {
+                0 => u64::from(launch.heads) * 16 + numbers.below(heads),
+                _ => u64::from(launch.first_segments) * 16 + numbers.below(6 * 32 * 32 * 16),
+            };
+            bytes[at as usize] = numbers.below(256) as u8;
+        }
+        memory.logs.write(&bytes);
+        // Each event is recorded or lost all the same.
+        encode(&memory);
+    }
+}

@@ -1,0 +1,368 @@
+//! Streamed logs: what comes out of them while a kernel runs is what it leaves in logs that are large enough.
+
+mod kernels;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::device_memory::{AMPLE, DeviceMemory};
+use crate::streamed_memory::{Host, Room, Runs};
+use kernels::{anything, apart, fractal, long_runs};
+use warptrace_abi::log::{ENTRY_BYTES, Entry, HEAD_BYTES, LaunchLogs};
+use warptrace_device::{KernelCall, simt};
+use warptrace_format::Counting;
+use warptrace_sim::{Interaction, Launch, LogKind, Recording, SimError, Simulator};
+
+/// Threads of a block: a whole warp and one of eight lanes.
+const THREADS: u32 = 40;
+const RAW: Recording = Recording { counting: Counting::Never, ..Recording::DEFAULT };
+const DUAL: Recording = Recording { dual: true, ..RAW };
+const COUNTED: Recording = Recording { dual: true, counting: Counting::All, ..RAW };
+/// How long lanes wait, in nanoseconds, that are to lose nothing,
+const PATIENT: u64 = u64::MAX;
+/// and those that are to lose something.
+const IMPATIENT: u64 = 1_000_000;
+
+fn launch(blocks: u32, seed: u64, interaction: Interaction) -> Launch<'static> {
+    Launch::new([blocks, 1, 1], [THREADS, 1, 1]).seed(seed).interaction(interaction).threads(2)
+}
+
+/// Lanes of a warp.
+fn lanes(warp: u32) -> u32 {
+    if warp.is_multiple_of(2) { 32 } else { THREADS - 32 }
+}
+
+/// What a launch leaves in logs that have room for all.
+fn kept(call: &KernelCall, blocks: u32, recording: Recording, launch: Launch<'_>) -> Runs {
+    let warps = 2 * blocks;
+    let room = crate::device_memory::Room { claimable: 1 << 18, ..AMPLE };
+    let mut memory = DeviceMemory::new(room, warps, THREADS, recording.tracks());
+    memory.record(call, recording, launch);
+    let logs = memory.launch_logs();
+    let bytes = memory.logs.contents();
+    let mut runs = Runs::new();
+    for stream in 0..warps * recording.tracks() {
+        for lane in 0..lanes(stream % warps) {
+            let found = of_lane(&logs, &bytes, stream, lane);
+            if !found.is_empty() {
+                runs.insert((stream, lane), found);
+            }
+        }
+    }
+    assert!(memory.accounts().iter().all(|account| account.lost == 0), "there is room for all");
+    runs
+}
+
+/// The runs of one lane's log.
+fn of_lane(logs: &LaunchLogs, bytes: &[u8], stream: u32, lane: u32) -> Vec<Entry> {
+    let words = |offset: usize| -> [u32; 4] {
+        std::array::from_fn(|at| {
+            u32::from_le_bytes(bytes[offset + 4 * at..][..4].try_into().expect("4 bytes"))
+        })
+    };
+    let entry = |index: u32| words((index * ENTRY_BYTES) as usize);
+    let [end, ..] = words((logs.heads_of(0, stream) * ENTRY_BYTES + HEAD_BYTES * lane) as usize);
+    let mut at = logs.first_segment(0, stream, lane);
+    let mut link = at + logs.first_entries - 1;
+    let mut runs = Vec::new();
+    while at != end {
+        if at == link {
+            at = entry(link)[0];
+            link = at + logs.segment_entries - 1;
+        }
+        runs.push(Entry::from_words(entry(at)));
+        at += 1;
+    }
+    runs
+}
+
+/// Runs a launch and calls `serve` until it has ended.
+fn run(
+    kernel: &(dyn Fn() + Sync),
+    recording: Recording,
+    launch: Launch<'_>,
+    host: &mut Host,
+    max_wait: u64,
+    serve: impl FnMut(&mut Host),
+) {
+    // SAFETY: all memory has the sizes given and outlives the launch; the host uses atomics of eight bytes.
+    let launch = unsafe { launch.streamed(host.logs(max_wait), recording) }.clock(host.clock);
+    run_streamed(kernel, launch, host, serve);
+}
+
+/// As `run`, with runs that are written when they begin.
+fn run_open(
+    kernel: &(dyn Fn() + Sync),
+    recording: Recording,
+    launch: Launch<'_>,
+    host: &mut Host,
+    max_wait: u64,
+) {
+    let recording = Recording { logs: LogKind::Streamed { open_runs: true }, ..recording };
+    // SAFETY: as in `run`.
+    let launch = unsafe { launch.streamed(host.logs(max_wait), recording) }.clock(host.clock);
+    run_streamed(kernel, launch, host, serve_in_time);
+}
+
+fn run_streamed(
+    kernel: &(dyn Fn() + Sync),
+    launch: Launch<'_>,
+    host: &mut Host,
+    mut serve: impl FnMut(&mut Host),
+) {
+    std::thread::scope(|scope| {
+        let kernel = scope.spawn(move || Simulator::new().launch(&launch, kernel));
+        while !kernel.is_finished() {
+            serve(host);
+            std::thread::yield_now();
+        }
+        kernel.join().expect("no panic").expect("a correct kernel");
+    });
+}
+
+/// Serves, and lets those give up that wait for more than there is.
+fn serve_in_time(host: &mut Host) {
+    host.serve();
+    host.pass_time();
+}
+
+/// Every lane has said that it has left.
+fn check_ended(host: &Host, warps: u32) {
+    for warp in 0..warps {
+        assert_eq!(host.ended(warp), u32::MAX >> (32 - lanes(warp)), "warp {warp}");
+    }
+}
+
+fn events(runs: &Runs, stream: u32) -> u64 {
+    let of_stream = runs.iter().filter(|((of, _), _)| *of == stream);
+    of_stream.flat_map(|(_, runs)| runs).map(|run| u64::from(run.count)).sum()
+}
+
+/// What was recorded is a part of what there was, in its order; all else is counted as lost. Returns how many
+/// events are.
+fn check_part(host: &Host, whole: &Runs) -> u64 {
+    let found = host.runs();
+    for (of, runs) in &found {
+        let mut rest = whole[of].iter();
+        assert!(runs.iter().all(|run| rest.any(|other| other == run)), "stream and lane {of:?}");
+    }
+    for (stream, &lost) in host.lost().iter().enumerate() {
+        let (recorded, attempted) = (events(&found, stream as u32), events(whole, stream as u32));
+        assert_eq!(recorded + lost, attempted, "stream {stream}");
+    }
+    host.lost().iter().sum()
+}
+
+/// Streams a launch through memory of all sizes; what comes out is what it leaves otherwise.
+fn check_same(call: &KernelCall, blocks: u32, recording: Recording, interaction: Interaction) {
+    let warps = 2 * blocks;
+    let open = THREADS * recording.tracks() * if interaction == Interaction::Global { blocks } else { 2 };
+    for seed in 0..3 {
+        let launch = launch(blocks, seed, interaction);
+        let whole = kept(call, blocks, recording, launch);
+        for (segments, entries) in [(open, 4), (open + 100, 8), (8 * open, 128)] {
+            let room = Room { segments, entries, slots: segments.next_power_of_two() };
+            let mut host = Host::new(room, warps, recording.tracks());
+            run(&|| thread(call)(), recording, launch, &mut host, PATIENT, Host::serve);
+            host.read();
+            check_ended(&host, warps);
+            assert!(host.runs() == whole, "seed {seed}, {room:?}");
+            assert!(host.lost().iter().all(|&lost| lost == 0));
+            assert_eq!((host.state(), host.open()), ((host.claimed() as u64, false), 0));
+            let mut host = Host::new(room, warps, recording.tracks());
+            run_open(&|| thread(call)(), recording, launch, &mut host, PATIENT);
+            host.read();
+            check_ended(&host, warps);
+            assert!(host.runs() == whole, "seed {seed}, {room:?}, with open runs");
+            assert!(host.lost().iter().all(|&lost| lost == 0));
+        }
+    }
+}
+
+/// One thread of a kernel of this file.
+fn thread(call: &KernelCall) -> &(dyn Fn() + Send + Sync) {
+    // SAFETY: none of these kernels has memory among its arguments.
+    unsafe { call.thread() }
+}
+
+#[test]
+fn what_is_streamed_is_what_logs_hold_that_have_room() {
+    for recording in [RAW, DUAL] {
+        check_same(&fractal(40), 7, recording, Interaction::Independent);
+        check_same(&fractal(40), 7, recording, Interaction::Global);
+    }
+}
+
+#[test]
+fn any_events_come_out() {
+    for (seed, interaction) in [(1, Interaction::Independent), (2, Interaction::Global)] {
+        check_same(&anything(300, seed), 5, COUNTED, interaction);
+        check_same(&anything(300, seed), 5, RAW, interaction);
+    }
+}
+
+#[test]
+fn runs_may_be_longer_than_a_key_counts() {
+    check_same(&long_runs(100_000), 1, COUNTED, Interaction::Independent);
+}
+
+#[test]
+fn rounds_of_the_queue_begin_again() {
+    let times = 1_000;
+    let one = Launch::new([1, 1, 1], [1, 1, 1]);
+    let room = Room { segments: 2, entries: 4, slots: 2 };
+    let mut host = Host::new(room, 1, 1);
+    let call = apart(times);
+    run(&|| thread(&call)(), RAW, one, &mut host, PATIENT, Host::serve);
+    host.read();
+    let (tickets, _) = host.state();
+    assert!(tickets > 256 * u64::from(room.slots), "{tickets} tickets have no round twice");
+    let runs = &host.runs()[&(0, 0)];
+    let expected = (1..=2 * times).map(|time| (if time % 2 == 1 { 1 } else { 4 }, time));
+    assert!(runs.iter().map(|run| (run.location, run.time)).eq(expected));
+}
+
+#[test]
+fn no_lane_waits_for_long_where_no_segments_come() {
+    for interaction in [Interaction::Independent, Interaction::Global] {
+        for (recording, given) in [(RAW, 0), (DUAL, 50), (COUNTED, 200)] {
+            let (blocks, call) = (6, anything(100, 3));
+            let launch = launch(blocks, 1, interaction);
+            let whole = kept(&call, blocks, recording, launch);
+            let room = Room { segments: 256, entries: 4, slots: 256 };
+            let mut host = Host::new(room, 2 * blocks, recording.tracks());
+            host.give(given);
+            // Once one lane has given up, the clock stands still, and no other waits.
+            run(&|| thread(&call)(), recording, launch, &mut host, IMPATIENT, Host::pass_time);
+            assert!(host.state().1, "a lane has given up");
+            assert!(host.clock.load(Ordering::Relaxed) >= IMPATIENT, "and has waited before");
+            host.read();
+            check_ended(&host, 2 * blocks);
+            assert!(check_part(&host, &whole) > 0);
+            assert_eq!(host.claimed(), given as usize);
+        }
+    }
+}
+
+#[test]
+fn what_finds_no_segment_in_time_is_counted() {
+    for interaction in [Interaction::Independent, Interaction::Global] {
+        for segments in [1, 20, 70] {
+            let (blocks, call) = (5, anything(200, 5));
+            let launch = launch(blocks, 2, interaction);
+            let whole = kept(&call, blocks, DUAL, launch);
+            let room = Room { segments, entries: 4, slots: 128 };
+            let mut host = Host::new(room, 2 * blocks, 2);
+            host.give(segments);
+            run(&|| thread(&call)(), DUAL, launch, &mut host, IMPATIENT, serve_in_time);
+            host.read();
+            check_ended(&host, 2 * blocks);
+            let lost = check_part(&host, &whole);
+            assert!(lost > 0 || segments == 70, "one warp alone has more logs than {segments}");
+            assert!(host.claimed() > 0);
+        }
+    }
+}
+
+#[test]
+fn open_runs_that_find_no_segment_lose_nothing() {
+    let mut seen = 0;
+    for segments in [1, 20, 70] {
+        let (blocks, call) = (5, anything(200, 5));
+        let launch = launch(blocks, 2, Interaction::Global);
+        let whole = kept(&call, blocks, RAW, launch);
+        let room = Room { segments, entries: 4, slots: 128 };
+        let mut host = Host::new(room, 2 * blocks, 1);
+        host.give(segments);
+        run_open(&|| thread(&call)(), RAW, launch, &mut host, IMPATIENT);
+        host.read();
+        check_ended(&host, 2 * blocks);
+        check_part(&host, &whole);
+        seen += host.open();
+    }
+    assert!(seen > 0);
+}
+
+#[test]
+fn a_run_that_goes_on_tells_half_of_its_events() {
+    const TIMES: u32 = 1_000_000;
+    let kernel = || (0..TIMES).for_each(|_| warptrace_device::trace::point::<2>());
+    let room = Room { segments: 2, entries: 32, slots: 2 };
+    let mut host = Host::new(room, 1, 1);
+    run_open(&kernel, RAW, Launch::new([1, 1, 1], [1, 1, 1]), &mut host, PATIENT);
+    host.read();
+    let counts = host.runs()[&(0, 0)].iter().map(|run| run.count).collect::<Vec<_>>();
+    assert_eq!(counts.iter().sum::<u32>(), TIMES);
+    assert!(host.open_counts().all(|count| count.is_power_of_two()));
+}
+
+#[test]
+fn lanes_go_on_when_there_is_memory_again() {
+    let (lost_all, served) = (AtomicBool::new(false), AtomicBool::new(false));
+    let each = apart(30);
+    let kernel = || {
+        thread(&each)();
+        if simt::lane() == 0 && !lost_all.swap(true, Ordering::Release) {
+            while !served.load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+        }
+        thread(&each)();
+        warptrace_device::trace::point::<7>();
+    };
+    let room = Room { segments: 64, entries: 4, slots: 64 };
+    let mut host = Host::new(room, 2, 1);
+    let launch = launch(1, 0, Interaction::Independent);
+    run(&kernel, RAW, launch, &mut host, IMPATIENT, |host| {
+        if lost_all.load(Ordering::Acquire) {
+            host.serve();
+            served.store(true, Ordering::Release);
+        } else {
+            host.pass_time();
+        }
+    });
+    host.read();
+    check_ended(&host, 2);
+    let (lost, runs) = (host.lost(), host.runs());
+    // Two lanes keep the runs of a warp, in which the last one is that of all.
+    for (warp, &lost) in (0..).zip(&lost) {
+        assert_eq!((events(&runs, warp) + lost, lost > 0), (2 * 2 * 60 + 1, true), "warp {warp}");
+        let last = runs[&(warp, 0)].last().expect("some runs");
+        assert_eq!((last.location, last.mask), (7, u32::MAX >> (32 - lanes(warp))));
+    }
+    // Lanes that had given up went on with the tickets that they had.
+    assert_eq!(host.state(), (host.claimed() as u64, false));
+}
+
+#[test]
+fn a_launch_of_another_shape_records_the_warps_that_there_are() {
+    let call = fractal(20);
+    let launch = launch(4, 0, Interaction::Independent);
+    let whole = kept(&call, 4, RAW, launch);
+    for warps in [1, 3] {
+        let mut host = Host::new(Room { segments: 128, entries: 4, slots: 128 }, warps, 1);
+        run(&|| thread(&call)(), RAW, launch, &mut host, PATIENT, Host::serve);
+        host.read();
+        check_ended(&host, warps);
+        let expected: Runs = whole.clone().into_iter().filter(|((stream, _), _)| *stream < warps).collect();
+        assert!(host.runs() == expected);
+    }
+}
+
+#[test]
+fn lanes_of_a_launch_that_failed_have_not_left() {
+    let kernel = || {
+        warptrace_device::trace::point::<1>();
+        if simt::lane() < 3 {
+            return;
+        }
+        assert!(simt::lane() < 30, "too high");
+        warptrace_device::trace::point::<2>();
+    };
+    let mut host = Host::new(Room { segments: 64, entries: 4, slots: 64 }, 1, 1);
+    host.give(64);
+    // SAFETY: all memory has the sizes given and outlives the launch.
+    let launch = unsafe { Launch::new([1, 1, 1], [32, 1, 1]).streamed(host.logs(PATIENT), RAW) };
+    let error = Simulator::new().launch(&launch, &kernel).expect_err("it panics");
+    assert!(matches!(error, SimError::Panicked { .. }), "{error}");
+    assert_eq!(host.ended(0), 7);
+}

@@ -1,0 +1,11 @@
+//! All integration tests of this package, in one binary.
+
+mod attribute;
+mod causes;
+mod example;
+mod facade;
+mod mistakes;
+mod own_context;
+mod roles;
+mod values;
+mod waits;

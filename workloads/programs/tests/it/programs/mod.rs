@@ -1,0 +1,194 @@
+//! What the tests of several programs share: graphs of all shapes, and recordings that are checked on the
+//! way.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use warptrace_analysis::fuzzing::check_trace;
+use warptrace_decoder::{TraceFile, WarpFilter};
+use warptrace_format::Counting;
+use warptrace_format::codec::{CodecSpec, PredictParams};
+use warptrace_host::{DEVICE_ECL, Launcher, MemorySize, RecordingSpec, Session, SimDevice, SimOptions};
+use warptrace_workloads::ProgramInfo;
+use warptrace_workloads::inputs::generate::{
+    Rmat, RoadGrid, THESIS_WEIGHTS, random_weights, rmat, road_grid,
+};
+use warptrace_workloads::inputs::{ArcList, Cleaning, Graph, LoadOptions, load_graph};
+
+/// A simulator whose communicating blocks interleave as `seed` says.
+pub(crate) fn simulator(seed: u64) -> SimDevice {
+    SimDevice::new(SimOptions { seed, ..SimOptions::default() })
+}
+
+/// Runs a program traced and verifies the file: whole, nothing lost, both tracks equal in a dual recording.
+pub(crate) fn record<T>(
+    device: &mut SimDevice,
+    program: &ProgramInfo,
+    codec: CodecSpec,
+    dual: bool,
+    run: impl FnOnce(&mut dyn Launcher) -> T,
+) -> (T, TraceFile) {
+    record_as(device, program, &Recording { codec, dual, counting: Counting::Never }, run)
+}
+
+/// A way to record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Recording {
+    codec: CodecSpec,
+    dual: bool,
+    counting: Counting,
+}
+
+/// The ways to record, each codec in one of them.
+pub(crate) const RECORDINGS: [Recording; 4] = [
+    Recording { codec: CodecSpec::Raw, dual: false, counting: Counting::Never },
+    Recording { codec: CodecSpec::Ecl(DEVICE_ECL), dual: true, counting: Counting::Never },
+    Recording { codec: CodecSpec::Predict(PredictParams::DEFAULT), dual: true, counting: Counting::Never },
+    Recording { codec: CodecSpec::Predict(PredictParams::DEFAULT), dual: true, counting: Counting::All },
+];
+
+/// As [`record`].
+pub(crate) fn record_as<T>(
+    device: &mut SimDevice,
+    program: &ProgramInfo,
+    recording: &Recording,
+    run: impl FnOnce(&mut dyn Launcher) -> T,
+) -> (T, TraceFile) {
+    let Recording { codec, dual, counting } = *recording;
+    let options =
+        RecordingSpec { dual, counting, memory: Some(MemorySize(256 << 20)), ..RecordingSpec::new(codec) };
+    let mut session = Session::start(device, &program.traced(), &options, Vec::new()).unwrap();
+    let result = run(&mut session);
+    let (bytes, _, report) = session.finish().unwrap();
+    assert_eq!((report.lost, report.recorded), (0, report.attempted));
+    let file = TraceFile::from_bytes(bytes).unwrap();
+    let verified = file.verify();
+    assert!(verified.is_ok(), "{verified:?}");
+    check_trace(&file);
+    (result, file)
+}
+
+/// Lanes that passed each location, over all launches: by id.
+pub(crate) struct LaneCounts([u64; 256]);
+
+impl LaneCounts {
+    pub(crate) fn of(file: &TraceFile) -> Self {
+        let mut counts = [0; 256];
+        for launch in file.launches() {
+            let flow = file.decode_all(launch.number(), 0, &WarpFilter::all(), &mut |block| {
+                for event in block.events {
+                    counts[usize::from(event.location)] += u64::from(event.mask.count_ones());
+                }
+                ControlFlow::Continue(())
+            });
+            assert_eq!(flow.unwrap(), ControlFlow::Continue(()));
+        }
+        Self(counts)
+    }
+
+    pub(crate) fn at(&self, location: u16) -> u64 {
+        self.0[usize::from(location)]
+    }
+}
+
+/// Ids of the program's locations are unique, and such that every codec carries them.
+pub(crate) fn assert_ids_are_unique(program: &ProgramInfo) {
+    let mut ids: Vec<u16> = program.locations().map(|location| location.id).collect();
+    let count = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), count);
+    assert!(ids[0] >= 1 && ids[count - 1] <= 255);
+}
+
+fn from_edges(nodes: u32, edges: impl IntoIterator<Item = (u32, u32)>) -> Graph {
+    let mut list = ArcList::new(nodes, false);
+    edges.into_iter().for_each(|(u, v)| list.push_edge(u, v, 0));
+    list.into_graph(&Cleaning::default()).unwrap().0
+}
+
+/// Graphs of all shapes, unweighted, symmetric, without self-loops.
+pub(crate) fn zoo() -> Vec<(&'static str, Graph)> {
+    let grid = |width: u32, height: u32| {
+        let at = move |x: u32, y: u32| y * width + x;
+        let across = (0..height).flat_map(move |y| (1..width).map(move |x| (at(x - 1, y), at(x, y))));
+        let down = (1..height).flat_map(move |y| (0..width).map(move |x| (at(x, y - 1), at(x, y))));
+        from_edges(width * height, across.chain(down))
+    };
+    vec![
+        ("r-mat", rmat(&Rmat { scale: 9, edges: 2_000, a: 0.55, b: 0.1, c: 0.1, d: 0.25 }, 5).unwrap()),
+        ("road", road_grid(&RoadGrid { width: 25, height: 16, arcs_per_node: 2.762 }, 5).unwrap()),
+        ("grid", grid(21, 17)),
+        ("path", from_edges(700, (1..700).map(|node| (node - 1, node)))),
+        ("ring", from_edges(333, (0..333).map(|node| (node, (node + 1) % 333)))),
+        ("star", from_edges(300, (1..300).map(|ray| (0, ray)))),
+        ("complete", from_edges(40, (0..40).flat_map(|u| (0..u).map(move |v| (u, v))))),
+        ("no edges", from_edges(75, [])),
+        ("one node", from_edges(1, [])),
+        ("one edge", from_edges(2, [(0, 1)])),
+        ("islands", from_edges(90, (0..20).flat_map(|i| [(4 * i, 4 * i + 1), (4 * i + 1, 4 * i + 2)]))),
+        ("repeated edges", repeated()),
+    ]
+}
+
+/// A ring in which every third edge is there three times.
+fn repeated() -> Graph {
+    let mut list = ArcList::new(60, false);
+    for node in 0..60 {
+        for _ in 0..if node % 3 == 0 { 3 } else { 1 } {
+            list.push_edge(node, (node + 1) % 60, 0);
+        }
+    }
+    list.into_graph(&Cleaning::NONE).unwrap().0
+}
+
+/// The zoo with weights: few different ones (so that many are equal), many, and none.
+pub(crate) fn weighted_zoo() -> Vec<(String, Graph)> {
+    let mut all = Vec::new();
+    for (name, graph) in zoo() {
+        for most in [3, 1_000] {
+            // Repeated edges need an ascending order of weights, which random ones do not have.
+            if graph.duplicates() == 0 {
+                let weighted = random_weights(graph.clone(), 1..=most, 9).unwrap();
+                all.push((format!("{name}, weights to {most}"), weighted));
+            }
+        }
+        all.push((format!("{name}, unweighted"), graph));
+    }
+    all
+}
+
+/// A graph with one arc whose twin is missing.
+pub(crate) fn one_way() -> Graph {
+    let mut list = ArcList::new(3, false);
+    list.push_edge(0, 1, 0);
+    list.push_edge(1, 2, 0);
+    let (graph, _) = list.into_graph(&Cleaning::NONE).unwrap();
+    let mut offsets = graph.offsets().to_vec();
+    offsets[3] -= 1;
+    Graph::from_csr(offsets, graph.neighbours()[..3].to_vec(), None).unwrap()
+}
+
+/// A path of three nodes whose middle is also its own neighbour.
+pub(crate) fn with_self_loop() -> Graph {
+    let mut list = ArcList::new(3, false);
+    list.push_edge(0, 1, 0);
+    list.push_edge(1, 1, 0);
+    list.push_edge(1, 2, 0);
+    list.into_graph(&Cleaning::NONE).unwrap().0
+}
+
+/// New York's road network with seeded weights, from `WARPTRACE_INPUTS` or `../shared/inputs` beside the
+/// checkout. Says so where it is not there.
+pub(crate) fn new_york(test: &str) -> Option<Graph> {
+    let folder = std::env::var_os("WARPTRACE_INPUTS")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/inputs"), PathBuf::from);
+    let file = folder.join("graphs/USA-road-d.NY.pace.gr.xz");
+    if !file.is_file() {
+        println!("{test}: skipped, no {} (set WARPTRACE_INPUTS)", file.display());
+        return None;
+    }
+    let (graph, _) = load_graph(file, &LoadOptions::default()).unwrap();
+    Some(random_weights(graph, THESIS_WEIGHTS, 1).unwrap())
+}

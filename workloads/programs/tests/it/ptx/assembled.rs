@@ -1,0 +1,57 @@
+//! NVIDIA's assembler takes all kernels, untraced and traced, for every architecture, and has registers for
+//! all.
+
+use warptrace_build::ARCHITECTURES;
+use warptrace_ptx::Module;
+use warptrace_ptx::splice::{LogKind, Recording};
+
+use super::stored_code::CodeStore;
+use super::{Assembled, RECORDINGS, ROOM, ptx, store};
+
+/// How much a kernel may spill whose limit leaves recording few registers: stores and loads, in bytes of a lane; and where the compiler writes a later PTX,
+/// whose votes name their lanes.
+const FEW_BYTES: [u32; 2] = [128, 256];
+
+/// All recordings for one architecture, and one recording for each of the others; with logs that are rings
+/// one for each architecture.
+fn work() -> Vec<(&'static str, Recording)> {
+    let others = ARCHITECTURES.into_iter().filter(|architecture| *architecture != "sm_90");
+    let kept = RECORDINGS.map(|recording| ("sm_90", recording)).into_iter().chain(others.zip(RECORDINGS));
+    let rings = ARCHITECTURES.into_iter().zip(RECORDINGS.into_iter().cycle());
+    let ring = |(architecture, recording)| (architecture, Recording { logs: LogKind::Ring, ..recording });
+    kept.chain(rings.map(ring)).collect()
+}
+
+pub(crate) fn check(store: &CodeStore) {
+    let Some(ptx) = ptx() else { return };
+    let names_lanes = Module::parse(ptx).expect("the compiler writes PTX").version() > (6, 3);
+    let few_bytes = FEW_BYTES[usize::from(names_lanes)];
+    let mut spills = Vec::new();
+    println!("registers, untraced and traced:");
+    for (architecture, recording) in work() {
+        let Some(assembled) = Assembled::new(store, ptx, recording, architecture) else { return };
+        let Recording { counting, dual, logs, .. } = recording;
+        print!("{architecture}, counting {counting:?}, dual {dual}, logs {logs:?}:");
+        for (kernel, limit) in &assembled.limits {
+            let [untraced, traced] = assembled.both(kernel);
+            assert!(untraced.registers > 0 && traced.registers > 0, "{kernel}: {untraced:?}, {traced:?}");
+            print!(" {kernel} {} {}", untraced.registers, traced.registers);
+            assert!(traced.registers <= *limit, "{kernel}: {traced:?}, at most {limit} registers");
+            let allowed = if (limit - ROOM..=*limit).contains(&untraced.registers) { few_bytes } else { 0 };
+            if untraced.spill_bytes == 0 && traced.spill_bytes > allowed {
+                spills.push(format!(
+                    "{kernel} for {architecture}, {recording:?}: {} bytes",
+                    traced.spill_bytes
+                ));
+            }
+        }
+        println!();
+    }
+    assert!(spills.is_empty(), "traced kernels spill:\n{}", spills.join("\n"));
+}
+
+#[test]
+fn all_kernels_assemble_without_spills_of_the_tracer() {
+    assert_eq!(work().len(), 13);
+    check(&store());
+}

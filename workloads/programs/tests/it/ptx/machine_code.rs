@@ -1,0 +1,124 @@
+//! Recording brings no `YIELD` into a program's loops.
+//!
+//! A `YIELD` lets lanes go that wait for others, and so parts lanes that the untraced kernel keeps in one
+//! group. The assembler puts one at the head of a loop with an atomic whose answer is used. Where it would
+//! stand in a program's loop, segments are claimed in a loop of their own, which is entered only when a
+//! segment is full.
+
+use std::collections::BTreeMap;
+
+use warptrace_format::Counting;
+use warptrace_ptx::splice::{LogKind, Options, Recording, TRACED_SUFFIX, splice};
+use warptrace_ptx::{Cfg, Module};
+
+use super::stored_code::CodeStore;
+use super::{Assembled, RECORDINGS, kernels, ptx, store};
+
+const ARCHITECTURE: &str = "sm_90";
+
+fn is_counted(recording: Recording) -> bool {
+    recording.counting == Counting::All
+}
+
+/// A kernel's loops and the ends of its counted loops, in PTX.
+#[derive(Clone, Copy, Debug)]
+struct Loops {
+    loops: usize,
+    leaves: u32,
+}
+
+fn loops(text: &str) -> BTreeMap<String, Loops> {
+    let module = Module::parse(text).expect("it is PTX");
+    let entries = module.functions.iter().filter(|function| function.is_entry());
+    let of = |body| Cfg::new(body).expect("all labels are there").loops().len();
+    let loops = entries.filter_map(|entry| {
+        let body = entry.body.as_ref()?;
+        let comments = body.statements.iter().filter_map(|statement| statement.comment());
+        let leaves = comments.filter(|comment| comment.starts_with("// warptrace.loop.leave")).count() as u32;
+        Some((entry.name.to_owned(), Loops { loops: of(body), leaves }))
+    });
+    loops.collect()
+}
+
+/// Checks the traced kernels, and returns how many of them have no more loops than untraced, and how many do.
+fn check(recording: Recording, assembled: &Assembled) -> [usize; 2] {
+    let loops = loops(&assembled.text);
+    let mut kinds = [0; 2];
+    // The loop in which `fault` waits has a `YIELD` untraced, too; how many copies of it there are is the
+    // assembler's choice.
+    for kernel in kernels().into_iter().filter(|kernel| *kernel != "fault") {
+        let traced = format!("{kernel}{TRACED_SUFFIX}");
+        let [before, now] = assembled.both(kernel);
+        // The end of a counted loop records its runs in a loop, which is none of the program's; it may stand
+        // on several ways out of the kernel.
+        let ends = if is_counted(recording) { loops[&traced].leaves } else { 0 };
+        assert!(
+            now.yields - now.claims <= before.yields + ends,
+            "{traced}, {recording:?}: {now:?}; untraced {before:?}"
+        );
+        let has_own_loops = !is_counted(recording) && loops[&traced].loops > loops[kernel].loops;
+        kinds[usize::from(has_own_loops)] += 1;
+        if !is_counted(recording) && !has_own_loops {
+            assert_eq!(
+                now.yields, before.yields,
+                "{traced}, {recording:?}: it claims segments in no loop of their own"
+            );
+        }
+    }
+    kinds
+}
+
+pub(crate) fn check_yields(store: &CodeStore) {
+    let Some(ptx) = ptx() else { return };
+    for recording in RECORDINGS {
+        let Some(assembled) = Assembled::new(store, ptx, recording, ARCHITECTURE) else { return };
+        let [plain, own_loops] = check(recording, &assembled);
+        // Or one of the two rules was tried on nothing.
+        assert!(is_counted(recording) || plain > 0 && own_loops > 0, "{plain} {own_loops}");
+    }
+}
+
+#[test]
+fn no_loop_of_a_program_lets_waiting_lanes_go() {
+    check_yields(&store());
+}
+
+pub(crate) fn check_yields_of_rings(store: &CodeStore) {
+    let Some(ptx) = ptx() else { return };
+    // Claims would have loops of their own for the other one.
+    for (architecture, recording) in [(ARCHITECTURE, RECORDINGS[0]), ("sm_80", RECORDINGS[3])] {
+        let ring = Recording { logs: LogKind::Ring, ..recording };
+        let Some(assembled) = Assembled::new(store, ptx, ring, architecture) else { return };
+        let loops = loops(&assembled.text);
+        for kernel in kernels().into_iter().filter(|kernel| *kernel != "fault") {
+            let [before, now] = assembled.both(kernel).map(|function| function.yields);
+            let copy = format!("{kernel}{TRACED_SUFFIX}");
+            let ends = if is_counted(recording) { loops[&copy].leaves } else { 0 };
+            assert!(now <= before + ends, "{kernel} for {architecture}: {now} YIELDs, untraced {before}");
+        }
+    }
+}
+
+#[test]
+fn no_loop_lets_waiting_lanes_go_where_logs_are_rings() {
+    check_yields_of_rings(&store());
+}
+
+/// Where lanes leave decides where others wait for each other: an epilogue that several ways out share would
+/// be a place to meet that the untraced kernel does not have.
+pub(crate) fn check_exits(store: &CodeStore) {
+    let Some(ptx) = ptx() else { return };
+    let options =
+        Options { recording: Some(RECORDINGS[0]), architecture: 90, marks: 1, ..Options::default() };
+    let text = splice(ptx, &options).expect("it can be spliced").text;
+    let Some(functions) = store.functions(&text, ARCHITECTURE) else { return };
+    for kernel in kernels() {
+        let traced = format!("{kernel}{TRACED_SUFFIX}");
+        assert_eq!(functions[&traced].exits, functions[kernel].exits, "{kernel}");
+    }
+}
+
+#[test]
+fn lanes_leave_on_as_many_ways_as_untraced() {
+    check_exits(&store());
+}
