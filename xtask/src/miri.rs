@@ -8,8 +8,10 @@ use crate::{process, workspace};
 
 /// What Miri can run of the code that dereferences pointers: no lanes of the simulator, which switch stacks
 /// in assembler; no CUDA; no zstd, which is C.
-const TESTS: [&[&str]; 2] =
-    [&["--package", "warptrace-device", "--test", "it", "memory::"], &["--package", "warptrace-encode", "--tests"]];
+const TESTS: [&[&str]; 2] = [
+    &["--package", "warptrace-device", "--test", "it", "memory::"],
+    &["--package", "warptrace-encode", "--tests"],
+];
 
 const FLAGS: [&str; 4] = [
     // Addresses in device memory are numbers, as a GPU takes them.

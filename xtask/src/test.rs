@@ -91,11 +91,6 @@ const QUERY: [&str; 6] =
 /// The tests that need them.
 const OF_QUERY: &str = "package(warptrace-query) | test(/^query/)";
 
-/// What tests need to be built: no benchmarks, and of the examples only those that tests load.
-const TARGETS: [&str; 7] = ["--lib", "--bins", "--tests", "--example", "test_driver", "--example", "adopted"];
-/// The same of `QUERY`.
-const TARGETS_OF_QUERY: [&str; 3] = ["--lib", "--bins", "--tests"];
-
 /// Runs the chore.
 pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let mut steps = Steps::default();
@@ -145,8 +140,7 @@ fn run_part(part: Part, full: bool, steps: &mut Steps, tests: &mut Vec<junit::Te
             steps.step("lints", || lint(packages, full));
         }
         Part::Tests => {
-            let suite =
-                Suite { build: "build tests", run: "tests", packages, targets: &TARGETS, filter: None };
+            let suite = Suite { build: "build tests", run: "tests", packages, filter: None };
             suite.add_steps(full, steps, tests);
         }
         Part::DocTests => {
@@ -166,7 +160,6 @@ fn run_part(part: Part, full: bool, steps: &mut Steps, tests: &mut Vec<junit::Te
                 build: "build tests of query",
                 run: "tests of query",
                 packages: &QUERY,
-                targets: &TARGETS_OF_QUERY,
                 filter: Some(OF_QUERY),
             };
             suite.add_steps(full, steps, tests);
@@ -209,7 +202,6 @@ struct Suite<'a> {
     build: &'static str,
     run: &'static str,
     packages: &'a [&'a str],
-    targets: &'a [&'a str],
     /// Of nextest; all tests if there is none.
     filter: Option<&'a str>,
 }
@@ -222,7 +214,7 @@ impl Suite<'_> {
         let command = |more: &[&str]| {
             let mut cargo = workspace::cargo();
             cargo.args(if has_nextest { &["nextest", "run"][..] } else { &["test"] });
-            cargo.args(self.packages).args(self.targets).args(more);
+            cargo.args(self.packages).args(more);
             cargo
         };
         let built = steps.step(self.build, || process::run(&mut command(&["--no-run"])));

@@ -98,7 +98,7 @@ fn a_kernel_is_that_of_its_module() -> Result<(), Box<dyn std::error::Error>> {
     let mut trace = device.trace(&path).memory(64 << 20).start(&up::MODULE)?;
     let error = trace.launch(&down::step(&values, 5), &config).expect_err("a kernel of another module");
     assert!(
-        error.to_string().contains("kernel `facade::down::step` is not one of the session's (step)"),
+        error.to_string().contains("kernel `it::facade::down::step` is not one of the session's (step)"),
         "{error}"
     );
     Ok(())
@@ -187,7 +187,7 @@ fn two_modules_are_one_trace() -> Result<(), Box<dyn std::error::Error>> {
     assert!(
         error
             .to_string()
-            .starts_with("location 1 is in module `facade::sums` and in module `facade::other`: "),
+            .starts_with("location 1 is in module `it::facade::sums` and in module `it::facade::other`: "),
         "{error}"
     );
     // Counters overlap as results do.
@@ -364,7 +364,9 @@ fn a_trace_that_cannot_be_says_why() -> Result<(), Box<dyn std::error::Error>> {
     let mut trace = device.trace(folder.path().join("a.wtrc")).memory(64 << 20).start(&sums::MODULE)?;
     let error = trace.launch(&other::nothing(), &LaunchConfig::for_elements(1)).expect_err("another module");
     assert!(
-        error.to_string().contains("kernel `facade::other::nothing` is not one of the session's (rows, odd)"),
+        error
+            .to_string()
+            .contains("kernel `it::facade::other::nothing` is not one of the session's (rows, odd)"),
         "{error}"
     );
     Ok(())

@@ -348,7 +348,7 @@ const CHILD: &str = "WARPTRACE_TEST_MAKES_MISTAKES";
 #[test]
 fn what_is_seldom_meant_is_said_once() {
     if std::env::var_os(CHILD).is_none() {
-        let said = said_by("what_is_seldom_meant_is_said_once");
+        let said = said_by("mistakes::what_is_seldom_meant_is_said_once");
         let lines: Vec<String> =
             said.lines().filter(|line| line.starts_with("note: ")).map(str::to_owned).collect();
         is_told(&lines);

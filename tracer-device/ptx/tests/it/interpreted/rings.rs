@@ -143,10 +143,10 @@ fn check_shortest(extent: Extent) {
     }
 }
 
-fn check_lengths(extent: Extent) {
-    let splicings = || extent.choose(splicings(Placement::Registers, false)).step_by(3);
-    let rounds = if extent == Extent::Full { 5 } else { 3 };
-    let [short, longer, longest] = [16, 32, 512].map(|length| check_all(splicings(), rounds, length));
+fn check_lengths(_: Extent) {
+    // Fewer runs do not fill the longer rings.
+    let splicings = || (0..).zip(splicings(Placement::Registers, false)).step_by(3);
+    let [short, longer, longest] = [16, 32, 512].map(|length| check_all(splicings(), 5, length));
     assert!(short.lost > longer.lost && longer.lost > 0 && longest.lost == 0, "{short:?} {longer:?}");
     assert!(short.recorded < longer.recorded && longer.recorded < longest.recorded);
 }

@@ -143,7 +143,7 @@ fn positions_are_those_of_the_users_tokens() {
     assert!(all::MODULE.file.ends_with("kernels.rs"));
     assert_eq!(
         (all::MODULE.name, all::MODULE.kernels),
-        ("attribute::kernels::all", ["everything"].as_slice())
+        ("it::attribute::kernels::all", ["everything"].as_slice())
     );
 }
 
