@@ -332,7 +332,12 @@ fn figures_are_those_of_the_commands() {
 
 #[test]
 fn figures_of_traces_with_times_are_those_of_the_commands() {
-    check_figures(&PROGRAMS[3..]);
+    check_figures(&PROGRAMS[3..5]);
+}
+
+#[test]
+fn figures_of_traces_with_blocks_are_those_of_the_commands() {
+    check_figures(&PROGRAMS[5..]);
 }
 
 #[test]

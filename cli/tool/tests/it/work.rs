@@ -76,42 +76,28 @@ fn many_lossy_warps_take_no_memory() {
     assert!(said.contains("58,982,400 events of 58,982,400 warps lost"), "{said}");
 }
 
-#[test]
-fn accounts_cost_what_their_bytes_say() {
-    let folder = Folder::new();
-    let path = folder.at("lossy.wtrc");
-    lossy(&path, 2_000, 1, false);
+/// Writes a trace of launches of 65,536 warps that lost all, and has `info` sum them up: once for each section is
+/// enough.
+fn check_sums(path: &Path, launches: u32, sum: &str) {
+    lossy(path, launches, 1, false);
     assert!(path.metadata().unwrap().len() < 512 << 10);
-    let file = text(&path);
-    // 131 million warps: once for each section is enough to sum them up.
-    let (code, said, errors) = limited(512, 5, &["info", file]);
+    let (code, said, errors) = limited(512, 5, &["info", text(path)]);
     assert_eq!(code, Some(0), "{errors}");
-    assert!(said.contains("131,072,000 events of 131,072,000 warps"), "{said}");
-    // Where each has a row, there is a limit.
-    let out = text(&folder.at("out")).to_owned();
-    for command in [&["decode", file, "-o", "/dev/null"][..], &["export", file, "--to", "lcov", "-o", &out]] {
-        let (code, _, errors) = limited(512, 40, command);
-        assert_eq!(code, Some(1), "{command:?}: {errors}");
-        assert!(errors.contains("`--unlimited` decodes it all the same"), "{command:?}: {errors}");
-    }
-    assert!(!folder.at("out").exists());
-    // Accounts that differ, and are packed a thousandfold.
-    lossy(&path, 2_000, 1, true);
-    assert!(path.metadata().unwrap().len() < 512 << 10);
-    let (code, said, errors) = limited(512, 10, &["info", file]);
-    assert_eq!((code, said.as_str()), (Some(1), ""), "that is no loss");
-    assert!(errors.contains("`--unlimited` decodes it all the same"), "{errors}");
+    assert!(said.contains(&format!("{sum} events of {sum} warps")), "{said}");
 }
 
 #[test]
-fn work_has_a_limit_that_an_option_lifts() {
-    let folder = Folder::new();
-    let path = folder.at("small.wtrc");
+fn accounts_cost_what_their_bytes_say() {
+    check_sums(&Folder::new().at("lossy.wtrc"), 200, "13,107,200");
+}
+
+/// Writes a trace of 360 million events.
+fn small(path: &Path) {
     let codec = CodecSpec::Ecl(EclParams::new(8, 2, 8).unwrap());
     let (warps, events) = (6_000, 60_000);
     let chunks = encode_stream(codec, &vec![Event { location: 1, mask: u32::MAX }; events], 4_000);
     let [(count, payload)] = &chunks[..] else { panic!("one chunk: {}", chunks.len()) };
-    let mut writer = writer(&path, codec, warps);
+    let mut writer = writer(path, codec, warps);
     let chunk = |warp| ChunkRef { track: 0, warp, sequence: 0, events: *count, payload };
     writer.write_chunks(0, &(0..warps).map(chunk).collect::<Vec<_>>()).unwrap();
     let recorded = events as u64;
@@ -119,19 +105,26 @@ fn work_has_a_limit_that_an_option_lifts() {
     writer.end_launch(0, 0, &vec![account; warps as usize]).unwrap();
     writer.finish().unwrap();
     assert!(path.metadata().unwrap().len() < 16_000);
+}
 
-    let file = text(&path);
-    for command in [&["verify"][..], &["decode"], &["top"], &["warps"], &["report", "-o", "-"]] {
-        let (code, output, errors) = run(&[command, &[file]].concat());
-        assert_eq!(code, if command == ["verify"] { 3 } else { 1 }, "{command:?}: {errors}");
-        let all = format!("{output}{errors}");
-        assert!(all.contains("`--unlimited` decodes it all the same"), "{command:?}: {all}");
-    }
+/// Fails unless a command refuses to do this much.
+fn refuses(command: &[&str], path: &Path) {
+    let (code, output, errors) = run(&[command, &[text(path)]].concat());
+    assert_eq!(code, if command == ["verify"] { 3 } else { 1 }, "{command:?}: {errors}");
+    let all = format!("{output}{errors}");
+    assert!(all.contains("`--unlimited` decodes it all the same"), "{command:?}: {all}");
+}
+
+#[test]
+fn work_has_a_limit() {
+    let folder = Folder::new();
+    let path = folder.at("small.wtrc");
+    small(&path);
+    refuses(&["verify"], &path);
+    refuses(&["top"], &path);
     // Parts cost little, and what decodes nothing nothing.
-    assert_eq!(run(&["info", file]).0, 0);
-    assert_eq!(run(&["decode", file, "--block", "7", "-o", text(&folder.at("part"))]).0, 0);
-    let (code, output, errors) = run(&["verify", file, "--unlimited"]);
-    assert!(code == 0 && output.contains("no problem found"), "{output}{errors}");
+    assert_eq!(run(&["info", text(&path)]).0, 0);
+    assert_eq!(run(&["decode", text(&path), "--block", "7", "-o", text(&folder.at("part"))]).0, 0);
 }
 
 #[test]
@@ -164,4 +157,44 @@ fn long_names_and_paths_do_not_make_tables_long() {
     }
     let (_, lines, _) = run(&["lines", text(&path)]);
     assert!(lines.contains("…") && lines.contains("/end.rs:7"), "of a path its end: {lines}");
+}
+
+mod full {
+    use super::*;
+
+    #[test]
+    fn accounts_cost_what_their_bytes_say() {
+        let folder = Folder::new();
+        let path = folder.at("lossy.wtrc");
+        check_sums(&path, 2_000, "131,072,000");
+        let file = text(&path);
+        // Where each has a row, there is a limit.
+        let out = text(&folder.at("out")).to_owned();
+        for command in
+            [&["decode", file, "-o", "/dev/null"][..], &["export", file, "--to", "lcov", "-o", &out]]
+        {
+            let (code, _, errors) = limited(512, 40, command);
+            assert_eq!(code, Some(1), "{command:?}: {errors}");
+            assert!(errors.contains("`--unlimited` decodes it all the same"), "{command:?}: {errors}");
+        }
+        assert!(!folder.at("out").exists());
+        // Accounts that differ, and are packed a thousandfold.
+        lossy(&path, 2_000, 1, true);
+        assert!(path.metadata().unwrap().len() < 512 << 10);
+        let (code, said, errors) = limited(512, 10, &["info", file]);
+        assert_eq!((code, said.as_str()), (Some(1), ""), "that is no loss");
+        assert!(errors.contains("`--unlimited` decodes it all the same"), "{errors}");
+    }
+
+    #[test]
+    fn work_has_a_limit_that_an_option_lifts() {
+        let folder = Folder::new();
+        let path = folder.at("small.wtrc");
+        small(&path);
+        for command in [&["decode"][..], &["warps"], &["report", "-o", "-"]] {
+            refuses(command, &path);
+        }
+        let (code, output, errors) = run(&["verify", text(&path), "--unlimited"]);
+        assert!(code == 0 && output.contains("no problem found"), "{output}{errors}");
+    }
 }

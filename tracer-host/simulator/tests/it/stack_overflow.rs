@@ -27,7 +27,9 @@ fn an_overflow_between_operations_ends_the_process() {
         });
         return;
     }
-    let output = Command::new(std::env::current_exe().unwrap()).env(CHILD, "1").output().unwrap();
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "stack_overflow::an_overflow_between_operations_ends_the_process"]);
+    let output = child.env(CHILD, "1").output().unwrap();
     let signal = output.status.signal();
     assert!(matches!(signal, Some(libc::SIGSEGV | libc::SIGBUS | libc::SIGABRT)), "{output:?}");
 }

@@ -273,7 +273,7 @@ mod tests {
 
     use super::*;
     use crate::arguments::Target;
-    use crate::codecs::{self, CODECS};
+    use crate::codecs;
     use crate::subject::{LaneReference, Run};
 
     /// What is wrong with a subject.
@@ -379,12 +379,12 @@ mod tests {
         }
     }
 
-    /// The checks that fail for a subject with this fault.
-    fn failures(fault: Fault) -> Vec<String> {
-        failures_before(None, fault)
+    /// The checks that fail for a subject with this fault, with these codecs.
+    fn failures(fault: Fault, codecs: &[&'static Codec]) -> Vec<String> {
+        failures_before(None, fault, codecs)
     }
 
-    fn failures_before(deadline: Option<Instant>, fault: Fault) -> Vec<String> {
+    fn failures_before(deadline: Option<Instant>, fault: Fault, codecs: &[&'static Codec]) -> Vec<String> {
         let target = Target {
             device: DeviceChoice::Simulator,
             quick: true,
@@ -400,27 +400,29 @@ mod tests {
         let case =
             Case::new(&fractal::PROGRAM, "", move || Ok(Faulty { options, fault, runs: AtomicU8::new(0) }));
         let mut report = Report::new(deadline);
-        check(&mut bench, &case, &codecs::chosen(&[]).unwrap(), &mut report).unwrap();
+        check(&mut bench, &case, codecs, &mut report).unwrap();
         assert_eq!(report.all_passed(), report.failures().is_empty());
         report.failures().to_vec()
     }
 
     #[test]
     fn what_is_left_out_has_failed() {
-        assert_eq!(failures_before(Some(Instant::now()), Fault::None), ["all"]);
-        assert_eq!(failures_before(Some(Instant::now() + Duration::from_secs(3600)), Fault::None), [""; 0]);
+        let codecs = codecs::chosen(&["ecl".to_owned()]).unwrap();
+        let in_an_hour = Instant::now() + Duration::from_secs(3600);
+        assert_eq!(failures_before(Some(Instant::now()), Fault::None, &codecs), ["all"]);
+        assert_eq!(failures_before(Some(in_an_hour), Fault::None, &codecs), [""; 0]);
     }
 
-    #[test]
-    fn each_fault_fails_the_checks_that_look_for_it() {
+    fn check_faults(codecs: &[&'static Codec]) {
+        let failures = |fault| failures(fault, codecs);
         assert_eq!(failures(Fault::None), [""; 0]);
         assert_eq!(failures(Fault::Wrong), ["untraced: result"]);
         let named = |what: &str| {
-            let compared = CODECS.iter().filter(|codec| codec.dual);
+            let compared = codecs.iter().filter(|codec| codec.dual);
             compared.map(|codec| format!("{}{what}", codec.name)).collect()
         };
         let beside: Vec<String> = named(" beside raw");
-        let whole: Vec<String> = CODECS.iter().map(|codec| codec.name.to_owned()).chain(beside).collect();
+        let whole: Vec<String> = codecs.iter().map(|codec| codec.name.to_owned()).chain(beside).collect();
         let small: Vec<String> = named(": little memory");
         let all = [&whole[..], &small].concat();
         assert_eq!(failures(Fault::ChangesWhenTraced), all);
@@ -433,5 +435,19 @@ mod tests {
         assert_eq!(failures(Fault::LaneTooMany), whole);
         let lanes: Vec<String> = named(": lanes as on the CPU");
         assert_eq!(failures(Fault::LaneAstray), lanes);
+    }
+
+    #[test]
+    fn each_fault_fails_the_checks_that_look_for_it() {
+        check_faults(&codecs::chosen(&["ecl".to_owned()]).unwrap());
+    }
+
+    mod full {
+        use super::*;
+
+        #[test]
+        fn each_fault_fails_the_checks_of_all_codecs() {
+            check_faults(&codecs::chosen(&[]).unwrap());
+        }
     }
 }

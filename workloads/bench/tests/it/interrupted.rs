@@ -54,32 +54,41 @@ fn a_recording_that_keeps_nothing_of_a_running_kernel_says_what_to_do() {
     }
 }
 
+/// Interrupts a recording into a folder; returns what it says.
+fn says_where_warps_stand(folder: &Folder, name: &str, number: i32) -> String {
+    let output = interrupted(&folder.at("trace"), name);
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.signal(), Some(number), "{told}");
+    assert!(told.contains("interrupted: kernel `stress`, launch 0: "), "{told}");
+    assert!(told.contains("of 256 warps have not ended") && told.contains("last came past "), "{told}");
+    told
+}
+
+#[test]
+fn a_recording_that_is_to_end_says_where_warps_stand() {
+    says_where_warps_stand(&Folder::new(), "TERM", 15);
+}
+
 #[test]
 fn an_interrupted_recording_says_where_warps_stand() {
     let folder = Folder::new();
-    for (name, signal) in [("INT", 2), ("TERM", 15)] {
-        let path = folder.at(name);
-        let output = interrupted(&path, name);
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.signal(), Some(signal), "{told}");
-        assert!(told.contains("interrupted: kernel `stress`, launch 0: "), "{told}");
-        assert!(told.contains("of 256 warps have not ended") && told.contains("last came past "), "{told}");
-        let (code, verified, _) = run(&["verify", text(&path)]);
-        assert_eq!(code, 3);
-        assert!(
-            verified.contains("1 launch interrupted") && verified.contains("warps did not finish"),
-            "{verified}"
-        );
-        assert!(verified.contains("problems: 2"), "{verified}");
-        let info: serde_json::Value = serde_json::from_str(&run(&["info", text(&path), "--json"]).1).unwrap();
-        assert_eq!(info["launches"][0]["ended"], "interrupted");
-        assert_eq!(info["losses"][0]["reason"], "died");
-        let decoded = run(&["decode", text(&path)]).1;
-        assert!(decoded.contains("did not finish: the kernel was interrupted\n"));
-        assert!(decoded.ends_with("\nlaunch 0 of kernel `stress` was interrupted\n"));
-        assert!(verified.contains("launch 0 of kernel `stress` was interrupted"), "{verified}");
-        shows_where_warps_stand(&told, &path);
-    }
+    let told = says_where_warps_stand(&folder, "INT", 2);
+    let path = folder.at("trace");
+    let (code, verified, _) = run(&["verify", text(&path)]);
+    assert_eq!(code, 3);
+    assert!(
+        verified.contains("1 launch interrupted") && verified.contains("warps did not finish"),
+        "{verified}"
+    );
+    assert!(verified.contains("problems: 2"), "{verified}");
+    let info: serde_json::Value = serde_json::from_str(&run(&["info", text(&path), "--json"]).1).unwrap();
+    assert_eq!(info["launches"][0]["ended"], "interrupted");
+    assert_eq!(info["losses"][0]["reason"], "died");
+    let decoded = run(&["decode", text(&path)]).1;
+    assert!(decoded.contains("did not finish: the kernel was interrupted\n"));
+    assert!(decoded.ends_with("\nlaunch 0 of kernel `stress` was interrupted\n"));
+    assert!(verified.contains("launch 0 of kernel `stress` was interrupted"), "{verified}");
+    shows_where_warps_stand(&told, &path);
 }
 
 /// `top` says first how many warps have not ended and where they stand, as the recording told.

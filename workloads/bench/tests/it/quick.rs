@@ -5,8 +5,8 @@ use std::path::Path;
 use assert_cmd::Command;
 use warptrace_decoder::TraceFile;
 
-/// Lines of the list of codecs.
-const CODECS: usize = 9;
+/// With `raw`, which is always there, one of each kind.
+const SOME_CODECS: [&str; 2] = ["--codec=ecl", "--codec=predict"];
 
 fn tool() -> Command {
     Command::cargo_bin("warptrace-bench").expect("the tool is built")
@@ -21,15 +21,11 @@ fn text(folder: &Path, name: &str) -> String {
     String::from_utf8(read(folder, name)).expect("text")
 }
 
-#[test]
-fn a_check_on_the_simulator_passes_and_says_what_it_checked() {
+/// Checks two programs with these codecs.
+fn check_two_programs(codecs: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
-    let programs = "--programs=fractal,mst";
-    tool()
-        .args(["check", "--device=sim", "--quick", programs, "--out"])
-        .arg(folder.path())
-        .assert()
-        .success();
+    let check = ["check", "--device=sim", "--quick", "--programs=fractal,mst"];
+    tool().args(check).args(codecs).arg("--out").arg(folder.path()).assert().success();
     let table = text(folder.path(), "check.md");
     for words in [
         "| ecl: little memory",
@@ -46,18 +42,23 @@ fn a_check_on_the_simulator_passes_and_says_what_it_checked() {
 }
 
 #[test]
-fn stress_is_checked_lane_by_lane() {
+fn a_check_on_the_simulator_passes_and_says_what_it_checked() {
+    check_two_programs(&SOME_CODECS);
+}
+
+/// Checks two programs with these codecs: how many they are, and how many of them are recorded beside raw.
+fn check_lanes(codecs: &[&str], [all, compared]: [usize; 2]) {
     let folder = tempfile::tempdir().unwrap();
-    let check = ["check", "--device=sim", "--quick", "--programs=stress,matmul", "--out"];
-    tool().args(check).arg(folder.path()).assert().success();
+    let check = ["check", "--device=sim", "--quick", "--programs=stress,matmul"];
+    tool().args(check).args(codecs).arg("--out").arg(folder.path()).assert().success();
     let table = text(folder.path(), "check.md");
     let rows = |program: &str, words: &str| {
         table.lines().filter(|line| line.starts_with(&format!("| {program}")) && line.contains(words)).count()
     };
-    assert_eq!(rows("stress", "lanes in all masks, as on the CPU"), CODECS, "{table}");
-    assert_eq!(rows("matmul", "events, as the formula says"), CODECS, "{table}");
+    assert_eq!(rows("stress", "lanes in all masks, as on the CPU"), all, "{table}");
+    assert_eq!(rows("matmul", "events, as the formula says"), all, "{table}");
     for program in ["stress", "matmul"] {
-        assert_eq!(rows(program, "decoded = raw"), 5, "{table}");
+        assert_eq!(rows(program, "decoded = raw"), compared, "{table}");
         assert!(rows(program, "lanes as on the CPU") > 0, "{table}");
         assert!(rows(program, "lanes in two orders") > 0, "{table}");
     }
@@ -65,23 +66,28 @@ fn stress_is_checked_lane_by_lane() {
 }
 
 #[test]
-fn a_bench_on_the_simulator_becomes_tables_and_pictures_that_say_so() {
+fn stress_is_checked_lane_by_lane() {
+    check_lanes(&SOME_CODECS, [3, 2]);
+}
+
+/// Measures two programs so many times with these codecs, of which there are so many.
+fn check_bench(runs: usize, codecs: &[&str], all: usize) {
     let folder = tempfile::tempdir().unwrap();
-    let bench =
-        ["bench", "--device=sim", "--quick", "--programs=fractal,mis", "--runs=2", "--commit=abc", "--out"];
-    tool().args(bench).arg(folder.path()).assert().success();
+    let bench = ["bench", "--device=sim", "--quick", "--programs=fractal,mis", "--commit=abc"];
+    let runs_argument = format!("--runs={runs}");
+    tool().args(bench).arg(runs_argument).args(codecs).arg("--out").arg(folder.path()).assert().success();
 
     let csv = text(folder.path(), "bench.csv");
     let lines = csv.lines().filter(|line| line.contains(",fractal,"));
-    // Three depths: untraced and each codec, twice each; four compressors.
-    assert_eq!(lines.count(), 3 * (2 * (1 + CODECS) + 4), "{csv}");
+    // Three depths: untraced and each codec; four compressors.
+    assert_eq!(lines.count(), 3 * (runs * (1 + all) + 4), "{csv}");
     assert!(csv.lines().skip(1).all(|line| line.contains(",abc,") && line.contains(",simulator,")), "{csv}");
     let tables = text(folder.path(), "bench.md");
     for program in ["fractal", "mis", "all 2"] {
         let rows =
             tables.lines().filter(|line| line.split('|').nth(1).is_some_and(|cell| cell.trim() == program));
         let overview = rows.filter(|line| line.split('|').count() == 13).collect::<Vec<_>>();
-        assert_eq!(overview.len(), CODECS, "{program}: {overview:?}");
+        assert_eq!(overview.len(), all, "{program}: {overview:?}");
         assert!(overview.iter().all(|line| !line.contains(" - ")), "{overview:?}");
     }
     assert!(tables.contains("times are not performance"), "{tables}");
@@ -98,6 +104,33 @@ fn a_bench_on_the_simulator_becomes_tables_and_pictures_that_say_so() {
     for name in &pictures {
         let picture = text(folder.path(), name);
         assert!(picture.contains("not performance") && picture.contains("128 x 128,"), "{name}");
+    }
+}
+
+#[test]
+fn a_bench_on_the_simulator_becomes_tables_and_pictures_that_say_so() {
+    check_bench(1, &SOME_CODECS, 3);
+}
+
+mod full {
+    use super::*;
+
+    /// Lines of the list of codecs, and those that are recorded beside raw.
+    const CODECS: [usize; 2] = [9, 5];
+
+    #[test]
+    fn a_check_with_all_codecs_passes_and_says_what_it_checked() {
+        check_two_programs(&[]);
+    }
+
+    #[test]
+    fn stress_is_checked_lane_by_lane_with_all_codecs() {
+        check_lanes(&[], CODECS);
+    }
+
+    #[test]
+    fn a_bench_with_all_codecs_becomes_tables_and_pictures_that_say_so() {
+        check_bench(2, &[], CODECS[0]);
     }
 }
 

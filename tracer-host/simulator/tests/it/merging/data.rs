@@ -103,12 +103,10 @@ fn check(encoded: &Encoded, streams: &[Logs], each: usize) {
     }
 }
 
-#[test]
-fn data_is_copied_by_kernels_as_natively() {
+/// Copies logs of so many entries at most, of which one in so many is empty, into chunks of so many bytes.
+pub(super) fn check_copies(cases: &[(u64, u64, u32)]) {
     let mut numbers = Numbers(9);
-    for (most, rarity, chunk_bytes) in
-        [(3, 4, 512), (40, 3, 512), (200, 30, 1024), (400, 2, 4096), (0, 1, 512)]
-    {
+    for (most, rarity, chunk_bytes) in cases.iter().copied() {
         let mut streams: Vec<Logs> = (0..5).map(|_| Logs::random(&mut numbers, most, rarity)).collect();
         for (number, logs) in streams.iter_mut().enumerate().skip(1).step_by(2) {
             logs.lost_from[number * 3] = Some(5000);
@@ -142,4 +140,9 @@ fn data_is_copied_by_kernels_as_natively() {
             }
         }
     }
+}
+
+#[test]
+fn data_is_copied_by_kernels_as_natively() {
+    check_copies(&[(3, 4, 512), (40, 3, 512), (0, 1, 512)]);
 }

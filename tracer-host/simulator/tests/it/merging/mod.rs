@@ -215,8 +215,8 @@ fn one_log_is_taken_as_it_is() {
     }
 }
 
-#[test]
-fn logs_of_any_lengths_become_one_sequence() {
+/// Merges logs of all lengths; in a part of the cases with half of the codecs and sizes.
+fn check_lengths(is_part: bool) {
     let mut numbers = Numbers(2);
     let mut streams = Vec::new();
     // For a warp, and for a block.
@@ -236,13 +236,36 @@ fn logs_of_any_lengths_become_one_sequence() {
     }
     check(&streams, PREDICT, ROOM, 128);
     check(&streams, ECL, Room { first: 16, segment: 32, ..ROOM }, 32);
-    check(&streams, CodecSpec::Raw, Room { first: 32, segment: 16, ..ROOM }, 64);
+    if !is_part {
+        check(&streams, CodecSpec::Raw, Room { first: 32, segment: 16, ..ROOM }, 64);
+    }
     let streams: Vec<_> = streams.into_iter().map(|logs| with_gaps(&mut numbers, logs, 3)).collect();
     check(&streams, PREDICT, Room { first: 16, segment: 64, ..ROOM }, 128);
-    check(&streams, ECL, Room { first: 8, segment: 128, claimable: 1 << 17, ..ROOM }, 96);
+    if !is_part {
+        check(&streams, ECL, Room { first: 8, segment: 128, claimable: 1 << 17, ..ROOM }, 96);
+    }
     // First segments that are read in pieces, and longer than most logs; the longest goes on behind them.
-    for first in [256, 1024, 4096] {
-        check(&streams, PREDICT, Room { first, segment: 8, ..ROOM }, 128);
+    for first in if is_part { &[1024][..] } else { &[256, 1024, 4096] } {
+        check(&streams, PREDICT, Room { first: *first, segment: 8, ..ROOM }, 128);
+    }
+}
+
+#[test]
+fn logs_of_many_lengths_become_one_sequence() {
+    check_lengths(true);
+}
+
+mod full {
+    use super::*;
+
+    #[test]
+    fn logs_of_any_lengths_become_one_sequence() {
+        check_lengths(false);
+    }
+
+    #[test]
+    fn data_of_any_length_is_copied_by_kernels_as_natively() {
+        data::check_copies(&[(3, 4, 512), (40, 3, 512), (200, 30, 1024), (400, 2, 4096), (0, 1, 512)]);
     }
 }
 

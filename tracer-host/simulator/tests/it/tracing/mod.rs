@@ -201,20 +201,25 @@ fn a_pool_too_small_takes_several_rounds() {
     }
 }
 
-#[test]
-fn a_stream_of_many_chunks_may_wait_after_any_of_them() {
+/// Encodes with every `step`th number of chunks that is too small.
+fn check_waits(step: usize) {
     let call = staircases(8);
     for codec in [CodecSpec::Raw, ECL, PREDICT] {
         let recording = Recording { codec, dual: true, counting: Counting::Never };
         let whole = record(&call, 1, AMPLE, recording, in_turn(1));
         let needed: u32 = whole.streams.iter().map(|stream| stream.account.chunks).sum();
         assert!(needed > 9, "{needed} chunks say little");
-        for chunks in 1..=needed {
+        for chunks in (1..=needed).step_by(step) {
             let found = record(&call, 1, Room { chunks, ..AMPLE }, recording, in_turn(1));
             found.assert_same(&whole);
             assert!(found.rounds.len() <= needed.div_ceil(chunks) as usize + 1, "no chunk is left unused");
         }
     }
+}
+
+#[test]
+fn a_stream_of_many_chunks_may_wait_after_some_of_them() {
+    check_waits(5);
 }
 
 #[test]
@@ -279,16 +284,10 @@ fn counted_loops_have_the_events_of_a_loop_in_lock_step() {
     check_whole(&found, 4, |warp| expected_loops(20, warp));
 }
 
-#[test]
-fn a_run_may_be_longer_than_its_key_can_count() {
-    for often in [65_534, 65_535, 65_536, 100_000] {
-        for (codec, dual, counting) in [
-            (PREDICT, false, Counting::Never),
-            (PREDICT, true, Counting::All),
-            (CodecSpec::Raw, false, Counting::All),
-            (ECL, false, Counting::All),
-        ] {
-            let recording = Recording { codec, dual, counting };
+/// Long runs of these lengths in these recordings.
+fn check_long_runs(lengths: &[u32], recordings: &[Recording]) {
+    for often in lengths.iter().copied() {
+        for recording in recordings.iter().copied() {
             let room =
                 Room { chunks: 20, chunk_bytes: 1 << 20, claimable: 1 << 20, merged: 1 << 20, ..AMPLE };
             let found = record(&long_runs(often), 1, room, recording, in_turn(1));
@@ -301,6 +300,43 @@ fn a_run_may_be_longer_than_its_key_can_count() {
             assert!(found.streams[0].events.iter().copied().eq(events), "{often} times, {recording:?}");
             assert_eq!(found.lost(), 0);
         }
+    }
+}
+
+/// Ways to record long runs.
+const LONG_RUNS: [Recording; 4] = [
+    Recording { codec: PREDICT, dual: false, counting: Counting::Never },
+    Recording { codec: PREDICT, dual: true, counting: Counting::All },
+    Recording { codec: CodecSpec::Raw, dual: false, counting: Counting::All },
+    Recording { codec: ECL, dual: false, counting: Counting::All },
+];
+
+#[test]
+fn a_run_may_be_longer_than_its_key_can_count() {
+    check_long_runs(&[65_536], &LONG_RUNS[..2]);
+}
+
+mod full {
+    use super::*;
+
+    #[test]
+    fn a_stream_of_many_chunks_may_wait_after_any_of_them() {
+        check_waits(1);
+    }
+
+    #[test]
+    fn runs_may_be_longer_than_their_keys_can_count() {
+        check_long_runs(&[65_534, 65_535, 65_536, 100_000], &LONG_RUNS);
+    }
+
+    #[test]
+    fn what_finds_no_log_memory_is_lost_and_counted() {
+        losses::check_log_memory(false);
+    }
+
+    #[test]
+    fn rings_have_the_end_of_each_warps_events() {
+        losses::check_rings(false);
     }
 }
 
