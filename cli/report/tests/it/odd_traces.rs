@@ -59,25 +59,6 @@ fn names_cannot_write_html() {
 }
 
 #[test]
-fn a_page_stays_small() {
-    // All locations that the format has, with names of 300 characters, and warps in which they all come.
-    let mut metadata = metadata(&[]);
-    let id = |id: u16| location(id, &format!("{id:0>300}"), &format!("{id:0>300}.rs"), u32::from(id));
-    metadata.locations = (1..=20_000).map(id).collect();
-    let mask = |id: u16| u32::MAX >> (id % 32);
-    let events: Vec<Event> = (1..=20_000).flat_map(|id| [event(id, mask(id)), event(id, 1)]).collect();
-    let warps = (0..4).map(|warp| (warp, events[warp as usize * 100..].to_vec())).collect();
-    let trace = trace(&metadata, &warps);
-    let page = page(&trace, &Options::named("large.wtrc"));
-    assert!(page.notes.iter().any(|note| note.contains("of 20,000 lines are shown")), "{:?}", page.notes);
-    let paths = packed(&page)["paths"].as_object().unwrap().clone();
-    let is_cut = |path: &serde_json::Value| {
-        path["runs"].as_array().unwrap().len() < path["all_runs"].as_u64().unwrap() as usize
-    };
-    assert!(paths.values().all(is_cut) && !paths.is_empty());
-}
-
-#[test]
 fn any_warp_can_be_chosen() {
     // A path for each warp: the digits of its number.
     let path = |warp: u32| -> Vec<Event> {
@@ -100,24 +81,6 @@ fn any_warp_can_be_chosen() {
         let warp = strip["warp"].as_u64().unwrap() as u32;
         assert_eq!(found.collect::<Vec<_>>(), path(warp), "{warp}");
     }
-}
-
-#[test]
-fn warps_that_find_no_room_are_named() {
-    // Masks that nothing can compress, and more runs than fit.
-    let mut state = 1_u32;
-    let mut mask = || {
-        state = state.wrapping_mul(747_796_405).wrapping_add(2_891_336_453);
-        state | 1
-    };
-    let mut path = || (0..2_000).map(|_| event(1, mask())).collect::<Vec<Event>>();
-    let warps: BTreeMap<u32, Vec<Event>> = (0..400).map(|warp| (warp, path())).collect();
-    let page = page(&trace(&metadata(&[(1, "one", 3)]), &warps), &Options::named("wide.wtrc"));
-    assert!(page.html.contains(" warps can be chosen: of each kernel those with the most"));
-    let words = page.html.split("Not on this page are ").nth(1).unwrap().split(": <code>").next().unwrap();
-    assert!(words.starts_with("launch 0 block ") && words.contains(" warp 0"), "{words}");
-    let carried = packed(&page)["strips"].as_array().unwrap().len();
-    assert!((10..400).contains(&carried), "{carried}");
 }
 
 #[test]
@@ -155,4 +118,47 @@ fn traces_of_different_programs_are_not_compared() {
     let error = report(&one, &Options::named("one"), Some(base)).unwrap_err();
     assert!(matches!(error, ReportError::NothingInCommon { .. }), "{error}");
     assert!(error.to_string().contains("no location of one is in other"), "{error}");
+}
+
+/// Pages of large traces.
+mod full {
+    use super::*;
+
+    #[test]
+    fn a_page_stays_small() {
+        // All locations that the format has, with names of 300 characters, and warps in which they all come.
+        let mut metadata = metadata(&[]);
+        let id = |id: u16| location(id, &format!("{id:0>300}"), &format!("{id:0>300}.rs"), u32::from(id));
+        metadata.locations = (1..=20_000).map(id).collect();
+        let mask = |id: u16| u32::MAX >> (id % 32);
+        let events: Vec<Event> = (1..=20_000).flat_map(|id| [event(id, mask(id)), event(id, 1)]).collect();
+        let warps = (0..4).map(|warp| (warp, events[warp as usize * 100..].to_vec())).collect();
+        let trace = trace(&metadata, &warps);
+        let page = page(&trace, &Options::named("large.wtrc"));
+        assert!(page.notes.iter().any(|note| note.contains("of 20,000 lines are shown")), "{:?}", page.notes);
+        let paths = packed(&page)["paths"].as_object().unwrap().clone();
+        let is_cut = |path: &serde_json::Value| {
+            path["runs"].as_array().unwrap().len() < path["all_runs"].as_u64().unwrap() as usize
+        };
+        assert!(paths.values().all(is_cut) && !paths.is_empty());
+    }
+
+    #[test]
+    fn warps_that_find_no_room_are_named() {
+        // Masks that nothing can compress, and more runs than fit.
+        let mut state = 1_u32;
+        let mut mask = || {
+            state = state.wrapping_mul(747_796_405).wrapping_add(2_891_336_453);
+            state | 1
+        };
+        let mut path = || (0..2_000).map(|_| event(1, mask())).collect::<Vec<Event>>();
+        let warps: BTreeMap<u32, Vec<Event>> = (0..400).map(|warp| (warp, path())).collect();
+        let page = page(&trace(&metadata(&[(1, "one", 3)]), &warps), &Options::named("wide.wtrc"));
+        assert!(page.html.contains(" warps can be chosen: of each kernel those with the most"));
+        let words =
+            page.html.split("Not on this page are ").nth(1).unwrap().split(": <code>").next().unwrap();
+        assert!(words.starts_with("launch 0 block ") && words.contains(" warp 0"), "{words}");
+        let carried = packed(&page)["strips"].as_array().unwrap().len();
+        assert!((10..400).contains(&carried), "{carried}");
+    }
 }

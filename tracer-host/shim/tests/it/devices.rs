@@ -9,17 +9,23 @@ use warptrace_spec::{RunSpec, Spaces};
 
 use super::{Run, built, command_of, data, run_command, spec};
 
-const DEVICES: u32 = 8;
+/// With two, the next device is also the one before.
+const FEW: u32 = 3;
 
 /// Records the kernel that is launched: others would take time to splice, on each device.
 fn of_one_kernel(spec: &mut RunSpec) {
     spec.recording.window.kernels = vec!["transpose".to_owned()];
 }
 
-/// Runs the program without and with the shim, the same comes out; `name` is that of the trace.
-fn record(name: &str, what: &str, variables: &[(&str, &str)]) -> Option<(Run, tempfile::TempDir)> {
+/// Runs the program without and with the shim on so many devices, the same comes out; `name` is that of the trace.
+fn record(
+    devices: u32,
+    name: &str,
+    what: &str,
+    variables: &[(&str, &str)],
+) -> Option<(Run, tempfile::TempDir)> {
     let (built, files) = (built()?, tempfile::tempdir().expect("a folder"));
-    let devices = DEVICES.to_string();
+    let devices = devices.to_string();
     let file = files.path().join(name);
     let mut all = vec![("TEST_DRIVER_DEVICES", &*devices), (RUN_FILE, file.to_str().expect("a plain name"))];
     all.extend(variables);
@@ -62,34 +68,45 @@ fn device_of(trace: &TraceFile) -> u32 {
     device
 }
 
-#[test]
-fn each_device_has_a_file_of_its_own() {
-    let Some((_, files)) = record("t.%d.wtrc", "", &[]) else { return };
+fn check_files(count: u32) {
+    let spec = [(RUN_SPEC, &*spec(of_one_kernel))];
+    let Some((_, files)) = record(count, "t.%d.wtrc", "", &spec) else { return };
     let found = traces(&files);
-    assert_eq!(found.len(), DEVICES as usize);
+    assert_eq!(found.len(), count as usize);
     for (device, (path, trace)) in (0..).zip(&found) {
         assert!(path.ends_with(format!("t.{device}.wtrc")), "{}", path.display());
         assert_eq!(device_of(trace), device);
     }
     // Without the device in the name the files are numbered as they begin.
-    let Some((_, files)) = record("t.wtrc", "", &[]) else { return };
+    let Some((_, files)) = record(count, "t.wtrc", "", &spec) else { return };
     let found = traces(&files);
     let mut devices: Vec<u32> = found.iter().map(|(_, trace)| device_of(trace)).collect();
     devices.sort_unstable();
-    assert_eq!(devices, Vec::from_iter(0..DEVICES));
-    assert!(found[0].0.ends_with("t-2.wtrc") && found[7].0.ends_with("t.wtrc"), "{:?}", found[0].0);
+    assert_eq!(devices, Vec::from_iter(0..count));
+    let last = &found[count as usize - 1].0;
+    assert!(found[0].0.ends_with("t-2.wtrc") && last.ends_with("t.wtrc"), "{}", last.display());
 }
 
 #[test]
-fn a_context_that_is_made_anew_has_a_file_of_its_own() {
-    let Some((_, files)) = record("r%r.%d.wtrc", "again", &[("RANK", "5")]) else { return };
+fn each_device_has_a_file_of_its_own() {
+    check_files(FEW);
+}
+
+fn check_new_context(count: u32) {
+    let variables = [("RANK", "5"), (RUN_SPEC, &*spec(of_one_kernel))];
+    let Some((_, files)) = record(count, "r%r.%d.wtrc", "again", &variables) else { return };
     let found = traces(&files);
     let name = |path: &PathBuf| path.file_name().expect("a name").to_string_lossy().into_owned();
     let mut names: Vec<String> = found.iter().map(|(path, _)| name(path)).collect();
     names.sort();
-    assert_eq!(names.len(), DEVICES as usize + 1);
+    assert_eq!(names.len(), count as usize + 1);
     assert_eq!(names[..3], ["r5.0-2.wtrc", "r5.0.wtrc", "r5.1.wtrc"]);
     assert!(found.iter().all(|(path, trace)| name(path).contains(&format!(".{}", device_of(trace)))));
+}
+
+#[test]
+fn a_context_that_is_made_anew_has_a_file_of_its_own() {
+    check_new_context(FEW);
 }
 
 #[test]
@@ -97,20 +114,19 @@ fn without_what_a_name_needs_nothing_is_recorded_and_that_is_said() {
     for (name, said) in
         [("t.%r.wtrc", "no launcher told this process its rank"), ("t.%x", "`%x` in the name")]
     {
-        let Some((traced, files)) = record(name, "", &[]) else { return };
+        let Some((traced, files)) = record(FEW, name, "", &[]) else { return };
         assert!(traces(&files).is_empty());
         assert!(traced.report().iter().any(|line| line.contains(said)), "{:?}", traced.report());
     }
 }
 
-#[test]
-fn memory_of_other_devices_is_named_so() {
+fn check_memory_of_others(count: u32) {
     let spec = spec(|spec| {
         of_one_kernel(spec);
         spec.recording.accesses = Some(Spaces::ALL);
     });
     for (what, is_peer) in [("", false), ("peer", true)] {
-        let Some((_, files)) = record("t.%d.wtrc", what, &[(RUN_SPEC, &spec)]) else { return };
+        let Some((_, files)) = record(count, "t.%d.wtrc", what, &[(RUN_SPEC, &spec)]) else { return };
         for (_, trace) in traces(&files) {
             let device = device_of(&trace);
             let found = accesses(&trace, &Selection::default()).expect("sound");
@@ -120,8 +136,32 @@ fn memory_of_other_devices_is_named_so() {
             let touched = found.buffers.iter().filter(|buffer| buffer.accesses > 0);
             let mut names: Vec<&str> = touched.map(|buffer| &*buffer.name).collect();
             names.sort_unstable();
-            let next = format!("of device {}", (device + 1) % DEVICES);
+            let next = format!("of device {}", (device + 1) % count);
             assert_eq!(names, if is_peer { ["", &next] } else { ["", ""] }, "{device}");
         }
+    }
+}
+
+#[test]
+fn memory_of_other_devices_is_named_so() {
+    check_memory_of_others(FEW);
+}
+
+mod full {
+    const MANY: u32 = 8;
+
+    #[test]
+    fn each_of_many_devices_has_a_file_of_its_own() {
+        super::check_files(MANY);
+    }
+
+    #[test]
+    fn beside_many_devices_a_context_that_is_made_anew_has_a_file_of_its_own() {
+        super::check_new_context(MANY);
+    }
+
+    #[test]
+    fn memory_of_many_other_devices_is_named_so() {
+        super::check_memory_of_others(MANY);
     }
 }
