@@ -3,7 +3,7 @@
 //! The fast tier is what CI runs: everything that protects a change. `--all` runs every suite in full. Each part
 //! can be run by itself with `--only`.
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use clap::ValueEnum;
 
@@ -35,12 +35,12 @@ enum Part {
     Links,
     /// Compare lines, crates and the size of the tool with `results/budget.json`
     Budget,
-    /// Run Clippy
-    Lints,
-    /// Run unit and integration tests
+    /// Build unit and integration tests with Clippy's lints, and run them; with --all, build them without
     Tests,
     /// Run the examples in the documentation
     DocTests,
+    /// Run Clippy, also on benchmarks (only with --all)
+    Lints,
     /// Build the documentation of all packages (only with --all)
     Docs,
     /// Lint and test `warptrace query` (only with --all)
@@ -56,7 +56,7 @@ enum Part {
 impl Part {
     /// Returns true if the part belongs to the fast tier.
     fn is_fast(self) -> bool {
-        (self as u8) < Part::Docs as u8
+        (self as u8) < Part::Lints as u8
     }
 }
 
@@ -136,17 +136,20 @@ fn run_part(part: Part, full: bool, steps: &mut Steps, tests: &mut Vec<junit::Te
         Part::Budget => {
             steps.step("budget", || budget::check(full));
         }
-        Part::Lints => {
-            steps.step("lints", || lint(packages, full));
-        }
         Part::Tests => {
-            let suite = Suite { build: "build tests", run: "tests", packages, filter: None };
+            let build = if full { "build tests" } else { "build and lint tests" };
+            let suite = Suite { build, run: "tests", packages, filter: None };
             suite.add_steps(full, steps, tests);
         }
         Part::DocTests => {
             steps.step("doc tests", || {
-                process::run(workspace::cargo().arg("test").args(packages).args(["--doc", "--no-fail-fast"]))
+                let mut command = workspace::cargo();
+                command.arg("test").args(packages).args(["--doc", "--no-fail-fast"]);
+                process::run(with_compiler(&mut command, full))
             });
+        }
+        Part::Lints => {
+            steps.step("lints", || lint(packages));
         }
         Part::Docs => {
             steps.step("docs", || {
@@ -163,7 +166,7 @@ fn run_part(part: Part, full: bool, steps: &mut Steps, tests: &mut Vec<junit::Te
                 filter: Some(OF_QUERY),
             };
             suite.add_steps(full, steps, tests);
-            steps.step("lints of query", || lint(&QUERY, full));
+            steps.step("lints of query", || lint(&QUERY));
         }
         Part::Wheel => {
             steps.step("wheel", wheel::build_and_check);
@@ -186,14 +189,23 @@ fn check_format() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs Clippy on `packages`; with `full`, on benchmarks too.
-fn lint(packages: &[&str], full: bool) -> anyhow::Result<()> {
+/// Runs Clippy on all targets of `packages`.
+fn lint(packages: &[&str]) -> anyhow::Result<()> {
     let mut command = workspace::cargo();
-    command.arg("clippy").args(packages);
-    command.args(if full { &["--all-targets"][..] } else { &["--lib", "--bins", "--tests", "--examples"] });
-    command.args(["--", "-D", "warnings"]);
+    command.arg("clippy").args(packages).args(["--all-targets", "--", "-D", "warnings"]);
     // Clippy runs build scripts of its own, which would compile all kernels a second time.
     process::run(command.env("WARPTRACE_NO_DEVICE_CODE", "1"))
+}
+
+/// Chooses the compiler of the workspace's packages: in the full tier rustc, in the fast tier Clippy's, which lints what
+/// it compiles. All commands of a tier take the same one, or cargo would compile the packages twice.
+fn with_compiler(command: &mut Command, full: bool) -> &mut Command {
+    if !full {
+        command.args(["--config", "build.rustc-workspace-wrapper='clippy-driver'"]);
+        // As `cargo clippy` hands over `-D warnings`.
+        command.env("CLIPPY_ARGS", "-Dwarnings__CLIPPY_HACKERY__");
+    }
+    command
 }
 
 /// Tests of some packages.
@@ -214,7 +226,8 @@ impl Suite<'_> {
         let command = |more: &[&str]| {
             let mut cargo = workspace::cargo();
             cargo.args(if has_nextest { &["nextest", "run"][..] } else { &["test"] });
-            cargo.args(self.packages).args(more);
+            cargo.args(self.packages);
+            with_compiler(&mut cargo, full).args(more);
             cargo
         };
         let built = steps.step(self.build, || process::run(&mut command(&["--no-run"])));

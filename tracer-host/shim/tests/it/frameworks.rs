@@ -166,7 +166,8 @@ fn kernels_of_tritons_are_traced_whatever_they_use() {
 #[test]
 fn of_many_kernels_only_those_that_are_launched_get_copies() {
     let mut text = ".version 8.0\n.target sm_80\n.address_size 64\n".to_owned();
-    for at in 0..1000 {
+    // The program launches the first, the middle one and the last.
+    for at in 0..100 {
         let _ = write!(
             text,
             ".visible .entry k{at}(.param .u64 out)\n{{\n.reg .b32 %r<3>;\n.reg .b64 %rd<3>;\n\
@@ -183,7 +184,7 @@ fn of_many_kernels_only_those_that_are_launched_get_copies() {
     assert_eq!(traced.verified().0, 6, "{:?}", traced.report());
     let names: Vec<String> =
         traced.trace().metadata().kernels.iter().map(|kernel| kernel.name.to_string()).collect();
-    assert_eq!(names, ["k0", "k500", "k999"]);
+    assert_eq!(names, ["k0", "k50", "k99"]);
 }
 
 /// Finds an assembler of the toolchain, or says that there is none.

@@ -21,32 +21,6 @@ fn text(folder: &Path, name: &str) -> String {
     String::from_utf8(read(folder, name)).expect("text")
 }
 
-/// Checks programs with these codecs.
-fn check_programs(programs: &[&str], codecs: &[&str]) {
-    let folder = tempfile::tempdir().unwrap();
-    let check = ["check", "--device=sim", "--quick"];
-    let programs = format!("--programs={}", programs.join(","));
-    tool().args(check).arg(programs).args(codecs).arg("--out").arg(folder.path()).assert().success();
-    let table = text(folder.path(), "check.md");
-    for words in [
-        "| ecl: little memory",
-        "| predict: little memory",
-        "| ecl beside raw",
-        "as the formula says",
-        "lanes as on the CPU",
-        "lanes in two orders",
-    ] {
-        assert!(table.contains(words), "{words} is not in\n{table}");
-    }
-    assert!(!table.contains("FAIL"), "{table}");
-    assert!(!table.contains("nbody"), "{table}");
-}
-
-#[test]
-fn a_check_on_the_simulator_passes_and_says_what_it_checked() {
-    check_programs(&["fractal"], &SOME_CODECS);
-}
-
 /// Checks two programs with these codecs: how many they are, and how many of them are recorded beside raw.
 fn check_lanes(codecs: &[&str], [all, compared]: [usize; 2]) {
     let folder = tempfile::tempdir().unwrap();
@@ -71,50 +45,6 @@ fn stress_is_checked_lane_by_lane() {
     check_lanes(&SOME_CODECS, [3, 2]);
 }
 
-/// Measures programs, of which `fractal` is one, so many times with these codecs, of which there are so many.
-fn check_bench(programs: &[&str], runs: usize, codecs: &[&str], all: usize) {
-    let folder = tempfile::tempdir().unwrap();
-    let bench = ["bench", "--device=sim", "--quick", "--commit=abc"];
-    let arguments = [format!("--programs={}", programs.join(",")), format!("--runs={runs}")];
-    tool().args(bench).args(arguments).args(codecs).arg("--out").arg(folder.path()).assert().success();
-
-    let csv = text(folder.path(), "bench.csv");
-    let lines = csv.lines().filter(|line| line.contains(",fractal,"));
-    // Three depths: untraced and each codec; four compressors.
-    assert_eq!(lines.count(), 3 * (runs * (1 + all) + 4), "{csv}");
-    assert!(csv.lines().skip(1).all(|line| line.contains(",abc,") && line.contains(",simulator,")), "{csv}");
-    let tables = text(folder.path(), "bench.md");
-    // One program has no sum.
-    let sum = (programs.len() > 1).then(|| format!("all {}", programs.len()));
-    for program in programs.iter().copied().chain(sum.as_deref()) {
-        let rows =
-            tables.lines().filter(|line| line.split('|').nth(1).is_some_and(|cell| cell.trim() == program));
-        let overview = rows.filter(|line| line.split('|').count() == 13).collect::<Vec<_>>();
-        assert_eq!(overview.len(), all, "{program}: {overview:?}");
-        assert!(overview.iter().all(|line| !line.contains(" - ")), "{overview:?}");
-    }
-    assert!(tables.contains("times are not performance"), "{tables}");
-
-    let pictures: Vec<String> = (folder.path().read_dir().unwrap())
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter(|name| name.starts_with("figure-"))
-        .collect();
-    assert_eq!(pictures.len(), 3 * programs.len(), "{pictures:?}");
-    for name in ["kernel-time", "whole-time", "device-ratio", "ratio-at-rest"] {
-        let picture = text(folder.path(), &format!("overview-{name}.svg"));
-        assert!(picture.contains("not performance") && picture.contains("geometric means"), "{name}");
-    }
-    for name in &pictures {
-        let picture = text(folder.path(), name);
-        assert!(picture.contains("not performance") && picture.contains("128 x 128,"), "{name}");
-    }
-}
-
-#[test]
-fn a_bench_on_the_simulator_becomes_tables_and_pictures_that_say_so() {
-    check_bench(&["fractal"], 1, &SOME_CODECS, 3);
-}
-
 mod full {
     use super::*;
 
@@ -123,7 +53,22 @@ mod full {
 
     #[test]
     fn a_check_with_all_codecs_passes_and_says_what_it_checked() {
-        check_programs(&["fractal", "mst"], &[]);
+        let folder = tempfile::tempdir().unwrap();
+        let check = ["check", "--device=sim", "--quick", "--programs=fractal,mst", "--out"];
+        tool().args(check).arg(folder.path()).assert().success();
+        let table = text(folder.path(), "check.md");
+        for words in [
+            "| ecl: little memory",
+            "| predict: little memory",
+            "| ecl beside raw",
+            "as the formula says",
+            "lanes as on the CPU",
+            "lanes in two orders",
+        ] {
+            assert!(table.contains(words), "{words} is not in\n{table}");
+        }
+        assert!(!table.contains("FAIL"), "{table}");
+        assert!(!table.contains("nbody"), "{table}");
     }
 
     #[test]
@@ -133,7 +78,50 @@ mod full {
 
     #[test]
     fn a_bench_with_all_codecs_becomes_tables_and_pictures_that_say_so() {
-        check_bench(&["fractal", "mis"], 2, &[], CODECS[0]);
+        let folder = tempfile::tempdir().unwrap();
+        let bench = [
+            "bench",
+            "--device=sim",
+            "--quick",
+            "--programs=fractal,mis",
+            "--commit=abc",
+            "--runs=2",
+            "--out",
+        ];
+        tool().args(bench).arg(folder.path()).assert().success();
+
+        let csv = text(folder.path(), "bench.csv");
+        let lines = csv.lines().filter(|line| line.contains(",fractal,"));
+        // Three depths: untraced and each codec; four compressors.
+        assert_eq!(lines.count(), 3 * (2 * (1 + CODECS[0]) + 4), "{csv}");
+        assert!(
+            csv.lines().skip(1).all(|line| line.contains(",abc,") && line.contains(",simulator,")),
+            "{csv}"
+        );
+        let tables = text(folder.path(), "bench.md");
+        for program in ["fractal", "mis", "all 2"] {
+            let rows = tables
+                .lines()
+                .filter(|line| line.split('|').nth(1).is_some_and(|cell| cell.trim() == program));
+            let overview = rows.filter(|line| line.split('|').count() == 13).collect::<Vec<_>>();
+            assert_eq!(overview.len(), CODECS[0], "{program}: {overview:?}");
+            assert!(overview.iter().all(|line| !line.contains(" - ")), "{overview:?}");
+        }
+        assert!(tables.contains("times are not performance"), "{tables}");
+
+        let pictures: Vec<String> = (folder.path().read_dir().unwrap())
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| name.starts_with("figure-"))
+            .collect();
+        assert_eq!(pictures.len(), 6, "{pictures:?}");
+        for name in ["kernel-time", "whole-time", "device-ratio", "ratio-at-rest"] {
+            let picture = text(folder.path(), &format!("overview-{name}.svg"));
+            assert!(picture.contains("not performance") && picture.contains("geometric means"), "{name}");
+        }
+        for name in &pictures {
+            let picture = text(folder.path(), name);
+            assert!(picture.contains("not performance") && picture.contains("128 x 128,"), "{name}");
+        }
     }
 }
 
