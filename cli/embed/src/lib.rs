@@ -27,15 +27,17 @@ fn expand() -> Result<String, String> {
     let (length, crc) = (bytes.len(), crc32fast::hash(&bytes));
     // The library and its tests may be compiled at the same time.
     let packed = format!("{folder}/shim-{length}-{crc:08x}.zst");
-    write(Path::new(&packed), &bytes).map_err(|error| format!("{packed}: {error}"))?;
+    write(Path::new(&packed), &shim, &bytes).map_err(|error| format!("{packed}: {error}"))?;
     Ok(format!("({length}, {crc}, include_bytes!({packed:?}))"))
 }
 
-fn write(packed: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write(packed: &Path, shim: &str, bytes: &[u8]) -> io::Result<()> {
     if packed.exists() {
         return Ok(());
     }
     let part = packed.with_extension(std::process::id().to_string());
     fs::write(&part, zstd::bulk::compress(bytes, LEVEL)?)?;
+    // Cargo compiles again what includes a file that is newer than the beginning of its compilation.
+    fs::File::options().append(true).open(&part)?.set_modified(fs::metadata(shim)?.modified()?)?;
     fs::rename(part, packed)
 }
