@@ -269,8 +269,10 @@ fn check_held_back(kib: u64, least_before: u64) {
     let [before, waits] = held_back(&mut recorded);
     assert!(before > least_before && waits > 2, "{before} before {waits} waited");
     let report = recorded.finish().unwrap();
-    assert_eq!((report.waits.for_room, report.waits.for_first), (waits, 0));
-    assert_eq!((report.launches, report.lost), (MANY.into(), 0));
+    // A launch that found no room finds some at once if the drainer was quicker than the second call.
+    let for_room = report.waits.for_room;
+    assert!((3..=waits).contains(&for_room), "{for_room} of {waits} waited");
+    assert_eq!((report.waits.for_first, report.launches, report.lost), (0, MANY.into(), 0));
     assert_eq!(report.recorded, events(1, 4) * u64::from(MANY));
     check_many(&recorded.file, MANY);
 }
