@@ -71,7 +71,7 @@ const FAST: [&str; 9] = [
     "--exclude",
     "warptrace-tables",
     "--features",
-    "warptrace-ptx/interpreter",
+    "warptrace-ptx/interpreter,warptrace-analysis/bytes",
 ];
 
 /// The packages of the full tier: also those that need Arrow, and the tool with all optional features.
@@ -80,7 +80,7 @@ const FULL: [&str; 5] = [
     "--exclude",
     "warptrace-query",
     "--features",
-    "warptrace-ptx/interpreter,warptrace-cli/full",
+    "warptrace-ptx/interpreter,warptrace-analysis/bytes,warptrace-cli/full",
 ];
 
 /// `warptrace-query` and the tool with the feature that has the program. They are built apart from the others, because

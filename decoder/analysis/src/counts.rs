@@ -1,5 +1,6 @@
 //! Counts of visits, lanes and slots.
 
+#[cfg(feature = "bytes")]
 use borsh::{BorshDeserialize, BorshSerialize};
 use serde::Serialize;
 
@@ -7,7 +8,8 @@ use serde::Serialize;
 ///
 /// A warp's lanes are the threads of its block that it holds: 32, or fewer in the last warp of a block whose
 /// thread count is no multiple of 32. Lanes that have returned count, too: their slots are idle.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, BorshSerialize, BorshDeserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "bytes", derive(BorshSerialize, BorshDeserialize))]
 pub struct Counts {
     /// Events: times that a warp came, with some of its lanes.
     pub visits: u64,
@@ -21,7 +23,8 @@ pub struct Counts {
 }
 
 /// What slots are: of a visit each lane has one, or one for each instruction that the visit stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, BorshSerialize, BorshDeserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "bytes", derive(BorshSerialize, BorshDeserialize))]
 #[serde(rename_all = "snake_case")]
 pub enum Weight {
     /// Instruction slots: the trace says of each location how many instructions an event stands for.

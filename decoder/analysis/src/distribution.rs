@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+#[cfg(feature = "bytes")]
 use borsh::{BorshDeserialize, BorshSerialize};
 use serde::Serialize;
 use serde::ser::{SerializeStruct, Serializer};
@@ -15,7 +16,8 @@ const SUB_BITS: u32 = 7;
 /// A multiset of numbers. Count, sum, least and greatest are exact; so are quantiles, unless there are more
 /// than 4,096 different numbers: then those from 256 on are up to 1/128 too low, and
 /// [`is_exact`](Self::is_exact) is false.
-#[derive(Clone, Debug, Default, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "bytes", derive(BorshSerialize, BorshDeserialize))]
 pub struct Distribution {
     count: u64,
     sum: u64,

@@ -4,6 +4,7 @@ mod standing;
 
 use std::collections::BTreeMap;
 
+#[cfg(feature = "bytes")]
 use borsh::{BorshDeserialize, BorshSerialize};
 use serde::Serialize;
 
@@ -25,7 +26,8 @@ pub(crate) fn as_text<S: serde::Serializer>(number: &u64, serializer: S) -> Resu
 }
 
 /// A trace point, as far as the trace's table says.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, BorshSerialize, BorshDeserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "bytes", derive(BorshSerialize, BorshDeserialize))]
 pub struct Point {
     /// Id of the location.
     pub location: u16,
@@ -54,7 +56,8 @@ impl Point {
 /// Each idle slot is charged to the location of the last event that the absent lane shared with a lane that
 /// is active now: what follows that location sent them different ways. Lanes that never were together are
 /// charged to the begin. So the idle slots of all causes are those of all locations.
-#[derive(Clone, Debug, PartialEq, Serialize, BorshSerialize, BorshDeserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "bytes", derive(BorshSerialize, BorshDeserialize))]
 pub struct Cause {
     /// The location; [`Point::BEGIN`]: lanes part before their first event.
     #[serde(flatten)]
@@ -102,7 +105,8 @@ impl Cause {
 }
 
 /// Idle slots of one cause at one location.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, BorshSerialize, BorshDeserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "bytes", derive(BorshSerialize, BorshDeserialize))]
 pub struct CausePlace {
     /// Where the active lanes were.
     pub location: u16,
@@ -114,7 +118,8 @@ pub struct CausePlace {
 }
 
 /// Where lanes met again that one cause had parted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, BorshSerialize, BorshDeserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "bytes", derive(BorshSerialize, BorshDeserialize))]
 pub struct Meeting {
     /// Location of the first event with lanes of both sides.
     pub location: u16,
@@ -125,7 +130,8 @@ pub struct Meeting {
 }
 
 /// What happened at a location.
-#[derive(Clone, Debug, PartialEq, Serialize, BorshSerialize, BorshDeserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "bytes", derive(BorshSerialize, BorshDeserialize))]
 pub struct LocationFigures {
     /// The location.
     #[serde(flatten)]
@@ -163,7 +169,8 @@ pub struct LocationFigures {
 }
 
 /// What happened at a line of the source: the sums over its locations.
-#[derive(Clone, Debug, PartialEq, Serialize, BorshSerialize, BorshDeserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "bytes", derive(BorshSerialize, BorshDeserialize))]
 pub struct LineFigures {
     /// Source file, or empty when it is not known.
     pub file: String,
@@ -190,7 +197,8 @@ pub struct LineFigures {
 }
 
 /// What happened in the launches of a kernel.
-#[derive(Clone, Debug, PartialEq, Serialize, BorshSerialize, BorshDeserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "bytes", derive(BorshSerialize, BorshDeserialize))]
 pub struct KernelFigures {
     /// Name of the kernel.
     pub kernel: String,
@@ -222,7 +230,8 @@ pub struct KernelFigures {
 }
 
 /// A step that lanes made: from an event to their next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, BorshSerialize, BorshDeserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "bytes", derive(BorshSerialize, BorshDeserialize))]
 pub struct Edge {
     /// Location from which lanes came; `None`: it was their first event.
     pub from: Option<u16>,
@@ -303,7 +312,8 @@ pub struct PathGroup {
 }
 
 /// What a trace lacks, of what was looked at.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, BorshSerialize, BorshDeserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "bytes", derive(BorshSerialize, BorshDeserialize))]
 pub struct Losses {
     /// Why the file is not whole; `None` if it is.
     pub cut_off: Option<String>,
@@ -325,7 +335,7 @@ pub struct Losses {
     pub unchosen_warps: u64,
     /// What was assumed of the kernel when it was recorded; `None` if the events are the kernel's. That is no
     /// loss.
-    #[borsh(skip)]
+    #[cfg_attr(feature = "bytes", borsh(skip))]
     pub assumed: Option<&'static str>,
 }
 
@@ -342,7 +352,8 @@ impl Losses {
 }
 
 /// The figures of a trace, or of what was selected of it.
-#[derive(Clone, Debug, PartialEq, BorshSerialize, BorshDeserialize)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "bytes", derive(BorshSerialize, BorshDeserialize))]
 #[non_exhaustive]
 pub struct Analysis {
     /// What is missing.
@@ -368,27 +379,27 @@ pub struct Analysis {
     /// Why lanes were idle: the cause of the most idle slots first, then by id.
     pub causes: Vec<Cause>,
     /// Warps with events, by launch and number.
-    #[borsh(skip)]
+    #[cfg_attr(feature = "bytes", borsh(skip))]
     pub warps: Vec<WarpFigures>,
     /// Events of each warp that has some.
     pub warp_events: Distribution,
     /// Groups of warps with the same path: most warps first, then by the first warp.
-    #[borsh(skip)]
+    #[cfg_attr(feature = "bytes", borsh(skip))]
     pub paths: Vec<PathGroup>,
     /// Roles of warps, of kernels that have more than one: by the first launch.
-    #[borsh(skip)]
+    #[cfg_attr(feature = "bytes", borsh(skip))]
     pub roles: Vec<KernelRoles>,
     /// Where warps that did not finish stand: most warps first.
-    #[borsh(skip)]
+    #[cfg_attr(feature = "bytes", borsh(skip))]
     pub standing: Vec<Standing>,
     /// When launches, blocks and warps ran; `None` if that was not recorded.
-    #[borsh(skip)]
+    #[cfg_attr(feature = "bytes", borsh(skip))]
     pub schedule: Option<Schedule>,
     /// When launches ran by the host's clocks; `None` if that was not recorded.
-    #[borsh(skip)]
+    #[cfg_attr(feature = "bytes", borsh(skip))]
     pub host: Option<HostSchedule>,
     /// Waits, the most lane-cycles first; empty if the trace has no times or no points at waits.
-    #[borsh(skip)]
+    #[cfg_attr(feature = "bytes", borsh(skip))]
     pub waits: Vec<WaitFigures>,
 }
 

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+#[cfg(feature = "bytes")]
 use borsh::{BorshDeserialize, BorshSerialize};
 use warptrace_decoder::{DecodeError, LossyWarps, TraceFile, WarpFilter};
 use warptrace_format::chosen::ChosenWarps;
@@ -10,7 +11,8 @@ use warptrace_format::file::LaunchInfo;
 use crate::error::AnalysisError;
 
 /// What to look at: what fulfils all of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "bytes", derive(BorshSerialize, BorshDeserialize))]
 pub struct Selection {
     /// Only launches of this kernel.
     pub kernel: Option<String>,

@@ -11,6 +11,7 @@
 //! The time behind the last run of a lane or a warp is not known and not counted. A run that began before the
 //! one ahead of it counts as begun with that.
 
+#[cfg(feature = "bytes")]
 use borsh::{BorshDeserialize, BorshSerialize};
 use serde::Serialize;
 use warptrace_format::Event;
@@ -19,7 +20,8 @@ use crate::counts::share;
 use crate::visits::{AtLocation, Locations};
 
 /// Time spent at a location, or at several, in cycles of the multiprocessor's clock.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, BorshSerialize, BorshDeserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "bytes", derive(BorshSerialize, BorshDeserialize))]
 pub struct Time {
     /// From a lane's run here to the lane's next run, summed over runs and lanes.
     pub lane_cycles: u64,

@@ -1,7 +1,6 @@
 //! Files of a set, before their figures are summed: they may come from other processes, as bytes.
 
-use std::io::{Error, ErrorKind, Read, Result, Write};
-
+#[cfg(feature = "bytes")]
 use borsh::{BorshDeserialize, BorshSerialize};
 use warptrace_decoder::TraceFile;
 use warptrace_format::file::Metadata;
@@ -12,8 +11,9 @@ use crate::figures::Analysis;
 use crate::points::{Points, weights};
 use crate::selection::Selection;
 
-/// What is known of a file before it is analysed. Its bytes, by [`borsh`], are those of its metadata, and some.
-#[derive(Clone, Debug, BorshSerialize, BorshDeserialize)]
+/// What is known of a file before it is analysed. Its bytes, by borsh, are those of its metadata, and some.
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "bytes", derive(BorshSerialize, BorshDeserialize))]
 pub struct FileHead {
     pub(super) name: String,
     pub(super) rank: Option<u32>,
@@ -21,7 +21,10 @@ pub struct FileHead {
     pub(super) is_whole: bool,
     pub(super) lacks_weights: bool,
     // Without what sections beside it say.
-    #[borsh(serialize_with = "write_metadata", deserialize_with = "read_metadata")]
+    #[cfg_attr(
+        feature = "bytes",
+        borsh(serialize_with = "bytes::write_metadata", deserialize_with = "bytes::read_metadata")
+    )]
     pub(super) metadata: Metadata,
 }
 
@@ -43,16 +46,20 @@ impl FileHead {
 /// The figures of one file by its own numbers of locations, to be [added](crate::SetAnalysis::add) to those of
 /// others.
 ///
-/// Its bytes, by [`borsh`], grow with kernels, launches, locations and edges, and not with events or warps: of single
+/// Its bytes, by borsh, grow with kernels, launches, locations and edges, and not with events or warps: of single
 /// warps they have nothing.
-#[derive(Debug, BorshSerialize, BorshDeserialize)]
+#[derive(Debug)]
+#[cfg_attr(feature = "bytes", derive(BorshSerialize, BorshDeserialize))]
 pub struct FilePart {
     pub(super) head: FileHead,
     /// Kernel and time of each launch of which a warp is known to have begun; `None` if that was not recorded.
     pub(super) launches: Option<Vec<(String, u64)>>,
     /// Or why nothing of the file is looked at.
-    #[borsh(serialize_with = "write_found", deserialize_with = "read_found")]
-    pub(super) found: std::result::Result<Box<Analysis>, AnalysisError>,
+    #[cfg_attr(
+        feature = "bytes",
+        borsh(serialize_with = "bytes::write_found", deserialize_with = "bytes::read_found")
+    )]
+    pub(super) found: Result<Box<Analysis>, AnalysisError>,
 }
 
 impl FilePart {
@@ -66,7 +73,7 @@ impl FilePart {
         trace: &TraceFile,
         selection: &Selection,
         lacks_weights: bool,
-    ) -> std::result::Result<Self, AnalysisError> {
+    ) -> Result<Self, AnalysisError> {
         let points = Points::new(trace);
         let points = if lacks_weights { points.without_weights() } else { points };
         let mut launches = None;
@@ -84,26 +91,40 @@ impl FilePart {
     }
 }
 
-fn write_metadata(metadata: &Metadata, out: &mut impl Write) -> Result<()> {
-    metadata.encode().map_err(invalid)?.serialize(out)
-}
+/// How what has no bytes by borsh becomes bytes.
+#[cfg(feature = "bytes")]
+mod bytes {
+    use std::io::{Error, ErrorKind, Read, Result, Write};
 
-fn read_metadata(from: &mut impl Read) -> Result<Metadata> {
-    Metadata::decode(&Vec::<u8>::deserialize_reader(from)?, 0).map_err(invalid)
-}
+    use borsh::{BorshDeserialize, BorshSerialize};
+    use warptrace_format::file::Metadata;
 
-fn write_found(
-    found: &std::result::Result<Box<Analysis>, AnalysisError>,
-    out: &mut impl Write,
-) -> Result<()> {
-    found.as_ref().map_err(ToString::to_string).serialize(out)
-}
+    use crate::error::AnalysisError;
+    use crate::figures::Analysis;
 
-fn read_found(from: &mut impl Read) -> Result<std::result::Result<Box<Analysis>, AnalysisError>> {
-    let found = std::result::Result::<Box<Analysis>, String>::deserialize_reader(from)?;
-    Ok(found.map_err(AnalysisError::NotThere))
-}
+    pub(super) fn write_metadata(metadata: &Metadata, out: &mut impl Write) -> Result<()> {
+        metadata.encode().map_err(invalid)?.serialize(out)
+    }
 
-fn invalid(error: impl std::error::Error + Send + Sync + 'static) -> Error {
-    Error::new(ErrorKind::InvalidData, error)
+    pub(super) fn read_metadata(from: &mut impl Read) -> Result<Metadata> {
+        Metadata::decode(&Vec::<u8>::deserialize_reader(from)?, 0).map_err(invalid)
+    }
+
+    pub(super) fn write_found(
+        found: &std::result::Result<Box<Analysis>, AnalysisError>,
+        out: &mut impl Write,
+    ) -> Result<()> {
+        found.as_ref().map_err(ToString::to_string).serialize(out)
+    }
+
+    pub(super) fn read_found(
+        from: &mut impl Read,
+    ) -> Result<std::result::Result<Box<Analysis>, AnalysisError>> {
+        let found = std::result::Result::<Box<Analysis>, String>::deserialize_reader(from)?;
+        Ok(found.map_err(AnalysisError::NotThere))
+    }
+
+    fn invalid(error: impl std::error::Error + Send + Sync + 'static) -> Error {
+        Error::new(ErrorKind::InvalidData, error)
+    }
 }

@@ -3,6 +3,7 @@
 mod codecs;
 mod damaged;
 mod schedule;
+#[cfg(feature = "bytes")]
 mod set;
 mod support;
 mod times;
