@@ -61,18 +61,21 @@ fn of_many_launches_none_is_lost_or_out_of_order() {
 }
 
 mod full {
+    use super::{both_with, data};
+
     #[test]
     fn of_launches_in_the_thousands_none_is_lost_or_out_of_order() {
         super::check_many(10_000);
     }
-}
 
-#[test]
-fn a_process_that_does_not_wait_for_its_kernels_has_a_file_that_says_so() {
-    let variables = [("TEST_DRIVER_MILLISECONDS", "60000")];
-    let Some(traced) = both_with(&["proc", &data("kernels.ptx")], &variables) else { return };
-    assert!(traced.report()[0].contains("launches that had not ended: 1"), "{:?}", traced.report());
-    assert_eq!(traced.trace().launches().count(), 1);
+    // The tool waits five seconds for it.
+    #[test]
+    fn a_process_that_does_not_wait_for_its_kernels_has_a_file_that_says_so() {
+        let variables = [("TEST_DRIVER_MILLISECONDS", "60000")];
+        let Some(traced) = both_with(&["proc", &data("kernels.ptx")], &variables) else { return };
+        assert!(traced.report()[0].contains("launches that had not ended: 1"), "{:?}", traced.report());
+        assert_eq!(traced.trace().launches().count(), 1);
+    }
 }
 
 #[test]

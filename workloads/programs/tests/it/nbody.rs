@@ -31,7 +31,7 @@ fn the_simulator_computes_the_reference_bit_for_bit() {
 
 #[test]
 fn single_precision_stays_near_the_truth() {
-    let bodies = nbody::plummer(2_000, 1);
+    let bodies = nbody::plummer(1_000, 1);
     let options = NbodyOptions::new(5);
     let (mut moved, accelerations) = nbody::reference(&bodies, &options);
     let deviation = nbody::deviation(&bodies, &options, &moved, &accelerations);

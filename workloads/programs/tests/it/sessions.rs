@@ -108,7 +108,7 @@ fn alone(program: Program) -> Vec<Vec<Named>> {
 
 #[test]
 fn sessions_on_devices_of_their_own_run_at_once() {
-    let programs = [Program::Walks(300), Program::Picture(70)];
+    let programs = [Program::Walks(150), Program::Picture(50)];
     let expected = programs.map(alone);
     // Each thread has another way at each time, and the same one comes to both at some time.
     for turn in 0..WAYS.len() {
@@ -149,7 +149,7 @@ fn launches_on_several_devices_take_turns() {
 
 #[test]
 fn a_device_takes_one_session_after_the_other() {
-    let programs = [Program::Walks(200), Program::Picture(60)];
+    let programs = [Program::Walks(100), Program::Picture(40)];
     let expected = programs.map(alone);
     let mut device = simulator(0);
     for turn in 0..3 {

@@ -42,7 +42,7 @@ const RECORDINGS: [(&str, Counting, bool); 6] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ways {
     All,
-    /// Those whose number has this remainder when it is divided by `of`. The fast tier tries each way with some text.
+    /// Those whose number has this remainder when it is divided by `of`. The fast tier has some of the ways.
     Part {
         remainder: usize,
         of: usize,

@@ -210,32 +210,3 @@ fn parameters_out_of_range_are_refused() {
     assert!(matches!(nan, GenerateError::Mesh(MeshError::Coordinate { point: 0, .. })), "{nan}");
     assert_eq!(triangulate(Vec::new()).unwrap_err(), GenerateError::Mesh(MeshError::Empty));
 }
-
-/// `cargo test --release -p warptrace-workloads --test it inputs -- --ignored --nocapture` prints the times.
-#[test]
-#[ignore = "full sizes; for release builds"]
-fn full_sizes_take_seconds() {
-    let time = |name: &str, run: &dyn Fn() -> String| {
-        let start = std::time::Instant::now();
-        let what = run();
-        println!("{name}: {:.2} s, {what}", start.elapsed().as_secs_f64());
-    };
-    let graph = |graph: Result<Graph, GenerateError>| {
-        let graph = graph.unwrap();
-        format!("{} nodes, {} arcs, degree {}", graph.nodes(), graph.arcs(), graph.max_degree())
-    };
-    let mesh = |mesh: Result<Mesh, GenerateError>| {
-        let mesh = mesh.unwrap();
-        let bad = warptrace_workloads::check::mesh::count_bad(
-            mesh.view(),
-            warptrace_workloads::inputs::geometry::AngleBound::THIRTY_DEGREES,
-        );
-        format!("{} points, {} triangles, {bad} bad", mesh.points().len(), mesh.triangles().len())
-    };
-    time("rmat12", &|| graph(rmat12(1)));
-    time("USA-road-d.NY", &|| graph(usa_road_ny_like(264_346, 1)));
-    time("internet", &|| graph(internet_like(124_651, 1)));
-    time("amazon0312", &|| graph(amazon0312_like(400_727, 1)));
-    time("250k.2", &|| mesh(mesh_250k_like(250_000, 1)));
-    time("r1M", &|| mesh(mesh_r1m_like(1_000_000, 1)));
-}
