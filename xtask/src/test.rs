@@ -138,18 +138,23 @@ fn run_part(part: Part, full: bool, steps: &mut Steps, tests: &mut Vec<junit::Te
         }
         Part::Tests => {
             let build = if full { "build tests" } else { "build and lint tests" };
-            let suite = Suite { build, run: "tests", packages, filter: None };
+            let suite = Suite { build, run: "tests", packages, filter: None, lints: !full };
             suite.add_steps(full, steps, tests);
         }
         Part::DocTests => {
             steps.step("doc tests", || {
                 let mut command = workspace::cargo();
                 command.arg("test").args(packages).args(["--doc", "--no-fail-fast"]);
-                process::run(with_compiler(&mut command, full))
+                process::run(with_compiler(&mut command, !full))
             });
         }
         Part::Lints => {
-            steps.step("lints", || lint(packages));
+            steps.step("lints", || {
+                let mut command = workspace::cargo();
+                command.arg("clippy").args(packages).args(["--all-targets", "--", "-D", "warnings"]);
+                // Clippy runs build scripts of its own, which would compile all kernels a second time.
+                process::run(command.env("WARPTRACE_NO_DEVICE_CODE", "1"))
+            });
         }
         Part::Docs => {
             steps.step("docs", || {
@@ -160,13 +165,13 @@ fn run_part(part: Part, full: bool, steps: &mut Steps, tests: &mut Vec<junit::Te
         }
         Part::Query => {
             let suite = Suite {
-                build: "build tests of query",
+                build: "build and lint tests of query",
                 run: "tests of query",
                 packages: &QUERY,
                 filter: Some(OF_QUERY),
+                lints: true,
             };
             suite.add_steps(full, steps, tests);
-            steps.step("lints of query", || lint(&QUERY));
         }
         Part::Wheel => {
             steps.step("wheel", wheel::build_and_check);
@@ -189,18 +194,11 @@ fn check_format() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs Clippy on all targets of `packages`.
-fn lint(packages: &[&str]) -> anyhow::Result<()> {
-    let mut command = workspace::cargo();
-    command.arg("clippy").args(packages).args(["--all-targets", "--", "-D", "warnings"]);
-    // Clippy runs build scripts of its own, which would compile all kernels a second time.
-    process::run(command.env("WARPTRACE_NO_DEVICE_CODE", "1"))
-}
-
-/// Chooses the compiler of the workspace's packages: in the full tier rustc, in the fast tier Clippy's, which lints what
-/// it compiles. All commands of a tier take the same one, or cargo would compile the packages twice.
-fn with_compiler(command: &mut Command, full: bool) -> &mut Command {
-    if !full {
+/// Chooses the compiler of the workspace's packages: rustc, or Clippy's, which lints what it compiles. The full tier takes
+/// rustc, and `lints` is a part of its own; the fast tier and `query` take Clippy's. All commands of a tier take the same
+/// one, or cargo would compile the packages twice.
+fn with_compiler(command: &mut Command, lints: bool) -> &mut Command {
+    if lints {
         command.args(["--config", "build.rustc-workspace-wrapper='clippy-driver'"]);
         // As `cargo clippy` hands over `-D warnings`.
         command.env("CLIPPY_ARGS", "-Dwarnings__CLIPPY_HACKERY__");
@@ -216,6 +214,8 @@ struct Suite<'a> {
     packages: &'a [&'a str],
     /// Of nextest; all tests if there is none.
     filter: Option<&'a str>,
+    /// Whether Clippy's compiler compiles them.
+    lints: bool,
 }
 
 impl Suite<'_> {
@@ -227,7 +227,7 @@ impl Suite<'_> {
             let mut cargo = workspace::cargo();
             cargo.args(if has_nextest { &["nextest", "run"][..] } else { &["test"] });
             cargo.args(self.packages);
-            with_compiler(&mut cargo, full).args(more);
+            with_compiler(&mut cargo, self.lints).args(more);
             cargo
         };
         let built = steps.step(self.build, || process::run(&mut command(&["--no-run"])));
