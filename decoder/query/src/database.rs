@@ -21,9 +21,9 @@ use warptrace_tables::{BATCH, Made};
 use crate::error::QueryError;
 use crate::message;
 use crate::scan::{Open, Table, TableName, Traces};
-use crate::source::Named;
+use crate::source::{Found, Named};
 use crate::sums::SumEvents;
-use crate::workers::{Found, Workers};
+use crate::workers::Workers;
 
 /// Most threads that decode for one query: each holds a window of the trace.
 pub const MAX_PARTITIONS: usize = 8;

@@ -5,11 +5,12 @@
 
 use std::collections::BTreeMap;
 
+use borsh::{BorshDeserialize, BorshSerialize};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
 /// Bounds of columns. Columns that are not listed have none.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub(crate) struct Bounds {
     /// Least and greatest value, both included.
     numbers: BTreeMap<String, (u64, u64)>,
@@ -22,19 +23,6 @@ impl Bounds {
         let mut bounds = Self::default();
         conditions.iter().for_each(|condition| bounds.read(condition));
         bounds
-    }
-
-    /// Returns bounds of these [parts](Self::parts).
-    pub(crate) fn from_parts(
-        numbers: BTreeMap<String, (u64, u64)>,
-        texts: BTreeMap<String, Vec<String>>,
-    ) -> Self {
-        Self { numbers, texts }
-    }
-
-    /// Returns least and greatest values, and texts, by column.
-    pub(crate) fn parts(&self) -> (BTreeMap<String, (u64, u64)>, BTreeMap<String, Vec<String>>) {
-        (self.numbers.clone(), self.texts.clone())
     }
 
     /// Whether a column may have this value.

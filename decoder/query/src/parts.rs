@@ -15,9 +15,8 @@ use warptrace_tables::Sink;
 
 use crate::database::Database;
 use crate::error::QueryError;
-use crate::scan::{Open, Table, TableName};
-use crate::source::Named;
-use crate::workers::Found;
+use crate::scan::{Table, TableName};
+use crate::source::{Found, Named};
 
 /// What is asked of each file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
@@ -34,12 +33,12 @@ pub(crate) fn schema() -> SchemaRef {
 
 /// Makes the rows of a worker, of as many files at a time as there are threads; with `chosen` parts, or else heads.
 pub(crate) fn rows(
-    open: &Open,
+    traces: &[Named],
     columns: &[usize],
     chosen: Option<&Chosen>,
     sink: &mut Sink<'_>,
 ) -> Result<()> {
-    for some in open.traces.chunks(rayon::current_num_threads()) {
+    for some in traces.chunks(rayon::current_num_threads()) {
         let made: Vec<Result<Vec<u8>>> = some.par_iter().map(|named| bytes(named, chosen)).collect();
         for (named, bytes) in some.iter().zip(made) {
             let names = Arc::new(StringArray::from(vec![named.name.as_str()]));

@@ -92,7 +92,7 @@ impl TableName {
         }
     }
 
-    /// How many parts of it are made at once, if so many can be.
+    /// Returns how many parts of it are made at once, of `most` that may be.
     fn parts(self, most: usize) -> usize {
         match self {
             Self::Runs(_) | Self::Accesses(_) => most,
@@ -209,10 +209,13 @@ impl Scan {
 
     /// Makes the rows of a part.
     fn rows(&self, part: usize, sink: &mut Sink<'_>) -> Result<()> {
+        if part >= self.table.parts(part + 1) {
+            return Ok(());
+        }
         let open = match &self.traces {
             Traces::Here(open) => open,
             Traces::Task(task) if self.table == TableName::Listing => {
-                return if part == 0 { listing::rows(task, &self.columns, sink) } else { Ok(()) };
+                return listing::rows(task, &self.columns, sink);
             }
             Traces::Task(task) => task.open()?,
             Traces::Apart(_) | Traces::Share(..) => {
@@ -222,16 +225,6 @@ impl Scan {
                 ));
             }
         };
-        let whole = matches!(self.table, TableName::Traces | TableName::Heads | TableName::Parts);
-        if whole && part > 0 {
-            return Ok(());
-        }
-        if self.table == TableName::Traces {
-            return traces::rows(&open.traces, &self.columns, sink);
-        }
-        if whole {
-            return parts::rows(open, &self.columns, self.chosen.as_deref(), sink);
-        }
         let (columns, schema) = (self.columns.clone(), self.schema());
         let asked = Asked { columns, schema, bounds: self.bounds.clone(), parts: self.part_count() };
         let traces = Arc::clone(&open.traces);
@@ -239,7 +232,12 @@ impl Scan {
             TableName::Runs(kind) => Runs { traces, kind, made: Arc::clone(&open.made) }.parts(asked),
             TableName::Figures(table) => Figures { traces, table }.parts(asked),
             TableName::Accesses(table) => AccessRuns { traces, table }.parts(asked),
-            TableName::Traces | TableName::Listing | TableName::Heads | TableName::Parts => Vec::new(),
+            TableName::Traces => return traces::rows(&traces, &self.columns, sink),
+            TableName::Heads | TableName::Parts => {
+                return parts::rows(&traces, &self.columns, self.chosen.as_deref(), sink);
+            }
+            // Only of workers.
+            TableName::Listing => Vec::new(),
         };
         parts.get(part).map_or(Ok(()), |part| part(sink))
     }

@@ -65,6 +65,38 @@ pub(crate) fn events(trace: &TraceFile) -> u64 {
     events.fold(0, u64::saturating_add)
 }
 
+/// Says what is missing or assumed of a trace, or that it is whole.
+pub(crate) fn words(trace: &TraceFile) -> &str {
+    let state = trace.state();
+    let is_plain = state.is_whole && state.assumed.is_none() && state.window.is_none();
+    if is_plain { "whole trace" } else { &state.sentence }
+}
+
+/// A trace that can be asked.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Found {
+    /// What queries call it; of workers its path, or the worker's name and its true path if another trace has that
+    /// path.
+    pub name: String,
+    /// Which of the patterns it fits, from 0.
+    pub pattern: u32,
+    /// Whether it is whole.
+    pub is_whole: bool,
+    /// What is missing or assumed, or that it is whole.
+    pub state: String,
+    /// Its events.
+    pub events: u64,
+}
+
+impl Found {
+    /// Describes a trace of this process.
+    pub fn new(name: String, trace: &TraceFile) -> Self {
+        let (is_whole, state, events) = (trace.state().is_whole, words(trace).to_owned(), events(trace));
+        Self { name, pattern: 0, is_whole, state, events }
+    }
+}
+
 /// Makes the rows of one part of a table.
 pub(crate) type Part = Arc<dyn Fn(&mut Sink<'_>) -> Result<()> + Send + Sync>;
 

@@ -8,14 +8,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use warptrace_analysis::{Selection, SetAnalysis};
-use warptrace_exports::Source;
+use warptrace_analysis::SetAnalysis;
 use warptrace_query::{Answer, Database, Format, Found, QueryError, RecordBatch, Stop, Workers, Writer};
 
 use super::{answers, worker};
 use crate::arguments::{Apart, Command, Page, Query, QueryFormat};
 use crate::files::{in_order, named_files};
-use crate::opened::{Opened, open};
+use crate::opened::open;
 use crate::output::{self, count, say, shown_name};
 use crate::query_program;
 use crate::recording::{self, Asked};
@@ -65,32 +64,24 @@ fn run(command: &Query) -> anyhow::Result<ExitCode> {
     if command.format == QueryFormat::Parquet && is_standard && std::io::stdout().is_terminal() {
         bail!("Parquet is no text: name a file with `--output`");
     }
-    let opened = if is_apart { of_workers(command) } else { of_files(command, &named) };
-    opened.and_then(|(database, heads)| answer(command, &target, &database, &heads))?;
+    let (database, found) = match is_apart {
+        true => found(&command.apart, &command.files, memory(command))?,
+        false => of_files(command, &named)?,
+    };
+    answer(command, &target, &database, &found)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is said of each trace above the answer, and whether it is whole.
-type Heads = Vec<(String, bool)>;
-
-fn of_files(command: &Query, named: &[PathBuf]) -> anyhow::Result<(Database, Heads)> {
-    let (mut traces, mut heads) = (Vec::new(), Vec::new());
+fn of_files(command: &Query, named: &[PathBuf]) -> anyhow::Result<(Database, Vec<Found>)> {
+    let (mut traces, mut found) = (Vec::new(), Vec::new());
     for path in named {
-        let opened = open(path)?;
-        heads.push(head(path, &opened)?);
-        traces.push((shown_name(path), opened.trace));
+        let (name, trace) = (shown_name(path), open(path)?.trace);
+        found.push(Found::new(name.clone(), &trace));
+        traces.push((name, trace));
     }
     let database = Database::new(traces, memory(command))?;
     stop_by_signal(database.stop());
-    Ok((database, heads))
-}
-
-fn of_workers(command: &Query) -> anyhow::Result<(Database, Heads)> {
-    let (database, found) = found(&command.apart, &command.files, memory(command))?;
-    let head = |file: &Found| {
-        (format!("{}: {}; {} events", file.name, file.state, count(file.events)), file.is_whole)
-    };
-    Ok((database, found.iter().map(head).collect()))
+    Ok((database, found))
 }
 
 /// Has workers analyse their traces, and sums the figures up.
@@ -144,33 +135,19 @@ pub(super) fn stop_by_signal(stop: Stop) {
     });
 }
 
-fn answer(
-    command: &Query,
-    target: &Target,
-    database: &Database,
-    heads: &[(String, bool)],
-) -> anyhow::Result<()> {
+fn answer(command: &Query, target: &Target, database: &Database, found: &[Found]) -> anyhow::Result<()> {
     let mut answer = database.ask(&command.sql)?;
     // First lines stand above rows, not above an error.
     let first = answer.next_batch()?;
-    for (line, is_whole) in heads {
+    for file in found {
+        let line = format!("{}: {}; {} events", file.name, file.state, count(file.events));
         if command.format == QueryFormat::Table && matches!(target, Target::Standard) {
             say!("{line}")?;
-        } else if !is_whole {
+        } else if !file.is_whole {
             output::tell!("warning: {line}");
         }
     }
     target.write(|out| write(command, first, answer, out)).map(|_| ())
-}
-
-/// Says of a trace whether it is whole, and what is missing; returns whether it is.
-fn head(path: &Path, Opened { trace, state }: &Opened) -> anyhow::Result<(String, bool)> {
-    let source = Source::new(trace, Selection::default())?;
-    let events = count(source.launch_events());
-    let path = shown_name(path);
-    let is_plain = state.is_whole && state.assumed.is_none() && state.window.is_none();
-    let words = if is_plain { "whole trace" } else { &state.sentence };
-    Ok((format!("{path}: {words}; {events} events"), state.is_whole))
 }
 
 /// Writes the answer, whose first rows have been taken.

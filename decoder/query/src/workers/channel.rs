@@ -15,6 +15,8 @@ use tonic::transport::Channel;
 use tower::ServiceExt;
 use url::Url;
 
+use crate::error::QueryError;
+
 /// How long a worker may take to accept a connection.
 const CONNECT: Duration = Duration::from_secs(5);
 /// A worker that has been silent for so long is asked for a sign of life,
@@ -97,12 +99,14 @@ pub(super) fn shown(url: &Url) -> String {
 }
 
 /// Returns what is said with all that is asked of workers.
-pub(super) fn header(token: &str) -> Option<HeaderValue> {
-    // Spaces at an end would be lost on the way.
-    if token.is_empty() || token.trim() != token {
-        return None;
-    }
-    let mut value = HeaderValue::from_str(&format!("Bearer {token}")).ok()?;
+///
+/// # Errors
+/// The token has other characters than a header of HTTP takes, or spaces at an end, which would be lost on the way.
+pub(super) fn header(token: &str) -> Result<HeaderValue, QueryError> {
+    let value = HeaderValue::from_str(&format!("Bearer {token}")).ok();
+    let value = value.filter(|_| !token.is_empty() && token.trim() == token);
+    let mut value =
+        value.ok_or_else(|| QueryError::Failed("a token is a line of plain characters".to_owned()))?;
     value.set_sensitive(true);
-    Some(value)
+    Ok(value)
 }

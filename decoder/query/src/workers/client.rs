@@ -13,6 +13,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_distributed::{
     ChannelResolver, DistributedExt, GetWorkerInfoRequest, SessionStateBuilderExt, WorkerResolver,
 };
+use futures::future::try_join_all;
 use url::Url;
 
 use super::channel::{Channels, header, shown};
@@ -21,6 +22,7 @@ use super::{Share, Shares, VERSION};
 use crate::error::QueryError;
 use crate::listing::Listed;
 use crate::scan::{Table, TableName, Traces};
+use crate::source::Found;
 
 /// How long a worker may take to say its version.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -35,22 +37,6 @@ impl std::fmt::Debug for Workers {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("Workers").field("urls", &self.urls).finish_non_exhaustive()
     }
-}
-
-/// A trace that workers have.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Found {
-    /// What queries call it: its path, or the worker's name and its true path if another trace has that path.
-    pub name: String,
-    /// Which of the patterns it fits, from 0.
-    pub pattern: u32,
-    /// Whether it is whole.
-    pub is_whole: bool,
-    /// What is missing or assumed, or that it is whole.
-    pub state: String,
-    /// Its events.
-    pub events: u64,
 }
 
 impl Workers {
@@ -73,35 +59,29 @@ impl Workers {
             }
             urls.push(url);
         }
-        let token = match token {
-            Some(token) => match header(token) {
-                Some(value) => Some(value),
-                None => return failed("a token is a line of plain characters".to_owned()),
-            },
-            None => None,
-        };
-        Ok(Self { urls, channels: Channels::new(token, false) })
+        Ok(Self { urls, channels: Channels::new(token.map(header).transpose()?, false) })
     }
 
     /// Fails if a worker does not answer, or is not of this version.
     pub(crate) async fn check(&self) -> Result<(), DataFusionError> {
-        for url in &self.urls {
-            let failed =
-                |what: String| DataFusionError::External(format!("the worker {} {what}", shown(url)).into());
-            let asked = async {
-                let mut worker = self.channels.get_worker_client_for_url(url).await?;
-                worker.get_worker_info(GetWorkerInfoRequest {}).await
-            };
-            let answer = tokio::time::timeout(ANSWER, asked).await;
-            let answer = answer.map_err(|_| failed("does not answer: ask again without it".to_owned()))?;
-            let answer =
-                answer.map_err(|error| failed(format!("cannot be asked: {}", crate::message::of(&error))))?;
-            if answer.version != VERSION {
-                let version = warptrace_format::shown(&answer.version).to_string();
-                return Err(failed(format!(
-                    "is warptrace {version}, and this is {VERSION}: use one version"
-                )));
-            }
+        // All at once: many may be silent, and each for long.
+        try_join_all(self.urls.iter().map(|url| self.check_one(url))).await.map(|_| ())
+    }
+
+    async fn check_one(&self, url: &Url) -> Result<(), DataFusionError> {
+        let failed =
+            |what: String| DataFusionError::External(format!("the worker {} {what}", shown(url)).into());
+        let asked = async {
+            let mut worker = self.channels.get_worker_client_for_url(url).await?;
+            worker.get_worker_info(GetWorkerInfoRequest {}).await
+        };
+        let answer = tokio::time::timeout(ANSWER, asked).await;
+        let answer = answer.map_err(|_| failed("does not answer: ask again without it".to_owned()))?;
+        let answer =
+            answer.map_err(|error| failed(format!("cannot be asked: {}", crate::message::of(&error))))?;
+        if answer.version != VERSION {
+            let version = warptrace_format::shown(&answer.version);
+            return Err(failed(format!("is warptrace {version}, and this is {VERSION}: use one version")));
         }
         Ok(())
     }
@@ -137,8 +117,9 @@ impl Workers {
                 return Err(failed(format!("no worker has a trace that fits {pattern} under its folders")));
             }
         }
-        // The same trace with several workers: of one path, length and digest.
-        let mut files: BTreeMap<(String, u64, u64), (Listed, BTreeMap<u32, String>)> = BTreeMap::new();
+        /// Path, length and digest: the same trace, with several workers.
+        type Key = (String, u64, u64);
+        let mut files = BTreeMap::<Key, (Listed, BTreeMap<u32, String>)>::new();
         for (worker, file) in rows {
             let key = (file.path.clone(), file.length, file.digest);
             let (first, workers) = files.entry(key).or_insert_with(|| (file.clone(), BTreeMap::new()));

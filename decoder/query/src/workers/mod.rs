@@ -21,7 +21,7 @@ use datafusion_distributed::{
 };
 use url::Url;
 
-pub use self::client::{Found, Workers};
+pub use self::client::Workers;
 pub use self::serve::{Listen, serve};
 pub use self::task::ListFiles;
 pub(crate) use self::task::Task;

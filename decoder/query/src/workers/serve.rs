@@ -46,7 +46,7 @@ impl std::fmt::Debug for Listen {
     }
 }
 
-/// Answers parts of queries until `stop` is asked for; tells `ready` where it listens.
+/// Serves parts of queries until `stop` is asked for; tells `ready` where it listens.
 ///
 /// # Errors
 /// The address is taken, or not of this machine alone and there is no token; a root is not there; the system gives no
@@ -71,13 +71,7 @@ pub fn serve(listen: Listen, stop: &Stop, ready: impl FnOnce(SocketAddr)) -> Res
         }
     };
     let roots = roots.into_iter().map(true_path).collect::<Result<Vec<_>, _>>()?;
-    let expected = match &token {
-        Some(token) => Some(
-            header(token)
-                .ok_or_else(|| QueryError::Failed("a token is a line of plain characters".to_owned()))?,
-        ),
-        None => None,
-    };
+    let expected = token.as_deref().map(header).transpose()?;
     let environment = RuntimeEnvBuilder::new().with_memory_limit(memory, 1.0).build_arc();
     let environment = environment.map_err(|error| QueryError::running(&error))?;
     // A plan may name any file of any format that DataFusion knows: without a store, none of them is read.

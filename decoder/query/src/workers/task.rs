@@ -22,7 +22,7 @@ use crate::filter::Bounds;
 use crate::listing::Listed;
 use crate::parts::Chosen;
 use crate::scan::{Open, Scan, TableName, Traces};
-use crate::source::{Named, events};
+use crate::source::{Named, events, words};
 
 /// Returns the files that a pattern names: a file, a folder, or a pattern.
 pub type ListFiles = Arc<dyn Fn(&Path) -> Result<Vec<PathBuf>, String> + Send + Sync>;
@@ -37,8 +37,7 @@ const DIGESTED: u64 = 1 << 16;
 struct Sent {
     table: String,
     columns: Vec<u32>,
-    numbers: BTreeMap<String, (u64, u64)>,
-    texts: BTreeMap<String, Vec<String>>,
+    bounds: Bounds,
     parts: u32,
     worker: u32,
     /// What people call the worker.
@@ -174,14 +173,11 @@ fn failed(text: String) -> DataFusionError {
 fn listed(true_path: &Path, path: String, pattern: u32) -> Result<Listed, String> {
     let trace = TraceFile::open(true_path).map_err(|error| format!("{path}: {error}"))?;
     let (length, digest) = digest(true_path).map_err(|error| format!("{path}: {error}"))?;
-    let events = events(&trace);
-    let state = trace.state();
-    let is_plain = state.is_whole && state.assumed.is_none() && state.window.is_none();
-    let words = if is_plain { "whole trace".to_owned() } else { state.sentence.clone() };
+    let (is_whole, state, events) = (trace.state().is_whole, words(&trace).to_owned(), events(&trace));
     let Some(true_path) = true_path.to_str().map(str::to_owned) else {
         return Err(format!("{path}: its name is no text, and cannot be sent"));
     };
-    Ok(Listed { pattern, path, true_path, length, digest, events, is_whole: state.is_whole, state: words })
+    Ok(Listed { pattern, path, true_path, length, digest, events, is_whole, state })
 }
 
 /// Returns a file's length, and a digest of its first and last bytes.
@@ -229,10 +225,9 @@ impl PhysicalExtensionCodec for Codec {
         let until = room.limit.and_then(|limit| Instant::now().checked_add(limit));
         let (worker, place, files) = (sent.worker, sent.place, sent.files);
         let task = Task { worker, place, files, room, until, open: OnceLock::new() };
-        let bounds = Bounds::from_parts(sent.numbers, sent.texts);
         let traces = Traces::Task(Arc::new(task));
         let chosen = sent.chosen.or_else(|| (table == TableName::Parts).then(Chosen::default));
-        let scan = Scan::new(table, columns, bounds, sent.parts as usize, traces)?;
+        let scan = Scan::new(table, columns, sent.bounds, sent.parts as usize, traces)?;
         Ok(Arc::new(scan.with_chosen(chosen.map(Arc::new))))
     }
 
@@ -247,18 +242,19 @@ impl PhysicalExtensionCodec for Codec {
         };
         let (worker, place, files) = match &scan.traces {
             Traces::Share(shares, number) => {
-                (*number as u32, shown(&shares[*number].worker), shares[*number].files.clone())
+                let share = &shares[*number];
+                // What a condition leaves out, a worker need not open.
+                let files = share.files.iter().filter(|(name, _)| scan.bounds.allow_text("trace", name));
+                (*number as u32, shown(&share.worker), files.cloned().collect())
             }
             // Never executed: it stands for the shares until they are sent.
             _ => (0, String::new(), Vec::new()),
         };
         let name = TableName::known().find(|(_, table)| *table == scan.table);
-        let (numbers, texts) = scan.bounds.parts();
         let sent = Sent {
             table: name.map(|(name, _)| name.to_owned()).unwrap_or_default(),
             columns: scan.columns.iter().map(|column| *column as u32).collect(),
-            numbers,
-            texts,
+            bounds: scan.bounds.clone(),
             parts: scan.part_count() as u32,
             worker,
             place,

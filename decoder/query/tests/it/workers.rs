@@ -73,7 +73,10 @@ struct Process {
 impl Process {
     fn new(root: &Path, token: Option<&str>) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "worker_process", "--nocapture"]).env(ROOTS, root).stdout(Stdio::piped());
+        command
+            .args(["--exact", "workers::worker_process", "--nocapture"])
+            .env(ROOTS, root)
+            .stdout(Stdio::piped());
         if let Some(token) = token {
             command.env(TOKEN, token);
         }
