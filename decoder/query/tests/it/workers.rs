@@ -180,7 +180,7 @@ fn questions() -> Vec<String> {
 
 #[test]
 fn answers_of_four_workers_are_those_of_one_process() {
-    let folder = folder(14);
+    let folder = folder(7);
     // All have all files: each is read by one of them.
     let workers: Vec<Process> = (0..4).map(|_| Process::new(folder.path(), None)).collect();
     let (here, there) = (here(folder.path()), there(&workers.iter().collect::<Vec<_>>(), None).unwrap());
@@ -238,31 +238,6 @@ fn one_worker_is_enough_and_each_may_have_other_files() {
     let names: Vec<&str> = names.iter().map(|row| row[0].as_str()).collect();
     assert_eq!(names.len(), 6, "{names:?}");
     assert_eq!(names.iter().filter(|name| name.ends_with("/t000.wtrc")).count(), 2, "{names:?}");
-}
-
-#[test]
-fn a_worker_that_is_killed_or_stands_still_makes_an_error() {
-    let folder = folder(8);
-    let workers: Vec<Process> = (0..3).map(|_| Process::new(folder.path(), None)).collect();
-    let sql = "SELECT count(*) FROM events";
-    let database = there(&workers.iter().collect::<Vec<_>>(), None).unwrap();
-    assert_eq!(rows(&database, sql).unwrap(), rows(&here(folder.path()), sql).unwrap());
-    workers[1].signal("-STOP");
-    let begun = Instant::now();
-    let error = rows(&database, sql).unwrap_err().to_string();
-    assert!(error.contains(&workers[1].name), "{error}");
-    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
-    let error = there(&workers.iter().collect::<Vec<_>>(), None).unwrap_err().to_string();
-    assert!(error.contains(&workers[1].name), "{error}");
-    workers[1].signal("-CONT");
-    let database = there(&workers.iter().collect::<Vec<_>>(), None).unwrap();
-    workers[2].signal("-KILL");
-    let error = rows(&database, sql).unwrap_err().to_string();
-    assert!(error.contains(&workers[2].name), "{error}");
-    let error = there(&workers.iter().collect::<Vec<_>>(), None).unwrap_err().to_string();
-    assert!(error.contains(&workers[2].name), "{error}");
-    let rest = there(&[&workers[0], &workers[1]], None).unwrap();
-    assert_eq!(rows(&rest, sql).unwrap(), rows(&here(folder.path()), sql).unwrap());
 }
 
 #[test]
@@ -357,4 +332,34 @@ fn two_jobs_at_a_time_do_not_mix() {
             });
         }
     });
+}
+
+// A worker that stands still is given up after some seconds.
+mod full {
+    use super::*;
+
+    #[test]
+    fn a_worker_that_is_killed_or_stands_still_makes_an_error() {
+        let folder = folder(8);
+        let workers: Vec<Process> = (0..3).map(|_| Process::new(folder.path(), None)).collect();
+        let sql = "SELECT count(*) FROM events";
+        let database = there(&workers.iter().collect::<Vec<_>>(), None).unwrap();
+        assert_eq!(rows(&database, sql).unwrap(), rows(&here(folder.path()), sql).unwrap());
+        workers[1].signal("-STOP");
+        let begun = Instant::now();
+        let error = rows(&database, sql).unwrap_err().to_string();
+        assert!(error.contains(&workers[1].name), "{error}");
+        assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+        let error = there(&workers.iter().collect::<Vec<_>>(), None).unwrap_err().to_string();
+        assert!(error.contains(&workers[1].name), "{error}");
+        workers[1].signal("-CONT");
+        let database = there(&workers.iter().collect::<Vec<_>>(), None).unwrap();
+        workers[2].signal("-KILL");
+        let error = rows(&database, sql).unwrap_err().to_string();
+        assert!(error.contains(&workers[2].name), "{error}");
+        let error = there(&workers.iter().collect::<Vec<_>>(), None).unwrap_err().to_string();
+        assert!(error.contains(&workers[2].name), "{error}");
+        let rest = there(&[&workers[0], &workers[1]], None).unwrap();
+        assert_eq!(rows(&rest, sql).unwrap(), rows(&here(folder.path()), sql).unwrap());
+    }
 }
