@@ -179,19 +179,6 @@ fn questions() -> Vec<String> {
 }
 
 #[test]
-fn answers_of_four_workers_are_those_of_one_process() {
-    let folder = folder(7);
-    // All have all files: each is read by one of them.
-    let workers: Vec<Process> = (0..4).map(|_| Process::new(folder.path(), None)).collect();
-    let (here, there) = (here(folder.path()), there(&workers.iter().collect::<Vec<_>>(), None).unwrap());
-    for question in questions() {
-        let expected = rows(&here, &question).unwrap_or_else(|error| panic!("{question}: {error}"));
-        let found = rows(&there, &question).unwrap_or_else(|error| panic!("{question}: {error}"));
-        assert_eq!(found, expected, "{question}");
-    }
-}
-
-#[test]
 fn figures_of_four_workers_are_those_of_one_process() {
     let folder = folder(14);
     let workers: Vec<Process> = (0..4).map(|_| Process::new(folder.path(), None)).collect();
@@ -334,10 +321,23 @@ fn two_jobs_at_a_time_do_not_mix() {
     });
 }
 
-// A worker that stands still is given up after some seconds.
 mod full {
     use super::*;
 
+    #[test]
+    fn answers_of_four_workers_are_those_of_one_process() {
+        let folder = folder(14);
+        // All have all files: each is read by one of them.
+        let workers: Vec<Process> = (0..4).map(|_| Process::new(folder.path(), None)).collect();
+        let (here, there) = (here(folder.path()), there(&workers.iter().collect::<Vec<_>>(), None).unwrap());
+        for question in questions() {
+            let expected = rows(&here, &question).unwrap_or_else(|error| panic!("{question}: {error}"));
+            let found = rows(&there, &question).unwrap_or_else(|error| panic!("{question}: {error}"));
+            assert_eq!(found, expected, "{question}");
+        }
+    }
+
+    // A worker that stands still is given up after some seconds.
     #[test]
     fn a_worker_that_is_killed_or_stands_still_makes_an_error() {
         let folder = folder(8);
