@@ -90,7 +90,6 @@ impl Build {
             // A panic is a trap where it stands, and no call: a call in a kernel costs registers, and more
             // where it is traced.
             .args(["-Zbuild-std=core", "-Zpanic-immediate-abort"])
-            .args(["--config", "profile.release.opt-level=3"])
             .args(["--config", "profile.release.lto=\"fat\""])
             .args(["--config", "profile.release.panic=\"immediate-abort\""])
             .args(["--config", "profile.release.codegen-units=1"])

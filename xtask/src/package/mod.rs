@@ -21,8 +21,8 @@ use crate::{process, workspace};
 const UNPUBLISHED: [&str; 5] =
     ["xtask", "warptrace-bench", "warptrace-fuzz", "warptrace-random-kernels", "warptrace-python"];
 
-/// A package that is made but not built here: DataFusion builds longer than all the rest. `query-test` builds
-/// its source.
+/// A package that is made but not built here: DataFusion builds longer than all the rest. The part `query` of
+/// the tests builds its source.
 const BUILDS_LONG: &str = "warptrace-query";
 
 /// A choice of cudarc's features that a user's own package may make, against which ours must build too.
