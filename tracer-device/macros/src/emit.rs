@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
-use syn::{FnArg, Ident, ItemFn, Pat, Path, ReturnType, Type};
+use syn::{FnArg, Ident, ItemFn, Pat, Path, ReturnType, Safety, Type};
 
 /// An argument of a kernel.
 pub(crate) struct Argument {
@@ -89,7 +89,7 @@ pub(crate) fn arguments(function: &ItemFn) -> syn::Result<Vec<Argument>> {
     if let Some(token) = &signature.abi {
         refuse(token, "the attribute gives the kernel its ABI: leave this out")?;
     }
-    if let Some(token) = &signature.unsafety {
+    if let Safety::Unsafe(token) = &signature.safety {
         refuse(token, "launching is what is unsafe: leave this out, and write `unsafe` blocks in the body")?;
     }
     if let Some(token) = &signature.variadic {
@@ -152,7 +152,7 @@ pub(crate) fn kernel(
     device: &Path,
     version: Version,
 ) -> TokenStream {
-    let ItemFn { attrs, vis, sig, block } = function;
+    let ItemFn { attrs, vis, sig, block, .. } = function;
     let name = &sig.ident;
     let text = version.entry(name);
     let is_safe =

@@ -8,7 +8,7 @@ use proc_macro2::{Ident, LineColumn, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::visit_mut::{self, VisitMut};
-use syn::{Block, Expr, ExprIf, ExprMatch, ExprTry, Local, Macro, Path, Stmt, parse_quote};
+use syn::{Block, Expr, ExprIf, ExprMatch, ExprTry, Local, Macro, Pat, Path, Stmt, parse_quote};
 
 use crate::decisions::{Noisy, Traced, attributes, in_statements};
 use crate::loops::{self, Loop, returns};
@@ -208,8 +208,8 @@ impl<'a> Insert<'a> {
         self.visit_expr_mut(&mut found.expr);
         let has_choice = found.arms.len() > 1;
         for arm in &mut found.arms {
-            if let Some((_, guard)) = &mut arm.guard {
-                self.visit_expr_mut(guard);
+            if let Pat::Guard(found) = &mut arm.pat {
+                self.visit_expr_mut(&mut found.guard);
             }
             if !has_choice {
                 self.visit_expr_mut(&mut arm.body);
@@ -217,9 +217,11 @@ impl<'a> Insert<'a> {
             }
             let span = arm.fat_arrow_token.span();
             let span = arm.fat_arrow_token.spans.first().copied().unwrap_or(span);
-            let guard =
-                arm.guard.as_ref().map_or(String::new(), |(_, guard)| format!(" if {}", source(guard)));
-            let name = format!("match {subject}: {}{guard}", source(&arm.pat));
+            let pattern = match &arm.pat {
+                Pat::Guard(found) => format!("{} if {}", source(&found.pat), source(&found.guard)),
+                pattern => source(pattern),
+            };
+            let name = format!("match {subject}: {pattern}");
             let id = self.add(Kind::Arm, &name, span, rejoin);
             match &mut *arm.body {
                 Expr::Block(body) if body.label.is_none() => self.branch(id, span, &mut body.block),
