@@ -93,7 +93,8 @@ impl Build {
             .args(["--config", "profile.release.lto=\"fat\""])
             .args(["--config", "profile.release.panic=\"immediate-abort\""])
             .args(["--config", "profile.release.codegen-units=1"])
-            .args(["--config", "profile.release.debug=false"]);
+            .args(["--config", "profile.release.debug=false"])
+            .args(["--config", "profile.release.strip=true"]);
         for feature in &self.features {
             command.args(["--features", feature]);
         }
