@@ -1,13 +1,41 @@
-//! Compiles the kernels that merge and encode, and assembles them for the architectures in wide use.
+//! Compiles the kernels that merge and encode, assembles them for the architectures in wide use, and compresses all.
 
+use std::fmt::Write;
 use std::path::Path;
+use std::{env, fs};
+
+/// Slow, which does not matter for two megabytes.
+const LEVEL: i32 = 19;
 
 fn main() {
     let encoder =
-        std::env::var_os("DEP_WARPTRACE_ENCODE_ROOT").expect("the build script of warptrace-encode sets it");
+        env::var_os("DEP_WARPTRACE_ENCODE_ROOT").expect("the build script of warptrace-encode sets it");
     // `cargo xtask setup` keeps an assembler there, if this is a checkout.
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     // Merging waits for memory most of the time: more warps at a time are worth more than registers.
     let limits = [("warptrace_merge", 64)];
-    warptrace_build::embed_assembled(Path::new(&encoder), "encode", &limits, &workspace);
+    let cubins = warptrace_build::embed_assembled(Path::new(&encoder), "encode", &limits, &workspace);
+
+    let out = env::var_os("OUT_DIR").expect("cargo sets it");
+    let out = Path::new(&out);
+    pack(&out.join("encode.ptx"));
+    let mut table = String::new();
+    for (architecture, cubin) in cubins {
+        writeln!(table, "({architecture}, include_bytes!({:?})),", pack(&cubin))
+            .expect("writing to a string");
+    }
+    write(&out.join("encode.cubins.rs"), format!("&[{table}]").as_bytes());
+}
+
+/// Writes the file beside it, compressed; returns its path.
+fn pack(path: &Path) -> String {
+    let problem = |error| -> ! { panic!("{}: {error}", path.display()) };
+    let bytes = fs::read(path).unwrap_or_else(|error| problem(error));
+    let packed = format!("{}.zst", path.display());
+    write(Path::new(&packed), &zstd::bulk::compress(&bytes, LEVEL).unwrap_or_else(|error| problem(error)));
+    packed
+}
+
+fn write(path: &Path, bytes: &[u8]) {
+    fs::write(path, bytes).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
 }

@@ -1,6 +1,5 @@
 //! For build scripts: compiles a crate for the device and leaves the code where the crate can include it.
 
-use std::fmt::Write;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -27,42 +26,39 @@ pub fn embed(crate_folder: &Path, name: &str) {
 }
 
 /// Like [`embed`], and assembles the PTX for the architectures that are in wide use, where NVIDIA's assembler
-/// is there: then the driver need not do it when a program first runs. Writes `$OUT_DIR/NAME.cubins.rs`: an
-/// expression of type `&'static [(u32, &'static [u8])]`, the architecture (`90` for `sm_90`) and the code,
-/// empty without an assembler.
+/// is there: then the driver need not do it when a program first runs. Returns the architectures (`90` for `sm_90`)
+/// and the files with their code: none without an assembler.
 ///
 /// - `limits` names kernels that may have this many registers at most.
 /// - `workspace` is the folder that may hold the assembler that `cargo xtask setup` installs.
 ///
 /// # Panics
 /// As [`embed`]; also if there is no kernel of such a name.
-pub fn embed_assembled(crate_folder: &Path, name: &str, limits: &[(&str, u32)], workspace: &Path) {
+pub fn embed_assembled(
+    crate_folder: &Path,
+    name: &str,
+    limits: &[(&str, u32)],
+    workspace: &Path,
+) -> Vec<(u32, PathBuf)> {
     let ptx = compile(crate_folder, name);
     limit_registers(&ptx, limits);
-    let has_code = ptx.metadata().is_ok_and(|file| file.len() != 0);
-    let mut table = String::from("&[\n");
     watch::path(&workspace.join(crate::TOOLCHAIN_FOLDER));
-    match Ptxas::find(workspace) {
-        Ok(ptxas) if has_code => {
-            for architecture in ARCHITECTURES {
-                match ptxas.assemble(&ptx, architecture) {
-                    Ok(_) => {
-                        let number = architecture.trim_start_matches("sm_");
-                        let cubin = Ptxas::cubin(&ptx, architecture);
-                        let cubin = cubin.display();
-                        writeln!(table, "    ({number}, include_bytes!({:?})),", cubin.to_string())
-                            .expect("writing to a string");
-                    }
-                    // An assembler that does not know the architecture: the driver will do it.
-                    Err(error) => println!("cargo::warning=not assembled for {architecture}: {error}"),
-                }
-            }
-        }
-        _ => {}
+    let Ok(ptxas) = Ptxas::find(workspace) else { return Vec::new() };
+    if ptx.metadata().map_or(0, |file| file.len()) == 0 {
+        return Vec::new();
     }
-    table.push(']');
-    let path = ptx.with_extension("cubins.rs");
-    std::fs::write(&path, table).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let mut cubins = Vec::new();
+    for architecture in ARCHITECTURES {
+        match ptxas.assemble(&ptx, architecture) {
+            Ok(_) => {
+                let number = architecture.trim_start_matches("sm_").parse().expect("a number");
+                cubins.push((number, Ptxas::cubin(&ptx, architecture)));
+            }
+            // An assembler that does not know the architecture: the driver will do it.
+            Err(error) => println!("cargo::warning=not assembled for {architecture}: {error}"),
+        }
+    }
+    cubins
 }
 
 /// Gives each of these kernels a limit of registers, unless the file is empty.

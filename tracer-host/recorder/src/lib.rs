@@ -32,7 +32,7 @@ pub mod writer;
 pub use choose::{DeviceChoice, DeviceChoiceError, OpenError, Opened};
 pub use clock::{HostClock, Moment};
 pub use cuda::{
-    Bracket, Brackets, CLOCKS_PTX, CudaDevice, ENCODER_PTX, MARKS_VARIABLE, REGISTERS_VARIABLE,
+    Bracket, Brackets, CLOCKS_PTX, CudaDevice, MARKS_VARIABLE, REGISTERS_VARIABLE, encoder_ptx,
     traced_registers,
 };
 pub use device::{

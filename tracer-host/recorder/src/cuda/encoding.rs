@@ -18,9 +18,9 @@ use super::launch::{Launched, pointers};
 use super::{CudaDevice, code, driver};
 use crate::{Allocation, Blocks, Device, DeviceError, Encoded, LaunchShape};
 
-/// The kernels that merge and encode, as PTX; empty if this was built without a device compiler.
-pub const ENCODER_PTX: &str = include_str!(concat!(env!("OUT_DIR"), "/encode.ptx"));
-/// The same, assembled for some architectures.
+/// PTX of the kernels that merge and encode, compressed with zstd.
+const PTX: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/encode.ptx.zst"));
+/// The same kernels, assembled for some architectures; each is compressed.
 const CUBINS: &[(u32, &[u8])] = include!(concat!(env!("OUT_DIR"), "/encode.cubins.rs"));
 
 /// Minimum number of threads of a block that encodes serially.
@@ -29,6 +29,18 @@ const MIN_SERIAL_THREADS: u32 = 4;
 const MAX_SERIAL_THREADS: u32 = 32;
 /// Blocks that a multiprocessor can have at once.
 const MAX_BLOCKS: u32 = 32;
+
+/// Returns the PTX of the kernels that merge and encode; it is empty if this was built without a device compiler.
+///
+/// # Panics
+/// Never: what was compressed when this was built can be unpacked.
+pub fn encoder_ptx() -> String {
+    String::from_utf8(unpack(PTX)).expect("text, as the compiler wrote it")
+}
+
+fn unpack(packed: &[u8]) -> Vec<u8> {
+    zstd::decode_all(packed).expect("compressed by the build script")
+}
 
 /// The loaded module.
 pub(super) struct Encoding {
@@ -51,18 +63,16 @@ impl Encoding {
     /// Loads the code for an architecture: assembled, if that is there and the driver takes it; else the
     /// driver compiles it.
     pub(super) fn load(architecture: u32) -> Result<Self, DeviceError> {
-        if ENCODER_PTX.is_empty() {
-            return Err(DeviceError::no_device_code(None));
-        }
         // Code runs on its own architecture and on later ones of the same generation.
         let fits = |found: u32| found / 10 == architecture / 10 && found <= architecture;
         let cubin = CUBINS.iter().filter(|(found, _)| fits(*found)).max_by_key(|(found, _)| *found);
         // SAFETY: made by the assembler when this was built. (A driver older than that assembler may refuse
         // it.)
-        let loaded = cubin.and_then(|(_, image)| unsafe { driver::load_cubin("merging", image) }.ok());
+        let loaded =
+            cubin.and_then(|(_, image)| unsafe { driver::load_cubin("merging", &unpack(image)) }.ok());
         let module = match loaded {
             Some(module) => module,
-            None => driver::load_ptx("what merges and encodes", ENCODER_PTX)?,
+            None => load_ptx()?,
         };
         let mut functions = HashMap::new();
         for kernel in KERNELS {
@@ -79,6 +89,14 @@ impl Encoding {
         // Errors have nowhere to go. SAFETY: loaded by `load`, and no longer used.
         let _ = unsafe { result::module::unload(self.module) };
     }
+}
+
+fn load_ptx() -> Result<sys::CUmodule, DeviceError> {
+    let ptx = encoder_ptx();
+    if ptx.is_empty() {
+        return Err(DeviceError::no_device_code(None));
+    }
+    driver::load_ptx("what merges and encodes", &ptx)
 }
 
 /// Merges and encodes, as [`EncodeJob::Logs`](crate::EncodeJob::Logs) says.

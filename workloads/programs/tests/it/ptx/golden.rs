@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use warptrace_build::Compiler;
-use warptrace_host::ENCODER_PTX;
+use warptrace_host::encoder_ptx;
 use warptrace_ptx::splice::{Options, splice};
 use warptrace_workloads::ProgramInfo;
 
@@ -62,7 +62,7 @@ pub(crate) fn check(is_part: bool) {
     }
     let mut lines = vec![
         format!("{COMPILER}{compiler}"),
-        format!("encoder {}", hashes::hash(&without_crate_hashes(ENCODER_PTX))),
+        format!("encoder {}", hashes::hash(&without_crate_hashes(&encoder_ptx()))),
     ];
     let ways = |remainder| match is_part {
         true => Ways::Part { remainder, of: PROGRAMS.len() },
