@@ -39,17 +39,17 @@ enum Part {
     Tests,
     /// Run the examples in the documentation
     DocTests,
-    /// Run Clippy, also on benchmarks (only with --all)
+    /// Run Clippy, also on benchmarks (not in the fast tier)
     Lints,
-    /// Build the documentation of all packages (only with --all)
+    /// Build the documentation of all packages (not in the fast tier)
     Docs,
-    /// Lint and test `warptrace query` (only with --all)
+    /// Lint and test `warptrace query` (not in the fast tier)
     Query,
-    /// Build the Python wheel and check it (only with --all)
+    /// Build the Python wheel and check it (not in the fast tier)
     Wheel,
-    /// Package all crates; build and run the examples from the packages (only with --all)
+    /// Package all crates; build and run the examples from the packages (not in the fast tier)
     Packages,
-    /// Build the documentation as a book (only with --all)
+    /// Build the documentation as a book (not in the fast tier)
     Book,
 }
 
