@@ -77,7 +77,7 @@ fn sound_traces_can_be_exported() {
 fn damaged_traces_are_exported_or_refused() {
     let (mut exported, mut refused) = (0, 0);
     for (_, bytes) in golden() {
-        let step = (bytes.len() / 25).max(1);
+        let step = (bytes.len() / 50).max(1);
         for at in (0..bytes.len()).step_by(step) {
             let mut flipped = bytes.clone();
             flipped[at] ^= 1 << (at % 8);
