@@ -10,7 +10,7 @@ fn needs(feature: &str, commands: &[&[&str]]) {
         assert_eq!((code, output.as_str()), (1, ""), "{arguments:?}");
         let expected = format!(
             "this warptrace was built without {feature}: `cargo install --path cli/tool --features full` builds it with \
-             all features, and the Python wheel has them\n"
+             {feature}, and the Python wheel has it\n"
         );
         assert!(errors.ends_with(&expected) && errors.lines().count() == 1, "{arguments:?}: {errors}");
     }
