@@ -75,10 +75,32 @@ fn by_time(tests: &[Test]) -> Vec<&Test> {
     sorted
 }
 
+/// The tests that take longer than the limit and are not marked as those of the full tier, the slowest first.
+fn slow(tests: &[Test]) -> Vec<&Test> {
+    by_time(tests).into_iter().filter(|test| test.seconds > LIMIT && !test.is_full()).collect()
+}
+
+/// Returns nextest's expression for the tests that take longer than they may; `None` if there are none.
+pub(crate) fn slow_filter(tests: &[Test]) -> Option<String> {
+    let slow = slow(tests);
+    let names = slow.iter().filter_map(|test| test.name.split_once(' '));
+    let each: Vec<String> =
+        names.map(|(binary, test)| format!("(binary_id(={binary}) & test(={test}))")).collect();
+    (!each.is_empty()).then(|| each.join(" | "))
+}
+
+/// Replaces tests by those of `again` with the same names.
+pub(crate) fn replace(tests: &mut [Test], again: &[Test]) {
+    for test in tests {
+        if let Some(found) = again.iter().find(|found| found.name == test.name) {
+            test.clone_from(found);
+        }
+    }
+}
+
 /// Fails if a test that is not marked as one of the full tier took longer than the limit on an idle machine.
 pub(crate) fn check_slow(tests: &[Test]) -> Outcome {
-    let slow: Vec<&Test> =
-        by_time(tests).into_iter().filter(|test| test.seconds > LIMIT && !test.is_full()).collect();
+    let slow = slow(tests);
     let list: String = slow.iter().fold(String::new(), |mut list, test| {
         // Writing to a string cannot fail.
         let _ = write!(list, "\n  {:.1} s  {}", test.seconds, test.name);
@@ -174,5 +196,12 @@ mod tests {
         let busy = parse(NEXTEST, true).expect("it is XML");
         assert!(matches!(check_slow(&busy), Outcome::Skipped(_)));
         assert!(matches!(check_slow(&busy[1..]), Outcome::Passed(_)));
+        assert_eq!(slow_filter(&busy[1..]), None);
+        let filter = slow_filter(&busy).expect("one is slow");
+        assert_eq!(filter, "(binary_id(=warptrace-decoder::it) & test(=verify::a_sum))");
+        let mut tests = busy.clone();
+        replace(&mut tests, &[Test { seconds: 4.0, ..busy[0].clone() }]);
+        assert_eq!((tests[0].seconds, &tests[1]), (4.0, &busy[1]));
+        assert!(matches!(check_slow(&tests), Outcome::Passed(_)));
     }
 }

@@ -83,10 +83,16 @@ const FULL: [&str; 5] = [
     "warptrace-ptx/interpreter,warptrace-analysis/bytes,warptrace-cli/full",
 ];
 
-/// `warptrace-query` and the tool with the feature that has the program. They are built apart from the others, because
-/// DataFusion takes longer to build than all the rest.
-const QUERY: [&str; 6] =
-    ["--package", "warptrace-query", "--package", "warptrace-cli", "--features", "warptrace-cli/query"];
+/// `warptrace-query` and the tool with all features. They are built apart from the others, because DataFusion takes longer to
+/// build than all the rest.
+const QUERY: [&str; 6] = [
+    "--package",
+    "warptrace-query",
+    "--package",
+    "warptrace-cli",
+    "--features",
+    "warptrace-cli/full,warptrace-cli/query",
+];
 
 /// The tests that need them.
 const OF_QUERY: &str = "package(warptrace-query) | test(/^query/)";
@@ -174,7 +180,12 @@ fn run_part(part: Part, full: bool, steps: &mut Steps, tests: &mut Vec<junit::Te
             suite.add_steps(full, steps, tests);
         }
         Part::Wheel => {
-            steps.step("wheel", wheel::build_and_check);
+            // Its programs are those of the tests of `query`. Without these cargo would choose other features of a few
+            // dependencies, and compile DataFusion once more.
+            steps.step("wheel", || {
+                process::run(with_compiler(workspace::cargo().args(["test", "--no-run"]).args(QUERY), true))?;
+                wheel::check_debug()
+            });
         }
         Part::Packages => {
             steps.step("packages", || package::check(&package::Options::default()));
@@ -247,11 +258,27 @@ impl Suite<'_> {
                 (false, false) => command(&["--no-fail-fast", "--", "--skip", "full::"]),
             })
         });
-        if has_nextest {
-            match junit::read(profile, load.of_others()) {
-                Ok(found) => tests.extend(found),
-                Err(error) => eprintln!("times of tests: {error:#}"),
-            }
+        if !has_nextest {
+            return;
         }
+        let mut found = times(profile, &load);
+        if let Some(filter) = junit::slow_filter(&found).filter(|_| full) {
+            // Beside another test each takes up to twice as long.
+            let load = idle::Load::start();
+            steps.step("slow tests alone", || {
+                let alone = ["--no-fail-fast", "--profile", profile, "--test-threads", "1", "-E", &filter];
+                process::run(&mut command(&alone))
+            });
+            junit::replace(&mut found, &times(profile, &load));
+        }
+        tests.extend(found);
     }
+}
+
+/// Reads what nextest measured in its last run; says why if it cannot be read.
+fn times(profile: &str, load: &idle::Load) -> Vec<junit::Test> {
+    junit::read(profile, load.of_others()).unwrap_or_else(|error| {
+        eprintln!("times of tests: {error:#}");
+        Vec::new()
+    })
 }

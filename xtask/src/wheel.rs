@@ -29,7 +29,9 @@ pub(crate) struct Options {
 
 /// Runs the chore.
 pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
-    let wheel = build(&options.profile)?;
+    let build = ["build", "--package", "warptrace-cli", "--features", "full,query", "--bins"];
+    process::run(workspace::cargo().args(build).args(["--profile", &options.profile]))?;
+    let wheel = pack(&options.profile)?;
     println!("{}", workspace::shown(&wheel));
     if options.check {
         check(&wheel)?;
@@ -37,19 +39,16 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Builds the wheel with the programs of the tests, and checks it.
-pub(crate) fn build_and_check() -> anyhow::Result<()> {
-    check(&build("dev")?)
+/// Builds the wheel of the profile `dev`, with the programs that lie there, and checks it.
+pub(crate) fn check_debug() -> anyhow::Result<()> {
+    check(&pack("dev")?)
 }
 
-/// Builds the programs and the wheel; returns its path.
-fn build(profile: &str) -> anyhow::Result<PathBuf> {
+/// Builds the wheel with the programs of the profile, which are built already; returns its path.
+fn pack(profile: &str) -> anyhow::Result<PathBuf> {
     let package = workspace::root().join("cli/python");
     let scripts = package.join("warptrace.data/scripts");
     fs::create_dir_all(&scripts).with_context(|| format!("cannot make {}", workspace::shown(&scripts)))?;
-    let build =
-        ["build", "--package", "warptrace-cli", "--features", "full,query", "--bins", "--profile", profile];
-    process::run(workspace::cargo().args(build))?;
     let target = workspace::target()?;
     let folder = if profile == "dev" { "debug" } else { profile };
     for name in ["warptrace", "warptrace-query"] {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use warptrace_analysis::words::{self, count, percent, ratio};
 use warptrace_analysis::{
-    BlockRan, LaunchBlocks, LaunchSchedule, Selection, blocks as read, hottest_of_blocks,
+    BlockRan, LaunchBlocks, LaunchSchedule, OrderItems, Selection, blocks as read, hottest_of_blocks,
 };
 use warptrace_decoder::DecodeError;
 
@@ -99,7 +99,7 @@ pub(crate) fn blocks(guide: &Guide<'_>, selection: &Selection) -> Result<Option<
     };
     let waited = longest_waits(&schedule.launches);
     let mut longest: Vec<&LaunchSchedule> = schedule.launches.iter().collect();
-    longest.sort_by_key(|launch| Reverse(launch.nanoseconds));
+    longest.order_by_key(|launch| Reverse(launch.nanoseconds));
     let turns = guide.by_turns(longest, |launch| launch.launch);
     let drawn = turns.into_iter().take(limits.timelines).filter_map(|launch| {
         let info = trace.launch(launch.launch)?;
@@ -116,7 +116,7 @@ pub(crate) fn blocks(guide: &Guide<'_>, selection: &Selection) -> Result<Option<
 /// Returns the launches whose multiprocessors waited longest for their ends, these first.
 pub(crate) fn longest_waits(launches: &[LaunchSchedule]) -> Vec<&LaunchSchedule> {
     let mut launches: Vec<&LaunchSchedule> = launches.iter().collect();
-    launches.sort_by_key(|launch| Reverse(launch.waiting_nanoseconds));
+    launches.order_by_key(|launch| Reverse(launch.waiting_nanoseconds));
     launches
 }
 

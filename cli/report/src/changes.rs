@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use serde_json::{Value, json};
 use warptrace_analysis::words::{self, Names, count};
-use warptrace_analysis::{Analysis, Comparison, Counts, LocationChange, Parting, compare};
+use warptrace_analysis::{Analysis, Comparison, Counts, LocationChange, OrderItems, Parting, compare};
 use warptrace_decoder::TraceFile;
 
 use crate::build::{Base, Options};
@@ -75,7 +75,7 @@ pub(crate) fn changes(compared: &Compared<'_>, limits: Limits) -> Result<Changes
     let names = traces.map(Names::new);
     let is_changed = |change: &&LocationChange| change.counts[0] != change.counts[1];
     let mut changed: Vec<&LocationChange> = comparison.locations.iter().filter(is_changed).collect();
-    changed.sort_by_key(|change| Reverse(weight(change.counts)));
+    changed.order_by_key(|change| Reverse(weight(change.counts)));
     let mut partings = Vec::new();
     for &warps in comparison.changed.iter().take(limits.changes) {
         partings.extend(comparison.parting(*traces, warps)?);

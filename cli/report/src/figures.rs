@@ -7,8 +7,8 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
 use serde_json::{Value, json};
-use warptrace_analysis::Edge;
 use warptrace_analysis::words;
+use warptrace_analysis::{Edge, OrderItems};
 
 use crate::blocks::{Blocks, longest_waits};
 use crate::changes::Changes;
@@ -35,7 +35,7 @@ pub(crate) fn figures(
     let standing: Vec<_> = analysis.standing.iter().take(limits.standing).collect();
     let kernels: Vec<_> = analysis.kernels.iter().take(limits.standing).collect();
     let mut edges: Vec<&Edge> = analysis.edges.iter().collect();
-    edges.sort_by_key(|edge| std::cmp::Reverse(edge.lanes));
+    edges.order_by_key(|edge| std::cmp::Reverse(edge.lanes));
     edges.truncate(limits.edges);
     let coloured = || strips.into_iter().flat_map(|strips| strips.colours.keys());
     let columns = timelines.iter().flat_map(|timeline| &timeline.rows).flat_map(|row| &row.columns);

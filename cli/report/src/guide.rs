@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use askama::Template;
 use warptrace_analysis::words::{self, Names};
-use warptrace_analysis::{Analysis, LineFigures, LocationFigures, kernel_name};
+use warptrace_analysis::{Analysis, LineFigures, LocationFigures, OrderItems, kernel_name};
 use warptrace_decoder::TraceFile;
 
 use crate::limits::Limits;
@@ -64,7 +64,7 @@ impl<'a> Guide<'a> {
             analysis.causes.iter().take(CAUSES).map(|cause| cause.point.location).collect();
         let mut others: Vec<_> = analysis.locations.iter().collect();
         let cycles = |location: &LocationFigures| location.time.map(|time| time.warp_cycles);
-        others.sort_by_key(|location| Reverse((cycles(location), location.counts.visits)));
+        others.order_by_key(|location| Reverse((cycles(location), location.counts.visits)));
         let others = others.iter().map(|location| location.point.location).take(CAUSES + COLOURS);
         others.for_each(|id| {
             if !order.contains(&id) {
@@ -87,7 +87,7 @@ impl<'a> Guide<'a> {
                 (*turn, launch)
             })
             .collect();
-        order.sort_by_key(|(turn, _)| *turn);
+        order.order_by_key(|(turn, _)| *turn);
         order.into_iter().map(|(_, launch)| launch).collect()
     }
 

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use warptrace_analysis::words::{self, count, percent, ratio};
-use warptrace_analysis::{Analysis, LineFigures, NoSource, SourceCode, share, source_code};
+use warptrace_analysis::{Analysis, LineFigures, NoSource, OrderItems, SourceCode, share, source_code};
 use warptrace_decoder::TraceFile;
 
 use crate::guide::{Guide, by_heat};
@@ -166,10 +166,10 @@ pub(crate) fn source(guide: &Guide<'_>, sources: &Files) -> Source {
         lines.iter().fold(0, |sum, (_, line)| sum.saturating_add(line.caused))
     };
     let mut by_file: Vec<_> = by_file.into_iter().collect();
-    by_file.sort_by_key(|(_, lines)| Reverse(caused(lines)));
+    by_file.order_by_key(|(_, lines)| Reverse(caused(lines)));
     let (mut files, mut missing) = (Vec::new(), Vec::new());
     for (file, mut of_file) in by_file {
-        of_file.sort_by_key(|(_, line)| line.line);
+        of_file.order_by_key(|(_, line)| line.line);
         let code = sources.get(file).map(Result::as_ref);
         let lack = code.and_then(Result::err).filter(|_| of_file.iter().any(|(_, line)| line.line > 0));
         missing.extend(lack.map(|lack| (file, *lack)));
@@ -177,7 +177,7 @@ pub(crate) fn source(guide: &Guide<'_>, sources: &Files) -> Source {
         let rows = match code {
             Some(Ok(code)) => lines.with_code(file, &of_file, code, &mut notes),
             _ => {
-                of_file.sort_by_key(|(rank, _)| *rank);
+                of_file.order_by_key(|(rank, _)| *rank);
                 lines.without_code(&of_file)
             }
         };
@@ -351,7 +351,7 @@ impl Lines<'_> {
         if edges.len() < 2 {
             return None;
         }
-        edges.sort_by_key(|edge| Reverse(edge.lanes));
+        edges.order_by_key(|edge| Reverse(edge.lanes));
         let more = if edges.len() > TARGETS { ", …" } else { "" };
         let name = |to: Option<u16>| to.map_or_else(|| "(end)".to_owned(), |to| names.name(to));
         let to = edges

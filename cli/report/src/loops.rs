@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use warptrace_analysis::words::{count, ratio};
-use warptrace_analysis::{Analysis, Distribution, LocationFigures};
+use warptrace_analysis::{Analysis, Distribution, LocationFigures, OrderItems};
 
 use crate::guide::{Guide, Place};
 use crate::svg::{Histogram, power_histogram};
@@ -51,7 +51,7 @@ impl Spread {
 /// The heads of loops in the order of `warptrace loops`: most idle slots first.
 pub(crate) fn heads(analysis: &Analysis) -> Vec<&LocationFigures> {
     let mut heads: Vec<&LocationFigures> = analysis.loops().collect();
-    heads.sort_by_key(|head| Reverse(head.counts.idle));
+    heads.order_by_key(|head| Reverse(head.counts.idle));
     heads
 }
 

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use serde::Serialize;
 use warptrace_analysis::words::{count, percent};
-use warptrace_analysis::{Part, PartKind, roll_up};
+use warptrace_analysis::{OrderItems, Part, PartKind, roll_up};
 
 use crate::guide::{Guide, Place};
 use crate::page::cut;
@@ -54,7 +54,7 @@ pub(crate) fn parts(guide: &Guide<'_>) -> Parts {
     // What is around a part has as many cycles or slots or more, and comes before it.
     let weight = |part: &Part| part.time.map_or(part.counts.slots, |time| time.warp_cycles);
     let mut order: Vec<usize> = (0..all.len()).collect();
-    order.sort_by_key(|&at| (Reverse(weight(&all[at].part)), at));
+    order.order_by_key(|&at| (Reverse(weight(&all[at].part)), at));
     let more = order.len().saturating_sub(guide.limits.edges);
     let mut is_shown = vec![false; all.len()];
     order.iter().take(guide.limits.edges).for_each(|&at| is_shown[at] = true);

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use warptrace_analysis::words::{self, about, count, percent};
-use warptrace_analysis::{Cause, Counts, KernelFigures, Point, share};
+use warptrace_analysis::{Cause, Counts, KernelFigures, OrderItems, Point, share};
 
 use crate::guide::{COLOURS, Guide, Place};
 use crate::page::cut;
@@ -62,7 +62,7 @@ pub(crate) fn picture(guide: &Guide<'_>) -> Picture {
     let analysis = guide.analysis;
     let mut kernels: Vec<(usize, &KernelFigures)> = analysis.kernels.iter().enumerate().collect();
     kernels.retain(|(_, kernel)| kernel.counts.visits > 0);
-    kernels.sort_by_key(|(_, kernel)| Reverse(kernel.counts.slots));
+    kernels.order_by_key(|(_, kernel)| Reverse(kernel.counts.slots));
     let longest = kernels.first().map_or(0, |(_, kernel)| kernel.counts.slots);
     let most = guide.limits.standing;
     Picture {

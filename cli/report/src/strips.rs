@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use serde::Serialize;
 use warptrace_analysis::words::{self, count};
-use warptrace_analysis::{Counts, WarpFigures, WarpRuns};
+use warptrace_analysis::{Counts, OrderItems, WarpFigures, WarpRuns};
 use warptrace_decoder::DecodeError;
 
 use crate::guide::{COLOURS, Guide};
@@ -89,10 +89,10 @@ fn choose<'a>(guide: &Guide<'a>) -> Vec<(Option<&'static str>, usize, &'a WarpFi
         by_kernel.entry(kernel).or_default().push(warp);
     }
     let mut kernels: Vec<_> = by_kernel.into_iter().collect();
-    kernels.sort_by_key(|(at, _)| Reverse(analysis.kernels.get(*at).map_or(0, |kernel| kernel.counts.idle)));
+    kernels.order_by_key(|(at, _)| Reverse(analysis.kernels.get(*at).map_or(0, |kernel| kernel.counts.idle)));
     let mut chosen = Vec::new();
     for (_, warps) in kernels.iter_mut().take(limits.standing) {
-        warps.sort_by_key(|warp| (Reverse(warp.counts.idle), warp.launch, warp.warp));
+        warps.order_by_key(|warp| (Reverse(warp.counts.idle), warp.launch, warp.warp));
         let last = warps.len() - 1;
         match last {
             0 => chosen.push((Some("the only warp"), warps[0])),
@@ -248,7 +248,7 @@ fn left_out(guide: &Guide<'_>, carried: &BTreeSet<(u32, u32)>) -> String {
 
 fn legend(guide: &Guide<'_>, colours: &BTreeMap<u16, usize>) -> Vec<Colour> {
     let mut own: Vec<_> = colours.iter().filter(|(_, number)| **number < COLOURS).collect();
-    own.sort_by_key(|(_, number)| **number);
+    own.order_by_key(|(_, number)| **number);
     let others = colours.len() - own.len();
     let colour = |(&id, &number): (&u16, &usize)| Colour { number, name: guide.names.full(id) };
     let mut legend: Vec<Colour> = own.into_iter().map(colour).collect();

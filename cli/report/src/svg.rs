@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use warptrace_analysis::share;
 use warptrace_analysis::words::count;
+use warptrace_analysis::{OrderItems, share};
 
 /// Height of a histogram, in coordinates of its viewBox.
 const HEIGHT: f64 = 20.0;
@@ -39,7 +39,7 @@ fn bars(numbers: &[u64], step: usize) -> String {
 /// Visits by 0 to 32 lanes: 33 bars.
 pub(crate) fn lane_histogram(active: &[u64]) -> Histogram {
     let mut order: Vec<usize> = (0..active.len()).filter(|&lanes| active[lanes] > 0).collect();
-    order.sort_by_key(|&lanes| std::cmp::Reverse(active[lanes]));
+    order.order_by_key(|&lanes| std::cmp::Reverse(active[lanes]));
     let said: Vec<String> =
         order.iter().take(6).map(|&lanes| format!("{} with {lanes}", count(active[lanes]))).collect();
     let more = if order.len() > 6 { ", and other numbers" } else { "" };

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use warptrace_analysis::words::{self, count};
-use warptrace_analysis::{WarpFigures, kernel_name};
+use warptrace_analysis::{OrderItems, WarpFigures, kernel_name};
 use warptrace_decoder::{DecodeError, TraceFile};
 
 use crate::guide::Guide;
@@ -51,7 +51,7 @@ pub(crate) fn timelines(guide: &Guide<'_>) -> Result<Vec<Timeline>, DecodeError>
     let launches = analysis.warps.chunk_by(|one, other| one.launch == other.launch);
     let cycles = |warps: &[WarpFigures]| -> u64 { warps.iter().map(cycles_of).fold(0, u64::saturating_add) };
     let mut order: Vec<_> = launches.map(|warps| (cycles(warps), warps)).collect();
-    order.sort_by_key(|(cycles, warps)| (Reverse(*cycles), warps[0].launch));
+    order.order_by_key(|(cycles, warps)| (Reverse(*cycles), warps[0].launch));
     let order = guide.by_turns(order, |(_, warps)| warps[0].launch);
     let (mut room, mut timelines) = (limits.columns, Vec::new());
     for (_, warps) in order.into_iter().take(limits.timelines) {
@@ -75,7 +75,7 @@ fn chosen(warps: &[WarpFigures], most: usize) -> BTreeSet<u32> {
         return warps.iter().map(|warp| warp.warp).collect();
     }
     let mut longest: Vec<&WarpFigures> = warps.iter().collect();
-    longest.sort_by_key(|warp| Reverse(cycles_of(warp)));
+    longest.order_by_key(|warp| Reverse(cycles_of(warp)));
     let mut chosen: BTreeSet<u32> = longest.iter().take(most.div_ceil(8)).map(|warp| warp.warp).collect();
     let even = most - chosen.len();
     chosen.extend((0..even).map(|at| warps[at * warps.len() / even].warp));

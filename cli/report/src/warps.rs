@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use askama::Template;
 use warptrace_analysis::words::{self, count, percent, ratio};
-use warptrace_analysis::{Analysis, PathGroup, Standing, WarpFigures, kernel_name};
+use warptrace_analysis::{Analysis, OrderItems, PathGroup, Standing, WarpFigures, kernel_name};
 use warptrace_decoder::TraceFile;
 
 use crate::guide::Guide;
@@ -90,7 +90,7 @@ const KERNELS: usize = 3;
 /// spread, with the first and the last.
 pub(crate) fn curve(analysis: &Analysis, limits: Limits) -> Vec<&WarpFigures> {
     let mut warps: Vec<&WarpFigures> = analysis.warps.iter().collect();
-    warps.sort_by_key(|warp| (Reverse(warp.counts.visits), warp.launch, warp.warp));
+    warps.order_by_key(|warp| (Reverse(warp.counts.visits), warp.launch, warp.warp));
     let points = limits.curve.max(2);
     if warps.len() <= points {
         return warps;
@@ -101,7 +101,7 @@ pub(crate) fn curve(analysis: &Analysis, limits: Limits) -> Vec<&WarpFigures> {
 /// The warps farthest from the median of their launch, the farthest first.
 pub(crate) fn odd(analysis: &Analysis, limits: Limits) -> Vec<&WarpFigures> {
     let mut warps: Vec<&WarpFigures> = analysis.warps.iter().filter(|warp| warp.distance() > 0).collect();
-    warps.sort_by_key(|warp| Reverse(warp.distance()));
+    warps.order_by_key(|warp| Reverse(warp.distance()));
     warps.truncate(limits.paths);
     warps
 }

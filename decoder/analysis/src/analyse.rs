@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::order::OrderItems;
 use warptrace_decoder::{TraceFile, WarpFilter};
 use warptrace_format::Counting;
 use warptrace_format::file::LaunchInfo;
@@ -324,18 +325,18 @@ fn causes(
             idle: sum.amount.saturating_mul(points.weight_of(location)),
         };
         let mut places: Vec<CausePlace> = charges.iter().map(place).collect();
-        places.sort_by_key(|place| std::cmp::Reverse(place.idle));
+        places.order_by_key(|place| std::cmp::Reverse(place.idle));
         let from = meetings.partition_point(|((cause, _), _)| *cause < id);
         let met = meetings[from..].iter().take_while(|((cause, _), _)| *cause == id);
         let mut meetings: Vec<Meeting> = met
             .map(|&((_, location), sum)| Meeting { location, times: sum.times, events: sum.amount })
             .collect();
-        meetings.sort_by_key(|meeting| std::cmp::Reverse(meeting.times));
+        meetings.order_by_key(|meeting| std::cmp::Reverse(meeting.times));
         let idle = places.iter().fold(0_u64, |sum, place| sum.saturating_add(place.idle));
         Cause { point: points.point(id), idle, partings: sums.causes.partings(id), places, meetings }
     });
     let mut causes: Vec<Cause> = causes.collect();
-    causes.sort_by_key(|cause| std::cmp::Reverse(cause.idle));
+    causes.order_by_key(|cause| std::cmp::Reverse(cause.idle));
     causes
 }
 
@@ -401,7 +402,7 @@ fn paths(warps: &[WarpFigures], launches: &BTreeMap<u32, &LaunchInfo>) -> Vec<Pa
         PathGroup { path, warps: group.len() as u64, launch, warp, role, counts }
     });
     let mut groups: Vec<PathGroup> = groups.collect();
-    groups.sort_by_key(|group| (std::cmp::Reverse(group.warps), group.launch, group.warp));
+    groups.order_by_key(|group| (std::cmp::Reverse(group.warps), group.launch, group.warp));
     groups
 }
 

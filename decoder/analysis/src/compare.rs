@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use crate::order::OrderItems;
 use serde::Serialize;
 use warptrace_decoder::{DecodeError, TraceFile};
 use warptrace_format::file::LocationInfo;
@@ -210,7 +211,7 @@ fn renamed(before: &[LocationInfo], after: &[LocationInfo]) -> Vec<u16> {
     let mut pairs: BTreeMap<u16, u16> = BTreeMap::new();
     let [mut old, mut new] = [before, after].map(|table| {
         let mut table: Vec<&LocationInfo> = table.iter().collect();
-        table.sort_by_key(|info| (info.line, info.column, info.id));
+        table.order_by_key(|info| (info.line, info.column, info.id));
         table
     });
     type Key<'a> = (&'a str, &'a str, u32, u32);
@@ -277,7 +278,7 @@ fn causes(analyses: &[Analysis; 2], renamed: &[u16]) -> Vec<CauseChange> {
         }
     }
     let mut found: Vec<CauseChange> = found.into_values().collect();
-    found.sort_by_key(|change| Reverse(i128::from(change.idle[1]) - i128::from(change.idle[0])));
+    found.order_by_key(|change| Reverse(i128::from(change.idle[1]) - i128::from(change.idle[0])));
     found
 }
 

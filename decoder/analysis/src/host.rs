@@ -1,5 +1,6 @@
 //! When launches ran by the host's clocks.
 
+use crate::order::OrderItems;
 use serde::Serialize;
 use warptrace_decoder::TraceFile;
 use warptrace_format::file::{ClockReading, HostLaunch, LaunchInfo};
@@ -71,7 +72,7 @@ impl HostSchedule {
     pub fn longest_gaps(&self, most: usize) -> Vec<&HostRan> {
         let mut launches: Vec<&HostRan> =
             self.launches.iter().filter(|launch| launch.gap_nanoseconds > 0).collect();
-        launches.sort_by_key(|launch| std::cmp::Reverse(launch.gap_nanoseconds));
+        launches.order_by_key(|launch| std::cmp::Reverse(launch.gap_nanoseconds));
         launches.truncate(most);
         launches
     }

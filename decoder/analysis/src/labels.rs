@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::order::OrderItems;
 use serde::Serialize;
 use warptrace_decoder::TraceFile;
 
@@ -42,6 +43,6 @@ pub fn by_label(trace: &TraceFile, analysis: &Analysis) -> Vec<LabelFigures> {
         return Vec::new();
     }
     let mut found: Vec<LabelFigures> = found.into_values().collect();
-    found.sort_by_key(|figures| std::cmp::Reverse(figures.counts.idle));
+    found.order_by_key(|figures| std::cmp::Reverse(figures.counts.idle));
     found
 }

@@ -44,6 +44,7 @@ mod labels;
 mod matching;
 mod nesting;
 mod odd;
+mod order;
 mod pairs;
 mod parting;
 mod path;
@@ -92,6 +93,7 @@ pub use figures::{
 pub use host::{HostRan, HostReading, HostSchedule, HostSummary};
 pub use labels::{LabelFigures, by_label};
 pub use odd::{MadeBy, OddTrips, Oddity};
+pub use order::OrderItems;
 pub use points::{branches, weights};
 pub use ranks::{Alignment, LateRank, RankClock, RankLaunch, RankOnAxis, RankSlices, RankTimes, Timeline};
 pub use recordings::Difference;

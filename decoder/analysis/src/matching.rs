@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::order::OrderItems;
 use rustc_hash::FxHashMap;
 use warptrace_decoder::TraceFile;
 use warptrace_format::file::{LaunchInfo, WARP_LANES};
@@ -29,7 +30,7 @@ pub(crate) fn launches(traces: [&TraceFile; 2]) -> Vec<[&LaunchInfo; 2]> {
     for info in &others[0] {
         pairs.extend(by_number.get(&info.number()).map(|partner| [*info, *partner]));
     }
-    pairs.sort_by_key(|[first, _]| first.number());
+    pairs.order_by_key(|[first, _]| first.number());
     pairs
 }
 

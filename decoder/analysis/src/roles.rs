@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use crate::figures::Edge;
+use crate::order::OrderItems;
 
 /// The roles of the warps of some launches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -106,7 +107,7 @@ pub(crate) fn find(came: &[Came], edges: &[Edge]) -> Option<Found> {
     if rest != 0 {
         masks.push(rest);
     }
-    masks.sort_by_key(|mask| mask.trailing_zeros());
+    masks.order_by_key(|mask| mask.trailing_zeros());
 
     // From which locations what each role does is reached.
     let leading: Vec<BTreeSet<u16>> = masks

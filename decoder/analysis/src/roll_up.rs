@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::order::OrderItems;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 use warptrace_decoder::TraceFile;
@@ -78,7 +79,7 @@ impl Part {
 
     /// A part with others inside.
     fn around(kind: PartKind, name: String, location: Option<u16>, mut parts: Vec<Self>) -> Self {
-        parts.sort_by_key(Self::first);
+        parts.order_by_key(Self::first);
         let (mut counts, mut own, mut caused) = (Counts::default(), Counts::default(), 0_u64);
         let mut time: Option<Time> = None;
         for part in &parts {

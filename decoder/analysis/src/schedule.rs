@@ -9,6 +9,7 @@
 
 use std::cmp::Reverse;
 
+use crate::order::OrderItems;
 use serde::Serialize;
 use warptrace_decoder::{DecodeError, LaunchEnd, TraceFile};
 use warptrace_format::file::{LaunchInfo, TIMER_STEP};
@@ -271,7 +272,7 @@ fn add_sm(launch: &mut LaunchSchedule, blocks: &[BlockRan]) {
 /// Finds the gaps between launches, and for how long they overlap.
 fn add_gaps(schedule: &mut Schedule) {
     let mut order: Vec<&mut LaunchSchedule> = schedule.launches.iter_mut().collect();
-    order.sort_by_key(|launch| (launch.begin, launch.launch));
+    order.order_by_key(|launch| (launch.begin, launch.launch));
     let Some(first) = order.first().map(|launch| launch.begin) else { return };
     let mut until = None;
     for launch in order {

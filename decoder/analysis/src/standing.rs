@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::order::OrderItems;
 use warptrace_decoder::TraceFile;
 use warptrace_format::LocationKind;
 use warptrace_format::file::{LaunchInfo, LocationInfo};
@@ -57,10 +58,10 @@ impl Group {
         }
         standing.last =
             self.last.into_iter().map(|(location, warps)| StandingAt { location, warps }).collect();
-        standing.last.sort_by_key(|at| Reverse(at.warps));
+        standing.last.order_by_key(|at| Reverse(at.warps));
         standing.others =
             self.others.into_iter().map(|(location, lanes)| StandingLanes { location, lanes }).collect();
-        standing.others.sort_by_key(|at| Reverse(at.lanes));
+        standing.others.order_by_key(|at| Reverse(at.lanes));
         standing
     }
 }
@@ -99,7 +100,7 @@ pub(crate) fn standing(
             group.not_come = not_come(trace, barrier, stopped, launches);
         }
     }
-    groups.sort_by_key(|group| Reverse(group.warps));
+    groups.order_by_key(|group| Reverse(group.warps));
     groups
 }
 
@@ -147,6 +148,6 @@ fn not_come(
         at.first = at.first.min(first);
     }
     let mut found: Vec<NotCome> = found.into_values().collect();
-    found.sort_by_key(|at| Reverse(at.warps));
+    found.order_by_key(|at| Reverse(at.warps));
     found
 }

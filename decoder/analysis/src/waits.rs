@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::order::OrderItems;
 use serde::Serialize;
 use warptrace_decoder::TraceFile;
 use warptrace_format::file::WaitInfo;
@@ -314,7 +315,7 @@ impl Waits {
             open_lanes: at.open_lanes,
         };
         let mut all: Vec<WaitFigures> = self.at.into_iter().map(figures).collect();
-        all.sort_by_key(|wait| std::cmp::Reverse(wait.lane_cycles));
+        all.order_by_key(|wait| std::cmp::Reverse(wait.lane_cycles));
         all
     }
 }

@@ -83,8 +83,8 @@ pub enum StoreError {
     },
     /// This build reads no URLs.
     #[error(
-        "{url}: this warptrace was built without object stores: `cargo install --path cli/tool --features full` builds \
-         it with all features, and the Python wheel has them"
+        "{url}: this warptrace was built without object stores: install the Python wheel, or build it with \
+         `cargo install --path cli/tool --features full`"
     )]
     LeftOut {
         /// The object.

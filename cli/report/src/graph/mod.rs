@@ -7,7 +7,7 @@ mod layout;
 use std::cmp::Reverse;
 
 use warptrace_analysis::words::{count, percent};
-use warptrace_analysis::{Edge, KernelFigures, edges_from, share};
+use warptrace_analysis::{Edge, KernelFigures, OrderItems, edges_from, share};
 
 use crate::guide::{Guide, Place};
 
@@ -91,10 +91,10 @@ pub(crate) fn graphs(guide: &Guide<'_>) -> Graphs {
     let analysis = guide.analysis;
     let mut kernels: Vec<(usize, &KernelFigures)> = analysis.kernels.iter().enumerate().collect();
     kernels.retain(|(_, kernel)| kernel.counts.visits > 0);
-    kernels.sort_by_key(|(_, kernel)| Reverse(kernel.counts.visits));
+    kernels.order_by_key(|(_, kernel)| Reverse(kernel.counts.visits));
     let most = GRAPHS.min(guide.limits.standing);
     let mut edges: Vec<&Edge> = analysis.edges.iter().collect();
-    edges.sort_by_key(|edge| Reverse(edge.lanes));
+    edges.order_by_key(|edge| Reverse(edge.lanes));
     let rows = guide.limits.nodes;
     Graphs {
         graphs: kernels.iter().take(most).map(|(number, kernel)| graph(guide, *number, kernel)).collect(),
@@ -107,7 +107,7 @@ pub(crate) fn graphs(guide: &Guide<'_>) -> Graphs {
 /// Draws the locations of a kernel with the most visits, and the edges between them.
 fn graph(guide: &Guide<'_>, number: usize, kernel: &KernelFigures) -> Graph {
     let mut ids: Vec<u16> = kernel.locations.keys().copied().collect();
-    ids.sort_by_key(|id| Reverse(kernel.locations[id].visits));
+    ids.order_by_key(|id| Reverse(kernel.locations[id].visits));
     let all = ids.len();
     ids.truncate(guide.limits.nodes);
     // The search for loops begins where lanes do, and goes on in the order of the source.
@@ -120,7 +120,7 @@ fn graph(guide: &Guide<'_>, number: usize, kernel: &KernelFigures) -> Graph {
     let is_drawn = |id: Option<u16>| id.is_some_and(|id| ids.contains(&id));
     let mut edges: Vec<&Edge> =
         kernel.edges.iter().filter(|edge| is_drawn(edge.from) && is_drawn(edge.to)).collect();
-    edges.sort_by_key(|edge| Reverse(edge.lanes));
+    edges.order_by_key(|edge| Reverse(edge.lanes));
     let all_edges = edges.len();
     edges.truncate(EDGES.min(guide.limits.edges));
     let mut left_out = Vec::new();

@@ -28,7 +28,7 @@ pub(crate) mod worker;
 #[cfg(not(all(feature = "parquet", feature = "tui")))]
 pub(crate) fn left_out(feature: &str) -> anyhow::Error {
     anyhow::anyhow!(
-        "this warptrace was built without {feature}: `cargo install --path cli/tool --features full` builds it with \
-         {feature}, and the Python wheel has it"
+        "this warptrace was built without {feature}: install the Python wheel, or build it with \
+         `cargo install --path cli/tool --features full`"
     )
 }

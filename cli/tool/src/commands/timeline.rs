@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use serde_json::json;
 use warptrace_analysis::words::{many, nanoseconds};
-use warptrace_analysis::{Alignment, RankClock, RankLaunch, RankOnAxis, RankTimes, Timeline};
+use warptrace_analysis::{Alignment, OrderItems, RankClock, RankLaunch, RankOnAxis, RankTimes, Timeline};
 use warptrace_exports::timeline::perfetto_ranks;
 use warptrace_spec::fits;
 
@@ -131,7 +131,7 @@ fn launches(number: u64) -> String {
 /// Launches, those first that ranks began furthest apart.
 fn by_spread(launches: &[RankLaunch]) -> Vec<&RankLaunch> {
     let mut launches: Vec<&RankLaunch> = launches.iter().collect();
-    launches.sort_by_key(|launch| Reverse(launch.spread_ns));
+    launches.order_by_key(|launch| Reverse(launch.spread_ns));
     launches
 }
 
@@ -142,7 +142,7 @@ fn late(timeline: &Timeline) -> anyhow::Result<()> {
         return Ok(say!("no launch is in several files with its time")?);
     }
     let mut late: Vec<&RankOnAxis> = timeline.files.iter().filter(|file| file.late.launches > 0).collect();
-    late.sort_by_key(|file| Reverse((file.late.launches, file.late.sum_ns)));
+    late.order_by_key(|file| Reverse((file.late.launches, file.late.sum_ns)));
     if late.is_empty() {
         let all = launches(compared);
         return Ok(say!("no rank is last by more than that in any of {all} that several ranks made")?);

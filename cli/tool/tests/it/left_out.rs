@@ -9,8 +9,8 @@ fn needs(feature: &str, commands: &[&[&str]]) {
         let (code, output, errors) = run(arguments);
         assert_eq!((code, output.as_str()), (1, ""), "{arguments:?}");
         let expected = format!(
-            "this warptrace was built without {feature}: `cargo install --path cli/tool --features full` builds it with \
-             {feature}, and the Python wheel has it\n"
+            "this warptrace was built without {feature}: install the Python wheel, or build it with \
+             `cargo install --path cli/tool --features full`\n"
         );
         assert!(errors.ends_with(&expected) && errors.lines().count() == 1, "{arguments:?}: {errors}");
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
+use crate::order::OrderItems;
 use serde::{Serialize, Serializer};
 use warptrace_decoder::{BufferMap, Place, TraceFile, VectorRun, extent};
 use warptrace_format::data::LaneRun;
@@ -341,7 +342,7 @@ impl BufferSums {
             })
         };
         let mut buffers: Vec<BufferFigures> = self.buffers.into_iter().filter_map(figures).collect();
-        buffers.sort_by_key(|figures| (std::cmp::Reverse(figures.accesses), figures.buffer));
+        buffers.order_by_key(|figures| (std::cmp::Reverse(figures.accesses), figures.buffer));
         let outside = self.outside.into_iter().map(|(number, (accesses, first))| {
             let site = trace.site(number);
             let First { launch, warp, lane, address, nearest } = first;
@@ -361,7 +362,7 @@ impl BufferSums {
             }
         });
         let mut outside: Vec<OutsideFigures> = outside.collect();
-        outside.sort_by_key(|found| (found.launch, found.warp, found.lane, found.site));
+        outside.order_by_key(|found| (found.launch, found.warp, found.lane, found.site));
         (buffers, outside, self.unknown)
     }
 }

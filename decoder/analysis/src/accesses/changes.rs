@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{AccessCounts, Accesses};
+use crate::order::OrderItems;
 
 /// What was accessed at a line in two traces.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -41,7 +42,7 @@ pub fn access_changes(found: [&Accesses; 2]) -> Vec<AccessChange> {
     let change =
         |((file, line), counts): ((&str, u32), _)| AccessChange { file: file.to_owned(), line, counts };
     let mut changes: Vec<AccessChange> = lines.into_iter().map(change).collect();
-    changes.sort_by_key(|change| std::cmp::Reverse(change.weight()));
+    changes.order_by_key(|change| std::cmp::Reverse(change.weight()));
     changes
 }
 

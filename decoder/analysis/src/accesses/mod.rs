@@ -9,6 +9,7 @@ mod spans;
 
 use std::collections::BTreeMap;
 
+use crate::order::OrderItems;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 use warptrace_decoder::{BufferMap, TraceFile, VectorRun, WarpAccesses};
@@ -432,7 +433,7 @@ fn lines(sites: &[SiteFigures]) -> Vec<AccessLine> {
         line.counts.add(&site.counts);
     }
     let mut lines: Vec<AccessLine> = lines.into_values().collect();
-    lines.sort_by_key(|line| {
+    lines.order_by_key(|line| {
         let counts = &line.counts;
         std::cmp::Reverse((counts.wasted_bytes(), counts.wasted_passes(), counts.requests))
     });

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::named::{clocks_of, names};
 use super::{RankClock, RankTimes};
 use crate::counts::median;
+use crate::order::OrderItems;
 
 /// A file on the axis.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -133,7 +134,7 @@ impl Timeline {
     /// Puts launches of ranks on one axis. `is_shared` tells by a kernel's name whether its launches are
     /// taken to end at the same time on all ranks.
     pub fn of(mut files: Vec<RankTimes>, is_shared: &dyn Fn(&str) -> bool) -> Self {
-        files.sort_by(|a, b| place(a).cmp(&place(b)));
+        files.order_by(|a, b| place(a).cmp(&place(b)));
         let mut ranks = Ranks::of(&files);
         let (offsets, alignment) = ranks.align(is_shared);
         ranks.compared(offsets, alignment)
@@ -290,7 +291,7 @@ impl<'a> Ranks<'a> {
                 is_decided,
             });
         }
-        launches.sort_by_key(|launch| launch.begin_ns);
+        launches.order_by_key(|launch| launch.begin_ns);
         let slices = self.files.iter().enumerate().map(|(at, file)| {
             let slice = |launch: &super::Ran| {
                 let end = launch.end.and_then(|end| on_axis(at, end));

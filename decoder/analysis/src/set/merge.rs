@@ -7,6 +7,7 @@ use crate::analyse::{add_each, add_time, joined};
 use crate::figures::{
     Analysis, Cause, CausePlace, Edge, KernelFigures, LineFigures, LocationFigures, Losses, Meeting,
 };
+use crate::order::OrderItems;
 
 impl Analysis {
     /// Gives locations other numbers: for each id, the new one. Drops what is known of paths, and of
@@ -60,7 +61,7 @@ impl Analysis {
         let key = |line: &LineFigures| (line.file.clone(), line.line, line_id(line));
         merge_rows(&mut self.lines, lines, key, LineFigures::merge);
         merge_rows(&mut self.causes, causes, |cause| cause.point.location, Cause::merge);
-        self.causes.sort_by_key(|cause| (Reverse(cause.idle), cause.point.location));
+        self.causes.order_by_key(|cause| (Reverse(cause.idle), cause.point.location));
     }
 }
 
@@ -182,7 +183,7 @@ impl Cause {
         add_to(&mut self.partings, other.partings);
         let key = |place: &CausePlace| (place.location, place.decision);
         merge_rows(&mut self.places, other.places, key, |sum, more| add_to(&mut sum.idle, more.idle));
-        self.places.sort_by_key(|place| Reverse(place.idle));
+        self.places.order_by_key(|place| Reverse(place.idle));
         merge_rows(
             &mut self.meetings,
             other.meetings,
@@ -192,6 +193,6 @@ impl Cause {
                 add_to(&mut sum.events, more.events);
             },
         );
-        self.meetings.sort_by_key(|meeting| Reverse(meeting.times));
+        self.meetings.order_by_key(|meeting| Reverse(meeting.times));
     }
 }

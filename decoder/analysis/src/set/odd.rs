@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::spread::{Figure, Spread};
 use super::{Row, SetAnalysis};
 use crate::counts::median;
+use crate::order::OrderItems;
 
 /// A kernel or a line of the odd file, and how far it is from the median there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -86,7 +87,7 @@ impl SetAnalysis {
             _ => None,
         });
         let mut apart: Vec<(&str, Figure, Spread)> = rows.filter(|(.., spread)| !spread.is_even()).collect();
-        apart.sort_by_key(|(.., spread)| Reverse(spread.most - spread.least));
+        apart.order_by_key(|(.., spread)| Reverse(spread.most - spread.least));
         apart
     }
 

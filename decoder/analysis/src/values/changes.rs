@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{ValueFigures, Values};
+use crate::order::OrderItems;
 
 /// What was in a named value in two traces.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -57,7 +58,7 @@ pub fn value_changes(found: [&Values; 2]) -> Vec<ValueChange> {
     for (which, found) in found.into_iter().enumerate() {
         let mut turns: BTreeMap<Key<'_>, usize> = BTreeMap::new();
         let mut values: Vec<&ValueFigures> = found.values.iter().collect();
-        values.sort_by_key(|value| value.line);
+        values.order_by_key(|value| value.line);
         for value in values {
             let key = |turn| (value.name.as_str(), value.of, value.file.as_str(), turn);
             let turn = turns.entry(key(0)).or_default();

@@ -2,6 +2,7 @@
 
 use super::{Names, about, count, many, ratio};
 use crate::figures::{Analysis, Cause, Edge, Point};
+use crate::order::OrderItems;
 
 /// Ways from a cause that are named.
 const WAYS: usize = 3;
@@ -78,7 +79,7 @@ fn ways(analysis: &Analysis, names: &Names, cause: &Cause) -> Option<String> {
     if edges.len() < 2 {
         return None;
     }
-    edges.sort_by_key(|edge| std::cmp::Reverse(edge.lanes));
+    edges.order_by_key(|edge| std::cmp::Reverse(edge.lanes));
     let lanes = edges.iter().fold(0_u64, |sum, edge| sum.saturating_add(edge.lanes));
     let to = |to: Option<u16>| to.map_or_else(|| "their end".to_owned(), |id| names.said(id));
     let way = |edge: &&Edge| format!("{} to {}", about(edge.lanes, lanes), to(edge.to));

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
+use crate::order::OrderItems;
 use warptrace_decoder::{LaunchEnd, TraceFile, Untimed};
 use warptrace_format::on_one_line;
 
@@ -89,14 +90,14 @@ pub fn losses(analysis: &Analysis) -> String {
 /// slots.
 pub fn hottest(analysis: &Analysis) -> Vec<&LineFigures> {
     let mut lines: Vec<&LineFigures> = analysis.lines.iter().collect();
-    lines.sort_by_key(|line| Reverse((line.time.map(|time| time.warp_cycles), line.counts.idle)));
+    lines.order_by_key(|line| Reverse((line.time.map(|time| time.warp_cycles), line.counts.idle)));
     lines
 }
 
 /// The lines, those that caused the most idle slots first; of equal ones that with the most idle itself.
 pub fn causing(analysis: &Analysis) -> Vec<&LineFigures> {
     let mut lines: Vec<&LineFigures> = analysis.lines.iter().collect();
-    lines.sort_by_key(|line| Reverse((line.caused, line.counts.idle)));
+    lines.order_by_key(|line| Reverse((line.caused, line.counts.idle)));
     lines
 }
 
@@ -139,7 +140,7 @@ pub fn early_end(trace: &TraceFile, launch: u32) -> Option<String> {
 pub fn work(analysis: &Analysis, most: usize) -> Vec<String> {
     let has_warps = |kernel: &&KernelFigures| kernel.warp_events.count() > 0;
     let mut kernels: Vec<&KernelFigures> = analysis.kernels.iter().filter(has_warps).collect();
-    kernels.sort_by_key(|kernel| Reverse(kernel.counts.visits));
+    kernels.order_by_key(|kernel| Reverse(kernel.counts.visits));
     let said = |kernel: &&KernelFigures| {
         let events = &kernel.warp_events;
         // What is not exact is marked.

@@ -7,7 +7,9 @@ use serde_json::json;
 use warptrace_analysis::words::{
     self, access_finding, access_lacks, accesses_of, bars, buffer, hints_lack, outside_finding,
 };
-use warptrace_analysis::{AccessCounts, Accesses, BufferFigures, Hints, SiteFigures, accesses_with_hints};
+use warptrace_analysis::{
+    AccessCounts, Accesses, BufferFigures, Hints, OrderItems, SiteFigures, accesses_with_hints,
+};
 
 use super::words::{percent, ratio};
 use super::{Answer, Column, ROWS, first, print_rows, table};
@@ -23,15 +25,15 @@ pub(crate) fn run(command: &Rows<AccessColumn>) -> anyhow::Result<ExitCode> {
     let mut sites: Vec<&SiteFigures> = found.sites.iter().filter(is_asked).collect();
     let by_counts = |key: fn(&AccessCounts) -> u64| move |site: &&SiteFigures| Reverse(key(&site.counts));
     match command.sort.unwrap_or(AccessColumn::Wasted) {
-        AccessColumn::Wasted => sites.sort_by_key(by_counts(|counts| {
+        AccessColumn::Wasted => sites.order_by_key(by_counts(|counts| {
             // A pass takes as long as four sectors.
             counts.wasted_bytes().saturating_add(128 * counts.wasted_passes())
         })),
-        AccessColumn::Moved => sites.sort_by_key(by_counts(|counts| counts.moved_bytes)),
-        AccessColumn::Passes => sites.sort_by_key(by_counts(|counts| counts.passes)),
-        AccessColumn::Requests => sites.sort_by_key(by_counts(|counts| counts.requests)),
+        AccessColumn::Moved => sites.order_by_key(by_counts(|counts| counts.moved_bytes)),
+        AccessColumn::Passes => sites.order_by_key(by_counts(|counts| counts.passes)),
+        AccessColumn::Requests => sites.order_by_key(by_counts(|counts| counts.requests)),
         AccessColumn::Source => {
-            sites.sort_by(|a, b| (&a.file, a.line, a.site).cmp(&(&b.file, b.line, b.site)));
+            sites.order_by(|a, b| (&a.file, a.line, a.site).cmp(&(&b.file, b.line, b.site)));
         }
     }
     let finding = access_finding(&found, &answer.names);

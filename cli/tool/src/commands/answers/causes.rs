@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::process::ExitCode;
 
 use serde_json::json;
-use warptrace_analysis::Cause;
+use warptrace_analysis::{Cause, OrderItems};
 
 use super::words::{percent, ratio};
 use super::{Answer, Column, ROWS, first, print_rows, table, words};
@@ -18,9 +18,9 @@ pub(crate) fn run(command: &Rows<CauseColumn>) -> anyhow::Result<ExitCode> {
     let mut causes: Vec<&Cause> = answer.analysis.causes.iter().filter(is_asked).collect();
     match command.sort.unwrap_or(CauseColumn::Idle) {
         CauseColumn::Idle => {}
-        CauseColumn::Partings => causes.sort_by_key(|cause| Reverse(cause.partings)),
+        CauseColumn::Partings => causes.order_by_key(|cause| Reverse(cause.partings)),
         CauseColumn::Apart => {
-            causes.sort_by(|a, b| b.mean_events_apart().total_cmp(&a.mean_events_apart()));
+            causes.order_by(|a, b| b.mean_events_apart().total_cmp(&a.mean_events_apart()));
         }
         CauseColumn::Source => {
             causes.sort_by_cached_key(|cause| answer.names.place(cause.decision()));

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use serde_json::json;
 use warptrace_analysis::{
-    Analysis, CauseChange, Comparison, Counts, KernelFigures, LocationChange, Parting, Point, analyse,
-    compare,
+    Analysis, CauseChange, Comparison, Counts, KernelFigures, LocationChange, OrderItems, Parting, Point,
+    analyse, compare,
 };
 use warptrace_decoder::TraceFile;
 
@@ -156,7 +156,7 @@ fn text(
             before.visits.abs_diff(after.visits),
         )
     };
-    rows.sort_by_key(|change| Reverse(weight(change.counts)));
+    rows.order_by_key(|change| Reverse(weight(change.counts)));
     if rows.is_empty() {
         say!("no location was visited more or less often, or by other numbers of lanes")?;
     } else {

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use warptrace_analysis::{Edge, share};
+use warptrace_analysis::{Edge, OrderItems, share};
 
 use super::words::percent;
 use super::{Answer, Column, ROWS, first, print_rows, table};
@@ -16,8 +16,8 @@ pub(crate) fn run(command: &Rows<EdgeColumn>) -> anyhow::Result<ExitCode> {
     let is_asked = |edge: &&Edge| answer.location.is_none_or(|id| [edge.from, edge.to].contains(&Some(id)));
     let mut edges: Vec<&Edge> = answer.analysis.edges.iter().filter(is_asked).collect();
     match command.sort.unwrap_or(EdgeColumn::Lanes) {
-        EdgeColumn::Lanes => edges.sort_by_key(|edge| Reverse(edge.lanes)),
-        EdgeColumn::Visits => edges.sort_by_key(|edge| Reverse(edge.visits)),
+        EdgeColumn::Lanes => edges.order_by_key(|edge| Reverse(edge.lanes)),
+        EdgeColumn::Visits => edges.order_by_key(|edge| Reverse(edge.visits)),
         EdgeColumn::From => {}
     }
     if command.page.json {

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::process::ExitCode;
 
 use serde_json::json;
-use warptrace_analysis::{LineFigures, Row};
+use warptrace_analysis::{LineFigures, OrderItems, Row};
 
 use super::set::{LINE_FIGURES, SPREAD_COLUMNS, explain, spread_cells, with_spread};
 use super::words::{lane_bars, percent, ratio};
@@ -29,7 +29,7 @@ pub(crate) fn run(command: &Rows<LineColumn>) -> anyhow::Result<ExitCode> {
         Some(LineColumn::Source) => 0,
     };
     if command.sort != Some(LineColumn::Source) {
-        lines.sort_by_key(|line| Reverse((key(line), line.counts.idle)));
+        lines.order_by_key(|line| Reverse((key(line), line.counts.idle)));
     }
     if command.page.json {
         let (lines, _) = first(lines, command.limit, usize::MAX);

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::process::ExitCode;
 
 use serde_json::json;
-use warptrace_analysis::{Figure, LocationFigures, Row, share};
+use warptrace_analysis::{Figure, LocationFigures, OrderItems, Row, share};
 
 use super::set::{SPREAD_COLUMNS, explain, spread_cells, with_spread};
 use super::words::{bars, ratio};
@@ -17,14 +17,14 @@ pub(crate) fn run(command: &Rows<LoopColumn>) -> anyhow::Result<ExitCode> {
     let is_asked = |head: &&LocationFigures| answer.location.is_none_or(|id| head.point.location == id);
     let mut loops: Vec<&LocationFigures> = answer.analysis.loops().filter(is_asked).collect();
     match command.sort.unwrap_or(LoopColumn::Idle) {
-        LoopColumn::Idle => loops.sort_by_key(|head| Reverse(head.counts.idle)),
-        LoopColumn::Visits => loops.sort_by_key(|head| Reverse(head.counts.visits)),
-        LoopColumn::Max => loops.sort_by_key(|head| Reverse(head.trips.max())),
+        LoopColumn::Idle => loops.order_by_key(|head| Reverse(head.counts.idle)),
+        LoopColumn::Visits => loops.order_by_key(|head| Reverse(head.counts.visits)),
+        LoopColumn::Max => loops.order_by_key(|head| Reverse(head.trips.max())),
         LoopColumn::Imbalance => {
-            loops.sort_by(|a, b| b.trips.imbalance().total_cmp(&a.trips.imbalance()));
+            loops.order_by(|a, b| b.trips.imbalance().total_cmp(&a.trips.imbalance()));
         }
         LoopColumn::Source => {
-            loops.sort_by(|a, b| (&a.point.file, a.point.line).cmp(&(&b.point.file, b.point.line)));
+            loops.order_by(|a, b| (&a.point.file, a.point.line).cmp(&(&b.point.file, b.point.line)));
         }
     }
     if command.page.json {

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::process::ExitCode;
 
 use serde_json::json;
-use warptrace_analysis::PathGroup;
+use warptrace_analysis::{OrderItems, PathGroup};
 use warptrace_decoder::TraceFile;
 
 use super::words::{percent, ratio, warp};
@@ -19,9 +19,9 @@ pub(crate) fn run(command: &Rows<PathColumn>) -> anyhow::Result<ExitCode> {
     let mut paths: Vec<&PathGroup> = answer.analysis.paths.iter().collect();
     match command.sort.unwrap_or(PathColumn::Warps) {
         PathColumn::Warps => {}
-        PathColumn::Events => paths.sort_by_key(|group| Reverse(group.counts.visits)),
-        PathColumn::Idle => paths.sort_by_key(|group| Reverse(group.counts.idle)),
-        PathColumn::Rare => paths.sort_by_key(|group| group.warps),
+        PathColumn::Events => paths.order_by_key(|group| Reverse(group.counts.visits)),
+        PathColumn::Idle => paths.order_by_key(|group| Reverse(group.counts.idle)),
+        PathColumn::Rare => paths.order_by_key(|group| group.warps),
     }
     if command.page.json {
         let (paths, _) = first(paths, command.limit, usize::MAX);

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use anyhow::Context;
 use serde_json::{Value, json};
 use warptrace_analysis::{
-    Cause, Figure, FileFigures, FileHead, Row, Selection, SetAnalysis, SetTable, Spread,
+    Cause, Figure, FileFigures, FileHead, OrderItems, Row, Selection, SetAnalysis, SetTable, Spread,
 };
 
 use super::causes::cause_table;
@@ -166,7 +166,7 @@ fn kernel_table(answer: &Answer, set: &SetAnalysis) -> String {
     let mut columns = vec![Column::Left("kernel"), Column::Right("launches"), Column::Right("events")];
     columns.extend(SPREAD_COLUMNS);
     let mut kernels: Vec<_> = answer.analysis.kernels.iter().collect();
-    kernels.sort_by_key(|kernel| std::cmp::Reverse(kernel.counts.visits));
+    kernels.order_by_key(|kernel| std::cmp::Reverse(kernel.counts.visits));
     let row = |kernel: &&warptrace_analysis::KernelFigures| {
         let row = Row::Kernel(kernel.kernel.clone());
         let mut cells = vec![

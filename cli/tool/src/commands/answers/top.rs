@@ -4,7 +4,9 @@ use std::cmp::Reverse;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use warptrace_analysis::{Cause, HostSchedule, LaunchSchedule, LocationFigures, Oddity, Schedule, accesses};
+use warptrace_analysis::{
+    Cause, HostSchedule, LaunchSchedule, LocationFigures, Oddity, OrderItems, Schedule, accesses,
+};
 use warptrace_decoder::TraceFile;
 
 use super::causes::cause_table;
@@ -150,7 +152,7 @@ fn print_accessed(accessed: Option<&Accessed>) -> anyhow::Result<()> {
 /// their ends.
 fn longest_waits(schedule: &Schedule) -> Value {
     let mut launches: Vec<&LaunchSchedule> = schedule.launches.iter().collect();
-    launches.sort_by_key(|launch| Reverse(launch.waiting_nanoseconds));
+    launches.order_by_key(|launch| Reverse(launch.waiting_nanoseconds));
     launches.truncate(LINES);
     json!({
         "nanoseconds": schedule.nanoseconds,

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use warptrace_analysis::words::{bars, value_finding};
-use warptrace_analysis::{ValueFigures, Values, values};
+use warptrace_analysis::{OrderItems, ValueFigures, Values, values};
 use warptrace_format::on_one_line;
 
 use super::words::percent;
@@ -22,12 +22,12 @@ pub(crate) fn run(command: &Rows<ValueColumn>) -> anyhow::Result<ExitCode> {
     let is_asked = |value: &&ValueFigures| answer.location.is_none_or(|id| value.location == id);
     let mut rows: Vec<&ValueFigures> = found.values.iter().filter(is_asked).collect();
     match command.sort.unwrap_or(ValueColumn::Odd) {
-        ValueColumn::Odd => rows.sort_by_key(|value| Reverse((value.nan, value.infinite))),
-        ValueColumn::Values => rows.sort_by_key(|value| Reverse(value.values)),
+        ValueColumn::Odd => rows.order_by_key(|value| Reverse((value.nan, value.infinite))),
+        ValueColumn::Values => rows.order_by_key(|value| Reverse(value.values)),
         // More than are counted come first.
-        ValueColumn::Distinct => rows.sort_by_key(|value| Reverse(value.distinct.unwrap_or(u64::MAX))),
+        ValueColumn::Distinct => rows.order_by_key(|value| Reverse(value.distinct.unwrap_or(u64::MAX))),
         ValueColumn::Source => {
-            rows.sort_by(|a, b| (&a.file, a.line, &a.name).cmp(&(&b.file, b.line, &b.name)));
+            rows.order_by(|a, b| (&a.file, a.line, &a.name).cmp(&(&b.file, b.line, &b.name)));
         }
     }
     if command.page.json {

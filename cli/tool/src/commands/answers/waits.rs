@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::process::ExitCode;
 
 use serde_json::json;
-use warptrace_analysis::{Time, WaitFigures};
+use warptrace_analysis::{OrderItems, Time, WaitFigures};
 use warptrace_format::LocationKind;
 
 use warptrace_analysis::words::{barrier, copies};
@@ -19,11 +19,11 @@ pub(crate) fn run(command: &Rows<WaitColumn>) -> anyhow::Result<ExitCode> {
     let is_asked = |wait: &&WaitFigures| answer.location.is_none_or(|id| wait.point.location == id);
     let mut waits: Vec<&WaitFigures> = answer.analysis.waits.iter().filter(is_asked).collect();
     match command.sort.unwrap_or(WaitColumn::Cycles) {
-        WaitColumn::Cycles => waits.sort_by_key(|wait| Reverse(wait.lane_cycles)),
-        WaitColumn::Waits => waits.sort_by_key(|wait| Reverse(wait.waits)),
-        WaitColumn::Max => waits.sort_by_key(|wait| Reverse(wait.wait_cycles.max())),
+        WaitColumn::Cycles => waits.order_by_key(|wait| Reverse(wait.lane_cycles)),
+        WaitColumn::Waits => waits.order_by_key(|wait| Reverse(wait.waits)),
+        WaitColumn::Max => waits.order_by_key(|wait| Reverse(wait.wait_cycles.max())),
         WaitColumn::Source => {
-            waits.sort_by(|a, b| (&a.point.file, a.point.line).cmp(&(&b.point.file, b.point.line)));
+            waits.order_by(|a, b| (&a.point.file, a.point.line).cmp(&(&b.point.file, b.point.line)));
         }
     }
     if command.page.json {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use warptrace_analysis::{WarpEnd, WarpFigures, share};
+use warptrace_analysis::{OrderItems, WarpEnd, WarpFigures, share};
 use warptrace_decoder::TraceFile;
 
 use super::words::{percent, ratio};
@@ -67,16 +67,16 @@ pub(crate) fn run(command: &Rows<WarpColumn>) -> anyhow::Result<ExitCode> {
         Some(set) => set.warps().iter().map(|(file, warp)| (*file, warp)).collect(),
     };
     match command.sort.unwrap_or(WarpColumn::Odd) {
-        WarpColumn::Odd => warps.sort_by_key(|(_, warp)| {
+        WarpColumn::Odd => warps.order_by_key(|(_, warp)| {
             let late = warp.time.map(|time| time.cycles.abs_diff(time.median_cycles));
             let ran = warp.ran.and_then(|ran| Some(ran.nanoseconds?.abs_diff(ran.median_nanoseconds)));
             Reverse((ran, late, warp.distance()))
         }),
-        WarpColumn::Ran => warps.sort_by_key(|(_, warp)| Reverse(warp.ran.and_then(|ran| ran.nanoseconds))),
-        WarpColumn::Cycles => warps.sort_by_key(|(_, warp)| Reverse(warp.time.map(|time| time.cycles))),
-        WarpColumn::Idle => warps.sort_by_key(|(_, warp)| Reverse(warp.counts.idle)),
-        WarpColumn::Events => warps.sort_by_key(|(_, warp)| Reverse(warp.counts.visits)),
-        WarpColumn::Lanes => warps.sort_by_key(|(_, warp)| Reverse(warp.counts.lanes)),
+        WarpColumn::Ran => warps.order_by_key(|(_, warp)| Reverse(warp.ran.and_then(|ran| ran.nanoseconds))),
+        WarpColumn::Cycles => warps.order_by_key(|(_, warp)| Reverse(warp.time.map(|time| time.cycles))),
+        WarpColumn::Idle => warps.order_by_key(|(_, warp)| Reverse(warp.counts.idle)),
+        WarpColumn::Events => warps.order_by_key(|(_, warp)| Reverse(warp.counts.visits)),
+        WarpColumn::Lanes => warps.order_by_key(|(_, warp)| Reverse(warp.counts.lanes)),
         WarpColumn::Number => {}
     }
     let default = if command.page.json { usize::MAX } else { ROWS };
