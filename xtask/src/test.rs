@@ -83,8 +83,8 @@ const FULL: [&str; 5] = [
     "warptrace-ptx/interpreter,warptrace-analysis/bytes,warptrace-cli/full",
 ];
 
-/// `warptrace-query` and the tool with all features. They are built apart from the others, because DataFusion takes longer to
-/// build than all the rest.
+/// `warptrace-query` and the tool with all features. They are built apart from the others, because DataFusion
+/// takes longer to build than all the rest.
 const QUERY: [&str; 6] = [
     "--package",
     "warptrace-query",
@@ -180,7 +180,7 @@ fn run_part(part: Part, full: bool, steps: &mut Steps, tests: &mut Vec<junit::Te
             suite.add_steps(full, steps, tests);
         }
         Part::Wheel => {
-            // Its programs are those of the tests of `query`. Without these cargo would choose other features of a few
+            // The tests of `query` make its programs. Alone, cargo would choose other features of a few
             // dependencies, and compile DataFusion once more.
             steps.step("wheel", || {
                 process::run(with_compiler(workspace::cargo().args(["test", "--no-run"]).args(QUERY), true))?;
