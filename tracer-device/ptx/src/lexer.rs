@@ -122,13 +122,13 @@ fn number_length(bytes: &[u8]) -> usize {
 
 /// Returns the length of the rest of the line, without its end.
 fn line_length(bytes: &[u8]) -> usize {
-    let len = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
+    let len = memchr::memchr(b'\n', bytes).unwrap_or(bytes.len());
     if len > 0 && bytes[len - 1] == b'\r' { len - 1 } else { len }
 }
 
 /// Returns the offset at which `wanted` begins, from `from` on.
 fn find(bytes: &[u8], from: usize, wanted: &[u8; 2]) -> Option<usize> {
-    bytes[from..].windows(2).position(|pair| pair == wanted).map(|at| from + at)
+    memchr::memmem::find(&bytes[from..], wanted).map(|at| from + at)
 }
 
 /// Returns the kind and length of a string; a backslash takes the meaning from the quote that follows it.
