@@ -71,33 +71,6 @@ fn check(trace: &Path, found: &Value) {
 
 #[cfg(feature = "parquet")]
 #[test]
-fn sectors_that_duckdb_counts_are_those_of_accesses() {
-    let folder = Folder::new();
-    let derived = Some(Derived { root: 1, offset: 4, is_narrow: false });
-    let golden = |name: &str| Path::new(ROOT).join(name);
-    let traces = [
-        record(&folder, "whole.wtrc", usize::MAX),
-        record_with(&folder, "derived.wtrc", usize::MAX, derived),
-        golden("decoder/decode/tests/golden/accesses-v1.wtrc"),
-        golden("fuzz/corpus/data/accesses-v1.wtrc"),
-    ];
-    for (number, trace) in traces.iter().enumerate() {
-        let Some(found) = read(&export(&folder, trace, &number.to_string())) else { return };
-        check(trace, &found);
-        assert!(found["sectors"].as_array().unwrap().len() > 1, "{found}");
-        if number < 2 {
-            assert_eq!(found["losses"], json!([]));
-            assert_eq!(found["facts"]["warptrace.accesses_lost"], "0");
-            let numbers = &found["numbers"][0];
-            assert_eq!(numbers[0], "weight");
-            assert!(numbers[1].as_f64().unwrap() >= 1.0 && numbers[2].as_f64().unwrap() < 2.0, "{numbers}");
-            assert!(numbers[3].as_u64().unwrap() > 1000, "{numbers}");
-        }
-    }
-}
-
-#[cfg(feature = "parquet")]
-#[test]
 fn tables_say_which_accesses_are_lost() {
     let folder = Folder::new();
     let trace = record(&folder, "lossy.wtrc", 200);
@@ -193,4 +166,38 @@ fn the_page_has_the_lines_that_accesses_prints() {
     assert!(figures["accesses"]["lost_accesses"].as_u64().unwrap() > 0);
     let (section, figures) = memory(&folder.recorded("demo.wtrc", &[]));
     assert!(section.is_none() && figures["accesses"].is_null());
+}
+
+#[cfg(feature = "parquet")]
+mod full {
+    use super::*;
+
+    #[test]
+    fn sectors_that_duckdb_counts_are_those_of_accesses() {
+        let folder = Folder::new();
+        let derived = Some(Derived { root: 1, offset: 4, is_narrow: false });
+        let golden = |name: &str| Path::new(ROOT).join(name);
+        let traces = [
+            record(&folder, "whole.wtrc", usize::MAX),
+            record_with(&folder, "derived.wtrc", usize::MAX, derived),
+            golden("decoder/decode/tests/golden/accesses-v1.wtrc"),
+            golden("fuzz/corpus/data/accesses-v1.wtrc"),
+        ];
+        for (number, trace) in traces.iter().enumerate() {
+            let Some(found) = read(&export(&folder, trace, &number.to_string())) else { return };
+            check(trace, &found);
+            assert!(found["sectors"].as_array().unwrap().len() > 1, "{found}");
+            if number < 2 {
+                assert_eq!(found["losses"], json!([]));
+                assert_eq!(found["facts"]["warptrace.accesses_lost"], "0");
+                let numbers = &found["numbers"][0];
+                assert_eq!(numbers[0], "weight");
+                assert!(
+                    numbers[1].as_f64().unwrap() >= 1.0 && numbers[2].as_f64().unwrap() < 2.0,
+                    "{numbers}"
+                );
+                assert!(numbers[3].as_u64().unwrap() > 1000, "{numbers}");
+            }
+        }
+    }
 }

@@ -37,8 +37,8 @@ fn programs_codecs_policies_and_windows() {
     compare_with_reference(&paths);
 }
 
-#[test]
-fn damaged_files() {
+/// Cuts a file and changes a byte of it, each at the given number of places.
+fn check_damaged(places: usize) {
     let folder = Folder::new();
     let path = folder.traced("stress", "a.wtrc", &[&STRESS[..], &["--dual", "--times", "all"]].concat());
     let whole = fs::read(path).unwrap();
@@ -48,8 +48,8 @@ fn damaged_files() {
         fs::write(&path, bytes).unwrap();
         paths.push(path);
     };
-    for part in 0..24 {
-        let at = whole.len() * part / 24;
+    for place in 0..places {
+        let at = whole.len() * place / places;
         keep(&whole[..at]);
         let mut changed = whole.clone();
         changed[at] ^= 0x11;
@@ -57,4 +57,18 @@ fn damaged_files() {
     }
     keep(&[&whole[..], b"more"].concat());
     compare_with_reference(&paths);
+}
+
+#[test]
+fn few_damaged_files() {
+    check_damaged(4);
+}
+
+mod full {
+    use super::*;
+
+    #[test]
+    fn damaged_files() {
+        check_damaged(24);
+    }
 }

@@ -77,43 +77,6 @@ fn run_s3(server: &Server, arguments: &[&str]) -> (i32, String, String) {
 }
 
 #[test]
-fn of_one_launch_little_of_the_file_is_read_and_figures_are_those_of_the_file() {
-    let folder = Folder::new();
-    let path = traced(&folder, LAUNCHES);
-    let bytes = fs::read(&path).unwrap();
-    let size = bytes.len() as u64;
-    assert!(size > 25_000_000, "{size}");
-    let server = Server::new(BTreeMap::from([("/bucket/many.wtrc".to_owned(), bytes)]), Fault::None);
-    let url = server.url("/bucket/many.wtrc");
-    println!("| command | requests | bytes | of the file |\n| --- | ---: | ---: | ---: |");
-    let views: [&[&str]; 5] = [
-        &["top", "--launch", "17", "--json"],
-        &["info", "--json"],
-        &["top", "--json"],
-        &["decode", "--launch", "17", "--warp", "3"],
-        &["verify"],
-    ];
-    for view in views {
-        let [of_url, of_file] = [&url, text(&path)].map(|name| {
-            let mut arguments = vec![view[0], name];
-            arguments.extend(&view[1..]);
-            run(&arguments)
-        });
-        let (requests, read) = server.counts();
-        let part = read as f64 / size as f64 * 100.0;
-        println!("| `{}` | {requests} | {read} | {part:.2} % |", view.join(" "));
-        assert_eq!(of_url.0, 0, "{view:?}: {}", of_url.2);
-        let plain = |text: &str, name: &str| text.replace(name, "NAME");
-        assert_eq!(plain(&of_url.1, &url), plain(&of_file.1, text(&path)), "{view:?}");
-        if view.contains(&"--launch") {
-            assert!(read * 20 < size && read > 0, "{view:?} read {read} of {size}");
-        }
-        // Nothing is read twice but for what left the cache.
-        assert!(read < size + size / 20, "{view:?} read {read} of {size}");
-    }
-}
-
-#[test]
 fn objects_of_s3_are_read_and_listed() {
     let folder = Folder::new();
     let path = folder.recorded("small.wtrc", &[]);
@@ -153,44 +116,6 @@ fn objects_of_s3_are_read_and_listed() {
 }
 
 #[test]
-fn bad_servers_are_errors_that_say_so() {
-    let cases = [
-        (Fault::Status(404), "no such object (404)"),
-        (Fault::Status(403), "denies access (403)"),
-        (Fault::Status(401), "denies access (401)"),
-        (Fault::Status(500), "500"),
-        (Fault::Whole, "sends no ranges"),
-        (Fault::NoVersion, "neither an ETag"),
-        (Fault::Changes(true), "changed while it was read"),
-        (Fault::Changes(false), "changed while it was read"),
-        (Fault::Silent, "did not answer within"),
-        (Fault::Cut, "small.wtrc"),
-        (Fault::Short, "small.wtrc"),
-    ];
-    std::thread::scope(|scope| {
-        for (fault, what) in cases {
-            scope.spawn(move || {
-                let folder = Folder::new();
-                let (server, _) = small(&folder, fault);
-                let began = Instant::now();
-                let (code, out, errors) = run(&["top", &server.url("/bucket/small.wtrc?Signature=SeCrEt")]);
-                println!("{fault:?}: {} s: {errors}", began.elapsed().as_secs());
-                assert_eq!((code, out.as_str()), (1, ""), "{fault:?}: {errors}");
-                assert!(
-                    errors.contains(what) && errors.contains("/bucket/small.wtrc?..."),
-                    "{fault:?}: {errors}"
-                );
-                assert!(!errors.contains("SeCrEt") && !errors.contains('\u{1b}'), "{fault:?}: {errors}");
-                assert!(began.elapsed() < Duration::from_secs(60), "{fault:?}");
-                if fault == Fault::Whole {
-                    assert_eq!(server.counts().0, 1, "it is not asked for again and again");
-                }
-            });
-        }
-    });
-}
-
-#[test]
 fn secrets_of_urls_are_not_printed() {
     let folder = Folder::new();
     let (server, path) = small(&folder, Fault::None);
@@ -223,5 +148,85 @@ fn nothing_is_written_to_a_store() {
     for url in ["https://host/folder/", "https://host/*.wtrc"] {
         let (code, _, errors) = run(&["top", url]);
         assert!(code == 1 && errors.contains("lists nothing"), "{errors}");
+    }
+}
+
+mod full {
+    use super::*;
+
+    #[test]
+    fn of_one_launch_little_of_the_file_is_read_and_figures_are_those_of_the_file() {
+        let folder = Folder::new();
+        let path = traced(&folder, LAUNCHES);
+        let bytes = fs::read(&path).unwrap();
+        let size = bytes.len() as u64;
+        assert!(size > 25_000_000, "{size}");
+        let server = Server::new(BTreeMap::from([("/bucket/many.wtrc".to_owned(), bytes)]), Fault::None);
+        let url = server.url("/bucket/many.wtrc");
+        println!("| command | requests | bytes | of the file |\n| --- | ---: | ---: | ---: |");
+        let views: [&[&str]; 5] = [
+            &["top", "--launch", "17", "--json"],
+            &["info", "--json"],
+            &["top", "--json"],
+            &["decode", "--launch", "17", "--warp", "3"],
+            &["verify"],
+        ];
+        for view in views {
+            let [of_url, of_file] = [&url, text(&path)].map(|name| {
+                let mut arguments = vec![view[0], name];
+                arguments.extend(&view[1..]);
+                run(&arguments)
+            });
+            let (requests, read) = server.counts();
+            let part = read as f64 / size as f64 * 100.0;
+            println!("| `{}` | {requests} | {read} | {part:.2} % |", view.join(" "));
+            assert_eq!(of_url.0, 0, "{view:?}: {}", of_url.2);
+            let plain = |text: &str, name: &str| text.replace(name, "NAME");
+            assert_eq!(plain(&of_url.1, &url), plain(&of_file.1, text(&path)), "{view:?}");
+            if view.contains(&"--launch") {
+                assert!(read * 20 < size && read > 0, "{view:?} read {read} of {size}");
+            }
+            // Nothing is read twice but for what left the cache.
+            assert!(read < size + size / 20, "{view:?} read {read} of {size}");
+        }
+    }
+
+    #[test]
+    fn bad_servers_are_errors_that_say_so() {
+        let cases = [
+            (Fault::Status(404), "no such object (404)"),
+            (Fault::Status(403), "denies access (403)"),
+            (Fault::Status(401), "denies access (401)"),
+            (Fault::Status(500), "500"),
+            (Fault::Whole, "sends no ranges"),
+            (Fault::NoVersion, "neither an ETag"),
+            (Fault::Changes(true), "changed while it was read"),
+            (Fault::Changes(false), "changed while it was read"),
+            (Fault::Silent, "did not answer within"),
+            (Fault::Cut, "small.wtrc"),
+            (Fault::Short, "small.wtrc"),
+        ];
+        std::thread::scope(|scope| {
+            for (fault, what) in cases {
+                scope.spawn(move || {
+                    let folder = Folder::new();
+                    let (server, _) = small(&folder, fault);
+                    let began = Instant::now();
+                    let (code, out, errors) =
+                        run(&["top", &server.url("/bucket/small.wtrc?Signature=SeCrEt")]);
+                    println!("{fault:?}: {} s: {errors}", began.elapsed().as_secs());
+                    assert_eq!((code, out.as_str()), (1, ""), "{fault:?}: {errors}");
+                    assert!(
+                        errors.contains(what) && errors.contains("/bucket/small.wtrc?..."),
+                        "{fault:?}: {errors}"
+                    );
+                    assert!(!errors.contains("SeCrEt") && !errors.contains('\u{1b}'), "{fault:?}: {errors}");
+                    assert!(began.elapsed() < Duration::from_secs(60), "{fault:?}");
+                    if fault == Fault::Whole {
+                        assert_eq!(server.counts().0, 1, "it is not asked for again and again");
+                    }
+                });
+            }
+        });
     }
 }

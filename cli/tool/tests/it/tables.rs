@@ -27,45 +27,49 @@ fn colours_are_for_terminals_unless_they_are_asked_for() {
 }
 
 #[cfg(all(unix, feature = "tui"))]
-#[test]
-fn tables_are_no_wider_than_the_terminal() {
-    use crate::support::tool;
-    use crate::tui::Terminal;
+mod full {
+    use super::*;
 
-    let folder = Folder::new();
-    let path = folder.traced("mis", "a.wtrc", &["--graph", "road:256"]);
-    let program = tool().get_program().to_owned();
-    let program = program.to_str().unwrap();
-    for view in VIEWS {
-        for columns in [100, 160] {
-            let mut terminal = Terminal::sized(program, &[view, text(&path)], [columns, 90], &[]);
-            assert_eq!(terminal.end(), 0);
-            terminal.settled();
-            // Sentences may go on in the next line, tables not: their heads are bold.
-            terminal.look(|screen| {
-                let rows = screen.size().0.get();
-                let mut in_table = false;
-                let mut tables = 0;
-                for row in 0..rows {
-                    let is_empty = (0..columns).all(|column| {
-                        screen.cell(row, column).is_none_or(|cell| cell.contents().trim().is_empty())
-                    });
-                    let is_head = screen.cell(row, 0).is_some_and(|cell| cell.bold())
-                        || screen.cell(row, 3).is_some_and(|cell| cell.bold());
-                    in_table = is_head || in_table && !is_empty;
-                    tables += usize::from(is_head);
-                    assert!(!in_table || !screen.row_wrapped(row), "{view}: {}", screen.contents());
-                }
-                assert!(tables > 0, "{view}: {}", screen.contents());
-            });
+    #[test]
+    fn tables_are_no_wider_than_the_terminal() {
+        use crate::support::tool;
+        use crate::tui::Terminal;
+
+        let folder = Folder::new();
+        let path = folder.traced("mis", "a.wtrc", &["--graph", "road:256"]);
+        let program = tool().get_program().to_owned();
+        let program = program.to_str().unwrap();
+        for view in VIEWS {
+            for columns in [100, 160] {
+                let mut terminal = Terminal::sized(program, &[view, text(&path)], [columns, 90], &[]);
+                assert_eq!(terminal.end(), 0);
+                terminal.settled();
+                // Sentences may go on in the next line, tables not: their heads are bold.
+                terminal.look(|screen| {
+                    let rows = screen.size().0.get();
+                    let mut in_table = false;
+                    let mut tables = 0;
+                    for row in 0..rows {
+                        let is_empty = (0..columns).all(|column| {
+                            screen.cell(row, column).is_none_or(|cell| cell.contents().trim().is_empty())
+                        });
+                        let is_head = screen.cell(row, 0).is_some_and(|cell| cell.bold())
+                            || screen.cell(row, 3).is_some_and(|cell| cell.bold());
+                        in_table = is_head || in_table && !is_empty;
+                        tables += usize::from(is_head);
+                        assert!(!in_table || !screen.row_wrapped(row), "{view}: {}", screen.contents());
+                    }
+                    assert!(tables > 0, "{view}: {}", screen.contents());
+                });
+            }
         }
+        // Not if the environment says so.
+        let mut terminal = Terminal::sized(program, &["lines", text(&path)], [160, 90], &[("NO_COLOR", "1")]);
+        assert_eq!(terminal.end(), 0);
+        terminal.settled();
+        terminal.look(|screen| {
+            let bold = |row| (0..160).any(|column| screen.cell(row, column).is_some_and(|cell| cell.bold()));
+            assert!(!(0..screen.size().0.get()).any(bold) && screen.contents().contains("visits"));
+        });
     }
-    // Not if the environment says so.
-    let mut terminal = Terminal::sized(program, &["lines", text(&path)], [160, 90], &[("NO_COLOR", "1")]);
-    assert_eq!(terminal.end(), 0);
-    terminal.settled();
-    terminal.look(|screen| {
-        let bold = |row| (0..160).any(|column| screen.cell(row, column).is_some_and(|cell| cell.bold()));
-        assert!(!(0..screen.size().0.get()).any(bold) && screen.contents().contains("visits"));
-    });
 }

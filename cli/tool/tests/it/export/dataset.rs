@@ -114,21 +114,6 @@ fn check(found: &Value, folder: &Folder) {
 }
 
 #[test]
-fn duckdb_and_polars_read_a_set_and_only_what_is_asked_for() {
-    let folder = Folder::new();
-    write_ranks(&folder);
-    let (code, output, errors, out) = exported(&folder, &[text(&folder.at(""))], &[]);
-    assert_eq!((code, errors.as_str()), (0, ""));
-    let first = format!("{}runs: 192,000 rows in 5 files, ", text(&out));
-    assert!(output.starts_with(&first) && output.lines().count() == 8, "{output}");
-    for reader in ["duckdb", "polars"] {
-        if let Some(found) = read_with("dataset.py", reader, &[reader, text(&out)]) {
-            check(&found, &folder);
-        }
-    }
-}
-
-#[test]
 fn names_of_jobs_stay_within_the_folder_and_traces_are_apart() {
     let folder = Folder::new();
     // Two devices of a rank, and names that are made to do harm.
@@ -204,6 +189,21 @@ mod full {
     use std::process::Command;
 
     use super::*;
+
+    #[test]
+    fn duckdb_and_polars_read_a_set_and_only_what_is_asked_for() {
+        let folder = Folder::new();
+        write_ranks(&folder);
+        let (code, output, errors, out) = exported(&folder, &[text(&folder.at(""))], &[]);
+        assert_eq!((code, errors.as_str()), (0, ""));
+        let first = format!("{}runs: 192,000 rows in 5 files, ", text(&out));
+        assert!(output.starts_with(&first) && output.lines().count() == 8, "{output}");
+        for reader in ["duckdb", "polars"] {
+            if let Some(found) = read_with("dataset.py", reader, &[reader, text(&out)]) {
+                check(&found, &folder);
+            }
+        }
+    }
 
     /// Spark takes a gigabyte on the disk, so that it is not set up with the other readers.
     #[test]

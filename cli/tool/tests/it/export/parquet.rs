@@ -22,47 +22,6 @@ fn run_of(row: &Value) -> (Warp, Run) {
 }
 
 #[test]
-fn rows_are_the_runs_that_decode_prints_and_sums_are_those_of_lines() {
-    let folder = Folder::new();
-    let trace = mis(&folder);
-    for (number, chosen) in
-        [&[][..], &["--launch", "1"], &["--block", "1"], &["--warp", "1"]].iter().enumerate()
-    {
-        let out = folder.at(&format!("tables{number}/"));
-        export(&trace, "parquet", &out, chosen);
-        let Some(found) = read(&out, &["runs", "locations", "launches", "losses"]) else { return };
-        let rows = found["runs"]["rows"].as_array().unwrap();
-        let expected = decoded(&trace, chosen);
-        let expected: Vec<(Warp, Run)> = expected
-            .into_iter()
-            .flat_map(|(warp, runs)| runs.into_iter().map(move |run| (warp, run)))
-            .collect();
-        assert!(rows.iter().map(run_of).eq(expected), "{chosen:?}");
-
-        let lines = super::json(&[&["lines", text(&trace), "--sort", "source"], *chosen].concat());
-        let lines: Vec<Value> = lines["lines"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|line| {
-                json!([
-                    line["file"],
-                    line["line"],
-                    line["visits"],
-                    line["lanes"],
-                    line["lanes"],
-                    line["warps"]
-                ])
-            })
-            .collect();
-        assert!(lines.len() > 5 || *chosen == ["--launch", "1"], "{lines:?}");
-        assert_eq!(found["runs"]["lines"], json!(lines), "{chosen:?}");
-        assert_eq!(found["losses"]["rows"], json!([]));
-        assert_eq!(found["runs"]["facts"]["warptrace.whole"], "true");
-    }
-}
-
-#[test]
 fn columns_are_typed_as_the_page_says() {
     let folder = Folder::new();
     let out = folder.at("tables/");
@@ -127,57 +86,103 @@ fn columns_are_typed_as_the_page_says() {
     }
 }
 
-#[test]
-fn events_are_a_row_each_and_groups_of_rows_are_bounded() {
-    let folder = Folder::new();
-    let trace = folder.traced("fractal", "a.wtrc", &["--width", "128", "--depth", "900"]);
-    let out = folder.at("all/");
-    std::fs::create_dir(&out).unwrap();
-    export(&trace, "parquet", &out, &["--events"]);
-    let Some(found) =
-        read_with("read_parquet_events.py", "duckdb", &[text(&out.join("events/**/*.parquet"))])
-    else {
-        return;
-    };
-    let events = super::json(&["lines", text(&trace)])["totals"]["visits"].as_u64().unwrap();
-    assert!(events > 1 << 18, "{events} events are more than a group");
-    assert_eq!(found["rows"], events);
-    assert_eq!(found["counts"], json!([1, 1]));
-    // Each warp's events are numbered from 0, without a gap.
-    assert_eq!(found["gaps"], 0);
-    assert_eq!(found["largest_group"], 1 << 18);
-}
+mod full {
+    use super::*;
 
-#[test]
-fn losses_have_rows_facts_and_a_warning() {
-    let folder = Folder::new();
-    for policy in ["stop", "ring"] {
-        let trace = lossy(&folder, &["--policy", policy]);
-        let out = folder.at(policy);
+    #[test]
+    fn rows_are_the_runs_that_decode_prints_and_sums_are_those_of_lines() {
+        let folder = Folder::new();
+        let trace = mis(&folder);
+        for (number, chosen) in
+            [&[][..], &["--launch", "1"], &["--block", "1"], &["--warp", "1"]].iter().enumerate()
+        {
+            let out = folder.at(&format!("tables{number}/"));
+            export(&trace, "parquet", &out, chosen);
+            let Some(found) = read(&out, &["runs", "locations", "launches", "losses"]) else { return };
+            let rows = found["runs"]["rows"].as_array().unwrap();
+            let expected = decoded(&trace, chosen);
+            let expected: Vec<(Warp, Run)> = expected
+                .into_iter()
+                .flat_map(|(warp, runs)| runs.into_iter().map(move |run| (warp, run)))
+                .collect();
+            assert!(rows.iter().map(run_of).eq(expected), "{chosen:?}");
+
+            let lines = super::json(&[&["lines", text(&trace), "--sort", "source"], *chosen].concat());
+            let lines: Vec<Value> = lines["lines"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|line| {
+                    json!([
+                        line["file"],
+                        line["line"],
+                        line["visits"],
+                        line["lanes"],
+                        line["lanes"],
+                        line["warps"]
+                    ])
+                })
+                .collect();
+            assert!(lines.len() > 5 || *chosen == ["--launch", "1"], "{lines:?}");
+            assert_eq!(found["runs"]["lines"], json!(lines), "{chosen:?}");
+            assert_eq!(found["losses"]["rows"], json!([]));
+            assert_eq!(found["runs"]["facts"]["warptrace.whole"], "true");
+        }
+    }
+
+    #[test]
+    fn events_are_a_row_each_and_groups_of_rows_are_bounded() {
+        let folder = Folder::new();
+        let trace = folder.traced("fractal", "a.wtrc", &["--width", "128", "--depth", "900"]);
+        let out = folder.at("all/");
         std::fs::create_dir(&out).unwrap();
-        let (code, output, errors) = run(&["export", text(&trace), "--to", "parquet", "-o", text(&out)]);
-        assert_eq!(code, 0, "{errors}");
-        assert!(errors.starts_with("warning: INCOMPLETE trace: "), "{errors}");
-        assert!(output.contains("/losses: "), "{output}");
-        let Some(found) = read(&out, &["runs", "losses"]) else { return };
-        let facts = &found["runs"]["facts"];
-        assert_eq!(
-            (&facts["warptrace.whole"], &facts["warptrace.policy"]),
-            (&json!("false"), &json!(policy))
-        );
-        let lost = super::json(&["lines", text(&trace)])["losses"]["lost_events"].as_u64().unwrap();
-        let rows = found["losses"]["rows"].as_array().unwrap();
-        let (reason, position) = if policy == "stop" { ("memory", "end") } else { ("overwritten", "start") };
-        assert!(rows.iter().all(|row| row[9] == reason && row[10] == position && row[8] == 1));
-        assert_eq!(rows.iter().map(|row| row[11].as_u64().unwrap()).sum::<u64>(), lost);
+        export(&trace, "parquet", &out, &["--events"]);
+        let Some(found) =
+            read_with("read_parquet_events.py", "duckdb", &[text(&out.join("events/**/*.parquet"))])
+        else {
+            return;
+        };
+        let events = super::json(&["lines", text(&trace)])["totals"]["visits"].as_u64().unwrap();
+        assert!(events > 1 << 18, "{events} events are more than a group");
+        assert_eq!(found["rows"], events);
+        assert_eq!(found["counts"], json!([1, 1]));
+        // Each warp's events are numbered from 0, without a gap.
+        assert_eq!(found["gaps"], 0);
+        assert_eq!(found["largest_group"], 1 << 18);
+    }
 
-        // Of a part, what that part lacks.
-        let part = folder.at(&format!("{policy}-part/"));
-        let (_, _, errors) =
-            run(&["export", text(&trace), "--to", "parquet", "-o", text(&part), "--warp", "3"]);
-        assert!(errors.contains("1 warp were lost") || errors.contains("of 1 warp "), "{errors}");
-        let found = read(&part, &["losses"]).unwrap();
-        let rows = found["losses"]["rows"].as_array().unwrap();
-        assert!(rows.len() == 1 && rows[0][5] == 3, "{rows:?}");
+    #[test]
+    fn losses_have_rows_facts_and_a_warning() {
+        let folder = Folder::new();
+        for policy in ["stop", "ring"] {
+            let trace = lossy(&folder, &["--policy", policy]);
+            let out = folder.at(policy);
+            std::fs::create_dir(&out).unwrap();
+            let (code, output, errors) = run(&["export", text(&trace), "--to", "parquet", "-o", text(&out)]);
+            assert_eq!(code, 0, "{errors}");
+            assert!(errors.starts_with("warning: INCOMPLETE trace: "), "{errors}");
+            assert!(output.contains("/losses: "), "{output}");
+            let Some(found) = read(&out, &["runs", "losses"]) else { return };
+            let facts = &found["runs"]["facts"];
+            assert_eq!(
+                (&facts["warptrace.whole"], &facts["warptrace.policy"]),
+                (&json!("false"), &json!(policy))
+            );
+            let lost = super::json(&["lines", text(&trace)])["losses"]["lost_events"].as_u64().unwrap();
+            let rows = found["losses"]["rows"].as_array().unwrap();
+            let (reason, position) =
+                if policy == "stop" { ("memory", "end") } else { ("overwritten", "start") };
+            assert!(rows.iter().all(|row| row[9] == reason && row[10] == position && row[8] == 1));
+            assert_eq!(rows.iter().map(|row| row[11].as_u64().unwrap()).sum::<u64>(), lost);
+
+            // Of a part, what that part lacks.
+            let part = folder.at(&format!("{policy}-part/"));
+            let (_, _, errors) =
+                run(&["export", text(&trace), "--to", "parquet", "-o", text(&part), "--warp", "3"]);
+            assert!(errors.contains("1 warp were lost") || errors.contains("of 1 warp "), "{errors}");
+            let found = read(&part, &["losses"]).unwrap();
+            let rows = found["losses"]["rows"].as_array().unwrap();
+            assert!(rows.len() == 1 && rows[0][5] == 3, "{rows:?}");
+        }
     }
 }

@@ -164,10 +164,9 @@ fn slices_are_the_runs_that_decode_prints() {
     }
 }
 
-#[test]
-fn marks_stand_where_events_are_missing() {
+fn check_marks(policies: &[&str]) {
     let folder = Folder::new();
-    for policy in ["stop", "ring"] {
+    for policy in policies {
         let trace = lossy(&folder, &["--policy", policy]);
         let (expected, expected_marks) = (decoded(&trace, &[]), marks(&trace));
         assert!(!expected_marks.is_empty());
@@ -187,5 +186,19 @@ fn marks_stand_where_events_are_missing() {
             assert_eq!(about["whole"], "false");
             assert!(about["missing"].as_str().unwrap().contains("were lost"));
         }
+    }
+}
+
+#[test]
+fn marks_stand_where_a_ring_lacks_events() {
+    check_marks(&["ring"]);
+}
+
+mod full {
+    use super::*;
+
+    #[test]
+    fn marks_stand_where_events_are_missing() {
+        check_marks(&["stop", "ring"]);
     }
 }
