@@ -71,7 +71,7 @@ fn columns_are_typed_as_the_page_says() {
         }
     }
     let launches = found["launches"]["rows"].as_array().unwrap();
-    let info = super::json(&["info", text(&folder.at("mis.wtrc"))]);
+    let info = super::super::json(&["info", text(&folder.at("mis.wtrc"))]);
     let kernels = &info["metadata"]["kernels"];
     assert_eq!(launches.len(), info["launches"].as_array().unwrap().len());
     for (row, launch) in launches.iter().zip(info["launches"].as_array().unwrap()) {
@@ -107,7 +107,7 @@ mod full {
                 .collect();
             assert!(rows.iter().map(run_of).eq(expected), "{chosen:?}");
 
-            let lines = super::json(&[&["lines", text(&trace), "--sort", "source"], *chosen].concat());
+            let lines = super::super::json(&[&["lines", text(&trace), "--sort", "source"], *chosen].concat());
             let lines: Vec<Value> = lines["lines"]
                 .as_array()
                 .unwrap()
@@ -142,7 +142,7 @@ mod full {
         else {
             return;
         };
-        let events = super::json(&["lines", text(&trace)])["totals"]["visits"].as_u64().unwrap();
+        let events = super::super::json(&["lines", text(&trace)])["totals"]["visits"].as_u64().unwrap();
         assert!(events > 1 << 18, "{events} events are more than a group");
         assert_eq!(found["rows"], events);
         assert_eq!(found["counts"], json!([1, 1]));
@@ -168,7 +168,8 @@ mod full {
                 (&facts["warptrace.whole"], &facts["warptrace.policy"]),
                 (&json!("false"), &json!(policy))
             );
-            let lost = super::json(&["lines", text(&trace)])["losses"]["lost_events"].as_u64().unwrap();
+            let lost =
+                super::super::json(&["lines", text(&trace)])["losses"]["lost_events"].as_u64().unwrap();
             let rows = found["losses"]["rows"].as_array().unwrap();
             let (reason, position) =
                 if policy == "stop" { ("memory", "end") } else { ("overwritten", "start") };
