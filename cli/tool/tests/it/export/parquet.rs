@@ -71,7 +71,7 @@ fn columns_are_typed_as_the_page_says() {
         }
     }
     let launches = found["launches"]["rows"].as_array().unwrap();
-    let info = super::super::json(&["info", text(&folder.at("mis.wtrc"))]);
+    let info = super::json(&["info", text(&folder.at("mis.wtrc"))]);
     let kernels = &info["metadata"]["kernels"];
     assert_eq!(launches.len(), info["launches"].as_array().unwrap().len());
     for (row, launch) in launches.iter().zip(info["launches"].as_array().unwrap()) {
