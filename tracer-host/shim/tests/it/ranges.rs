@@ -113,6 +113,12 @@ fn launches_within_a_range_are_recorded_alone() {
             assert_eq!(traced.verified().0 as usize, 9 - left);
             assert_eq!(traced.log().matches("launch walk [").count(), left, "they run as they are");
         }
+    }
+}
+
+#[test]
+fn of_a_graph_launches_within_a_range_are_recorded_alone() {
+    for program in programs() {
         // The first launch of the graph only.
         let text = spec(|spec| spec.recording.window.nvtx = vec!["step 2".to_owned()]);
         let Some(graph) = run(&program, "graph", &[(RUN_SPEC, &text)]) else { return };
