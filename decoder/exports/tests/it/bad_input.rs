@@ -93,7 +93,11 @@ fn check_damaged(places: usize) {
             }
         }
     }
-    assert!(exported > places && refused > places / 2, "{exported} exported, {refused} refused");
+    // Of 35 places more than 50 and 30.
+    assert!(
+        35 * exported > 50 * places && 35 * refused > 30 * places,
+        "{exported} exported, {refused} refused"
+    );
 }
 
 #[test]
