@@ -131,7 +131,7 @@ pub(crate) enum Command {
     Worker(Worker),
     /// Print the events of a trace
     Decode(Decode),
-    /// Write a trace as Parquet, Perfetto, Chrome, Firefox Profiler or lcov files
+    /// Write a trace as Parquet, Perfetto, Firefox Profiler or lcov files
     Export(Export),
     /// Check that a trace is complete and sound
     Verify(Verify),

@@ -3,7 +3,6 @@
 //! ```text
 //! TraceFile ── Source ──┬─ parquet   tables of runs, locations, launches and losses: SQL, data frames
 //!   Selection ──┘       ├─ perfetto  a track a warp, a slice a run, in those of its loops: ui.perfetto.dev
-//!                       ├─ chrome    the same as JSON: chrome://tracing, Speedscope
 //!                       ├─ firefox   where lanes were active or idle, with stacks of loops: profiler.firefox.com
 //!                       └─ lcov      lines and branches that lanes took: genhtml, editors, CI
 //! ```

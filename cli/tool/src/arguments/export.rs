@@ -41,8 +41,6 @@ pub(crate) enum ExportFormat {
     Parquet,
     /// A track for each warp, in Perfetto's own format, for ui.perfetto.dev
     Perfetto,
-    /// The same as JSON, for chrome://tracing and other readers of Chrome's trace events
-    Chrome,
     /// Call trees and flame graphs of lanes, for profiler.firefox.com
     Firefox,
     /// Coverage of lines and branches, for genhtml, editors and CI

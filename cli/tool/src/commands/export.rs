@@ -17,9 +17,8 @@ use crate::output::{self, bytes, count, say, shown_name};
 use crate::whole_file::keep_apart;
 use crate::whole_file::{Target, watch_signals};
 
-/// Slices from which on tools that draw timelines take long, or fail.
-const MANY_PERFETTO_SLICES: u64 = 4_000_000;
-const MANY_CHROME_SLICES: u64 = 1_000_000;
+/// Slices from which on Perfetto's page takes long, or fails.
+const MANY_SLICES: u64 = 4_000_000;
 
 pub(crate) fn run(command: &Export) -> anyhow::Result<ExitCode> {
     if command.events && command.to != ExportFormat::Parquet {
@@ -120,7 +119,7 @@ fn write(command: &Export, source: &Source<'_>, path: &Path) -> anyhow::Result<V
         ExportFormat::Parquet => parquet::file(command, source, path),
         #[cfg(not(feature = "parquet"))]
         ExportFormat::Parquet => Err(super::left_out("Parquet")),
-        ExportFormat::Perfetto | ExportFormat::Chrome => timeline(command, source, path),
+        ExportFormat::Perfetto => timeline(command, source, path),
         ExportFormat::Firefox => firefox(command, source, path),
         ExportFormat::Lcov => lcov(command, source, path),
     }
@@ -128,24 +127,17 @@ fn write(command: &Export, source: &Source<'_>, path: &Path) -> anyhow::Result<V
 
 fn timeline(command: &Export, source: &Source<'_>, path: &Path) -> anyhow::Result<Vec<String>> {
     let target = &command.output;
-    let (many, reader) = match command.to {
-        ExportFormat::Chrome => (MANY_CHROME_SLICES, "readers of JSON traces"),
-        _ => (MANY_PERFETTO_SLICES, "Perfetto's page"),
-    };
     let mut sliced = |slices: u64| {
-        if slices == many + 1 {
+        if slices == MANY_SLICES + 1 {
             crate::output::tell!(
-                "warning: more than {} slices: {reader} may be slow or fail; choose a part with `--kernel`, \
+                "warning: more than {} slices: Perfetto's page may be slow or fail; choose a part with `--kernel`, \
                  `--launch`, `--block` or `--warp`",
-                count(many)
+                count(MANY_SLICES)
             );
         }
     };
     let to = Target::new(target, &[("the trace", path)])?;
-    let (written, size) = to.write(|out| match command.to {
-        ExportFormat::Chrome => timeline::chrome(source, out, &mut sliced),
-        _ => timeline::perfetto(source, out, &mut sliced),
-    })?;
+    let (written, size) = to.write(|out| timeline::perfetto(source, out, &mut sliced))?;
     if written.unplaced > 0 {
         crate::output::tell!(
             "warning: of {} warps the trace does not say when they ran, when they ended or when all of their runs began; \

@@ -153,7 +153,7 @@ fn pages() {
 fn exports() {
     let folder = Folder::new();
     let out = folder.at("out");
-    let formats = ["parquet", "perfetto", "chrome", "firefox", "lcov"];
+    let formats = ["parquet", "perfetto", "firefox", "lcov"];
     let is_built = |format: &&str| cfg!(feature = "parquet") || *format != "parquet";
     for (lack, path) in bad_traces(&folder) {
         for format in formats.into_iter().filter(is_built) {

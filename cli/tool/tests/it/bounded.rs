@@ -156,7 +156,7 @@ fn warps_without_account_are_one_number() {
     writer.write_chunks(0, &[chunk(3), chunk(7)]).unwrap();
     drop(writer);
     for view in ["info", "verify", "top", "lines", "export"] {
-        let more: &[&str] = if view == "export" { &["--to", "chrome", "-o", "-"] } else { &[] };
+        let more: &[&str] = if view == "export" { &["--to", "lcov", "-o", "-"] } else { &[] };
         let (_, said, errors) = run(&[&[view, text(&path)], more].concat());
         assert!(format!("{said}{errors}").contains("100 warps without"), "{view}: {said}{errors}");
     }
@@ -208,7 +208,7 @@ fn output_has_a_limit() {
     let folder = Folder::new();
     let path = folder.at("a.wtrc");
     with_long_names(&path);
-    refuses(&["export", text(&path), "--to", "chrome", "-o", "/dev/null"]);
+    refuses(&["decode", text(&path), "--format", "csv", "-o", "/dev/null"]);
     // One warp has 4 MB of names, and all of them 2.4 GB.
     assert_eq!(limited(512, 40, &["decode", text(&path), "--block", "7", "-o", "/dev/null"]).0, Some(0));
 }
@@ -245,7 +245,6 @@ mod full {
             &["decode", file, "-o", null][..],
             &["decode", file, "--format", "csv", "-o", null],
             &["decode", file, "--format", "jsonl", "-o", null],
-            &["export", file, "--to", "chrome", "-o", null],
         ] {
             refuses(command);
         }

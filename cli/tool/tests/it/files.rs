@@ -39,7 +39,7 @@ fn no_command_writes_to_what_it_reads() {
             vec!["report", file, "-o", target],
             vec!["report", other, "--against", file, "-o", target],
         ];
-        for format in ["perfetto", "chrome", "firefox", "lcov"] {
+        for format in ["perfetto", "firefox", "lcov"] {
             commands.push(vec!["export", file, "--to", format, "-o", target]);
         }
         if cfg!(feature = "parquet") {
@@ -131,8 +131,8 @@ fn standard_output_is_not_the_trace() {
         &["verify", file],
         &["top", file],
         &["diff", other, file],
-        &["export", file, "--to", "chrome", "-o", "-"],
-        &["export", other, "--to", "chrome", "-o", file],
+        &["export", file, "--to", "perfetto", "-o", "-"],
+        &["export", other, "--to", "perfetto", "-o", file],
     ] {
         for is_appended in [true, false] {
             let out = File::options().write(true).append(is_appended).open(&path).unwrap();
@@ -202,7 +202,7 @@ fn what_cannot_be_printed_is_an_error() {
         &["verify", file],
         &["devices"],
         &["completions", "bash"],
-        &["export", file, "--to", "chrome", "-o", "-"],
+        &["export", file, "--to", "perfetto", "-o", "-"],
     ] {
         let full = File::options().write(true).open("/dev/full").unwrap();
         let output = Command::new(cargo_bin("warptrace")).args(arguments).stdout(full).output().unwrap();
@@ -240,7 +240,6 @@ fn a_minus_is_standard_output() {
         &["decode", file][..],
         &["report", file],
         &["export", file, "--to", "perfetto"],
-        &["export", file, "--to", "chrome"],
         &["export", file, "--to", "firefox"],
         &["export", file, "--to", "lcov"],
     ] {

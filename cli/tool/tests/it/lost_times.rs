@@ -110,7 +110,7 @@ fn every_command_says_which_times_are_missing() {
         assert!(missing.ends_with(" missing"), "{sentence}");
         let lost = text(&lost);
         let out = folder.at("out");
-        for format in ["perfetto", "chrome", "firefox", "lcov"] {
+        for format in ["perfetto", "firefox", "lcov"] {
             let said = said(&["export", lost, "--to", format, "-o", text(&out)]);
             assert!(said.contains(missing), "{format}: {said}");
             assert!(said.contains("warning: the export lacks times: "), "{format}: {said}");

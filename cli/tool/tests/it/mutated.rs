@@ -39,7 +39,6 @@ const COMMANDS: [&[&str]; 24] = [
     &["stats", "--json"],
     &["report", "-o", "-"],
     &["export", "--to", "perfetto", "-o", "-"],
-    &["export", "--to", "chrome", "-o", "-"],
     &["export", "--to", "firefox", "-o", "-"],
     &["export", "--to", "lcov", "-o", "-"],
 ];

@@ -31,7 +31,7 @@ fn a_write_that_fails_is_an_error_and_leaves_what_was_there() {
     let out = folder.at("out");
     fs::write(&out, "what was there").unwrap();
     let before = folder.files().len();
-    for command in [&["decode"][..], &["report"], &["export", "--to", "chrome"]] {
+    for command in [&["decode"][..], &["report"], &["export", "--to", "perfetto"]] {
         let arguments = [command, &[text(&path), "-o", text(&out)]].concat();
         let (code, errors) = run_with_little_room(&arguments);
         assert_eq!(code, Some(1), "{command:?}: {errors}");

@@ -56,7 +56,7 @@ fn all_say(folder: &Folder, path: &Path, part: &str) {
         vec!["decode", file, "-o", text(&out)],
         vec!["report", file, "-o", text(&out)],
     ];
-    for format in ["perfetto", "chrome", "firefox", "lcov"] {
+    for format in ["perfetto", "firefox", "lcov"] {
         commands.push(vec!["export", file, "--to", format, "-o", text(&out)]);
     }
     for view in ["top", "lines", "loops", "warps", "paths", "edges", "stats"] {

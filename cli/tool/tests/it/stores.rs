@@ -138,7 +138,7 @@ fn nothing_is_written_to_a_store() {
     let commands: [&[&str]; 4] = [
         &["decode", name, "-o", "s3://bucket/a"],
         &["demo", "--device", "sim", "-o", "https://host/a.wtrc"],
-        &["export", name, "--to", "chrome", "-o", "gs://bucket/a"],
+        &["export", name, "--to", "perfetto", "-o", "gs://bucket/a"],
         &["run", "-o", "s3://bucket/a.wtrc", "true"],
     ];
     for arguments in commands {

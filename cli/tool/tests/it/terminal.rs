@@ -64,7 +64,7 @@ fn nothing_of_a_file_acts_on_the_terminal() {
     for format in ["text", "csv", "jsonl"] {
         commands.push(vec!["decode", file, "--format", format]);
     }
-    for format in ["chrome", "lcov"] {
+    for format in ["firefox", "lcov"] {
         commands.push(vec!["export", file, "--to", format, "-o", "-"]);
     }
     commands.extend([

@@ -8,7 +8,6 @@
 //! microsecond n to n + 1. The latter two begin in each warp anew: what stands above each other in two tracks
 //! need not have happened at once.
 
-mod chrome;
 mod load;
 mod order;
 mod perfetto;
@@ -21,9 +20,9 @@ use warptrace_analysis::{OpenWaits, Wait};
 use warptrace_decoder::Missing;
 use warptrace_format::file::{LaunchInfo, StreamId};
 
-pub use self::chrome::chrome;
 use self::load::Load;
 use self::order::Follows;
+use self::perfetto::Perfetto;
 pub use self::perfetto::{perfetto, perfetto_ranks};
 use crate::axis::{Axis, Scale};
 use crate::error::ExportError;
@@ -48,58 +47,6 @@ pub struct Written {
     pub bytes: u64,
 }
 
-/// Takes the tracks of a timeline, one after the other.
-trait Tracks {
-    /// Begins a launch.
-    fn launch(&mut self, source: &Source<'_>, info: &LaunchInfo) -> Result<(), ExportError>;
-    /// Begins a block of the launch.
-    fn block(&mut self, block: [u32; 3], linear: u32) -> Result<(), ExportError>;
-    /// Begins a warp of the block.
-    fn warp(&mut self, warp: u32, id: &StreamId) -> Result<(), ExportError>;
-    /// Begins a block that ran on a multiprocessor, in place of a launch and its block.
-    fn block_on(
-        &mut self,
-        sm: u32,
-        source: &Source<'_>,
-        info: &LaunchInfo,
-        id: &StreamId,
-    ) -> Result<(), ExportError>;
-    /// Ends it: the slice of its warps.
-    fn block_ran(&mut self, ran: &Ran<'_>) -> Result<(), ExportError>;
-    /// Begins the slice of a warp that ran, around its runs.
-    fn warp_runs(&mut self, ran: &Ran<'_>) -> Result<(), ExportError>;
-    /// Ends it.
-    fn warp_ran(&mut self, to: u64) -> Result<(), ExportError>;
-    /// Takes a mark: it is not known when the warp ended that began here.
-    fn unended(&mut self, at: u64) -> Result<(), ExportError>;
-    /// Begins a slice around the warp's next runs: a function or a loop.
-    fn enter(&mut self, name: &str, at: u64) -> Result<(), ExportError>;
-    /// Ends the slice that was begun last, at `from`.
-    fn leave(&mut self, name: &str, from: u64, to: u64) -> Result<(), ExportError>;
-    /// Takes the warp's next run, which lasts from one place on the axis to another.
-    fn run(&mut self, source: &Source<'_>, run: &Run, lasts: Range<u64>) -> Result<(), ExportError>;
-    /// Takes a wait of lanes of the warp that is over: `lasts` may lie over that of others.
-    fn wait(&mut self, source: &Source<'_>, wait: &Wait, lasts: Range<u64>) -> Result<(), ExportError> {
-        let _ = (source, wait, lasts);
-        Ok(())
-    }
-    /// Takes what ran on a multiprocessor, once all was drawn.
-    fn load(&mut self, sm: u32, load: &Load) -> Result<(), ExportError> {
-        let _ = (sm, load);
-        Ok(())
-    }
-    /// Takes a launch by the host's clocks. Those of a lane, which are numbered from 0, do not overlap.
-    fn on_host(
-        &mut self,
-        source: &Source<'_>,
-        info: &LaunchInfo,
-        lane: u32,
-        lasts: Range<u64>,
-    ) -> Result<(), ExportError>;
-    /// Takes a mark: events are missing.
-    fn missing(&mut self, missing: &Missing, at: u64) -> Result<(), ExportError>;
-}
-
 /// A block or a warp that ran.
 struct Ran<'a> {
     /// Name of its kernel.
@@ -119,10 +66,10 @@ struct Ran<'a> {
 }
 
 /// Gives all of a source to `tracks`; tells `sliced` of each slice.
-fn draw(
+fn draw<W: Write>(
     source: &Source<'_>,
     scale: Scale,
-    tracks: &mut impl Tracks,
+    tracks: &mut Perfetto<W>,
     sliced: &mut dyn FnMut(u64),
 ) -> Result<Written, ExportError> {
     let mut written = Written { axis: scale.brief(), ..Written::default() };
@@ -159,11 +106,11 @@ fn draw(
 }
 
 /// The tracks of a launch in the making.
-struct Launch<'a, T> {
+struct Launch<'a, W> {
     source: &'a Source<'a>,
     info: &'a LaunchInfo,
     nest: &'a Nest,
-    tracks: &'a mut T,
+    tracks: &'a mut Perfetto<W>,
     axis: Axis,
     open: Open,
     waits: Waiting,
@@ -171,7 +118,7 @@ struct Launch<'a, T> {
     warp: Option<u32>,
 }
 
-impl<T: Tracks> Launch<'_, T> {
+impl<W: Write> Launch<'_, W> {
     fn step(
         &mut self,
         step: &Step,
@@ -195,7 +142,7 @@ impl<T: Tracks> Launch<'_, T> {
             self.tracks.block(id.block, warp / self.info.warps_per_block())?;
         }
         if self.warp.replace(warp) != Some(warp) {
-            self.tracks.warp(warp, id)?;
+            self.tracks.warp(id)?;
             self.open.end = 0;
             self.waits.begin();
             written.warps += 1;
@@ -238,22 +185,27 @@ impl<T: Tracks> Launch<'_, T> {
 /// The functions and loops that a warp is in.
 #[derive(Default)]
 struct Open {
-    /// Names, the outermost first, and where they began.
-    slices: Vec<(String, u64)>,
+    /// Names, the outermost first.
+    slices: Vec<String>,
     /// Where the last run ended.
     end: u64,
 }
 
 impl Open {
     /// Ends the slices that `around` does not have, and begins those that it has more.
-    fn go_to(&mut self, around: &[String], event: u64, tracks: &mut impl Tracks) -> Result<(), ExportError> {
-        let same = self.slices.iter().zip(around).take_while(|((open, _), name)| open == *name).count();
-        for (name, from) in self.slices.drain(same..).rev() {
-            tracks.leave(&name, from, event)?;
+    fn go_to<W: Write>(
+        &mut self,
+        around: &[String],
+        event: u64,
+        tracks: &mut Perfetto<W>,
+    ) -> Result<(), ExportError> {
+        let same = self.slices.iter().zip(around).take_while(|(open, name)| open == name).count();
+        for _ in self.slices.drain(same..) {
+            tracks.leave(event)?;
         }
         for name in &around[same..] {
             tracks.enter(name, event)?;
-            self.slices.push((name.clone(), event));
+            self.slices.push(name.clone());
         }
         Ok(())
     }
@@ -275,12 +227,12 @@ impl Waiting {
     }
 
     /// Takes the warp's next run, which begins there on the axis; draws the waits that it ends.
-    fn push(
+    fn push<W: Write>(
         &mut self,
         source: &Source<'_>,
         run: &Run,
         at: u64,
-        tracks: &mut impl Tracks,
+        tracks: &mut Perfetto<W>,
     ) -> Result<(), ExportError> {
         let Some(open) = &mut self.0 else { return Ok(()) };
         let mut result = Ok(());

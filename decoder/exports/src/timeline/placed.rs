@@ -1,5 +1,6 @@
 //! Warps on the axis that they share: where and when each ran, and in that its runs.
 
+use std::io::Write;
 use std::iter::Peekable;
 use std::ops::Range;
 
@@ -9,7 +10,7 @@ use warptrace_format::span::{Axis, WarpSpan};
 
 use super::load::Loads;
 use super::order::Order;
-use super::{Open, Ran, Tracks, Waiting, Written};
+use super::{Open, Perfetto, Ran, Waiting, Written};
 use crate::axis::spans;
 use crate::error::ExportError;
 use crate::nest::Nest;
@@ -19,11 +20,11 @@ use crate::source::Source;
 /// Gives the warps of a source, of which the trace says when they ran, to `tracks`, from the global timer's
 /// `zero` on; with their runs if these have times. Returns what ran on each multiprocessor until the axis
 /// ends.
-pub(super) fn draw(
+pub(super) fn draw<W: Write>(
     source: &Source<'_>,
     (zero, until): (u64, u64),
     has_runs: bool,
-    tracks: &mut impl Tracks,
+    tracks: &mut Perfetto<W>,
     written: &mut Written,
     sliced: &mut dyn FnMut(u64),
 ) -> Result<Loads, ExportError> {
@@ -58,14 +59,14 @@ pub(super) fn draw(
 }
 
 /// A launch in the making.
-struct Launch<'a, T, I: Iterator> {
+struct Launch<'a, W, I: Iterator> {
     source: &'a Source<'a>,
     info: &'a LaunchInfo,
     zero: u64,
     /// What is around runs, if they are drawn.
     nest: Option<&'a Nest>,
     spans: Peekable<I>,
-    tracks: &'a mut T,
+    tracks: &'a mut Perfetto<W>,
     written: &'a mut Written,
     sliced: &'a mut dyn FnMut(u64),
     open: Open,
@@ -98,7 +99,7 @@ struct Block {
     has_ended: bool,
 }
 
-impl<'a, T: Tracks, I: Iterator<Item = Result<(u32, WarpSpan), DecodeError>>> Launch<'a, T, I> {
+impl<'a, W: Write, I: Iterator<Item = Result<(u32, WarpSpan), DecodeError>>> Launch<'a, W, I> {
     fn step(&mut self, step: &Step) -> Result<(), ExportError> {
         match step {
             Step::Run(run) => {
@@ -150,7 +151,7 @@ impl<'a, T: Tracks, I: Iterator<Item = Result<(u32, WarpSpan), DecodeError>>> La
             self.tracks.block_on(sm, self.source, self.info, &id)?;
             self.block = Some(Block { place, lasts: begin..to, has_ended });
         }
-        self.tracks.warp(warp, &id)?;
+        self.tracks.warp(&id)?;
         self.written.warps += 1;
         self.open.end = begin;
         self.waits.begin();

@@ -11,6 +11,7 @@ use warptrace_format::file::{
 use warptrace_format::span::WarpSpan;
 use warptrace_host::writer::{TraceWriter, TrackEnd, WriterOptions};
 
+use super::perfetto_file;
 use crate::support::{Folder, run, text};
 
 /// The host's real-time clock when the device's timer said `TIMER`.
@@ -93,26 +94,29 @@ fn gaps_on_the_hosts_side_are_told() {
 }
 
 #[test]
-fn chromes_timeline_stands_on_the_hosts_clock() {
+fn a_timeline_stands_on_the_hosts_clock() {
     let folder = Folder::new();
     let path = traced(&folder);
-    let out = folder.at("out.json");
-    let (code, _, errors) = run(&["export", &path, "--to", "chrome", "-o", text(&out)]);
+    let out = folder.at("out.pftrace");
+    let (code, _, errors) = run(&["export", &path, "--to", "perfetto", "-o", text(&out)]);
     assert_eq!((code, errors.contains("lacks")), (0, false), "{errors}");
-    let timeline: Value = serde_json::from_slice(&std::fs::read(&out).unwrap()).unwrap();
+    let tracks = perfetto_file::tracks(&out);
+    let about = perfetto_file::about(&tracks);
     // From the first launch on the host's side.
-    assert_eq!(timeline["baseTimeNanoseconds"], REALTIME + 10_000);
-    assert_eq!(timeline["otherData"]["axis_zero"], (TIMER + 10_000).to_string());
-    let of = |category: &str| -> Vec<(f64, f64)> {
-        let events = timeline["traceEvents"].as_array().unwrap().iter();
-        let events = events.filter(|event| event["cat"] == category);
-        events.map(|event| (event["ts"].as_f64().unwrap(), event["dur"].as_f64().unwrap())).collect()
+    assert_eq!(about["realtime_at_axis_zero"], (REALTIME + 10_000).to_string());
+    assert_eq!(about["axis_zero"], (TIMER + 10_000).to_string());
+    let slices = |name: &str| -> Vec<Value> {
+        let named = tracks.iter().filter(|track| track["path"].as_array().unwrap().last().unwrap() == name);
+        let lasts = |slice: &Value| json!([slice[3]["launch"], slice[1], slice[2]]);
+        named.map(|track| track["slices"].as_array().unwrap().iter().map(lasts).collect()).collect()
     };
-    assert_eq!(of("launch"), [(0.0, 30.0), (10.0, 30.0), (90.0, 7.0)]);
-    assert_eq!(of("warp"), [(5.0, 1.0), (15.0, 1.0), (95.0, 1.0)]);
     // Launches that overlap are in lanes of their own.
-    let events = timeline["traceEvents"].as_array().unwrap().iter().filter(|event| event["cat"] == "launch");
-    assert_eq!(events.map(|event| &event["tid"]).collect::<Vec<_>>(), [1, 2, 1]);
+    assert_eq!(
+        slices("launches"),
+        [json!([[0, 0, 30_000], [2, 90_000, 97_000]]), json!([[1, 10_000, 40_000]])]
+    );
+    let warps = [[0, 5_000, 6_000], [1, 15_000, 16_000], [2, 95_000, 96_000]];
+    assert_eq!(slices("warp 0"), warps.map(|warp| json!([warp])));
 }
 
 #[test]
@@ -122,13 +126,14 @@ fn the_simulators_axis_begins_when_the_first_launch_did() {
     let trace = TraceFile::open(&path).unwrap();
     let first = trace.host_launches().map(|ran| ran.begin).min().unwrap();
     assert!(trace.launches().all(|info| trace.host_launch(info.number()).is_some()));
-    let out = folder.at("out.json");
-    run(&["export", text(&path), "--to", "chrome", "-o", text(&out)]);
-    let timeline: Value = serde_json::from_slice(&std::fs::read(&out).unwrap()).unwrap();
-    assert_eq!(timeline["baseTimeNanoseconds"], first);
-    let about = timeline["otherData"]["realtime"].as_str().unwrap();
-    assert!(about.contains("The simulator's time is none of the host"), "{about}");
-    assert!(!timeline.to_string().contains("\"cat\":\"launch\""));
+    let out = folder.at("out.pftrace");
+    run(&["export", text(&path), "--to", "perfetto", "-o", text(&out)]);
+    let tracks = perfetto_file::tracks(&out);
+    let about = perfetto_file::about(&tracks);
+    assert_eq!(about["realtime_at_axis_zero"], first.to_string());
+    let said = about["realtime"].as_str().unwrap();
+    assert!(said.contains("The simulator's time is none of the host"), "{said}");
+    assert!(tracks.iter().all(|track| track["path"][0] != "host"));
     let (_, output, _) = run(&["info", text(&path)]);
     assert!(output.contains("; no device's timer was compared with it\n"), "{output}");
 }

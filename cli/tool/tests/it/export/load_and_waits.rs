@@ -1,4 +1,4 @@
-//! Perfetto's counters of multiprocessors, arrows from launch to launch, and waits, as its own classes read them.
+//! Perfetto's counters of multiprocessors, arrows from launch to launch, and waits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -8,15 +8,15 @@ use warptrace_decoder::TraceFile;
 use warptrace_format::LocationKind;
 use warptrace_format::file::{PREAMBLE_BYTES, SECTION_HEADER_BYTES, SectionKind, encode_section};
 
-use super::shared_axis::{PERFETTO, Timeline, expected, record, sm_of, warp_of};
-use super::{Warp, block, export, lines, read_with};
+use super::shared_axis::{Timeline, expected, record, sm_of, warp_of};
+use super::{Warp, block, export, lines, perfetto_file};
 use crate::support::{Folder, run, text};
 
-/// The tracks of an export, as Perfetto's classes read it.
-fn tracks(folder: &Folder, trace: &Path, more: &[&str]) -> Option<Vec<Value>> {
+/// The tracks of an export.
+fn tracks(folder: &Folder, trace: &Path, more: &[&str]) -> Vec<Value> {
     let out = folder.at("out.pftrace");
     export(trace, "perfetto", &out, more);
-    Some(read_with("read_perfetto.py", PERFETTO, &[text(&out)])?.as_array().unwrap().clone())
+    perfetto_file::tracks(&out)
 }
 
 #[test]
@@ -27,7 +27,7 @@ fn counters_of_multiprocessors_add_up_to_what_ran_there() {
         let file = TraceFile::open(&trace).unwrap();
         // Nanoseconds of warps, and of the active lanes of their runs.
         let expected = ran(&file, &expected(&trace, times == "all"));
-        let Some(tracks) = tracks(&folder, &trace, &[]) else { return };
+        let tracks = tracks(&folder, &trace, &[]);
         let mut found = BTreeMap::new();
         for track in tracks.iter().filter(|track| track["counts"].is_array()) {
             let name = track["unit"].as_str().unwrap();
@@ -77,7 +77,7 @@ fn ran(file: &TraceFile, timeline: &Timeline) -> BTreeMap<(u64, &'static str), u
 fn a_launch_that_begins_when_another_has_ended_follows_it() {
     let folder = Folder::new();
     let trace = record(&folder, "blocks", &[]);
-    let Some(tracks) = tracks(&folder, &trace, &[]) else { return };
+    let tracks = tracks(&folder, &trace, &[]);
     let (code, stats, _) = run(&["stats", text(&trace), "--json"]);
     assert_eq!(code, 0);
     let stats: Value = serde_json::from_str(&stats).unwrap();
@@ -165,9 +165,8 @@ fn waits_are_slices_of_their_own_category() {
     let out = folder.at("waits.pftrace");
     let (code, _, errors) = run(&["export", text(&changed), "--to", "perfetto", "-o", text(&out)]);
     assert_eq!(code, 0, "{errors}");
-    let Some(tracks) = read_with("read_perfetto.py", PERFETTO, &[text(&out)]) else { return };
     let mut found = Waits::new();
-    for track in tracks.as_array().unwrap() {
+    for track in &perfetto_file::tracks(&out) {
         let path: Vec<&str> =
             track["path"].as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect();
         let is_wait = path.len() == 5;

@@ -9,6 +9,7 @@ mod load_and_waits;
 mod outputs;
 #[cfg(feature = "parquet")]
 mod parquet;
+mod perfetto_file;
 mod shared_axis;
 mod timeline;
 mod times;

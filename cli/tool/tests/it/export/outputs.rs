@@ -1,12 +1,12 @@
 //! Outputs: files come into being whole or not at all, are the same each time, and errors say what to do.
 
-use super::{export, mis};
+use super::{export, mis, perfetto_file};
 use crate::support::{Folder, run, text};
 
 #[cfg(feature = "parquet")]
-const FORMATS: [&str; 5] = ["parquet", "perfetto", "chrome", "firefox", "lcov"];
+const FORMATS: [&str; 4] = ["parquet", "perfetto", "firefox", "lcov"];
 #[cfg(not(feature = "parquet"))]
-const FORMATS: [&str; 4] = ["perfetto", "chrome", "firefox", "lcov"];
+const FORMATS: [&str; 3] = ["perfetto", "firefox", "lcov"];
 
 #[test]
 fn exports_are_the_same_each_time() {
@@ -87,15 +87,15 @@ fn errors_say_what_is_wrong() {
     };
     let out = folder.at("out");
     let out = text(&out);
-    fails(&["--to", "xml", "-o", out], 2, "possible values: parquet, perfetto, chrome, firefox, lcov");
-    fails(&["--to", "chrome"], 2, "--output");
-    fails(&["--to", "chrome", "-o", out, "--events"], 1, "`--events` is for `--to parquet`");
-    fails(&["--to", "chrome", "-o", out, "--weight", "idle"], 1, "`--weight` is for `--to firefox`");
-    fails(&["--to", "chrome", "-o", out, "--kernel", "no"], 1, "no kernel `no`; it has mis_init");
+    fails(&["--to", "xml", "-o", out], 2, "possible values: parquet, perfetto, firefox, lcov");
+    fails(&["--to", "perfetto"], 2, "--output");
+    fails(&["--to", "perfetto", "-o", out, "--events"], 1, "`--events` is for `--to parquet`");
+    fails(&["--to", "perfetto", "-o", out, "--weight", "idle"], 1, "`--weight` is for `--to firefox`");
+    fails(&["--to", "perfetto", "-o", out, "--kernel", "no"], 1, "no kernel `no`; it has mis_init");
     fails(&["--to", "lcov", "-o", out, "--launch", "99"], 1, "no launch 99");
-    fails(&["--to", "chrome", "-o", text(&folder.at(""))], 1, "is a folder: name a file");
-    fails(&["--to", "chrome", "-o", text(&folder.at("no/out"))], 1, "there is no folder");
-    fails(&["--to", "chrome", "-o", text(&trace)], 1, "are one file");
+    fails(&["--to", "perfetto", "-o", text(&folder.at(""))], 1, "is a folder: name a file");
+    fails(&["--to", "perfetto", "-o", text(&folder.at("no/out"))], 1, "there is no folder");
+    fails(&["--to", "perfetto", "-o", text(&trace)], 1, "are one file");
     assert!(run(&["info", text(&trace)]).0 == 0, "the trace is still there");
     assert!(!folder.files().contains(&"out".to_owned()));
 }
@@ -107,7 +107,7 @@ fn warps_that_were_not_recorded_are_told() {
     let out = folder.at("out");
     let export = |chosen: &[&str]| {
         let (code, _, errors) =
-            run(&[&["export", text(&trace), "--to", "chrome", "-o", text(&out)], chosen].concat());
+            run(&[&["export", text(&trace), "--to", "perfetto", "-o", text(&out)], chosen].concat());
         assert_eq!(code, 0);
         errors
     };
@@ -115,10 +115,11 @@ fn warps_that_were_not_recorded_are_told() {
     assert_eq!(export(&["--block", "1"]), "");
     let note = "note: 2 warps were not chosen to be recorded, and are not in the export\n";
     assert_eq!(export(&["--warp", "3"]), note);
-    let json: serde_json::Value = serde_json::from_slice(&std::fs::read(&out).unwrap()).unwrap();
-    assert_eq!(json["otherData"]["warps_not_chosen_to_be_recorded"], "2");
-    assert_eq!(json["otherData"]["whole"], "true");
-    assert_eq!(json["otherData"]["selection"], "--warp 3");
+    let tracks = perfetto_file::tracks(&out);
+    let about = perfetto_file::about(&tracks);
+    assert_eq!(about["warps_not_chosen_to_be_recorded"], "2");
+    assert_eq!(about["whole"], "true");
+    assert_eq!(about["selection"], "--warp 3");
 }
 
 #[cfg(unix)]

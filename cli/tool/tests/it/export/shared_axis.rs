@@ -7,10 +7,8 @@ use serde_json::{Value, json};
 use warptrace_decoder::{TraceFile, WarpFilter};
 use warptrace_format::span::WarpSpan;
 
-use super::{Warp, block, export, lines, read_with};
+use super::{Warp, block, export, lines, perfetto_file};
 use crate::support::{Folder, run, text};
-
-pub(super) const PERFETTO: &str = "perfetto.protos.perfetto.trace.perfetto_trace_pb2";
 
 /// What is drawn of a warp: its multiprocessor, its begin and end, and name, begin and end of each run.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -87,9 +85,13 @@ pub(super) fn warp_of(block: &str, warp: &str) -> Warp {
     (launch.parse().unwrap(), block.try_into().unwrap(), warp.strip_prefix("warp ").unwrap().parse().unwrap())
 }
 
-fn perfetto(path: &Path, device: &str) -> Option<(Timeline, Value)> {
-    let tracks = read_with("read_perfetto.py", PERFETTO, &[text(path)])?;
-    let tracks = tracks.as_array().unwrap();
+/// The name of the device of a trace.
+fn device(path: &Path) -> String {
+    TraceFile::open(path).unwrap().metadata().device.name.clone()
+}
+
+fn perfetto(path: &Path, device: &str) -> (Timeline, Value) {
+    let tracks = perfetto_file::tracks(path);
     let mut timeline = Timeline::new();
     // Slices of blocks, and begin and end of their warps.
     let mut blocks = BTreeMap::new();
@@ -129,42 +131,7 @@ fn perfetto(path: &Path, device: &str) -> Option<(Timeline, Value)> {
     for (block, [slice, warps]) in blocks {
         assert_eq!(slice, warps, "{block:?}");
     }
-    Some((timeline, tracks[0]["marks"][0][2].clone()))
-}
-
-fn chrome(path: &Path) -> (Timeline, Value) {
-    let file: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
-    let mut timeline = Timeline::new();
-    let mut names = BTreeMap::new();
-    let nanos = |value: &Value| {
-        let nanos = value.as_f64().unwrap() * 1_000.0;
-        assert!((nanos - nanos.round()).abs() < 1e-3);
-        nanos.round() as u64
-    };
-    for event in file["traceEvents"].as_array().unwrap() {
-        let [process, thread] = ["pid", "tid"].map(|id| event[id].as_u64().unwrap());
-        let named = event["args"]["name"].as_str().unwrap_or_default().to_owned();
-        match (event["ph"].as_str().unwrap(), event["name"].as_str().unwrap()) {
-            ("M", "process_name") => assert_eq!(sm_of(&named) + 1, process),
-            ("M", "thread_name") => assert_eq!(names.insert((process, thread), named), None),
-            ("M", "process_sort_index" | "thread_sort_index") => {}
-            ("X", name) => {
-                let full: &String = &names[&(process, thread)];
-                let (block, warp) = full.split_at(full.find(" warp").unwrap());
-                let drawn = timeline.entry(warp_of(block, &warp[1..])).or_default();
-                drawn.sm = process - 1;
-                let begin = nanos(&event["ts"]);
-                let end = begin + nanos(&event["dur"]);
-                match event["cat"].as_str().unwrap() {
-                    "run" => drawn.runs.push((name.to_owned(), begin, end)),
-                    "warp" => drawn.ran = (begin, end),
-                    _ => assert!(begin >= drawn.ran.0 && end <= drawn.ran.1, "{event}"),
-                }
-            }
-            other => panic!("{other:?}"),
-        }
-    }
-    (timeline, file["otherData"].clone())
+    (timeline, perfetto_file::about(&tracks).clone())
 }
 
 #[test]
@@ -176,21 +143,17 @@ fn warps_and_runs_stand_on_one_axis_in_tracks_of_their_multiprocessors() {
         assert!(expected.len() == 44 && expected.values().any(|drawn| drawn.ran.0 > 0));
         let runs: usize = expected.values().map(|drawn| drawn.runs.len()).sum();
         assert_eq!(runs > 0, times == "all");
-        let device = TraceFile::open(&trace).unwrap().metadata().device.name.clone();
-        for format in ["chrome", "perfetto"] {
-            let out = folder.at(format);
-            let said = export(&trace, format, &out, &[]);
-            let slices = if times == "all" { runs } else { expected.len() };
-            assert!(said.contains("; axis: nanoseconds, one axis for all warps"), "{said}");
-            assert!(said.replace(',', "").contains(&format!(": {slices} slices of 44 warps")), "{said}");
-            let found = if format == "chrome" { Some(chrome(&out)) } else { perfetto(&out, &device) };
-            let Some((found, about)) = found else { continue };
-            assert_eq!(found, expected, "{format} {times}");
-            let axis = about["axis"].as_str().unwrap();
-            assert!(axis.starts_with("Time in nanoseconds of the device's global timer"), "{axis}");
-            assert!(about["axis_zero"].as_str().unwrap().parse::<u64>().is_ok());
-            assert_eq!(axis.contains("not when their events came"), times == "blocks");
-        }
+        let out = folder.at("out.pftrace");
+        let said = export(&trace, "perfetto", &out, &[]);
+        let slices = if times == "all" { runs } else { expected.len() };
+        assert!(said.contains("; axis: nanoseconds, one axis for all warps"), "{said}");
+        assert!(said.replace(',', "").contains(&format!(": {slices} slices of 44 warps")), "{said}");
+        let (found, about) = perfetto(&out, &device(&trace));
+        assert_eq!(found, expected, "{times}");
+        let axis = about["axis"].as_str().unwrap();
+        assert!(axis.starts_with("Time in nanoseconds of the device's global timer"), "{axis}");
+        assert!(about["axis_zero"].as_str().unwrap().parse::<u64>().is_ok());
+        assert_eq!(axis.contains("not when their events came"), times == "blocks");
     }
 }
 
@@ -248,8 +211,8 @@ fn a_selected_part_begins_at_its_own_first_warp() {
     let trace = record(&folder, "all", &[]);
     let all = expected(&trace, true);
     let out = folder.at("out");
-    export(&trace, "chrome", &out, &["--launch", "1", "--block", "9"]);
-    let (found, _) = chrome(&out);
+    export(&trace, "perfetto", &out, &["--launch", "1", "--block", "9"]);
+    let (found, _) = perfetto(&out, &device(&trace));
     assert!(found.len() == 2 && found.keys().all(|warp| (warp.0, warp.1) == (1, [9, 0, 0])));
     let zero = found.keys().map(|warp| all[warp].ran.0).min().unwrap();
     assert!(zero > 0);
@@ -273,10 +236,10 @@ fn warps_of_which_nothing_is_known_are_left_out_and_told() {
     bytes[at + warptrace_format::file::SECTION_HEADER_BYTES + 8] ^= 0x40;
     std::fs::write(&trace, bytes).unwrap();
     let out = folder.at("out");
-    let (code, output, errors) = run(&["export", text(&trace), "--to", "chrome", "-o", text(&out)]);
+    let (code, output, errors) = run(&["export", text(&trace), "--to", "perfetto", "-o", text(&out)]);
     assert!(code == 0 && output.contains(": 22 slices of 22 warps"), "{output}");
     assert!(errors.contains("warning: of 22 warps the trace does not say when they ran"), "{errors}");
-    assert_eq!(chrome(&out).0.len(), 22);
+    assert_eq!(perfetto(&out, &device(&trace)).0.len(), 22);
     // Measured when it was recorded.
     let step = 1;
     let (_, output, _) = run(&["info", text(&trace)]);

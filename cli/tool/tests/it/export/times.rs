@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use warptrace_format::file::{SECTION_HEADER_BYTES, SectionHeader};
 
-use super::{Warp, block, export, lines};
+use super::{Warp, block, export, lines, perfetto_file};
 #[cfg(feature = "parquet")]
 use crate::support::read_with;
 use crate::support::{Folder, run, text};
@@ -35,20 +35,21 @@ fn begins(path: &Path) -> BTreeMap<Warp, Vec<(u64, u64)>> {
 fn a_run_lasts_from_its_time_to_the_next_ones() {
     let folder = Folder::new();
     let path = timed(&folder, "a.wtrc", &["--times", "runs"]);
-    let out = folder.at("a.json");
-    export(&path, "chrome", &out, &[]);
-    let file: Value = serde_json::from_slice(&std::fs::read(out).unwrap()).unwrap();
-    assert!(file["otherData"]["axis"].as_str().unwrap().starts_with("Time of each warp"));
-    let mut slices: BTreeMap<(u64, u64), Vec<(u64, u64)>> = BTreeMap::new();
-    for event in file["traceEvents"].as_array().unwrap().iter().filter(|event| event["cat"] == "run") {
-        let [process, thread, start, length] =
-            ["pid", "tid", "ts", "dur"].map(|field| event[field].as_u64().unwrap());
-        slices.entry((process, thread)).or_default().push((start, start + length));
-    }
+    let out = folder.at("a.pftrace");
+    export(&path, "perfetto", &out, &[]);
+    let tracks = perfetto_file::tracks(&out);
+    let axis = perfetto_file::about(&tracks)["axis"].as_str().unwrap();
+    assert!(axis.starts_with("Time of each warp"), "{axis}");
+    let runs = |track: &Value| -> Vec<(u64, u64)> {
+        let runs = track["slices"].as_array().unwrap().iter().filter(|slice| !slice[3]["count"].is_null());
+        // A microsecond is a cycle.
+        runs.map(|run| (run[1].as_u64().unwrap() / 1_000, run[2].as_u64().unwrap() / 1_000)).collect()
+    };
+    let slices: Vec<_> = tracks.iter().map(runs).filter(|runs| !runs.is_empty()).collect();
     let begins = begins(&path);
     assert_eq!(slices.len(), begins.len());
     // Both are in order of launch and warp.
-    for (slices, begins) in slices.values().zip(begins.values()) {
+    for (slices, begins) in slices.iter().zip(begins.values()) {
         let start = begins[0].0;
         let from: Vec<u64> = begins.iter().map(|(begin, _)| begin - start).collect();
         let mut to: Vec<u64> = from[1..].to_vec();

@@ -23,7 +23,7 @@ use self::messages::{
     TrackEvent,
 };
 use super::load::Load;
-use super::{Counted, Ran, Tracks, UNENDED, Written, draw, mark};
+use super::{Counted, Ran, UNENDED, Written, draw, mark};
 use crate::axis::Scale;
 use crate::error::ExportError;
 use crate::runs::Run;
@@ -60,7 +60,8 @@ pub fn perfetto(
     Ok(written)
 }
 
-struct Perfetto<W> {
+/// Writes the tracks of a timeline, one after the other.
+pub(super) struct Perfetto<W> {
     out: Counted<W>,
     /// Nanoseconds that a unit of the axis takes.
     unit: u64,
@@ -264,24 +265,28 @@ impl<W: Write> Perfetto<W> {
     }
 }
 
-impl<W: Write> Tracks for Perfetto<W> {
-    fn launch(&mut self, source: &Source<'_>, info: &LaunchInfo) -> Result<(), ExportError> {
+impl<W: Write> Perfetto<W> {
+    /// Begins a launch.
+    pub(super) fn launch(&mut self, source: &Source<'_>, info: &LaunchInfo) -> Result<(), ExportError> {
         self.launch = self.track(None, source.launch_name(info), info.number())?;
         Ok(())
     }
 
-    fn block(&mut self, [x, y, z]: [u32; 3], linear: u32) -> Result<(), ExportError> {
+    /// Begins a block of the launch.
+    pub(super) fn block(&mut self, [x, y, z]: [u32; 3], linear: u32) -> Result<(), ExportError> {
         self.block = self.track(Some(self.launch), format!("block {x},{y},{z}"), linear)?;
         Ok(())
     }
 
-    fn warp(&mut self, _: u32, id: &StreamId) -> Result<(), ExportError> {
+    /// Begins a warp of the block.
+    pub(super) fn warp(&mut self, id: &StreamId) -> Result<(), ExportError> {
         self.warp = self.track(Some(self.block), format!("warp {}", id.warp_in_block), id.warp_in_block)?;
         self.waits.clear();
         Ok(())
     }
 
-    fn block_on(
+    /// Begins a block that ran on a multiprocessor, in place of a launch and its block.
+    pub(super) fn block_on(
         &mut self,
         sm: u32,
         source: &Source<'_>,
@@ -306,35 +311,47 @@ impl<W: Write> Tracks for Perfetto<W> {
         Ok(())
     }
 
-    fn block_ran(&mut self, ran: &Ran<'_>) -> Result<(), ExportError> {
+    /// Ends it: the slice of its warps.
+    pub(super) fn block_ran(&mut self, ran: &Ran<'_>) -> Result<(), ExportError> {
         self.ran(self.block, ran)?;
         self.end(self.block, ran.lasts.end)
     }
 
-    fn warp_runs(&mut self, ran: &Ran<'_>) -> Result<(), ExportError> {
+    /// Begins the slice of a warp that ran, around its runs.
+    pub(super) fn warp_runs(&mut self, ran: &Ran<'_>) -> Result<(), ExportError> {
         self.ran(self.warp, ran)
     }
 
-    fn warp_ran(&mut self, to: u64) -> Result<(), ExportError> {
+    /// Ends it.
+    pub(super) fn warp_ran(&mut self, to: u64) -> Result<(), ExportError> {
         self.end(self.warp, to)
     }
 
-    fn unended(&mut self, at: u64) -> Result<(), ExportError> {
+    /// Takes a mark: it is not known when the warp ended that began here.
+    pub(super) fn unended(&mut self, at: u64) -> Result<(), ExportError> {
         let (track_uuid, name) = (Some(self.warp), Some(UNENDED.to_owned()));
         self.event(at, TrackEvent { r#type: Some(INSTANT), track_uuid, name, ..TrackEvent::default() })
     }
 
-    fn enter(&mut self, name: &str, event: u64) -> Result<(), ExportError> {
+    /// Begins a slice around the warp's next runs: a function or a loop.
+    pub(super) fn enter(&mut self, name: &str, event: u64) -> Result<(), ExportError> {
         let (track_uuid, name_iid) = (Some(self.warp), self.name(name)?);
         let begin = TrackEvent { r#type: Some(SLICE_BEGIN), track_uuid, name_iid, ..TrackEvent::default() };
         self.event(event, begin)
     }
 
-    fn leave(&mut self, _: &str, _: u64, to: u64) -> Result<(), ExportError> {
+    /// Ends the slice that was begun last.
+    pub(super) fn leave(&mut self, to: u64) -> Result<(), ExportError> {
         self.end(self.warp, to)
     }
 
-    fn run(&mut self, source: &Source<'_>, run: &Run, lasts: Range<u64>) -> Result<(), ExportError> {
+    /// Takes the warp's next run, which lasts from one place on the axis to another.
+    pub(super) fn run(
+        &mut self,
+        source: &Source<'_>,
+        run: &Run,
+        lasts: Range<u64>,
+    ) -> Result<(), ExportError> {
         let Run { event, count, .. } = *run;
         let info = source.location(event.location);
         let mut arguments = vec![
@@ -377,7 +394,13 @@ impl<W: Write> Tracks for Perfetto<W> {
         self.end(self.warp, lasts.end)
     }
 
-    fn wait(&mut self, source: &Source<'_>, wait: &Wait, lasts: Range<u64>) -> Result<(), ExportError> {
+    /// Takes a wait of lanes of the warp that is over: `lasts` may lie over that of others.
+    pub(super) fn wait(
+        &mut self,
+        source: &Source<'_>,
+        wait: &Wait,
+        lasts: Range<u64>,
+    ) -> Result<(), ExportError> {
         // Slices of a track nest: waits of other lanes meanwhile stand in tracks of the same name, which are
         // drawn as one.
         let free = self.waits.iter().position(|(_, end)| *end <= lasts.start);
@@ -411,7 +434,8 @@ impl<W: Write> Tracks for Perfetto<W> {
         self.end(track, lasts.end)
     }
 
-    fn load(&mut self, sm: u32, load: &Load) -> Result<(), ExportError> {
+    /// Takes what ran on a multiprocessor, once all was drawn.
+    pub(super) fn load(&mut self, sm: u32, load: &Load) -> Result<(), ExportError> {
         let Some(parent) = self.sms.get(&sm).copied() else { return Ok(()) };
         let said = |what: &str| {
             format!("{what}, in the mean over each {} ns; of the warps that were exported", load.width())
@@ -424,7 +448,8 @@ impl<W: Write> Tracks for Perfetto<W> {
         self.counter(parent, ("active lanes", said("Active lanes of all warps here"), -1), &lanes)
     }
 
-    fn on_host(
+    /// Takes a launch by the host's clocks. Those of a lane, which are numbered from 0, do not overlap.
+    pub(super) fn on_host(
         &mut self,
         source: &Source<'_>,
         info: &LaunchInfo,
@@ -458,7 +483,8 @@ impl<W: Write> Tracks for Perfetto<W> {
         self.end(track, lasts.end)
     }
 
-    fn missing(&mut self, missing: &Missing, next_event: u64) -> Result<(), ExportError> {
+    /// Takes a mark: events are missing.
+    pub(super) fn missing(&mut self, missing: &Missing, next_event: u64) -> Result<(), ExportError> {
         let (name, why) = mark(missing);
         let why = DebugAnnotation {
             name_iid: Some(WHY),

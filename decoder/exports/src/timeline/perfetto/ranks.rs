@@ -7,14 +7,11 @@ use std::io::Write;
 
 use warptrace_analysis::Timeline;
 
-use super::super::Counted;
+use super::super::{Counted, UNENDED};
 use super::Perfetto;
 use super::arguments::{LAUNCH, number};
 use super::messages::{INSTANT, InternedData, SLICE_BEGIN, TrackEvent};
 use crate::error::ExportError;
-
-/// The name of the mark of a launch of which it is not known when it ended.
-const UNENDED: &str = "[end not known]";
 
 /// Writes launches of ranks; `facts` is what is to be said of all. Returns how many slices, and bytes, were
 /// written.
