@@ -74,10 +74,10 @@ pub mod words;
 
 pub use accesses::buffers::{BufferFigures, HEAT_PARTS, OutsideFigures};
 pub use accesses::changes::{AccessChange, access_changes};
-pub use accesses::overlaps::{Hints, MeetingFigures, TouchedBy, UnwrittenFigures};
 pub use accesses::requests::{SECTOR_BYTES, passes, sectors};
 pub use accesses::rows::{AccessLacks, AccessRow, AccessTable, access_losses, access_rows};
-pub use accesses::{AccessCounts, AccessLine, Accesses, SiteFigures, accesses, accesses_with_hints};
+pub use accesses::unwritten::{TouchedBy, UnwrittenFigures, UnwrittenReads};
+pub use accesses::{AccessCounts, AccessLine, Accesses, SiteFigures, accesses, accesses_with_unwritten};
 pub use analyse::{analyse, analyse_watched};
 pub use blocks::{BlockRan, LaunchBlocks, blocks, hottest_of_blocks};
 pub use compare::{CauseChange, Comparison, Greatest, LocationChange, Measure, Parting, compare};

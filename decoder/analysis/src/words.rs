@@ -19,8 +19,8 @@ use warptrace_decoder::TraceFile;
 use warptrace_format::file::{LaunchInfo, LocationInfo};
 
 pub use self::accesses::{
-    access_doubt, access_finding, access_lacks, accesses_of, buffer, buffer_name, hints_lack, meeting,
-    outside_finding, unwritten,
+    access_doubt, access_finding, access_lacks, accesses_of, buffer, buffer_name, outside_finding, unwritten,
+    unwritten_lack,
 };
 pub use self::causes::{apart, parting};
 pub use self::schedule::{findings, nanoseconds, schedule, tail};

@@ -20,7 +20,6 @@ mod figures;
 mod files;
 mod golden;
 mod help;
-mod hints;
 mod info;
 #[cfg(target_os = "linux")]
 mod interrupted;
@@ -60,5 +59,6 @@ mod tables;
 mod terminal;
 mod tui;
 mod unreadable;
+mod unwritten_reads;
 mod values;
 mod work;

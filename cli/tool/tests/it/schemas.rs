@@ -45,7 +45,7 @@ pub(crate) fn traces(folder: &Folder) -> Vec<PathBuf> {
     paths.push(crate::labels::labelled(folder));
     paths.push(crate::roles::specialised(folder));
     paths.push(crate::values::valued(folder, "valued.wtrc", usize::MAX));
-    paths.extend([crate::buffers::outside(folder), crate::hints::unwritten(folder)]);
+    paths.extend([crate::buffers::outside(folder), crate::unwritten_reads::unwritten(folder)]);
     paths
 }
 

@@ -11,8 +11,8 @@ use warptrace_format::file::data::lanes;
 use warptrace_format::file::{BufferInfo, SiteInfo, SiteKind, SiteSpace};
 
 use super::AccessCounts;
-use super::overlaps::TouchedBy;
 use super::requests::{Request, SECTOR_BYTES, sectors};
+use super::unwritten::TouchedBy;
 
 /// Parts of a buffer whose accesses are counted.
 pub const HEAT_PARTS: usize = 64;

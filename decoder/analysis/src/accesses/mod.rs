@@ -2,10 +2,10 @@
 
 pub(crate) mod buffers;
 pub(crate) mod changes;
-pub(crate) mod overlaps;
 pub(crate) mod requests;
 pub(crate) mod rows;
 mod spans;
+pub(crate) mod unwritten;
 
 use std::collections::BTreeMap;
 
@@ -18,9 +18,9 @@ use warptrace_format::file::{SiteInfo, SiteKind, SiteSpace};
 use crate::error::AnalysisError;
 use crate::selection::Selection;
 use buffers::{BufferFigures, BufferSums, Of, OutsideFigures};
-use overlaps::{Hints, Overlaps};
 use requests::{SECTOR_BYTES, each_request, passes, sectors};
 use spans::Spans;
+use unwritten::{UnwrittenReads, Writes};
 
 /// Different strides that are counted; others are counted as others.
 const MAX_STRIDES: usize = 1 << 12;
@@ -327,27 +327,27 @@ pub fn accesses(trace: &TraceFile, selection: &Selection) -> Result<Accesses, An
     Ok(walk(trace, selection, None)?.0)
 }
 
-/// As [`accesses`], with hints at mistakes.
+/// As [`accesses`], with reads of bytes that no access in the trace had written.
 ///
 /// Memory: of a launch at most 2^20 spans of addresses, each of a warp and a site, for each thread, and 2^20
-/// ranges that were written; of more, hints are [incomplete](Hints::incomplete_from).
+/// ranges that were written; of more, reads are [incomplete](UnwrittenReads::incomplete_from).
 ///
 /// # Errors
 /// As [`accesses`].
-pub fn accesses_with_hints(
+pub fn accesses_with_unwritten(
     trace: &TraceFile,
     selection: &Selection,
-) -> Result<(Accesses, Hints), AnalysisError> {
-    walk(trace, selection, Some(Overlaps::new(trace, *selection == Selection::default())))
+) -> Result<(Accesses, UnwrittenReads), AnalysisError> {
+    walk(trace, selection, Some(Writes::new(trace, *selection == Selection::default())))
 }
 
 fn walk(
     trace: &TraceFile,
     selection: &Selection,
-    mut overlaps: Option<Overlaps<'_>>,
-) -> Result<(Accesses, Hints), AnalysisError> {
+    mut writes: Option<Writes<'_>>,
+) -> Result<(Accesses, UnwrittenReads), AnalysisError> {
     let mut all = Sums::default();
-    let is_hinted = overlaps.is_some();
+    let has_spans = writes.is_some();
     let mut events: BTreeMap<u16, (u64, u64)> = BTreeMap::new();
     let mut map = BufferMap::of(trace);
     for (info, filter) in selection.launches(trace)? {
@@ -364,10 +364,10 @@ fn walk(
                 sums.push(trace, of.as_ref(), warp);
             }
         };
-        let new = || Sums { spans: is_hinted.then(Spans::default), ..Sums::default() };
+        let new = || Sums { spans: has_spans.then(Spans::default), ..Sums::default() };
         let mut of_launch = trace.fold_accesses(launch, &filter, new, push, Sums::merge)?;
-        if let (Some(overlaps), Some(spans)) = (&mut overlaps, of_launch.spans.take()) {
-            overlaps.end_launch(&info, map.as_ref(), spans);
+        if let (Some(writes), Some(spans)) = (&mut writes, of_launch.spans.take()) {
+            writes.end_launch(launch, map.as_ref(), spans);
         }
         all = all.merge(of_launch);
         all.found.lost += selection.lost_accesses(trace, &info)?;
@@ -416,7 +416,7 @@ fn walk(
         });
     }
     found.lines = lines(&found.sites);
-    Ok((found, overlaps.map(Overlaps::finish).unwrap_or_default()))
+    Ok((found, writes.map(Writes::finish).unwrap_or_default()))
 }
 
 fn lines(sites: &[SiteFigures]) -> Vec<AccessLine> {

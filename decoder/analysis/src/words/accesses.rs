@@ -4,7 +4,7 @@ use warptrace_decoder::TraceFile;
 use warptrace_format::file::BufferInfo;
 
 use super::{Names, count, ratio, warp};
-use crate::accesses::overlaps::{Hints, MeetingFigures, TouchedBy, UnwrittenFigures};
+use crate::accesses::unwritten::{TouchedBy, UnwrittenFigures, UnwrittenReads};
 use crate::accesses::{AccessLine, Accesses, SiteFigures};
 
 /// Names a line, or if it is not known the site.
@@ -81,42 +81,17 @@ pub fn unwritten(trace: &TraceFile, names: &Names, found: &UnwrittenFigures) -> 
     )
 }
 
-/// Says which warps met at an address.
-#[must_use]
-pub fn meeting(trace: &TraceFile, names: &Names, found: &MeetingFigures) -> String {
-    let at = match found.buffer.zip(found.offset) {
-        Some((number, offset)) => format!("{}+{offset}", buffer(trace, number)),
-        None => format!("{:#x}", found.address),
-    };
-    let [one, other] = &found.between;
-    // Both are of one launch, which is said once.
-    let other_warp = warp(trace, other.launch, other.warp);
-    let other_warp =
-        other_warp.rsplit_once(" block ").map_or(other_warp.clone(), |(_, of)| format!("block {of}"));
-    let more = match found.launches.saturating_sub(1) {
-        0 => String::new(),
-        1 => ", and in 1 launch more".to_owned(),
-        more => format!(", and in {} launches more", count(more.into())),
-    };
-    format!(
-        "{} by {} and {} by {other_warp}: {at}{more}",
-        touched(names, one),
-        warp(trace, one.launch, one.warp),
-        touched(names, other),
-    )
-}
-
 /// `store at k.cu:12`.
 fn touched(names: &Names, by: &TouchedBy) -> String {
     format!("{} at {}", by.kind, place(names, &by.file, by.line, Some(by.site)))
 }
 
-/// Says from which launch on hints are not complete; `None` if they are.
+/// Says from which launch on reads of unwritten bytes are not complete; `None` if they are.
 #[must_use]
-pub fn hints_lack(hints: &Hints) -> Option<String> {
-    let launch = hints.incomplete_from?;
+pub fn unwritten_lack(reads: &UnwrittenReads) -> Option<String> {
+    let launch = reads.incomplete_from?;
     Some(format!(
-        "hints at mistakes are incomplete from launch {launch} on: its warps touch more places than are kept"
+        "reads before any traced write are not known from launch {launch} on: its warps touch more places than are kept"
     ))
 }
 

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use warptrace_analysis::words::{
-    self, access_finding, access_lacks, accesses_of, bars, buffer, hints_lack, outside_finding,
+    self, access_finding, access_lacks, accesses_of, bars, buffer, outside_finding, unwritten_lack,
 };
 use warptrace_analysis::{
-    AccessCounts, Accesses, BufferFigures, Hints, OrderItems, SiteFigures, accesses_with_hints,
+    AccessCounts, Accesses, BufferFigures, OrderItems, SiteFigures, UnwrittenReads, accesses_with_unwritten,
 };
 
 use super::words::{percent, ratio};
@@ -20,7 +20,7 @@ use crate::output::{count, say};
 pub(crate) fn run(command: &Rows<AccessColumn>) -> anyhow::Result<ExitCode> {
     let answer = Answer::of_one(command)?;
     let Opened { trace, state } = answer.opened()?;
-    let (found, hints) = accesses_with_hints(trace, &command.page.selected.selection())?;
+    let (found, unwritten) = accesses_with_unwritten(trace, &command.page.selected.selection())?;
     let is_asked = |site: &&SiteFigures| answer.location.is_none_or(|id| site.location == id);
     let mut sites: Vec<&SiteFigures> = found.sites.iter().filter(is_asked).collect();
     let by_counts = |key: fn(&AccessCounts) -> u64| move |site: &&SiteFigures| Reverse(key(&site.counts));
@@ -54,9 +54,8 @@ pub(crate) fn run(command: &Rows<AccessColumn>) -> anyhow::Result<ExitCode> {
             "buffers": found.buffers,
             "all_buffers_known": trace.has_all_buffers(),
             "unknown_buffer_accesses": found.unknown_buffer,
-            "unwritten": hints.unwritten,
-            "meetings": hints.meetings,
-            "hints_incomplete_from": hints.incomplete_from,
+            "unwritten": unwritten.buffers,
+            "unwritten_incomplete_from": unwritten.incomplete_from,
             "lines": lines,
         });
         let (sites, _) = first(sites, command.limit, usize::MAX);
@@ -68,7 +67,7 @@ pub(crate) fn run(command: &Rows<AccessColumn>) -> anyhow::Result<ExitCode> {
         say!("no accesses: none were recorded; record with `--accesses`")?;
         return Ok(ExitCode::SUCCESS);
     }
-    let lacking = hints_lack(&hints);
+    let lacking = unwritten_lack(&unwritten);
     let print_findings =
         || lacking.iter().chain(&outside).chain([&finding]).try_for_each(|finding| say!("{finding}"));
     // What is not known comes first.
@@ -83,7 +82,7 @@ pub(crate) fn run(command: &Rows<AccessColumn>) -> anyhow::Result<ExitCode> {
     let (sites, more) = first(sites, command.limit, ROWS);
     print_rows(&site_table(&answer, &sites), more)?;
     print_buffers(&answer, &found, command.limit)?;
-    print_hints(&answer, &hints, command.limit)?;
+    print_unwritten(&answer, &unwritten, command.limit)?;
     if sites.iter().any(|site| site.counts.sectors > 0) {
         say!(
             "\nSectors: 32 bytes of global memory each that a request touches, in the mean, and the least that would do."
@@ -172,35 +171,20 @@ fn print_buffers(answer: &Answer, found: &Accesses, limit: Option<usize>) -> any
     Ok(())
 }
 
-/// Prints what may be mistakes.
-fn print_hints(answer: &Answer, hints: &Hints, limit: Option<usize>) -> anyhow::Result<()> {
+/// Prints which buffers were read before any traced write.
+fn print_unwritten(answer: &Answer, reads: &UnwrittenReads, limit: Option<usize>) -> anyhow::Result<()> {
     let trace = answer.trace()?;
-    let unwritten = hints.unwritten.iter().flatten();
-    let unwritten = unwritten.map(|found| words::unwritten(trace, &answer.names, found)).collect();
-    let meetings = hints.meetings.iter();
-    let meetings = meetings.map(|found| words::meeting(trace, &answer.names, found)).collect();
-    let both: [(&str, Vec<String>, &str); 2] = [
-        (
-            "Read before any traced write:",
-            unwritten,
-            "Not seen: what the host, copies and kernels that are not recorded wrote.",
-        ),
-        (
-            "Hints at races: warps of different blocks that met at an address, one with a plain write:",
-            meetings,
-            "Not seen: flags, fences and barriers of a grid or cluster, which may put them in order.",
-        ),
-    ];
-    for (head, all, not_seen) in both.into_iter().filter(|(_, all, _)| !all.is_empty()) {
-        let (rows, more) = first(all, limit, ROWS);
-        say!("\n{head}")?;
-        rows.iter().try_for_each(|row| say!("  {row}"))?;
-        if more > 0 {
-            say!("and {} more; `--limit 0` shows all", count(more as u64))?;
-        }
-        say!("{not_seen}")?;
+    let all: Vec<_> = reads.buffers.iter().flatten().collect();
+    if all.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    let (rows, more) = first(all, limit, ROWS);
+    say!("\nRead before any traced write:")?;
+    rows.iter().try_for_each(|found| say!("  {}", words::unwritten(trace, &answer.names, found)))?;
+    if more > 0 {
+        say!("and {} more; `--limit 0` shows all", count(more as u64))?;
+    }
+    say!("Not seen: what the host, copies and kernels that are not recorded wrote.")
 }
 
 /// A row for each site.

@@ -1,5 +1,4 @@
-//! Hints at mistakes in what kernels access: reads before any traced write, and warps that meet at an
-//! address.
+//! Reads before any traced write.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -71,12 +70,12 @@ fn record(buffers: &[(u64, u32, Option<u32>)], launches: &[[&Accessed; 2]]) -> V
 }
 
 fn keep(folder: &Folder, bytes: &[u8]) -> PathBuf {
-    let path = folder.at("hints.wtrc");
+    let path = folder.at("a.wtrc");
     fs::write(&path, bytes).unwrap();
     path
 }
 
-/// A trace with reads of what nothing has written, and with a meeting.
+/// A trace with reads of what nothing has written.
 pub(crate) fn unwritten(folder: &Folder) -> PathBuf {
     let read: &Accessed = &[(4, LATER)];
     keep(
@@ -110,46 +109,6 @@ fn page(path: &Path) -> String {
 }
 
 #[test]
-fn warps_of_different_blocks_meet() {
-    let folder = Folder::new();
-    // Stores of 128 bytes, the second 64 bytes behind the first; loads and atomics of the same words.
-    let blocks: [&Accessed; 2] =
-        [&[(1, OLD), (2, OLD + 1024), (3, OLD + 2048)], &[(1, OLD + 64), (2, OLD + 1024), (3, OLD + 2048)]];
-    // A store beside another block's, and a load of what the other one stores.
-    let apart: [&Accessed; 2] = [&[(1, OLD)], &[(1, OLD + 128), (2, OLD + 100)]];
-    let path = keep(&folder, &record(&[(OLD, 0, None)], &[blocks, apart, blocks]));
-    let all = found(&path, &[]);
-    let by = |site: u32, kind: &str, warp: u32, launch: u32| json!({"site": site, "kind": kind, "file": "k.cu", "line": 10 + site, "launch": launch, "warp": warp});
-    assert_eq!(
-        all["meetings"],
-        json!([
-            {
-                "address": (OLD + 64).to_string(), "buffer": 0, "offset": 64, "launches": 2,
-                "between": [by(1, "store", 0, 0), by(1, "store", 1, 0)],
-            },
-            {
-                "address": (OLD + 100).to_string(), "buffer": 0, "offset": 100, "launches": 1,
-                "between": [by(1, "store", 0, 1), by(2, "load", 1, 1)],
-            },
-        ])
-    );
-    assert_eq!((&all["hints_incomplete_from"], &all["unwritten"]), (&Value::Null, &json!([])));
-    assert_eq!(all["buffers"][0]["first"], by(1, "store", 0, 0));
-    let output = page(&path);
-    for expected in [
-        "Hints at races: warps of different blocks that met at an address, one with a plain write:\n  \
-         store at k.cu:11 by launch 0 block 0 warp 0 and store at k.cu:11 by block 1 warp 0: #0+64, and in 1 launch more\n  \
-         store at k.cu:11 by launch 1 block 0 warp 0 and load at k.cu:12 by block 1 warp 0: #0+100\n\
-         Not seen: flags, fences and barriers",
-        " 0 k.cu:11 ",
-    ] {
-        assert!(output.contains(expected), "{expected}\n{output}");
-    }
-    // Warps of one block are not compared.
-    assert_eq!(found(&path, &["--block", "0"])["meetings"], json!([]));
-}
-
-#[test]
 fn reads_before_any_write() {
     let folder = Folder::new();
     let path = unwritten(&folder);
@@ -172,7 +131,7 @@ fn reads_before_any_write() {
 }
 
 #[test]
-fn of_too_many_places_hints_are_incomplete_and_say_so() {
+fn of_too_many_places_reads_are_not_known_and_the_first_lines_say_so() {
     let folder = Folder::new();
     let mut bytes = encode_preamble().to_vec();
     bytes.extend(encode_section(SectionKind::Metadata, &metadata().encode().unwrap()));
@@ -194,10 +153,8 @@ fn of_too_many_places_hints_are_incomplete_and_say_so() {
     }
     let path = keep(&folder, &bytes);
     let all = found(&path, &[]);
-    assert_eq!(all["hints_incomplete_from"], 1);
-    assert_eq!((&all["meetings"][0]["launches"], &all["meetings"][0]["address"]), (&1.into(), &"0".into()));
-    let says =
-        "hints at mistakes are incomplete from launch 1 on: its warps touch more places than are kept\n";
+    assert_eq!(all["unwritten_incomplete_from"], 1);
+    let says = "reads before any traced write are not known from launch 1 on: its warps touch more places than are kept\n";
     let output = page(&path);
     let before = output.split_once(says).unwrap().0;
     assert!(before.lines().count() < 5, "{output}");

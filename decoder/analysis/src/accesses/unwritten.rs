@@ -1,19 +1,16 @@
-//! Hints at mistakes: bytes that were read before any traced write, and warps of different blocks that meet
-//! at an address in no order that is known.
+//! Bytes that were read before any traced write.
 
+use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use warptrace_decoder::{BufferMap, Place, TraceFile};
-use warptrace_format::file::{BufferInfo, LaunchInfo, SiteKind};
+use warptrace_format::file::{BufferInfo, SiteKind};
 
 use super::spans::{MAX_STEPS, Span, Spans};
 
 /// Ranges of written bytes that are known at once.
 const MAX_RANGES: usize = 1 << 20;
-/// Pairs of sites that are told.
-const MAX_PAIRS: usize = 1 << 10;
 
 /// An access of a warp at a site.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -61,33 +58,12 @@ pub struct UnwrittenFigures {
     pub first: TouchedBy,
 }
 
-/// Two sites at which warps of different blocks accessed the same bytes in one launch, at least one with a
-/// plain write.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct MeetingFigures {
-    /// The lowest address that both accessed in the first such launch, in decimal in JSON.
-    #[serde(serialize_with = "super::buffers::as_text")]
-    pub address: u64,
-    /// The number of its buffer, if it is in one that is known.
-    pub buffer: Option<u32>,
-    /// How many bytes behind the buffer's first one it is.
-    pub offset: Option<u64>,
-    /// In how many launches they met.
-    pub launches: u32,
-    /// The two: a store first.
-    pub between: [TouchedBy; 2],
-}
-
-/// Hints at mistakes, none of which need be one.
+/// Reads of bytes that no access in the trace had written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Hints {
-    /// Reads before any traced write, by buffer; `None` if not all warps were looked at, or the trace does
-    /// not tell of buffers.
-    pub unwritten: Option<Vec<UnwrittenFigures>>,
-    /// Warps of different blocks that met, by sites: at most 1,024.
-    pub meetings: Vec<MeetingFigures>,
+pub struct UnwrittenReads {
+    /// By buffer; `None` if not all warps were looked at, or the trace does not tell of buffers.
+    pub buffers: Option<Vec<UnwrittenFigures>>,
     /// The first launch of which not everything is said, since that took more memory or time than there is
     /// for it.
     pub incomplete_from: Option<u32>,
@@ -139,31 +115,12 @@ impl Ranges {
     }
 }
 
-/// The spans of a site that end last, of two different blocks: last byte, warp and block.
-type Reach = [Option<(u64, u32, u32)>; 2];
-
-/// Notes a span's end. None of those that end before it reaches as far.
-fn extend(reach: &mut Reach, span: (u64, u32, u32)) {
-    let is_further = |other: Option<(u64, u32, u32)>| other.is_none_or(|(high, ..)| span.0 > high);
-    let is_own = |other: Option<(u64, u32, u32)>| other.is_some_and(|(.., block)| block == span.2);
-    match *reach {
-        [first, _] if is_own(first) => reach[0] = if is_further(first) { Some(span) } else { first },
-        [first, _] if is_further(first) => *reach = [Some(span), first],
-        [_, second] if is_further(second) => reach[1] = Some(span),
-        _ => {}
-    }
-}
-
 const fn is_load(kind: SiteKind) -> bool {
     matches!(kind, SiteKind::Load | SiteKind::CopyFrom)
 }
 
-const fn is_write(kind: SiteKind) -> bool {
-    matches!(kind, SiteKind::Store | SiteKind::CopyTo)
-}
-
 /// What is found out from launch to launch.
-pub(super) struct Overlaps<'t> {
+pub(super) struct Writes<'t> {
     trace: &'t TraceFile,
     /// Buffers that came to be after the first launch, in this order; how many have come.
     later: Vec<&'t BufferInfo>,
@@ -171,95 +128,33 @@ pub(super) struct Overlaps<'t> {
     written: Ranges,
     steps: u64,
     unwritten: Option<BTreeMap<u32, UnwrittenFigures>>,
-    meetings: BTreeMap<(u16, u16), MeetingFigures>,
     incomplete_from: Option<u32>,
 }
 
-impl<'t> Overlaps<'t> {
+impl<'t> Writes<'t> {
     /// Begins before the first launch; `sees_all` says that all warps are looked at.
     pub(super) fn new(trace: &'t TraceFile, sees_all: bool) -> Self {
         let mut later: Vec<&BufferInfo> =
             trace.buffers().into_iter().flatten().filter(|buffer| buffer.first > 0).collect();
         later.sort_unstable_by_key(|buffer| (buffer.first, buffer.number));
         let unwritten = (sees_all && trace.buffers().is_some()).then(BTreeMap::new);
-        let (written, meetings) = (Ranges::default(), BTreeMap::new());
-        Self { trace, later, come: 0, written, steps: 0, unwritten, meetings, incomplete_from: None }
+        Self { trace, later, come: 0, written: Ranges::default(), steps: 0, unwritten, incomplete_from: None }
     }
 
     /// Looks at the spans of a launch, behind those before.
-    pub(super) fn end_launch(&mut self, info: &LaunchInfo, map: Option<&BufferMap<'_>>, spans: Spans) {
+    pub(super) fn end_launch(&mut self, launch: u32, map: Option<&BufferMap<'_>>, spans: Spans) {
         self.steps = self.steps.saturating_add(spans.steps);
-        let launch = info.number();
         if spans.is_too_much || self.steps > MAX_STEPS || self.incomplete_from.is_some() {
             self.incomplete_from.get_or_insert(launch);
             return;
         }
         let mut spans = spans.spans;
         spans.sort_unstable();
-        let mut is_done = self.meet(info, map, &spans);
-        if let Some(map) = map.filter(|_| !self.later.is_empty()) {
-            is_done &= self.read(launch, map, &spans);
-        }
+        let map = map.filter(|_| !self.later.is_empty());
+        let is_done = map.is_none_or(|map| self.read(launch, map, &spans));
         if !is_done || self.written.0.len() > MAX_RANGES {
             self.incomplete_from = Some(launch);
         }
-    }
-
-    /// Finds pairs of sites at which different blocks meet; tells whether there was time for all.
-    fn meet(&mut self, info: &LaunchInfo, map: Option<&BufferMap<'_>>, spans: &[Span]) -> bool {
-        // Atomics are in an order.
-        let plain = |site: u16| {
-            let kind = self.trace.site(site)?.kind;
-            (is_load(kind) || is_write(kind)).then_some((site, is_write(kind), [None; 2]))
-        };
-        let sites: BTreeSet<u16> = spans.iter().map(|span| span.site).collect();
-        let mut sites: Vec<(u16, bool, Reach)> = sites.into_iter().filter_map(plain).collect();
-        if !sites.iter().any(|(_, is_write, _)| *is_write) {
-            return true;
-        }
-        self.steps = self.steps.saturating_add(spans.len() as u64 * sites.len() as u64);
-        if self.steps > MAX_STEPS {
-            return false;
-        }
-        let mut met: BTreeMap<(u16, u16), (u64, u32, u32)> = BTreeMap::new();
-        for span in spans {
-            let Ok(own) = sites.binary_search_by_key(&span.site, |site| site.0) else { continue };
-            let (is_write, block) = (sites[own].1, span.warp / info.warps_per_block());
-            for (other, writes, reach) in &sites {
-                let meets = |found: &&(u64, u32, u32)| found.2 != block && found.0 >= span.low;
-                let Some(&(_, warp, _)) = reach.iter().flatten().find(meets).filter(|_| is_write || *writes)
-                else {
-                    continue;
-                };
-                // A store first; of two the one at the site with the lower number.
-                let (key, warps) = if (!is_write, span.site) < (!writes, *other) {
-                    ((span.site, *other), (span.warp, warp))
-                } else {
-                    ((*other, span.site), (warp, span.warp))
-                };
-                met.entry(key).or_insert((span.low, warps.0, warps.1));
-            }
-            extend(&mut sites[own].2, (span.high, span.warp, block));
-        }
-        let launch = info.number();
-        for ((a, b), (address, first, second)) in met {
-            if let Some(known) = self.meetings.get_mut(&(a, b)) {
-                known.launches += 1;
-                continue;
-            }
-            if self.meetings.len() >= MAX_PAIRS {
-                return false;
-            }
-            let place = match map.map(|map| map.at(address)) {
-                Some(Place::In(buffer, offset)) => Some((buffer.number, offset)),
-                _ => None,
-            };
-            let between =
-                [(first, a), (second, b)].map(|touched| TouchedBy::new(self.trace, launch, touched));
-            let (buffer, offset) = (place.map(|place| place.0), place.map(|place| place.1));
-            self.meetings.insert((a, b), MeetingFigures { address, buffer, offset, launches: 1, between });
-        }
-        true
     }
 
     /// Finds bytes of later buffers that are read and that no access has written, of this launch or one
@@ -319,13 +214,9 @@ impl<'t> Overlaps<'t> {
     }
 
     /// Returns what was found.
-    pub(super) fn finish(self) -> Hints {
-        let Self { unwritten, meetings, incomplete_from, .. } = self;
-        Hints {
-            unwritten: unwritten.map(|found| found.into_values().collect()),
-            meetings: meetings.into_values().collect(),
-            incomplete_from,
-        }
+    pub(super) fn finish(self) -> UnwrittenReads {
+        let buffers = self.unwritten.map(|found| found.into_values().collect());
+        UnwrittenReads { buffers, incomplete_from: self.incomplete_from }
     }
 }
 
@@ -373,23 +264,5 @@ mod tests {
         assert_eq!(missing, [(1, u64::MAX - 2)]);
         ranges.remove(u64::MAX, u64::MAX);
         assert_eq!(ranges.0, BTreeMap::from([(0, 0), (u64::MAX - 1, u64::MAX - 1)]));
-    }
-
-    #[test]
-    fn two_spans_are_enough_to_know_whether_another_block_reaches() {
-        let mut next = numbers();
-        for _ in 0..2000 {
-            let (mut reach, mut all) = ([None; 2], Vec::new());
-            for warp in 0..8 {
-                let span = (next(20), warp, next(4) as u32);
-                extend(&mut reach, span);
-                all.push(span);
-                for (block, low) in (0..4).flat_map(|block| (0..20).map(move |low| (block, low))) {
-                    let meets = |(high, _, of): &(u64, u32, u32)| *of != block && *high >= low;
-                    let found = reach.iter().flatten().any(meets);
-                    assert_eq!(found, all.iter().any(meets), "{block} {low}: {all:?}");
-                }
-            }
-        }
     }
 }
