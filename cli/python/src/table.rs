@@ -7,32 +7,11 @@ use arrow_schema::SchemaRef;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 use warptrace_analysis::Selection;
-use warptrace_tables::{
-    AccessBatch, AccessTable, Batch, Figures, Kind, Made, Sink, Table as FigureTable, TableError, Wanted,
-    access_schema,
-};
+use warptrace_tables::{Sink, TraceFigures, TraceTable};
 
 use crate::error;
 use crate::stream::Batches;
 use crate::trace::{Opened, no_column};
-
-/// What the rows are.
-#[derive(Clone, Copy)]
-pub(crate) enum Rows {
-    Figures(FigureTable),
-    Events(Kind),
-    Accesses(AccessTable),
-}
-
-impl Rows {
-    fn schema(self) -> SchemaRef {
-        match self {
-            Self::Figures(table) => table.schema(),
-            Self::Events(kind) => kind.schema(),
-            Self::Accesses(table) => access_schema(table),
-        }
-    }
-}
 
 /// Rows of a trace, which are made each time that they are read.
 ///
@@ -40,21 +19,21 @@ impl Rows {
 #[pyclass(frozen, module = "warptrace")]
 pub(crate) struct Table {
     opened: Arc<Opened>,
-    rows: Rows,
+    rows: TraceTable,
     selection: Selection,
-    /// Numbers of the columns in the table of `rows`.
+    /// Numbers of the columns in `rows`.
     columns: Vec<usize>,
     schema: SchemaRef,
 }
 
 impl Table {
     /// All columns but the first, which is the trace's name.
-    pub(crate) fn new(opened: &Arc<Opened>, rows: Rows, selection: Selection) -> Self {
+    pub(crate) fn new(opened: &Arc<Opened>, rows: TraceTable, selection: Selection) -> Self {
         let columns = (1..rows.schema().fields().len()).collect();
         Self::of(opened, rows, selection, columns)
     }
 
-    fn of(opened: &Arc<Opened>, rows: Rows, selection: Selection, columns: Vec<usize>) -> Self {
+    fn of(opened: &Arc<Opened>, rows: TraceTable, selection: Selection, columns: Vec<usize>) -> Self {
         let schema = rows.schema();
         let schema = schema.project(&columns).map_or(schema, Arc::new);
         Self { opened: Arc::clone(opened), rows, selection, columns, schema }
@@ -77,55 +56,13 @@ impl Table {
         let (rows, columns, schema) = (self.rows, self.columns.clone(), Arc::clone(&self.schema));
         let make = move |sink: &mut Sink<'_>| {
             opened.trace.renew_work();
-            match rows {
-                Rows::Events(kind) => events(&opened, &selection, kind, (&columns, &schema), sink),
-                Rows::Accesses(table) => accesses(&opened, &selection, table, (&columns, &schema), sink),
-                Rows::Figures(table) => {
-                    let (name, trace) = (opened.path.as_str(), &opened.trace);
-                    let analysis = &|| opened.analysis(&selection);
-                    let figures = Figures { name, trace, selection: &selection, analysis };
-                    figures.rows(table, (&columns, &schema), sink).map(|_| ())
-                }
-            }
+            let (name, trace) = (opened.path.as_str(), &opened.trace);
+            let analysis = &|| opened.analysis(&selection);
+            let figures = TraceFigures { name, trace, selection: &selection, analysis };
+            rows.rows(&figures, (&columns, &schema), sink)
         };
         Ok(Batches::start(Arc::clone(&self.schema), make)?)
     }
-}
-
-/// Gives the rows of the selected launches to `sink`.
-fn events(
-    opened: &Opened,
-    selection: &Selection,
-    kind: Kind,
-    columns: (&[usize], &SchemaRef),
-    sink: &mut Sink<'_>,
-) -> Result<(), TableError> {
-    let made = Arc::new(Made::default());
-    for (launch, warps) in selection.launches(&opened.trace)? {
-        let mut batch = Batch::new((&opened.path, &opened.trace), launch, columns, &made);
-        let wanted = Wanted { warps, selection: selection.clone(), locations: 0..=u64::MAX };
-        if batch.fill(&opened.trace, &wanted, kind, sink)?.is_break() {
-            break;
-        }
-    }
-    Ok(())
-}
-
-/// Gives the addresses or values of the selected launches to `sink`.
-fn accesses(
-    opened: &Opened,
-    selection: &Selection,
-    table: AccessTable,
-    columns: (&[usize], &SchemaRef),
-    sink: &mut Sink<'_>,
-) -> Result<(), TableError> {
-    for (launch, warps) in selection.launches(&opened.trace)? {
-        let batch = AccessBatch::new((&opened.path, &opened.trace), launch, table, columns);
-        if batch.fill(&warps, selection, sink)?.is_break() {
-            break;
-        }
-    }
-    Ok(())
 }
 
 #[pymethods]

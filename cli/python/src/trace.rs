@@ -8,10 +8,10 @@ use pyo3::prelude::*;
 use warptrace_analysis::Weight;
 use warptrace_analysis::{Analysis, AnalysisError, Selection, Summary, analyse, weights};
 use warptrace_decoder::TraceFile;
-use warptrace_tables::{AccessTable, Kind, Table as FigureTable};
+use warptrace_tables::{AccessTable, EventTable, FigureTable, TraceTable};
 
 use crate::error::{self, LossWarning};
-use crate::table::{Rows, Table};
+use crate::table::Table;
 
 /// A trace, and the figures that were asked for last.
 pub(crate) struct Opened {
@@ -81,10 +81,10 @@ impl Trace {
     fn figures(&self, table: FigureTable, selection: Selection) -> PyResult<Table> {
         // What is not there is said here, where it was asked for, not when the table is read.
         selection.launches(&self.0.trace).map_err(|error| error::of_analysis(&error))?;
-        Ok(Table::new(&self.0, Rows::Figures(table), selection))
+        Ok(Table::new(&self.0, TraceTable::Figures(table), selection))
     }
 
-    fn rows(&self, rows: Rows, selection: Selection, columns: Option<Vec<String>>) -> PyResult<Table> {
+    fn rows(&self, rows: TraceTable, selection: Selection, columns: Option<Vec<String>>) -> PyResult<Table> {
         selection.launches(&self.0.trace).map_err(|error| error::of_analysis(&error))?;
         let table = Table::new(&self.0, rows, selection);
         match columns {
@@ -223,7 +223,7 @@ impl Trace {
         warp: Option<u32>,
         columns: Option<Vec<String>>,
     ) -> PyResult<Table> {
-        self.rows(Rows::Events(Kind::Events), selection(kernel, launch, block, warp), columns)
+        self.rows(TraceTable::Events(EventTable::Events), selection(kernel, launch, block, warp), columns)
     }
 
     /// A row for each run of equal events of a warp; `columns` as for `events`.
@@ -236,7 +236,7 @@ impl Trace {
         warp: Option<u32>,
         columns: Option<Vec<String>>,
     ) -> PyResult<Table> {
-        self.rows(Rows::Events(Kind::Runs), selection(kernel, launch, block, warp), columns)
+        self.rows(TraceTable::Events(EventTable::Runs), selection(kernel, launch, block, warp), columns)
     }
 
     /// A row for each run of addresses of a group of lanes or, where they are on no line, of a lane;
@@ -250,7 +250,11 @@ impl Trace {
         warp: Option<u32>,
         columns: Option<Vec<String>>,
     ) -> PyResult<Table> {
-        self.rows(Rows::Accesses(AccessTable::Accesses), selection(kernel, launch, block, warp), columns)
+        self.rows(
+            TraceTable::Accesses(AccessTable::Accesses),
+            selection(kernel, launch, block, warp),
+            columns,
+        )
     }
 
     /// The same of named values.
@@ -263,7 +267,7 @@ impl Trace {
         warp: Option<u32>,
         columns: Option<Vec<String>>,
     ) -> PyResult<Table> {
-        self.rows(Rows::Accesses(AccessTable::Values), selection(kernel, launch, block, warp), columns)
+        self.rows(TraceTable::Accesses(AccessTable::Values), selection(kernel, launch, block, warp), columns)
     }
 
     /// A row for each address that a lane touched; `columns` as for `events`.
@@ -276,7 +280,11 @@ impl Trace {
         warp: Option<u32>,
         columns: Option<Vec<String>>,
     ) -> PyResult<Table> {
-        self.rows(Rows::Accesses(AccessTable::LaneAccesses), selection(kernel, launch, block, warp), columns)
+        self.rows(
+            TraceTable::Accesses(AccessTable::LaneAccesses),
+            selection(kernel, launch, block, warp),
+            columns,
+        )
     }
 
     /// A row for each value that a lane held; `columns` as for `events`.
@@ -289,7 +297,11 @@ impl Trace {
         warp: Option<u32>,
         columns: Option<Vec<String>>,
     ) -> PyResult<Table> {
-        self.rows(Rows::Accesses(AccessTable::LaneValues), selection(kernel, launch, block, warp), columns)
+        self.rows(
+            TraceTable::Accesses(AccessTable::LaneValues),
+            selection(kernel, launch, block, warp),
+            columns,
+        )
     }
 
     /// A row for each site: an instruction that touches memory, or a named value, with what was accessed
@@ -303,6 +315,18 @@ impl Trace {
         warp: Option<u32>,
     ) -> PyResult<Table> {
         self.figures(FigureTable::Sites, selection(kernel, launch, block, warp))
+    }
+
+    /// A row for warps that lack events: for each reason, warps that follow each other and lack as many.
+    #[pyo3(signature = (*, kernel = None, launch = None, block = None, warp = None))]
+    fn losses(
+        &self,
+        kernel: Option<String>,
+        launch: Option<u32>,
+        block: Option<Block>,
+        warp: Option<u32>,
+    ) -> PyResult<Table> {
+        self.figures(FigureTable::Losses, selection(kernel, launch, block, warp))
     }
 
     /// A row for each launch of which accesses are not known.

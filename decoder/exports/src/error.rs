@@ -29,6 +29,14 @@ pub enum ExportError {
         #[from]
         source: io::Error,
     },
+    /// A table cannot be made of the trace.
+    #[cfg(feature = "parquet")]
+    #[error("{source}; `warptrace verify` lists all that is wrong with the trace")]
+    Table {
+        /// What is wrong, and where.
+        #[from]
+        source: warptrace_tables::TableError,
+    },
     /// The writer of Parquet files fails, as with an output that cannot be written.
     #[cfg(feature = "parquet")]
     #[error("{}", in_words(source))]

@@ -5,7 +5,7 @@ use warptrace_decoder::{TraceFile, WarpFilter};
 use warptrace_format::file::{LaunchInfo, LocationInfo};
 
 use crate::error::ExportError;
-use crate::lacks::{self, Lack, Lacks};
+use crate::lacks::Lacks;
 use crate::runs::{self, Step};
 
 /// A selected part of a trace, to be exported.
@@ -43,6 +43,12 @@ impl<'a> Source<'a> {
         }
         let lacks = Lacks::of(trace, &selection, launches.iter().map(|(info, _)| *info))?;
         Ok(Self { trace, selection, launches, locations, lacks, progress: Box::new(|_| {}) })
+    }
+
+    /// Says that more events were gone through.
+    #[cfg(feature = "parquet")]
+    pub(crate) fn tell(&self, events: u64) {
+        (self.progress)(events);
     }
 
     /// Calls `progress` with the number of events that were gone through since it was called last.
@@ -114,17 +120,6 @@ impl<'a> Source<'a> {
     /// The file asks for too much work.
     pub fn blocks(&self, info: &LaunchInfo) -> Result<Option<LaunchBlocks>, ExportError> {
         Ok(blocks(self.trace, info, &self.selection)?)
-    }
-
-    /// Gives what the selected warps of a launch lack, in order of warp. Memory: one section of accounts.
-    ///
-    /// # Errors
-    /// The trace has no such launch.
-    pub fn lacking(
-        &self,
-        info: &LaunchInfo,
-    ) -> Result<impl Iterator<Item = Result<Lack, ExportError>>, ExportError> {
-        Ok(lacks::lacking(self.trace, &self.selection, info)?.map(|lack| Ok(lack?)))
     }
 
     /// Gives the runs of a selected launch to `sink`, with marks where events are missing, in order of warp

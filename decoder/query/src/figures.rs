@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use warptrace_analysis::Selection;
-use warptrace_tables::Table;
+use warptrace_tables::{FigureTable, TraceFigures};
 
 use crate::source::{Asked, Named, Part, Rows};
 
@@ -11,7 +11,7 @@ use crate::source::{Asked, Named, Part, Rows};
 #[derive(Debug)]
 pub(crate) struct Figures {
     pub(crate) traces: Arc<[Named]>,
-    pub(crate) table: Table,
+    pub(crate) table: FigureTable,
 }
 
 impl Rows for Figures {
@@ -23,8 +23,7 @@ impl Rows for Figures {
             let selection = &Selection::default();
             for named in traces.iter().filter(|named| bounds.allow_text("trace", &named.name)) {
                 let (name, trace) = (named.name.as_str(), &named.trace);
-                let figures =
-                    warptrace_tables::Figures { name, trace, selection, analysis: &|| named.analysis() };
+                let figures = TraceFigures { name, trace, selection, analysis: &|| named.analysis() };
                 let given = figures.rows(table, (&columns, &schema), sink);
                 if given.map_err(|error| named.error(error))?.is_break() {
                     return Ok(());

@@ -3,9 +3,7 @@
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
-use warptrace_tables::AccessTable;
-
-use crate::scan::FIGURES;
+use warptrace_tables::TraceTable;
 
 /// Returns a text on one line.
 pub(crate) fn text(text: &str) -> String {
@@ -67,11 +65,7 @@ fn planned(what: &str) -> String {
     if let Some(table) = table {
         let name = table.strip_prefix("datafusion.").unwrap_or(table);
         let name = name.strip_prefix("public.").unwrap_or(name);
-        let tables: Vec<&str> = ["events", "runs"]
-            .into_iter()
-            .chain(FIGURES.map(|(name, _)| name))
-            .chain(AccessTable::ALL.map(AccessTable::name))
-            .collect();
+        let tables: Vec<&str> = TraceTable::all().map(TraceTable::name).collect();
         return format!("there is no table `{name}`; there are {}", tables.join(", "));
     }
     if what.contains("DDL not supported")

@@ -1,12 +1,13 @@
 //! The tables of events, addresses and values: decoded while a query runs, only the columns that it names.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
+use datafusion::arrow::datatypes::SchemaRef;
 use warptrace_analysis::{Selection, kernel_name};
 use warptrace_decoder::{TraceFile, WarpFilter};
 use warptrace_format::file::LaunchInfo;
-use warptrace_tables::{AccessBatch, AccessTable, Batch, Kind, Made, Wanted};
+use warptrace_tables::{AccessBatch, EventBatch, Made, Sink, TableError, TraceTable, Wanted};
 
 use crate::filter::Bounds;
 use crate::source::{Asked, Named, Part, Rows};
@@ -14,11 +15,11 @@ use crate::source::{Asked, Named, Part, Rows};
 /// Events from which on the warps of a launch are given to several threads.
 const MANY_EVENTS: u64 = 1 << 16;
 
-/// A table of events.
+/// A table of events, addresses or values.
 #[derive(Clone, Debug)]
 pub(crate) struct Runs {
     pub(crate) traces: Arc<[Named]>,
-    pub(crate) kind: Kind,
+    pub(crate) table: TraceTable,
     pub(crate) made: Arc<Made>,
 }
 
@@ -33,21 +34,16 @@ struct Job {
 impl Rows for Runs {
     fn parts(&self, asked: Asked) -> Vec<Part> {
         let Asked { columns, schema, bounds, parts } = asked;
-        let jobs = shared_out(&self.traces, &bounds, parts.max(1), |_| 0);
+        let track =
+            if matches!(self.table, TraceTable::Accesses(_)) { TraceFile::data_track } else { |_: &_| 0 };
+        let jobs = shared_out(&self.traces, &bounds, parts.max(1), track);
         let part = |jobs: Vec<Job>| -> Part {
-            let (table, columns) = (self.clone(), columns.clone());
+            let (of, columns) = (self.clone(), columns.clone());
             let (schema, bounds) = (Arc::clone(&schema), bounds.clone());
             Arc::new(move |sink| {
                 for job in &jobs {
-                    let named = &table.traces[job.trace];
-                    let of = (named.name.as_str(), &named.trace);
-                    let mut batch = Batch::new(of, job.launch, (&columns, &schema), &table.made);
-                    let (least, greatest) = bounds.range("location");
-                    let warps = WarpFilter::warps(job.warps.clone());
-                    let selection = Selection::default();
-                    let wanted = Wanted { warps, selection, locations: least..=greatest };
-                    let filled = batch.fill(&named.trace, &wanted, table.kind, sink);
-                    if filled.map_err(|error| named.error(error))?.is_break() {
+                    let flow = of.rows(job, (&columns, &schema), &bounds, sink);
+                    if flow.map_err(|error| of.traces[job.trace].error(error))?.is_break() {
                         return Ok(());
                     }
                 }
@@ -58,35 +54,31 @@ impl Rows for Runs {
     }
 }
 
-/// A table of addresses or values.
-#[derive(Clone, Debug)]
-pub(crate) struct AccessRuns {
-    pub(crate) traces: Arc<[Named]>,
-    pub(crate) table: AccessTable,
-}
-
-impl Rows for AccessRuns {
-    fn parts(&self, asked: Asked) -> Vec<Part> {
-        let Asked { columns, schema, bounds, parts } = asked;
-        let jobs = shared_out(&self.traces, &bounds, parts.max(1), TraceFile::data_track);
-        let part = |jobs: Vec<Job>| -> Part {
-            let (traces, table) = (Arc::clone(&self.traces), self.table);
-            let (columns, schema) = (columns.clone(), Arc::clone(&schema));
-            Arc::new(move |sink| {
-                for job in &jobs {
-                    let named = &traces[job.trace];
-                    let of = (named.name.as_str(), &named.trace);
-                    let batch = AccessBatch::new(of, job.launch, table, (&columns, &schema));
-                    let warps = WarpFilter::warps(job.warps.clone());
-                    let filled = batch.fill(&warps, &Selection::default(), sink);
-                    if filled.map_err(|error| named.error(error))?.is_break() {
-                        return Ok(());
-                    }
-                }
-                Ok(())
-            })
-        };
-        jobs.into_iter().map(part).collect()
+impl Runs {
+    /// Gives the rows of some warps to `sink`.
+    fn rows(
+        &self,
+        job: &Job,
+        chosen: (&[usize], &SchemaRef),
+        bounds: &Bounds,
+        sink: &mut Sink<'_>,
+    ) -> Result<ControlFlow<()>, TableError> {
+        let Named { name, trace, .. } = &self.traces[job.trace];
+        let (warps, selection) = (WarpFilter::warps(job.warps.clone()), Selection::default());
+        match self.table {
+            TraceTable::Events(table) => {
+                let (least, greatest) = bounds.range("location");
+                let wanted = Wanted { warps, selection, locations: least..=greatest };
+                EventBatch::new((name.as_str(), trace), job.launch, chosen, &self.made)
+                    .fill(trace, &wanted, table, sink)
+            }
+            TraceTable::Accesses(table) => {
+                let batch = AccessBatch::new((name.as_str(), trace), job.launch, table, chosen);
+                Ok(batch.fill(&warps, &selection, sink)?.0)
+            }
+            // Made whole.
+            TraceTable::Figures(_) => Ok(ControlFlow::Continue(())),
+        }
     }
 }
 

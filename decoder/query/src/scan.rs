@@ -15,13 +15,13 @@ use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExp
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
-use warptrace_tables::{AccessTable, Kind, Made, Sink, Table as FigureTable, access_schema};
+use warptrace_tables::{EventTable, Made, Sink, TraceTable};
 
 use crate::figures::Figures;
 use crate::filter::Bounds;
 use crate::listing;
 use crate::parts::{self, Chosen};
-use crate::runs::{AccessRuns, Runs};
+use crate::runs::Runs;
 use crate::source::{Asked, Named, Part, Rows};
 use crate::traces;
 use crate::workers::{Shares, Task};
@@ -32,10 +32,8 @@ const WAITING: usize = 2;
 /// Which table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TableName {
-    /// Events, runs of them, or sums over them.
-    Runs(Kind),
-    Figures(FigureTable),
-    Accesses(AccessTable),
+    /// A row for each event, figure or access of each trace.
+    Rows(TraceTable),
     /// Which file is of which rank.
     Traces,
     /// The traces that workers have; not for queries of people.
@@ -46,34 +44,16 @@ pub(crate) enum TableName {
     Parts,
 }
 
-/// The tables of figures, in the order in which they are named to people.
-pub(crate) const FIGURES: [(&str, FigureTable); 10] = [
-    ("warps", FigureTable::Warps),
-    ("locations", FigureTable::Locations),
-    ("loops", FigureTable::Loops),
-    ("launches", FigureTable::Launches),
-    ("kernels", FigureTable::Kernels),
-    ("lines", FigureTable::Lines),
-    ("causes", FigureTable::Causes),
-    ("edges", FigureTable::Edges),
-    ("sites", FigureTable::Sites),
-    ("access_losses", FigureTable::AccessLosses),
-];
-
 impl TableName {
     /// Returns the tables that can be asked, with their names.
     pub(crate) fn all() -> impl Iterator<Item = (&'static str, Self)> {
-        let runs = [("events", Kind::Events), ("runs", Kind::Runs)];
-        let runs = runs.map(|(name, kind)| (name, Self::Runs(kind)));
-        let figures = FIGURES.map(|(name, table)| (name, Self::Figures(table)));
-        let accesses = AccessTable::ALL.map(|table| (table.name(), Self::Accesses(table)));
-        runs.into_iter().chain(figures).chain(accesses).chain([("traces", Self::Traces)])
+        TraceTable::all().map(|table| (table.name(), Self::Rows(table))).chain([("traces", Self::Traces)])
     }
 
     /// Returns all tables with the names by which workers know them.
     pub(crate) fn known() -> impl Iterator<Item = (&'static str, Self)> {
         Self::all().chain([
-            ("sums", Self::Runs(Kind::Sums)),
+            (EventTable::Sums.name(), Self::Rows(TraceTable::Events(EventTable::Sums))),
             ("listing", Self::Listing),
             ("heads", Self::Heads),
             ("parts", Self::Parts),
@@ -83,9 +63,7 @@ impl TableName {
     /// All columns.
     pub(crate) fn schema(self) -> SchemaRef {
         match self {
-            Self::Runs(kind) => kind.schema(),
-            Self::Figures(table) => table.schema(),
-            Self::Accesses(table) => access_schema(table),
+            Self::Rows(table) => table.schema(),
             Self::Traces => traces::schema(),
             Self::Listing => listing::schema(),
             Self::Heads | Self::Parts => parts::schema(),
@@ -95,9 +73,11 @@ impl TableName {
     /// Returns how many parts of it are made at once, of `most` that may be.
     fn parts(self, most: usize) -> usize {
         match self {
-            Self::Runs(_) | Self::Accesses(_) => most,
+            Self::Rows(TraceTable::Events(_) | TraceTable::Accesses(_)) => most,
             // Each analysis uses all cores by itself.
-            Self::Figures(_) | Self::Traces | Self::Listing | Self::Heads | Self::Parts => 1,
+            Self::Rows(TraceTable::Figures(_)) | Self::Traces | Self::Listing | Self::Heads | Self::Parts => {
+                1
+            }
         }
     }
 }
@@ -229,9 +209,8 @@ impl Scan {
         let asked = Asked { columns, schema, bounds: self.bounds.clone(), parts: self.part_count() };
         let traces = Arc::clone(&open.traces);
         let parts: Vec<Part> = match self.table {
-            TableName::Runs(kind) => Runs { traces, kind, made: Arc::clone(&open.made) }.parts(asked),
-            TableName::Figures(table) => Figures { traces, table }.parts(asked),
-            TableName::Accesses(table) => AccessRuns { traces, table }.parts(asked),
+            TableName::Rows(TraceTable::Figures(table)) => Figures { traces, table }.parts(asked),
+            TableName::Rows(table) => Runs { traces, table, made: Arc::clone(&open.made) }.parts(asked),
             TableName::Traces => return traces::rows(&traces, &self.columns, sink),
             TableName::Heads | TableName::Parts => {
                 return parts::rows(&traces, &self.columns, self.chosen.as_deref(), sink);

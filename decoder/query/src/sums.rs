@@ -17,7 +17,7 @@ use datafusion::logical_expr::{
     TableScanBuilder, cast, lit,
 };
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
-use warptrace_tables::{Kind, schema};
+use warptrace_tables::{COUNT, EventTable, SINGLE, TraceTable};
 
 use crate::scan::{Table, TableName};
 
@@ -130,22 +130,22 @@ fn scan_sums(scan: &TableScan) -> Result<Option<(LogicalPlan, Column)>> {
     let provider: &dyn Any = provider.as_ref();
     let Some(table) = provider.downcast_ref::<Table>() else { return Ok(None) };
     let Some(columns) = &scan.projection else { return Ok(None) };
-    let single = [schema::EVENT, schema::BEGIN, schema::END];
     let is_single =
-        |filter: &Expr| filter.column_refs().iter().any(|column| single.contains(&column.name.as_str()));
-    let is_summable = table.name == TableName::Runs(Kind::Events)
+        |filter: &Expr| filter.column_refs().iter().any(|column| SINGLE.contains(&column.name.as_str()));
+    let schema = EventTable::Sums.schema();
+    let is_summable = table.name == TableName::Rows(TraceTable::Events(EventTable::Events))
         && scan.fetch.is_none()
-        && !columns.iter().any(|column| schema::SINGLE_COLUMNS.contains(column))
+        && !columns.iter().any(|&column| SINGLE.contains(&schema.field(column).name().as_str()))
         && !scan.filters.iter().any(is_single);
     if !is_summable {
         return Ok(None);
     }
-    let sums = Table { name: TableName::Runs(Kind::Sums), ..table.clone() };
-    let columns = columns.iter().copied().chain([schema::COUNT_COLUMN]).collect();
+    let sums = Table { name: TableName::Rows(TraceTable::Events(EventTable::Sums)), ..table.clone() };
+    let columns = columns.iter().copied().chain([schema.index_of(COUNT)?]).collect();
     let scan = TableScanBuilder::new(scan.table_name.clone(), provider_as_source(Arc::new(sums)))
         .with_projection(Some(columns))
         .with_filters(scan.filters.clone())
         .build()?;
-    let count = Column::new(Some(scan.table_name.clone()), schema::COUNT);
+    let count = Column::new(Some(scan.table_name.clone()), COUNT);
     Ok(Some((LogicalPlan::TableScan(scan), count)))
 }

@@ -1,28 +1,27 @@
-//! Tables of figures and metadata: small, made whole or in stretches.
+//! Tables of figures and metadata.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use arrow_array::{
-    ArrayRef, Float64Array, RecordBatch, RecordBatchOptions, StringArray, UInt8Array, UInt16Array,
-    UInt32Array, UInt64Array,
-};
 use arrow_schema::SchemaRef;
 use warptrace_analysis::{
-    Analysis, AnalysisError, Cause, Edge, KernelFigures, LineFigures, LocationFigures, Selection, Time,
-    WarpEnd, WarpFigures, WarpRan, blocks, kernel_name,
+    AccessCounts, Accesses, Analysis, AnalysisError, Cause, Edge, KernelFigures, LineFigures,
+    LocationFigures, Selection, SiteFigures, Time, ValueReading, WarpEnd, WarpFigures, WarpRan,
+    access_losses, accesses, blocks, kernel_name,
 };
-use warptrace_decoder::{LaunchEnd, TraceFile};
-use warptrace_format::file::LaunchInfo;
+use warptrace_decoder::{LaunchEnd, LossyWarps, TraceFile};
+use warptrace_format::file::{LaunchInfo, LocationInfo, LossPosition, SiteInfo, StreamId};
 
+use crate::column::{Columns, known};
 use crate::error::TableError;
-use crate::{BATCH, Sink, schema};
+use crate::{BATCH, Sink};
 
-pub(crate) type Result<T> = std::result::Result<T, TableError>;
+type Result<T> = std::result::Result<T, TableError>;
 
-/// Which table.
+/// A table of figures or metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Table {
+pub enum FigureTable {
     /// A row for each warp with events.
     Warps,
     /// A row for each trace point.
@@ -41,361 +40,470 @@ pub enum Table {
     Edges,
     /// A row for each site: an instruction that touches memory, or a named value.
     Sites,
+    /// A row for warps that lack events: for each reason, warps that follow each other and lack as many.
+    Losses,
     /// A row for each launch of which accesses are not known.
     AccessLosses,
 }
 
-impl Table {
+impl FigureTable {
+    /// All, in the order in which they are named to people.
+    pub const ALL: [Self; 11] = [
+        Self::Warps,
+        Self::Locations,
+        Self::Loops,
+        Self::Launches,
+        Self::Kernels,
+        Self::Lines,
+        Self::Causes,
+        Self::Edges,
+        Self::Sites,
+        Self::Losses,
+        Self::AccessLosses,
+    ];
+
+    /// Returns the name that queries and files have for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Warps => "warps",
+            Self::Locations => "locations",
+            Self::Loops => "loops",
+            Self::Launches => "launches",
+            Self::Kernels => "kernels",
+            Self::Lines => "lines",
+            Self::Causes => "causes",
+            Self::Edges => "edges",
+            Self::Sites => "sites",
+            Self::Losses => "losses",
+            Self::AccessLosses => "access_losses",
+        }
+    }
+
     /// Returns the columns.
     pub fn schema(self) -> SchemaRef {
         match self {
-            Self::Warps => schema::warps(),
-            Self::Locations => schema::locations(),
-            Self::Loops => schema::loops(),
-            Self::Launches => schema::launches(),
-            Self::Kernels => schema::kernels(),
-            Self::Lines => schema::lines(),
-            Self::Causes => schema::causes(),
-            Self::Edges => schema::edges(),
-            Self::Sites => schema::sites(),
-            Self::AccessLosses => schema::access_losses(),
+            Self::Warps => warps().schema(),
+            Self::Locations => locations().schema(),
+            Self::Loops => loops().schema(),
+            Self::Launches => launches().schema(),
+            Self::Kernels => kernels().schema(),
+            Self::Lines => lines().schema(),
+            Self::Causes => causes().schema(),
+            Self::Edges => edges().schema(),
+            Self::Sites => sites().schema(),
+            Self::Losses => losses().schema(),
+            Self::AccessLosses => access_losses_columns().schema(),
         }
     }
 }
 
-/// A trace, and where its figures are from.
+/// A trace of which tables are made, and where its figures are from.
 #[derive(Clone, Copy)]
-pub struct Figures<'a> {
+pub struct TraceFigures<'a> {
     /// What the column `trace` calls it.
     pub name: &'a str,
     /// The trace.
     pub trace: &'a TraceFile,
-    /// What is looked at, for tables that `analysis` has no figures of.
+    /// What is looked at; `analysis` must be of the same.
     pub selection: &'a Selection,
     /// Returns the figures; called only by tables that need them.
     pub analysis: &'a dyn Fn() -> std::result::Result<Arc<Analysis>, Arc<AnalysisError>>,
 }
 
-impl std::fmt::Debug for Figures<'_> {
+impl std::fmt::Debug for TraceFigures<'_> {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("Figures").field("name", &self.name).finish_non_exhaustive()
+        out.debug_struct("TraceFigures").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
-impl Figures<'_> {
-    /// Gives the rows of a table to `sink`; returns whether it broke off. `columns` are the numbers, in the
-    /// table, of the columns in `schema`.
+/// The chosen columns: their numbers in the table, and their schema.
+type Chosen<'a> = (&'a [usize], &'a SchemaRef);
+
+impl<'a> TraceFigures<'a> {
+    /// Gives the rows of a table to `sink`; returns whether it broke off. `chosen` has the numbers, in the table,
+    /// of the columns in the schema beside them.
     ///
     /// # Errors
     /// The trace is damaged.
     pub fn rows(
         &self,
-        table: Table,
-        (columns, schema): (&[usize], &SchemaRef),
+        table: FigureTable,
+        chosen: Chosen<'_>,
         sink: &mut Sink<'_>,
     ) -> Result<ControlFlow<()>> {
-        for stretch in stretches(table, self)? {
-            let (rows, columns) = columns_of(table, self, stretch, columns)?;
-            let options = RecordBatchOptions::new().with_row_count(Some(rows));
-            let batch = RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?;
-            if batch.num_rows() > 0 && sink(batch).is_break() {
+        let analysis = || Ok::<_, TableError>((self.analysis)()?);
+        match table {
+            FigureTable::Warps => self.give(&warps(), &analysis()?.warps, chosen, sink),
+            FigureTable::Edges => self.give(&edges(), &analysis()?.edges, chosen, sink),
+            FigureTable::Kernels => self.give(&kernels(), &analysis()?.kernels, chosen, sink),
+            FigureTable::Lines => self.give(&lines(), &analysis()?.lines, chosen, sink),
+            FigureTable::Causes => self.give(&causes(), &analysis()?.causes, chosen, sink),
+            FigureTable::Loops => {
+                let analysis = analysis()?;
+                self.give(&loops(), &analysis.loops().collect::<Vec<_>>(), chosen, sink)
+            }
+            FigureTable::Locations => self.locations(chosen, sink),
+            FigureTable::Launches => self.launches(chosen, sink),
+            FigureTable::Sites => self.sites(chosen, sink),
+            FigureTable::Losses => self.losses(chosen, sink),
+            FigureTable::AccessLosses => {
+                let rows = access_losses(self.trace, self.selection)?;
+                self.give(&access_losses_columns(), &rows, chosen, sink)
+            }
+        }
+    }
+
+    /// Gives rows to `sink`, in batches.
+    fn give<R>(
+        &self,
+        columns: &Columns<Self, R>,
+        rows: &[R],
+        chosen: Chosen<'_>,
+        sink: &mut Sink<'_>,
+    ) -> Result<ControlFlow<()>> {
+        for rows in rows.chunks(BATCH) {
+            if sink(columns.batch(chosen, self, rows, rows.len())?).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }
         Ok(ControlFlow::Continue(()))
     }
 
-    fn analysis(&self) -> Result<Arc<Analysis>> {
-        Ok((self.analysis)()?)
-    }
-}
-
-type Stretch = std::ops::Range<usize>;
-
-/// The stretches of rows that become a batch each.
-fn stretches(table: Table, named: &Figures<'_>) -> Result<Vec<Stretch>> {
-    let rows = match table {
-        Table::Warps => named.analysis()?.warps.len(),
-        Table::Edges => named.analysis()?.edges.len(),
-        Table::Launches => named.trace.launches().len(),
-        // At most a row for each location.
-        _ => return Ok(std::iter::once(0..usize::MAX).collect()),
-    };
-    Ok((0..rows).step_by(BATCH).map(|from| from..rows.min(from + BATCH)).collect())
-}
-
-/// Makes the columns that were asked for, and says how many rows they have.
-fn columns_of(
-    table: Table,
-    named: &Figures<'_>,
-    rows: Stretch,
-    columns: &[usize],
-) -> Result<(usize, Vec<ArrayRef>)> {
-    match table {
-        Table::Warps => {
-            let analysis = named.analysis()?;
-            let rows = &analysis.warps[rows];
-            Ok((rows.len(), columns.iter().map(|&column| warp_column(named, rows, column)).collect()))
+    /// The table of locations, and those that it does not have but warps came to.
+    fn locations(&self, chosen: Chosen<'_>, sink: &mut Sink<'_>) -> Result<ControlFlow<()>> {
+        let (columns, table) = (locations(), &self.trace.metadata().locations);
+        let mut ids: Vec<u16> = table.iter().map(|info| info.id).collect();
+        let is_counted = columns.are_counted(chosen.0) || table.is_empty();
+        let analysis = if is_counted { Some((self.analysis)()?) } else { None };
+        if let Some(analysis) = &analysis {
+            ids.extend(analysis.locations.iter().map(|found| found.point.location));
         }
-        Table::Edges => {
-            let analysis = named.analysis()?;
-            let rows = &analysis.edges[rows];
-            Ok((rows.len(), columns.iter().map(|&column| edge_column(named, rows, column)).collect()))
+        ids.sort_unstable();
+        ids.dedup();
+        // Where no warp came no time was spent.
+        let none = analysis.as_ref().and_then(|analysis| analysis.time).map(|_| Time::default());
+        let row = |id| {
+            let info = table.iter().find(|info| info.id == id);
+            let figures = analysis.as_ref().and_then(|analysis| analysis.location(id));
+            let time = figures.map_or(none, |figures| figures.time);
+            LocationRow { id, info, figures, time }
+        };
+        let rows: Vec<LocationRow<'_>> = ids.into_iter().map(row).collect();
+        self.give(&columns, &rows, chosen, sink)
+    }
+
+    fn launches(&self, chosen: Chosen<'_>, sink: &mut Sink<'_>) -> Result<ControlFlow<()>> {
+        let columns = launches();
+        let are_counted = columns.are_counted(chosen.0);
+        let row = |info: LaunchInfo| {
+            let found = if are_counted { blocks(self.trace, &info, self.selection)? } else { None };
+            let ran = found.map(|found| (found.begin, found.begin.saturating_add(found.nanoseconds)));
+            let end = self.trace.launch_end(info.number()).unwrap_or(LaunchEnd::Unknown);
+            Ok(LaunchRow { info, ran, end })
+        };
+        let launches = self.selection.launches(self.trace)?.into_iter();
+        let rows = launches.map(|(info, _)| row(info)).collect::<Result<Vec<_>>>()?;
+        self.give(&columns, &rows, chosen, sink)
+    }
+
+    /// The table of sites, and those that it does not have but were accessed.
+    fn sites(&self, chosen: Chosen<'_>, sink: &mut Sink<'_>) -> Result<ControlFlow<()>> {
+        let columns = sites();
+        let are_counted = columns.are_counted(chosen.0);
+        let counted = if are_counted { accesses(self.trace, self.selection)? } else { Accesses::default() };
+        let row = |info| SiteRow { number: 0, info, figures: None };
+        let table = self.trace.sites().map(|info| (info.number, row(Some(info))));
+        let mut rows: BTreeMap<u16, SiteRow<'_>> = table.collect();
+        for site in &counted.sites {
+            rows.entry(site.site).or_insert(row(None)).figures = Some(site);
         }
-        Table::Kernels => {
-            let rows = &named.analysis()?.kernels;
-            Ok((rows.len(), columns.iter().map(|&column| kernel_column(named, rows, column)).collect()))
+        let rows: Vec<_> = rows.into_iter().map(|(number, row)| SiteRow { number, ..row }).collect();
+        self.give(&columns, &rows, chosen, sink)
+    }
+
+    /// Memory: one section of accounts, and a batch.
+    fn losses(&self, chosen: Chosen<'_>, sink: &mut Sink<'_>) -> Result<ControlFlow<()>> {
+        let (columns, mut rows) = (losses(), Vec::new());
+        for (info, _) in self.selection.launches(self.trace)? {
+            for lossy in self.selection.lacking(self.trace, &info, 0)? {
+                rows.push((info, lossy?));
+                if rows.len() == BATCH {
+                    if self.give(&columns, &rows, chosen, sink)?.is_break() {
+                        return Ok(ControlFlow::Break(()));
+                    }
+                    rows.clear();
+                }
+            }
         }
-        Table::Lines => {
-            let rows = &named.analysis()?.lines;
-            Ok((rows.len(), columns.iter().map(|&column| line_column(named, rows, column)).collect()))
-        }
-        Table::Causes => {
-            let rows = &named.analysis()?.causes;
-            Ok((rows.len(), columns.iter().map(|&column| cause_column(named, rows, column)).collect()))
-        }
-        Table::Locations => locations(named, columns),
-        Table::Sites => crate::sites::sites(named, columns),
-        Table::AccessLosses => crate::sites::losses(named, columns),
-        Table::Loops => {
-            let analysis = named.analysis()?;
-            let heads: Vec<&LocationFigures> = analysis.loops().collect();
-            Ok((heads.len(), columns.iter().map(|&column| loop_column(named, &heads, column)).collect()))
-        }
-        Table::Launches => {
-            let launches: Vec<&LaunchInfo> =
-                named.trace.launches().skip(rows.start).take(rows.len()).collect();
-            let columns = columns.iter().map(|&column| launch_column(named, &launches, column));
-            Ok((launches.len(), columns.collect::<Result<_>>()?))
-        }
+        self.give(&columns, &rows, chosen, sink)
+    }
+
+    fn kernel(&self, launch: u32) -> &'a str {
+        self.trace.launch(launch).map_or("?", |info| kernel_name(self.trace, info))
     }
 }
 
-pub(crate) fn texts<'a>(values: impl Iterator<Item = &'a str>) -> ArrayRef {
-    Arc::new(StringArray::from_iter_values(values))
+/// The first column of each table.
+fn of_trace<'a, R>() -> Columns<TraceFigures<'a>, R> {
+    Columns::new().text("trace", |of: &TraceFigures<'_>, _| of.name)
 }
 
-/// Texts; an empty one is not known.
-pub(crate) fn known<'a>(values: impl Iterator<Item = &'a str>) -> ArrayRef {
-    Arc::new(values.map(|text| Some(text).filter(|text| !text.is_empty())).collect::<StringArray>())
+/// The warp's place in its launch; zeros of a launch that the trace does not have.
+fn place(of: &TraceFigures<'_>, warp: &WarpFigures) -> ([u32; 3], u32) {
+    let id = of.trace.launch(warp.launch).and_then(|info| info.stream_id(warp.warp));
+    id.map_or_else(Default::default, |StreamId { block, warp_in_block, .. }| (block, warp_in_block))
 }
 
-pub(crate) fn u32s(values: impl Iterator<Item = u32>) -> ArrayRef {
-    Arc::new(UInt32Array::from_iter_values(values))
+fn warps<'a>() -> Columns<TraceFigures<'a>, WarpFigures> {
+    of_trace::<WarpFigures>()
+        .number("launch", |_, warp| warp.launch)
+        .text("kernel", |of, warp| of.kernel(warp.launch))
+        .number("block_x", |of, warp| place(of, warp).0[0])
+        .number("block_y", |of, warp| place(of, warp).0[1])
+        .number("block_z", |of, warp| place(of, warp).0[2])
+        .number("warp", |of, warp| place(of, warp).1)
+        .number("warp_index", |_, warp| warp.warp)
+        .number("visits", |_, warp| warp.counts.visits)
+        .number("lanes", |_, warp| warp.counts.lanes)
+        .number("idle", |_, warp| warp.counts.idle)
+        .number("path", |_, warp| warp.path)
+        .number("last", |_, warp| warp.last)
+        .text("end", |_, warp| match warp.end {
+            WarpEnd::Whole => "whole",
+            WarpEnd::Lossy => "lossy",
+            WarpEnd::Unfinished => "unfinished",
+            _ => "unknown",
+        })
+        .number("cycles", |_, warp| Some(warp.time?.cycles))
+        .number("sm", |_, warp| Some(warp.ran?.sm))
+        .number("begin_ns", |_, warp| Some(warp.ran?.begin_nanoseconds))
+        .number("end_ns", |_, warp| warp.ran.and_then(WarpRan::end_nanoseconds))
+        .number("role", |_, warp| warp.role)
 }
 
-/// Numbers from 1; 0 is not known.
-pub(crate) fn known_u32s(values: impl Iterator<Item = u32>) -> ArrayRef {
-    Arc::new(values.map(|number| Some(number).filter(|number| *number > 0)).collect::<UInt32Array>())
+/// A location, of the table or that warps came to.
+struct LocationRow<'a> {
+    id: u16,
+    info: Option<&'a LocationInfo>,
+    figures: Option<&'a LocationFigures>,
+    time: Option<Time>,
 }
 
-pub(crate) fn u64s(values: impl Iterator<Item = u64>) -> ArrayRef {
-    Arc::new(UInt64Array::from_iter_values(values))
-}
+impl LocationRow<'_> {
+    fn text(&self, of: impl Fn(&LocationInfo) -> &str) -> &str {
+        self.info.map_or("", of)
+    }
 
-pub(crate) fn u16s(values: impl Iterator<Item = u16>) -> ArrayRef {
-    Arc::new(UInt16Array::from_iter_values(values))
-}
-
-/// Numbers of which the trace may not know any.
-pub(crate) fn known_u64s(values: impl Iterator<Item = Option<u64>>) -> ArrayRef {
-    Arc::new(values.collect::<UInt64Array>())
-}
-
-/// A column of [`schema::TIME`].
-fn time_column(times: impl Iterator<Item = Option<Time>>, column: usize) -> ArrayRef {
-    let of = |time: Time| match column {
-        0 => time.lane_cycles,
-        1 => time.warp_cycles,
-        2 => time.active_lane_cycles,
-        3 => time.idle_lane_cycles,
-        _ => time.timed_visits,
-    };
-    known_u64s(times.map(|time| time.map(of)))
-}
-
-fn f64s(values: impl Iterator<Item = f64>) -> ArrayRef {
-    Arc::new(Float64Array::from_iter_values(values))
-}
-
-fn warp_column(named: &Figures<'_>, warps: &[WarpFigures], column: usize) -> ArrayRef {
-    let launch = |warp: &WarpFigures| named.trace.launch(warp.launch);
-    let kernel = |warp| launch(warp).map_or("?", |info| kernel_name(named.trace, info));
-    let id = |warp: &WarpFigures| launch(warp).and_then(|info| info.stream_id(warp.warp));
-    let block = |axis: usize| u32s(warps.iter().map(|warp| id(warp).map_or(0, |id| id.block[axis])));
-    let end = |warp: &WarpFigures| match warp.end {
-        WarpEnd::Whole => "whole",
-        WarpEnd::Lossy => "lossy",
-        WarpEnd::Unfinished => "unfinished",
-        _ => "unknown",
-    };
-    match column {
-        0 => texts(warps.iter().map(|_| named.name)),
-        1 => u32s(warps.iter().map(|warp| warp.launch)),
-        2 => texts(warps.iter().map(kernel)),
-        3..=5 => block(column - 3),
-        6 => u32s(warps.iter().map(|warp| id(warp).map_or(0, |id| id.warp_in_block))),
-        7 => u32s(warps.iter().map(|warp| warp.warp)),
-        8 => u64s(warps.iter().map(|warp| warp.counts.visits)),
-        9 => u64s(warps.iter().map(|warp| warp.counts.lanes)),
-        10 => u64s(warps.iter().map(|warp| warp.counts.idle)),
-        11 => u64s(warps.iter().map(|warp| warp.path)),
-        12 => u16s(warps.iter().map(|warp| warp.last)),
-        13 => texts(warps.iter().map(end)),
-        14 => known_u64s(warps.iter().map(|warp| warp.time.map(|time| time.cycles))),
-        15 => Arc::new(warps.iter().map(|warp| Some(warp.ran?.sm)).collect::<UInt32Array>()),
-        16 => known_u64s(warps.iter().map(|warp| Some(warp.ran?.begin_nanoseconds))),
-        17 => known_u64s(warps.iter().map(|warp| warp.ran.and_then(WarpRan::end_nanoseconds))),
-        _ => Arc::new(warps.iter().map(|warp| warp.role).collect::<UInt8Array>()),
+    fn figure(&self, of: impl Fn(&LocationFigures) -> u64) -> u64 {
+        self.figures.map_or(0, of)
     }
 }
 
-/// The table of locations, and those that it does not have but warps came to. Events are counted only if a
-/// column asks for that.
-fn locations(named: &Figures<'_>, columns: &[usize]) -> Result<(usize, Vec<ArrayRef>)> {
-    let table = &named.trace.metadata().locations;
-    let mut ids: Vec<u16> = table.iter().map(|info| info.id).collect();
-    let is_counted = columns.iter().any(|&column| column >= schema::LOCATION_FIGURES);
-    let analysis = if is_counted || table.is_empty() { Some(named.analysis()?) } else { None };
-    if let Some(analysis) = &analysis {
-        ids.extend(analysis.locations.iter().map(|found| found.point.location));
-    }
-    ids.sort_unstable();
-    ids.dedup();
-    let info = |id: &u16| table.iter().find(|info| info.id == *id);
-    let rows: Vec<_> = ids
-        .iter()
-        .map(|id| (*id, info(id), analysis.as_ref().and_then(|analysis| analysis.location(*id))))
-        .collect();
-    // Where no warp came no time was spent.
-    let none = analysis.as_ref().and_then(|analysis| analysis.time).map(|_| Time::default());
-    let time = |found: Option<&LocationFigures>| found.map_or(none, |found| found.time);
-    let figure = |of: fn(&LocationFigures) -> u64| u64s(rows.iter().map(|row| row.2.map_or(0, of)));
-    let array = |&column: &usize| match column {
-        0 => texts(rows.iter().map(|_| named.name)),
-        1 => u16s(rows.iter().map(|row| row.0)),
-        2 => texts(rows.iter().map(|row| row.1.map_or("?", |info| &info.name))),
-        3 => known(rows.iter().map(|row| row.1.map_or("", |info| &info.description))),
-        4 => known(rows.iter().map(|row| row.1.map_or("", |info| &info.file))),
-        5 => known_u32s(rows.iter().map(|row| row.1.map_or(0, |info| info.line))),
-        6 => known_u32s(rows.iter().map(|row| row.1.map_or(0, |info| info.column))),
-        7 => figure(|found| found.counts.visits),
-        8 => figure(|found| found.counts.lanes),
-        9 => figure(|found| found.counts.idle),
-        10 => figure(|found| found.warps),
-        11 => figure(|found| found.splits),
-        12 => figure(|found| found.caused),
-        _ => time_column(rows.iter().map(|row| time(row.2)), column - 13),
-    };
-    Ok((rows.len(), columns.iter().map(array).collect()))
+fn locations<'a, 'r>() -> Columns<TraceFigures<'a>, LocationRow<'r>> {
+    of_trace::<LocationRow<'r>>()
+        .number("location", |_, row| row.id)
+        .text("name", |_, row| row.info.map_or("?", |info| &info.name))
+        .known_text("description", |_, row| row.text(|info| &info.description))
+        .known_text("file", |_, row| row.text(|info| &info.file))
+        .number("line", |_, row| known(row.info?.line))
+        .number("column", |_, row| known(row.info?.column))
+        .counted(true)
+        .number("visits", |_, row| row.figure(|figures| figures.counts.visits))
+        .number("lanes", |_, row| row.figure(|figures| figures.counts.lanes))
+        .number("idle", |_, row| row.figure(|figures| figures.counts.idle))
+        .number("warps", |_, row| row.figure(|figures| figures.warps))
+        .number("splits", |_, row| row.figure(|figures| figures.splits))
+        .number("caused", |_, row| row.figure(|figures| figures.caused))
+        .times(|_, row| row.time)
 }
 
-fn loop_column(named: &Figures<'_>, heads: &[&LocationFigures], column: usize) -> ArrayRef {
-    let number = |of: fn(&LocationFigures) -> u64| u64s(heads.iter().map(|head| of(head)));
-    match column {
-        0 => texts(heads.iter().map(|_| named.name)),
-        1 => u16s(heads.iter().map(|head| head.point.location)),
-        2 => texts(heads.iter().map(|head| head.point.name.as_str())),
-        3 => known(heads.iter().map(|head| head.point.file.as_str())),
-        4 => known_u32s(heads.iter().map(|head| head.point.line)),
-        5 => number(|head| head.trips.count()),
-        6 => number(|head| head.trips.sum()),
-        7 => number(|head| head.trips.min()),
-        8 => number(|head| head.trips.percentile(50)),
-        9 => number(|head| head.trips.percentile(95)),
-        10 => number(|head| head.trips.max()),
-        11 => f64s(heads.iter().map(|head| head.trips.mean())),
-        12 => f64s(heads.iter().map(|head| head.trips.imbalance())),
-        13 => number(|head| head.counts.visits),
-        14 => number(|head| head.counts.idle),
-        15 => f64s(heads.iter().map(|head| head.warp_visits.imbalance())),
-        _ => known_u64s(heads.iter().map(|head| head.loop_lane_cycles)),
+fn loops<'a, 'r>() -> Columns<TraceFigures<'a>, &'r LocationFigures> {
+    of_trace::<&LocationFigures>()
+        .number("location", |_, head| head.point.location)
+        .text("name", |_, head| &head.point.name)
+        .known_text("file", |_, head| &head.point.file)
+        .number("line", |_, head| known(head.point.line))
+        .number("entries", |_, head| head.trips.count())
+        .number("trips", |_, head| head.trips.sum())
+        .number("min", |_, head| head.trips.min())
+        .number("median", |_, head| head.trips.percentile(50))
+        .number("p95", |_, head| head.trips.percentile(95))
+        .number("max", |_, head| head.trips.max())
+        .number("mean", |_, head| head.trips.mean())
+        .number("imbalance", |_, head| head.trips.imbalance())
+        .number("visits", |_, head| head.counts.visits)
+        .number("idle", |_, head| head.counts.idle)
+        .number("warp_imbalance", |_, head| head.warp_visits.imbalance())
+        .number("loop_lane_cycles", |_, head| head.loop_lane_cycles)
+}
+
+/// A launch, and where it lies on the axis of time.
+struct LaunchRow {
+    info: LaunchInfo,
+    ran: Option<(u64, u64)>,
+    end: LaunchEnd,
+}
+
+fn launches<'a>() -> Columns<TraceFigures<'a>, LaunchRow> {
+    of_trace::<LaunchRow>()
+        .number("launch", |_, row| row.info.number())
+        .text("kernel", |of, row| kernel_name(of.trace, &row.info))
+        .known_text("file", |of, row| {
+            let kernel = of.trace.metadata().kernels.get(row.info.kernel() as usize);
+            kernel.map_or("", |kernel| &kernel.source_file)
+        })
+        .number("grid_x", |_, row| row.info.grid()[0])
+        .number("grid_y", |_, row| row.info.grid()[1])
+        .number("grid_z", |_, row| row.info.grid()[2])
+        .number("threads_x", |_, row| row.info.block()[0])
+        .number("threads_y", |_, row| row.info.block()[1])
+        .number("threads_z", |_, row| row.info.block()[2])
+        .number("shared_bytes", |_, row| row.info.dynamic_shared_bytes())
+        .number("warps", |_, row| row.info.warps())
+        .number("recorded_warps", |_, row| row.info.chosen().count())
+        .number("events", |of, row| of.trace.totals(row.info.number(), 0).events)
+        .text("end", |_, row| row.end.name())
+        .known_text("message", |_, row| match &row.end {
+            LaunchEnd::Failed { message } => message,
+            _ => "",
+        })
+        .counted(true)
+        .number("begin_ns", |_, row| Some(row.ran?.0))
+        .number("end_ns", |_, row| Some(row.ran?.1))
+        .counted(false)
+        .known_text("label", |of, row| of.trace.label(row.info.number()).unwrap_or_default())
+}
+
+fn kernels<'a>() -> Columns<TraceFigures<'a>, KernelFigures> {
+    of_trace::<KernelFigures>()
+        .text("kernel", |_, row| &row.kernel)
+        .number("launches", |_, row| row.launches)
+        .number("warps", |_, row| row.warps)
+        .number("visits", |_, row| row.counts.visits)
+        .number("lanes", |_, row| row.counts.lanes)
+        .number("idle", |_, row| row.counts.idle)
+        .number("slots", |_, row| row.counts.slots)
+        .times(|_, row| row.time)
+}
+
+fn lines<'a>() -> Columns<TraceFigures<'a>, LineFigures> {
+    of_trace::<LineFigures>()
+        .known_text("file", |_, row| &row.file)
+        .number("line", |_, row| known(row.line))
+        .made_text("names", |_, row| row.names.join(", "))
+        .number("visits", |_, row| row.counts.visits)
+        .number("lanes", |_, row| row.counts.lanes)
+        .number("idle", |_, row| row.counts.idle)
+        .number("slots", |_, row| row.counts.slots)
+        .number("caused", |_, row| row.caused)
+        .number("warps", |_, row| row.warps)
+        .number("splits", |_, row| row.splits)
+        .times(|_, row| row.time)
+}
+
+fn causes<'a>() -> Columns<TraceFigures<'a>, Cause> {
+    of_trace::<Cause>()
+        .number("location", |_, row| row.point.location)
+        .text("name", |_, row| &row.point.name)
+        .known_text("file", |_, row| &row.point.file)
+        .number("line", |_, row| known(row.point.line))
+        .number("decision", |_, row| row.decision())
+        .number("idle", |_, row| row.idle)
+        .number("partings", |_, row| row.partings)
+        .number("met", |_, row| row.met())
+        .number("events_apart", |_, row| row.mean_events_apart())
+}
+
+fn edges<'a>() -> Columns<TraceFigures<'a>, Edge> {
+    of_trace::<Edge>()
+        .number("from", |_, edge| edge.from)
+        .number("to", |_, edge| edge.to)
+        .number("visits", |_, edge| edge.visits)
+        .number("lanes", |_, edge| edge.lanes)
+}
+
+/// A site, of the table or that was accessed.
+#[derive(Clone, Copy)]
+struct SiteRow<'a> {
+    number: u16,
+    info: Option<&'a SiteInfo>,
+    figures: Option<&'a SiteFigures>,
+}
+
+impl SiteRow<'_> {
+    fn text(&self, of: impl Fn(&SiteInfo) -> &str) -> &str {
+        self.info.map_or("", of)
+    }
+
+    fn count(&self, of: impl Fn(&AccessCounts) -> u64) -> u64 {
+        self.figures.map_or(0, |figures| of(&figures.counts))
     }
 }
 
-fn launch_column(named: &Figures<'_>, launches: &[&LaunchInfo], column: usize) -> Result<ArrayRef> {
-    let number = |of: &dyn Fn(&LaunchInfo) -> u32| u32s(launches.iter().map(|info| of(info)));
-    let end = |info: &&LaunchInfo| named.trace.launch_end(info.number()).unwrap_or(LaunchEnd::Unknown).name();
-    Ok(match column {
-        0 => texts(launches.iter().map(|_| named.name)),
-        1 => number(&|info| info.number()),
-        2 => texts(launches.iter().map(|info| kernel_name(named.trace, info))),
-        3..=5 => number(&|info| info.grid()[column - 3]),
-        6..=8 => number(&|info| info.block()[column - 6]),
-        9 => number(&|info| info.dynamic_shared_bytes()),
-        10 => number(&|info| info.warps()),
-        11 => number(&|info| info.chosen().count()),
-        12 => u64s(launches.iter().map(|info| named.trace.totals(info.number(), 0).events)),
-        13 => texts(launches.iter().map(end)),
-        14 | 15 => {
-            let time = |info: &&LaunchInfo| {
-                let found = blocks(named.trace, info, &Selection::default())?;
-                let length = |nanoseconds| if column == schema::LAUNCH_TIMES { 0 } else { nanoseconds };
-                Ok(found.map(|found| found.begin.saturating_add(length(found.nanoseconds))))
-            };
-            known_u64s(launches.iter().map(time).collect::<Result<Vec<_>>>()?.into_iter())
-        }
-        _ => known(launches.iter().map(|info| named.trace.label(info.number()).unwrap_or_default())),
-    })
+fn sites<'a, 'r>() -> Columns<TraceFigures<'a>, SiteRow<'r>> {
+    of_trace::<SiteRow<'r>>()
+        .number("site", |_, row| row.number)
+        .known_text("kind", |_, row| row.text(|info| info.kind.name()))
+        .known_text("space", |_, row| row.text(|info| info.space.name()))
+        .number("bytes", |_, row| Some(row.info?.bytes))
+        .number("elements", |_, row| Some(row.info?.elements))
+        .known_text("cache", |_, row| row.text(|info| &info.cache))
+        .known_text("name", |_, row| row.text(|info| &info.name))
+        .known_text("number", |_, row| row.text(|info| ValueReading::of(info).map_or("", ValueReading::kind)))
+        .number("root", |_, row| Some(row.info?.derived?.root))
+        .number("location", |_, row| known(row.info?.location))
+        .known_text("file", |_, row| row.text(|info| &info.file))
+        .number("line", |_, row| known(row.info?.line))
+        .number("column", |_, row| known(row.info?.column))
+        .counted(true)
+        .number("accesses", |_, row| row.count(|counts| counts.lanes))
+        .number("requests", |_, row| row.count(|counts| counts.requests))
+        .number("events", |_, row| row.figures?.events)
+        .number("uniform", |_, row| row.count(|counts| counts.uniform))
+        .number("affine", |_, row| row.count(|counts| counts.affine))
+        .number("generic", |_, row| row.count(|counts| counts.generic))
+        .number("stride", |_, row| Some(row.figures?.stride?.0))
+        .number("sectors", |_, row| row.count(|counts| counts.sectors))
+        .number("least_sectors", |_, row| row.count(|counts| counts.least_sectors))
+        .number("moved_bytes", |_, row| row.count(|counts| counts.moved_bytes))
+        .number("used_bytes", |_, row| row.count(|counts| counts.used_bytes))
+        .number("passes", |_, row| row.count(|counts| counts.passes))
+        .number("least_passes", |_, row| row.count(|counts| counts.least_passes))
 }
 
-fn kernel_column(named: &Figures<'_>, kernels: &[KernelFigures], column: usize) -> ArrayRef {
-    let number = |of: fn(&KernelFigures) -> u64| u64s(kernels.iter().map(of));
-    match column {
-        0 => texts(kernels.iter().map(|_| named.name)),
-        1 => texts(kernels.iter().map(|kernel| kernel.kernel.as_str())),
-        2 => number(|kernel| kernel.launches),
-        3 => number(|kernel| kernel.warps),
-        4 => number(|kernel| kernel.counts.visits),
-        5 => number(|kernel| kernel.counts.lanes),
-        6 => number(|kernel| kernel.counts.idle),
-        7 => number(|kernel| kernel.counts.slots),
-        _ => time_column(kernels.iter().map(|kernel| kernel.time), column - 8),
-    }
+fn losses<'a>() -> Columns<TraceFigures<'a>, (LaunchInfo, LossyWarps)> {
+    type LossRow = (LaunchInfo, LossyWarps);
+    let first = |(info, lossy): &LossRow| info.stream_id(lossy.first);
+    let block = move |row: &LossRow, axis: usize| first(row).map_or(0, |id| id.block[axis]);
+    of_trace::<LossRow>()
+        .number("launch", |_, row| row.0.number())
+        .text("kernel", |of, row| kernel_name(of.trace, &row.0))
+        .number("block_x", move |_, row| block(row, 0))
+        .number("block_y", move |_, row| block(row, 1))
+        .number("block_z", move |_, row| block(row, 2))
+        .number("warp", move |_, row| first(row).map_or(0, |id| id.warp_in_block))
+        .number("first_warp_index", |_, row| row.1.first)
+        .number("last_warp_index", |_, row| row.1.last)
+        .number("warps", |_, row| row.1.chosen)
+        .text("reason", |_, row| row.1.reason.name())
+        .text("where", |_, (_, lossy)| {
+            match lossy.events.map_or(LossPosition::End, |_| lossy.reason.position()) {
+                LossPosition::Start => "start",
+                LossPosition::End => "end",
+                _ => "within",
+            }
+        })
+        // All of the row's warps together.
+        .number("events", |_, row| row.1.events.map(|events| events.saturating_mul(row.1.chosen.into())))
 }
 
-fn line_column(named: &Figures<'_>, lines: &[LineFigures], column: usize) -> ArrayRef {
-    let number = |of: fn(&LineFigures) -> u64| u64s(lines.iter().map(of));
-    match column {
-        0 => texts(lines.iter().map(|_| named.name)),
-        1 => known(lines.iter().map(|line| line.file.as_str())),
-        2 => known_u32s(lines.iter().map(|line| line.line)),
-        3 => Arc::new(StringArray::from_iter_values(lines.iter().map(|line| line.names.join(", ")))),
-        4 => number(|line| line.counts.visits),
-        5 => number(|line| line.counts.lanes),
-        6 => number(|line| line.counts.idle),
-        7 => number(|line| line.counts.slots),
-        8 => number(|line| line.caused),
-        9 => number(|line| line.warps),
-        10 => number(|line| line.splits),
-        _ => time_column(lines.iter().map(|line| line.time), column - 11),
-    }
-}
-
-fn cause_column(named: &Figures<'_>, causes: &[Cause], column: usize) -> ArrayRef {
-    match column {
-        0 => texts(causes.iter().map(|_| named.name)),
-        1 => u16s(causes.iter().map(|cause| cause.point.location)),
-        2 => texts(causes.iter().map(|cause| cause.point.name.as_str())),
-        3 => known(causes.iter().map(|cause| cause.point.file.as_str())),
-        4 => known_u32s(causes.iter().map(|cause| cause.point.line)),
-        5 => u16s(causes.iter().map(Cause::decision)),
-        6 => u64s(causes.iter().map(|cause| cause.idle)),
-        7 => u64s(causes.iter().map(|cause| cause.partings)),
-        8 => u64s(causes.iter().map(Cause::met)),
-        _ => f64s(causes.iter().map(Cause::mean_events_apart)),
-    }
-}
-
-fn edge_column(named: &Figures<'_>, edges: &[Edge], column: usize) -> ArrayRef {
-    let end = |of: fn(&Edge) -> Option<u16>| -> ArrayRef {
-        Arc::new(edges.iter().map(of).collect::<UInt16Array>())
-    };
-    match column {
-        0 => texts(edges.iter().map(|_| named.name)),
-        1 => end(|edge| edge.from),
-        2 => end(|edge| edge.to),
-        3 => u64s(edges.iter().map(|edge| edge.visits)),
-        _ => u64s(edges.iter().map(|edge| edge.lanes)),
-    }
+fn access_losses_columns<'a>() -> Columns<TraceFigures<'a>, (LaunchInfo, Accesses)> {
+    of_trace::<(LaunchInfo, Accesses)>()
+        .number("launch", |_, row| row.0.number())
+        .text("kernel", |of, row| kernel_name(of.trace, &row.0))
+        .number("accesses", |_, row| row.1.accesses)
+        .number("lost", |_, row| row.1.lost)
+        .number("left_out", |_, row| row.1.left_out)
+        .number("unmatched", |_, row| row.1.unmatched)
+        .number("damaged_entries", |_, row| row.1.damaged)
 }

@@ -128,6 +128,14 @@ class Trace:
         block: Optional[Block] = None,
         warp: Optional[int] = None,
     ) -> Table: ...
+    def losses(
+        self,
+        *,
+        kernel: Optional[str] = None,
+        launch: Optional[int] = None,
+        block: Optional[Block] = None,
+        warp: Optional[int] = None,
+    ) -> Table: ...
     def access_losses(
         self,
         *,

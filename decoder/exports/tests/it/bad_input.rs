@@ -37,22 +37,13 @@ fn export(trace: &TraceFile, selection: &Selection) -> Result<Vec<usize>, Export
     take(&mut out);
     #[cfg(feature = "parquet")]
     {
-        use warptrace_exports::parquet;
-        parquet::runs(&source, &mut out, false)?;
-        take(&mut out);
-        parquet::locations(&source, &mut out)?;
-        take(&mut out);
-        parquet::launches(&source, &mut out)?;
-        take(&mut out);
-        parquet::losses(&source, &mut out)?;
-        take(&mut out);
-        parquet::sites(&source, &mut out)?;
-        take(&mut out);
-        parquet::access_losses(&source, &mut out)?;
-        take(&mut out);
-        use parquet::AccessTable::{Accesses, LaneAccesses, LaneValues, Values};
-        for table in [Accesses, Values, LaneAccesses, LaneValues] {
-            parquet::accesses(&source, &mut out, table)?;
+        use warptrace_exports::parquet::{self, FigureTable, TraceTable};
+        // Others need an analysis, which is tested by itself.
+        use FigureTable::{AccessLosses, Launches, Locations, Losses, Sites};
+        let figures = [Locations, Launches, Losses, Sites, AccessLosses].map(TraceTable::Figures);
+        let is_figures = |table: &TraceTable| matches!(table, TraceTable::Figures(_));
+        for table in TraceTable::all().filter(|table| !is_figures(table)).chain(figures) {
+            parquet::write(&source, table, &mut out)?;
             take(&mut out);
         }
     }

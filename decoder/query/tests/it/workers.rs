@@ -20,7 +20,7 @@ const MEMORY: usize = 64 << 20;
 const ROOTS: &str = "WARPTRACE_TEST_ROOTS";
 const TOKEN: &str = "WARPTRACE_TEST_TOKEN";
 /// Each table that can be asked.
-const TABLES: [&str; 16] = [
+const TABLES: [&str; 17] = [
     "events",
     "runs",
     "warps",
@@ -32,6 +32,7 @@ const TABLES: [&str; 16] = [
     "causes",
     "edges",
     "sites",
+    "losses",
     "access_losses",
     "accesses",
     "lane_accesses",

@@ -13,7 +13,7 @@ use arrow_array::types::{
 use warptrace_analysis::{AnalysisError, Selection, accesses};
 use warptrace_decoder::{TraceFile, WarpFilter};
 use warptrace_format::data::SiteKind;
-use warptrace_tables::{AccessBatch, AccessTable, BATCH, Figures, Table, access_schema};
+use warptrace_tables::{AccessBatch, AccessTable, BATCH, FigureTable, TraceFigures, access_schema};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
@@ -37,7 +37,7 @@ fn rows(trace: &TraceFile, table: AccessTable, selection: &Selection) -> Vec<Rec
             found.push(batch);
             ControlFlow::Continue(())
         });
-        assert!(flow.unwrap().is_continue());
+        assert!(flow.unwrap().0.is_continue());
     }
     found
 }
@@ -155,10 +155,10 @@ fn a_selection_has_the_rows_of_its_warps() {
 }
 
 /// All rows of a table of figures.
-fn figures(trace: &TraceFile, table: Table) -> RecordBatch {
+fn figures(trace: &TraceFile, table: FigureTable) -> RecordBatch {
     let (selection, schema) = (Selection::default(), table.schema());
     let unused = || -> Result<_, std::sync::Arc<AnalysisError>> { panic!("these tables need no events") };
-    let figures = Figures { name: "a", trace, selection: &selection, analysis: &unused };
+    let figures = TraceFigures { name: "a", trace, selection: &selection, analysis: &unused };
     let columns: Vec<usize> = (0..schema.fields().len()).collect();
     let mut found = RecordBatch::new_empty(std::sync::Arc::clone(&schema));
     let flow = figures.rows(table, (&columns, &schema), &mut |batch| {
@@ -173,7 +173,7 @@ fn figures(trace: &TraceFile, table: Table) -> RecordBatch {
 fn sites_have_the_figures_of_the_analysis_and_losses_say_what_is_not_known() {
     for trace in traces() {
         let expected = accesses(&trace, &Selection::default()).unwrap();
-        let sites = [figures(&trace, Table::Sites)];
+        let sites = [figures(&trace, FigureTable::Sites)];
         assert_eq!(sites[0].num_rows(), trace.sites().len());
         let numbers = whole::<UInt16Type>(&sites, "site");
         for site in &expected.sites {
@@ -187,7 +187,7 @@ fn sites_have_the_figures_of_the_analysis_and_losses_say_what_is_not_known() {
             assert_eq!(column::<UInt16Type>(&sites, "root")[at], site.root);
             assert_eq!(column::<Int64Type>(&sites, "stride")[at], site.stride.map(|(stride, _)| stride));
         }
-        let losses = [figures(&trace, Table::AccessLosses)];
+        let losses = [figures(&trace, FigureTable::AccessLosses)];
         let sum = |name| whole::<UInt64Type>(&losses, name).into_iter().sum::<u64>();
         assert_eq!((sum("lost"), sum("left_out")), (expected.lost, expected.left_out));
         assert_eq!(losses[0].num_rows() > 0, !expected.is_whole());
@@ -201,7 +201,7 @@ fn traces_without_accesses_have_empty_tables() {
     for table in AccessTable::ALL {
         assert!(rows(&trace, table, &Selection::default()).is_empty());
     }
-    for table in [Table::Sites, Table::AccessLosses] {
+    for table in [FigureTable::Sites, FigureTable::AccessLosses] {
         let found = figures(&trace, table);
         assert_eq!((found.num_rows(), found.schema()), (0, table.schema()));
     }

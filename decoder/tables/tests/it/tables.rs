@@ -10,20 +10,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, UInt8Type, UInt32Type, UInt64Type};
 use warptrace_analysis::{Analysis, BlockRan, Selection, analyse, blocks};
 use warptrace_decoder::{TraceFile, WarpFilter};
-use warptrace_tables::{Batch, Figures, Kind, Made, Table, Wanted};
-
-const TABLES: [Table; 10] = [
-    Table::Warps,
-    Table::Locations,
-    Table::Loops,
-    Table::Launches,
-    Table::Kernels,
-    Table::Lines,
-    Table::Causes,
-    Table::Edges,
-    Table::Sites,
-    Table::AccessLosses,
-];
+use warptrace_tables::{EventBatch, EventTable, FigureTable, Made, TraceFigures, Wanted};
 
 fn traces() -> Vec<TraceFile> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -39,9 +26,9 @@ fn traces() -> Vec<TraceFile> {
 fn figures_are_those_of_the_analysis() {
     for trace in traces() {
         let analysis = Arc::new(analyse(&trace, &Selection::default()).unwrap());
-        for table in TABLES {
+        for table in FigureTable::ALL {
             let all = Selection::default();
-            let figures = Figures {
+            let figures = TraceFigures {
                 name: "a",
                 trace: &trace,
                 selection: &all,
@@ -58,20 +45,30 @@ fn figures_are_those_of_the_analysis() {
             });
             assert!(flow.unwrap().is_continue());
             let expected = match table {
-                Table::Warps => analysis.warps.len(),
-                Table::Locations => trace.metadata().locations.len().max(analysis.locations.len()),
-                Table::Loops => analysis.loops().count(),
-                Table::Launches => trace.launches().len(),
-                Table::Kernels => analysis.kernels.len(),
-                Table::Lines => analysis.lines.len(),
-                Table::Causes => analysis.causes.len(),
-                Table::Edges => analysis.edges.len(),
-                Table::Sites => trace.sites().len(),
-                Table::AccessLosses => 0,
+                FigureTable::Warps => analysis.warps.len(),
+                FigureTable::Locations => trace.metadata().locations.len().max(analysis.locations.len()),
+                FigureTable::Loops => analysis.loops().count(),
+                FigureTable::Launches => trace.launches().len(),
+                FigureTable::Kernels => analysis.kernels.len(),
+                FigureTable::Lines => analysis.lines.len(),
+                FigureTable::Causes => analysis.causes.len(),
+                FigureTable::Edges => analysis.edges.len(),
+                FigureTable::Sites => trace.sites().len(),
+                FigureTable::Losses => {
+                    trace.launches().map(|info| all.lacking(&trace, info, 0).unwrap().count()).sum()
+                }
+                FigureTable::AccessLosses => 0,
             };
             assert_eq!(rows, expected, "{table:?}");
-            if ![Table::Loops, Table::Launches, Table::Edges, Table::Sites, Table::AccessLosses]
-                .contains(&table)
+            if ![
+                FigureTable::Loops,
+                FigureTable::Launches,
+                FigureTable::Edges,
+                FigureTable::Sites,
+                FigureTable::Losses,
+                FigureTable::AccessLosses,
+            ]
+            .contains(&table)
             {
                 assert_eq!(idle, analysis.counts.idle, "{table:?}");
             }
@@ -80,11 +77,11 @@ fn figures_are_those_of_the_analysis() {
 }
 
 /// The batches of a launch.
-fn batches(trace: &TraceFile, launch: u32, kind: Kind, warp: Option<u32>) -> Vec<RecordBatch> {
+fn batches(trace: &TraceFile, launch: u32, kind: EventTable, warp: Option<u32>) -> Vec<RecordBatch> {
     let schema = kind.schema();
     let columns: Vec<usize> = (0..schema.fields().len()).collect();
     let info = *trace.launch(launch).unwrap();
-    let mut batch = Batch::new(("a", trace), info, (&columns, &schema), &Arc::new(Made::default()));
+    let mut batch = EventBatch::new(("a", trace), info, (&columns, &schema), &Arc::new(Made::default()));
     let selection = Selection { warp, ..Selection::default() };
     let wanted = Wanted { warps: WarpFilter::all(), selection, locations: 0..=u64::MAX };
     let mut batches = Vec::new();
@@ -109,12 +106,12 @@ fn events_and_runs_are_the_decoded_ones() {
                 batch.column_by_name(name).unwrap().as_primitive::<UInt32Type>().values().to_vec()
             };
             let mut found = Vec::new();
-            for batch in batches(&trace, info.number(), Kind::Events, None) {
+            for batch in batches(&trace, info.number(), EventTable::Events, None) {
                 found.extend(numbers(&batch, "warp_index").into_iter().zip(numbers(&batch, "mask")));
             }
             assert_eq!(found, expected);
             let mut expanded = Vec::new();
-            for batch in batches(&trace, info.number(), Kind::Runs, None) {
+            for batch in batches(&trace, info.number(), EventTable::Runs, None) {
                 let counts = batch.column_by_name("count").unwrap().as_primitive::<UInt64Type>().clone();
                 let masks = numbers(&batch, "warp_index").into_iter().zip(numbers(&batch, "mask"));
                 for (event, count) in masks.zip(counts.values()) {
@@ -124,7 +121,7 @@ fn events_and_runs_are_the_decoded_ones() {
             assert_eq!(expanded, expected);
             let per_block = info.warps_per_block();
             expected.retain(|(warp, _)| warp % per_block == 0);
-            let first = batches(&trace, info.number(), Kind::Events, Some(0));
+            let first = batches(&trace, info.number(), EventTable::Events, Some(0));
             assert_eq!(first.iter().map(RecordBatch::num_rows).sum::<usize>(), expected.len());
         }
     }
@@ -137,9 +134,9 @@ fn column<T: ArrowPrimitiveType>(batches: &[RecordBatch], name: &str) -> Vec<Opt
 }
 
 /// All rows of a table of figures.
-fn rows(trace: &TraceFile, analysis: &Arc<Analysis>, table: Table) -> Vec<RecordBatch> {
+fn rows(trace: &TraceFile, analysis: &Arc<Analysis>, table: FigureTable) -> Vec<RecordBatch> {
     let all = Selection::default();
-    let figures = Figures { name: "a", trace, selection: &all, analysis: &|| Ok(Arc::clone(analysis)) };
+    let figures = TraceFigures { name: "a", trace, selection: &all, analysis: &|| Ok(Arc::clone(analysis)) };
     let schema = table.schema();
     let columns: Vec<usize> = (0..schema.fields().len()).collect();
     let mut batches = Vec::new();
@@ -160,7 +157,7 @@ fn warps_have_their_role() {
             warp.role = [Some(1), None, Some(2)][at % 3];
         }
         let expected: Vec<Option<u8>> = analysis.warps.iter().map(|warp| warp.role).collect();
-        let warps = rows(&trace, &Arc::new(analysis), Table::Warps);
+        let warps = rows(&trace, &Arc::new(analysis), FigureTable::Warps);
         assert_eq!(column::<UInt8Type>(&warps, "role"), expected);
     }
 }
@@ -170,7 +167,7 @@ fn rows_say_where_and_when_their_block_ran_if_the_trace_does() {
     let mut known = 0;
     for trace in traces() {
         let analysis = Arc::new(analyse(&trace, &Selection::default()).unwrap());
-        let warps = rows(&trace, &analysis, Table::Warps);
+        let warps = rows(&trace, &analysis, FigureTable::Warps);
         let ran = |of: fn(&warptrace_analysis::WarpRan) -> Option<u64>| -> Vec<Option<u64>> {
             analysis.warps.iter().map(|warp| warp.ran.as_ref().and_then(of)).collect()
         };
@@ -180,14 +177,14 @@ fn rows_say_where_and_when_their_block_ran_if_the_trace_does() {
         assert_eq!(column::<UInt64Type>(&warps, "begin_ns"), ran(|ran| Some(ran.begin_nanoseconds)));
         let ends = ran(|ran| Some(ran.begin_nanoseconds + ran.nanoseconds?));
         assert_eq!(column::<UInt64Type>(&warps, "end_ns"), ends);
-        let launches = rows(&trace, &analysis, Table::Launches);
+        let launches = rows(&trace, &analysis, FigureTable::Launches);
         let [begins, ends] = ["begin_ns", "end_ns"].map(|name| column::<UInt64Type>(&launches, name));
         for (at, info) in trace.launches().enumerate() {
             let ran = blocks(&trace, info, &Selection::default()).unwrap();
             assert_eq!((begins[at], ends[at].is_some()), (ran.as_ref().map(|ran| ran.begin), ran.is_some()));
             let ran = ran.map_or_else(Vec::new, |ran| ran.blocks);
             known += ran.len();
-            for kind in [Kind::Runs, Kind::Events, Kind::Sums] {
+            for kind in [EventTable::Runs, EventTable::Events, EventTable::Sums] {
                 let rows = batches(&trace, info.number(), kind, None);
                 let warps = column::<UInt32Type>(&rows, "warp_index");
                 let of = |warp: &Option<u32>| {

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use warptrace_exports::parquet::{self, AccessTable};
+use warptrace_exports::parquet::{self, AccessTable, EventTable, FigureTable, TraceTable};
 use warptrace_exports::{ExportError, Source};
 use warptrace_format::file::Origin;
 
@@ -27,7 +27,7 @@ const LONGEST: usize = 200;
 
 /// Writes the runs of a trace as one file.
 pub(super) fn file(command: &Export, source: &Source<'_>, path: &Path) -> anyhow::Result<Vec<String>> {
-    let runs = |out: &mut Output| parquet::runs(source, out, command.events);
+    let runs = |out: &mut Output| parquet::write(source, tables(command.events)[0], out);
     let (rows, size) = Target::new(&command.output, &[("the trace", path)])?.write(runs)?;
     let said = |size| format!("{}: {} rows, {}", shown_name(&command.output), count(rows), bytes(size));
     Ok(size.map(said).into_iter().collect())
@@ -60,7 +60,7 @@ pub(super) fn folder(command: &Export, traces: &[PathBuf]) -> anyhow::Result<Vec
         exported(source, |source| {
             for (table, (rows, made, size)) in tables.iter().zip(&mut sums) {
                 let at = format!("{}/{partition}/{}.parquet", table.name(), table.name());
-                let (added, path, bytes) = files.add(at, |out| table.write(source, out))?;
+                let (added, path, bytes) = files.add(at, |out| parquet::write(source, *table, out))?;
                 written.insert(path);
                 *rows += added;
                 *made += 1;
@@ -92,53 +92,18 @@ pub(super) fn folder(command: &Export, traces: &[PathBuf]) -> anyhow::Result<Vec
     Ok(lines)
 }
 
-/// A table of a data set.
-#[derive(Clone, Copy)]
-enum Table {
-    Runs { by_event: bool },
-    Locations,
-    Launches,
-    Losses,
-    Sites,
-    AccessLosses,
-    Accesses(AccessTable),
-}
-
-fn tables(by_event: bool) -> [Table; 8] {
-    use AccessTable::{Accesses, LaneAccesses, LaneValues, Values};
-    use Table::{AccessLosses, Launches, Locations, Losses, Runs, Sites};
-    let [addresses, values] = if by_event { [LaneAccesses, LaneValues] } else { [Accesses, Values] };
-    let accessed = [addresses, values].map(Table::Accesses);
-    let [addresses, values] = accessed;
-    [Runs { by_event }, Locations, Launches, Losses, Sites, AccessLosses, addresses, values]
-}
-
-impl Table {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Runs { by_event: false } => "runs",
-            Self::Runs { by_event: true } => "events",
-            Self::Locations => "locations",
-            Self::Launches => "launches",
-            Self::Losses => "losses",
-            Self::Sites => "sites",
-            Self::AccessLosses => "access_losses",
-            Self::Accesses(table) => table.name(),
-        }
-    }
-
-    /// Returns how many rows were written.
-    fn write(self, source: &Source<'_>, out: &mut Output) -> Result<u64, ExportError> {
-        match self {
-            Self::Runs { by_event } => parquet::runs(source, out, by_event),
-            Self::Locations => parquet::locations(source, out),
-            Self::Launches => parquet::launches(source, out),
-            Self::Losses => parquet::losses(source, out),
-            Self::Sites => parquet::sites(source, out),
-            Self::AccessLosses => parquet::access_losses(source, out),
-            Self::Accesses(table) => parquet::accesses(source, out, table),
-        }
-    }
+/// The tables of a data set.
+fn tables(by_event: bool) -> [TraceTable; 8] {
+    use FigureTable::{AccessLosses, Launches, Locations, Losses, Sites};
+    let (events, addresses, values) = if by_event {
+        (EventTable::Events, AccessTable::LaneAccesses, AccessTable::LaneValues)
+    } else {
+        (EventTable::Runs, AccessTable::Accesses, AccessTable::Values)
+    };
+    let [addresses, values] = [addresses, values].map(TraceTable::Accesses);
+    let [locations, launches, losses, sites, access_losses] =
+        [Locations, Launches, Losses, Sites, AccessLosses].map(TraceTable::Figures);
+    [TraceTable::Events(events), locations, launches, losses, sites, access_losses, addresses, values]
 }
 
 /// Returns the folders of a trace's partition, which no other one has.

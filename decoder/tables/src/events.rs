@@ -4,25 +4,40 @@ use std::ops::{ControlFlow, RangeInclusive};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use arrow_array::{
-    ArrayRef, RecordBatch, RecordBatchOptions, StringViewArray, UInt8Array, UInt16Array, UInt32Array,
-    UInt64Array,
-};
+use arrow_array::StringViewArray;
 use arrow_schema::SchemaRef;
-use arrow_select::take::take;
 use warptrace_analysis::{BlockRan, LaunchBlocks, Selection, blocks, kernel_name};
 use warptrace_decoder::{TraceFile, WarpFilter, WarpItem};
 use warptrace_format::Event;
 use warptrace_format::file::LaunchInfo;
 
+use crate::column::{Columns, known};
 use crate::error::TableError;
-use crate::{BATCH, Sink, schema};
+use crate::{BATCH, Sink};
 
 type Result<T> = std::result::Result<T, TableError>;
 
-/// What a row is.
+/// The number of an event in its warp.
+const EVENT: &str = "event";
+/// When a run began, in cycles: of `events` that of its first event.
+const BEGIN: &str = "t_begin";
+/// When the warp's next run began, or the run itself if that was later: of `events` that of a run's last
+/// event.
+const END: &str = "t_end";
+/// The columns that tell the events of a run from each other.
+pub const SINGLE: [&str; 3] = [EVENT, BEGIN, END];
+/// How many events a row of `runs` stands for.
+pub const COUNT: &str = "count";
+/// The columns that say where and when the row's block ran.
+const BLOCK: [&str; 3] = ["sm", "block_begin_ns", "block_end_ns"];
+/// The columns that are made of a mask.
+const MASK: [&str; 2] = ["mask", "lanes"];
+/// The columns that tell warps from each other, beside those of [`BLOCK`].
+const WARP: [&str; 5] = ["block_x", "block_y", "block_z", "warp", "warp_index"];
+
+/// A table of events: what a row is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum EventTable {
     /// Equal events of a warp, one after the other.
     Runs,
     /// An event.
@@ -31,13 +46,26 @@ pub enum Kind {
     Sums,
 }
 
-impl Kind {
+impl EventTable {
+    /// Returns the name that queries and files have for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Runs => "runs",
+            Self::Events => "events",
+            Self::Sums => "sums",
+        }
+    }
+
+    fn columns(self) -> Columns<LaunchTexts, EventRow> {
+        match self {
+            Self::Events => runs().without_last(),
+            Self::Runs | Self::Sums => runs(),
+        }
+    }
+
     /// Returns the columns.
     pub fn schema(self) -> SchemaRef {
-        match self {
-            Self::Events => schema::events(),
-            Self::Runs | Self::Sums => schema::runs(),
-        }
+        self.columns().schema()
     }
 }
 
@@ -63,7 +91,7 @@ pub struct Made {
 
 /// A row, before its columns are made.
 #[derive(Clone, Copy)]
-struct Row {
+struct EventRow {
     warp: u32,
     event: u64,
     location: u16,
@@ -73,17 +101,12 @@ struct Row {
     count: u64,
 }
 
-impl Row {
+impl EventRow {
     /// Makes a row that stands for events of a warp at a location.
     fn sum(warp: u32, location: u16, mask: u32, count: u64) -> Self {
         Self { warp, event: 0, location, mask, begin: None, end: None, count }
     }
 }
-
-/// Columns that are made of a mask, by their numbers in `runs`.
-const MASK_COLUMNS: [usize; 2] = [13, 14];
-/// Columns that tell warps from each other.
-const WARP_COLUMNS: [usize; 8] = [3, 4, 5, 6, 7, 17, 18, 19];
 
 /// Events by location, of one warp or of several.
 #[derive(Default)]
@@ -107,26 +130,104 @@ impl Tally {
     }
 
     /// Gives a row for each location to `sink`, and begins anew.
-    fn drain(&mut self, sink: &mut impl FnMut(Row) -> ControlFlow<()>) -> ControlFlow<()> {
+    fn drain(&mut self, sink: &mut impl FnMut(EventRow) -> ControlFlow<()>) -> ControlFlow<()> {
         for location in self.locations.drain(..) {
             let count = std::mem::take(&mut self.counts[usize::from(location)]);
-            sink(Row::sum(self.warp, location, 0, count))?;
+            sink(EventRow::sum(self.warp, location, 0, count))?;
         }
         ControlFlow::Continue(())
     }
 }
 
-/// Rows of one launch that become batches.
-pub struct Batch {
-    launch: LaunchInfo,
-    columns: Vec<usize>,
-    schema: SchemaRef,
-    /// Names by column: trace, kernel; name and file by location.
-    texts: [StringViewArray; 4],
-    lines: UInt32Array,
+/// What the rows of a launch have in common.
+struct LaunchTexts {
+    info: LaunchInfo,
+    /// The names of the trace and of the kernel, one each.
+    trace: StringViewArray,
+    kernel: StringViewArray,
+    /// Names, files and lines by location. The last entry is for all ids that the trace's table does not have.
+    names: StringViewArray,
+    files: StringViewArray,
+    lines: Vec<Option<u32>>,
     /// The launch's blocks, by their indices, if a column says when they ran.
     blocks: Vec<BlockRan>,
-    rows: Vec<Row>,
+}
+
+impl LaunchTexts {
+    fn new(name: &str, trace: &TraceFile, info: LaunchInfo) -> Self {
+        let table = &trace.metadata().locations;
+        let ids = table.iter().map(|info| usize::from(info.id) + 1).max().unwrap_or(0);
+        let (mut names, mut files, mut lines) =
+            (vec![None; ids + 1], vec![None; ids + 1], vec![None; ids + 1]);
+        for info in table {
+            let at = usize::from(info.id);
+            names[at] = (!info.name.is_empty()).then_some(info.name.as_str());
+            files[at] = (!info.file.is_empty()).then_some(info.file.as_str());
+            lines[at] = known(info.line);
+        }
+        Self {
+            info,
+            trace: vec![Some(name)].into(),
+            kernel: vec![Some(kernel_name(trace, &info))].into(),
+            names: names.into(),
+            files: files.into(),
+            lines,
+            blocks: Vec::new(),
+        }
+    }
+
+    /// The row's entry in the tables by location.
+    fn location(&self, row: &EventRow) -> u32 {
+        u32::from(row.location).min(self.lines.len() as u32 - 1)
+    }
+
+    /// The coordinates of the row's block.
+    fn block(&self, row: &EventRow) -> [u32; 3] {
+        let (block, [x, y, _]) = (row.warp / self.info.warps_per_block(), self.info.grid());
+        [block % x, block / x % y, block / x / y]
+    }
+
+    /// Where and when the row's block ran, if that is known.
+    fn ran(&self, row: &EventRow) -> Option<&BlockRan> {
+        let index = row.warp / self.info.warps_per_block();
+        let at = self.blocks.binary_search_by_key(&index, |block| block.block).ok()?;
+        self.blocks.get(at)
+    }
+}
+
+/// Columns of `runs`; `events` has all but the last.
+fn runs() -> Columns<LaunchTexts, EventRow> {
+    Columns::<LaunchTexts, EventRow>::new()
+        .lookup(("trace", false), |launch| &launch.trace, |_, _| 0)
+        .number("launch", |launch, _| launch.info.number())
+        .lookup(("kernel", false), |launch| &launch.kernel, |_, _| 0)
+        .number("block_x", |launch, row| launch.block(row)[0])
+        .number("block_y", |launch, row| launch.block(row)[1])
+        .number("block_z", |launch, row| launch.block(row)[2])
+        .number("warp", |launch, row| row.warp % launch.info.warps_per_block())
+        .number("warp_index", |_, row| row.warp)
+        .number(EVENT, |_, row| row.event)
+        .number("location", |_, row| row.location)
+        .lookup(("name", true), |launch| &launch.names, LaunchTexts::location)
+        .lookup(("file", true), |launch| &launch.files, LaunchTexts::location)
+        .number("line", |launch, row| launch.lines[launch.location(row) as usize])
+        .number("mask", |_, row| row.mask)
+        .number("lanes", |_, row| row.mask.count_ones() as u8)
+        .number(BEGIN, |_, row| row.begin)
+        .number(END, |_, row| row.end)
+        .number("sm", |launch, row| Some(launch.ran(row)?.sm))
+        .number("block_begin_ns", |launch, row| Some(launch.ran(row)?.begin_nanoseconds))
+        .number("block_end_ns", |launch, row| launch.ran(row)?.end_nanoseconds())
+        .number(COUNT, |_, row| row.count)
+}
+
+/// Rows of one launch that become batches.
+pub struct EventBatch<'a> {
+    shared: LaunchTexts,
+    columns: Columns<LaunchTexts, EventRow>,
+    chosen: &'a [usize],
+    schema: &'a SchemaRef,
+    rows: Vec<EventRow>,
     /// Whether a column tells the events of a run from each other.
     is_single: bool,
     /// Rows that need no values: only their number is asked for.
@@ -134,37 +235,26 @@ pub struct Batch {
     made: Arc<Made>,
 }
 
-impl Batch {
-    /// Makes an empty batch of a launch of `trace`, which its rows call `name`. `columns` are the numbers,
-    /// among those of `runs`, of the columns in `schema`.
+impl<'a> EventBatch<'a> {
+    /// Makes an empty batch of a launch of `trace`, which its rows call `name`. `chosen` are the numbers, in the
+    /// table `runs`, of the columns in `schema`.
     pub fn new(
         (name, trace): (&str, &TraceFile),
         launch: LaunchInfo,
-        (columns, schema): (&[usize], &SchemaRef),
+        (chosen, schema): (&'a [usize], &'a SchemaRef),
         made: &Arc<Made>,
     ) -> Self {
-        let table = &trace.metadata().locations;
-        let ids = table.iter().map(|info| usize::from(info.id) + 1).max().unwrap_or(0);
-        // The last entry is for all ids that the table does not have.
-        let (mut names, mut files, mut lines) =
-            (vec![None; ids + 1], vec![None; ids + 1], vec![None; ids + 1]);
-        for info in table {
-            let at = usize::from(info.id);
-            names[at] = (!info.name.is_empty()).then_some(info.name.as_str());
-            files[at] = (!info.file.is_empty()).then_some(info.file.as_str());
-            lines[at] = (info.line > 0).then_some(info.line);
+        let columns = runs();
+        Self {
+            shared: LaunchTexts::new(name, trace, launch),
+            is_single: columns.have(chosen, &SINGLE),
+            columns,
+            chosen,
+            schema,
+            rows: Vec::with_capacity(BATCH),
+            counted: 0,
+            made: Arc::clone(made),
         }
-        let texts = [
-            StringViewArray::from(vec![Some(name)]),
-            StringViewArray::from(vec![Some(kernel_name(trace, &launch))]),
-            StringViewArray::from(names),
-            StringViewArray::from(files),
-        ];
-        let is_single = columns.iter().any(|column| schema::SINGLE_COLUMNS.contains(column));
-        let (columns, schema, lines) = (columns.to_vec(), Arc::clone(schema), UInt32Array::from(lines));
-        let (rows, counted, made) = (Vec::with_capacity(BATCH), 0, Arc::clone(made));
-        let blocks = Vec::new();
-        Self { launch, columns, schema, texts, lines, blocks, rows, is_single, counted, made }
     }
 
     /// Decodes warps and gives the wanted rows to `sink`; returns whether it broke off.
@@ -175,30 +265,32 @@ impl Batch {
         &mut self,
         trace: &TraceFile,
         wanted: &Wanted,
-        kind: Kind,
+        table: EventTable,
         sink: &mut Sink<'_>,
     ) -> Result<ControlFlow<()>> {
-        if self.columns.iter().any(|column| schema::BLOCK_COLUMNS.contains(column)) {
-            let found = blocks(trace, &self.launch, &wanted.selection)?;
-            self.blocks = found.map_or_else(Vec::new, |LaunchBlocks { blocks, .. }| blocks);
-            self.blocks.sort_unstable_by_key(|block| block.block);
+        if self.columns.have(self.chosen, &BLOCK) {
+            let found = blocks(trace, &self.shared.info, &wanted.selection)?;
+            let mut found = found.map_or_else(Vec::new, |LaunchBlocks { blocks, .. }| blocks);
+            found.sort_unstable_by_key(|block| block.block);
+            self.shared.blocks = found;
         }
-        if kind == Kind::Sums {
+        if table == EventTable::Sums {
             return self.sum(trace, wanted, sink);
         }
-        let mut pending: Option<Row> = None;
+        let mut pending: Option<EventRow> = None;
         let mut failed = None;
-        let mut push = |batch: &mut Self, row: Row| {
+        let mut push = |batch: &mut Self, row: EventRow| {
             if !wanted.locations.contains(&row.location.into()) {
                 return ControlFlow::Continue(());
             }
-            let pushed = if kind == Kind::Events { batch.expand(row, sink) } else { batch.push(row, sink) };
+            let pushed =
+                if table == EventTable::Events { batch.expand(row, sink) } else { batch.push(row, sink) };
             pushed.unwrap_or_else(|error| {
                 failed = Some(error);
                 ControlFlow::Break(())
             })
         };
-        let (launch, number) = (self.launch, self.launch.number());
+        let (launch, number) = (self.shared.info, self.shared.info.number());
         let flow = trace.items_in_order(number, 0, &wanted.warps, &mut |found| {
             let WarpItem { warp, first_event, item, begin, .. } = found;
             if !wanted.selection.has_warp(&launch, warp) {
@@ -210,9 +302,9 @@ impl Batch {
             let mut event = first_event;
             for _ in 0..turns {
                 for &Event { location, mask } in body {
-                    let row = Row { warp, event, location, mask, begin, end: None, count };
+                    let row = EventRow { warp, event, location, mask, begin, end: None, count };
                     event += count;
-                    let of = |row: &Row| (row.warp, row.location, row.mask, row.begin);
+                    let of = |row: &EventRow| (row.warp, row.location, row.mask, row.begin);
                     match &mut pending {
                         Some(last) if of(last) == of(&row) => last.count += count,
                         last => {
@@ -242,12 +334,12 @@ impl Batch {
     /// Decodes warps and gives rows to `sink` that stand for many events each: of a location, if masks do not
     /// matter, and otherwise of an item.
     fn sum(&mut self, trace: &TraceFile, wanted: &Wanted, sink: &mut Sink<'_>) -> Result<ControlFlow<()>> {
-        let has = |columns: &[usize]| self.columns.iter().any(|column| columns.contains(column));
-        let (by_mask, by_warp) = (has(&MASK_COLUMNS), has(&WARP_COLUMNS));
+        let has = |names: &[&str]| self.columns.have(self.chosen, names);
+        let (by_mask, by_warp) = (has(&MASK), has(&WARP) || has(&BLOCK));
         let mut tally = Tally::default();
         let mut failed = None;
-        let (launch, number) = (self.launch, self.launch.number());
-        let mut give = |batch: &mut Self, row: Row, sink: &mut Sink<'_>| {
+        let (launch, number) = (self.shared.info, self.shared.info.number());
+        let mut give = |batch: &mut Self, row: EventRow, sink: &mut Sink<'_>| {
             batch.push(row, sink).unwrap_or_else(|error| {
                 failed = Some(error);
                 ControlFlow::Break(())
@@ -268,7 +360,7 @@ impl Batch {
                     continue;
                 }
                 if by_mask {
-                    give(self, Row::sum(warp, location, mask, count), sink)?;
+                    give(self, EventRow::sum(warp, location, mask, count), sink)?;
                 } else {
                     tally.add(location, count);
                 }
@@ -285,23 +377,23 @@ impl Batch {
         if flow.is_continue() { self.flush(sink) } else { Ok(flow) }
     }
 
-    fn push(&mut self, row: Row, sink: &mut Sink<'_>) -> Result<ControlFlow<()>> {
+    fn push(&mut self, row: EventRow, sink: &mut Sink<'_>) -> Result<ControlFlow<()>> {
         self.rows.push(row);
         if self.rows.len() == BATCH { self.flush(sink) } else { Ok(ControlFlow::Continue(())) }
     }
 
     /// Pushes a row for each event of a run: the first has the run's begin, the last its end.
-    fn expand(&mut self, mut row: Row, sink: &mut Sink<'_>) -> Result<ControlFlow<()>> {
+    fn expand(&mut self, mut row: EventRow, sink: &mut Sink<'_>) -> Result<ControlFlow<()>> {
         let mut rest = std::mem::replace(&mut row.count, 1);
         let (first, last) = (row.event, row.event + (rest - 1));
         let (begin, end) = (row.begin.take(), row.end.take());
         while rest > 0 {
             let room = BATCH - self.rows.len() - self.counted;
             let now = room.min(usize::try_from(rest).unwrap_or(room));
-            if self.columns.is_empty() {
+            if self.chosen.is_empty() {
                 self.counted += now;
             } else if self.is_single {
-                self.rows.extend((row.event..).take(now).map(|event| Row {
+                self.rows.extend((row.event..).take(now).map(|event| EventRow {
                     event,
                     begin: begin.filter(|_| event == first),
                     end: end.filter(|_| event == last),
@@ -324,61 +416,13 @@ impl Batch {
         if rows == 0 {
             return Ok(ControlFlow::Continue(()));
         }
-        let columns = self.columns.iter().map(|&column| self.column(column)).collect::<Result<Vec<_>>>()?;
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?;
-        let masks = self.columns.iter().filter(|column| MASK_COLUMNS.contains(column)).count();
+        let chosen = (self.chosen, self.schema);
+        let batch = self.columns.batch(chosen, &self.shared, &self.rows, rows)?;
+        let masks = self.columns.count(self.chosen, &MASK);
         self.made.rows.fetch_add(rows as u64, Ordering::Relaxed);
         self.made.masks.fetch_add((masks * self.rows.len()) as u64, Ordering::Relaxed);
         self.rows.clear();
         self.counted = 0;
         Ok(sink(batch))
-    }
-
-    /// A column of the rows, by its number in `runs`.
-    fn column(&self, column: usize) -> Result<ArrayRef> {
-        let rows = self.rows.iter();
-        let constant = |value: u32| -> ArrayRef { Arc::new(UInt32Array::from_value(value, rows.len())) };
-        let (per_block, [grid_x, grid_y, _]) = (self.launch.warps_per_block(), self.launch.grid());
-        let blocks = |of: &dyn Fn(u32) -> u32| -> ArrayRef {
-            Arc::new(UInt32Array::from_iter_values(self.rows.iter().map(|row| of(row.warp / per_block))))
-        };
-        let first = || UInt32Array::from_value(0, self.rows.len());
-        Ok(match column {
-            0 => take(&self.texts[0], &first(), None)?,
-            1 => constant(self.launch.number()),
-            2 => take(&self.texts[1], &first(), None)?,
-            3 => blocks(&|block| block % grid_x),
-            4 => blocks(&|block| block / grid_x % grid_y),
-            5 => blocks(&|block| block / grid_x / grid_y),
-            6 => Arc::new(UInt32Array::from_iter_values(rows.map(|row| row.warp % per_block))),
-            7 => Arc::new(UInt32Array::from_iter_values(rows.map(|row| row.warp))),
-            8 => Arc::new(UInt64Array::from_iter_values(rows.map(|row| row.event))),
-            9 => Arc::new(UInt16Array::from_iter_values(rows.map(|row| row.location))),
-            10 => take(&self.texts[2], &self.by_location(), None)?,
-            11 => take(&self.texts[3], &self.by_location(), None)?,
-            12 => take(&self.lines, &self.by_location(), None)?,
-            13 => Arc::new(UInt32Array::from_iter_values(rows.map(|row| row.mask))),
-            14 => Arc::new(UInt8Array::from_iter_values(rows.map(|row| row.mask.count_ones() as u8))),
-            15 => Arc::new(rows.map(|row| row.begin).collect::<UInt64Array>()),
-            16 => Arc::new(rows.map(|row| row.end).collect::<UInt64Array>()),
-            17 => Arc::new(rows.map(|row| Some(self.block(row)?.sm)).collect::<UInt32Array>()),
-            18 => Arc::new(rows.map(|row| Some(self.block(row)?.begin_nanoseconds)).collect::<UInt64Array>()),
-            19 => Arc::new(rows.map(|row| self.block(row)?.end_nanoseconds()).collect::<UInt64Array>()),
-            _ => Arc::new(UInt64Array::from_iter_values(rows.map(|row| row.count))),
-        })
-    }
-
-    /// Where and when a row's block ran, if that is known.
-    fn block(&self, row: &Row) -> Option<&BlockRan> {
-        let index = row.warp / self.launch.warps_per_block();
-        let at = self.blocks.binary_search_by_key(&index, |block| block.block).ok()?;
-        self.blocks.get(at)
-    }
-
-    /// Each row's entry in the tables by location.
-    fn by_location(&self) -> UInt32Array {
-        let last = self.lines.len() as u32 - 1;
-        UInt32Array::from_iter_values(self.rows.iter().map(|row| u32::from(row.location).min(last)))
     }
 }
