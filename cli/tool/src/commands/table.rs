@@ -7,39 +7,71 @@ use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 use warptrace_format::shown_lines;
 
-/// Columns of a table.
-#[derive(Clone, Copy)]
-pub(crate) enum Column {
-    /// Words.
-    Left(&'static str),
-    /// Numbers.
-    Right(&'static str),
+/// What makes a cell of a row.
+type Cell<'a, R> = Box<dyn Fn(&R) -> String + 'a>;
+
+struct Column<'a, R> {
+    head: &'static str,
+    /// Whether its cells are numbers.
+    is_right: bool,
+    cell: Cell<'a, R>,
 }
+
+/// A table as text: its columns, each with what makes a cell of a row.
+pub(crate) struct TextTable<'a, R>(Vec<Column<'a, R>>);
 
 /// Shares in percent from which on they are coloured.
 const SOME: f64 = 5.0;
 const MUCH: f64 = 25.0;
 
-/// Makes a table as text, without spaces at the ends of its lines. Words that find no room in the terminal go on in
-/// the next line.
-pub(crate) fn table(columns: &[Column], rows: impl IntoIterator<Item = Vec<String>>) -> String {
-    let mut table = Table::new();
-    let heads = columns.iter().map(|column| match *column {
-        Column::Left(head) | Column::Right(head) => head,
-    });
-    table.load_preset(presets::NOTHING).set_header(heads);
-    for row in rows {
-        table.add_row(row);
+impl<'a, R> TextTable<'a, R> {
+    pub(crate) const fn new() -> Self {
+        Self(Vec::new())
     }
+
+    /// Adds a column of words.
+    pub(crate) fn left(mut self, head: &'static str, cell: impl Fn(&R) -> String + 'a) -> Self {
+        self.0.push(Column { head, is_right: false, cell: Box::new(cell) });
+        self
+    }
+
+    /// Adds a column of numbers.
+    pub(crate) fn right(mut self, head: &'static str, cell: impl Fn(&R) -> String + 'a) -> Self {
+        self.0.push(Column { head, is_right: true, cell: Box::new(cell) });
+        self
+    }
+
+    /// Adds columns if they are there.
+    pub(crate) fn when(self, are_there: bool, more: impl FnOnce(Self) -> Self) -> Self {
+        if are_there { more(self) } else { self }
+    }
+
+    /// Makes the text, without spaces at the ends of its lines. Words that find no room in the terminal go on in the
+    /// next line.
+    pub(crate) fn of<'r>(&self, rows: impl IntoIterator<Item = &'r R>) -> String
+    where
+        R: 'r,
+    {
+        let rows = rows.into_iter().map(|row| self.0.iter().map(|column| (column.cell)(row)).collect());
+        let heads: Vec<(&str, bool)> = self.0.iter().map(|column| (column.head, column.is_right)).collect();
+        text(&heads, &rows.collect::<Vec<_>>())
+    }
+}
+
+/// Lays a table out whose columns have these heads; those that are true are of numbers.
+fn text(heads: &[(&str, bool)], rows: &[Vec<String>]) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_header(heads.iter().map(|(head, _)| head));
+    table.add_rows(rows);
     let width = terminal_width().and_then(|width| u16::try_from(width).ok());
     if let Some(width) = width {
         table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
     }
-    for (number, column) in columns.iter().enumerate() {
+    for (number, (_, is_right)) in heads.iter().enumerate() {
         if let Some(shown) = table.column_mut(number) {
             // One space between columns; the first begins with the line.
             shown.set_padding((if number == 0 { 0 } else { 1 }, 0));
-            if let Column::Right(_) = column {
+            if *is_right {
                 shown.set_cell_alignment(CellAlignment::Right);
                 if width.is_some() {
                     shown.set_constraint(ColumnConstraint::ContentWidth);

@@ -11,7 +11,7 @@ use warptrace_analysis::{Alignment, OrderItems, RankClock, RankLaunch, RankOnAxi
 use warptrace_exports::timeline::perfetto_ranks;
 use warptrace_spec::fits;
 
-use super::table::{Column, table};
+use super::table::TextTable;
 use crate::arguments::Timeline as Command;
 use crate::files::named_files;
 use crate::opened::{Opened, open};
@@ -165,36 +165,21 @@ fn late(timeline: &Timeline) -> anyhow::Result<()> {
 }
 
 fn print_launches(timeline: &Timeline, launches: &[&RankLaunch]) -> anyhow::Result<()> {
-    use Column::{Left, Right};
     if launches.is_empty() {
         return Ok(());
     }
     let name = |at: u32| timeline.files.get(at as usize).map_or("?", |file| &file.name).to_owned();
-    let row = |launch: &&RankLaunch| {
-        let is_told = if launch.is_decided { "" } else { "within the error" };
-        vec![
-            launch.number.to_string(),
-            launch.kernel.clone(),
-            count(launch.ranks),
-            nanoseconds(launch.begin_ns),
-            name(launch.earliest),
-            name(launch.latest),
-            nanoseconds(launch.spread_ns),
-            is_told.to_owned(),
-        ]
-    };
-    let columns = [
-        Right("number"),
-        Left("kernel"),
-        Right("ranks"),
-        Right("begin"),
-        Left("earliest"),
-        Left("latest"),
-        Right("spread"),
-        Left(""),
-    ];
+    let table = TextTable::<&RankLaunch>::new()
+        .right("number", |launch| launch.number.to_string())
+        .left("kernel", |launch| launch.kernel.clone())
+        .right("ranks", |launch| count(launch.ranks))
+        .right("begin", |launch| nanoseconds(launch.begin_ns))
+        .left("earliest", move |launch| name(launch.earliest))
+        .left("latest", move |launch| name(launch.latest))
+        .right("spread", |launch| nanoseconds(launch.spread_ns))
+        .left("", |launch| if launch.is_decided { "" } else { "within the error" }.to_owned());
     say!("")?;
-    say!("{}", table(&columns, launches.iter().map(row)).trim_end())?;
+    say!("{}", table.of(launches).trim_end())?;
     Ok(say!(
         "\nnumber: among launches of the kernel; begin: of the earliest rank, since the axis begins; spread: from the earliest rank's begin to the latest one's."
     )?)

@@ -12,7 +12,7 @@ use warptrace_analysis::{
 };
 
 use super::words::{percent, ratio};
-use super::{Answer, Column, ROWS, first, print_rows, table};
+use super::{Answer, ROWS, TextTable, first, print_rows};
 use crate::arguments::{AccessColumn, Rows};
 use crate::opened::Opened;
 use crate::output::{count, say};
@@ -114,50 +114,29 @@ pub(crate) fn run(command: &Rows<AccessColumn>) -> anyhow::Result<ExitCode> {
 /// Prints a row for each buffer.
 fn print_buffers(answer: &Answer, found: &Accesses, limit: Option<usize>) -> anyhow::Result<()> {
     let trace = answer.trace()?;
-    use Column::{Left, Right};
     let Some(unknown) = found.unknown_buffer else { return Ok(()) };
     if !found.buffers.is_empty() {
-        let columns = [
-            Left("buffer"),
-            Left("kind"),
-            Right("bytes"),
-            Right("accesses"),
-            Right("loads"),
-            Right("stores"),
-            Right("atomics"),
-            Right("sectors"),
-            Right("least"),
-            Right("touched"),
-            Left("first"),
-            Left("heat"),
-        ];
-        let row = |figures: &&BufferFigures| {
-            let each = |number: u64| ratio(number as f64 / figures.requests.max(1) as f64);
-            let strip =
-                |heat: &Vec<u64>| bars(&heat.chunks(2).map(|two| two.iter().sum()).collect::<Vec<_>>());
-            vec![
-                buffer(trace, figures.buffer),
-                figures.kind.to_owned(),
-                count(figures.bytes),
-                count(figures.accesses),
-                count(figures.loads),
-                count(figures.stores),
-                count(figures.atomics),
-                each(figures.sectors),
-                each(figures.least_sectors),
-                figures
-                    .touched_bytes
-                    .map_or_else(|| "-".to_owned(), |touched| percent(touched, figures.bytes)),
-                format!(
-                    "{} {}",
-                    figures.first.launch,
-                    answer.names.line(&figures.first.file, figures.first.line)
-                ),
-                figures.heat.as_ref().map_or_else(|| "-".to_owned(), strip),
-            ]
-        };
+        let each = |number: u64, of: &BufferFigures| ratio(number as f64 / of.requests.max(1) as f64);
+        let strip = |heat: &Vec<u64>| bars(&heat.chunks(2).map(|two| two.iter().sum()).collect::<Vec<_>>());
+        let table = TextTable::<&BufferFigures>::new()
+            .left("buffer", |of| buffer(trace, of.buffer))
+            .left("kind", |of| of.kind.to_owned())
+            .right("bytes", |of| count(of.bytes))
+            .right("accesses", |of| count(of.accesses))
+            .right("loads", |of| count(of.loads))
+            .right("stores", |of| count(of.stores))
+            .right("atomics", |of| count(of.atomics))
+            .right("sectors", move |of| each(of.sectors, of))
+            .right("least", move |of| each(of.least_sectors, of))
+            .right("touched", |of| {
+                of.touched_bytes.map_or_else(|| "-".to_owned(), |touched| percent(touched, of.bytes))
+            })
+            .left("first", |of| {
+                format!("{} {}", of.first.launch, answer.names.line(&of.first.file, of.first.line))
+            })
+            .left("heat", move |of| of.heat.as_ref().map_or_else(|| "-".to_owned(), strip));
         let (rows, more) = first(found.buffers.iter().collect(), limit, ROWS);
-        print_rows(&table(&columns, rows.iter().map(row)), more)?;
+        print_rows(&table.of(&rows), more)?;
         say!(
             "\nTouched: the part of a buffer that was accessed, in whole sectors, or 4,096ths if these are larger. First: the launch and the line that accessed it first. Heat: accesses in each 32nd."
         )?;
@@ -189,49 +168,29 @@ fn print_unwritten(answer: &Answer, reads: &UnwrittenReads, limit: Option<usize>
 
 /// A row for each site.
 fn site_table(answer: &Answer, sites: &[&SiteFigures]) -> String {
-    use Column::{Left, Right};
-    let columns = [
-        Left("line"),
-        Left("site"),
-        Right("requests"),
-        Right("lanes"),
-        Right("sectors"),
-        Right("least"),
-        Right("used"),
-        Right("passes"),
-        Right("least"),
-        Right("uniform"),
-        Right("affine"),
-        Right("generic"),
-        Right("stride"),
-    ];
-    let row = |site: &&SiteFigures| {
-        let counts = &site.counts;
-        let each = |number: u64, all: u64| match all {
-            0 => "-".to_owned(),
-            _ => ratio(number as f64 / counts.requests.max(1) as f64),
-        };
-        vec![
-            answer.names.line(&site.file, site.line),
-            describe(site),
-            count(counts.requests),
-            ratio(counts.lanes as f64 / counts.requests.max(1) as f64),
-            each(counts.sectors, counts.sectors),
-            each(counts.least_sectors, counts.sectors),
-            if counts.moved_bytes == 0 {
-                "-".to_owned()
-            } else {
-                percent(counts.used_bytes, counts.moved_bytes)
-            },
-            each(counts.passes, counts.passes),
-            each(counts.least_passes, counts.passes),
-            percent(counts.uniform, counts.requests),
-            percent(counts.affine, counts.requests),
-            percent(counts.generic, counts.requests),
-            site.stride.map_or_else(|| "-".to_owned(), |(stride, _)| stride.to_string()),
-        ]
+    let mean = |number: u64, of: &SiteFigures| ratio(number as f64 / of.counts.requests.max(1) as f64);
+    let each = move |number: u64, all: u64, of: &SiteFigures| match all {
+        0 => "-".to_owned(),
+        _ => mean(number, of),
     };
-    table(&columns, sites.iter().map(row))
+    TextTable::<&SiteFigures>::new()
+        .left("line", |of| answer.names.line(&of.file, of.line))
+        .left("site", |of| describe(of))
+        .right("requests", |of| count(of.counts.requests))
+        .right("lanes", move |of| mean(of.counts.lanes, of))
+        .right("sectors", move |of| each(of.counts.sectors, of.counts.sectors, of))
+        .right("least", move |of| each(of.counts.least_sectors, of.counts.sectors, of))
+        .right("used", |of| match of.counts.moved_bytes {
+            0 => "-".to_owned(),
+            moved => percent(of.counts.used_bytes, moved),
+        })
+        .right("passes", move |of| each(of.counts.passes, of.counts.passes, of))
+        .right("least", move |of| each(of.counts.least_passes, of.counts.passes, of))
+        .right("uniform", |of| percent(of.counts.uniform, of.counts.requests))
+        .right("affine", |of| percent(of.counts.affine, of.counts.requests))
+        .right("generic", |of| percent(of.counts.generic, of.counts.requests))
+        .right("stride", |of| of.stride.map_or_else(|| "-".to_owned(), |(stride, _)| stride.to_string()))
+        .of(sites)
 }
 
 /// `load global 16`, `value "length"`.

@@ -7,7 +7,7 @@ use serde_json::json;
 use warptrace_analysis::{Cause, OrderItems};
 
 use super::words::{percent, ratio};
-use super::{Answer, Column, ROWS, first, print_rows, table, words};
+use super::{Answer, ROWS, TextTable, first, print_rows, words};
 use crate::arguments::{CauseColumn, Rows};
 use crate::output::{count, say};
 
@@ -54,29 +54,27 @@ pub(crate) fn run(command: &Rows<CauseColumn>) -> anyhow::Result<ExitCode> {
 
 /// A row for each cause.
 pub(super) fn cause_table(answer: &Answer, causes: &[&Cause]) -> String {
-    use Column::{Left, Right};
-    let columns = [
-        Left("line"),
-        Left("lanes part at"),
-        Right("idle slots"),
-        Right("of all"),
-        Right("parts"),
-        Right("apart"),
-        Left("meet at"),
-        Left("idle at"),
-    ];
-    let row = |cause: &&Cause| {
-        let visits = answer.analysis.location(cause.point.location).map(|location| location.counts.visits);
-        vec![
-            answer.names.line_at(cause.decision()),
-            answer.names.name(cause.decision()),
-            count(cause.idle),
-            percent(cause.idle, answer.analysis.counts.idle),
-            visits.map_or_else(|| "-".to_owned(), |visits| percent(cause.partings, visits)),
-            if cause.meetings.is_empty() { "-".to_owned() } else { ratio(cause.mean_events_apart()) },
-            cause.meetings.first().map_or_else(|| "-".to_owned(), |first| answer.names.name(first.location)),
-            cause.places.first().map_or_else(String::new, |first| answer.names.name(first.location)),
-        ]
-    };
-    table(&columns, causes.iter().map(row))
+    let unknown = || "-".to_owned();
+    let visits = |location| answer.analysis.location(location).map(|location| location.counts.visits);
+    TextTable::<&Cause>::new()
+        .left("line", |cause| answer.names.line_at(cause.decision()))
+        .left("lanes part at", |cause| answer.names.name(cause.decision()))
+        .right("idle slots", |cause| count(cause.idle))
+        .right("of all", |cause| percent(cause.idle, answer.analysis.counts.idle))
+        .right("parts", |cause| {
+            visits(cause.point.location).map_or_else(unknown, |visits| percent(cause.partings, visits))
+        })
+        .right(
+            "apart",
+            |cause| {
+                if cause.meetings.is_empty() { unknown() } else { ratio(cause.mean_events_apart()) }
+            },
+        )
+        .left("meet at", |cause| {
+            cause.meetings.first().map_or_else(unknown, |first| answer.names.name(first.location))
+        })
+        .left("idle at", |cause| {
+            cause.places.first().map_or_else(String::new, |first| answer.names.name(first.location))
+        })
+        .of(causes)
 }

@@ -14,7 +14,7 @@ use warptrace_decoder::TraceFile;
 use super::diff_accesses::Accessed;
 use super::diff_values::Valued;
 use super::words::{self, Names, percent, warp};
-use super::{Column, first, names_of, print_rows, table};
+use super::{TextTable, first, names_of, print_rows};
 use crate::arguments::Diff;
 use crate::exit;
 use crate::opened::open;
@@ -172,11 +172,17 @@ fn text(
     }
     let (partings, more) = partings(comparison, traces, command.limit, ROWS)?;
     if !partings.is_empty() {
-        use Column::{Left, Right};
-        let columns = [Left("warp"), Right("event"), Left("first trace"), Left("second trace")];
-        let rows = partings.iter().map(|parting| parting_row(traces[0], &names, parting));
+        let event = |names: &Names, event: Option<(u16, u32)>| match event {
+            Some((location, mask)) => format!("{} 0x{mask:08x}", names.name(location)),
+            None => "(no more events)".to_owned(),
+        };
+        let table = TextTable::<Parting>::new()
+            .left("warp", |parting| warp(traces[0], parting.warp.launch, parting.warp.warp))
+            .right("event", |parting| count(parting.event))
+            .left("first trace", |parting| event(&names[0], parting.before))
+            .left("second trace", |parting| event(&names[1], parting.after));
         say!("\nwhere warps first go another way")?;
-        print_rows(&table(&columns, rows), more)?;
+        print_rows(&table.of(&partings), more)?;
     }
     Ok(())
 }
@@ -207,31 +213,24 @@ fn print_recordings(comparison: &Comparison, limit: Option<usize>) -> anyhow::Re
 
 /// Prints the causes that grew.
 fn print_causes(comparison: &Comparison, names: &[Names; 2], limit: Option<usize>) -> anyhow::Result<()> {
-    use Column::{Left, Right};
     let grew: Vec<&CauseChange> =
         comparison.causes.iter().filter(|change| change.idle[1] > change.idle[0]).collect();
     if grew.is_empty() {
         say!("no cause of idle slots grew")?;
         return Ok(());
     }
-    let columns = [
-        Left("line"),
-        Left("lanes part after"),
-        Right("idle slots"),
-        Right("change"),
-        Right("of all slots"),
-        Right("before"),
-    ];
     let slots = comparison.analyses.each_ref().map(|analysis| analysis.counts.slots);
-    let row = |change: &&CauseChange| {
-        let [before, after] = change.idle;
-        let [line, name] = place(names, &change.before, &change.after);
-        let [old, new] = [percent(before, slots[0]), percent(after, slots[1])];
-        vec![line, name, count(after), signed(before, after), new, old]
-    };
+    let place = |change: &CauseChange| place(names, &change.before, &change.after);
+    let table = TextTable::<&CauseChange>::new()
+        .left("line", move |change| place(change)[0].clone())
+        .left("lanes part after", move |change| place(change)[1].clone())
+        .right("idle slots", |change| count(change.idle[1]))
+        .right("change", |change| signed(change.idle))
+        .right("of all slots", move |change| percent(change.idle[1], slots[1]))
+        .right("before", move |change| percent(change.idle[0], slots[0]));
     let (grew, more) = first(grew, limit, ROWS);
     say!("\ncauses that grew")?;
-    print_rows(&table(&columns, grew.iter().map(row)), more)
+    print_rows(&table.of(&grew), more)
 }
 
 /// Line and name of a location, as the second trace has them if it does.
@@ -243,49 +242,31 @@ fn place(names: &[Names; 2], before: &Option<Point>, after: &Option<Point>) -> [
     }
 }
 
+/// A row for each location, and one for all.
 fn change_table(names: &[Names; 2], changes: &[&LocationChange], sum: [Counts; 2]) -> String {
-    use Column::{Left, Right};
-    let columns = [
-        Left("line"),
-        Left("what"),
-        Right("visits"),
-        Right("change"),
-        Right("lanes"),
-        Right("change"),
-        Right("idle slots"),
-        Right("change"),
-    ];
-    let numbers = |[before, after]: [Counts; 2]| {
-        let pairs = [(before.visits, after.visits), (before.lanes, after.lanes), (before.idle, after.idle)];
-        pairs.into_iter().flat_map(|(before, after)| [count(after), signed(before, after)])
-    };
-    let row = |change: &&LocationChange| {
-        let [line, name] = place(names, &change.before, &change.after);
-        [line, name].into_iter().chain(numbers(change.counts)).collect()
-    };
-    let last = ["all", ""].map(str::to_owned).into_iter().chain(numbers(sum)).collect();
-    table(&columns, changes.iter().map(row).chain([last]))
+    type ChangeRow = ([String; 2], [Counts; 2]);
+    let of = |counts: [Counts; 2], of: fn(Counts) -> u64| counts.map(of);
+    let (visits, lanes, idle) = (|of: Counts| of.visits, |of: Counts| of.lanes, |of: Counts| of.idle);
+    let rows = changes.iter().map(|change| (place(names, &change.before, &change.after), change.counts));
+    let rows: Vec<ChangeRow> = rows.chain([(["all".to_owned(), String::new()], sum)]).collect();
+    TextTable::<ChangeRow>::new()
+        .left("line", |row| row.0[0].clone())
+        .left("what", |row| row.0[1].clone())
+        .right("visits", move |row| count(of(row.1, visits)[1]))
+        .right("change", move |row| signed(of(row.1, visits)))
+        .right("lanes", move |row| count(of(row.1, lanes)[1]))
+        .right("change", move |row| signed(of(row.1, lanes)))
+        .right("idle slots", move |row| count(of(row.1, idle)[1]))
+        .right("change", move |row| signed(of(row.1, idle)))
+        .of(&rows)
 }
 
 /// `+1,234`, `-5`, or `=`.
-pub(super) fn signed(before: u64, after: u64) -> String {
+pub(super) fn signed([before, after]: [u64; 2]) -> String {
     let sign = match after.cmp(&before) {
         std::cmp::Ordering::Less => "-",
         std::cmp::Ordering::Equal => return "=".to_owned(),
         std::cmp::Ordering::Greater => "+",
     };
     format!("{sign}{}", count(before.abs_diff(after)))
-}
-
-fn parting_row(trace: &TraceFile, names: &[Names; 2], parting: &Parting) -> Vec<String> {
-    let event = |names: &Names, event: Option<(u16, u32)>| match event {
-        Some((location, mask)) => format!("{} 0x{mask:08x}", names.name(location)),
-        None => "(no more events)".to_owned(),
-    };
-    vec![
-        warp(trace, parting.warp.launch, parting.warp.warp),
-        count(parting.event),
-        event(&names[0], parting.before),
-        event(&names[1], parting.after),
-    ]
 }

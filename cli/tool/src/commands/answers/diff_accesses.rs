@@ -6,7 +6,7 @@ use warptrace_analysis::{AccessChange, AccessCounts, Accesses, Selection, access
 use warptrace_decoder::TraceFile;
 
 use super::diff::signed;
-use super::{Column, first, print_rows, table};
+use super::{TextTable, first, print_rows};
 use crate::output::{count, say};
 
 /// What both traces accessed, and how that changed.
@@ -41,7 +41,6 @@ impl Accessed {
 
     /// Prints lines whose sectors or passes changed, behind what is not known or not exact.
     pub(super) fn print(&self, names: &[Names; 2], limit: Option<usize>, rows: usize) -> anyhow::Result<()> {
-        use Column::{Left, Right};
         say!("\nsectors of global memory, and passes through the banks of shared memory")?;
         for (found, which) in self.found.iter().zip(["first", "second"]) {
             if !found.is_whole() {
@@ -56,31 +55,18 @@ impl Accessed {
             say!("no line has more or fewer of either")?;
             return Ok(());
         }
-        let columns = [
-            Left("line"),
-            Right("requests"),
-            Right("change"),
-            Right("sectors"),
-            Right("change"),
-            Right("least"),
-            Right("passes"),
-            Right("change"),
-            Right("least"),
-        ];
-        let row = |change: &&AccessChange| {
-            let [before, after] = &change.counts;
-            let both = |of: fn(&AccessCounts) -> u64| [count(of(after)), signed(of(before), of(after))];
-            let [requests, sectors, passes] =
-                [both(|of| of.requests), both(|of| of.sectors), both(|of| of.passes)];
-            let line = [names[1].line(&change.file, change.line)].into_iter();
-            line.chain(requests)
-                .chain(sectors)
-                .chain([count(after.least_sectors)])
-                .chain(passes)
-                .chain([count(after.least_passes)])
-                .collect()
-        };
+        let of = |change: &AccessChange, of: fn(&AccessCounts) -> u64| change.counts.each_ref().map(of);
+        let table = TextTable::<&AccessChange>::new()
+            .left("line", |change| names[1].line(&change.file, change.line))
+            .right("requests", |change| count(change.counts[1].requests))
+            .right("change", move |change| signed(of(change, |of| of.requests)))
+            .right("sectors", |change| count(change.counts[1].sectors))
+            .right("change", move |change| signed(of(change, |of| of.sectors)))
+            .right("least", |change| count(change.counts[1].least_sectors))
+            .right("passes", |change| count(change.counts[1].passes))
+            .right("change", move |change| signed(of(change, |of| of.passes)))
+            .right("least", |change| count(change.counts[1].least_passes));
         let (changes, more) = first(changes, limit, rows);
-        print_rows(&table(&columns, changes.iter().map(row)), more)
+        print_rows(&table.of(&changes), more)
     }
 }

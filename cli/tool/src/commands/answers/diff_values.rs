@@ -8,7 +8,7 @@ use warptrace_format::on_one_line;
 
 use super::diff::signed;
 use super::values::{lacks, mean};
-use super::{Column, first, print_rows, table};
+use super::{TextTable, first, print_rows};
 use crate::output::{count, say};
 
 /// What was in the values of both traces, and how that changed.
@@ -38,7 +38,6 @@ impl Valued {
 
     /// Prints values whose figures changed, behind what is not known.
     pub(super) fn print(&self, names: &[Names; 2], limit: Option<usize>, rows: usize) -> anyhow::Result<()> {
-        use Column::{Left, Right};
         say!("\nvalues")?;
         for (found, which) in self.found.iter().zip(["first", "second"]) {
             if !found.is_whole() {
@@ -50,42 +49,33 @@ impl Valued {
             say!("no value has other figures")?;
             return Ok(());
         }
-        let columns = [
-            Left("line"),
-            Left("value"),
-            Right("values"),
-            Right("change"),
-            Right("NaN"),
-            Right("change"),
-            Right("infinite"),
-            Right("change"),
-            Right("least"),
-            Right("before"),
-            Right("most"),
-            Right("before"),
-            Right("mean"),
-            Right("before"),
-        ];
-        let row = |change: &&ValueChange| {
-            let [before, after] = change.figures.each_ref().map(Option::as_ref);
-            let counted = |of: fn(&ValueFigures) -> u64| {
-                let [before, after] = [before, after].map(|figures| figures.map_or(0, of));
-                [count(after), signed(before, after)]
-            };
-            let said = |of: fn(&ValueFigures) -> Option<String>| {
-                [after, before].map(|figures| figures.and_then(of).unwrap_or_else(|| "-".to_owned()))
-            };
-            let place = change
-                .latest()
-                .map_or_else(String::new, |of| names[usize::from(after.is_some())].line(&of.file, of.line));
-            let counts = [counted(|of| of.values), counted(|of| of.nan), counted(|of| of.infinite)];
-            let ends = [said(|of| of.min.clone()), said(|of| of.max.clone()), said(|of| of.mean.map(mean))];
-            [place, on_one_line(&change.name)]
-                .into_iter()
-                .chain(counts.into_iter().chain(ends).flatten())
-                .collect()
+        let counted = |change: &ValueChange, of: fn(&ValueFigures) -> u64| {
+            change.figures.each_ref().map(|figures| figures.as_ref().map_or(0, of))
         };
+        let said = |change: &ValueChange, at: usize, of: fn(&ValueFigures) -> Option<String>| {
+            change.figures[at].as_ref().and_then(of).unwrap_or_else(|| "-".to_owned())
+        };
+        let mut table = TextTable::<&ValueChange>::new()
+            .left("line", |change| {
+                let names = &names[usize::from(change.figures[1].is_some())];
+                change.latest().map_or_else(String::new, |of| names.line(&of.file, of.line))
+            })
+            .left("value", |change| on_one_line(&change.name));
+        let counts: [(&str, fn(&ValueFigures) -> u64); 3] =
+            [("values", |of| of.values), ("NaN", |of| of.nan), ("infinite", |of| of.infinite)];
+        for (head, of) in counts {
+            table = table
+                .right(head, move |change| count(counted(change, of)[1]))
+                .right("change", move |change| signed(counted(change, of)));
+        }
+        let ends: [(&str, fn(&ValueFigures) -> Option<String>); 3] =
+            [("least", |of| of.min.clone()), ("most", |of| of.max.clone()), ("mean", |of| of.mean.map(mean))];
+        for (head, of) in ends {
+            table = table
+                .right(head, move |change| said(change, 1, of))
+                .right("before", move |change| said(change, 0, of));
+        }
         let (changes, more) = first(changes, limit, rows);
-        print_rows(&table(&columns, changes.iter().map(row)), more)
+        print_rows(&table.of(&changes), more)
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use warptrace_analysis::{Edge, OrderItems, share};
 
 use super::words::percent;
-use super::{Answer, Column, ROWS, first, print_rows, table};
+use super::{Answer, ROWS, TextTable, first, print_rows};
 use crate::arguments::{EdgeColumn, Rows};
 use crate::output::{count, say};
 
@@ -62,18 +62,16 @@ fn json_row(answer: &Answer, edge: &Edge) -> Value {
 }
 
 fn edge_table(answer: &Answer, edges: &[&Edge]) -> String {
-    use Column::{Left, Right};
-    let columns = [Left("from"), Left("to"), Right("visits"), Right("lanes"), Right("taken"), Right("split")];
-    let row = |edge: &&Edge| {
-        let from = edge.from.and_then(|from| answer.analysis.location(from));
-        vec![
-            edge.from.map_or_else(|| "(begin)".to_owned(), |from| answer.names.full(from)),
-            edge.to.map_or_else(|| "(end)".to_owned(), |to| answer.names.full(to)),
-            count(edge.visits),
-            count(edge.lanes),
-            percent(edge.lanes, leaving(answer, edge)),
-            from.map_or_else(String::new, |from| percent(from.splits, from.counts.visits)),
-        ]
-    };
-    table(&columns, edges.iter().map(row))
+    let end = |id: Option<u16>, none: &str| id.map_or_else(|| none.to_owned(), |id| answer.names.full(id));
+    TextTable::<&Edge>::new()
+        .left("from", |edge| end(edge.from, "(begin)"))
+        .left("to", |edge| end(edge.to, "(end)"))
+        .right("visits", |edge| count(edge.visits))
+        .right("lanes", |edge| count(edge.lanes))
+        .right("taken", |edge| percent(edge.lanes, leaving(answer, edge)))
+        .right("split", |edge| {
+            let from = edge.from.and_then(|from| answer.analysis.location(from));
+            from.map_or_else(String::new, |from| percent(from.splits, from.counts.visits))
+        })
+        .of(edges)
 }

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use serde_json::json;
 use warptrace_analysis::{LineFigures, OrderItems, Row};
 
-use super::set::{LINE_FIGURES, SPREAD_COLUMNS, explain, spread_cells, with_spread};
+use super::set::{LINE_FIGURES, explain, with_spread};
 use super::words::{lane_bars, percent, ratio};
-use super::{Answer, Column, ROWS, TIME_COLUMNS, first, print_rows, table, time_cells};
+use super::{Answer, ROWS, TextTable, first, print_rows};
 use crate::arguments::{LineColumn, Rows};
 use crate::output::count;
 
@@ -51,46 +51,18 @@ pub(crate) fn run(command: &Rows<LineColumn>) -> anyhow::Result<ExitCode> {
 
 /// A row for each line.
 pub(super) fn line_table(answer: &Answer, lines: &[&LineFigures]) -> String {
-    use Column::{Left, Right};
-    let mut columns = vec![
-        Left("line"),
-        Left("what"),
-        Right("visits"),
-        Right("warps"),
-        Right("lanes"),
-        Left("1..32"),
-        Right("caused"),
-        Right("idle slots"),
-        Right("idle"),
-        Right("splits"),
-    ];
-    if answer.analysis.time.is_some() {
-        columns.splice(2..2, TIME_COLUMNS);
-    }
-    if answer.set().is_some() {
-        columns.extend(SPREAD_COLUMNS);
-    }
-    let row = |line: &&LineFigures| {
-        let LineFigures {
-            file, time, line: number, locations, counts, caused, warps, active, splits, ..
-        } = line;
-        let mut row = vec![
-            answer.names.line(file, *number),
-            answer.names.names(locations),
-            count(counts.visits),
-            count(*warps),
-            ratio(counts.mean_lanes()),
-            lane_bars(active),
-            percent(*caused, answer.analysis.counts.idle),
-            count(counts.idle),
-            percent(counts.idle, counts.slots),
-            percent(*splits, counts.visits),
-        ];
-        row.splice(2..2, time_cells(*time, answer.analysis.time));
-        if let Some(set) = answer.set() {
-            row.extend(spread_cells(set, &Row::of_line(line), &LINE_FIGURES));
-        }
-        row
-    };
-    table(&columns, lines.iter().map(row))
+    TextTable::<&LineFigures>::new()
+        .left("line", |line| answer.names.line(&line.file, line.line))
+        .left("what", |line| answer.names.names(&line.locations))
+        .times(answer.analysis.time, |line| line.time)
+        .right("visits", |line| count(line.counts.visits))
+        .right("warps", |line| count(line.warps))
+        .right("lanes", |line| ratio(line.counts.mean_lanes()))
+        .left("1..32", |line| lane_bars(&line.active))
+        .right("caused", |line| percent(line.caused, answer.analysis.counts.idle))
+        .right("idle slots", |line| count(line.counts.idle))
+        .right("idle", |line| percent(line.counts.idle, line.counts.slots))
+        .right("splits", |line| percent(line.splits, line.counts.visits))
+        .spread(answer.set(), |line| Row::of_line(line), &LINE_FIGURES)
+        .of(lines)
 }

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use serde_json::json;
 use warptrace_analysis::{Figure, LocationFigures, OrderItems, Row, share};
 
-use super::set::{SPREAD_COLUMNS, explain, spread_cells, with_spread};
+use super::set::{explain, with_spread};
 use super::words::{bars, ratio};
-use super::{Answer, Column, ROWS, first, print_rows, table};
+use super::{Answer, ROWS, TextTable, first, print_rows};
 use crate::arguments::{LoopColumn, Rows};
 use crate::output::{count, say};
 
@@ -57,48 +57,23 @@ fn row_of(head: &LocationFigures) -> Row {
 }
 
 fn loop_table(answer: &Answer, loops: &[&LocationFigures]) -> String {
-    use Column::{Left, Right};
-    let mut columns = vec![
-        Left("line"),
-        Left("head"),
-        Right("min"),
-        Right("median"),
-        Right("p95"),
-        Right("max"),
-        Right("mean"),
-        Right("imbalance"),
-        Left("trips"),
-        Right("by warp"),
-    ];
-    let is_timed = answer.analysis.time.is_some();
-    if is_timed {
-        columns.insert(2, Right("cycles a trip"));
-    }
-    if answer.set().is_some() {
-        columns.extend(SPREAD_COLUMNS);
-    }
-    let row = |head: &&LocationFigures| {
-        let trips = &head.trips;
-        let mut row = vec![
-            answer.names.line_of(&head.point),
-            answer.names.name(head.point.location),
-            count(trips.min()),
-            count(trips.percentile(50)),
-            count(trips.percentile(95)),
-            count(trips.max()),
-            ratio(trips.mean()),
-            ratio(trips.imbalance()),
-            bars(trips.powers_of_two().get(1..).unwrap_or(&[])),
-            ratio(head.warp_visits.imbalance()),
-        ];
-        if is_timed {
-            let cycles = head.loop_lane_cycles.map(|cycles| ratio(share(cycles, trips.sum())));
-            row.insert(2, cycles.unwrap_or_else(|| "-".to_owned()));
-        }
-        if let Some(set) = answer.set() {
-            row.extend(spread_cells(set, &row_of(head), &[Figure::Trips]));
-        }
-        row
-    };
-    table(&columns, loops.iter().map(row))
+    TextTable::<&LocationFigures>::new()
+        .left("line", |head| answer.names.line_of(&head.point))
+        .left("head", |head| answer.names.name(head.point.location))
+        .when(answer.analysis.time.is_some(), |table| {
+            table.right("cycles a trip", |head| {
+                let cycles = head.loop_lane_cycles.map(|cycles| ratio(share(cycles, head.trips.sum())));
+                cycles.unwrap_or_else(|| "-".to_owned())
+            })
+        })
+        .right("min", |head| count(head.trips.min()))
+        .right("median", |head| count(head.trips.percentile(50)))
+        .right("p95", |head| count(head.trips.percentile(95)))
+        .right("max", |head| count(head.trips.max()))
+        .right("mean", |head| ratio(head.trips.mean()))
+        .right("imbalance", |head| ratio(head.trips.imbalance()))
+        .left("trips", |head| bars(head.trips.powers_of_two().get(1..).unwrap_or(&[])))
+        .right("by warp", |head| ratio(head.warp_visits.imbalance()))
+        .spread(answer.set(), |head| row_of(head), &[Figure::Trips])
+        .of(loops)
 }

@@ -44,7 +44,7 @@ use warptrace_format::file::LocationInfo;
 use warptrace_format::shown;
 
 use crate::arguments::{Page, Rows};
-use crate::commands::table::{Column, print_table, table};
+use crate::commands::table::{TextTable, print_table};
 use crate::files::named_files;
 use crate::opened::{Opened, open};
 use crate::output::{StandardOutput, count, say, shown_name, terminal_width, write_json};
@@ -69,24 +69,22 @@ enum Of {
     Set(Box<SetAnalysis>),
 }
 
-/// Cells of time in tables: cycles, their part of all warp time, cycles a visit, and idle lane-cycles.
-const TIME_COLUMNS: [Column; 4] = [
-    Column::Right("cycles"),
-    Column::Right("of all"),
-    Column::Right("a visit"),
-    Column::Right("idle cycles"),
-];
-
-/// The cells of [`TIME_COLUMNS`]; none if the trace has no times.
-fn time_cells(time: Option<Time>, all: Option<Time>) -> Vec<String> {
-    let Some((time, all)) = time.zip(all) else { return Vec::new() };
-    let visit = if time.timed_visits == 0 { "-".to_owned() } else { words::ratio(time.per_visit()) };
-    vec![
-        count(time.warp_cycles),
-        words::percent(time.warp_cycles, all.warp_cycles),
-        visit,
-        count(time.idle_lane_cycles),
-    ]
+impl<'a, R> TextTable<'a, R> {
+    /// Adds cycles, their part of all warp time, cycles a visit, and idle lane-cycles, if there are times. Of several
+    /// files some may have none.
+    fn times(self, all: Option<Time>, of: impl Fn(&R) -> Option<Time> + Copy + 'a) -> Self {
+        let Some(all) = all else { return self };
+        let known = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        self.right("cycles", move |row| known(of(row).map(|time| count(time.warp_cycles))))
+            .right("of all", move |row| {
+                known(of(row).map(|time| words::percent(time.warp_cycles, all.warp_cycles)))
+            })
+            .right("a visit", move |row| {
+                let time = of(row).filter(|time| time.timed_visits > 0);
+                known(time.map(|time| words::ratio(time.per_visit())))
+            })
+            .right("idle cycles", move |row| known(of(row).map(|time| count(time.idle_lane_cycles))))
+    }
 }
 
 /// Opens and analyses what a page is asked of; `is_focus`: counts of single warps are those at the location.

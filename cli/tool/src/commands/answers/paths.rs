@@ -8,7 +8,7 @@ use warptrace_analysis::{OrderItems, PathGroup};
 use warptrace_decoder::TraceFile;
 
 use super::words::{percent, ratio, warp};
-use super::{Answer, Column, ROWS, analysed_one, first, print_rows, table, words};
+use super::{Answer, ROWS, TextTable, analysed_one, first, print_rows, words};
 use crate::arguments::{PathColumn, Rows};
 use crate::output::{count, say};
 
@@ -43,36 +43,17 @@ pub(crate) fn run(command: &Rows<PathColumn>) -> anyhow::Result<ExitCode> {
 }
 
 fn path_table(answer: &Answer, trace: &TraceFile, paths: &[&PathGroup]) -> String {
-    use Column::{Left, Right};
-    let mut columns = vec![
-        Left("path"),
-        Right("warps"),
-        Right("of all"),
-        Right("events each"),
-        Right("lanes"),
-        Right("idle"),
-        Left("the first of them"),
-    ];
-    let has_roles = !answer.analysis.roles.is_empty();
-    if has_roles {
-        columns.insert(1, Right("role"));
-    }
     let all = answer.analysis.warps.len() as u64;
-    let row = |group: &&PathGroup| {
-        let PathGroup { path, warps, launch, warp: first, role, counts } = *group;
-        let mut row = vec![
-            format!("{:08x}", path >> 29),
-            count(*warps),
-            percent(*warps, all),
-            count(counts.visits),
-            ratio(counts.mean_lanes()),
-            percent(counts.idle, counts.slots),
-            warp(trace, *launch, *first),
-        ];
-        if has_roles {
-            row.insert(1, role.map_or_else(String::new, |role| role.to_string()));
-        }
-        row
-    };
-    table(&columns, paths.iter().map(row))
+    TextTable::<&PathGroup>::new()
+        .left("path", |group| format!("{:08x}", group.path >> 29))
+        .when(!answer.analysis.roles.is_empty(), |table| {
+            table.right("role", |group| group.role.map_or_else(String::new, |role| role.to_string()))
+        })
+        .right("warps", |group| count(group.warps))
+        .right("of all", |group| percent(group.warps, all))
+        .right("events each", |group| count(group.counts.visits))
+        .right("lanes", |group| ratio(group.counts.mean_lanes()))
+        .right("idle", |group| percent(group.counts.idle, group.counts.slots))
+        .left("the first of them", |group| warp(trace, group.launch, group.warp))
+        .of(paths)
 }

@@ -7,13 +7,14 @@ use std::sync::OnceLock;
 use anyhow::Context;
 use serde_json::{Value, json};
 use warptrace_analysis::{
-    Cause, Figure, FileFigures, FileHead, OrderItems, Row, Selection, SetAnalysis, SetTable, Spread,
+    Cause, Figure, FileFigures, FileHead, KernelFigures, OrderItems, Row, Selection, SetAnalysis, SetTable,
+    Spread,
 };
 
 use super::causes::cause_table;
 use super::lines::line_table;
 use super::words::{self, many, percent, ratio};
-use super::{Answer, Column, Of, find_location, names_of, print_table, table};
+use super::{Answer, Of, TextTable, find_location, names_of, print_table};
 use crate::arguments::Page;
 use crate::files::short_names;
 use crate::opened::open;
@@ -70,22 +71,29 @@ pub(super) fn explain(set: &SetAnalysis, figures: &[Figure]) -> anyhow::Result<(
     Ok(say!("least, most, farthest from the median: {} of each trace", set.first_of(figures).words())?)
 }
 
-/// Columns of rows that differ from file to file.
-pub(super) const SPREAD_COLUMNS: [Column; 4] =
-    [Column::Right("traces"), Column::Right("least"), Column::Right("most"), Column::Left("farthest")];
-
-/// The cells of [`SPREAD_COLUMNS`] for the first of these figures that all files have.
-pub(super) fn spread_cells(set: &SetAnalysis, row: &Row, figures: &[Figure]) -> Vec<String> {
-    let figure = set.first_of(figures);
-    let traces = format!("{} of {}", count(set.files_with(row)), count(set.looked_at() as u64));
-    let Some(spread) = set.spreads(row).remove(&figure) else {
-        return vec![traces, String::new(), String::new(), String::new()];
-    };
-    let said = |number: u64| match figure {
-        Figure::Nanoseconds => words::nanoseconds(number),
-        _ => count(number),
-    };
-    vec![traces, said(spread.least), said(spread.most), odd(set, &spread)]
+impl<'a, R> TextTable<'a, R> {
+    /// Adds in how many files a row is, and how it differs from file to file in the first of these figures that all
+    /// files have, if there are several.
+    pub(super) fn spread(
+        self,
+        set: Option<&'a SetAnalysis>,
+        row: impl Fn(&R) -> Row + Copy + 'a,
+        figures: &'static [Figure],
+    ) -> Self {
+        let Some(set) = set else { return self };
+        let figure = set.first_of(figures);
+        let spread = move |of: &R| set.spreads(&row(of)).remove(&figure);
+        let said = move |number: u64| match figure {
+            Figure::Nanoseconds => words::nanoseconds(number),
+            _ => count(number),
+        };
+        self.right("traces", move |of| {
+            format!("{} of {}", count(set.files_with(&row(of))), count(set.looked_at() as u64))
+        })
+        .right("least", move |of| spread(of).map_or_else(String::new, |spread| said(spread.least)))
+        .right("most", move |of| spread(of).map_or_else(String::new, |spread| said(spread.most)))
+        .left("farthest", move |of| spread(of).map_or_else(String::new, |spread| odd(set, &spread)))
+    }
 }
 
 /// The file that is farthest from the median, and by how much.
@@ -163,21 +171,14 @@ pub(super) fn top(answer: &Answer, set: &SetAnalysis, is_json: bool) -> anyhow::
 }
 
 fn kernel_table(answer: &Answer, set: &SetAnalysis) -> String {
-    let mut columns = vec![Column::Left("kernel"), Column::Right("launches"), Column::Right("events")];
-    columns.extend(SPREAD_COLUMNS);
     let mut kernels: Vec<_> = answer.analysis.kernels.iter().collect();
     kernels.order_by_key(|kernel| std::cmp::Reverse(kernel.counts.visits));
-    let row = |kernel: &&warptrace_analysis::KernelFigures| {
-        let row = Row::Kernel(kernel.kernel.clone());
-        let mut cells = vec![
-            words::cut(&kernel.kernel, KERNEL_WIDTH).into_owned(),
-            count(kernel.launches),
-            count(kernel.counts.visits),
-        ];
-        cells.extend(spread_cells(set, &row, &KERNEL_FIGURES));
-        cells
-    };
-    table(&columns, kernels.iter().take(TOP).map(row))
+    TextTable::<&KernelFigures>::new()
+        .left("kernel", |kernel| words::cut(&kernel.kernel, KERNEL_WIDTH).into_owned())
+        .right("launches", |kernel| count(kernel.launches))
+        .right("events", |kernel| count(kernel.counts.visits))
+        .spread(Some(set), |kernel| Row::Kernel(kernel.kernel.clone()), &KERNEL_FIGURES)
+        .of(kernels.iter().take(TOP))
 }
 
 /// Longest name of a kernel in the table.
@@ -187,41 +188,25 @@ const FILES: usize = 20;
 
 /// A row for each file, the first of them.
 fn file_table(set: &SetAnalysis) -> String {
-    use Column::{Left, Right};
-    let mut columns =
-        vec![Left("trace"), Right("launches"), Right("events"), Right("lanes"), Right("idle"), Left("state")];
     let files = set.files();
-    let has_cycles = files.iter().any(|file| file.totals.time.is_some());
-    let has_time = files.iter().any(|file| file.nanoseconds.is_some());
-    if has_cycles {
-        columns.insert(3, Right("cycles"));
-    }
-    if has_time {
-        columns.insert(3, Right("time of launches"));
-    }
-    let row = |file: &FileFigures| {
-        let counts = file.totals.counts;
-        let state = match (&file.left_out, file.whole) {
-            (Some(_), _) => "left out",
-            (None, true) => "whole",
-            (None, false) => "INCOMPLETE",
-        };
-        let mut row = vec![
-            file.label(),
-            count(file.launches),
-            count(counts.visits),
-            ratio(counts.mean_lanes()),
-            percent(counts.idle, counts.slots),
-            state.to_owned(),
-        ];
-        let unknown = || "-".to_owned();
-        if has_cycles {
-            row.insert(3, file.totals.time.map_or_else(unknown, |time| count(time.warp_cycles)));
-        }
-        if has_time {
-            row.insert(3, file.nanoseconds.map_or_else(unknown, words::nanoseconds));
-        }
-        row
-    };
-    table(&columns, files.iter().take(FILES).map(row))
+    let unknown = || "-".to_owned();
+    TextTable::<FileFigures>::new()
+        .left("trace", FileFigures::label)
+        .right("launches", |file| count(file.launches))
+        .right("events", |file| count(file.totals.counts.visits))
+        .when(files.iter().any(|file| file.nanoseconds.is_some()), |table| {
+            table.right("time of launches", |file| file.nanoseconds.map_or_else(unknown, words::nanoseconds))
+        })
+        .when(files.iter().any(|file| file.totals.time.is_some()), |table| {
+            let cycles = |file: &FileFigures| file.totals.time.map(|time| count(time.warp_cycles));
+            table.right("cycles", move |file| cycles(file).unwrap_or_else(unknown))
+        })
+        .right("lanes", |file| ratio(file.totals.counts.mean_lanes()))
+        .right("idle", |file| percent(file.totals.counts.idle, file.totals.counts.slots))
+        .left("state", |file| match (&file.left_out, file.whole) {
+            (Some(_), _) => "left out".to_owned(),
+            (None, true) => "whole".to_owned(),
+            (None, false) => "INCOMPLETE".to_owned(),
+        })
+        .of(files.iter().take(FILES))
 }

@@ -7,7 +7,7 @@ use warptrace_analysis::{Counts, KernelFigures, LabelFigures, Row, Time, by_labe
 
 use super::set::with_spread;
 use super::words::{lane_bars, percent, ratio};
-use super::{Column, ROWS, TIME_COLUMNS, analysed, print_table, table, time_cells, words};
+use super::{ROWS, TextTable, analysed, print_table, words};
 use crate::arguments::Page;
 use crate::output::{count, say};
 
@@ -77,75 +77,44 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
             say!("and {} more labels; `--json` has all", count((labels.len() - ROWS) as u64))?;
         }
     }
-    let rows = (0..).zip(&analysis.active).filter(|(_, visits)| **visits > 0);
+    let rows = (0..).zip(analysis.active.iter().copied()).filter(|(_, visits)| *visits > 0);
     let most = analysis.active.iter().copied().max().unwrap_or(0);
-    let rows = rows.map(|(lanes, &visits): (u32, _)| {
-        let bar = "#".repeat((BAR * share(visits, most)).ceil() as usize);
-        vec![lanes.to_string(), count(visits), percent(visits, analysis.counts.visits), bar]
-    });
-    let columns =
-        [Column::Right("active lanes"), Column::Right("events"), Column::Right("of all"), Column::Left("")];
-    print_table(&table(&columns, rows))?;
+    let active = TextTable::<(u32, u64)>::new()
+        .right("active lanes", |(lanes, _)| lanes.to_string())
+        .right("events", |(_, visits)| count(*visits))
+        .right("of all", |(_, visits)| percent(*visits, analysis.counts.visits))
+        .left("", |(_, visits)| "#".repeat((BAR * share(*visits, most)).ceil() as usize));
+    print_table(&active.of(&rows.collect::<Vec<_>>()))?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn kernel_table(kernels: &[KernelFigures], all: Option<Time>) -> String {
-    use Column::{Left, Right};
-    let mut columns = vec![
-        Left("kernel"),
-        Right("launches"),
-        Right("warps"),
-        Right("events"),
-        Right("lanes"),
-        Left("1..32"),
-        Right("idle slots"),
-        Right("idle"),
-    ];
-    if all.is_some() {
-        columns.splice(3..3, TIME_COLUMNS);
-    }
-    let row = |kernel: &KernelFigures| {
-        let mut row = vec![
-            kernel.kernel.clone(),
-            count(kernel.launches),
-            count(kernel.warps),
-            count(kernel.counts.visits),
-            ratio(kernel.counts.mean_lanes()),
-            lane_bars(&kernel.active),
-            count(kernel.counts.idle),
-            percent(kernel.counts.idle, kernel.counts.slots),
-        ];
-        row.splice(3..3, time_cells(kernel.time, all));
-        row
-    };
-    table(&columns, kernels.iter().map(row))
+    TextTable::<KernelFigures>::new()
+        .left("kernel", |kernel| kernel.kernel.clone())
+        .right("launches", |kernel| count(kernel.launches))
+        .right("warps", |kernel| count(kernel.warps))
+        .times(all, |kernel| kernel.time)
+        .right("events", |kernel| count(kernel.counts.visits))
+        .right("lanes", |kernel| ratio(kernel.counts.mean_lanes()))
+        .left("1..32", |kernel| lane_bars(&kernel.active))
+        .right("idle slots", |kernel| count(kernel.counts.idle))
+        .right("idle", |kernel| percent(kernel.counts.idle, kernel.counts.slots))
+        .of(kernels)
 }
 
 fn label_table(labels: &[LabelFigures]) -> String {
-    use Column::{Left, Right};
-    let columns = [
-        Left("label"),
-        Right("launches"),
-        Right("warps"),
-        Right("events"),
-        Right("lanes"),
-        Right("idle slots"),
-        Right("idle"),
-    ];
-    let row = |figures: &LabelFigures| {
-        let LabelFigures { label, launches, warps, counts, .. } = figures;
-        vec![
-            label
+    TextTable::<LabelFigures>::new()
+        .left("label", |of| {
+            of.label
                 .as_deref()
                 .map_or_else(|| "(none)".into(), |label| words::cut(label, LABEL_WIDTH))
-                .into_owned(),
-            count(*launches),
-            count(*warps),
-            count(counts.visits),
-            ratio(counts.mean_lanes()),
-            count(counts.idle),
-            percent(counts.idle, counts.slots),
-        ]
-    };
-    table(&columns, labels.iter().map(row))
+                .into_owned()
+        })
+        .right("launches", |of| count(of.launches))
+        .right("warps", |of| count(of.warps))
+        .right("events", |of| count(of.counts.visits))
+        .right("lanes", |of| ratio(of.counts.mean_lanes()))
+        .right("idle slots", |of| count(of.counts.idle))
+        .right("idle", |of| percent(of.counts.idle, of.counts.slots))
+        .of(labels)
 }

@@ -9,7 +9,7 @@ use warptrace_analysis::{OrderItems, ValueFigures, Values, values};
 use warptrace_format::on_one_line;
 
 use super::words::percent;
-use super::{Answer, Column, ROWS, first, print_rows, table};
+use super::{Answer, ROWS, TextTable, first, print_rows};
 use crate::arguments::{Rows, ValueColumn};
 use crate::opened::Opened;
 use crate::output::{count, say};
@@ -89,44 +89,27 @@ pub(super) fn lacks(found: &Values) -> String {
 
 /// A row for each value.
 fn value_table(answer: &Answer, values: &[&ValueFigures]) -> String {
-    use Column::{Left, Right};
-    let columns = [
-        Left("line"),
-        Left("value"),
-        Left("type"),
-        Right("values"),
-        Right("least"),
-        Right("most"),
-        Right("mean"),
-        Right("distinct"),
-        Right("zeros"),
-        Right("uniform"),
-        Right("NaN"),
-        Right("infinite"),
-        Left("sizes"),
-    ];
-    let row = |value: &&ValueFigures| {
-        let is_float = value.of.starts_with('f');
-        let odd = |number: u64| if is_float { count(number) } else { "-".to_owned() };
-        let end = |end: &Option<String>| end.clone().unwrap_or_else(|| "-".to_owned());
-        let counts: Vec<u64> = value.histogram.iter().map(|bucket| bucket.count).collect();
-        vec![
-            answer.names.line(&value.file, value.line),
-            on_one_line(&value.name),
-            value.of.to_owned(),
-            count(value.values),
-            end(&value.min),
-            end(&value.max),
-            value.mean.map_or_else(|| "-".to_owned(), mean),
-            value.distinct.map_or_else(|| "over 4,096".to_owned(), count),
-            percent(value.zeros, value.values),
-            percent(value.uniform, value.vectors),
-            odd(value.nan),
-            odd(value.infinite),
-            if counts.len() > MAX_BARS { "-".to_owned() } else { bars(&counts) },
-        ]
-    };
-    table(&columns, values.iter().map(row))
+    let odd =
+        |value: &ValueFigures, number| if value.of.starts_with('f') { count(number) } else { "-".to_owned() };
+    let end = |end: &Option<String>| end.clone().unwrap_or_else(|| "-".to_owned());
+    TextTable::<&ValueFigures>::new()
+        .left("line", |value| answer.names.line(&value.file, value.line))
+        .left("value", |value| on_one_line(&value.name))
+        .left("type", |value| value.of.to_owned())
+        .right("values", |value| count(value.values))
+        .right("least", move |value| end(&value.min))
+        .right("most", move |value| end(&value.max))
+        .right("mean", |value| value.mean.map_or_else(|| "-".to_owned(), mean))
+        .right("distinct", |value| value.distinct.map_or_else(|| "over 4,096".to_owned(), count))
+        .right("zeros", |value| percent(value.zeros, value.values))
+        .right("uniform", |value| percent(value.uniform, value.vectors))
+        .right("NaN", move |value| odd(value, value.nan))
+        .right("infinite", move |value| odd(value, value.infinite))
+        .left("sizes", |value| {
+            let counts: Vec<u64> = value.histogram.iter().map(|bucket| bucket.count).collect();
+            if counts.len() > MAX_BARS { "-".to_owned() } else { bars(&counts) }
+        })
+        .of(values)
 }
 
 /// A mean in a few characters.

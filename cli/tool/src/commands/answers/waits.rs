@@ -10,7 +10,7 @@ use warptrace_format::LocationKind;
 use warptrace_analysis::words::{barrier, copies};
 
 use super::words::{percent, ratio};
-use super::{Answer, Column, ROWS, first, print_rows, table};
+use super::{Answer, ROWS, TextTable, first, print_rows};
 use crate::arguments::{Rows, WaitColumn};
 use crate::output::{count, say};
 
@@ -76,48 +76,26 @@ fn knows_barriers(waits: &[&WaitFigures]) -> bool {
 }
 
 fn wait_table(answer: &Answer, all: &Time, waits: &[&WaitFigures]) -> String {
-    use Column::{Left, Right};
-    let mut columns = vec![
-        Left("line"),
-        Left("wait"),
-        Right("waits"),
-        Right("of all"),
-        Right("mean"),
-        Right("median"),
-        Right("p95"),
-        Right("max"),
-        Left("last"),
-        Right("alone"),
-    ];
-    let has_barriers = knows_barriers(waits);
-    if has_barriers {
-        columns.insert(2, Left("barrier"));
-    }
-    let row = |wait: &&WaitFigures| {
-        let each = &wait.wait_cycles;
-        let (last, alone) = match &wait.arrivals {
-            None => ("-".to_owned(), "-".to_owned()),
-            Some(found) => {
-                let part = percent(found.last, found.compared);
-                (format!("warp {}, {part}", found.last_warp), count(found.alone_cycles))
-            }
-        };
-        let mut row = vec![
-            answer.names.line_of(&wait.point),
-            answer.names.name(wait.point.location),
-            count(wait.waits),
-            percent(wait.lane_cycles, all.lane_cycles),
-            ratio(each.mean()),
-            count(each.percentile(50)),
-            count(each.percentile(95)),
-            count(each.max()),
-            last,
-            alone,
-        ];
-        if has_barriers {
-            row.insert(2, wait.info.as_deref().and_then(barrier).unwrap_or_else(|| "-".to_owned()));
-        }
-        row
-    };
-    table(&columns, waits.iter().map(row))
+    let unknown = || "-".to_owned();
+    TextTable::<&WaitFigures>::new()
+        .left("line", |wait| answer.names.line_of(&wait.point))
+        .left("wait", |wait| answer.names.name(wait.point.location))
+        .when(knows_barriers(waits), |table| {
+            table.left("barrier", move |wait| wait.info.as_deref().and_then(barrier).unwrap_or_else(unknown))
+        })
+        .right("waits", |wait| count(wait.waits))
+        .right("of all", |wait| percent(wait.lane_cycles, all.lane_cycles))
+        .right("mean", |wait| ratio(wait.wait_cycles.mean()))
+        .right("median", |wait| count(wait.wait_cycles.percentile(50)))
+        .right("p95", |wait| count(wait.wait_cycles.percentile(95)))
+        .right("max", |wait| count(wait.wait_cycles.max()))
+        .left("last", move |wait| {
+            wait.arrivals.as_ref().map_or_else(unknown, |found| {
+                format!("warp {}, {}", found.last_warp, percent(found.last, found.compared))
+            })
+        })
+        .right("alone", move |wait| {
+            wait.arrivals.as_ref().map_or_else(unknown, |found| count(found.alone_cycles))
+        })
+        .of(waits)
 }

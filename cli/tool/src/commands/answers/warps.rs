@@ -9,7 +9,7 @@ use warptrace_analysis::{OrderItems, WarpEnd, WarpFigures, share};
 use warptrace_decoder::TraceFile;
 
 use super::words::{percent, ratio};
-use super::{Answer, Column, ROWS, analysed, first, print_rows, table, words};
+use super::{Answer, ROWS, TextTable, analysed, first, print_rows, words};
 use crate::arguments::{Page, Rows, WarpColumn};
 use crate::files::named_files;
 use crate::opened::open;
@@ -125,72 +125,58 @@ fn json_row(trace: &TraceFile, warp: &WarpFigures) -> Value {
 }
 
 fn warp_table(answer: &Answer, traces: &Traces<'_>, warps: &[Placed<'_>]) -> String {
-    use Column::{Left, Right};
-    let mut columns = vec![
-        Right("launch"),
-        Right("block"),
-        Right("warp"),
-        Right("events"),
-        Right("x median"),
-        Right("lanes"),
-        Right("idle slots"),
-        Right("idle"),
-        Left("path"),
-        Left("last event"),
-    ];
-    let has_roles = !answer.analysis.roles.is_empty();
-    if has_roles {
-        columns.insert(3, Right("role"));
-    }
-    let figures = 3 + usize::from(has_roles);
-    let is_timed = answer.analysis.time.is_some();
-    if is_timed {
-        columns.splice(figures..figures, [Right("cycles"), Right("x median")]);
-    }
-    let has_spans = warps.iter().any(|(_, warp)| warp.ran.is_some());
-    if has_spans {
-        columns.splice(figures..figures, [Right("SM"), Right("ran"), Right("x median")]);
-    }
-    if answer.set().is_some() {
-        columns.insert(0, Left("trace"));
-    }
-    let row = |(file, warp): &Placed<'_>| {
-        let WarpFigures { launch, warp, counts, time, ran, median, path, last, end, role } = *warp;
-        let info = traces.get(*file).launch(*launch);
-        let id = info.and_then(|info| info.stream_id(*warp));
-        let block = info.zip(id).map_or_else(String::new, |(info, id)| words::block(info, id.block));
-        let end = match end {
-            WarpEnd::Lossy => " (lossy)",
-            WarpEnd::Unfinished => " (unfinished)",
-            _ => "",
-        };
-        let mut row = vec![
-            launch.to_string(),
-            block,
-            id.map_or(*warp, |id| id.warp_in_block).to_string(),
-            count(counts.visits),
-            ratio(share(counts.visits, *median)),
-            ratio(counts.mean_lanes()),
-            count(counts.idle),
-            percent(counts.idle, counts.slots),
-            format!("{:08x}", path >> 29),
-            answer.names.name(*last) + end,
-        ];
-        if has_roles {
-            row.insert(3, role.map_or_else(String::new, |role| role.to_string()));
-        }
-        let time = time.map(|time| [count(time.cycles), ratio(share(time.cycles, time.median_cycles))]);
-        // Of several files some may have no times.
-        let unknown = || is_timed.then(|| ["-", "-"].map(str::to_owned));
-        row.splice(figures..figures, time.or_else(unknown).into_iter().flatten());
-        if has_spans {
-            let length = ran.and_then(|ran| Some((ran.nanoseconds?, ran.median_nanoseconds)));
-            let sm = ran.map_or_else(String::new, |ran| ran.sm.to_string());
-            let times = length.map(|(own, median)| [words::nanoseconds(own), ratio(share(own, median))]);
-            row.splice(figures..figures, [sm].into_iter().chain(times.unwrap_or_default()));
-        }
-        row.splice(0..0, traces.name(*file).map(str::to_owned));
-        row
+    let trace_of = |(file, warp): &Placed<'_>| {
+        let info = traces.get(*file).launch(warp.launch)?;
+        Some((info, info.stream_id(warp.warp)?))
     };
-    table(&columns, warps.iter().map(row))
+    // Of several files some may have no times.
+    let unknown = || "-".to_owned();
+    TextTable::<Placed<'_>>::new()
+        .when(answer.set().is_some(), |table| {
+            table.left("trace", |(file, _)| traces.name(*file).unwrap_or_default().to_owned())
+        })
+        .right("launch", |(_, warp)| warp.launch.to_string())
+        .right("block", move |warp| {
+            trace_of(warp).map_or_else(String::new, |(info, id)| words::block(info, id.block))
+        })
+        .right("warp", move |warp| trace_of(warp).map_or(warp.1.warp, |(_, id)| id.warp_in_block).to_string())
+        .when(!answer.analysis.roles.is_empty(), |table| {
+            table.right("role", |(_, warp)| warp.role.map_or_else(String::new, |role| role.to_string()))
+        })
+        .when(warps.iter().any(|(_, warp)| warp.ran.is_some()), |table| {
+            let length = |warp: &WarpFigures| {
+                let ran = warp.ran?;
+                Some((ran.nanoseconds?, ran.median_nanoseconds))
+            };
+            table
+                .right("SM", |(_, warp)| warp.ran.map_or_else(String::new, |ran| ran.sm.to_string()))
+                .right("ran", move |(_, warp)| {
+                    length(warp).map_or_else(String::new, |(own, _)| words::nanoseconds(own))
+                })
+                .right("x median", move |(_, warp)| {
+                    length(warp).map_or_else(String::new, |(own, median)| ratio(share(own, median)))
+                })
+        })
+        .when(answer.analysis.time.is_some(), |table| {
+            table
+                .right("cycles", move |(_, warp)| warp.time.map_or_else(unknown, |time| count(time.cycles)))
+                .right("x median", move |(_, warp)| {
+                    warp.time.map_or_else(unknown, |time| ratio(share(time.cycles, time.median_cycles)))
+                })
+        })
+        .right("events", |(_, warp)| count(warp.counts.visits))
+        .right("x median", |(_, warp)| ratio(share(warp.counts.visits, warp.median)))
+        .right("lanes", |(_, warp)| ratio(warp.counts.mean_lanes()))
+        .right("idle slots", |(_, warp)| count(warp.counts.idle))
+        .right("idle", |(_, warp)| percent(warp.counts.idle, warp.counts.slots))
+        .left("path", |(_, warp)| format!("{:08x}", warp.path >> 29))
+        .left("last event", |(_, warp)| {
+            let end = match warp.end {
+                WarpEnd::Lossy => " (lossy)",
+                WarpEnd::Unfinished => " (unfinished)",
+                _ => "",
+            };
+            answer.names.name(warp.last) + end
+        })
+        .of(warps)
 }
