@@ -171,9 +171,9 @@ impl<'a> TraceFigures<'a> {
 
     /// The table of locations, and those that it does not have but warps came to.
     fn locations(&self, chosen: Chosen<'_>, sink: &mut Sink<'_>) -> Result<ControlFlow<()>> {
-        let (columns, table) = (locations(), &self.trace.metadata().locations);
+        let table = &self.trace.metadata().locations;
         let mut ids: Vec<u16> = table.iter().map(|info| info.id).collect();
-        let is_counted = columns.are_counted(chosen.0) || table.is_empty();
+        let is_counted = locations().are_counted(chosen.0) || table.is_empty();
         let analysis = if is_counted { Some((self.analysis)()?) } else { None };
         if let Some(analysis) = &analysis {
             ids.extend(analysis.locations.iter().map(|found| found.point.location));
@@ -189,7 +189,7 @@ impl<'a> TraceFigures<'a> {
             LocationRow { id, info, figures, time }
         };
         let rows: Vec<LocationRow<'_>> = ids.into_iter().map(row).collect();
-        self.give(&columns, &rows, chosen, sink)
+        self.give(&locations(), &rows, chosen, sink)
     }
 
     fn launches(&self, chosen: Chosen<'_>, sink: &mut Sink<'_>) -> Result<ControlFlow<()>> {
@@ -208,9 +208,8 @@ impl<'a> TraceFigures<'a> {
 
     /// The table of sites, and those that it does not have but were accessed.
     fn sites(&self, chosen: Chosen<'_>, sink: &mut Sink<'_>) -> Result<ControlFlow<()>> {
-        let columns = sites();
-        let are_counted = columns.are_counted(chosen.0);
-        let counted = if are_counted { accesses(self.trace, self.selection)? } else { Accesses::default() };
+        let is_counted = sites().are_counted(chosen.0);
+        let counted = if is_counted { accesses(self.trace, self.selection)? } else { Accesses::default() };
         let row = |info| SiteRow { number: 0, info, figures: None };
         let table = self.trace.sites().map(|info| (info.number, row(Some(info))));
         let mut rows: BTreeMap<u16, SiteRow<'_>> = table.collect();
@@ -218,7 +217,7 @@ impl<'a> TraceFigures<'a> {
             rows.entry(site.site).or_insert(row(None)).figures = Some(site);
         }
         let rows: Vec<_> = rows.into_iter().map(|(number, row)| SiteRow { number, ..row }).collect();
-        self.give(&columns, &rows, chosen, sink)
+        self.give(&sites(), &rows, chosen, sink)
     }
 
     /// Memory: one section of accounts, and a batch.

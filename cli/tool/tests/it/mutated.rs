@@ -17,7 +17,7 @@ const CORPORA: [&str; 3] = ["open_file", "times", "data"];
 /// events.
 const FOUND: [u64; 3] = [1413, 2080, 4809];
 /// Commands that take the trace as their last argument.
-const COMMANDS: [&[&str]; 24] = [
+const COMMANDS: [&[&str]; 23] = [
     &["info"],
     &["info", "--json"],
     &["verify", "--json"],

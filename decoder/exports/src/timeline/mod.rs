@@ -16,11 +16,10 @@ mod placed;
 use std::io::Write;
 use std::ops::Range;
 
-use warptrace_analysis::{OpenWaits, Wait};
+use warptrace_analysis::OpenWaits;
 use warptrace_decoder::Missing;
 use warptrace_format::file::{LaunchInfo, StreamId};
 
-use self::load::Load;
 use self::order::Follows;
 use self::perfetto::Perfetto;
 pub use self::perfetto::{perfetto, perfetto_ranks};

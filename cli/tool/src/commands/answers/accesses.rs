@@ -163,7 +163,7 @@ fn print_unwritten(answer: &Answer, reads: &UnwrittenReads, limit: Option<usize>
     if more > 0 {
         say!("and {} more; `--limit 0` shows all", count(more as u64))?;
     }
-    say!("Not seen: what the host, copies and kernels that are not recorded wrote.")
+    Ok(say!("Not seen: what the host, copies and kernels that are not recorded wrote.")?)
 }
 
 /// A row for each site.
