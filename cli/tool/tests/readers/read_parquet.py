@@ -25,9 +25,10 @@ for table in sys.argv[2:]:
         "facts": dict(ask(f"select decode(key), decode(value) from parquet_kv_metadata({file})")),
     }
     if "mask" in types:
+        count = "count" if "count" in types else "1"
         found[table]["lines"] = ask(
-            "select file, line, sum(count)::uint64, sum(lanes * count)::uint64, "
-            "sum(bit_count(mask::int64) * count)::uint64, count(distinct (launch, warp_index))"
+            f"select file, line, sum({count})::uint64, sum(lanes * {count})::uint64, "
+            f"sum(bit_count(mask::int64) * {count})::uint64, count(distinct (launch, warp_index))"
             f" from {file} group by file, line order by file, line"
         )
 json.dump(found, sys.stdout)

@@ -145,7 +145,6 @@ mod full {
         let events = super::super::json(&["lines", text(&trace)])["totals"]["visits"].as_u64().unwrap();
         assert!(events > 1 << 18, "{events} events are more than a group");
         assert_eq!(found["rows"], events);
-        assert_eq!(found["counts"], json!([1, 1]));
         // Each warp's events are numbered from 0, without a gap.
         assert_eq!(found["gaps"], 0);
         assert_eq!(found["largest_group"], 1 << 18);
