@@ -4,10 +4,10 @@ use alloc::borrow::Cow;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::scan::BLOCK;
+use crate::scan::scan_zigzag;
 use crate::{
-    ColumnError, Element, Header, Layout, MAX_VALUES, Packing, Shape, Source, Sums, bits, difference,
-    stream_vbyte, zero_runs,
+    ColumnError, Element, Header, Layout, MAX_VALUES, Packing, Shape, Source, bits, difference, stream_vbyte,
+    zero_runs,
 };
 
 /// The orders among which [`Layout::smallest`] chooses, from 0 on.
@@ -45,11 +45,7 @@ pub fn decode<T: Element>(source: &mut Source<'_>) -> Result<Vec<T>, ColumnError
         packing.decode(source, &mut values)?;
     }
     if shape.order() > 0 {
-        let mut sums = Sums::new(shape);
-        for block in values.chunks_mut(BLOCK) {
-            block.iter_mut().for_each(|value| *value = value.unzigzag());
-            sums.scan(block);
-        }
+        scan_zigzag(shape, &mut values);
     }
     Ok(values)
 }

@@ -16,8 +16,6 @@ mod sealed {
 pub trait Element: sealed::Sealed + Copy + Debug + Default + Ord + Send + Sync + 'static {
     /// Bits of an element, 32 or 64.
     const BITS: u32;
-    /// 1, as an element.
-    const ONE: Self;
     /// Bytes of an element by its Stream VByte code.
     const CODED_BYTES: [u8; 4];
     /// Shuffles that decode 16 bytes of elements at once, by as many codes as they need.
@@ -28,8 +26,6 @@ pub trait Element: sealed::Sealed + Copy + Debug + Default + Ord + Send + Sync +
     fn wrapping_add(self, other: Self) -> Self;
     /// Returns the difference modulo 2^[`BITS`](Self::BITS).
     fn wrapping_sub(self, other: Self) -> Self;
-    /// Returns the product modulo 2^[`BITS`](Self::BITS).
-    fn wrapping_mul(self, other: Self) -> Self;
     /// Takes the element as a signed difference and returns a number that is small when the difference is:
     /// 0, -1, 1, -2 become 0, 1, 2, 3.
     fn zigzag(self) -> Self;
@@ -57,7 +53,6 @@ macro_rules! element {
     ($type:ident, $coded_bytes:expr, $shuffles:expr, $window:ident) => {
         impl Element for $type {
             const BITS: u32 = $type::BITS;
-            const ONE: Self = 1;
             const CODED_BYTES: [u8; 4] = $coded_bytes;
             const SHUFFLES: &'static [Shuffle] = {
                 const SHUFFLES: [Shuffle; $shuffles] = Shuffle::all($coded_bytes, size_of::<$type>());
@@ -71,10 +66,6 @@ macro_rules! element {
             #[inline(always)]
             fn wrapping_sub(self, other: Self) -> Self {
                 $type::wrapping_sub(self, other)
-            }
-            #[inline(always)]
-            fn wrapping_mul(self, other: Self) -> Self {
-                $type::wrapping_mul(self, other)
             }
             #[inline(always)]
             fn zigzag(self) -> Self {

@@ -2,9 +2,7 @@
 //!
 //! Values become differences of a chosen order ([`difference`], undone by [`scan`]), differences small
 //! numbers (zigzag), runs of zeros counts ([`zero_runs`]), and what is left [`bits`] or [`stream_vbyte`].
-//! Each step is a function on slices that needs neither memory nor an operating system, so that kernels can
-//! call it; with the feature `alloc`, [`encode`] and [`decode`] go through all steps and choose what is
-//! smallest.
+//! Each step is a function on slices. [`encode`] and [`decode`] go through all steps and choose what is smallest.
 //!
 //! # A column
 //! ```text
@@ -18,17 +16,13 @@
 //! `docs/reference/codecs.md` has all rules.
 #![cfg_attr(not(feature = "std"), no_std)]
 
-#[cfg(feature = "alloc")]
 extern crate alloc;
 
 pub mod bits;
-#[cfg(feature = "alloc")]
 mod column;
 mod element;
 mod error;
-#[cfg(feature = "alloc")]
 pub mod fuzzing;
-#[cfg(feature = "alloc")]
 mod header;
 mod scan;
 mod shape;
@@ -36,12 +30,10 @@ mod source;
 pub mod stream_vbyte;
 pub mod zero_runs;
 
-#[cfg(feature = "alloc")]
 pub use column::{decode, encode};
 pub use element::Element;
 pub use error::ColumnError;
-#[cfg(feature = "alloc")]
 pub use header::{Header, Layout, MAX_VALUES, Packing, VALUES_PER_BYTE};
-pub use scan::{Sums, difference, scan};
+pub use scan::{difference, scan};
 pub use shape::{MAX_ORDER, MAX_TUPLE, Shape};
 pub use source::Source;

@@ -1,6 +1,5 @@
 //! Reading of bytes that know their offset.
 
-#[cfg(feature = "alloc")]
 use alloc::vec::Vec;
 
 use crate::ColumnError;
@@ -47,13 +46,11 @@ impl<'a> Source<'a> {
     }
 
     /// Reads a byte.
-    #[cfg(feature = "alloc")]
     pub(crate) fn byte(&mut self, field: &'static str) -> Result<u8, ColumnError> {
         self.take(field, 1).map(|byte| byte[0])
     }
 
     /// Reads a number of at most 32 bits, seven bits a byte, the lowest first.
-    #[cfg(feature = "alloc")]
     pub(crate) fn varint(&mut self, field: &'static str) -> Result<u32, ColumnError> {
         let offset = self.at;
         let mut value = 0;
@@ -67,14 +64,12 @@ impl<'a> Source<'a> {
         Err(Self::too_wide(field, offset, value))
     }
 
-    #[cfg(feature = "alloc")]
     const fn too_wide(field: &'static str, offset: usize, value: u64) -> ColumnError {
         ColumnError::Invalid { field, offset, value, expected: "a number of 32 bits in at most 5 bytes" }
     }
 }
 
 /// Appends a number as [`Source::varint`] reads it.
-#[cfg(feature = "alloc")]
 pub(crate) fn push_varint(bytes: &mut Vec<u8>, mut value: u32) {
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);

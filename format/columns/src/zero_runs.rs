@@ -1,9 +1,7 @@
 //! Parallel silence coding: a run of zeros becomes the pair (0, length - 1); all else stays as it is.
 //!
-//! Source: Cheng, Dai, "Parallel silence coding", 2016. Two scans give each value its place: one counts
-//! zeros, the other runs. With these numbers [`place`] says where a value goes, whatever the others do, so
-//! that threads can write at the same time. A run ends at multiples of [`MAX_RUN`] values, so that blocks of
-//! threads find their runs alone.
+//! Source: Cheng, Dai, "Parallel silence coding", 2016. A run ends at multiples of [`MAX_RUN`] values, so that
+//! blocks of values have their runs alone.
 //!
 //! ```text
 //! values      7  0  0  0  5  0  9
@@ -17,14 +15,14 @@ pub const MAX_RUN: usize = 256;
 
 /// Returns whether a run of zeros starts at `index`.
 #[inline(always)]
-pub fn starts<T: Element>(values: &[T], index: usize) -> bool {
+fn starts<T: Element>(values: &[T], index: usize) -> bool {
     let zero = T::default();
     values[index] == zero && (index.is_multiple_of(MAX_RUN) || values[index - 1] != zero)
 }
 
 /// Returns the length of the run of zeros that starts at `index`; 0 if there is none.
 #[inline(always)]
-pub fn run_length<T: Element>(values: &[T], index: usize) -> usize {
+fn run_length<T: Element>(values: &[T], index: usize) -> usize {
     let end = values.len().min((index / MAX_RUN + 1) * MAX_RUN);
     values[index..end].iter().take_while(|&&value| value == T::default()).count()
 }
@@ -34,7 +32,7 @@ pub fn run_length<T: Element>(values: &[T], index: usize) -> usize {
 /// `index` is that of the value or of the run's first zero; `zeros` and `runs` are how many there are before
 /// it.
 #[inline(always)]
-pub const fn place(index: usize, zeros: usize, runs: usize) -> usize {
+const fn place(index: usize, zeros: usize, runs: usize) -> usize {
     index - zeros + 2 * runs
 }
 

@@ -18,6 +18,7 @@ pub mod event;
 pub mod file;
 pub mod location;
 pub mod memory;
+mod named;
 #[cfg(feature = "std")]
 mod shown;
 pub mod span;

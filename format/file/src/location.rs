@@ -1,36 +1,36 @@
 //! Locations as a kernel's source declares them: the table that `#[warptrace::kernels]` makes.
 
-use core::fmt;
-
-/// The construct of the source that a location stands for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "std", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub enum LocationKind {
-    /// A trace point that was written by hand.
-    #[default]
-    Marked,
-    /// A function was entered.
-    Entry,
-    /// A condition held, a pattern matched, or `?` had a value.
-    Then,
-    /// A condition did not hold, a pattern did not match, or `?` returned early.
-    Else,
-    /// An arm of `match` was taken.
-    Arm,
-    /// An iteration of a loop began.
-    LoopBody,
-    /// A loop ended.
-    LoopExit,
-    /// A `return` was reached.
-    Return,
-    /// A barrier of the block was reached.
-    Barrier,
-    /// Another wait began: for other threads, for a copy, or for time to pass.
-    Wait,
-    /// The wait was over that began at the location with the id before this one, of the kind
-    /// [`Barrier`](Self::Barrier) or [`Wait`](Self::Wait).
-    Waited,
+crate::named_enum! {
+    /// The construct of the source that a location stands for.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    #[cfg_attr(feature = "std", derive(serde::Serialize, serde::Deserialize))]
+    #[non_exhaustive]
+    pub enum LocationKind {
+        /// A trace point that was written by hand.
+        #[default]
+        Marked = "marked",
+        /// A function was entered.
+        Entry = "entry",
+        /// A condition held, a pattern matched, or `?` had a value.
+        Then = "then",
+        /// A condition did not hold, a pattern did not match, or `?` returned early.
+        Else = "else",
+        /// An arm of `match` was taken.
+        Arm = "arm",
+        /// An iteration of a loop began.
+        LoopBody = "loop body",
+        /// A loop ended.
+        LoopExit = "loop exit",
+        /// A `return` was reached.
+        Return = "return",
+        /// A barrier of the block was reached.
+        Barrier = "barrier",
+        /// Another wait began: for other threads, for a copy, or for time to pass.
+        Wait = "wait",
+        /// The wait was over that began at the location with the id before this one, of the kind
+        /// [`Barrier`](Self::Barrier) or [`Wait`](Self::Wait).
+        Waited = "waited",
+    }
 }
 
 impl LocationKind {
@@ -49,24 +49,6 @@ impl LocationKind {
             Self::Wait => "wait begins",
             Self::Waited => "wait is over",
         }
-    }
-}
-
-impl fmt::Display for LocationKind {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.pad(match self {
-            Self::Marked => "marked",
-            Self::Entry => "entry",
-            Self::Then => "then",
-            Self::Else => "else",
-            Self::Arm => "arm",
-            Self::LoopBody => "loop body",
-            Self::LoopExit => "loop exit",
-            Self::Return => "return",
-            Self::Barrier => "barrier",
-            Self::Wait => "wait",
-            Self::Waited => "waited",
-        })
     }
 }
 

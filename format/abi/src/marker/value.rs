@@ -54,7 +54,7 @@ impl<'a> ValueMarker<'a> {
         words: &mut dyn Iterator<Item = &'a str>,
     ) -> Result<Self, MarkerError<'a>> {
         let word = words.next().ok_or(MarkerError::Missing("the type of a value"))?;
-        let ty = ValueType::of(word).ok_or(MarkerError::Type(word))?;
+        let ty = ValueType::from_name(word).ok_or(MarkerError::Type(word))?;
         let register = words.next().ok_or(MarkerError::Missing("the register of a value"))?;
         if !DataMarker::is_written(register) {
             return Err(MarkerError::Operand(register));

@@ -1,41 +1,29 @@
 //! What a site does, where its addresses point, and from which other site they follow.
 
-/// What a site does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[cfg_attr(feature = "std", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub enum SiteKind {
-    /// Reads memory.
-    Load,
-    /// Writes memory.
-    Store,
-    /// Changes memory in one step, and gives what was there.
-    Atomic,
-    /// Changes memory in one step.
-    Reduction,
-    /// Reads what an asynchronous copy writes elsewhere.
-    CopyFrom,
-    /// Writes what an asynchronous copy reads elsewhere.
-    CopyTo,
-    /// Names a value.
-    Value,
+crate::named_enum! {
+    /// What a site does.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[cfg_attr(feature = "std", derive(serde::Serialize, serde::Deserialize))]
+    #[non_exhaustive]
+    pub enum SiteKind {
+        /// Reads memory.
+        Load = "load",
+        /// Writes memory.
+        Store = "store",
+        /// Changes memory in one step, and gives what was there.
+        Atomic = "atomic",
+        /// Changes memory in one step.
+        Reduction = "reduction",
+        /// Reads what an asynchronous copy writes elsewhere.
+        CopyFrom = "copy from",
+        /// Writes what an asynchronous copy reads elsewhere.
+        CopyTo = "copy to",
+        /// Names a value.
+        Value = "value",
+    }
 }
 
 impl SiteKind {
-    /// The name, as texts and JSON have it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Load => "load",
-            Self::Store => "store",
-            Self::Atomic => "atomic",
-            Self::Reduction => "reduction",
-            Self::CopyFrom => "copy from",
-            Self::CopyTo => "copy to",
-            Self::Value => "value",
-        }
-    }
-
     /// Whether its accesses are addresses.
     #[must_use]
     pub const fn is_memory(self) -> bool {
@@ -43,82 +31,49 @@ impl SiteKind {
     }
 }
 
-/// The state space that a site's addresses are of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[cfg_attr(feature = "std", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub enum SiteSpace {
-    /// None: it names a value.
-    #[default]
-    None,
-    /// Any: the address says which one.
-    Generic,
-    /// Global memory.
-    Global,
-    /// Shared memory of the block.
-    Shared,
-    /// Shared memory of the cluster.
-    Cluster,
-    /// Local memory.
-    Local,
-}
-
-impl SiteSpace {
-    /// The name, as texts and JSON have it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::None => "",
-            Self::Generic => "generic",
-            Self::Global => "global",
-            Self::Shared => "shared",
-            Self::Cluster => "cluster",
-            Self::Local => "local",
-        }
+crate::named_enum! {
+    /// The state space that a site's addresses are of.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[cfg_attr(feature = "std", derive(serde::Serialize, serde::Deserialize))]
+    #[non_exhaustive]
+    pub enum SiteSpace {
+        /// None: it names a value.
+        #[default]
+        None = "",
+        /// Any: the address says which one.
+        Generic = "generic",
+        /// Global memory.
+        Global = "global",
+        /// Shared memory of the block.
+        Shared = "shared",
+        /// Shared memory of the cluster.
+        Cluster = "cluster",
+        /// Local memory.
+        Local = "local",
     }
 }
 
-/// The type of a value, as a marker of it names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[cfg_attr(feature = "std", derive(serde::Serialize, serde::Deserialize))]
-pub enum ValueType {
-    /// An integer of 32 bits without a sign.
-    U32,
-    /// An integer of 32 bits with a sign.
-    I32,
-    /// An integer of 64 bits without a sign.
-    U64,
-    /// An integer of 64 bits with a sign.
-    I64,
-    /// A float of 32 bits.
-    F32,
-    /// A float of 64 bits.
-    F64,
+crate::named_enum! {
+    /// The type of a value, as a marker of it names it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[cfg_attr(feature = "std", derive(serde::Serialize, serde::Deserialize))]
+    pub enum ValueType {
+        /// An integer of 32 bits without a sign.
+        U32 = "u32",
+        /// An integer of 32 bits with a sign.
+        I32 = "i32",
+        /// An integer of 64 bits without a sign.
+        U64 = "u64",
+        /// An integer of 64 bits with a sign.
+        I64 = "i64",
+        /// A float of 32 bits.
+        F32 = "f32",
+        /// A float of 64 bits.
+        F64 = "f64",
+    }
 }
 
 impl ValueType {
-    /// All types, in the order of their discriminants.
-    pub const ALL: [Self; 6] = [Self::U32, Self::I32, Self::U64, Self::I64, Self::F32, Self::F64];
-
-    /// Returns the name, as markers have it: that of the type in Rust.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::U32 => "u32",
-            Self::I32 => "i32",
-            Self::U64 => "u64",
-            Self::I64 => "i64",
-            Self::F32 => "f32",
-            Self::F64 => "f64",
-        }
-    }
-
-    /// Returns the type of this name.
-    #[must_use]
-    pub fn of(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|of| of.name() == name)
-    }
-
     /// Returns the bytes of such a value.
     #[must_use]
     pub const fn bytes(self) -> u32 {

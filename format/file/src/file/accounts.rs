@@ -109,8 +109,8 @@ pub fn encode_accounts(
 ) -> Result<Vec<u8>, FormatError> {
     let warps = u32::try_from(accounts.len()).unwrap_or(u32::MAX);
     let mut plain = Vec::with_capacity(accounts.len() * 2 + MAX_COLUMN_BYTES);
-    for column in COLUMNS {
-        push_column(&mut plain, accounts.iter().map(column.value));
+    for column in 0..COLUMNS.len() {
+        push_column(&mut plain, accounts.iter().map(|account| numbers(account)[column]));
     }
     let mut packed = Vec::new();
     let (stored_as, stored) = compress(SECTION, &plain, compression, &mut packed)?;
@@ -123,13 +123,7 @@ pub fn encode_accounts(
     // What the reader would refuse is refused here.
     AccountsHeader::parse(&body, 0)?;
     if let Some(account) = accounts.iter().find(|account| account.finished > 1) {
-        return Err(FormatError::Invalid {
-            section: SECTION,
-            field: "finished",
-            offset: 0,
-            value: u64::from(account.finished),
-            expected: "0 or 1".into(),
-        });
+        return Err(FormatError::invalid(SECTION, "finished", 0, account.finished.into(), "0 or 1"));
     }
     body.extend_from_slice(stored);
     Ok(body)
@@ -169,7 +163,7 @@ pub fn decode_accounts(body: &[u8], at: u64) -> Result<Accounts, FormatError> {
     let mut fields = Fields::new(SECTION, &plain, stored_at);
     // One account stands for all until a column has a value for each.
     let mut accounts = vec![WarpAccount::default()];
-    for Column { name, set, .. } in COLUMNS {
+    for (column, name) in COLUMNS.into_iter().enumerate() {
         let form_at = fields.offset();
         let form = fields.u8(name)?;
         if form > EACH {
@@ -185,7 +179,7 @@ pub fn decode_accounts(body: &[u8], at: u64) -> Result<Accounts, FormatError> {
             if form == EACH || index == 0 {
                 value = fields.varint(name)?;
             }
-            if !set(account, value) {
+            if !set_number(account, column, value) {
                 return Err(fields.invalid(name, offset, value, "a number in the column's range"));
             }
         }
@@ -202,57 +196,34 @@ pub fn decode_accounts(body: &[u8], at: u64) -> Result<Accounts, FormatError> {
     Ok(Accounts { header, runs, plain_bytes: plain.len() })
 }
 
-/// One number of each account.
-struct Column {
-    name: &'static str,
-    value: fn(&WarpAccount) -> u64,
-    /// Sets the number, after those of the columns before; false if it cannot be.
-    set: fn(&mut WarpAccount, u64) -> bool,
+/// The columns' names, in their order.
+const COLUMNS: [&str; 5] = ["recorded", "lost", "attempted", "chunks", "unfinished"];
+
+/// Returns the number of each column. Differences wrap, so that the accounts of a damaged device memory can be
+/// kept as they were found.
+fn numbers(account: &WarpAccount) -> [u64; COLUMNS.len()] {
+    let WarpAccount { attempted, recorded, lost, chunks, finished } = *account;
+    let more = attempted.wrapping_sub(recorded).wrapping_sub(lost) as i64;
+    [recorded, lost, zigzag(more), chunks.into(), u64::from(1 - finished.min(1))]
 }
 
-const COLUMNS: [Column; 5] = [
-    Column {
-        name: "recorded",
-        value: |account| account.recorded,
-        set: |account, value| {
-            account.recorded = value;
-            true
-        },
-    },
-    Column {
-        name: "lost",
-        value: |account| account.lost,
-        set: |account, value| {
-            account.lost = value;
-            true
-        },
-    },
-    Column {
-        name: "attempted",
-        // Wrapping, so that the accounts of a damaged device memory can be kept as they were found.
-        value: |account| {
-            zigzag(account.attempted.wrapping_sub(account.recorded).wrapping_sub(account.lost) as i64)
-        },
-        set: |account, value| {
-            account.attempted =
-                account.recorded.wrapping_add(account.lost).wrapping_add(unzigzag(value) as u64);
-            true
-        },
-    },
-    Column {
-        name: "chunks",
-        value: |account| u64::from(account.chunks),
-        set: |account, value| u32::try_from(value).map(|chunks| account.chunks = chunks).is_ok(),
-    },
-    Column {
-        name: "unfinished",
-        value: |account| u64::from(1 - account.finished.min(1)),
-        set: |account, value| {
+/// Sets the number of a column, after those of the columns before. Returns false if it is out of range.
+fn set_number(account: &mut WarpAccount, column: usize, value: u64) -> bool {
+    match column {
+        0 => account.recorded = value,
+        1 => account.lost = value,
+        2 => {
+            let counted = account.recorded.wrapping_add(account.lost);
+            account.attempted = counted.wrapping_add(unzigzag(value) as u64);
+        }
+        3 => return u32::try_from(value).map(|chunks| account.chunks = chunks).is_ok(),
+        _ => {
             account.finished = u32::from(value == 0);
-            value <= 1
-        },
-    },
-];
+            return value <= 1;
+        }
+    }
+    true
+}
 
 fn push_column(plain: &mut Vec<u8>, values: impl Iterator<Item = u64> + Clone) {
     let first = values.clone().next().unwrap_or(0);

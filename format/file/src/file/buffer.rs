@@ -15,36 +15,23 @@ use super::section::{SectionKind, encode_section};
 
 const SECTION: &str = "BUFS";
 
-/// What kind of memory a buffer is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[non_exhaustive]
-pub enum BufferKind {
-    /// Of the device.
-    Device,
-    /// That the driver moves between host and device.
-    Managed,
-    /// Of the host, which the device reaches.
-    Host,
-    /// Of the device, from a pool, in the order of a stream.
-    Pool,
-    /// A variable of a module.
-    Variable,
-    /// Mapped to addresses that were reserved before, or of another process.
-    Mapped,
-}
-
-impl BufferKind {
-    /// Returns a word for it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Device => "device",
-            Self::Managed => "managed",
-            Self::Host => "host",
-            Self::Pool => "pool",
-            Self::Variable => "variable",
-            Self::Mapped => "mapped",
-        }
+crate::named_enum! {
+    /// What kind of memory a buffer is.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[non_exhaustive]
+    pub enum BufferKind {
+        /// Of the device.
+        Device = "device",
+        /// That the driver moves between host and device.
+        Managed = "managed",
+        /// Of the host, which the device reaches.
+        Host = "host",
+        /// Of the device, from a pool, in the order of a stream.
+        Pool = "pool",
+        /// A variable of a module.
+        Variable = "variable",
+        /// Mapped to addresses that were reserved before, or of another process.
+        Mapped = "mapped",
     }
 }
 

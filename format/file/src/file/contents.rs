@@ -7,6 +7,8 @@ use warptrace_columns::{Element, Header, Layout, MAX_ORDER, Packing, Shape, Sour
 use super::error::FormatError;
 use super::fields::Fields;
 use super::frame::{Compression, StoredAs, compress, decompress};
+use super::limits::MAX_FRAME_BYTES;
+use super::section::{SectionKind, encode_section_of};
 
 /// Bytes of columns before compression up to which several ways to store them are tried.
 const FEW_BYTES: usize = 1 << 15;
@@ -24,11 +26,41 @@ pub(super) fn put<T: Element>(values: &[T], order: usize, compression: Compressi
     }
 }
 
+/// Makes a section, header and body, of its fixed part and of contents that [`Contents::read`] reads.
+///
+/// # Errors
+/// Contents over [`MAX_FRAME_BYTES`]; the compressor failed.
+pub(super) fn encode_contents(
+    kind: SectionKind,
+    fixed: &[u8],
+    plain: &[u8],
+    compression: Compression,
+) -> Result<Vec<u8>, FormatError> {
+    let mut packed = Vec::new();
+    let (stored_as, stored) = compress(kind.name(), plain, compression, &mut packed)?;
+    encode_stored(kind, fixed, plain.len(), (stored_as, stored))
+}
+
+fn encode_stored(
+    kind: SectionKind,
+    fixed: &[u8],
+    plain_bytes: usize,
+    (stored_as, stored): (StoredAs, &[u8]),
+) -> Result<Vec<u8>, FormatError> {
+    match u32::try_from(plain_bytes) {
+        Ok(bytes) if bytes <= MAX_FRAME_BYTES => {
+            let packing = [stored_as.to_byte(), 0, 0, 0];
+            Ok(encode_section_of(kind, &[fixed, &bytes.to_le_bytes(), &packing, stored]))
+        }
+        _ => Err(FormatError::too_large(kind.name(), "plain bytes", 0, plain_bytes as u64, MAX_FRAME_BYTES)),
+    }
+}
+
 /// Columns as a section stores them.
 pub(super) struct Stored {
     /// Before compression.
     plain: Vec<u8>,
-    pub(super) stored_as: StoredAs,
+    stored_as: StoredAs,
     bytes: Vec<u8>,
 }
 
@@ -81,13 +113,15 @@ impl Stored {
         Ok(Self { plain, stored_as, bytes: packed })
     }
 
-    /// Returns how many bytes they are before compression.
-    pub(super) const fn plain_bytes(&self) -> usize {
-        self.plain.len()
+    /// Makes a section, header and body, of its fixed part and the columns.
+    ///
+    /// # Errors
+    /// Columns over [`MAX_FRAME_BYTES`] before compression.
+    pub(super) fn encode(&self, kind: SectionKind, fixed: &[u8]) -> Result<Vec<u8>, FormatError> {
+        encode_stored(kind, fixed, self.plain.len(), (self.stored_as, self.bytes()))
     }
 
-    /// Returns what is stored.
-    pub(super) fn bytes(&self) -> &[u8] {
+    fn bytes(&self) -> &[u8] {
         match self.stored_as {
             StoredAs::Plain => &self.plain,
             StoredAs::Zstd => &self.bytes,
@@ -116,12 +150,7 @@ impl Contents {
     ) -> Result<Self, FormatError> {
         let plain_bytes = fields.u32("plain bytes")?;
         fields.limit("plain bytes", 4, plain_bytes.into(), most.into())?;
-        let compression_at = fields.offset();
-        let compression = fields.u8("compression")?;
-        fields.zero::<3>("reserved")?;
-        let Some(stored_as) = StoredAs::from_byte(compression) else {
-            return Err(fields.invalid("compression", compression_at, compression.into(), "0 or 1"));
-        };
+        let stored_as = fields.stored_as::<3>()?;
         let (stored, at) = (fields.rest(), fields.offset());
         let plain = decompress(section, stored_as, stored, plain_bytes as usize, at)?;
         let contents = Self { section, at, plain };

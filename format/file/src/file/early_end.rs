@@ -81,14 +81,13 @@ impl EarlyEnd {
         let (message, message_at) = (fields.rest(), fields.offset());
         let found = message.len() as u64;
         if message.len() > MAX_MESSAGE_BYTES {
-            let (field, limit) = ("message", MAX_MESSAGE_BYTES as u64);
-            return Err(FormatError::TooLarge {
-                section: SECTION,
-                field,
-                offset: message_at,
-                value: found,
-                limit,
-            });
+            return Err(FormatError::too_large(
+                SECTION,
+                "message",
+                message_at,
+                found,
+                MAX_MESSAGE_BYTES as u64,
+            ));
         }
         let end = match how {
             FAILED => {

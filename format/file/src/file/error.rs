@@ -142,3 +142,27 @@ pub enum FormatError {
         message: String,
     },
 }
+
+impl FormatError {
+    /// A value over the format's limit.
+    pub(super) fn too_large(
+        section: &'static str,
+        field: &'static str,
+        offset: u64,
+        value: u64,
+        limit: impl Into<u64>,
+    ) -> Self {
+        Self::TooLarge { section, field, offset, value, limit: limit.into() }
+    }
+
+    /// A value that contradicts the format or another field.
+    pub(super) fn invalid(
+        section: &'static str,
+        field: &'static str,
+        offset: u64,
+        value: u64,
+        expected: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self::Invalid { section, field, offset, value, expected: expected.into() }
+    }
+}

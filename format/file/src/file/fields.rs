@@ -1,6 +1,7 @@
 //! Reading and writing of little-endian fields that know their names and offsets.
 
 use super::error::FormatError;
+use super::frame::StoredAs;
 
 /// A cursor over the bytes of one part of a file.
 #[derive(Debug)]
@@ -127,7 +128,7 @@ impl<'a> Fields<'a> {
         value: u64,
         expected: impl Into<std::borrow::Cow<'static, str>>,
     ) -> FormatError {
-        FormatError::Invalid { section: self.section, field, offset, value, expected: expected.into() }
+        FormatError::invalid(self.section, field, offset, value, expected)
     }
 
     /// Fails when `value`, just read from the last `width` bytes, is over `limit`.
@@ -142,7 +143,15 @@ impl<'a> Fields<'a> {
             return Ok(());
         }
         let offset = self.offset().saturating_sub(width);
-        Err(FormatError::TooLarge { section: self.section, field, offset, value, limit })
+        Err(FormatError::too_large(self.section, field, offset, value, limit))
+    }
+
+    /// Reads how a section's contents are stored, and `N` bytes of zero behind it.
+    pub(super) fn stored_as<const N: usize>(&mut self) -> Result<StoredAs, FormatError> {
+        let offset = self.offset();
+        let byte = self.u8("compression")?;
+        self.zero::<N>("reserved")?;
+        StoredAs::from_byte(byte).ok_or_else(|| self.invalid("compression", offset, byte.into(), "0 or 1"))
     }
 }
 

@@ -26,16 +26,14 @@
 
 use warptrace_columns::Element;
 
-use super::contents::{Contents, put};
+use super::contents::{Contents, encode_contents, put};
 use super::error::FormatError;
 use super::fields::Fields;
-use super::frame::{Compression, compress};
+use super::frame::Compression;
 use super::limits::{MAX_HOST_LAUNCHES, MAX_HOST_READINGS};
-use super::section::{SectionKind, encode_section_of};
+use super::section::SectionKind;
 
 const SECTION: &str = "HOST";
-/// Bytes of the fixed part.
-const FIXED_BYTES: usize = 16;
 /// Bytes that a launch, a reading and all columns take before compression at most.
 const LAUNCH_BYTES: u32 = 24;
 const READING_BYTES: u32 = 40;
@@ -89,13 +87,7 @@ impl HostTimes {
         let Self { launches, readings } = self;
         let most = |field, offset, value: usize, limit: u32| {
             let count = u32::try_from(value).ok().filter(|count| *count <= limit);
-            count.ok_or(FormatError::TooLarge {
-                section: SECTION,
-                field,
-                offset,
-                value: value as u64,
-                limit: limit.into(),
-            })
+            count.ok_or_else(|| FormatError::too_large(SECTION, field, offset, value as u64, limit))
         };
         let counts = [
             most("launches", 0, launches.len(), MAX_HOST_LAUNCHES)?,
@@ -114,21 +106,17 @@ impl HostTimes {
         let of_readings = |value: fn(&ClockReading) -> u64| readings.iter().map(value).collect::<Vec<u64>>();
         let mut plain = Vec::new();
         put(&numbers, 0, compression, &mut plain);
-        put(&begins, 0, compression, &mut plain);
-        put(&lengths, 0, compression, &mut plain);
-        put(&of_readings(|reading| reading.realtime), 0, compression, &mut plain);
-        put(&of_readings(|reading| reading.monotonic), 0, compression, &mut plain);
-        put(&of_readings(|reading| reading.timer.unwrap_or(0)), 0, compression, &mut plain);
-        put(&of_readings(|reading| reading.width), 0, compression, &mut plain);
-        let mut packed = Vec::new();
-        let (stored_as, stored) = compress(SECTION, &plain, compression, &mut packed)?;
-        let mut fixed = [0; FIXED_BYTES];
-        // Far below 2^32.
-        let plain_bytes = u32::try_from(plain.len()).unwrap_or(u32::MAX);
-        let words = [counts[0], counts[1], plain_bytes].map(u32::to_le_bytes);
-        fixed[..12].copy_from_slice(words.as_flattened());
-        fixed[12] = stored_as.to_byte();
-        Ok(encode_section_of(SectionKind::Host, &[&fixed, stored]))
+        let columns = [
+            begins,
+            lengths,
+            of_readings(|reading| reading.realtime),
+            of_readings(|reading| reading.monotonic),
+            of_readings(|reading| reading.timer.unwrap_or(0)),
+            of_readings(|reading| reading.width),
+        ];
+        columns.iter().for_each(|column| put(column, 0, compression, &mut plain));
+        let fixed = counts.map(u32::to_le_bytes);
+        encode_contents(SectionKind::Host, fixed.as_flattened(), &plain, compression)
     }
 
     /// Reads the body of a section at file offset `at`, in a file of `launches` launches.
@@ -181,6 +169,9 @@ fn nothing(at: u64) -> FormatError {
 mod tests {
     use super::super::SECTION_HEADER_BYTES;
     use super::*;
+
+    /// Bytes of the fixed part.
+    const FIXED_BYTES: usize = 16;
 
     fn times() -> HostTimes {
         let launch = |launch, begin, nanoseconds| HostLaunch { launch, begin, nanoseconds };

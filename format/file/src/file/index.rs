@@ -111,8 +111,7 @@ pub fn encode_index(
     compression: Compression,
 ) -> Result<Vec<u8>, FormatError> {
     let invalid = |field, value, expected: &'static str| {
-        let section = SectionKind::Index.name();
-        Err(FormatError::Invalid { section, field, offset: 0, value, expected: expected.into() })
+        Err(FormatError::invalid(SectionKind::Index.name(), field, 0, value, expected))
     };
     let count = u32::try_from(entries.len()).unwrap_or(u32::MAX);
     let mut columns: [Vec<u8>; 9] = Default::default();
@@ -168,12 +167,7 @@ fn parse_header(fields: &mut Fields<'_>) -> Result<(u32, u32, StoredAs), FormatE
     if count == 0 {
         return Err(fields.invalid("entries", count_at, 0, "at least 1"));
     }
-    let compression_at = fields.offset();
-    let compression = fields.u8("compression")?;
-    fields.zero::<7>("reserved")?;
-    let stored_as = StoredAs::from_byte(compression)
-        .ok_or_else(|| fields.invalid("compression", compression_at, u64::from(compression), "0 or 1"))?;
-    Ok((first, count, stored_as))
+    Ok((first, count, fields.stored_as::<7>()?))
 }
 
 /// Reads the body of an index section at file offset `at`: the number of its first entry, and its entries.

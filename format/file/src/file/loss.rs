@@ -1,32 +1,32 @@
 //! Why events are not in a trace.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use super::metadata::{POLICY_RING, POLICY_STOP, POLICY_STREAM};
 
-/// Why events of a warp are not in a trace.
-///
-/// The file has no field for it. It follows from a warp's account, from the policy of the recording, and from
-/// how the launch ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum LossReason {
-    /// There was no memory for another segment or chunk.
-    Memory,
-    /// Lanes waited for memory longer than they were to, and went on.
-    Timeout,
-    /// The warp's later events were written over its earlier ones.
-    Overwritten,
-    /// The kernel failed or was interrupted before the warp had finished. How many events are missing is not
-    /// known.
-    Died,
-    /// The warp was outside of the recording's window. That is no loss, and nothing is counted.
-    NotChosen,
-    /// The file does not tell: it has no account of the warp, or a policy that this build does not know.
-    Unknown,
+crate::named_enum! {
+    /// Why events of a warp are not in a trace.
+    ///
+    /// The file has no field for it. It follows from a warp's account, from the policy of the recording, and from
+    /// how the launch ended.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    #[non_exhaustive]
+    pub enum LossReason {
+        /// There was no memory for another segment or chunk.
+        Memory = "memory",
+        /// Lanes waited for memory longer than they were to, and went on.
+        Timeout = "timeout",
+        /// The warp's later events were written over its earlier ones.
+        Overwritten = "overwritten",
+        /// The kernel failed or was interrupted before the warp had finished. How many events are missing is not
+        /// known.
+        Died = "died",
+        /// The warp was outside of the recording's window. That is no loss, and nothing is counted.
+        NotChosen = "not_chosen",
+        /// The file does not tell: it has no account of the warp, or a policy that this build does not know.
+        Unknown = "unknown",
+    }
 }
 
 /// Where among a warp's recorded events the missing ones would stand.
@@ -42,10 +42,6 @@ pub enum LossPosition {
 }
 
 impl LossReason {
-    /// Every reason.
-    pub const ALL: [Self; 6] =
-        [Self::Memory, Self::Timeout, Self::Overwritten, Self::Died, Self::NotChosen, Self::Unknown];
-
     /// The reason for which a recording with this policy counts events as lost.
     pub fn of_policy(policy: &str) -> Self {
         match policy {
@@ -53,18 +49,6 @@ impl LossReason {
             POLICY_STREAM => Self::Timeout,
             POLICY_RING => Self::Overwritten,
             _ => Self::Unknown,
-        }
-    }
-
-    /// The name, as JSON and CSV have it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Memory => "memory",
-            Self::Timeout => "timeout",
-            Self::Overwritten => "overwritten",
-            Self::Died => "died",
-            Self::NotChosen => "not_chosen",
-            Self::Unknown => "unknown",
         }
     }
 
@@ -100,12 +84,6 @@ impl LossReason {
             Self::Overwritten => LossPosition::Start,
             Self::Timeout | Self::NotChosen | Self::Unknown => LossPosition::Within,
         }
-    }
-}
-
-impl fmt::Display for LossReason {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.pad(self.name())
     }
 }
 

@@ -29,22 +29,15 @@ use crate::location::{LocationKind, SourceLocation};
 
 const SECTION: &str = "META";
 
-/// The kind of device that ran the kernels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[non_exhaustive]
-pub enum DeviceKind {
-    /// A GPU, through the CUDA driver.
-    Cuda,
-    /// The simulator: same streams, no meaning for performance.
-    Simulator,
-}
-
-impl fmt::Display for DeviceKind {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.pad(match self {
-            Self::Cuda => "cuda",
-            Self::Simulator => "simulator",
-        })
+crate::named_enum! {
+    /// The kind of device that ran the kernels.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[non_exhaustive]
+    pub enum DeviceKind {
+        /// A GPU, through the CUDA driver.
+        Cuda = "cuda",
+        /// The simulator: same streams, no meaning for performance.
+        Simulator = "simulator",
     }
 }
 

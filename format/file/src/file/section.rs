@@ -39,126 +39,94 @@ impl fmt::Debug for Tag {
     }
 }
 
-/// The sections that this build knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum SectionKind {
+/// Declares the kinds of sections: of each what it holds, its tag, the versions that this build reads, and the
+/// flags that it writes.
+macro_rules! section_kinds {
+    ($($(#[$doc:meta])* $kind:ident = $tag:literal, $versions:expr, $flags:expr;)*) => {
+        /// The sections that this build knows.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        pub enum SectionKind {
+            $($(#[$doc])* $kind,)*
+        }
+
+        impl SectionKind {
+            /// Every kind, in the order in which a file holds them.
+            pub const ALL: [Self; [$($tag),*].len()] = [$(Self::$kind),*];
+
+            /// The tag as text.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $tag,)*
+                }
+            }
+
+            /// The section versions that this build reads.
+            pub const fn readable_versions(self) -> &'static [u16] {
+                match self {
+                    $(Self::$kind => &$versions,)*
+                }
+            }
+
+            /// The flags that this build writes.
+            const fn flags(self) -> u16 {
+                match self {
+                    $(Self::$kind => $flags,)*
+                }
+            }
+        }
+    };
+}
+
+section_kinds! {
     /// What was recorded, where and how.
-    Metadata,
+    Metadata = "META", [1], 0;
     /// As which part of a job, and on which host and device.
-    Origin,
+    Origin = "ORIG", [1], FLAG_OPTIONAL;
     /// Kernels and locations that became known while it was recorded.
-    Additions,
+    Additions = "MORE", [1], 0;
     /// A text that locations lie in.
-    Text,
+    Text = "TEXT", [1], FLAG_OPTIONAL;
     /// What the compiled code has at locations.
-    Code,
+    Code = "CODE", [1], FLAG_OPTIONAL;
     /// What the compiled code tells of waits.
-    Waits,
+    Waits = "WAIT", [1], FLAG_OPTIONAL;
     /// What the program called its launches.
-    Labels,
+    Labels = "LABL", [1], FLAG_OPTIONAL;
     /// One kernel launch.
-    Launch,
+    Launch = "LNCH", [1, CHOSEN_VERSION], 0;
     /// Chunks.
-    Frame,
+    Frame = "FRAM", [1], 0;
     /// When the runs of the frame before it began.
-    Times,
+    Times = "TIME", [1, TIED_VERSION], FLAG_OPTIONAL;
     /// Accounting of warps.
-    Accounts,
+    Accounts = "ACCT", [1], 0;
     /// Where and when the warps of the accounts before it ran.
-    Spans,
+    Spans = "SPAN", [1, TIED_VERSION], FLAG_OPTIONAL;
     /// Sites, whose addresses and values are recorded.
-    Sites,
+    Sites = "SITE", [1], FLAG_OPTIONAL;
     /// Addresses and values.
-    Data,
+    Data = "DATA", [1], FLAG_OPTIONAL;
     /// Accounting of warps' addresses and values.
-    DataAccounts,
+    DataAccounts = "DACC", [1], FLAG_OPTIONAL;
     /// Memory that kernels can reach.
-    Buffers,
+    Buffers = "BUFS", [1], FLAG_OPTIONAL;
     /// Why a launch did not run to its end.
-    EarlyEnd,
+    EarlyEnd = "ENDS", [1], FLAG_OPTIONAL;
     /// When launches ran by the host's clocks.
-    Host,
+    Host = "HOST", [1], FLAG_OPTIONAL;
     /// Where the sections are.
-    Index,
+    Index = "INDX", [1], 0;
     /// Where the index is.
-    Trailer,
+    Trailer = "TAIL", [1], 0;
 }
 
 impl SectionKind {
-    /// Every kind, in the order in which a file holds them.
-    pub const ALL: [Self; 20] = [
-        Self::Metadata,
-        Self::Origin,
-        Self::Additions,
-        Self::Text,
-        Self::Code,
-        Self::Waits,
-        Self::Labels,
-        Self::Launch,
-        Self::Frame,
-        Self::Times,
-        Self::Accounts,
-        Self::Spans,
-        Self::Sites,
-        Self::Data,
-        Self::DataAccounts,
-        Self::Buffers,
-        Self::EarlyEnd,
-        Self::Host,
-        Self::Index,
-        Self::Trailer,
-    ];
-
     /// The tag in the file.
     pub const fn tag(self) -> Tag {
-        Tag(match self {
-            Self::Metadata => *b"META",
-            Self::Origin => *b"ORIG",
-            Self::Additions => *b"MORE",
-            Self::Text => *b"TEXT",
-            Self::Code => *b"CODE",
-            Self::Waits => *b"WAIT",
-            Self::Labels => *b"LABL",
-            Self::Launch => *b"LNCH",
-            Self::Frame => *b"FRAM",
-            Self::Times => *b"TIME",
-            Self::Accounts => *b"ACCT",
-            Self::Spans => *b"SPAN",
-            Self::Sites => *b"SITE",
-            Self::Data => *b"DATA",
-            Self::DataAccounts => *b"DACC",
-            Self::Buffers => *b"BUFS",
-            Self::EarlyEnd => *b"ENDS",
-            Self::Host => *b"HOST",
-            Self::Index => *b"INDX",
-            Self::Trailer => *b"TAIL",
-        })
-    }
-
-    /// The tag as text.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Metadata => "META",
-            Self::Origin => "ORIG",
-            Self::Additions => "MORE",
-            Self::Text => "TEXT",
-            Self::Code => "CODE",
-            Self::Waits => "WAIT",
-            Self::Labels => "LABL",
-            Self::Launch => "LNCH",
-            Self::Frame => "FRAM",
-            Self::Times => "TIME",
-            Self::Accounts => "ACCT",
-            Self::Spans => "SPAN",
-            Self::Sites => "SITE",
-            Self::Data => "DATA",
-            Self::DataAccounts => "DACC",
-            Self::Buffers => "BUFS",
-            Self::EarlyEnd => "ENDS",
-            Self::Host => "HOST",
-            Self::Index => "INDX",
-            Self::Trailer => "TAIL",
+        match self.name().as_bytes().first_chunk() {
+            Some(letters) => Tag(*letters),
+            None => panic!("a tag has four letters"),
         }
     }
 
@@ -171,77 +139,8 @@ impl SectionKind {
     /// [version of its own](super::LaunchInfo::version).)
     pub const fn version(self) -> u16 {
         match self {
-            Self::Metadata
-            | Self::Origin
-            | Self::Additions
-            | Self::Text
-            | Self::Code
-            | Self::Waits
-            | Self::Labels
-            | Self::Launch
-            | Self::Frame
-            | Self::Accounts
-            | Self::Sites
-            | Self::Data
-            | Self::DataAccounts
-            | Self::Buffers
-            | Self::EarlyEnd
-            | Self::Host
-            | Self::Index
-            | Self::Trailer => 1,
             Self::Times | Self::Spans => TIED_VERSION,
-        }
-    }
-
-    /// The flags that this build writes: who does not know how a launch ended, whence a file is, a text, the code, waits,
-    /// labels, times, addresses or buffers still understands the rest.
-    const fn flags(self) -> u16 {
-        match self {
-            Self::EarlyEnd
-            | Self::Origin
-            | Self::Text
-            | Self::Code
-            | Self::Waits
-            | Self::Labels
-            | Self::Times
-            | Self::Spans
-            | Self::Sites
-            | Self::Data
-            | Self::DataAccounts
-            | Self::Buffers
-            | Self::Host => FLAG_OPTIONAL,
-            Self::Metadata
-            | Self::Additions
-            | Self::Launch
-            | Self::Frame
-            | Self::Accounts
-            | Self::Index
-            | Self::Trailer => 0,
-        }
-    }
-
-    /// The section versions that this build reads.
-    pub const fn readable_versions(self) -> &'static [u16] {
-        match self {
-            Self::Launch => &[1, CHOSEN_VERSION],
-            Self::Times | Self::Spans => &[1, TIED_VERSION],
-            Self::Metadata
-            | Self::Origin
-            | Self::Additions
-            | Self::Text
-            | Self::Code
-            | Self::Waits
-            | Self::Labels
-            | Self::Frame
-            | Self::Accounts
-            | Self::Sites
-            | Self::Data
-            | Self::DataAccounts
-            | Self::Buffers
-            | Self::EarlyEnd
-            | Self::Host
-            | Self::Index
-            | Self::Trailer => &[1],
+            _ => 1,
         }
     }
 }
@@ -309,13 +208,13 @@ impl SectionHeader {
             });
         }
         if length > MAX_SECTION_BYTES {
-            return Err(FormatError::TooLarge {
-                section: PART,
-                field: "length",
-                offset: at.saturating_add(8),
-                value: length,
-                limit: MAX_SECTION_BYTES,
-            });
+            return Err(FormatError::too_large(
+                PART,
+                "length",
+                at.saturating_add(8),
+                length,
+                MAX_SECTION_BYTES,
+            ));
         }
         Ok(Self { tag, version, flags, length, body_crc })
     }

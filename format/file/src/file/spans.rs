@@ -29,18 +29,16 @@ use std::collections::HashMap;
 
 use warptrace_columns::Element;
 
-use super::contents::{Contents, put};
+use super::contents::{Contents, encode_contents, put};
 use super::error::FormatError;
 use super::fields::Fields;
-use super::frame::{Compression, compress};
+use super::frame::Compression;
 use super::limits::MAX_ACCOUNTS;
-use super::section::{SectionKind, encode_section_of};
+use super::section::SectionKind;
 use super::tie::Tie;
 use crate::span::WarpSpan;
 
 const SECTION: &str = "SPAN";
-/// Bytes of the fixed part.
-const FIXED_BYTES: usize = 16;
 /// Bytes that a warp takes before compression at most, and all columns' own.
 const WARP_BYTES: u32 = 48;
 const COLUMN_BYTES: u32 = 1024;
@@ -61,13 +59,7 @@ fn most_bytes(warps: u32) -> u32 {
 pub fn encode_spans(tie: Tie, spans: &[WarpSpan], compression: Compression) -> Result<Vec<u8>, FormatError> {
     let warps = u32::try_from(spans.len()).unwrap_or(u32::MAX);
     if warps > MAX_ACCOUNTS {
-        return Err(FormatError::TooLarge {
-            section: SECTION,
-            field: "warps",
-            offset: 0,
-            value: spans.len() as u64,
-            limit: MAX_ACCOUNTS.into(),
-        });
+        return Err(FormatError::too_large(SECTION, "warps", 0, spans.len() as u64, MAX_ACCOUNTS));
     }
     let (mut states, mut sms, mut moved) = (Vec::new(), Vec::new(), Vec::new());
     let (mut begins, mut clocks) = (Vec::<u64>::new(), Vec::<u64>::new());
@@ -97,20 +89,12 @@ pub fn encode_spans(tie: Tie, spans: &[WarpSpan], compression: Compression) -> R
     let mut plain = Vec::new();
     put(&states, 0, compression, &mut plain);
     put(&sms, 0, compression, &mut plain);
-    put(&begins, 0, compression, &mut plain);
-    put(&clocks, 0, compression, &mut plain);
-    put(&nanoseconds, 0, compression, &mut plain);
-    put(&cycles, 0, compression, &mut plain);
+    for column in [begins, clocks, nanoseconds, cycles] {
+        put(&column, 0, compression, &mut plain);
+    }
     put(&moved, 0, compression, &mut plain);
-    let mut packed = Vec::new();
-    let (stored_as, stored) = compress(SECTION, &plain, compression, &mut packed)?;
-    let mut fixed = [0; FIXED_BYTES];
-    fixed[..4].copy_from_slice(&tie.encode());
-    fixed[4..8].copy_from_slice(&warps.to_le_bytes());
-    // Far below 2^32: the warps are few.
-    fixed[8..12].copy_from_slice(&u32::try_from(plain.len()).unwrap_or(u32::MAX).to_le_bytes());
-    fixed[12] = stored_as.to_byte();
-    Ok(encode_section_of(SectionKind::Spans, &[&fixed, stored]))
+    let fixed = [tie.encode(), warps.to_le_bytes()];
+    encode_contents(SectionKind::Spans, fixed.as_flattened(), &plain, compression)
 }
 
 /// Reads the body of a section of this version at file offset `at`, behind accounts of `warps` warps.

@@ -49,13 +49,8 @@ impl SourceText {
     /// section that would be too large; the compressor failed.
     pub fn encode_section(&self, compression: Compression) -> Result<Vec<u8>, FormatError> {
         let Self { name, text } = self;
-        let large = |field, value: usize, limit: u64| FormatError::TooLarge {
-            section: SECTION,
-            field,
-            offset: 0,
-            value: value as u64,
-            limit,
-        };
+        let large =
+            |field, value: usize, limit: u64| FormatError::too_large(SECTION, field, 0, value as u64, limit);
         if name.is_empty() {
             return Err(no_name(0));
         }
@@ -87,13 +82,8 @@ impl SourceText {
         let Header { name, text_bytes, stored_as, stored, stored_at } = header(body, at)?;
         let plain = decompress(SECTION, stored_as, stored, text_bytes, stored_at)?;
         if plain.len() != text_bytes {
-            return Err(FormatError::Invalid {
-                section: SECTION,
-                field: "text bytes",
-                offset: at.saturating_add(4),
-                value: text_bytes as u64,
-                expected: format!("{}, the bytes of the text", plain.len()).into(),
-            });
+            let (at, expected) = (at.saturating_add(4), format!("{}, the bytes of the text", plain.len()));
+            return Err(FormatError::invalid(SECTION, "text bytes", at, text_bytes as u64, expected));
         }
         let text = String::from_utf8(plain).map_err(|_| no_utf8("text", stored_at))?;
         Ok(Self { name: name.to_owned(), text })
@@ -113,13 +103,9 @@ fn header(body: &[u8], at: u64) -> Result<Header<'_>, FormatError> {
     let mut fields = Fields::new(SECTION, &body[..body.len().min(FIXED_BYTES)], at);
     let name_bytes = fields.u32("name bytes")?;
     let text_bytes = fields.u32("text bytes")?;
-    let compression_at = fields.offset();
-    let compression = fields.u8("compression")?;
-    fields.zero::<7>("reserved")?;
+    let stored_as = fields.stored_as::<7>()?;
     fields.limit("name bytes", 0, name_bytes.into(), MAX_TEXT_NAME_BYTES as u64)?;
     fields.limit("text bytes", 4, text_bytes.into(), MAX_TEXT_BYTES as u64)?;
-    let stored_as = StoredAs::from_byte(compression)
-        .ok_or_else(|| fields.invalid("compression", compression_at, u64::from(compression), "0 or 1"))?;
     if name_bytes == 0 {
         return Err(no_name(at));
     }
@@ -144,13 +130,7 @@ fn header(body: &[u8], at: u64) -> Result<Header<'_>, FormatError> {
 }
 
 fn no_name(at: u64) -> FormatError {
-    FormatError::Invalid {
-        section: SECTION,
-        field: "name bytes",
-        offset: at,
-        value: 0,
-        expected: "at least 1".into(),
-    }
+    FormatError::invalid(SECTION, "name bytes", at, 0, "at least 1")
 }
 
 fn no_utf8(what: &str, offset: u64) -> FormatError {

@@ -32,14 +32,12 @@ use super::error::FormatError;
 use super::fields::Fields;
 use super::frame::Compression;
 use super::limits::{MAX_FRAME_BYTES, MAX_FRAME_RUNS};
-use super::section::{SectionKind, encode_section_of};
+use super::section::SectionKind;
 use super::tie::Tie;
 use crate::Event;
 use crate::chunk::TIME_BYTES;
 
 const SECTION: &str = "TIME";
-/// Bytes of the fixed part.
-const FIXED_BYTES: usize = 20;
 
 /// When the runs of a frame's chunks began.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,28 +88,14 @@ impl FrameTimes {
             }
             runs.push(count - before);
         }
-        let large = |field, value: usize, limit: u32| FormatError::TooLarge {
-            section: SECTION,
-            field,
-            offset: 0,
-            value: value as u64,
-            limit: limit.into(),
-        };
         if count > MAX_FRAME_RUNS {
-            return Err(large("runs", first.len() + steps.len(), MAX_FRAME_RUNS));
+            let runs = (first.len() + steps.len()) as u64;
+            return Err(FormatError::too_large(SECTION, "runs", 0, runs, MAX_FRAME_RUNS));
         }
         // Neighbouring warps begin at about the same time; steps are differences already.
         let columns = [(&runs[..], 0), (&first, 1), (&steps, 0), (&split, 0), (&events, 0)];
-        let stored = Stored::new(SECTION, &columns, compression)?;
-        let bytes = match u32::try_from(stored.plain_bytes()) {
-            Ok(bytes) if bytes <= MAX_FRAME_BYTES => bytes,
-            _ => return Err(large("plain bytes", stored.plain_bytes(), MAX_FRAME_BYTES)),
-        };
-        let mut fixed = [0; FIXED_BYTES];
-        let words = [tie.encode(), count.to_le_bytes(), step.to_le_bytes(), bytes.to_le_bytes()];
-        fixed[..16].copy_from_slice(words.as_flattened());
-        fixed[16] = stored.stored_as.to_byte();
-        Ok(encode_section_of(SectionKind::Times, &[&fixed, stored.bytes()]))
+        let fixed = [tie.encode(), count.to_le_bytes(), step.to_le_bytes()];
+        Stored::new(SECTION, &columns, compression)?.encode(SectionKind::Times, fixed.as_flattened())
     }
 
     /// Reads the body of a section of this version at file offset `at`, behind a frame of `chunks` chunks.

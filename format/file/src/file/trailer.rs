@@ -47,13 +47,8 @@ impl Trailer {
     pub fn parse(bytes: &[u8], at: u64) -> Result<Self, FormatError> {
         let header = SectionHeader::parse(bytes, at)?;
         if header.kind(at)? != Some(SectionKind::Trailer) {
-            return Err(FormatError::Invalid {
-                section: SectionKind::Trailer.name(),
-                field: "tag",
-                offset: at,
-                value: u64::from(u32::from_le_bytes(header.tag.0)),
-                expected: "TAIL".into(),
-            });
+            let found = u32::from_le_bytes(header.tag.0).into();
+            return Err(FormatError::invalid(SectionKind::Trailer.name(), "tag", at, found, "TAIL"));
         }
         let body = bytes.get(SECTION_HEADER_BYTES..).unwrap_or_default();
         check_body(SectionKind::Trailer, &header, body, at)?;

@@ -84,31 +84,52 @@ fn read_related_mask(input: &mut Bits<'_>, context: Context) -> Result<(u32, Rel
 #[inline(never)]
 pub(super) fn read_head(mut input: Bits<'_>) -> Result<(Bits<'_>, u32, bool), CodecError> {
     let bits = input.window();
-    if bits & 0b11 != 0 {
-        let located = bits & 1 == 0;
-        input.skip(1 + u32::from(located))?;
-        return Ok((input, 0, located));
+    let (hits, before) = head_form(bits as u32);
+    input.skip(before + 1)?;
+    Ok((input, hits, is_located(bits, hits, before)))
+}
+
+/// The hits of a head, and its bits before the one that says whether the location was the expected one.
+pub(super) const fn head_form(bits: u32) -> (u32, u32) {
+    match bits.trailing_zeros() {
+        0 => (0, 0),
+        1 => (0, 1),
+        2 => (1, 3),
+        3 => (2 + (bits >> 4 & 1), 5),
+        _ => match bits >> 4 & 15 {
+            15 => (bits >> 8, 8 + FULL_RUN_BITS),
+            width => (3 + (1 << width) + (bits >> 8 & ((1 << width) - 1)), 8 + width),
+        },
     }
-    let low = bits as u32;
-    let (hits, length) = if low & 0b100 != 0 {
-        (1, 3)
-    } else if low & 0b1000 != 0 {
-        (2 + (low >> 4 & 1), 5)
-    } else {
-        match low >> 4 & 15 {
-            15 => (low >> 8, 8 + FULL_RUN_BITS),
-            width => (3 + (1 << width) + (low >> 8 & ((1 << width) - 1)), 8 + width),
-        }
-    };
-    input.skip(length + 1)?;
-    Ok((input, hits, bits >> length & 1 != 0))
+}
+
+/// Whether a head of this form says that the location was the expected one; without hits its length does.
+pub(super) const fn is_located(bits: u64, hits: u32, before: u32) -> bool {
+    if hits == 0 { before == 1 } else { bits >> before & 1 != 0 }
 }
 
 /// See [`code::location`](super::code::location).
 fn read_location(input: &mut Bits<'_>, last: u32) -> Result<u32, CodecError> {
     let start = input.at;
     let bits = input.window() as u32;
-    let (difference, length) = match bits.trailing_zeros() {
+    let (difference, length) = location_form(bits);
+    input.skip(length)?;
+    if length > LONGEST_DIFFERENCE {
+        return Ok(bits >> 5 & ((1 << (length - 5)) - 1));
+    }
+    match u16::try_from(last as i32 + difference) {
+        Ok(location) => Ok(u32::from(location)),
+        Err(_) => Err(input.bad(start, "location")),
+    }
+}
+
+/// The bits of the longest location that is a difference.
+pub(super) const LONGEST_DIFFERENCE: u32 = 9;
+
+/// A location's difference to the one before, and its bits: if they are more than [`LONGEST_DIFFERENCE`], all behind
+/// the first five are the location itself.
+pub(super) const fn location_form(bits: u32) -> (i32, u32) {
+    match bits.trailing_zeros() {
         0 => (1, 1),
         1 => ((bits as i32 >> 2 & 1) * 2, 3),
         2 => {
@@ -117,33 +138,27 @@ fn read_location(input: &mut Bits<'_>, last: u32) -> Result<u32, CodecError> {
         }
         3 => {
             let index = bits as i32 >> 4 & 31;
-            (if index < 16 { FAR.0 + index } else { FAR.1 - 31 + index }, 9)
+            (if index < 16 { FAR.0 + index } else { FAR.1 - 31 + index }, LONGEST_DIFFERENCE)
         }
-        zeros => {
-            let width = if zeros == 4 { 8 } else { 16 };
-            input.skip(5 + width)?;
-            return Ok(bits >> 5 & ((1 << width) - 1));
-        }
-    };
-    input.skip(length)?;
-    match u16::try_from(last as i32 + difference) {
-        Ok(location) => Ok(u32::from(location)),
-        Err(_) => Err(input.bad(start, "location")),
+        4 => (0, 5 + 8),
+        _ => (0, 5 + 16),
     }
 }
 
 /// See [`code::relation`](super::code::relation).
 fn read_relation(input: &mut Bits<'_>) -> Result<Relation, CodecError> {
-    let bits = input.window() as u32;
-    let (number, length) = if bits & 1 != 0 {
-        (0, 1)
-    } else if bits & 2 != 0 {
-        (2 + (bits >> 2 & 1), 3)
-    } else {
-        (4 + (bits >> 2 & 7), 5)
-    };
+    let (number, length) = relation_form(input.window() as u32);
     input.skip(length)?;
     Ok(Relation::from_low_bits(number))
+}
+
+/// The number of a relation, and its bits.
+pub(super) const fn relation_form(bits: u32) -> (u32, u32) {
+    match bits & 3 {
+        1 | 3 => (0, 1),
+        2 => (2 + (bits >> 2 & 1), 3),
+        _ => (4 + (bits >> 2 & 7), 5),
+    }
 }
 
 /// See [`lanes`].

@@ -1,7 +1,7 @@
-//! What the first bits of each field say, looked up at once. The definitions are in [`code`](super::code) and
+//! What the first bits of each field say, looked up at once. The definitions are in [`fields`](super::fields) and
 //! [`lanes`](super::lanes).
 
-use super::code::{FAR, NEAR};
+use super::fields::{head_form, is_located, location_form, relation_form};
 
 /// Bits that tell a head of few hits.
 pub(super) const HEAD_BITS: u32 = 12;
@@ -37,23 +37,10 @@ pub(super) static HEADS: [Head; 1 << HEAD_BITS] = {
     let mut heads = [Head { hits: 0, located_and_length: 0 }; 1 << HEAD_BITS];
     let mut bits = 0;
     while bits < heads.len() {
-        let (hits, before) = if bits & 1 != 0 {
-            (0, 0)
-        } else if bits & 2 != 0 {
-            (0, 1)
-        } else if bits & 4 != 0 {
-            (1, 3)
-        } else if bits & 8 != 0 {
-            (2 + (bits >> 4 & 1), 5)
-        } else {
-            let width = bits >> 4 & 15;
-            (3 + (1 << width) + (bits >> 8 & ((1 << width) - 1)), 8 + width)
-        };
-        // A miss without hits says in its length whether it is located.
-        let located = if hits == 0 { before } else { bits >> before & 1 };
-        if before < HEAD_BITS as usize {
-            heads[bits] =
-                Head { hits: hits as u8, located_and_length: ((before + 1) | (located << 4)) as u8 };
+        let (hits, before) = head_form(bits as u32);
+        if before < HEAD_BITS {
+            let located = is_located(bits as u64, hits, before) as u32;
+            heads[bits] = Head { hits: hits as u8, located_and_length: (before + 1 | located << 4) as u8 };
         }
         bits += 1;
     }
@@ -76,21 +63,7 @@ pub(super) static LOCATIONS: [Location; 1 + LOCATED] = {
     let mut locations = [located; 1 + LOCATED];
     let mut bits = 0;
     while bits < LOCATED {
-        let number = bits as i32;
-        let (difference, length) = match bits.trailing_zeros() {
-            0 => (1, 1),
-            1 => (2 * (number >> 2 & 1), 3),
-            2 => {
-                let index = number >> 3 & 15;
-                (if index < -NEAR.0 { NEAR.0 + index } else { NEAR.0 + 3 + index }, 7)
-            }
-            3 => {
-                let index = number >> 4 & 31;
-                (if index < 16 { FAR.0 + index } else { FAR.1 - 31 + index }, 9)
-            }
-            4 => (0, 13),
-            _ => (0, 21),
-        };
+        let (difference, length) = location_form(bits as u32);
         let (last, number) = match length {
             13 => (0, 0xff),
             21 => (0, 0xffff),
@@ -132,15 +105,8 @@ pub(super) static FORMS: [Form; 2 << MASK_BITS] = {
                 Form { length: 2, relation: 0, of_slot: 15, by_seen: true, lanes: 0, no_lanes: ALL_UNSAID };
         } else {
             let before = 1 + located as usize;
-            let bits = bits >> before;
-            let (relation, length) = if bits & 1 != 0 {
-                (0, 1)
-            } else if bits & 2 != 0 {
-                (2 + (bits >> 2 & 1), 3)
-            } else {
-                (4 + (bits >> 2 & 7), 5)
-            };
-            (form.relation, form.length) = (relation as u8, (before + length) as u8);
+            let (relation, length) = relation_form((bits >> before) as u32);
+            (form.relation, form.length) = (relation as u8, before as u8 + length as u8);
         }
         at += 1;
     }

@@ -30,12 +30,12 @@ mod columns;
 mod groups;
 mod predict;
 
-use super::contents::{Contents, put};
+use super::contents::{Contents, encode_contents, put};
 use super::error::FormatError;
 use super::fields::{Fields, push_crc};
-use super::frame::{Compression, compress};
+use super::frame::Compression;
 use super::limits::{MAX_DATA_ENTRIES, MAX_FRAME_BYTES, MAX_PIECES};
-use super::section::{SectionKind, encode_section_of};
+use super::section::SectionKind;
 use crate::data::MAX_SITE;
 use columns::{Left, count, next_site, put_site};
 use groups::EntryReader;
@@ -188,23 +188,7 @@ pub fn encode_data(
         put_site(&in_pieces, &mut first_times, compression, &mut plain);
     }
 
-    let bytes = match u32::try_from(plain.len()) {
-        Ok(bytes) if bytes <= MAX_FRAME_BYTES => bytes,
-        _ => {
-            let (value, limit) = (plain.len() as u64, MAX_FRAME_BYTES.into());
-            return Err(FormatError::TooLarge {
-                section: SECTION,
-                field: "plain bytes",
-                offset: 0,
-                value,
-                limit,
-            });
-        }
-    };
-    let mut packed = Vec::new();
-    let (stored_as, stored) = compress(SECTION, &plain, compression, &mut packed)?;
-    let packing = [&bytes.to_le_bytes()[..], &[stored_as.to_byte(), 0, 0, 0]].concat();
-    Ok((encode_section_of(SectionKind::Data, &[&fixed, &packing, stored]), header))
+    Ok((encode_contents(SectionKind::Data, &fixed, &plain, compression)?, header))
 }
 
 /// Appends the columns of pieces.

@@ -44,13 +44,9 @@ impl Frame {
         let stored = body.get(FRAME_HEADER_BYTES..).unwrap_or_default();
         let stored_at = at.saturating_add(FRAME_HEADER_BYTES as u64);
         if header.stored_as == StoredAs::Plain && stored.len() as u64 != u64::from(header.plain_bytes) {
-            return Err(FormatError::Invalid {
-                section: SECTION,
-                field: "plain bytes",
-                offset: at.saturating_add(32),
-                value: u64::from(header.plain_bytes),
-                expected: format!("{}, the bytes stored", stored.len()).into(),
-            });
+            let (at, found) = (at.saturating_add(32), header.plain_bytes.into());
+            let expected = format!("{}, the bytes stored", stored.len());
+            return Err(FormatError::invalid(SECTION, "plain bytes", at, found, expected));
         }
         let plain_bytes = header.plain_bytes as usize;
         let contents = decompress(SECTION, header.stored_as, stored, plain_bytes, stored_at)?;
@@ -70,7 +66,7 @@ impl Frame {
     /// Compares table and header.
     fn check(&self, offset: u64) -> Result<(), FormatError> {
         let invalid = |field, value, expected: String| {
-            Err(FormatError::Invalid { section: SECTION, field, offset, value, expected: expected.into() })
+            Err(FormatError::invalid(SECTION, field, offset, value, expected))
         };
         let header = &self.header;
         let last = self.entries.last().map_or(0, |entry| entry.warp);
