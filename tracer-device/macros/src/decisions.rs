@@ -5,6 +5,8 @@ use std::collections::HashSet;
 use syn::visit::{self, Visit};
 use syn::{AngleBracketedGenericArguments, Attribute, Expr, ExprRepeat, Item, Local, Macro, Pat, Stmt, Type};
 
+use crate::syntax::call_of;
+
 /// Names of functions whose calls leave events.
 pub(crate) type Noisy = HashSet<String>;
 
@@ -107,13 +109,7 @@ impl<'ast> Visit<'ast> for Search<'_> {
             | Expr::Return(_)
             | Expr::Try(_) => decides,
             Expr::Match(found) => decides && found.arms.len() > 1,
-            Expr::Call(call) => match &*call.func {
-                Expr::Path(path) => {
-                    path.path.segments.last().is_some_and(|name| self.noisy.contains(&name.ident.to_string()))
-                }
-                _ => false,
-            },
-            Expr::MethodCall(call) => self.noisy.contains(&call.method.to_string()),
+            Expr::Call(_) | Expr::MethodCall(_) => call_of(expression, self.noisy).is_some(),
             Expr::Closure(_) | Expr::Async(_) | Expr::Const(_) => return,
             _ => false,
         };

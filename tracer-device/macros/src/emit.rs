@@ -57,6 +57,14 @@ impl Role {
             _ => Self::Value,
         })
     }
+
+    /// Type of an array's elements.
+    fn element(&self) -> Option<&Type> {
+        match self {
+            Self::Slice(element) | Self::Disjoint(element) | Self::Atomic(element) => Some(element),
+            Self::Value | Self::Global => None,
+        }
+    }
 }
 
 /// Returns a kernel's arguments.
@@ -65,35 +73,27 @@ impl Role {
 /// If the function cannot be a kernel, at the token that says so.
 pub(crate) fn arguments(function: &ItemFn) -> syn::Result<Vec<Argument>> {
     let signature = &function.sig;
-    let refuse = |node: &dyn quote::ToTokens, what: &str| -> syn::Result<()> {
-        Err(syn::Error::new_spanned(node.to_token_stream(), what))
-    };
-    if let Some(parameter) = signature.generics.params.first() {
-        refuse(parameter, "a kernel has no type parameters: its entry in the compiled code has one name")?;
+    macro_rules! refuse {
+        ($node:ident: $($found:pat = $part:expr, $what:literal;)*) => {$(
+            if let $found = $part {
+                return Err(syn::Error::new_spanned($node, $what));
+            }
+        )*};
     }
-    if let Some(clause) = &signature.generics.where_clause {
-        refuse(clause, "a kernel has no type parameters, so nothing can be said of them")?;
-    }
-    if let ReturnType::Type(_, answer) = &signature.output {
-        refuse(
-            answer,
-            "a kernel returns nothing: write results into an array, a `Global<T>` among the arguments",
-        )?;
-    }
-    if let Some(token) = &signature.constness {
-        refuse(token, "a kernel cannot be `const`")?;
-    }
-    if let Some(token) = &signature.asyncness {
-        refuse(token, "a kernel cannot be `async`")?;
-    }
-    if let Some(token) = &signature.abi {
-        refuse(token, "the attribute gives the kernel its ABI: leave this out")?;
-    }
-    if let Safety::Unsafe(token) = &signature.safety {
-        refuse(token, "launching is what is unsafe: leave this out, and write `unsafe` blocks in the body")?;
-    }
-    if let Some(token) = &signature.variadic {
-        refuse(token, "a kernel has a fixed number of arguments")?;
+    refuse! {
+        node:
+        Some(node) = signature.generics.params.first(),
+            "a kernel has no type parameters: its entry in the compiled code has one name";
+        Some(node) = &signature.generics.where_clause,
+            "a kernel has no type parameters, so nothing can be said of them";
+        ReturnType::Type(_, node) = &signature.output,
+            "a kernel returns nothing: write results into an array, a `Global<T>` among the arguments";
+        Some(node) = &signature.constness, "a kernel cannot be `const`";
+        Some(node) = &signature.asyncness, "a kernel cannot be `async`";
+        Some(node) = &signature.abi, "the attribute gives the kernel its ABI: leave this out";
+        Safety::Unsafe(node) = &signature.safety,
+            "launching is what is unsafe: leave this out, and write `unsafe` blocks in the body";
+        Some(node) = &signature.variadic, "a kernel has a fixed number of arguments";
     }
     signature.inputs.iter().map(argument).collect()
 }
@@ -158,36 +158,25 @@ pub(crate) fn kernel(
     let is_safe =
         version == Version::Only && !arguments.iter().any(|argument| matches!(argument.role, Role::Global));
 
-    let declared = arguments.iter().map(|Argument { name, mutable, kind, role }| match role {
-        Role::Slice(element) | Role::Disjoint(element) | Role::Atomic(element) => {
-            quote!(#name: #device::Global<#element>)
-        }
-        _ => quote!(#mutable #name: #kind),
+    let declared = arguments.iter().map(|Argument { name, mutable, kind, role }| match role.element() {
+        Some(element) => quote!(#name: #device::Global<#element>),
+        None => quote!(#mutable #name: #kind),
     });
     // What the user's code sees, of what the device is given.
     let opened: TokenStream = arguments.iter().map(|argument| open(argument, device)).collect();
-    let taken = arguments.iter().map(|Argument { name, kind, role, .. }| match role {
-        Role::Slice(element) | Role::Disjoint(element) | Role::Atomic(element) => {
-            quote_spanned!(kind.span()=> #name: &'arrays impl #device::DeviceArray<#element>)
-        }
-        _ => quote!(#name: #kind),
+    let taken = arguments.iter().map(|Argument { name, kind, role, .. }| match role.element() {
+        Some(element) => quote_spanned!(kind.span()=> #name: &'arrays impl #device::DeviceArray<#element>),
+        None => quote!(#name: #kind),
     });
-    let arrays = arguments.iter().filter(|Argument { role, .. }| !matches!(role, Role::Value | Role::Global));
+    let arrays = arguments.iter().filter(|argument| argument.role.element().is_some());
     let arrays: Vec<&Ident> = arrays.map(|argument| &argument.name).collect();
     // The compiler's message about a type that cannot be an argument points at the type.
-    let bytes = arguments.iter().map(|Argument { name, kind, role, .. }| match role {
-        Role::Slice(element) | Role::Disjoint(element) | Role::Atomic(element) => {
-            quote!(<#device::Global<#element> as #device::KernelArg>::to_bytes(&#name))
-        }
-        _ => quote_spanned!(kind.span()=> <#kind as #device::KernelArg>::to_bytes(&#name)),
+    let bytes = arguments.iter().map(|Argument { name, kind, role, .. }| match role.element() {
+        Some(element) => quote!(<#device::Global<#element> as #device::KernelArg>::to_bytes(&#name)),
+        None => quote_spanned!(kind.span()=> <#kind as #device::KernelArg>::to_bytes(&#name)),
     });
-    let mutable: Vec<&Ident> = arguments
-        .iter()
-        .filter(|Argument { mutable, role, .. }| {
-            mutable.is_some() && matches!(role, Role::Value | Role::Global)
-        })
-        .map(|argument| &argument.name)
-        .collect();
+    let mutable = arguments.iter().filter(|it| it.mutable.is_some() && it.role.element().is_none());
+    let mutable: Vec<&Ident> = mutable.map(|argument| &argument.name).collect();
     let memory = arguments.iter().enumerate().filter_map(|(number, Argument { name, kind, role, .. })| {
         let is_written = match role {
             Role::Slice(_) => false,

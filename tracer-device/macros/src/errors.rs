@@ -1,11 +1,12 @@
 //! Errors of the device compiler, and which module says which: each is said once.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use syn::ItemMod;
 use syn::spanned::Spanned;
-use syn::{Item, ItemMod};
 
-use crate::text::Positions;
+use crate::functions::modules;
+use crate::text::{Positions, canonical};
 
 /// An error of the device compiler.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,11 +29,11 @@ pub(crate) fn of_module<'a>(
     if errors.is_empty() {
         return Vec::new();
     }
-    let modules: Vec<(String, Vec<[usize; 2]>)> =
-        files.lines().map(|file| (same(file), lines(file))).collect();
-    let own = file.map(|file| same(&file.to_string_lossy()));
+    let modules: Vec<(PathBuf, Vec<[usize; 2]>)> =
+        files.lines().map(|file| (canonical(Path::new(file)), lines(file))).collect();
+    let own = file.map(canonical);
     let first = modules.iter().find_map(|(file, lines)| Some((file, lines.first()?)));
-    let is_mine = |file: &String, lines: &[usize; 2]| {
+    let is_mine = |file: &PathBuf, lines: &[usize; 2]| {
         own.as_ref().is_none_or(|own| own == file) && (lines[0]..=lines[1]).contains(&start)
     };
     let speaks_for_others = match first {
@@ -43,7 +44,7 @@ pub(crate) fn of_module<'a>(
     let read = |record: &'a str| {
         let (place, text) = record.split_once('\n')?;
         let mut parts = place.split('\t');
-        let (file, mut number) = (same(parts.next()?), || parts.next()?.parse().ok());
+        let (file, mut number) = (canonical(Path::new(parts.next()?)), || parts.next()?.parse().ok());
         let (line, column): (usize, usize) = (number()?, number()?);
         let found = modules
             .iter()
@@ -58,31 +59,12 @@ pub(crate) fn of_module<'a>(
     errors.split('\u{1e}').filter_map(read).collect()
 }
 
-/// One name of a file.
-fn same(file: &str) -> String {
-    Path::new(file).canonicalize().map_or_else(|_| file.to_owned(), |found| found.display().to_string())
-}
-
 /// The first and the last line of each module of kernels in a file.
 fn lines(file: &str) -> Vec<[usize; 2]> {
-    fn search(items: &[Item], found: &mut Vec<[usize; 2]>) {
-        for item in items {
-            let Item::Mod(ItemMod { attrs, content, .. }) = item else { continue };
-            let is_kernels = |attribute: &syn::Attribute| {
-                attribute.path().segments.last().is_some_and(|last| last.ident == "kernels")
-            };
-            if attrs.iter().any(is_kernels) {
-                found.push([item.span().start().line, item.span().end().line]);
-            } else if let Some((_, items)) = content {
-                search(items, found);
-            }
-        }
-    }
-    let (mut found, positions) = (Vec::new(), Positions::keep());
-    if let Some(file) = positions.parse(Path::new(file)) {
-        search(&file.items, &mut found);
-    }
-    found
+    let positions = Positions::keep();
+    let Some(file) = positions.parse(Path::new(file)) else { return Vec::new() };
+    let lines = |module: &ItemMod| [module.span().start().line, module.span().end().line];
+    modules(&file.items).into_iter().map(lines).collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The functions of a module, and which of them leave events.
 
-use syn::{Attribute, Block, ImplItem, Item, Signature, Type};
+use syn::{Attribute, Block, ImplItem, Item, ItemMod, Signature, Type};
 
 use crate::decisions::{Noisy, Traced, has, in_statements};
 
@@ -73,6 +73,27 @@ pub(crate) fn noisy(functions: &[Function<'_>], known: &Noisy, traced: Traced) -
             return noisy;
         }
     }
+}
+
+/// Whether attributes make a module one of kernels.
+pub(crate) fn is_kernels(attributes: &[Attribute]) -> bool {
+    let is_it = |last: &syn::PathSegment| last.ident == "kernels";
+    attributes.iter().any(|attribute| attribute.path().segments.last().is_some_and(is_it))
+}
+
+/// The modules of kernels of a file, in the order of the source.
+pub(crate) fn modules(items: &[Item]) -> Vec<&ItemMod> {
+    let modules = items.iter().filter_map(|item| match item {
+        Item::Mod(module) => Some(module),
+        _ => None,
+    });
+    modules
+        .flat_map(|module| match &module.content {
+            _ if is_kernels(&module.attrs) => vec![module],
+            Some((_, items)) => self::modules(items),
+            None => Vec::new(),
+        })
+        .collect()
 }
 
 #[cfg(test)]

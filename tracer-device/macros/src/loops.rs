@@ -142,41 +142,48 @@ fn is_plain_loop(label: Option<&Label>, body: &Block, noisy: &Noisy) -> bool {
 /// return from inside of it, but where both have come: at the function's end. Where another loop follows, or
 /// goes around, they do wait.
 pub(crate) fn last_loop(statements: &[Stmt]) -> Option<usize> {
-    struct Loops(bool);
-    impl<'ast> Visit<'ast> for Loops {
-        fn visit_expr(&mut self, expression: &'ast Expr) {
-            self.0 |= matches!(expression, Expr::While(_) | Expr::ForLoop(_) | Expr::Loop(_));
+    let has_loop = |statement: &Stmt| {
+        let mut search = ExpressionSearch { wanted: is_loop, enters_functions: true, found: false };
+        search.visit_stmt(statement);
+        search.found
+    };
+    let last = statements.iter().rposition(has_loop)?;
+    matches!(&statements[last], Stmt::Expr(expression, _) if is_loop(expression)).then_some(last)
+}
+
+fn is_loop(expression: &Expr) -> bool {
+    matches!(expression, Expr::While(_) | Expr::ForLoop(_) | Expr::Loop(_))
+}
+
+/// Finds an expression; in closures and other functions, too, if it is to enter them.
+struct ExpressionSearch<F> {
+    wanted: F,
+    enters_functions: bool,
+    found: bool,
+}
+
+impl<'ast, F: Fn(&Expr) -> bool> Visit<'ast> for ExpressionSearch<F> {
+    fn visit_expr(&mut self, expression: &'ast Expr) {
+        let is_function = matches!(expression, Expr::Closure(_) | Expr::Async(_) | Expr::Const(_));
+        if !is_function || self.enters_functions {
+            self.found |= (self.wanted)(expression);
             visit::visit_expr(self, expression);
         }
     }
-    let has_loop = |statement: &Stmt| {
-        let mut search = Loops(false);
-        search.visit_stmt(statement);
-        search.0
-    };
-    let last = statements.iter().rposition(has_loop)?;
-    let is_loop =
-        matches!(statements[last], Stmt::Expr(Expr::While(_) | Expr::ForLoop(_) | Expr::Loop(_), _));
-    is_loop.then_some(last)
+
+    fn visit_item(&mut self, item: &'ast syn::Item) {
+        if self.enters_functions {
+            visit::visit_item(self, item);
+        }
+    }
 }
 
 /// Whether a `return` or `?` leaves the function from inside of a loop's body.
 pub(crate) fn returns(body: &Block) -> bool {
-    struct Returns(bool);
-    impl<'ast> Visit<'ast> for Returns {
-        fn visit_expr(&mut self, expression: &'ast Expr) {
-            match expression {
-                Expr::Closure(_) | Expr::Async(_) | Expr::Const(_) => {}
-                Expr::Return(_) | Expr::Try(_) => self.0 = true,
-                _ => visit::visit_expr(self, expression),
-            }
-        }
-
-        fn visit_item(&mut self, _: &'ast syn::Item) {}
-    }
-    let mut search = Returns(false);
+    let is_return = |expression: &Expr| matches!(expression, Expr::Return(_) | Expr::Try(_));
+    let mut search = ExpressionSearch { wanted: is_return, enters_functions: false, found: false };
     search.visit_block(body);
-    search.0
+    search.found
 }
 
 /// Whether a statement is `if condition { ...; break }` without a decision in it.

@@ -9,10 +9,11 @@ use crate::arguments::{self, Arguments};
 use crate::decisions::{self, Noisy, Traced, has};
 use crate::device_code::{DeviceCode, device_code};
 use crate::emit::{self, Version};
-use crate::functions::{self, Function};
+use crate::functions::{self, Function, is_kernels};
 use crate::insert::Insert;
 use crate::strip::strip;
 use crate::table::Table;
+use crate::text::combined;
 use crate::waits;
 
 /// Expands `#[kernels]`.
@@ -57,12 +58,7 @@ pub(crate) fn expand(arguments: TokenStream, module: TokenStream) -> syn::Result
             }
         }
     };
-    if let Some(all) = errors.into_iter().reduce(|mut all, error| {
-        all.combine(error);
-        all
-    }) {
-        return Err(all);
-    }
+    combined(errors)?;
     let ItemMod { attrs, vis, ident, .. } = &mut module;
     goes_before(attrs);
     Ok(quote! {
@@ -77,10 +73,7 @@ fn misplaced(items: &[Item], errors: &mut Vec<syn::Error>) {
     impl<'ast> Visit<'ast> for Search<'_> {
         fn visit_item_mod(&mut self, module: &'ast ItemMod) {
             // One that has the attribute itself is expanded by itself.
-            let is_own = |attribute: &Attribute| {
-                attribute.path().segments.last().is_some_and(|last| last.ident == "kernels")
-            };
-            if !module.attrs.iter().any(is_own) {
+            if !is_kernels(&module.attrs) {
                 visit::visit_item_mod(self, module);
             }
         }

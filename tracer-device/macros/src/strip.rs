@@ -6,6 +6,7 @@ use syn::visit_mut::{self, VisitMut};
 use syn::{Block, Expr, Item, Pat, Stmt};
 
 use crate::decisions::{is_trace, is_trace_loop};
+use crate::syntax::last_name;
 
 /// Takes `trace!`, `trace_loop!` and what is done with the latter's value out of a function.
 pub(crate) fn strip(block: &mut Block) {
@@ -17,21 +18,13 @@ struct Strip {
     loops: HashSet<String>,
 }
 
-/// The last name of a path.
-fn name(expression: &Expr) -> Option<String> {
-    match expression {
-        Expr::Path(path) => path.path.segments.last().map(|last| last.ident.to_string()),
-        _ => None,
-    }
-}
-
 impl Strip {
     /// Whether a statement does nothing but trace.
     fn traces(&mut self, statement: &Stmt) -> bool {
         match statement {
             Stmt::Macro(call) => is_trace(&call.mac),
             Stmt::Expr(Expr::Call(call), _) => {
-                name(&call.func).as_deref() == Some("drop")
+                last_name(&call.func).is_some_and(|name| name == "drop")
                     && call.args.first().is_some_and(|argument| self.is_loop(argument))
             }
             Stmt::Expr(Expr::MethodCall(call), _) => self.is_loop(&call.receiver),
@@ -50,7 +43,7 @@ impl Strip {
     }
 
     fn is_loop(&self, expression: &Expr) -> bool {
-        name(expression).is_some_and(|name| self.loops.contains(&name))
+        last_name(expression).is_some_and(|name| self.loops.contains(&name.to_string()))
     }
 }
 

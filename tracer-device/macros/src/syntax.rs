@@ -6,8 +6,8 @@ use proc_macro2::{Group, Span, TokenStream, TokenTree};
 use quote::quote;
 use syn::visit::Visit;
 use syn::{
-    Attribute, Block, Expr, ExprBlock, ExprCall, ExprField, ExprTuple, Index, Member, PatIdent, Path, Stmt,
-    token,
+    Attribute, Block, Expr, ExprBlock, ExprCall, ExprField, ExprTuple, Ident, Index, Member, PatIdent, Path,
+    Stmt, token,
 };
 
 use crate::decisions::{Noisy, attributes};
@@ -41,13 +41,18 @@ pub(crate) fn variables(block: &Block) -> HashSet<String> {
     names.0
 }
 
+/// The last name of a path.
+pub(crate) fn last_name(path: &Expr) -> Option<&Ident> {
+    match path {
+        Expr::Path(path) => path.path.segments.last().map(|last| &last.ident),
+        _ => None,
+    }
+}
+
 /// Where a function in `noisy` is called, if that is what an expression does.
 pub(crate) fn call_of(expression: &Expr, noisy: &Noisy) -> Option<Span> {
     let name = match expression {
-        Expr::Call(call) => match &*call.func {
-            Expr::Path(path) => path.path.segments.last().map(|last| &last.ident)?,
-            _ => return None,
-        },
+        Expr::Call(call) => last_name(&call.func)?,
         Expr::MethodCall(call) => &call.method,
         _ => return None,
     };

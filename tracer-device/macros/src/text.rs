@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use proc_macro2::{Delimiter, LineColumn, Span, TokenStream, TokenTree};
 use quote::ToTokens;
@@ -28,6 +28,20 @@ impl Drop for Positions {
     fn drop(&mut self) {
         proc_macro2::fallback::unforce();
     }
+}
+
+/// One name of a file.
+pub(crate) fn canonical(file: &Path) -> PathBuf {
+    file.canonicalize().unwrap_or_else(|_| file.to_owned())
+}
+
+/// One error of all, if there are any.
+pub(crate) fn combined(errors: Vec<syn::Error>) -> syn::Result<()> {
+    let all = errors.into_iter().reduce(|mut all, error| {
+        all.combine(error);
+        all
+    });
+    all.map_or(Ok(()), Err)
 }
 
 /// Characters of a name's part before it is cut.

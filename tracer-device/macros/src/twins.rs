@@ -7,7 +7,8 @@ use syn::ext::IdentExt;
 use syn::{Item, ItemFn, ItemMod};
 
 use crate::decisions::has;
-use crate::text::Positions;
+use crate::functions::modules;
+use crate::text::{Positions, canonical, combined};
 
 /// A kernel, and where its name stands.
 struct Kernel {
@@ -26,7 +27,7 @@ struct Kernel {
 pub(crate) fn check(module: &TokenStream, files: &str, file: Option<&Path>, start: usize) -> syn::Result<()> {
     let Ok(own) = syn::parse2::<ItemMod>(module.clone()) else { return Ok(()) };
     let Some(file) = file.map(canonical) else { return Ok(()) };
-    let mut errors: Option<syn::Error> = None;
+    let mut errors = Vec::new();
     let before = earlier(files, &file, start);
     for kernel in kernels(&own) {
         let Some((place, line)) = before
@@ -45,24 +46,18 @@ pub(crate) fn check(module: &TokenStream, files: &str, file: Option<&Path>, star
                 place.strip_prefix(canonical(&package)).unwrap_or(place).display(),
             ),
         );
-        match &mut errors {
-            Some(all) => all.combine(error),
-            None => errors = Some(error),
-        }
+        errors.push(error);
     }
-    errors.map_or(Ok(()), Err)
+    combined(errors)
 }
 
 /// The kernels that stand before line `start` of `file`, in the order of `files`, with their files.
 fn earlier(files: &str, file: &Path, start: usize) -> Vec<(PathBuf, Kernel)> {
     let (mut found, positions) = (Vec::new(), Positions::keep());
     for listed in files.lines().map(|listed| canonical(Path::new(listed))) {
-        let mut modules = Vec::new();
-        if let Some(parsed) = positions.parse(&listed) {
-            collect(parsed.items, &mut modules);
-        }
+        let parsed = positions.parse(&listed);
         let is_own = listed == file;
-        let all = modules.iter().flat_map(kernels);
+        let all = parsed.iter().flat_map(|file| modules(&file.items)).flat_map(kernels);
         let before = all.filter(|kernel| !is_own || kernel.span.start().line < start);
         found.extend(before.map(|kernel| (listed.clone(), kernel)));
         if is_own {
@@ -70,22 +65,6 @@ fn earlier(files: &str, file: &Path, start: usize) -> Vec<(PathBuf, Kernel)> {
         }
     }
     found
-}
-
-/// Collects the modules with `#[kernels]`, in the order of the source.
-fn collect(items: Vec<Item>, found: &mut Vec<ItemMod>) {
-    for item in items {
-        let Item::Mod(module) = item else { continue };
-        let is_kernels = module
-            .attrs
-            .iter()
-            .any(|attribute| attribute.path().segments.last().is_some_and(|last| last.ident == "kernels"));
-        if is_kernels {
-            found.push(module);
-        } else if let Some((_, items)) = module.content {
-            collect(items, found);
-        }
-    }
 }
 
 fn kernels(module: &ItemMod) -> Vec<Kernel> {
@@ -102,11 +81,6 @@ fn kernels(module: &ItemMod) -> Vec<Kernel> {
             span: function.sig.ident.span(),
         })
         .collect()
-}
-
-/// One name of a file.
-fn canonical(file: &Path) -> PathBuf {
-    file.canonicalize().unwrap_or_else(|_| file.to_owned())
 }
 
 #[cfg(test)]

@@ -58,13 +58,11 @@ impl<'a> Registers<'a> {
 
     /// Returns the statement that declares the register that a statement means by a name, and the type.
     pub(crate) fn declared(&self, name: &str, statement: usize) -> Option<(usize, &'a str)> {
-        let digits = name.len() - name.trim_end_matches(|digit: char| digit.is_ascii_digit()).len();
-        let ways = (name.len() - digits..=name.len()).map(|end| name.split_at(end));
+        let ways = numbered(name).map(|(name, number)| (name, Some(number))).chain([(name, None)]);
         let seen = ways.flat_map(|(name, number)| {
-            let number = number.parse::<u32>();
-            let is_meant = move |register: &&Register<'a>| match (register.count, &number) {
-                (None, Err(_)) => true,
-                (Some(count), Ok(number)) => *number < count,
+            let is_meant = move |register: &&Register<'a>| match (register.count, number) {
+                (None, None) => true,
+                (Some(count), Some(number)) => number < count,
                 _ => false,
             };
             let all = self.registers.get(name).into_iter().flatten();
@@ -73,6 +71,13 @@ impl<'a> Registers<'a> {
         // Of several, the one in the innermost scope is declared last.
         seen.max_by_key(|register| register.seen.start).map(|register| (register.seen.start, register.ty))
     }
+}
+
+/// Returns the ways to read a name as one of several with numbers: `%r12` is number 12 of `%r<N>` and
+/// number 2 of `%r1<N>`.
+pub(crate) fn numbered(name: &str) -> impl Iterator<Item = (&str, u32)> {
+    let digits = name.trim_end_matches(|digit: char| digit.is_ascii_digit()).len();
+    (digits..name.len()).filter_map(|end| Some((&name[..end], name[end..].parse().ok()?)))
 }
 
 /// Returns the bits of a register's type, 1 for a predicate.

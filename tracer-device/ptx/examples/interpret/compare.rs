@@ -9,7 +9,7 @@ use warptrace_ptx::points::{Marked, PointOptions, Points, mark};
 use warptrace_ptx::splice::{LogKind, Options, Placement, Recording, Spliced, splice};
 
 use crate::inputs::{Inputs, MIXES};
-use crate::logs::{ACCOUNTS, CLAIMS, LOGS, Layout, read};
+use crate::logs::Layout;
 use crate::model::{Model, Run, events, of_lane, sequence, steps};
 
 const SCHEDULES: u64 = 20;
@@ -66,9 +66,7 @@ impl Case<'_> {
         let mut memory = self.inputs.memory.clone();
         let mut parameters = self.inputs.parameters.clone();
         if let Some(layout) = layout {
-            memory.declare(LOGS, layout.fill());
-            memory.declare(CLAIMS, [layout.claimed.to_le_bytes(), [0xab; 8]].concat());
-            memory.declare(ACCOUNTS, vec![0; layout.account_bytes()]);
+            layout.declare(&mut memory, 0);
             parameters.push(layout.parameter());
         }
         let max_steps = if layout.is_some() { self.steps * TRACED } else { self.steps };
@@ -87,7 +85,7 @@ impl Case<'_> {
         let region = |address: u64| memory.region(address).unwrap_or_default().to_vec();
         let buffers = self.inputs.buffers.iter().copied().chain(program.variables()).map(region).collect();
         let runs = layout.map_or_else(Vec::new, |layout| {
-            let tracks = read(layout, &region(LOGS), &region(CLAIMS), &region(ACCOUNTS), 0);
+            let tracks = layout.read(&memory, 0);
             tracks[0].iter().map(|track| track.entries.iter().map(Run::from).collect()).collect()
         });
         Ok((Left { observed, buffers }, runs))

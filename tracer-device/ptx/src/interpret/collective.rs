@@ -3,7 +3,7 @@
 use super::error::Fault;
 use super::execute::{Executor, Lane, lanes, set};
 use super::machine::{LANES, Warp};
-use super::op::{Op, Reduce, Register, Shuffle, Type, Value, Vote};
+use super::op::{Op, Register, Shuffle, Value, Vote};
 
 impl Executor<'_> {
     /// The lanes that an instruction names, of which each lane here must name the same.
@@ -22,11 +22,10 @@ impl Executor<'_> {
     pub(super) fn collective(&self, op: &Op, warp: &mut Warp, active: u32) -> Result<(), Fault> {
         match op {
             Op::ActiveMask { to } => self.set_all(warp, active, *to, u64::from(active)),
-            Op::Vote { vote, to, of, negated, .. } => {
+            Op::Vote { vote, to, of, .. } => {
                 let mut ballot = 0;
                 for lane in lanes(active) {
-                    let holds = (self.value(warp, lane, *of)? == 1) != *negated;
-                    ballot |= u32::from(holds) << lane.number;
+                    ballot |= u32::from(self.holds(warp, lane, *of)?) << lane.number;
                 }
                 let result = match vote {
                     Vote::All => u64::from(ballot == active),
@@ -69,11 +68,11 @@ impl Executor<'_> {
                 }
                 Ok(())
             }
-            Op::Reduce { reduce, ty, to, of, .. } => {
+            Op::Reduce { compute, ty, to, of, .. } => {
                 let mut result = None;
                 for lane in lanes(active) {
                     let value = self.value(warp, lane, *of)?;
-                    result = Some(result.map_or(value, |known| reduce.of(*ty, known, value)));
+                    result = result.map_or(Some(value), |known| compute.apply(*ty, &[known, value]));
                 }
                 self.set_all(warp, active, *to, result.unwrap_or_default())
             }
@@ -102,19 +101,5 @@ impl Shuffle {
             }
         };
         if in_range { (source, true) } else { (lane, false) }
-    }
-}
-
-impl Reduce {
-    fn of(self, ty: Type, one: u64, other: u64) -> u64 {
-        match self {
-            Self::Add => ty.truncate(one.wrapping_add(other)),
-            Self::Minimum if ty.number(one) <= ty.number(other) => one,
-            Self::Maximum if ty.number(one) >= ty.number(other) => one,
-            Self::Minimum | Self::Maximum => other,
-            Self::And => one & other,
-            Self::Or => one | other,
-            Self::Xor => one ^ other,
-        }
     }
 }

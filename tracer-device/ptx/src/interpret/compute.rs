@@ -1,6 +1,6 @@
 //! What a lane computes of its operands.
 
-use super::op::{Compare, Compute, Type};
+use super::op::{Compute, Type};
 
 impl Compute {
     /// The result; `None` for a division by zero. Operands are as their registers hold them; missing ones
@@ -61,10 +61,6 @@ impl Compute {
             Self::Select => operand(if operand(2) == 1 { 0 } else { 1 }),
             // The third value is a signed number of 32 bits.
             Self::SelectBySign => operand(if operand(2) >> 31 & 1 == 0 { 0 } else { 1 }),
-            Self::Set(compare) => return Some(u64::from(compare.holds(a, b))),
-            Self::SetAnd(compare) => return Some(u64::from(compare.holds(a, b)) & operand(2)),
-            Self::SetOr(compare) => return Some(u64::from(compare.holds(a, b)) | operand(2)),
-            Self::SetXor(compare) => return Some(u64::from(compare.holds(a, b)) ^ operand(2)),
         };
         Some(ty.truncate(result))
     }
@@ -107,16 +103,7 @@ fn permute(bytes: u64, digits: u64) -> u64 {
     (0..4).fold(0, |all, at| {
         let digit = digits >> (4 * at);
         let byte = bytes >> (8 * (digit & 7)) & 0xff;
-        let byte = match (digit & 8 != 0, byte & 0x80 != 0) {
-            (false, _) => byte,
-            (true, negative) => {
-                if negative {
-                    0xff
-                } else {
-                    0
-                }
-            }
-        };
+        let byte = if digit & 8 == 0 { byte } else { (byte >> 7) * 0xff };
         all | byte << (8 * at)
     })
 }
@@ -145,18 +132,5 @@ fn distance(clamps: bool, by: u64) -> u32 {
 }
 
 fn wide(ty: Type, value: i128) -> u64 {
-    Type { bits: (2 * ty.bits).min(64), signed: false }.truncate(value as u64)
-}
-
-impl Compare {
-    fn holds(self, a: i128, b: i128) -> bool {
-        match self {
-            Self::Equal => a == b,
-            Self::NotEqual => a != b,
-            Self::Less => a < b,
-            Self::LessOrEqual => a <= b,
-            Self::Greater => a > b,
-            Self::GreaterOrEqual => a >= b,
-        }
-    }
+    Type::unsigned((2 * ty.bits).min(64)).truncate(value as u64)
 }

@@ -4,13 +4,50 @@ mod access;
 mod exchange;
 mod float;
 
-use super::op::{Callee, Compare, Compute, LOCAL_WINDOW, Memory, Op, Register, SHARED_WINDOW, Type, Value};
+use super::op::{Callee, Compute, LOCAL_WINDOW, Memory, Op, Predicate, Register, SHARED_WINDOW, Type, Value};
 use super::operand::{Problem, number, parts, register, value};
 use super::program::Names;
 use crate::Instruction;
 
 /// The last PTX version whose votes and shuffles name no lanes.
 const LAST_PLAIN_VOTE: (u32, u32) = (6, 3);
+
+/// Operations on whole numbers: names with the modifier that chooses among several, and how many values
+/// they take.
+const COMPUTE: [(&str, Compute, usize); 32] = [
+    ("abs", Compute::Absolute, 1),
+    ("add", Compute::Add, 2),
+    ("and", Compute::And, 2),
+    ("bfe", Compute::ExtractBits, 3),
+    ("bfi", Compute::InsertBits, 4),
+    ("bfind", Compute::HighestBit, 1),
+    ("bfind.shiftamt", Compute::ShiftToHighestBit, 1),
+    ("brev", Compute::ReverseBits, 1),
+    ("clz", Compute::CountLeadingZeros, 1),
+    ("div", Compute::Divide, 2),
+    ("lop3", Compute::Logic, 4),
+    ("mad.hi", Compute::MultiplyAddHigh, 3),
+    ("mad.lo", Compute::MultiplyAdd, 3),
+    ("mad.wide", Compute::MultiplyAddWide, 3),
+    ("max", Compute::Maximum, 2),
+    ("min", Compute::Minimum, 2),
+    ("mul.hi", Compute::MultiplyHigh, 2),
+    ("mul.lo", Compute::Multiply, 2),
+    ("mul.wide", Compute::MultiplyWide, 2),
+    ("neg", Compute::Negate, 1),
+    ("not", Compute::Not, 1),
+    ("or", Compute::Or, 2),
+    ("popc", Compute::CountBits, 1),
+    ("prmt", Compute::Permute, 3),
+    ("rem", Compute::Remainder, 2),
+    ("sad", Compute::AbsoluteDifference, 3),
+    ("selp", Compute::Select, 3),
+    ("shl", Compute::ShiftLeft, 2),
+    ("shr", Compute::ShiftRight, 2),
+    ("slct", Compute::SelectBySign, 3),
+    ("sub", Compute::Subtract, 2),
+    ("xor", Compute::Xor, 2),
+];
 
 /// What an instruction is read with.
 pub(super) struct Decoder<'a> {
@@ -73,7 +110,11 @@ pub(super) fn decode(decoder: &Decoder<'_>, instruction: &Instruction<'_>) -> Re
         "cvta" => parts.convert_address(),
         "isspacep" => parts.is_space(),
         "testp" => parts.test_float(),
-        "setp" if parts.is_float() => parts.set_float(),
+        "setp" => parts.set_predicate(),
+        "shf" => parts.funnel_shift(),
+        "dp4a" => parts.dot_product(),
+        "addc" | "subc" => parts.carry(instruction.name()),
+        "add" | "sub" if parts.modifiers.contains(&"cc") => parts.carry(instruction.name()),
         "selp" | "slct" => parts.compute(instruction.name()),
         name if parts.is_float() => parts.compute_float(name),
         name => parts.compute(name),
@@ -93,10 +134,10 @@ impl<'a> Parts<'a> {
         value(self.decoder.names, self.operand(index)?, bits, false)
     }
 
-    fn predicate(&self, index: usize) -> Result<(Value, bool), Problem> {
+    fn predicate(&self, index: usize) -> Result<Predicate, Problem> {
         let text = self.operand(index)?;
         let (text, negated) = text.strip_prefix('!').map_or((text, false), |text| (text, true));
-        Ok((Value::Register(register(self.decoder.names, text, 1, false)?), negated))
+        Ok((register(self.decoder.names, text, 1, false)?, negated))
     }
 
     /// The type, which is the last modifier; the others must be among `known`.
@@ -161,7 +202,7 @@ impl<'a> Parts<'a> {
             return Ok(Op::Unpack { bits, to, from: self.value(1, ty.bits)? });
         }
         let (to, from) = (self.register(0, ty.bits)?, self.value(1, ty.bits)?);
-        Ok(Op::Compute { compute: Compute::Move, ty, to, from: vec![from], negated: false })
+        Ok(Op::Compute { compute: Compute::Move, ty, to, from: vec![from] })
     }
 
     fn convert(&self) -> Result<Op, Problem> {
@@ -170,7 +211,7 @@ impl<'a> Parts<'a> {
         let Some((ty, from)) = ty.zip(from) else { return self.convert_float() };
         let to = register(self.decoder.names, self.operand(0)?, ty.bits, true)?;
         let value = value(self.decoder.names, self.operand(1)?, from.bits, true)?;
-        Ok(Op::Compute { compute: Compute::Convert { from }, ty, to, from: vec![value], negated: false })
+        Ok(Op::Compute { compute: Compute::Convert { from }, ty, to, from: vec![value] })
     }
 
     /// Addresses of global memory are generic addresses as they are.
@@ -186,57 +227,17 @@ impl<'a> Parts<'a> {
             ["const", "u64"] | ["to", "const", "u64"] => (Compute::Move, 0),
             _ => return Err("addresses of this memory".to_owned()),
         };
-        let ty = Type { bits: 64, signed: false };
+        let ty = Type::unsigned(64);
         let (to, from) = (self.register(0, 64)?, vec![self.value(1, 64)?, Value::Immediate(window)]);
-        Ok(Op::Compute { compute, ty, to, from, negated: false })
+        Ok(Op::Compute { compute, ty, to, from })
     }
 
     fn compute(&self, name: &str) -> Result<Op, Problem> {
-        if name == "setp" {
-            return self.set_predicate();
-        }
-        if name == "shf" {
-            return self.funnel_shift();
-        }
-        let part = self.modifiers.iter().find(|modifier| ["lo", "hi", "wide"].contains(*modifier)).copied();
-        let compute = match (name, part) {
-            ("add" | "sub", None) if self.modifiers.contains(&"cc") => return self.carry(name),
-            ("addc" | "subc", None) => return self.carry(name),
-            ("clz", None) => Compute::CountLeadingZeros,
-            ("brev", None) => Compute::ReverseBits,
-            ("bfe", None) => Compute::ExtractBits,
-            ("bfi", None) => Compute::InsertBits,
-            ("prmt", None) => Compute::Permute,
-            ("lop3", None) => Compute::Logic,
-            ("abs", None) => Compute::Absolute,
-            ("sad", None) => Compute::AbsoluteDifference,
-            ("mad", Some("hi")) => Compute::MultiplyAddHigh,
-            ("dp4a", None) => return self.dot_product(),
-            ("slct", None) => Compute::SelectBySign,
-            ("not", None) => Compute::Not,
-            ("neg", None) => Compute::Negate,
-            ("bfind", None) if self.modifiers.contains(&"shiftamt") => Compute::ShiftToHighestBit,
-            ("bfind", None) => Compute::HighestBit,
-            ("popc", None) => Compute::CountBits,
-            ("add", None) => Compute::Add,
-            ("sub", None) => Compute::Subtract,
-            ("mul", Some("lo")) => Compute::Multiply,
-            ("mul", Some("hi")) => Compute::MultiplyHigh,
-            ("mul", Some("wide")) => Compute::MultiplyWide,
-            ("mad", Some("lo")) => Compute::MultiplyAdd,
-            ("mad", Some("wide")) => Compute::MultiplyAddWide,
-            ("min", None) => Compute::Minimum,
-            ("max", None) => Compute::Maximum,
-            ("div", None) => Compute::Divide,
-            ("rem", None) => Compute::Remainder,
-            ("and", None) => Compute::And,
-            ("or", None) => Compute::Or,
-            ("xor", None) => Compute::Xor,
-            ("shl", None) => Compute::ShiftLeft,
-            ("shr", None) => Compute::ShiftRight,
-            ("selp", None) => Compute::Select,
-            _ => return Err("unknown opcode".to_owned()),
-        };
+        let part =
+            self.modifiers.iter().find(|modifier| ["lo", "hi", "wide", "shiftamt"].contains(*modifier));
+        let name = part.map_or(name.to_owned(), |part| format!("{name}.{part}"));
+        let found = COMPUTE.into_iter().find(|(known, ..)| *known == name);
+        let (_, compute, operands) = found.ok_or("unknown opcode")?;
         let ty = match compute {
             // What is chosen is only moved.
             Compute::Select => {
@@ -248,8 +249,8 @@ impl<'a> Parts<'a> {
             },
             _ => self.ty(&["lo", "hi", "wide", "shiftamt"])?,
         };
-        let wide = part == Some("wide");
-        if wide && ty.bits > 32 || ty.bits == 1 && !matches!(name, "not" | "and" | "or" | "xor") {
+        let wide = part == Some(&"wide");
+        if wide && ty.bits > 32 || ty.bits == 1 && !matches!(&*name, "not" | "and" | "or" | "xor") {
             return Err("this type".to_owned());
         }
         let to_bits = match compute {
@@ -269,20 +270,10 @@ impl<'a> Parts<'a> {
         };
         let from =
             (1..self.operands.len()).map(|at| self.value(at, bits(at))).collect::<Result<Vec<_>, _>>()?;
-        let operands = match compute {
-            Compute::Not | Compute::Negate | Compute::CountBits => 1,
-            Compute::HighestBit | Compute::ShiftToHighestBit => 1,
-            Compute::CountLeadingZeros | Compute::ReverseBits | Compute::Absolute => 1,
-            Compute::MultiplyAdd | Compute::MultiplyAddHigh | Compute::MultiplyAddWide => 3,
-            Compute::Select | Compute::SelectBySign | Compute::ExtractBits => 3,
-            Compute::Permute | Compute::AbsoluteDifference => 3,
-            Compute::InsertBits | Compute::Logic => 4,
-            _ => 2,
-        };
         if from.len() != operands {
             return Err(format!("it takes {operands} values and has {}", from.len()));
         }
-        Ok(Op::Compute { compute, ty, to, from, negated: false })
+        Ok(Op::Compute { compute, ty, to, from })
     }
 
     fn carry(&self, name: &str) -> Result<Op, Problem> {
@@ -305,9 +296,12 @@ impl<'a> Parts<'a> {
             _ => Err("this type".to_owned()),
         };
         let compute = Compute::DotProduct { signed: [signed(0)?, signed(1)?] };
+        self.of_three_words(compute)
+    }
+
+    fn of_three_words(&self, compute: Compute) -> Result<Op, Problem> {
         let from = (1..4).map(|at| self.value(at, 32)).collect::<Result<_, _>>()?;
-        let ty = Type { bits: 32, signed: false };
-        Ok(Op::Compute { compute, ty, to: self.register(0, 32)?, from, negated: false })
+        Ok(Op::Compute { compute, ty: Type::unsigned(32), to: self.register(0, 32)?, from })
     }
 
     fn is_space(&self) -> Result<Op, Problem> {
@@ -328,44 +322,6 @@ impl<'a> Parts<'a> {
             ["r", "clamp", "b32"] => Compute::FunnelRight { clamps: true },
             _ => return Err("this shift".to_owned()),
         };
-        let from = (1..4).map(|at| self.value(at, 32)).collect::<Result<_, _>>()?;
-        let ty = Type { bits: 32, signed: false };
-        Ok(Op::Compute { compute, ty, to: self.register(0, 32)?, from, negated: false })
-    }
-
-    fn set_predicate(&self) -> Result<Op, Problem> {
-        let (compare, joined) = match self.modifiers[..] {
-            [compare, _] => (compare, None),
-            [compare, joined, _] => (compare, Some(joined)),
-            _ => return Err("this comparison".to_owned()),
-        };
-        let ty = self.ty(&self.modifiers[..self.modifiers.len() - 1])?;
-        let compare = match compare {
-            "eq" => Compare::Equal,
-            "ne" => Compare::NotEqual,
-            "lt" | "lo" => Compare::Less,
-            "le" | "ls" => Compare::LessOrEqual,
-            "gt" | "hi" => Compare::Greater,
-            "ge" | "hs" => Compare::GreaterOrEqual,
-            other => return Err(format!("comparison `{other}`")),
-        };
-        let compute = match joined {
-            None => Compute::Set(compare),
-            Some("and") => Compute::SetAnd(compare),
-            Some("or") => Compute::SetOr(compare),
-            Some("xor") => Compute::SetXor(compare),
-            Some(other) => return Err(format!("modifier `{other}`")),
-        };
-        let mut from = vec![self.value(1, ty.bits)?, self.value(2, ty.bits)?];
-        let mut negated = false;
-        if joined.is_some() {
-            let (predicate, not) = self.predicate(3)?;
-            from.push(predicate);
-            negated = not;
-        }
-        if self.operands.len() != from.len() + 1 || ty.bits == 1 {
-            return Err("this comparison".to_owned());
-        }
-        Ok(Op::Compute { compute, ty, to: self.register(0, 1)?, from, negated })
+        self.of_three_words(compute)
     }
 }

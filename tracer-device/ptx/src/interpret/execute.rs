@@ -4,11 +4,12 @@ mod accesses;
 mod calls;
 
 use super::error::Fault;
-use super::float::flushed;
 use super::machine::{Frame, Group, LANES, Launch, Position, Wait, Warp};
 use super::memory::{Memory as Global, Scratch};
 use super::observed::Access;
-use super::op::{Address, Compute, LOCAL_WINDOW, Memory, Op, Register, SHARED_WINDOW, Special, Type, Value};
+use super::op::{
+    Address, LOCAL_WINDOW, Memory, Op, Predicate, Register, SHARED_WINDOW, Special, Type, Value,
+};
 use super::program::{Program, Step};
 
 /// The most bytes of an access.
@@ -60,10 +61,9 @@ impl Executor<'_> {
     ) -> Result<(), Fault> {
         let op = step.op.as_ref().map_err(Clone::clone)?;
         let mut active = group.mask;
-        if let Some((predicate, negated)) = step.guard {
+        if let Some(guard) = step.guard {
             for lane in lanes(group.mask) {
-                let holds = self.value(warp, lane, Value::Register(predicate))? == 1;
-                if holds == negated {
+                if !self.holds(warp, lane, guard)? {
                     active &= !(1 << lane.number);
                 }
             }
@@ -136,33 +136,27 @@ impl Executor<'_> {
     /// Executes an instruction for a lane.
     fn lane(&mut self, op: &Op, warp: &mut Warp, lane: Lane) -> Result<(), Fault> {
         match op {
-            Op::Compute { compute, ty, to, from, negated } => {
+            Op::Compute { compute, ty, to, from } => {
                 let mut operands = [0; 4];
                 for (operand, from) in operands.iter_mut().zip(from) {
                     *operand = self.value(warp, lane, *from)?;
                 }
-                operands[2] ^= u64::from(*negated);
                 let result = compute.apply(*ty, &operands).ok_or(Fault::Division { lane: lane.number })?;
                 set(self.program, warp, lane, *to, result)
             }
             Op::Pack { bits, to, from } => {
                 let mut packed = 0;
                 for (part, from) in (0..).zip(from) {
-                    let ty = Type { bits: *bits, signed: false };
-                    packed |= ty.truncate(self.value(warp, lane, *from)?) << (bits * part);
+                    let value = self.value(warp, lane, *from)?;
+                    packed |= Type::unsigned(*bits).truncate(value) << (bits * part);
                 }
                 set(self.program, warp, lane, *to, packed)
             }
             Op::Unpack { bits, to, from } => {
                 let packed = self.value(warp, lane, *from)?;
                 for (part, to) in (0..).zip(to) {
-                    set(
-                        self.program,
-                        warp,
-                        lane,
-                        *to,
-                        Type { bits: *bits, signed: false }.truncate(packed >> (bits * part)),
-                    )?;
+                    let value = Type::unsigned(*bits).truncate(packed >> (bits * part));
+                    set(self.program, warp, lane, *to, value)?;
                 }
                 Ok(())
             }
@@ -172,11 +166,8 @@ impl Executor<'_> {
                 let at = self.address(warp, lane, *memory, address, whole)?;
                 let read = self.read(warp, lane, *memory, at, whole)?;
                 for (to, value) in to.iter().zip(read.chunks_exact(bytes as usize)) {
-                    let value = number(value);
                     // A wider register takes the number.
-                    let value =
-                        Compute::Convert { from: *ty }.apply(Type { bits: 64, signed: false }, &[value]);
-                    set(self.program, warp, lane, *to, value.unwrap_or_default())?;
+                    set(self.program, warp, lane, *to, ty.number(number(value)) as u64)?;
                 }
                 Ok(())
             }
@@ -207,19 +198,20 @@ impl Executor<'_> {
                 }
                 set(self.program, warp, lane, *to, step.apply(operands))
             }
-            Op::SetFloat { compare, ty, flush, to, other, from, joined } => {
+            Op::SetPredicate { compare, of, flush, to, other, from, joined } => {
                 let [a, b] = [from[0], from[1]].map(|from| self.value(warp, lane, from));
-                let number = |value: u64| flushed(*ty, *flush, ty.number(value));
-                let holds = compare.of(number(a?), number(b?));
+                let holds = compare.holds(of.order(*flush, [a?, b?]));
                 let joined = match joined {
                     None => None,
-                    Some((join, with, negated)) => {
-                        Some((join, (self.value(warp, lane, *with)? == 1) != *negated))
-                    }
+                    Some((join, with)) => Some((join, u64::from(self.holds(warp, lane, *with)?))),
                 };
-                let of = |holds: bool| u64::from(joined.map_or(holds, |(join, with)| join.of(holds, with)));
-                set(self.program, warp, lane, *to, of(holds))?;
-                other.map_or(Ok(()), |other| set(self.program, warp, lane, other, of(!holds)))
+                let of = |holds: u64| {
+                    joined
+                        .and_then(|(join, with)| join.apply(Type::unsigned(1), &[holds, with]))
+                        .unwrap_or(holds)
+                };
+                set(self.program, warp, lane, *to, of(holds.into()))?;
+                other.map_or(Ok(()), |other| set(self.program, warp, lane, other, of((!holds).into())))
             }
             Op::Convert { conversion, to, from } => {
                 let mut result = 0;
@@ -277,6 +269,12 @@ impl Executor<'_> {
         }
     }
 
+    /// Whether a predicate holds, or does not where it is negated.
+    pub(super) fn holds(&self, warp: &mut Warp, lane: Lane, of: Predicate) -> Result<bool, Fault> {
+        let (register, negated) = of;
+        Ok((self.value(warp, lane, Value::Register(register))? == 1) != negated)
+    }
+
     fn special(&self, warp: &Warp, lane: Lane, special: Special) -> u64 {
         let thread = warp.first_thread + lane.number;
         let [x, y, _] = self.launch.block;
@@ -296,7 +294,6 @@ impl Executor<'_> {
             Special::Multiprocessor => self.launch.multiprocessor(warp.block_index),
             Special::Multiprocessors => self.launch.multiprocessors.max(1),
             Special::ClockLow => warp.clock as u32,
-            Special::LanesBelow => (1 << lane.number) - 1,
             Special::DynamicShared => self.launch.dynamic_shared,
             Special::Clock => return warp.clock,
             Special::GlobalTimer => return self.launch.clock.wrapping_add(self.elapsed),
@@ -395,7 +392,7 @@ pub(super) fn set(
 ) -> Result<(), Fault> {
     let frame = frame(warp, lane)?;
     let bits = program.functions[frame.function].bits[register];
-    frame.registers[register] = Some(Type { bits, signed: false }.truncate(value));
+    frame.registers[register] = Some(Type::unsigned(bits).truncate(value));
     Ok(())
 }
 

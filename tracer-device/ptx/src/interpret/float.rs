@@ -3,7 +3,11 @@
 //! A result is the nearest number of its type. That of an instruction with `.approx`, and of functions such
 //! as the sine, is the host's, which differs from a GPU's in its last bits.
 
+use std::cmp::Ordering;
+
 use half::{bf16, f16};
+
+use super::op::Type;
 
 /// A type of numbers with a fraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -201,14 +205,14 @@ pub(super) fn flushed(ty: Float, flush: bool, number: f64) -> f64 {
     if is_small { 0.0_f64.copysign(number) } else { number }
 }
 
-/// A comparison of numbers with a fraction.
+/// A comparison of two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FloatCompare {
+pub(super) struct Comparison {
     /// Whether it holds of less, equal, greater, and of what is no number.
     holds: [bool; 4],
 }
 
-impl FloatCompare {
+impl Comparison {
     /// Reads a modifier such as `lt` or `ltu`.
     pub(super) fn parse(modifier: &str) -> Option<Self> {
         let (name, unordered) = match modifier {
@@ -219,31 +223,59 @@ impl FloatCompare {
         let [less, equal, greater] = match name {
             "eq" => [false, true, false],
             "ne" => [true, false, true],
-            "lt" => [true, false, false],
-            "le" => [true, true, false],
-            "gt" => [false, false, true],
-            "ge" => [false, true, true],
+            "lt" | "lo" => [true, false, false],
+            "le" | "ls" => [true, true, false],
+            "gt" | "hi" => [false, false, true],
+            "ge" | "hs" => [false, true, true],
             _ => return None,
         };
         Some(Self { holds: [less, equal, greater, unordered] })
     }
 
-    pub(super) fn of(self, a: f64, b: f64) -> bool {
+    /// Whether it holds of two values in this order; numbers that are none have no order.
+    pub(super) fn holds(self, order: Option<Ordering>) -> bool {
         let [less, equal, greater, unordered] = self.holds;
-        match a.partial_cmp(&b) {
-            Some(std::cmp::Ordering::Less) => less,
-            Some(std::cmp::Ordering::Equal) => equal,
-            Some(std::cmp::Ordering::Greater) => greater,
+        match order {
+            Some(Ordering::Less) => less,
+            Some(Ordering::Equal) => equal,
+            Some(Ordering::Greater) => greater,
             None => unordered,
         }
     }
 }
 
-/// A number of a conversion.
+/// A type of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Number {
-    Integer(super::op::Type),
+    Integer(Type),
     Float(Float),
+}
+
+impl Number {
+    pub(super) fn parse(modifier: &str) -> Option<Self> {
+        match Float::parse(modifier) {
+            Some((ty, 1)) => Some(Self::Float(ty)),
+            _ => Type::parse(modifier).map(Self::Integer),
+        }
+    }
+
+    pub(super) fn bits(self) -> u32 {
+        match self {
+            Self::Integer(ty) => ty.bits,
+            Self::Float(ty) => ty.bits(),
+        }
+    }
+
+    /// The order of two values, as their registers hold them.
+    pub(super) fn order(self, flush: bool, [a, b]: [u64; 2]) -> Option<Ordering> {
+        match self {
+            Self::Integer(ty) => Some(ty.number(a).cmp(&ty.number(b))),
+            Self::Float(ty) => {
+                let [a, b] = [a, b].map(|value| flushed(ty, flush, ty.number(value)));
+                a.partial_cmp(&b)
+            }
+        }
+    }
 }
 
 /// A conversion in which one number at least has a fraction.

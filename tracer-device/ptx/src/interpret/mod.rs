@@ -45,6 +45,8 @@ mod decode;
 mod error;
 mod execute;
 mod float;
+#[cfg(test)]
+mod foreign_tests;
 mod initial;
 mod machine;
 mod memory;
@@ -56,8 +58,6 @@ mod random;
 mod schedule;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod tests_foreign;
 
 pub use self::error::{Fault, InterpretError};
 pub use self::machine::{CLOCKS_APART, Launch, run, run_with_host};

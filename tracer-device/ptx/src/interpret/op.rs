@@ -1,6 +1,6 @@
 //! Instructions as the interpreter executes them.
 
-use super::float::{Conversion, Float, FloatCompare, FloatStep};
+use super::float::{Comparison, Conversion, Float, FloatStep, Number};
 
 /// An integer type: signedness matters to some operations. Predicates have one bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,17 +13,21 @@ impl Type {
     /// Reads a modifier such as `u32`; `None` if it is no type that the interpreter knows.
     pub(super) fn parse(modifier: &str) -> Option<Self> {
         if modifier == "pred" {
-            return Some(Self { bits: 1, signed: false });
+            return Some(Self::unsigned(1));
         }
         let (kind, bits) = modifier.split_at_checked(1)?;
         let bits = bits.parse().ok().filter(|bits| [8, 16, 32, 64].contains(bits))?;
         ["b", "u", "s"].contains(&kind).then_some(Self { bits, signed: kind == "s" })
     }
 
+    pub(super) const fn unsigned(bits: u32) -> Self {
+        Self { bits, signed: false }
+    }
+
     /// Reads the type of what is only moved: numbers with a fraction are bits.
     pub(super) fn of_bits(modifier: &str) -> Option<Self> {
         let float = Float::parse(modifier).map(|(ty, count)| ty.bits() * count);
-        float.map(|bits| Self { bits, signed: false }).or_else(|| Self::parse(modifier))
+        float.map(Self::unsigned).or_else(|| Self::parse(modifier))
     }
 
     /// The value's low bits.
@@ -45,6 +49,9 @@ impl Type {
 /// Index of a register in its function.
 pub(super) type Register = usize;
 
+/// A register of a predicate, and whether it is negated.
+pub(super) type Predicate = (Register, bool);
+
 /// A special register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Special {
@@ -53,7 +60,6 @@ pub(super) enum Special {
     Block(usize),
     GridSize(usize),
     Lane,
-    LanesBelow,
     /// The lane itself alone, and what is above or below it.
     LaneMask {
         below: bool,
@@ -119,17 +125,6 @@ pub(super) struct Address {
     pub(super) within: Option<(u64, u64)>,
 }
 
-/// A comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Compare {
-    Equal,
-    NotEqual,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-}
-
 /// What is computed of a lane's operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Compute {
@@ -184,36 +179,19 @@ pub(super) enum Compute {
     Select,
     /// The first value, or where the third is negative the second.
     SelectBySign,
-    /// A comparison, joined with a predicate (the third operand) where one follows.
-    Set(Compare),
-    SetAnd(Compare),
-    SetOr(Compare),
-    SetXor(Compare),
 }
 
-/// How a comparison is joined with a predicate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Join {
-    And,
-    Or,
-    Xor,
-}
-
-impl Join {
-    pub(super) fn parse(modifier: &str) -> Option<Self> {
-        match modifier {
+impl Compute {
+    /// Reads an operation whose operands may come in any order.
+    pub(super) fn unordered(name: &str) -> Option<Self> {
+        match name {
+            "add" => Some(Self::Add),
+            "min" => Some(Self::Minimum),
+            "max" => Some(Self::Maximum),
             "and" => Some(Self::And),
             "or" => Some(Self::Or),
             "xor" => Some(Self::Xor),
             _ => None,
-        }
-    }
-
-    pub(super) fn of(self, one: bool, other: bool) -> bool {
-        match self {
-            Self::And => one && other,
-            Self::Or => one || other,
-            Self::Xor => one != other,
         }
     }
 }
@@ -236,30 +214,11 @@ pub(super) enum Shuffle {
     Butterfly,
 }
 
-/// What lanes compute of all their values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reduce {
-    Add,
-    Minimum,
-    Maximum,
-    And,
-    Or,
-    Xor,
-}
-
 /// What an atomic does to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Atomic {
-    Add,
-    AddFloat {
-        ty: Float,
-        count: u32,
-    },
-    Minimum,
-    Maximum,
-    And,
-    Or,
-    Xor,
+    Compute(Compute),
+    Float(FloatStep),
     Exchange,
     CompareAndSwap,
     /// Up to a value, then 0.
@@ -276,7 +235,6 @@ pub(super) enum Op {
         ty: Type,
         to: Register,
         from: Vec<Value>,
-        negated: bool,
     },
     /// Adds or subtracts with a carry.
     Carry {
@@ -292,15 +250,17 @@ pub(super) enum Op {
         to: Register,
         from: Vec<Value>,
     },
-    SetFloat {
-        compare: FloatCompare,
-        ty: Float,
+    /// Compares two values.
+    SetPredicate {
+        compare: Comparison,
+        of: Number,
         flush: bool,
         to: Register,
         /// The register that holds the opposite.
         other: Option<Register>,
         from: [Value; 2],
-        joined: Option<(Join, Value, bool)>,
+        /// How the result is joined with a predicate.
+        joined: Option<(Compute, Predicate)>,
     },
     /// Of two values both are put into one register, the first in the lower half.
     Convert {
@@ -358,8 +318,7 @@ pub(super) enum Op {
     Vote {
         vote: Vote,
         to: Register,
-        of: Value,
-        negated: bool,
+        of: Predicate,
         members: Option<Value>,
     },
     Shuffle {
@@ -381,7 +340,7 @@ pub(super) enum Op {
         members: Option<Value>,
     },
     Reduce {
-        reduce: Reduce,
+        compute: Compute,
         ty: Type,
         to: Register,
         of: Value,

@@ -3,6 +3,7 @@
 use super::op::{Register, Special, Value};
 use super::program::Names;
 use crate::Instruction;
+use crate::parse::parse_u64;
 use crate::splice::DataMarker;
 
 /// What is wrong with an operand or an instruction.
@@ -53,11 +54,7 @@ pub(super) fn number(text: &str) -> Option<u64> {
         Some(digits) => (true, digits.trim_start()),
         None => (false, text),
     };
-    let digits = digits.strip_suffix('U').unwrap_or(digits);
-    let magnitude = match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
-        Some(hexadecimal) => u64::from_str_radix(hexadecimal, 16).ok()?,
-        None => digits.parse().ok()?,
-    };
+    let magnitude = parse_u64(digits)?;
     Some(if negative { magnitude.wrapping_neg() } else { magnitude })
 }
 
@@ -85,7 +82,7 @@ fn special(text: &str) -> Option<(Special, u32)> {
     }
     match name {
         "laneid" => Some((Special::Lane, 32)),
-        "lanemask_lt" => Some((Special::LanesBelow, 32)),
+        "lanemask_lt" => lane_mask(true, false, false),
         "lanemask_le" => lane_mask(true, true, false),
         "lanemask_eq" => lane_mask(false, true, false),
         "lanemask_ge" => lane_mask(false, true, true),

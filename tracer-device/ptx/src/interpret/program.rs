@@ -6,9 +6,11 @@ use super::InterpretError;
 use super::decode::{Decoder, decode};
 use super::error::Fault;
 use super::initial;
-use super::op::{FUNCTIONS, Memory, Op, Register, VARIABLES};
+use super::op::{FUNCTIONS, Memory, Op, Predicate, Register, VARIABLES};
 use super::operand::operand_of;
 use crate::cfg::labels::resolve;
+use crate::points::params::elements_of;
+use crate::registers::{bits, numbered};
 use crate::splice::{DataMarker, Marker};
 use crate::uniform::parting::Graph;
 use crate::{
@@ -63,7 +65,7 @@ pub(super) enum Item {
     Value {
         site: u16,
         register: Register,
-        guard: Option<(Register, bool)>,
+        guard: Option<Predicate>,
     },
     Instruction(Box<Step>),
 }
@@ -74,7 +76,7 @@ pub(super) struct Step {
     pub(super) line: usize,
     pub(super) text: String,
     /// The predicate, and whether it is negated.
-    pub(super) guard: Option<(Register, bool)>,
+    pub(super) guard: Option<Predicate>,
     pub(super) op: Result<Op, Fault>,
     /// The block where lanes meet again that a branch parts.
     pub(super) meets: Option<usize>,
@@ -117,16 +119,10 @@ impl Names {
     pub(super) fn register(&self, name: &str) -> Option<(Register, u32)> {
         let bits = match self.declared.get(name) {
             Some((bits, None)) => *bits,
-            _ => {
-                let prefix = name.trim_end_matches(|digit: char| digit.is_ascii_digit());
-                // `%r1<4>` declares `%r10` to `%r13`.
-                let (bits, _) = (prefix.len()..name.len()).find_map(|end| {
-                    let (bits, count) = self.declared.get(&name[..end])?;
-                    let number: u32 = name[end..].parse().ok()?;
-                    count.filter(|count| number < *count).map(|count| (*bits, count))
-                })?;
-                bits
-            }
+            _ => numbered(name).find_map(|(name, number)| {
+                let (bits, count) = self.declared.get(name)?;
+                count.filter(|count| number < *count).map(|_| *bits)
+            })?,
         };
         let mut used = self.used.borrow_mut();
         let Used { names, indices } = &mut *used;
@@ -339,15 +335,11 @@ fn step(decoder: &Decoder<'_>, instruction: &Instruction<'_>, line: usize, text:
         _ => Err(Fault::Unknown(format!("`{}` is no declared predicate", guard.predicate))),
     });
     let is_sequence = text.contains(crate::splice::REGISTER_PREFIX);
-    match guard.transpose() {
-        Ok(guard) => {
-            let op = decode(decoder, instruction).map_err(Fault::Unknown);
-            Step { line, text, guard, op, meets: None, is_sequence, sites: Vec::new() }
-        }
-        Err(fault) => {
-            Step { line, text, guard: None, op: Err(fault), meets: None, is_sequence, sites: Vec::new() }
-        }
-    }
+    let (guard, op) = match guard.transpose() {
+        Ok(guard) => (guard, decode(decoder, instruction).map_err(Fault::Unknown)),
+        Err(fault) => (None, Err(fault)),
+    };
+    Step { line, text, guard, op, meets: None, is_sequence, sites: Vec::new() }
 }
 
 fn body_variables<'a>(body: Option<&'a Body<'a>>, space: Space) -> impl Iterator<Item = &'a Declaration<'a>> {
@@ -362,10 +354,7 @@ fn body_variables<'a>(body: Option<&'a Body<'a>>, space: Space) -> impl Iterator
 
 /// Declares registers, all of which belong to the whole function here.
 fn registers(names: &mut Names, declaration: &Declaration<'_>) {
-    let bits = match declaration.ty.trim_start_matches('.') {
-        "pred" => 1,
-        ty => ty.get(1..).and_then(|bits| bits.parse().ok()).unwrap_or_default(),
-    };
+    let bits = bits(declaration.ty).unwrap_or_default();
     for declared in &declaration.names {
         names.declared.insert(declared.name.to_owned(), (bits, declared.count));
     }
@@ -446,16 +435,8 @@ fn reserve(name: &str, end: &mut usize, bytes: usize) -> Result<usize, Interpret
 
 /// Bytes of a variable.
 fn bytes(name: &str, ty: &str, dimensions: Option<&str>) -> Result<usize, InterpretError> {
-    let bits = ty.trim_start_matches('.').get(1..).and_then(|bits| bits.parse::<usize>().ok());
-    let bits = bits.filter(|bits| [8, 16, 32, 64, 128].contains(bits));
-    let mut bytes = bits.ok_or_else(|| problem(name, format!("its type is `{ty}`")))? / 8;
-    for dimension in dimensions.unwrap_or_default().split(']').map(str::trim).filter(|text| !text.is_empty())
-    {
-        let length = dimension.trim_start_matches('[').trim().parse::<usize>().ok();
-        let length = length.ok_or_else(|| problem(name, format!("`{dimension}]` is no length")))?;
-        bytes = bytes.saturating_mul(length);
-    }
-    Ok(bytes)
+    let (element, elements) = elements_of(ty, dimensions).map_err(|reason| problem(name, reason))?;
+    Ok(usize::try_from(element.saturating_mul(elements)).unwrap_or(usize::MAX))
 }
 
 fn problem(name: &str, problem: String) -> InterpretError {

@@ -101,9 +101,7 @@ impl<'a> Parser<'a> {
     fn declared(&mut self) -> Result<Declared<'a>, ParseError> {
         let name_span = self.expect(TokenKind::Word, "a name")?;
         let mut count = None;
-        if self.peek_code().is(b'<') {
-            self.code();
-            self.step();
+        if self.take_punct(b'<') {
             count = Some(self.expect_u32("a number of names")?);
             self.expect_punct(b'>', "`>`")?;
         }
@@ -154,7 +152,7 @@ impl Param<'_> {
 }
 
 /// Multiplies the sizes in brackets.
-fn elements(dimensions: &str) -> Option<u64> {
+pub(crate) fn elements(dimensions: &str) -> Option<u64> {
     let dimensions = dimensions.trim_start_matches('[').trim_end_matches(']');
     dimensions.split(']').try_fold(1u64, |elements, dimension| {
         elements.checked_mul(parse_u64(dimension.trim().trim_start_matches('[').trim())?)

@@ -45,13 +45,12 @@ impl<'a> Parser<'a> {
             body: None,
         };
         self.header_directives(&mut function.directives)?;
-        if self.peek_code().is(b';') {
-            self.code();
-            self.step();
-        } else if self.peek_code().is(b'{') {
+        if self.peek_code().is(b'{') {
             self.code();
             function.body = Some(self.body()?);
-        } else if function.directives.last().is_none_or(|directive| directive.name != ".pragma") {
+        } else if !self.take_punct(b';')
+            && function.directives.last().is_none_or(|directive| directive.name != ".pragma")
+        {
             self.code();
             return Err(self.unexpected("`{` and the function's body, or `;`"));
         }

@@ -5,9 +5,11 @@ mod function;
 mod module;
 mod statement;
 
+pub(crate) use declaration::elements;
 pub(crate) use module::module;
 
 use crate::body::Statement;
+use crate::declaration::Linkage;
 use crate::error::ParseError;
 use crate::instruction::Operand;
 use crate::lexer::{Lexer, Token, TokenKind};
@@ -111,6 +113,32 @@ impl<'a> Parser<'a> {
         self.expect(TokenKind::Punct(byte), expected)
     }
 
+    /// Steps over comments and the character `byte` if it comes next; tells whether it does. Comments in
+    /// front of another token stay.
+    fn take_punct(&mut self, byte: u8) -> bool {
+        let is_next = self.peek_code().is(byte);
+        if is_next {
+            self.code();
+            self.step();
+        }
+        is_next
+    }
+
+    /// Steps over the linkages that a declaration begins with; returns the last one, and the directive behind
+    /// them.
+    fn linkage(&mut self, expected: &'static str) -> Result<(Linkage, &'a str), ParseError> {
+        let mut linkage = Linkage::None;
+        loop {
+            let name = self.slice(self.token.span);
+            let Some(stated) = Linkage::from_directive(name) else { return Ok((linkage, name)) };
+            linkage = stated;
+            self.step();
+            if self.code().kind != TokenKind::Dot {
+                return Err(self.unexpected(expected));
+            }
+        }
+    }
+
     /// Steps over comments and a number that fits 32 bits.
     fn expect_u32(&mut self, expected: &'static str) -> Result<u32, ParseError> {
         let token = self.code();
@@ -196,7 +224,7 @@ pub(crate) fn parse_i64(text: &str) -> Option<i64> {
 }
 
 /// Reads a whole number as PTX writes it: decimal, `0x`, `0b` or octal, `U` behind it or not.
-fn parse_u64(text: &str) -> Option<u64> {
+pub(crate) fn parse_u64(text: &str) -> Option<u64> {
     let text = text.strip_suffix('U').unwrap_or(text);
     let (digits, radix) = match text.as_bytes() {
         [b'0', b'x' | b'X', ..] => (&text[2..], 16),

@@ -1,7 +1,7 @@
 //! Module scope.
 
 use super::{Parser, unquote};
-use crate::declaration::{Linkage, Space};
+use crate::declaration::Space;
 use crate::error::ParseError;
 use crate::function::FunctionKind;
 use crate::lexer::TokenKind;
@@ -110,14 +110,7 @@ impl<'a> Parser<'a> {
         directive: &'a str,
         start: usize,
     ) -> Result<ItemKind<'a>, ParseError> {
-        let mut linkage = Linkage::None;
-        let mut name = directive;
-        while let Some(stated) = Linkage::from_directive(name) {
-            linkage = stated;
-            self.step();
-            self.code();
-            name = self.directive_name("a function or variable behind its linkage")?;
-        }
+        let (linkage, name) = self.linkage("a function or variable behind its linkage")?;
         match name {
             ".version" => self.version(module),
             ".target" => self.target(module),
@@ -164,11 +157,9 @@ impl<'a> Parser<'a> {
         loop {
             let word = self.expect(TokenKind::Word, "a target, such as `sm_70`")?;
             module.targets.push(self.slice(word));
-            if !self.peek_code().is(b',') {
+            if !self.take_punct(b',') {
                 return Ok(ItemKind::Target);
             }
-            self.code();
-            self.step();
         }
     }
 
@@ -177,9 +168,7 @@ impl<'a> Parser<'a> {
         self.step();
         let index = self.expect_u32("a file's number")?;
         let name = self.expect(TokenKind::String, "a file's name in quotes")?;
-        while self.peek_code().is(b',') {
-            self.code();
-            self.step();
+        while self.take_punct(b',') {
             self.expect(TokenKind::Number, "a file's time or size")?;
         }
         Ok(ItemKind::File { index, name: unquote(self.slice(name)) })

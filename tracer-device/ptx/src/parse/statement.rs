@@ -2,7 +2,7 @@
 
 use super::{Nesting, Parser, unquote};
 use crate::body::{Body, Directive, Label, Loc, Statement, StatementKind};
-use crate::declaration::{Linkage, Space};
+use crate::declaration::Space;
 use crate::error::ParseError;
 use crate::instruction::{Guard, Instruction, Operand};
 use crate::lexer::TokenKind;
@@ -129,17 +129,7 @@ impl<'a> Parser<'a> {
 
     fn body_directive(&mut self) -> Result<Directive<'a>, ParseError> {
         let first = self.slice(self.token.span);
-        let mut linkage = Linkage::None;
-        let mut name = first;
-        while let Some(stated) = Linkage::from_directive(name) {
-            linkage = stated;
-            self.step();
-            let token = self.code();
-            if token.kind != TokenKind::Dot {
-                return Err(self.unexpected("a variable behind its linkage"));
-            }
-            name = self.slice(token.span);
-        }
+        let (linkage, name) = self.linkage("a variable behind its linkage")?;
         match name {
             ".loc" => Ok(Directive::Loc(self.loc()?)),
             ".pragma" => Ok(Directive::Pragma(self.pragma()?)),
@@ -169,24 +159,20 @@ impl<'a> Parser<'a> {
         if self.peek_code().kind == TokenKind::Number {
             loc.column = self.expect_u32("a column")?;
         }
-        while self.peek_code().is(b',') {
-            self.code();
-            self.step();
-            let key = self.expect(TokenKind::Word, "`function_name` or `inlined_at`")?;
-            match self.slice(key) {
-                "function_name" => loc.function_name = Some(self.debug_label()?),
+        while self.take_punct(b',') {
+            let key = self.code();
+            match self.slice(key.span) {
+                "function_name" => {
+                    self.step();
+                    loc.function_name = Some(self.debug_label()?);
+                }
                 "inlined_at" => {
+                    self.step();
                     let file = self.expect_u32("a file's number")?;
                     let line = self.expect_u32("a line")?;
                     loc.inlined_at = Some((file, line, self.expect_u32("a column")?));
                 }
-                _ => {
-                    return Err(ParseError::unexpected(
-                        self.text,
-                        crate::lexer::Token { kind: TokenKind::Word, span: key, starts_line: false },
-                        "`function_name` or `inlined_at`",
-                    ));
-                }
+                _ => return Err(self.unexpected("`function_name` or `inlined_at`")),
             }
         }
         Ok(loc)
@@ -199,9 +185,7 @@ impl<'a> Parser<'a> {
             return Err(self.unexpected("a label of debug data"));
         };
         self.step();
-        if self.peek_code().is(b'+') {
-            self.code();
-            self.step();
+        if self.take_punct(b'+') {
             token.span.end = self.expect(TokenKind::Number, "an offset")?.end;
         }
         Ok(self.slice(token.span))

@@ -8,7 +8,7 @@ use super::copies::Copies;
 use super::data_sites::{self, Found};
 use super::params::layout;
 use super::sites::{Plan, Site, insert_lines};
-use super::source::{Lines, Positions, Sources};
+use super::source::{Lines, Sources, positions};
 use super::{Implied, KernelInfo, Marked, Point, PointCopy, PointError, PointKind, PointOptions, PointWait};
 use crate::splice::{DataMarker, Marker};
 use crate::{Body, Cfg, Edits, Function, ItemKind, Module, StatementKind};
@@ -194,15 +194,15 @@ impl<'m> Marking<'m> {
 
     /// Makes the marked text.
     pub(super) fn finish(mut self) -> Result<Marked, PointError> {
-        for (position, point) in Positions::of(self.text, &self.offsets).zip(&mut self.marked.points) {
+        for (position, point) in positions(self.text, &self.offsets).iter().zip(&mut self.marked.points) {
             (point.ptx_line, point.ptx_column) = (position.line, position.column);
         }
-        for (position, site) in Positions::of(self.text, &self.site_offsets).zip(&mut self.marked.sites) {
+        for (position, site) in positions(self.text, &self.site_offsets).iter().zip(&mut self.marked.sites) {
             (site.ptx_line, site.ptx_column) = (position.line, position.column);
         }
         let waits = self.marked.points.iter_mut().filter_map(|point| point.wait.as_mut());
         let copies = waits.flat_map(|wait| &mut wait.copies);
-        for (position, copy) in Positions::of(self.text, &self.copy_offsets).zip(copies) {
+        for (position, copy) in positions(self.text, &self.copy_offsets).iter().zip(copies) {
             (copy.ptx_line, copy.ptx_column) = (position.line, position.column);
         }
         self.marked.unrecorded.extend(self.called_by_pointer());

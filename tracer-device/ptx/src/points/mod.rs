@@ -176,38 +176,32 @@ pub enum PointKind {
 }
 
 impl PointKind {
+    /// The kind's name, and in a few words what an event means.
+    const fn words(self) -> [&'static str; 2] {
+        match self {
+            Self::Entry => ["entry", "function entered"],
+            Self::Block => ["block", "basic block begins"],
+            Self::LoopBody => ["loop body", "iteration begins"],
+            Self::Branch => ["branch", "branch reached"],
+            Self::Taken => ["taken", "branch taken"],
+            Self::NotTaken => ["not taken", "branch not taken"],
+            Self::Named => ["named", "named in the source"],
+            Self::Barrier => ["barrier", "barrier reached"],
+            Self::Wait => ["wait", "wait begins"],
+            Self::Waited => ["waited", "wait is over"],
+        }
+    }
+
     /// Says in a few words what an event means.
     #[must_use]
     pub const fn meaning(self) -> &'static str {
-        match self {
-            Self::Entry => "function entered",
-            Self::Block => "basic block begins",
-            Self::LoopBody => "iteration begins",
-            Self::Branch => "branch reached",
-            Self::Taken => "branch taken",
-            Self::NotTaken => "branch not taken",
-            Self::Named => "named in the source",
-            Self::Barrier => "barrier reached",
-            Self::Wait => "wait begins",
-            Self::Waited => "wait is over",
-        }
+        self.words()[1]
     }
 }
 
 impl fmt::Display for PointKind {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.pad(match self {
-            Self::Entry => "entry",
-            Self::Block => "block",
-            Self::LoopBody => "loop body",
-            Self::Branch => "branch",
-            Self::Taken => "taken",
-            Self::NotTaken => "not taken",
-            Self::Named => "named",
-            Self::Barrier => "barrier",
-            Self::Wait => "wait",
-            Self::Waited => "waited",
-        })
+        out.pad(self.words()[0])
     }
 }
 
@@ -289,14 +283,7 @@ pub fn mark(text: &str, options: &PointOptions<'_>) -> Result<Marked, PointError
     if options.first_id == 0 || options.first_site == 0 {
         return Err(PointError::FirstId);
     }
-    let module = Module::parse(text)?;
-    marking::refuse_markers(&module, true)?;
-    let wanted = marking::wanted_functions(&module, options)?;
-    let mut marking = Marking::new(&module, options);
-    for function in module.definitions().filter(|function| wanted.contains(function.name)) {
-        marking.function(function);
-    }
-    marking.finish()
+    mark_functions(text, options, true)
 }
 
 /// Puts markers of data into PTX whose events have markers of their own: in front of the accesses to memory
@@ -308,12 +295,21 @@ pub fn mark_accesses(text: &str, options: &PointOptions<'_>) -> Result<Marked, P
     if options.first_site == 0 {
         return Err(PointError::FirstId);
     }
+    mark_functions(text, options, false)
+}
+
+/// Marks the functions that are asked for: points and data, or data alone if `events` is false.
+fn mark_functions(text: &str, options: &PointOptions<'_>, events: bool) -> Result<Marked, PointError> {
     let module = Module::parse(text)?;
-    marking::refuse_markers(&module, false)?;
+    marking::refuse_markers(&module, events)?;
     let wanted = marking::wanted_functions(&module, options)?;
     let mut marking = Marking::new(&module, options);
     for function in module.definitions().filter(|function| wanted.contains(function.name)) {
-        marking.own_function(function);
+        if events {
+            marking.function(function);
+        } else {
+            marking.own_function(function);
+        }
     }
     marking.finish()
 }

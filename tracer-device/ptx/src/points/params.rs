@@ -2,6 +2,7 @@
 
 use super::ParamLayout;
 use crate::Param;
+use crate::parse::elements;
 
 /// The most bytes of a kernel's parameters that are laid out: eight times what any driver takes.
 const MAX_BYTES: u64 = 1 << 18;
@@ -15,14 +16,7 @@ pub(crate) fn layout(params: &[Param<'_>]) -> Result<Vec<ParamLayout>, String> {
     let mut layouts = Vec::with_capacity(params.len());
     for param in params {
         let problem = |what: &str| format!("its parameter `{}` cannot be laid out: {what}", param.name);
-        let element =
-            element_bytes(param.ty).ok_or_else(|| problem(&format!("its type is `{}`", param.ty)))?;
-        let elements = match param.dimensions {
-            None => 1,
-            Some(dimensions) => {
-                param.elements().ok_or_else(|| problem(&format!("`{dimensions}` is no size")))?
-            }
-        };
+        let (element, elements) = elements_of(param.ty, param.dimensions).map_err(|what| problem(&what))?;
         let align = u64::from(param.align.unwrap_or_default()).max(element);
         if !align.is_power_of_two() {
             return Err(problem("its alignment is no power of two"));
@@ -36,6 +30,19 @@ pub(crate) fn layout(params: &[Param<'_>]) -> Result<Vec<ParamLayout>, String> {
         layouts.push(ParamLayout { size: bytes(size), align: bytes(align), offset: bytes(offset) });
     }
     Ok(layouts)
+}
+
+/// Returns the bytes of an element of a variable, and how many it has.
+///
+/// # Errors
+/// Why its size is not known.
+pub(crate) fn elements_of(ty: &str, dimensions: Option<&str>) -> Result<(u64, u64), String> {
+    let element = element_bytes(ty).ok_or_else(|| format!("its type is `{ty}`"))?;
+    match dimensions.map(|dimensions| elements(dimensions).ok_or(dimensions)) {
+        None => Ok((element, 1)),
+        Some(Ok(elements)) => Ok((element, elements)),
+        Some(Err(dimensions)) => Err(format!("`{dimensions}` is no size")),
+    }
 }
 
 /// Returns the bytes of one element of a type.

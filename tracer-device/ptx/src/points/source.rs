@@ -118,7 +118,7 @@ impl<'a> Sources<'a> {
             let line = Position::of(self.text, function.span.start).line;
             lines.of_function = table.get(&line).cloned();
             let starts: Vec<usize> = body.statements.iter().map(|statement| statement.span.start).collect();
-            for (statement, at) in body.statements.iter().zip(Positions::of(self.text, &starts)) {
+            for (statement, at) in body.statements.iter().zip(positions(self.text, &starts)) {
                 let known = statement.instruction().and_then(|_| table.get(&at.line));
                 lines.place_of.push(known.map(|_| lines.places.len()));
                 lines.places.extend(known.cloned());
@@ -184,38 +184,24 @@ impl Lines {
 }
 
 /// Computes the positions of offsets, in their order, reading the text once.
-pub(super) struct Positions {
-    positions: std::vec::IntoIter<Position>,
-}
-
-impl Positions {
-    pub(super) fn of(text: &str, offsets: &[usize]) -> Self {
-        let mut order: Vec<usize> = (0..offsets.len()).collect();
-        order.sort_unstable_by_key(|index| offsets[*index]);
-        let mut positions = vec![Position { line: 1, column: 1 }; offsets.len()];
-        let (mut at, mut now) = (0, Position { line: 1, column: 1 });
-        for index in order {
-            let between = text.get(at..offsets[index]).unwrap_or_default();
-            match between.rfind('\n') {
-                None => now.column += between.chars().count(),
-                Some(last) => {
-                    now.line += between.bytes().filter(|byte| *byte == b'\n').count();
-                    now.column = 1 + between[last + 1..].chars().count();
-                }
+pub(super) fn positions(text: &str, offsets: &[usize]) -> Vec<Position> {
+    let mut order: Vec<usize> = (0..offsets.len()).collect();
+    order.sort_unstable_by_key(|index| offsets[*index]);
+    let mut positions = vec![Position { line: 1, column: 1 }; offsets.len()];
+    let (mut at, mut now) = (0, Position { line: 1, column: 1 });
+    for index in order {
+        let between = text.get(at..offsets[index]).unwrap_or_default();
+        match between.rfind('\n') {
+            None => now.column += between.chars().count(),
+            Some(last) => {
+                now.line += between.bytes().filter(|byte| *byte == b'\n').count();
+                now.column = 1 + between[last + 1..].chars().count();
             }
-            at = offsets[index];
-            positions[index] = now;
         }
-        Self { positions: positions.into_iter() }
+        at = offsets[index];
+        positions[index] = now;
     }
-}
-
-impl Iterator for Positions {
-    type Item = Position;
-
-    fn next(&mut self) -> Option<Position> {
-        self.positions.next()
-    }
+    positions
 }
 
 /// Reads a number in decimal or hexadecimal.
@@ -264,7 +250,6 @@ mod tests {
     fn positions_are_those_of_one_offset_at_a_time() {
         let text = "a\nβγ x\n\n  yz";
         let offsets = [7, 0, text.len(), 2, 11, 7];
-        let positions: Vec<Position> = Positions::of(text, &offsets).collect();
-        assert_eq!(positions, offsets.map(|offset| Position::of(text, offset)));
+        assert_eq!(positions(text, &offsets), offsets.map(|offset| Position::of(text, offset)));
     }
 }

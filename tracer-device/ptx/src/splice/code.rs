@@ -79,8 +79,7 @@ fn add(
     if places.is_empty() {
         return Ok(());
     }
-    let flow =
-        Cfg::new(body).map_err(|source| SpliceError::Flow { function: function.name.to_owned(), source })?;
+    let flow = Cfg::new(body).map_err(SpliceError::flow(function))?;
     let owners = Owners::of(&flow, &places);
     for block in (0..flow.blocks().len()).filter(|block| flow.is_reachable(*block)) {
         let mut owner = owners.before(block);

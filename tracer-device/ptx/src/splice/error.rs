@@ -1,7 +1,7 @@
 //! Why a module cannot be spliced.
 
 use super::Placement;
-use crate::{CfgError, EditError, ParseError};
+use crate::{CfgError, EditError, Function, Module, ParseError, Position};
 
 /// Why a module cannot be spliced.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -119,4 +119,18 @@ pub enum SpliceError {
     /// A mistake of this crate.
     #[error("the recording sequences could not be put in place: {0}")]
     Edit(#[from] EditError),
+}
+
+impl SpliceError {
+    /// Makes the error of a marker at an offset.
+    pub(super) fn marker(module: &Module<'_>, offset: usize, problem: String) -> Self {
+        let Position { line, column } = module.position(offset);
+        Self::Marker { line, column, problem }
+    }
+
+    /// Makes the error of a function's control flow.
+    pub(super) fn flow(function: &Function<'_>) -> impl FnOnce(CfgError) -> Self {
+        let function = function.name.to_owned();
+        |source| Self::Flow { function, source }
+    }
 }

@@ -83,7 +83,7 @@ impl Plan {
             Err(_) if !body.statements.iter().any(|it| it.comment().as_ref().is_some_and(is_marker)) => {
                 return Ok(Self { unreadable: true, ..Self::default() });
             }
-            Err(source) => return Err(SpliceError::Flow { function: function.name.to_owned(), source }),
+            Err(source) => return Err(SpliceError::flow(function)(source)),
         };
         let ends = |(index, block): (usize, &crate::Block)| {
             block.terminator == Terminator::End && flow.is_reachable(index)
@@ -102,26 +102,16 @@ impl Plan {
                 StatementKind::Comment(text) => {
                     let Some(marker) = Marker::parse(text) else { continue };
                     let marker = marker.map_err(|error| {
-                        let position = module.position(statement.span.start);
-                        SpliceError::Marker {
-                            line: position.line,
-                            column: position.column,
-                            problem: error.to_string(),
-                        }
+                        SpliceError::marker(module, statement.span.start, error.to_string())
                     })?;
                     let in_loop = flow.loop_of(flow.block_of(index)).is_some();
                     let mut place = Place { statement: index, marker, count: 0, in_loop };
+                    if !matches!(marker, Marker::Event(_)) {
+                        loops.insert(marker.location());
+                    }
                     match marker.events() {
-                        None => {
-                            open = None;
-                            if let Marker::Enter(location) | Marker::Leave(location) = marker {
-                                loops.insert(location);
-                            }
-                        }
+                        None => open = None,
                         Some((location, count)) => {
-                            if let Marker::Tick(..) = marker {
-                                loops.insert(location);
-                            }
                             let first = open
                                 .filter(|(_, open)| *open == location)
                                 .map(|(first, _)| first)

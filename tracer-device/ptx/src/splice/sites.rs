@@ -69,10 +69,7 @@ pub(super) fn find(
     let mut registers = None;
     for (index, statement) in body.statements.iter().enumerate() {
         let Some(marker) = statement.comment().and_then(DataMarker::parse) else { continue };
-        let failed = |problem: String| {
-            let position = module.position(statement.span.start);
-            SpliceError::Marker { line: position.line, column: position.column, problem }
-        };
+        let failed = |problem| SpliceError::marker(module, statement.span.start, problem);
         let marker = marker.map_err(|error| failed(error.to_string()))?;
         if marker.root.is_some() {
             continue;

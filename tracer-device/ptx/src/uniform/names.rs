@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{Flaw, has_flaw};
+use crate::registers::numbered;
 use crate::{Body, Directive, Function, Instruction, Space, StatementKind};
 
 /// Special registers that are the same for all lanes of a warp, as long as it runs.
@@ -62,16 +63,9 @@ impl<'a> Registers<'a> {
     }
 
     fn has(&self, name: &str) -> bool {
-        if self.names.contains(name) {
-            return true;
-        }
-        let prefix = name.trim_end_matches(|digit: char| digit.is_ascii_digit()).len();
-        let mut ends = prefix..name.len();
-        !self.ranges.is_empty()
-            && ends.any(|end| {
-                let number = name[end..].parse::<u32>();
-                number.is_ok_and(|number| self.ranges.get(&name[..end]).is_some_and(|count| number < *count))
-            })
+        let is_declared =
+            |(name, number): (&str, u32)| self.ranges.get(name).is_some_and(|count| number < *count);
+        self.names.contains(name) || !self.ranges.is_empty() && numbered(name).any(is_declared)
     }
 }
 

@@ -8,80 +8,62 @@ fn message(text: &str) -> String {
     Module::parse(text).expect_err("it is no PTX").to_string()
 }
 
-/// The message for what follows a header of two lines.
-fn behind_header(text: &str) -> String {
-    message(&format!("{HEADER}{text}"))
+/// Checks the messages for texts, behind the position: a line and a column.
+fn check(header: &str, cases: &[(&str, [usize; 2], &str)]) {
+    for (text, [line, column], says) in cases {
+        let expected = format!("PTX line {line}, column {column}: {says}");
+        assert_eq!(message(&format!("{header}{text}")), expected, "{text}");
+    }
 }
 
 #[test]
 fn a_module_begins_with_its_version_and_target() {
-    assert_eq!(
-        message(""),
-        "PTX line 1, column 1: found the end of the text, expected `.version`: PTX begins with it"
-    );
-    assert_eq!(
-        message("\n  .target sm_80"),
-        "PTX line 2, column 3: found `.target`, expected `.version`: PTX begins with it"
-    );
-    assert_eq!(
-        message(".version 7.8\n"),
-        "PTX line 2, column 1: found the end of the text, expected `.target`"
-    );
-    assert_eq!(message(".version 7"), "PTX line 1, column 10: found `7`, expected a version, such as `7.8`");
-    assert_eq!(
-        message("ELF"),
-        "PTX line 1, column 1: found `ELF`, expected a directive, such as `.visible` or `.global`"
+    let version = "expected `.version`: PTX begins with it";
+    check(
+        "",
+        &[
+            ("", [1, 1], &format!("found the end of the text, {version}")),
+            ("\n  .target sm_80", [2, 3], &format!("found `.target`, {version}")),
+            (".version 7.8\n", [2, 1], "found the end of the text, expected `.target`"),
+            (".version 7", [1, 10], "found `7`, expected a version, such as `7.8`"),
+            ("ELF", [1, 1], "found `ELF`, expected a directive, such as `.visible` or `.global`"),
+        ],
     );
 }
 
 #[test]
 fn what_is_not_closed_is_named() {
-    assert_eq!(
-        behind_header(".entry k() {\n\tret;\n"),
-        "PTX line 5, column 1: found the end of the text, expected `}`, the end of the function's body"
-    );
-    assert_eq!(
-        behind_header(".entry k(.param .u32 n"),
-        "PTX line 3, column 23: found the end of the text, expected `,` and a parameter, or `)`"
-    );
-    assert_eq!(
-        behind_header(".entry k() {\n\tmov.u32 %r1, 0\n}"),
-        "PTX line 5, column 1: found `}`, expected the statement's end, `;`"
-    );
-    assert_eq!(
-        behind_header(".entry k() { st.global.u32 [%rd1), %r1; }"),
-        "PTX line 3, column 33: found `)`, expected `]`"
-    );
-    assert_eq!(
-        behind_header(".file 1 \"kernel.cu\n"),
-        "PTX line 3, column 9: the string has no closing `\"` on its line"
-    );
-    assert_eq!(
-        behind_header(".entry k() { ret; /* to the end }"),
-        "PTX line 3, column 19: the comment has no closing `*/`"
+    let body = "found the end of the text, expected `}`, the end of the function's body";
+    let parameters = "found the end of the text, expected `,` and a parameter, or `)`";
+    let statement = "found `}`, expected the statement's end, `;`";
+    check(
+        HEADER,
+        &[
+            (".entry k() {\n\tret;\n", [5, 1], body),
+            (".entry k(.param .u32 n", [3, 23], parameters),
+            (".entry k() {\n\tmov.u32 %r1, 0\n}", [5, 1], statement),
+            (".entry k() { st.global.u32 [%rd1), %r1; }", [3, 33], "found `)`, expected `]`"),
+            (".file 1 \"kernel.cu\n", [3, 9], "the string has no closing `\"` on its line"),
+            (".entry k() { ret; /* to the end }", [3, 19], "the comment has no closing `*/`"),
+        ],
     );
 }
 
 #[test]
 fn what_is_wrong_is_named() {
-    assert_eq!(
-        behind_header(".visible ret;"),
-        "PTX line 3, column 10: found `ret`, expected a function or variable behind its linkage"
-    );
-    assert_eq!(
-        behind_header(".entry k() { .loc 1 99999999999 1\n }"),
-        "PTX line 3, column 21: found `99999999999`, expected a line"
-    );
-    assert_eq!(
-        behind_header(".entry k() { 5: ret; }"),
-        "PTX line 3, column 14: found `5`, expected a label, an instruction or a directive"
-    );
-    assert_eq!(
-        behind_header(".entry k() { @ret; }"),
-        "PTX line 3, column 18: found `;`, expected an instruction"
+    let linkage = "found `ret`, expected a function or variable behind its linkage";
+    let label = "found `5`, expected a label, an instruction or a directive";
+    check(
+        HEADER,
+        &[
+            (".visible ret;", [3, 10], linkage),
+            (".entry k() { .loc 1 99999999999 1\n }", [3, 21], "found `99999999999`, expected a line"),
+            (".entry k() { 5: ret; }", [3, 14], label),
+            (".entry k() { @ret; }", [3, 18], "found `;`, expected an instruction"),
+        ],
     );
     // Long pieces are shortened, characters stay whole.
-    let long = behind_header(&"β".repeat(500));
+    let long = message(&format!("{HEADER}{}", "β".repeat(500)));
     assert!(long.contains(&format!("found `{}...`", "β".repeat(40))), "{long}");
 }
 

@@ -180,38 +180,11 @@ fn check_deep_nest(size: Size) {
     }
 }
 
-#[test]
-fn repeated_pieces() {
-    check_pieces(SMALL);
-}
-
-#[test]
-fn flow_graphs() {
-    check_flow_graphs(SMALL);
-}
-
-#[test]
-fn a_deep_nest_of_loops_with_a_register_each() {
-    check_deep_nest(SMALL);
-}
-
-mod full {
-    use super::*;
-
-    #[test]
-    fn repeated_pieces() {
-        check_pieces(LARGE);
-    }
-
-    #[test]
-    fn flow_graphs() {
-        check_flow_graphs(LARGE);
-    }
-
-    #[test]
-    fn a_deep_nest_of_loops_with_a_register_each() {
-        check_deep_nest(LARGE);
-    }
+in_both_tiers! {
+    SMALL, LARGE;
+    repeated_pieces: check_pieces;
+    flow_graphs: check_flow_graphs;
+    a_deep_nest_of_loops_with_a_register_each: check_deep_nest;
 }
 
 #[test]

@@ -1,5 +1,20 @@
 //! All integration tests of this package, in one binary.
 
+/// Makes each check a test of the fast tier and one of the full tier. A check takes what is given for its tier,
+/// or else an `Extent`.
+macro_rules! in_both_tiers {
+    ($fast:expr, $full:expr; $($(#[$meta:meta])* $name:ident: $check:expr;)*) => {
+        $($(#[$meta])* #[test] fn $name() { $check($fast); })*
+
+        mod full {
+            use super::*;
+
+            $(#[test] fn $name() { $check($full); })*
+        }
+    };
+    ($($tests:tt)*) => { in_both_tiers! { Extent::Part, Extent::Full; $($tests)* } };
+}
+
 mod assemble;
 mod code;
 mod errors;

@@ -73,10 +73,6 @@ fn apply(text: &str, damage: &Damage) -> String {
     [part(0, at), put, copy, &text[floor(at + damage.cut)..]].concat()
 }
 
-/// Cases of the fast tier and of the full tier.
-const FEW: u32 = 100;
-const MANY: u32 = 2_000;
-
 fn check_damage(cases: u32) {
     let damages = proptest::collection::vec(damage(), 1..5);
     proptest!(ProptestConfig::with_cases(cases), |(text in any::<Index>(), damages in damages)| {
@@ -102,36 +98,9 @@ fn check_pieces(cases: u32) {
     });
 }
 
-#[test]
-fn damaged_ptx_never_panics() {
-    check_damage(FEW);
-}
-
-#[test]
-fn any_text_never_panics() {
-    check_any_text(FEW);
-}
-
-#[test]
-fn pieces_in_a_body_never_panic() {
-    check_pieces(FEW);
-}
-
-mod full {
-    use super::*;
-
-    #[test]
-    fn damaged_ptx_never_panics() {
-        check_damage(MANY);
-    }
-
-    #[test]
-    fn any_text_never_panics() {
-        check_any_text(MANY);
-    }
-
-    #[test]
-    fn pieces_in_a_body_never_panic() {
-        check_pieces(MANY);
-    }
+in_both_tiers! {
+    100, 2_000;
+    damaged_ptx_never_panics: check_damage;
+    any_text_never_panics: check_any_text;
+    pieces_in_a_body_never_panic: check_pieces;
 }

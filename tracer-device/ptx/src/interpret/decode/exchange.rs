@@ -1,8 +1,8 @@
 //! Reads instructions at which lanes exchange values or wait, and those that read and write at once.
 
 use super::super::address::address;
-use super::super::float::Float;
-use super::super::op::{Atomic, Memory, Op, Reduce, Register, Shuffle, Type, Value, Vote};
+use super::super::float::{Float, FloatCompute, FloatStep};
+use super::super::op::{Atomic, Compute, Memory, Op, Register, Shuffle, Type, Value, Vote};
 use super::super::operand::{Problem, register};
 use super::Parts;
 
@@ -12,7 +12,7 @@ const ORDERS: [&str; 10] =
 
 impl Parts<'_> {
     /// A register, or `a|b`.
-    fn two(&self, index: usize, bits: [u32; 2]) -> Result<(Register, Option<Register>), Problem> {
+    pub(super) fn two(&self, index: usize, bits: [u32; 2]) -> Result<(Register, Option<Register>), Problem> {
         let text = self.operand(index)?;
         let (first, second) =
             text.split_once('|').map_or((text, None), |(first, second)| (first, Some(second)));
@@ -23,10 +23,6 @@ impl Parts<'_> {
     }
 
     /// The predicates that a comparison writes.
-    pub(super) fn predicates(&self, index: usize) -> Result<(Register, Option<Register>), Problem> {
-        self.two(index, [1, 1])
-    }
-
     pub(super) fn vote(&self) -> Result<Op, Problem> {
         let sync = self.sync()?;
         let (vote, bits) = match self.modifiers[usize::from(sync)..] {
@@ -36,9 +32,9 @@ impl Parts<'_> {
             ["ballot", "b32"] => (Vote::Ballot, 32),
             _ => return Err("this kind of vote".to_owned()),
         };
-        let (of, negated) = self.predicate(1)?;
+        let of = self.predicate(1)?;
         let members = if sync { Some(self.value(2, 32)?) } else { None };
-        Ok(Op::Vote { vote, to: self.register(0, bits)?, of, negated, members })
+        Ok(Op::Vote { vote, to: self.register(0, bits)?, of, members })
     }
 
     pub(super) fn shuffle(&self) -> Result<Op, Problem> {
@@ -70,18 +66,10 @@ impl Parts<'_> {
 
     pub(super) fn reduce(&self) -> Result<Op, Problem> {
         let ["sync", name, ty] = self.modifiers[..] else { return Err("this reduction".to_owned()) };
-        let reduce = match name {
-            "add" => Reduce::Add,
-            "min" => Reduce::Minimum,
-            "max" => Reduce::Maximum,
-            "and" => Reduce::And,
-            "or" => Reduce::Or,
-            "xor" => Reduce::Xor,
-            other => return Err(format!("modifier `{other}`")),
-        };
+        let compute = Compute::unordered(name).ok_or_else(|| format!("modifier `{name}`"))?;
         let ty = Type::parse(ty).filter(|ty| ty.bits == 32).ok_or("this type")?;
         let members = Some(self.value(2, 32)?);
-        Ok(Op::Reduce { reduce, ty, to: self.register(0, 32)?, of: self.value(1, 32)?, members })
+        Ok(Op::Reduce { compute, ty, to: self.register(0, 32)?, of: self.value(1, 32)?, members })
     }
 
     /// `bar` and `barrier`.
@@ -109,21 +97,20 @@ impl Parts<'_> {
         let [name, last] = self.modifiers.iter().filter(known).copied().collect::<Vec<_>>()[..] else {
             return Err("this kind of atomic".to_owned());
         };
-        let float = Float::parse(last);
         let ty = Type::of_bits(last).filter(|ty| ty.bits >= 16).ok_or_else(|| format!("type `{last}`"))?;
-        let atomic = match (name, float) {
-            ("add", Some((ty, count))) => Atomic::AddFloat { ty, count },
-            ("add", None) => Atomic::Add,
-            ("min", None) => Atomic::Minimum,
-            ("max", None) => Atomic::Maximum,
-            ("and", None) => Atomic::And,
-            ("or", None) => Atomic::Or,
-            ("xor", None) => Atomic::Xor,
+        let atomic = match (name, Float::parse(last)) {
+            ("add", Some((ty, count))) => {
+                let compute = FloatCompute::Add;
+                Atomic::Float(FloatStep { compute, ty, count, flush: false, saturate: false })
+            }
             ("exch", _) => Atomic::Exchange,
             ("cas", _) => Atomic::CompareAndSwap,
             ("inc", None) => Atomic::Increment,
             ("dec", None) => Atomic::Decrement,
-            _ => return Err("this kind of atomic".to_owned()),
+            (name, float) => {
+                let compute = Compute::unordered(name).filter(|_| float.is_none());
+                Atomic::Compute(compute.ok_or("this kind of atomic")?)
+            }
         };
         let first = usize::from(returns);
         // A result that is not wanted is `_`.

@@ -1,7 +1,7 @@
 //! Reads instructions on numbers with a fraction.
 
-use super::super::float::{Conversion, Float, FloatCompare, FloatCompute, FloatStep, Number, Rounding};
-use super::super::op::{Join, Op, Type};
+use super::super::float::{Comparison, Conversion, Float, FloatCompute, FloatStep, Number, Rounding};
+use super::super::op::{Compute, Op};
 use super::super::operand::{Problem, register, value};
 use super::Parts;
 
@@ -54,26 +54,27 @@ impl Parts<'_> {
         Ok(Op::Float { step, to: self.register(0, bits)?, from })
     }
 
-    /// `setp` of numbers with a fraction.
-    pub(super) fn set_float(&self) -> Result<Op, Problem> {
-        let compare = self.modifiers.first().and_then(|name| FloatCompare::parse(name));
-        let compare = compare.ok_or("this comparison")?;
-        let joined = self.modifiers.get(1).and_then(|name| Join::parse(name));
-        let (ty, count) = self.float_type(&[self.modifiers[0], "and", "or", "xor", "ftz"])?;
-        if count != 1 || self.operands.len() != 3 + usize::from(joined.is_some()) {
+    /// `setp` compares two values, and joins the result with a predicate where one follows.
+    pub(super) fn set_predicate(&self) -> Result<Op, Problem> {
+        let [compare, others @ .., ty] = &self.modifiers[..] else {
+            return Err("this comparison".to_owned());
+        };
+        let compare = Comparison::parse(compare).ok_or_else(|| format!("comparison `{compare}`"))?;
+        let of = Number::parse(ty).filter(|of| of.bits() > 1).ok_or_else(|| format!("type `{ty}`"))?;
+        let (mut flush, mut joined) = (false, None);
+        for other in others {
+            match (of, *other) {
+                (Number::Float(_), "ftz") => flush = true,
+                (_, "and" | "or" | "xor") => joined = Compute::unordered(other).zip(Some(self.predicate(3)?)),
+                _ => return Err(format!("modifier `{other}`")),
+            }
+        }
+        if self.operands.len() != 3 + usize::from(joined.is_some()) {
             return Err("this comparison".to_owned());
         }
-        let joined = match joined {
-            None => None,
-            Some(join) => {
-                let (predicate, negated) = self.predicate(3)?;
-                Some((join, predicate, negated))
-            }
-        };
-        let from = [self.value(1, ty.bits())?, self.value(2, ty.bits())?];
-        let flush = self.modifiers.contains(&"ftz");
-        let (to, other) = self.predicates(0)?;
-        Ok(Op::SetFloat { compare, ty, flush, to, other, from, joined })
+        let from = [self.value(1, of.bits())?, self.value(2, of.bits())?];
+        let (to, other) = self.two(0, [1, 1])?;
+        Ok(Op::SetPredicate { compare, of, flush, to, other, from, joined })
     }
 
     /// `testp` says of a number what it is.
@@ -84,28 +85,19 @@ impl Parts<'_> {
             "notanumber" => "nan",
             _ => return Err(format!("modifier `{test}`")),
         };
-        let compare = FloatCompare::parse(compare).ok_or("this test")?;
+        let compare = Comparison::parse(compare).ok_or("this test")?;
         let (ty, _) = self.float_type(&[test])?;
-        let number = self.value(1, ty.bits())?;
+        let (of, from) = (Number::Float(ty), [self.value(1, ty.bits())?; 2]);
         let to = self.register(0, 1)?;
-        Ok(Op::SetFloat { compare, ty, flush: false, to, other: None, from: [number; 2], joined: None })
+        Ok(Op::SetPredicate { compare, of, flush: false, to, other: None, from, joined: None })
     }
 
     /// A conversion of or to numbers with a fraction.
     pub(super) fn convert_float(&self) -> Result<Op, Problem> {
         let [others @ .., to, from] = &self.modifiers[..] else { return Err("this conversion".to_owned()) };
-        let number = |modifier: &str| {
-            let float = Float::parse(modifier).filter(|(_, count)| *count == 1);
-            let float = float.map(|(ty, _)| Number::Float(ty));
-            float.or_else(|| Type::parse(modifier).map(Number::Integer))
-        };
-        let bits = |number| match number {
-            Number::Integer(Type { bits, .. }) => bits,
-            Number::Float(ty) => ty.bits(),
-        };
         let mut conversion = Conversion {
             to: Number::Float(Float::Half),
-            from: number(from).ok_or("this conversion")?,
+            from: Number::parse(from).ok_or("this conversion")?,
             rounding: Rounding::Nearest,
             whole: false,
             saturate: false,
@@ -141,9 +133,9 @@ impl Parts<'_> {
             let [low, high] = from;
             return Ok(Op::Convert { conversion, to: self.register(0, 32)?, from: vec![low?, high?] });
         }
-        conversion.to = number(to).ok_or("this conversion")?;
-        let to = register(names, self.operand(0)?, bits(conversion.to), true)?;
-        let from = value(names, self.operand(1)?, bits(conversion.from), true)?;
+        conversion.to = Number::parse(to).ok_or("this conversion")?;
+        let to = register(names, self.operand(0)?, conversion.to.bits(), true)?;
+        let from = value(names, self.operand(1)?, conversion.from.bits(), true)?;
         Ok(Op::Convert { conversion, to, from: vec![from] })
     }
 }

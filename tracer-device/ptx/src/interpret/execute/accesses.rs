@@ -3,7 +3,7 @@
 use super::super::error::Fault;
 use super::super::machine::{Group, Warp};
 use super::super::observed::Access;
-use super::super::op::{Op, Register, Value};
+use super::super::op::{Op, Predicate, Register, Value};
 use super::{Executor, Lane, lanes};
 
 impl Executor<'_> {
@@ -35,12 +35,10 @@ impl Executor<'_> {
         group: &Group,
         site: u16,
         register: Register,
-        guard: Option<(Register, bool)>,
+        guard: Option<Predicate>,
     ) -> Result<(), Fault> {
         for lane in lanes(group.mask) {
-            if let Some((predicate, negated)) = guard
-                && (self.value(warp, lane, Value::Register(predicate))? == 1) == negated
-            {
+            if guard.map_or(Ok(false), |guard| self.holds(warp, lane, guard).map(|holds| !holds))? {
                 continue;
             }
             let value = self.value(warp, lane, Value::Register(register))?;

@@ -12,10 +12,9 @@ use warptrace_format::span::WarpSpan;
 use warptrace_ptx::interpret::{Launch, Memory, Observed, Program, Schedule, run, run_with_host};
 use warptrace_ptx::splice::{LogKind, Options, Placement, Recording, Spliced, TRACED_SUFFIX, splice};
 
-use super::logs::{ACCOUNTS, CLAIMS, LOGS, Layout, Track, chosen_bytes, read};
-use super::model::{Model, Run, events, lanes, of_lane, recorded_after, sequence, steps};
+use super::logs::{ACCOUNTS, CLAIMS, Layout, Track, chosen_bytes};
+use super::model::{Model, Run, events, lanes, of_lane, recorded_after, sequence, sorted, steps};
 use super::program::{self, LENGTH, Lane, Mix, begins, ends};
-use super::rings::read_rings;
 use super::spans::{check_spans, read_spans};
 
 /// Multiprocessors of the launches.
@@ -208,18 +207,11 @@ impl Traced {
     pub(crate) fn traced(&self, threads: &[Lane], shape: Shape, schedule: &mut Schedule) -> Outcome {
         let layout = self.layout(shape);
         let mut memory = inputs(threads);
-        memory.declare(LOGS, layout.fill());
-        memory.declare(CLAIMS, [layout.claimed.to_le_bytes(), [0xab; 8]].concat());
-        memory.declare(ACCOUNTS, vec![0; layout.account_bytes() + self.span_bytes(shape)]);
+        layout.declare(&mut memory, self.span_bytes(shape));
         let observed = self.run(layout.parameter(), threads, shape, schedule, &mut memory, &mut |_| {});
-        let [logs, claims, accounts] =
-            [LOGS, CLAIMS, ACCOUNTS].map(|address| memory.region(address).expect("a region"));
-        assert_eq!(claims[8..], [0xab; 8]);
-        let (accounts, spans) = accounts.split_at(layout.account_bytes());
-        let spans = read_spans(spans);
-        let read = if self.recording.logs == LogKind::Ring { read_rings } else { read };
-        let tracks = read(&layout, logs, claims, accounts, time(shape.clock));
-        let claimed = u64::from_le_bytes(claims[..8].try_into().expect("8 bytes")) - layout.claimed;
+        let [claims, accounts] = [CLAIMS, ACCOUNTS].map(|address| memory.region(address).expect("a region"));
+        let spans = read_spans(&accounts[layout.account_bytes()..]);
+        let (tracks, claimed) = (layout.read(&memory, time(shape.clock)), layout.claimed_since(claims));
         Outcome { observed, tracks, spans, claimed }
     }
 
@@ -396,12 +388,8 @@ pub(crate) fn check_track(track: &Track, expected: &[Run], threads: &[Lane], clo
         recorded.iter().filter(|entry| lanes(entry.mask).any(|lane| lane as usize >= threads.len()));
     assert_eq!(absent.next(), None, "lanes that do not exist");
     if exact && track.lost == 0 {
-        let sorted = |runs: &[Run]| {
-            let mut runs = without_joined(runs);
-            runs.sort_unstable();
-            runs
-        };
-        assert_eq!(sorted(&runs), sorted(expected), "entries");
+        let [found, expected] = [&runs, expected].map(|runs| sorted(&without_joined(runs)));
+        assert_eq!(found, expected, "entries");
     }
 }
 
@@ -461,13 +449,9 @@ fn parameters() -> Vec<Vec<u8>> {
 fn launch(kernel: &str, shape: Shape, state: u32, parameters: Vec<Vec<u8>>) -> Launch<'_> {
     let own = (4 * shape.threads()).next_multiple_of(16);
     Launch {
-        kernel,
-        grid: shape.grid,
-        block: shape.block,
         dynamic_shared: own + state,
-        parameters,
         clock: shape.clock,
         multiprocessors: MULTIPROCESSORS,
-        max_steps: 40_000_000,
+        ..super::launch(kernel, shape.grid, shape.block, parameters)
     }
 }

@@ -2,13 +2,15 @@
 
 use warptrace_format::chosen::ChosenWarps;
 use warptrace_ptx::Module;
-use warptrace_ptx::interpret::{Launch, Memory, Observed, Program, Schedule, run};
+use warptrace_ptx::interpret::Observed;
 use warptrace_ptx::splice::{LogKind, Options, Placement, Recording, SpliceError, splice};
 
 use super::Extent;
 use super::case::{Shape, Traced};
 use super::drainer::Streaming;
-use super::logs::{ACCOUNTS, CLAIMS, LOGS, Layout, Track, read};
+use super::kernels::{module, run_spliced};
+use super::launch;
+use super::logs::{Layout, Track};
 use super::sequences::{shape, splicings};
 use super::streams::Seen;
 
@@ -101,36 +103,15 @@ fn options(recording: Recording) -> Options<'static> {
     Options { recording: Some(recording), architecture: 90, ..Options::default() }
 }
 
-fn module(kernel: &str) -> String {
-    format!(".version 8.0\n.target sm_90\n.address_size 64\n{kernel}")
-}
-
 /// Runs the traced copy of the kernel `k`, without parameters, in four blocks of 40 threads, of which the
 /// blocks 1 and 3 are chosen.
 fn trace(kernel: &str) -> (Observed, Vec<Track>) {
     let chosen = ChosenWarps { first_block: 1, blocks: 2, block_step: 2, first_warp: 0, block_warps: 2 };
-    let spliced = splice(&module(kernel), &options(CHOOSING)).expect("it can be spliced");
     let mut layout = Layout::new([chosen.count(), 1], 40, 8, 8, 0);
     layout.launch.chosen = chosen;
-    let mut memory = Memory::new();
-    memory.declare(LOGS, layout.fill());
-    memory.declare(CLAIMS, vec![0; 16]);
-    memory.declare(ACCOUNTS, vec![0; layout.account_bytes()]);
-    let launch = Launch {
-        kernel: "k$traced",
-        grid: [2, 2, 1],
-        block: [8, 5, 1],
-        dynamic_shared: 2 * spliced.kernels[0].shared_bytes,
-        parameters: vec![layout.parameter()],
-        clock: 0,
-        multiprocessors: 1,
-        max_steps: 100_000,
-    };
-    let program = Program::parse(&spliced.text).expect("PTX");
-    assert_eq!(program.unknown(), []);
-    let observed = run(&program, &launch, &mut memory, &mut Schedule::random(5)).expect("it runs");
-    let [logs, claims, accounts] = [LOGS, CLAIMS, ACCOUNTS].map(|at| memory.region(at).expect("a region"));
-    let tracks = read(&layout, logs, claims, accounts, 0).remove(0);
+    let launch = launch("k$traced", [2, 2, 1], [8, 5, 1], Vec::new());
+    let (observed, memory) = run_spliced(&module(kernel), &options(CHOOSING), &layout, 0, launch);
+    let tracks = layout.read(&memory, 0).remove(0);
     (observed, tracks)
 }
 

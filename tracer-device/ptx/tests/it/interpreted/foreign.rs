@@ -13,8 +13,7 @@ use warptrace_ptx::splice::{Options, Recording, Spliced, splice};
 
 use super::Extent;
 use super::case::{Shape, time};
-use super::logs::{ACCOUNTS, CLAIMS, LOGS, read};
-use super::model::{Model, Run, events, of_lane, sequence, steps};
+use super::model::{Model, Run, events, of_lane, sequence, sorted, steps};
 
 pub(crate) const TEXTS: [(&str, &str); 3] = [
     ("flow", include_str!("../../data/foreign/flow.ptx")),
@@ -44,16 +43,9 @@ pub(crate) fn memory(seed: u64) -> Memory {
 
 pub(crate) fn launch(kernel: &str, shape: Shape, dynamic_shared: u32, more: Option<Vec<u8>>) -> Launch<'_> {
     let parameters = [INPUT.to_le_bytes().to_vec(), OUTPUT.to_le_bytes().into(), LENGTH.to_le_bytes().into()];
-    Launch {
-        kernel,
-        grid: shape.grid,
-        block: shape.block,
-        dynamic_shared,
-        parameters: parameters.into_iter().chain(more).collect(),
-        clock: shape.clock,
-        multiprocessors: 1,
-        max_steps: 40_000_000,
-    }
+    let parameters = parameters.into_iter().chain(more).collect();
+    let launch = super::launch(kernel, shape.grid, shape.block, parameters);
+    Launch { dynamic_shared, clock: shape.clock, ..launch }
 }
 
 /// Reads PTX of which the interpreter must know everything.
@@ -168,16 +160,12 @@ impl Traced {
         let traced = self.spliced.kernels.iter().find(|traced| traced.name == kernel).expect("it was marked");
         let layout = shape.layout(1 + u32::from(self.recording.dual));
         let mut memory = memory(seed);
-        memory.declare(LOGS, layout.fill());
-        memory.declare(CLAIMS, [layout.claimed.to_le_bytes(), [0xab; 8]].concat());
-        memory.declare(ACCOUNTS, vec![0; layout.account_bytes()]);
+        layout.declare(&mut memory, 0);
         let shared = traced.shared_bytes * shape.block_warps();
         let launch = launch(&traced.traced_name, shape, shared, Some(layout.parameter()));
         let observed = run(&self.traced, &launch, &mut memory, &mut Schedule::random(seed));
         let observed = observed.unwrap_or_else(|error| panic!("{kernel}, {seed}: {error}"));
-        let [logs, claims, accounts] =
-            [LOGS, CLAIMS, ACCOUNTS].map(|address| memory.region(address).expect("a region"));
-        let recorded = read(&layout, logs, claims, accounts, time(shape.clock));
+        let recorded = layout.read(&memory, time(shape.clock));
         assert!(recorded.iter().flatten().all(|track| track.lost == 0));
         let runs = recorded[0].iter().map(|track| track.entries.iter().map(Run::from).collect()).collect();
         (observed, runs, memory.region(OUTPUT).expect("a region").to_vec())
@@ -203,11 +191,6 @@ impl Traced {
                 assert_eq!(of_lane(runs, lane), of_lane(&expected, lane), "{context}, {warp}, lane {lane}");
                 assert_eq!(sequence(runs, lane), sequence(&untraced, lane), "{context}, {warp}, lane {lane}");
             }
-            let sorted = |runs: &[Run]| {
-                let mut runs = runs.to_vec();
-                runs.sort_unstable();
-                runs
-            };
             assert_eq!(sorted(runs), sorted(&expected), "{context}, warp {warp}");
             total += events(runs);
         }

@@ -1,15 +1,36 @@
 //! Small kernels: what the large one does not have.
 
 use warptrace_format::Counting;
-use warptrace_ptx::interpret::{Launch, Memory, Program, Schedule, run};
+use warptrace_ptx::interpret::{Launch, Memory, Observed, Schedule, run};
 use warptrace_ptx::splice::{Marker, Options, Placement, Recording, SpliceError, splice};
 
 use super::case::{Splicing, text};
-use super::logs::{ACCOUNTS, CLAIMS, LOGS, Layout, Track, read};
+use super::foreign::program;
+use super::launch;
+use super::logs::{Layout, Track};
 use super::model::Run;
 
-fn module(kernel: &str) -> String {
+pub(crate) fn module(kernel: &str) -> String {
     format!(".version 8.0\n.target sm_90\n.address_size 64\n{kernel}")
+}
+
+/// Splices a text, and launches the traced copy of its kernel `k` in blocks of two warps, with `more` bytes of
+/// memory behind the accounts.
+pub(crate) fn run_spliced(
+    text: &str,
+    options: &Options<'_>,
+    layout: &Layout,
+    more: usize,
+    launch: Launch<'_>,
+) -> (Observed, Memory) {
+    let spliced = splice(text, options).expect("it can be spliced");
+    let mut memory = Memory::new();
+    layout.declare(&mut memory, more);
+    let dynamic_shared = 2 * spliced.kernels[0].shared_bytes;
+    let launch = Launch { dynamic_shared, parameters: vec![layout.parameter()], ..launch };
+    let schedule = &mut Schedule::random(5);
+    let observed = run(&program(&spliced.text), &launch, &mut memory, schedule).expect("it runs");
+    (observed, memory)
 }
 
 fn options(placement: Placement) -> Options<'static> {
@@ -20,26 +41,10 @@ fn options(placement: Placement) -> Options<'static> {
 
 /// Runs the traced copy of the kernel `k`, which has no parameters, with 40 threads.
 fn trace(kernel: &str, placement: Placement) -> Vec<Track> {
-    let spliced = splice(&module(kernel), &options(placement)).expect("it can be spliced");
     let layout = Layout::new([2, 1], 40, 8, 4, 0);
-    let mut memory = Memory::new();
-    memory.declare(LOGS, layout.fill());
-    memory.declare(CLAIMS, vec![0; 16]);
-    memory.declare(ACCOUNTS, vec![0; layout.account_bytes()]);
-    let launch = Launch {
-        kernel: "k$traced",
-        grid: [1; 3],
-        block: [8, 5, 1],
-        dynamic_shared: 2 * spliced.kernels[0].shared_bytes,
-        parameters: vec![layout.parameter()],
-        clock: 0,
-        multiprocessors: 1,
-        max_steps: 100_000,
-    };
-    let program = Program::parse(&spliced.text).expect("PTX");
-    run(&program, &launch, &mut memory, &mut Schedule::random(5)).expect("it runs");
-    let [logs, claims, accounts] = [LOGS, CLAIMS, ACCOUNTS].map(|at| memory.region(at).expect("a region"));
-    read(&layout, logs, claims, accounts, 0).remove(0)
+    let launch = launch("k$traced", [1; 3], [8, 5, 1], Vec::new());
+    let (_, memory) = run_spliced(&module(kernel), &options(placement), &layout, 0, launch);
+    layout.read(&memory, 0).remove(0)
 }
 
 fn runs(track: &Track) -> Vec<Run> {
@@ -80,8 +85,7 @@ fn functions_that_no_kept_kernel_calls_are_whole() {
     let kernel = format!(".func f();\n{kernel}");
     let options = Options { kernels: Some(&["k"]), ..options(Placement::Registers) };
     let spliced = splice(&module(&kernel), &options).expect("it can be spliced");
-    let program = Program::parse(&spliced.text).expect("PTX");
-    assert_eq!(program.unknown(), []);
+    program(&spliced.text);
     assert!(!spliced.text.contains("other"));
 }
 
@@ -110,17 +114,8 @@ fn marks_need_no_recording() {
     let options = Options { recording: None, marks: 1, ..options(Placement::Local) };
     let spliced = splice(&module(kernel), &options).expect("it can be spliced");
     assert!(spliced.kernels.is_empty());
-    let launch = Launch {
-        kernel: "k",
-        grid: [1; 3],
-        block: [40, 1, 1],
-        dynamic_shared: 0,
-        parameters: Vec::new(),
-        clock: 0,
-        multiprocessors: 1,
-        max_steps: 100,
-    };
-    let program = Program::parse(&spliced.text).expect("PTX");
+    let launch = launch("k", [1; 3], [40, 1, 1], Vec::new());
+    let program = program(&spliced.text);
     let observed = run(&program, &launch, &mut Memory::new(), &mut Schedule::random(0)).expect("it runs");
     let counts: Vec<_> =
         observed.performance_events.iter().map(|(at, seen)| (*at, seen.groups, seen.lanes)).collect();

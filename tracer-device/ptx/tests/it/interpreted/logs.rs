@@ -8,9 +8,10 @@ use warptrace_abi::log::{
 };
 use warptrace_format::LANES;
 use warptrace_format::chosen::ChosenWarps;
+use warptrace_ptx::interpret::Memory;
 
 /// Where log memory, claims and accounts are. A multiple of 4 GiB lies among the logs.
-pub(crate) const LOGS: u64 = 0x7f12_ffff_0000;
+const LOGS: u64 = 0x7f12_ffff_0000;
 const _: () = assert!(LOGS.is_multiple_of(LOG_ALIGNMENT));
 pub(crate) const CLAIMS: u64 = 0x1000;
 pub(crate) const ACCOUNTS: u64 = 0x2000;
@@ -91,6 +92,26 @@ impl Layout {
         (0..self.entries * ENTRY_BYTES).map(|byte| (byte.wrapping_mul(167) >> 3) as u8 | 1).collect()
     }
 
+    /// Declares the memory of a recording, with `more` bytes behind the accounts.
+    pub(crate) fn declare(&self, memory: &mut Memory, more: usize) {
+        memory.declare(LOGS, self.fill());
+        memory.declare(CLAIMS, [self.claimed.to_le_bytes(), [0xab; 8]].concat());
+        memory.declare(ACCOUNTS, vec![0; self.account_bytes() + more]);
+    }
+
+    /// Reads what was recorded, as [`read`] does.
+    pub(crate) fn read(&self, memory: &Memory, clock: u32) -> Vec<Vec<Track>> {
+        let [logs, claims, accounts] =
+            [LOGS, CLAIMS, ACCOUNTS].map(|address| memory.region(address).expect("a region"));
+        assert_eq!(claims[8..], [0xab; 8]);
+        read(self, logs, claims, &accounts[..self.account_bytes()], clock)
+    }
+
+    /// Entries that the launch has claimed.
+    pub(crate) fn claimed_since(&self, claims: &[u8]) -> u64 {
+        u64::from_le_bytes(claims[..8].try_into().expect("8 bytes")) - self.claimed
+    }
+
     pub(crate) fn account_bytes(&self) -> usize {
         (self.tracks * self.launch.warps) as usize * ACCOUNT_BYTES
     }
@@ -144,73 +165,20 @@ pub(crate) fn read(
     accounts: &[u8],
     clock: u32,
 ) -> Vec<Vec<Track>> {
-    let Reader { mut written, mut segments, words, .. } = Reader::new(memory);
+    let words = memory.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().expect("4 bytes")));
+    let (written, segments) = (vec![false; memory.len()], BTreeSet::new());
+    let mut reader = Reader { layout, clock, written, segments, words: words.collect() };
     let launch = layout.launch;
     let mut tracks = Vec::new();
     for track in 0..layout.tracks {
         let mut warps = Vec::new();
         for warp in 0..launch.warps {
-            let heads = launch.heads_of(track, warp);
             let mut found = Track::default();
             for lane in (0..LANES).filter(|lane| layout.lanes(warp) >> lane & 1 != 0) {
-                let head = heads * ENTRY_BYTES + lane * HEAD_BYTES;
-                written[head as usize..(head + HEAD_BYTES) as usize].fill(true);
-                let [end, lost_from] = [0, 1].map(|word| words[(head / 4 + word) as usize]);
-                let mut mark = |from: u32, to: u32| {
-                    written[(from * ENTRY_BYTES) as usize..(to * ENTRY_BYTES) as usize].fill(true);
-                };
-                let (mut first, mut length) = (launch.first_segment(track, warp, lane), launch.first_entries);
-                let mut last_time = None;
-                loop {
-                    let link = first + length - 1;
-                    // The head says where the log ends.
-                    let is_last = (first..=link).contains(&end);
-                    let next = if is_last { 0 } else { words[(link * 4) as usize] };
-                    mark(link, link + 1);
-                    let stop = if next == 0 { end } else { link };
-                    assert!(
-                        (first..=link).contains(&stop),
-                        "warp {warp} lane {lane}: head {end} not in {first}..={link}"
-                    );
-                    mark(first, stop);
-                    for index in first..stop {
-                        let index = (index * 4) as usize;
-                        let entry = [0, 1, 2, 3].map(|word| words[index + word]);
-                        if layout.data_track == Some(track) {
-                            assert_ne!(entry[1] & MAX_KEY_COUNT, 0, "merging counts each entry: {entry:x?}");
-                            found.data.push(entry);
-                            continue;
-                        }
-                        let entry = Entry::from_words(entry);
-                        if !entry.is_run() {
-                            assert!(lane == 0, "only lane 0 keeps what is no run");
-                            continue;
-                        }
-                        assert!(entry.mask != 0 && entry.location != 0, "{entry:?}");
-                        assert_eq!(entry.mask & !layout.lanes(warp), 0, "{entry:?}");
-                        // In the order in which they began; a long run takes several entries.
-                        let time = entry.time.wrapping_sub(clock);
-                        assert!(
-                            last_time.replace(time).is_none_or(|last| last <= time),
-                            "lane {lane}: {entry:?}"
-                        );
-                        found.entries.push(entry);
-                    }
-                    if next == 0 {
-                        if lost_from != 0 {
-                            assert_eq!(end, link, "a log that lost something is full");
-                            let first = found.lost_from.unwrap_or(lost_from);
-                            let earlier = lost_from.wrapping_sub(clock) < first.wrapping_sub(clock);
-                            found.lost_from = Some(if earlier { lost_from } else { first });
-                        }
-                        break;
-                    }
-                    assert!(segments.insert(next), "segment {next} has two owners");
-                    let offset = next.checked_sub(launch.claims_from).expect("segments are claimed")
-                        - layout.claimed as u32;
-                    assert!(offset.is_multiple_of(launch.segment_entries), "segment {next}");
-                    assert!(next + launch.segment_entries <= launch.claims_end, "segment {next}");
-                    (first, length) = (next, launch.segment_entries);
+                if launch.ring == 0 {
+                    reader.log(track, warp, lane, &mut found);
+                } else {
+                    reader.ring(track, warp, lane, &mut found);
                 }
             }
             found.entries.sort_by_key(|entry| entry.time.wrapping_sub(clock));
@@ -218,34 +186,134 @@ pub(crate) fn read(
             let [attempted, recorded, lost, rest] = [0, 8, 16, 24]
                 .map(|at| u64::from_le_bytes(accounts[account + at..][..8].try_into().expect("8 bytes")));
             assert_eq!((attempted, recorded, rest), (lost, 0, 0), "account of warp {warp}");
-            assert_eq!(lost != 0, found.lost_from.is_some(), "what is lost has a time");
+            let time = if launch.ring == 0 { found.lost_from } else { found.complete_from };
+            assert_eq!(lost != 0, time.is_some(), "what is lost has a time");
             found.lost = lost;
             warps.push(found);
         }
         tracks.push(warps);
     }
     let fill = layout.fill();
-    for (byte, written) in written.iter().enumerate() {
+    for (byte, written) in reader.written.iter().enumerate() {
         assert!(*written || memory[byte] == fill[byte], "entry {} was written", byte as u32 / ENTRY_BYTES);
     }
-    let claimed = u64::from_le_bytes(claims[..8].try_into().expect("8 bytes")) - layout.claimed;
+    let claimed = layout.claimed_since(claims);
+    assert!(launch.ring == 0 || claimed == 0, "rings claim nothing");
     let entries = u64::from(launch.claims_end - launch.claims_from).saturating_sub(layout.claimed);
     let granted = claimed.min(entries) / u64::from(launch.segment_entries);
-    assert_eq!(segments.len() as u64, granted, "each segment that was claimed is in a log");
+    assert_eq!(reader.segments.len() as u64, granted, "each segment that was claimed is in a log");
     tracks
 }
 
-pub(crate) struct Reader {
+struct Reader<'l> {
+    layout: &'l Layout,
+    clock: u32,
     /// Bytes that the launch may have written.
-    pub(crate) written: Vec<bool>,
+    written: Vec<bool>,
     segments: BTreeSet<u32>,
-    pub(crate) words: Vec<u32>,
+    words: Vec<u32>,
 }
 
-impl Reader {
-    pub(crate) fn new(memory: &[u8]) -> Self {
-        let words = memory.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().expect("4 bytes")));
-        Self { written: vec![false; memory.len()], segments: BTreeSet::new(), words: words.collect() }
+impl Reader<'_> {
+    fn mark(&mut self, from: u32, to: u32) {
+        self.written[(from * ENTRY_BYTES) as usize..(to * ENTRY_BYTES) as usize].fill(true);
+    }
+
+    /// The head of a lane's log.
+    fn head(&mut self, track: u32, warp: u32, lane: u32) -> [u32; 2] {
+        let head = self.layout.launch.heads_of(track, warp) * ENTRY_BYTES + lane * HEAD_BYTES;
+        self.written[head as usize..(head + HEAD_BYTES) as usize].fill(true);
+        [0, 1].map(|word| self.words[(head / 4 + word) as usize])
+    }
+
+    fn entry(&self, index: u32) -> [u32; 4] {
+        [0, 1, 2, 3].map(|word| self.words[(index * 4 + word) as usize])
+    }
+
+    fn log(&mut self, track: u32, warp: u32, lane: u32, found: &mut Track) {
+        let (layout, launch, clock) = (self.layout, self.layout.launch, self.clock);
+        let [end, lost_from] = self.head(track, warp, lane);
+        let (mut first, mut length) = (launch.first_segment(track, warp, lane), launch.first_entries);
+        let mut last_time = None;
+        loop {
+            let link = first + length - 1;
+            let is_last = (first..=link).contains(&end);
+            let [next, ..] = if is_last { [0; 4] } else { self.entry(link) };
+            self.mark(link, link + 1);
+            let stop = if next == 0 { end } else { link };
+            assert!(
+                (first..=link).contains(&stop),
+                "warp {warp} lane {lane}: head {end} not in {first}..={link}"
+            );
+            self.mark(first, stop);
+            for entry in (first..stop).map(|index| self.entry(index)) {
+                if layout.data_track == Some(track) {
+                    assert_ne!(entry[1] & MAX_KEY_COUNT, 0, "merging counts each entry: {entry:x?}");
+                    found.data.push(entry);
+                    continue;
+                }
+                let entry = Entry::from_words(entry);
+                if !entry.is_run() {
+                    assert!(lane == 0, "only lane 0 keeps what is no run");
+                    continue;
+                }
+                assert!(entry.mask != 0 && entry.location != 0, "{entry:?}");
+                assert_eq!(entry.mask & !layout.lanes(warp), 0, "{entry:?}");
+                let time = entry.time.wrapping_sub(clock);
+                assert!(last_time.replace(time).is_none_or(|last| last <= time), "lane {lane}: {entry:?}");
+                found.entries.push(entry);
+            }
+            if next == 0 {
+                break;
+            }
+            assert!(self.segments.insert(next), "segment {next} has two owners");
+            let offset =
+                next.checked_sub(launch.claims_from).expect("segments are claimed") - layout.claimed as u32;
+            assert!(offset.is_multiple_of(launch.segment_entries), "segment {next}");
+            assert!(next + launch.segment_entries <= launch.claims_end, "segment {next}");
+            (first, length) = (next, launch.segment_entries);
+        }
+        if lost_from != 0 {
+            assert_eq!(end, first + length - 1, "a log that lost something is full");
+            let first = found.lost_from.unwrap_or(lost_from);
+            let earlier = lost_from.wrapping_sub(clock) < first.wrapping_sub(clock);
+            found.lost_from = Some(if earlier { lost_from } else { first });
+        }
+    }
+
+    fn ring(&mut self, track: u32, warp: u32, lane: u32, found: &mut Track) {
+        let (launch, clock) = (self.layout.launch, self.clock);
+        let half = launch.segment_entries;
+        let [end, lost] = self.head(track, warp, lane);
+        let first = launch.first_segment(track, warp, lane);
+        let second = first + half;
+        // The state of the ring, where the link of its first half would be.
+        let state = (second - 1) * ENTRY_BYTES;
+        self.written[state as usize..state as usize + 8].fill(true);
+        let (whole, rest) = match (end < second, lost) {
+            (true, 0) => (first..first, first..end),
+            (true, _) => (second..second + half - 1, first..end),
+            (false, _) => (first..second - 1, second..end),
+        };
+        assert!((rest.start..rest.start + half).contains(&end) && lost <= 1, "{end} {lost}");
+        self.mark(whole.start, whole.end);
+        self.mark(rest.start, rest.end);
+        if lost != 0 {
+            self.mark(first, second - 1);
+            self.mark(second, second + half - 1);
+        }
+        let entries = whole.chain(rest).map(|index| Entry::from_words(self.entry(index)));
+        let entries: Vec<Entry> = entries.filter(|entry| entry.is_run()).collect();
+        let lanes = self.layout.lanes(warp);
+        assert!(entries.iter().all(|entry| entry.mask & !lanes == 0 && entry.mask != 0));
+        assert!(entries.is_sorted_by_key(|entry| entry.time.wrapping_sub(clock)), "{entries:?}");
+        if lost != 0 {
+            assert!(entries.len() as u32 >= half - 1, "lane {lane} has less than half of its ring");
+            let [since, latest] =
+                [entries[0].time, found.complete_from.unwrap_or(clock)].map(|time| time.wrapping_sub(clock));
+            found.complete_from = Some(clock.wrapping_add(since.max(latest)));
+        }
+        found.entries.extend(entries);
     }
 }
 

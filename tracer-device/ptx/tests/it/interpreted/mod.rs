@@ -1,5 +1,7 @@
 //! The recording sequences, interpreted: random programs of each lane, in random order, with little memory.
 
+use warptrace_ptx::interpret::Launch;
+
 use self::case::Splicing;
 
 /// How many cases a test runs.
@@ -37,17 +39,10 @@ impl Extent {
     }
 }
 
-/// Makes each check a test of the fast tier and one of the full tier. A check takes an [`Extent`].
-macro_rules! in_both_tiers {
-    ($($(#[$meta:meta])* $name:ident: $check:expr;)*) => {
-        $($(#[$meta])* #[test] fn $name() { $check(Extent::Part); })*
-
-        mod full {
-            use super::*;
-
-            $(#[test] fn $name() { $check(Extent::Full); })*
-        }
-    };
+/// A launch on one multiprocessor, without dynamic shared memory.
+pub(crate) fn launch(kernel: &str, grid: [u32; 3], block: [u32; 3], parameters: Vec<Vec<u8>>) -> Launch<'_> {
+    let (clock, multiprocessors, max_steps) = (0, 1, 40_000_000);
+    Launch { kernel, grid, block, dynamic_shared: 0, parameters, clock, multiprocessors, max_steps }
 }
 
 mod after;

@@ -176,3 +176,9 @@ pub(crate) fn sequence(runs: &[Run], lane: u32) -> Sequence {
 pub(crate) fn events(runs: &[Run]) -> u64 {
     runs.iter().map(|run| run.count).sum()
 }
+
+pub(crate) fn sorted(runs: &[Run]) -> Vec<Run> {
+    let mut runs = runs.to_vec();
+    runs.sort_unstable();
+    runs
+}

@@ -5,14 +5,15 @@ mod generated;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use warptrace_format::LANES;
-use warptrace_ptx::interpret::{Launch, Memory, Observed, Program, Schedule, run};
+use warptrace_ptx::interpret::{Launch, Memory, Observed, Schedule, run};
 use warptrace_ptx::splice::{Marker, Options, Placement, Recording, Spliced, splice};
 use warptrace_ptx::{Flaw, with_flaw};
 
 use self::generated::kernel;
 use super::Extent;
-use super::logs::{ACCOUNTS, CLAIMS, LOGS, Layout, Track, read};
-use super::model::{Model, Run, of_lane, steps};
+use super::foreign::program;
+use super::logs::{Layout, Track};
+use super::model::{Model, Run, of_lane, sorted, steps};
 
 /// How many kernels the full tier tries, unless this variable says another number.
 const KERNELS: u64 = 200;
@@ -33,8 +34,7 @@ struct Outcome {
 
 /// Runs the traced kernel.
 fn launch(spliced: &Spliced, recording: Recording, seed: u64) -> Result<Outcome, String> {
-    let program = Program::parse(&spliced.text).expect("it is PTX");
-    assert_eq!(program.unknown(), []);
+    let program = program(&spliced.text);
     let mut memory = Memory::new();
     let word = |index: u32| (index.wrapping_add(seed as u32).wrapping_mul(2_654_435_761)) >> 27;
     memory.declare(INPUT, (0..WORDS).flat_map(|index| word(index).to_le_bytes()).collect());
@@ -42,9 +42,7 @@ fn launch(spliced: &Spliced, recording: Recording, seed: u64) -> Result<Outcome,
     let tracks = 1 + u32::from(recording.dual);
     let warps = BLOCKS * THREADS.div_ceil(LANES);
     let layout = Layout::new([warps, tracks], THREADS, 8, 4_000, 0);
-    memory.declare(LOGS, layout.fill());
-    memory.declare(CLAIMS, vec![0; 16]);
-    memory.declare(ACCOUNTS, vec![0; layout.account_bytes()]);
+    layout.declare(&mut memory, 0);
     let parameters = vec![
         INPUT.to_le_bytes().to_vec(),
         OUTPUT.to_le_bytes().to_vec(),
@@ -52,19 +50,13 @@ fn launch(spliced: &Spliced, recording: Recording, seed: u64) -> Result<Outcome,
         layout.parameter(),
     ];
     let launch = Launch {
-        kernel: "k$traced",
-        grid: [BLOCKS, 1, 1],
-        block: [THREADS, 1, 1],
         dynamic_shared: spliced.kernels[0].shared_bytes * THREADS.div_ceil(LANES),
-        parameters,
-        clock: 0,
-        multiprocessors: 1,
         max_steps: 400_000,
+        ..super::launch("k$traced", [BLOCKS, 1, 1], [THREADS, 1, 1], parameters)
     };
     let mut schedule = Schedule::random(seed).where_ways_meet();
     let observed = run(&program, &launch, &mut memory, &mut schedule).map_err(|error| error.to_string())?;
-    let [logs, claims, accounts] = [LOGS, CLAIMS, ACCOUNTS].map(|at| memory.region(at).expect("a region"));
-    Ok(Outcome { observed, tracks: read(&layout, logs, claims, accounts, 0) })
+    Ok(Outcome { observed, tracks: layout.read(&memory, 0) })
 }
 
 /// Traces a kernel. Returns what is wrong with its events, if anything is, and how many iterations were
@@ -107,11 +99,6 @@ fn check(text: &str, seed: u64) -> Result<u64, String> {
             }
             // Not only do lanes have the same runs, the entries are the same; but a loop that a group enters
             // and leaves without an iteration ends the run before.
-            let sorted = |runs: &[Run]| {
-                let mut runs = runs.to_vec();
-                runs.sort_unstable();
-                runs
-            };
             if number == 0 && !empty && sorted(&runs) != sorted(expected) {
                 return Err(format!("warp {warp}: entries {runs:?} and not {expected:?}"));
             }

@@ -2,88 +2,12 @@
 
 use std::ops::Range;
 
-use warptrace_abi::log::{ENTRY_BYTES, Entry, HEAD_BYTES};
-use warptrace_format::LANES;
 use warptrace_format::chosen::ChosenWarps;
 use warptrace_ptx::splice::Placement;
 
 use super::Extent;
 use super::case::{Outcome, Shape, Splicing, Traced};
-use super::logs::{ACCOUNT_BYTES, Layout, Reader, Track};
 use super::sequences::{shape, splicings};
-
-/// Reads all rings, and checks that nothing else was written. `clock` is the time at which the launch began.
-pub(crate) fn read_rings(
-    layout: &Layout,
-    memory: &[u8],
-    claims: &[u8],
-    accounts: &[u8],
-    clock: u32,
-) -> Vec<Vec<Track>> {
-    let Reader { mut written, words, .. } = Reader::new(memory);
-    let launch = layout.launch;
-    let half = launch.segment_entries;
-    let mut tracks = Vec::new();
-    for track in 0..layout.tracks {
-        let mut warps = Vec::new();
-        for warp in 0..launch.warps {
-            let mut found = Track::default();
-            for lane in (0..LANES).filter(|lane| layout.lanes(warp) >> lane & 1 != 0) {
-                let head = launch.heads_of(track, warp) * ENTRY_BYTES + lane * HEAD_BYTES;
-                let [end, lost] = [0, 1].map(|word| words[(head / 4 + word) as usize]);
-                let first = launch.first_segment(track, warp, lane);
-                let second = first + half;
-                let mut mark = |from: u32, to: u32| written[from as usize..to as usize].fill(true);
-                mark(head, head + HEAD_BYTES);
-                let state = (second - 1) * ENTRY_BYTES;
-                mark(state, state + 8);
-                let mut mark = |from: u32, to: u32| mark(from * ENTRY_BYTES, to * ENTRY_BYTES);
-                let (whole, rest) = match (end < second, lost) {
-                    (true, 0) => (first..first, first..end),
-                    (true, _) => (second..second + half - 1, first..end),
-                    (false, _) => (first..second - 1, second..end),
-                };
-                assert!((rest.start..rest.start + half).contains(&end) && lost <= 1, "{end} {lost}");
-                mark(whole.start, whole.end);
-                mark(rest.start, rest.end);
-                if lost != 0 {
-                    mark(first, second - 1);
-                    mark(second, second + half - 1);
-                }
-                let entry = |index: u32| {
-                    let index = (index * 4) as usize;
-                    Entry::from_words([0, 1, 2, 3].map(|word| words[index + word]))
-                };
-                let entries: Vec<Entry> =
-                    whole.chain(rest).map(entry).filter(|entry| entry.is_run()).collect();
-                assert!(entries.iter().all(|entry| entry.mask & !layout.lanes(warp) == 0 && entry.mask != 0));
-                assert!(entries.is_sorted_by_key(|entry| entry.time.wrapping_sub(clock)), "{entries:?}");
-                if lost != 0 {
-                    assert!(entries.len() as u32 >= half - 1, "lane {lane} has less than half of its ring");
-                    let [since, latest] = [entries[0].time, found.complete_from.unwrap_or(clock)]
-                        .map(|time| time.wrapping_sub(clock));
-                    found.complete_from = Some(clock.wrapping_add(since.max(latest)));
-                }
-                found.entries.extend(entries);
-            }
-            found.entries.sort_by_key(|entry| entry.time.wrapping_sub(clock));
-            let account = (track * launch.warps + warp) as usize * ACCOUNT_BYTES;
-            let [attempted, recorded, lost, rest] = [0, 8, 16, 24]
-                .map(|at| u64::from_le_bytes(accounts[account + at..][..8].try_into().expect("8 bytes")));
-            assert_eq!((attempted, recorded, rest), (lost, 0, 0), "account of warp {warp}");
-            assert_eq!(lost != 0, found.complete_from.is_some(), "the heads say what is lost");
-            found.lost = lost;
-            warps.push(found);
-        }
-        tracks.push(warps);
-    }
-    let fill = layout.fill();
-    for (byte, written) in written.iter().enumerate() {
-        assert!(*written || memory[byte] == fill[byte], "entry {} was written", byte as u32 / ENTRY_BYTES);
-    }
-    assert_eq!(claims[..8], layout.claimed.to_le_bytes(), "nothing is claimed");
-    tracks
-}
 
 /// What rings of a length have kept and lost.
 #[derive(Debug, Default)]

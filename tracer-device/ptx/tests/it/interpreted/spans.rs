@@ -2,11 +2,13 @@
 
 use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::span::WarpSpan;
-use warptrace_ptx::interpret::{CLOCKS_APART, Launch, Memory, Program, Schedule, run};
-use warptrace_ptx::splice::{LogKind, Options, Placement, Recording, splice};
+use warptrace_ptx::interpret::{CLOCKS_APART, Launch};
+use warptrace_ptx::splice::{LogKind, Options, Placement, Recording};
 
 use super::case::{MULTIPROCESSORS, Shape, Traced};
-use super::logs::{ACCOUNTS, CLAIMS, LOGS, Layout, Track};
+use super::kernels::run_spliced;
+use super::launch;
+use super::logs::{ACCOUNTS, Layout, Track};
 
 /// Spans as they lie in memory.
 pub(crate) fn read_spans(bytes: &[u8]) -> Vec<WarpSpan> {
@@ -88,27 +90,12 @@ fn spans(placement: Placement, dual: bool, chosen: Option<ChosenWarps>, grid: u3
         ..Recording::DEFAULT
     };
     let options = Options { recording: Some(recording), architecture: 90, ..Options::default() };
-    let spliced = splice(KERNEL, &options).expect("it can be spliced");
     let warps = chosen.map_or(2 * grid, |chosen| chosen.count());
     let mut layout = Layout::ring([warps, recording.tracks()], 40, 16);
     layout.launch.chosen = chosen.unwrap_or_default();
-    let mut memory = Memory::new();
-    memory.declare(LOGS, layout.fill());
-    memory.declare(CLAIMS, vec![0; 16]);
-    memory.declare(ACCOUNTS, vec![0; layout.account_bytes() + warps as usize * size_of::<WarpSpan>()]);
-    let launch = Launch {
-        kernel: "k$traced",
-        grid: [grid, 1, 1],
-        block: [40, 1, 1],
-        dynamic_shared: 2 * spliced.kernels[0].shared_bytes,
-        parameters: vec![layout.parameter()],
-        clock: 1_000,
-        multiprocessors: MULTIPROCESSORS,
-        max_steps: 4_000_000,
-    };
-    let program = Program::parse(&spliced.text).expect("PTX");
-    assert_eq!(program.unknown(), []);
-    run(&program, &launch, &mut memory, &mut Schedule::random(5)).expect("it runs");
+    let launch = launch("k$traced", [grid, 1, 1], [40, 1, 1], Vec::new());
+    let launch = Launch { clock: 1_000, multiprocessors: MULTIPROCESSORS, ..launch };
+    let (_, memory) = run_spliced(KERNEL, &options, &layout, warps as usize * size_of::<WarpSpan>(), launch);
     read_spans(&memory.region(ACCOUNTS).expect("a region")[layout.account_bytes()..])
 }
 

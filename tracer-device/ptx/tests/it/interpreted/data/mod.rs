@@ -15,7 +15,7 @@ use warptrace_ptx::splice::{Options, Placement, Recording, Spliced, splice};
 
 use super::case::{Shape, time};
 use super::foreign::program;
-use super::logs::{ACCOUNTS, CLAIMS, LOGS, Track, read};
+use super::logs::Track;
 use super::model::{lanes, sequence};
 
 /// What lanes of a warp accessed, by lane and site.
@@ -63,15 +63,11 @@ pub(crate) struct Case<'a> {
 
 impl Case<'_> {
     fn launch<'n>(&self, kernel: &'n str, state: u32, more: Option<Vec<u8>>) -> Launch<'n> {
+        let parameters = self.parameters.iter().cloned().chain(more).collect();
         Launch {
-            kernel,
-            grid: self.shape.grid,
-            block: self.shape.block,
             dynamic_shared: self.dynamic_shared.next_multiple_of(16) + state,
-            parameters: self.parameters.iter().cloned().chain(more).collect(),
             clock: self.shape.clock,
-            multiprocessors: 1,
-            max_steps: 40_000_000,
+            ..super::launch(kernel, self.shape.grid, self.shape.block, parameters)
         }
     }
 }
@@ -146,16 +142,12 @@ impl Traced {
         let mut layout = case.shape.layout(2);
         layout.data_track = Some(1);
         let mut memory = case.memory.clone();
-        memory.declare(LOGS, layout.fill());
-        memory.declare(CLAIMS, [layout.claimed.to_le_bytes(), [0xab; 8]].concat());
-        memory.declare(ACCOUNTS, vec![0; layout.account_bytes()]);
+        layout.declare(&mut memory, 0);
         let state = traced.shared_bytes * case.shape.block_warps();
         let launch = case.launch(&traced.traced_name, state, Some(layout.parameter()));
         let observed = run(&self.program, &launch, &mut memory, &mut Schedule::random(seed));
         let observed = observed.unwrap_or_else(|error| panic!("{context}: {error}"));
-        let [logs, claims, accounts] =
-            [LOGS, CLAIMS, ACCOUNTS].map(|address| memory.region(address).expect("a region"));
-        let mut tracks = read(&layout, logs, claims, accounts, time(case.shape.clock));
+        let mut tracks = layout.read(&memory, time(case.shape.clock));
         let [data, events] = [tracks.pop(), tracks.pop()].map(|track| track.expect("two tracks"));
         let tracks = events.into_iter().zip(data).map(|(events, data)| [events, data]).collect();
         (observed, tracks, memory.region(case.output).expect("a region").to_vec())
