@@ -1,4 +1,4 @@
-//! Events of a launch with marks where some are missing.
+//! Marks where events of a launch are missing.
 
 use std::ops::{ControlFlow, Range};
 
@@ -6,10 +6,9 @@ use warptrace_format::account::WarpAccount;
 use warptrace_format::file::{LaunchInfo, LossPosition, LossReason};
 
 use crate::accounts::AccountCursor;
-use crate::all::{EventBlock, WarpFilter};
+use crate::all::{Stop, WarpFilter};
 use crate::error::DecodeError;
 use crate::file::TraceFile;
-use crate::items::WarpItem;
 use crate::losses::Reasons;
 
 /// Events that a warp lacks.
@@ -35,97 +34,7 @@ impl Missing {
     }
 }
 
-/// A piece of what [`TraceFile::decode_with_losses`] and [`TraceFile::items_with_losses`] find.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub enum Piece<'a> {
-    /// Consecutive events of one warp, from `decode_with_losses`.
-    Events(EventBlock<'a>),
-    /// A run or cycle of one warp, from `items_with_losses`.
-    Item(WarpItem<'a>),
-    /// Events of a warp are missing, here or, if they may be missing anywhere, in the events that follow.
-    Missing {
-        /// What is missing.
-        missing: Missing,
-        /// Number that the warp's next recorded event has, or would have.
-        next_event: u64,
-    },
-}
-
-impl Piece<'_> {
-    /// Linear index of the warp.
-    pub const fn warp(&self) -> u32 {
-        match self {
-            Self::Events(block) => block.warp,
-            Self::Item(item) => item.warp,
-            Self::Missing { missing, .. } => missing.warp,
-        }
-    }
-}
-
 impl TraceFile {
-    /// Decodes like [`decode_all`](Self::decode_all), and marks where events are missing: before the first
-    /// event of a warp if its earlier events were overwritten or some are missing anywhere, behind the last
-    /// one if later events are missing.
-    ///
-    /// Every loss that was counted has a mark, also of warps without events. A warp that did not finish, or
-    /// has no account, has one if it has events or counted losses; [`lossy_warps`](Self::lossy_warps) gives
-    /// the others, and [`launch_end`](Self::launch_end) tells why. Warps that were not chosen have none.
-    ///
-    /// # Errors
-    /// As [`decode_all`](Self::decode_all). Damaged accounts count as missing.
-    pub fn decode_with_losses(
-        &self,
-        launch: u32,
-        track: u32,
-        filter: &WarpFilter,
-        sink: &mut dyn FnMut(Piece<'_>) -> ControlFlow<()>,
-    ) -> Result<ControlFlow<()>, DecodeError> {
-        let mut marks = self.marks(launch, track, filter)?;
-        let flow = self.decode_all(launch, track, filter, &mut |block| {
-            marks.at(block.warp, sink)?;
-            marks.note(block.first_event + block.events.len() as u64);
-            sink(Piece::Events(block))
-        })?;
-        let flow = if flow.is_break() { flow } else { marks.finish(sink) };
-        marks.error.map_or(Ok(flow), Err)
-    }
-
-    /// Decodes like [`items_in_order`](Self::items_in_order), with the marks of
-    /// [`decode_with_losses`](Self::decode_with_losses).
-    ///
-    /// # Errors
-    /// As [`items_in_order`](Self::items_in_order). Damaged accounts count as missing.
-    pub fn items_with_losses(
-        &self,
-        launch: u32,
-        track: u32,
-        filter: &WarpFilter,
-        sink: &mut dyn FnMut(Piece<'_>) -> ControlFlow<()>,
-    ) -> Result<ControlFlow<()>, DecodeError> {
-        let mut marks = self.marks(launch, track, filter)?;
-        let flow = self.items_in_order(launch, track, filter, &mut |item| {
-            marks.at(item.warp, sink)?;
-            marks.note(item.first_event + item.item.events());
-            sink(Piece::Item(item))
-        })?;
-        let flow = if flow.is_break() { flow } else { marks.finish(sink) };
-        marks.error.map_or(Ok(flow), Err)
-    }
-
-    fn marks(&self, launch: u32, track: u32, filter: &WarpFilter) -> Result<Marks<'_>, DecodeError> {
-        let (info, _) = self.resolve(launch, track)?;
-        Ok(Marks {
-            file: self,
-            info,
-            accounts: AccountCursor::new(self, launch, track),
-            reasons: Reasons::of(self, launch),
-            rest: filter.range(info.warps()),
-            current: None,
-            error: None,
-        })
-    }
-
     /// Lists what one warp lacks on a track, in the order in which the marks would stand. Empty if it lacks
     /// nothing.
     ///
@@ -150,6 +59,9 @@ fn account(accounts: &mut AccountCursor<'_>, warp: u32) -> Result<Option<WarpAcc
     Ok(accounts.next(warp..warp.saturating_add(1)).or_missing()?.1)
 }
 
+/// Takes marks, each with the number that the warp's next recorded event has, or would have.
+type MarkSink<'s> = dyn FnMut(Missing, u64) -> ControlFlow<()> + 's;
+
 /// The warp whose events are being delivered.
 struct Current {
     warp: u32,
@@ -157,8 +69,8 @@ struct Current {
     next_event: u64,
 }
 
-/// Goes through the accounts of a launch beside its events.
-struct Marks<'a> {
+/// Goes through the accounts of a launch next to its events.
+pub(crate) struct Marks<'a> {
     file: &'a TraceFile,
     info: &'a LaunchInfo,
     accounts: AccountCursor<'a>,
@@ -166,73 +78,65 @@ struct Marks<'a> {
     /// Warps behind the current one.
     rest: Range<u32>,
     current: Option<Current>,
-    /// Why the marks have ended.
-    error: Option<DecodeError>,
 }
 
-impl Marks<'_> {
-    /// Comes to a warp with events.
-    fn at(&mut self, warp: u32, sink: &mut dyn FnMut(Piece<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
-        if self.current.as_ref().is_some_and(|current| current.warp == warp) {
-            return ControlFlow::Continue(());
+impl<'a> Marks<'a> {
+    /// Marks of the warps that `filter` selects; `None` if it asks for none.
+    pub(crate) fn of(
+        file: &'a TraceFile,
+        info: &'a LaunchInfo,
+        track: u32,
+        filter: &WarpFilter,
+    ) -> Option<Self> {
+        filter.has_marks.then(|| Self {
+            file,
+            info,
+            accounts: AccountCursor::new(file, info.number(), track),
+            reasons: Reasons::of(file, info.number()),
+            rest: filter.range(info.warps()),
+            current: None,
+        })
+    }
+
+    /// Comes to events of a warp, the last of which is the one before `next_event`; gives the marks before them.
+    pub(crate) fn go_to(&mut self, warp: u32, next_event: u64, sink: &mut MarkSink<'_>) -> Result<(), Stop> {
+        if let Some(current) = self.current.as_mut().filter(|current| current.warp == warp) {
+            current.next_event = next_event;
+            return Ok(());
         }
         self.end_current(sink)?;
         self.pass(warp, sink)?;
-        let account = match account(&mut self.accounts, warp) {
-            Ok(account) => account,
-            Err(error) => return self.fail(error),
-        };
+        let account = account(&mut self.accounts, warp)?;
         self.rest.start = warp.saturating_add(1);
-        let current = Current { warp, account, next_event: 0 };
-        self.mark(&current, |position| position != LossPosition::End, sink)?;
-        self.current = Some(current);
-        ControlFlow::Continue(())
+        self.mark(&Current { warp, account, next_event: 0 }, |at| at != LossPosition::End, sink)?;
+        self.current = Some(Current { warp, account, next_event });
+        Ok(())
     }
 
-    fn note(&mut self, next_event: u64) {
-        if let Some(current) = &mut self.current {
-            current.next_event = next_event;
-        }
-    }
-
-    fn finish(&mut self, sink: &mut dyn FnMut(Piece<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
+    /// Gives the marks after the last events.
+    pub(crate) fn finish(mut self, sink: &mut MarkSink<'_>) -> Result<(), Stop> {
         self.end_current(sink)?;
         self.pass(self.rest.end, sink)
     }
 
-    fn end_current(&mut self, sink: &mut dyn FnMut(Piece<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
-        match self.current.take() {
-            Some(current) => self.mark(&current, |position| position == LossPosition::End, sink),
-            None => ControlFlow::Continue(()),
-        }
+    fn end_current(&mut self, sink: &mut MarkSink<'_>) -> Result<(), Stop> {
+        self.current.take().map_or(Ok(()), |current| self.mark(&current, |at| at == LossPosition::End, sink))
     }
 
     /// Passes warps without events, up to `to`; where losses were counted, there are marks.
-    fn pass(&mut self, to: u32, sink: &mut dyn FnMut(Piece<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
+    fn pass(&mut self, to: u32, sink: &mut MarkSink<'_>) -> Result<(), Stop> {
         while self.rest.start < to {
-            let (warps, account) = match self.accounts.next(self.rest.start..to).or_missing() {
-                Ok(found) => found,
-                Err(error) => return self.fail(error),
-            };
+            let (warps, account) = self.accounts.next(self.rest.start..to).or_missing()?;
             self.rest.start = warps.end;
-            let Some(account) = account.filter(|account| account.lost > 0) else { continue };
-            if let Err(error) = self.file.work.spend_rows(warps.len()) {
-                return self.fail(error);
+            if account.is_none_or(|account| account.lost == 0) {
+                continue;
             }
-            for warp in warps.filter(|&warp| self.info.is_chosen(warp)) {
-                for (reason, events) in self.reasons.missing(Some(&account)) {
-                    let missing = Missing { warp, reason, events };
-                    sink(Piece::Missing { missing, next_event: 0 })?;
-                }
+            self.file.work.spend_rows(warps.len())?;
+            for warp in warps {
+                self.mark(&Current { warp, account, next_event: 0 }, |_| true, sink)?;
             }
         }
-        ControlFlow::Continue(())
-    }
-
-    /// Ends the marks with an error.
-    fn fail(&mut self, error: DecodeError) -> ControlFlow<()> {
-        self.error = Some(error);
-        ControlFlow::Break(())
+        Ok(())
     }
 
     /// Gives the marks of a warp that stand at some positions.
@@ -240,17 +144,17 @@ impl Marks<'_> {
         &self,
         &Current { warp, account, next_event }: &Current,
         is_here: impl Fn(LossPosition) -> bool,
-        sink: &mut dyn FnMut(Piece<'_>) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
+        sink: &mut MarkSink<'_>,
+    ) -> Result<(), Stop> {
         if !self.info.is_chosen(warp) {
-            return ControlFlow::Continue(());
+            return Ok(());
         }
         for (reason, events) in self.reasons.missing(account.as_ref()) {
             let missing = Missing { warp, reason, events };
             if is_here(missing.position()) {
-                sink(Piece::Missing { missing, next_event })?;
+                Stop::asked(sink(missing, next_event))?;
             }
         }
-        ControlFlow::Continue(())
+        Ok(())
     }
 }

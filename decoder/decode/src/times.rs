@@ -166,7 +166,7 @@ impl Run {
     fn give(&self, warp: u32, sink: &mut impl FnMut(WarpItem<'_>)) {
         let Self { first: first_event, event, times, begin } = *self;
         if times > 0 {
-            sink(WarpItem { warp, first_event, item: Item::Run { event, times }, begin });
+            sink(WarpItem { warp, first_event, item: Item::Run { event, times }, begin, missing: None });
         }
     }
 }

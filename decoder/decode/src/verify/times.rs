@@ -1,6 +1,7 @@
 //! Verification of when runs began, and of where and when warps ran.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 use warptrace_format::span::WarpSpan;
 
@@ -112,7 +113,7 @@ impl TraceFile {
         /// Runs with times, events without, and the first of these.
         type Found = (u64, u64, Option<(u32, u64)>);
         let take = |(runs, untimed, first): &mut Found,
-                    WarpItem { warp, first_event, item, begin }: WarpItem<'_>| {
+                    WarpItem { warp, first_event, item, begin, .. }: WarpItem<'_>| {
             match begin {
                 Some(_) => *runs += 1,
                 None => {
@@ -120,10 +121,11 @@ impl TraceFile {
                     first.get_or_insert((warp, first_event));
                 }
             }
+            ControlFlow::Continue(())
         };
         let merge = |a: Found, b: Found| (a.0 + b.0, a.1 + b.1, a.2.into_iter().chain(b.2).min());
         // Where events cannot be read, this has been said.
-        let Ok(found) = self.fold_items(launch, 0, &WarpFilter::all(), Found::default, take, merge) else {
+        let Ok(Some(found)) = self.fold_items(launch, 0, &WarpFilter::all(), Found::default, take, merge) else {
             return;
         };
         let (runs, untimed, first) = found;

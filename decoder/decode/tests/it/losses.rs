@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use crate::support::sections::Sections;
 use crate::support::{Recorder, Streams, event};
-use warptrace_decoder::{Completeness, LaunchEnd, Loss, LossyWarps, Piece, Problem, TraceFile, WarpFilter};
+use warptrace_decoder::{Completeness, LaunchEnd, Loss, LossyWarps, Missing, Problem, TraceFile, WarpFilter};
 use warptrace_format::account::WarpAccount;
 use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::codec::CodecSpec;
@@ -30,52 +30,45 @@ fn recorder(policy: &str) -> Recorder {
     recorder
 }
 
-/// The pieces of launch 0 as words: `1:3` are three events of warp 1, `[1:0 -10 memory]` is a mark of it.
-fn pieces(trace: &TraceFile, filter: &WarpFilter) -> String {
-    let mut words = Vec::new();
-    let flow = trace.decode_with_losses(0, 0, filter, &mut |piece| {
-        words.push(match piece {
-            Piece::Events(block) => format!("{}:{}", block.warp, block.events.len()),
-            Piece::Missing { missing, next_event } => {
-                let events = missing.events.map_or("?".to_owned(), |events| format!("-{events}"));
-                format!("[{}:{next_event} {events} {}]", missing.warp, missing.reason)
-            }
-            other => panic!("{other:?}"),
-        });
-        ControlFlow::Continue(())
-    });
-    assert_eq!(flow.unwrap(), ControlFlow::Continue(()));
-    let words = words.join(" ");
-    assert_eq!(words, item_pieces(trace, filter), "items have the same marks");
-    words
+/// Events and marks as words: `1:3` are three events of warp 1, `[1:0 -10 memory]` is a mark of it.
+#[derive(Default)]
+struct Pieces {
+    words: Vec<String>,
+    warp: Option<u32>,
+    events: u64,
 }
 
-/// The same of items that are not expanded.
-fn item_pieces(trace: &TraceFile, filter: &WarpFilter) -> String {
-    let mut words: Vec<(Option<u32>, u64, String)> = Vec::new();
-    let flow = trace.items_with_losses(0, 0, filter, &mut |piece| {
-        match piece {
-            Piece::Item(found) => match words.last_mut() {
-                Some((Some(warp), events, _)) if *warp == found.warp => {
-                    assert_eq!(*events, found.first_event);
-                    *events += found.item.events();
-                }
-                _ => words.push((Some(found.warp), found.item.events(), String::new())),
-            },
-            Piece::Missing { missing, next_event } => {
-                let events = missing.events.map_or("?".to_owned(), |events| format!("-{events}"));
-                words.push((None, 0, format!("[{}:{next_event} {events} {}]", missing.warp, missing.reason)));
-            }
-            other => panic!("{other:?}"),
+impl Pieces {
+    fn push(&mut self, warp: u32, missing: Option<Missing>, first_event: u64, events: u64) -> ControlFlow<()> {
+        if let Some(missing) = missing {
+            let events = missing.events.map_or("?".to_owned(), |events| format!("-{events}"));
+            self.words.push(format!("[{warp}:{first_event} {events} {}]", missing.reason));
+            return ControlFlow::Continue(());
         }
+        if self.warp.replace(warp) == Some(warp) {
+            assert_eq!(self.events, first_event);
+            self.words.pop();
+        }
+        self.events = first_event + events;
+        self.words.push(format!("{warp}:{}", self.events));
         ControlFlow::Continue(())
+    }
+}
+
+/// The pieces of launch 0, of which blocks and items have the same.
+fn pieces(trace: &TraceFile, filter: &WarpFilter) -> String {
+    let (mut blocks, mut items) = (Pieces::default(), Pieces::default());
+    let filter = filter.clone().with_marks();
+    let flow = trace.decode_all(0, 0, &filter, &mut |block| {
+        blocks.push(block.warp, block.missing, block.first_event, block.events.len() as u64)
     });
     assert_eq!(flow.unwrap(), ControlFlow::Continue(()));
-    let words = words.into_iter().map(|(warp, events, mark)| match warp {
-        Some(warp) => format!("{warp}:{events}"),
-        None => mark,
+    let flow = trace.items_in_order(0, 0, &filter, &mut |found| {
+        items.push(found.warp, found.missing, found.first_event, found.item.events())
     });
-    words.collect::<Vec<_>>().join(" ")
+    assert_eq!(flow.unwrap(), ControlFlow::Continue(()));
+    assert_eq!(blocks.words, items.words);
+    blocks.words.join(" ")
 }
 
 #[test]
@@ -109,19 +102,18 @@ fn marks_follow_the_filter_and_can_be_broken_off() {
     assert_eq!(pieces(&trace, &WarpFilter::warps(std::ops::Range { start: 7, end: 3 })), "");
     for stop_at in 0..7 {
         let mut seen = 0;
-        let flow = trace.decode_with_losses(0, 0, &WarpFilter::all(), &mut |_| {
+        let flow = trace.decode_all(0, 0, &WarpFilter::all().with_marks(), &mut |_| {
             seen += 1;
             if seen > stop_at { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         assert_eq!((flow.unwrap(), seen), (ControlFlow::Break(()), stop_at + 1));
         let mut seen = 0;
-        let flow = trace.items_with_losses(0, 0, &WarpFilter::all(), &mut |_| {
+        let flow = trace.items_in_order(0, 0, &WarpFilter::all().with_marks(), &mut |_| {
             seen += 1;
             if seen > stop_at { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         assert_eq!((flow.unwrap(), seen), (ControlFlow::Break(()), stop_at + 1));
     }
-    assert!(trace.decode_with_losses(9, 0, &WarpFilter::all(), &mut |_| ControlFlow::Continue(())).is_err());
 }
 
 #[test]

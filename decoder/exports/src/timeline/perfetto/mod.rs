@@ -11,7 +11,7 @@ use std::io::Write;
 use std::ops::Range;
 
 use warptrace_analysis::Wait;
-use warptrace_decoder::Missing;
+use warptrace_decoder::{EventRun, Missing};
 use warptrace_format::file::{LaunchInfo, StreamId};
 
 use self::arguments::{
@@ -26,7 +26,6 @@ use super::load::Load;
 use super::{Counted, Ran, UNENDED, Written, draw, mark};
 use crate::axis::Scale;
 use crate::error::ExportError;
-use crate::runs::Run;
 use crate::source::Source;
 
 pub use self::ranks::perfetto_ranks;
@@ -349,10 +348,10 @@ impl<W: Write> Perfetto<W> {
     pub(super) fn run(
         &mut self,
         source: &Source<'_>,
-        run: &Run,
+        run: &EventRun,
         lasts: Range<u64>,
     ) -> Result<(), ExportError> {
-        let Run { event, count, .. } = *run;
+        let EventRun { event, count, .. } = *run;
         let info = source.location(event.location);
         let mut arguments = vec![
             number(LANES, event.mask.count_ones().into()),

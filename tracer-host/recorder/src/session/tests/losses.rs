@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::time::Duration;
 
-use warptrace_decoder::{Completeness, LaunchEnd, Missing, Piece, TraceFile, WarpFilter};
+use warptrace_decoder::{Completeness, LaunchEnd, Missing, TraceFile, WarpFilter};
 use warptrace_device::{KernelCall, SafeCall};
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{LossPosition, LossReason};
@@ -141,10 +141,8 @@ fn record(options: &RecordingSpec, calls: &[SafeCall<'_>]) -> (TraceFile, Option
 /// The marks of a launch, and how many events of their warps stand before each.
 fn marks(trace: &TraceFile, launch: u32) -> Vec<(Missing, u64)> {
     let mut found = Vec::new();
-    let flow = trace.decode_with_losses(launch, 0, &WarpFilter::all(), &mut |piece| {
-        if let Piece::Missing { missing, next_event } = piece {
-            found.push((missing, next_event));
-        }
+    let flow = trace.items_in_order(launch, 0, &WarpFilter::all().with_marks(), &mut |item| {
+        found.extend(item.missing.map(|missing| (missing, item.first_event)));
         ControlFlow::Continue(())
     });
     assert_eq!(flow.unwrap(), ControlFlow::Continue(()));
