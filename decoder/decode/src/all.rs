@@ -10,7 +10,8 @@ use warptrace_format::file::{LaunchInfo, RunWalk};
 use crate::error::DecodeError;
 use crate::feed::{ChunkData, ChunkFeed, FrameFeed, Sequence, Stream};
 use crate::file::TraceFile;
-use crate::missing::{Marks, Missing};
+use crate::losses::LossyWarps;
+use crate::marks::Marks;
 use crate::times::Clock;
 use crate::window::{Held, Window, Windows};
 
@@ -110,7 +111,7 @@ pub struct EventBlock<'a> {
     pub begins: &'a [(u32, u64)],
     /// What is missing before `first_event`, if the filter asks for [marks](crate#losses). Such a block has no
     /// events.
-    pub missing: Option<Missing>,
+    pub missing: Option<LossyWarps>,
 }
 
 /// A chunk, and where its events stand in the warp's stream.
@@ -414,7 +415,13 @@ impl<'a> BlockSink<'a> {
                 }
             }
         }
-        Stop::asked((self.sink)(EventBlock { warp, first_event, events, begins: &self.begins, missing: None }))
+        Stop::asked((self.sink)(EventBlock {
+            warp,
+            first_event,
+            events,
+            begins: &self.begins,
+            missing: None,
+        }))
     }
 
     /// Gives the marks after the last events.
@@ -426,9 +433,9 @@ impl<'a> BlockSink<'a> {
 /// Makes marks blocks without events.
 fn mark_blocks(
     sink: &mut dyn FnMut(EventBlock<'_>) -> ControlFlow<()>,
-) -> impl FnMut(Missing, u64) -> ControlFlow<()> {
+) -> impl FnMut(LossyWarps, u64) -> ControlFlow<()> {
     move |missing, first_event| {
-        let (warp, events, begins) = (missing.warp, &[], &[]);
+        let (warp, events, begins) = (missing.first, &[], &[]);
         sink(EventBlock { warp, first_event, events, begins, missing: Some(missing) })
     }
 }

@@ -162,7 +162,8 @@ impl ChunkFeed for FrameFeed<'_> {
             let frame = self.file.load_frame(&entry)?;
             let times =
                 self.is_timed.then(|| self.file.load_times(&entry, frame.entries().count()).ok()).flatten();
-            let of_warp = frame.chunks().enumerate().filter(|(_, chunk)| chunk.entry.warp == self.stream.warp);
+            let of_warp =
+                frame.chunks().enumerate().filter(|(_, chunk)| chunk.entry.warp == self.stream.warp);
             let times_of = |at| times.as_ref().map(|times| (times.step(), times.chunk(at)));
             let chunks: Vec<_> =
                 of_warp.map(|(at, chunk)| ChunkData::copy_of(chunk, entry.offset, times_of(at))).collect();

@@ -11,7 +11,8 @@ use crate::all::{Stop, WarpFilter};
 use crate::error::DecodeError;
 use crate::feed::{ChunkFeed, FrameFeed, MemoryFeed, Sequence, Stream};
 use crate::file::TraceFile;
-use crate::missing::{Marks, Missing};
+use crate::losses::LossyWarps;
+use crate::marks::Marks;
 use crate::times::Runs;
 use crate::window::{Held, Windows};
 
@@ -32,7 +33,7 @@ pub struct WarpItem<'a> {
     /// no two runs of the warp that follow each other are 2^31 units apart. Runs stand in the order in which they began.
     pub begin: Option<u64>,
     /// What is missing before `first_event`, if the filter asks for [marks](crate#losses). Such an item has no events.
-    pub missing: Option<Missing>,
+    pub missing: Option<LossyWarps>,
 }
 
 /// How often a trace point was passed.
@@ -217,9 +218,9 @@ impl TraceFile {
 /// Makes marks items without events.
 fn mark_items(
     sink: &mut impl FnMut(WarpItem<'_>) -> ControlFlow<()>,
-) -> impl FnMut(Missing, u64) -> ControlFlow<()> {
+) -> impl FnMut(LossyWarps, u64) -> ControlFlow<()> {
     |missing, first_event| {
-        let (warp, item) = (missing.warp, Item::Cycle { body: &[], times: 0 });
+        let (warp, item) = (missing.first, Item::Cycle { body: &[], times: 0 });
         sink(WarpItem { warp, first_event, item, begin: None, missing: Some(missing) })
     }
 }

@@ -57,7 +57,7 @@ mod host;
 mod items;
 pub mod lanes;
 mod losses;
-mod missing;
+mod marks;
 mod open;
 mod output;
 mod runs;
@@ -83,14 +83,14 @@ pub use file::{Completeness, KeptText, PrefixReason, Totals, TraceFile};
 pub use host::OnHost;
 pub use items::{LocationCount, WarpItem};
 pub use losses::{LaunchEnd, LaunchLosses, Loss, LossyWarps, LossyWarpsIter};
-pub use missing::Missing;
 pub use output::LimitedOutput;
 pub use runs::{EventRun, RunJoiner};
 pub use source::{ByteSource, SeekSource};
 pub use spans::WarpSpans;
-pub use state::{FileState, Untimed};
+pub use state::{FileState, Untimed, grouped};
 pub use streams::{StreamSummary, Streams};
 pub use verify::{
-    AccessProblem, EventPosition, LanesNext, LossTotal, Problem, SpanFault, TwinReport, VerifyReport,
+    AccessProblem, EventPosition, LanesNext, LaunchTrack, LossTotal, Problem, SpanFault, TwinReport,
+    VerifyReport,
 };
 pub use warp::WarpEvents;

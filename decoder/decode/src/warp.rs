@@ -32,7 +32,8 @@ impl WarpEvents<'_> {
             sink(item);
             ControlFlow::Continue(())
         };
-        Stop::flow(items_of(feed.restarted().timed(), stream, &mut decoder, &mut sink).map(|_| ())).map(|_| ())
+        Stop::flow(items_of(feed.restarted().timed(), stream, &mut decoder, &mut sink).map(|_| ()))
+            .map(|_| ())
     }
 }
 

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use warptrace_analysis::{AnalysisError, LaunchBlocks, Selection, blocks, kernel_name, words};
-use warptrace_decoder::{EventRun, Missing, RunJoiner, TraceFile, WarpFilter};
+use warptrace_decoder::{EventRun, LossyWarps, RunJoiner, TraceFile, WarpFilter};
 use warptrace_format::file::{LaunchInfo, LocationInfo};
 
 use crate::error::ExportError;
@@ -18,7 +18,7 @@ pub enum Step {
     /// Events of a warp are missing here or, if they may be missing anywhere, in what follows.
     Missing {
         /// What is missing.
-        missing: Missing,
+        missing: LossyWarps,
         /// Number that the warp's next event in the trace has, or would have.
         next_event: u64,
     },
@@ -192,7 +192,7 @@ impl<'a> Source<'a> {
             ("exported_by", concat!("warptrace ", env!("CARGO_PKG_VERSION")).to_owned()),
             ("recorded_by", metadata.tool.clone()),
             ("device", metadata.device.name.clone()),
-            ("policy", metadata.policy.clone()),
+            ("policy", metadata.policy.name().to_owned()),
             ("selection", self.selected()),
             ("whole", self.lacks.is_whole().to_string()),
             ("state", self.trace.state().sentence.clone()),

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use warptrace_analysis::words;
-use warptrace_decoder::{EventBlock, LaunchEnd, Missing, TraceFile, WarpFilter};
+use warptrace_decoder::{EventBlock, LaunchEnd, LossyWarps, TraceFile, WarpFilter};
 use warptrace_format::Event;
 use warptrace_format::file::{LaunchInfo, LossPosition, LossReason, StreamId};
 
@@ -244,7 +244,7 @@ impl Printer<'_> {
         &self,
         out: &mut impl Write,
         id: &StreamId,
-        missing: &Missing,
+        missing: &LossyWarps,
         next_event: u64,
     ) -> std::io::Result<()> {
         let [x, y, z] = id.block;
@@ -270,7 +270,7 @@ impl Printer<'_> {
     }
 
     /// Says what a warp lacks.
-    fn in_words(&self, missing: &Missing) -> String {
+    fn in_words(&self, missing: &LossyWarps) -> String {
         let reason = missing.reason;
         let Some(events) = missing.events else {
             return match (reason, &self.end) {

@@ -18,7 +18,7 @@ fn write(path: &Path, policy: &str, end: &EarlyEnd) {
     let mut metadata = Metadata::new("test", device, vec![CodecSpec::Raw])
         .with_kernel("walk", "")
         .with_location(1, "STEP", "");
-    metadata.policy = policy.to_owned();
+    metadata.policy = policy.to_owned().into();
     let file = std::fs::File::create(path).unwrap();
     let mut writer = TraceWriter::create(file, &metadata, WriterOptions::default()).unwrap();
     let first = LaunchInfo::new(0, 0, [2, 1, 1], [64, 1, 1], 0).unwrap();

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use crate::support::sections::Sections;
 use crate::support::{Recorder, Streams, event};
-use warptrace_decoder::{Completeness, LaunchEnd, Loss, LossyWarps, Missing, Problem, TraceFile, WarpFilter};
+use warptrace_decoder::{Completeness, LaunchEnd, Loss, LossyWarps, Problem, TraceFile, WarpFilter};
 use warptrace_format::account::WarpAccount;
 use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::codec::CodecSpec;
@@ -26,7 +26,7 @@ fn account(_: u32, warp: u32, account: &mut WarpAccount) {
 
 fn recorder(policy: &str) -> Recorder {
     let mut recorder = Recorder::new(vec![CodecSpec::Raw]);
-    recorder.metadata.policy = policy.to_owned();
+    recorder.metadata.policy = policy.to_owned().into();
     recorder
 }
 
@@ -39,7 +39,13 @@ struct Pieces {
 }
 
 impl Pieces {
-    fn push(&mut self, warp: u32, missing: Option<Missing>, first_event: u64, events: u64) -> ControlFlow<()> {
+    fn push(
+        &mut self,
+        warp: u32,
+        missing: Option<LossyWarps>,
+        first_event: u64,
+        events: u64,
+    ) -> ControlFlow<()> {
         if let Some(missing) = missing {
             let events = missing.events.map_or("?".to_owned(), |events| format!("-{events}"));
             self.words.push(format!("[{warp}:{first_event} {events} {}]", missing.reason));
@@ -139,13 +145,6 @@ fn losses_are_summed_by_reason_and_listed_by_warp() {
         .map(|LossyWarps { first, last, chosen, events, .. }| (first, last, chosen, events))
         .collect();
     assert_eq!(listed, [(1, 1, 1, Some(10)), (2, 2, 1, Some(200)), (6, 6, 1, Some(3)), (6, 7, 2, None)]);
-    let of_warp = |warp| -> Vec<_> {
-        let missing = trace.missing(0, warp, 0).unwrap();
-        missing.iter().map(|missing| (missing.reason, missing.events)).collect()
-    };
-    assert_eq!(of_warp(0), []);
-    assert_eq!(of_warp(6), [(LossReason::Memory, Some(3)), (LossReason::Died, None)]);
-    assert!(trace.missing(0, 8, 0).is_err());
     let report = trace.verify();
     assert_eq!((report.lost_events, report.unfinished_warps), (213, 2));
     let total = report.lost.unwrap();
@@ -164,8 +163,7 @@ fn warps_that_were_not_chosen_are_told_and_are_no_loss() {
     let [Loss { reason: LossReason::NotChosen, warps: 6, events: None, .. }] = losses.losses[..] else {
         panic!("{losses:?}");
     };
-    assert_eq!(trace.missing(0, 2, 0).unwrap()[0].reason, LossReason::NotChosen);
-    assert_eq!(trace.missing(0, 4, 0).unwrap(), []);
+    assert_eq!(trace.lossy_warps(0, 0).unwrap().count(), 0);
     assert_eq!(pieces(&trace, &WarpFilter::all()), "1:3 4:3");
 }
 

@@ -17,7 +17,7 @@ use std::io::Write;
 use std::ops::Range;
 
 use warptrace_analysis::OpenWaits;
-use warptrace_decoder::{EventRun, Missing};
+use warptrace_decoder::{EventRun, LossyWarps};
 use warptrace_format::file::LaunchInfo;
 
 use self::order::Follows;
@@ -127,8 +127,8 @@ impl<W: Write> Launch<'_, W> {
             Step::Run(run) => self.run(run, written, sliced),
             Step::Missing { missing, next_event } => {
                 self.close()?;
-                self.begin(missing.warp, written)?;
-                let at = self.axis.end(missing.warp, *next_event);
+                self.begin(missing.first, written)?;
+                let at = self.axis.end(missing.first, *next_event);
                 self.tracks.missing(missing, at)
             }
         }
@@ -250,7 +250,7 @@ impl Waiting {
 const UNENDED: &str = "[end not known]";
 
 /// Says what a mark means: a name, and the reason.
-fn mark(missing: &Missing) -> (&'static str, &'static str) {
+fn mark(missing: &LossyWarps) -> (&'static str, &'static str) {
     let name = if missing.events.is_some() { "[lost]" } else { "[unfinished]" };
     (name, missing.reason.name())
 }

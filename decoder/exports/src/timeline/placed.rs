@@ -106,7 +106,7 @@ impl<'a, W: Write, I: Iterator<Item = Result<(u32, WarpSpan), DecodeError>>> Lau
                 self.run(run)
             }
             Step::Missing { missing, .. } => {
-                self.go_to(Some(missing.warp))?;
+                self.go_to(Some(missing.first))?;
                 self.draw_run(false)?;
                 let Some(warp) = &self.warp else { return Ok(()) };
                 let begin = warp.span.begin_timer.saturating_sub(self.zero);

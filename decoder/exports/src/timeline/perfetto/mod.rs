@@ -11,7 +11,7 @@ use std::io::Write;
 use std::ops::Range;
 
 use warptrace_analysis::Wait;
-use warptrace_decoder::{EventRun, Missing};
+use warptrace_decoder::{EventRun, LossyWarps};
 use warptrace_format::file::{LaunchInfo, StreamId};
 
 use self::arguments::{
@@ -483,7 +483,7 @@ impl<W: Write> Perfetto<W> {
     }
 
     /// Takes a mark: events are missing.
-    pub(super) fn missing(&mut self, missing: &Missing, next_event: u64) -> Result<(), ExportError> {
+    pub(super) fn missing(&mut self, missing: &LossyWarps, next_event: u64) -> Result<(), ExportError> {
         let (name, why) = mark(missing);
         let why = DebugAnnotation {
             name_iid: Some(WHY),

@@ -3,64 +3,15 @@
 use std::ops::{ControlFlow, Range};
 
 use warptrace_format::account::WarpAccount;
-use warptrace_format::file::{LaunchInfo, LossPosition, LossReason};
+use warptrace_format::file::{LaunchInfo, LossPosition};
 
 use crate::accounts::AccountCursor;
 use crate::all::{Stop, WarpFilter};
-use crate::error::DecodeError;
 use crate::file::TraceFile;
-use crate::losses::Reasons;
-
-/// Events that a warp lacks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Missing {
-    /// Linear index of the warp in the launch.
-    pub warp: u32,
-    /// Why.
-    pub reason: LossReason,
-    /// How many; `None` if that is not known.
-    pub events: Option<u64>,
-}
-
-impl Missing {
-    /// Where among the warp's recorded events the missing ones would stand. What is not counted is missing
-    /// behind the last one.
-    pub const fn position(&self) -> LossPosition {
-        match self.events {
-            Some(_) => self.reason.position(),
-            None => LossPosition::End,
-        }
-    }
-}
-
-impl TraceFile {
-    /// Lists what one warp lacks on a track, in the order in which the marks would stand. Empty if it lacks
-    /// nothing.
-    ///
-    /// # Errors
-    /// The file has no such launch or track, or the launch no such warp.
-    pub fn missing(&self, launch: u32, warp: u32, track: u32) -> Result<Vec<Missing>, DecodeError> {
-        let (info, _) = self.resolve(launch, track)?;
-        if warp >= info.warps() {
-            return Err(DecodeError::UnknownWarp { launch, warp, warps: info.warps() });
-        }
-        if !info.is_chosen(warp) {
-            return Ok(vec![Missing { warp, reason: LossReason::NotChosen, events: None }]);
-        }
-        let account = account(&mut AccountCursor::of_one_warp(self, launch, track), warp)?;
-        let missing = Reasons::of(self, launch).missing(account.as_ref());
-        Ok(missing.map(|(reason, events)| Missing { warp, reason, events }).collect())
-    }
-}
-
-/// The account of a warp, if there is one that is not damaged.
-fn account(accounts: &mut AccountCursor<'_>, warp: u32) -> Result<Option<WarpAccount>, DecodeError> {
-    Ok(accounts.next(warp..warp.saturating_add(1)).or_missing()?.1)
-}
+use crate::losses::{LossyWarps, Reasons};
 
 /// Takes marks, each with the number that the warp's next recorded event has, or would have.
-type MarkSink<'s> = dyn FnMut(Missing, u64) -> ControlFlow<()> + 's;
+type MarkSink<'s> = dyn FnMut(LossyWarps, u64) -> ControlFlow<()> + 's;
 
 /// The warp whose events are being delivered.
 struct Current {
@@ -106,7 +57,7 @@ impl<'a> Marks<'a> {
         }
         self.end_current(sink)?;
         self.pass(warp, sink)?;
-        let account = account(&mut self.accounts, warp)?;
+        let account = self.accounts.next(warp..warp.saturating_add(1)).or_missing()?.1;
         self.rest.start = warp.saturating_add(1);
         self.mark(&Current { warp, account, next_event: 0 }, |at| at != LossPosition::End, sink)?;
         self.current = Some(Current { warp, account, next_event });
@@ -150,7 +101,7 @@ impl<'a> Marks<'a> {
             return Ok(());
         }
         for (reason, events) in self.reasons.missing(account.as_ref()) {
-            let missing = Missing { warp, reason, events };
+            let missing = LossyWarps { first: warp, last: warp, chosen: 1, reason, events };
             if is_here(missing.position()) {
                 Stop::asked(sink(missing, next_event))?;
             }
