@@ -116,7 +116,7 @@ fn timeline(guide: &Guide<'_>, warps: &[WarpFigures]) -> Result<Timeline, Decode
 /// The location of most cycles of each column of a warp.
 fn columns(trace: &TraceFile, launch: u32, warp: u32, width: u64) -> Result<Vec<(u16, u64)>, DecodeError> {
     let mut drawing = Drawing { width, ..Drawing::default() };
-    trace.warp_items(launch, warp, 0, &mut |found| {
+    trace.decode_warp(launch, warp, 0)?.each_item(|found| {
         let location = found.item.body().first().map(|event| event.location);
         drawing.run(found.begin.zip(location));
     })?;

@@ -73,8 +73,7 @@ fn describe(losses: &LaunchLosses, loss: &Loss) -> Option<String> {
         (LossReason::NotChosen, _) => None,
         (_, Some(events)) => {
             let (lost, of) = (count(events), count(losses.recorded.saturating_add(losses.lost())));
-            let remedy = reason.remedy().map_or_else(String::new, |remedy| format!("; {remedy}"));
-            Some(format!("lost {lost} of {of} events in {warps}: {}{remedy}", reason.describe()))
+            Some(format!("lost {lost} of {of} events in {warps}: {}", reason.describe_with_remedy()))
         }
         (LossReason::Died, None) => {
             Some(format!("{warps} did not finish; how many of their last events are missing is not known"))

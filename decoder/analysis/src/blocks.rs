@@ -7,6 +7,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::ops::ControlFlow;
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -86,10 +87,11 @@ pub fn hottest_of_blocks(
         if blocks.contains(&block) && selection.has_warp(info, item.warp) {
             spent.take(block, item, is_timed);
         }
+        ControlFlow::Continue(())
     };
     let spent = trace.fold_items(info.number(), 0, &filter, Spent::default, take, Spent::merge)?;
     let mut most: BTreeMap<u32, (u64, u16)> = BTreeMap::new();
-    for ((block, location), weight) in spent.at {
+    for ((block, location), weight) in spent.unwrap_or_default().at {
         let of_block = most.entry(block).or_insert((weight, location));
         if (weight, Reverse(location)) > (of_block.0, Reverse(of_block.1)) {
             *of_block = (weight, location);

@@ -1,7 +1,7 @@
 //! How warps ended, by their accounts.
 
 use serde::Serialize;
-use warptrace_decoder::{DecodeError, LossyWarps, TraceFile};
+use warptrace_decoder::{DecodeError, TraceFile};
 use warptrace_format::file::{LaunchInfo, LossReason};
 
 use crate::figures::{Losses, StandingWarp};
@@ -69,11 +69,11 @@ pub(crate) fn read(
     silent: &mut Vec<Silent>,
 ) -> Result<Ends, DecodeError> {
     for lacking in selection.lacking(trace, launch, 0)? {
-        let LossyWarps { chosen, reason, events, .. } = lacking?;
-        let warps = u64::from(chosen);
-        match (events, reason) {
+        let lacking = lacking?;
+        let warps = u64::from(lacking.chosen);
+        match (lacking.total(), lacking.reason) {
             (Some(events), _) => {
-                losses.lost_events = losses.lost_events.saturating_add(events.saturating_mul(warps));
+                losses.lost_events = losses.lost_events.saturating_add(events);
                 losses.lossy_warps += warps;
             }
             (None, LossReason::Died) => losses.unfinished_warps += warps,

@@ -159,7 +159,7 @@ impl Oddity {
 /// The lane of a warp that came to a location most often, and how often; the first of several.
 fn busiest(trace: &TraceFile, warp: &WarpFigures, location: u16) -> Result<(u32, u64), AnalysisError> {
     let mut came = [0_u64; WARP_LANES as usize];
-    trace.warp_items(warp.launch, warp.warp, 0, &mut |WarpItem { item, .. }| {
+    trace.decode_warp(warp.launch, warp.warp, 0)?.each_item(|WarpItem { item, .. }| {
         for event in item.body().iter().filter(|event| event.location == location) {
             for (lane, came) in came.iter_mut().enumerate() {
                 *came = came.saturating_add(u64::from(event.mask >> lane & 1) * u64::from(item.times()));

@@ -65,7 +65,7 @@ pub(crate) fn differences(traces: [&TraceFile; 2], launches: &[[&LaunchInfo; 2]]
         "codec".to_owned(),
         text(|metadata| metadata.tracks.iter().map(codec).collect::<Vec<_>>().join(" and ")),
     );
-    add("policy".to_owned(), text(|metadata| metadata.policy.clone()));
+    add("policy".to_owned(), text(|metadata| metadata.policy.name().to_owned()));
     for name in names.iter().copied().filter(is_source) {
         // A source that only one of them knows has not changed.
         if property(name).iter().all(Option::is_some) {

@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 
 use serde::Serialize;
-use warptrace_decoder::{DecodeError, TraceFile, WarpFilter, WarpItem};
-use warptrace_format::codec::Item;
+use warptrace_decoder::{DecodeError, EventRun, RunJoiner, TraceFile, WarpFilter, WarpItem};
+use warptrace_format::Event;
 
 /// Equal events of a warp, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -25,8 +25,9 @@ pub struct WarpRuns {
     pub first: Vec<WarpRun>,
     /// Runs of the whole warp.
     pub all: u64,
-    last: Option<(u16, u32)>,
+    last: Option<Event>,
     limit: usize,
+    joiner: RunJoiner,
 }
 
 impl WarpRuns {
@@ -36,8 +37,8 @@ impl WarpRuns {
     /// The trace has no such warp, or is damaged.
     pub fn read(trace: &TraceFile, launch: u32, warp: u32, limit: usize) -> Result<Self, DecodeError> {
         let mut found = Self { limit, ..Self::default() };
-        trace.warp_items(launch, warp, 0, &mut |WarpItem { item, .. }| found.take(&item))?;
-        Ok(found)
+        trace.decode_warp(launch, warp, 0)?.each_item(|item| found.take(item))?;
+        Ok(found.ended())
     }
 
     /// Reads the runs of many warps of a launch in one pass, in order of warp: of those for which `limit`
@@ -52,65 +53,60 @@ impl WarpRuns {
         sink: &mut dyn FnMut(u32, Self) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, DecodeError> {
         let mut current: Option<(u32, Option<Self>)> = None;
-        let flow =
-            trace.items_in_order(launch, 0, &WarpFilter::all(), &mut |WarpItem { warp, item, .. }| {
-                if current.as_ref().is_none_or(|(number, _)| *number != warp) {
-                    let next = limit(warp).map(|limit| Self { limit, ..Self::default() });
-                    if let Some((number, Some(runs))) = current.replace((warp, next)) {
-                        sink(number, runs)?;
-                    }
+        let flow = trace.items_in_order(launch, 0, &WarpFilter::all(), &mut |found| {
+            if current.as_ref().is_none_or(|(number, _)| *number != found.warp) {
+                let next = limit(found.warp).map(|limit| Self { limit, ..Self::default() });
+                if let Some((number, Some(runs))) = current.replace((found.warp, next)) {
+                    sink(number, runs.ended())?;
                 }
-                if let Some((_, Some(runs))) = &mut current {
-                    runs.take(&item);
-                }
-                ControlFlow::Continue(())
-            })?;
+            }
+            if let Some((_, Some(runs))) = &mut current {
+                runs.take(found);
+            }
+            ControlFlow::Continue(())
+        })?;
         match current {
-            Some((number, Some(runs))) if flow.is_continue() => Ok(sink(number, runs)),
+            Some((number, Some(runs))) if flow.is_continue() => Ok(sink(number, runs.ended())),
             _ => Ok(flow),
         }
     }
 
-    fn push(&mut self, location: u16, mask: u32, times: u64) {
-        if self.last == Some((location, mask)) {
-            let is_shown = self.first.len() as u64 == self.all;
-            if let Some(run) = self.first.last_mut().filter(|_| is_shown) {
-                run.times = run.times.saturating_add(times);
-            }
-            return;
+    /// Takes an item without expanding what is not shown.
+    fn take(&mut self, mut found: WarpItem<'_>) {
+        let (body, times) = (found.item.body(), u64::from(found.item.times()));
+        let (Some(&first), Some(&last)) = (body.first(), body.last()) else { return };
+        let changes = body.windows(2).filter(|pair| pair[0] != pair[1]).count() as u64;
+        let more = u64::from(self.last != Some(first))
+            + changes.saturating_mul(times)
+            + u64::from(first != last) * times.saturating_sub(1);
+        self.all = self.all.saturating_add(more);
+        self.last = Some(last);
+        if self.first.len() < self.limit {
+            // Equal events are one run here, whenever they came.
+            found.begin = None;
+            let _ = self.joiner.take(&found, &mut |run| push(&mut self.first, run, self.limit));
         }
-        self.last = Some((location, mask));
-        if self.first.len() as u64 == self.all && self.first.len() < self.limit {
-            self.first.push(WarpRun { location, mask, times });
-        }
-        self.all = self.all.saturating_add(1);
     }
 
-    /// Takes an item without expanding what is not shown.
-    fn take(&mut self, item: &Item<'_>) {
-        let (body, times) = (item.body(), u64::from(item.times()));
-        if let [event] = body {
-            return self.push(event.location, event.mask, times);
+    /// Takes the end of the warp.
+    fn ended(mut self) -> Self {
+        if self.first.len() < self.limit {
+            let _ = self.joiner.end(&mut |run| push(&mut self.first, run, self.limit));
         }
-        for time in 1..=times {
-            let before = self.all;
-            body.iter().for_each(|event| self.push(event.location, event.mask, 1));
-            let (more, rest) = (self.all - before, times - time);
-            // From the second time on each adds as much as the one before.
-            if time > 1 && (more == 0 || self.all > self.first.len() as u64) {
-                self.all = self.all.saturating_add(more.saturating_mul(rest));
-                if let (0, Some(event)) = (more, body.last()) {
-                    self.push(event.location, event.mask, rest.saturating_mul(body.len() as u64));
-                }
-                break;
-            }
-        }
+        self
     }
+}
+
+/// Adds a run to the first ones, until they are `limit`.
+fn push(first: &mut Vec<WarpRun>, run: EventRun, limit: usize) -> ControlFlow<()> {
+    let Event { location, mask } = run.event;
+    first.push(WarpRun { location, mask, times: run.count });
+    if first.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
 }
 
 #[cfg(test)]
 mod tests {
-    use warptrace_format::Event;
+    use warptrace_format::codec::Item;
 
     use super::*;
 
@@ -135,11 +131,13 @@ mod tests {
             let mut found = WarpRuns { limit, ..WarpRuns::default() };
             for (body, times) in bodies {
                 let body: Vec<Event> = body.iter().copied().map(event).collect();
-                found.take(&match body[..] {
+                let item = match body[..] {
                     [event] => Item::Run { event, times },
                     _ => Item::Cycle { body: &body, times },
-                });
+                };
+                found.take(WarpItem { warp: 0, first_event: 0, item, begin: None, missing: None });
             }
+            let found = found.ended();
             assert_eq!(found.all, all.len() as u64, "{limit}");
             assert_eq!(found.first, all[..limit.min(all.len())], "{limit}");
         }

@@ -139,10 +139,8 @@ impl Selection {
     /// # Errors
     /// As [`lacking`](Self::lacking).
     pub fn lost_accesses(&self, trace: &TraceFile, info: &LaunchInfo) -> Result<u64, DecodeError> {
-        self.lacking(trace, info, trace.data_track())?.try_fold(0_u64, |lost, lossy| {
-            let LossyWarps { chosen, events, .. } = lossy?;
-            Ok(lost.saturating_add(events.unwrap_or(0).saturating_mul(chosen.into())))
-        })
+        self.lacking(trace, info, trace.data_track())?
+            .try_fold(0_u64, |lost, lossy| Ok(lost.saturating_add(lossy?.total().unwrap_or(0))))
     }
 
     /// Counts the selected warps of a launch that were chosen to be recorded.

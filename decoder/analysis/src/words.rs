@@ -16,6 +16,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use warptrace_decoder::TraceFile;
+/// A number as people read it: `1,234,567`.
+pub use warptrace_decoder::grouped as count;
 use warptrace_format::file::{LaunchInfo, LocationInfo};
 
 pub use self::accesses::{
@@ -167,19 +169,6 @@ fn end(text: &str, width: usize) -> Cow<'_, str> {
             format!("…{}", &text[at..]).into()
         }
     }
-}
-
-/// `1,234,567`.
-pub fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// `1,234`, `31 M`, `1.2 G`: as a sentence says a number.

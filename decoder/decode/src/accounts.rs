@@ -42,8 +42,6 @@ pub(crate) struct AccountCursor<'a> {
     /// Runs of the section that was read last, the first of which begins at `first`.
     runs: VecDeque<AccountRun>,
     first: u32,
-    /// Whether what it reads counts as work.
-    is_walk: bool,
     /// Warps before this are those of a section that could not be read, and no other section counts for them.
     damaged_end: u32,
 }
@@ -51,12 +49,7 @@ pub(crate) struct AccountCursor<'a> {
 impl<'a> AccountCursor<'a> {
     pub(crate) fn new(file: &'a TraceFile, launch: u32, track: u32) -> Self {
         let sections = file.account_sections(launch, track);
-        Self { file, sections, runs: VecDeque::new(), first: 0, is_walk: true, damaged_end: 0 }
-    }
-
-    /// A cursor for one warp, which costs what it costs.
-    pub(crate) fn of_one_warp(file: &'a TraceFile, launch: u32, track: u32) -> Self {
-        Self { is_walk: false, ..Self::new(file, launch, track) }
+        Self { file, sections, runs: VecDeque::new(), first: 0, damaged_end: 0 }
     }
 
     /// Gives what there is for a beginning of `warps`, which is not empty. Calls ask for ascending warps.
@@ -100,9 +93,6 @@ impl<'a> AccountCursor<'a> {
     }
 
     fn load(&self, section: &IndexEntry) -> Result<Accounts, DecodeError> {
-        if !self.is_walk {
-            return self.file.load_accounts(section);
-        }
         // Whether there are steps left, before the section is unpacked.
         self.file.work.spend(0)?;
         let accounts = self.file.load_accounts(section)?;

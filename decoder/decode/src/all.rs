@@ -10,6 +10,8 @@ use warptrace_format::file::{LaunchInfo, RunWalk};
 use crate::error::DecodeError;
 use crate::feed::{ChunkData, ChunkFeed, FrameFeed, Sequence, Stream};
 use crate::file::TraceFile;
+use crate::losses::LossyWarps;
+use crate::marks::Marks;
 use crate::times::Clock;
 use crate::window::{Held, Window, Windows};
 
@@ -19,37 +21,78 @@ const JOB_EVENTS: usize = 1 << 18;
 /// small launch has work for many cores.
 const SHARED_JOB_EVENTS: usize = 1 << 15;
 
-/// Which warps of a launch to decode.
+/// Which warps of a launch to read, and whether with marks where events are missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WarpFilter {
     warps: Range<u32>,
+    pub(crate) has_marks: bool,
 }
 
 impl WarpFilter {
     /// Every warp.
     pub const fn all() -> Self {
-        Self { warps: 0..u32::MAX }
+        Self::warps(0..u32::MAX)
     }
 
     /// The warps whose linear index lies in `warps`.
     pub const fn warps(warps: Range<u32>) -> Self {
-        Self { warps }
+        Self { warps, has_marks: false }
     }
 
     /// One warp. A launch has no warp `u32::MAX`; that filter selects nothing.
     pub const fn warp(warp: u32) -> Self {
-        Self { warps: warp..warp.saturating_add(1) }
+        Self::warps(warp..warp.saturating_add(1))
+    }
+
+    /// The warps of block (x, y, z); `None` if the launch has no such block.
+    pub fn block(launch: &LaunchInfo, block: [u32; 3]) -> Option<Self> {
+        let first = launch.warp_index(block, 0)?;
+        Some(Self::warps(first..first + launch.warps_per_block()))
+    }
+
+    /// The same warps, with [marks](crate#losses) where events are missing.
+    #[must_use]
+    pub const fn with_marks(mut self) -> Self {
+        self.has_marks = true;
+        self
     }
 
     /// The selected ones of `warps` warps.
     pub(crate) fn range(&self, warps: u32) -> Range<u32> {
         self.warps.start..self.warps.end.min(warps)
     }
+}
 
-    /// The warps of block (x, y, z); `None` if the launch has no such block.
-    pub fn block(launch: &LaunchInfo, block: [u32; 3]) -> Option<Self> {
-        let first = launch.warp_index(block, 0)?;
-        Some(Self { warps: first..first + launch.warps_per_block() })
+/// Why a walk over events ended before its end.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// The sink returned `Break`.
+    Asked,
+    Failed(DecodeError),
+}
+
+impl Stop {
+    /// The result of a walk as callers see it.
+    pub(crate) fn flow(walked: Result<(), Self>) -> Result<ControlFlow<()>, DecodeError> {
+        match walked {
+            Ok(()) => Ok(ControlFlow::Continue(())),
+            Err(Self::Asked) => Ok(ControlFlow::Break(())),
+            Err(Self::Failed(error)) => Err(error),
+        }
+    }
+
+    /// Whether a sink stopped the walk.
+    pub(crate) const fn asked(flow: ControlFlow<()>) -> Result<(), Self> {
+        match flow {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(Self::Asked),
+        }
+    }
+}
+
+impl From<DecodeError> for Stop {
+    fn from(error: DecodeError) -> Self {
+        Self::Failed(error)
     }
 }
 
@@ -66,10 +109,13 @@ pub struct EventBlock<'a> {
     /// The runs that begin here: the number of the first event of each among `events`, and when it came, as
     /// [`WarpItem::begin`](crate::WarpItem::begin). Empty if the trace has no times.
     pub begins: &'a [(u32, u64)],
+    /// What is missing before `first_event`, if the filter asks for [marks](crate#losses). Such a block has no
+    /// events.
+    pub missing: Option<LossyWarps>,
 }
 
 /// A chunk, and where its events stand in the warp's stream.
-struct Item<'a> {
+struct PlacedChunk<'a> {
     warp: u32,
     first_event: u64,
     chunk: &'a ChunkData,
@@ -77,7 +123,7 @@ struct Item<'a> {
 
 impl TraceFile {
     /// Gives the events of all warps that `filter` selects to `sink`, in order of warp and, inside a warp, in
-    /// the [crate's order](crate#order). Chunks are decoded in parallel on rayon's current pool; `sink` runs
+    /// the [crate's order](crate#order): for whoever wants each event. Chunks are decoded in parallel on rayon's current pool; `sink` runs
     /// on the calling thread. `Break` from `sink` ends the decoding early, and comes back.
     ///
     /// Memory is bounded as the [crate's docs](crate#memory) say.
@@ -96,7 +142,7 @@ impl TraceFile {
     ///
     /// # Errors
     /// The file has no such launch or track; a frame or a chunk cannot be decoded. Events of lower warps may
-    /// have been given to `sink` before.
+    /// have been given to `sink` before. Damaged accounts count as missing.
     pub fn decode_all(
         &self,
         launch: u32,
@@ -106,7 +152,8 @@ impl TraceFile {
     ) -> Result<ControlFlow<()>, DecodeError> {
         let (info, codec) = self.resolve(launch, track)?;
         let windows = Windows::new(self, launch, vec![track], filter.range(info.warps())).expanded();
-        self.decode_windows(windows, (launch, track), codec, sink)
+        let marks = Marks::of(self, info, track, filter);
+        Stop::flow(self.decode_windows(windows, (launch, track), codec, BlockSink::new(marks, sink)))
     }
 
     pub(crate) fn decode_windows(
@@ -114,16 +161,13 @@ impl TraceFile {
         mut windows: Windows<'_>,
         (launch, track): (u32, u32),
         codec: CodecSpec,
-        sink: &mut dyn FnMut(EventBlock<'_>) -> ControlFlow<()>,
-    ) -> Result<ControlFlow<()>, DecodeError> {
+        mut sink: BlockSink<'_>,
+    ) -> Result<(), Stop> {
         windows = windows.timed();
-        let mut sink = Begins { sink, warp: None, clock: Clock::default(), begins: Vec::new() };
         while let Some(window) = windows.next_window(&mut |_, error| Err(error))? {
-            if self.decode_window(&window, (launch, track), codec, &mut sink)?.is_break() {
-                return Ok(ControlFlow::Break(()));
-            }
+            self.decode_window(&window, (launch, track), codec, &mut sink)?;
         }
-        Ok(ControlFlow::Continue(()))
+        sink.finish()
     }
 
     fn decode_window(
@@ -131,18 +175,16 @@ impl TraceFile {
         window: &Window,
         (launch, track): (u32, u32),
         codec: CodecSpec,
-        sink: &mut Begins<'_>,
-    ) -> Result<ControlFlow<()>, DecodeError> {
-        let mut items = Vec::new();
+        sink: &mut BlockSink<'_>,
+    ) -> Result<(), Stop> {
+        let mut chunks = Vec::new();
         let mut gap = None;
         'warps: for (&warp, held) in &window.held {
             let stream = Stream { launch, track, warp };
             let mut sequence = Sequence::new(stream);
             let Held::Chunks(tracks) = held else {
                 // Huge warps end their window, so nothing in it comes later.
-                if self.decode_items(&items, (launch, track), codec, sink)?.is_break() {
-                    return Ok(ControlFlow::Break(()));
-                }
+                self.decode_chunks(&chunks, (launch, track), codec, sink)?;
                 return self.decode_huge(stream, codec, sink);
             };
             let mut first_event = 0;
@@ -151,31 +193,28 @@ impl TraceFile {
                     gap = Some(error);
                     break 'warps;
                 }
-                items.push(Item { warp, first_event, chunk });
+                chunks.push(PlacedChunk { warp, first_event, chunk });
                 first_event += u64::from(chunk.events);
             }
         }
-        let flow = self.decode_items(&items, (launch, track), codec, sink)?;
+        self.decode_chunks(&chunks, (launch, track), codec, sink)?;
         // What comes before the gap has been delivered, like what comes before any other error.
-        match gap {
-            Some(error) if flow.is_continue() => Err(error),
-            _ => Ok(flow),
-        }
+        gap.map_or(Ok(()), |error| Err(error.into()))
     }
 
-    fn decode_items(
+    fn decode_chunks(
         &self,
-        items: &[Item<'_>],
+        chunks: &[PlacedChunk<'_>],
         (launch, track): (u32, u32),
         codec: CodecSpec,
-        sink: &mut Begins<'_>,
-    ) -> Result<ControlFlow<()>, DecodeError> {
-        let jobs = cut_into_jobs(items);
+        sink: &mut BlockSink<'_>,
+    ) -> Result<(), Stop> {
+        let jobs = cut_into_jobs(chunks);
         let waves: Vec<_> = jobs.chunks(rayon::current_num_threads()).collect();
         let width = waves.first().map_or(0, |wave| wave.len());
         // Buffers are kept from wave to wave: fresh memory costs more than what is decoded into it.
         let new = || (0..width).map(|_| Worker::new(codec)).collect::<Vec<_>>();
-        let decode = |wave: &[&[Item<'_>]], workers: &mut [Worker]| {
+        let decode = |wave: &[&[PlacedChunk<'_>]], workers: &mut [Worker]| {
             wave.par_iter().zip(workers).for_each(|(job, worker)| worker.decode(job, launch, track));
         };
         let (mut ready, mut next) = (new(), Vec::new());
@@ -184,7 +223,7 @@ impl TraceFile {
         }
         for (at, wave) in waves.iter().enumerate() {
             // While one wave is delivered, the pool decodes the next.
-            let flow = rayon::in_place_scope(|scope| {
+            rayon::in_place_scope(|scope| {
                 if let Some(following) = waves.get(at + 1) {
                     let next = &mut next;
                     scope.spawn(move |_| {
@@ -196,84 +235,69 @@ impl TraceFile {
                 }
                 deliver(wave, &mut ready, (launch, track), sink)
             })?;
-            if flow.is_break() {
-                return Ok(flow);
-            }
             std::mem::swap(&mut ready, &mut next);
         }
-        Ok(ControlFlow::Continue(()))
+        Ok(())
     }
 
     /// Decodes a warp from its frames, one chunk in memory at a time.
-    fn decode_huge(
-        &self,
-        stream: Stream,
-        codec: CodecSpec,
-        sink: &mut Begins<'_>,
-    ) -> Result<ControlFlow<()>, DecodeError> {
+    fn decode_huge(&self, stream: Stream, codec: CodecSpec, sink: &mut BlockSink<'_>) -> Result<(), Stop> {
         let mut feed = FrameFeed::new(self, stream).timed();
         let mut sequence = Sequence::new(stream);
         let mut decoder = Decoder::new(codec);
         let mut first_event = 0;
         while let Some(chunk) = feed.next_chunk()? {
             sequence.check(chunk)?;
-            if stream_chunk(&mut decoder, chunk, stream, first_event, sink)?.is_break() {
-                return Ok(ControlFlow::Break(()));
-            }
+            stream_chunk(&mut decoder, chunk, stream, first_event, sink)?;
             first_event += u64::from(chunk.events);
         }
-        Ok(ControlFlow::Continue(()))
+        Ok(())
     }
 }
 
 /// Consecutive chunks with at most [`SHARED_JOB_EVENTS`] events in all, or one chunk with more.
-fn cut_into_jobs<'i, 'c>(items: &'i [Item<'c>]) -> Vec<&'i [Item<'c>]> {
+fn cut_into_jobs<'i, 'c>(chunks: &'i [PlacedChunk<'c>]) -> Vec<&'i [PlacedChunk<'c>]> {
     let mut jobs = Vec::new();
     let (mut from, mut events) = (0, 0);
-    for (at, item) in items.iter().enumerate() {
-        let more = item.chunk.events as usize;
+    for (at, placed) in chunks.iter().enumerate() {
+        let more = placed.chunk.events as usize;
         if at > from && events + more > SHARED_JOB_EVENTS {
-            jobs.push(&items[from..at]);
+            jobs.push(&chunks[from..at]);
             (from, events) = (at, 0);
         }
         events += more;
     }
-    if from < items.len() {
-        jobs.push(&items[from..]);
+    if from < chunks.len() {
+        jobs.push(&chunks[from..]);
     }
     jobs
 }
 
 /// Gives the events of a wave's jobs to `sink`.
 fn deliver(
-    wave: &[&[Item<'_>]],
+    wave: &[&[PlacedChunk<'_>]],
     workers: &mut [Worker],
     (launch, track): (u32, u32),
-    sink: &mut Begins<'_>,
-) -> Result<ControlFlow<()>, DecodeError> {
+    sink: &mut BlockSink<'_>,
+) -> Result<(), Stop> {
     for (job, worker) in wave.iter().zip(workers) {
         if worker.too_many {
-            let Item { warp, first_event, chunk } = job[0];
+            let PlacedChunk { warp, first_event, chunk } = job[0];
             let stream = Stream { launch, track, warp };
-            if stream_chunk(&mut worker.decoder, chunk, stream, first_event, sink)?.is_break() {
-                return Ok(ControlFlow::Break(()));
-            }
+            stream_chunk(&mut worker.decoder, chunk, stream, first_event, sink)?;
             continue;
         }
         let mut rest = &worker.events[..];
-        for item in &job[..worker.items] {
-            let (events, after) = rest.split_at(item.chunk.events as usize);
+        for &PlacedChunk { warp, first_event, chunk } in &job[..worker.chunks] {
+            let (events, after) = rest.split_at(chunk.events as usize);
             rest = after;
-            let Item { warp, first_event, chunk } = *item;
-            if sink.give(warp, &mut walk_of(chunk), first_event, events).is_break() {
-                return Ok(ControlFlow::Break(()));
-            }
+            sink.give(warp, &mut walk_of(chunk), first_event, events)?;
         }
         if let Some(error) = worker.error.take() {
-            return Err(error);
+            return Err(error.into());
         }
     }
-    Ok(ControlFlow::Continue(()))
+    Ok(())
 }
 
 /// Decodes jobs, one after the other, in memory of its own.
@@ -282,7 +306,7 @@ struct Worker {
     /// The events of the job's first chunks, up to the first that cannot be decoded.
     events: Vec<Event>,
     /// Chunks that were decoded.
-    items: usize,
+    chunks: usize,
     error: Option<DecodeError>,
     /// The events are too many to be held; none was decoded.
     too_many: bool,
@@ -290,24 +314,23 @@ struct Worker {
 
 impl Worker {
     fn new(codec: CodecSpec) -> Self {
-        Self { decoder: Decoder::new(codec), events: Vec::new(), items: 0, error: None, too_many: false }
+        Self { decoder: Decoder::new(codec), events: Vec::new(), chunks: 0, error: None, too_many: false }
     }
 
-    fn decode(&mut self, job: &[Item<'_>], launch: u32, track: u32) {
-        let total: usize = job.iter().map(|item| item.chunk.events as usize).sum();
+    fn decode(&mut self, job: &[PlacedChunk<'_>], launch: u32, track: u32) {
+        let total: usize = job.iter().map(|placed| placed.chunk.events as usize).sum();
         self.events.clear();
-        (self.items, self.error, self.too_many) = (0, None, total > JOB_EVENTS);
+        (self.chunks, self.error, self.too_many) = (0, None, total > JOB_EVENTS);
         if self.too_many {
             return;
         }
         // The announced number of events is not trusted with memory: `events` grows with what is decoded.
-        for item in job {
-            let Item { warp, chunk, .. } = *item;
+        for &PlacedChunk { warp, chunk, .. } in job {
             if let Err(error) = self.decoder.decode_into(&chunk.payload, chunk.events, &mut self.events) {
                 self.error = Some(chunk.error(Stream { launch, track, warp }, error));
                 return;
             }
-            self.items += 1;
+            self.chunks += 1;
         }
     }
 }
@@ -318,28 +341,26 @@ fn stream_chunk(
     chunk: &ChunkData,
     stream: Stream,
     first_event: u64,
-    sink: &mut Begins<'_>,
-) -> Result<ControlFlow<()>, DecodeError> {
+    sink: &mut BlockSink<'_>,
+) -> Result<(), Stop> {
     let mut walk = walk_of(chunk);
     let mut block = Vec::new();
     let mut delivered = first_event;
-    let mut flow = ControlFlow::Continue(());
+    let mut given = Ok(());
     let result = decoder.decode(&chunk.payload, chunk.events, &mut |event| {
         block.push(event);
         if block.len() == JOB_EVENTS {
             // The decoder cannot be stopped inside a chunk; after a `Break` it runs on unheard.
-            if flow.is_continue() {
-                flow = sink.give(stream.warp, &mut walk, delivered, &block);
+            if given.is_ok() {
+                given = sink.give(stream.warp, &mut walk, delivered, &block);
             }
             delivered += block.len() as u64;
             block.clear();
         }
     });
-    if flow.is_break() {
-        return Ok(flow);
-    }
+    given?;
     result.map_err(|error| chunk.error(stream, error))?;
-    Ok(sink.give(stream.warp, &mut walk, delivered, &block))
+    sink.give(stream.warp, &mut walk, delivered, &block)
 }
 
 /// A walk through the runs of a chunk, if their times are there.
@@ -347,16 +368,24 @@ fn walk_of(chunk: &ChunkData) -> Option<(u32, RunWalk<'_>)> {
     chunk.times.as_ref().map(|(step, times)| (*step, times.walk()))
 }
 
-/// Gives blocks to a sink, with the times at which their runs began.
-struct Begins<'s> {
-    sink: &'s mut dyn FnMut(EventBlock<'_>) -> ControlFlow<()>,
+/// Gives blocks to a sink, with the times at which their runs began, and marks.
+pub(crate) struct BlockSink<'a> {
+    sink: &'a mut dyn FnMut(EventBlock<'_>) -> ControlFlow<()>,
+    marks: Option<Marks<'a>>,
     /// The last warp, and its clock.
     warp: Option<u32>,
     clock: Clock,
     begins: Vec<(u32, u64)>,
 }
 
-impl Begins<'_> {
+impl<'a> BlockSink<'a> {
+    pub(crate) fn new(
+        marks: Option<Marks<'a>>,
+        sink: &'a mut dyn FnMut(EventBlock<'_>) -> ControlFlow<()>,
+    ) -> Self {
+        Self { sink, marks, warp: None, clock: Clock::default(), begins: Vec::new() }
+    }
+
     /// Gives the next events of a chunk, of which the first has this number in its warp.
     fn give(
         &mut self,
@@ -364,9 +393,12 @@ impl Begins<'_> {
         walk: &mut Option<(u32, RunWalk<'_>)>,
         first_event: u64,
         events: &[Event],
-    ) -> ControlFlow<()> {
+    ) -> Result<(), Stop> {
         if events.is_empty() {
-            return ControlFlow::Continue(());
+            return Ok(());
+        }
+        if let Some(marks) = &mut self.marks {
+            marks.go_to(warp, first_event + events.len() as u64, &mut mark_blocks(self.sink))?;
         }
         self.begins.clear();
         if let Some((step, walk)) = walk {
@@ -383,6 +415,27 @@ impl Begins<'_> {
                 }
             }
         }
-        (self.sink)(EventBlock { warp, first_event, events, begins: &self.begins })
+        Stop::asked((self.sink)(EventBlock {
+            warp,
+            first_event,
+            events,
+            begins: &self.begins,
+            missing: None,
+        }))
+    }
+
+    /// Gives the marks after the last events.
+    fn finish(self) -> Result<(), Stop> {
+        self.marks.map_or(Ok(()), |marks| marks.finish(&mut mark_blocks(self.sink)))
+    }
+}
+
+/// Makes marks blocks without events.
+fn mark_blocks(
+    sink: &mut dyn FnMut(EventBlock<'_>) -> ControlFlow<()>,
+) -> impl FnMut(LossyWarps, u64) -> ControlFlow<()> {
+    move |missing, first_event| {
+        let (warp, events, begins) = (missing.first, &[], &[]);
+        sink(EventBlock { warp, first_event, events, begins, missing: Some(missing) })
     }
 }

@@ -119,8 +119,7 @@ impl ChunkFeed for MemoryFeed<'_> {
 #[derive(Debug)]
 pub(crate) struct FrameFeed<'a> {
     file: &'a TraceFile,
-    track: u32,
-    warp: u32,
+    stream: Stream,
     /// The frames whose range covers the warp, in file order.
     frames: std::vec::IntoIter<IndexEntry>,
     chunks: std::vec::IntoIter<ChunkData>,
@@ -131,18 +130,23 @@ pub(crate) struct FrameFeed<'a> {
 
 impl<'a> FrameFeed<'a> {
     pub(crate) fn new(file: &'a TraceFile, stream: Stream) -> Self {
-        let Stream { track, warp, .. } = stream;
-        let all = file.frames(stream.launch, stream.track);
+        let Stream { launch, track, warp } = stream;
+        let all = file.frames(launch, track);
         let candidates = &all[..all.partition_point(|frame| frame.first_warp <= warp)];
         let mut frames: Vec<_> = candidates.iter().filter(|frame| frame.last_warp >= warp).copied().collect();
         frames.sort_unstable_by_key(|frame| frame.offset);
         let (frames, chunks) = (frames.into_iter(), Vec::new().into_iter());
-        Self { file, track, warp, frames, chunks, current: None, is_timed: false }
+        Self { file, stream, frames, chunks, current: None, is_timed: false }
+    }
+
+    /// A feed from the warp's first chunk on.
+    pub(crate) fn restarted(&self) -> Self {
+        Self::new(self.file, self.stream)
     }
 
     /// Has the chunks of the trace come with their times, if it has any.
     pub(crate) fn timed(mut self) -> Self {
-        self.is_timed = self.track == 0 && self.file.has_times();
+        self.is_timed = self.stream.track == 0 && self.file.has_times();
         self
     }
 }
@@ -158,7 +162,8 @@ impl ChunkFeed for FrameFeed<'_> {
             let frame = self.file.load_frame(&entry)?;
             let times =
                 self.is_timed.then(|| self.file.load_times(&entry, frame.entries().count()).ok()).flatten();
-            let of_warp = frame.chunks().enumerate().filter(|(_, chunk)| chunk.entry.warp == self.warp);
+            let of_warp =
+                frame.chunks().enumerate().filter(|(_, chunk)| chunk.entry.warp == self.stream.warp);
             let times_of = |at| times.as_ref().map(|times| (times.step(), times.chunk(at)));
             let chunks: Vec<_> =
                 of_warp.map(|(at, chunk)| ChunkData::copy_of(chunk, entry.offset, times_of(at))).collect();
@@ -174,11 +179,11 @@ impl ChunkFeed for FrameFeed<'_> {
 /// Hands out the events of a feed one by one, from a buffer of at most [`BLOCK_EVENTS`].
 #[derive(Debug)]
 pub(crate) struct EventReader<F> {
-    feed: F,
-    stream: Stream,
+    pub(crate) feed: F,
+    pub(crate) stream: Stream,
     sequence: Sequence,
     codec: CodecSpec,
-    decoder: Decoder,
+    pub(crate) decoder: Decoder,
     buffer: Vec<Event>,
     position: usize,
     /// Events of the current chunk that have been in the buffer.

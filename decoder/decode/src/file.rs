@@ -23,10 +23,11 @@ use crate::state::FileState;
 use crate::work::Work;
 
 /// How much of a file is there.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Completeness {
     /// The file was finished, and its index is sound.
+    #[default]
     Complete,
     /// Only the first `valid_bytes` bytes hold sections that can be read.
     Prefix {
@@ -140,6 +141,19 @@ pub(crate) struct Stray {
     pub(crate) first: u64,
 }
 
+/// What is wrong with a section without which the file opens.
+#[derive(Clone, Debug)]
+pub(crate) struct Damage {
+    pub(crate) kind: SectionKind,
+    pub(crate) error: FormatError,
+}
+
+/// Whether sections of a kind are about addresses and values.
+pub(crate) const fn is_of_data(kind: SectionKind) -> bool {
+    use SectionKind::{Buffers, Data, DataAccounts, Sites};
+    matches!(kind, Sites | Data | DataAccounts | Buffers)
+}
+
 /// A text that a file keeps under a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeptText {
@@ -161,10 +175,6 @@ pub struct TraceFile {
     pub(crate) sections: BTreeMap<(u32, u32), TrackSections>,
     /// Sections of texts.
     pub(crate) texts: Vec<IndexEntry>,
-    /// What is wrong with the first section that should say what the code has at locations.
-    pub(crate) code_damage: Option<FormatError>,
-    /// What is wrong with the first section that should say what lanes wait at.
-    pub(crate) wait_damage: Option<FormatError>,
     /// When launches ran by the host's clocks.
     pub(crate) host: Host,
     /// Sections of times that belong to no section before them.
@@ -175,14 +185,10 @@ pub struct TraceFile {
     pub(crate) followers: Followers,
     /// Memory that kernels could reach; `None` if the file does not say.
     pub(crate) buffers: Option<KnownBuffers>,
-    /// What is wrong with the first sections of addresses and values whose beginnings cannot be read.
-    pub(crate) data_damage: Vec<FormatError>,
     /// What the program called its launches.
     pub(crate) labels: KnownLabels,
-    /// What is wrong with the first section on where it was recorded that cannot be read.
-    pub(crate) origin_damage: Option<FormatError>,
-    /// What is wrong with the first section of labels that cannot be read.
-    pub(crate) label_damage: Option<FormatError>,
+    /// What is wrong with sections besides frames and accounts that cannot be read.
+    pub(crate) damage: Vec<Damage>,
     pub(crate) completeness: Completeness,
     pub(crate) work: Work,
     /// Found out when it is asked for first.

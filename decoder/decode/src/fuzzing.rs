@@ -10,7 +10,7 @@ use warptrace_format::file::{
 use crate::count::count;
 use crate::file::{Completeness, TraceFile};
 use crate::lanes::LaneDigests;
-use crate::{DecodeError, EventBlock, Piece, Problem, WarpAccesses, WarpFilter};
+use crate::{DecodeError, EventBlock, Problem, WarpAccesses, WarpFilter};
 
 /// Events that one input may ask to have decoded. A few bytes can announce billions; decoding them is slow,
 /// not wrong.
@@ -116,22 +116,15 @@ fn read_spans(trace: &TraceFile, launch: u32) {
 /// events.
 fn read_marks(trace: &TraceFile, launch: u32, track: u32) -> Result<u64, DecodeError> {
     let (mut last, mut next, mut lost) = (0, 0, 0u64);
-    let flow = trace.decode_with_losses(launch, track, &WarpFilter::all(), &mut |piece| {
-        assert!(last <= piece.warp(), "pieces are out of order");
-        if last != piece.warp() {
-            (last, next) = (piece.warp(), 0);
+    let flow = trace.decode_all(launch, track, &WarpFilter::all().with_marks(), &mut |block| {
+        assert!(last <= block.warp, "blocks are out of order");
+        if last != block.warp {
+            (last, next) = (block.warp, 0);
         }
-        match piece {
-            Piece::Events(block) => {
-                assert_eq!(block.first_event, next);
-                next += block.events.len() as u64;
-            }
-            Piece::Missing { missing, next_event } => {
-                assert_eq!(next_event, next);
-                lost = lost.saturating_add(missing.events.unwrap_or(0));
-            }
-            Piece::Item(_) => unreachable!("events are expanded"),
-        }
+        assert_eq!(block.first_event, next);
+        next += block.events.len() as u64;
+        let missing = block.missing.and_then(|missing| missing.events);
+        lost = lost.saturating_add(missing.unwrap_or(0));
         ControlFlow::Continue(())
     })?;
     assert!(flow.is_continue());

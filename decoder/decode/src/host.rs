@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use warptrace_format::file::{ClockReading, FormatError, HostLaunch};
+use warptrace_format::file::{ClockReading, HostLaunch};
 
 use crate::file::TraceFile;
 
@@ -11,8 +11,6 @@ use crate::file::TraceFile;
 pub(crate) struct Host {
     pub(crate) launches: BTreeMap<u32, HostLaunch>,
     pub(crate) readings: Vec<ClockReading>,
-    /// What is wrong with the first section that is damaged.
-    pub(crate) damage: Option<FormatError>,
 }
 
 /// A moment of the device's global timer by the host's real-time clock.

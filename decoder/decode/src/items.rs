@@ -7,16 +7,17 @@ use rayon::prelude::*;
 use warptrace_format::Event;
 use warptrace_format::codec::{Decoder, Item};
 
-use crate::all::WarpFilter;
+use crate::all::{Stop, WarpFilter};
 use crate::error::DecodeError;
 use crate::feed::{ChunkFeed, FrameFeed, MemoryFeed, Sequence, Stream};
 use crate::file::TraceFile;
+use crate::losses::LossyWarps;
+use crate::marks::Marks;
 use crate::times::Runs;
 use crate::window::{Held, Windows};
 
 /// An item of one warp.
 #[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
 pub struct WarpItem<'a> {
     /// Linear index of the warp in the launch.
     pub warp: u32,
@@ -31,6 +32,8 @@ pub struct WarpItem<'a> {
     /// this time. The clock of a warp's first run is known modulo 2^32 units, of 16 cycles on a GPU; from there on it goes on, if
     /// no two runs of the warp that follow each other are 2^31 units apart. Runs stand in the order in which they began.
     pub begin: Option<u64>,
+    /// What is missing before `first_event`, if the filter asks for [marks](crate#losses). Such an item has no events.
+    pub missing: Option<LossyWarps>,
 }
 
 /// How often a trace point was passed.
@@ -44,39 +47,19 @@ pub struct LocationCount {
 }
 
 impl TraceFile {
-    /// Gives the items of the warps that `filter` selects to `fold`, on all cores of rayon's current pool.
+    /// Gives the items of the warps that `filter` selects to `fold`, on all cores of rayon's current pool: for
+    /// figures that need no order of warps. `None` if `fold` returns `Break` on any thread: then the others stop
+    /// soon.
     ///
     /// Each warp is gone through by one thread, in the order of its events. A thread begins with a value of
     /// `new`, keeps it for the warps that it takes, and `merge` joins the values in any order; with no warp
-    /// the result is `new()`.
+    /// the result is `new()`. There are no marks.
     ///
     /// Memory is bounded as the [crate's docs](crate#memory) say, less the events, which are not expanded.
     ///
     /// # Errors
     /// As [`TraceFile::decode_all`].
     pub fn fold_items<A: Send>(
-        &self,
-        launch: u32,
-        track: u32,
-        filter: &WarpFilter,
-        new: impl Fn() -> A + Sync,
-        fold: impl Fn(&mut A, WarpItem<'_>) + Sync,
-        merge: impl Fn(A, A) -> A + Sync,
-    ) -> Result<A, DecodeError> {
-        let fold = |value: &mut A, item: WarpItem<'_>| {
-            fold(value, item);
-            ControlFlow::Continue(())
-        };
-        // It is never stopped.
-        Ok(self.fold_items_while(launch, track, filter, &new, fold, merge)?.unwrap_or_else(new))
-    }
-
-    /// As [`fold_items`](Self::fold_items), until `fold` returns `Break` on any thread: then the others stop
-    /// soon, and the answer is `None`.
-    ///
-    /// # Errors
-    /// As [`TraceFile::decode_all`].
-    pub fn fold_items_while<A: Send>(
         &self,
         launch: u32,
         track: u32,
@@ -89,7 +72,6 @@ impl TraceFile {
         let mut windows = Windows::new(self, launch, vec![track], filter.range(info.warps())).timed();
         let mut total = new();
         while let Some(window) = windows.next_window(&mut |_, error| Err(error))? {
-            // An error of `None` ends the walk on `Break`.
             let of_window = window
                 .held
                 .par_iter()
@@ -98,24 +80,8 @@ impl TraceFile {
                     |state: Option<(Decoder, A)>, (&warp, held)| {
                         let (mut decoder, mut value) = state.unwrap_or_else(|| (Decoder::new(codec), new()));
                         let stream = Stream { launch, track, warp };
-                        let mut sink = |item: WarpItem<'_>| fold(&mut value, item);
-                        let flow = match held {
-                            Held::Chunks(tracks) => {
-                                let chunks = tracks.first().map_or(&[][..], Vec::as_slice);
-                                items_of(MemoryFeed::new(chunks), stream, &mut decoder, &mut sink)
-                            }
-                            Held::Huge => items_of(
-                                FrameFeed::new(self, stream).timed(),
-                                stream,
-                                &mut decoder,
-                                &mut sink,
-                            ),
-                        };
-                        match flow {
-                            Ok(ControlFlow::Continue(())) => Ok(Some((decoder, value))),
-                            Ok(ControlFlow::Break(())) => Err(None),
-                            Err(error) => Err(Some(error)),
-                        }
+                        self.items_of_held(held, stream, &mut decoder, &mut |item| fold(&mut value, item))?;
+                        Ok(Some((decoder, value)))
                     },
                 )
                 .try_reduce(
@@ -130,35 +96,16 @@ impl TraceFile {
             match of_window {
                 Ok(Some((_, value))) => total = merge(total, value),
                 Ok(None) => {}
-                Err(None) => return Ok(None),
-                Err(Some(error)) => return Err(error),
+                Err(Stop::Asked) => return Ok(None),
+                Err(Stop::Failed(error)) => return Err(error),
             }
         }
         Ok(Some(total))
     }
 
-    /// Gives the items of one warp to `sink`, in the order of its events.
-    ///
-    /// # Errors
-    /// As [`TraceFile::decode_warp`] and its iterator; items before the fault may have been given to `sink`.
-    pub fn warp_items(
-        &self,
-        launch: u32,
-        warp: u32,
-        track: u32,
-        sink: &mut dyn FnMut(WarpItem<'_>),
-    ) -> Result<(), DecodeError> {
-        let (info, codec) = self.resolve(launch, track)?;
-        if warp >= info.warps() {
-            return Err(DecodeError::UnknownWarp { launch, warp, warps: info.warps() });
-        }
-        let stream = Stream { launch, track, warp };
-        let mut decoder = Decoder::new(codec);
-        items_of(FrameFeed::new(self, stream).timed(), stream, &mut decoder, &mut all(sink)).map(|_| ())
-    }
-
     /// Gives the items of the warps that `filter` selects to `sink`, in order of warp and, inside a warp, of
-    /// its events. Everything runs on the calling thread, so that nothing is held for the order's sake.
+    /// its events: for tables and files, which have an order; [`RunJoiner`](crate::RunJoiner) makes runs of
+    /// them. Everything runs on the calling thread, so that nothing is held for the order's sake.
     /// `Break` from `sink` ends the walk early, and comes back.
     ///
     /// Memory is bounded as the [crate's docs](crate#memory) say, less the events, which are not expanded.
@@ -170,30 +117,51 @@ impl TraceFile {
         launch: u32,
         track: u32,
         filter: &WarpFilter,
-        sink: &mut dyn FnMut(WarpItem<'_>) -> ControlFlow<()>,
+        sink: &mut impl FnMut(WarpItem<'_>) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, DecodeError> {
+        Stop::flow(self.walk_items((launch, track), filter, sink))
+    }
+
+    fn walk_items(
+        &self,
+        (launch, track): (u32, u32),
+        filter: &WarpFilter,
+        sink: &mut impl FnMut(WarpItem<'_>) -> ControlFlow<()>,
+    ) -> Result<(), Stop> {
         let (info, codec) = self.resolve(launch, track)?;
         let mut windows = Windows::new(self, launch, vec![track], filter.range(info.warps())).timed();
+        let mut marks = Marks::of(self, info, track, filter);
         let mut decoder = Decoder::new(codec);
-        let mut sink = |item: WarpItem<'_>| sink(item);
         while let Some(window) = windows.next_window(&mut |_, error| Err(error))? {
             for (&warp, held) in &window.held {
+                if let Some(marks) = &mut marks {
+                    marks.go_to(warp, 0, &mut mark_items(sink))?;
+                }
                 let stream = Stream { launch, track, warp };
-                let flow = match held {
-                    Held::Chunks(tracks) => {
-                        let chunks = tracks.first().map_or(&[][..], Vec::as_slice);
-                        items_of(MemoryFeed::new(chunks), stream, &mut decoder, &mut sink)?
-                    }
-                    Held::Huge => {
-                        items_of(FrameFeed::new(self, stream).timed(), stream, &mut decoder, &mut sink)?
-                    }
-                };
-                if flow.is_break() {
-                    return Ok(flow);
+                let events = self.items_of_held(held, stream, &mut decoder, sink)?;
+                if let Some(marks) = &mut marks {
+                    marks.go_to(warp, events, &mut mark_items(sink))?;
                 }
             }
         }
-        Ok(ControlFlow::Continue(()))
+        marks.map_or(Ok(()), |marks| marks.finish(&mut mark_items(sink)))
+    }
+
+    /// Gives the items of a warp of a window to `sink`; returns the number of its events.
+    fn items_of_held(
+        &self,
+        held: &Held,
+        stream: Stream,
+        decoder: &mut Decoder,
+        sink: &mut impl FnMut(WarpItem<'_>) -> ControlFlow<()>,
+    ) -> Result<u64, Stop> {
+        match held {
+            Held::Chunks(tracks) => {
+                let chunks = tracks.first().map_or(&[][..], Vec::as_slice);
+                items_of(MemoryFeed::new(chunks), stream, decoder, sink)
+            }
+            Held::Huge => items_of(FrameFeed::new(self, stream).timed(), stream, decoder, sink),
+        }
     }
 
     /// How often each trace point was passed by the warps that `filter` selects; only those that were.
@@ -229,6 +197,7 @@ impl TraceFile {
                     counts[at].events += u64::from(item.times());
                     counts[at].lanes += u64::from(mask.count_ones()) * u64::from(item.times());
                 }
+                ControlFlow::Continue(())
             },
             |mut left, mut right| {
                 if left.len() < right.len() {
@@ -241,27 +210,29 @@ impl TraceFile {
                 left
             },
         )?;
-        let passed = (0..).zip(counts).filter(|(_, count)| count.events > 0);
+        let passed = (0..).zip(counts.unwrap_or_default()).filter(|(_, count)| count.events > 0);
         Ok(passed.collect())
     }
 }
 
-/// Makes a sink that takes all items.
-fn all(mut sink: impl FnMut(WarpItem<'_>)) -> impl FnMut(WarpItem<'_>) -> ControlFlow<()> {
-    move |item| {
-        sink(item);
-        ControlFlow::Continue(())
+/// Makes marks items without events.
+fn mark_items(
+    sink: &mut impl FnMut(WarpItem<'_>) -> ControlFlow<()>,
+) -> impl FnMut(LossyWarps, u64) -> ControlFlow<()> {
+    |missing, first_event| {
+        let (warp, item) = (missing.first, Item::Cycle { body: &[], times: 0 });
+        sink(WarpItem { warp, first_event, item, begin: None, missing: Some(missing) })
     }
 }
 
-/// Gives the items of a warp's chunks to `sink`. After its `Break` it gets no more; the rest of the chunk is
-/// decoded all the same.
-fn items_of<F: ChunkFeed>(
+/// Gives the items of a warp's chunks to `sink`; returns the number of its events. After `Break` it gets no
+/// more; the rest of the chunk is decoded all the same.
+pub(crate) fn items_of<F: ChunkFeed>(
     mut feed: F,
     stream: Stream,
     decoder: &mut Decoder,
     sink: &mut impl FnMut(WarpItem<'_>) -> ControlFlow<()>,
-) -> Result<ControlFlow<()>, DecodeError> {
+) -> Result<u64, Stop> {
     let warp = stream.warp;
     let mut sequence = Sequence::new(stream);
     let mut first_event = 0;
@@ -278,17 +249,15 @@ fn items_of<F: ChunkFeed>(
         let result = decoder.decode_items(&chunk.payload, chunk.events, &mut |item| {
             match &mut timed {
                 Some(runs) => runs.take(first_event, &item, &mut give),
-                None => give(WarpItem { warp, first_event, item, begin: None }),
+                None => give(WarpItem { warp, first_event, item, begin: None, missing: None }),
             }
             first_event += item.events();
         });
         if let Some(runs) = timed {
             runs.end(&mut give);
         }
-        if flow.is_break() {
-            return Ok(flow);
-        }
+        Stop::asked(flow)?;
         result.map_err(|error| chunk.error(stream, error))?;
     }
-    Ok(ControlFlow::Continue(()))
+    Ok(first_event)
 }

@@ -9,7 +9,6 @@ use warptrace_format::Event;
 
 use crate::error::DecodeError;
 use crate::file::TraceFile;
-use crate::warp::WarpEvents;
 
 /// Length and digest of one lane's sequence of locations.
 ///
@@ -104,28 +103,8 @@ impl FromIterator<Event> for LaneDigests {
     }
 }
 
-/// The locations of one lane, in order. Ends after the first error.
-#[derive(Debug)]
-pub struct LaneLocations<'a> {
-    events: WarpEvents<'a>,
-    bit: u32,
-}
-
-impl Iterator for LaneLocations<'_> {
-    type Item = Result<u16, DecodeError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            match self.events.next()? {
-                Ok(event) if event.mask & self.bit == 0 => {}
-                other => return Some(other.map(|event| event.location)),
-            }
-        }
-    }
-}
-
 impl TraceFile {
-    /// The locations that lane `lane` of a warp passed, in order.
+    /// The locations that lane `lane` of a warp passed, in order. Ends after the first error.
     ///
     /// # Errors
     /// As [`TraceFile::decode_warp`].
@@ -138,9 +117,12 @@ impl TraceFile {
         warp: u32,
         track: u32,
         lane: u32,
-    ) -> Result<LaneLocations<'_>, DecodeError> {
+    ) -> Result<impl Iterator<Item = Result<u16, DecodeError>>, DecodeError> {
         assert!(lane < 32, "lane {lane}: a warp has lanes 0 to 31");
-        Ok(LaneLocations { events: self.decode_warp(launch, warp, track)?, bit: 1 << lane })
+        let events = self.decode_warp(launch, warp, track)?;
+        let of_lane =
+            events.filter(move |event| event.as_ref().map_or(true, |event| event.mask >> lane & 1 == 1));
+        Ok(of_lane.map(|event| Ok(event?.location)))
     }
 
     /// The digests of all lanes of a warp.

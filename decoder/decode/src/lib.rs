@@ -1,17 +1,24 @@
 //! Opens `.wtrc` traces: events, accounting, verification. Needs neither CUDA nor a GPU.
 //!
-//! ```text
-//! ByteSource ── TraceFile::open ──┬─ decode_warp   events of one warp, as an iterator
-//!                                 ├─ decode_all    events of all warps, in order of warp, decoded in parallel
-//!                                 ├─ fold_items    runs and cycles of all warps, on all cores, not expanded
-//!                                 ├─ warp_items    those of one warp
-//!                                 ├─ items_with_losses  those of all warps, in order, with marks
-//!                                 ├─ decode_with_losses  the same, with marks where events are missing
-//!                                 ├─ streams       accounting of each warp
-//!                                 ├─ fold_accesses  addresses and values of all warps, on all cores, as runs of vectors
-//!                                 ├─ losses        what is missing in a launch, and why
-//!                                 └─ verify        everything that can be checked, as a report
-//! ```
+//! # Reading events
+//!
+//! | call | when |
+//! | --- | --- |
+//! | [`TraceFile::decode_warp`] | one warp: its events as an iterator, or its items |
+//! | [`TraceFile::decode_all`] | each event of many warps, in order of warp, decoded on all cores |
+//! | [`TraceFile::items_in_order`] | runs and cycles of many warps, in order of warp, on one thread; [`RunJoiner`] makes runs of them |
+//! | [`TraceFile::fold_items`] | runs and cycles of many warps, in any order of warps, on all cores |
+//!
+//! Addresses and values come from [`TraceFile::accesses_in_order`] and [`TraceFile::fold_accesses`];
+//! [`TraceFile::streams`] gives the accounting of each warp, and [`TraceFile::verify`] checks everything.
+//!
+//! # Losses
+//! [`TraceFile::losses`] says what is missing in a launch, and why. With [`WarpFilter::with_marks`], reading in
+//! order gives a mark wherever events are missing: before the first event of a warp if its earlier events were
+//! overwritten or some are missing anywhere, after the last one if later events are missing. Every loss that was
+//! counted has a mark, also in warps without events. A warp that did not finish, or has no account, has one if
+//! it has events or counted losses; [`TraceFile::lossy_warps`] gives the others, and [`TraceFile::launch_end`]
+//! says why. Warps that were not chosen have none.
 //!
 //! # Reading is total
 //! Any bytes give data or an error that names section, field and offset. A file that was cut short, or whose
@@ -50,9 +57,10 @@ mod host;
 mod items;
 pub mod lanes;
 mod losses;
-mod missing;
+mod marks;
 mod open;
 mod output;
+mod runs;
 #[cfg(test)]
 #[path = "../tests/it/support/sections.rs"]
 mod sections;
@@ -75,13 +83,14 @@ pub use file::{Completeness, KeptText, PrefixReason, Totals, TraceFile};
 pub use host::OnHost;
 pub use items::{LocationCount, WarpItem};
 pub use losses::{LaunchEnd, LaunchLosses, Loss, LossyWarps, LossyWarpsIter};
-pub use missing::{Missing, Piece};
 pub use output::LimitedOutput;
+pub use runs::{EventRun, RunJoiner};
 pub use source::{ByteSource, SeekSource};
 pub use spans::WarpSpans;
-pub use state::{FileState, Untimed};
+pub use state::{FileState, Untimed, grouped};
 pub use streams::{StreamSummary, Streams};
 pub use verify::{
-    AccessProblem, EventPosition, LanesNext, LossTotal, Problem, SpanFault, TwinReport, VerifyReport,
+    AccessProblem, EventPosition, LanesNext, LaunchTrack, LossTotal, Problem, SpanFault, TwinReport,
+    VerifyReport,
 };
 pub use warp::WarpEvents;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use warptrace_format::account::WarpAccount;
-use warptrace_format::file::{EarlyEnd, LaunchInfo, LossReason};
+use warptrace_format::file::{EarlyEnd, LaunchInfo, LossPosition, LossReason};
 
 use crate::accounts::AccountCursor;
 use crate::error::DecodeError;
@@ -95,6 +95,22 @@ pub struct LossyWarps {
     pub reason: LossReason,
     /// Events that each of them lacks; `None` if that is not known.
     pub events: Option<u64>,
+}
+
+impl LossyWarps {
+    /// Events that all of these warps lack together; `None` if that is not known.
+    pub fn total(&self) -> Option<u64> {
+        self.events.map(|events| events.saturating_mul(self.chosen.into()))
+    }
+
+    /// Where among a warp's recorded events the missing ones would stand. What is not counted is missing after
+    /// the last one.
+    pub const fn position(&self) -> LossPosition {
+        match self.events {
+            Some(_) => self.reason.position(),
+            None => LossPosition::End,
+        }
+    }
 }
 
 /// Why warps of a launch lack events.

@@ -1,27 +1,30 @@
 //! Opening: by the index where it is sound, by a walk over all sections where it is not.
 
-mod data;
-mod host;
 mod index;
+mod late;
 mod scan;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::OnceLock;
 
+use warptrace_format::file::data::{DATA_HEADER_BYTES, DataHeader};
 use warptrace_format::file::limits::{MAX_EARLY_ENDS, MAX_METADATA_BYTES};
 use warptrace_format::file::{
-    AccountsHeader, Additions, EarlyEnd, FormatError, FrameHeader, Growing, IndexEntry, KnownLabels,
-    LaunchInfo, LaunchLabels, LocationCode, Metadata, MetadataError, Origin, PREAMBLE_BYTES,
-    SECTION_HEADER_BYTES, SectionHeader, SectionKind, TIMES, WaitInfo, check_body, check_preamble,
+    ACCOUNTS_HEADER_BYTES, AccountsHeader, Additions, EarlyEnd, FRAME_HEADER_BYTES, FormatError, FrameHeader,
+    Growing, IndexEntry, LaunchInfo, Metadata, MetadataError, PREAMBLE_BYTES, SECTION_HEADER_BYTES,
+    SectionHeader, SectionKind, check_body, check_preamble,
 };
 
+use crate::count::count;
 use crate::error::OpenError;
 use crate::file::{Completeness, Stray, TraceFile, TrackSections};
 use crate::shown;
 use crate::source::ByteSource;
+use crate::times::records;
 use crate::work::Work;
-use data::DataSections;
+use late::LateSections;
 
 /// Opens a trace.
 pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> {
@@ -34,52 +37,16 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
         Err(Refusal::Io(error)) => return Err(error),
         Err(Refusal::Unusable(why)) => scan::read(&bytes, metadata, metadata_end, why)?,
     };
-    let Contents {
-        metadata,
-        launches,
-        mut early_ends,
-        mut sections,
-        texts,
-        codes,
-        hosts,
-        origins,
-        label_parts,
-        strays,
-        mut data,
-        ..
-    } = contents;
-    let parts = [&codes, &hosts, &origins, &label_parts].into_iter().flatten().chain(data.parts());
-    let parts = parts.map(|(header, at)| *at..at.saturating_add(header.total_bytes()));
-    source.will_read(&parts.collect::<Vec<_>>());
-    let (sites, followers) = data.read_sites(&bytes)?;
-    let buffers = data.read_buffers(&bytes)?;
+    let Contents { metadata, launches, mut early_ends, mut sections, texts, strays, mut late, .. } = contents;
+    source.will_read(&late.ranges());
     let mut metadata = metadata.into_metadata();
-    let (code, code_damage) = of_locations(&bytes, SectionKind::Code, &codes, LocationCode::decode)?;
-    let (mut waits, wait_damage) = of_locations(&bytes, SectionKind::Waits, &codes, WaitInfo::decode)?;
-    let (mut labels, mut label_damage) = (KnownLabels::default(), None);
-    for (header, at) in &label_parts {
-        match read_labels(&bytes, header, *at) {
-            Ok(part) => labels.add(part),
-            Err(OpenError::Format(error)) => label_damage = label_damage.or(Some(error)),
-            Err(other) => return Err(other),
-        }
-    }
-    let mut origin_damage = None;
-    for (header, at) in &origins {
-        match read_origin(&bytes, header, *at) {
-            // Of several the last counts.
-            Ok(origin) => metadata.origin = Some(Box::new(origin)),
-            Err(OpenError::Format(error)) => origin_damage = origin_damage.or(Some(error)),
-            Err(other) => return Err(other),
-        }
-    }
-    for location in &mut metadata.locations {
-        location.code = code.get(&location.id).copied().or(location.code);
-        location.wait = waits.remove(&location.id).map(Box::new);
-    }
-    let host = host::read(&bytes, &hosts, &launches)?;
+    let (sites, followers) = late.read_sites(&bytes)?;
+    let buffers = late.read_buffers(&bytes)?;
+    let labels = late.read_labels(&bytes)?;
+    let host = late.read_host(&bytes, &launches)?;
+    late.read_origin(&bytes, &mut metadata)?;
+    late.read_locations(&bytes, &mut metadata)?;
     shown::metadata(&mut metadata);
-    shown::labels(&mut labels);
     early_ends.values_mut().for_each(shown::early_end);
     for track in sections.values_mut() {
         track.frames.sort_unstable_by_key(|frame| (frame.first_warp, frame.offset));
@@ -93,17 +60,13 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
         early_ends,
         sections,
         texts,
-        code_damage,
-        wait_damage,
-        origin_damage,
         host,
         strays,
         sites,
         followers,
         buffers,
-        data_damage: data.damage,
         labels,
-        label_damage,
+        damage: late.damage,
         completeness,
         work: Work::of_bytes(length),
         state: OnceLock::new(),
@@ -189,37 +152,6 @@ fn read_metadata(bytes: &Bytes<'_>) -> Result<(Growing, u64), OpenError> {
     Ok((metadata, at + header.total_bytes()))
 }
 
-/// What the sections of a kind say of locations, among those that say something of such, and what is wrong
-/// with the first one that cannot be read.
-fn of_locations<T>(
-    bytes: &Bytes<'_>,
-    kind: SectionKind,
-    sections: &[(SectionHeader, u64)],
-    decode: impl Fn(&[u8], u64) -> Result<Vec<(u16, T)>, FormatError>,
-) -> Result<(BTreeMap<u16, T>, Option<FormatError>), OpenError> {
-    let (mut found, mut damage) = (BTreeMap::new(), None);
-    for (header, at) in sections.iter().filter(|(header, _)| header.tag == kind.tag()) {
-        let body = bytes.body(kind, header, *at);
-        match body.and_then(|body| Ok(decode(&body, body_offset(*at))?)) {
-            // Of several entries the last counts.
-            Ok(entries) => found.extend(entries),
-            Err(OpenError::Format(error)) => damage = damage.or(Some(error)),
-            Err(other) => return Err(other),
-        }
-    }
-    Ok((found, damage))
-}
-
-/// The labels of the section at `at`.
-fn read_labels(bytes: &Bytes<'_>, header: &SectionHeader, at: u64) -> Result<LaunchLabels, OpenError> {
-    Ok(LaunchLabels::decode(&bytes.body(SectionKind::Labels, header, at)?, body_offset(at))?)
-}
-
-/// Where the file was recorded, from the section at `at`.
-fn read_origin(bytes: &Bytes<'_>, header: &SectionHeader, at: u64) -> Result<Origin, OpenError> {
-    Ok(Origin::decode(&bytes.body(SectionKind::Origin, header, at)?, body_offset(at))?)
-}
-
 /// Has an error quote names of the file as they may be shown.
 fn quoting(error: FormatError) -> FormatError {
     match error {
@@ -240,7 +172,7 @@ fn contradiction(section: &'static str, at: u64, error: &MetadataError) -> Forma
 }
 
 /// An error about a section that cannot stand where it does.
-fn unexpected(header: &SectionHeader, at: u64, expected: &'static str) -> FormatError {
+fn unexpected(header: &SectionHeader, at: u64, expected: impl Into<Cow<'static, str>>) -> FormatError {
     FormatError::Invalid {
         section: "section header",
         field: "tag",
@@ -258,40 +190,86 @@ struct Contents {
     early_ends: BTreeMap<u32, EarlyEnd>,
     sections: BTreeMap<(u32, u32), TrackSections>,
     texts: Vec<IndexEntry>,
-    /// `CODE` and `WAIT` sections: the header of each, and where it is.
-    codes: Vec<(SectionHeader, u64)>,
-    /// `HOST` sections, in the same way.
-    hosts: Vec<(SectionHeader, u64)>,
-    /// `ORIG` sections, in the same way.
-    origins: Vec<(SectionHeader, u64)>,
     strays: BTreeMap<SectionKind, Stray>,
     /// The kind of section that belongs behind the last one that was added, and where.
     awaited: Option<(SectionKind, u64)>,
-    data: DataSections,
-    /// `LABL` sections, likewise.
-    label_parts: Vec<(SectionHeader, u64)>,
+    late: LateSections,
     count: u32,
 }
 
 impl Contents {
     fn new(metadata: Growing) -> Self {
-        let (launches, early_ends, sections) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        let (texts, codes, hosts, label_parts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Self {
             metadata,
-            launches,
-            early_ends,
-            sections,
-            texts,
-            codes,
-            hosts,
-            origins: Vec::new(),
-            label_parts,
+            launches: BTreeMap::new(),
+            early_ends: BTreeMap::new(),
+            sections: BTreeMap::new(),
+            texts: Vec::new(),
             strays: BTreeMap::new(),
             awaited: None,
-            data: DataSections::default(),
+            late: LateSections::default(),
             count: 0,
         }
+    }
+
+    /// Takes in the section at `at`, as far as it is read when a file is opened; returns the number of the
+    /// launch that it begins or ends.
+    ///
+    /// # Errors
+    /// The section cannot be read, does not fit those before it, or is of a kind that stands elsewhere. What is
+    /// wrong with addresses and values is noted instead: the file opens, and events are there.
+    fn add_section(
+        &mut self,
+        bytes: &Bytes<'_>,
+        kind: SectionKind,
+        header: &SectionHeader,
+        at: u64,
+    ) -> Result<Option<u32>, OpenError> {
+        let body_at = body_offset(at);
+        match kind {
+            SectionKind::Launch => {
+                let launch = LaunchInfo::decode(header.version, &bytes.body(kind, header, at)?, body_at)?;
+                self.add_launch(launch, at)?;
+                return Ok(Some(launch.number()));
+            }
+            SectionKind::EarlyEnd => {
+                let (launch, end) = EarlyEnd::decode(&bytes.body(kind, header, at)?, body_at)?;
+                self.add_early_end((launch, end), at)?;
+                return Ok(Some(launch));
+            }
+            SectionKind::Additions => {
+                self.count_one(at)?;
+                let additions = Additions::decode(&bytes.body(kind, header, at)?, body_at)?;
+                self.metadata.add(additions).map_err(|error| contradiction("MORE", at, &error))?;
+            }
+            SectionKind::Text => self.add_text(at, header.total_bytes())?,
+            SectionKind::Frame | SectionKind::Accounts => {
+                let entry = entry_of(bytes, kind, header, at)?;
+                self.add(entry)?;
+            }
+            SectionKind::Data | SectionKind::DataAccounts => {
+                let entry = self.data_entry(bytes, kind, header, at);
+                let added = entry.and_then(|entry| Ok(self.add(entry)?));
+                self.late.note_damage(kind, added)?;
+            }
+            SectionKind::Times | SectionKind::Spans => self.add_times(kind, at),
+            SectionKind::Origin
+            | SectionKind::Code
+            | SectionKind::Waits
+            | SectionKind::Labels
+            | SectionKind::Sites
+            | SectionKind::Buffers
+            | SectionKind::Host => self.late.sections.push((kind, *header, at)),
+            _ => {
+                return Err(unexpected(
+                    header,
+                    at,
+                    "ORIG, MORE, TEXT, CODE, LABL, SITE, LNCH, FRAM, TIME, ACCT, SPAN, DATA, DACC, BUFS, ENDS, HOST, INDX or TAIL",
+                )
+                .into());
+            }
+        }
+        Ok(None)
     }
 
     fn metadata(&self) -> &Metadata {
@@ -313,15 +291,9 @@ impl Contents {
         Ok(())
     }
 
-    fn add_additions(&mut self, body: &[u8], at: u64) -> Result<(), FormatError> {
-        self.count_one(at)?;
-        let additions = Additions::decode(body, body_offset(at))?;
-        self.metadata.add(additions).map_err(|error| contradiction("MORE", at, &error))
-    }
-
     fn add_text(&mut self, offset: u64, length: u64) -> Result<(), FormatError> {
         self.count_one(offset)?;
-        self.texts.push(text_entry(offset, length));
+        self.texts.push(bare_entry(SectionKind::Text, offset, length));
         Ok(())
     }
 
@@ -370,6 +342,26 @@ impl Contents {
         Err(FormatError::Invalid { section, field, offset, value, expected })
     }
 
+    /// The entry of a section of addresses and values, or of accounts of these.
+    fn data_entry(
+        &self,
+        bytes: &Bytes<'_>,
+        kind: SectionKind,
+        header: &SectionHeader,
+        at: u64,
+    ) -> Result<IndexEntry, OpenError> {
+        let entry = entry_of(bytes, kind, header, at)?;
+        let track = count(self.metadata().tracks.len());
+        if kind == SectionKind::DataAccounts && entry.track != track {
+            let (section, field, offset) = (kind.name(), "track", body_offset(at).saturating_add(4));
+            let expected = format!("{track}, the track behind those of events").into();
+            return Err(
+                FormatError::Invalid { section, field, offset, value: entry.track.into(), expected }.into()
+            );
+        }
+        Ok(IndexEntry { track, ..entry })
+    }
+
     /// Adds a frame or an accounting section, of events or of addresses and values.
     fn add(&mut self, entry: IndexEntry) -> Result<(), FormatError> {
         self.count_one(entry.offset)?;
@@ -397,18 +389,12 @@ impl Contents {
             return invalid("last warp", u64::from(entry.last_warp), expected);
         }
         let track = self.sections.entry((entry.launch, entry.track)).or_default();
-        let (behind, recorded) = match entry.kind {
-            SectionKind::Frame | SectionKind::Data => {
-                track.frames.push(entry);
-                (SectionKind::Times, ["runs", "all"])
-            }
-            _ => {
-                track.accounts.push(entry);
-                (SectionKind::Spans, ["blocks", "all"])
-            }
+        let (of_track, behind) = match entry.kind {
+            SectionKind::Frame | SectionKind::Data => (&mut track.frames, SectionKind::Times),
+            _ => (&mut track.accounts, SectionKind::Spans),
         };
-        let times = self.metadata().property(TIMES);
-        let has_it = entry.track == 0 && times.is_some_and(|times| recorded.contains(&times));
+        of_track.push(entry);
+        let has_it = entry.track == 0 && records(self.metadata(), behind);
         self.awaited = has_it.then_some((behind, entry.end()));
         Ok(())
     }
@@ -421,38 +407,37 @@ impl Contents {
     }
 }
 
-/// The index entry of a frame.
-fn frame_entry(header: &FrameHeader, offset: u64, length: u64) -> IndexEntry {
-    IndexEntry {
-        kind: SectionKind::Frame,
-        offset,
-        length,
-        launch: header.launch,
-        track: header.track,
-        first_warp: header.first_warp,
-        last_warp: header.last_warp,
-        chunks: header.chunks,
-        events: header.events,
-    }
+/// An index entry without warps.
+fn bare_entry(kind: SectionKind, offset: u64, length: u64) -> IndexEntry {
+    let (launch, track, first_warp, last_warp) = (0, 0, 0, 0);
+    IndexEntry { kind, offset, length, launch, track, first_warp, last_warp, chunks: 0, events: 0 }
 }
 
-/// The index entry of a kept text.
-fn text_entry(offset: u64, length: u64) -> IndexEntry {
-    let (kind, launch, track) = (SectionKind::Text, 0, 0);
-    IndexEntry { kind, offset, length, launch, track, first_warp: 0, last_warp: 0, chunks: 0, events: 0 }
-}
-
-/// The index entry of an accounting section.
-fn accounts_entry(kind: SectionKind, header: &AccountsHeader, offset: u64, length: u64) -> IndexEntry {
-    IndexEntry {
-        kind,
-        offset,
-        length,
-        launch: header.launch,
-        track: header.track,
-        first_warp: header.first_warp,
-        last_warp: header.last_warp(),
-        chunks: 0,
-        events: 0,
-    }
+/// The index entry of a frame or of accounts, of events or of addresses and values, from their fixed parts.
+fn entry_of(
+    bytes: &Bytes<'_>,
+    kind: SectionKind,
+    header: &SectionHeader,
+    at: u64,
+) -> Result<IndexEntry, OpenError> {
+    let body_at = body_offset(at);
+    let fixed = |most: usize| bytes.read(body_at, header.length.min(most as u64));
+    let bare = bare_entry(kind, at, header.total_bytes());
+    Ok(match kind {
+        SectionKind::Frame => {
+            let FrameHeader { launch, track, first_warp, last_warp, chunks, events, .. } =
+                FrameHeader::parse(&fixed(FRAME_HEADER_BYTES)?, body_at)?;
+            IndexEntry { launch, track, first_warp, last_warp, chunks, events, ..bare }
+        }
+        SectionKind::Data => {
+            let DataHeader { launch, first_warp, last_warp, entries, accesses, .. } =
+                DataHeader::parse(&fixed(DATA_HEADER_BYTES)?, body_at)?;
+            IndexEntry { launch, first_warp, last_warp, chunks: entries, events: accesses, ..bare }
+        }
+        _ => {
+            let accounts = AccountsHeader::parse(&fixed(ACCOUNTS_HEADER_BYTES)?, body_at)?;
+            let AccountsHeader { launch, track, first_warp, .. } = accounts;
+            IndexEntry { launch, track, first_warp, last_warp: accounts.last_warp(), ..bare }
+        }
+    })
 }

@@ -4,7 +4,8 @@
 use std::borrow::Cow;
 
 use warptrace_format::file::{
-    BufferInfo, DeviceInfo, EarlyEnd, KernelInfo, KnownLabels, LocationInfo, Metadata, SiteInfo, WaitInfo,
+    BufferInfo, DeviceInfo, EarlyEnd, KernelInfo, KnownLabels, LocationInfo, Metadata, RecordedPolicy,
+    SiteInfo, WaitInfo,
 };
 use warptrace_format::{on_one_line, shown};
 
@@ -17,7 +18,8 @@ fn escape(text: &mut String) {
 pub(crate) fn metadata(found: &mut Metadata) {
     let Metadata { tool, device, kernels, policy, locations, properties, origin, .. } = found;
     let DeviceInfo { name, driver_version, .. } = device;
-    [tool, name, policy].into_iter().chain(driver_version).for_each(escape);
+    let policy = if let RecordedPolicy::Other(name) = policy { Some(name) } else { None };
+    [tool, name].into_iter().chain(policy).chain(driver_version).for_each(escape);
     origin.iter_mut().flat_map(|origin| origin.texts_mut()).for_each(escape);
     for KernelInfo { name, source_file, .. } in kernels {
         [name, source_file].into_iter().for_each(escape);

@@ -1,17 +1,16 @@
 //! Where and when warps ran.
 
-use warptrace_format::file::{
-    DeviceKind, IndexEntry, SECTION_HEADER_BYTES, SectionKind, TIMES, Tie, decode_spans,
-};
+use warptrace_format::file::{DeviceKind, IndexEntry, SECTION_HEADER_BYTES, SectionKind, Tie, decode_spans};
 use warptrace_format::span::{Axis, WarpSpan};
 
 use crate::error::DecodeError;
 use crate::file::TraceFile;
+use crate::times::records;
 
 impl TraceFile {
     /// Returns whether it was recorded where and when warps ran.
     pub fn has_spans(&self) -> bool {
-        self.metadata().property(TIMES).is_some_and(|times| matches!(times, "blocks" | "all"))
+        records(self.metadata(), SectionKind::Spans)
     }
 
     /// Goes through the warps of a launch of which the trace says where and when they ran, in ascending

@@ -4,19 +4,29 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use warptrace_format::Counting;
-use warptrace_format::file::{EarlyEnd, LaunchInfo, LossReason};
+use warptrace_format::file::{EarlyEnd, LaunchInfo, LossReason, SectionKind};
 
 use crate::accounts::{AccountCursor, Accounted};
 use crate::count::count;
 use crate::error::DecodeError;
-use crate::file::{Completeness, TraceFile};
+use crate::file::{Completeness, Damage, TraceFile, is_of_data};
 use crate::losses::{Reasons, chosen_within};
 
 /// What is said of a file in which nothing is known to be missing. No frame was read for it.
 const COMPLETE: &str = "complete by its accounts";
 
+/// What cannot be read of a file with damaged sections of a kind.
+const UNREADABLE: [(fn(SectionKind) -> bool, &str); 6] = [
+    (is_of_data, "addresses or values that cannot be read"),
+    (|kind| kind == SectionKind::Code, "instructions of locations that cannot be read"),
+    (|kind| kind == SectionKind::Waits, "barriers of waits that cannot be read"),
+    (|kind| kind == SectionKind::Host, "times of launches by the host's clock that cannot be read"),
+    (|kind| kind == SectionKind::Origin, "where it was recorded, which cannot be read"),
+    (|kind| kind == SectionKind::Labels, "labels of launches that cannot be read"),
+];
+
 /// What a file lacks as a whole: all launches, all tracks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileState {
     /// Whether everything is there that was chosen to be recorded, as far as accounts and sections tell, and
     /// nothing else.
@@ -108,24 +118,10 @@ impl TraceFile {
                 words.push(format!("with them those at {sites} that follow from others"));
             }
         }
-        if let Some(damage) = self.data_damage.first() {
-            words.push(format!("addresses or values that cannot be read ({damage})"));
-        }
-        if let Some(damage) = &self.code_damage {
-            words.push(format!("instructions of locations that cannot be read ({damage})"));
-        }
-        if let Some(damage) = &self.wait_damage {
-            words.push(format!("barriers of waits that cannot be read ({damage})"));
-        }
-        if let Some(damage) = &self.host.damage {
-            words.push(format!("times of launches by the host's clock that cannot be read ({damage})"));
-        }
-        if let Some(damage) = &self.origin_damage {
-            words.push(format!("where it was recorded, which cannot be read ({damage})"));
-        }
-        if let Some(damage) = &self.label_damage {
-            words.push(format!("labels of launches that cannot be read ({damage})"));
-        }
+        words.extend(UNREADABLE.iter().filter_map(|(is_it, what)| {
+            let Damage { error, .. } = self.damage.iter().find(|damage| is_it(damage.kind))?;
+            Some(format!("{what} ({error})"))
+        }));
         let cut_off = self.completeness().cut_off();
         let is_exact = *self.completeness() == Completeness::Complete;
         let added = (cut_off.is_none() && !is_exact).then(|| self.completeness().to_string());
@@ -286,7 +282,8 @@ fn many(number: u64, one: &str, several: &str) -> String {
     format!("{} {}", grouped(number), if number == 1 { one } else { several })
 }
 
-fn grouped(number: u64) -> String {
+/// A number as people read it: `1,234,567`.
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
     groups.collect::<Vec<_>>().join(",")

@@ -2,7 +2,7 @@
 
 use warptrace_format::Event;
 use warptrace_format::codec::Item;
-use warptrace_format::file::{FrameTimes, IndexEntry, RunWalk, SectionKind, TIMES};
+use warptrace_format::file::{FrameTimes, IndexEntry, Metadata, RunWalk, SectionKind, TIMES};
 
 use crate::error::DecodeError;
 use crate::feed::ChunkData;
@@ -34,10 +34,25 @@ impl Clock {
     }
 }
 
+/// Whether sections of a kind, of times, were recorded.
+pub(crate) fn records(metadata: &Metadata, kind: SectionKind) -> bool {
+    match metadata.property(TIMES) {
+        Some("runs") => kind == SectionKind::Times,
+        Some("blocks") => kind == SectionKind::Spans,
+        Some("all") => true,
+        _ => false,
+    }
+}
+
 impl TraceFile {
     /// Whether it was recorded when runs began.
     pub fn has_times(&self) -> bool {
-        self.metadata().property(TIMES).is_some_and(|times| matches!(times, "runs" | "all"))
+        records(self.metadata(), SectionKind::Times)
+    }
+
+    fn times_behind(&self, frame: &IndexEntry) -> Result<Behind, DecodeError> {
+        let behind = self.section_behind(frame, SectionKind::Times)?;
+        behind.ok_or(DecodeError::NoTimes { frame_offset: frame.offset })
     }
 
     /// Reads the section behind a frame of `chunks` chunks that says when their runs began.
@@ -45,9 +60,7 @@ impl TraceFile {
     /// # Errors
     /// There is none, or it is damaged.
     pub(crate) fn load_times(&self, frame: &IndexEntry, chunks: usize) -> Result<FrameTimes, DecodeError> {
-        let none = || DecodeError::NoTimes { frame_offset: frame.offset };
-        let Behind { entry, version, tie, body_at } =
-            self.section_behind(frame, SectionKind::Times)?.ok_or_else(none)?;
+        let Behind { entry, version, tie, body_at } = self.times_behind(frame)?;
         let times = FrameTimes::decode((version, &self.load_body(&entry)?), body_at, tie, chunks)?;
         self.work.spend(times.runs() as u64)?;
         Ok(times)
@@ -58,9 +71,7 @@ impl TraceFile {
     /// # Errors
     /// It has none, those of another one, or what there is is damaged.
     pub(crate) fn find_times(&self, frame: &IndexEntry) -> Result<(), DecodeError> {
-        let none = || DecodeError::NoTimes { frame_offset: frame.offset };
-        let Behind { entry, version, tie, body_at } =
-            self.section_behind(frame, SectionKind::Times)?.ok_or_else(none)?;
+        let Behind { entry, version, tie, body_at } = self.times_behind(frame)?;
         let body = self.load_body(&entry)?;
         let start = &body[..FrameTimes::TIE_BYTES.min(body.len())];
         Ok(FrameTimes::is_of(version, start, body_at, tie)?)
@@ -166,7 +177,7 @@ impl Run {
     fn give(&self, warp: u32, sink: &mut impl FnMut(WarpItem<'_>)) {
         let Self { first: first_event, event, times, begin } = *self;
         if times > 0 {
-            sink(WarpItem { warp, first_event, item: Item::Run { event, times }, begin });
+            sink(WarpItem { warp, first_event, item: Item::Run { event, times }, begin, missing: None });
         }
     }
 }

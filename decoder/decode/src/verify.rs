@@ -4,6 +4,7 @@
 //! warps are decoded in parallel; then their accounting is compared with what was found.
 
 mod accesses;
+mod accounts;
 mod launch;
 mod overlaps;
 mod problem;
@@ -18,10 +19,10 @@ use warptrace_format::file::LaunchInfo;
 use warptrace_format::file::limits::MAX_LOCATIONS;
 
 use crate::count::count;
-use crate::file::{Completeness, TraceFile};
+use crate::file::{Completeness, Damage, TraceFile, is_of_data};
 pub use accesses::AccessProblem;
 use launch::LaunchCheck;
-pub use problem::{EventPosition, Problem, SpanFault};
+pub use problem::{EventPosition, LaunchTrack, Problem, SpanFault};
 pub use report::{LossTotal, TwinReport, VerifyReport};
 pub use twin::LanesNext;
 
@@ -73,19 +74,14 @@ impl TraceFile {
         for text in &self.texts {
             self.check_text(text).unwrap_or_else(|error| report.add(Problem::Unreadable(error)));
         }
-        let beside = [&self.code_damage, &self.wait_damage, &self.label_damage, &self.origin_damage];
-        for damage in beside.into_iter().flatten() {
-            report.add(Problem::Unreadable(damage.clone().into()));
-        }
-        if let Some(damage) = &self.host.damage {
-            report.add(Problem::Unreadable(damage.clone().into()));
-        }
+        let (of_data, others): (Vec<_>, Vec<_>) =
+            self.damage.iter().partition(|damage| is_of_data(damage.kind));
+        let unreadable = |damage: &Damage| Problem::Unreadable(damage.error.clone().into());
+        others.into_iter().for_each(|damage| report.add(unreadable(damage)));
         self.check_strays(&mut report);
-        for damage in &self.data_damage {
-            report.add(Problem::Unreadable(damage.clone().into()));
-        }
+        of_data.into_iter().for_each(|damage| report.add(unreadable(damage)));
         let mut checked = 0;
-        let launches: Vec<u32> = self.launches().map(LaunchInfo::number).collect();
+        let launches: Vec<&LaunchInfo> = self.launches().collect();
         for group in self.side_by_side(&launches) {
             if let [launch] = *group {
                 self.check_launch(launch, &known, &mut report, &mut |events| {
@@ -94,7 +90,7 @@ impl TraceFile {
                 });
                 continue;
             }
-            let check = |&launch: &u32| {
+            let check = |&launch: &&LaunchInfo| {
                 let (mut part, mut events) = (report.part(self), 0);
                 self.check_launch(launch, &known, &mut part, &mut |more| events += more);
                 (part, events)
@@ -111,16 +107,13 @@ impl TraceFile {
 
     fn check_launch(
         &self,
-        launch: u32,
+        launch: &LaunchInfo,
         known: &[bool],
         report: &mut VerifyReport,
         checked: &mut dyn FnMut(u64),
     ) {
         report.launches += 1;
         LaunchCheck::new(self, launch, known).run(report, checked);
-        if self.has_times() {
-            self.check_times(launch, report);
-        }
         if self.has_spans() {
             self.check_spans(launch, report);
         }
@@ -130,10 +123,10 @@ impl TraceFile {
     }
 
     /// Cuts launches into those that are checked side by side: small ones, which are too little for all cores.
-    fn side_by_side<'l>(&self, launches: &'l [u32]) -> Vec<&'l [u32]> {
+    fn side_by_side<'l>(&self, launches: &'l [&'l LaunchInfo]) -> Vec<&'l [&'l LaunchInfo]> {
         let (mut groups, mut from, mut sums) = (Vec::new(), 0, (0, 0));
-        for (at, &launch) in launches.iter().enumerate() {
-            let of_track = (0..=self.data_track()).map(|track| self.totals(launch, track));
+        for (at, launch) in launches.iter().enumerate() {
+            let of_track = (0..=self.data_track()).map(|track| self.totals(launch.number(), track));
             let more = of_track
                 .fold((0, 0), |(frames, chunks), totals| (frames + totals.frames, chunks + totals.chunks));
             sums = (sums.0 + more.0, sums.1 + more.1);

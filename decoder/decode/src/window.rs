@@ -42,6 +42,8 @@ pub(crate) struct Window {
     pub(crate) warps: Range<u32>,
     /// Those of them that have chunks.
     pub(crate) held: BTreeMap<u32, Held>,
+    /// Frames that were read, or could not be, and have no times, if these are wanted: their first warps and offsets, and why.
+    pub(crate) untimed: Vec<((u32, u64), DecodeError)>,
 }
 
 /// Goes through a launch in windows.
@@ -75,7 +77,7 @@ impl<'a> Windows<'a> {
 
     /// Has the chunks of the trace come with their times, if it has any.
     pub(crate) fn timed(mut self) -> Self {
-        self.is_timed = self.tracks == [0] && self.file.has_times();
+        self.is_timed = self.tracks.first() == Some(&0) && self.file.has_times();
         self.is_expanded |= self.is_timed;
         self
     }
@@ -106,7 +108,7 @@ impl<'a> Windows<'a> {
         let from = self.rest.start;
         // No later window needs what ends before this one. (The order by first warp stays.)
         self.frames.retain(|(_, frame)| frame.last_warp >= from);
-        let mut gathered = Gathered::new(self);
+        let (mut gathered, mut untimed) = (Gathered::new(self), Vec::new());
         let mut at = 0;
         while at < self.frames.len() {
             let batch: Vec<&(usize, IndexEntry)> = self.frames[at..]
@@ -120,15 +122,17 @@ impl<'a> Windows<'a> {
             at += batch.len();
             let (file, is_timed) = (self.file, self.is_timed);
             let load = |(_, entry): &&(usize, IndexEntry)| {
-                let frame = file.load_frame(entry)?;
-                // Events are there without their times, too; verification says what is wrong with these.
-                let times = is_timed.then(|| file.load_times(entry, frame.entries().count()).ok());
-                Ok((frame, times.flatten()))
+                let is_timed = is_timed && entry.track == 0;
+                (file.load_frame(entry), is_timed.then(|| file.load_times(entry, entry.chunks as usize)))
             };
             let loaded: Vec<_> = batch.par_iter().map(load).collect();
-            for ((slot, entry), frame) in batch.into_iter().zip(loaded) {
+            for ((slot, entry), (frame, times)) in batch.into_iter().zip(loaded) {
+                // Events are there without their times, too; verification says what is wrong with these.
+                let times = times.and_then(|times| {
+                    times.map_err(|error| untimed.push(((entry.first_warp, entry.offset), error))).ok()
+                });
                 match frame {
-                    Ok((frame, times)) => {
+                    Ok(frame) => {
                         gathered.take(*slot, &frame, times.as_ref(), entry.offset, self.window_bytes);
                     }
                     Err(error) => bad_frame(entry, error)?,
@@ -145,7 +149,7 @@ impl<'a> Windows<'a> {
             }
         }
         self.rest.start = warps.end;
-        Ok(Some(Window { warps, held }))
+        Ok(Some(Window { warps, held, untimed }))
     }
 }
 

@@ -3,12 +3,11 @@
 
 use std::ops::Range;
 
-use warptrace_decoder::{DecodeError, TraceFile};
+use warptrace_decoder::{DecodeError, EventRun, TraceFile};
 use warptrace_format::file::LaunchInfo;
 use warptrace_format::span::WarpSpan;
 
 use crate::error::ExportError;
-use crate::runs::Run;
 use crate::source::Source;
 
 /// Where the runs of warps lie that are given one after the other, each warp on its own axis.
@@ -24,7 +23,7 @@ impl Axis {
     }
 
     /// Returns from where to where the next run lasts: a cycle if it is not known when it ended.
-    pub(crate) fn lasts(&mut self, run: &Run) -> Range<u64> {
+    pub(crate) fn lasts(&mut self, run: &EventRun) -> Range<u64> {
         if !self.is_timed {
             return run.first_event..run.first_event.saturating_add(run.count);
         }

@@ -11,13 +11,13 @@ use fxprof_processed_profile::{
 };
 use serde_json::{Value, json};
 use warptrace_analysis::{weights, words};
+use warptrace_decoder::EventRun;
 use warptrace_format::file::LaunchInfo;
 
 use crate::axis::{Axis, Scale};
 use crate::error::ExportError;
 use crate::nest::{Nest, loop_name};
-use crate::runs::{Run, Step};
-use crate::source::Source;
+use crate::source::{Source, Step};
 
 /// Stretches of the axis that a launch is cut into, at most.
 const MAX_STRETCHES: u64 = 256;
@@ -60,7 +60,7 @@ impl Weight {
     }
 
     /// Returns how many parts a run has, and what each weighs.
-    fn of(self, run: &Run, info: &LaunchInfo, instructions: &[u32]) -> (u64, u64) {
+    fn of(self, run: &EventRun, info: &LaunchInfo, instructions: &[u32]) -> (u64, u64) {
         let lanes = run.event.mask.count_ones();
         let warp_lanes = info.lane_mask(run.warp).map_or(32, u32::count_ones);
         let idle = u64::from(warp_lanes.saturating_sub(lanes));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use warptrace_analysis::Selection;
+use warptrace_analysis::{Selection, words};
 use warptrace_decoder::{DecodeError, LossyWarps, TraceFile, Untimed};
 use warptrace_format::file::{LaunchInfo, LossReason};
 
@@ -46,24 +46,26 @@ impl Lacks {
     pub(crate) fn of(
         trace: &TraceFile,
         selection: &Selection,
-        launches: impl Iterator<Item = LaunchInfo>,
+        launches: impl Iterator<Item = LaunchInfo> + Clone,
     ) -> Result<Self, DecodeError> {
-        let mut found = Self { cut_off: trace.completeness().cut_off(), ..Self::default() };
+        let untimed = trace.untimed(launches.clone().map(|info| info.number()));
+        let mut found = Self { cut_off: trace.completeness().cut_off(), untimed, ..Self::default() };
         for info in launches {
-            let Untimed { events, warps } = trace.untimed([info.number()]);
-            found.untimed.events = found.untimed.events.saturating_add(events);
-            found.untimed.warps += warps;
             let mut sums: BTreeMap<(LossReason, bool), Lack> = BTreeMap::new();
-            for lack in lacking(trace, selection, &info)? {
-                let lack = lack?;
-                let sum = sums.entry((lack.reason, lack.events.is_some())).or_insert(Lack {
+            for lossy in selection.lacking(trace, &info, 0)? {
+                let lossy = lossy?;
+                let LossyWarps { first, last, chosen, reason, .. } = lossy;
+                let sum = sums.entry((reason, lossy.events.is_some())).or_insert(Lack {
+                    launch: info.number(),
+                    first,
+                    last,
                     warps: 0,
-                    events: lack.events.map(|_| 0),
-                    ..lack
+                    reason,
+                    events: lossy.events.map(|_| 0),
                 });
-                sum.last = lack.last;
-                sum.warps += lack.warps;
-                sum.events = sum.events.map(|sum| sum.saturating_add(lack.events.unwrap_or(0)));
+                sum.last = last;
+                sum.warps += u64::from(chosen);
+                sum.events = sum.events.map(|sum| sum.saturating_add(lossy.total().unwrap_or(0)));
             }
             found.sums.extend(sums.into_values());
             found.unchosen_warps += selection.unchosen(&info);
@@ -101,10 +103,10 @@ impl Lacks {
 impl Lack {
     fn describe(&self) -> String {
         let Self { launch, warps, reason, .. } = self;
-        let number = format!("{} warp{}", grouped(*warps), if *warps == 1 { "" } else { "s" });
+        let number = words::many(*warps, "warp");
         match self.events {
             Some(events) => {
-                let events = grouped(events);
+                let events = words::count(events);
                 format!("launch {launch}: {events} events of {number} were lost: {}", reason.describe())
             }
             None if *reason == LossReason::Died => format!("launch {launch}: {number} did not finish"),
@@ -113,36 +115,9 @@ impl Lack {
     }
 }
 
-/// Gives what the selected warps of a launch lack, in order of warp.
-pub(crate) fn lacking(
-    trace: &TraceFile,
-    selection: &Selection,
-    info: &LaunchInfo,
-) -> Result<impl Iterator<Item = Result<Lack, DecodeError>>, DecodeError> {
-    let launch = info.number();
-    let lack = move |LossyWarps { first, last, chosen, reason, events, .. }| {
-        let warps = u64::from(chosen);
-        let events = events.map(|events: u64| events.saturating_mul(warps));
-        Lack { launch, first, last, warps, reason, events }
-    };
-    Ok(selection.lacking(trace, info, 0)?.map(move |lossy| lossy.map(lack)))
-}
-
-/// A number as people read it: `1,234,567`.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
-    groups.collect::<Vec<_>>().join(",")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_are_grouped() {
-        assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
-    }
 
     #[test]
     fn lines_are_few() {

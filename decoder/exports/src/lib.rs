@@ -18,7 +18,6 @@ mod lcov;
 mod nest;
 #[cfg(feature = "parquet")]
 pub mod parquet;
-mod runs;
 mod source;
 pub mod timeline;
 
@@ -26,5 +25,4 @@ pub use error::ExportError;
 pub use firefox::{Weight, firefox};
 pub use lacks::{Lack, Lacks};
 pub use lcov::{Coverage, lcov};
-pub use runs::{Run, Step};
-pub use source::Source;
+pub use source::{Source, Step};

@@ -1,12 +1,28 @@
 //! What is exported: a selected part of a trace.
 
+use std::ops::ControlFlow;
+
 use warptrace_analysis::{AnalysisError, LaunchBlocks, Selection, blocks, kernel_name, words};
-use warptrace_decoder::{TraceFile, WarpFilter};
+use warptrace_decoder::{EventRun, LossyWarps, RunJoiner, TraceFile, WarpFilter};
 use warptrace_format::file::{LaunchInfo, LocationInfo};
 
 use crate::error::ExportError;
 use crate::lacks::Lacks;
-use crate::runs::{self, Step};
+
+/// What a walk over a launch comes to next.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Step {
+    /// A run.
+    Run(EventRun),
+    /// Events of a warp are missing here or, if they may be missing anywhere, in what follows.
+    Missing {
+        /// What is missing.
+        missing: LossyWarps,
+        /// Number that the warp's next event in the trace has, or would have.
+        next_event: u64,
+    },
+}
 
 /// A selected part of a trace, to be exported.
 pub struct Source<'a> {
@@ -137,18 +153,34 @@ impl<'a> Source<'a> {
             let launches = self.trace.launches().len();
             return Err(AnalysisError::UnknownLaunch { launch, launches }.into());
         };
-        let is_selected = |warp| self.selection.has_warp(info, warp);
         // Often enough for a person, rarely enough to cost nothing.
         let mut events = 0;
-        runs::walk(self.trace, info, filter, &is_selected, &mut |step| {
+        let mut result = Ok(());
+        let mut give = |step: Step| {
             if let Step::Run(run) = &step {
                 events += run.count;
                 if events >= 1 << 16 {
                     (self.progress)(std::mem::take(&mut events));
                 }
             }
-            sink(step)
+            result = sink(step);
+            if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        };
+        let mut joiner = RunJoiner::default();
+        let flow = self.trace.items_in_order(launch, 0, &filter.clone().with_marks(), &mut |item| {
+            if !self.selection.has_warp(info, item.warp) {
+                return ControlFlow::Continue(());
+            }
+            let Some(missing) = item.missing else {
+                return joiner.take(&item, &mut |run| give(Step::Run(run)));
+            };
+            joiner.end(&mut |run| give(Step::Run(run)))?;
+            give(Step::Missing { missing, next_event: item.first_event })
         })?;
+        if flow.is_continue() {
+            let _ = joiner.end(&mut |run| give(Step::Run(run)));
+        }
+        result?;
         (self.progress)(events);
         Ok(())
     }
@@ -160,7 +192,7 @@ impl<'a> Source<'a> {
             ("exported_by", concat!("warptrace ", env!("CARGO_PKG_VERSION")).to_owned()),
             ("recorded_by", metadata.tool.clone()),
             ("device", metadata.device.name.clone()),
-            ("policy", metadata.policy.clone()),
+            ("policy", metadata.policy.name().to_owned()),
             ("selection", self.selected()),
             ("whole", self.lacks.is_whole().to_string()),
             ("state", self.trace.state().sentence.clone()),

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arrow_array::StringViewArray;
 use arrow_schema::SchemaRef;
 use warptrace_analysis::{BlockRan, LaunchBlocks, Selection, blocks, kernel_name};
-use warptrace_decoder::{TraceFile, WarpFilter, WarpItem};
+use warptrace_decoder::{EventRun, RunJoiner, TraceFile, WarpFilter, WarpItem};
 use warptrace_format::Event;
 use warptrace_format::file::LaunchInfo;
 
@@ -56,7 +56,7 @@ impl EventTable {
         }
     }
 
-    fn columns(self) -> Columns<LaunchTexts, EventRow> {
+    fn columns(self) -> Columns<LaunchTexts, EventRun> {
         match self {
             Self::Events => runs().without_last(),
             Self::Runs | Self::Sums => runs(),
@@ -89,25 +89,6 @@ pub struct Made {
     pub masks: AtomicU64,
 }
 
-/// A row, before its columns are made.
-#[derive(Clone, Copy)]
-struct EventRow {
-    warp: u32,
-    event: u64,
-    location: u16,
-    mask: u32,
-    begin: Option<u64>,
-    end: Option<u64>,
-    count: u64,
-}
-
-impl EventRow {
-    /// Makes a row that stands for events of a warp at a location.
-    fn sum(warp: u32, location: u16, mask: u32, count: u64) -> Self {
-        Self { warp, event: 0, location, mask, begin: None, end: None, count }
-    }
-}
-
 /// Events by location, of one warp or of several.
 #[derive(Default)]
 struct Tally {
@@ -130,13 +111,18 @@ impl Tally {
     }
 
     /// Gives a row for each location to `sink`, and begins anew.
-    fn drain(&mut self, sink: &mut impl FnMut(EventRow) -> ControlFlow<()>) -> ControlFlow<()> {
+    fn drain(&mut self, sink: &mut impl FnMut(EventRun) -> ControlFlow<()>) -> ControlFlow<()> {
         for location in self.locations.drain(..) {
             let count = std::mem::take(&mut self.counts[usize::from(location)]);
-            sink(EventRow::sum(self.warp, location, 0, count))?;
+            sink(sum(self.warp, Event { location, mask: 0 }, count))?;
         }
         ControlFlow::Continue(())
     }
+}
+
+/// Makes a row that stands for events of a warp.
+fn sum(warp: u32, event: Event, count: u64) -> EventRun {
+    EventRun { warp, event, count, ..EventRun::default() }
 }
 
 /// What the rows of a launch have in common.
@@ -177,18 +163,18 @@ impl LaunchTexts {
     }
 
     /// The row's entry in the tables by location.
-    fn location(&self, row: &EventRow) -> u32 {
-        u32::from(row.location).min(self.lines.len() as u32 - 1)
+    fn location(&self, row: &EventRun) -> u32 {
+        u32::from(row.event.location).min(self.lines.len() as u32 - 1)
     }
 
     /// The coordinates of the row's block.
-    fn block(&self, row: &EventRow) -> [u32; 3] {
+    fn block(&self, row: &EventRun) -> [u32; 3] {
         let (block, [x, y, _]) = (row.warp / self.info.warps_per_block(), self.info.grid());
         [block % x, block / x % y, block / x / y]
     }
 
     /// Where and when the row's block ran, if that is known.
-    fn ran(&self, row: &EventRow) -> Option<&BlockRan> {
+    fn ran(&self, row: &EventRun) -> Option<&BlockRan> {
         let index = row.warp / self.info.warps_per_block();
         let at = self.blocks.binary_search_by_key(&index, |block| block.block).ok()?;
         self.blocks.get(at)
@@ -196,8 +182,8 @@ impl LaunchTexts {
 }
 
 /// Columns of `runs`; `events` has all but the last.
-fn runs() -> Columns<LaunchTexts, EventRow> {
-    Columns::<LaunchTexts, EventRow>::new()
+fn runs() -> Columns<LaunchTexts, EventRun> {
+    Columns::<LaunchTexts, EventRun>::new()
         .lookup(("trace", false), |launch| &launch.trace, |_, _| 0)
         .number("launch", |launch, _| launch.info.number())
         .lookup(("kernel", false), |launch| &launch.kernel, |_, _| 0)
@@ -206,13 +192,13 @@ fn runs() -> Columns<LaunchTexts, EventRow> {
         .number("block_z", |launch, row| launch.block(row)[2])
         .number("warp", |launch, row| row.warp % launch.info.warps_per_block())
         .number("warp_index", |_, row| row.warp)
-        .number(EVENT, |_, row| row.event)
-        .number("location", |_, row| row.location)
+        .number(EVENT, |_, row| row.first_event)
+        .number("location", |_, row| row.event.location)
         .lookup(("name", true), |launch| &launch.names, LaunchTexts::location)
         .lookup(("file", true), |launch| &launch.files, LaunchTexts::location)
         .number("line", |launch, row| launch.lines[launch.location(row) as usize])
-        .number("mask", |_, row| row.mask)
-        .number("lanes", |_, row| row.mask.count_ones() as u8)
+        .number("mask", |_, row| row.event.mask)
+        .number("lanes", |_, row| row.event.mask.count_ones() as u8)
         .number(BEGIN, |_, row| row.begin)
         .number(END, |_, row| row.end)
         .number("sm", |launch, row| Some(launch.ran(row)?.sm))
@@ -224,10 +210,10 @@ fn runs() -> Columns<LaunchTexts, EventRow> {
 /// Rows of one launch that become batches.
 pub struct EventBatch<'a> {
     shared: LaunchTexts,
-    columns: Columns<LaunchTexts, EventRow>,
+    columns: Columns<LaunchTexts, EventRun>,
     chosen: &'a [usize],
     schema: &'a SchemaRef,
-    rows: Vec<EventRow>,
+    rows: Vec<EventRun>,
     /// Whether a column tells the events of a run from each other.
     is_single: bool,
     /// Rows that need no values: only their number is asked for.
@@ -277,53 +263,28 @@ impl<'a> EventBatch<'a> {
         if table == EventTable::Sums {
             return self.sum(trace, wanted, sink);
         }
-        let mut pending: Option<EventRow> = None;
+        let launch = self.shared.info;
         let mut failed = None;
-        let mut push = |batch: &mut Self, row: EventRow| {
-            if !wanted.locations.contains(&row.location.into()) {
+        let mut push = |row: EventRun| {
+            if !wanted.locations.contains(&row.event.location.into()) {
                 return ControlFlow::Continue(());
             }
             let pushed =
-                if table == EventTable::Events { batch.expand(row, sink) } else { batch.push(row, sink) };
+                if table == EventTable::Events { self.expand(row, sink) } else { self.push(row, sink) };
             pushed.unwrap_or_else(|error| {
                 failed = Some(error);
                 ControlFlow::Break(())
             })
         };
-        let (launch, number) = (self.shared.info, self.shared.info.number());
-        let flow = trace.items_in_order(number, 0, &wanted.warps, &mut |found| {
-            let WarpItem { warp, first_event, item, begin, .. } = found;
-            if !wanted.selection.has_warp(&launch, warp) {
+        let mut joiner = RunJoiner::default();
+        let mut flow = trace.items_in_order(launch.number(), 0, &wanted.warps, &mut |found| {
+            if !wanted.selection.has_warp(&launch, found.warp) {
                 return ControlFlow::Continue(());
             }
-            let (body, times) = (item.body(), u64::from(item.times()));
-            // A run is one row, a cycle one for each event.
-            let (turns, count) = if body.len() == 1 { (1, times) } else { (times, 1) };
-            let mut event = first_event;
-            for _ in 0..turns {
-                for &Event { location, mask } in body {
-                    let row = EventRow { warp, event, location, mask, begin, end: None, count };
-                    event += count;
-                    let of = |row: &EventRow| (row.warp, row.location, row.mask, row.begin);
-                    match &mut pending {
-                        Some(last) if of(last) == of(&row) => last.count += count,
-                        last => {
-                            if let Some(mut last) = last.replace(row) {
-                                let next = begin.filter(|_| last.warp == warp);
-                                last.end = last.begin.zip(next).map(|(begin, end)| end.max(begin));
-                                push(self, last)?;
-                            }
-                        }
-                    }
-                }
-            }
-            ControlFlow::Continue(())
-        });
-        let mut flow = flow?;
-        if let Some(last) = pending
-            && flow.is_continue()
-        {
-            flow = push(self, last);
+            joiner.take(&found, &mut push)
+        })?;
+        if flow.is_continue() {
+            flow = joiner.end(&mut push);
         }
         if let Some(error) = failed {
             return Err(error);
@@ -339,7 +300,7 @@ impl<'a> EventBatch<'a> {
         let mut tally = Tally::default();
         let mut failed = None;
         let (launch, number) = (self.shared.info, self.shared.info.number());
-        let mut give = |batch: &mut Self, row: EventRow, sink: &mut Sink<'_>| {
+        let mut give = |batch: &mut Self, row: EventRun, sink: &mut Sink<'_>| {
             batch.push(row, sink).unwrap_or_else(|error| {
                 failed = Some(error);
                 ControlFlow::Break(())
@@ -355,14 +316,14 @@ impl<'a> EventBatch<'a> {
                 tally.drain(&mut |row| give(self, row, sink))?;
             }
             tally.warp = warp;
-            for &Event { location, mask } in item.body() {
-                if !wanted.locations.contains(&location.into()) {
+            for &event in item.body() {
+                if !wanted.locations.contains(&event.location.into()) {
                     continue;
                 }
                 if by_mask {
-                    give(self, EventRow::sum(warp, location, mask, count), sink)?;
+                    give(self, sum(warp, event, count), sink)?;
                 } else {
-                    tally.add(location, count);
+                    tally.add(event.location, count);
                 }
             }
             ControlFlow::Continue(())
@@ -377,15 +338,15 @@ impl<'a> EventBatch<'a> {
         if flow.is_continue() { self.flush(sink) } else { Ok(flow) }
     }
 
-    fn push(&mut self, row: EventRow, sink: &mut Sink<'_>) -> Result<ControlFlow<()>> {
+    fn push(&mut self, row: EventRun, sink: &mut Sink<'_>) -> Result<ControlFlow<()>> {
         self.rows.push(row);
         if self.rows.len() == BATCH { self.flush(sink) } else { Ok(ControlFlow::Continue(())) }
     }
 
     /// Pushes a row for each event of a run: the first has the run's begin, the last its end.
-    fn expand(&mut self, mut row: EventRow, sink: &mut Sink<'_>) -> Result<ControlFlow<()>> {
+    fn expand(&mut self, mut row: EventRun, sink: &mut Sink<'_>) -> Result<ControlFlow<()>> {
         let mut rest = std::mem::replace(&mut row.count, 1);
-        let (first, last) = (row.event, row.event + (rest - 1));
+        let (first, last) = (row.first_event, row.first_event + (rest - 1));
         let (begin, end) = (row.begin.take(), row.end.take());
         while rest > 0 {
             let room = BATCH - self.rows.len() - self.counted;
@@ -393,16 +354,16 @@ impl<'a> EventBatch<'a> {
             if self.chosen.is_empty() {
                 self.counted += now;
             } else if self.is_single {
-                self.rows.extend((row.event..).take(now).map(|event| EventRow {
-                    event,
-                    begin: begin.filter(|_| event == first),
-                    end: end.filter(|_| event == last),
+                self.rows.extend((row.first_event..).take(now).map(|first_event| EventRun {
+                    first_event,
+                    begin: begin.filter(|_| first_event == first),
+                    end: end.filter(|_| first_event == last),
                     ..row
                 }));
             } else {
                 self.rows.resize(self.rows.len() + now, row);
             }
-            row.event += now as u64;
+            row.first_event += now as u64;
             rest -= now as u64;
             if self.rows.len() + self.counted == BATCH && self.flush(sink)?.is_break() {
                 return Ok(ControlFlow::Break(()));

@@ -485,15 +485,13 @@ fn losses<'a>() -> Columns<TraceFigures<'a>, (LaunchInfo, LossyWarps)> {
         .number("last_warp_index", |_, row| row.1.last)
         .number("warps", |_, row| row.1.chosen)
         .text("reason", |_, row| row.1.reason.name())
-        .text("where", |_, (_, lossy)| {
-            match lossy.events.map_or(LossPosition::End, |_| lossy.reason.position()) {
-                LossPosition::Start => "start",
-                LossPosition::End => "end",
-                _ => "within",
-            }
+        .text("where", |_, (_, lossy)| match lossy.position() {
+            LossPosition::Start => "start",
+            LossPosition::End => "end",
+            _ => "within",
         })
         // All of the row's warps together.
-        .number("events", |_, row| row.1.events.map(|events| events.saturating_mul(row.1.chosen.into())))
+        .number("events", |_, row| row.1.total())
 }
 
 fn access_losses_columns<'a>() -> Columns<TraceFigures<'a>, (LaunchInfo, Accesses)> {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use warptrace_analysis::words;
-use warptrace_decoder::{EventBlock, LaunchEnd, Missing, Piece, TraceFile, WarpFilter};
+use warptrace_decoder::{EventBlock, LaunchEnd, LossyWarps, TraceFile, WarpFilter};
 use warptrace_format::Event;
 use warptrace_format::file::{LaunchInfo, LossPosition, LossReason, StreamId};
 
@@ -150,19 +150,19 @@ fn print(
             nanoseconds: zero.map(|zero| Nanoseconds::new(trace, info.number(), zero)),
         };
         let mut too_much = Ok(());
-        let _ = trace.decode_with_losses(info.number(), command.track, filter, &mut |piece| {
-            let id = info.stream_id(piece.warp()).expect("the decoder gives warps of this launch");
+        let _ = trace.decode_all(info.number(), command.track, &filter.clone().with_marks(), &mut |block| {
+            let id = info.stream_id(block.warp).expect("the decoder gives warps of this launch");
             if command.warp.is_some_and(|warp| warp != id.warp_in_block) {
                 return ControlFlow::Continue(());
             }
-            if let (Some(bar), Piece::Events(block)) = (&bar, &piece) {
+            if let Some(bar) = &bar {
                 bar.inc(block.events.len() as u64);
             }
-            too_much = printer.nanoseconds.as_mut().map_or(Ok(()), |own| own.go_to(piece.warp()));
+            too_much = printer.nanoseconds.as_mut().map_or(Ok(()), |own| own.go_to(block.warp));
             if too_much.is_err() {
                 return ControlFlow::Break(());
             }
-            result = printer.piece(out, &id, &piece);
+            result = printer.print(out, &id, &block);
             if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
         too_much?;
@@ -226,16 +226,15 @@ struct Printer<'a> {
 }
 
 impl Printer<'_> {
-    fn piece(&mut self, out: &mut impl Write, id: &StreamId, piece: &Piece<'_>) -> std::io::Result<()> {
+    fn print(&mut self, out: &mut impl Write, id: &StreamId, block: &EventBlock<'_>) -> std::io::Result<()> {
         if self.format == Format::Text && self.headed != Some(*id) {
             let ([x, y, z], launch, kernel) = (id.block, &self.launch, &self.kernel);
             writeln!(out, "{launch} {kernel} block {x},{y},{z} warp {}", id.warp_in_block)?;
             (self.headed, self.start) = (Some(*id), None);
         }
-        match piece {
-            Piece::Events(block) => self.block(out, id, block),
-            Piece::Missing { missing, next_event } => self.missing(out, id, missing, *next_event),
-            _ => Ok(()),
+        match &block.missing {
+            None => self.events(out, id, block),
+            Some(missing) => self.missing(out, id, missing, block.first_event),
         }
     }
 
@@ -245,7 +244,7 @@ impl Printer<'_> {
         &self,
         out: &mut impl Write,
         id: &StreamId,
-        missing: &Missing,
+        missing: &LossyWarps,
         next_event: u64,
     ) -> std::io::Result<()> {
         let [x, y, z] = id.block;
@@ -271,7 +270,7 @@ impl Printer<'_> {
     }
 
     /// Says what a warp lacks.
-    fn in_words(&self, missing: &Missing) -> String {
+    fn in_words(&self, missing: &LossyWarps) -> String {
         let reason = missing.reason;
         let Some(events) = missing.events else {
             return match (reason, &self.end) {
@@ -291,7 +290,7 @@ impl Printer<'_> {
         format!("lost {} {word} {where_missing}: {}", count(events), reason.describe())
     }
 
-    fn block(&mut self, out: &mut impl Write, id: &StreamId, block: &EventBlock<'_>) -> std::io::Result<()> {
+    fn events(&mut self, out: &mut impl Write, id: &StreamId, block: &EventBlock<'_>) -> std::io::Result<()> {
         let [x, y, z] = id.block;
         let (launch, kernel, warp) = (id.launch, &self.kernel, id.warp_in_block);
         let mut begins = block.begins.iter().peekable();

@@ -10,7 +10,7 @@ use warptrace_analysis::words::{cut, many, nanoseconds};
 use warptrace_analysis::{HostSummary, LaunchSummary, Summary};
 use warptrace_decoder::{FileState, TraceFile};
 use warptrace_format::file::{
-    Began, CLOCK_STEP, COUNTING, LocationInfo, MEMORY_LIMIT, MEMORY_PEAK, Metadata, Origin, POLICY_STREAM,
+    Began, CLOCK_STEP, COUNTING, LocationInfo, MEMORY_LIMIT, MEMORY_PEAK, Metadata, Origin, RecordedPolicy,
     TIMER_STEP,
 };
 use warptrace_format::{Counting, LocationKind};
@@ -62,12 +62,12 @@ fn text(
         say!("track {track}      {}", output::codec(*codec))?;
     }
     let chunk = bytes(u64::from(metadata.chunk_bytes));
-    let chunks = match metadata.policy.as_str() {
+    let chunks = match metadata.policy {
         // There are none on the device.
-        POLICY_STREAM => format!("chunks of {chunk}"),
+        RecordedPolicy::Stream => format!("chunks of {chunk}"),
         _ => format!("{} chunks of {chunk}", count(u64::from(metadata.pool_chunks))),
     };
-    say!("pool         {chunks}, policy `{}`", metadata.policy)?;
+    say!("pool         {chunks}, policy `{}`", metadata.policy.name())?;
     if let [Some(limit), Some(peak)] = [MEMORY_LIMIT, MEMORY_PEAK].map(|name| number(trace, name)) {
         say!("memory       device memory used at most: {} of {}", bytes(peak), bytes(limit))?;
     }

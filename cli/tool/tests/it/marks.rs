@@ -6,7 +6,7 @@ use serde_json::Value;
 use warptrace_format::account::WarpAccount;
 use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::codec::CodecSpec;
-use warptrace_format::file::{DeviceInfo, EarlyEnd, POLICY_RING, POLICY_STOP, POLICY_STREAM};
+use warptrace_format::file::{DeviceInfo, EarlyEnd};
 use warptrace_host::writer::{ChunkRef, LaunchInfo, Metadata, TraceWriter, WriterOptions};
 
 use crate::support::{Folder, run, text};
@@ -18,7 +18,7 @@ fn write(path: &Path, policy: &str, end: &EarlyEnd) {
     let mut metadata = Metadata::new("test", device, vec![CodecSpec::Raw])
         .with_kernel("walk", "")
         .with_location(1, "STEP", "");
-    metadata.policy = policy.to_owned();
+    metadata.policy = policy.to_owned().into();
     let file = std::fs::File::create(path).unwrap();
     let mut writer = TraceWriter::create(file, &metadata, WriterOptions::default()).unwrap();
     let first = LaunchInfo::new(0, 0, [2, 1, 1], [64, 1, 1], 0).unwrap();
@@ -48,7 +48,7 @@ fn written(folder: &Folder, policy: &str, end: &EarlyEnd) -> PathBuf {
 
 /// A trace with warps that did not finish.
 pub(crate) fn unfinished(folder: &Folder) -> PathBuf {
-    written(folder, POLICY_STREAM, &EarlyEnd::Interrupted)
+    written(folder, "stream", &EarlyEnd::Interrupted)
 }
 
 fn output(arguments: &[&str]) -> String {
@@ -65,9 +65,9 @@ fn json(arguments: &[&str]) -> Value {
 fn decode_marks_where_events_are_missing() {
     let folder = Folder::new();
     for (policy, end) in [
-        (POLICY_STOP, EarlyEnd::failed("a misaligned\naddress \u{1b}[2J")),
-        (POLICY_STREAM, EarlyEnd::Interrupted),
-        (POLICY_RING, EarlyEnd::Interrupted),
+        ("stop", EarlyEnd::failed("a misaligned\naddress \u{1b}[2J")),
+        ("stream", EarlyEnd::Interrupted),
+        ("ring", EarlyEnd::Interrupted),
     ] {
         let path = written(&folder, policy, &end);
         for format in ["text", "csv", "jsonl"] {
@@ -83,7 +83,7 @@ fn decode_marks_where_events_are_missing() {
 fn info_and_verify_say_how_much_is_missing_and_why() {
     let folder = Folder::new();
     for (policy, end) in
-        [(POLICY_STOP, EarlyEnd::failed("a misaligned address")), (POLICY_STREAM, EarlyEnd::Interrupted)]
+        [("stop", EarlyEnd::failed("a misaligned address")), ("stream", EarlyEnd::Interrupted)]
     {
         let path = written(&folder, policy, &end);
         let info = output(&["info", text(&path)]);
@@ -98,7 +98,7 @@ fn info_and_verify_say_how_much_is_missing_and_why() {
 #[test]
 fn json_tells_the_same() {
     let folder = Folder::new();
-    let path = written(&folder, POLICY_STOP, &EarlyEnd::failed("a misaligned address"));
+    let path = written(&folder, "stop", &EarlyEnd::failed("a misaligned address"));
     let rows = |with_warps: bool| {
         let mut rows = serde_json::json!([
             {"launch": 0, "track": 0, "reason": "memory", "warps": 2, "events": 12_346,
@@ -134,7 +134,7 @@ fn json_tells_the_same() {
 #[test]
 fn filters_choose_among_marks_too() {
     let folder = Folder::new();
-    let path = written(&folder, POLICY_STOP, &EarlyEnd::Interrupted);
+    let path = written(&folder, "stop", &EarlyEnd::Interrupted);
     let marks = |more: &[&str]| -> Vec<String> {
         let printed = output(&[&["decode", text(&path), "--format", "csv"], more].concat());
         let marks = printed.lines().filter(|line| line.contains("[lost]"));
@@ -179,7 +179,7 @@ fn all_views_of_a_recording_agree() {
     assert!(lost_in_views(&path) > 0);
     assert_eq!(json(&["info", text(&path), "--json"])["losses"][0]["reason"], "memory");
     // Whether lanes wait too long for the host is a matter of luck; a file that says so is not.
-    for (policy, why) in [(POLICY_STREAM, "timeout"), (POLICY_RING, "overwritten")] {
+    for (policy, why) in [("stream", "timeout"), ("ring", "overwritten")] {
         let path = written(&folder, policy, &EarlyEnd::Interrupted);
         assert_eq!(lost_in_views(&path), 12_346);
         assert_eq!(json(&["info", text(&path), "--json"])["losses"][0]["reason"], why);

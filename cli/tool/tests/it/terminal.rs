@@ -22,7 +22,7 @@ pub(crate) fn trace_of(path: &Path, words: &str, file: &str) {
         .with_kernel(words, file)
         .with_property(words, words)
         .with_location(1, words, words);
-    metadata.policy = words.to_owned();
+    metadata.policy = words.to_owned().into();
     metadata.locations[0].file = file.to_owned();
     metadata.locations[0].line = 1;
     metadata.locations[0].function = words.to_owned();

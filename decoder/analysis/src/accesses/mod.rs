@@ -8,6 +8,7 @@ mod spans;
 pub(crate) mod unwritten;
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 use crate::order::OrderItems;
 use rustc_hash::FxHashMap;
@@ -372,17 +373,18 @@ fn walk(
         all = all.merge(of_launch);
         all.found.lost += selection.lost_accesses(trace, &info)?;
         let count = |counts: &mut BTreeMap<u16, (u64, u64)>, found: warptrace_decoder::WarpItem<'_>| {
-            if !selection.has_warp(&info, found.warp) {
-                return;
+            if selection.has_warp(&info, found.warp) {
+                let times = u64::from(found.item.times());
+                for event in found.item.body() {
+                    let (events, lanes) = counts.entry(event.location).or_default();
+                    *events += times;
+                    *lanes += times * u64::from(event.mask.count_ones());
+                }
             }
-            let times = u64::from(found.item.times());
-            for event in found.item.body() {
-                let (events, lanes) = counts.entry(event.location).or_default();
-                *events += times;
-                *lanes += times * u64::from(event.mask.count_ones());
-            }
+            ControlFlow::Continue(())
         };
-        events = sum_events(events, trace.fold_items(launch, 0, &filter, BTreeMap::new, count, sum_events)?);
+        let of_launch = trace.fold_items(launch, 0, &filter, BTreeMap::new, count, sum_events)?;
+        events = sum_events(events, of_launch.unwrap_or_default());
     }
     let Sums { sites, buffers, mut found, .. } = all;
     let (buffers, outside, unknown) = buffers.finish(trace);

@@ -158,7 +158,9 @@ fn programs_on_the_simulator_add_up_on_any_number_of_threads() {
             // Begins of the warp's runs and of each lane's, first and last.
             let (mut of_warp, mut of_lanes) = (None, [None; 32]);
             trace
-                .warp_items(warp.launch, warp.warp, 0, &mut |found| {
+                .decode_warp(warp.launch, warp.warp, 0)
+                .unwrap()
+                .each_item(|found| {
                     let begin = found.begin.unwrap();
                     let seen = |times: &mut Option<(u64, u64)>| {
                         *times = Some((times.map_or(begin, |at| at.0), begin));

@@ -3,8 +3,7 @@
 use crate::count::count;
 use warptrace_format::file::limits::MAX_SECTION_BYTES;
 use warptrace_format::file::{
-    EarlyEnd, FormatError, Growing, IndexEntry, LaunchInfo, SECTION_HEADER_BYTES, SectionHeader, SectionKind,
-    TRAILER_BYTES, Trailer, decode_index,
+    FormatError, Growing, IndexEntry, SECTION_HEADER_BYTES, SectionKind, TRAILER_BYTES, Trailer, decode_index,
 };
 
 use super::{Bytes, Contents, Refusal, body_offset, unexpected};
@@ -112,56 +111,30 @@ impl IndexReader<'_> {
         }
         self.cross_gap(entry.offset)?;
         self.covered = entry.end();
-        if entry.kind == SectionKind::Launch {
-            return self.add_launch(&entry);
+        match entry.kind {
+            SectionKind::Text => Ok(self.contents.add_text(entry.offset, entry.length)?),
+            SectionKind::Frame if entry.chunks == 0 || entry.events < u64::from(entry.chunks) => {
+                let expected = format!("at least one for each of 1 or more chunks ({})", entry.chunks);
+                Err(invalid("events", entry.events, expected))
+            }
+            SectionKind::Frame | SectionKind::Accounts => Ok(self.contents.add(entry)?),
+            _ => self.add_read(&entry),
         }
-        if entry.kind == SectionKind::EarlyEnd {
-            return self.add_early_end(&entry);
-        }
-        if entry.kind == SectionKind::Text {
-            return Ok(self.contents.add_text(entry.offset, entry.length)?);
-        }
-        if entry.kind == SectionKind::Additions {
-            let (_, body) = self.section(&entry, "MORE of the length that the index gives")?;
-            return Ok(self.contents.add_additions(&body, entry.offset)?);
-        }
-        if entry.kind == SectionKind::Frame && (entry.chunks == 0 || entry.events < u64::from(entry.chunks)) {
-            let expected = format!("at least one for each of 1 or more chunks ({})", entry.chunks);
-            return Err(invalid("events", entry.events, expected));
-        }
-        Ok(self.contents.add(entry)?)
     }
 
-    /// Reads a section that the index lists: its header and its body.
-    fn section(
-        &self,
-        entry: &IndexEntry,
-        expected: &'static str,
-    ) -> Result<(SectionHeader, Vec<u8>), Refusal> {
+    /// Reads a section that the index lists: it must be the one that the index says.
+    fn add_read(&mut self, entry: &IndexEntry) -> Result<(), Refusal> {
         let header = self.bytes.header(entry.offset)?;
         if header.kind(entry.offset)? != Some(entry.kind) || header.total_bytes() != entry.length {
+            let expected = format!("{} of the length that the index gives", entry.kind.name());
             return Err(unexpected(&header, entry.offset, expected).into());
         }
-        let body = self.bytes.body(entry.kind, &header, entry.offset)?;
-        Ok((header, body))
-    }
-
-    fn add_early_end(&mut self, entry: &IndexEntry) -> Result<(), Refusal> {
-        let (_, body) = self.section(entry, "ENDS of the length that the index gives")?;
-        let (launch, end) = EarlyEnd::decode(&body, body_offset(entry.offset))?;
-        if launch != entry.launch {
-            return Err(mismatch("launch", body_offset(entry.offset), entry.launch, launch).into());
+        match self.contents.add_section(self.bytes, entry.kind, &header, entry.offset)? {
+            Some(launch) if launch != entry.launch => {
+                Err(mismatch("launch", body_offset(entry.offset), entry.launch, launch).into())
+            }
+            _ => Ok(()),
         }
-        Ok(self.contents.add_early_end((launch, end), entry.offset)?)
-    }
-
-    fn add_launch(&mut self, entry: &IndexEntry) -> Result<(), Refusal> {
-        let (header, body) = self.section(entry, "LNCH of the length that the index gives")?;
-        let launch = LaunchInfo::decode(header.version, &body, body_offset(entry.offset))?;
-        if launch.number() != entry.launch {
-            return Err(mismatch("launch", body_offset(entry.offset), entry.launch, launch.number()).into());
-        }
-        Ok(self.contents.add_launch(launch, entry.offset)?)
     }
 
     /// Walks from the end of what is covered to `to` over sections that may be skipped.
@@ -170,25 +143,21 @@ impl IndexReader<'_> {
             let header = self.bytes.header(self.covered)?;
             match header.kind(self.covered)? {
                 None => {}
-                Some(kind @ (SectionKind::Times | SectionKind::Spans)) => {
-                    self.contents.add_times(kind, self.covered);
-                }
-                Some(SectionKind::Code | SectionKind::Waits) => {
-                    self.contents.codes.push((header, self.covered));
-                }
                 Some(
-                    kind @ (SectionKind::Sites
-                    | SectionKind::Data
-                    | SectionKind::DataAccounts
-                    | SectionKind::Buffers),
+                    SectionKind::Metadata
+                    | SectionKind::Additions
+                    | SectionKind::Text
+                    | SectionKind::Launch
+                    | SectionKind::Frame
+                    | SectionKind::Accounts
+                    | SectionKind::EarlyEnd
+                    | SectionKind::Index
+                    | SectionKind::Trailer,
                 ) => {
-                    self.contents.add_data(self.bytes, kind, &header, self.covered)?;
-                }
-                Some(SectionKind::Host) => self.contents.hosts.push((header, self.covered)),
-                Some(SectionKind::Origin) => self.contents.origins.push((header, self.covered)),
-                Some(SectionKind::Labels) => self.contents.label_parts.push((header, self.covered)),
-                Some(_) => {
                     return Err(unexpected(&header, self.covered, "a section that the index lists").into());
+                }
+                Some(kind) => {
+                    self.contents.add_section(self.bytes, kind, &header, self.covered)?;
                 }
             }
             self.covered = self.covered.saturating_add(header.total_bytes());

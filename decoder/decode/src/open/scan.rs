@@ -1,11 +1,10 @@
 //! Opening without an index: a walk from section to section, reading headers only.
 
 use warptrace_format::file::{
-    ACCOUNTS_HEADER_BYTES, AccountsHeader, EarlyEnd, FRAME_HEADER_BYTES, FormatError, FrameHeader, Growing,
-    LaunchInfo, SECTION_HEADER_BYTES, SectionHeader, SectionKind, TRAILER_BYTES, Trailer,
+    FormatError, Growing, SECTION_HEADER_BYTES, SectionKind, TRAILER_BYTES, Trailer,
 };
 
-use super::{Bytes, Contents, accounts_entry, body_offset, frame_entry, unexpected};
+use super::{Bytes, Contents, unexpected};
 use crate::error::OpenError;
 use crate::file::{Completeness, PrefixReason};
 
@@ -94,57 +93,11 @@ impl Scan<'_> {
             Some(_) if self.index_at.is_some() => {
                 return Err(unexpected(&header, at, "INDX or TAIL after the first INDX").into());
             }
-            Some(kind) => self.section(kind, &header, at)?,
+            Some(kind) => {
+                self.contents.add_section(self.bytes, kind, &header, at)?;
+            }
         }
         Ok(Step::Next(next))
-    }
-
-    fn section(&mut self, kind: SectionKind, header: &SectionHeader, at: u64) -> Result<(), OpenError> {
-        let body_at = body_offset(at);
-        match kind {
-            SectionKind::Launch => {
-                let body = self.bytes.body(kind, header, at)?;
-                let launch = LaunchInfo::decode(header.version, &body, body_at)?;
-                self.contents.add_launch(launch, at)?;
-            }
-            SectionKind::Frame => {
-                let fixed = self.bytes.read(body_at, header.length.min(FRAME_HEADER_BYTES as u64))?;
-                let entry = frame_entry(&FrameHeader::parse(&fixed, body_at)?, at, header.total_bytes());
-                self.contents.add(entry)?;
-            }
-            SectionKind::Accounts => {
-                let fixed = self.bytes.read(body_at, header.length.min(ACCOUNTS_HEADER_BYTES as u64))?;
-                let entry =
-                    accounts_entry(kind, &AccountsHeader::parse(&fixed, body_at)?, at, header.total_bytes());
-                self.contents.add(entry)?;
-            }
-            SectionKind::Times | SectionKind::Spans => self.contents.add_times(kind, at),
-            SectionKind::Code | SectionKind::Waits => self.contents.codes.push((*header, at)),
-            SectionKind::Sites | SectionKind::Data | SectionKind::DataAccounts | SectionKind::Buffers => {
-                self.contents.add_data(self.bytes, kind, header, at)?;
-            }
-            SectionKind::Host => self.contents.hosts.push((*header, at)),
-            SectionKind::Origin => self.contents.origins.push((*header, at)),
-            SectionKind::Labels => self.contents.label_parts.push((*header, at)),
-            SectionKind::Text => self.contents.add_text(at, header.total_bytes())?,
-            SectionKind::Additions => {
-                let body = self.bytes.body(kind, header, at)?;
-                self.contents.add_additions(&body, at)?;
-            }
-            SectionKind::EarlyEnd => {
-                let body = self.bytes.body(kind, header, at)?;
-                self.contents.add_early_end(EarlyEnd::decode(&body, body_at)?, at)?;
-            }
-            _ => {
-                return Err(unexpected(
-                    header,
-                    at,
-                    "ORIG, MORE, TEXT, CODE, LABL, SITE, LNCH, FRAM, TIME, ACCT, SPAN, DATA, DACC, BUFS, ENDS, HOST, INDX or TAIL",
-                )
-                .into());
-            }
-        }
-        Ok(())
     }
 
     fn trailer(&self, at: u64, next: u64) -> Result<Step, OpenError> {

@@ -1,19 +1,17 @@
 //! Checks addresses and values.
 
 use std::collections::BTreeMap;
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 
-use warptrace_format::account::WarpAccount;
 use warptrace_format::file::{LaunchInfo, LossReason};
 
+use super::accounts::{AccountsCheck, HeldWarp};
 use super::overlaps::check_overlaps;
-use super::problem::{Problem, remedy};
+use super::problem::Problem;
 use super::report::VerifyReport;
 use crate::accesses::WarpAccesses;
-use crate::accounts::{AccountCursor, Accounted};
 use crate::error::DecodeError;
 use crate::file::TraceFile;
-use crate::losses::chosen_within;
 
 /// What is not as it should be with the addresses and values of a launch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -63,44 +61,11 @@ pub enum AccessProblem {
         /// The warp.
         warp: u32,
     },
-    /// The file does not hold what an account says.
-    #[error("warp {warp}: {expected} {what} accounted for, {found} found in the file")]
-    Miscounted {
-        /// The warp.
-        warp: u32,
-        /// "accesses" or "chunks of accesses".
-        what: &'static str,
-        /// What the account says.
-        expected: u64,
-        /// What the file holds.
-        found: u64,
-    },
-    /// An account that does not add up.
-    #[error("warp {warp}: {attempted} accesses attempted, but {recorded} recorded and {lost} lost")]
-    Unbalanced {
-        /// The warp.
-        warp: u32,
-        /// Accesses that lanes made at sites.
-        attempted: u64,
-        /// Of these, what is accounted as recorded.
-        recorded: u64,
-        /// And as lost.
-        lost: u64,
-    },
-    /// Warps without accounts of accesses.
-    #[error("no accounts of the accesses of warps {first} to {last}; losses there are not known")]
-    Unaccounted {
-        /// First of the warps.
-        first: u32,
-        /// Last of the warps.
-        last: u32,
-    },
     /// Accesses were lost, and counted.
     #[error(
-        "lost {accesses} of {attempted} accesses{} in {warps} warps: {}{}",
+        "lost {accesses} of {attempted} accesses{} in {warps} warps: {}",
         if *followed { ", and with them what follows from them," } else { "" },
-        reason.describe(),
-        remedy(*reason)
+        reason.describe_with_remedy()
     )]
     Lost {
         /// Why.
@@ -117,42 +82,43 @@ pub enum AccessProblem {
     },
 }
 
-/// A warp that was read, and what it has: accesses and chunks.
-type Found = (u32, (u64, u64));
-
 /// Warps that are read before their accounts are looked at.
 const WARPS_AT_ONCE: usize = 1 << 16;
 
 impl TraceFile {
     /// Checks the addresses and values of a launch.
-    pub(super) fn check_accesses(&self, launch: u32, report: &mut VerifyReport) {
-        let Some(info) = self.launch(launch) else { return };
-        let cursor = AccountCursor::new(self, launch, self.data_track());
-        let mut check = Check { file: self, info, launch, cursor, next: 0, missing: None };
-        let (mut unknown, mut found) = (BTreeMap::new(), Vec::new());
+    pub(super) fn check_accesses(&self, info: &LaunchInfo, report: &mut VerifyReport) {
+        let launch = info.number();
+        let mut accounts = AccountsCheck::new(self, info, self.data_track());
+        let (mut unknown, mut held) = (BTreeMap::new(), Vec::new());
         // What stands behind a warp that cannot be read is read all the same.
         let _ =
-            self.look_at_accesses(info, |accesses| Seen::of(self, info, &accesses), &mut |warps, read| {
+            self.look_at_accesses(info, |accesses| Seen::of(self, info, &accesses), &mut |warps,
+                                                                                          read: Result<
+                Seen,
+                DecodeError,
+            >| {
                 let is_over = matches!(read, Err(DecodeError::TooMuchWork { .. }));
                 match read {
                     Ok(seen) => {
-                        check.warp(&seen, &mut unknown, report);
-                        found.push((seen.warp, (seen.recorded, seen.chunks)));
-                        if found.len() == WARPS_AT_ONCE {
-                            check.accounts(warps.end, &mut found, report);
+                        seen.report(info, &mut unknown, report);
+                        let Seen { warp, recorded: events, chunks, .. } = seen;
+                        held.push(HeldWarp { warp, events, chunks, is_reported: false });
+                        if held.len() == WARPS_AT_ONCE {
+                            accounts.check(warps.end, held.drain(..), report, &mut |_| {});
                         }
                     }
                     Err(error) => {
                         report.add(Problem::Unreadable(error));
                         // Their accounts say more than what was found, which is no news.
-                        check.accounts(warps.start, &mut found, report);
-                        check.skip(if is_over { info.warps() } else { warps.end });
+                        accounts.check(warps.start, held.drain(..), report, &mut |_| {});
+                        accounts.skip(if is_over { info.warps() } else { warps.end });
                     }
                 }
                 if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             });
-        check.accounts(info.warps(), &mut found, report);
-        check.tell_missing(report);
+        accounts.check(info.warps(), held, report, &mut |_| {});
+        accounts.report_missing(report);
         for (site, warp) in unknown {
             report.add(Problem::Accesses { launch, problem: AccessProblem::UnknownSite { warp, site } });
         }
@@ -203,129 +169,30 @@ impl Seen {
         let odd_sites = odd.filter(|(_, is_known, lanes)| !is_known || *lanes != 0).collect();
         Self { warp, recorded, derived, left_out, unmatched, has_gaps, damaged, chunks, odd_sites }
     }
-}
 
-struct Check<'a> {
-    file: &'a TraceFile,
-    info: &'a LaunchInfo,
-    launch: u32,
-    cursor: AccountCursor<'a>,
-    /// Accounts before this warp have been looked at.
-    next: u32,
-    /// The last warps without accounts.
-    missing: Option<Range<u32>>,
-}
-
-impl Check<'_> {
-    fn add(&self, problem: AccessProblem, report: &mut VerifyReport) {
-        report.add(Problem::Accesses { launch: self.launch, problem });
-    }
-
-    /// Reports what a warp has; notes the first warp of each site that is in no table.
-    fn warp(&self, found: &Seen, unknown: &mut BTreeMap<u16, u32>, report: &mut VerifyReport) {
-        let warp = found.warp;
-        report.accesses = report.accesses.saturating_add(found.recorded);
-        report.derived_accesses = report.derived_accesses.saturating_add(found.derived);
-        report.unmatched_accesses = report.unmatched_accesses.saturating_add(found.left_out);
-        if found.damaged > 0 {
-            self.add(AccessProblem::Damaged { warp, entries: found.damaged }, report);
+    /// Reports what the warp has; notes the first warp of each site that is in no table.
+    fn report(&self, info: &LaunchInfo, unknown: &mut BTreeMap<u16, u32>, report: &mut VerifyReport) {
+        let warp = self.warp;
+        report.accesses = report.accesses.saturating_add(self.recorded);
+        report.derived_accesses = report.derived_accesses.saturating_add(self.derived);
+        report.unmatched_accesses = report.unmatched_accesses.saturating_add(self.left_out);
+        let mut add = |problem| report.add(Problem::Accesses { launch: info.number(), problem });
+        if self.damaged > 0 {
+            add(AccessProblem::Damaged { warp, entries: self.damaged });
         }
-        if found.unmatched > 0 || found.has_gaps {
-            self.add(AccessProblem::Unmatched { warp, accesses: found.unmatched }, report);
+        if self.unmatched > 0 || self.has_gaps {
+            add(AccessProblem::Unmatched { warp, accesses: self.unmatched });
         }
-        if !self.info.is_chosen(warp) {
-            self.add(AccessProblem::NotChosen { warp }, report);
+        if !info.is_chosen(warp) {
+            add(AccessProblem::NotChosen { warp });
         }
-        for &(site, is_known, lanes) in &found.odd_sites {
+        for &(site, is_known, lanes) in &self.odd_sites {
             if !is_known {
                 unknown.entry(site).or_insert(warp);
             }
             if lanes != 0 {
-                self.add(AccessProblem::LaneOutside { warp, site, lanes }, report);
+                add(AccessProblem::LaneOutside { warp, site, lanes });
             }
         }
-    }
-
-    /// Passes over the accounts of warps that could not be read.
-    fn skip(&mut self, to: u32) {
-        self.next = self.next.max(to);
-    }
-
-    /// Compares the accounts of the warps before this one with what was found of them.
-    fn accounts(&mut self, end: u32, found: &mut Vec<Found>, report: &mut VerifyReport) {
-        let mut found = found.drain(..).peekable();
-        while self.next < end {
-            // What was found of warps without accounts is compared with nothing.
-            while found.next_if(|(warp, _)| *warp < self.next).is_some() {}
-            match self.cursor.next(self.next..end) {
-                Accounted::Missing(range) => {
-                    self.next = range.end;
-                    if self.file.early_end(self.launch).is_none()
-                        && let Some(chosen) = chosen_within(self.info, &range)
-                    {
-                        match &mut self.missing {
-                            // None that was chosen lies between.
-                            Some(last) if self.info.chosen_in(&(last.end..chosen.start)) == 0 => {
-                                last.end = chosen.end;
-                            }
-                            _ => {
-                                self.tell_missing(report);
-                                self.missing = Some(chosen);
-                            }
-                        }
-                    }
-                }
-                Accounted::Damaged(range, error) => {
-                    self.next = range.end;
-                    report.add(Problem::Unreadable(error));
-                }
-                Accounted::Account(range, account) => {
-                    let mut rest = range.start;
-                    self.next = range.end;
-                    while let Some((warp, of_warp)) = found.next_if(|(warp, _)| *warp < range.end) {
-                        self.account(rest..warp, &account, (0, 0), report);
-                        self.account(warp..warp + 1, &account, of_warp, report);
-                        rest = warp + 1;
-                    }
-                    self.account(rest..range.end, &account, (0, 0), report);
-                }
-            }
-        }
-    }
-
-    /// Reports the warps that have no accounts, so far.
-    fn tell_missing(&mut self, report: &mut VerifyReport) {
-        if let Some(Range { start: first, end }) = self.missing.take() {
-            self.add(AccessProblem::Unaccounted { first, last: end - 1 }, report);
-        }
-    }
-
-    fn account(
-        &self,
-        warps: Range<u32>,
-        account: &WarpAccount,
-        found: (u64, u64),
-        report: &mut VerifyReport,
-    ) {
-        let &WarpAccount { attempted, recorded, lost, chunks, .. } = account;
-        let launch = self.launch;
-        let is_balanced = recorded.checked_add(lost) == Some(attempted);
-        let counts = [("accesses", recorded, found.0), ("chunks of accesses", chunks.into(), found.1)];
-        if is_balanced && counts.iter().all(|(_, expected, found)| expected == found) {
-            return;
-        }
-        report.add_for_each(warps, |warp| {
-            let unbalanced = AccessProblem::Unbalanced { warp, attempted, recorded, lost };
-            let unbalanced = (!is_balanced).then_some(unbalanced);
-            let miscounted = counts.into_iter().filter(|(_, expected, found)| expected != found);
-            let miscounted = miscounted.map(move |(what, expected, found)| AccessProblem::Miscounted {
-                warp,
-                what,
-                expected,
-                found,
-            });
-            let problems = unbalanced.into_iter().chain(miscounted);
-            problems.map(move |problem| Problem::Accesses { launch, problem })
-        });
     }
 }

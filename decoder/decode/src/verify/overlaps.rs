@@ -5,7 +5,7 @@
 
 use warptrace_format::file::{AccountRun, Accounts};
 
-use super::problem::{Problem, unbalanced};
+use super::problem::{LaunchTrack, Problem, unbalanced};
 use super::report::VerifyReport;
 use crate::file::TraceFile;
 
@@ -15,6 +15,7 @@ use crate::file::TraceFile;
 /// When the report's list of problems is full, sections are counted but not read: an index can list far more
 /// warps twice than the file has bytes.
 pub(super) fn check_overlaps(file: &TraceFile, launch: u32, track: u32, report: &mut VerifyReport) {
+    let of = LaunchTrack { launch, track: Some(track) };
     // The first warp that no section so far covers. Sections are sorted by their first warp.
     let mut covered = 0;
     for section in file.account_sections(launch, track) {
@@ -41,7 +42,7 @@ pub(super) fn check_overlaps(file: &TraceFile, launch: u32, track: u32, report: 
                 for AccountRun { warps, account } in runs {
                     let end = warp.saturating_add(warps);
                     let warps = warp..end.min(overlap_end);
-                    report.add_for_each(warps, |warp| unbalanced((launch, track), warp, &account));
+                    report.add_for_each(warps, |warp| unbalanced(of, warp, &account));
                     warp = end;
                 }
             }

@@ -33,6 +33,39 @@ impl fmt::Display for EventPosition {
     }
 }
 
+/// A track of a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaunchTrack {
+    /// Launch number.
+    pub launch: u32,
+    /// Track of events; `None` for that of addresses and values.
+    pub track: Option<u32>,
+}
+
+impl LaunchTrack {
+    /// What is counted there, and in how many chunks.
+    pub(super) const fn counted(self) -> [&'static str; 2] {
+        match self.track {
+            Some(_) => ["events", "chunks"],
+            None => ["accesses", "chunks of accesses"],
+        }
+    }
+
+    /// Names a warp there.
+    fn warp(self, warp: u32) -> String {
+        format!("{self}{} warp {warp}", if self.track.is_some() { "," } else { ":" })
+    }
+}
+
+impl fmt::Display for LaunchTrack {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self { launch, track: Some(track) } => write!(out, "launch {launch}, track {track}"),
+            Self { launch, track: None } => write!(out, "launch {launch}, addresses and values"),
+        }
+    }
+}
+
 /// What cannot be of a warp's span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
@@ -95,16 +128,11 @@ fn named(first: &[u32], warps: u64) -> String {
     }
 }
 
-/// Says what to do against a loss, behind a semicolon.
-pub(super) fn remedy(reason: LossReason) -> String {
-    reason.remedy().map_or_else(String::new, |remedy| format!("; {remedy}"))
-}
-
 /// What is wrong with an account whose events do not add up.
-pub(super) fn unbalanced((launch, track): (u32, u32), warp: u32, account: &WarpAccount) -> Option<Problem> {
+pub(super) fn unbalanced(of: LaunchTrack, warp: u32, account: &WarpAccount) -> Option<Problem> {
     let &WarpAccount { attempted, recorded, lost, .. } = account;
     let is_sum = recorded.checked_add(lost) == Some(attempted);
-    (!is_sum).then_some(Problem::Unbalanced { launch, track, warp, attempted, recorded, lost })
+    (!is_sum).then_some(Problem::Unbalanced { of, warp, attempted, recorded, lost })
 }
 
 /// Something that is not as it should be.
@@ -198,13 +226,12 @@ pub enum Problem {
     },
     /// Warps without accounting.
     #[error(
-        "launch {launch}, track {track}: no accounting for warps {first} to {last}; losses there are not known"
+        "{of}: no {} warps {first} to {last}; losses there are not known",
+        if of.track.is_some() { "accounting for" } else { "accounts of the accesses of" }
     )]
     MissingAccounting {
-        /// The launch.
-        launch: u32,
         /// The track.
-        track: u32,
+        of: LaunchTrack,
         /// First of the warps.
         first: u32,
         /// Last of the warps.
@@ -244,13 +271,12 @@ pub enum Problem {
     },
     /// A warp's accounting does not add up.
     #[error(
-        "launch {launch}, track {track}, warp {warp}: {attempted} events attempted, but {recorded} recorded and {lost} lost"
+        "{}: {attempted} {} attempted, but {recorded} recorded and {lost} lost",
+        of.warp(*warp), of.counted()[0]
     )]
     Unbalanced {
-        /// The launch.
-        launch: u32,
         /// The track.
-        track: u32,
+        of: LaunchTrack,
         /// The warp.
         warp: u32,
         /// Events that reached a trace point.
@@ -261,17 +287,13 @@ pub enum Problem {
         lost: u64,
     },
     /// The file does not hold what a warp's accounting says.
-    #[error(
-        "launch {launch}, track {track}, warp {warp}: {expected} {what} accounted for, {found} found in the file"
-    )]
+    #[error("{}: {expected} {what} accounted for, {found} found in the file", of.warp(*warp))]
     Miscounted {
-        /// The launch.
-        launch: u32,
         /// The track.
-        track: u32,
+        of: LaunchTrack,
         /// The warp.
         warp: u32,
-        /// "events" or "chunks".
+        /// "events", "chunks", "accesses" or "chunks of accesses".
         what: &'static str,
         /// What the accounting says.
         expected: u64,
@@ -317,8 +339,8 @@ pub enum Problem {
     },
     /// Events were lost, and counted.
     #[error(
-        "launch {launch}, track {track}: lost {events} of {attempted} events in {warps} of {chosen_warps} warps ({}): {}{}",
-        named(first_warps, *warps), reason.describe(), remedy(*reason)
+        "launch {launch}, track {track}: lost {events} of {attempted} events in {warps} of {chosen_warps} warps ({}): {}",
+        named(first_warps, *warps), reason.describe_with_remedy()
     )]
     Lost {
         /// The launch.

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use warptrace_format::file::LossReason;
 
-use super::problem::{Problem, remedy};
+use super::problem::Problem;
 use crate::file::{Completeness, TraceFile};
 use crate::state::FileState;
 
@@ -42,7 +42,7 @@ pub struct LossTotal {
 }
 
 /// What a verification found. `Display` is a page for people.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct VerifyReport {
     /// Whether the file is whole.
@@ -103,28 +103,9 @@ impl VerifyReport {
             completeness: file.completeness().clone(),
             state: file.state().clone(),
             bytes: file.length(),
-            launches: 0,
-            recorded_launches: 0,
-            launch_warps: 0,
-            chosen_warps: 0,
-            frames: 0,
-            chunks: 0,
-            events: 0,
-            timed_runs: 0,
-            timed_warps: 0,
-            accesses: 0,
-            derived_accesses: 0,
-            unmatched_accesses: 0,
-            lost_accesses: 0,
-            warps: 0,
-            accounts: 0,
-            lost_events: 0,
-            lost: None,
-            unfinished_warps: 0,
             twin: dual.then(TwinReport::default),
-            problems: Vec::new(),
-            problems_left_out: 0,
             most_problems: MAX_PROBLEMS,
+            ..Self::default()
         }
     }
 
@@ -253,12 +234,8 @@ impl fmt::Display for VerifyReport {
             "accounts  checked: {accounts}, events lost: {lost_events}, warps not finished: {unfinished_warps}"
         )?;
         if let Some(LossTotal { reason, events, warps }) = &self.lost {
-            writeln!(
-                out,
-                "lost      {events} events in {warps} warps: {}{}",
-                reason.describe(),
-                remedy(*reason)
-            )?;
+            let why = reason.describe_with_remedy();
+            writeln!(out, "lost      {events} events in {warps} warps: {why}")?;
         }
         if let Some(twin) = &self.twin {
             let TwinReport { equal_warps, prefix_warps, different_warps, unreadable_warps, events } = twin;

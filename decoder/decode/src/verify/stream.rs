@@ -3,22 +3,26 @@
 use std::collections::BTreeMap;
 
 use warptrace_format::codec::{CodecSpec, Decoder, Item};
+use warptrace_format::file::{LaunchInfo, RecordedPolicy};
 
 use super::twin::{LaneEvents, Run, TwinComparison, Verdict};
 use crate::error::DecodeError;
 use crate::feed::{ChunkFeed, EventReader, FrameFeed, MemoryFeed, Sequence, Stream};
 use crate::file::TraceFile;
+use crate::items::WarpItem;
+use crate::times::Runs;
 use crate::window::Held;
 
 /// What all warps of a launch are checked against.
 pub(super) struct Rules<'a> {
     pub(super) file: &'a TraceFile,
-    pub(super) launch: u32,
+    pub(super) info: &'a LaunchInfo,
     pub(super) codecs: &'a [CodecSpec],
     /// `known[id]` says whether the location table has `id`.
     pub(super) known: &'a [bool],
-    /// Whether ends of warps are recorded where events were lost.
-    pub(super) ends: bool,
+    pub(super) policy: &'a RecordedPolicy,
+    /// Whether it was recorded when runs began.
+    pub(super) is_timed: bool,
 }
 
 /// How often something happened, and where first.
@@ -36,6 +40,9 @@ pub(super) struct StreamCheck {
     pub(super) unknown: BTreeMap<u16, Count>,
     /// Events by lanes that the warp does not have, and the first one's mask.
     pub(super) outside: Option<(Count, u32)>,
+    /// Runs of which it is there when they began, and events of others.
+    pub(super) timed_runs: u64,
+    pub(super) untimed: Option<Count>,
     /// Whether the stream could not be decoded to its end.
     pub(super) failed: bool,
     /// Why not, unless a frame cannot be read: then the window has reported it.
@@ -70,21 +77,16 @@ pub(super) struct Comparison {
     pub(super) passed_over: [u64; 2],
 }
 
-impl Rules<'_> {
-    /// The lanes that a warp of the launch has.
-    pub(super) fn lanes(&self, warp: u32) -> u32 {
-        self.file.launch(self.launch).and_then(|launch| launch.lane_mask(warp)).unwrap_or(0)
-    }
-}
-
 /// Checks one warp. `decoders` holds one decoder a track.
 pub(super) fn check_warp(rules: &Rules<'_>, warp: u32, held: &Held, decoders: &mut [Decoder]) -> WarpCheck {
-    let stream = |track| Stream { launch: rules.launch, track, warp };
+    let stream = |track| Stream { launch: rules.info.number(), track, warp };
     match held {
         Held::Chunks(tracks) => check_feeds(rules, warp, decoders, |track| {
             MemoryFeed::new(tracks.get(track as usize).map_or(&[], Vec::as_slice))
         }),
-        Held::Huge => check_feeds(rules, warp, decoders, |track| FrameFeed::new(rules.file, stream(track))),
+        Held::Huge => {
+            check_feeds(rules, warp, decoders, |track| FrameFeed::new(rules.file, stream(track)).timed())
+        }
     }
 }
 
@@ -94,7 +96,7 @@ fn check_feeds<F: ChunkFeed>(
     decoders: &mut [Decoder],
     feed: impl Fn(u32) -> F,
 ) -> WarpCheck {
-    let stream = |track| Stream { launch: rules.launch, track, warp };
+    let stream = |track| Stream { launch: rules.info.number(), track, warp };
     let mut check = WarpCheck { warp, tracks: Vec::with_capacity(decoders.len()), comparison: None };
     for (track, decoder) in (0..).zip(decoders) {
         let codec = rules.codecs.get(1).filter(|_| track == 0);
@@ -104,7 +106,8 @@ fn check_feeds<F: ChunkFeed>(
             std::iter::from_fn(move || reader.next_run()?.ok().map(|(event, times)| Run { event, times }))
         };
         let mut comparison = codec.map(|&codec| {
-            if !rules.ends {
+            // Of others beginnings of warps are recorded where events were lost.
+            if *rules.policy != RecordedPolicy::Ring {
                 return TwinComparison::new(runs(1, codec));
             }
             let [trace, twin] =
@@ -138,9 +141,10 @@ fn check_stream<F: ChunkFeed>(
     mut feed: F,
     each: &mut impl FnMut(Item<'_>),
 ) -> StreamCheck {
-    let lanes = rules.lanes(stream.warp);
+    let lanes = rules.info.lane_mask(stream.warp).unwrap_or(0);
     let mut check = StreamCheck::default();
     let mut sequence = Sequence::new(stream);
+    let mut runs = Runs::of(stream.warp);
     loop {
         let chunk = match feed.next_chunk() {
             Ok(Some(chunk)) => chunk,
@@ -151,6 +155,11 @@ fn check_stream<F: ChunkFeed>(
             return check.fail(error);
         }
         let mut number = check.events;
+        let mut timed = runs.chunk(chunk);
+        let mut time = |WarpItem { first_event: first, item, begin, .. }: WarpItem<'_>| match begin {
+            Some(_) => check.timed_runs += 1,
+            None => check.untimed.get_or_insert(Count { events: 0, first }).events += item.events(),
+        };
         let result = decoder.decode_items(&chunk.payload, chunk.events, &mut |item| {
             let times = u64::from(item.times());
             for (number, &event) in (number..).zip(item.body()) {
@@ -162,9 +171,25 @@ fn check_stream<F: ChunkFeed>(
                     check.outside.get_or_insert((first, event.mask)).0.events += times;
                 }
             }
+            match &mut timed {
+                Some(runs) => runs.take(number, &item, &mut time),
+                None if rules.is_timed && stream.track == 0 => {
+                    time(WarpItem {
+                        warp: stream.warp,
+                        first_event: number,
+                        item,
+                        begin: None,
+                        missing: None,
+                    });
+                }
+                None => {}
+            }
             each(item);
             number += item.events();
         });
+        if let Some(runs) = timed {
+            runs.end(&mut time);
+        }
         if let Err(error) = result {
             return check.fail(chunk.error(stream, error));
         }

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use warptrace_format::file::LaunchInfo;
 use warptrace_format::span::WarpSpan;
 
 use super::problem::{EventPosition, Problem, SpanFault};
 use super::report::VerifyReport;
-use crate::all::WarpFilter;
+use super::stream::{Count, StreamCheck};
+use crate::error::DecodeError;
 use crate::file::TraceFile;
-use crate::items::WarpItem;
 
 /// Warps that a problem names.
 const MAX_NAMED: usize = 8;
@@ -63,8 +64,8 @@ impl TraceFile {
 
     /// Checks that each warp of a launch that finished says where and when it ran, and no warp what cannot
     /// be.
-    pub(super) fn check_spans(&self, launch: u32, report: &mut VerifyReport) {
-        let Some(info) = self.launch(launch) else { return };
+    pub(super) fn check_spans(&self, info: &LaunchInfo, report: &mut VerifyReport) {
+        let launch = info.number();
         let (mut missing, mut wrong) = (Named::default(), BTreeMap::<SpanFault, Named>::new());
         for section in self.account_sections(launch, 0) {
             let spans = match self.load_spans(section) {
@@ -99,38 +100,43 @@ impl TraceFile {
             report.add(Problem::WrongSpan { launch, fault, warps, first_warps });
         }
     }
+}
 
-    /// Checks that there is a time for each run of a launch's events.
-    pub(super) fn check_times(&self, launch: u32, report: &mut VerifyReport) {
-        let mut bad = 0;
-        for frame in self.frames(launch, 0) {
-            if let Err(error) = self.load_times(frame, frame.chunks as usize) {
-                report.add(Problem::Unreadable(error));
-                bad += 1;
-            }
+/// What the walk over a launch's events finds of when their runs began.
+#[derive(Debug, Default)]
+pub(super) struct TimesCheck {
+    /// By the first warp and the offset of the frame: what is wrong with times that cannot be read.
+    pub(super) bad: BTreeMap<(u32, u64), DecodeError>,
+    /// Whether events cannot be read, which has been said.
+    pub(super) has_failed: bool,
+    runs: u64,
+    /// Events without times, and the first of them: its warp, and its number.
+    untimed: u64,
+    first: Option<(u32, u64)>,
+}
+
+impl TimesCheck {
+    /// Takes what a warp's events showed.
+    pub(super) fn add(&mut self, warp: u32, found: &StreamCheck) {
+        self.has_failed |= found.failed;
+        self.runs += found.timed_runs;
+        if let Some(Count { events, first }) = found.untimed {
+            self.untimed += events;
+            self.first.get_or_insert((warp, first));
         }
-        /// Runs with times, events without, and the first of these.
-        type Found = (u64, u64, Option<(u32, u64)>);
-        let take = |(runs, untimed, first): &mut Found,
-                    WarpItem { warp, first_event, item, begin }: WarpItem<'_>| {
-            match begin {
-                Some(_) => *runs += 1,
-                None => {
-                    *untimed += item.events();
-                    first.get_or_insert((warp, first_event));
-                }
-            }
-        };
-        let merge = |a: Found, b: Found| (a.0 + b.0, a.1 + b.1, a.2.into_iter().chain(b.2).min());
-        // Where events cannot be read, this has been said.
-        let Ok(found) = self.fold_items(launch, 0, &WarpFilter::all(), Found::default, take, merge) else {
+    }
+
+    /// Reports whether there is a time for each run of a launch's events.
+    pub(super) fn report(self, launch: u32, report: &mut VerifyReport) {
+        let first = self.first.filter(|_| self.bad.is_empty());
+        self.bad.into_values().for_each(|error| report.add(Problem::Unreadable(error)));
+        if self.has_failed {
             return;
-        };
-        let (runs, untimed, first) = found;
-        report.timed_runs += runs;
-        if let Some((warp, event)) = first.filter(|_| bad == 0) {
+        }
+        report.timed_runs += self.runs;
+        if let Some((warp, event)) = first {
             let first = EventPosition { launch, track: 0, warp, event };
-            report.add(Problem::ForeignTimes { events: untimed, first });
+            report.add(Problem::ForeignTimes { events: self.untimed, first });
         }
     }
 }

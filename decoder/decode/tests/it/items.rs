@@ -39,19 +39,17 @@ fn items_of_a_warp_expand_to_its_events() {
         for warp in 0..8 {
             let mut events = Vec::new();
             let mut items = 0;
-            let mut sink = |found: warptrace_decoder::WarpItem<'_>| {
+            let sink = |found: warptrace_decoder::WarpItem<'_>| {
                 assert_eq!((found.warp, found.first_event), (warp, events.len() as u64));
                 found.item.for_each(&mut |event| events.push(event));
                 items += 1;
             };
-            trace.warp_items(1, warp, 0, &mut sink).unwrap();
+            trace.decode_warp(1, warp, 0).unwrap().each_item(sink).unwrap();
             assert_eq!(events, expected.get(&warp).cloned().unwrap_or_default(), "{codec:?}, warp {warp}");
             assert!(items * 8 <= events.len() || events.len() < 100, "{codec:?}: {items} items");
         }
-        assert!(matches!(
-            trace.warp_items(1, 8, 0, &mut |_| {}),
-            Err(DecodeError::UnknownWarp { warp: 8, warps: 8, .. })
-        ));
+        let unknown = trace.decode_warp(1, 8, 0);
+        assert!(matches!(unknown, Err(DecodeError::UnknownWarp { warp: 8, warps: 8, .. })));
     }
 }
 
@@ -68,7 +66,8 @@ fn items_in_order_are_those_of_each_warp() {
             assert!(flow.unwrap().is_continue());
             let range = if filter == WarpFilter::all() { 0..8 } else { 1..4 };
             for warp in range.filter(|warp| filter != WarpFilter::warp(2) || *warp == 2) {
-                trace.warp_items(1, warp, 0, &mut |item| expected.push(format!("{item:?}"))).unwrap();
+                let of_warp = trace.decode_warp(1, warp, 0).unwrap();
+                of_warp.each_item(|item| expected.push(format!("{item:?}"))).unwrap();
             }
             assert_eq!(found, expected, "{codec:?}");
         }
@@ -108,9 +107,8 @@ fn damage_in_one_warp_is_an_error_that_names_it() {
     let mut bad = streams();
     bad.insert(5, vec![event(1, 0)]);
     let trace = TraceFile::from_bytes(recorder.record(&[(launch, bad)])).unwrap();
-    for result in
-        [trace.location_counts(1, 0, &WarpFilter::all()).map(|_| ()), trace.warp_items(1, 5, 0, &mut |_| {})]
-    {
+    let items = trace.decode_warp(1, 5, 0).unwrap().each_item(|_| {});
+    for result in [trace.location_counts(1, 0, &WarpFilter::all()).map(|_| ()), items] {
         assert!(matches!(result, Err(DecodeError::Chunk { warp: 5, .. })), "{result:?}");
     }
     assert!(trace.location_counts(1, 0, &WarpFilter::warps(0..5)).is_ok());
@@ -122,7 +120,7 @@ fn a_fold_ends_where_it_is_told_to() {
         let trace = file(codec);
         let all = WarpFilter::all();
         let fold = |limit: u64| {
-            trace.fold_items_while(
+            trace.fold_items(
                 1,
                 0,
                 &all,

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use crate::support::sections::Sections;
 use crate::support::{Recorder, Streams, event};
-use warptrace_decoder::{Completeness, LaunchEnd, Loss, LossyWarps, Piece, Problem, TraceFile, WarpFilter};
+use warptrace_decoder::{Completeness, LaunchEnd, Loss, LossyWarps, Problem, TraceFile, WarpFilter};
 use warptrace_format::account::WarpAccount;
 use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::codec::CodecSpec;
@@ -26,56 +26,55 @@ fn account(_: u32, warp: u32, account: &mut WarpAccount) {
 
 fn recorder(policy: &str) -> Recorder {
     let mut recorder = Recorder::new(vec![CodecSpec::Raw]);
-    recorder.metadata.policy = policy.to_owned();
+    recorder.metadata.policy = policy.to_owned().into();
     recorder
 }
 
-/// The pieces of launch 0 as words: `1:3` are three events of warp 1, `[1:0 -10 memory]` is a mark of it.
-fn pieces(trace: &TraceFile, filter: &WarpFilter) -> String {
-    let mut words = Vec::new();
-    let flow = trace.decode_with_losses(0, 0, filter, &mut |piece| {
-        words.push(match piece {
-            Piece::Events(block) => format!("{}:{}", block.warp, block.events.len()),
-            Piece::Missing { missing, next_event } => {
-                let events = missing.events.map_or("?".to_owned(), |events| format!("-{events}"));
-                format!("[{}:{next_event} {events} {}]", missing.warp, missing.reason)
-            }
-            other => panic!("{other:?}"),
-        });
-        ControlFlow::Continue(())
-    });
-    assert_eq!(flow.unwrap(), ControlFlow::Continue(()));
-    let words = words.join(" ");
-    assert_eq!(words, item_pieces(trace, filter), "items have the same marks");
-    words
+/// Events and marks as words: `1:3` are three events of warp 1, `[1:0 -10 memory]` is a mark of it.
+#[derive(Default)]
+struct Pieces {
+    words: Vec<String>,
+    warp: Option<u32>,
+    events: u64,
 }
 
-/// The same of items that are not expanded.
-fn item_pieces(trace: &TraceFile, filter: &WarpFilter) -> String {
-    let mut words: Vec<(Option<u32>, u64, String)> = Vec::new();
-    let flow = trace.items_with_losses(0, 0, filter, &mut |piece| {
-        match piece {
-            Piece::Item(found) => match words.last_mut() {
-                Some((Some(warp), events, _)) if *warp == found.warp => {
-                    assert_eq!(*events, found.first_event);
-                    *events += found.item.events();
-                }
-                _ => words.push((Some(found.warp), found.item.events(), String::new())),
-            },
-            Piece::Missing { missing, next_event } => {
-                let events = missing.events.map_or("?".to_owned(), |events| format!("-{events}"));
-                words.push((None, 0, format!("[{}:{next_event} {events} {}]", missing.warp, missing.reason)));
-            }
-            other => panic!("{other:?}"),
+impl Pieces {
+    fn push(
+        &mut self,
+        warp: u32,
+        missing: Option<LossyWarps>,
+        first_event: u64,
+        events: u64,
+    ) -> ControlFlow<()> {
+        if let Some(missing) = missing {
+            let events = missing.events.map_or("?".to_owned(), |events| format!("-{events}"));
+            self.words.push(format!("[{warp}:{first_event} {events} {}]", missing.reason));
+            return ControlFlow::Continue(());
         }
+        if self.warp.replace(warp) == Some(warp) {
+            assert_eq!(self.events, first_event);
+            self.words.pop();
+        }
+        self.events = first_event + events;
+        self.words.push(format!("{warp}:{}", self.events));
         ControlFlow::Continue(())
+    }
+}
+
+/// The pieces of launch 0, of which blocks and items have the same.
+fn pieces(trace: &TraceFile, filter: &WarpFilter) -> String {
+    let (mut blocks, mut items) = (Pieces::default(), Pieces::default());
+    let filter = filter.clone().with_marks();
+    let flow = trace.decode_all(0, 0, &filter, &mut |block| {
+        blocks.push(block.warp, block.missing, block.first_event, block.events.len() as u64)
     });
     assert_eq!(flow.unwrap(), ControlFlow::Continue(()));
-    let words = words.into_iter().map(|(warp, events, mark)| match warp {
-        Some(warp) => format!("{warp}:{events}"),
-        None => mark,
+    let flow = trace.items_in_order(0, 0, &filter, &mut |found| {
+        items.push(found.warp, found.missing, found.first_event, found.item.events())
     });
-    words.collect::<Vec<_>>().join(" ")
+    assert_eq!(flow.unwrap(), ControlFlow::Continue(()));
+    assert_eq!(blocks.words, items.words);
+    blocks.words.join(" ")
 }
 
 #[test]
@@ -109,19 +108,18 @@ fn marks_follow_the_filter_and_can_be_broken_off() {
     assert_eq!(pieces(&trace, &WarpFilter::warps(std::ops::Range { start: 7, end: 3 })), "");
     for stop_at in 0..7 {
         let mut seen = 0;
-        let flow = trace.decode_with_losses(0, 0, &WarpFilter::all(), &mut |_| {
+        let flow = trace.decode_all(0, 0, &WarpFilter::all().with_marks(), &mut |_| {
             seen += 1;
             if seen > stop_at { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         assert_eq!((flow.unwrap(), seen), (ControlFlow::Break(()), stop_at + 1));
         let mut seen = 0;
-        let flow = trace.items_with_losses(0, 0, &WarpFilter::all(), &mut |_| {
+        let flow = trace.items_in_order(0, 0, &WarpFilter::all().with_marks(), &mut |_| {
             seen += 1;
             if seen > stop_at { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         assert_eq!((flow.unwrap(), seen), (ControlFlow::Break(()), stop_at + 1));
     }
-    assert!(trace.decode_with_losses(9, 0, &WarpFilter::all(), &mut |_| ControlFlow::Continue(())).is_err());
 }
 
 #[test]
@@ -147,13 +145,6 @@ fn losses_are_summed_by_reason_and_listed_by_warp() {
         .map(|LossyWarps { first, last, chosen, events, .. }| (first, last, chosen, events))
         .collect();
     assert_eq!(listed, [(1, 1, 1, Some(10)), (2, 2, 1, Some(200)), (6, 6, 1, Some(3)), (6, 7, 2, None)]);
-    let of_warp = |warp| -> Vec<_> {
-        let missing = trace.missing(0, warp, 0).unwrap();
-        missing.iter().map(|missing| (missing.reason, missing.events)).collect()
-    };
-    assert_eq!(of_warp(0), []);
-    assert_eq!(of_warp(6), [(LossReason::Memory, Some(3)), (LossReason::Died, None)]);
-    assert!(trace.missing(0, 8, 0).is_err());
     let report = trace.verify();
     assert_eq!((report.lost_events, report.unfinished_warps), (213, 2));
     let total = report.lost.unwrap();
@@ -172,8 +163,7 @@ fn warps_that_were_not_chosen_are_told_and_are_no_loss() {
     let [Loss { reason: LossReason::NotChosen, warps: 6, events: None, .. }] = losses.losses[..] else {
         panic!("{losses:?}");
     };
-    assert_eq!(trace.missing(0, 2, 0).unwrap()[0].reason, LossReason::NotChosen);
-    assert_eq!(trace.missing(0, 4, 0).unwrap(), []);
+    assert_eq!(trace.lossy_warps(0, 0).unwrap().count(), 0);
     assert_eq!(pieces(&trace, &WarpFilter::all()), "1:3 4:3");
 }
 

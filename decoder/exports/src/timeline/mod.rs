@@ -17,8 +17,8 @@ use std::io::Write;
 use std::ops::Range;
 
 use warptrace_analysis::OpenWaits;
-use warptrace_decoder::Missing;
-use warptrace_format::file::{LaunchInfo, StreamId};
+use warptrace_decoder::{EventRun, LossyWarps};
+use warptrace_format::file::LaunchInfo;
 
 use self::order::Follows;
 use self::perfetto::Perfetto;
@@ -26,8 +26,7 @@ pub use self::perfetto::{perfetto, perfetto_ranks};
 use crate::axis::{Axis, Scale};
 use crate::error::ExportError;
 use crate::nest::Nest;
-use crate::runs::{Run, Step};
-use crate::source::Source;
+use crate::source::{Source, Step};
 
 /// What was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -126,26 +125,29 @@ impl<W: Write> Launch<'_, W> {
     ) -> Result<(), ExportError> {
         match step {
             Step::Run(run) => self.run(run, written, sliced),
-            Step::Missing { id, missing, next_event } => {
+            Step::Missing { missing, next_event } => {
                 self.close()?;
-                self.begin(missing.warp, id, written)?;
-                let at = self.axis.end(missing.warp, *next_event);
+                self.begin(missing.first, written)?;
+                let at = self.axis.end(missing.first, *next_event);
                 self.tracks.missing(missing, at)
             }
         }
     }
 
     /// Begins the warp's track, and its block's, if they are not the last ones.
-    fn begin(&mut self, warp: u32, id: &StreamId, written: &mut Written) -> Result<(), ExportError> {
+    fn begin(&mut self, warp: u32, written: &mut Written) -> Result<(), ExportError> {
+        if self.warp == Some(warp) {
+            return Ok(());
+        }
+        let Some(id) = self.info.stream_id(warp) else { return Ok(()) };
         if self.block.replace(id.block) != Some(id.block) {
             self.tracks.block(id.block, warp / self.info.warps_per_block())?;
         }
-        if self.warp.replace(warp) != Some(warp) {
-            self.tracks.warp(id)?;
-            self.open.end = 0;
-            self.waits.begin();
-            written.warps += 1;
-        }
+        self.warp = Some(warp);
+        self.tracks.warp(&id)?;
+        self.open.end = 0;
+        self.waits.begin();
+        written.warps += 1;
         Ok(())
     }
 
@@ -156,14 +158,14 @@ impl<W: Write> Launch<'_, W> {
 
     fn run(
         &mut self,
-        run: &Run,
+        run: &EventRun,
         written: &mut Written,
         sliced: &mut dyn FnMut(u64),
     ) -> Result<(), ExportError> {
         if self.warp != Some(run.warp) {
             self.close()?;
         }
-        self.begin(run.warp, &run.id, written)?;
+        self.begin(run.warp, written)?;
         let lasts = self.axis.lasts(run);
         self.open.go_to(
             self.nest.around(self.source, self.info, run.event.location),
@@ -229,7 +231,7 @@ impl Waiting {
     fn push<W: Write>(
         &mut self,
         source: &Source<'_>,
-        run: &Run,
+        run: &EventRun,
         at: u64,
         tracks: &mut Perfetto<W>,
     ) -> Result<(), ExportError> {
@@ -248,7 +250,7 @@ impl Waiting {
 const UNENDED: &str = "[end not known]";
 
 /// Says what a mark means: a name, and the reason.
-fn mark(missing: &Missing) -> (&'static str, &'static str) {
+fn mark(missing: &LossyWarps) -> (&'static str, &'static str) {
     let name = if missing.events.is_some() { "[lost]" } else { "[unfinished]" };
     (name, missing.reason.name())
 }

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::iter::Peekable;
 use std::ops::Range;
 
-use warptrace_decoder::DecodeError;
+use warptrace_decoder::{DecodeError, EventRun};
 use warptrace_format::file::LaunchInfo;
 use warptrace_format::span::{Axis, WarpSpan};
 
@@ -14,8 +14,7 @@ use super::{Open, Perfetto, Ran, Waiting, Written};
 use crate::axis::spans;
 use crate::error::ExportError;
 use crate::nest::Nest;
-use crate::runs::{Run, Step};
-use crate::source::Source;
+use crate::source::{Source, Step};
 
 /// Gives the warps of a source, of which the trace says when they ran, to `tracks`, from the global timer's
 /// `zero` on; with their runs if these have times. Returns what ran on each multiprocessor until the axis
@@ -86,7 +85,7 @@ struct Warp {
     lasts: Option<Range<u64>>,
     axis: Option<Axis>,
     /// The last run that has a time, and where it begins; it is drawn when its end is known.
-    run: Option<(Run, u64)>,
+    run: Option<(EventRun, u64)>,
     /// Whether nothing of it was left out.
     is_whole: bool,
 }
@@ -107,7 +106,7 @@ impl<'a, W: Write, I: Iterator<Item = Result<(u32, WarpSpan), DecodeError>>> Lau
                 self.run(run)
             }
             Step::Missing { missing, .. } => {
-                self.go_to(Some(missing.warp))?;
+                self.go_to(Some(missing.first))?;
                 self.draw_run(false)?;
                 let Some(warp) = &self.warp else { return Ok(()) };
                 let begin = warp.span.begin_timer.saturating_sub(self.zero);
@@ -202,7 +201,7 @@ impl<'a, W: Write, I: Iterator<Item = Result<(u32, WarpSpan), DecodeError>>> Lau
         Ran { kernel, launch, lasts, cycles: None, moved_to: None, follows: None, followed_by: Vec::new() }
     }
 
-    fn run(&mut self, run: &Run) -> Result<(), ExportError> {
+    fn run(&mut self, run: &EventRun) -> Result<(), ExportError> {
         self.draw_run(false)?;
         let Some(warp) = &mut self.warp else { return Ok(()) };
         let Some((begin, lasts)) = run.begin.zip(warp.lasts.clone()) else {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::metadata::{POLICY_RING, POLICY_STOP, POLICY_STREAM};
+use super::metadata::RecordedPolicy;
 
 crate::named_enum! {
     /// Why events of a warp are not in a trace.
@@ -43,12 +43,12 @@ pub enum LossPosition {
 
 impl LossReason {
     /// The reason for which a recording with this policy counts events as lost.
-    pub fn of_policy(policy: &str) -> Self {
+    pub const fn of_policy(policy: &RecordedPolicy) -> Self {
         match policy {
-            POLICY_STOP => Self::Memory,
-            POLICY_STREAM => Self::Timeout,
-            POLICY_RING => Self::Overwritten,
-            _ => Self::Unknown,
+            RecordedPolicy::Stop => Self::Memory,
+            RecordedPolicy::Stream => Self::Timeout,
+            RecordedPolicy::Ring => Self::Overwritten,
+            RecordedPolicy::Other(_) => Self::Unknown,
         }
     }
 
@@ -76,6 +76,12 @@ impl LossReason {
         }
     }
 
+    /// Says what happened and, after a semicolon, what to do about it.
+    pub fn describe_with_remedy(self) -> String {
+        let remedy = self.remedy().map_or_else(String::new, |remedy| format!("; {remedy}"));
+        format!("{}{remedy}", self.describe())
+    }
+
     /// Where among the warp's events the missing ones would stand. With a reason that is not known, events
     /// that were counted as lost may be missing anywhere.
     pub const fn position(self) -> LossPosition {
@@ -96,7 +102,8 @@ mod tests {
         for reason in LossReason::ALL {
             assert_eq!(LossReason::ALL.iter().filter(|other| other.name() == reason.name()).count(), 1);
         }
-        let of = ["stop", "stream", "ring", "later"].map(LossReason::of_policy);
+        let of = ["stop", "stream", "ring", "later"];
+        let of = of.map(|name| LossReason::of_policy(&RecordedPolicy::from(name.to_owned())));
         assert_eq!(
             of,
             [LossReason::Memory, LossReason::Timeout, LossReason::Overwritten, LossReason::Unknown]

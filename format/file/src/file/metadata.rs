@@ -175,13 +175,46 @@ impl LocationInfo {
     }
 }
 
-/// The policy of recordings that keep a beginning of each warp where memory is used up.
-pub const POLICY_STOP: &str = "stop";
-/// The policy of recordings that keep an end of each warp where memory is used up.
-pub const POLICY_RING: &str = "ring";
-/// The policy of recordings whose warps wait where memory is used up. What is lost where they wait and get
-/// none may be in the middle.
-pub const POLICY_STREAM: &str = "stream";
+/// What recordings do where memory is used up. The file has its name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+#[non_exhaustive]
+pub enum RecordedPolicy {
+    /// They keep a beginning of each warp.
+    #[default]
+    Stop,
+    /// They keep an end of each warp.
+    Ring,
+    /// Their warps wait. What is lost where they wait and get no memory may be in the middle.
+    Stream,
+    /// A policy that this build does not know.
+    Other(String),
+}
+
+impl RecordedPolicy {
+    /// The name in the file.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Stop => "stop",
+            Self::Ring => "ring",
+            Self::Stream => "stream",
+            Self::Other(name) => name,
+        }
+    }
+}
+
+impl From<String> for RecordedPolicy {
+    fn from(name: String) -> Self {
+        let known = [Self::Stop, Self::Ring, Self::Stream].into_iter().find(|policy| policy.name() == name);
+        known.unwrap_or(Self::Other(name))
+    }
+}
+
+impl From<RecordedPolicy> for String {
+    fn from(policy: RecordedPolicy) -> Self {
+        policy.name().to_owned()
+    }
+}
 
 /// Names the property that tells which loops were counted: a [`Counting`]'s name.
 pub const COUNTING: &str = "counting";
@@ -259,8 +292,8 @@ pub struct Metadata {
     pub chunk_bytes: u32,
     /// Chunks in the pool.
     pub pool_chunks: u32,
-    /// What happens where memory is used up: [`POLICY_STOP`], [`POLICY_RING`] or [`POLICY_STREAM`].
-    pub policy: String,
+    /// What happens where memory is used up.
+    pub policy: RecordedPolicy,
     /// The trace points.
     #[serde(deserialize_with = "bounded::<_, _, MAX_LOCATIONS>")]
     pub locations: Vec<LocationInfo>,
@@ -286,7 +319,7 @@ impl Metadata {
             tracks,
             chunk_bytes: crate::chunk::DEFAULT_CHUNK_BYTES,
             pool_chunks: 0,
-            policy: POLICY_STOP.into(),
+            policy: RecordedPolicy::Stop,
             locations: Vec::new(),
             properties: Vec::new(),
             created_unix_seconds: None,

@@ -94,8 +94,8 @@ pub use launch::{LAUNCH_BYTES, LaunchError, LaunchInfo, StreamId, WARP_LANES};
 pub use loss::{LossPosition, LossReason};
 pub use metadata::{
     ACCESSES, CLOCK_STEP, COMMAND, COUNTING, DeviceInfo, DeviceKind, KernelInfo, LocationInfo, MEMORY_LIMIT,
-    MEMORY_PEAK, Metadata, POINTS, POLICY_RING, POLICY_STOP, POLICY_STREAM, PROGRAM, TIMER_STEP, TIMES,
-    WAITS_LEFT_OUT, WINDOW, is_recorders,
+    MEMORY_PEAK, Metadata, POINTS, PROGRAM, RecordedPolicy, TIMER_STEP, TIMES, WAITS_LEFT_OUT, WINDOW,
+    is_recorders,
 };
 pub use metadata_error::MetadataError;
 pub use origin::{Began, Origin};

@@ -7,8 +7,8 @@ use std::path::Path;
 use warptrace_device::KernelModule;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{
-    ACCESSES, COMMAND, COUNTING, LocationInfo, MEMORY_LIMIT, MEMORY_PEAK, Metadata, POLICY_RING, POLICY_STOP,
-    POLICY_STREAM, TIMES, WINDOW,
+    ACCESSES, COMMAND, COUNTING, LocationInfo, MEMORY_LIMIT, MEMORY_PEAK, Metadata, RecordedPolicy,
+    TIMES, WINDOW,
 };
 use warptrace_format::location::{SOURCE_HASH_PREFIX, source_hash};
 
@@ -66,11 +66,10 @@ pub(super) fn metadata(
     let mut metadata =
         Metadata::new(TOOL, device.facts().info, tracks).with_pool(spec.chunk_bytes, division.chunk_count);
     metadata.policy = match spec.policy {
-        Policy::Stop => POLICY_STOP,
-        Policy::Ring => POLICY_RING,
-        Policy::Stream => POLICY_STREAM,
-    }
-    .to_owned();
+        Policy::Stop => RecordedPolicy::Stop,
+        Policy::Ring => RecordedPolicy::Ring,
+        Policy::Stream => RecordedPolicy::Stream,
+    };
     for (name, source) in kernels {
         metadata = metadata.with_kernel(*name, *source);
     }

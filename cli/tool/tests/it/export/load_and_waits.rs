@@ -59,13 +59,15 @@ fn ran(file: &TraceFile, timeline: &Timeline) -> BTreeMap<(u64, &'static str), u
         let index = u32::try_from(*block).unwrap() * info.warps_per_block() + u32::try_from(*warp).unwrap();
         let mut lanes = Vec::new();
         let mut last = None;
-        file.warp_items(info.number(), index, 0, &mut |item| {
-            let [event] = *item.item.body() else { return };
-            if last.replace((event, item.begin)) != Some((event, item.begin)) {
-                lanes.push(u64::from(event.mask.count_ones()));
-            }
-        })
-        .unwrap();
+        let items = file.decode_warp(info.number(), index, 0).unwrap();
+        items
+            .each_item(|item| {
+                let [event] = *item.item.body() else { return };
+                if last.replace((event, item.begin)) != Some((event, item.begin)) {
+                    lanes.push(u64::from(event.mask.count_ones()));
+                }
+            })
+            .unwrap();
         for ((_, begin, end), lanes) in drawn.runs.iter().zip(lanes) {
             *sums.entry((drawn.sm, "active lanes")).or_default() += (end - begin) * lanes;
         }

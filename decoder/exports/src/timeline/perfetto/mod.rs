@@ -11,7 +11,7 @@ use std::io::Write;
 use std::ops::Range;
 
 use warptrace_analysis::Wait;
-use warptrace_decoder::Missing;
+use warptrace_decoder::{EventRun, LossyWarps};
 use warptrace_format::file::{LaunchInfo, StreamId};
 
 use self::arguments::{
@@ -26,7 +26,6 @@ use super::load::Load;
 use super::{Counted, Ran, UNENDED, Written, draw, mark};
 use crate::axis::Scale;
 use crate::error::ExportError;
-use crate::runs::Run;
 use crate::source::Source;
 
 pub use self::ranks::perfetto_ranks;
@@ -349,10 +348,10 @@ impl<W: Write> Perfetto<W> {
     pub(super) fn run(
         &mut self,
         source: &Source<'_>,
-        run: &Run,
+        run: &EventRun,
         lasts: Range<u64>,
     ) -> Result<(), ExportError> {
-        let Run { event, count, .. } = *run;
+        let EventRun { event, count, .. } = *run;
         let info = source.location(event.location);
         let mut arguments = vec![
             number(LANES, event.mask.count_ones().into()),
@@ -484,7 +483,7 @@ impl<W: Write> Perfetto<W> {
     }
 
     /// Takes a mark: events are missing.
-    pub(super) fn missing(&mut self, missing: &Missing, next_event: u64) -> Result<(), ExportError> {
+    pub(super) fn missing(&mut self, missing: &LossyWarps, next_event: u64) -> Result<(), ExportError> {
         let (name, why) = mark(missing);
         let why = DebugAnnotation {
             name_iid: Some(WHY),

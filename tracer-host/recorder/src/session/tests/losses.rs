@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::time::Duration;
 
-use warptrace_decoder::{Completeness, LaunchEnd, Missing, Piece, TraceFile, WarpFilter};
+use warptrace_decoder::{Completeness, LaunchEnd, LossyWarps, TraceFile, WarpFilter};
 use warptrace_device::{KernelCall, SafeCall};
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{LossPosition, LossReason};
@@ -139,12 +139,10 @@ fn record(options: &RecordingSpec, calls: &[SafeCall<'_>]) -> (TraceFile, Option
 }
 
 /// The marks of a launch, and how many events of their warps stand before each.
-fn marks(trace: &TraceFile, launch: u32) -> Vec<(Missing, u64)> {
+fn marks(trace: &TraceFile, launch: u32) -> Vec<(LossyWarps, u64)> {
     let mut found = Vec::new();
-    let flow = trace.decode_with_losses(launch, 0, &WarpFilter::all(), &mut |piece| {
-        if let Piece::Missing { missing, next_event } = piece {
-            found.push((missing, next_event));
-        }
+    let flow = trace.items_in_order(launch, 0, &WarpFilter::all().with_marks(), &mut |item| {
+        found.extend(item.missing.map(|missing| (missing, item.first_event)));
         ControlFlow::Continue(())
     });
     assert_eq!(flow.unwrap(), ControlFlow::Continue(()));
@@ -166,7 +164,7 @@ fn check_counted(trace: &TraceFile, report: &LaunchReport, expected: LossReason)
     let verified = trace.verify();
     assert_eq!((verified.lost_events, verified.lost.unwrap().reason), (report.lost, expected));
     for (missing, next_event) in marks {
-        let events = trace.decode_warp(0, missing.warp, 0).unwrap().count() as u64;
+        let events = trace.decode_warp(0, missing.first, 0).unwrap().count() as u64;
         assert_eq!(next_event, if missing.position() == LossPosition::End { events } else { 0 });
     }
 }
@@ -210,7 +208,7 @@ fn a_launch_that_fails_is_named_and_ends_the_file() {
         let page = verified.to_string();
         assert!(!page.contains("no accounting"), "{page}");
         for (missing, next_event) in marks(&trace, 1) {
-            let events = trace.decode_warp(1, missing.warp, 0).unwrap().count() as u64;
+            let events = trace.decode_warp(1, missing.first, 0).unwrap().count() as u64;
             assert_eq!((missing.reason, next_event), (LossReason::Died, events));
         }
     }
@@ -264,9 +262,9 @@ fn warps_outside_of_the_window_are_no_loss() {
         let (trace, ..) = record(&options, &[turns(10)]);
         assert!(trace.verify().is_ok());
         let losses = trace.losses(0, 0).unwrap();
-        assert!(losses.is_none() && losses.losses.len() == 1, "{losses:?}");
-        let reasons = [0, 1].map(|warp| trace.missing(0, warp, 0).unwrap().first().map(|m| m.reason));
-        assert_eq!(reasons, [Some(LossReason::NotChosen), None]);
+        let reasons: Vec<_> = losses.losses.iter().map(|loss| loss.reason).collect();
+        assert!(losses.is_none() && reasons == [LossReason::NotChosen], "{losses:?}");
+        assert_eq!(trace.lossy_warps(0, 0).unwrap().count(), 0);
         assert_eq!(marks(&trace, 0), []);
     }
 }

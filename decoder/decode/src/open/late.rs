@@ -1,0 +1,202 @@
+//! Sections that no index lists, and that are read when all sections have been found.
+//!
+//! What is wrong with one of them is said of it alone: the file opens, and events are there.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use warptrace_format::file::limits::MAX_HOST_READINGS;
+use warptrace_format::file::{
+    Buffers, FormatError, HostTimes, KnownLabels, LaunchInfo, LaunchLabels, LocationCode, Metadata, Origin,
+    SectionHeader, SectionKind, SiteInfo, WaitInfo, decode_sites,
+};
+
+use super::{Bytes, body_offset};
+use crate::buffers::KnownBuffers;
+use crate::derived::Followers;
+use crate::error::OpenError;
+use crate::file::{Damage, is_of_data};
+use crate::host::Host;
+use crate::shown;
+
+/// Damaged sections of addresses and values that are told of; of more it is enough to know that there are some.
+const MOST_DAMAGE: usize = 8;
+
+#[derive(Default)]
+pub(super) struct LateSections {
+    /// Each with its header, and where it is.
+    pub(super) sections: Vec<(SectionKind, SectionHeader, u64)>,
+    /// What is wrong with sections that cannot be read.
+    pub(super) damage: Vec<Damage>,
+}
+
+impl LateSections {
+    /// Where the sections lie in the file.
+    pub(super) fn ranges(&self) -> Vec<Range<u64>> {
+        let range = |(_, header, at): &(_, SectionHeader, u64)| *at..at.saturating_add(header.total_bytes());
+        self.sections.iter().map(range).collect()
+    }
+
+    /// Notes what is wrong with a section: of addresses and values the first few times, otherwise the first
+    /// time. Returns whether something is.
+    ///
+    /// # Errors
+    /// An I/O error.
+    pub(super) fn note_damage(
+        &mut self,
+        kind: SectionKind,
+        read: Result<(), OpenError>,
+    ) -> Result<bool, OpenError> {
+        let error = match read {
+            Ok(()) => return Ok(false),
+            Err(OpenError::Format(error)) => error,
+            Err(other) => return Err(other),
+        };
+        let is_same = |damage: &&Damage| {
+            if is_of_data(kind) { is_of_data(damage.kind) } else { damage.kind == kind }
+        };
+        let most = if is_of_data(kind) { MOST_DAMAGE } else { 1 };
+        if self.damage.iter().filter(is_same).count() < most {
+            self.damage.push(Damage { kind, error });
+        }
+        Ok(true)
+    }
+
+    /// Gives the bodies of the sections of a kind to `take`, with their offsets; returns whether one is damaged.
+    fn read(
+        &mut self,
+        bytes: &Bytes<'_>,
+        kind: SectionKind,
+        mut take: impl FnMut(&[u8], u64) -> Result<(), FormatError>,
+    ) -> Result<bool, OpenError> {
+        let mut is_damaged = false;
+        for (_, header, at) in self.sections.clone().iter().filter(|(of, ..)| *of == kind) {
+            let body = bytes.body(kind, header, *at);
+            let read = body.and_then(|body| Ok(take(&body, body_offset(*at))?));
+            is_damaged |= self.note_damage(kind, read)?;
+            // What follows damaged times of the host could ask for much work.
+            if is_damaged && kind == SectionKind::Host {
+                break;
+            }
+        }
+        Ok(is_damaged)
+    }
+
+    /// Reads the sites, and which of them follow from which.
+    pub(super) fn read_sites(
+        &mut self,
+        bytes: &Bytes<'_>,
+    ) -> Result<(BTreeMap<u16, SiteInfo>, Followers), OpenError> {
+        let (mut found, kind) = (BTreeMap::new(), SectionKind::Sites);
+        self.read(bytes, kind, |body, at| {
+            for mut site in decode_sites(body, at)? {
+                shown::site(&mut site);
+                // The first counts: what is read before this section is its.
+                found.entry(site.number).or_insert(site);
+            }
+            Ok(())
+        })?;
+        let followers = match Followers::of(&found) {
+            Ok(followers) => followers,
+            Err((site, root)) => {
+                let message =
+                    format!("site {site} follows from site {root}, which another section has otherwise");
+                let last = self.sections.iter().rfind(|(of, ..)| *of == kind);
+                let offset = last.map_or(0, |(.., at)| body_offset(*at));
+                let error = FormatError::Contents { section: kind.name(), offset, message };
+                self.note_damage(kind, Err(error.into()))?;
+                Followers::default()
+            }
+        };
+        Ok((found, followers))
+    }
+
+    /// Reads the buffers; `None` if there is no section of them.
+    pub(super) fn read_buffers(&mut self, bytes: &Bytes<'_>) -> Result<Option<KnownBuffers>, OpenError> {
+        let has_some = self.sections.iter().any(|(kind, ..)| *kind == SectionKind::Buffers);
+        let mut found = KnownBuffers::default();
+        let is_damaged = self.read(bytes, SectionKind::Buffers, |body, at| {
+            found.add(Buffers::decode(body, at)?);
+            Ok(())
+        })?;
+        if is_damaged {
+            // What the section has is not known.
+            found.lack();
+        }
+        Ok(has_some.then_some(found))
+    }
+
+    /// Reads what the program called its launches.
+    pub(super) fn read_labels(&mut self, bytes: &Bytes<'_>) -> Result<KnownLabels, OpenError> {
+        let mut labels = KnownLabels::default();
+        self.read(bytes, SectionKind::Labels, |body, at| {
+            labels.add(LaunchLabels::decode(body, at)?);
+            Ok(())
+        })?;
+        shown::labels(&mut labels);
+        Ok(labels)
+    }
+
+    /// Reads where the file was recorded. Of several sections the last counts.
+    pub(super) fn read_origin(
+        &mut self,
+        bytes: &Bytes<'_>,
+        metadata: &mut Metadata,
+    ) -> Result<(), OpenError> {
+        self.read(bytes, SectionKind::Origin, |body, at| {
+            metadata.origin = Some(Box::new(Origin::decode(body, at)?));
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    /// Reads what the compiled code has at locations, and tells of waits. Of several entries the last counts.
+    pub(super) fn read_locations(
+        &mut self,
+        bytes: &Bytes<'_>,
+        metadata: &mut Metadata,
+    ) -> Result<(), OpenError> {
+        let (mut codes, mut waits) = (BTreeMap::new(), BTreeMap::new());
+        self.read(bytes, SectionKind::Code, |body, at| {
+            codes.extend(LocationCode::decode(body, at)?);
+            Ok(())
+        })?;
+        self.read(bytes, SectionKind::Waits, |body, at| {
+            waits.extend(WaitInfo::decode(body, at)?);
+            Ok(())
+        })?;
+        for location in &mut metadata.locations {
+            location.code = codes.get(&location.id).copied().or(location.code);
+            location.wait = waits.remove(&location.id).map(Box::new);
+        }
+        Ok(())
+    }
+
+    /// Reads when launches ran by the host's clocks, up to the first section that is damaged.
+    pub(super) fn read_host(
+        &mut self,
+        bytes: &Bytes<'_>,
+        launches: &BTreeMap<u32, LaunchInfo>,
+    ) -> Result<Host, OpenError> {
+        let mut host = Host::default();
+        self.read(bytes, SectionKind::Host, |body, offset| {
+            let wrong = |message: String| Err(FormatError::Contents { section: "HOST", offset, message });
+            let times = HostTimes::decode(body, offset, launches.len())?;
+            for launch in times.launches {
+                if !launches.contains_key(&launch.launch) {
+                    return wrong(format!("launch {} is not in the file", launch.launch));
+                }
+                if host.launches.contains_key(&launch.launch) {
+                    return wrong(format!("launch {} is told of a second time", launch.launch));
+                }
+                host.launches.insert(launch.launch, launch);
+            }
+            if host.readings.len() + times.readings.len() > MAX_HOST_READINGS as usize {
+                return wrong(format!("more than {MAX_HOST_READINGS} readings of clocks"));
+            }
+            host.readings.extend(times.readings);
+            Ok(())
+        })?;
+        Ok(host)
+    }
+}

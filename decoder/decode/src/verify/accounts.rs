@@ -1,0 +1,166 @@
+//! Compares the accounts of a track with what the file holds.
+
+use std::ops::Range;
+
+use warptrace_format::account::WarpAccount;
+use warptrace_format::file::LaunchInfo;
+
+use super::problem::{LaunchTrack, Problem, unbalanced};
+use super::report::VerifyReport;
+use super::spoiled::Spoiled;
+use crate::accounts::{AccountCursor, Accounted};
+use crate::file::TraceFile;
+use crate::losses::chosen_within;
+
+/// What the file holds of a warp on a track.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HeldWarp {
+    pub(super) warp: u32,
+    /// Events, or accesses.
+    pub(super) events: u64,
+    pub(super) chunks: u64,
+    /// Whether it was reported that not all could be read: then these counts are no news.
+    pub(super) is_reported: bool,
+}
+
+/// Some warps with the same account, or none that can be read.
+pub(super) struct ComparedWarps<'a> {
+    pub(super) warps: Range<u32>,
+    pub(super) account: Option<&'a WarpAccount>,
+    /// What the file holds, if it is one warp of which it holds something.
+    pub(super) held: Option<HeldWarp>,
+    /// Whether it lacks what is in frames that cannot be read.
+    pub(super) is_spoiled: bool,
+}
+
+/// Goes through the accounts of a track of a launch.
+pub(super) struct AccountsCheck<'a> {
+    file: &'a TraceFile,
+    info: &'a LaunchInfo,
+    of: LaunchTrack,
+    cursor: AccountCursor<'a>,
+    /// Accounts before this warp have been compared.
+    next: u32,
+    /// The last warps without accounts, which the next range may continue.
+    missing: Option<Range<u32>>,
+    pub(super) spoiled: Spoiled,
+}
+
+impl<'a> AccountsCheck<'a> {
+    pub(super) fn new(file: &'a TraceFile, info: &'a LaunchInfo, track: u32) -> Self {
+        let launch = info.number();
+        let of = LaunchTrack { launch, track: (track != file.data_track()).then_some(track) };
+        let cursor = AccountCursor::new(file, launch, track);
+        Self { file, info, of, cursor, next: 0, missing: None, spoiled: Spoiled::default() }
+    }
+
+    /// Passes over the accounts of warps before this one, which could not be read.
+    pub(super) fn skip(&mut self, to: u32) {
+        self.next = self.next.max(to);
+    }
+
+    /// Compares the accounts of the warps before `end` with what the file holds of them, in ascending order.
+    pub(super) fn check(
+        &mut self,
+        end: u32,
+        held: impl IntoIterator<Item = HeldWarp>,
+        report: &mut VerifyReport,
+        each: &mut impl FnMut(ComparedWarps<'_>),
+    ) {
+        let mut held = held.into_iter().peekable();
+        while self.next < end {
+            let (range, account) = match self.cursor.next(self.next..end) {
+                Accounted::Account(range, account) => (range, Some(account)),
+                Accounted::Damaged(range, error) => {
+                    report.add(Problem::Unreadable(error));
+                    (range, None)
+                }
+                Accounted::Missing(range) => {
+                    // Of warps that were not chosen there need be none, and of a launch that did not run to
+                    // its end there may be none.
+                    if self.file.early_end(self.of.launch).is_none()
+                        && let Some(chosen) = chosen_within(self.info, &range)
+                    {
+                        self.add_missing(chosen, report);
+                    }
+                    (range, None)
+                }
+            };
+            self.next = range.end;
+            let mut rest = range.start;
+            let mut compare = |warps: Range<u32>, held| {
+                if !warps.is_empty() {
+                    let is_spoiled = account
+                        .as_ref()
+                        .is_some_and(|account| self.compare(warps.clone(), account, held, report));
+                    each(ComparedWarps { warps, account: account.as_ref(), held, is_spoiled });
+                }
+            };
+            // Of many warps the file may hold nothing.
+            while let Some(of_warp) = held.next_if(|of_warp| of_warp.warp < range.end) {
+                compare(rest..of_warp.warp, None);
+                rest = of_warp.warp + 1;
+                compare(of_warp.warp..rest, Some(of_warp));
+            }
+            compare(rest..range.end, None);
+        }
+    }
+
+    /// Notes a range without accounts, joined to the last one if no chosen warp is between.
+    fn add_missing(&mut self, range: Range<u32>, report: &mut VerifyReport) {
+        match &mut self.missing {
+            Some(last) if self.info.chosen_in(&(last.end..range.start)) == 0 => last.end = range.end,
+            _ => {
+                self.report_missing(report);
+                self.missing = Some(range);
+            }
+        }
+    }
+
+    /// Reports the last warps that have no accounts.
+    pub(super) fn report_missing(&mut self, report: &mut VerifyReport) {
+        if let Some(Range { start: first, end }) = self.missing.take() {
+            report.add(Problem::MissingAccounting { of: self.of, first, last: end - 1 });
+        }
+    }
+
+    /// Reports an account of each of some warps whose events do not add up, or which does not say what the file
+    /// holds of each, unless they are in frames that cannot be read: then counts what is missing. Returns whether
+    /// that was so.
+    fn compare(
+        &mut self,
+        mut warps: Range<u32>,
+        account: &WarpAccount,
+        held: Option<HeldWarp>,
+        report: &mut VerifyReport,
+    ) -> bool {
+        let of = self.of;
+        let is_reported = held.is_some_and(|held| held.is_reported);
+        let (events, chunks) = held.map_or((0, 0), |held| (held.events, held.chunks));
+        let [of_events, of_chunks] = of.counted();
+        let miscounted = [(of_events, account.recorded, events), (of_chunks, account.chunks.into(), chunks)]
+            .into_iter()
+            .filter(|(_, expected, found)| !is_reported && expected != found);
+        let mut has_spoiled = false;
+        while !warps.is_empty() {
+            let (part, is_in) = self.spoiled.cut(&mut warps);
+            let is_spoiled = is_in && miscounted.clone().next().is_some();
+            if is_spoiled {
+                self.spoiled.count(part.clone(), account.recorded.saturating_sub(events));
+                has_spoiled = true;
+            }
+            report.add_for_each(part, |warp| {
+                let miscounted = miscounted.clone().filter(|_| !is_spoiled);
+                let miscounted = miscounted.map(move |(what, expected, found)| Problem::Miscounted {
+                    of,
+                    warp,
+                    what,
+                    expected,
+                    found,
+                });
+                unbalanced(of, warp, account).into_iter().chain(miscounted)
+            });
+        }
+        has_spoiled
+    }
+}
