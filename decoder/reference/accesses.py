@@ -1,4 +1,4 @@
-"""Addresses and values: docs/reference/format.md, "SITE", "DATA" and "DACC"."""
+"""Addresses and values: docs/reference/format, "SITE", "DATA" and "DACC"."""
 
 from collections import namedtuple
 

@@ -1,4 +1,4 @@
-"""Memory that kernels could reach: docs/reference/format.md, "BUFS"."""
+"""Memory that kernels could reach: docs/reference/format/bufs.md."""
 
 from collections import namedtuple
 

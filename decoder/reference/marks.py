@@ -1,4 +1,4 @@
-"""Why events are missing: docs/reference/format.md, "ENDS", and docs/reference/output.md, "Marks"."""
+"""Why events are missing: docs/reference/format/ends.md, and docs/reference/output.md, "Marks"."""
 
 REASONS = {"stop": "memory", "stream": "timeout", "ring": "overwritten"}
 

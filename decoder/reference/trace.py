@@ -1,4 +1,4 @@
-"""Opening of `.wtrc` files: docs/reference/format.md, "Opening"."""
+"""Opening of `.wtrc` files: docs/reference/format/opening.md."""
 
 from collections import namedtuple
 

@@ -35,8 +35,8 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
         process::run(workspace::cargo().args(arguments).env(OVERWRITE, "1"))?;
     }
     println!(
-        "\nGolden files written. A change in decoder/decode/tests/golden is a change of the format: see \"Evolution\" in \
-         docs/reference/format.md. A change in a file hashes.txt is a change of PTX: what was measured on a card was \
+        "\nGolden files written. A change in decoder/decode/tests/golden is a change of the format: see \
+         docs/reference/format/evolution.md. A change in a file hashes.txt is a change of PTX: what was measured on a card was \
          measured with the text as it was."
     );
     let mut status = std::process::Command::new("git");

@@ -4,8 +4,10 @@ use std::io::Read;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use wait_timeout::ChildExt;
+
+const PIP_LIMIT: Duration = Duration::from_secs(600);
 
 /// How a quiet program ended.
 pub(crate) struct Quiet {
@@ -68,6 +70,22 @@ pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     if !status.success() {
         bail!("`{}` failed ({status})", line(command));
     }
+    Ok(())
+}
+
+/// Installs packages of PyPI into a folder of their own, outside of every Python environment. `what` may also be options
+/// of `pip install`.
+pub(crate) fn pip_install(folder: &std::path::Path, what: &[&str]) -> anyhow::Result<()> {
+    let mut command = Command::new("python3");
+    command.args(["-m", "pip", "install", "--upgrade", "--target"]).arg(folder).args(what);
+    pip(&mut command)
+}
+
+/// Runs pip.
+pub(crate) fn pip(command: &mut Command) -> anyhow::Result<()> {
+    command.args(["--quiet", "--disable-pip-version-check"]).env("PIP_ROOT_USER_ACTION", "ignore");
+    let ended = quietly(command, PIP_LIMIT).context("cannot run Python with pip")?;
+    ensure!(ended.success, "`{}` failed: {}", line(command), ended.last_line());
     Ok(())
 }
 

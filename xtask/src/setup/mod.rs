@@ -4,22 +4,48 @@ mod compiler;
 mod cuda;
 mod readers;
 
+use std::path::Path;
 use std::process::ExitCode;
 
+use crate::book;
+use crate::process::pip_install;
+
 /// What was found or done for one tool.
-type Found = Result<String, Missing>;
+pub(crate) type Found = Result<String, Missing>;
 
 /// Finds or installs a tool.
 type SetUp = fn() -> Found;
 
 /// A tool that is not there and could not be installed.
-struct Missing {
+pub(crate) struct Missing {
     /// What was tried, a line each.
-    tried: Vec<String>,
+    pub(crate) tried: Vec<String>,
     /// What the person can do.
-    help: String,
+    pub(crate) help: String,
     /// What does not work without it.
-    without: &'static str,
+    pub(crate) without: &'static str,
+}
+
+/// Finds a tool; if it is not there, installs wheels of PyPI into `folder` and looks again.
+pub(crate) fn find_or_install(
+    find: impl Fn() -> Result<String, String>,
+    folder: &Path,
+    wheels: &[&str],
+    mut missing: Missing,
+) -> Found {
+    match find() {
+        Ok(found) => return Ok(found),
+        Err(reason) => missing.tried.push(reason),
+    }
+    println!("installing {} with pip ...", wheels.join(", "));
+    match pip_install(folder, &[&["--no-deps"], wheels].concat()) {
+        Ok(()) => match find() {
+            Ok(found) => return Ok(format!("{found}; installed by `python3 -m pip`")),
+            Err(reason) => missing.tried.push(format!("pip succeeded, and yet: {reason}")),
+        },
+        Err(error) => missing.tried.push(format!("{error:#}")),
+    }
+    Err(missing)
 }
 
 /// Arguments of `setup`.
@@ -53,10 +79,11 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
 /// The names of the tools that are missing.
 pub(crate) fn all(whom: For) -> Result<(), Vec<&'static str>> {
     let mut missing = Vec::new();
-    let tools: [(&str, For, SetUp); 4] = [
+    let tools: [(&str, For, SetUp); 5] = [
         ("device compiler", For::Users, compiler::set_up),
         ("assembler", For::Users, cuda::set_up_assembler),
         ("disassembler", For::Tests, cuda::set_up_disassembler),
+        ("link checker", For::Tests, book::set_up_links),
         ("export readers", For::AllTests, readers::set_up),
     ];
     for (name, _, set_up) in tools.into_iter().filter(|(_, purpose, _)| *purpose <= whom) {

@@ -41,20 +41,8 @@ const WITHOUT: &str = "Without them tests do not read exports with other tools; 
 /// Finds the readers, or installs them into the project's own folder.
 pub(super) fn set_up() -> Found {
     let folder = workspace::root().join(TOOLCHAIN_FOLDER).join("readers");
-    let missing = |tried| Missing { tried, help: HELP.to_owned(), without: WITHOUT };
-    let mut tried = match find(&folder) {
-        Ok(found) => return Ok(found),
-        Err(reason) => vec![reason],
-    };
-    println!("installing {} with pip ...", WHEELS.join(", "));
-    match install(&folder) {
-        Ok(()) => match find(&folder) {
-            Ok(found) => return Ok(format!("{found}; installed by `python3 -m pip`")),
-            Err(reason) => tried.push(format!("pip succeeded, and yet: {reason}")),
-        },
-        Err(reason) => tried.push(reason),
-    }
-    Err(missing(tried))
+    let missing = Missing { tried: Vec::new(), help: HELP.to_owned(), without: WITHOUT };
+    super::find_or_install(|| find(&folder), &folder, &WHEELS, missing)
 }
 
 /// Imports the readers; the error says why that fails.
@@ -69,22 +57,6 @@ fn find(folder: &Path) -> Result<String, String> {
             Ok(format!("DuckDB, Polars, Perfetto's messages, lcov_cobertura at {}", workspace::shown(folder)))
         }
         Ok(ended) => Err(ended.last_line().to_owned()),
-        Err(error) => Err(format!("python3 cannot be run: {error}")),
-    }
-}
-
-/// Installs the wheels into `folder`, outside of every Python environment.
-fn install(folder: &Path) -> Result<(), String> {
-    let mut command = Command::new("python3");
-    command
-        .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--upgrade"])
-        .arg("--target")
-        .arg(folder)
-        .args(WHEELS)
-        .env("PIP_ROOT_USER_ACTION", "ignore");
-    match quietly(&mut command, LIMIT) {
-        Ok(ended) if ended.success => Ok(()),
-        Ok(ended) => Err(format!("`pip install {}` failed: {}", WHEELS.join(" "), ended.last_line())),
         Err(error) => Err(format!("python3 cannot be run: {error}")),
     }
 }

@@ -289,7 +289,7 @@ fn the_seed_of_damaged_traces_is_written_as_before() {
         fs::write(&path, &written).unwrap();
     }
     let golden = fs::read(&path).unwrap();
-    assert!(golden == written, "what is written has changed: see \"Evolution\" in docs/reference/format.md");
+    assert!(golden == written, "what is written has changed: see docs/reference/format/evolution.md");
 }
 
 #[test]

@@ -133,44 +133,57 @@ pub(crate) fn overwrites() -> bool {
     std::env::var_os("WARPTRACE_OVERWRITE_PAGE").is_some_and(|value| value == "1")
 }
 
-/// Compares a page, which shows at least some outputs, with what commands print.
-fn check(page: &str, least: usize) {
-    let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(page);
+/// Compares pages, which show at least some outputs, with what commands print. Later pages use the files of the first.
+fn check(pages: &[&str], least: usize) {
     let folder = Folder::new();
+    let shown: usize = pages.iter().map(|page| check_page(page, &folder)).sum();
+    assert!(shown >= least, "{pages:?} show {shown} outputs");
+}
+
+/// Compares one page; returns how many outputs it shows.
+fn check_page(page: &str, folder: &Folder) -> usize {
+    let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(page);
     let old = std::fs::read_to_string(&path).unwrap();
     let mut parts = old.split(BLOCK);
     let mut new = parts.next().unwrap().to_owned();
     let mut shown = 0;
     for part in parts {
         let (block, rest) = part.split_once("```").unwrap();
-        let (text, outputs) = current(block, &folder).unwrap_or_else(|wrong| panic!("{page}: {wrong}"));
+        let (text, outputs) = current(block, folder).unwrap_or_else(|wrong| panic!("{page}: {wrong}"));
         new += &format!("{BLOCK}{text}```{rest}");
         shown += outputs;
     }
-    assert!(shown >= least, "{page} shows {shown} outputs");
     if overwrites() {
         std::fs::write(&path, new).unwrap();
-        return;
+        return shown;
     }
     for (line, (old, new)) in (1..).zip(old.lines().zip(new.lines())) {
         assert_eq!(old, new, "{page}:{line}; CONTRIBUTING.md says how to write the page anew");
     }
     assert_eq!(old, new, "{page}");
+    shown
 }
 
 #[test]
 fn the_readme_shows_what_the_tool_prints() {
-    check("README.md", 3);
+    check(&["README.md"], 3);
 }
 
 #[test]
 fn the_tour_shows_what_the_tool_prints() {
-    check("docs/users/tour.md", 8);
+    check(&["docs/users/tour.md"], 8);
 }
 
+/// The first page makes the recordings.
 #[test]
-fn the_page_of_answers_shows_what_the_tool_prints() {
-    check("docs/reference/answers.md", 8);
+fn the_pages_of_answers_show_what_the_tool_prints() {
+    const FOLDER: &str = "docs/reference/answers";
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(FOLDER);
+    let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+    let pages: Vec<String> = names.map(|name| format!("{FOLDER}/{}", name.display())).collect();
+    let first = format!("{FOLDER}.md");
+    let all: Vec<&str> = std::iter::once(&first).chain(&pages).map(String::as_str).collect();
+    check(&all, 8);
 }
 
 /// The code of README.md is that of the example, which is built and run by

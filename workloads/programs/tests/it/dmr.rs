@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use crate::programs::{LaneCounts, RECORDINGS, assert_ids_are_unique, record, record_as, simulator};
+use crate::programs::{
+    LaneCounts, RECORDINGS, assert_ids_are_unique, record, record_as, simulator, triangulate,
+};
 use warptrace_format::codec::CodecSpec;
 use warptrace_host::{SimDevice, SimOptions, Untraced};
 use warptrace_workloads::dmr::{self, CheckError, DmrError, DmrOptions, DmrOutcome, Refined, RoundReport};
@@ -34,9 +36,9 @@ fn generated() -> Vec<(String, Mesh)> {
     let mut meshes = Vec::new();
     for seed in 0..3 {
         let triangle = generate::points_in_triangle(300, seed).unwrap();
-        meshes.push((format!("triangle {seed}"), generate::triangulate(triangle).unwrap()));
+        meshes.push((format!("triangle {seed}"), triangulate(triangle)));
         let square = generate::points_in_square(200, 40, seed).unwrap();
-        meshes.push((format!("square {seed}"), generate::triangulate(square).unwrap()));
+        meshes.push((format!("square {seed}"), triangulate(square)));
     }
     meshes
 }
@@ -124,7 +126,7 @@ mod full {
 
 #[test]
 fn many_items_win_in_a_round() {
-    let mesh = generate::triangulate(generate::points_in_square(2000, 40, 5).unwrap()).unwrap();
+    let mesh = triangulate(generate::points_in_square(2000, 40, 5).unwrap());
     let outcome = simulate(&mesh, &DmrOptions { grid: grid("16x128"), ..DmrOptions::default() }).unwrap();
     let first = outcome.rounds[0];
     eprintln!("{first:?}");
@@ -134,7 +136,7 @@ fn many_items_win_in_a_round() {
 
 #[test]
 fn sharp_corners_and_constraints_end() {
-    let random = generate::triangulate(generate::points_in_square(60, 20, 9).unwrap()).unwrap();
+    let random = triangulate(generate::points_in_square(60, 20, 9).unwrap());
     let mut inputs: Vec<(String, Mesh)> =
         [40.0, 25.0, 10.0, 3.0, 0.5].map(|degrees| (format!("wedge of {degrees}"), wedge(degrees))).into();
     inputs.extend([1, 2, 3, 7, 20].map(|n| (format!("1 of {n} edges kept"), with_constraints(&random, n))));
@@ -161,7 +163,7 @@ fn sharp_corners_and_constraints_end() {
 
 #[test]
 fn the_result_depends_on_the_number_of_threads_alone() {
-    let mesh = generate::triangulate(generate::points_in_triangle(400, 3).unwrap()).unwrap();
+    let mesh = triangulate(generate::points_in_triangle(400, 3).unwrap());
     let run = |threads, seed, grid_text, room| {
         let mut device = SimDevice::new(SimOptions { threads: Some(threads), seed, ..SimOptions::default() });
         let options = DmrOptions { grid: grid(grid_text), room, ..DmrOptions::default() };
@@ -179,7 +181,7 @@ fn the_result_depends_on_the_number_of_threads_alone() {
 
 #[test]
 fn one_warp_and_little_room_are_enough() {
-    let mesh = generate::triangulate(generate::points_in_square(100, 20, 1).unwrap()).unwrap();
+    let mesh = triangulate(generate::points_in_square(100, 20, 1).unwrap());
     let options = DmrOptions { grid: grid("1x32"), room: 1.0, cavity_bound: 2, ..DmrOptions::default() };
     let outcome = simulate(&mesh, &options).unwrap();
     let too_large: u32 = outcome.rounds.iter().map(|round| round.too_large).sum();
@@ -194,7 +196,7 @@ fn one_warp_and_little_room_are_enough() {
 
 #[test]
 fn tracing_changes_nothing() {
-    let mesh = generate::triangulate(generate::points_in_square(60, 10, 2).unwrap()).unwrap();
+    let mesh = triangulate(generate::points_in_square(60, 10, 2).unwrap());
     let options = DmrOptions { grid: grid("4x64"), ..DmrOptions::default() };
     let untraced = simulate(&mesh, &options).unwrap();
     for recording in &RECORDINGS {
@@ -209,7 +211,7 @@ fn tracing_changes_nothing() {
 
 #[test]
 fn every_lane_passes_the_same_locations_whatever_the_order() {
-    let mesh = generate::triangulate(generate::points_in_triangle(60, 4).unwrap()).unwrap();
+    let mesh = triangulate(generate::points_in_triangle(60, 4).unwrap());
     let options = DmrOptions { grid: grid("8x32"), ..DmrOptions::default() };
     let digests = |threads, seed| {
         let mut device = SimDevice::new(SimOptions { threads: Some(threads), seed, ..SimOptions::default() });

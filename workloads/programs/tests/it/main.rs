@@ -4,6 +4,7 @@ mod after;
 mod automatic;
 mod dmr;
 mod fractal;
+#[cfg(feature = "evaluation")]
 mod inputs;
 mod matmul;
 mod memory_limit;

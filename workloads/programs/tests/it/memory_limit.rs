@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::programs::triangulate;
 use warptrace_decoder::TraceFile;
 use warptrace_format::Counting;
 use warptrace_format::Event;
@@ -30,7 +31,7 @@ fn programs() -> Vec<(&'static ProgramInfo, Run)> {
     let grid = Grid::new(4, 64).ok();
     let network = rmat(&Rmat { scale: 8, edges: 900, a: 0.55, b: 0.1, c: 0.1, d: 0.25 }, 5).unwrap();
     let weighted = network.clone();
-    let mesh = generate::triangulate(generate::points_in_triangle(60, 3).unwrap()).unwrap();
+    let mesh = triangulate(generate::points_in_triangle(60, 3).unwrap());
     let bodies = nbody::plummer(150, 1);
     let matrices = Matrices::random(72, 1).unwrap();
     let [fractal, nbody, matmul, stress, mis, mst, dmr]: [Run; 7] = [

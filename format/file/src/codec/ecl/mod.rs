@@ -1,7 +1,7 @@
 //! `ecl`: CUT, then LZa2, then RLE, as the warp runs.
 //!
 //! Source: Azimi Moghaddam, "ECL-Tracer", MS thesis, Texas State University, 2017, chapters 4.2 to 4.4. The
-//! exact rules are in `docs/reference/codecs.md`, what was tried before in `docs/contributors/decisions.md`.
+//! exact rules are in `docs/reference/codecs.md`, what was tried before in `docs/contributors/decisions/ecl.md`.
 //!
 //! ```text
 //! event ──CUT──> 5 bytes ──LZa2──> counts and literals ──RLE──> groups, in the chunk's payload

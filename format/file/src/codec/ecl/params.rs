@@ -42,7 +42,7 @@ impl EclParams {
     pub const WINDOW_BITS: RangeInclusive<u8> = 6..=20;
 
     /// The parameters used when nothing else is asked for: 1,296 bytes a warp, so that 32 warps (the largest
-    /// block) stay inside 48 KiB of shared memory. `docs/contributors/decisions.md` has the comparison.
+    /// block) stay inside 48 KiB of shared memory. `docs/contributors/decisions/ecl.md` has the comparison.
     pub const DEFAULT: Self = Self { hash_bits: 8, shift: 2, window_bits: 8 };
 
     /// Checks and makes parameters.

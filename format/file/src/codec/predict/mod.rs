@@ -13,7 +13,7 @@
 //! ```
 //!
 //! The exact rules and the code's tables are in `docs/reference/codecs.md`, what else was tried in
-//! `docs/contributors/decisions.md`.
+//! `docs/contributors/decisions/predict.md`.
 //!
 //! - [`encoder`]: [`PredictState`], what a warp runs: on a hit one load of 16 bytes, one of 8 and one store
 //!   of 16.

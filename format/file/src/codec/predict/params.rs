@@ -34,7 +34,7 @@ impl PredictParams {
     pub const SLOT_BITS: RangeInclusive<u8> = 2..=10;
 
     /// The parameters used when nothing else is asked for: 32 slots, 288 bytes a warp, so that 32 warps (the
-    /// largest block) take 9 KiB of shared memory. `docs/contributors/decisions.md` has the comparison.
+    /// largest block) take 9 KiB of shared memory. `docs/contributors/decisions/predict.md` has the comparison.
     pub const DEFAULT: Self = Self { slot_bits: 5 };
 
     /// Checks and makes parameters.

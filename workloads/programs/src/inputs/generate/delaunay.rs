@@ -1,6 +1,7 @@
-//! Delaunay triangulation of generated points.
+//! Delaunay triangulation of generated points, and the meshes of the thesis.
 
 use super::error::GenerateError;
+use super::points::{points_in_square, points_in_triangle};
 use crate::inputs::geometry::{Point, coordinate_is_usable};
 use crate::inputs::mesh::{Mesh, MeshError};
 use spade::{DelaunayTriangulation, HasPosition, Point2, Triangulation};
@@ -53,6 +54,24 @@ pub fn triangulate(points: Vec<Point>) -> Result<Mesh, GenerateError> {
     drop(triangulation);
     triangles.sort_unstable();
     Ok(Mesh::with_boundary(points, triangles, Vec::new())?.0)
+}
+
+/// Like LonestarGPU's `r1M`, which is `points` = 1,000,000: random points in a triangle, triangulated.
+///
+/// # Errors
+/// As [`points_in_triangle`].
+pub fn mesh_r1m_like(points: usize, seed: u64) -> Result<Mesh, GenerateError> {
+    triangulate(points_in_triangle(points, seed)?)
+}
+
+/// Like LonestarGPU's `250k.2`, which is `interior` = 250,000: random points in a square with a tenth as many
+/// on its boundary, triangulated.
+///
+/// # Errors
+/// As [`points_in_square`].
+pub fn mesh_250k_like(interior: usize, seed: u64) -> Result<Mesh, GenerateError> {
+    let boundary = (interior / 10).max(4);
+    triangulate(points_in_square(interior, boundary, seed)?)
 }
 
 fn check_different(points: &[Point]) -> Result<(), GenerateError> {

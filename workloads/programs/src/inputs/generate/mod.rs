@@ -5,6 +5,7 @@
 //! `tests/it/inputs/generators.rs` freezes the outputs.
 
 mod co_purchase;
+#[cfg(feature = "evaluation")]
 mod delaunay;
 mod error;
 mod points;
@@ -16,11 +17,12 @@ mod road;
 mod weights;
 
 pub use co_purchase::co_purchase;
-pub use delaunay::triangulate;
+#[cfg(feature = "evaluation")]
+pub use delaunay::{mesh_250k_like, mesh_r1m_like, triangulate};
 pub use error::GenerateError;
 pub use points::{points_in_square, points_in_triangle};
 pub use power_law::preferential_attachment;
-pub use presets::{amazon0312_like, internet_like, mesh_250k_like, mesh_r1m_like, rmat12, usa_road_ny_like};
+pub use presets::{amazon0312_like, internet_like, rmat12, usa_road_ny_like};
 pub use rmat::{Rmat, rmat};
 pub use road::{RoadGrid, road_grid};
 pub use weights::{THESIS_WEIGHTS, random_weights};

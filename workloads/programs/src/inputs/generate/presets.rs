@@ -1,15 +1,12 @@
 //! The families of the thesis's inputs. Each preset takes its size, so that tests use small ones.
 
 use super::co_purchase::co_purchase;
-use super::delaunay::triangulate;
 use super::error::GenerateError;
-use super::points::{points_in_square, points_in_triangle};
 use super::power_law::preferential_attachment;
 use super::rmat::{Rmat, rmat};
 use super::road::{RoadGrid, road_grid};
 use super::weights::{THESIS_WEIGHTS, random_weights};
 use crate::inputs::graph::Graph;
-use crate::inputs::mesh::Mesh;
 
 /// Like LonestarGPU's `rmat12.sym`, weighted: 4,096 nodes and 59,320 arcs, as that file has. Its quadrants'
 /// probabilities are not published; 0.5, 0.15, 0.15 and 0.2 give 143 to 158 components, where the file has
@@ -50,22 +47,4 @@ pub fn internet_like(nodes: u32, seed: u64) -> Result<Graph, GenerateError> {
 /// As [`co_purchase`].
 pub fn amazon0312_like(nodes: u32, seed: u64) -> Result<Graph, GenerateError> {
     co_purchase(nodes, seed)
-}
-
-/// Like LonestarGPU's `r1M`, which is `points` = 1,000,000: random points in a triangle, triangulated.
-///
-/// # Errors
-/// As [`points_in_triangle`].
-pub fn mesh_r1m_like(points: usize, seed: u64) -> Result<Mesh, GenerateError> {
-    triangulate(points_in_triangle(points, seed)?)
-}
-
-/// Like LonestarGPU's `250k.2`, which is `interior` = 250,000: random points in a square with a tenth as many
-/// on its boundary, triangulated.
-///
-/// # Errors
-/// As [`points_in_square`].
-pub fn mesh_250k_like(interior: usize, seed: u64) -> Result<Mesh, GenerateError> {
-    let boundary = (interior / 10).max(4);
-    triangulate(points_in_square(interior, boundary, seed)?)
 }

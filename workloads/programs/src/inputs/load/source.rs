@@ -3,14 +3,13 @@
 use super::error::LoadProblem;
 use super::options::Limits;
 use flate2::bufread::MultiGzDecoder;
-use liblzma::bufread::XzDecoder;
-use liblzma::stream::{CONCATENATED, Stream};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 /// Memory that the xz decoder may take; level 9 needs 65 MiB.
+#[cfg(feature = "evaluation")]
 const XZ_MEMORY_BYTES: u64 = 256 << 20;
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 const XZ_MAGIC: [u8; 6] = [0xfd, b'7', b'z', b'X', b'Z', 0];
@@ -64,16 +63,28 @@ pub(super) fn read_from(
         Compression::None => read_bounded(reader, compression, limits),
         Compression::Gzip => read_bounded(MultiGzDecoder::new(reader), compression, limits),
         Compression::Xz => {
-            let stream = Stream::new_stream_decoder(XZ_MEMORY_BYTES, CONCATENATED).map_err(|error| {
-                LoadProblem::Decompress { compression, decompressed: 0, source: error.into() }
-            })?;
-            read_bounded(XzDecoder::new_stream(reader, stream), compression, limits)
+            let source = |source| LoadProblem::Decompress { compression, decompressed: 0, source };
+            read_bounded(xz_decoder(reader).map_err(source)?, compression, limits)
         }
     }?;
     if bytes.is_empty() {
         return Err(LoadProblem::Empty);
     }
     Ok((bytes, compression))
+}
+
+/// Decompresses xz.
+#[cfg(feature = "evaluation")]
+fn xz_decoder(reader: impl BufRead) -> io::Result<impl Read> {
+    use liblzma::stream::{CONCATENATED, Stream};
+    let stream = Stream::new_stream_decoder(XZ_MEMORY_BYTES, CONCATENATED)?;
+    Ok(liblzma::bufread::XzDecoder::new_stream(reader, stream))
+}
+
+/// Refuses xz.
+#[cfg(not(feature = "evaluation"))]
+fn xz_decoder(_: impl BufRead) -> io::Result<io::Empty> {
+    Err(io::Error::other("warptrace-workloads is built without its feature `evaluation`"))
 }
 
 fn read_bounded(

@@ -6,6 +6,7 @@ mod mapping;
 
 use std::collections::BTreeSet;
 
+use crate::programs::triangulate;
 use mapping::{JOINS, Mapping};
 use warptrace_decoder::TraceFile;
 use warptrace_format::Counting;
@@ -158,7 +159,7 @@ fn triad_takes_the_same_decisions() {
 
 #[test]
 fn dmr_takes_the_same_decisions() {
-    let mesh = generate::mesh_r1m_like(100, 1).unwrap();
+    let mesh = triangulate(generate::points_in_triangle(100, 1).unwrap());
     let options = DmrOptions { grid: Some("2x64".parse().unwrap()), ..DmrOptions::default() };
     check(&dmr::PROGRAM, |launcher| dmr::run(launcher, &mesh, &options).unwrap().refined);
     let refined = dmr::run(&mut Automatic(&mut Untraced(&mut simulator())), &mesh, &options).unwrap();

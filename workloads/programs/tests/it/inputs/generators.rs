@@ -168,6 +168,13 @@ fn hulls_are_what_was_asked_for() {
 }
 
 #[test]
+fn meshes_are_those_of_slow_insertion() {
+    for points in [points_in_triangle(200, 1).unwrap(), points_in_square(200, 30, 1).unwrap()] {
+        assert_eq!(triangulate(points.clone()).unwrap(), crate::programs::triangulate(points));
+    }
+}
+
+#[test]
 fn parameters_out_of_range_are_refused() {
     let flat = Rmat { scale: 3, edges: 5, a: 0.25, b: 0.25, c: 0.25, d: 0.25 };
     let name = |error: GenerateError| match error {
