@@ -78,15 +78,15 @@ pub(crate) fn open(py: Python<'_>, path: PathBuf, unlimited: bool) -> PyResult<T
 }
 
 impl Trace {
-    fn figures(&self, table: FigureTable, selection: Selection) -> PyResult<Table> {
+    fn table(
+        &self,
+        table: TraceTable,
+        selection: Selection,
+        columns: Option<Vec<String>>,
+    ) -> PyResult<Table> {
         // What is not there is said here, where it was asked for, not when the table is read.
         selection.launches(&self.0.trace).map_err(|error| error::of_analysis(&error))?;
-        Ok(Table::new(&self.0, TraceTable::Figures(table), selection))
-    }
-
-    fn rows(&self, rows: TraceTable, selection: Selection, columns: Option<Vec<String>>) -> PyResult<Table> {
-        selection.launches(&self.0.trace).map_err(|error| error::of_analysis(&error))?;
-        let table = Table::new(&self.0, rows, selection);
+        let table = Table::new(&self.0, table, selection);
         match columns {
             None => Ok(table),
             Some(names) => table.with_columns(&names),
@@ -104,245 +104,132 @@ fn selection(
     Selection { kernel, launch, block, warp, focus: None }
 }
 
-/// Each method that takes a selection looks at what fulfils all of it: the kernel with a name, the launch
-/// with a number, the block with coordinates (x, or x and y, or x, y and z), the warp with a number in its
-/// block.
-#[pymethods]
-impl Trace {
-    /// The file's path, as it was given.
-    #[getter]
-    fn path(&self) -> &str {
-        &self.0.path
-    }
+/// Writes the methods of `Trace`: getters of tables without a selection, methods of those with one, which take columns
+/// where they have many rows, and others as they are.
+macro_rules! trace_methods {
+    (
+        getters { $($(#[$getter_doc:meta])* $getter:ident: $getter_table:ident;)* }
+        selected { $($(#[$doc:meta])* $name:ident: $table:ident;)* }
+        with_columns { $($(#[$rows_doc:meta])* $rows:ident: $rows_kind:ident($rows_table:expr);)* }
+        others { $($other:tt)* }
+    ) => {
+        /// Each method that takes a selection looks at what fulfils all of it: the kernel with a name, the launch
+        /// with a number, the block with coordinates (x, or x and y, or x, y and z), the warp with a number in its
+        /// block.
+        #[pymethods]
+        impl Trace {
+            $(
+                $(#[$getter_doc])*
+                #[getter]
+                fn $getter(&self) -> PyResult<Table> {
+                    self.table(TraceTable::Figures(FigureTable::$getter_table), Selection::default(), None)
+                }
+            )*
+            $(
+                $(#[$doc])*
+                #[pyo3(signature = (*, kernel = None, launch = None, block = None, warp = None))]
+                fn $name(
+                    &self,
+                    kernel: Option<String>,
+                    launch: Option<u32>,
+                    block: Option<Block>,
+                    warp: Option<u32>,
+                ) -> PyResult<Table> {
+                    self.table(TraceTable::Figures(FigureTable::$table), selection(kernel, launch, block, warp), None)
+                }
+            )*
+            $(
+                $(#[$rows_doc])*
+                #[pyo3(signature = (*, kernel = None, launch = None, block = None, warp = None, columns = None))]
+                fn $rows(
+                    &self,
+                    kernel: Option<String>,
+                    launch: Option<u32>,
+                    block: Option<Block>,
+                    warp: Option<u32>,
+                    columns: Option<Vec<String>>,
+                ) -> PyResult<Table> {
+                    self.table(TraceTable::$rows_kind($rows_table), selection(kernel, launch, block, warp), columns)
+                }
+            )*
+            $($other)*
+        }
+    };
+}
 
-    /// What the trace holds and lacks: the same as `warptrace info --json` prints.
-    #[getter]
-    fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let trace = &self.0.trace;
-        let text = error::unlocked(py, || {
-            trace.renew_work();
-            Summary::of(trace).map(|summary| serde_json::to_string(&summary))
-        })?;
-        let text = text.map_err(|error| error::of_decode(&error))?;
-        let text = text.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
-        py.import("json")?.call_method1("loads", (text,))
+trace_methods! {
+    getters {
+        /// A row for each kernel with launches.
+        kernels: Kernels;
+        /// A row for each launch.
+        launches: Launches;
+        /// A row for each trace point.
+        locations: Locations;
     }
-
-    /// What the slots of figures are: "instruction slots" or "lane slots".
-    #[getter]
-    fn slots(&self) -> &'static str {
-        let is_weighed = weights(&self.0.trace).is_some();
-        if is_weighed { Weight::Instructions } else { Weight::Events }.slots()
+    selected {
+        /// A row for each line of the source that warps came to.
+        lines: Lines;
+        /// A row for each cause of idle lanes, the most idle slots first.
+        causes: Causes;
+        /// A row for each head of a loop.
+        loops: Loops;
+        /// A row for each edge between locations.
+        edges: Edges;
+        /// A row for each warp with events.
+        warps: Warps;
+        /// A row for each site: an instruction that touches memory, or a named value, with what was accessed
+        /// there.
+        sites: Sites;
+        /// A row for warps that lack events: for each reason, warps that follow each other and lack as many.
+        losses: Losses;
+        /// A row for each launch of which accesses are not known.
+        access_losses: AccessLosses;
     }
-
-    /// A row for each kernel with launches.
-    #[getter]
-    fn kernels(&self) -> PyResult<Table> {
-        self.figures(FigureTable::Kernels, Selection::default())
+    with_columns {
+        /// A row for each event; `columns`: only those with these names are made.
+        events: Events(EventTable::Events);
+        /// A row for each run of equal events of a warp; `columns` as for `events`.
+        runs: Events(EventTable::Runs);
+        /// A row for each run of addresses of a group of lanes or, where they are on no line, of a lane;
+        /// `columns` as for `events`.
+        accesses: Accesses(AccessTable::Accesses);
+        /// The same of named values.
+        values: Accesses(AccessTable::Values);
+        /// A row for each address that a lane touched; `columns` as for `events`.
+        lane_accesses: Accesses(AccessTable::LaneAccesses);
+        /// A row for each value that a lane held; `columns` as for `events`.
+        lane_values: Accesses(AccessTable::LaneValues);
     }
+    others {
+        /// The file's path, as it was given.
+        #[getter]
+        fn path(&self) -> &str {
+            &self.0.path
+        }
 
-    /// A row for each launch.
-    #[getter]
-    fn launches(&self) -> PyResult<Table> {
-        self.figures(FigureTable::Launches, Selection::default())
-    }
+        /// What the trace holds and lacks: the same as `warptrace info --json` prints.
+        #[getter]
+        fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+            let trace = &self.0.trace;
+            let text = error::unlocked(py, || {
+                trace.renew_work();
+                Summary::of(trace).map(|summary| serde_json::to_string(&summary))
+            })?;
+            let text = text.map_err(|error| error::of_decode(&error))?;
+            let text = text.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+            py.import("json")?.call_method1("loads", (text,))
+        }
 
-    /// A row for each trace point.
-    #[getter]
-    fn locations(&self) -> PyResult<Table> {
-        self.figures(FigureTable::Locations, Selection::default())
-    }
+        /// What the slots of figures are: "instruction slots" or "lane slots".
+        #[getter]
+        fn slots(&self) -> &'static str {
+            let is_weighed = weights(&self.0.trace).is_some();
+            if is_weighed { Weight::Instructions } else { Weight::Events }.slots()
+        }
 
-    /// A row for each line of the source that warps came to.
-    #[pyo3(signature = (*, kernel = None, launch = None, block = None, warp = None))]
-    fn lines(
-        &self,
-        kernel: Option<String>,
-        launch: Option<u32>,
-        block: Option<Block>,
-        warp: Option<u32>,
-    ) -> PyResult<Table> {
-        self.figures(FigureTable::Lines, selection(kernel, launch, block, warp))
-    }
-
-    /// A row for each cause of idle lanes, the most idle slots first.
-    #[pyo3(signature = (*, kernel = None, launch = None, block = None, warp = None))]
-    fn causes(
-        &self,
-        kernel: Option<String>,
-        launch: Option<u32>,
-        block: Option<Block>,
-        warp: Option<u32>,
-    ) -> PyResult<Table> {
-        self.figures(FigureTable::Causes, selection(kernel, launch, block, warp))
-    }
-
-    /// A row for each head of a loop.
-    #[pyo3(signature = (*, kernel = None, launch = None, block = None, warp = None))]
-    fn loops(
-        &self,
-        kernel: Option<String>,
-        launch: Option<u32>,
-        block: Option<Block>,
-        warp: Option<u32>,
-    ) -> PyResult<Table> {
-        self.figures(FigureTable::Loops, selection(kernel, launch, block, warp))
-    }
-
-    /// A row for each edge between locations.
-    #[pyo3(signature = (*, kernel = None, launch = None, block = None, warp = None))]
-    fn edges(
-        &self,
-        kernel: Option<String>,
-        launch: Option<u32>,
-        block: Option<Block>,
-        warp: Option<u32>,
-    ) -> PyResult<Table> {
-        self.figures(FigureTable::Edges, selection(kernel, launch, block, warp))
-    }
-
-    /// A row for each warp with events.
-    #[pyo3(signature = (*, kernel = None, launch = None, block = None, warp = None))]
-    fn warps(
-        &self,
-        kernel: Option<String>,
-        launch: Option<u32>,
-        block: Option<Block>,
-        warp: Option<u32>,
-    ) -> PyResult<Table> {
-        self.figures(FigureTable::Warps, selection(kernel, launch, block, warp))
-    }
-
-    /// A row for each event; `columns`: only those with these names are made.
-    #[pyo3(signature = (*, kernel = None, launch = None, block = None, warp = None, columns = None))]
-    fn events(
-        &self,
-        kernel: Option<String>,
-        launch: Option<u32>,
-        block: Option<Block>,
-        warp: Option<u32>,
-        columns: Option<Vec<String>>,
-    ) -> PyResult<Table> {
-        self.rows(TraceTable::Events(EventTable::Events), selection(kernel, launch, block, warp), columns)
-    }
-
-    /// A row for each run of equal events of a warp; `columns` as for `events`.
-    #[pyo3(signature = (*, kernel = None, launch = None, block = None, warp = None, columns = None))]
-    fn runs(
-        &self,
-        kernel: Option<String>,
-        launch: Option<u32>,
-        block: Option<Block>,
-        warp: Option<u32>,
-        columns: Option<Vec<String>>,
-    ) -> PyResult<Table> {
-        self.rows(TraceTable::Events(EventTable::Runs), selection(kernel, launch, block, warp), columns)
-    }
-
-    /// A row for each run of addresses of a group of lanes or, where they are on no line, of a lane;
-    /// `columns` as for `events`.
-    #[pyo3(signature = (*, kernel = None, launch = None, block = None, warp = None, columns = None))]
-    fn accesses(
-        &self,
-        kernel: Option<String>,
-        launch: Option<u32>,
-        block: Option<Block>,
-        warp: Option<u32>,
-        columns: Option<Vec<String>>,
-    ) -> PyResult<Table> {
-        self.rows(
-            TraceTable::Accesses(AccessTable::Accesses),
-            selection(kernel, launch, block, warp),
-            columns,
-        )
-    }
-
-    /// The same of named values.
-    #[pyo3(signature = (*, kernel = None, launch = None, block = None, warp = None, columns = None))]
-    fn values(
-        &self,
-        kernel: Option<String>,
-        launch: Option<u32>,
-        block: Option<Block>,
-        warp: Option<u32>,
-        columns: Option<Vec<String>>,
-    ) -> PyResult<Table> {
-        self.rows(TraceTable::Accesses(AccessTable::Values), selection(kernel, launch, block, warp), columns)
-    }
-
-    /// A row for each address that a lane touched; `columns` as for `events`.
-    #[pyo3(signature = (*, kernel = None, launch = None, block = None, warp = None, columns = None))]
-    fn lane_accesses(
-        &self,
-        kernel: Option<String>,
-        launch: Option<u32>,
-        block: Option<Block>,
-        warp: Option<u32>,
-        columns: Option<Vec<String>>,
-    ) -> PyResult<Table> {
-        self.rows(
-            TraceTable::Accesses(AccessTable::LaneAccesses),
-            selection(kernel, launch, block, warp),
-            columns,
-        )
-    }
-
-    /// A row for each value that a lane held; `columns` as for `events`.
-    #[pyo3(signature = (*, kernel = None, launch = None, block = None, warp = None, columns = None))]
-    fn lane_values(
-        &self,
-        kernel: Option<String>,
-        launch: Option<u32>,
-        block: Option<Block>,
-        warp: Option<u32>,
-        columns: Option<Vec<String>>,
-    ) -> PyResult<Table> {
-        self.rows(
-            TraceTable::Accesses(AccessTable::LaneValues),
-            selection(kernel, launch, block, warp),
-            columns,
-        )
-    }
-
-    /// A row for each site: an instruction that touches memory, or a named value, with what was accessed
-    /// there.
-    #[pyo3(signature = (*, kernel = None, launch = None, block = None, warp = None))]
-    fn sites(
-        &self,
-        kernel: Option<String>,
-        launch: Option<u32>,
-        block: Option<Block>,
-        warp: Option<u32>,
-    ) -> PyResult<Table> {
-        self.figures(FigureTable::Sites, selection(kernel, launch, block, warp))
-    }
-
-    /// A row for warps that lack events: for each reason, warps that follow each other and lack as many.
-    #[pyo3(signature = (*, kernel = None, launch = None, block = None, warp = None))]
-    fn losses(
-        &self,
-        kernel: Option<String>,
-        launch: Option<u32>,
-        block: Option<Block>,
-        warp: Option<u32>,
-    ) -> PyResult<Table> {
-        self.figures(FigureTable::Losses, selection(kernel, launch, block, warp))
-    }
-
-    /// A row for each launch of which accesses are not known.
-    #[pyo3(signature = (*, kernel = None, launch = None, block = None, warp = None))]
-    fn access_losses(
-        &self,
-        kernel: Option<String>,
-        launch: Option<u32>,
-        block: Option<Block>,
-        warp: Option<u32>,
-    ) -> PyResult<Table> {
-        self.figures(FigureTable::AccessLosses, selection(kernel, launch, block, warp))
-    }
-
-    fn __repr__(&self) -> String {
-        format!("<warptrace.Trace {}: {}>", self.0.path, self.0.trace.state().sentence)
+        fn __repr__(&self) -> String {
+            format!("<warptrace.Trace {}: {}>", self.0.path, self.0.trace.state().sentence)
+        }
     }
 }
 

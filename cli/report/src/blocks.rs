@@ -7,12 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use warptrace_analysis::words::{self, count, percent, ratio};
 use warptrace_analysis::{
-    BlockRan, LaunchBlocks, LaunchSchedule, OrderItems, Selection, blocks as read, hottest_of_blocks,
+    BlockRan, LaunchBlocks, LaunchSchedule, OrderItems, Schedule, Selection, blocks as read,
+    hottest_of_blocks,
 };
 use warptrace_decoder::DecodeError;
 
-use crate::guide::Guide;
+use crate::guide::{Guide, Place};
 use crate::page::cut;
+use crate::table::{Columns, PageTable};
 use crate::warps::kernel_of;
 
 /// Rows of a multiprocessor at most: it runs no more blocks at once.
@@ -24,8 +26,7 @@ const ALL_ROWS: usize = 192;
 #[derive(Debug)]
 pub(crate) struct Blocks {
     /// Those whose multiprocessors waited longest.
-    pub(crate) launches: Vec<LaunchRow>,
-    pub(crate) more: usize,
+    pub(crate) launches: PageTable,
     pub(crate) drawn: Vec<Drawn>,
 }
 
@@ -35,23 +36,6 @@ impl Blocks {
         let blocks = self.drawn.iter().flat_map(|drawn| &drawn.sms).flat_map(|sm| &sm.blocks);
         blocks.map(|block| block.location).filter(|location| *location > 0)
     }
-}
-
-/// A launch, in words.
-#[derive(Debug)]
-pub(crate) struct LaunchRow {
-    pub(crate) launch: u32,
-    pub(crate) name: String,
-    pub(crate) kernel: String,
-    pub(crate) ran: String,
-    pub(crate) gap: String,
-    pub(crate) blocks: String,
-    pub(crate) median: String,
-    pub(crate) waves: String,
-    pub(crate) sms: String,
-    pub(crate) imbalance: String,
-    pub(crate) tail: String,
-    pub(crate) last: String,
 }
 
 /// A launch whose blocks are drawn.
@@ -97,7 +81,6 @@ pub(crate) fn blocks(guide: &Guide<'_>, selection: &Selection) -> Result<Option<
     let Some(schedule) = analysis.schedule.as_ref().filter(|found| !found.launches.is_empty()) else {
         return Ok(None);
     };
-    let waited = longest_waits(&schedule.launches);
     let mut longest: Vec<&LaunchSchedule> = schedule.launches.iter().collect();
     longest.order_by_key(|launch| Reverse(launch.nanoseconds));
     let turns = guide.by_turns(longest, |launch| launch.launch);
@@ -106,41 +89,43 @@ pub(crate) fn blocks(guide: &Guide<'_>, selection: &Selection) -> Result<Option<
         let found = read(trace, info, selection).transpose()?;
         Some(found.and_then(|found| drawn(guide, selection, launch, found)))
     });
-    Ok(Some(Blocks {
-        launches: waited.iter().take(limits.standing).map(|launch| row(guide, launch)).collect(),
-        more: waited.len().saturating_sub(limits.standing),
-        drawn: drawn.collect::<Result<_, _>>()?,
-    }))
+    Ok(Some(Blocks { launches: launch_table(guide, schedule), drawn: drawn.collect::<Result<_, _>>()? }))
 }
 
-/// Returns the launches whose multiprocessors waited longest for their ends, these first.
-pub(crate) fn longest_waits(launches: &[LaunchSchedule]) -> Vec<&LaunchSchedule> {
-    let mut launches: Vec<&LaunchSchedule> = launches.iter().collect();
-    launches.order_by_key(|launch| Reverse(launch.waiting_nanoseconds));
-    launches
-}
-
-fn row(guide: &Guide<'_>, launch: &LaunchSchedule) -> LaunchRow {
+/// The launches whose multiprocessors waited longest for their ends, these first.
+fn launch_table(guide: &Guide<'_>, schedule: &Schedule) -> PageTable {
     let Guide { trace, analysis, limits, .. } = *guide;
-    let kernel = kernel_of(trace, analysis, launch.launch);
-    let last = launch.last.map(|last| {
-        let length = words::nanoseconds(last.nanoseconds.unwrap_or(0));
-        format!("block {} on SM {}, {length}", words::block_at(trace, launch.launch, last.block), last.sm)
-    });
-    LaunchRow {
-        launch: launch.launch,
-        name: cut(&launch.kernel, limits.text),
-        kernel: kernel.map_or_else(String::new, |at| at.to_string()),
-        ran: words::nanoseconds(launch.nanoseconds),
-        gap: words::nanoseconds(launch.gap_nanoseconds),
-        blocks: count(launch.blocks),
-        median: words::nanoseconds(launch.median_block_nanoseconds),
-        waves: count(launch.waves.into()),
-        sms: count(launch.sms.into()),
-        imbalance: ratio(launch.imbalance()),
-        tail: percent(launch.waiting_nanoseconds, launch.sm_nanoseconds()),
-        last: last.unwrap_or_else(|| "none is known to have ended".to_owned()),
-    }
+    let launches = schedule.longest_waits(usize::MAX).launches;
+    Columns::new()
+        .html("launch", |launch: &LaunchSchedule| Place {
+            name: cut(&launch.kernel, limits.text),
+            line: format!("launch {}", launch.launch),
+            rank: None,
+        })
+        .number("ran for", |launch| words::nanoseconds(launch.nanoseconds))
+        .title("from the begin of its first warp to the end of its last")
+        .number("gap before", |launch| words::nanoseconds(launch.gap_nanoseconds))
+        .title("from the end of all launches before to its begin")
+        .number("blocks", |launch| count(launch.blocks))
+        .number("median block", |launch| words::nanoseconds(launch.median_block_nanoseconds))
+        .number("waves", |launch| count(launch.waves.into()))
+        .title("how many blocks followed each other on a multiprocessor, at most")
+        .number("SMs", |launch| count(launch.sms.into()))
+        .number("imbalance", |launch| ratio(launch.imbalance()))
+        .title("how long the SM was busy that was busy for longest, over the mean: 1 if all were equally busy")
+        .number("tail", |launch| percent(launch.waiting_nanoseconds, launch.sm_nanoseconds()))
+        .title("part of the time of these SMs in which they waited for the launch's end, all of their blocks being done")
+        .text("ended last", |launch| match launch.last {
+            None => "none is known to have ended".to_owned(),
+            Some(last) => {
+                let block = words::block_at(trace, launch.launch, last.block);
+                let length = words::nanoseconds(last.nanoseconds.unwrap_or(0));
+                format!("block {block} on SM {}, {length}", last.sm)
+            }
+        })
+        .table(launches.into_iter(), limits.standing, |launch| {
+            Some(kernel_of(trace, analysis, launch.launch).map_or_else(String::new, |at| at.to_string()))
+        })
 }
 
 /// Chooses multiprocessors, and puts their blocks into rows.

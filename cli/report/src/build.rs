@@ -166,6 +166,12 @@ impl Parts<'_> {
             picture: picture::picture(&guide),
             files: source.files,
             kernels: warps::kernels(analysis, limits),
+            kernel_names: analysis
+                .kernels
+                .iter()
+                .take(limits.standing)
+                .map(|kernel| cut(&kernel.kernel, limits.text))
+                .collect(),
             loops: loops::loops(&guide),
             more_loops: analysis.loops().count().saturating_sub(limits.loops),
             parts,

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use warptrace_analysis::words;
 use warptrace_analysis::{Edge, OrderItems};
 
-use crate::blocks::{Blocks, longest_waits};
+use crate::blocks::Blocks;
 use crate::changes::Changes;
 use crate::guide::{Guide, by_heat};
 use crate::parts::Parts;
@@ -79,14 +79,7 @@ pub(crate) fn figures(
         value["schedule_findings"] = json!(findings);
     }
     if let Some(schedule) = &analysis.schedule {
-        let launches: Vec<_> = longest_waits(&schedule.launches).into_iter().take(limits.standing).collect();
-        value["schedule"] = json!({
-            "nanoseconds": schedule.nanoseconds,
-            "gap_nanoseconds": schedule.gap_nanoseconds,
-            "overlap_nanoseconds": schedule.overlap_nanoseconds,
-            "timer_step_nanoseconds": schedule.timer_step_nanoseconds,
-            "launches": launches,
-        });
+        value["schedule"] = json!(schedule.longest_waits(limits.standing));
     }
     shorten(&mut value, limits.text);
     value

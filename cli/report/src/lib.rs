@@ -42,6 +42,7 @@ mod parts;
 mod picture;
 mod strips;
 mod svg;
+mod table;
 mod timeline;
 mod warps;
 

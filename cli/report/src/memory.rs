@@ -1,12 +1,18 @@
 //! What lanes accessed: sectors and passes of each line, beside the least that would do.
 
+use std::collections::BTreeSet;
+
+use askama::Template;
 use serde_json::{Value, json};
 use warptrace_analysis::words::{
-    access_doubt, access_finding, access_lacks, bars, buffer, count, outside_finding, percent, ratio,
+    access_doubt, access_finding, access_lacks, access_place, buffer, count, heat_bars, outside_finding,
+    per_request, percent, ratio, site_name, touched_part, used_part,
 };
 use warptrace_analysis::{AccessCounts, AccessLine, Accesses, BufferFigures, SECTOR_BYTES, share};
 
 use crate::guide::{Guide, Place};
+use crate::page::cut;
+use crate::table::{Columns, PageTable};
 
 /// Width of a bar, in coordinates of its viewBox.
 const BAR: f64 = 160.0;
@@ -20,52 +26,21 @@ pub(crate) struct Memory {
     pub(crate) doubts: Vec<String>,
     /// What matters most, a sentence each.
     pub(crate) findings: Vec<String>,
-    pub(crate) rows: Vec<Row>,
-    /// Lines that are left out.
-    pub(crate) more: usize,
-    pub(crate) buffers: Vec<Buffer>,
-    /// Buffers that are left out.
-    pub(crate) more_buffers: usize,
+    pub(crate) lines: PageTable,
+    pub(crate) buffers: PageTable,
     pub(crate) json: Value,
 }
 
-/// A line.
-#[derive(Debug)]
-pub(crate) struct Row {
-    pub(crate) place: Place,
-    /// The kernels that came there: their places in the analysis.
-    pub(crate) kernels: String,
-    pub(crate) what: String,
-    pub(crate) requests: String,
-    pub(crate) sectors: String,
-    pub(crate) least_sectors: String,
-    pub(crate) used: String,
-    pub(crate) passes: String,
-    pub(crate) least_passes: String,
-    pub(crate) uniform: String,
-    pub(crate) affine: String,
-    pub(crate) generic: String,
-    pub(crate) stride: String,
-    /// Lengths of what was moved and of the least that would have done, of a bar of 160.
-    pub(crate) bars: [String; 2],
-    /// What the bar shows.
-    pub(crate) label: String,
-}
-
-/// A buffer.
-#[derive(Debug)]
-pub(crate) struct Buffer {
-    pub(crate) name: String,
-    pub(crate) kind: &'static str,
-    pub(crate) bytes: String,
-    /// Loads, stores and atomics.
-    pub(crate) accesses: [String; 3],
-    pub(crate) sectors: String,
-    pub(crate) least_sectors: String,
-    pub(crate) touched: String,
-    pub(crate) first: String,
-    /// Accesses in each 32nd of it, as bars.
-    pub(crate) heat: String,
+/// What was moved and the least that would have done, as bars.
+#[derive(Template)]
+#[template(
+    ext = "html",
+    source = r#"<svg class="moved" width="160" height="14" viewBox="0 0 160 14" role="img" aria-label="{{ label }}"><title>{{ label }}</title><path d="M0 1h{{ bars[0] }}v12H0z"/><path class="least" d="M0 4h{{ bars[1] }}v6H0z"/></svg>"#
+)]
+struct Moved {
+    bars: [String; 2],
+    /// What the bars show.
+    label: String,
 }
 
 /// What the memory did for a line, in sectors.
@@ -84,10 +59,8 @@ pub(crate) fn memory(guide: &Guide<'_>, found: &Accesses) -> Memory {
             .into_iter()
             .chain([access_finding(found, guide.names)])
             .collect(),
-        rows: shown().map(|line| row(guide, found, line, most.unwrap_or(0))).collect(),
-        more: found.lines.len().saturating_sub(guide.limits.loops),
-        buffers: found.buffers.iter().take(guide.limits.loops).map(|of| of_buffer(guide, of)).collect(),
-        more_buffers: found.buffers.len().saturating_sub(guide.limits.loops),
+        lines: line_table(guide, found, most.unwrap_or(0)),
+        buffers: buffer_table(guide, &found.buffers),
         json: json!({
             "accesses": found.accesses,
             "outside": found.outside,
@@ -102,67 +75,70 @@ pub(crate) fn memory(guide: &Guide<'_>, found: &Accesses) -> Memory {
     }
 }
 
-fn of_buffer(guide: &Guide<'_>, found: &BufferFigures) -> Buffer {
-    let each = |number: u64| ratio(share(number, found.requests.max(1)));
-    let heat = |heat: &Vec<u64>| bars(&heat.chunks(2).map(|two| two.iter().sum()).collect::<Vec<_>>());
-    let unknown = || "-".to_owned();
-    let line = guide.names.line(&found.first.file, found.first.line);
-    Buffer {
-        name: crate::page::cut(&buffer(guide.trace, found.buffer), guide.limits.text),
-        kind: found.kind,
-        bytes: count(found.bytes),
-        accesses: [found.loads, found.stores, found.atomics].map(count),
-        sectors: each(found.sectors),
-        least_sectors: each(found.least_sectors),
-        touched: found.touched_bytes.map_or_else(unknown, |touched| percent(touched, found.bytes)),
-        first: crate::page::cut(&format!("launch {}, {line}", found.first.launch), guide.limits.text),
-        heat: found.heat.as_ref().map_or_else(unknown, heat),
-    }
+fn buffer_table(guide: &Guide<'_>, buffers: &[BufferFigures]) -> PageTable {
+    let each = |number: u64, of: &BufferFigures| ratio(share(number, of.requests.max(1)));
+    Columns::new()
+        .text("buffer", |of: &&BufferFigures| cut(&buffer(guide.trace, of.buffer), guide.limits.text))
+        .text("kind", |of| of.kind.to_owned())
+        .number("bytes", |of| count(of.bytes))
+        .number("loads", |of| count(of.loads))
+        .number("stores", |of| count(of.stores))
+        .number("atomics", |of| count(of.atomics))
+        .bold("sectors", |of| each(of.sectors, of))
+        .number("least", |of| each(of.least_sectors, of))
+        .number("touched", |of| touched_part(of))
+        .title("the part that was accessed, in whole sectors, or 4,096ths if these are larger")
+        .text("first accessed at", |of| {
+            let line = guide.names.line(&of.first.file, of.first.line);
+            cut(&format!("launch {}, {line}", of.first.launch), guide.limits.text)
+        })
+        .code("heat", |of| heat_bars(of))
+        .title("accesses in each 32nd of the buffer")
+        .table(buffers.iter(), guide.limits.loops, |_| None)
 }
 
-fn row(guide: &Guide<'_>, found: &Accesses, line: &AccessLine, most: u64) -> Row {
-    let counts = &line.counts;
-    let sites = || found.sites.iter().filter(|site| line.sites.contains(&site.site));
-    let each = |number: u64, all: u64| match all {
-        0 => "-".to_owned(),
-        _ => ratio(number as f64 / counts.requests.max(1) as f64),
+fn line_table(guide: &Guide<'_>, found: &Accesses, most: u64) -> PageTable {
+    let locations = |line: &AccessLine| -> Vec<u16> {
+        found.sites_of(line).map(|site| site.location).filter(|location| *location > 0).collect()
     };
-    let of_requests = |number| percent(number, counts.requests);
-    let locations: Vec<u16> = sites().map(|site| site.location).filter(|location| *location > 0).collect();
-    let name = match guide.names.line(&line.file, line.line).as_str() {
-        "-" => format!("site {}", line.sites.first().copied().unwrap_or(0)),
-        place => place.to_owned(),
+    let of_requests = |number: fn(&AccessCounts) -> u64| {
+        move |line: &&AccessLine| percent(number(&line.counts), line.counts.requests)
     };
-    let rank = locations.iter().find_map(|&location| guide.rank(location));
-    let mut what: Vec<String> = sites()
-        .map(|site| match (site.kind, site.name.as_str()) {
-            ("", _) => format!("site {}", site.site),
-            ("value", name) => format!("value {name}"),
-            (kind, _) => format!("{kind} {}", site.space),
+    Columns::new()
+        .html("line", |line: &&AccessLine| {
+            let name = access_place(guide.names, &line.file, line.line, line.sites.first().copied());
+            let rank = locations(line).into_iter().find_map(|location| guide.rank(location));
+            Place { name: cut(&name, guide.limits.text), line: String::new(), rank }
         })
-        .collect();
-    what.sort_unstable();
-    what.dedup();
-    let strides = sites().filter_map(|site| site.stride).max_by_key(|(_, requests)| *requests);
-    let [moved, least] = bar(counts);
-    Row {
-        place: Place { name: crate::page::cut(&name, guide.limits.text), line: String::new(), rank },
-        kernels: guide.kernels(&locations),
-        what: crate::page::cut(&what.join(", "), guide.limits.text),
-        requests: count(counts.requests),
-        sectors: each(counts.sectors, counts.sectors),
-        least_sectors: each(counts.least_sectors, counts.sectors),
-        used: match counts.moved_bytes {
-            0 => "-".to_owned(),
-            moved => percent(counts.used_bytes, moved),
-        },
-        passes: each(counts.passes, counts.passes),
-        least_passes: each(counts.least_passes, counts.passes),
-        uniform: of_requests(counts.uniform),
-        affine: of_requests(counts.affine),
-        generic: of_requests(counts.generic),
-        stride: strides.map_or_else(|| "-".to_owned(), |(stride, _)| stride.to_string()),
-        bars: [moved, least].map(|cost| format!("{:.1}", BAR * share(cost, most))),
+        .text("what", |line| {
+            let what: BTreeSet<String> = found.sites_of(line).map(|site| site_name(site, false)).collect();
+            cut(&what.into_iter().collect::<Vec<_>>().join(", "), guide.limits.text)
+        })
+        .number("requests", |line| count(line.counts.requests))
+        .bold("sectors", |line| per_request(&line.counts, line.counts.sectors, line.counts.sectors))
+        .number("least", |line| per_request(&line.counts, line.counts.least_sectors, line.counts.sectors))
+        .number("used", |line| used_part(&line.counts))
+        .bold("passes", |line| per_request(&line.counts, line.counts.passes, line.counts.passes))
+        .number("least", |line| per_request(&line.counts, line.counts.least_passes, line.counts.passes))
+        .label("least passes")
+        .number("uniform", of_requests(|counts| counts.uniform))
+        .number("affine", of_requests(|counts| counts.affine))
+        .number("generic", of_requests(|counts| counts.generic))
+        .number("stride", |line| {
+            let most =
+                found.sites_of(line).filter_map(|site| site.stride).max_by_key(|(_, requests)| *requests);
+            most.map_or_else(|| "-".to_owned(), |(stride, _)| stride.to_string())
+        })
+        .title("bytes from lane to lane, most often")
+        .html("moved and least", |line| moved(&line.counts, most))
+        .table(found.lines.iter(), guide.limits.loops, |line| Some(guide.kernels(&locations(line))))
+}
+
+/// Draws what the memory did for a line, beside the most for any.
+fn moved(counts: &AccessCounts, most: u64) -> Moved {
+    let bars = [cost(counts.sectors, counts.passes), cost(counts.least_sectors, counts.least_passes)];
+    Moved {
+        bars: bars.map(|cost| format!("{:.1}", BAR * share(cost, most))),
         label: format!(
             "{} of {} bytes moved were used; {} passes, {} would have done",
             count(counts.used_bytes),
@@ -171,9 +147,4 @@ fn row(guide: &Guide<'_>, found: &Accesses, line: &AccessLine, most: u64) -> Row
             count(counts.least_passes)
         ),
     }
-}
-
-/// What the memory did, and the least that would have done.
-const fn bar(counts: &AccessCounts) -> [u64; 2] {
-    [cost(counts.sectors, counts.passes), cost(counts.least_sectors, counts.least_passes)]
 }

@@ -11,8 +11,9 @@ use crate::memory::Memory;
 use crate::parts::Parts;
 use crate::picture::Picture;
 use crate::strips::Strips;
+use crate::table::PageTable;
 use crate::timeline::Timeline;
-use crate::warps::{Kernel, Warps};
+use crate::warps::Warps;
 
 /// Everything on the page, in words.
 #[derive(Template)]
@@ -40,7 +41,8 @@ pub(crate) struct Page<'a> {
     pub(crate) hot_lines: usize,
     pub(crate) picture: Picture,
     pub(crate) files: Vec<SourceFile>,
-    pub(crate) kernels: Vec<Kernel>,
+    pub(crate) kernels: PageTable,
+    pub(crate) kernel_names: Vec<String>,
     pub(crate) parts: Parts,
     pub(crate) loops: Vec<Loop>,
     pub(crate) more_loops: usize,

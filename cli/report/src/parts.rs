@@ -2,12 +2,14 @@
 
 use std::cmp::Reverse;
 
+use askama::Template;
 use serde::Serialize;
 use warptrace_analysis::words::{count, percent};
-use warptrace_analysis::{OrderItems, Part, PartKind, roll_up};
+use warptrace_analysis::{OrderItems, Part, PartKind, Time, roll_up};
 
 use crate::guide::{Guide, Place};
 use crate::page::cut;
+use crate::table::{Columns, PageTable};
 
 /// A part, and how many are around it: those before it that are less deep.
 #[derive(Debug, Serialize)]
@@ -25,23 +27,15 @@ pub(crate) struct Parts {
     pub(crate) rows: Vec<Nested>,
     /// Parts that are left out.
     pub(crate) more: usize,
-    pub(crate) table: Vec<PartRow>,
+    pub(crate) table: PageTable,
 }
 
-/// A kernel, function or loop in words.
-#[derive(Debug)]
-pub(crate) struct PartRow {
-    pub(crate) depth: usize,
-    pub(crate) kind: &'static str,
-    pub(crate) place: Place,
-    pub(crate) kernel: usize,
-    /// Its part of all warp-cycles, of a trace with times.
-    pub(crate) part_of_cycles: Option<String>,
-    pub(crate) part_of_slots: String,
-    pub(crate) idle: String,
-    pub(crate) idle_share: String,
-    pub(crate) own_idle: String,
-    pub(crate) caused: String,
+/// The place of a part, as deep as it is.
+#[derive(Template)]
+#[template(ext = "html", source = r#"<span style="padding-left:{{ depth }}em">{{ place|safe }}</span>"#)]
+struct PartPlace {
+    depth: usize,
+    place: Place,
 }
 
 /// Rolls the figures up; of all parts those with the most cycles, or without times the most slots, with what
@@ -70,31 +64,36 @@ fn flatten(mut part: Part, kernel: usize, depth: usize, rows: &mut Vec<Nested>) 
     inside.into_iter().for_each(|part| flatten(part, kernel, depth + 1, rows));
 }
 
-fn table(guide: &Guide<'_>, rows: &[Nested]) -> Vec<PartRow> {
-    let (slots, idle) = (guide.analysis.counts.slots, guide.analysis.counts.idle);
-    let row = |Nested { depth, kernel, part }: &Nested| {
-        let kind = match part.kind {
-            PartKind::Kernel => "kernel",
-            PartKind::Function => "function",
-            PartKind::Loop => "loop",
-            _ => return None,
-        };
-        let name = cut(&part.name, guide.limits.text);
-        Some(PartRow {
-            depth: *depth,
-            kind,
-            place: guide.place(part.location, &name),
-            kernel: *kernel,
-            part_of_cycles: part
-                .time
-                .zip(guide.analysis.time)
-                .map(|(time, all)| percent(time.warp_cycles, all.warp_cycles)),
-            part_of_slots: percent(part.counts.slots, slots),
-            idle: count(part.counts.idle),
-            idle_share: percent(part.counts.idle, part.counts.slots),
-            own_idle: count(part.own.idle),
-            caused: percent(part.caused, idle),
-        })
+fn table(guide: &Guide<'_>, rows: &[Nested]) -> PageTable {
+    let (counts, all_time) = (guide.analysis.counts, guide.analysis.time);
+    let kind = |nested: &Nested| match nested.part.kind {
+        PartKind::Kernel => Some("kernel"),
+        PartKind::Function => Some("function"),
+        PartKind::Loop => Some("loop"),
+        _ => None,
     };
-    rows.iter().filter_map(row).take(guide.limits.nodes).collect()
+    let rows: Vec<&Nested> = rows.iter().filter(|nested| kind(nested).is_some()).collect();
+    Columns::new()
+        .html("part", |Nested { depth, part, .. }: &&Nested| PartPlace {
+            depth: *depth,
+            place: guide.place(part.location, &cut(&part.name, guide.limits.text)),
+        })
+        .text("", |nested| kind(nested).unwrap_or_default().to_owned())
+        .label("is a")
+        .when(all_time.is_some(), |columns| {
+            let cycles = |time: Option<Time>| time.map_or(0, |time| time.warp_cycles);
+            let column = columns.number("of all cycles", move |Nested { part, .. }| {
+                percent(cycles(part.time), cycles(all_time))
+            });
+            column.title("of all warps' cycles, with what is inside: inclusive")
+        })
+        .number("of all slots", |Nested { part, .. }| percent(part.counts.slots, counts.slots))
+        .number("idle slots", |Nested { part, .. }| count(part.counts.idle))
+        .title("with what is inside: inclusive")
+        .number("idle", |Nested { part, .. }| percent(part.counts.idle, part.counts.slots))
+        .number("own idle slots", |Nested { part, .. }| count(part.own.idle))
+        .title("without loops and functions inside: exclusive")
+        .number("caused", |Nested { part, .. }| percent(part.caused, counts.idle))
+        .title("idle slots, here and elsewhere, whose cause is inside, as part of all")
+        .table(rows.into_iter(), guide.limits.nodes, |nested| Some(nested.kernel.to_string()))
 }

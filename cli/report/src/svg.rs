@@ -2,14 +2,19 @@
 
 use std::fmt::Write;
 
+use askama::Template;
 use warptrace_analysis::words::count;
 use warptrace_analysis::{OrderItems, share};
 
 /// Height of a histogram, in coordinates of its viewBox.
 const HEIGHT: f64 = 20.0;
 
-/// A picture with a sentence for those who do not see it.
-#[derive(Debug)]
+/// A picture with a sentence for those who do not see it. As a template, one with labels of its bins.
+#[derive(Debug, Template)]
+#[template(
+    ext = "html",
+    source = r#"<svg class="bins" width="{{ width }}" height="32" viewBox="0 0 {{ width }} 32" role="img" aria-label="{{ label }}"><title>{{ label }}</title><path d="{{ path }}"/>{% for bin in bins %}<text x="{{ bin.0 }}" y="30">{{ bin.1 }}</text>{% endfor %}</svg>"#
+)]
 pub(crate) struct Histogram {
     /// Width of the viewBox.
     pub(crate) width: usize,

@@ -4,13 +4,16 @@ use std::cmp::Reverse;
 
 use askama::Template;
 use warptrace_analysis::words::{self, count, percent, ratio};
-use warptrace_analysis::{Analysis, OrderItems, PathGroup, Standing, WarpFigures, kernel_name};
+use warptrace_analysis::{
+    Analysis, KernelFigures, OrderItems, PathGroup, Standing, WarpFigures, kernel_name,
+};
 use warptrace_decoder::TraceFile;
 
 use crate::guide::Guide;
 use crate::limits::Limits;
 use crate::strips::Strips;
 use crate::svg::{Histogram, lane_histogram, steps};
+use crate::table::{Columns, PageTable};
 
 /// Size of the curve, in coordinates of its viewBox.
 pub(crate) const CURVE: [f64; 2] = [600.0, 140.0];
@@ -27,22 +30,8 @@ pub(crate) struct Warps {
     pub(crate) most: String,
     pub(crate) sampled: Option<String>,
     pub(crate) drawn: String,
-    pub(crate) odd: Vec<Odd>,
-    pub(crate) paths: Vec<Path>,
-    pub(crate) more_paths: usize,
-}
-
-/// A group of warps with the same path.
-#[derive(Debug)]
-pub(crate) struct Path {
-    pub(crate) digest: String,
-    pub(crate) warps: String,
-    pub(crate) of_all: String,
-    pub(crate) events: String,
-    pub(crate) lanes: String,
-    pub(crate) idle: String,
-    pub(crate) first: WarpLink,
-    pub(crate) kernels: String,
+    pub(crate) odd: PageTable,
+    pub(crate) paths: PageTable,
 }
 
 /// A warp, as a link to its strip where the page has it.
@@ -56,31 +45,6 @@ pub(crate) struct WarpLink {
     pub(crate) launch: u32,
     pub(crate) warp: u32,
     pub(crate) is_shown: bool,
-}
-
-/// A warp that is unlike the others of its launch.
-#[derive(Debug)]
-pub(crate) struct Odd {
-    pub(crate) warp: WarpLink,
-    pub(crate) events: String,
-    pub(crate) median: String,
-    pub(crate) idle: String,
-    pub(crate) kernels: String,
-}
-
-/// A kernel.
-#[derive(Debug)]
-pub(crate) struct Kernel {
-    /// Its place in the analysis.
-    pub(crate) number: usize,
-    pub(crate) name: String,
-    pub(crate) launches: String,
-    pub(crate) warps: String,
-    pub(crate) events: String,
-    pub(crate) lanes: String,
-    pub(crate) histogram: Histogram,
-    pub(crate) idle_slots: String,
-    pub(crate) idle: String,
 }
 
 /// Kernels whose work is said.
@@ -121,25 +85,21 @@ pub(crate) fn warps(guide: &Guide<'_>, strips: Option<&Strips>) -> Warps {
         is_shown: strips.is_some_and(|strips| strips.has(launch, warp)),
     };
     let kernel =
-        |launch: u32| kernel_of(trace, analysis, launch).map_or_else(String::new, |at| at.to_string());
-    let path = |group: &PathGroup| Path {
-        digest: format!("{:08x}", group.path >> 29),
-        warps: count(group.warps),
-        of_all: percent(group.warps, all as u64),
-        events: count(group.counts.visits),
-        lanes: ratio(group.counts.mean_lanes()),
-        idle: percent(group.counts.idle, group.counts.slots),
-        first: link(group.launch, group.warp),
-        kernels: kernel(group.launch),
-    };
-    let odd_one = |warp: &WarpFigures| Odd {
-        warp: link(warp.launch, warp.warp),
-        events: count(warp.counts.visits),
-        median: count(warp.median),
-        idle: percent(warp.counts.idle, warp.counts.slots),
-        kernels: kernel(warp.launch),
-    };
-    let more = analysis.paths.len().saturating_sub(limits.paths);
+        |launch: u32| Some(kernel_of(trace, analysis, launch).map_or_else(String::new, |at| at.to_string()));
+    let odd_columns = Columns::new()
+        .html("warp", |warp: &&WarpFigures| link(warp.launch, warp.warp))
+        .number("events", |warp| count(warp.counts.visits))
+        .number("median of its launch", |warp| count(warp.median))
+        .label("median")
+        .number("idle", |warp| percent(warp.counts.idle, warp.counts.slots));
+    let path_columns = Columns::new()
+        .code("path", |group: &&PathGroup| format!("{:08x}", group.path >> 29))
+        .number("warps", |group| count(group.warps))
+        .number("of all", |group| percent(group.warps, all as u64))
+        .number("events each", |group| count(group.counts.visits))
+        .number("lanes", |group| ratio(group.counts.mean_lanes()))
+        .number("idle", |group| percent(group.counts.idle, group.counts.slots))
+        .html("one of them", |group| link(group.launch, group.warp));
     Warps {
         work: words::work(analysis, KERNELS).join("; "),
         groups: words::groups(analysis),
@@ -149,9 +109,8 @@ pub(crate) fn warps(guide: &Guide<'_>, strips: Option<&Strips>) -> Warps {
         sampled: (all > curve.len())
             .then(|| format!("{} of {} warps are drawn", count(curve.len() as u64), count(all as u64))),
         drawn: words::many(all as u64, "warp"),
-        odd: odd(analysis, limits).into_iter().map(odd_one).collect(),
-        paths: analysis.paths.iter().take(limits.paths).map(path).collect(),
-        more_paths: more,
+        odd: odd_columns.table(odd(analysis, limits).into_iter(), limits.paths, |warp| kernel(warp.launch)),
+        paths: path_columns.table(analysis.paths.iter(), limits.paths, |group| kernel(group.launch)),
     }
 }
 
@@ -161,20 +120,29 @@ pub(crate) fn kernel_of(trace: &TraceFile, analysis: &Analysis, launch: u32) -> 
     analysis.kernels.iter().position(|other| other.kernel == kernel)
 }
 
+/// The histogram of a kernel's active lanes, and their mean.
+#[derive(Template)]
+#[template(ext = "html", source = "{{ histogram|safe }}<small>{{ lanes }}</small>")]
+struct KernelLanes {
+    histogram: Histogram,
+    lanes: String,
+}
+
 /// Describes the kernels.
-pub(crate) fn kernels(analysis: &Analysis, limits: Limits) -> Vec<Kernel> {
-    let kernel = |(number, kernel): (usize, &warptrace_analysis::KernelFigures)| Kernel {
-        number,
-        name: crate::page::cut(&kernel.kernel, limits.text),
-        launches: count(kernel.launches),
-        warps: count(kernel.warps),
-        events: count(kernel.counts.visits),
-        lanes: ratio(kernel.counts.mean_lanes()),
-        histogram: lane_histogram(&kernel.active),
-        idle_slots: count(kernel.counts.idle),
-        idle: percent(kernel.counts.idle, kernel.counts.slots),
-    };
-    analysis.kernels.iter().enumerate().take(limits.standing).map(kernel).collect()
+pub(crate) fn kernels(analysis: &Analysis, limits: Limits) -> PageTable {
+    Columns::new()
+        .code("kernel", |(_, kernel): &(usize, &KernelFigures)| crate::page::cut(&kernel.kernel, limits.text))
+        .number("launches", |(_, kernel)| count(kernel.launches))
+        .number("warps", |(_, kernel)| count(kernel.warps))
+        .number("events", |(_, kernel)| count(kernel.counts.visits))
+        .number("idle slots", |(_, kernel)| count(kernel.counts.idle))
+        .number("idle", |(_, kernel)| percent(kernel.counts.idle, kernel.counts.slots))
+        .html("active lanes 0–32", |(_, kernel)| KernelLanes {
+            histogram: lane_histogram(&kernel.active),
+            lanes: ratio(kernel.counts.mean_lanes()),
+        })
+        .label("active lanes")
+        .table(analysis.kernels.iter().enumerate(), limits.standing, |(number, _)| Some(number.to_string()))
 }
 
 /// Describes where unfinished warps stand.

@@ -13,11 +13,11 @@ use crate::numbers::parse_block;
 use crate::recording::Recording;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-
-pub(crate) use self::answers::{
-    AccessColumn, CauseColumn, Diff, EdgeColumn, LineColumn, LoopColumn, Page, PathColumn, Report, Rows, Tui,
-    ValueColumn, WaitColumn, WarpColumn,
+use warptrace_analysis::{
+    Cause, Edge, LineFigures, LocationFigures, PathGroup, SiteFigures, ValueFigures, WaitFigures, WarpFigures,
 };
+
+pub(crate) use self::answers::{Diff, Page, Report, Rows, Tui};
 pub(crate) use self::export::{Export, ExportFormat, SampleWeight};
 #[cfg(feature = "query")]
 pub(crate) use self::query::{Apart, QueryFormat};
@@ -98,23 +98,23 @@ pub(crate) enum Command {
     /// Say on one screen what matters most: idle lanes, hangs, losses
     Top(Page),
     /// Say what parted lanes, and how many idle slots that cost
-    Causes(Rows<CauseColumn>),
+    Causes(Rows<Cause>),
     /// Count visits, lanes and idle slots of each line
-    Lines(Rows<LineColumn>),
+    Lines(Rows<LineFigures>),
     /// Count the trips of loops
-    Loops(Rows<LoopColumn>),
+    Loops(Rows<LocationFigures>),
     /// Say where lanes wait, how long, and for which warp; of traces with times
-    Waits(Rows<WaitColumn>),
+    Waits(Rows<WaitFigures>),
     /// Say how the addresses of lanes fit to the memory: sectors, bank conflicts, strides
-    Accesses(Rows<AccessColumn>),
+    Accesses(Rows<SiteFigures>),
     /// Say what was in the values that the source names: ends, mean, the first NaN
-    Values(Rows<ValueColumn>),
+    Values(Rows<ValueFigures>),
     /// Count the work of each warp
-    Warps(Rows<WarpColumn>),
+    Warps(Rows<WarpFigures>),
     /// Group warps that took the same path
-    Paths(Rows<PathColumn>),
+    Paths(Rows<PathGroup>),
     /// Count where lanes went from each location
-    Edges(Rows<EdgeColumn>),
+    Edges(Rows<Edge>),
     /// Count events, lanes and idle slots of each kernel
     Stats(Page),
     /// Compare two traces

@@ -16,7 +16,7 @@ use crate::{commands, demo, exit, opened, output, query_program};
 #[doc(hidden)]
 pub fn warptrace() -> ExitCode {
     run(|command| match query_program::is_for(&command) {
-        true => query_program::replace(),
+        true => return query_program::replace(),
         false => execute(command),
     })
 }
@@ -93,37 +93,38 @@ fn file_limit() -> anyhow::Result<()> {
 
 fn execute(command: Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Demo(command) => demo::run(&command),
+        Command::Demo(command) => return demo::run(&command),
         #[cfg(unix)]
-        Command::Run(command) => commands::run::run(&command),
+        Command::Run(command) => return commands::run::run(&command),
         Command::Info(command) => commands::info::run(&command),
-        Command::Top(command) => commands::answers::top(&command),
-        Command::Causes(command) => commands::answers::causes(&command),
-        Command::Lines(command) => commands::answers::lines(&command),
-        Command::Loops(command) => commands::answers::loops(&command),
+        Command::Top(command) => commands::answers::top(&command, None),
+        Command::Causes(command) => commands::answers::causes(&command, None),
+        Command::Lines(command) => commands::answers::lines(&command, None),
+        Command::Loops(command) => commands::answers::loops(&command, None),
         Command::Waits(command) => commands::answers::waits(&command),
         Command::Accesses(command) => commands::answers::accesses(&command),
         Command::Values(command) => commands::answers::values(&command),
         Command::Warps(command) => commands::answers::warps(&command),
         Command::Paths(command) => commands::answers::paths(&command),
-        Command::Edges(command) => commands::answers::edges(&command),
-        Command::Stats(command) => commands::answers::stats(&command),
-        Command::Diff(command) => commands::answers::diff(&command),
+        Command::Edges(command) => commands::answers::edges(&command, None),
+        Command::Stats(command) => commands::answers::stats(&command, None),
+        Command::Diff(command) => return commands::answers::diff(&command),
         Command::Timeline(command) => commands::timeline::run(&command),
         Command::Report(command) => commands::report::run(&command),
         #[cfg(feature = "tui")]
-        Command::Tui(command) => commands::tui::run(command),
+        Command::Tui(command) => return commands::tui::run(command),
         #[cfg(not(feature = "tui"))]
         Command::Tui(_) => Err(commands::left_out("`tui`")),
-        Command::Query(_) | Command::Worker(_) => query_program::replace(),
+        Command::Query(_) | Command::Worker(_) => return query_program::replace(),
         Command::Decode(command) => commands::decode::run(&command),
         Command::Export(command) => commands::export::run(&command),
-        Command::Verify(command) => commands::verify::run(&command),
+        Command::Verify(command) => return commands::verify::run(&command),
         Command::Devices => commands::devices::run(),
         Command::New(command) => commands::new::run(&command),
         Command::Completions(command) => commands::manual::completions(&command),
         Command::Man(command) => commands::manual::man(&command),
-    }
+    }?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn failed(error: &anyhow::Error) -> ExitCode {

@@ -11,7 +11,7 @@ use warptrace_format::file::LocationInfo;
 use crate::analyse::analyse_renamed;
 use crate::counts::{Counts, share};
 use crate::error::AnalysisError;
-use crate::figures::{Analysis, Point, StandingWarp, WarpFigures};
+use crate::figures::{Analysis, Cause, LocationFigures, Point, StandingWarp, WarpFigures};
 use crate::matching;
 use crate::parting::first_difference;
 use crate::path::rename;
@@ -154,6 +154,17 @@ impl Comparison {
         !has_events || self.locations.iter().any(is_common)
     }
 
+    /// The locations whose counts changed, those with the greatest change of idle slots first.
+    pub fn changed_locations(&self) -> Vec<&LocationChange> {
+        let is_changed = |change: &&LocationChange| change.counts[0] != change.counts[1];
+        let mut changed: Vec<&LocationChange> = self.locations.iter().filter(is_changed).collect();
+        changed.order_by_key(|LocationChange { counts: [before, after], .. }| {
+            let [idle, lanes] = [before.idle.abs_diff(after.idle), before.lanes.abs_diff(after.lanes)];
+            Reverse((idle, lanes, before.visits.abs_diff(after.visits)))
+        });
+        changed
+    }
+
     /// The greatest change in any [`Measure`]; `None` if none of them changed.
     pub fn greatest(&self) -> Option<Greatest> {
         let [before, after] = self.analyses.each_ref().map(|analysis| analysis.counts);
@@ -256,60 +267,62 @@ fn renamed(before: &[LocationInfo], after: &[LocationInfo]) -> Vec<u16> {
     renamed
 }
 
+/// Pairs the rows of two traces that have the same key.
+pub(crate) fn paired<K: Ord, R>(
+    before: impl IntoIterator<Item = (K, R)>,
+    after: impl IntoIterator<Item = (K, R)>,
+) -> BTreeMap<K, [Option<R>; 2]> {
+    let old = before.into_iter().map(|(key, row)| (key, [Some(row), None]));
+    let mut pairs: BTreeMap<K, [Option<R>; 2]> = old.collect();
+    for (key, row) in after {
+        pairs.entry(key).or_insert([None, None])[1] = Some(row);
+    }
+    pairs
+}
+
+/// The id in the first trace of the location with an id in the second one.
+fn old_id(renamed: &[u16], id: u16) -> u16 {
+    renamed.get(usize::from(id)).copied().unwrap_or(id)
+}
+
 /// Pairs the causes of both traces.
 fn causes(analyses: &[Analysis; 2], renamed: &[u16]) -> Vec<CauseChange> {
-    let slots = analyses.each_ref().map(|analysis| analysis.counts.slots);
-    let mut found: BTreeMap<u16, CauseChange> = BTreeMap::new();
-    for (which, analysis) in analyses.iter().enumerate() {
-        for cause in &analysis.causes {
-            let id = cause.point.location;
-            let is_renamed = which == 1 && id != Point::BEGIN;
-            let id = renamed.get(usize::from(id)).copied().filter(|_| is_renamed).unwrap_or(id);
-            let change = found.entry(id).or_insert_with(|| CauseChange {
-                before: None,
-                after: None,
-                idle: [0; 2],
-                of_slots: [0.0; 2],
-            });
-            let point = if which == 0 { &mut change.before } else { &mut change.after };
-            *point = Some(cause.point.clone());
-            change.idle[which] = cause.idle;
-            change.of_slots[which] = share(cause.idle, slots[which]);
-        }
-    }
-    let mut found: Vec<CauseChange> = found.into_values().collect();
+    let [before, after] = analyses.each_ref().map(|analysis| &analysis.causes);
+    let new_key = |id: u16| if id == Point::BEGIN { id } else { old_id(renamed, id) };
+    let pairs = paired(
+        before.iter().map(|cause| (cause.point.location, cause)),
+        after.iter().map(|cause| (new_key(cause.point.location), cause)),
+    );
+    let change = |pair: [Option<&Cause>; 2]| {
+        let idle = pair.map(|cause| cause.map_or(0, |cause| cause.idle));
+        let of_slots = [0, 1].map(|which| share(idle[which], analyses[which].counts.slots));
+        let [before, after] = pair.map(|cause| cause.map(|cause| cause.point.clone()));
+        CauseChange { before, after, idle, of_slots }
+    };
+    let mut found: Vec<CauseChange> = pairs.into_values().map(change).collect();
     found.order_by_key(|change| Reverse(i128::from(change.idle[1]) - i128::from(change.idle[0])));
     found
 }
 
 fn locations(traces: [&TraceFile; 2], analyses: &[Analysis; 2], renamed: &[u16]) -> Vec<LocationChange> {
     let [before, after] = traces.map(Points::new);
-    let mut changes: BTreeMap<u16, LocationChange> = BTreeMap::new();
-    for figures in &analyses[0].locations {
-        let counts = [figures.counts, Counts::default()];
-        let change = LocationChange { before: Some(figures.point.clone()), after: None, counts };
-        changes.insert(figures.point.location, change);
-    }
-    for figures in &analyses[1].locations {
-        let id = figures.point.location;
-        let id = renamed.get(usize::from(id)).copied().unwrap_or(id);
-        let change = changes.entry(id).or_insert_with(|| LocationChange {
-            before: before.known(id),
-            after: None,
-            counts: [Counts::default(); 2],
-        });
-        change.after = Some(figures.point.clone());
-        change.counts[1] = figures.counts;
-    }
+    let [old, new] = analyses.each_ref().map(|analysis| &analysis.locations);
+    let pairs = paired(
+        old.iter().map(|at| (at.point.location, at)),
+        new.iter().map(|at| (old_id(renamed, at.point.location), at)),
+    );
     // The other trace may know a location to which no warp came.
+    let mut news: BTreeMap<u16, Vec<u16>> = BTreeMap::new();
     for (id, &old) in (0..=u16::MAX).zip(renamed) {
-        if let Some(change) = changes.get_mut(&old)
-            && change.after.is_none()
-        {
-            change.after = after.known(id);
-        }
+        news.entry(old).or_default().push(id);
     }
-    changes.into_values().collect()
+    let change = |(id, pair): (u16, [Option<&LocationFigures>; 2])| {
+        let counts = pair.map(|figures| figures.map_or_else(Counts::default, |figures| figures.counts));
+        let [first, second] = pair.map(|figures| figures.map(|figures| figures.point.clone()));
+        let known = || news.get(&id)?.iter().find_map(|&id| after.known(id));
+        LocationChange { before: first.or_else(|| before.known(id)), after: second.or_else(known), counts }
+    };
+    pairs.into_iter().map(change).collect()
 }
 
 #[cfg(test)]

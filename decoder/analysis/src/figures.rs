@@ -250,6 +250,11 @@ pub fn edges_from(edges: &[Edge], location: Option<u16>) -> &[Edge] {
     &edges[from..from + count]
 }
 
+/// Lanes on all edges from a location, as [`edges_from`].
+pub fn lanes_from(edges: &[Edge], location: Option<u16>) -> u64 {
+    edges_from(edges, location).iter().fold(0, |sum, edge| sum.saturating_add(edge.lanes))
+}
+
 /// What one warp of a launch did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct WarpFigures {

@@ -88,7 +88,7 @@ pub use error::AnalysisError;
 pub use figures::{
     Analysis, Cause, CausePlace, Edge, KernelFigures, LANE_COUNTS, LineFigures, LocationFigures, Losses,
     Meeting, NotCome, PathGroup, Point, Standing, StandingAt, StandingLanes, StandingWarp, Totals,
-    WarpFigures, edges_from,
+    WarpFigures, edges_from, lanes_from,
 };
 pub use host::{HostRan, HostReading, HostSchedule, HostSummary};
 pub use labels::{LabelFigures, by_label};

@@ -127,6 +127,16 @@ pub struct Schedule {
     pub timer_step_nanoseconds: u64,
 }
 
+impl Schedule {
+    /// Returns it with at most `most` launches: those whose multiprocessors waited longest for their ends, these first.
+    #[must_use]
+    pub fn longest_waits(&self, most: usize) -> Self {
+        let mut launches: Vec<&LaunchSchedule> = self.launches.iter().collect();
+        launches.order_by_key(|launch| Reverse(launch.waiting_nanoseconds));
+        Self { launches: launches.into_iter().take(most).cloned().collect(), ..*self }
+    }
+}
+
 /// Of how many warps a trace says where and when they ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]

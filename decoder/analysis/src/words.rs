@@ -21,14 +21,14 @@ pub use warptrace_decoder::grouped as count;
 use warptrace_format::file::{LaunchInfo, LocationInfo};
 
 pub use self::accesses::{
-    access_doubt, access_finding, access_lacks, accesses_of, buffer, buffer_name, outside_finding, unwritten,
-    unwritten_lack,
+    access_doubt, access_finding, access_lacks, access_place, accesses_of, buffer, buffer_name, heat_bars,
+    outside_finding, per_request, site_name, touched_part, unwritten, unwritten_lack, used_part,
 };
 pub use self::causes::{apart, parting};
 pub use self::schedule::{findings, nanoseconds, schedule, tail};
 pub use self::sentences::{
-    causing, changes, differences, early_end, finding, greatest, groups, holds, hottest, losses, missing,
-    oddest, ratios, roles, work,
+    causing, changed_place, changes, differences, early_end, finding, greatest, groups, holds, hottest,
+    losses, missing, oddest, other_event, ratios, roles, signed, work,
 };
 pub use self::set::{odd_file, set_losses};
 pub use self::standing::{circle, standing};

@@ -3,27 +3,7 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringArray, UInt32Array, UInt64Array};
-use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::error::Result;
-use warptrace_tables::Sink;
-
-use crate::workers::Task;
-
-/// Returns the columns: a row for each trace of each worker.
-pub(crate) fn schema() -> SchemaRef {
-    let column = |name, kind| Field::new(name, kind, false);
-    Arc::new(Schema::new(vec![
-        column("worker", DataType::UInt32),
-        column("pattern", DataType::UInt32),
-        column("path", DataType::Utf8),
-        column("true_path", DataType::Utf8),
-        column("length", DataType::UInt64),
-        column("digest", DataType::UInt64),
-        column("events", DataType::UInt64),
-        column("is_whole", DataType::Boolean),
-        column("state", DataType::Utf8),
-    ]))
-}
 
 /// A trace that a worker has.
 #[derive(Clone, Debug)]
@@ -43,31 +23,26 @@ pub(crate) struct Listed {
     pub(crate) state: String,
 }
 
-/// Makes the rows of a worker.
-pub(crate) fn rows(task: &Task, columns: &[usize], sink: &mut Sink<'_>) -> Result<()> {
-    let found = task.list()?;
+/// Makes the rows of a worker: one for each trace.
+pub(crate) fn batch(worker: u32, found: &[Listed]) -> Result<RecordBatch> {
     let numbers = |number: fn(&Listed) -> u64| -> ArrayRef {
         Arc::new(found.iter().map(|file| Some(number(file))).collect::<UInt64Array>())
     };
     let texts = |text: fn(&Listed) -> &str| -> ArrayRef {
         Arc::new(found.iter().map(|file| Some(text(file))).collect::<StringArray>())
     };
-    let worker = UInt32Array::from(vec![task.worker(); found.len()]);
     let pattern: UInt32Array = found.iter().map(|file| Some(file.pattern)).collect();
     let is_whole: BooleanArray = found.iter().map(|file| Some(file.is_whole)).collect();
-    let all: Vec<ArrayRef> = vec![
-        Arc::new(worker),
-        Arc::new(pattern),
-        texts(|file| &file.path),
-        texts(|file| &file.true_path),
-        numbers(|file| file.length),
-        numbers(|file| file.digest),
-        numbers(|file| file.events),
-        Arc::new(is_whole),
-        texts(|file| &file.state),
+    let columns: [(&str, ArrayRef); 9] = [
+        ("worker", Arc::new(UInt32Array::from(vec![worker; found.len()]))),
+        ("pattern", Arc::new(pattern)),
+        ("path", texts(|file| &file.path)),
+        ("true_path", texts(|file| &file.true_path)),
+        ("length", numbers(|file| file.length)),
+        ("digest", numbers(|file| file.digest)),
+        ("events", numbers(|file| file.events)),
+        ("is_whole", Arc::new(is_whole)),
+        ("state", texts(|file| &file.state)),
     ];
-    let batch = RecordBatch::try_new(schema(), all)?.project(columns)?;
-    // Whether more is wanted does not matter: there is no more.
-    let _ = sink(batch);
-    Ok(())
+    Ok(RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, false)))?)
 }

@@ -1,27 +1,20 @@
 //! The tables of events, addresses and values: decoded while a query runs, only the columns that it names.
 
 use std::ops::{ControlFlow, Range};
-use std::sync::Arc;
 
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::error::Result;
+use datafusion::physical_plan::ExecutionPlan;
 use warptrace_analysis::{Selection, kernel_name};
 use warptrace_decoder::{TraceFile, WarpFilter};
 use warptrace_format::file::LaunchInfo;
-use warptrace_tables::{AccessBatch, EventBatch, Made, Sink, TableError, TraceTable, Wanted};
+use warptrace_tables::{AccessBatch, EventBatch, Sink, TableError, TraceTable, Wanted};
 
 use crate::filter::Bounds;
-use crate::source::{Asked, Named, Part, Rows};
+use crate::scan::{Open, Scan};
+use crate::source::Named;
 
 /// Events from which on the warps of a launch are given to several threads.
 const MANY_EVENTS: u64 = 1 << 16;
-
-/// A table of events, addresses or values.
-#[derive(Clone, Debug)]
-pub(crate) struct Runs {
-    pub(crate) traces: Arc<[Named]>,
-    pub(crate) table: TraceTable,
-    pub(crate) made: Arc<Made>,
-}
 
 /// Warps of one launch.
 #[derive(Clone)]
@@ -31,54 +24,49 @@ struct Job {
     warps: Range<u32>,
 }
 
-impl Rows for Runs {
-    fn parts(&self, asked: Asked) -> Vec<Part> {
-        let Asked { columns, schema, bounds, parts } = asked;
-        let track =
-            if matches!(self.table, TraceTable::Accesses(_)) { TraceFile::data_track } else { |_: &_| 0 };
-        let jobs = shared_out(&self.traces, &bounds, parts.max(1), track);
-        let part = |jobs: Vec<Job>| -> Part {
-            let (of, columns) = (self.clone(), columns.clone());
-            let (schema, bounds) = (Arc::clone(&schema), bounds.clone());
-            Arc::new(move |sink| {
-                for job in &jobs {
-                    let flow = of.rows(job, (&columns, &schema), &bounds, sink);
-                    if flow.map_err(|error| of.traces[job.trace].error(error))?.is_break() {
-                        return Ok(());
-                    }
-                }
-                Ok(())
-            })
-        };
-        jobs.into_iter().map(part).collect()
+/// Makes the rows of one part of a table. Parts can be made at once.
+pub(crate) fn rows(
+    open: &Open,
+    table: TraceTable,
+    scan: &Scan,
+    part: usize,
+    sink: &mut Sink<'_>,
+) -> Result<()> {
+    let track = if matches!(table, TraceTable::Accesses(_)) { TraceFile::data_track } else { |_: &_| 0 };
+    let jobs = shared_out(&open.traces, &scan.bounds, scan.part_count().max(1), track);
+    for job in jobs.get(part).into_iter().flatten() {
+        let flow = rows_of(open, table, scan, job, sink);
+        if flow.map_err(|error| open.traces[job.trace].error(error))?.is_break() {
+            break;
+        }
     }
+    Ok(())
 }
 
-impl Runs {
-    /// Gives the rows of some warps to `sink`.
-    fn rows(
-        &self,
-        job: &Job,
-        chosen: (&[usize], &SchemaRef),
-        bounds: &Bounds,
-        sink: &mut Sink<'_>,
-    ) -> Result<ControlFlow<()>, TableError> {
-        let Named { name, trace, .. } = &self.traces[job.trace];
-        let (warps, selection) = (WarpFilter::warps(job.warps.clone()), Selection::default());
-        match self.table {
-            TraceTable::Events(table) => {
-                let (least, greatest) = bounds.range("location");
-                let wanted = Wanted { warps, selection, locations: least..=greatest };
-                EventBatch::new((name.as_str(), trace), job.launch, chosen, &self.made)
-                    .fill(trace, &wanted, table, sink)
-            }
-            TraceTable::Accesses(table) => {
-                let batch = AccessBatch::new((name.as_str(), trace), job.launch, table, chosen);
-                Ok(batch.fill(&warps, &selection, sink)?.0)
-            }
-            // Made whole.
-            TraceTable::Figures(_) => Ok(ControlFlow::Continue(())),
+/// Makes the rows of some warps.
+fn rows_of(
+    open: &Open,
+    table: TraceTable,
+    scan: &Scan,
+    job: &Job,
+    sink: &mut Sink<'_>,
+) -> Result<ControlFlow<()>, TableError> {
+    let Named { name, trace, .. } = &open.traces[job.trace];
+    let (warps, selection) = (WarpFilter::warps(job.warps.clone()), Selection::default());
+    let (schema, columns) = (scan.schema(), scan.columns.as_slice());
+    match table {
+        TraceTable::Events(table) => {
+            let (least, greatest) = scan.bounds.range("location");
+            let wanted = Wanted { warps, selection, locations: least..=greatest };
+            EventBatch::new((name.as_str(), trace), job.launch, (columns, &schema), &open.made)
+                .fill(trace, &wanted, table, sink)
         }
+        TraceTable::Accesses(table) => {
+            let batch = AccessBatch::new((name.as_str(), trace), job.launch, table, (columns, &schema));
+            Ok(batch.fill(&warps, &selection, sink)?.0)
+        }
+        // Made whole.
+        TraceTable::Figures(_) => Ok(ControlFlow::Continue(())),
     }
 }
 

@@ -5,7 +5,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::{DataFusionError, Result};
@@ -17,14 +18,11 @@ use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use warptrace_tables::{EventTable, Made, Sink, TraceTable};
 
-use crate::figures::Figures;
 use crate::filter::Bounds;
-use crate::listing;
 use crate::parts::{self, Chosen};
-use crate::runs::Runs;
-use crate::source::{Asked, Named, Part, Rows};
-use crate::traces;
+use crate::source::Named;
 use crate::workers::{Shares, Task};
+use crate::{figures, listing, runs, traces};
 
 /// Batches that wait to be taken.
 const WAITING: usize = 2;
@@ -64,8 +62,11 @@ impl TableName {
     pub(crate) fn schema(self) -> SchemaRef {
         match self {
             Self::Rows(table) => table.schema(),
-            Self::Traces => traces::schema(),
-            Self::Listing => listing::schema(),
+            // Columns do not depend on the rows.
+            Self::Traces => traces::batch(&[]).map_or_else(|_| Schema::empty().into(), |rows| rows.schema()),
+            Self::Listing => {
+                listing::batch(0, &[]).map_or_else(|_| Schema::empty().into(), |rows| rows.schema())
+            }
             Self::Heads | Self::Parts => parts::schema(),
         }
     }
@@ -192,10 +193,15 @@ impl Scan {
         if part >= self.table.parts(part + 1) {
             return Ok(());
         }
+        // Whether more is wanted does not matter where there is no more.
+        let mut whole = |batch: RecordBatch| -> Result<()> {
+            let _ = sink(batch.project(&self.columns)?);
+            Ok(())
+        };
         let open = match &self.traces {
             Traces::Here(open) => open,
             Traces::Task(task) if self.table == TableName::Listing => {
-                return listing::rows(task, &self.columns, sink);
+                return whole(listing::batch(task.worker(), &task.list()?)?);
             }
             Traces::Task(task) => task.open()?,
             Traces::Apart(_) | Traces::Share(..) => {
@@ -205,20 +211,16 @@ impl Scan {
                 ));
             }
         };
-        let (columns, schema) = (self.columns.clone(), self.schema());
-        let asked = Asked { columns, schema, bounds: self.bounds.clone(), parts: self.part_count() };
-        let traces = Arc::clone(&open.traces);
-        let parts: Vec<Part> = match self.table {
-            TableName::Rows(TraceTable::Figures(table)) => Figures { traces, table }.parts(asked),
-            TableName::Rows(table) => Runs { traces, table, made: Arc::clone(&open.made) }.parts(asked),
-            TableName::Traces => return traces::rows(&traces, &self.columns, sink),
+        match self.table {
+            TableName::Rows(TraceTable::Figures(table)) => figures::rows(&open.traces, table, self, sink),
+            TableName::Rows(table) => runs::rows(open, table, self, part, sink),
+            TableName::Traces => whole(traces::batch(&open.traces)?),
             TableName::Heads | TableName::Parts => {
-                return parts::rows(&traces, &self.columns, self.chosen.as_deref(), sink);
+                parts::rows(&open.traces, &self.columns, self.chosen.as_deref(), sink)
             }
             // Only of workers.
-            TableName::Listing => Vec::new(),
-        };
-        parts.get(part).map_or(Ok(()), |part| part(sink))
+            TableName::Listing => Ok(()),
+        }
     }
 }
 

@@ -3,13 +3,9 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::error::{DataFusionError, Result};
 use warptrace_analysis::{Analysis, AnalysisError, Selection, analyse};
 use warptrace_decoder::TraceFile;
-use warptrace_tables::Sink;
-
-use crate::filter::Bounds;
 
 /// A trace with what queries call it.
 pub(crate) struct Named {
@@ -95,25 +91,4 @@ impl Found {
         let (is_whole, state, events) = (trace.state().is_whole, words(trace).to_owned(), events(trace));
         Self { name, pattern: 0, is_whole, state, events }
     }
-}
-
-/// Makes the rows of one part of a table.
-pub(crate) type Part = Arc<dyn Fn(&mut Sink<'_>) -> Result<()> + Send + Sync>;
-
-/// What is asked of a table.
-#[derive(Clone)]
-pub(crate) struct Asked {
-    /// Numbers of the columns, in the order in which they are wanted.
-    pub(crate) columns: Vec<usize>,
-    /// The columns.
-    pub(crate) schema: SchemaRef,
-    pub(crate) bounds: Bounds,
-    /// How many parts can be made at once.
-    pub(crate) parts: usize,
-}
-
-/// Makes the rows of a table in parts, which can be made at once.
-pub(crate) trait Rows {
-    /// At most as many parts as can be made at once, the same for the same traces.
-    fn parts(&self, asked: Asked) -> Vec<Part>;
 }

@@ -3,31 +3,13 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringArray, UInt32Array, UInt64Array};
-use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::error::Result;
 use warptrace_format::file::Origin;
-use warptrace_tables::Sink;
 
 use crate::source::Named;
 
-/// Returns the columns: a row for each trace.
-pub(crate) fn schema() -> SchemaRef {
-    let column = |name, kind, is_optional| Field::new(name, kind, is_optional);
-    Arc::new(Schema::new(vec![
-        column("trace", DataType::Utf8, false),
-        column("job", DataType::Utf8, true),
-        column("rank", DataType::UInt32, true),
-        column("host", DataType::Utf8, true),
-        column("worker", DataType::Utf8, true),
-        column("whole", DataType::Boolean, false),
-        column("state", DataType::Utf8, false),
-        column("launches", DataType::UInt64, false),
-        column("events", DataType::UInt64, false),
-    ]))
-}
-
-/// Makes the rows.
-pub(crate) fn rows(traces: &[Named], columns: &[usize], sink: &mut Sink<'_>) -> Result<()> {
+/// Makes the rows: one for each trace.
+pub(crate) fn batch(traces: &[Named]) -> Result<RecordBatch> {
     fn text<'a>(traces: &'a [Named], of: impl Fn(&'a Named) -> Option<&'a str>) -> ArrayRef {
         Arc::new(traces.iter().map(of).collect::<StringArray>())
     }
@@ -39,18 +21,17 @@ pub(crate) fn rows(traces: &[Named], columns: &[usize], sink: &mut Sink<'_>) -> 
     };
     let rank: UInt32Array = traces.iter().map(|named| origin(named)?.rank).collect();
     let whole: BooleanArray = traces.iter().map(|named| Some(named.trace.state().is_whole)).collect();
-    let all: Vec<ArrayRef> = vec![
-        text(traces, |named| Some(&named.name)),
-        text(traces, |named| origin(named)?.job.as_deref()),
-        Arc::new(rank),
-        text(traces, |named| origin(named)?.host.as_deref()),
-        text(traces, Named::place),
-        Arc::new(whole),
-        text(traces, |named| Some(&named.trace.state().sentence)),
-        number(&|named| named.trace.launches().len() as u64),
-        number(&Named::events),
+    // Those that are true may be unknown.
+    let columns: [(&str, ArrayRef, bool); 9] = [
+        ("trace", text(traces, |named| Some(&named.name)), false),
+        ("job", text(traces, |named| origin(named)?.job.as_deref()), true),
+        ("rank", Arc::new(rank), true),
+        ("host", text(traces, |named| origin(named)?.host.as_deref()), true),
+        ("worker", text(traces, Named::place), true),
+        ("whole", Arc::new(whole), false),
+        ("state", text(traces, |named| Some(&named.trace.state().sentence)), false),
+        ("launches", number(&|named| named.trace.launches().len() as u64), false),
+        ("events", number(&Named::events), false),
     ];
-    // Whether more is wanted does not matter: there is no more.
-    let _ = sink(RecordBatch::try_new(schema(), all)?.project(columns)?);
-    Ok(())
+    Ok(RecordBatch::try_from_iter_with_nullable(columns)?)
 }

@@ -3,11 +3,11 @@
 use std::fmt::Write;
 
 use warptrace_analysis::words::{about, count, percent};
-use warptrace_analysis::{Counts, Edge, KernelFigures, edges_from, share};
+use warptrace_analysis::{Counts, Edge, KernelFigures, edges_from, lanes_from, share};
 
 use super::labels::{Label, spread};
 use super::layout::{Layout, layout};
-use super::{Drawn, Graph, Node, leaving, line_width};
+use super::{Drawn, Graph, Node, line_width};
 use crate::guide::Guide;
 use crate::page::cut;
 
@@ -60,7 +60,7 @@ pub(super) fn draw(
             }
         };
         let width = format!("{:.1}", line_width(edge.lanes, most));
-        let leaving = leaving(&kernel.edges, edge);
+        let leaving = lanes_from(&kernel.edges, edge.from);
         let text = if edge.lanes < leaving { about(edge.lanes, leaving) } else { String::new() };
         labels.push(Label { text, at, weight: edge.lanes });
         drawn.push((path, width, said(guide, edge, leaving)));

@@ -7,9 +7,10 @@ mod layout;
 use std::cmp::Reverse;
 
 use warptrace_analysis::words::{count, percent};
-use warptrace_analysis::{Edge, KernelFigures, OrderItems, edges_from, share};
+use warptrace_analysis::{Edge, KernelFigures, OrderItems, edges_from, lanes_from, share};
 
-use crate::guide::{Guide, Place};
+use crate::guide::Guide;
+use crate::table::{Columns, PageTable};
 
 /// Most edges of a drawing.
 const EDGES: usize = 240;
@@ -22,8 +23,7 @@ pub(crate) struct Graphs {
     pub(crate) graphs: Vec<Graph>,
     /// Kernels that are not drawn.
     pub(crate) more: usize,
-    pub(crate) table: Vec<EdgeRow>,
-    pub(crate) more_rows: usize,
+    pub(crate) table: PageTable,
 }
 
 /// A drawing.
@@ -75,17 +75,6 @@ pub(crate) struct Node {
     pub(crate) label: String,
 }
 
-/// A row of the table.
-#[derive(Debug)]
-pub(crate) struct EdgeRow {
-    pub(crate) from: Place,
-    pub(crate) to: Place,
-    pub(crate) kernels: String,
-    pub(crate) visits: String,
-    pub(crate) lanes: String,
-    pub(crate) taken: String,
-}
-
 /// Draws the kernels of most visits.
 pub(crate) fn graphs(guide: &Guide<'_>) -> Graphs {
     let analysis = guide.analysis;
@@ -95,12 +84,18 @@ pub(crate) fn graphs(guide: &Guide<'_>) -> Graphs {
     let most = GRAPHS.min(guide.limits.standing);
     let mut edges: Vec<&Edge> = analysis.edges.iter().collect();
     edges.order_by_key(|edge| Reverse(edge.lanes));
-    let rows = guide.limits.nodes;
+    let columns = Columns::new()
+        .html("from", |edge: &&Edge| guide.place(edge.from, "(begin)"))
+        .html("to", |edge| guide.place(edge.to, "(end)"))
+        .number("visits", |edge| count(edge.visits))
+        .number("lanes", |edge| count(edge.lanes))
+        .number("taken", |edge| percent(edge.lanes, lanes_from(&analysis.edges, edge.from)))
+        .title("part of the lanes that left the first location");
+    let from = |edge: &&Edge| Some(guide.kernels(edge.from.or(edge.to).as_slice()));
     Graphs {
         graphs: kernels.iter().take(most).map(|(number, kernel)| graph(guide, *number, kernel)).collect(),
         more: kernels.len().saturating_sub(most),
-        table: edges.iter().take(rows).map(|edge| edge_row(guide, edge)).collect(),
-        more_rows: edges.len().saturating_sub(rows),
+        table: columns.table(edges.into_iter(), guide.limits.nodes, from),
     }
 }
 
@@ -131,23 +126,6 @@ fn graph(guide: &Guide<'_>, number: usize, kernel: &KernelFigures) -> Graph {
         left_out.push(format!("{} edges of fewer lanes", count((all_edges - edges.len()) as u64)));
     }
     draw::draw(guide, (number, kernel), &ids, &edges, left_out.join(", "))
-}
-
-/// Lanes that left the location from which an edge goes, or that began; of edges in order.
-fn leaving(edges: &[Edge], edge: &Edge) -> u64 {
-    edges_from(edges, edge.from).iter().fold(0, |sum, edge| sum.saturating_add(edge.lanes))
-}
-
-fn edge_row(guide: &Guide<'_>, edge: &Edge) -> EdgeRow {
-    let ends: Vec<u16> = edge.from.or(edge.to).into_iter().collect();
-    EdgeRow {
-        from: guide.place(edge.from, "(begin)"),
-        to: guide.place(edge.to, "(end)"),
-        kernels: guide.kernels(&ends),
-        visits: count(edge.visits),
-        lanes: count(edge.lanes),
-        taken: percent(edge.lanes, leaving(&guide.analysis.edges, edge)),
-    }
 }
 
 /// Width of a line: `lanes` over the most.

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use warptrace_analysis::Selection;
 
+use crate::commands::answers::{Listed, Order, order_parser};
 use crate::numbers::parse_block;
 
 use super::query::Apart;
@@ -56,9 +57,9 @@ pub(crate) struct Page {
     pub(crate) json: bool,
 }
 
-/// Arguments of commands that answer with rows, to be sorted by a column `S`.
+/// Arguments of commands that answer with rows `R`.
 #[derive(Debug, Args)]
-pub(crate) struct Rows<S: ValueEnum + Send + Sync + 'static> {
+pub(crate) struct Rows<R: Listed> {
     #[command(flatten)]
     pub(crate) page: Page,
 
@@ -67,145 +68,12 @@ pub(crate) struct Rows<S: ValueEnum + Send + Sync + 'static> {
     pub(crate) location: Option<String>,
 
     /// Which rows come first: those with the most of this; by default the first named here
-    #[arg(long, value_enum, value_name = "COLUMN")]
-    pub(crate) sort: Option<S>,
+    #[arg(long, value_parser = order_parser::<R>(), value_name = "COLUMN")]
+    pub(crate) sort: Option<&'static Order<R>>,
 
     /// How many rows; 0: all. By default 20, and all in JSON
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<usize>,
-}
-
-/// Columns of `lines`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LineColumn {
-    /// Cycles of warps; the default of traces with times
-    Cycles,
-    /// Idle slots, here and elsewhere, whose cause the line is; the default of others
-    Caused,
-    /// Idle slots
-    Idle,
-    /// Times that a warp came
-    Visits,
-    /// Active lanes, summed over the visits
-    Lanes,
-    /// Warps that came
-    Warps,
-    /// Visits after which lanes went different ways
-    Splits,
-    /// File and line, the first one first
-    Source,
-}
-
-/// Columns of `causes`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum CauseColumn {
-    /// Idle slots
-    Idle,
-    /// Events after which lanes parted
-    Partings,
-    /// Events until lanes met again, in the mean
-    Apart,
-    /// File and line, the first one first
-    Source,
-}
-
-/// Columns of `loops`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LoopColumn {
-    /// Idle slots at the head
-    Idle,
-    /// Times that a warp came to the head
-    Visits,
-    /// Most trips of a lane
-    Max,
-    /// Most trips of a lane over the mean
-    Imbalance,
-    /// File and line, the first one first
-    Source,
-}
-
-/// Columns of `waits`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum WaitColumn {
-    /// Cycles of all lanes
-    Cycles,
-    /// Times that lanes came together
-    Waits,
-    /// The longest wait
-    Max,
-    /// File and line, the first one first
-    Source,
-}
-
-/// Columns of `accesses`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum AccessColumn {
-    /// Sectors and passes more than would have done
-    Wasted,
-    /// Bytes of global memory that were moved
-    Moved,
-    /// Passes through the banks of shared memory
-    Passes,
-    /// Times that lanes accessed it together
-    Requests,
-    /// File and line, the first one first
-    Source,
-}
-
-/// Columns of `values`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ValueColumn {
-    /// Numbers that are NaN, then those that are infinite
-    Odd,
-    /// How many values
-    Values,
-    /// How many different ones
-    Distinct,
-    /// File and line, the first one first
-    Source,
-}
-
-/// Columns of `warps`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum WarpColumn {
-    /// How far it is from the median warp of its launch: by how long it ran, else by cycles, else by events
-    Odd,
-    /// How long it ran
-    Ran,
-    /// Cycles from its first run to its last
-    Cycles,
-    /// Idle slots
-    Idle,
-    /// Events
-    Events,
-    /// Active lanes, summed over the events
-    Lanes,
-    /// Launch and number, the first one first
-    Number,
-}
-
-/// Columns of `paths`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PathColumn {
-    /// Warps that took the path
-    Warps,
-    /// Events of each of these warps
-    Events,
-    /// Idle slots of each of these warps
-    Idle,
-    /// Warps that took the path, the fewest first
-    Rare,
-}
-
-/// Columns of `edges`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum EdgeColumn {
-    /// Lanes that went this way
-    Lanes,
-    /// Steps from one event to the next
-    Visits,
-    /// Location from which lanes came, by id
-    From,
 }
 
 /// Arguments of `diff`.

@@ -2,7 +2,6 @@
 
 use std::io::Write;
 use std::ops::ControlFlow;
-use std::process::ExitCode;
 
 use anyhow::bail;
 use warptrace_analysis::words;
@@ -17,7 +16,7 @@ use crate::opened::open;
 use crate::output::{self, count};
 use crate::whole_file::{Target, watch_signals};
 
-pub(crate) fn run(command: &arguments::Decode) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(command: &arguments::Decode) -> anyhow::Result<()> {
     let path = &command.file;
     let target = Target::or_standard(command.output.as_deref(), &[("the trace", path)])?;
     watch_signals()?;
@@ -32,10 +31,10 @@ pub(crate) fn run(command: &arguments::Decode) -> anyhow::Result<ExitCode> {
     }
     if command.accesses {
         target.write(|out| decode_accesses::print(&trace, command, &launches, &mut trace.limited(out)))?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     }
     target.write(|out| print(&trace, command, &launches, &mut trace.limited(out)))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// The launches to print, with the filter that selects their warps.

@@ -1,13 +1,11 @@
 //! `warptrace devices`.
 
-use std::process::ExitCode;
-
 use warptrace_host::CudaDevice;
 
 use crate::demo;
 use crate::output::say;
 
-pub(crate) fn run() -> anyhow::Result<ExitCode> {
+pub(crate) fn run() -> anyhow::Result<()> {
     match CudaDevice::list() {
         Ok(devices) if devices.is_empty() => say!("no GPU: the CUDA driver is installed but finds none")?,
         Ok(devices) => {
@@ -26,5 +24,5 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     if demo::PTX.is_empty() {
         say!("\nThis binary carries no GPU code: run `cargo xtask setup` and build again.")?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

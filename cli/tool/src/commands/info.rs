@@ -1,11 +1,7 @@
 //! `warptrace info`.
 
 use std::collections::{BTreeSet, HashSet};
-use std::io::{self, Write};
-use std::iter;
-use std::process::ExitCode;
 
-use console::measure_text_width;
 use warptrace_analysis::words::{cut, many, nanoseconds};
 use warptrace_analysis::{HostSummary, LaunchSummary, Summary};
 use warptrace_decoder::{FileState, TraceFile};
@@ -15,15 +11,13 @@ use warptrace_format::file::{
 };
 use warptrace_format::{Counting, LocationKind};
 
+use crate::commands::table::{TextTable, WIDEST};
 use crate::losses::Losses;
 use crate::opened::{Opened, open};
-use crate::output::{StandardOutput, bytes, count, print_json, say, shown_name, write_lines};
+use crate::output::{bytes, count, print_json, say, shown_name};
 use crate::{arguments, output};
 
-/// Widest cell of a table that has its place in its column.
-const WIDEST: usize = 60;
-
-pub(crate) fn run(command: &arguments::Info) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(command: &arguments::Info) -> anyhow::Result<()> {
     let path = &command.file;
     let Opened { trace, state } = open(path)?;
     if command.json {
@@ -33,7 +27,7 @@ pub(crate) fn run(command: &arguments::Info) -> anyhow::Result<ExitCode> {
         let (summary, losses) = Losses::of(&trace)?;
         text(&trace, &state, &summary, &losses, path)?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn text(
@@ -198,35 +192,28 @@ fn on_host(trace: &TraceFile, host: &HostSummary) -> String {
 
 /// A row for each location.
 fn print_locations(metadata: &Metadata) -> anyhow::Result<()> {
-    let nests = metadata.locations.iter().any(|location| location.parent != 0);
-    let mut header = vec!["location", "name", "what", "where"];
-    if nests {
-        header.push("in");
-    }
-    let has_code = metadata.locations.iter().any(|location| location.code.is_some());
-    if has_code {
-        header.insert(1, "instructions");
-    }
-    let row = |location: &LocationInfo| {
-        let place = match (location.file.as_str(), location.line) {
-            ("", _) => String::new(),
-            (file, 0) => file.to_owned(),
-            (file, line) => format!("{file}:{line}:{}", location.column),
-        };
-        let mut row =
-            vec![location.id.to_string(), location.name.clone(), location.description.clone(), place];
-        if nests && location.parent != 0 {
-            row.push(location.parent.to_string());
-        }
-        if has_code {
-            let code = location.code.map(|code| code.instructions.to_string());
-            row.insert(1, code.unwrap_or_else(|| "?".to_owned()));
-        }
-        row
+    let has = |is: fn(&LocationInfo) -> bool| metadata.locations.iter().any(is);
+    let place = |location: &LocationInfo| match (location.file.as_str(), location.line) {
+        ("", _) => String::new(),
+        (file, 0) => file.to_owned(),
+        (file, line) => format!("{file}:{line}:{}", location.column),
     };
-    let right: &[usize] = if has_code { &[1] } else { &[] };
+    let instructions = |location: &LocationInfo| {
+        location.code.map_or_else(|| "?".to_owned(), |code| code.instructions.to_string())
+    };
+    let parent = |location: &LocationInfo| match location.parent {
+        0 => String::new(),
+        parent => parent.to_string(),
+    };
+    let table = TextTable::<LocationInfo>::new()
+        .left("location", |location| location.id.to_string())
+        .when(has(|location| location.code.is_some()), |table| table.right("instructions", instructions))
+        .left("name", |location| location.name.clone())
+        .left("what", |location| location.description.clone())
+        .left("where", place)
+        .when(has(|location| location.parent != 0), |table| table.left("in", parent));
     say!("")?;
-    print_table(&header, right, || metadata.locations.iter().map(row))
+    Ok(table.print_rows(&metadata.locations)?)
 }
 
 /// Names the loops that were counted: those that the file names; else, of all, those that hold no other
@@ -255,42 +242,26 @@ fn counted_loops(metadata: &Metadata) -> String {
 fn print_launches(metadata: &Metadata, launches: &[LaunchSummary]) -> anyhow::Result<()> {
     let has_choice = launches.iter().any(|launch| launch.recorded_warps < launch.warps);
     let name = |kernel: u32| metadata.kernels.get(kernel as usize).map_or("?", |kernel| &kernel.name);
-    let mut header =
-        vec!["launch", "kernel", "grid", "block", "warps", "events", "lost", "chunks", "in file"];
-    let chosen_at = 5;
-    if has_choice {
-        header.insert(chosen_at, "recorded");
-    }
     let has_labels = launches.iter().any(|launch| launch.label.is_some());
-    let left = 1..4;
-    let right: Vec<usize> = (0..header.len()).filter(|column| !left.contains(column)).collect();
-    if has_labels {
-        header.push("label");
-    }
-    let row = |launch: &LaunchSummary| {
-        let mut row = vec![
-            launch.launch.to_string(),
-            cut(name(launch.kernel), WIDEST).into_owned(),
-            shape(launch.grid),
-            shape(launch.block),
-            count(u64::from(launch.warps)),
-            count(launch.events),
-            count(launch.lost),
-            count(launch.chunks),
-            bytes(launch.file_bytes),
-        ];
-        if has_choice {
-            let recorded = match launch.recorded_warps {
+    let table = TextTable::<LaunchSummary>::new()
+        .right("launch", |launch| launch.launch.to_string())
+        .left("kernel", |launch| cut(name(launch.kernel), WIDEST).into_owned())
+        .left("grid", |launch| shape(launch.grid))
+        .left("block", |launch| shape(launch.block))
+        .right("warps", |launch| count(launch.warps.into()))
+        .when(has_choice, |table| {
+            table.right("recorded", |launch| match launch.recorded_warps {
                 0 => "not chosen".to_owned(),
-                recorded => count(u64::from(recorded)),
-            };
-            row.insert(chosen_at, recorded);
-        }
-        row.extend(launch.label.clone());
-        row
-    };
+                recorded => count(recorded.into()),
+            })
+        })
+        .right("events", |launch| count(launch.events))
+        .right("lost", |launch| count(launch.lost))
+        .right("chunks", |launch| count(launch.chunks))
+        .right("in file", |launch| bytes(launch.file_bytes))
+        .when(has_labels, |table| table.left("label", |launch| launch.label.clone().unwrap_or_default()));
     say!("")?;
-    print_table(&header, &right, || launches.iter().map(row))?;
+    table.print_rows(launches)?;
     let kernels: BTreeSet<u32> = launches.iter().map(|launch| launch.kernel).collect();
     let mut long = kernels.into_iter().map(name).filter(|name| cut(name, WIDEST) != *name).peekable();
     if long.peek().is_some() {
@@ -300,36 +271,6 @@ fn print_launches(metadata: &Metadata, launches: &[LaunchSummary]) -> anyhow::Re
         say!("  {name}")?;
     }
     Ok(())
-}
-
-/// Prints a table row by row; `right` are the columns with numbers. Cells of more than [`WIDEST`] characters
-/// stand out of their columns, so that there is no more to print than is in the cells.
-fn print_table<I: Iterator<Item = Vec<String>>>(
-    header: &[&str],
-    right: &[usize],
-    rows: impl Fn() -> I,
-) -> anyhow::Result<()> {
-    let mut widths: Vec<usize> = header.iter().map(|head| measure_text_width(head)).collect();
-    for row in rows() {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(measure_text_width(&cell).min(WIDEST));
-        }
-    }
-    let mut out = io::BufWriter::new(StandardOutput);
-    let header = header.iter().map(|head| (*head).to_owned()).collect();
-    for row in iter::once(header).chain(rows()) {
-        let mut line = String::new();
-        let missing = widths.len().saturating_sub(row.len());
-        for (column, cell) in row.into_iter().chain(iter::repeat_n(String::new(), missing)).enumerate() {
-            let space = " ".repeat(widths[column].saturating_sub(measure_text_width(&cell)));
-            line += &match right.contains(&column) {
-                true => format!(" {space}{cell} "),
-                false => format!(" {cell}{space} "),
-            };
-        }
-        write_lines(&mut out, &line)?;
-    }
-    Ok(out.flush()?)
 }
 
 /// A property that is a number.

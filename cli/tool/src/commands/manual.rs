@@ -3,7 +3,6 @@
 use std::fs;
 use std::io::Write;
 use std::path::Path;
-use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::CommandFactory;
@@ -13,16 +12,16 @@ use crate::output::{StandardOutput, say, shown_name};
 use crate::whole_file::{Files, watch_signals};
 
 /// Prints a shell's script.
-pub(crate) fn completions(command: &Completions) -> anyhow::Result<ExitCode> {
+pub(crate) fn completions(command: &Completions) -> anyhow::Result<()> {
     // Made in memory first: clap panics where it cannot write.
     let mut script = Vec::new();
     clap_complete::generate(command.shell, &mut Arguments::command(), "warptrace", &mut script);
     StandardOutput.write_all(&script)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Writes a page for each command.
-pub(crate) fn man(command: &Man) -> anyhow::Result<ExitCode> {
+pub(crate) fn man(command: &Man) -> anyhow::Result<()> {
     let folder = &command.output;
     if folder == Path::new("-") {
         bail!("manual pages are several files: name a folder for them");
@@ -39,5 +38,5 @@ pub(crate) fn man(command: &Man) -> anyhow::Result<ExitCode> {
     }
     files.publish()?;
     say!("wrote manual pages to {}", shown_name(folder))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

@@ -3,7 +3,6 @@
 use std::fs;
 use std::io::Write;
 use std::path::Path;
-use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 
@@ -21,7 +20,7 @@ const FILES: [(&str, &str); 4] = [
     (".gitignore", "/target\n*.wtrc\n"),
 ];
 
-pub(crate) fn run(command: &arguments::New) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(command: &arguments::New) -> anyhow::Result<()> {
     let folder = &command.folder;
     let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let is_name = name.starts_with(|letter: char| letter.is_ascii_alphabetic())
@@ -64,7 +63,7 @@ pub(crate) fn run(command: &arguments::New) -> anyhow::Result<ExitCode> {
     say!("cargo run                            run it on the first GPU, or on the simulator")?;
     say!("warptrace info spmv.wtrc             what is in the trace")?;
     say!("\nThe kernel is in src/kernels.rs: put yours there.")?;
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Whether warptrace's sources are there.

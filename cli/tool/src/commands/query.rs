@@ -25,7 +25,6 @@ static ASKED: OnceLock<Asked> = OnceLock::new();
 
 /// Carries out what `warptrace-query` is for.
 pub(crate) fn execute(command: Command) -> anyhow::Result<ExitCode> {
-    answers::SUMMED_BY_WORKERS.get_or_init(|| summed);
     let asked = recording::watch()?;
     let asked = ASKED.get_or_init(|| asked);
     match carried_out(command) {
@@ -33,28 +32,28 @@ pub(crate) fn execute(command: Command) -> anyhow::Result<ExitCode> {
             output::tell!("error: {error}");
             Ok(ExitCode::from(asked.code()))
         }
-        result => result,
+        result => result.map(|()| ExitCode::SUCCESS),
     }
 }
 
-fn carried_out(command: Command) -> anyhow::Result<ExitCode> {
-    let is_for = query_program::is_for(&command);
+fn carried_out(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Query(command) => run(&command),
         Command::Worker(command) => worker::run(command),
-        Command::Top(page) if is_for => answers::top(&page),
-        Command::Stats(page) if is_for => answers::stats(&page),
-        Command::Causes(rows) if is_for => answers::causes(&rows),
-        Command::Lines(rows) if is_for => answers::lines(&rows),
-        Command::Loops(rows) if is_for => answers::loops(&rows),
-        Command::Edges(rows) if is_for => answers::edges(&rows),
-        _ => bail!(
+        command if !query_program::is_for(&command) => bail!(
             "`warptrace-query` is for `query`, `worker`, and figures with `--workers`: call `warptrace`"
         ),
+        Command::Top(page) => answers::top(&page, Some(summed(&page)?)),
+        Command::Stats(page) => answers::stats(&page, Some(summed(&page)?)),
+        Command::Causes(rows) => answers::causes(&rows, Some(summed(&rows.page)?)),
+        Command::Lines(rows) => answers::lines(&rows, Some(summed(&rows.page)?)),
+        Command::Loops(rows) => answers::loops(&rows, Some(summed(&rows.page)?)),
+        Command::Edges(rows) => answers::edges(&rows, Some(summed(&rows.page)?)),
+        _ => Ok(()),
     }
 }
 
-fn run(command: &Query) -> anyhow::Result<ExitCode> {
+fn run(command: &Query) -> anyhow::Result<()> {
     let is_apart = !command.apart.workers.is_empty();
     // Names that workers know mean nothing here.
     let named = if is_apart { Vec::new() } else { named_files(&command.files)? };
@@ -68,8 +67,7 @@ fn run(command: &Query) -> anyhow::Result<ExitCode> {
         true => found(&command.apart, &command.files, memory(command))?,
         false => of_files(command, &named)?,
     };
-    answer(command, &target, &database, &found)?;
-    Ok(ExitCode::SUCCESS)
+    answer(command, &target, &database, &found)
 }
 
 fn of_files(command: &Query, named: &[PathBuf]) -> anyhow::Result<(Database, Vec<Found>)> {

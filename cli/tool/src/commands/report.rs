@@ -1,7 +1,6 @@
 //! `warptrace report`.
 
 use std::io::Write;
-use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use warptrace_report::{Base, Options, report};
@@ -11,7 +10,7 @@ use crate::opened::open;
 use crate::output::{bytes, last_name, say, shown_name};
 use crate::whole_file::{Target, keep_apart, keep_from_streams, watch_signals};
 
-pub(crate) fn run(command: &Report) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(command: &Report) -> anyhow::Result<()> {
     let output = match &command.output {
         Some(path) => path.clone(),
         None => command.file.with_extension("html"),
@@ -57,5 +56,5 @@ pub(crate) fn run(command: &Report) -> anyhow::Result<ExitCode> {
     for note in &page.notes {
         crate::output::tell!("note: {note}");
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

@@ -2,9 +2,10 @@
 
 use std::io::{self, Write};
 
-use crate::output::{StandardOutput, is_kept, of_standard_output, terminal_width};
+use crate::output::{StandardOutput, is_kept, of_standard_output, terminal_width, write_lines};
 use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
+use console::measure_text_width;
 use warptrace_format::shown_lines;
 
 /// What makes a cell of a row.
@@ -55,6 +56,41 @@ impl<'a, R> TextTable<'a, R> {
         let rows = rows.into_iter().map(|row| self.0.iter().map(|column| (column.cell)(row)).collect());
         let heads: Vec<(&str, bool)> = self.0.iter().map(|column| (column.head, column.is_right)).collect();
         text(&heads, &rows.collect::<Vec<_>>())
+    }
+}
+
+/// Widest cell that has its place in its column where rows are printed one by one.
+pub(crate) const WIDEST: usize = 60;
+
+impl<R> TextTable<'_, R> {
+    /// Prints the rows one by one, however wide the terminal is. Cells of more than [`WIDEST`] characters stand out of
+    /// their columns, so that there is no more to print than is in the cells.
+    ///
+    /// # Errors
+    /// If standard output cannot be written.
+    pub(crate) fn print_rows(&self, rows: &[R]) -> io::Result<()> {
+        let cells = |row| self.0.iter().map(move |column| (column.cell)(row));
+        let mut widths: Vec<usize> = self.0.iter().map(|column| measure_text_width(column.head)).collect();
+        for row in rows {
+            for (width, cell) in widths.iter_mut().zip(cells(row)) {
+                *width = (*width).max(measure_text_width(&cell).min(WIDEST));
+            }
+        }
+        let mut out = io::BufWriter::new(StandardOutput);
+        let mut print = |cells: &mut dyn Iterator<Item = String>| {
+            let mut line = String::new();
+            for ((column, width), cell) in self.0.iter().zip(&widths).zip(cells) {
+                let space = " ".repeat(width.saturating_sub(measure_text_width(&cell)));
+                line += &match column.is_right {
+                    true => format!(" {space}{cell} "),
+                    false => format!(" {cell}{space} "),
+                };
+            }
+            write_lines(&mut out, &line)
+        };
+        print(&mut self.0.iter().map(|column| column.head.to_owned()))?;
+        rows.iter().try_for_each(|row| print(&mut cells(row)))?;
+        out.flush()
     }
 }
 

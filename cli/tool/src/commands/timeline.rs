@@ -2,7 +2,6 @@
 
 use std::cmp::Reverse;
 use std::path::Path;
-use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use serde_json::json;
@@ -23,7 +22,7 @@ const ROWS: usize = 20;
 /// Ranks that are named as late, files that are told of one by one, and notes that are printed.
 const MOST_NAMED: usize = 10;
 
-pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
     if command.to.is_some() != command.output.is_some() {
         bail!(
             "`--to perfetto` and `-o FILE` belong together: the one says in which form, the other where to"
@@ -65,7 +64,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
             "files": timeline.files,
             "launches": &by_spread[..shown],
         }))?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     }
     say!("{headline}")?;
     for note in timeline.notes.iter().take(MOST_NAMED) {
@@ -86,7 +85,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
     if shown < by_spread.len() {
         say!("{} more launches: --limit 0", count((by_spread.len() - shown) as u64))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Says how many ranks there are, and how well moments of them can be compared.
@@ -191,7 +190,7 @@ fn perfetto(
     headline: &str,
     target: &Path,
     others: &[(&str, &Path)],
-) -> anyhow::Result<ExitCode> {
+) -> anyhow::Result<()> {
     watch_signals()?;
     let facts =
         [("clocks", headline)].into_iter().chain(timeline.notes.iter().map(|note| ("note", note.as_str())));
@@ -207,5 +206,5 @@ fn perfetto(
     if let Some(size) = size {
         say!("{}: {}, {}", shown_name(target), launches(slices), bytes(size))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

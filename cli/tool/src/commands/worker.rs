@@ -1,6 +1,5 @@
 //! `warptrace worker`.
 
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use crate::arguments::Worker;
 use crate::files::named_files;
 use crate::output;
 
-pub(crate) fn run(command: Worker) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(command: Worker) -> anyhow::Result<()> {
     let token = command.token_file.as_deref().map(token_of).transpose()?;
     let list =
         |path: &std::path::Path| named_files(&[path.to_path_buf()]).map_err(|error| output::message(&error));
@@ -27,5 +26,5 @@ pub(crate) fn run(command: Worker) -> anyhow::Result<ExitCode> {
     stop_by_signal(stop.clone());
     // On standard error, where it is seen at once.
     serve(listen, &stop, |address| output::tell!("listening on {address}"))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

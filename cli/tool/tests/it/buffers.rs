@@ -197,7 +197,7 @@ fn what_is_out_of_bounds_is_a_finding_of_every_view() {
         // Each buffer has a row, with where accesses are.
         let buffers = json(&["accesses", text(&path)])["buffers"].as_array().unwrap().len();
         assert!(buffers > 0);
-        assert_eq!(html.matches("class=\"number\" data-label=\"heat\"").count(), buffers);
+        assert_eq!(html.matches("data-label=\"heat\"><code>").count(), buffers);
     }
     // In bounds.
     let path = keep(&folder, "inside.wtrc", &whole());

@@ -1,10 +1,9 @@
 //! What two traces accessed, line by line.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 
 use super::{AccessCounts, Accesses};
+use crate::compare::paired;
 use crate::order::OrderItems;
 
 /// What was accessed at a line in two traces.
@@ -33,15 +32,14 @@ impl AccessChange {
 /// each line of either, those first whose sectors and passes changed most.
 #[must_use]
 pub fn access_changes(found: [&Accesses; 2]) -> Vec<AccessChange> {
-    let mut lines: BTreeMap<(&str, u32), [AccessCounts; 2]> = BTreeMap::new();
-    for (which, found) in found.into_iter().enumerate() {
-        for line in &found.lines {
-            lines.entry((&line.file, line.line)).or_default()[which] = line.counts.clone();
-        }
-    }
-    let change =
-        |((file, line), counts): ((&str, u32), _)| AccessChange { file: file.to_owned(), line, counts };
-    let mut changes: Vec<AccessChange> = lines.into_iter().map(change).collect();
+    let [before, after] =
+        found.map(|found| found.lines.iter().map(|line| ((line.file.as_str(), line.line), &line.counts)));
+    let change = |((file, line), counts): ((&str, u32), [Option<&AccessCounts>; 2])| AccessChange {
+        file: file.to_owned(),
+        line,
+        counts: counts.map(|counts| counts.cloned().unwrap_or_default()),
+    };
+    let mut changes: Vec<AccessChange> = paired(before, after).into_iter().map(change).collect();
     changes.order_by_key(|change| std::cmp::Reverse(change.weight()));
     changes
 }

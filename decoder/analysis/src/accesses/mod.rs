@@ -181,6 +181,11 @@ impl Accesses {
     pub fn is_exact(&self) -> bool {
         self.sites.iter().all(|site| site.events == Some(site.counts.requests))
     }
+
+    /// Returns the sites on a line.
+    pub fn sites_of<'a>(&'a self, line: &'a AccessLine) -> impl Iterator<Item = &'a SiteFigures> {
+        self.sites.iter().filter(|site| line.sites.contains(&site.site))
+    }
 }
 
 /// What is counted of a site.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{ValueFigures, Values};
+use crate::compare::paired;
 use crate::order::OrderItems;
 
 /// What was in a named value in two traces.
@@ -54,20 +55,22 @@ impl ValueChange {
 #[must_use]
 pub fn value_changes(found: [&Values; 2]) -> Vec<ValueChange> {
     type Key<'a> = (&'a str, &'a str, &'a str, usize);
-    let mut pairs: BTreeMap<Key<'_>, [Option<ValueFigures>; 2]> = BTreeMap::new();
-    for (which, found) in found.into_iter().enumerate() {
+    fn keyed(found: &Values) -> Vec<(Key<'_>, ValueFigures)> {
         let mut turns: BTreeMap<Key<'_>, usize> = BTreeMap::new();
         let mut values: Vec<&ValueFigures> = found.values.iter().collect();
         values.order_by_key(|value| value.line);
+        let mut keyed = Vec::new();
         for value in values {
             let key = |turn| (value.name.as_str(), value.of, value.file.as_str(), turn);
             let turn = turns.entry(key(0)).or_default();
-            pairs.entry(key(*turn)).or_default()[which] = Some(value.clone());
+            keyed.push((key(*turn), value.clone()));
             *turn += 1;
         }
+        keyed
     }
+    let [before, after] = found.map(keyed);
     let change = |((name, ..), figures): (Key<'_>, _)| ValueChange { name: name.to_owned(), figures };
-    let mut changes: Vec<ValueChange> = pairs.into_iter().map(change).collect();
+    let mut changes: Vec<ValueChange> = paired(before, after).into_iter().map(change).collect();
     changes.sort_by_cached_key(|change| Reverse((change.odd_change(), change.is_changed())));
     changes
 }

@@ -3,16 +3,54 @@
 use warptrace_decoder::TraceFile;
 use warptrace_format::file::BufferInfo;
 
-use super::{Names, count, ratio, warp};
+use super::{Names, bars, count, percent, ratio, warp};
+use crate::accesses::buffers::BufferFigures;
 use crate::accesses::unwritten::{TouchedBy, UnwrittenFigures, UnwrittenReads};
-use crate::accesses::{AccessLine, Accesses, SiteFigures};
+use crate::accesses::{AccessCounts, AccessLine, Accesses, SiteFigures};
 
 /// Names a line, or if it is not known the site.
-fn place(names: &Names, file: &str, line: u32, site: Option<u16>) -> String {
+#[must_use]
+pub fn access_place(names: &Names, file: &str, line: u32, site: Option<u16>) -> String {
     match names.line(file, line).as_str() {
         "-" => format!("site {}", site.unwrap_or(0)),
         place => place.to_owned(),
     }
+}
+
+/// Names a site: `load global 16`, without the bytes `load global`, or `value length`.
+#[must_use]
+pub fn site_name(site: &SiteFigures, with_bytes: bool) -> String {
+    match (site.kind, site.name.as_str()) {
+        ("", _) => format!("site {}", site.site),
+        ("value", name) => format!("value {name}"),
+        (kind, _) if with_bytes => format!("{kind} {} {}", site.space, site.bytes),
+        (kind, _) => format!("{kind} {}", site.space),
+    }
+}
+
+/// Divides `number` by the requests; `-` if `all`, the number's kind in all, is 0.
+#[must_use]
+pub fn per_request(counts: &AccessCounts, number: u64, all: u64) -> String {
+    if all == 0 { "-".to_owned() } else { ratio(number as f64 / counts.requests.max(1) as f64) }
+}
+
+/// The part of the moved bytes that lanes used; `-` if none were moved.
+#[must_use]
+pub fn used_part(counts: &AccessCounts) -> String {
+    if counts.moved_bytes == 0 { "-".to_owned() } else { percent(counts.used_bytes, counts.moved_bytes) }
+}
+
+/// The part of a buffer that was accessed; `-` if it is not known.
+#[must_use]
+pub fn touched_part(found: &BufferFigures) -> String {
+    found.touched_bytes.map_or_else(|| "-".to_owned(), |touched| percent(touched, found.bytes))
+}
+
+/// Accesses in each 32nd of a buffer, as bars; `-` if they are not known.
+#[must_use]
+pub fn heat_bars(found: &BufferFigures) -> String {
+    let strip = |heat: &Vec<u64>| bars(&heat.chunks(2).map(|two| two.iter().sum()).collect::<Vec<_>>());
+    found.heat.as_ref().map_or_else(|| "-".to_owned(), strip)
 }
 
 /// Counts accesses: `1 access`, `2 accesses`.
@@ -59,7 +97,7 @@ pub fn outside_finding(trace: &TraceFile, found: &Accesses, names: &Names) -> Op
         accesses_of(all),
         first.kind,
         first.bytes,
-        place(names, &first.file, first.line, Some(first.site)),
+        access_place(names, &first.file, first.line, Some(first.site)),
         warp(trace, first.launch, first.warp),
         first.lane,
     ))
@@ -83,7 +121,7 @@ pub fn unwritten(trace: &TraceFile, names: &Names, found: &UnwrittenFigures) -> 
 
 /// `store at k.cu:12`.
 fn touched(names: &Names, by: &TouchedBy) -> String {
-    format!("{} at {}", by.kind, place(names, &by.file, by.line, Some(by.site)))
+    format!("{} at {}", by.kind, access_place(names, &by.file, by.line, Some(by.site)))
 }
 
 /// Says from which launch on reads of unwritten bytes are not complete; `None` if they are.
@@ -98,10 +136,9 @@ pub fn unwritten_lack(reads: &UnwrittenReads) -> Option<String> {
 /// Says what is not exact of a line's requests, and so of its sectors and passes: nothing where there are as
 /// many requests as events.
 fn doubt(found: &Accesses, line: &AccessLine) -> &'static str {
-    let of_line = || found.sites.iter().filter(|site| line.sites.contains(&site.site));
-    if of_line().any(|site| site.events.is_some_and(|events| events != site.counts.requests)) {
+    if found.sites_of(line).any(|site| site.events.is_some_and(|events| events != site.counts.requests)) {
         " (estimated: there were not as many requests as events)"
-    } else if of_line().any(|site| site.events.is_none()) {
+    } else if found.sites_of(line).any(|site| site.events.is_none()) {
         " (assumed: that lanes whose runs ended together came together)"
     } else {
         ""
@@ -111,7 +148,7 @@ fn doubt(found: &Accesses, line: &AccessLine) -> &'static str {
 /// Says in a sentence which line moves the most bytes more than it uses, or has the most bank conflicts.
 #[must_use]
 pub fn access_finding(found: &Accesses, names: &Names) -> String {
-    let place = |line: &AccessLine| place(names, &line.file, line.line, line.sites.first().copied());
+    let place = |line: &AccessLine| access_place(names, &line.file, line.line, line.sites.first().copied());
     if let Some(line) = found.lines.first().filter(|line| line.counts.wasted_bytes() > 0) {
         let counts = &line.counts;
         let times = counts.moved_bytes as f64 / counts.used_bytes.max(1) as f64;

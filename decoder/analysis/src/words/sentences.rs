@@ -330,3 +330,31 @@ pub fn changes(comparison: &Comparison) -> String {
     }
     text
 }
+
+/// Line and name of a location in two traces, as the second one has them if it does.
+pub fn changed_place(names: &[Names; 2], before: Option<&Point>, after: Option<&Point>) -> [String; 2] {
+    let place = |names: &Names, point: &Point| [names.line_of(point), names.name(point.location)];
+    match (before, after) {
+        (_, Some(point)) => place(&names[1], point),
+        (Some(point), None) => place(&names[0], point),
+        (None, None) => ["-".to_owned(), "?".to_owned()],
+    }
+}
+
+/// Location and mask of the event with which a warp first goes another way.
+pub fn other_event(names: &Names, event: Option<(u16, u32)>) -> String {
+    match event {
+        Some((location, mask)) => format!("{} 0x{mask:08x}", names.name(location)),
+        None => "(no more events)".to_owned(),
+    }
+}
+
+/// The difference of two numbers: `+1,234`, `-5`, or `=`.
+pub fn signed([before, after]: [u64; 2]) -> String {
+    let sign = match after.cmp(&before) {
+        std::cmp::Ordering::Less => "-",
+        std::cmp::Ordering::Equal => return "=".to_owned(),
+        std::cmp::Ordering::Greater => "+",
+    };
+    format!("{sign}{}", count(before.abs_diff(after)))
+}

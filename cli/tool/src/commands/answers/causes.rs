@@ -1,45 +1,44 @@
 //! `warptrace causes`.
 
-use std::cmp::Reverse;
-use std::process::ExitCode;
-
 use serde_json::json;
-use warptrace_analysis::{Cause, OrderItems};
+use warptrace_analysis::{Cause, SetAnalysis};
 
+use super::rows::{Listed, Order};
 use super::words::{percent, ratio};
-use super::{Answer, ROWS, TextTable, first, print_rows, words};
-use crate::arguments::{CauseColumn, Rows};
+use super::{Answer, TextTable, print_rows, words};
+use crate::arguments::Rows;
 use crate::output::{count, say};
 
-pub(crate) fn run(command: &Rows<CauseColumn>) -> anyhow::Result<ExitCode> {
-    let answer = Answer::of_rows(command)?;
-    // As rows name them.
-    let is_asked = |cause: &&Cause| answer.location.is_none_or(|id| cause.decision() == id);
-    let mut causes: Vec<&Cause> = answer.analysis.causes.iter().filter(is_asked).collect();
-    match command.sort.unwrap_or(CauseColumn::Idle) {
-        CauseColumn::Idle => {}
-        CauseColumn::Partings => causes.order_by_key(|cause| Reverse(cause.partings)),
-        CauseColumn::Apart => {
-            causes.order_by(|a, b| b.mean_events_apart().total_cmp(&a.mean_events_apart()));
-        }
-        CauseColumn::Source => {
-            causes.sort_by_cached_key(|cause| answer.names.place(cause.decision()));
-        }
+impl Listed for Cause {
+    const NAME: &'static str = "causes";
+    const ORDERS: &'static [Order<Self>] = &[
+        Order::unsorted("idle", "Idle slots"),
+        Order::most("partings", "Events after which lanes parted", |cause| cause.partings),
+        Order::compared("apart", "Events until lanes met again, in the mean", |_, a, b| {
+            b.mean_events_apart().total_cmp(&a.mean_events_apart())
+        }),
+        Order::by_source(|names, a, b| names.place(a.decision()).cmp(&names.place(b.decision()))),
+    ];
+
+    /// As rows name them.
+    fn is_at(&self, location: u16) -> bool {
+        self.decision() == location
     }
+}
+
+pub(crate) fn run(command: &Rows<Cause>, summed: Option<SetAnalysis>) -> anyhow::Result<()> {
+    let answer = Answer::of_rows(command, summed)?;
+    let (causes, more) = command.shown(&answer, &answer.analysis.causes);
     if command.page.json {
-        let (causes, _) = first(causes, command.limit, usize::MAX);
-        answer.json_rows(json!({}), "causes", causes.into_iter().map(|row| json!(row)))?;
-        return Ok(ExitCode::SUCCESS);
+        return answer.json_rows(json!({}), Cause::NAME, causes.into_iter().map(|row| json!(row)));
     }
     answer.headline()?;
     if causes.is_empty() {
-        match answer.location {
+        return Ok(match answer.location {
             Some(id) => say!("no lane was idle because of {}", answer.names.said(id)),
             None => say!("no causes: no lane was idle"),
-        }?;
-        return Ok(ExitCode::SUCCESS);
+        }?);
     }
-    let (causes, more) = first(causes, command.limit, ROWS);
     print_rows(&cause_table(&answer, &causes), more)?;
     if let [cause] = causes[..] {
         say!("")?;
@@ -48,8 +47,9 @@ pub(crate) fn run(command: &Rows<CauseColumn>) -> anyhow::Result<ExitCode> {
         }
     }
     say!("\nAfter an event here lanes parted, and those left out were idle until they met: `idle slots`.")?;
-    say!("Parts: of its visits those after which lanes parted. Apart: events until they met, in the mean.")?;
-    Ok(ExitCode::SUCCESS)
+    Ok(say!(
+        "Parts: of its visits those after which lanes parted. Apart: events until they met, in the mean."
+    )?)
 }
 
 /// A row for each cause.

@@ -1,20 +1,19 @@
 //! `warptrace diff`.
 
-use std::cmp::Reverse;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use serde_json::json;
 use warptrace_analysis::{
-    Analysis, CauseChange, Comparison, Counts, KernelFigures, LocationChange, OrderItems, Parting, Point,
-    analyse, compare,
+    Analysis, CauseChange, Comparison, Counts, KernelFigures, LocationChange, Parting, analyse, compare,
 };
 use warptrace_decoder::TraceFile;
 
 use super::diff_accesses::Accessed;
 use super::diff_values::Valued;
-use super::words::{self, Names, percent, warp};
-use super::{TextTable, first, names_of, print_rows};
+use super::rows::first;
+use super::words::{self, Names, changed_place, percent, signed, warp};
+use super::{TextTable, names_of, print_rows};
 use crate::arguments::Diff;
 use crate::exit;
 use crate::opened::open;
@@ -147,16 +146,7 @@ fn text(
     }
     say!("{}", words::greatest(comparison))?;
     print_causes(comparison, &names, command.limit)?;
-    let is_changed = |change: &&LocationChange| change.counts[0] != change.counts[1];
-    let mut rows: Vec<&LocationChange> = comparison.locations.iter().filter(is_changed).collect();
-    let weight = |[before, after]: [Counts; 2]| {
-        (
-            before.idle.abs_diff(after.idle),
-            before.lanes.abs_diff(after.lanes),
-            before.visits.abs_diff(after.visits),
-        )
-    };
-    rows.order_by_key(|change| Reverse(weight(change.counts)));
+    let rows = comparison.changed_locations();
     if rows.is_empty() {
         say!("no location was visited more or less often, or by other numbers of lanes")?;
     } else {
@@ -172,15 +162,11 @@ fn text(
     }
     let (partings, more) = partings(comparison, traces, command.limit, ROWS)?;
     if !partings.is_empty() {
-        let event = |names: &Names, event: Option<(u16, u32)>| match event {
-            Some((location, mask)) => format!("{} 0x{mask:08x}", names.name(location)),
-            None => "(no more events)".to_owned(),
-        };
         let table = TextTable::<Parting>::new()
             .left("warp", |parting| warp(traces[0], parting.warp.launch, parting.warp.warp))
             .right("event", |parting| count(parting.event))
-            .left("first trace", |parting| event(&names[0], parting.before))
-            .left("second trace", |parting| event(&names[1], parting.after));
+            .left("first trace", |parting| words::other_event(&names[0], parting.before))
+            .left("second trace", |parting| words::other_event(&names[1], parting.after));
         say!("\nwhere warps first go another way")?;
         print_rows(&table.of(&partings), more)?;
     }
@@ -220,7 +206,7 @@ fn print_causes(comparison: &Comparison, names: &[Names; 2], limit: Option<usize
         return Ok(());
     }
     let slots = comparison.analyses.each_ref().map(|analysis| analysis.counts.slots);
-    let place = |change: &CauseChange| place(names, &change.before, &change.after);
+    let place = |change: &CauseChange| changed_place(names, change.before.as_ref(), change.after.as_ref());
     let table = TextTable::<&CauseChange>::new()
         .left("line", move |change| place(change)[0].clone())
         .left("lanes part after", move |change| place(change)[1].clone())
@@ -233,21 +219,14 @@ fn print_causes(comparison: &Comparison, names: &[Names; 2], limit: Option<usize
     print_rows(&table.of(&grew), more)
 }
 
-/// Line and name of a location, as the second trace has them if it does.
-fn place(names: &[Names; 2], before: &Option<Point>, after: &Option<Point>) -> [String; 2] {
-    match (before, after) {
-        (_, Some(point)) => [names[1].line_of(point), names[1].name(point.location)],
-        (Some(point), None) => [names[0].line_of(point), names[0].name(point.location)],
-        (None, None) => ["-".to_owned(), "?".to_owned()],
-    }
-}
-
 /// A row for each location, and one for all.
 fn change_table(names: &[Names; 2], changes: &[&LocationChange], sum: [Counts; 2]) -> String {
     type ChangeRow = ([String; 2], [Counts; 2]);
     let of = |counts: [Counts; 2], of: fn(Counts) -> u64| counts.map(of);
     let (visits, lanes, idle) = (|of: Counts| of.visits, |of: Counts| of.lanes, |of: Counts| of.idle);
-    let rows = changes.iter().map(|change| (place(names, &change.before, &change.after), change.counts));
+    let rows = changes
+        .iter()
+        .map(|change| (changed_place(names, change.before.as_ref(), change.after.as_ref()), change.counts));
     let rows: Vec<ChangeRow> = rows.chain([(["all".to_owned(), String::new()], sum)]).collect();
     TextTable::<ChangeRow>::new()
         .left("line", |row| row.0[0].clone())
@@ -259,14 +238,4 @@ fn change_table(names: &[Names; 2], changes: &[&LocationChange], sum: [Counts; 2
         .right("idle slots", move |row| count(of(row.1, idle)[1]))
         .right("change", move |row| signed(of(row.1, idle)))
         .of(&rows)
-}
-
-/// `+1,234`, `-5`, or `=`.
-pub(super) fn signed([before, after]: [u64; 2]) -> String {
-    let sign = match after.cmp(&before) {
-        std::cmp::Ordering::Less => "-",
-        std::cmp::Ordering::Equal => return "=".to_owned(),
-        std::cmp::Ordering::Greater => "+",
-    };
-    format!("{sign}{}", count(before.abs_diff(after)))
 }

@@ -1,12 +1,12 @@
 //! What `warptrace diff` says of addresses.
 
 use serde_json::{Value, json};
-use warptrace_analysis::words::{Names, access_doubt, access_lacks};
+use warptrace_analysis::words::{Names, access_doubt, access_lacks, signed};
 use warptrace_analysis::{AccessChange, AccessCounts, Accesses, Selection, access_changes, accesses};
 use warptrace_decoder::TraceFile;
 
-use super::diff::signed;
-use super::{TextTable, first, print_rows};
+use super::rows::first;
+use super::{TextTable, print_rows};
 use crate::output::{count, say};
 
 /// What both traces accessed, and how that changed.

@@ -1,14 +1,14 @@
 //! What `warptrace diff` says of values.
 
 use serde_json::{Value, json};
-use warptrace_analysis::words::Names;
+use warptrace_analysis::words::{Names, signed};
 use warptrace_analysis::{Selection, ValueChange, ValueFigures, Values, value_changes, values};
 use warptrace_decoder::TraceFile;
 use warptrace_format::on_one_line;
 
-use super::diff::signed;
+use super::rows::first;
 use super::values::{lacks, mean};
-use super::{TextTable, first, print_rows};
+use super::{TextTable, print_rows};
 use crate::output::{count, say};
 
 /// What was in the values of both traces, and how that changed.

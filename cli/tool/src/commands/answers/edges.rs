@@ -1,48 +1,46 @@
 //! `warptrace edges`.
 
-use std::cmp::Reverse;
-use std::process::ExitCode;
-
 use serde_json::{Value, json};
-use warptrace_analysis::{Edge, OrderItems, share};
+use warptrace_analysis::{Edge, SetAnalysis, lanes_from, share};
 
+use super::rows::{Listed, Order};
 use super::words::percent;
-use super::{Answer, ROWS, TextTable, first, print_rows};
-use crate::arguments::{EdgeColumn, Rows};
+use super::{Answer, TextTable, print_rows};
+use crate::arguments::Rows;
 use crate::output::{count, say};
 
-pub(crate) fn run(command: &Rows<EdgeColumn>) -> anyhow::Result<ExitCode> {
-    let answer = Answer::of_rows(command)?;
-    let is_asked = |edge: &&Edge| answer.location.is_none_or(|id| [edge.from, edge.to].contains(&Some(id)));
-    let mut edges: Vec<&Edge> = answer.analysis.edges.iter().filter(is_asked).collect();
-    match command.sort.unwrap_or(EdgeColumn::Lanes) {
-        EdgeColumn::Lanes => edges.order_by_key(|edge| Reverse(edge.lanes)),
-        EdgeColumn::Visits => edges.order_by_key(|edge| Reverse(edge.visits)),
-        EdgeColumn::From => {}
+impl Listed for Edge {
+    const NAME: &'static str = "edges";
+    const ORDERS: &'static [Order<Self>] = &[
+        Order::most("lanes", "Lanes that went this way", |edge| edge.lanes),
+        Order::most("visits", "Steps from one event to the next", |edge| edge.visits),
+        Order::unsorted("from", "Location from which lanes came, by id"),
+    ];
+
+    fn is_at(&self, location: u16) -> bool {
+        [self.from, self.to].contains(&Some(location))
     }
+}
+
+pub(crate) fn run(command: &Rows<Edge>, summed: Option<SetAnalysis>) -> anyhow::Result<()> {
+    let answer = Answer::of_rows(command, summed)?;
+    let (edges, more) = command.shown(&answer, &answer.analysis.edges);
     if command.page.json {
-        let (edges, _) = first(edges, command.limit, usize::MAX);
-        answer.json_rows(json!({}), "edges", edges.into_iter().map(|edge| json_row(&answer, edge)))?;
-        return Ok(ExitCode::SUCCESS);
+        return answer.json_rows(
+            json!({}),
+            Edge::NAME,
+            edges.into_iter().map(|edge| json_row(&answer, edge)),
+        );
     }
     answer.headline()?;
-    let (edges, more) = first(edges, command.limit, ROWS);
     print_rows(&edge_table(&answer, &edges), more)?;
     say!("\ntaken: part of the lanes that left `from`.")?;
-    say!("split: part of the visits of `from` whose lanes went different ways.")?;
-    Ok(ExitCode::SUCCESS)
+    Ok(say!("split: part of the visits of `from` whose lanes went different ways.")?)
 }
 
 /// Lanes that left the location from which an edge goes, or that began.
 fn leaving(answer: &Answer, edge: &Edge) -> u64 {
-    let edges = match edge.from {
-        Some(from) => answer.analysis.edges_from(from),
-        None => {
-            let begin = answer.analysis.edges.partition_point(|edge| edge.from.is_none());
-            &answer.analysis.edges[..begin]
-        }
-    };
-    edges.iter().fold(0_u64, |sum, edge| sum.saturating_add(edge.lanes))
+    lanes_from(&answer.analysis.edges, edge.from)
 }
 
 fn json_row(answer: &Answer, edge: &Edge) -> Value {

@@ -1,52 +1,52 @@
 //! `warptrace lines`.
 
-use std::cmp::Reverse;
-use std::process::ExitCode;
-
 use serde_json::json;
-use warptrace_analysis::{LineFigures, OrderItems, Row};
+use warptrace_analysis::{LineFigures, Row, SetAnalysis};
 
+use super::rows::{Listed, Order};
 use super::set::{LINE_FIGURES, explain, with_spread};
 use super::words::{lane_bars, percent, ratio};
-use super::{Answer, ROWS, TextTable, first, print_rows};
-use crate::arguments::{LineColumn, Rows};
+use super::{Answer, TextTable, print_rows};
+use crate::arguments::Rows;
 use crate::output::count;
 
-pub(crate) fn run(command: &Rows<LineColumn>) -> anyhow::Result<ExitCode> {
-    let answer = Answer::of_rows(command)?;
-    let is_asked =
-        |line: &&LineFigures| answer.location.is_none_or(|location| line.locations.contains(&location));
-    let mut lines: Vec<&LineFigures> = answer.analysis.lines.iter().filter(is_asked).collect();
-    let key = |line: &&LineFigures| match command.sort {
-        None => line.time.map_or(line.caused, |time| time.warp_cycles),
-        Some(LineColumn::Cycles) => line.time.map_or(0, |time| time.warp_cycles),
-        Some(LineColumn::Caused) => line.caused,
-        Some(LineColumn::Idle) => line.counts.idle,
-        Some(LineColumn::Visits) => line.counts.visits,
-        Some(LineColumn::Lanes) => line.counts.lanes,
-        Some(LineColumn::Warps) => line.warps,
-        Some(LineColumn::Splits) => line.splits,
-        Some(LineColumn::Source) => 0,
-    };
-    if command.sort != Some(LineColumn::Source) {
-        lines.order_by_key(|line| Reverse((key(line), line.counts.idle)));
+impl Listed for LineFigures {
+    const NAME: &'static str = "lines";
+    const ORDERS: &'static [Order<Self>] = &[
+        Order::most("cycles", "Cycles of warps; the default of traces with times", |line| {
+            line.time.map_or(0, |time| time.warp_cycles)
+        }),
+        Order::most(
+            "caused",
+            "Idle slots, here and elsewhere, whose cause the line is; the default of others",
+            |line| line.caused,
+        ),
+        Order::most("idle", "Idle slots", |line| line.counts.idle),
+        Order::most("visits", "Times that a warp came", |line| line.counts.visits),
+        Order::most("lanes", "Active lanes, summed over the visits", |line| line.counts.lanes),
+        Order::most("warps", "Warps that came", |line| line.warps),
+        Order::most("splits", "Visits after which lanes went different ways", |line| line.splits),
+        Order::unsorted("source", "File and line, the first one first"),
+    ];
+    const DEFAULT: &'static Order<Self> =
+        &Order::most("", "", |line| line.time.map_or(line.caused, |time| time.warp_cycles));
+    const TIE: fn(&Self) -> u64 = |line| line.counts.idle;
+
+    fn is_at(&self, location: u16) -> bool {
+        self.locations.contains(&location)
     }
+}
+
+pub(crate) fn run(command: &Rows<LineFigures>, summed: Option<SetAnalysis>) -> anyhow::Result<()> {
+    let answer = Answer::of_rows(command, summed)?;
+    let (lines, more) = command.shown(&answer, &answer.analysis.lines);
     if command.page.json {
-        let (lines, _) = first(lines, command.limit, usize::MAX);
-        answer.json_rows(
-            json!({}),
-            "lines",
-            lines.into_iter().map(|row| with_spread(json!(row), answer.set(), || Row::of_line(row))),
-        )?;
-        return Ok(ExitCode::SUCCESS);
+        let row = |row| with_spread(json!(row), answer.set(), || Row::of_line(row));
+        return answer.json_rows(json!({}), LineFigures::NAME, lines.into_iter().map(row));
     }
     answer.headline()?;
-    let (lines, more) = first(lines, command.limit, ROWS);
     print_rows(&line_table(&answer, &lines), more)?;
-    if let Some(set) = answer.set() {
-        explain(set, &LINE_FIGURES)?;
-    }
-    Ok(ExitCode::SUCCESS)
+    answer.set().map_or(Ok(()), |set| explain(set, &LINE_FIGURES))
 }
 
 /// A row for each line.

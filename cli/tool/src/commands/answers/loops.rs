@@ -1,55 +1,48 @@
 //! `warptrace loops`.
 
-use std::cmp::Reverse;
-use std::process::ExitCode;
-
 use serde_json::json;
-use warptrace_analysis::{Figure, LocationFigures, OrderItems, Row, share};
+use warptrace_analysis::{Figure, LocationFigures, Row, SetAnalysis, share};
 
+use super::rows::{Listed, Order};
 use super::set::{explain, with_spread};
 use super::words::{bars, ratio};
-use super::{Answer, ROWS, TextTable, first, print_rows};
-use crate::arguments::{LoopColumn, Rows};
+use super::{Answer, TextTable, print_rows};
+use crate::arguments::Rows;
 use crate::output::{count, say};
 
-pub(crate) fn run(command: &Rows<LoopColumn>) -> anyhow::Result<ExitCode> {
-    let answer = Answer::of_rows(command)?;
-    let is_asked = |head: &&LocationFigures| answer.location.is_none_or(|id| head.point.location == id);
-    let mut loops: Vec<&LocationFigures> = answer.analysis.loops().filter(is_asked).collect();
-    match command.sort.unwrap_or(LoopColumn::Idle) {
-        LoopColumn::Idle => loops.order_by_key(|head| Reverse(head.counts.idle)),
-        LoopColumn::Visits => loops.order_by_key(|head| Reverse(head.counts.visits)),
-        LoopColumn::Max => loops.order_by_key(|head| Reverse(head.trips.max())),
-        LoopColumn::Imbalance => {
-            loops.order_by(|a, b| b.trips.imbalance().total_cmp(&a.trips.imbalance()));
-        }
-        LoopColumn::Source => {
-            loops.order_by(|a, b| (&a.point.file, a.point.line).cmp(&(&b.point.file, b.point.line)));
-        }
+impl Listed for LocationFigures {
+    const NAME: &'static str = "loops";
+    const ORDERS: &'static [Order<Self>] = &[
+        Order::most("idle", "Idle slots at the head", |head| head.counts.idle),
+        Order::most("visits", "Times that a warp came to the head", |head| head.counts.visits),
+        Order::most("max", "Most trips of a lane", |head| head.trips.max()),
+        Order::compared("imbalance", "Most trips of a lane over the mean", |_, a, b| {
+            b.trips.imbalance().total_cmp(&a.trips.imbalance())
+        }),
+        Order::by_source(|_, a, b| (&a.point.file, a.point.line).cmp(&(&b.point.file, b.point.line))),
+    ];
+
+    fn is_at(&self, location: u16) -> bool {
+        self.point.location == location
     }
+}
+
+pub(crate) fn run(command: &Rows<LocationFigures>, summed: Option<SetAnalysis>) -> anyhow::Result<()> {
+    let answer = Answer::of_rows(command, summed)?;
+    let (loops, more) = command.shown(&answer, answer.analysis.loops());
     if command.page.json {
-        let (loops, _) = first(loops, command.limit, usize::MAX);
-        answer.json_rows(
-            json!({}),
-            "loops",
-            loops.into_iter().map(|head| with_spread(json!(head), answer.set(), || row_of(head))),
-        )?;
-        return Ok(ExitCode::SUCCESS);
+        let row = |head| with_spread(json!(head), answer.set(), || row_of(head));
+        return answer.json_rows(json!({}), LocationFigures::NAME, loops.into_iter().map(row));
     }
     answer.headline()?;
     if loops.is_empty() {
-        say!("no loops: no lane came twice to a location")?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(say!("no loops: no lane came twice to a location")?);
     }
-    let (loops, more) = first(loops, command.limit, ROWS);
     print_rows(&loop_table(&answer, &loops), more)?;
     say!("\nTrips of a lane each time that it comes to the loop; imbalance: most over mean.")?;
     say!("Bars: how many made 1, 2 to 3, 4 to 7, 8 to 15 ... trips.")?;
     say!("By warp: imbalance of the visits of warps.")?;
-    if let Some(set) = answer.set() {
-        explain(set, &[Figure::Trips])?;
-    }
-    Ok(ExitCode::SUCCESS)
+    answer.set().map_or(Ok(()), |set| explain(set, &[Figure::Trips]))
 }
 
 fn row_of(head: &LocationFigures) -> Row {

@@ -9,6 +9,7 @@ mod edges;
 mod lines;
 mod loops;
 mod paths;
+mod rows;
 mod set;
 mod stats;
 mod top;
@@ -23,8 +24,7 @@ pub(crate) use self::edges::run as edges;
 pub(crate) use self::lines::run as lines;
 pub(crate) use self::loops::run as loops;
 pub(crate) use self::paths::run as paths;
-#[cfg(feature = "query")]
-pub(crate) use self::set::SUMMED_BY_WORKERS;
+pub(crate) use self::rows::{Listed, Order, order_parser};
 pub(crate) use self::stats::run as stats;
 pub(crate) use self::top::run as top;
 pub(crate) use self::values::run as values;
@@ -34,7 +34,6 @@ pub(crate) use self::warps::run as warps;
 use std::cell::RefCell;
 
 use anyhow::{Context, bail};
-use clap::ValueEnum;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json};
 use warptrace_analysis::words::{self, Names, losses};
@@ -90,7 +89,7 @@ impl<'a, R> TextTable<'a, R> {
 /// Opens and analyses what a page is asked of; `is_focus`: counts of single warps are those at the location.
 fn analysed(page: &Page, location: Option<&str>, is_focus: bool) -> anyhow::Result<Answer> {
     if !page.apart.workers.is_empty() {
-        return if is_focus { bail!(NOT_APART) } else { set::analysed_apart(page, location) };
+        bail!(NOT_APART);
     }
     let files = named_files(&page.files)?;
     let [path] = &files[..] else { return set::analysed(&files, page, location, is_focus) };
@@ -110,13 +109,8 @@ fn analysed(page: &Page, location: Option<&str>, is_focus: bool) -> anyhow::Resu
 /// # Errors
 /// As [`analysed`], and if several are named.
 fn analysed_one(page: &Page, location: Option<&str>, is_focus: bool) -> anyhow::Result<Answer> {
-    if !page.apart.workers.is_empty() {
-        bail!(NOT_APART);
-    }
-    match named_files(&page.files)?.len() {
-        1 => analysed(page, location, is_focus),
-        number => bail!(only_one(number)),
-    }
+    let files = if page.apart.workers.is_empty() { named_files(&page.files)?.len() } else { 1 };
+    if files == 1 { analysed(page, location, is_focus) } else { bail!(only_one(files)) }
 }
 
 const NOT_APART: &str = "workers have figures for `top`, `causes`, `lines`, `loops`, `edges` and `stats`; ask other \
@@ -141,11 +135,25 @@ fn names_of<'a>(locations: impl IntoIterator<Item = &'a LocationInfo>) -> Names 
 }
 
 impl Answer {
-    fn of_rows<S: ValueEnum + Send + Sync>(rows: &Rows<S>) -> anyhow::Result<Self> {
-        analysed(&rows.page, rows.location.as_deref(), false)
+    /// Analyses what a command is asked of; or takes `summed`, the figures of workers.
+    fn of_page(page: &Page, location: Option<&str>, summed: Option<SetAnalysis>) -> anyhow::Result<Self> {
+        match summed {
+            Some(set) => Self::of_set(set, location),
+            None => analysed(page, location, false),
+        }
     }
 
-    fn of_one<S: ValueEnum + Send + Sync>(rows: &Rows<S>) -> anyhow::Result<Self> {
+    fn of_rows<R: Listed>(rows: &Rows<R>, summed: Option<SetAnalysis>) -> anyhow::Result<Self> {
+        Self::of_page(&rows.page, rows.location.as_deref(), summed)
+    }
+
+    fn of_set(mut set: SetAnalysis, location: Option<&str>) -> anyhow::Result<Self> {
+        let location = location.map(|text| find_location(set.table().locations(), text)).transpose()?;
+        let (names, analysis) = (names_of(set.table().locations()), set.sum()?);
+        Ok(Self { of: Of::Set(Box::new(set)), analysis, names, location })
+    }
+
+    fn of_one<R: Listed>(rows: &Rows<R>) -> anyhow::Result<Self> {
         analysed_one(&rows.page, rows.location.as_deref(), false)
     }
 
@@ -219,6 +227,20 @@ impl Answer {
             Of::Set(_) => write_json(StandardOutput, &rows)?,
         }
         Ok(())
+    }
+
+    /// Prints the headline and findings. Findings are first, unless something is missing, which `lacks` then says.
+    fn with_headline(
+        &self,
+        is_whole: bool,
+        lacks: Option<String>,
+        findings: impl IntoIterator<Item = String>,
+    ) -> anyhow::Result<()> {
+        if !is_whole {
+            self.headline()?;
+        }
+        lacks.into_iter().chain(findings).try_for_each(|line| say!("{line}"))?;
+        if is_whole { self.headline() } else { Ok(()) }
     }
 
     /// Prints the line that says what the trace holds and lacks.
@@ -303,21 +325,13 @@ fn find_location<'a>(
     }
 }
 
-/// The rows to show, and how many more there are.
-fn first<T>(mut rows: Vec<T>, limit: Option<usize>, default: usize) -> (Vec<T>, usize) {
-    let limit = match limit {
-        Some(0) => usize::MAX,
-        Some(limit) => limit,
-        None => default,
-    };
-    let more = rows.len().saturating_sub(limit);
-    rows.truncate(limit);
-    (rows, more)
-}
-
 /// Prints a table, and how many rows it leaves out.
 fn print_rows(table: &str, more: usize) -> anyhow::Result<()> {
     print_table(table)?;
+    print_more(more)
+}
+
+fn print_more(more: usize) -> anyhow::Result<()> {
     if more > 0 {
         say!("and {} more; `--limit 0` shows all", count(more as u64))?;
     }

@@ -1,45 +1,42 @@
 //! `warptrace paths`.
 
-use std::cmp::Reverse;
-use std::process::ExitCode;
-
 use serde_json::json;
-use warptrace_analysis::{OrderItems, PathGroup};
+use warptrace_analysis::PathGroup;
 use warptrace_decoder::TraceFile;
 
+use super::rows::{Listed, Order};
 use super::words::{percent, ratio, warp};
-use super::{Answer, ROWS, TextTable, analysed_one, first, print_rows, words};
-use crate::arguments::{PathColumn, Rows};
+use super::{Answer, TextTable, analysed_one, print_rows, words};
+use crate::arguments::Rows;
 use crate::output::{count, say};
 
-pub(crate) fn run(command: &Rows<PathColumn>) -> anyhow::Result<ExitCode> {
+impl Listed for PathGroup {
+    const NAME: &'static str = "paths";
+    const ORDERS: &'static [Order<Self>] = &[
+        Order::unsorted("warps", "Warps that took the path"),
+        Order::most("events", "Events of each of these warps", |group| group.counts.visits),
+        Order::most("idle", "Idle slots of each of these warps", |group| group.counts.idle),
+        Order::compared("rare", "Warps that took the path, the fewest first", |_, a, b| {
+            a.warps.cmp(&b.warps)
+        }),
+    ];
+}
+
+pub(crate) fn run(command: &Rows<PathGroup>) -> anyhow::Result<()> {
     // Of a location the paths of the warps that came there.
     let answer = analysed_one(&command.page, command.location.as_deref(), true)?;
     let trace = answer.trace()?;
-    let mut paths: Vec<&PathGroup> = answer.analysis.paths.iter().collect();
-    match command.sort.unwrap_or(PathColumn::Warps) {
-        PathColumn::Warps => {}
-        PathColumn::Events => paths.order_by_key(|group| Reverse(group.counts.visits)),
-        PathColumn::Idle => paths.order_by_key(|group| Reverse(group.counts.idle)),
-        PathColumn::Rare => paths.order_by_key(|group| group.warps),
-    }
+    let (paths, more) = command.shown(&answer, &answer.analysis.paths);
     if command.page.json {
-        let (paths, _) = first(paths, command.limit, usize::MAX);
-        answer.json_rows(
-            json!({ "roles": answer.analysis.roles }),
-            "paths",
-            paths.into_iter().map(|row| json!(row)),
-        )?;
-        return Ok(ExitCode::SUCCESS);
+        let roles = json!({ "roles": answer.analysis.roles });
+        return answer.json_rows(roles, PathGroup::NAME, paths.into_iter().map(|row| json!(row)));
     }
     answer.headline()?;
     for line in words::roles(&answer.analysis, &answer.names) {
         say!("{line}")?;
     }
     say!("{}", words::groups(&answer.analysis))?;
-    let (paths, more) = first(paths, command.limit, ROWS);
-    print_rows(&path_table(&answer, trace, &paths), more)?;
-    Ok(ExitCode::SUCCESS)
+    print_rows(&path_table(&answer, trace, &paths), more)
 }
 
 fn path_table(answer: &Answer, trace: &TraceFile, paths: &[&PathGroup]) -> String {

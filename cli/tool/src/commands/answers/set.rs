@@ -1,8 +1,6 @@
 //! Answers about several traces: sums, and how they differ.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
-use std::sync::OnceLock;
 
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -14,7 +12,7 @@ use warptrace_analysis::{
 use super::causes::cause_table;
 use super::lines::line_table;
 use super::words::{self, many, percent, ratio};
-use super::{Answer, Of, TextTable, find_location, names_of, print_table};
+use super::{Answer, TextTable, find_location, print_table};
 use crate::arguments::Page;
 use crate::files::short_names;
 use crate::opened::open;
@@ -36,7 +34,6 @@ pub(super) fn analysed(
         table.add(&FileHead::new("", &open(path)?.trace)).with_context(|| failed(path))?;
     }
     let location = text.map(|text| find_location(table.locations(), text)).transpose()?;
-    let names = names_of(table.locations());
     let set = SetAnalysis::new(table);
     let mut set = if is_focus { set.with_warps() } else { set };
     let bar = output::progress_bar("analysing", "traces", files.len() as u64);
@@ -45,21 +42,7 @@ pub(super) fn analysed(
     let added = set.add_all(&short_names(files), &selection, open, || bar.inc(1));
     added.map_err(|(number, error): (usize, anyhow::Error)| error.context(failed(&files[number])))?;
     bar.finish_and_clear();
-    let analysis = set.sum()?;
-    Ok(Answer { of: Of::Set(Box::new(set)), analysis, names, location })
-}
-
-/// Has workers analyse their traces, and sums the figures up. Of `warptrace-query`, which sets it; `warptrace`, which
-/// would else carry its code, has that program do it.
-pub(crate) static SUMMED_BY_WORKERS: OnceLock<fn(&Page) -> anyhow::Result<SetAnalysis>> = OnceLock::new();
-
-/// As [`analysed`], of traces that workers have.
-pub(super) fn analysed_apart(page: &Page, text: Option<&str>) -> anyhow::Result<Answer> {
-    let summed = SUMMED_BY_WORKERS.get().context("`warptrace-query` asks workers")?;
-    let mut set = summed(page)?;
-    let location = text.map(|text| find_location(set.table().locations(), text)).transpose()?;
-    let (names, analysis) = (names_of(set.table().locations()), set.sum()?);
-    Ok(Answer { of: Of::Set(Box::new(set)), analysis, names, location })
+    Answer::of_set(set, text)
 }
 
 /// What lines and kernels are compared by: the first of which all files know it.
@@ -120,7 +103,7 @@ pub(super) fn with_spread(mut value: Value, set: Option<&SetAnalysis>, row: impl
 }
 
 /// `warptrace top` of several traces.
-pub(super) fn top(answer: &Answer, set: &SetAnalysis, is_json: bool) -> anyhow::Result<ExitCode> {
+pub(super) fn top(answer: &Answer, set: &SetAnalysis, is_json: bool) -> anyhow::Result<()> {
     let analysis = &answer.analysis;
     let finding = words::finding(analysis, &answer.names);
     let odd = words::odd_file(set);
@@ -134,26 +117,18 @@ pub(super) fn top(answer: &Answer, set: &SetAnalysis, is_json: bool) -> anyhow::
             .collect();
         let lines = lines.iter().map(|line| with_spread(json!(line), Some(set), || Row::of_line(line)));
         let lines: Vec<Value> = lines.collect();
-        answer.json(json!({
+        return answer.json(json!({
             "finding": finding,
             "odd_file_finding": odd,
             "causes": causes,
             "lines": lines,
             "kernels": kernels,
-        }))?;
-        return Ok(ExitCode::SUCCESS);
+        }));
     }
-    if analysis.losses.is_whole() && analysis.losses.assumed.is_none() && analysis.counts.visits > 0 {
-        say!("{odd}")?;
-        say!("{finding}")?;
-        answer.headline()?;
-    } else {
-        answer.headline()?;
-        say!("{odd}")?;
-        say!("{finding}")?;
-    }
+    let is_plain = analysis.losses.is_whole() && analysis.losses.assumed.is_none();
+    answer.with_headline(is_plain && analysis.counts.visits > 0, None, [odd, finding])?;
     if analysis.counts.visits == 0 {
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     }
     if !causes.is_empty() {
         print_table(&cause_table(answer, &causes))?;
@@ -167,7 +142,7 @@ pub(super) fn top(answer: &Answer, set: &SetAnalysis, is_json: bool) -> anyhow::
     if more > 0 {
         say!("and {}; `--json` has all", many(more as u64, "more trace"))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn kernel_table(answer: &Answer, set: &SetAnalysis) -> String {

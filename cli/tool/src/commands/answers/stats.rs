@@ -1,13 +1,11 @@
 //! `warptrace stats`.
 
-use std::process::ExitCode;
-
 use serde_json::json;
-use warptrace_analysis::{Counts, KernelFigures, LabelFigures, Row, Time, by_label, share};
+use warptrace_analysis::{Counts, KernelFigures, LabelFigures, Row, SetAnalysis, Time, by_label, share};
 
 use super::set::with_spread;
 use super::words::{lane_bars, percent, ratio};
-use super::{ROWS, TextTable, analysed, print_table, words};
+use super::{Answer, ROWS, TextTable, print_table, words};
 use crate::arguments::Page;
 use crate::output::{count, say};
 
@@ -16,8 +14,8 @@ const LABEL_WIDTH: usize = 60;
 /// Width of the longest bar of the histogram.
 const BAR: f64 = 40.0;
 
-pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
-    let answer = analysed(command, None, false)?;
+pub(crate) fn run(command: &Page, summed: Option<SetAnalysis>) -> anyhow::Result<()> {
+    let answer = Answer::of_page(command, None, summed)?;
     let analysis = &answer.analysis;
     let trace = answer.trace().ok();
     let labels = trace.map(|trace| by_label(trace, analysis)).unwrap_or_default();
@@ -45,12 +43,11 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
         if let Some(host) = &analysis.host {
             figures["host"] = json!(host);
         }
-        answer.json(figures)?;
-        return Ok(ExitCode::SUCCESS);
+        return answer.json(figures);
     }
     answer.headline()?;
     if analysis.counts.visits == 0 {
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     }
     let Counts { idle, slots, .. } = analysis.counts;
     say!(
@@ -84,8 +81,7 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
         .right("events", |(_, visits)| count(*visits))
         .right("of all", |(_, visits)| percent(*visits, analysis.counts.visits))
         .left("", |(_, visits)| "#".repeat((BAR * share(*visits, most)).ceil() as usize));
-    print_table(&active.of(&rows.collect::<Vec<_>>()))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(print_table(&active.of(&rows.collect::<Vec<_>>()))?)
 }
 
 fn kernel_table(kernels: &[KernelFigures], all: Option<Time>) -> String {

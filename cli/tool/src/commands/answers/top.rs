@@ -1,18 +1,15 @@
 //! `warptrace top`: one screen with what matters most.
 
 use std::cmp::Reverse;
-use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use warptrace_analysis::{
-    Cause, HostSchedule, LaunchSchedule, LocationFigures, Oddity, OrderItems, Schedule, accesses,
-};
+use warptrace_analysis::{Cause, HostSchedule, LocationFigures, Oddity, SetAnalysis, accesses};
 use warptrace_decoder::TraceFile;
 
 use super::causes::cause_table;
 use super::lines::line_table;
 use super::words::ratio;
-use super::{Answer, analysed, print_table, set, words};
+use super::{Answer, print_table, set, words};
 use crate::arguments::Page;
 use crate::output::{count, say};
 
@@ -25,8 +22,8 @@ const KERNELS: usize = 3;
 /// Locations at which unfinished warps stand that are shown.
 const STANDING: usize = 8;
 
-pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
-    let answer = analysed(command, None, false)?;
+pub(crate) fn run(command: &Page, summed: Option<SetAnalysis>) -> anyhow::Result<()> {
+    let answer = Answer::of_page(command, None, summed)?;
     if let Some(set) = answer.set() {
         return set::top(&answer, set, command.json);
     }
@@ -80,13 +77,12 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
             figures["schedule_findings"] = scheduled.into();
         }
         if let Some(schedule) = &analysis.schedule {
-            figures["schedule"] = longest_waits(schedule);
+            figures["schedule"] = json!(schedule.longest_waits(LINES));
         }
         if let Some(host) = &analysis.host {
             figures["host"] = longest_gaps(host);
         }
-        answer.json(figures)?;
-        return Ok(ExitCode::SUCCESS);
+        return answer.json(figures);
     }
     // What is out of bounds is a mistake, and comes before what takes long.
     let outside = accessed.iter().filter_map(|accessed| accessed.outside.clone());
@@ -101,8 +97,7 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
         print_standing(&answer, trace)?;
         if analysis.counts.visits == 0 {
             outside.into_iter().try_for_each(|finding| say!("{finding}"))?;
-            print_accessed(accessed.as_ref())?;
-            return Ok(ExitCode::SUCCESS);
+            return print_accessed(accessed.as_ref());
         }
         print_findings()?;
     }
@@ -130,8 +125,7 @@ pub(crate) fn run(command: &Page) -> anyhow::Result<ExitCode> {
         say!("odd    {}", odd.describe(trace, &answer.names).join("\n       "))?;
     }
     say!("paths  {}", words::groups(analysis))?;
-    print_accessed(accessed.as_ref())?;
-    Ok(ExitCode::SUCCESS)
+    print_accessed(accessed.as_ref())
 }
 
 /// What matters most of what was accessed, a sentence each.
@@ -148,22 +142,7 @@ fn print_accessed(accessed: Option<&Accessed>) -> anyhow::Result<()> {
     Ok(say!("memory {lacks}{finding}; `warptrace accesses` says more")?)
 }
 
-/// The times of all launches together, and those of the launches whose multiprocessors waited longest for
-/// their ends.
-fn longest_waits(schedule: &Schedule) -> Value {
-    let mut launches: Vec<&LaunchSchedule> = schedule.launches.iter().collect();
-    launches.order_by_key(|launch| Reverse(launch.waiting_nanoseconds));
-    launches.truncate(LINES);
-    json!({
-        "nanoseconds": schedule.nanoseconds,
-        "gap_nanoseconds": schedule.gap_nanoseconds,
-        "overlap_nanoseconds": schedule.overlap_nanoseconds,
-        "timer_step_nanoseconds": schedule.timer_step_nanoseconds,
-        "launches": launches,
-    })
-}
-
-/// The same by the host's clocks, of the launches before which none was under way for longest.
+/// The times by the host's clocks, and the launches before which none was under way for longest.
 fn longest_gaps(host: &HostSchedule) -> Value {
     let mut value = json!(host);
     value["launches"] = json!(host.longest_gaps(LINES));

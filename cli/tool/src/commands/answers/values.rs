@@ -1,67 +1,59 @@
 //! `warptrace values`.
 
-use std::cmp::Reverse;
-use std::process::ExitCode;
-
 use serde_json::json;
 use warptrace_analysis::words::{bars, value_finding};
-use warptrace_analysis::{OrderItems, ValueFigures, Values, values};
+use warptrace_analysis::{ValueFigures, Values, values};
 use warptrace_format::on_one_line;
 
+use super::rows::{Listed, Order};
 use super::words::percent;
-use super::{Answer, ROWS, TextTable, first, print_rows};
-use crate::arguments::{Rows, ValueColumn};
+use super::{Answer, TextTable, print_rows};
+use crate::arguments::Rows;
 use crate::opened::Opened;
 use crate::output::{count, say};
 
-pub(crate) fn run(command: &Rows<ValueColumn>) -> anyhow::Result<ExitCode> {
+impl Listed for ValueFigures {
+    const NAME: &'static str = "values";
+    const ORDERS: &'static [Order<Self>] = &[
+        Order::compared("odd", "Numbers that are NaN, then those that are infinite", |_, a, b| {
+            (b.nan, b.infinite).cmp(&(a.nan, a.infinite))
+        }),
+        Order::most("values", "How many values", |value| value.values),
+        // More than are counted come first.
+        Order::most("distinct", "How many different ones", |value| value.distinct.unwrap_or(u64::MAX)),
+        Order::by_source(|_, a, b| (&a.file, a.line, &a.name).cmp(&(&b.file, b.line, &b.name))),
+    ];
+
+    fn is_at(&self, location: u16) -> bool {
+        self.location == location
+    }
+}
+
+pub(crate) fn run(command: &Rows<ValueFigures>) -> anyhow::Result<()> {
     let answer = Answer::of_one(command)?;
     let Opened { trace, state } = answer.opened()?;
     let found = values(trace, &command.page.selected.selection())?;
     let finding = value_finding(&found, &answer.names);
-    let is_asked = |value: &&ValueFigures| answer.location.is_none_or(|id| value.location == id);
-    let mut rows: Vec<&ValueFigures> = found.values.iter().filter(is_asked).collect();
-    match command.sort.unwrap_or(ValueColumn::Odd) {
-        ValueColumn::Odd => rows.order_by_key(|value| Reverse((value.nan, value.infinite))),
-        ValueColumn::Values => rows.order_by_key(|value| Reverse(value.values)),
-        // More than are counted come first.
-        ValueColumn::Distinct => rows.order_by_key(|value| Reverse(value.distinct.unwrap_or(u64::MAX))),
-        ValueColumn::Source => {
-            rows.order_by(|a, b| (&a.file, a.line, &a.name).cmp(&(&b.file, b.line, &b.name)));
-        }
-    }
+    let (rows, more) = command.shown(&answer, &found.values);
     if command.page.json {
         let Values { lost, left_out, unmatched, damaged, .. } = &found;
-        let more = json!({
+        let figures = json!({
             "finding": finding,
             "lost_accesses": lost,
             "left_out_accesses": left_out,
             "unmatched_accesses": unmatched,
             "damaged_entries": damaged,
         });
-        let (rows, _) = first(rows, command.limit, usize::MAX);
-        answer.json_rows(more, "values", rows.into_iter().map(|row| json!(row)))?;
-        return Ok(ExitCode::SUCCESS);
+        return answer.json_rows(figures, ValueFigures::NAME, rows.into_iter().map(|row| json!(row)));
     }
     if found.values.is_empty() && found.is_whole() {
         answer.headline()?;
-        say!(
+        return Ok(say!(
             "no values: none were recorded in what was looked at; name them in the source, and record with `--accesses values`"
-        )?;
-        return Ok(ExitCode::SUCCESS);
+        )?);
     }
-    // What is not known comes first.
-    if state.is_whole && found.is_whole() {
-        say!("{finding}")?;
-        answer.headline()?;
-    } else {
-        answer.headline()?;
-        if !found.is_whole() {
-            say!("{}", lacks(&found))?;
-        }
-        say!("{finding}")?;
-    }
-    let (rows, more) = first(rows, command.limit, ROWS);
+    let missing = (!found.is_whole()).then(|| lacks(&found));
+    answer.with_headline(state.is_whole && found.is_whole(), missing, [finding])?;
     print_rows(&value_table(&answer, &rows), more)?;
     if rows.iter().any(|value| value.histogram.len() > 1) {
         say!(
@@ -71,7 +63,7 @@ pub(crate) fn run(command: &Rows<ValueColumn>) -> anyhow::Result<ExitCode> {
     if rows.iter().any(|value| value.nan + value.infinite > 0) {
         say!("Least, most and mean are of the numbers that are finite.")?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Says what is not known: of a lane there is a beginning.

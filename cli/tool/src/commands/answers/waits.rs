@@ -1,58 +1,51 @@
 //! `warptrace waits`.
 
-use std::cmp::Reverse;
-use std::process::ExitCode;
-
 use serde_json::json;
-use warptrace_analysis::{OrderItems, Time, WaitFigures};
+use warptrace_analysis::words::{barrier, copies};
+use warptrace_analysis::{Time, WaitFigures};
 use warptrace_format::LocationKind;
 
-use warptrace_analysis::words::{barrier, copies};
-
+use super::rows::{Listed, Order};
 use super::words::{percent, ratio};
-use super::{Answer, ROWS, TextTable, first, print_rows};
-use crate::arguments::{Rows, WaitColumn};
+use super::{Answer, TextTable, print_rows};
+use crate::arguments::Rows;
 use crate::output::{count, say};
 
-pub(crate) fn run(command: &Rows<WaitColumn>) -> anyhow::Result<ExitCode> {
-    let answer = Answer::of_one(command)?;
-    let is_asked = |wait: &&WaitFigures| answer.location.is_none_or(|id| wait.point.location == id);
-    let mut waits: Vec<&WaitFigures> = answer.analysis.waits.iter().filter(is_asked).collect();
-    match command.sort.unwrap_or(WaitColumn::Cycles) {
-        WaitColumn::Cycles => waits.order_by_key(|wait| Reverse(wait.lane_cycles)),
-        WaitColumn::Waits => waits.order_by_key(|wait| Reverse(wait.waits)),
-        WaitColumn::Max => waits.order_by_key(|wait| Reverse(wait.wait_cycles.max())),
-        WaitColumn::Source => {
-            waits.order_by(|a, b| (&a.point.file, a.point.line).cmp(&(&b.point.file, b.point.line)));
-        }
+impl Listed for WaitFigures {
+    const NAME: &'static str = "waits";
+    const ORDERS: &'static [Order<Self>] = &[
+        Order::most("cycles", "Cycles of all lanes", |wait| wait.lane_cycles),
+        Order::most("waits", "Times that lanes came together", |wait| wait.waits),
+        Order::most("max", "The longest wait", |wait| wait.wait_cycles.max()),
+        Order::by_source(|_, a, b| (&a.point.file, a.point.line).cmp(&(&b.point.file, b.point.line))),
+    ];
+
+    fn is_at(&self, location: u16) -> bool {
+        self.point.location == location
     }
+}
+
+pub(crate) fn run(command: &Rows<WaitFigures>) -> anyhow::Result<()> {
+    let answer = Answer::of_one(command)?;
+    let (waits, more) = command.shown(&answer, &answer.analysis.waits);
     if command.page.json {
-        let (waits, _) = first(waits, command.limit, usize::MAX);
-        answer.json_rows(json!({}), "waits", waits.into_iter().map(|row| json!(row)))?;
-        return Ok(ExitCode::SUCCESS);
+        return answer.json_rows(json!({}), WaitFigures::NAME, waits.into_iter().map(|row| json!(row)));
     }
     answer.headline()?;
     let Some(time) = answer.analysis.time else {
-        say!("no waits: the trace has no times of runs; record with `--times runs`")?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(say!("no waits: the trace has no times of runs; record with `--times runs`")?);
     };
     if waits.is_empty() {
-        let has_points = answer
-            .trace()?
-            .metadata()
-            .locations
-            .iter()
-            .any(|info| matches!(info.kind, LocationKind::Barrier | LocationKind::Wait));
+        let is_wait = |kind| matches!(kind, LocationKind::Barrier | LocationKind::Wait);
+        let has_points = answer.trace()?.metadata().locations.iter().any(|info| is_wait(info.kind));
         let why = match has_points {
             true => "no lane came to one",
             false => {
                 "the trace has no points at waits; `warptrace run --points waits` has them, and `blocks` with times"
             }
         };
-        say!("no waits: {why}")?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(say!("no waits: {why}")?);
     }
-    let (waits, more) = first(waits, command.limit, ROWS);
     print_rows(&wait_table(&answer, &time, &waits), more)?;
     say!(
         "\nCycles from when a group of lanes came to when it went on; of all: part of the time of all lanes."
@@ -66,8 +59,7 @@ pub(crate) fn run(command: &Rows<WaitColumn>) -> anyhow::Result<ExitCode> {
             say!("{}: {said}", answer.names.line_of(&wait.point))?;
         }
     }
-    say!("Last: the warp of its block that came last, alone for most cycles in all; how often it did.")?;
-    Ok(ExitCode::SUCCESS)
+    Ok(say!("Last: the warp of its block that came last, alone for most cycles in all; how often it did.")?)
 }
 
 /// Whether the trace says of any of these waits which barrier it is.

@@ -1,16 +1,15 @@
 //! `warptrace warps`.
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use warptrace_analysis::{OrderItems, WarpEnd, WarpFigures, share};
+use warptrace_analysis::{WarpEnd, WarpFigures, share};
 use warptrace_decoder::TraceFile;
 
+use super::rows::{Listed, Order};
 use super::words::{percent, ratio};
-use super::{Answer, ROWS, TextTable, analysed, first, print_rows, words};
-use crate::arguments::{Page, Rows, WarpColumn};
+use super::{Answer, TextTable, analysed, print_rows, words};
+use crate::arguments::{Page, Rows};
 use crate::files::named_files;
 use crate::opened::open;
 use crate::output::{count, say};
@@ -59,66 +58,71 @@ impl<'a> Traces<'a> {
     }
 }
 
-pub(crate) fn run(command: &Rows<WarpColumn>) -> anyhow::Result<ExitCode> {
+impl Listed for WarpFigures {
+    const NAME: &'static str = "warps";
+    const ORDERS: &'static [Order<Self>] = &[
+        Order::compared(
+            "odd",
+            "How far it is from the median warp of its launch: by how long it ran, else by cycles, else by events",
+            |_, a, b| oddness(b).cmp(&oddness(a)),
+        ),
+        Order::compared("ran", "How long it ran", |_, a, b| {
+            let ran = |warp: &Self| warp.ran.and_then(|ran| ran.nanoseconds);
+            ran(b).cmp(&ran(a))
+        }),
+        Order::compared("cycles", "Cycles from its first run to its last", |_, a, b| {
+            let cycles = |warp: &Self| warp.time.map(|time| time.cycles);
+            cycles(b).cmp(&cycles(a))
+        }),
+        Order::most("idle", "Idle slots", |warp| warp.counts.idle),
+        Order::most("events", "Events", |warp| warp.counts.visits),
+        Order::most("lanes", "Active lanes, summed over the events", |warp| warp.counts.lanes),
+        Order::unsorted("number", "Launch and number, the first one first"),
+    ];
+}
+
+/// Distance of a warp from the median one of its launch: in time, in cycles and in events.
+fn oddness(warp: &WarpFigures) -> (Option<u64>, Option<u64>, u64) {
+    let ran = warp.ran.and_then(|ran| Some(ran.nanoseconds?.abs_diff(ran.median_nanoseconds)));
+    (ran, warp.time.map(|time| time.cycles.abs_diff(time.median_cycles)), warp.distance())
+}
+
+pub(crate) fn run(command: &Rows<WarpFigures>) -> anyhow::Result<()> {
     // Of a location the work of each warp there.
     let answer = analysed(&command.page, command.location.as_deref(), true)?;
-    let mut warps: Vec<Placed<'_>> = match answer.set() {
+    let warps: Vec<Placed<'_>> = match answer.set() {
         None => answer.analysis.warps.iter().map(|warp| (0, warp)).collect(),
         Some(set) => set.warps().iter().map(|(file, warp)| (*file, warp)).collect(),
     };
-    match command.sort.unwrap_or(WarpColumn::Odd) {
-        WarpColumn::Odd => warps.order_by_key(|(_, warp)| {
-            let late = warp.time.map(|time| time.cycles.abs_diff(time.median_cycles));
-            let ran = warp.ran.and_then(|ran| Some(ran.nanoseconds?.abs_diff(ran.median_nanoseconds)));
-            Reverse((ran, late, warp.distance()))
-        }),
-        WarpColumn::Ran => warps.order_by_key(|(_, warp)| Reverse(warp.ran.and_then(|ran| ran.nanoseconds))),
-        WarpColumn::Cycles => warps.order_by_key(|(_, warp)| Reverse(warp.time.map(|time| time.cycles))),
-        WarpColumn::Idle => warps.order_by_key(|(_, warp)| Reverse(warp.counts.idle)),
-        WarpColumn::Events => warps.order_by_key(|(_, warp)| Reverse(warp.counts.visits)),
-        WarpColumn::Lanes => warps.order_by_key(|(_, warp)| Reverse(warp.counts.lanes)),
-        WarpColumn::Number => {}
-    }
-    let default = if command.page.json { usize::MAX } else { ROWS };
-    let (warps, more) = first(warps, command.limit, default);
+    let (warps, more) = command.shown_by(&answer, warps, |(_, warp)| warp);
     let traces = Traces::of(&answer, &command.page, &warps)?;
     if command.page.json {
         let rows = warps.into_iter().map(|(file, warp)| {
             let mut row = json_row(traces.get(file), warp);
-            if let (Some(row), Some(_)) = (row.as_object_mut(), answer.set()) {
-                row.insert("file".into(), file.into());
+            if answer.set().is_some() {
+                row["file"] = file.into();
             }
             row
         });
-        answer.json_rows(
-            json!({ "warp_events": answer.analysis.warp_events, "roles": answer.analysis.roles }),
-            "warps",
-            rows,
-        )?;
-        return Ok(ExitCode::SUCCESS);
+        let more = json!({ "warp_events": answer.analysis.warp_events, "roles": answer.analysis.roles });
+        return answer.json_rows(more, WarpFigures::NAME, rows);
     }
     answer.headline()?;
-    if let Ok(trace) = answer.trace() {
-        words::schedule(trace, &answer.analysis).into_iter().try_for_each(|line| say!("{line}"))?;
-    }
-    for line in words::roles(&answer.analysis, &answer.names) {
-        say!("{line}")?;
-    }
-    for line in words::work(&answer.analysis, KERNELS) {
-        say!("{line}")?;
-    }
-    print_rows(&warp_table(&answer, &traces, &warps), more)?;
-    Ok(ExitCode::SUCCESS)
+    let scheduled = answer.trace().map(|trace| words::schedule(trace, &answer.analysis));
+    let roles = words::roles(&answer.analysis, &answer.names);
+    let work = words::work(&answer.analysis, KERNELS);
+    scheduled.unwrap_or_default().into_iter().chain(roles).chain(work).try_for_each(|line| say!("{line}"))?;
+    print_rows(&warp_table(&answer, &traces, &warps), more)
 }
 
 fn json_row(trace: &TraceFile, warp: &WarpFigures) -> Value {
     let mut row = json!(warp);
     let id = trace.launch(warp.launch).and_then(|info| info.stream_id(warp.warp));
-    if let (Some(row), Some(id)) = (row.as_object_mut(), id) {
-        row.insert("block".into(), json!(id.block));
-        row.insert("warp_in_block".into(), json!(id.warp_in_block));
+    if let Some(id) = id {
+        row["block"] = json!(id.block);
+        row["warp_in_block"] = json!(id.warp_in_block);
         if let Some(label) = trace.label(warp.launch) {
-            row.insert("label".into(), json!(label));
+            row["label"] = json!(label);
         }
     }
     row
