@@ -5,7 +5,7 @@ use std::ffi::{CString, c_void};
 use cudarc::driver::{result, sys};
 
 use super::driver::{self, Called};
-use crate::{ClockSteps, DeviceError};
+use crate::{ClockSteps, DeviceClocks, DeviceError};
 
 /// The kernel, in PTX: the host side needs no device compiler for it. Its one thread writes the greatest
 /// common divisors of what lies between samples of the clock, and of the global timer, and then the timer as
@@ -104,16 +104,11 @@ impl Clocks {
         Ok(Self { module, function, memory })
     }
 
-    /// Measures in what steps clock and timer go; `None` if one of them stood still.
-    pub(super) fn steps(&self, stream: sys::CUstream) -> Result<Option<ClockSteps>, DeviceError> {
-        let [cycles, nanoseconds, _] = self.run(SAMPLES, stream)?;
-        Ok((cycles != 0 && nanoseconds != 0).then_some(ClockSteps { cycles, nanoseconds }))
-    }
-
-    /// Reads the global timer; `None` if it says 0.
-    pub(super) fn timer(&self, stream: sys::CUstream) -> Result<Option<u64>, DeviceError> {
-        let [_, _, timer] = self.run(0, stream)?;
-        Ok(Some(timer).filter(|timer| *timer != 0))
+    /// Reads the clocks. Steps are `None` if one of them stood still.
+    pub(super) fn read(&self, with_steps: bool, stream: sys::CUstream) -> Result<DeviceClocks, DeviceError> {
+        let [cycles, nanoseconds, timer] = self.run(if with_steps { SAMPLES } else { 0 }, stream)?;
+        let steps = (cycles != 0 && nanoseconds != 0).then_some(ClockSteps { cycles, nanoseconds });
+        Ok(DeviceClocks { steps, timer: Some(timer).filter(|timer| *timer != 0) })
     }
 
     fn run(&self, mut samples: u32, stream: sys::CUstream) -> Result<[u64; 3], DeviceError> {

@@ -5,21 +5,19 @@ use std::ffi::{CStr, c_char, c_uint, c_void};
 
 use cudarc::driver::sys::CUipcMemHandle;
 use warptrace_format::file::BufferKind;
-use warptrace_host::Memory;
+use warptrace_host::{Memory, MemoryChange};
 
 use super::Handle;
 use crate::driver::{Answer, SUCCESS, is_capturing};
 use crate::hooks::launch::per_thread;
 use crate::inside::guarded;
-use crate::state::{State, lock, state};
-use crate::trace::Change;
+use crate::state::{lock, state};
 
 /// Tells the traces of a change, if they have accesses. It is made only then.
-fn tell<'a>(change: impl FnOnce(&State) -> Option<Change<'a>>) {
+fn tell(change: impl FnOnce() -> Option<MemoryChange>) {
     guarded(|| {
         let state = state().filter(|state| state.records_accesses())?;
-        let change = change(state)?;
-        lock(&state.traces).change_memory(change);
+        lock(&state.traces).change_memory(change()?);
         Some(())
     });
 }
@@ -32,20 +30,21 @@ unsafe fn got(answer: Answer, address: *const u64, bytes: usize, kind: BufferKin
     if answer == SUCCESS && !address.is_null() {
         // SAFETY: the caller's promise.
         let address = unsafe { *address };
-        tell(|_| Some(Change::Got(Memory { address, bytes: bytes as u64, kind, name: String::new() })));
+        let name = String::new();
+        tell(|| Some(MemoryChange::Got(Memory { address, bytes: bytes as u64, kind, name })));
     }
     answer
 }
 
 /// Notes that memory goes; before it does, since another thread may get it at once.
 fn goes(address: u64) {
-    tell(|_| Some(Change::Gone(address)));
+    tell(|| Some(MemoryChange::Gone(address)));
 }
 
 /// Notes that the program has memory of which nothing more is known.
 fn lacks(answer: Answer) -> Answer {
     if answer == SUCCESS {
-        tell(|_| Some(Change::Unknown));
+        tell(|| Some(MemoryChange::Unknown));
     }
     answer
 }
@@ -90,7 +89,7 @@ pub(super) unsafe fn alloc_managed(
 /// As [`got`]; the stream is the program's.
 unsafe fn got_in_stream(answer: Answer, address: *const u64, bytes: usize, stream: Handle) -> Answer {
     if answer == SUCCESS {
-        tell(|_| is_capturing(stream).then_some(Change::Unknown));
+        tell(|| is_capturing(stream).then_some(MemoryChange::Unknown));
     }
     // SAFETY: the caller's promise.
     unsafe { got(answer, address, bytes, BufferKind::Pool) }
@@ -224,7 +223,7 @@ pub(super) unsafe fn global(
             let (address, bytes) = (*address, *bytes as u64);
             let name = CStr::from_ptr(name).to_string_lossy();
             let kind = BufferKind::Variable;
-            tell(|_| Some(Change::Got(Memory { address, bytes, kind, name: name.into_owned() })));
+            tell(|| Some(MemoryChange::Got(Memory { address, bytes, kind, name: name.into_owned() })));
         }
         answer
     }
@@ -247,7 +246,11 @@ pub(super) unsafe fn unmap(
     address: u64,
     bytes: usize,
 ) -> Answer {
-    tell(|_| Some(Change::Unmapped(address, bytes as u64)));
+    guarded(|| {
+        let state = state().filter(|state| state.records_accesses())?;
+        lock(&state.traces).unmap_memory(address, bytes as u64);
+        Some(())
+    });
     // SAFETY: the program's own call.
     unsafe { real(address, bytes) }
 }

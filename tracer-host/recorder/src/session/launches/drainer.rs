@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::super::drain;
-use super::super::ledger::{Job, Ticket};
+use super::super::ledger::Ticket;
 use super::super::recorder::{compare_clocks, end, end_early};
 use super::super::worker::Worker;
 use super::{Ending, Shared};
@@ -178,9 +178,9 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
             let error = SessionError::from(error);
             let mut state = self.shared.lock();
             if let (Some(info), Some(worker)) = (state.ledger.failed(ticket), self.worker.take()) {
-                let Job { news, plain, host, .. } = state.ledger.job(None);
+                let job = state.ledger.job(None);
                 drop(state);
-                end_early(worker, news, (plain, host), info, &error);
+                end_early(worker, job, info, &error);
             }
             return Err(error);
         }
@@ -262,7 +262,7 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
         let Some(worker) = self.worker.take() else { return self.ended(Err(SessionError::Unusable)) };
         if let Some(info) = still {
             let error = SessionError::Running { running };
-            end_early(worker, job.news, (job.plain, job.host), info, &error);
+            end_early(worker, job, info, &error);
             // They write into its memory.
             std::mem::forget(self.device);
             return Ended { device: None, outcome: Err(error) };
