@@ -1,10 +1,10 @@
 //! Reads the device's clocks: in what steps they go, and the global timer now.
 
-use std::ffi::{CString, c_void};
+use std::ffi::c_void;
 
 use cudarc::driver::{result, sys};
 
-use super::driver::{self, Called};
+use super::driver::{Called, PtxKernel};
 use crate::{ClockSteps, DeviceClocks, DeviceError};
 
 /// The kernel, in PTX: the host side needs no device compiler for it. Its one thread writes the greatest
@@ -85,23 +85,17 @@ const RESULT_BYTES: usize = 24;
 
 /// The kernel, and where it writes.
 pub(super) struct Clocks {
-    module: sys::CUmodule,
-    function: sys::CUfunction,
+    kernel: PtxKernel,
     memory: u64,
 }
 
 impl Clocks {
     /// A context is current.
     pub(super) fn new() -> Result<Self, DeviceError> {
-        const NAME: &str = "warptrace_clocks";
-        let module = driver::load_ptx(NAME, CLOCKS_PTX)?;
-        let name = CString::new(NAME).expect("a constant without zero bytes");
-        // SAFETY: the module was just loaded.
-        let function =
-            unsafe { result::module::get_function(module, name) }.called_for("cuModuleGetFunction", NAME)?;
+        let kernel = PtxKernel::load("warptrace_clocks", CLOCKS_PTX)?;
         // SAFETY: a plain allocation, given back by `drop`.
         let memory = unsafe { result::malloc_sync(RESULT_BYTES) }.called("cuMemAlloc")?;
-        Ok(Self { module, function, memory })
+        Ok(Self { kernel, memory })
     }
 
     /// Reads the clocks. Steps are `None` if one of them stood still.
@@ -112,19 +106,14 @@ impl Clocks {
     }
 
     fn run(&self, mut samples: u32, stream: sys::CUstream) -> Result<[u64; 3], DeviceError> {
-        const NAME: &str = "warptrace_clocks";
         let mut to = self.memory;
         let mut arguments: [*mut c_void; 2] = [(&raw mut to).cast(), (&raw mut samples).cast()];
         let mut found = [0u64; 3];
-        // SAFETY: the arguments are those of the kernel's text, in order and size; it writes as much as is allocated; the
-        // last call waits for all.
+        // SAFETY: the arguments are those of the kernel's text, in order and size; it writes as much as is
+        // allocated.
         unsafe {
             result::memset_d8_async(self.memory, 0, RESULT_BYTES, stream).called("cuMemsetD8Async")?;
-            result::launch_kernel(self.function, (1, 1, 1), (1, 1, 1), 0, stream, &mut arguments)
-                .called_for("cuLaunchKernel", NAME)?;
-            result::memcpy_dtoh_async(&mut found, self.memory, stream)
-                .called_for("cuMemcpyDtoHAsync", NAME)?;
-            result::stream::synchronize(stream).called_for("cuStreamSynchronize", NAME)?;
+            self.kernel.run([1, 1], stream, &mut arguments, &mut found, self.memory)?;
         }
         Ok(found)
     }
@@ -134,9 +123,6 @@ impl Drop for Clocks {
     fn drop(&mut self) {
         // Errors have nowhere to go here; after a failed kernel every one of these calls fails, harmlessly.
         // SAFETY: made in `new`, used by nothing else.
-        unsafe {
-            let _ = result::free_sync(self.memory);
-            let _ = result::module::unload(self.module);
-        }
+        let _ = unsafe { result::free_sync(self.memory) };
     }
 }

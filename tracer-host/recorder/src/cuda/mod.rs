@@ -229,15 +229,28 @@ impl CudaDevice {
         stream: *mut c_void,
         ptx: &'static str,
     ) -> Result<Self, DeviceError> {
+        // SAFETY: the caller's promise.
+        unsafe { Self::adopt_with(context, || Ok(stream.cast()), ptx) }
+    }
+
+    /// Uses a context of the caller's and a stream that `stream` makes in it.
+    ///
+    /// # Safety
+    /// The context is the driver's, and outlives what is returned.
+    unsafe fn adopt_with(
+        context: *mut c_void,
+        stream: impl FnOnce() -> Result<sys::CUstream, DeviceError>,
+        ptx: &'static str,
+    ) -> Result<Self, DeviceError> {
         count_devices()?;
         check_driver()?;
-        let (context, stream): (sys::CUcontext, sys::CUstream) = (context.cast(), stream.cast());
+        let context: sys::CUcontext = context.cast();
         // SAFETY: the caller's promise.
         unsafe { result::ctx::set_current(context) }.called("cuCtxSetCurrent")?;
         let mut device = 0;
         // SAFETY: asks for the device of the context that is current.
         unsafe { sys::cuCtxGetDevice(&raw mut device) }.result().called("cuCtxGetDevice")?;
-        Self::within(device, context, stream, false, ptx)
+        Self::within(device, context, stream()?, false, ptx)
     }
 
     fn within(

@@ -89,8 +89,24 @@ impl LoggedLaunches<'_> {
     }
 }
 
-/// Brings what a job says to the writer. Launches go on meanwhile.
-pub(super) fn run<W: Write + Send + 'static>(
+/// Brings jobs to the writer until there is none: `next` is told which arena the one before has emptied, and
+/// what that cost. Launches go on meanwhile.
+pub(super) fn run_all<W: Write + Send + 'static>(
+    device: &mut dyn Device,
+    worker: &mut Worker<W>,
+    mut next: impl FnMut(Option<(usize, DrainCost)>) -> Option<Job>,
+) -> Result<(), SessionError> {
+    let mut drained = None;
+    while let Some(job) = next(drained.take()) {
+        let arena = job.filled.as_ref().map(|filled| filled.arena);
+        let cost = run(job, device, worker)?;
+        drained = arena.map(|arena| (arena, cost));
+    }
+    Ok(())
+}
+
+/// Brings what a job says to the writer.
+fn run<W: Write + Send + 'static>(
     job: Job,
     device: &mut dyn Device,
     worker: &mut Worker<W>,

@@ -328,10 +328,6 @@ impl<E> State<E> {
     fn refusal(&self, launches: &[(u32, LaunchShape)]) -> SessionError {
         let infos = launches.iter().map(|(kernel, shape)| self.ledger.describe(&[], *kernel, shape));
         let infos: Result<Vec<_>, _> = infos.collect();
-        match (infos, &self.ledger.pool) {
-            (Ok(infos), Some(pool)) => pool.refusal(&infos),
-            (Err(error), _) => error,
-            _ => SessionError::Unusable,
-        }
+        infos.map_or_else(|error| error, |infos| self.ledger.refusal(&infos))
     }
 }

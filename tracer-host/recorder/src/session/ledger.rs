@@ -11,12 +11,13 @@ use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{Additions, Growing, HostLaunch, LaunchInfo, LocationInfo};
 
 use super::buffers::KnownBuffers;
+use super::drain::DrainCost;
 use super::pool::{Effort, Filled, Pool, Short, Stay};
 use super::{LaunchReport, SessionError};
 use crate::{HostClock, HostMessage, LaunchShape, MemoryChange, Moment, Window};
 
 /// Launches that the file is told of at once, if they leave nothing that asks for a drain.
-const MAX_PENDING: usize = 1 << 12;
+pub(super) const MAX_PENDING: usize = 1 << 12;
 
 /// Names launches that were reserved together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,8 +82,8 @@ pub(super) struct Ledger {
     recorded_of: Vec<u64>,
     tickets: u64,
     open: BTreeMap<Ticket, Open>,
-    /// Launches that have ended and left no logs.
-    plain: Vec<LaunchInfo>,
+    /// Launches that have ended and left no logs, or whose logs are streamed.
+    pub(super) plain: Vec<LaunchInfo>,
     /// The clock by which it is noted when launches run; `None` if it is not.
     pub(super) clock: Option<HostClock>,
     /// Launches that have ended, or failed, and of which the file does not know when.
@@ -240,20 +241,10 @@ impl Ledger {
         self.host.extend(ran(infos, begin, end));
     }
 
-    /// Keeps when launches ran for a later job.
-    pub(super) fn put_back(&mut self, host: Vec<HostLaunch>) {
+    /// Keeps launches, and when launches ran, for a later job.
+    pub(super) fn put_back(&mut self, plain: Vec<LaunchInfo>, host: Vec<HostLaunch>) {
+        self.plain.extend(plain);
         self.host.extend(host);
-    }
-
-    /// Returns when launches ran of which the file does not know it; `running` began then, and has not ended.
-    pub(super) fn take_host(&mut self, running: Option<(u32, Moment)>) -> Vec<HostLaunch> {
-        let mut host = std::mem::take(&mut self.host);
-        host.extend(running.map(|(launch, begin)| HostLaunch {
-            launch,
-            begin: begin.realtime,
-            nanoseconds: None,
-        }));
-        host
     }
 
     /// Has the file told what launches are called, which keep their numbers from now on.
@@ -363,19 +354,37 @@ impl Ledger {
         (filled.is_some() || is_worth_it).then(|| self.job(filled))
     }
 
-    /// Returns what else is to be written.
-    pub(super) fn job(&mut self, filled: Option<Filled>) -> Job {
+    /// Returns what the host says, and when launches ran, of which the file was not told.
+    pub(super) fn take_news(&mut self) -> (Vec<HostMessage>, Vec<HostLaunch>) {
         if let Some(buffers) = self.buffers.take() {
             self.send(HostMessage::Buffers(buffers));
         }
-        let (news, mut plain) = (std::mem::take(&mut self.news), std::mem::take(&mut self.plain));
+        (std::mem::take(&mut self.news), std::mem::take(&mut self.host))
+    }
+
+    /// Returns what else is to be written.
+    pub(super) fn job(&mut self, filled: Option<Filled>) -> Job {
+        let ((news, host), mut plain) = (self.take_news(), std::mem::take(&mut self.plain));
         plain.sort_unstable_by_key(LaunchInfo::number);
-        Job { codec: self.codec, news, plain, filled, host: std::mem::take(&mut self.host) }
+        Job { codec: self.codec, news, plain, filled, host }
+    }
+
+    /// Notes what the job before has drained, and returns the [next](Self::next_job).
+    pub(super) fn go_on(&mut self, drained: Option<(usize, DrainCost)>, all: bool) -> Option<Job> {
+        if let Some((arena, cost)) = drained {
+            self.drained(arena, &cost);
+        }
+        self.next_job(all)
+    }
+
+    /// Says what launches need that there never is room for.
+    pub(super) fn refusal(&self, infos: &[LaunchInfo]) -> SessionError {
+        self.pool.as_ref().map_or(SessionError::Unusable, |pool| pool.refusal(infos))
     }
 
     /// Notes that an arena is empty: how long encoding and copying took, and how much memory merged runs and
     /// chunks.
-    pub(super) fn drained(&mut self, arena: usize, cost: &super::drain::DrainCost) {
+    pub(super) fn drained(&mut self, arena: usize, cost: &DrainCost) {
         self.total.encoding += cost.encoding;
         self.total.copy += cost.copy;
         if let Some(pool) = &mut self.pool {

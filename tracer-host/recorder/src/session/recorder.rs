@@ -9,7 +9,7 @@ use warptrace_device::KernelCall;
 use warptrace_format::file::{EarlyEnd, LaunchInfo, LocationInfo};
 
 use super::interrupt::{Interrupt, Interrupted};
-use super::ledger::{Job, Ledger, Reserved};
+use super::ledger::{Job, Ledger, MAX_PENDING, Reserved};
 use super::pool::{Effort, Short};
 use super::stream::Streams;
 use super::worker::{Drained, Worker};
@@ -41,8 +41,6 @@ pub struct Recorder<W: Write + Send + 'static> {
     pub(super) recording: Recording,
     /// The modules of the file's first kernels, where they were given with modules.
     pub(super) modules: Vec<&'static str>,
-    /// Launches that a streamed recording has not written into the file.
-    pub(super) pending: Vec<LaunchInfo>,
     pub(super) failed: bool,
     pub(super) interrupt: Option<Interrupt>,
 }
@@ -174,10 +172,10 @@ impl<W: Write + Send + 'static> Recorder<W> {
     ) -> Result<LaunchTime, SessionError> {
         let Reserved { ticket, logs } = match self.ledger.reserve(vec![info], Effort::Ample) {
             Ok(reserved) => reserved,
-            Err(Short::Never) => return Err(self.refusal(info)),
+            Err(Short::Never) => return Err(self.ledger.refusal(&[info])),
             Err(_) => {
                 self.drain(device)?;
-                self.ledger.reserve(vec![info], Effort::Least).map_err(|_| self.refusal(info))?
+                self.ledger.reserve(vec![info], Effort::Least).map_err(|_| self.ledger.refusal(&[info]))?
             }
         };
         let recording = self.recording;
@@ -201,16 +199,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
                 let _ = self.drain(device);
             }
         }
-        if self.streams.is_some() {
-            let Job { mut plain, host, .. } = self.ledger.job(None);
-            self.pending.append(&mut plain);
-            self.ledger.put_back(host);
-        }
         Ok(time?)
-    }
-
-    fn refusal(&self, info: LaunchInfo) -> SessionError {
-        self.ledger.pool.as_ref().map_or(SessionError::Unusable, |pool| pool.refusal(&[info]))
     }
 
     /// Writes why a launch failed, ends the file, and gives the memory back: nothing more can be recorded.
@@ -219,11 +208,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
     /// ended already.
     fn end_failed(&mut self, device: &mut dyn Device, info: LaunchInfo, error: &SessionError) {
         if let Some(worker) = self.worker.take() {
-            let mut job = self.ledger.job(None);
-            if self.streams.is_some() {
-                job.plain = std::mem::take(&mut self.pending);
-            }
-            end_early(worker, job, info, error);
+            end_early(worker, self.ledger.job(None), info, error);
         }
         let _ = self.free(device);
     }
@@ -236,21 +221,14 @@ impl<W: Write + Send + 'static> Recorder<W> {
     /// Brings what is worth it to the writer, or all.
     fn drain_all(&mut self, device: &mut dyn Device, all: bool) -> Result<(), SessionError> {
         if self.streams.is_some() {
-            return if all || self.pending.len() >= MAX_PENDING {
+            return if all || self.ledger.plain.len() >= MAX_PENDING {
                 self.drain_streams(device)
             } else {
                 Ok(())
             };
         }
         let Some(worker) = &mut self.worker else { return Ok(()) };
-        while let Some(job) = self.ledger.next_job(all) {
-            let arena = job.filled.as_ref().map(|filled| filled.arena);
-            let cost = drain::run(job, device, worker)?;
-            if let Some(arena) = arena {
-                self.ledger.drained(arena, &cost);
-            }
-        }
-        Ok(())
+        drain::run_all(device, worker, |drained| self.ledger.go_on(drained, all))
     }
 
     /// Waits until everything that was recorded so far is written: [`total`](Self::total) then counts all of
@@ -321,9 +299,6 @@ impl<W: Write + Send + 'static> Recorder<W> {
         }
     }
 }
-
-/// Launches that a streamed recording tells the file of at once.
-const MAX_PENDING: usize = 1 << 12;
 
 /// Ends a file with its index.
 pub(super) fn end<W: Write + Send + 'static>(

@@ -136,7 +136,6 @@ impl<W: Write + Send + 'static> Recorder<W> {
             ledger,
             streams,
             recording,
-            pending: Vec::new(),
             modules: Vec::new(),
             failed: false,
             interrupt: None,

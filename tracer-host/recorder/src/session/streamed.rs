@@ -7,7 +7,6 @@ use warptrace_device::KernelCall;
 use warptrace_format::file::{EarlyEnd, HostLaunch, LaunchInfo};
 
 use super::interrupt::{Interrupt, Interrupted};
-use super::ledger::Job;
 use super::stream::Streams;
 use super::worker::{Drained, Worker};
 use super::{Recorder, SessionError};
@@ -119,19 +118,23 @@ impl<W: Write + Send + 'static> Recorder<W> {
         }
         let Some(streams) = &mut self.streams else { return Err(SessionError::Unusable) };
         let logs = streams.prepare(device, resident, &info)?;
-        if let (Some(label), Some(worker)) = (self.ledger.label.clone(), &mut self.worker) {
-            self.ledger.name(&[info], Some(&label));
-            let Job { news, host, .. } = self.ledger.job(None);
+        let label = self.ledger.label.clone();
+        self.ledger.name(&[info], label.as_ref());
+        let (news, mut ran) = self.ledger.take_news();
+        if let Some(worker) = &mut self.worker {
             news.into_iter().try_for_each(|message| worker.send(message))?;
-            self.ledger.put_back(host);
         }
-        self.pending.push(info);
+        self.ledger.plain.push(info);
         let begin = self.ledger.now();
-        let ran = self.ledger.take_host(begin.map(|begin| (info.number(), begin)));
+        ran.extend(begin.map(|begin| HostLaunch {
+            launch: info.number(),
+            begin: begin.realtime,
+            nanoseconds: None,
+        }));
         let mut serving = Serving {
             streams,
             worker: &mut self.worker,
-            begin: std::mem::take(&mut self.pending),
+            begin: std::mem::take(&mut self.ledger.plain),
             interrupt: self.interrupt.as_mut(),
             ran,
             info,
@@ -153,15 +156,13 @@ impl<W: Write + Send + 'static> Recorder<W> {
         if let Err(error) = time {
             // What is known of it and of those before is written.
             let _ = serving.streams.end_failed(device).map(|scan| serving.send(scan));
-            self.pending = serving.begin;
-            self.ledger.put_back(serving.ran);
+            self.ledger.put_back(serving.begin, serving.ran);
             self.ledger.note_ran(&[info], begin);
             return Err(error.into());
         }
         serving.streams.launched(info.number());
-        let (pending, ran, failed) = (serving.begin, serving.ran, serving.failed);
-        self.pending = pending;
-        self.ledger.put_back(ran);
+        let failed = serving.failed;
+        self.ledger.put_back(serving.begin, serving.ran);
         let time = failed.map_or(Ok(time?), Err)?;
         self.ledger.launched(&info, time.kernel, begin);
         Ok(time)
@@ -173,18 +174,18 @@ impl<W: Write + Send + 'static> Recorder<W> {
             return Ok(());
         };
         // Kernels and locations that were added since stand before their launches.
-        let Job { news, host, .. } = self.ledger.job(None);
+        let (news, host) = self.ledger.take_news();
         news.into_iter().try_for_each(|message| worker.send(message))?;
         worker.send_times(host, Vec::new())?;
         let started = Instant::now();
         let scan = streams.scan(device.live()?, true)?;
         self.ledger.total.copy += started.elapsed();
         self.ledger.total.memory = streams.memory_use();
-        send(worker, &mut self.pending, scan)?;
-        if self.pending.is_empty() {
+        send(worker, &mut self.ledger.plain, scan)?;
+        if self.ledger.plain.is_empty() {
             return Ok(());
         }
         // Launches that recorded nothing.
-        worker.write(Drained { begin: std::mem::take(&mut self.pending), ..Drained::default() })
+        worker.write(Drained { begin: std::mem::take(&mut self.ledger.plain), ..Drained::default() })
     }
 }

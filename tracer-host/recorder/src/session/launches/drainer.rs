@@ -206,22 +206,18 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
     fn drain(&mut self, all: bool) -> Result<(), SessionError> {
         let Some(worker) = &mut self.worker else { return Ok(()) };
         let (started, mut has_drained) = (Instant::now(), false);
-        loop {
-            let job = {
-                let mut state = self.shared.lock();
-                // Any arena helps a launch that waits.
-                let all = all || state.waiting > 0;
-                state.ledger.next_job(all)
-            };
-            let Some(job) = job else { break };
-            has_drained = true;
-            let arena = job.filled.as_ref().map(|filled| filled.arena);
-            let cost = drain::run(job, &mut self.device, worker)?;
-            if let Some(arena) = arena {
-                self.shared.lock().ledger.drained(arena, &cost);
+        drain::run_all(&mut self.device, worker, |drained| {
+            let is_empty = drained.is_some();
+            let mut state = self.shared.lock();
+            // Any arena helps a launch that waits.
+            let all = all || state.waiting > 0;
+            let job = state.ledger.go_on(drained, all);
+            has_drained |= job.is_some();
+            if is_empty {
                 self.shared.done.notify_all();
             }
-        }
+            job
+        })?;
         if has_drained || all {
             let ended = Instant::now();
             self.write_at = Some(ended + ((ended - started) * WRITTEN_AFTER).max(MIN_WRITTEN_AFTER));
