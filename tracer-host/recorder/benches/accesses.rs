@@ -15,6 +15,7 @@ use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::data::{DataEntry, Owner};
 use warptrace_format::file::{ChunkRef, DeviceInfo, LaunchInfo, Metadata, SiteInfo, SiteKind, SiteSpace};
+use warptrace_host::HostMessage;
 use warptrace_host::writer::{DataChunk, TraceWriter, WriterOptions};
 
 const ENTRY_BYTES: usize = 16;
@@ -91,7 +92,7 @@ fn writer(warps: u32, launches: u32) -> TraceWriter<Vec<u8>> {
     let mut writer =
         TraceWriter::create(Vec::new(), &metadata, WriterOptions::default()).expect("memory can be written");
     let sites = (1..=SITES).map(|site| SiteInfo::new(site, SiteKind::Load, SiteSpace::Global, 4));
-    writer.add_sites(&sites.collect::<Vec<_>>()).expect("memory can be written");
+    writer.write_message(&HostMessage::Sites(sites.collect())).expect("memory can be written");
     for launch in 0..launches {
         let info = LaunchInfo::new(launch, 0, [warps, 1, 1], [32, 1, 1], 0).expect("a shape that can be");
         writer.begin_launch(&info).expect("memory can be written");

@@ -61,7 +61,7 @@ impl HostClock {
         let mut best: Option<ClockReading> = None;
         for _ in 0..READINGS {
             let before = self.now();
-            let Some(timer) = device.timer().ok().flatten() else {
+            let Some(timer) = device.clocks(false).ok().and_then(|clocks| clocks.timer) else {
                 let Moment { realtime, monotonic } = before;
                 return ClockReading { realtime, monotonic, timer: None, width: 0 };
             };

@@ -118,6 +118,12 @@ pub enum Place {
 pub struct DeviceFacts {
     /// As a file's metadata records it.
     pub info: DeviceInfo,
+    /// Its number within the process, from 0; `None` for a device that is none of the system's.
+    pub ordinal: Option<u32>,
+    /// Its own name, as `nvidia-smi -L` prints it: `GPU-…`, of a part of a GPU `MIG-…`; `None` if unknown.
+    pub uuid: Option<String>,
+    /// The clock of the host that times launches.
+    pub clock: HostClock,
     /// Multiprocessors; of the simulator its number of worker threads.
     pub multiprocessors: u32,
     /// Threads that can be on the device at once; `u64::MAX` where it is not known.
@@ -128,15 +134,6 @@ pub struct DeviceFacts {
     /// Bytes of it that are free. The simulator offers the host's, but at most 8 GiB: others use that as
     /// well.
     pub free_bytes: u64,
-}
-
-/// Which device it is, as far as that is known.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DeviceIdentity {
-    /// Its number within the process, from 0.
-    pub ordinal: Option<u32>,
-    /// Its own name, as `nvidia-smi -L` prints it: `GPU-…`, of a part of a GPU `MIG-…`.
-    pub uuid: Option<String>,
 }
 
 /// What is prepared.
@@ -159,6 +156,9 @@ pub struct Traced<'a> {
     pub recording: Recording,
     /// The launch's logs, of the kind that [`recording`](Self::recording) asks for.
     pub logs: Logs<'a>,
+    /// Takes sites, also if the launch fails: on a GPU those of code that was loaded since the last traced
+    /// launch; on the simulator those that lanes came to in this one. None where no accesses are recorded.
+    pub sites: &'a mut Vec<SiteInfo>,
 }
 
 /// Logs of a launch.
@@ -184,8 +184,8 @@ pub struct LaunchTime {
     pub claims: Claims,
 }
 
-/// A step on the way from logs to chunks.
-#[derive(Clone, Copy, Debug)]
+/// A step on the way from logs to chunks on the host.
+#[derive(Debug)]
 pub enum EncodeJob<'a> {
     /// Makes flat logs of streamed ones, of warps that have left their kernel, which may still run.
     Flatten(&'a FlattenJob),
@@ -204,13 +204,32 @@ pub enum EncodeJob<'a> {
         /// Memory of this device that may be written, as large as these launches.
         table: Allocation,
     },
+    /// Appends the used ones of `count` chunks to `to`, packed as `packed` (the module) says, in any order:
+    /// at least of the first chunk, and of all unless they hold much.
+    ///
+    /// Copies little more than what is used, however empty the chunks are. A header's length is not trusted:
+    /// no more than the chunk is read.
+    Collect {
+        /// Address of the first chunk, a multiple of 16; the others follow `chunk_bytes` apart.
+        first: u64,
+        /// Bytes of a chunk, a multiple of 16.
+        chunk_bytes: u32,
+        /// Chunks, all inside one allocation.
+        count: u32,
+        /// Memory of this device that may be written, of at least a chunk and 256 bytes.
+        scratch: Allocation,
+        /// Where the chunks go.
+        to: &'a mut Vec<u8>,
+    },
 }
 
 /// What an [`EncodeJob`] took and made.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Encoded {
-    /// The counters of claims afterwards, 0 if logs were made flat; `chunks` may be more than the pool has.
+    /// After [`EncodeJob::Logs`] the counters of claims; `chunks` may be more than the pool has.
     pub claims: Claims,
+    /// After [`EncodeJob::Collect`] how many chunks it has gone through.
+    pub collected: u32,
     /// How long it took.
     pub time: Duration,
 }
@@ -224,15 +243,20 @@ pub struct ClockSteps {
     pub nanoseconds: u64,
 }
 
+/// A device's clocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceClocks {
+    /// The steps, if they were measured; `None` if they are unknown.
+    pub steps: Option<ClockSteps>,
+    /// The global timer, in nanoseconds, never 0; `None` if the device has none that goes on with the host's
+    /// clocks.
+    pub timer: Option<u64>,
+}
+
 /// A device that runs kernels: a GPU through the CUDA driver, or the simulator.
 pub trait Device {
     /// Returns what the device is, and has now.
     fn facts(&self) -> DeviceFacts;
-
-    /// Returns which device it is; nothing for a device that is none of the system's.
-    fn identity(&self) -> DeviceIdentity {
-        DeviceIdentity::default()
-    }
 
     /// Allocates memory. Its contents are undefined on a GPU.
     ///
@@ -265,26 +289,6 @@ pub trait Device {
     /// If the target is not inside one allocation, or the driver fails.
     fn fill(&mut self, address: u64, bytes: u64, value: u8) -> Result<(), DeviceError>;
 
-    /// Appends the used ones of the first of `count` chunks to `to`, packed as `packed` (the module) says, in
-    /// any order, and returns how many it has gone through: at least one, and all unless they hold much. The
-    /// chunks lie `chunk_bytes` apart from address `first` on, which is a multiple of 16, as is
-    /// `chunk_bytes`.
-    ///
-    /// Copies little more than what is used, however empty the chunks are. A header's length is not trusted:
-    /// no more than the chunk is read. `scratch` is memory of this device that may be written, of at least a
-    /// chunk and 256 bytes.
-    ///
-    /// # Errors
-    /// If the chunks are not inside one allocation, or the driver fails.
-    fn collect(
-        &mut self,
-        first: u64,
-        chunk_bytes: u32,
-        count: u32,
-        scratch: Allocation,
-        to: &mut Vec<u8>,
-    ) -> Result<u32, DeviceError>;
-
     /// Prepares launches: loads and compiles their code, and what encodes their logs, so that the first
     /// launch is not slower than the next. Returns how many threads of the [launch](Prepare::launch), or else
     /// of any, can be on the device at once.
@@ -292,12 +296,6 @@ pub trait Device {
     /// # Errors
     /// If the device has no code for them, or cannot record so.
     fn prepare(&mut self, prepare: &Prepare<'_>) -> Result<u64, DeviceError>;
-
-    /// Returns the sites of the kernels whose code was loaded since the last call; on the simulator those
-    /// that lanes came to, again after each launch. None, where nothing of them is recorded.
-    fn take_sites(&mut self) -> Vec<SiteInfo> {
-        Vec::new()
-    }
 
     /// Runs a kernel and waits for it; with `traced` the variant that records.
     ///
@@ -315,32 +313,18 @@ pub trait Device {
         traced: Option<Traced<'_>>,
     ) -> Result<LaunchTime, DeviceError>;
 
-    /// Does a step on the way from logs to chunks.
+    /// Does a step on the way from logs to chunks on the host.
     ///
     /// # Errors
     /// If what the job names is not inside of this device's memory, the device cannot encode so, or fails.
-    fn encode(&mut self, job: &EncodeJob<'_>) -> Result<Encoded, DeviceError>;
+    fn encode(&mut self, job: EncodeJob<'_>) -> Result<Encoded, DeviceError>;
 
-    /// Returns the clock of the host by which it is noted when launches run.
-    fn host_clock(&self) -> HostClock {
-        HostClock::System
-    }
-
-    /// Measures in what steps the device's clocks go; `None` if that cannot be told.
+    /// Reads the device's clocks. Their steps are measured, which takes longer, if `with_steps`.
     ///
     /// # Errors
     /// If the device fails.
-    fn clock_steps(&mut self) -> Result<Option<ClockSteps>, DeviceError> {
-        Ok(None)
-    }
-
-    /// Reads the global timer, in nanoseconds, never 0; `None` if the device has none that goes on with the
-    /// host's clocks.
-    ///
-    /// # Errors
-    /// If the device fails.
-    fn timer(&mut self) -> Result<Option<u64>, DeviceError> {
-        Ok(None)
+    fn clocks(&mut self, _with_steps: bool) -> Result<DeviceClocks, DeviceError> {
+        Ok(DeviceClocks::default())
     }
 
     /// Returns the device's memory, as it is seen while kernels run. No kernel needs to run.

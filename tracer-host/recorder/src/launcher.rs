@@ -1,10 +1,16 @@
 //! Programs that run their kernels traced or untraced with the same code.
 
+use std::io::Write;
+
 use warptrace_device::{Global, KernelCall};
 
-use crate::{Allocation, Device, DeviceError, LaunchShape, LaunchTime, Place, SessionError};
+use crate::writer::Summary;
+use crate::{
+    Allocation, Device, DeviceError, LaunchReport, LaunchShape, LaunchTime, Place, Recorder, RecordingSpec,
+    SessionError, TracedProgram,
+};
 
-/// Runs kernels on a device: a [`Session`](crate::Session) records them, [`Untraced`] does not.
+/// Runs kernels on a device: a [`Session`] records them, [`Untraced`] does not.
 pub trait Launcher {
     /// The device, for memory.
     fn device(&mut self) -> &mut dyn Device;
@@ -30,6 +36,69 @@ impl Launcher for Untraced<'_> {
     unsafe fn launch(&mut self, call: &KernelCall, shape: &LaunchShape) -> Result<LaunchTime, SessionError> {
         // SAFETY: the caller's promise.
         Ok(unsafe { self.0.launch(call, shape, None) }?)
+    }
+}
+
+/// A [`Recorder`] with its device. Dropped, it writes what was recorded: the file can be read, but has no
+/// index.
+pub struct Session<'d, W: Write + Send + 'static> {
+    device: &'d mut dyn Device,
+    /// The recorder, which is given this session's device only.
+    pub recorder: Recorder<W>,
+}
+
+impl<W: Write + Send + 'static> std::fmt::Debug for Session<'_, W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Session").field(&self.recorder).finish()
+    }
+}
+
+impl<'d, W: Write + Send + 'static> Session<'d, W> {
+    /// Starts a recording, as [`Recorder::start`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn start(
+        device: &'d mut dyn Device,
+        program: &TracedProgram<'_>,
+        spec: &RecordingSpec,
+        output: W,
+    ) -> Result<Self, SessionError> {
+        let recorder = Recorder::start(device, program, spec, output)?;
+        Ok(Self { device, recorder })
+    }
+
+    /// Waits until everything that was recorded so far is written, as [`Recorder::flush`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn flush(&mut self) -> Result<(), SessionError> {
+        self.recorder.flush(self.device)
+    }
+
+    /// Writes what is left and the index, and ends the file, as [`Recorder::finish`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn finish(mut self) -> Result<(W, Summary, LaunchReport), SessionError> {
+        self.recorder.finish(self.device)
+    }
+}
+
+impl<W: Write + Send + 'static> Drop for Session<'_, W> {
+    fn drop(&mut self) {
+        self.recorder.close(self.device);
+    }
+}
+
+impl<W: Write + Send + 'static> Launcher for Session<'_, W> {
+    fn device(&mut self) -> &mut dyn Device {
+        self.device
+    }
+
+    unsafe fn launch(&mut self, call: &KernelCall, shape: &LaunchShape) -> Result<LaunchTime, SessionError> {
+        // SAFETY: the caller's promise.
+        unsafe { self.recorder.record(self.device, call, shape) }
     }
 }
 

@@ -12,6 +12,7 @@
 //! - [`Launcher`] lets a program run its kernels traced ([`Session`]) or not ([`Untraced`]) with the same
 //!   code.
 
+mod addresses;
 mod choose;
 mod clock;
 mod cuda;
@@ -20,6 +21,7 @@ mod error;
 mod file_name;
 mod launcher;
 mod live;
+mod message;
 mod origin;
 mod packed;
 mod session;
@@ -29,6 +31,7 @@ mod threads;
 mod trace_output;
 pub mod writer;
 
+pub use addresses::AddressMap;
 pub use choose::{DeviceChoice, DeviceChoiceError, OpenError, Opened};
 pub use clock::{HostClock, Moment};
 pub use cuda::{
@@ -36,18 +39,19 @@ pub use cuda::{
     traced_registers,
 };
 pub use device::{
-    Allocation, Blocks, ClockSteps, Device, DeviceFacts, DeviceIdentity, EncodeJob, Encoded, LaunchShape,
+    Allocation, Blocks, ClockSteps, Device, DeviceClocks, DeviceFacts, EncodeJob, Encoded, LaunchShape,
     LaunchTime, Logs, Place, Prepare, Simulated, Traced,
 };
 pub use error::DeviceError;
 pub use file_name::{FileNameError, NameParts, file_name, is_name_of_one};
-pub use launcher::{Buffer, Launcher, Pod, Untraced};
+pub use launcher::{Buffer, Launcher, Pod, Session, Untraced};
 pub use live::{LiveMemory, MAX_READ, Serve};
+pub use message::{HostMessage, Memory, MemoryChange};
 pub use origin::{ranks, ranks_of};
 pub use session::{
-    Drainer, Ended, Ending, Interrupted, LaunchReport, Launches, Memory, MemoryUse, Next, OpenRun, Patience,
-    Recorder, Reserved, Session, SessionError, Standing, Ticket, TracedProgram, Waits, command_line,
-    command_of, memory_of,
+    Drainer, Ended, Ending, Interrupted, LaunchReport, Launches, MemoryUse, Next, OpenRun, Patience,
+    Recorder, Reserved, SessionError, Standing, Ticket, TracedProgram, Waits, command_line, command_of,
+    memory_of,
 };
 pub use sim::{ProgressHook, SimDevice, SimOptions};
 pub(crate) use sites::value_info;

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use warptrace_format::file::{Began, Origin};
 use warptrace_format::shown;
 
-use crate::{Device, HostClock};
+use crate::{Device, DeviceFacts, HostClock};
 
 /// A launcher, and the variables in which it tells a process its place.
 struct Launcher {
@@ -120,16 +120,15 @@ pub fn ranks() -> Origin {
 /// Returns where this process records on a device, and that it begins now; `None` if the device's clock is
 /// one for tests, so that what is recorded does not depend on where.
 pub(crate) fn of(device: &dyn Device) -> Option<Origin> {
-    let clock = device.host_clock();
+    let DeviceFacts { clock, ordinal, uuid, .. } = device.facts();
     if !matches!(clock, HostClock::System) {
         return None;
     }
-    let identity = device.identity();
     Some(Origin {
         host: host(),
         process: Some(std::process::id()),
-        device: identity.ordinal,
-        device_uuid: identity.uuid,
+        device: ordinal,
+        device_uuid: uuid,
         began: Some(began(&clock)),
         ..ranks()
     })

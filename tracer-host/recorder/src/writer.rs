@@ -2,17 +2,12 @@
 //!
 //! ```text
 //! create ── preamble, META, ORIG, CODE
-//! add  ── MORE, CODE                kernels and locations, before their launches
-//! add_text ── TEXT                  a text that locations lie in
-//! label ── LABL                    what the program called launches
+//! write_message ── MORE, CODE | SITE | BUFS | TEXT | LABL | HOST    any number of calls
 //! begin_launch ── LNCH
 //! write_batch  ── FRAM, TIME, …     any number of calls; flushed after each
 //! end_tracks ── ACCT, SPAN, …       once for each launch and track
-//! add_sites ── SITE                 sites, before the launches that access them
-//! add_buffers ── BUFS               memory that kernels can reach, any number of calls
 //! write_data, write_data_batch ── DATA, …  any number of calls; end_data ── DACC, …  once for each launch
 //! end_early ── ENDS                 once for a launch that failed or was interrupted
-//! tell_host ── HOST                 any number of calls
 //! finish ── INDX, …, TAIL
 //! ```
 //!
@@ -24,9 +19,8 @@ mod cut;
 mod data;
 mod ends;
 mod error;
-mod host;
-mod labels;
 mod layout;
+mod message;
 mod order;
 mod state;
 
@@ -44,9 +38,8 @@ pub use warptrace_format::file::{
     Additions, ChunkRef, Compression, EarlyEnd, LaunchInfo, Metadata, SiteInfo, SourceText,
 };
 use warptrace_format::file::{
-    DeviceKind, EncodedFrame, FormatError, FrameTimes, IndexEntry, LocationCode, LocationInfo, SectionKind,
-    TRAILER_BYTES, Tie, Trailer, WaitInfo, WrittenLabels, encode_frame_of, encode_index, encode_preamble,
-    encode_section,
+    DeviceKind, EncodedFrame, FormatError, FrameTimes, IndexEntry, SectionKind, TRAILER_BYTES, Tie, Trailer,
+    WrittenLabels, encode_frame_of, encode_index, encode_preamble, encode_section,
 };
 
 use batch::Part;
@@ -57,6 +50,7 @@ pub use error::WriteError;
 use layout::Layout;
 pub(crate) use layout::get_ready;
 pub use layout::{DEFAULT_FRAME_BYTES, RAW_FRAME_BYTES, WriterOptions};
+use message::code_sections;
 use state::{Launches, launch_entry};
 
 /// Bytes in frames that are compressed before they are written, which bounds the writer's memory: some more
@@ -144,44 +138,9 @@ impl<W: Write + Send> TraceWriter<W> {
         if let Some(origin) = &metadata.origin {
             writer.put(&origin.encode_section())?;
         }
-        writer.put_code(&metadata.locations)?;
+        code_sections(&metadata.locations).iter().try_for_each(|section| writer.put(section))?;
         writer.flush()?;
         Ok(writer)
-    }
-
-    /// Adds kernels and locations to those that the file has, and flushes.
-    ///
-    /// # Errors
-    /// What contradicts the file's metadata, more than the format holds, an I/O error.
-    pub fn add(&mut self, additions: &Additions) -> Result<(), WriteError> {
-        self.check_usable(1)?;
-        let section = additions.encode_section()?;
-        self.launches.add(additions)?;
-        let (at, length) = (self.summary.bytes, section.len() as u64);
-        self.put(&section)?;
-        self.index.push(launch_entry(SectionKind::Additions, 0, at, length));
-        self.put_code(&additions.locations)?;
-        self.flush()
-    }
-
-    /// Writes what the code has at locations, and tells of waits there, as far as it is known.
-    fn put_code(&mut self, locations: &[LocationInfo]) -> Result<(), WriteError> {
-        let sections = LocationCode::encode_section(locations).into_iter();
-        let mut sections = sections.chain(WaitInfo::encode_sections(locations));
-        sections.try_for_each(|section| self.put(&section))
-    }
-
-    /// Keeps a text that locations lie in, and flushes.
-    ///
-    /// # Errors
-    /// A text that a reader would refuse, an I/O error.
-    pub fn add_text(&mut self, text: &SourceText) -> Result<(), WriteError> {
-        self.check_usable(1)?;
-        let section = text.encode_section(self.options.compression)?;
-        let (at, length) = (self.summary.bytes, section.len() as u64);
-        self.put(&section)?;
-        self.index.push(launch_entry(SectionKind::Text, 0, at, length));
-        self.flush()
     }
 
     /// Announces a launch, before its chunks.

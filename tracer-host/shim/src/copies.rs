@@ -9,6 +9,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
+use warptrace_host::MemoryChange;
+
 use crate::assemble::{self, Image};
 use crate::driver::{self, Relaxed};
 use crate::exchange::{self, Alone, exchange};
@@ -108,7 +110,7 @@ pub(crate) fn make(source: &Source, function: &Function) -> Result<Copied, Strin
         lock(&state.summary).note(note.clone());
     }
     if module.allocates && state.records_accesses() {
-        lock(&state.traces).change_memory(crate::trace::Change::Unknown);
+        lock(&state.traces).change_memory(MemoryChange::Unknown);
     }
     let code = lock(&state.registry).new_code(module, loaded.0);
     Ok(Copied { code, owner })

@@ -24,26 +24,40 @@ fn ok(answer: sys::CUresult) -> bool {
     answer as u32 == SUCCESS
 }
 
+/// The handle that a call of the driver writes; `None` if it fails, or writes none.
+fn handle<T>(call: impl FnOnce(*mut *mut T) -> sys::CUresult) -> Option<*mut c_void> {
+    let mut found = null_mut();
+    (ok(call(&raw mut found)) && !found.is_null()).then_some(found.cast())
+}
+
+/// The number that a call of the driver writes; `None` if it fails.
+fn number(call: impl FnOnce(*mut c_int) -> sys::CUresult) -> Option<c_int> {
+    let mut found = 0;
+    ok(call(&raw mut found)).then_some(found)
+}
+
 /// The context of the thread; `None` without one.
 pub(crate) fn current_context() -> Option<*mut c_void> {
-    let mut context = null_mut();
     // SAFETY: writes a handle.
-    let answer = unsafe { sys::cuCtxGetCurrent(&raw mut context) };
-    (ok(answer) && !context.is_null()).then_some(context.cast())
+    handle(|context| unsafe { sys::cuCtxGetCurrent(context) })
 }
 
 /// The device of the current context.
 pub(crate) fn current_device() -> Option<c_int> {
-    let mut device = 0;
     // SAFETY: writes a number.
-    ok(unsafe { sys::cuCtxGetDevice(&raw mut device) }).then_some(device)
+    number(|device| unsafe { sys::cuCtxGetDevice(device) })
+}
+
+/// An attribute of a device.
+fn attribute(device: c_int, attribute: sys::CUdevice_attribute) -> Option<c_int> {
+    // SAFETY: writes a number.
+    number(|value| unsafe { sys::cuDeviceGetAttribute(value, attribute, device) })
 }
 
 /// The driver's version, 13000 for CUDA 13.0.
 pub(crate) fn version() -> Option<c_int> {
-    let mut version = 0;
     // SAFETY: writes a number.
-    ok(unsafe { sys::cuDriverGetVersion(&raw mut version) }).then_some(version)
+    number(|version| unsafe { sys::cuDriverGetVersion(version) })
 }
 
 /// Makes the thread's context the current one again when it is dropped.
@@ -64,10 +78,8 @@ impl Drop for Current {
 
 /// The context of a green context.
 pub(crate) fn context_of_green(green: *mut c_void) -> Option<*mut c_void> {
-    let mut context = null_mut();
     // SAFETY: the program's green context.
-    let answer = unsafe { sys::cuCtxFromGreenCtx(&raw mut context, green.cast()) };
-    (ok(answer) && !context.is_null()).then_some(context.cast())
+    handle(|context| unsafe { sys::cuCtxFromGreenCtx(context, green.cast()) })
 }
 
 /// The primary context of a device, if there is one.
@@ -91,24 +103,13 @@ pub(crate) fn primary_context(device: c_int) -> Option<*mut c_void> {
 pub(crate) fn architecture() -> u32 {
     use sys::CUdevice_attribute as A;
     let of = |device: c_int| {
-        let (mut major, mut minor) = (0, 0);
-        // SAFETY: each writes a number.
-        let known = unsafe {
-            let (first, second) = (
-                A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-                A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
-            );
-            ok(sys::cuDeviceGetAttribute(&raw mut major, first, device))
-                && ok(sys::cuDeviceGetAttribute(&raw mut minor, second, device))
-        };
-        if known { u32::try_from(10 * major + minor).unwrap_or(0) } else { 0 }
+        let major = attribute(device, A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
+        let minor = attribute(device, A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+        u32::try_from(10 * major + minor).ok()
     };
-    let mut count = 0;
     // SAFETY: writes a number.
-    if !ok(unsafe { sys::cuDeviceGetCount(&raw mut count) }) {
-        return 0;
-    }
-    (0..count).map(of).min().unwrap_or(0)
+    let count = number(|count| unsafe { sys::cuDeviceGetCount(count) }).unwrap_or(0);
+    (0..count).map(|device| of(device).unwrap_or(0)).min().unwrap_or(0)
 }
 
 /// How much more stack traced functions may need: they save more registers where they call.
@@ -180,17 +181,10 @@ pub(crate) fn load_like(like: Owner, image: *const c_void, loaded: &mut Option<O
                 answer
             }
             Owner::Library(_) => {
-                let (mut library, none) = (null_mut(), null_mut());
-                let answer = sys::cuLibraryLoadData(
-                    &raw mut library,
-                    image,
-                    none,
-                    null_mut(),
-                    0,
-                    null_mut(),
-                    null_mut(),
-                    0,
-                ) as Answer;
+                let (mut library, none, no_values) = (null_mut(), null_mut(), null_mut());
+                let to = &raw mut library;
+                let answer =
+                    sys::cuLibraryLoadData(to, image, none, no_values, 0, null_mut(), no_values, 0) as Answer;
                 *loaded = (answer == SUCCESS).then_some(Owner::Library(library as usize));
                 answer
             }
@@ -215,34 +209,27 @@ pub(crate) fn unload(owner: Owner) {
 
 /// A function of a module.
 pub(crate) fn module_function(module: *mut c_void, name: &CStr) -> Option<*mut c_void> {
-    let mut function = null_mut();
     // SAFETY: the program's module.
-    let answer = unsafe { sys::cuModuleGetFunction(&raw mut function, module.cast(), name.as_ptr()) };
-    (ok(answer) && !function.is_null()).then_some(function.cast())
+    handle(|function| unsafe { sys::cuModuleGetFunction(function, module.cast(), name.as_ptr()) })
 }
 
 /// A kernel of a library.
 pub(crate) fn library_kernel(library: *mut c_void, name: &CStr) -> Option<*mut c_void> {
-    let mut kernel = null_mut();
     // SAFETY: the program's library.
-    let answer = unsafe { sys::cuLibraryGetKernel(&raw mut kernel, library.cast(), name.as_ptr()) };
-    (ok(answer) && !kernel.is_null()).then_some(kernel.cast())
+    handle(|kernel| unsafe { sys::cuLibraryGetKernel(kernel, library.cast(), name.as_ptr()) })
 }
 
 /// The function of a library's kernel in the current context.
 pub(crate) fn kernel_function(kernel: *mut c_void) -> Option<*mut c_void> {
-    let mut function = null_mut();
     // SAFETY: a kernel of a loaded library.
-    let answer = unsafe { sys::cuKernelGetFunction(&raw mut function, kernel.cast()) };
-    (ok(answer) && !function.is_null()).then_some(function.cast())
+    handle(|function| unsafe { sys::cuKernelGetFunction(function, kernel.cast()) })
 }
 
 /// Loads a function, if the driver has not yet.
 pub(crate) fn load(function: *mut c_void) {
-    let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_NUM_REGS;
-    let mut registers = 0;
+    let registers = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_NUM_REGS;
     // SAFETY: a function of a module; what it asks for is known only when it is loaded.
-    let _ = unsafe { sys::cuFuncGetAttribute(&raw mut registers, attribute, function.cast()) };
+    let _ = number(|value| unsafe { sys::cuFuncGetAttribute(value, registers, function.cast()) });
 }
 
 /// The name of a function.
@@ -262,39 +249,27 @@ pub(crate) fn allow_shared(function: *mut c_void, bytes: u64) -> bool {
     let Ok(bytes) = c_int::try_from(bytes) else { return false };
     // Another thread may be about to launch it with more: the limit never shrinks.
     let _lock = lock(&LOCK);
-    let mut allowed = 0;
     // SAFETY: a loaded function.
-    unsafe {
-        let known = ok(sys::cuFuncGetAttribute(&raw mut allowed, attribute, function.cast()));
-        known && allowed >= bytes || ok(sys::cuFuncSetAttribute(function.cast(), attribute, bytes))
-    }
+    let allowed = number(|value| unsafe { sys::cuFuncGetAttribute(value, attribute, function.cast()) });
+    let is_allowed = allowed.is_some_and(|allowed| allowed >= bytes);
+    // SAFETY: as above.
+    is_allowed || ok(unsafe { sys::cuFuncSetAttribute(function.cast(), attribute, bytes) })
 }
 
 /// Blocks of a function that a multiprocessor can hold at once; `None` if the driver does not say.
 pub(crate) fn blocks_at_once(function: *mut c_void, threads: u64, shared: u64) -> Option<u64> {
-    let (threads, mut blocks) = (c_int::try_from(threads).ok()?, 0);
+    let (threads, shared) = (c_int::try_from(threads).ok()?, usize::try_from(shared).ok()?);
     // SAFETY: a loaded function.
-    let answer = unsafe {
-        sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(
-            &raw mut blocks,
-            function.cast(),
-            threads,
-            usize::try_from(shared).ok()?,
-        )
-    };
-    ok(answer).then(|| u64::try_from(blocks).unwrap_or(0))
+    let blocks = number(|blocks| unsafe {
+        sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function.cast(), threads, shared)
+    });
+    blocks.map(|blocks| u64::try_from(blocks).unwrap_or(0))
 }
 
 /// Tells whether the current context's device reaches all memory of the host, or the driver does not say.
 pub(crate) fn reaches_pageable() -> bool {
-    let (mut device, mut value) = (0, 0);
-    let attribute = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS;
-    // SAFETY: each writes a number.
-    let known = unsafe {
-        ok(sys::cuCtxGetDevice(&raw mut device))
-            && ok(sys::cuDeviceGetAttribute(&raw mut value, attribute, device))
-    };
-    !known || value != 0
+    let pageable = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS;
+    current_device().and_then(|device| attribute(device, pageable)) != Some(0)
 }
 
 /// Finds a variable of a module or library: its address and its bytes.
@@ -317,12 +292,7 @@ pub(crate) fn variable(owner: Owner, name: &CStr) -> Option<(u64, u64)> {
 
 /// Multiprocessors of the current context's device; 0 if the driver does not say.
 pub(crate) fn multiprocessors() -> u64 {
-    let (mut device, mut count) = (0, 0);
-    let attribute = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
-    // SAFETY: each writes a number.
-    let known = unsafe {
-        ok(sys::cuCtxGetDevice(&raw mut device))
-            && ok(sys::cuDeviceGetAttribute(&raw mut count, attribute, device))
-    };
-    if known { u64::try_from(count).unwrap_or(0) } else { 0 }
+    let count = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
+    let count = current_device().and_then(|device| attribute(device, count));
+    count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0)
 }

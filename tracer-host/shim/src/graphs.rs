@@ -11,11 +11,11 @@ use std::sync::{Arc, Mutex};
 
 use cudarc::driver::sys::{self, CUDA_KERNEL_NODE_PARAMS as NodeParameters};
 use warptrace_abi::log::LaunchLogs;
+use warptrace_host::MemoryChange;
 
 use crate::driver::{self, Answer, SUCCESS};
 use crate::exchange::Kernel;
 use crate::state::{Function, State, lock};
-use crate::trace::Change;
 
 /// A handle of the driver's.
 type Handle = *mut c_void;
@@ -172,7 +172,7 @@ impl Executable {
                     found.skipped.insert(node as usize, what);
                 }
                 ALLOCATES if state.records_accesses() => {
-                    lock(&state.traces).change_memory(Change::Unknown);
+                    lock(&state.traces).change_memory(MemoryChange::Unknown);
                 }
                 _ => {}
             }

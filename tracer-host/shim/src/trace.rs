@@ -16,9 +16,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use warptrace_abi::log::LaunchLogs;
-use warptrace_host::{LaunchShape, NameParts, SessionError};
+use warptrace_host::{LaunchShape, MemoryChange, NameParts, SessionError};
 
-pub(crate) use self::memory::Change;
 use self::memory::ProgramMemory;
 use self::recorder::{ForeignDevice, Recorder, reason_of};
 use self::watch::{Signals, at_exit};
@@ -197,7 +196,7 @@ impl Traces {
             self.memory.tell_all(recorder.launches(), recorder.device);
             // Kernels may then reach what the program has of the host's memory.
             if crate::driver::reaches_pageable() {
-                recorder.launches().lack_memory();
+                recorder.launches().change_memory(MemoryChange::Unknown);
             }
         }
         if !self.ends {

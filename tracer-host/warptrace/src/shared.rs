@@ -9,7 +9,7 @@ use std::sync::Arc;
 use cudarc::driver::CudaStream;
 use warptrace_device::SafeCall;
 use warptrace_format::file::BufferKind;
-use warptrace_host::{Allocation, Device, DeviceError, Memory, Place, Recorder};
+use warptrace_host::{AddressMap, Allocation, Device, DeviceError, Memory, MemoryChange, Place, Recorder};
 
 use crate::{Error, LaunchConfig};
 
@@ -28,20 +28,20 @@ pub(crate) struct Shared {
 /// Memory that kernels can be given.
 #[derive(Default)]
 struct Buffers {
-    /// Length in bytes of each, by address, and the change that brought it.
-    live: BTreeMap<u64, (u64, u64)>,
+    /// Each with the change that brought it.
+    live: AddressMap<u64>,
     changes: u64,
 }
 
 impl Buffers {
     fn add(&mut self, address: u64, bytes: u64) {
         self.changes += 1;
-        self.live.insert(address, (bytes, self.changes));
+        self.live.insert(address, bytes, self.changes);
     }
 
     fn remove(&mut self, address: u64) {
         self.changes += 1;
-        self.live.remove(&address);
+        self.live.remove(address);
     }
 }
 
@@ -95,17 +95,18 @@ impl Shared {
             return;
         }
         told.live.retain(|address, change| {
-            let is_there = buffers.live.get(address).is_some_and(|(_, by)| by == change);
+            let is_there = buffers.live.get(*address) == Some(change);
             if !is_there {
-                recorder.remove_memory(*address);
+                recorder.change_memory(MemoryChange::Gone(*address));
             }
             is_there
         });
-        let mut new: Vec<_> = buffers.live.iter().filter(|(at, _)| !told.live.contains_key(at)).collect();
+        let mut new: Vec<_> = buffers.live.iter().filter(|(at, ..)| !told.live.contains_key(at)).collect();
         // Numbers are given in the order in which the program got them.
-        new.sort_unstable_by_key(|(_, (_, change))| *change);
-        for (&address, &(bytes, change)) in new {
-            recorder.add_memory(Memory { address, bytes, kind: BufferKind::Device, name: String::new() });
+        new.sort_unstable_by_key(|(.., change)| *change);
+        for (address, bytes, &change) in new {
+            let memory = Memory { address, bytes, kind: BufferKind::Device, name: String::new() };
+            recorder.change_memory(MemoryChange::Got(memory));
             told.live.insert(address, change);
         }
     }
@@ -147,12 +148,7 @@ impl Shared {
         }
         let buffers = self.buffers.borrow();
         for memory in call.memory().iter().filter(|memory| memory.bytes != 0) {
-            let inside = buffers.live.range(..=memory.address).next_back();
-            let inside = inside.is_some_and(|(start, (bytes, _))| {
-                let skipped = memory.address - start;
-                skipped <= *bytes && memory.bytes <= bytes - skipped
-            });
-            if !inside {
+            if buffers.live.around(memory.address, memory.bytes).is_none() {
                 return Err(Error::Argument { kernel: kernel(), argument: memory.argument });
             }
         }

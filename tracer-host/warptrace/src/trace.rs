@@ -14,8 +14,8 @@ use warptrace_device::{KernelCall, KernelModule, SafeCall};
 use warptrace_format::file::is_recorders;
 use warptrace_format::{RAW_EVENT_BYTES, shown_lines};
 use warptrace_host::{
-    Interrupted, LaunchShape, Policy, Recorder, RecordingSpec, SessionError, Simulated, SpecError,
-    TraceOutput, memory_of,
+    Interrupted, LaunchShape, MemoryChange, Policy, Recorder, RecordingSpec, SessionError, Simulated,
+    SpecError, TraceOutput, memory_of,
 };
 
 use crate::shared::{Shared, Told};
@@ -85,7 +85,7 @@ impl TraceBuilder {
             allocates || !variables.is_empty()
         };
         if told.is_some() && (!shared.owns_all() || modules.iter().any(is_reached)) {
-            recorder.lack_memory();
+            recorder.change_memory(MemoryChange::Unknown);
         }
         Ok(Trace { recorder, shared, path, simulated, told, has_ended: false })
     }

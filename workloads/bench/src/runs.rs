@@ -130,7 +130,7 @@ pub(crate) fn traced<'s>(
     session.flush()?;
     let mut whole = started.elapsed();
 
-    let (written, started) = (session.total().write, Instant::now());
+    let (written, started) = (session.recorder.total().write, Instant::now());
     let (file, summary, report) = session.finish()?;
     let index = report.write.saturating_sub(written);
     let end = started.elapsed().saturating_sub(index);

@@ -121,7 +121,7 @@ impl Prepared<'_> {
         if let Some(asked) = asked.clone() {
             let (name, locations) = (shown_name(path), program.kernels.locations());
             let flag = Arc::clone(&asked.flag);
-            session.interrupt_by(flag, move |interrupted| {
+            session.recorder.interrupt_by(flag, move |interrupted| {
                 interrupt::end(interrupted, &locations, &name, &asked)
             });
         }

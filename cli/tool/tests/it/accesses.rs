@@ -10,6 +10,7 @@ use warptrace_format::data::native::WarpRecorder;
 use warptrace_format::file::{
     Derived, DeviceInfo, LaunchInfo, Metadata, SiteInfo, SiteKind, SiteNumber, SiteSpace,
 };
+use warptrace_host::HostMessage;
 use warptrace_host::writer::{ChunkRef, DataChunk, TraceWriter, WriterOptions};
 
 use crate::support::{Folder, run, text};
@@ -32,17 +33,20 @@ pub(crate) fn record_with(folder: &Folder, name: &str, room: usize, derived: Opt
     let site = |number, kind, space, line| SiteInfo::new(number, kind, space, 4).at(1, "transpose.cu", line);
     let value = site(4, SiteKind::Value, SiteSpace::None, 15);
     writer
-        .add_sites(&[
+        .write_message(&HostMessage::Sites(vec![
             site(1, SiteKind::Load, SiteSpace::Global, 12),
             site(2, SiteKind::Store, SiteSpace::Global, 13),
             site(3, SiteKind::Load, SiteSpace::Shared, 14),
             SiteInfo { name: "weight".to_owned(), number_is: SiteNumber::Float, ..value },
-        ])
+        ]))
         .unwrap();
     if derived.is_some() {
         let root = site(1, SiteKind::Load, SiteSpace::Global, 12);
         writer
-            .add_sites(&[root, SiteInfo { derived, ..site(5, SiteKind::Load, SiteSpace::Global, 16) }])
+            .write_message(&HostMessage::Sites(vec![
+                root,
+                SiteInfo { derived, ..site(5, SiteKind::Load, SiteSpace::Global, 16) },
+            ]))
             .unwrap();
     }
     writer.begin_launch(&LaunchInfo::new(0, 0, [WARPS, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();

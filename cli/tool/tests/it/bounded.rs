@@ -10,6 +10,7 @@ use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::{CodecSpec, EclParams, encode_stream};
 use warptrace_format::file::{ChunkRef, DeviceInfo, LaunchInfo, LocationInfo, Metadata, SourceText};
 use warptrace_format::location::{SOURCE_HASH_PREFIX, source_hash};
+use warptrace_host::HostMessage;
 use warptrace_host::writer::{TraceWriter, WriterOptions};
 
 use crate::support::{Folder, run, text};
@@ -20,7 +21,7 @@ fn traced(path: &Path, metadata: &Metadata, launches: u32, texts: &[SourceText])
     let file = File::create(path).unwrap();
     let mut writer = TraceWriter::create(file, metadata, WriterOptions::default()).unwrap();
     for text in texts {
-        writer.add_text(text).unwrap();
+        writer.write_message(&HostMessage::Text(text.clone())).unwrap();
     }
     let events = metadata.locations.len() as u32;
     let payload: Vec<u8> = metadata

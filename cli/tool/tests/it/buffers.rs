@@ -11,6 +11,7 @@ use warptrace_format::file::{
     BufferInfo, BufferKind, Buffers, DeviceInfo, LaunchInfo, Metadata, SectionKind, SiteInfo, SiteKind,
     SiteSpace, encode_section,
 };
+use warptrace_host::HostMessage;
 use warptrace_host::writer::{ChunkRef, Compression, DataChunk, TraceWriter, WriterOptions};
 
 use crate::support::{Folder, compare_with_reference, run, text};
@@ -47,15 +48,15 @@ fn record_with(buffers: &[Buffers], events: u32) -> Vec<u8> {
     let mut writer = TraceWriter::create(Vec::new(), &metadata, options).unwrap();
     let site = |number, kind, space, line| SiteInfo::new(number, kind, space, 4).at(1, "sum.cu", line);
     writer
-        .add_sites(&[
+        .write_message(&HostMessage::Sites(vec![
             site(1, SiteKind::Load, SiteSpace::Global, 12),
             site(2, SiteKind::Reduction, SiteSpace::Global, 13),
             site(3, SiteKind::Store, SiteSpace::Shared, 14),
-        ])
+        ]))
         .unwrap();
     for launch in 0..2 {
         if let Some(part) = buffers.get(launch as usize) {
-            writer.add_buffers(part.clone()).unwrap();
+            writer.write_message(&HostMessage::Buffers(part.clone())).unwrap();
         }
         writer.begin_launch(&LaunchInfo::new(launch, 0, [1, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
         let mut recorder = WarpRecorder::new(usize::MAX);

@@ -7,6 +7,7 @@ use serde_json::Value;
 use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{DeviceInfo, LaunchInfo, LocationInfo, Metadata};
+use warptrace_host::HostMessage;
 use warptrace_host::writer::{ChunkRef, TraceWriter, WriterOptions};
 
 use crate::support::{Folder, compare_with_reference, run, text};
@@ -19,7 +20,9 @@ pub(crate) fn labelled(folder: &Folder) -> PathBuf {
     metadata.locations = vec![LocationInfo::new(1, "entry", "")];
     let file = File::create(&path).unwrap();
     let mut writer = TraceWriter::create(file, &metadata, WriterOptions::default()).unwrap();
-    writer.label(&[(0, "forward"), (1, "aten::mm@torch"), (2, "forward")]).unwrap();
+    let labels =
+        [(0, "forward"), (1, "aten::mm@torch"), (2, "forward")].map(|(launch, label)| (launch, label.into()));
+    writer.write_message(&HostMessage::Labels(labels.to_vec())).unwrap();
     for number in 0..4 {
         writer.begin_launch(&LaunchInfo::new(number, 0, [1, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
         let events = if number == 2 { 3 } else { 1 };

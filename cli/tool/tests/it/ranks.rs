@@ -9,6 +9,7 @@ use warptrace_format::file::{
     Began, ClockReading, DeviceInfo, HostLaunch, HostTimes, LaunchInfo, Metadata, Origin, TIMES,
 };
 use warptrace_format::span::WarpSpan;
+use warptrace_host::HostMessage;
 use warptrace_host::writer::{TraceWriter, TrackEnd, WriterOptions};
 
 use crate::support::{Folder, read_with, run, text};
@@ -118,7 +119,7 @@ fn written(folder: &Folder, rank: u32, ranks: u32, odd: Odd) -> PathBuf {
             width: 1_000,
         };
         let readings = vec![reading(BEGIN), reading(BEGIN + 50_000_000)];
-        writer.tell_host(&HostTimes { launches: host_launches, readings }).unwrap();
+        writer.write_message(&HostMessage::Times(HostTimes { launches: host_launches, readings })).unwrap();
     }
     let path = folder.at(&format!("r{rank}.wtrc"));
     std::fs::write(&path, writer.finish().unwrap().0).unwrap();

@@ -12,6 +12,7 @@ use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{
     ChunkRef, DeviceInfo, EarlyEnd, LaunchInfo, LocationInfo, Metadata, SourceText,
 };
+use warptrace_host::HostMessage;
 use warptrace_host::writer::{TraceWriter, WriterOptions};
 
 use crate::support::{Folder, run, text};
@@ -25,7 +26,9 @@ fn with_text(folder: &Folder, name: &str, kept: &str) -> PathBuf {
     metadata.locations = vec![LocationInfo { file, line: 1, ..LocationInfo::new(1, "entry", "") }];
     let options = WriterOptions::default();
     let mut writer = TraceWriter::create(File::create(&path).unwrap(), &metadata, options).unwrap();
-    writer.add_text(&SourceText { name: "k.cu".to_owned(), text: kept.to_owned() }).unwrap();
+    writer
+        .write_message(&HostMessage::Text(SourceText { name: "k.cu".to_owned(), text: kept.to_owned() }))
+        .unwrap();
     for launch in 0..2 {
         writer.begin_launch(&LaunchInfo::new(launch, 0, [1, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
     }

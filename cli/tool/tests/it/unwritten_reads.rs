@@ -13,6 +13,7 @@ use warptrace_format::file::{
     BufferInfo, BufferKind, Buffers, DeviceInfo, LaunchInfo, Metadata, SectionKind, SiteInfo, SiteKind,
     SiteSpace, encode_preamble, encode_section, encode_sites,
 };
+use warptrace_host::HostMessage;
 use warptrace_host::writer::{Compression, DataChunk, TraceWriter, WriterOptions};
 
 use crate::support::{Folder, run, text};
@@ -36,13 +37,13 @@ fn record(buffers: &[(u64, u32, Option<u32>)], launches: &[[&Accessed; 2]]) -> V
     let sites = kinds.iter().zip(1..).map(|(kind, number)| {
         SiteInfo::new(number, *kind, SiteSpace::Global, 4).at(0, "k.cu", 10 + u32::from(number))
     });
-    writer.add_sites(&sites.collect::<Vec<_>>()).unwrap();
+    writer.write_message(&HostMessage::Sites(sites.collect())).unwrap();
     let buffer = |(&(address, first, end), number): (&(u64, u32, Option<u32>), u32)| {
         let (kind, name) = (BufferKind::Device, String::new());
         BufferInfo { number, address, bytes: 4096, kind, name, first, end }
     };
     let buffers = buffers.iter().zip(0..).map(buffer).collect();
-    writer.add_buffers(Buffers { is_complete: true, buffers }).unwrap();
+    writer.write_message(&HostMessage::Buffers(Buffers { is_complete: true, buffers })).unwrap();
     for (launch, warps) in (0..).zip(launches) {
         writer.begin_launch(&LaunchInfo::new(launch, 0, [2, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
         let mut accounts = Vec::new();

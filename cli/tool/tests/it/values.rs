@@ -13,6 +13,7 @@ use warptrace_format::file::{
     Compression, DeviceInfo, LaunchInfo, Metadata, SectionKind, SiteInfo, ValueType, encode_preamble,
     encode_section, encode_sites,
 };
+use warptrace_host::HostMessage;
 use warptrace_host::writer::{ChunkRef, DataChunk, TraceWriter, WriterOptions};
 
 use crate::support::{Folder, run, text};
@@ -44,12 +45,12 @@ fn valued_by(folder: &Folder, name: &str, room: usize, residual: fn(u32, u64, u6
     let mut writer = TraceWriter::create(Vec::new(), &metadata, WriterOptions::default()).unwrap();
     let site = |number, of, name: &str, line| SiteInfo::of_value(number, of, name).at(1, "solve.cu", line);
     writer
-        .add_sites(&[
+        .write_message(&HostMessage::Sites(vec![
             site(1, ValueType::F32, "residual", 12),
             site(2, ValueType::I64, "left", 13),
             site(3, ValueType::I32, "small\u{1b}[31m", 14),
             site(4, ValueType::U64, "same", 15),
-        ])
+        ]))
         .unwrap();
     writer.begin_launch(&LaunchInfo::new(0, 0, [2, 1, 1], [64, 1, 1], 0).unwrap()).unwrap();
     let mut accounts = Vec::new();

@@ -1,11 +1,11 @@
 //! Reads the device's clocks: in what steps they go, and the global timer now.
 
-use std::ffi::{CString, c_void};
+use std::ffi::c_void;
 
 use cudarc::driver::{result, sys};
 
-use super::driver::{self, Called};
-use crate::{ClockSteps, DeviceError};
+use super::driver::{Called, PtxKernel};
+use crate::{ClockSteps, DeviceClocks, DeviceError};
 
 /// The kernel, in PTX: the host side needs no device compiler for it. Its one thread writes the greatest
 /// common divisors of what lies between samples of the clock, and of the global timer, and then the timer as
@@ -85,51 +85,35 @@ const RESULT_BYTES: usize = 24;
 
 /// The kernel, and where it writes.
 pub(super) struct Clocks {
-    module: sys::CUmodule,
-    function: sys::CUfunction,
+    kernel: PtxKernel,
     memory: u64,
 }
 
 impl Clocks {
     /// A context is current.
     pub(super) fn new() -> Result<Self, DeviceError> {
-        const NAME: &str = "warptrace_clocks";
-        let module = driver::load_ptx(NAME, CLOCKS_PTX)?;
-        let name = CString::new(NAME).expect("a constant without zero bytes");
-        // SAFETY: the module was just loaded.
-        let function =
-            unsafe { result::module::get_function(module, name) }.called_for("cuModuleGetFunction", NAME)?;
+        let kernel = PtxKernel::load("warptrace_clocks", CLOCKS_PTX)?;
         // SAFETY: a plain allocation, given back by `drop`.
         let memory = unsafe { result::malloc_sync(RESULT_BYTES) }.called("cuMemAlloc")?;
-        Ok(Self { module, function, memory })
+        Ok(Self { kernel, memory })
     }
 
-    /// Measures in what steps clock and timer go; `None` if one of them stood still.
-    pub(super) fn steps(&self, stream: sys::CUstream) -> Result<Option<ClockSteps>, DeviceError> {
-        let [cycles, nanoseconds, _] = self.run(SAMPLES, stream)?;
-        Ok((cycles != 0 && nanoseconds != 0).then_some(ClockSteps { cycles, nanoseconds }))
-    }
-
-    /// Reads the global timer; `None` if it says 0.
-    pub(super) fn timer(&self, stream: sys::CUstream) -> Result<Option<u64>, DeviceError> {
-        let [_, _, timer] = self.run(0, stream)?;
-        Ok(Some(timer).filter(|timer| *timer != 0))
+    /// Reads the clocks. Steps are `None` if one of them stood still.
+    pub(super) fn read(&self, with_steps: bool, stream: sys::CUstream) -> Result<DeviceClocks, DeviceError> {
+        let [cycles, nanoseconds, timer] = self.run(if with_steps { SAMPLES } else { 0 }, stream)?;
+        let steps = (cycles != 0 && nanoseconds != 0).then_some(ClockSteps { cycles, nanoseconds });
+        Ok(DeviceClocks { steps, timer: Some(timer).filter(|timer| *timer != 0) })
     }
 
     fn run(&self, mut samples: u32, stream: sys::CUstream) -> Result<[u64; 3], DeviceError> {
-        const NAME: &str = "warptrace_clocks";
         let mut to = self.memory;
         let mut arguments: [*mut c_void; 2] = [(&raw mut to).cast(), (&raw mut samples).cast()];
         let mut found = [0u64; 3];
-        // SAFETY: the arguments are those of the kernel's text, in order and size; it writes as much as is allocated; the
-        // last call waits for all.
+        // SAFETY: the arguments are those of the kernel's text, in order and size; it writes as much as is
+        // allocated.
         unsafe {
             result::memset_d8_async(self.memory, 0, RESULT_BYTES, stream).called("cuMemsetD8Async")?;
-            result::launch_kernel(self.function, (1, 1, 1), (1, 1, 1), 0, stream, &mut arguments)
-                .called_for("cuLaunchKernel", NAME)?;
-            result::memcpy_dtoh_async(&mut found, self.memory, stream)
-                .called_for("cuMemcpyDtoHAsync", NAME)?;
-            result::stream::synchronize(stream).called_for("cuStreamSynchronize", NAME)?;
+            self.kernel.run([1, 1], stream, &mut arguments, &mut found, self.memory)?;
         }
         Ok(found)
     }
@@ -139,9 +123,6 @@ impl Drop for Clocks {
     fn drop(&mut self) {
         // Errors have nowhere to go here; after a failed kernel every one of these calls fails, harmlessly.
         // SAFETY: made in `new`, used by nothing else.
-        unsafe {
-            let _ = result::free_sync(self.memory);
-            let _ = result::module::unload(self.module);
-        }
+        let _ = unsafe { result::free_sync(self.memory) };
     }
 }

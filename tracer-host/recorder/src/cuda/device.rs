@@ -6,7 +6,6 @@ use cudarc::driver::result;
 use warptrace_device::KernelCall;
 use warptrace_encode::{DEVICE_ECL, DEVICE_PREDICT};
 use warptrace_format::codec::CodecSpec;
-use warptrace_format::file::SiteInfo;
 
 use super::clocks::Clocks;
 use super::driver::{self, Called};
@@ -18,8 +17,8 @@ use super::room;
 use super::staging::{self, Staging};
 use super::{CudaDevice, uuid};
 use crate::{
-    Allocation, ClockSteps, Device, DeviceError, DeviceFacts, DeviceIdentity, EncodeJob, Encoded,
-    LaunchShape, LaunchTime, LiveMemory, LogKind, Logs, Place, Prepare, Recording, Traced,
+    Allocation, Device, DeviceClocks, DeviceError, DeviceFacts, EncodeJob, Encoded, HostClock, LaunchShape,
+    LaunchTime, LiveMemory, LogKind, Logs, Place, Prepare, Recording, Traced,
 };
 
 /// With less memory the warps that a card holds fill it before they leave: then it is better used for their
@@ -44,15 +43,6 @@ fn check_codec(codec: CodecSpec) -> Result<(), DeviceError> {
 }
 
 impl CudaDevice {
-    /// What reads the device's clocks, in the device's context.
-    fn clocks(&mut self) -> Result<&Clocks, DeviceError> {
-        self.enter()?;
-        if self.clocks.is_none() {
-            self.clocks = Some(Clocks::new()?);
-        }
-        Ok(self.clocks.as_ref().expect("it was just made"))
-    }
-
     /// Makes what a drain needs, which takes milliseconds.
     fn prepare_drains(&mut self, codec: CodecSpec) -> Result<(), DeviceError> {
         check_codec(codec)?;
@@ -75,15 +65,14 @@ impl Device for CudaDevice {
         let free = self.enter().ok().and_then(|()| result::mem_get_info().ok());
         DeviceFacts {
             info: self.info.clone(),
+            ordinal: u32::try_from(self.ordinal).ok(),
+            uuid: uuid(self.ordinal),
+            clock: HostClock::System,
             multiprocessors: self.multiprocessors,
             resident_threads: self.resident_threads(),
             memory_bytes: self.memory,
             free_bytes: free.map_or(self.memory, |(free, _)| free as u64),
         }
-    }
-
-    fn identity(&self) -> DeviceIdentity {
-        DeviceIdentity { ordinal: u32::try_from(self.ordinal).ok(), uuid: uuid(self.ordinal) }
     }
 
     fn allocate(&mut self, bytes: u64, place: Place) -> Result<Allocation, DeviceError> {
@@ -100,7 +89,7 @@ impl Device for CudaDevice {
                 .map_or_else(|_| String::new(), |(free, _)| format!("; {free} bytes are free"));
             out_of_memory(format!("cuMemAlloc: {name} ({description}){free}"))
         })?;
-        self.allocations.insert(address, bytes.max(1));
+        self.allocations.insert(address, bytes.max(1), ());
         Ok(Allocation { address, bytes })
     }
 
@@ -109,7 +98,7 @@ impl Device for CudaDevice {
         if let Some(freed) = self.pinned.free(allocation.address) {
             return freed;
         }
-        if self.allocations.remove(&allocation.address).is_none() {
+        if self.allocations.remove(allocation.address).is_none() {
             return Err(DeviceError::OutOfBounds { address: allocation.address, bytes: allocation.bytes });
         }
         // SAFETY: it was allocated here and is no longer listed.
@@ -130,24 +119,6 @@ impl Device for CudaDevice {
         staging::read(&mut self.staging, self.stream, address, bytes)
     }
 
-    fn collect(
-        &mut self,
-        first: u64,
-        chunk_bytes: u32,
-        count: u32,
-        scratch: Allocation,
-        to: &mut Vec<u8>,
-    ) -> Result<u32, DeviceError> {
-        self.enter()?;
-        self.check_inside(first, u64::from(chunk_bytes) * u64::from(count))?;
-        self.check_inside(scratch.address, scratch.bytes)?;
-        let gather = match &mut self.gather {
-            Some(gather) => gather,
-            None => self.gather.insert(Gather::new()?),
-        };
-        gather.collect(&mut self.staging, (first, chunk_bytes, count), scratch, self.stream, to)
-    }
-
     fn fill(&mut self, address: u64, bytes: u64, value: u8) -> Result<(), DeviceError> {
         self.enter()?;
         self.check_inside(address, bytes)?;
@@ -155,10 +126,6 @@ impl Device for CudaDevice {
         unsafe { result::memset_d8_async(address, value, bytes as usize, self.stream) }
             .called("cuMemsetD8Async")?;
         self.finish()
-    }
-
-    fn take_sites(&mut self) -> Vec<SiteInfo> {
-        self.code.take_sites()
     }
 
     fn prepare(&mut self, prepare: &Prepare<'_>) -> Result<u64, DeviceError> {
@@ -200,14 +167,13 @@ impl Device for CudaDevice {
         }
     }
 
-    fn clock_steps(&mut self) -> Result<Option<ClockSteps>, DeviceError> {
-        let stream = self.stream;
-        self.clocks()?.steps(stream)
-    }
-
-    fn timer(&mut self) -> Result<Option<u64>, DeviceError> {
-        let stream = self.stream;
-        self.clocks()?.timer(stream)
+    fn clocks(&mut self, with_steps: bool) -> Result<DeviceClocks, DeviceError> {
+        self.enter()?;
+        let clocks = match &self.clocks {
+            Some(clocks) => clocks,
+            None => self.clocks.insert(Clocks::new()?),
+        };
+        clocks.read(with_steps, self.stream)
     }
 
     unsafe fn launch(
@@ -218,14 +184,16 @@ impl Device for CudaDevice {
     ) -> Result<LaunchTime, DeviceError> {
         self.enter()?;
         let (kernel, mut arguments) = (call.name(), pointers(call));
-        let Some(Traced { recording, logs }) = traced else {
+        let Some(Traced { recording, logs, sites }) = traced else {
             let (function, dynamic_shared) = (self.code.untraced(call)?, u64::from(shape.dynamic_shared));
             let launched = Launched { function, kernel, arguments, shape, dynamic_shared, claims: None };
             // SAFETY: the argument bytes live in `call` and have the layout that the kernel was compiled
             // with. The caller promises the memory behind them.
             return unsafe { self.run(launched, None) };
         };
-        let traced = self.code.traced(call, recording)?;
+        let traced = self.code.traced(call, recording);
+        sites.append(&mut self.code.take_sites());
+        let traced = traced?;
         let (function, needed) = (traced.function, traced.dynamic_shared(shape));
         let (descriptor, dynamic_shared, claims, serve) = match logs {
             Logs::Kept(logs) => ((&raw const *logs).cast::<c_void>(), needed, Some(logs.claims), None),
@@ -242,9 +210,9 @@ impl Device for CudaDevice {
         unsafe { self.run(launched, serve) }
     }
 
-    fn encode(&mut self, job: &EncodeJob<'_>) -> Result<Encoded, DeviceError> {
+    fn encode(&mut self, job: EncodeJob<'_>) -> Result<Encoded, DeviceError> {
         self.enter()?;
-        match *job {
+        match job {
             EncodeJob::Flatten(job) => {
                 for (address, bytes) in job.parts() {
                     self.check_inside(address, bytes)?;
@@ -255,6 +223,17 @@ impl Device for CudaDevice {
             EncodeJob::Logs { codec, pool, launches, table } => {
                 check_codec(codec)?;
                 encoding::encode(self, codec, pool, launches, table)
+            }
+            EncodeJob::Collect { first, chunk_bytes, count, scratch, to } => {
+                self.check_inside(first, u64::from(chunk_bytes) * u64::from(count))?;
+                self.check_inside(scratch.address, scratch.bytes)?;
+                let gather = match &mut self.gather {
+                    Some(gather) => gather,
+                    None => self.gather.insert(Gather::new()?),
+                };
+                let chunks = (first, chunk_bytes, count);
+                let collected = gather.collect(&mut self.staging, chunks, scratch, self.stream, to)?;
+                Ok(Encoded { collected, ..Encoded::default() })
             }
         }
     }
@@ -277,7 +256,7 @@ impl Device for CudaDevice {
         self.check_inside(memory.address, memory.bytes)?;
         let mut device = Self::within(self.ordinal, self.context, priority_stream()?, false, "")?;
         device.owns_stream = true;
-        device.shared.insert(memory.address, memory.bytes);
+        device.shared.insert(memory.address, memory.bytes, ());
         device.prepare_drains(codec)?;
         encoding::warm_up(&mut device, codec)?;
         Ok(Some(Box::new(device)))

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use cudarc::driver::result::DriverError;
+use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys;
 
 use crate::DeviceError;
@@ -97,6 +97,50 @@ pub(super) fn load_ptx(what: &str, ptx: &str) -> Result<sys::CUmodule, DeviceErr
     let _compiling = Compiling::start(what);
     // SAFETY: PTX that ends in zero.
     unsafe { load(what, text.as_bytes_with_nul()) }
+}
+
+/// A kernel in PTX, in a module of its own.
+pub(super) struct PtxKernel {
+    name: &'static str,
+    module: sys::CUmodule,
+    function: sys::CUfunction,
+}
+
+impl PtxKernel {
+    pub(super) fn load(name: &'static str, ptx: &str) -> Result<Self, DeviceError> {
+        let module = load_ptx(name, ptx)?;
+        Ok(Self { name, module, function: super::code::function(module, name)? })
+    }
+
+    /// Runs blocks of threads, waits for them, and copies what is at `from` then.
+    ///
+    /// # Safety
+    /// The arguments are those of the kernel, and name memory that is valid for what it does with it; `from` is
+    /// memory of the device, as long as `to`.
+    pub(super) unsafe fn run<T>(
+        &self,
+        [blocks, threads]: [u32; 2],
+        stream: sys::CUstream,
+        arguments: &mut [*mut c_void],
+        to: &mut [T],
+        from: u64,
+    ) -> Result<(), DeviceError> {
+        // SAFETY: the caller's promise; the last call waits for all.
+        unsafe {
+            result::launch_kernel(self.function, (blocks, 1, 1), (threads, 1, 1), 0, stream, arguments)
+                .called_for("cuLaunchKernel", self.name)?;
+            result::memcpy_dtoh_async(to, from, stream).called_for("cuMemcpyDtoHAsync", self.name)?;
+            result::stream::synchronize(stream).called_for("cuStreamSynchronize", self.name)
+        }
+    }
+}
+
+impl Drop for PtxKernel {
+    fn drop(&mut self) {
+        // Errors have nowhere to go here; after a failed kernel this fails, harmlessly.
+        // SAFETY: loaded in `load`, used by nothing else.
+        let _ = unsafe { result::module::unload(self.module) };
+    }
 }
 
 /// Loads assembled code.

@@ -127,7 +127,7 @@ pub(super) fn encode(
     let mut claims = device.launch_encoding(Some(pool), &merge, &shape, &mut time)?;
     let chunks = claims.chunks.min(pool.chunk_count);
     if chunks == 0 {
-        return Ok(Encoded { claims, time });
+        return Ok(Encoded { claims, time, collected: 0 });
     }
     if let CodecSpec::Predict(params) = spec
         && chunks > claims.serial
@@ -147,7 +147,7 @@ pub(super) fn encode(
             claims = device.launch_encoding(Some(pool), &call, &shape, &mut time)?;
         }
     }
-    Ok(Encoded { claims, time })
+    Ok(Encoded { claims, time, collected: 0 })
 }
 
 /// Makes a stream whose kernels begin before those that wait for others, and do not wait for theirs.

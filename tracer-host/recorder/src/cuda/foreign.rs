@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use cudarc::driver::{result, sys};
 
+use super::CudaDevice;
 use super::driver::{self, Called};
 use super::encoding::priority_stream;
-use super::{CudaDevice, check_driver, count_devices};
 use crate::{DeviceError, Ending};
 
 /// Pairs of events of one context, which launches use in turns.
@@ -132,15 +132,8 @@ impl CudaDevice {
     /// The context is the driver's `CUcontext`, and outlives what is returned.
     pub unsafe fn adopt_foreign(context: *mut c_void) -> Result<Self, DeviceError> {
         driver::be_quiet();
-        count_devices()?;
-        check_driver()?;
-        let context: sys::CUcontext = context.cast();
         // SAFETY: the caller's promise.
-        unsafe { result::ctx::set_current(context) }.called("cuCtxSetCurrent")?;
-        let mut device = 0;
-        // SAFETY: asks for the device of the context that is current.
-        unsafe { sys::cuCtxGetDevice(&raw mut device) }.result().called("cuCtxGetDevice")?;
-        let mut adopted = Self::within(device, context, priority_stream()?, false, "")?;
+        let mut adopted = unsafe { Self::adopt_with(context, priority_stream, "") }?;
         adopted.owns_stream = true;
         adopted.is_foreign = true;
         Ok(adopted)

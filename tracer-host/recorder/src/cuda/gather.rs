@@ -5,12 +5,12 @@
 //! the device's memory. It is written in PTX, so that the host side needs no device compiler and no kernel of
 //! the program.
 
-use std::ffi::{CString, c_void};
+use std::ffi::c_void;
 
 use cudarc::driver::{result, sys};
 use warptrace_format::chunk::CHUNK_HEADER_BYTES;
 
-use super::driver::{self, Called};
+use super::driver::{Called, PtxKernel};
 use super::staging::{self, Staging};
 use crate::{Allocation, DeviceError};
 
@@ -105,21 +105,14 @@ const _: () = assert!(CHUNK_HEADER_BYTES == 32, "the kernel's text has the heade
 
 /// The kernel.
 pub(super) struct Gather {
-    module: sys::CUmodule,
-    function: sys::CUfunction,
+    kernel: PtxKernel,
     /// Bytes that a chunk took in the last run, or 0.
     each: u64,
 }
 
 impl Gather {
     pub(super) fn new() -> Result<Self, DeviceError> {
-        const NAME: &str = "warptrace_gather";
-        let module = driver::load_ptx(NAME, PTX)?;
-        let name = CString::new(NAME).expect("a constant without zero bytes");
-        // SAFETY: the module was just loaded.
-        let function =
-            unsafe { result::module::get_function(module, name) }.called_for("cuModuleGetFunction", NAME)?;
-        Ok(Self { module, function, each: 0 })
+        Ok(Self { kernel: PtxKernel::load("warptrace_gather", PTX)?, each: 0 })
     }
 
     /// Appends the used chunks among the first of `count` chunks from `first` on to `to`; returns how many it
@@ -170,7 +163,6 @@ impl Gather {
         [buffer, bytes]: [u64; 2],
         stream: sys::CUstream,
     ) -> Result<u64, DeviceError> {
-        const NAME: &str = "warptrace_gather";
         let (mut cursor, mut target) = (buffer, buffer + CURSOR_BYTES);
         let mut capacity = bytes as u32;
         let mut arguments: [*mut c_void; 6] = [
@@ -184,33 +176,13 @@ impl Gather {
         let blocks = count.div_ceil(BLOCK_WARPS);
         let mut packed = [0u32];
         // SAFETY: the buffer is the caller's to give; the arguments are those of the kernel's text, in order
-        // and size; the kernel writes nothing behind its capacity; the last call waits for all.
+        // and size; the kernel writes nothing behind its capacity.
         unsafe {
             result::memset_d8_async(buffer, 0, size_of::<u32>(), stream).called("cuMemsetD8Async")?;
-            result::launch_kernel(
-                self.function,
-                (blocks, 1, 1),
-                (BLOCK_WARPS * 32, 1, 1),
-                0,
-                stream,
-                &mut arguments,
-            )
-            .called_for("cuLaunchKernel", NAME)?;
-            result::memcpy_dtoh_async(&mut packed, buffer, stream).called_for("cuMemcpyDtoHAsync", NAME)?;
-            result::stream::synchronize(stream).called_for("cuStreamSynchronize", NAME)?;
+            self.kernel.run([blocks, BLOCK_WARPS * 32], stream, &mut arguments, &mut packed, buffer)?;
         }
         let limit = u64::from(count) * u64::from(chunk_bytes);
         debug_assert!(u64::from(packed[0]) <= limit, "{} packed bytes of {limit}", packed[0]);
         Ok(limit.min(u64::from(packed[0])))
-    }
-}
-
-impl Drop for Gather {
-    fn drop(&mut self) {
-        // Errors have nowhere to go here; after a failed kernel every one of these calls fails, harmlessly.
-        // SAFETY: made in `new`, used by nothing else.
-        unsafe {
-            let _ = result::module::unload(self.module);
-        }
     }
 }

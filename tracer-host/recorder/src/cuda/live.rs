@@ -1,6 +1,6 @@
 //! Copies on a stream of their own, while a kernel runs.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::sync::atomic::AtomicU64;
 
@@ -8,8 +8,8 @@ use cudarc::driver::{result, sys};
 
 use super::driver::Called;
 use super::pinned::Pinned;
-use crate::DeviceError;
 use crate::live::{LiveMemory, MAX_READ, copy_words, store_words};
+use crate::{AddressMap, DeviceError};
 
 /// Bytes that are written at once.
 const MAX_WRITE: usize = 1 << 20;
@@ -165,30 +165,18 @@ impl Drop for Live {
 
 /// What is allocated, and the stream: device memory as it is seen while a kernel runs.
 pub(super) struct LiveDevice<'a> {
-    pub(super) allocations: &'a BTreeMap<u64, u64>,
+    pub(super) allocations: &'a AddressMap<()>,
     pub(super) pinned: &'a Pinned,
     pub(super) live: &'a mut Live,
 }
 
 /// Checks that bytes lie in one of the allocations.
 pub(super) fn check_inside(
-    allocations: &BTreeMap<u64, u64>,
+    allocations: &AddressMap<()>,
     address: u64,
     bytes: u64,
 ) -> Result<(), DeviceError> {
-    if is_inside(allocations, address, bytes) {
-        Ok(())
-    } else {
-        Err(DeviceError::OutOfBounds { address, bytes })
-    }
-}
-
-/// Whether bytes lie in one of the allocations.
-pub(super) fn is_inside(allocations: &BTreeMap<u64, u64>, address: u64, bytes: u64) -> bool {
-    allocations
-        .range(..=address)
-        .next_back()
-        .is_some_and(|(&start, &len)| address - start <= len && bytes <= len - (address - start))
+    allocations.around(address, bytes).copied().ok_or(DeviceError::OutOfBounds { address, bytes })
 }
 
 impl LiveMemory for LiveDevice<'_> {

@@ -17,7 +17,6 @@ mod pinned;
 mod room;
 mod staging;
 
-use std::collections::BTreeMap;
 use std::ffi::{c_char, c_void};
 
 use cudarc::driver::{result, sys};
@@ -36,7 +35,7 @@ use self::gather::Gather;
 use self::live::Live;
 use self::pinned::Pinned;
 use self::staging::Staging;
-use crate::DeviceError;
+use crate::{AddressMap, DeviceError};
 
 /// One GPU of this machine.
 pub struct CudaDevice {
@@ -58,10 +57,9 @@ pub struct CudaDevice {
     code: Code,
     /// Loaded with the first traced kernel.
     encoding: Option<Encoding>,
-    /// Length of each allocation, by address.
-    allocations: BTreeMap<u64, u64>,
+    allocations: AddressMap<()>,
     /// Another one's that this one may use, too.
-    shared: BTreeMap<u64, u64>,
+    shared: AddressMap<()>,
     /// What of the host's memory kernels use.
     pinned: Pinned,
     staging: Option<Staging>,
@@ -231,15 +229,28 @@ impl CudaDevice {
         stream: *mut c_void,
         ptx: &'static str,
     ) -> Result<Self, DeviceError> {
+        // SAFETY: the caller's promise.
+        unsafe { Self::adopt_with(context, || Ok(stream.cast()), ptx) }
+    }
+
+    /// Uses a context of the caller's and a stream that `stream` makes in it.
+    ///
+    /// # Safety
+    /// The context is the driver's, and outlives what is returned.
+    unsafe fn adopt_with(
+        context: *mut c_void,
+        stream: impl FnOnce() -> Result<sys::CUstream, DeviceError>,
+        ptx: &'static str,
+    ) -> Result<Self, DeviceError> {
         count_devices()?;
         check_driver()?;
-        let (context, stream): (sys::CUcontext, sys::CUstream) = (context.cast(), stream.cast());
+        let context: sys::CUcontext = context.cast();
         // SAFETY: the caller's promise.
         unsafe { result::ctx::set_current(context) }.called("cuCtxSetCurrent")?;
         let mut device = 0;
         // SAFETY: asks for the device of the context that is current.
         unsafe { sys::cuCtxGetDevice(&raw mut device) }.result().called("cuCtxGetDevice")?;
-        Self::within(device, context, stream, false, ptx)
+        Self::within(device, context, stream()?, false, ptx)
     }
 
     fn within(
@@ -270,8 +281,8 @@ impl CudaDevice {
             architecture,
             code: Code::new(ptx, architecture),
             encoding: None,
-            allocations: BTreeMap::new(),
-            shared: BTreeMap::new(),
+            allocations: AddressMap::default(),
+            shared: AddressMap::default(),
             pinned: Pinned::default(),
             staging: None,
             gather: None,
@@ -293,10 +304,7 @@ impl CudaDevice {
     }
 
     fn check_inside(&self, address: u64, bytes: u64) -> Result<(), DeviceError> {
-        if self.pinned.holds(address, bytes) {
-            return Ok(());
-        }
-        if live::is_inside(&self.shared, address, bytes) {
+        if self.pinned.holds(address, bytes) || self.shared.around(address, bytes).is_some() {
             return Ok(());
         }
         live::check_inside(&self.allocations, address, bytes)
@@ -318,7 +326,7 @@ impl Drop for CudaDevice {
         self.clocks = None;
         self.live = None;
         self.pinned = Pinned::default();
-        for &address in self.allocations.keys() {
+        for (address, ..) in self.allocations.iter() {
             // SAFETY: allocated here, and freed only once.
             let _ = unsafe { result::free_sync(address) };
         }

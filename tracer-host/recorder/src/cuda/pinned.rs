@@ -1,21 +1,18 @@
 //! Memory of the host that kernels use, too. The host still reads it when a kernel has failed, after which
 //! the driver gives nothing of the device's own memory.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 
 use cudarc::driver::{result, sys};
 
 use super::driver::{self, Called};
-use super::live::is_inside;
-use crate::DeviceError;
 use crate::live::WORD_BYTES;
+use crate::{AddressMap, DeviceError};
 
 /// What is allocated. Kernels and the host name it by the same address.
 #[derive(Debug, Default)]
 pub(super) struct Pinned {
-    /// Length of each allocation, by address.
-    allocations: BTreeMap<u64, u64>,
+    allocations: AddressMap<()>,
 }
 
 impl Pinned {
@@ -30,13 +27,13 @@ impl Pinned {
             out_of_memory(format!("cuMemHostAlloc: {name} ({description})"))
         })?;
         let address = memory.expose_provenance() as u64;
-        self.allocations.insert(address, bytes.max(1));
+        self.allocations.insert(address, bytes.max(1), ());
         Ok(address)
     }
 
     /// Gives an allocation back; `None` if it is none of these.
     pub(super) fn free(&mut self, address: u64) -> Option<Result<(), DeviceError>> {
-        self.allocations.remove(&address)?;
+        self.allocations.remove(address)?;
         let memory = std::ptr::with_exposed_provenance_mut(address as usize);
         // SAFETY: it was allocated here and is no longer listed.
         Some(unsafe { result::free_host(memory) }.called("cuMemFreeHost"))
@@ -44,7 +41,7 @@ impl Pinned {
 
     /// Whether bytes lie in one of the allocations.
     pub(super) fn holds(&self, address: u64, bytes: u64) -> bool {
-        is_inside(&self.allocations, address, bytes)
+        self.allocations.around(address, bytes).is_some()
     }
 
     /// Words that kernels may use meanwhile; `None` if they are not in one of the allocations, or not whole.
@@ -60,7 +57,7 @@ impl Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        for address in std::mem::take(&mut self.allocations).into_keys() {
+        for (address, ..) in self.allocations.iter() {
             let memory = std::ptr::with_exposed_provenance_mut(address as usize);
             // Errors have nowhere to go here. SAFETY: allocated here, and freed only once.
             let _ = unsafe { result::free_host(memory) };

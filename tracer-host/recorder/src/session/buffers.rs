@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use warptrace_format::file::limits::{MAX_BUFFER_NAME_BYTES, MAX_BUFFERS};
-use warptrace_format::file::{BufferInfo, BufferKind, Buffers};
+use warptrace_format::file::{BufferInfo, Buffers};
 use warptrace_ptx::{Module, Space};
+
+use crate::{AddressMap, Memory, MemoryChange};
 
 /// Lists the variables that PTX has in global memory, and tells whether its code may allocate some: also
 /// where it cannot be read.
@@ -19,34 +21,11 @@ pub fn memory_of(ptx: &str) -> (Vec<String>, bool) {
     (names.map(|declared| declared.name.to_owned()).collect(), ptx.contains("malloc"))
 }
 
-/// Memory that a program has got: from where, how much, of which kind, and its name or nothing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Memory {
-    /// The address of its first byte.
-    pub address: u64,
-    /// How many bytes.
-    pub bytes: u64,
-    /// Of what kind it is.
-    pub kind: BufferKind,
-    /// What the program calls it.
-    pub name: String,
-}
-
-impl Memory {
-    /// Returns the addresses of those of `live` that it overlaps, the last first. `live` are by address, none
-    /// overlaps another, and `bytes_of` tells the bytes of one.
-    pub fn overlapped<T>(&self, live: &BTreeMap<u64, T>, bytes_of: impl Fn(&T) -> u64) -> Vec<u64> {
-        let before_end = live.range(..self.address.saturating_add(self.bytes)).rev();
-        let over = before_end.take_while(|(start, one)| start.saturating_add(bytes_of(one)) > self.address);
-        over.map(|(start, _)| *start).collect()
-    }
-}
-
 /// What is known of the program's memory, and what of this the file was not told yet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KnownBuffers {
-    /// Buffers that are there, by address; none overlaps another.
-    live: BTreeMap<u64, BufferInfo>,
+    /// Buffers that are there.
+    live: AddressMap<BufferInfo>,
     /// Those that are new, or have ended, by number.
     news: BTreeMap<u32, BufferInfo>,
     next: u32,
@@ -57,14 +36,25 @@ pub(super) struct KnownBuffers {
 }
 
 impl KnownBuffers {
-    /// Adds memory that is there from the launch with this number on. What was there before at these
-    /// addresses is no more.
-    pub(super) fn add(&mut self, memory: Memory, launch: u32) {
+    /// Notes a change before the launch with this number.
+    pub(super) fn change(&mut self, change: MemoryChange, launch: u32) {
+        match change {
+            MemoryChange::Got(memory) => self.add(memory, launch),
+            MemoryChange::Gone(address) => {
+                if let Some(buffer) = self.live.remove(address) {
+                    self.end(buffer, launch);
+                }
+            }
+            MemoryChange::Unknown => self.lack(),
+        }
+    }
+
+    fn add(&mut self, memory: Memory, launch: u32) {
         if memory.bytes == 0 || memory.address.checked_add(memory.bytes - 1).is_none() {
             return;
         }
-        let over = memory.overlapped(&self.live, |buffer| buffer.bytes);
-        over.into_iter().for_each(|address| self.remove(address, launch));
+        let over = self.live.take_overlapped(memory.address, memory.bytes);
+        over.into_iter().for_each(|buffer| self.end(buffer, launch));
         if self.next as usize >= MAX_BUFFERS {
             self.lack();
             return;
@@ -74,13 +64,11 @@ impl KnownBuffers {
         let buffer = BufferInfo { number: self.next, address, bytes, kind, name, first: launch, end: None };
         self.next += 1;
         self.news.insert(buffer.number, buffer.clone());
-        self.live.insert(address, buffer);
+        self.live.insert(address, bytes, buffer);
         self.is_changed = true;
     }
 
-    /// Notes that memory is there no more, from the launch with this number on.
-    pub(super) fn remove(&mut self, address: u64, launch: u32) {
-        let Some(buffer) = self.live.remove(&address) else { return };
+    fn end(&mut self, buffer: BufferInfo, launch: u32) {
         // Who was there in no launch need not be told of, if the file was not told yet.
         if buffer.first == launch && self.news.remove(&buffer.number).is_some() {
             return;
@@ -89,8 +77,7 @@ impl KnownBuffers {
         self.is_changed = true;
     }
 
-    /// Notes that there is memory of which nothing is known.
-    pub(super) fn lack(&mut self) {
+    fn lack(&mut self) {
         self.is_changed |= !self.lacks;
         self.lacks = true;
     }
@@ -110,6 +97,8 @@ impl KnownBuffers {
 
 #[cfg(test)]
 mod tests {
+    use warptrace_format::file::BufferKind;
+
     use super::*;
 
     fn memory(address: u64, bytes: u64) -> Memory {
@@ -142,13 +131,13 @@ mod tests {
         known.add(memory(0x2000, 64), 1);
         assert_eq!(told(&mut known), [(0, 0x1000, 0, None), (1, 0x2000, 1, None)]);
         assert_eq!(known.take(), None, "nothing new");
-        known.remove(0x1000, 3);
-        known.remove(0x1000, 4);
+        known.change(MemoryChange::Gone(0x1000), 3);
+        known.change(MemoryChange::Gone(0x1000), 4);
         known.add(memory(0x1000, 8), 3);
         assert_eq!(told(&mut known), [(0, 0x1000, 0, Some(3)), (2, 0x1000, 3, None)]);
         // What lived in no launch.
         known.add(memory(0x3000, 8), 5);
-        known.remove(0x3000, 5);
+        known.change(MemoryChange::Gone(0x3000), 5);
         assert_eq!(told(&mut known), []);
     }
 
@@ -170,9 +159,9 @@ mod tests {
     #[test]
     fn what_is_not_known_is_said() {
         let mut known = KnownBuffers::default();
-        known.lack();
+        known.change(MemoryChange::Unknown, 0);
         assert_eq!(known.take(), Some(Buffers { is_complete: false, buffers: Vec::new() }));
-        known.lack();
+        known.change(MemoryChange::Unknown, 0);
         assert_eq!(known.take(), None);
         let mut known = KnownBuffers::default();
         for number in 0..=MAX_BUFFERS as u64 {

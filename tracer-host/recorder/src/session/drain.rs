@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use warptrace_abi::log::{ENTRY_BYTES, LoggedLaunch};
 use warptrace_abi::pool::{Claims, PoolDescriptor};
 use warptrace_format::codec::CodecSpec;
-use warptrace_format::file::{HostTimes, LaunchInfo};
+use warptrace_format::file::LaunchInfo;
 
 use super::SessionError;
-use super::ledger::{Job, News};
+use super::ledger::Job;
 use super::pool::Filled;
 use super::worker::{Account, Drained, Span, Worker, append};
 use crate::{Allocation, Device, EncodeJob, Encoded};
@@ -53,7 +53,7 @@ impl LoggedLaunches<'_> {
         let Self { codec, pool, launches, table, scratch } = self;
         let mut cost = DrainCost::default();
         loop {
-            let encoded = device.encode(&EncodeJob::Logs { codec, pool, launches, table })?;
+            let encoded = device.encode(EncodeJob::Logs { codec, pool, launches, table })?;
             cost.encoding += encoded.time;
             let is_last = encoded.claims.waiting == 0;
             let (claimed, started) = (chunks(pool, &encoded, &mut cost), Instant::now());
@@ -68,7 +68,9 @@ impl LoggedLaunches<'_> {
             let mut first = 0;
             while first < claimed {
                 let address = pool.chunks + u64::from(first) * u64::from(pool.chunk_bytes);
-                first += device.collect(address, pool.chunk_bytes, claimed - first, scratch, packed)?;
+                let (chunk_bytes, count, to) = (pool.chunk_bytes, claimed - first, &mut *packed);
+                let job = EncodeJob::Collect { first: address, chunk_bytes, count, scratch, to };
+                first += device.encode(job)?.collected;
                 // What is little goes on together.
                 if (first < claimed || !is_last) && packed.len() >= BATCH_BYTES {
                     is_full(packed)?;
@@ -87,15 +89,31 @@ impl LoggedLaunches<'_> {
     }
 }
 
-/// Brings what a job says to the writer. Launches go on meanwhile.
-pub(super) fn run<W: Write + Send + 'static>(
+/// Brings jobs to the writer until there is none: `next` is told which arena the one before has emptied, and
+/// what that cost. Launches go on meanwhile.
+pub(super) fn run_all<W: Write + Send + 'static>(
+    device: &mut dyn Device,
+    worker: &mut Worker<W>,
+    mut next: impl FnMut(Option<(usize, DrainCost)>) -> Option<Job>,
+) -> Result<(), SessionError> {
+    let mut drained = None;
+    while let Some(job) = next(drained.take()) {
+        let arena = job.filled.as_ref().map(|filled| filled.arena);
+        let cost = run(job, device, worker)?;
+        drained = arena.map(|arena| (arena, cost));
+    }
+    Ok(())
+}
+
+/// Brings what a job says to the writer.
+fn run<W: Write + Send + 'static>(
     job: Job,
     device: &mut dyn Device,
     worker: &mut Worker<W>,
 ) -> Result<DrainCost, SessionError> {
-    let Job { codec, mut news, plain, filled, host } = job;
-    write_news(&mut news, worker)?;
-    worker.tell_host(HostTimes { launches: host, readings: Vec::new() })?;
+    let Job { codec, news, plain, filled, host } = job;
+    news.into_iter().try_for_each(|message| worker.send(message))?;
+    worker.send_times(host, Vec::new())?;
     let Some(Filled { arena: _, pool, logged, table, scratch, accounts, span_bytes, launches }) = filled
     else {
         worker.write(Drained { begin: plain, ..worker.empty() })?;
@@ -129,22 +147,6 @@ pub(super) fn run<W: Write + Send + 'static>(
     device.fill(accounts.0, accounts.1, 0)?;
     cost.copy += started.elapsed();
     Ok(cost)
-}
-
-/// Tells the writer of what stands before launches.
-pub(super) fn write_news<W: Write + Send + 'static>(
-    news: &mut News,
-    worker: &mut Worker<W>,
-) -> Result<(), SessionError> {
-    news.additions.drain(..).try_for_each(|additions| worker.add(additions))?;
-    if !news.sites.is_empty() {
-        worker.add_sites(std::mem::take(&mut news.sites))?;
-    }
-    if let Some(buffers) = news.buffers.take() {
-        worker.add_buffers(buffers)?;
-    }
-    news.texts.drain(..).try_for_each(|text| worker.keep(text))?;
-    if news.labels.is_empty() { Ok(()) } else { worker.label(std::mem::take(&mut news.labels)) }
 }
 
 /// Returns how many chunks hold something, and notes how much memory that is.

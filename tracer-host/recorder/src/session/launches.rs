@@ -14,14 +14,13 @@ use std::io::Write;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use warptrace_format::file::{LocationInfo, SiteInfo};
+use warptrace_format::file::LocationInfo;
 
 pub use self::drainer::{Drainer, Ended, Next};
-use super::buffers::Memory;
 use super::ledger::{Ledger, Reserved, Ticket};
 use super::pool::{Effort, Short};
 use super::{LaunchReport, Recorder, SessionError};
-use crate::{Device, DeviceError, LaunchShape, RecordingSpec};
+use crate::{Device, DeviceError, HostMessage, LaunchShape, MemoryChange, RecordingSpec};
 
 /// How long a launch waits for launches that run.
 #[derive(Clone, Copy, Debug)]
@@ -142,31 +141,14 @@ impl<E: Ending> Launches<E> {
         self.0.lock().ledger.add_kernels(kernels, locations)
     }
 
-    /// Tells of the sites of kernels, before launches of these: their numbers are unique in the file.
-    pub fn add_sites(&self, sites: Vec<SiteInfo>) {
-        self.0.lock().ledger.add_sites(sites);
+    /// Says something to the trace's writer. If the format does not hold it, writing the file fails.
+    pub fn send(&self, message: HostMessage) {
+        self.0.lock().ledger.send(message);
     }
 
-    /// Notes memory that launches can reach which are reserved from now on. It ends what was there
-    /// before at these addresses.
-    pub fn add_memory(&self, memory: Memory) {
-        self.0.lock().ledger.add_memory(memory);
-    }
-
-    /// Notes that memory which begins at `address` is there no more for launches that are reserved from
-    /// now on.
-    pub fn remove_memory(&self, address: u64) {
-        self.0.lock().ledger.remove_memory(address);
-    }
-
-    /// Notes that launches may reach memory of which nothing is known.
-    pub fn lack_memory(&self) {
-        self.0.lock().ledger.lack_memory();
-    }
-
-    /// Keeps a text in the file, as [`Recorder::keep_text`].
-    pub fn keep_text(&self, name: &str, text: &str) {
-        self.0.lock().ledger.keep_text(name, text);
+    /// Notes a change of the memory that launches can reach which are reserved from now on.
+    pub fn change_memory(&self, change: MemoryChange) {
+        self.0.lock().ledger.change_memory(change);
     }
 
     /// Gives launches that are about to be made together, by the numbers of their kernels, room for their
@@ -346,10 +328,6 @@ impl<E> State<E> {
     fn refusal(&self, launches: &[(u32, LaunchShape)]) -> SessionError {
         let infos = launches.iter().map(|(kernel, shape)| self.ledger.describe(&[], *kernel, shape));
         let infos: Result<Vec<_>, _> = infos.collect();
-        match (infos, &self.ledger.pool) {
-            (Ok(infos), Some(pool)) => pool.refusal(&infos),
-            (Err(error), _) => error,
-            _ => SessionError::Unusable,
-        }
+        infos.map_or_else(|error| error, |infos| self.ledger.refusal(&infos))
     }
 }

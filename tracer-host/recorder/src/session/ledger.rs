@@ -8,17 +8,16 @@ use std::time::Duration;
 use warptrace_abi::log::LaunchLogs;
 use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::codec::CodecSpec;
-use warptrace_format::file::{
-    Additions, Buffers, Growing, HostLaunch, LaunchInfo, LocationInfo, SiteInfo, SourceText,
-};
+use warptrace_format::file::{Additions, Growing, HostLaunch, LaunchInfo, LocationInfo};
 
-use super::buffers::{KnownBuffers, Memory};
+use super::buffers::KnownBuffers;
+use super::drain::DrainCost;
 use super::pool::{Effort, Filled, Pool, Short, Stay};
 use super::{LaunchReport, SessionError};
-use crate::{HostClock, LaunchShape, Moment, Window};
+use crate::{HostClock, HostMessage, LaunchShape, MemoryChange, Moment, Window};
 
 /// Launches that the file is told of at once, if they leave nothing that asks for a drain.
-const MAX_PENDING: usize = 1 << 12;
+pub(super) const MAX_PENDING: usize = 1 << 12;
 
 /// Names launches that were reserved together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,23 +46,12 @@ struct Open {
     begin: Option<Moment>,
 }
 
-/// What a file is told of before launches.
-#[derive(Clone, Debug, Default)]
-pub(super) struct News {
-    pub(super) additions: Vec<Additions>,
-    pub(super) sites: Vec<SiteInfo>,
-    /// Memory that kernels can reach.
-    pub(super) buffers: Option<Buffers>,
-    pub(super) texts: Vec<SourceText>,
-    /// What launches are called.
-    pub(super) labels: Vec<(u32, Arc<str>)>,
-}
-
 /// What is to be brought to the file.
 #[derive(Clone, Debug)]
 pub(super) struct Job {
     pub(super) codec: CodecSpec,
-    pub(super) news: News,
+    /// What the host says before launches.
+    pub(super) news: Vec<HostMessage>,
     /// Launches that have ended and left no logs, in the order of their numbers.
     pub(super) plain: Vec<LaunchInfo>,
     pub(super) filled: Option<Filled>,
@@ -83,7 +71,8 @@ pub(super) struct Ledger {
     pub(super) total: LaunchReport,
     /// `None` if logs are streamed.
     pub(super) pool: Option<Pool>,
-    news: News,
+    /// What the host says, and the file was not told yet.
+    news: Vec<HostMessage>,
     /// Numbers of the sites that the file has, or will have.
     known_sites: HashSet<u16>,
     /// Memory that kernels can reach.
@@ -93,8 +82,8 @@ pub(super) struct Ledger {
     recorded_of: Vec<u64>,
     tickets: u64,
     open: BTreeMap<Ticket, Open>,
-    /// Launches that have ended and left no logs.
-    plain: Vec<LaunchInfo>,
+    /// Launches that have ended and left no logs, or whose logs are streamed.
+    pub(super) plain: Vec<LaunchInfo>,
     /// The clock by which it is noted when launches run; `None` if it is not.
     pub(super) clock: Option<HostClock>,
     /// Launches that have ended, or failed, and of which the file does not know when.
@@ -117,7 +106,7 @@ impl Ledger {
             tables,
             total: LaunchReport { memory, ..LaunchReport::default() },
             pool,
-            news: News::default(),
+            news: Vec::new(),
             known_sites: HashSet::new(),
             buffers: KnownBuffers::default(),
             launches: 0,
@@ -144,35 +133,25 @@ impl Ledger {
         let additions = Additions { kernels, locations };
         if !additions.is_empty() {
             self.tables.add(additions.clone())?;
-            self.news.additions.push(additions);
+            self.send(HostMessage::Additions(additions));
         }
         Ok(first)
     }
 
-    /// Adds sites for the file, each once.
-    pub(super) fn add_sites(&mut self, sites: impl IntoIterator<Item = SiteInfo>) {
-        let known = &mut self.known_sites;
-        self.news.sites.extend(sites.into_iter().filter(|site| known.insert(site.number)));
+    /// Keeps what the host says for the file; each site once.
+    pub(super) fn send(&mut self, mut message: HostMessage) {
+        if let HostMessage::Sites(sites) = &mut message {
+            sites.retain(|site| self.known_sites.insert(site.number));
+            if sites.is_empty() {
+                return;
+            }
+        }
+        message.add_to(&mut self.news);
     }
 
-    /// Notes memory that launches can reach from the next one on.
-    pub(super) fn add_memory(&mut self, memory: Memory) {
-        self.buffers.add(memory, self.launches);
-    }
-
-    /// Notes that the next launch cannot reach memory any more.
-    pub(super) fn remove_memory(&mut self, address: u64) {
-        self.buffers.remove(address, self.launches);
-    }
-
-    /// Notes that launches can reach memory of which nothing is known.
-    pub(super) fn lack_memory(&mut self) {
-        self.buffers.lack();
-    }
-
-    /// Keeps a text for the file.
-    pub(super) fn keep_text(&mut self, name: &str, text: &str) {
-        self.news.texts.push(SourceText { name: name.to_owned(), text: text.to_owned() });
+    /// Notes a change of memory that launches can reach from the next one on.
+    pub(super) fn change_memory(&mut self, change: MemoryChange) {
+        self.buffers.change(change, self.launches);
     }
 
     /// Describes a launch for the file, and which of its warps are recorded. Launches `before` it will begin
@@ -262,26 +241,18 @@ impl Ledger {
         self.host.extend(ran(infos, begin, end));
     }
 
-    /// Keeps when launches ran for a later job.
-    pub(super) fn put_back(&mut self, host: Vec<HostLaunch>) {
+    /// Keeps launches, and when launches ran, for a later job.
+    pub(super) fn put_back(&mut self, plain: Vec<LaunchInfo>, host: Vec<HostLaunch>) {
+        self.plain.extend(plain);
         self.host.extend(host);
-    }
-
-    /// Returns when launches ran of which the file does not know it; `running` began then, and has not ended.
-    pub(super) fn take_host(&mut self, running: Option<(u32, Moment)>) -> Vec<HostLaunch> {
-        let mut host = std::mem::take(&mut self.host);
-        host.extend(running.map(|(launch, begin)| HostLaunch {
-            launch,
-            begin: begin.realtime,
-            nanoseconds: None,
-        }));
-        host
     }
 
     /// Has the file told what launches are called, which keep their numbers from now on.
     pub(super) fn name(&mut self, infos: &[LaunchInfo], label: Option<&Arc<str>>) {
-        let labels = label.map(|label| infos.iter().map(|info| (info.number(), Arc::clone(label))));
-        self.news.labels.extend(labels.into_iter().flatten());
+        if let Some(label) = label {
+            let labels = infos.iter().map(|info| (info.number(), Arc::clone(label)));
+            self.send(HostMessage::Labels(labels.collect()));
+        }
     }
 
     fn pass_over(&mut self, stay: Option<Stay>, infos: &[LaunchInfo]) {
@@ -375,8 +346,7 @@ impl Ledger {
             true => {
                 !self.plain.is_empty()
                     || !self.host.is_empty()
-                    || !self.news.additions.is_empty()
-                    || !self.news.texts.is_empty()
+                    || !self.news.is_empty()
                     || self.buffers.is_changed()
             }
             false => self.plain.len() >= MAX_PENDING,
@@ -384,17 +354,37 @@ impl Ledger {
         (filled.is_some() || is_worth_it).then(|| self.job(filled))
     }
 
+    /// Returns what the host says, and when launches ran, of which the file was not told.
+    pub(super) fn take_news(&mut self) -> (Vec<HostMessage>, Vec<HostLaunch>) {
+        if let Some(buffers) = self.buffers.take() {
+            self.send(HostMessage::Buffers(buffers));
+        }
+        (std::mem::take(&mut self.news), std::mem::take(&mut self.host))
+    }
+
     /// Returns what else is to be written.
     pub(super) fn job(&mut self, filled: Option<Filled>) -> Job {
-        let (mut news, mut plain) = (std::mem::take(&mut self.news), std::mem::take(&mut self.plain));
-        news.buffers = self.buffers.take();
+        let ((news, host), mut plain) = (self.take_news(), std::mem::take(&mut self.plain));
         plain.sort_unstable_by_key(LaunchInfo::number);
-        Job { codec: self.codec, news, plain, filled, host: std::mem::take(&mut self.host) }
+        Job { codec: self.codec, news, plain, filled, host }
+    }
+
+    /// Notes what the job before has drained, and returns the [next](Self::next_job).
+    pub(super) fn go_on(&mut self, drained: Option<(usize, DrainCost)>, all: bool) -> Option<Job> {
+        if let Some((arena, cost)) = drained {
+            self.drained(arena, &cost);
+        }
+        self.next_job(all)
+    }
+
+    /// Says what launches need that there never is room for.
+    pub(super) fn refusal(&self, infos: &[LaunchInfo]) -> SessionError {
+        self.pool.as_ref().map_or(SessionError::Unusable, |pool| pool.refusal(infos))
     }
 
     /// Notes that an arena is empty: how long encoding and copying took, and how much memory merged runs and
     /// chunks.
-    pub(super) fn drained(&mut self, arena: usize, cost: &super::drain::DrainCost) {
+    pub(super) fn drained(&mut self, arena: usize, cost: &DrainCost) {
         self.total.encoding += cost.encoding;
         self.total.copy += cost.copy;
         if let Some(pool) = &mut self.pool {

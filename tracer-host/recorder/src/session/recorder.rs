@@ -6,19 +6,28 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use warptrace_device::KernelCall;
-use warptrace_format::file::{EarlyEnd, HostLaunch, HostTimes, LaunchInfo, LocationInfo, SiteInfo};
+use warptrace_format::file::{EarlyEnd, LaunchInfo, LocationInfo};
 
 use super::interrupt::{Interrupt, Interrupted};
-use super::ledger::{Job, Ledger, News, Reserved};
+use super::ledger::{Job, Ledger, MAX_PENDING, Reserved};
 use super::pool::{Effort, Short};
 use super::stream::Streams;
 use super::worker::{Drained, Worker};
-use super::{LaunchReport, Memory, SessionError, drain};
+use super::{LaunchReport, SessionError, drain};
 use crate::writer::Summary;
-use crate::{Device, DeviceError, HostClock, LaunchShape, LaunchTime, Logs, Recording, Traced};
+use crate::{
+    Device, DeviceError, HostClock, HostMessage, LaunchShape, LaunchTime, Logs, MemoryChange, Recording,
+    Traced,
+};
 
 /// Records launches of one program on one device into one file, where the device is lent to each call. A
-/// [`Session`](super::Session) is one with its device.
+/// [`Session`](crate::Session) is one with its device.
+///
+/// All device memory that it uses is allocated when it starts, within [one
+/// limit](crate::RecordingSpec::memory_bytes). What launches leave there is drained when it is worth it, or
+/// when room is short, and written by a thread while the program goes on: a short launch costs no more than
+/// itself. A launch that fails leaves the recorder unusable: what was recorded until then and the error are
+/// written, and end the file.
 ///
 /// All calls of a recorder are given the device with which it was started. At its end it is
 /// [finished](Self::finish) or [closed](Self::close); dropped, it leaves its memory to the device.
@@ -32,8 +41,6 @@ pub struct Recorder<W: Write + Send + 'static> {
     pub(super) recording: Recording,
     /// The modules of the file's first kernels, where they were given with modules.
     pub(super) modules: Vec<&'static str>,
-    /// Launches that a streamed recording has not written into the file.
-    pub(super) pending: Vec<LaunchInfo>,
     pub(super) failed: bool,
     pub(super) interrupt: Option<Interrupt>,
 }
@@ -71,31 +78,14 @@ impl<W: Write + Send + 'static> Recorder<W> {
         self.ledger.add_kernels(kernels, locations).map(drop)
     }
 
-    /// Tells of the sites of kernels, before launches of these: their numbers are unique in the file.
-    pub fn add_sites(&mut self, sites: Vec<SiteInfo>) {
-        self.ledger.add_sites(sites);
+    /// Says something to the trace's writer. If the format does not hold it, writing the file fails.
+    pub fn send(&mut self, message: HostMessage) {
+        self.ledger.send(message);
     }
 
-    /// Notes memory that launches can reach from the next one on. It ends what was there before at these
-    /// addresses.
-    pub fn add_memory(&mut self, memory: Memory) {
-        self.ledger.add_memory(memory);
-    }
-
-    /// Notes that the next launch cannot reach the memory any more that begins at `address`.
-    pub fn remove_memory(&mut self, address: u64) {
-        self.ledger.remove_memory(address);
-    }
-
-    /// Notes that launches may reach memory of which nothing is known.
-    pub fn lack_memory(&mut self) {
-        self.ledger.lack_memory();
-    }
-
-    /// Keeps a text in the file, for locations whose file is `name`: where nothing else may have it. If name
-    /// or text is longer than the format holds, writing the file fails.
-    pub fn keep_text(&mut self, name: &str, text: &str) {
-        self.ledger.keep_text(name, text);
+    /// Notes a change of the memory that launches can reach from the next one on.
+    pub fn change_memory(&mut self, change: MemoryChange) {
+        self.ledger.change_memory(change);
     }
 
     /// Says what launches are called that are made from now on; nothing if it is empty.
@@ -182,18 +172,19 @@ impl<W: Write + Send + 'static> Recorder<W> {
     ) -> Result<LaunchTime, SessionError> {
         let Reserved { ticket, logs } = match self.ledger.reserve(vec![info], Effort::Ample) {
             Ok(reserved) => reserved,
-            Err(Short::Never) => return Err(self.refusal(info)),
+            Err(Short::Never) => return Err(self.ledger.refusal(&[info])),
             Err(_) => {
                 self.drain(device)?;
-                self.ledger.reserve(vec![info], Effort::Least).map_err(|_| self.refusal(info))?
+                self.ledger.reserve(vec![info], Effort::Least).map_err(|_| self.ledger.refusal(&[info]))?
             }
         };
         let recording = self.recording;
         let traced = logs.first().and_then(Option::as_ref);
-        let traced = traced.map(|logs| Traced { recording, logs: Logs::Kept(logs) });
+        let mut sites = Vec::new();
+        let traced = traced.map(|logs| Traced { recording, logs: Logs::Kept(logs), sites: &mut sites });
         // SAFETY: the caller's promise for the arguments; the pool is prepared for this launch.
         let time = unsafe { device.launch(call, shape, traced) };
-        self.ledger.add_sites(device.take_sites());
+        self.ledger.send(HostMessage::Sites(sites));
         match &time {
             Ok(time) => {
                 self.ledger.ended(ticket, time.kernel);
@@ -208,16 +199,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
                 let _ = self.drain(device);
             }
         }
-        if self.streams.is_some() {
-            let Job { mut plain, host, .. } = self.ledger.job(None);
-            self.pending.append(&mut plain);
-            self.ledger.put_back(host);
-        }
         Ok(time?)
-    }
-
-    fn refusal(&self, info: LaunchInfo) -> SessionError {
-        self.ledger.pool.as_ref().map_or(SessionError::Unusable, |pool| pool.refusal(&[info]))
     }
 
     /// Writes why a launch failed, ends the file, and gives the memory back: nothing more can be recorded.
@@ -226,9 +208,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
     /// ended already.
     fn end_failed(&mut self, device: &mut dyn Device, info: LaunchInfo, error: &SessionError) {
         if let Some(worker) = self.worker.take() {
-            let Job { news, plain, host, .. } = self.ledger.job(None);
-            let begin = if self.streams.is_some() { std::mem::take(&mut self.pending) } else { plain };
-            end_early(worker, news, (begin, host), info, error);
+            end_early(worker, self.ledger.job(None), info, error);
         }
         let _ = self.free(device);
     }
@@ -241,21 +221,14 @@ impl<W: Write + Send + 'static> Recorder<W> {
     /// Brings what is worth it to the writer, or all.
     fn drain_all(&mut self, device: &mut dyn Device, all: bool) -> Result<(), SessionError> {
         if self.streams.is_some() {
-            return if all || self.pending.len() >= MAX_PENDING {
+            return if all || self.ledger.plain.len() >= MAX_PENDING {
                 self.drain_streams(device)
             } else {
                 Ok(())
             };
         }
         let Some(worker) = &mut self.worker else { return Ok(()) };
-        while let Some(job) = self.ledger.next_job(all) {
-            let arena = job.filled.as_ref().map(|filled| filled.arena);
-            let cost = drain::run(job, device, worker)?;
-            if let Some(arena) = arena {
-                self.ledger.drained(arena, &cost);
-            }
-        }
-        Ok(())
+        drain::run_all(device, worker, |drained| self.ledger.go_on(drained, all))
     }
 
     /// Waits until everything that was recorded so far is written: [`total`](Self::total) then counts all of
@@ -280,6 +253,12 @@ impl<W: Write + Send + 'static> Recorder<W> {
     /// [`flush`](Self::flush).
     pub fn total(&self) -> &LaunchReport {
         &self.ledger.total
+    }
+
+    /// How many warps rounds have encoded.
+    #[cfg(test)]
+    pub(crate) fn warps_in_rounds(&self) -> u64 {
+        self.streams.as_ref().map_or(0, |streams| streams.warps_in_rounds)
     }
 
     /// Writes what is left and the index, and ends the file.
@@ -321,9 +300,6 @@ impl<W: Write + Send + 'static> Recorder<W> {
     }
 }
 
-/// Launches that a streamed recording tells the file of at once.
-const MAX_PENDING: usize = 1 << 12;
-
 /// Ends a file with its index.
 pub(super) fn end<W: Write + Send + 'static>(
     worker: Worker<W>,
@@ -343,22 +319,20 @@ pub(super) fn compare_clocks<W: Write + Send + 'static>(
     device: &mut dyn Device,
     worker: &mut Worker<W>,
 ) -> Result<(), SessionError> {
-    worker.tell_host(HostTimes { launches: Vec::new(), readings: vec![clock.compare(device)] })
+    worker.send_times(Vec::new(), vec![clock.compare(device)])
 }
 
-/// Writes why a launch did not run to its end, and ends the file. The file has not been told of the launches
-/// that began, and of when some ran.
+/// Writes why a launch did not run to its end, and what else the file has not been told, and ends the file.
 pub(super) fn end_early<W: Write + Send + 'static>(
     mut worker: Worker<W>,
-    mut news: News,
-    (begin, launches): (Vec<LaunchInfo>, Vec<HostLaunch>),
+    Job { news, plain: begin, host, .. }: Job,
     info: LaunchInfo,
     error: &SessionError,
 ) {
     let early_end = Some(Box::new((info, EarlyEnd::failed(error.to_string()))));
-    let written = drain::write_news(&mut news, &mut worker);
+    let written = news.into_iter().try_for_each(|message| worker.send(message));
     let written = written.and_then(|()| worker.write(Drained { begin, early_end, ..Drained::default() }));
-    let written = written.and_then(|()| worker.tell_host(HostTimes { launches, readings: Vec::new() }));
+    let written = written.and_then(|()| worker.send_times(host, Vec::new()));
     // Dropped, the output is written as far as the system is concerned.
     let _ = written.and_then(|()| worker.finish()).map(|(writer, _)| drop(writer.finish()));
 }

@@ -17,7 +17,7 @@ use super::worker::Worker;
 use super::{Recorder, SessionError, TracedProgram, modules};
 use crate::origin;
 use crate::writer::{self, TraceWriter, WriterOptions};
-use crate::{ClockSteps, Device, Policy, Prepare, RecordingSpec, Times, Visits};
+use crate::{ClockSteps, Device, DeviceClocks, HostMessage, Policy, Prepare, RecordingSpec, Times, Visits};
 
 impl<W: Write + Send + 'static> Recorder<W> {
     /// Allocates device memory and starts the file.
@@ -114,17 +114,18 @@ impl<W: Write + Send + 'static> Recorder<W> {
             pool = Some(Pool::new(device, division, recording.tracks(), is_ring, overlaps)?);
         }
         if spec.times != Times::Off
-            && let Ok(Some(ClockSteps { cycles, nanoseconds })) = device.clock_steps()
+            && let Ok(DeviceClocks { steps: Some(ClockSteps { cycles, nanoseconds }), .. }) =
+                device.clocks(true)
         {
             let steps = [(CLOCK_STEP, cycles), (TIMER_STEP, nanoseconds)];
             metadata.properties.extend(steps.map(|(name, step)| (name.to_owned(), step.to_string())));
         }
         metadata.origin = origin::of(device).map(Box::new);
         let mut writer = TraceWriter::create(output, &metadata, writer_options)?;
-        let clock = (spec.times != Times::Off).then(|| device.host_clock());
+        let clock = (spec.times != Times::Off).then(|| device.facts().clock);
         if let Some(clock) = &clock {
             let readings = vec![clock.compare(device)];
-            writer.tell_host(&HostTimes { launches: Vec::new(), readings })?;
+            writer.write_message(&HostMessage::Times(HostTimes { launches: Vec::new(), readings }))?;
         }
         let mut ledger = Ledger::new(spec.codec, spec.window.clone(), tables, pool, clock);
         if let Some(streams) = &streams {
@@ -135,7 +136,6 @@ impl<W: Write + Send + 'static> Recorder<W> {
             ledger,
             streams,
             recording,
-            pending: Vec::new(),
             modules: Vec::new(),
             failed: false,
             interrupt: None,

@@ -4,25 +4,24 @@ use std::io::Write;
 use std::time::Instant;
 
 use warptrace_device::KernelCall;
-use warptrace_format::file::{EarlyEnd, HostLaunch, HostTimes, LaunchInfo};
+use warptrace_format::file::{EarlyEnd, HostLaunch, LaunchInfo};
 
 use super::interrupt::{Interrupt, Interrupted};
-use super::ledger::Job;
-use super::stream::{Scan, Streams};
+use super::stream::Streams;
 use super::worker::{Drained, Worker};
-use super::{Recorder, SessionError, drain};
+use super::{Recorder, SessionError};
 use crate::{Device, LaunchShape, LaunchTime, LiveMemory, Logs, Prepare, Traced};
 
 /// Hands what a scan has found to the writer, with the launches that it does not know.
 fn send<W: Write + Send + 'static>(
     worker: &mut Worker<W>,
     begin: &mut Vec<LaunchInfo>,
-    Scan { packed, end, accounts, spans }: Scan,
+    scan: Drained,
 ) -> Result<(), SessionError> {
-    if packed.is_empty() && end.is_empty() {
+    if scan.packed.is_empty() && scan.end.is_empty() {
         return Ok(());
     }
-    worker.write(Drained { begin: std::mem::take(begin), packed, end, accounts, spans, early_end: None })
+    worker.write(Drained { begin: std::mem::take(begin), ..scan })
 }
 
 /// What is done while a kernel runs.
@@ -61,7 +60,7 @@ impl<W: Write + Send + 'static> Serving<'_, W> {
         self.send(scan)
     }
 
-    fn send(&mut self, scan: Scan) -> Result<(), SessionError> {
+    fn send(&mut self, scan: Drained) -> Result<(), SessionError> {
         match self.worker {
             Some(worker) => send(worker, &mut self.begin, scan),
             None => Ok(()),
@@ -84,8 +83,7 @@ impl<W: Write + Send + 'static> Serving<'_, W> {
         let begin = std::mem::take(&mut self.begin);
         let early_end = Some(Box::new((self.info, EarlyEnd::Interrupted)));
         worker.write(Drained { begin, early_end, ..Drained::default() })?;
-        let launches = std::mem::take(&mut self.ran);
-        worker.tell_host(HostTimes { launches, readings: Vec::new() })?;
+        worker.send_times(std::mem::take(&mut self.ran), Vec::new())?;
         let (writer, _) = worker.finish()?;
         // Dropped, it is written as far as the system is concerned.
         drop(writer.finish()?);
@@ -120,17 +118,23 @@ impl<W: Write + Send + 'static> Recorder<W> {
         }
         let Some(streams) = &mut self.streams else { return Err(SessionError::Unusable) };
         let logs = streams.prepare(device, resident, &info)?;
-        if let (Some(label), Some(worker)) = (self.ledger.label.clone(), &mut self.worker) {
-            self.ledger.name(&[info], Some(&label));
-            drain::write_news(&mut self.ledger.job(None).news, worker)?;
+        let label = self.ledger.label.clone();
+        self.ledger.name(&[info], label.as_ref());
+        let (news, mut ran) = self.ledger.take_news();
+        if let Some(worker) = &mut self.worker {
+            news.into_iter().try_for_each(|message| worker.send(message))?;
         }
-        self.pending.push(info);
+        self.ledger.plain.push(info);
         let begin = self.ledger.now();
-        let ran = self.ledger.take_host(begin.map(|begin| (info.number(), begin)));
+        ran.extend(begin.map(|begin| HostLaunch {
+            launch: info.number(),
+            begin: begin.realtime,
+            nanoseconds: None,
+        }));
         let mut serving = Serving {
             streams,
             worker: &mut self.worker,
-            begin: std::mem::take(&mut self.pending),
+            begin: std::mem::take(&mut self.ledger.plain),
             interrupt: self.interrupt.as_mut(),
             ran,
             info,
@@ -144,22 +148,21 @@ impl<W: Write + Send + 'static> Recorder<W> {
         // SAFETY: the caller's promise for the arguments; the memory is prepared for this launch.
         let time = unsafe {
             let logs = Logs::Streamed { logs: &logs, serve: &mut serve };
-            device.launch(call, shape, Some(Traced { recording, logs }))
+            // Streamed launches record no accesses.
+            device.launch(call, shape, Some(Traced { recording, logs, sites: &mut Vec::new() }))
         };
         // This one is noted by when it ends.
         serving.ran.pop();
         if let Err(error) = time {
             // What is known of it and of those before is written.
             let _ = serving.streams.end_failed(device).map(|scan| serving.send(scan));
-            self.pending = serving.begin;
-            self.ledger.put_back(serving.ran);
+            self.ledger.put_back(serving.begin, serving.ran);
             self.ledger.note_ran(&[info], begin);
             return Err(error.into());
         }
         serving.streams.launched(info.number());
-        let (pending, ran, failed) = (serving.begin, serving.ran, serving.failed);
-        self.pending = pending;
-        self.ledger.put_back(ran);
+        let failed = serving.failed;
+        self.ledger.put_back(serving.begin, serving.ran);
         let time = failed.map_or(Ok(time?), Err)?;
         self.ledger.launched(&info, time.kernel, begin);
         Ok(time)
@@ -171,18 +174,18 @@ impl<W: Write + Send + 'static> Recorder<W> {
             return Ok(());
         };
         // Kernels and locations that were added since stand before their launches.
-        let Job { mut news, host, .. } = self.ledger.job(None);
-        drain::write_news(&mut news, worker)?;
-        worker.tell_host(HostTimes { launches: host, readings: Vec::new() })?;
+        let (news, host) = self.ledger.take_news();
+        news.into_iter().try_for_each(|message| worker.send(message))?;
+        worker.send_times(host, Vec::new())?;
         let started = Instant::now();
         let scan = streams.scan(device.live()?, true)?;
         self.ledger.total.copy += started.elapsed();
         self.ledger.total.memory = streams.memory_use();
-        send(worker, &mut self.pending, scan)?;
-        if self.pending.is_empty() {
+        send(worker, &mut self.ledger.plain, scan)?;
+        if self.ledger.plain.is_empty() {
             return Ok(());
         }
         // Launches that recorded nothing.
-        worker.write(Drained { begin: std::mem::take(&mut self.pending), ..Drained::default() })
+        worker.write(Drained { begin: std::mem::take(&mut self.ledger.plain), ..Drained::default() })
     }
 }

@@ -4,7 +4,6 @@ mod data;
 
 use std::collections::BTreeSet;
 use std::io::Write;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -14,13 +13,13 @@ use rayon::prelude::*;
 use warptrace_abi::recording::Recording;
 use warptrace_format::account::WarpAccount;
 use warptrace_format::chunk::TIME_BYTES;
-use warptrace_format::file::{Additions, Buffers, EarlyEnd, HostTimes, LaunchInfo, SiteInfo, SourceText};
+use warptrace_format::file::{ClockReading, EarlyEnd, HostLaunch, HostTimes, LaunchInfo};
 use warptrace_format::span::WarpSpan;
 
 use super::{LaunchReport, SessionError};
 use crate::packed::{self, Piece, Unpacked};
-use crate::threads;
 use crate::writer::{Batch, ChunkRef, Found, TraceWriter, TrackEnd};
+use crate::{HostMessage, threads};
 
 /// Drained memory that waits for the thread: this many drains, and the one that it works on.
 const QUEUE: usize = 2;
@@ -129,15 +128,8 @@ fn ready<T: Clone>(value: T, written: usize, reserved: usize) -> Vec<T> {
 }
 
 enum Message {
-    Write(Drained),
-    /// Before launches of the kernels that it adds.
-    Add(Additions),
-    Keep(SourceText),
-    /// Before launches of the kernels that have them.
-    Sites(Vec<SiteInfo>),
-    Buffers(Buffers),
-    Host(HostTimes),
-    Label(Vec<(u32, Arc<str>)>),
+    Drained(Drained),
+    Host(HostMessage),
     /// Asks for the totals when all before is written.
     Flush(SyncSender<LaunchReport>),
 }
@@ -184,55 +176,28 @@ impl<W: Write + Send + 'static> Worker<W> {
     /// # Errors
     /// The writer's, about this or something earlier. Nothing is written after an error.
     pub(super) fn write(&mut self, drained: Drained) -> Result<(), SessionError> {
-        self.send(Message::Write(drained))
+        self.give(Message::Drained(drained))
     }
 
-    /// Hands over kernels and locations that are added to the file's.
+    /// Hands over what the host says.
     ///
     /// # Errors
     /// As [`write`](Self::write).
-    pub(super) fn add(&mut self, additions: Additions) -> Result<(), SessionError> {
-        self.send(Message::Add(additions))
+    pub(super) fn send(&mut self, message: HostMessage) -> Result<(), SessionError> {
+        self.give(Message::Host(message))
     }
 
-    /// Hands over sites of kernels.
+    /// Hands over when launches ran by the host's clocks, and readings of these, if there are any.
     ///
     /// # Errors
     /// As [`write`](Self::write).
-    pub(super) fn add_sites(&mut self, sites: Vec<SiteInfo>) -> Result<(), SessionError> {
-        self.send(Message::Sites(sites))
-    }
-
-    /// Hands over memory that kernels can reach.
-    ///
-    /// # Errors
-    /// As [`write`](Self::write).
-    pub(super) fn add_buffers(&mut self, buffers: Buffers) -> Result<(), SessionError> {
-        self.send(Message::Buffers(buffers))
-    }
-
-    /// Hands over a text that the file is to keep.
-    ///
-    /// # Errors
-    /// As [`write`](Self::write).
-    pub(super) fn keep(&mut self, text: SourceText) -> Result<(), SessionError> {
-        self.send(Message::Keep(text))
-    }
-
-    /// Hands over when launches ran by the host's clocks, if there is something to say.
-    ///
-    /// # Errors
-    /// As [`write`](Self::write).
-    pub(super) fn tell_host(&mut self, times: HostTimes) -> Result<(), SessionError> {
-        if times.is_empty() { Ok(()) } else { self.send(Message::Host(times)) }
-    }
-
-    /// Hands over what launches are called.
-    ///
-    /// # Errors
-    /// As [`write`](Self::write).
-    pub(super) fn label(&mut self, labels: Vec<(u32, Arc<str>)>) -> Result<(), SessionError> {
-        self.send(Message::Label(labels))
+    pub(super) fn send_times(
+        &mut self,
+        launches: Vec<HostLaunch>,
+        readings: Vec<ClockReading>,
+    ) -> Result<(), SessionError> {
+        let times = HostTimes { launches, readings };
+        if times.is_empty() { Ok(()) } else { self.send(HostMessage::Times(times)) }
     }
 
     /// Waits until all is written: what was counted so far.
@@ -241,7 +206,7 @@ impl<W: Write + Send + 'static> Worker<W> {
     /// As [`write`](Self::write).
     pub(super) fn flush(&mut self) -> Result<LaunchReport, SessionError> {
         let (answer, answered) = sync_channel(1);
-        self.send(Message::Flush(answer))?;
+        self.give(Message::Flush(answer))?;
         match answered.recv() {
             Ok(report) => Ok(report),
             Err(_) => Err(self.error()),
@@ -257,7 +222,7 @@ impl<W: Write + Send + 'static> Worker<W> {
         Ok((writer, report))
     }
 
-    fn send(&mut self, message: Message) -> Result<(), SessionError> {
+    fn give(&mut self, message: Message) -> Result<(), SessionError> {
         let is_sent = self.queue.as_ref().is_some_and(|queue| queue.send(message).is_ok());
         if is_sent { Ok(()) } else { Err(self.error()) }
     }
@@ -306,7 +271,7 @@ impl<W: Write + Send> Work<W> {
     fn run(mut self, messages: &Receiver<Message>) -> Result<Self, SessionError> {
         for message in messages {
             match message {
-                Message::Write(drained) => {
+                Message::Drained(drained) => {
                     let started = Instant::now();
                     // On one of the threads that compress: they need not wait for this one between the steps.
                     threads::install(|| self.write(&drained))?;
@@ -314,12 +279,7 @@ impl<W: Write + Send> Work<W> {
                     // Who drains may be gone.
                     let _ = self.empty.send(drained.emptied());
                 }
-                Message::Add(additions) => self.writer.add(&additions)?,
-                Message::Keep(text) => self.writer.add_text(&text)?,
-                Message::Sites(sites) => self.writer.add_sites(&sites)?,
-                Message::Buffers(buffers) => self.writer.add_buffers(buffers)?,
-                Message::Host(times) => self.writer.tell_host(&times)?,
-                Message::Label(labels) => self.writer.label(&labels)?,
+                Message::Host(message) => self.writer.write_message(&message)?,
                 // Who asked may be gone.
                 Message::Flush(answer) => drop(answer.send(self.report)),
             }

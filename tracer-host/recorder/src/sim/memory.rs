@@ -1,7 +1,7 @@
 //! Device memory: zeroed memory of the host.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -9,7 +9,7 @@ use warptrace_format::file::LaunchInfo;
 use warptrace_format::span::WarpSpan;
 
 use crate::live::{WORD_BYTES, copy_words, store_words};
-use crate::{Allocation, DeviceError, LiveMemory};
+use crate::{AddressMap, Allocation, DeviceError, LiveMemory};
 
 /// Alignment of every allocation, as on a GPU.
 const ALIGN: usize = 256;
@@ -17,10 +17,9 @@ const ALIGN: usize = 256;
 /// What is allocated. Addresses are those of the host.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    /// By address.
-    allocations: BTreeMap<u64, Arc<Block>>,
-    /// Parts of another one's, by address, with their lengths. They stay as long as they are shared.
-    shared: BTreeMap<u64, (usize, Arc<Block>)>,
+    allocations: AddressMap<Arc<Block>>,
+    /// Parts of another one's. They stay as long as they are shared.
+    shared: AddressMap<Arc<Block>>,
     /// Bytes that are allocated, and the most that were at once.
     pub(super) allocated: u64,
     pub(super) peak: u64,
@@ -58,7 +57,7 @@ impl Memory {
         }
         let allocated = pointer.expose_provenance() as u64;
         let address = allocated.next_multiple_of(ALIGN as u64);
-        self.allocations.insert(address, Arc::new(Block { length, allocated }));
+        self.allocations.insert(address, length as u64, Arc::new(Block { length, allocated }));
         self.allocated += bytes;
         self.peak = self.peak.max(self.allocated);
         Ok(Allocation { address, bytes })
@@ -66,7 +65,7 @@ impl Memory {
 
     pub(super) fn free(&mut self, allocation: Allocation) -> Result<(), DeviceError> {
         let Allocation { address, bytes } = allocation;
-        self.allocations.remove(&address).ok_or(DeviceError::OutOfBounds { address, bytes })?;
+        self.allocations.remove(address).ok_or(DeviceError::OutOfBounds { address, bytes })?;
         self.allocated -= bytes;
         Ok(())
     }
@@ -74,27 +73,18 @@ impl Memory {
     /// Memory that shares a part with another one's.
     pub(super) fn sharing(&self, allocation: Allocation) -> Result<Self, DeviceError> {
         let Allocation { address, bytes } = allocation;
-        let length = usize::try_from(bytes).map_err(|_| DeviceError::OutOfBounds { address, bytes })?;
-        self.pointer(address, length)?;
+        let block = self.allocations.around(address, bytes);
+        let block = block.ok_or(DeviceError::OutOfBounds { address, bytes })?;
         let mut sharing = Self::default();
-        if let Some((_, block)) = self.allocations.range(..=address).next_back() {
-            sharing.shared.insert(address, (length, Arc::clone(block)));
-        }
+        sharing.shared.insert(address, bytes, Arc::clone(block));
         Ok(sharing)
     }
 
     /// Where bytes lie that must be inside one allocation.
     pub(super) fn pointer(&self, address: u64, bytes: usize) -> Result<*mut u8, DeviceError> {
-        let out_of_bounds = || DeviceError::OutOfBounds { address, bytes: bytes as u64 };
-        let own = self.allocations.range(..=address).next_back().map(|(&start, block)| (start, block.length));
-        let shared = self.shared.range(..=address).next_back().map(|(&start, &(length, _))| (start, length));
-        let is_inside = |(start, length): (u64, usize)| {
-            let offset = usize::try_from(address - start).unwrap_or(usize::MAX);
-            offset <= length && bytes <= length - offset
-        };
-        if !own.into_iter().chain(shared).any(is_inside) {
-            return Err(out_of_bounds());
-        }
+        let length = bytes as u64;
+        let block = self.allocations.around(address, length).or_else(|| self.shared.around(address, length));
+        block.ok_or(DeviceError::OutOfBounds { address, bytes: length })?;
         Ok(std::ptr::with_exposed_provenance_mut(address as usize))
     }
 

@@ -18,15 +18,16 @@ use warptrace_device::KernelCall;
 use warptrace_encode::native::{self, Schedule};
 use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::CodecSpec;
-use warptrace_format::file::{DeviceInfo, SiteInfo};
+use warptrace_format::file::DeviceInfo;
 use warptrace_sim::{Interaction, Launch, Progress, Simulator, ValueSites, Watchdog};
 
 use self::memory::Memory;
 use self::streamed::run_served;
 use self::values::Values;
 use crate::{
-    Allocation, Blocks, ClockSteps, Device, DeviceError, DeviceFacts, EncodeJob, Encoded, HostClock,
-    LaunchShape, LaunchTime, LiveMemory, LogKind, Logs, Place, Prepare, Recording, Simulated, Traced, packed,
+    Allocation, Blocks, ClockSteps, Device, DeviceClocks, DeviceError, DeviceFacts, EncodeJob, Encoded,
+    HostClock, LaunchShape, LaunchTime, LiveMemory, LogKind, Logs, Place, Prepare, Recording, Simulated,
+    Traced, packed,
 };
 
 /// Multiprocessors of which the spans of warps tell, unless it was said how many the device has: what is
@@ -253,6 +254,9 @@ impl Device for SimDevice {
         let memory_bytes = warptrace_sim::host_memory().unwrap_or(UNKNOWN_MEMORY);
         DeviceFacts {
             info: DeviceInfo::simulator("warptrace simulator"),
+            ordinal: None,
+            uuid: None,
+            clock: self.options.clock.clone(),
             multiprocessors: self.options.multiprocessors.unwrap_or_else(threads),
             resident_threads: u64::MAX,
             memory_bytes,
@@ -280,29 +284,6 @@ impl Device for SimDevice {
         // SAFETY: as in `write`.
         unsafe { source.copy_to_nonoverlapping(bytes.as_mut_ptr(), bytes.len()) };
         Ok(())
-    }
-
-    fn collect(
-        &mut self,
-        first: u64,
-        chunk_bytes: u32,
-        count: u32,
-        _: Allocation,
-        to: &mut Vec<u8>,
-    ) -> Result<u32, DeviceError> {
-        let bytes = chunk_bytes as usize * count as usize;
-        let source = self.pointer(first, bytes)?;
-        // SAFETY: inside an allocation, which nothing writes while this borrow lasts: no launch is under way.
-        let chunks = unsafe { std::slice::from_raw_parts(source, bytes) };
-        let (mut taken, most) = (0, to.len() + COLLECTED_AT_ONCE);
-        for chunk in chunks.chunks_exact(chunk_bytes as usize) {
-            packed::push(to, chunk);
-            taken += 1;
-            if to.len() >= most {
-                break;
-            }
-        }
-        Ok(taken)
     }
 
     fn fill(&mut self, address: u64, bytes: u64, value: u8) -> Result<(), DeviceError> {
@@ -334,7 +315,7 @@ impl Device for SimDevice {
         traced: Option<Traced<'_>>,
     ) -> Result<LaunchTime, DeviceError> {
         let (launch, watches) = (self.untraced(shape), shape.simulated);
-        let Some(Traced { recording, logs }) = traced else {
+        let Some(Traced { recording, logs, sites: taken }) = traced else {
             // SAFETY: the caller's promise.
             let kernel = unsafe { self.runner().run(launch, watches, call)? };
             return Ok(LaunchTime { kernel, claims: Claims::default() });
@@ -352,7 +333,7 @@ impl Device for SimDevice {
                 let launch = unsafe { launch.traced(*logs, recording) };
                 // SAFETY: the caller's promise.
                 let kernel = unsafe { self.runner().run(launch.values(&sites), watches, call) };
-                self.values.used(&sites);
+                self.values.describe(&sites, taken);
                 Ok(LaunchTime { kernel: kernel?, claims: self.claims(logs.claims)? })
             }
             Logs::Streamed { logs, serve } => {
@@ -374,14 +355,10 @@ impl Device for SimDevice {
         }
     }
 
-    fn take_sites(&mut self) -> Vec<SiteInfo> {
-        self.values.take()
-    }
-
     /// On the host's own threads: with one, logs are encoded in their order.
-    fn encode(&mut self, job: &EncodeJob<'_>) -> Result<Encoded, DeviceError> {
+    fn encode(&mut self, job: EncodeJob<'_>) -> Result<Encoded, DeviceError> {
         let started = Instant::now();
-        let (codec, pool, launches) = match *job {
+        let (codec, pool, launches) = match job {
             EncodeJob::Logs { codec, pool, launches, table: _ } => (codec, pool, launches),
             EncodeJob::Flatten(job) => {
                 for (address, bytes) in job.parts() {
@@ -392,7 +369,23 @@ impl Device for SimDevice {
                 // SAFETY: all of it lies inside of an allocation, initialised when that was made. Lanes use
                 // atomics; nothing else touches what the job writes.
                 unsafe { native::flatten(job) };
-                return Ok(Encoded { claims: Claims::default(), time: started.elapsed() });
+                return Ok(Encoded { time: started.elapsed(), ..Encoded::default() });
+            }
+            EncodeJob::Collect { first, chunk_bytes, count, scratch: _, to } => {
+                let bytes = chunk_bytes as usize * count as usize;
+                let source = self.pointer(first, bytes)?;
+                // SAFETY: inside an allocation, which nothing writes while this borrow lasts: no launch is
+                // under way.
+                let chunks = unsafe { std::slice::from_raw_parts(source, bytes) };
+                let (mut collected, most) = (0, to.len() + COLLECTED_AT_ONCE);
+                for chunk in chunks.chunks_exact(chunk_bytes as usize) {
+                    packed::push(to, chunk);
+                    collected += 1;
+                    if to.len() >= most {
+                        break;
+                    }
+                }
+                return Ok(Encoded { collected, ..Encoded::default() });
             }
         };
         self.check_encoding(pool, launches)?;
@@ -401,15 +394,11 @@ impl Device for SimDevice {
         // is under way, and nothing else uses this device meanwhile.
         let claims = unsafe { native::encode(pool, launches, codec, schedule) };
         let claims = claims.map_err(|source| DeviceError::Encode { launches: launches.len(), source })?;
-        Ok(Encoded { claims, time: started.elapsed() })
+        Ok(Encoded { claims, time: started.elapsed(), collected: 0 })
     }
 
-    fn clock_steps(&mut self) -> Result<Option<ClockSteps>, DeviceError> {
-        Ok(Some(ClockSteps { cycles: 1, nanoseconds: 1 }))
-    }
-
-    fn host_clock(&self) -> HostClock {
-        self.options.clock.clone()
+    fn clocks(&mut self, _: bool) -> Result<DeviceClocks, DeviceError> {
+        Ok(DeviceClocks { steps: Some(ClockSteps { cycles: 1, nanoseconds: 1 }), timer: None })
     }
 
     fn live(&mut self) -> Result<&mut dyn LiveMemory, DeviceError> {

@@ -119,7 +119,7 @@ fn run(
     // SAFETY: no memory among the arguments; the logs have the sizes that they say.
     unsafe {
         let logs = Logs::Streamed { logs, serve: &mut serve };
-        device.launch(call, &shape, Some(Traced { recording: RECORDING, logs }))
+        device.launch(call, &shape, Some(Traced { recording: RECORDING, logs, sites: &mut Vec::new() }))
     }
 }
 

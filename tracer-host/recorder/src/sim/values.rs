@@ -12,8 +12,6 @@ use crate::{DeviceError, value_info};
 pub(super) struct Values {
     /// Each with the number of the first site of its first value.
     modules: Vec<(KernelModule, usize)>,
-    /// Sites that launches came to, and that were not taken yet.
-    used: Vec<SiteInfo>,
 }
 
 impl Values {
@@ -64,19 +62,14 @@ impl Values {
         ValueSites::new(numbered)
     }
 
-    /// Notes the sites that a launch came to.
-    pub(super) fn used(&mut self, sites: &ValueSites) {
+    /// Describes the sites that a launch came to.
+    pub(super) fn describe(&self, sites: &ValueSites, to: &mut Vec<SiteInfo>) {
         for (id, of, number) in sites.used() {
             let module = self.modules.iter().rfind(|(_, first)| *first <= usize::from(number));
             let value = module.and_then(|(module, _)| module.values.iter().find(|value| value.id == id));
             if let (Some((module, _)), Some(value)) = (module, value) {
-                self.used.push(value_info(number, of, value, module.file));
+                to.push(value_info(number, of, value, module.file));
             }
         }
-    }
-
-    /// Returns the sites that were used since the last time; some may have been returned before.
-    pub(super) fn take(&mut self) -> Vec<SiteInfo> {
-        std::mem::take(&mut self.used)
     }
 }

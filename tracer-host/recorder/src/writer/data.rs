@@ -8,7 +8,7 @@ use warptrace_format::account::WarpAccount;
 use warptrace_format::data::ENTRY_BYTES;
 use warptrace_format::file::data::{DataChunk, DataHeader, Piece, encode_data};
 use warptrace_format::file::limits::{MAX_DATA_ENTRIES, MAX_PIECES};
-use warptrace_format::file::{Buffers, FormatError, LaunchInfo, SiteInfo, encode_sites};
+use warptrace_format::file::{FormatError, LaunchInfo};
 
 use super::batch::{Found, Part};
 use super::error::WriteError;
@@ -16,8 +16,6 @@ use super::{TraceWriter, TrackEnd};
 
 /// Entries of a section, after the last of a warp: 2 MiB, as the device writes them.
 const SECTION_ENTRIES: usize = 1 << 17;
-/// Buffers that are told of in a section: with their names less than its limit of bytes.
-const BUFFERS_AT_ONCE: usize = 1 << 13;
 /// Sections that are made before they are written, or one for each thread, which bounds the writer's memory: those,
 /// and as many that are being written.
 const SECTIONS_AT_ONCE: usize = 16;
@@ -30,34 +28,6 @@ impl<W: Write + Send> TraceWriter<W> {
     pub fn data_track(&self) -> u32 {
         // One or two.
         self.layouts.len() as u32
-    }
-
-    /// Adds sites, before the launches whose warps access them, and flushes.
-    ///
-    /// # Errors
-    /// Sites that a reader would refuse, an I/O error.
-    pub fn add_sites(&mut self, sites: &[SiteInfo]) -> Result<(), WriteError> {
-        self.check_usable(0)?;
-        if !sites.is_empty() {
-            self.put(&encode_sites(sites)?)?;
-        }
-        self.flush()
-    }
-
-    /// Adds memory that kernels can reach, and flushes: buffers when they are there, and again, by the same
-    /// number, when their end is known.
-    ///
-    /// # Errors
-    /// Buffers that a reader would refuse, an I/O error.
-    pub fn add_buffers(&mut self, buffers: Buffers) -> Result<(), WriteError> {
-        self.check_usable(0)?;
-        let Buffers { is_complete, buffers } = buffers;
-        // An empty section says that nothing is known, or that there are none.
-        let (parts, none) = (buffers.chunks(BUFFERS_AT_ONCE), [&[][..]]);
-        for part in parts.chain(none.into_iter().filter(|_| buffers.is_empty())) {
-            self.put(&Buffers { is_complete, buffers: part.to_vec() }.encode_section()?)?;
-        }
-        self.flush()
     }
 
     /// Writes chunks of the data track of a launch, given in any order, and flushes. For each warp, sequence

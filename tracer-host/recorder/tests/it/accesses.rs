@@ -12,6 +12,7 @@ use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::data::native::WarpRecorder;
 use warptrace_format::file::{Compression, Derived, LaunchInfo, SiteInfo, SiteKind, SiteSpace};
+use warptrace_host::HostMessage;
 use warptrace_host::writer::{DataChunk, TraceWriter, WriterOptions};
 
 /// What each lane accesses at each site, in order.
@@ -105,7 +106,7 @@ fn file(warps: &[Warp], chunk: usize, batch: usize) -> Vec<u8> {
 fn file_with(warps: &[Warp], (chunk, batch): (usize, usize), options: WriterOptions) -> Vec<u8> {
     let metadata = crate::recordings::metadata(vec![CodecSpec::Raw]);
     let mut writer = TraceWriter::create(Vec::new(), &metadata, options).unwrap();
-    writer.add_sites(&sites()).unwrap();
+    writer.write_message(&HostMessage::Sites(sites())).unwrap();
     let launch = LaunchInfo::new(LAUNCH, 0, [warps.len() as u32, 1, 1], [32, 1, 1], 0).unwrap();
     writer.begin_launch(&launch).unwrap();
     let chunks: Vec<DataChunk<'_>> = (0..)
@@ -415,8 +416,12 @@ fn sections_of_sites_that_contradict_each_other_are_reported() {
     let metadata = crate::recordings::metadata(vec![CodecSpec::Raw]);
     let mut writer = TraceWriter::create(Vec::new(), &metadata, WriterOptions::default()).unwrap();
     let follows = |root| Some(Derived { root, offset: 4, is_narrow: false });
-    writer.add_sites(&[site(1), SiteInfo { derived: follows(1), ..site(2) }]).unwrap();
-    writer.add_sites(&[site(2), SiteInfo { derived: follows(2), ..site(3) }]).unwrap();
+    writer
+        .write_message(&HostMessage::Sites(vec![site(1), SiteInfo { derived: follows(1), ..site(2) }]))
+        .unwrap();
+    writer
+        .write_message(&HostMessage::Sites(vec![site(2), SiteInfo { derived: follows(2), ..site(3) }]))
+        .unwrap();
     let bytes = writer.finish().unwrap().0;
     let trace = TraceFile::from_bytes(bytes.clone()).unwrap();
     assert!(!trace.state().is_whole && !trace.verify().is_ok());

@@ -8,6 +8,7 @@ use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{
     Additions, CopyPlace, LaunchInfo, LocationCode, LocationInfo, Origin, SourceText, WaitInfo,
 };
+use warptrace_host::HostMessage;
 use warptrace_host::writer::{ChunkRef, TraceWriter, WriteError, WriterOptions};
 
 const SOUND: WarpAccount = WarpAccount { attempted: 1, recorded: 1, lost: 0, chunks: 1, finished: 1 };
@@ -36,11 +37,11 @@ fn file() -> Vec<u8> {
     record(&mut writer, launch(0, 1)).unwrap();
     let error = record(&mut writer, launch(1, 2)).unwrap_err();
     assert!(matches!(error, WriteError::UnknownKernel { kernel: 2, kernels: 2, .. }), "{error}");
-    writer.add(&more("third", 21, 20)).unwrap();
-    let error = writer.add(&more("third again", 21, 0)).unwrap_err();
+    writer.write_message(&HostMessage::Additions(more("third", 21, 20))).unwrap();
+    let error = writer.write_message(&HostMessage::Additions(more("third again", 21, 0))).unwrap_err();
     assert!(error.to_string().contains("both have the id 21"), "{error}");
     record(&mut writer, launch(1, 2)).unwrap();
-    writer.add(&more("fourth", 22, 21)).unwrap();
+    writer.write_message(&HostMessage::Additions(more("fourth", 22, 21))).unwrap();
     record(&mut writer, launch(2, 3)).unwrap();
     writer.finish().unwrap().0
 }
@@ -107,9 +108,9 @@ fn texts_are_kept_and_checked() {
     let mut writer =
         TraceWriter::create(Vec::new(), &metadata(vec![CodecSpec::Raw]), WriterOptions::default()).unwrap();
     for kept in [text("a.ptx", "first\n"), text("b.ptx", &"ret;\n".repeat(1000)), text("a.ptx", "later\n")] {
-        writer.add_text(&kept).unwrap();
+        writer.write_message(&HostMessage::Text(kept)).unwrap();
     }
-    assert!(writer.add_text(&text("", "")).is_err());
+    assert!(writer.write_message(&HostMessage::Text(text("", ""))).is_err());
     record(&mut writer, launch(0, 0)).unwrap();
     let bytes = writer.finish().unwrap().0;
     // With the index and without it.
@@ -141,7 +142,7 @@ fn what_the_code_has_is_known_with_an_index_and_without_it() {
     let mut writer = TraceWriter::create(Vec::new(), &metadata, WriterOptions::default()).unwrap();
     let mut third = more("third", 21, 20);
     third.locations[0].code = code(300, true);
-    writer.add(&third).unwrap();
+    writer.write_message(&HostMessage::Additions(third)).unwrap();
     record(&mut writer, launch(0, 2)).unwrap();
     let bytes = writer.finish().unwrap().0;
     let of = |trace: &TraceFile, id| trace.metadata().location(id).unwrap().code;
@@ -180,7 +181,7 @@ fn what_lanes_wait_at_is_known_with_an_index_and_without_it() {
     let mut writer = TraceWriter::create(Vec::new(), &metadata, WriterOptions::default()).unwrap();
     let mut third = more("third", 21, 20);
     third.locations[0].wait = wait("mbarrier full+8");
-    writer.add(&third).unwrap();
+    writer.write_message(&HostMessage::Additions(third)).unwrap();
     record(&mut writer, launch(0, 2)).unwrap();
     let bytes = writer.finish().unwrap().0;
     let of = |trace: &TraceFile, id| {
@@ -205,11 +206,11 @@ fn what_lanes_wait_at_is_known_with_an_index_and_without_it() {
 fn what_launches_are_called_is_known_with_an_index_and_without_it() {
     let mut writer =
         TraceWriter::create(Vec::new(), &metadata(vec![CodecSpec::Raw]), WriterOptions::default()).unwrap();
-    writer.label(&[(0, "a\u{1b}[31m"), (1, "b")]).unwrap();
+    writer.write_message(&HostMessage::Labels(vec![(0, "a\u{1b}[31m".into()), (1, "b".into())])).unwrap();
     record(&mut writer, launch(0, 0)).unwrap();
     record(&mut writer, launch(1, 0)).unwrap();
     record(&mut writer, launch(2, 0)).unwrap();
-    writer.label(&[(3, "b"), (4, "c")]).unwrap();
+    writer.write_message(&HostMessage::Labels(vec![(3, "b".into()), (4, "c".into())])).unwrap();
     record(&mut writer, launch(3, 0)).unwrap();
     record(&mut writer, launch(4, 0)).unwrap();
     let bytes = writer.finish().unwrap().0;

@@ -21,63 +21,39 @@ fn count(device: c_int, change: impl FnOnce(u64) -> u64) -> u64 {
     *count
 }
 
-fn end(context: Handle) {
+/// Ends the trace of a context.
+pub(super) fn end(context: Handle) {
     guarded(|| {
         let (_current, _relaxed) = (driver::Current::keep(), driver::Relaxed::enter());
         state().map(|state| trace::end(state, context))
     });
 }
 
-pub(super) unsafe fn destroy(real: unsafe extern "C" fn(Handle) -> Answer, context: Handle) -> Answer {
-    end(context);
-    // SAFETY: the program's own call.
-    unsafe { real(context) }
-}
-
-/// Ends the trace of a context that has a part of a device, and the context.
-///
-/// # Safety
-/// The program's own call.
-pub(super) unsafe fn destroy_green(real: unsafe extern "C" fn(Handle) -> Answer, green: Handle) -> Answer {
+/// Ends the trace of a context that has a part of a device.
+pub(super) fn end_green(green: Handle) {
     if let Some(Some(context)) = guarded(|| driver::context_of_green(green)) {
         end(context);
     }
-    // SAFETY: the caller's promise.
-    unsafe { real(green) }
 }
 
-pub(super) unsafe fn retain(
-    real: unsafe extern "C" fn(*mut Handle, c_int) -> Answer,
-    context: *mut Handle,
-    device: c_int,
-) -> Answer {
-    // SAFETY: the program's own call.
-    let answer = unsafe { real(context, device) };
+pub(super) fn retain(answer: Answer, device: c_int) -> Answer {
     if answer == SUCCESS {
         guarded(|| count(device, |retained| retained + 1));
     }
     answer
 }
 
-pub(super) unsafe fn release(real: unsafe extern "C" fn(c_int) -> Answer, device: c_int) -> Answer {
+pub(super) fn release(device: c_int) {
     guarded(|| {
-        if count(device, |retained| retained.saturating_sub(1)) == 0
-            && let Some(context) = driver::primary_context(device)
-        {
-            end(context);
+        if count(device, |retained| retained.saturating_sub(1)) == 0 {
+            driver::primary_context(device).into_iter().for_each(end);
         }
     });
-    // SAFETY: the program's own call.
-    unsafe { real(device) }
 }
 
-pub(super) unsafe fn reset(real: unsafe extern "C" fn(c_int) -> Answer, device: c_int) -> Answer {
+pub(super) fn reset(device: c_int) {
     guarded(|| {
         count(device, |_| 0);
-        if let Some(context) = driver::primary_context(device) {
-            end(context);
-        }
+        driver::primary_context(device).into_iter().for_each(end);
     });
-    // SAFETY: the program's own call.
-    unsafe { real(device) }
 }

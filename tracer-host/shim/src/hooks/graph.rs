@@ -1,7 +1,6 @@
 //! Graphs: each of their launches is recorded as launches of the kernels in them.
 
 use std::collections::HashMap;
-use std::ffi::c_char;
 use std::sync::Arc;
 
 use warptrace_abi::log::LaunchLogs;
@@ -22,10 +21,10 @@ const DEVICE_LAUNCH: u64 = 4;
 /// Notes a graph that the program has made ready.
 ///
 /// # Safety
-/// It was made of that graph.
-unsafe fn instantiated(answer: Answer, exec: *mut Handle, graph: Handle, flags: u64) {
+/// The driver has made it of that graph, if it succeeded.
+pub(super) unsafe fn instantiated(answer: Answer, exec: *mut Handle, graph: Handle, flags: u64) -> Answer {
     if answer != SUCCESS || exec.is_null() {
-        return;
+        return answer;
     }
     guarded(|| {
         let state = state()?;
@@ -43,50 +42,16 @@ unsafe fn instantiated(answer: Answer, exec: *mut Handle, graph: Handle, flags: 
         lock(&state.graphs).add(handle, graph, found);
         Some(())
     });
+    answer
 }
 
-pub(super) unsafe fn instantiate_with_log(
-    real: unsafe extern "C" fn(*mut Handle, Handle, *mut Handle, *mut c_char, usize) -> Answer,
-    exec: *mut Handle,
-    graph: Handle,
-    node: *mut Handle,
-    log: *mut c_char,
-    bytes: usize,
-) -> Answer {
-    // SAFETY: the program's own call.
-    unsafe {
-        let answer = real(exec, graph, node, log, bytes);
-        instantiated(answer, exec, graph, 0);
-        answer
-    }
-}
-
-pub(super) unsafe fn instantiate_with_flags(
-    real: unsafe extern "C" fn(*mut Handle, Handle, u64) -> Answer,
-    exec: *mut Handle,
-    graph: Handle,
-    flags: u64,
-) -> Answer {
-    // SAFETY: the program's own call.
-    unsafe {
-        let answer = real(exec, graph, flags);
-        instantiated(answer, exec, graph, flags);
-        answer
-    }
-}
-
-pub(super) unsafe fn instantiate_with_params(
-    real: unsafe extern "C" fn(*mut Handle, Handle, *mut u64) -> Answer,
-    exec: *mut Handle,
-    graph: Handle,
-    parameters: *mut u64,
-) -> Answer {
-    // SAFETY: the program's own call; the parameters begin with flags.
-    unsafe {
-        let answer = real(exec, graph, parameters);
-        instantiated(answer, exec, graph, if parameters.is_null() { 0 } else { *parameters });
-        answer
-    }
+/// Returns the flags with which parameters begin.
+///
+/// # Safety
+/// Null, or parameters.
+pub(super) unsafe fn flags_in(parameters: *const u64) -> u64 {
+    // SAFETY: the caller's promise.
+    if parameters.is_null() { 0 } else { unsafe { *parameters } }
 }
 
 /// The driver's function that launches a graph.
@@ -269,28 +234,19 @@ pub(super) unsafe fn destroy_exec(real: unsafe extern "C" fn(Handle) -> Answer, 
 /// Notes a graph that is a node's: it lives as long as that, which nothing here can lengthen.
 ///
 /// # Safety
-/// The program's own call.
-pub(super) unsafe fn child(
-    real: unsafe extern "C" fn(Handle, *mut Handle) -> Answer,
-    node: Handle,
-    graph: *mut Handle,
-) -> Answer {
-    // SAFETY: the caller's promise; the driver has written the handle if it succeeded.
-    unsafe {
-        let answer = real(node, graph);
-        if answer == SUCCESS && !graph.is_null() {
-            guarded(|| state().map(|state| lock(&state.graphs).add_child(*graph)));
-        }
-        answer
+/// The driver has written the handle if it succeeded.
+pub(super) unsafe fn child(answer: Answer, graph: *const Handle) -> Answer {
+    if answer == SUCCESS && !graph.is_null() {
+        // SAFETY: the caller's promise.
+        let graph = unsafe { *graph };
+        guarded(|| state().map(|state| lock(&state.graphs).add_child(graph)));
     }
+    answer
 }
 
-/// Removes a node of a graph: what was made of the graph before keeps its kernel, and can no longer be told
-/// of it.
-///
-/// # Safety
-/// The program's own call.
-pub(super) unsafe fn destroy_node(real: unsafe extern "C" fn(Handle) -> Answer, node: Handle) -> Answer {
+/// Forgets a node that goes from its graph: what was made of the graph before keeps its kernel, and can no
+/// longer be told of it.
+pub(super) fn destroy_node(node: Handle) {
     guarded(|| {
         let state = state()?;
         let _relaxed = Relaxed::enter();
@@ -303,8 +259,6 @@ pub(super) unsafe fn destroy_node(real: unsafe extern "C" fn(Handle) -> Answer, 
         }
         Some(())
     });
-    // SAFETY: the caller's promise.
-    unsafe { real(node) }
 }
 
 /// Destroys a graph, or keeps it until what was made of it is destroyed.

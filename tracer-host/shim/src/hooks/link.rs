@@ -2,10 +2,10 @@
 //! machine code, which the driver takes as well.
 
 use std::collections::HashMap;
-use std::ffi::{CString, c_char, c_int, c_uint, c_void};
+use std::ffi::{CString, c_int, c_void};
 use std::sync::Mutex;
 
-use super::{Handle, List};
+use super::Handle;
 use crate::driver::{Answer, SUCCESS};
 use crate::inside::guarded;
 use crate::state::{lock, state};
@@ -32,36 +32,22 @@ fn note(link: Handle, ptx: Option<CString>) {
     inputs.ptx = ptx.filter(|_| inputs.count == 1);
 }
 
-type AddData = unsafe extern "C" fn(
-    Handle,
-    c_int,
-    *const c_void,
-    usize,
-    *const c_char,
-    c_uint,
-    *mut c_int,
-    List,
-) -> Answer;
-
-#[expect(clippy::too_many_arguments, reason = "the driver's")]
+/// Notes what a link was given in memory.
+///
+/// # Safety
+/// There are as many bytes as the program says, if the driver has read them.
 pub(super) unsafe fn add_data(
-    real: AddData,
+    answer: Answer,
     link: Handle,
     kind: c_int,
     data: *const c_void,
     size: usize,
-    name: *const c_char,
-    count: c_uint,
-    options: *mut c_int,
-    values: List,
 ) -> Answer {
-    // SAFETY: the program's own call.
-    let answer = unsafe { real(link, kind, data, size, name, count, options, values) };
     if answer == SUCCESS {
         guarded(|| {
             state()?;
             let text = (kind == PTX && !data.is_null()).then(|| {
-                // SAFETY: as long as the program says, and read by the driver before.
+                // SAFETY: the caller's promise.
                 let bytes = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), size) };
                 let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(size);
                 CString::new(&bytes[..end]).ok()
@@ -73,37 +59,23 @@ pub(super) unsafe fn add_data(
     answer
 }
 
-pub(super) unsafe fn add_file(
-    real: unsafe extern "C" fn(Handle, c_int, *const c_char, c_uint, *mut c_int, List) -> Answer,
-    link: Handle,
-    kind: c_int,
-    path: *const c_char,
-    count: c_uint,
-    options: *mut c_int,
-    values: List,
-) -> Answer {
-    // SAFETY: the program's own call.
-    let answer = unsafe { real(link, kind, path, count, options, values) };
+pub(super) fn add_file(answer: Answer, link: Handle) -> Answer {
     if answer == SUCCESS {
         guarded(|| note(link, None));
     }
     answer
 }
 
-pub(super) unsafe fn complete(
-    real: unsafe extern "C" fn(Handle, *mut Handle, *mut usize) -> Answer,
-    link: Handle,
-    code: *mut Handle,
-    size: *mut usize,
-) -> Answer {
-    // SAFETY: the program's own call.
-    let answer = unsafe { real(link, code, size) };
+/// Gives the program the text that a link was given alone.
+///
+/// # Safety
+/// The driver has written code and size if it succeeded.
+pub(super) unsafe fn complete(answer: Answer, link: Handle, code: *mut Handle, size: *mut usize) -> Answer {
     if answer == SUCCESS && !code.is_null() {
         guarded(|| {
             let links = lock(&LINKS);
             let text = links.as_ref()?.get(&(link as usize))?.ptx.as_ref()?;
-            // SAFETY: the driver has written there, too; the text stays until the link's end, as its code
-            // does.
+            // SAFETY: the caller's promise; the text stays until the link's end, as its code does.
             unsafe {
                 *code = text.as_ptr().cast_mut().cast();
                 if !size.is_null() {
@@ -116,8 +88,6 @@ pub(super) unsafe fn complete(
     answer
 }
 
-pub(super) unsafe fn destroy(real: unsafe extern "C" fn(Handle) -> Answer, link: Handle) -> Answer {
+pub(super) fn destroy(link: Handle) {
     guarded(|| lock(&LINKS).as_mut().and_then(|links| links.remove(&(link as usize))));
-    // SAFETY: the program's own call.
-    unsafe { real(link) }
 }

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cudarc::driver::sys;
+use warptrace_format::file::BufferKind;
+use warptrace_host::{Memory, MemoryChange};
 
 use super::{Handle, List};
 use crate::assemble::{self, Image};
@@ -19,7 +21,6 @@ use crate::image::{self, Found};
 use crate::inside::guarded;
 use crate::names;
 use crate::state::{Code, Owner, lock, state};
-use crate::trace::Change;
 
 /// Larger files of images are loaded as they are.
 const MAX_FILE_BYTES: u64 = 1 << 30;
@@ -98,18 +99,17 @@ fn note(module: &TracedModule, more: Option<String>, took: Duration) -> Option<(
 /// Tells the traces of the memory that the code of a loaded module reaches.
 fn tell_memory(owner: Owner, variables: &[String], allocates: bool) -> Option<()> {
     let state = state().filter(|state| state.records_accesses())?;
-    let found: Vec<(String, Option<(u64, u64)>)> = variables
-        .iter()
-        .map(|name| {
-            let place = CString::new(name.as_str()).ok().and_then(|name| driver::variable(owner, &name));
-            (names::readable(name), place)
+    let change = |name: &String| {
+        let place = CString::new(name.as_str()).ok().and_then(|name| driver::variable(owner, &name));
+        let (kind, name) = (BufferKind::Variable, names::readable(name));
+        place.map_or(MemoryChange::Unknown, |(address, bytes)| {
+            MemoryChange::Got(Memory { address, bytes, kind, name })
         })
-        .collect();
+    };
+    let changes: Vec<MemoryChange> = variables.iter().map(change).collect();
     let mut traces = lock(&state.traces);
-    traces.change_memory(Change::Variables(&found));
-    if allocates {
-        traces.change_memory(Change::Unknown);
-    }
+    let unknown = allocates.then_some(MemoryChange::Unknown);
+    changes.into_iter().chain(unknown).for_each(|change| traces.change_memory(change));
     Some(())
 }
 

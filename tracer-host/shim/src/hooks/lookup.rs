@@ -22,17 +22,19 @@ fn note(answer: Answer, take: impl FnOnce(&mut Registry)) -> Answer {
     answer
 }
 
-type ByName = unsafe extern "C" fn(*mut Handle, Handle, *const c_char) -> Answer;
-
+/// Notes a function of a module.
+///
+/// # Safety
+/// The driver has read the name and written the handle if it succeeded.
 pub(super) unsafe fn module_function(
-    real: ByName,
-    function: *mut Handle,
+    answer: Answer,
+    function: *const Handle,
     module: Handle,
     name: *const c_char,
 ) -> Answer {
-    // SAFETY: the program's own call, which has read the name and written the handle if it succeeded.
+    // SAFETY: the caller's promise.
     unsafe {
-        let answer = note(real(function, module, name), |registry| {
+        note(answer, |registry| {
             let name = CStr::from_ptr(name).to_string_lossy();
             registry.found(Owner::Module(module as usize), &name, *function as usize);
         });
@@ -40,42 +42,46 @@ pub(super) unsafe fn module_function(
     }
 }
 
+/// Notes a kernel of a library.
+///
+/// # Safety
+/// As above.
 pub(super) unsafe fn library_kernel(
-    real: ByName,
-    kernel: *mut Handle,
+    answer: Answer,
+    kernel: *const Handle,
     library: Handle,
     name: *const c_char,
 ) -> Answer {
-    // SAFETY: as above.
-    unsafe {
-        note(real(kernel, library, name), |registry| {
-            let name = CStr::from_ptr(name).to_string_lossy();
-            registry.found(Owner::Library(library as usize), &name, *kernel as usize);
-        })
-    }
+    // SAFETY: the caller's promise.
+    note(answer, |registry| unsafe {
+        let name = CStr::from_ptr(name).to_string_lossy();
+        registry.found(Owner::Library(library as usize), &name, *kernel as usize);
+    })
 }
 
-type Of = unsafe extern "C" fn(*mut Handle, Handle) -> Answer;
-
-pub(super) unsafe fn library_module(real: Of, module: *mut Handle, library: Handle) -> Answer {
-    // SAFETY: as above.
-    unsafe { note(real(module, library), |registry| registry.alias(library as usize, *module as usize)) }
+/// Notes the module of a library.
+///
+/// # Safety
+/// The driver has written the handle if it succeeded.
+pub(super) unsafe fn library_module(answer: Answer, module: *const Handle, library: Handle) -> Answer {
+    // SAFETY: the caller's promise.
+    note(answer, |registry| registry.alias(library as usize, unsafe { *module } as usize))
 }
 
-pub(super) unsafe fn kernel_function(real: Of, function: *mut Handle, kernel: Handle) -> Answer {
-    // SAFETY: as above.
-    unsafe {
-        let answer = note(real(function, kernel), |registry| {
-            registry.is_function(kernel as usize, *function as usize);
-        });
-        known(answer, kernel)
-    }
+/// Notes the function of a kernel in a context.
+///
+/// # Safety
+/// As above.
+pub(super) unsafe fn kernel_function(answer: Answer, function: *const Handle, kernel: Handle) -> Answer {
+    // SAFETY: the caller's promise.
+    note(answer, |registry| registry.is_function(kernel as usize, unsafe { *function } as usize));
+    known(answer, kernel)
 }
 
 /// Loads the traced copy of a function that the program has loaded. The driver loads functions when they are
 /// first used, and waits for all kernels that run: a program whose kernels wait for each other loads them
 /// before.
-fn loaded(answer: Answer, function: Handle) -> Answer {
+pub(super) fn loaded(answer: Answer, function: Handle) -> Answer {
     load_copy(answer, function, true)
 }
 
@@ -101,31 +107,8 @@ fn load_copy(answer: Answer, function: Handle, makes: bool) -> Answer {
     answer
 }
 
-pub(super) unsafe fn load(real: unsafe extern "C" fn(Handle) -> Answer, function: Handle) -> Answer {
-    // SAFETY: the program's own call.
-    unsafe { loaded(real(function), function) }
-}
-
-pub(super) unsafe fn function_attribute(
-    real: unsafe extern "C" fn(*mut c_int, c_int, Handle) -> Answer,
-    value: *mut c_int,
-    attribute: c_int,
-    function: Handle,
-) -> Answer {
-    // SAFETY: the program's own call.
-    unsafe { loaded(real(value, attribute, function), function) }
-}
-
-pub(super) unsafe fn kernel_attribute(
-    real: unsafe extern "C" fn(*mut c_int, c_int, Handle, c_int) -> Answer,
-    value: *mut c_int,
-    attribute: c_int,
-    kernel: Handle,
-    device: c_int,
-) -> Answer {
-    // SAFETY: the program's own call.
-    let answer = unsafe { real(value, attribute, kernel, device) };
-    // It is loaded on that device.
+/// The same of a kernel that is loaded on this device.
+pub(super) fn loaded_on(answer: Answer, kernel: Handle, device: c_int) -> Answer {
     let is_here = guarded(driver::current_device) == Some(Some(device));
     if answer == SUCCESS && is_here { loaded(answer, kernel) } else { answer }
 }

@@ -23,20 +23,41 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use cudarc::driver::sys::{CUipcMemHandle, CUlaunchConfig};
+use warptrace_format::file::BufferKind;
 
 use crate::driver::{Answer, NOT_FOUND};
 use crate::inside::Inside;
 use crate::real;
 
 pub(crate) use call::buffer_of;
+use launch::per_thread;
 
 /// A handle of the driver's, whatever it is of.
 type Handle = *mut c_void;
 /// An array of options, or of addresses.
 type List = *mut *mut c_void;
 
+/// What a hook does: all of it in a function that is given the driver's, or something after or before the
+/// program's own call.
+macro_rules! call {
+    ([$body:path] [] $real:ident $args:tt) => {
+        call!(@with $body, $real, $args)
+    };
+    (@with $body:path, $real:ident, ($($arg:ident),*)) => {
+        $body($real, $($arg),*)
+    };
+    ([] [after $answer:ident: $after:expr] $real:ident $args:tt) => {{
+        let $answer = $real $args;
+        $after
+    }};
+    ([] [before $before:expr] $real:ident $args:tt) => {{
+        $before;
+        $real $args
+    }};
+}
+
 macro_rules! hooks {
-    ($($name:ident = $body:path, ($($arg:ident: $ty:ty),*);)*) => {
+    ($($name:ident = $($body:path)? $([$($how:tt)*])?, ($($arg:ident: $ty:ty),*);)*) => {
         /// A function of the driver that this library stands in for.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[expect(non_camel_case_types, reason = "the driver's names")]
@@ -79,7 +100,7 @@ macro_rules! hooks {
                     // SAFETY: the program's own call.
                     unsafe {
                         match inside {
-                            Some(_) => $body(real, $($arg),*),
+                            Some(_) => call!([$($body)?] [$($($how)*)?] real ($($arg),*)),
                             None => real($($arg),*),
                         }
                     }
@@ -90,9 +111,9 @@ macro_rules! hooks {
 }
 
 hooks! {
-    cuGetProcAddress = resolve::first,
+    cuGetProcAddress = [after answer: resolve::exchange(answer, symbol, found, version, flags)],
         (symbol: *const c_char, found: *mut Handle, version: c_int, flags: u64);
-    cuGetProcAddress_v2 = resolve::second,
+    cuGetProcAddress_v2 = [after answer: resolve::exchange(answer, symbol, found, version, flags)],
         (symbol: *const c_char, found: *mut Handle, version: c_int, flags: u64, status: *mut c_uint);
     cuModuleLoad = load::module_file, (module: *mut Handle, path: *const c_char);
     cuModuleLoadData = load::module, (module: *mut Handle, image: *const c_void);
@@ -107,13 +128,13 @@ hooks! {
         (library: *mut Handle, path: *const c_char, options: *mut c_int, values: List, count: c_uint,
         library_options: *mut c_int, library_values: List, library_count: c_uint);
     cuLibraryUnload = load::unload_library, (library: Handle);
-    cuModuleGetFunction = lookup::module_function, (function: *mut Handle, module: Handle, name: *const c_char);
-    cuLibraryGetKernel = lookup::library_kernel, (kernel: *mut Handle, library: Handle, name: *const c_char);
-    cuLibraryGetModule = lookup::library_module, (module: *mut Handle, library: Handle);
-    cuKernelGetFunction = lookup::kernel_function, (function: *mut Handle, kernel: Handle);
-    cuFuncLoad = lookup::load, (function: Handle);
-    cuFuncGetAttribute = lookup::function_attribute, (value: *mut c_int, attribute: c_int, function: Handle);
-    cuKernelGetAttribute = lookup::kernel_attribute,
+    cuModuleGetFunction = [after answer: lookup::module_function(answer, function, module, name)], (function: *mut Handle, module: Handle, name: *const c_char);
+    cuLibraryGetKernel = [after answer: lookup::library_kernel(answer, kernel, library, name)], (kernel: *mut Handle, library: Handle, name: *const c_char);
+    cuLibraryGetModule = [after answer: lookup::library_module(answer, module, library)], (module: *mut Handle, library: Handle);
+    cuKernelGetFunction = [after answer: lookup::kernel_function(answer, function, kernel)], (function: *mut Handle, kernel: Handle);
+    cuFuncLoad = [after answer: lookup::loaded(answer, function)], (function: Handle);
+    cuFuncGetAttribute = [after answer: lookup::loaded(answer, function)], (value: *mut c_int, attribute: c_int, function: Handle);
+    cuKernelGetAttribute = [after answer: lookup::loaded_on(answer, kernel, device)],
         (value: *mut c_int, attribute: c_int, kernel: Handle, device: c_int);
     cuModuleGetFunctionCount = lookup::module_function_count, (count: *mut c_uint, module: Handle);
     cuLibraryGetKernelCount = lookup::library_kernel_count, (count: *mut c_uint, library: Handle);
@@ -140,72 +161,72 @@ hooks! {
     cuLaunchCooperativeKernel_ptsz = launch::cooperative_per_thread,
         (function: Handle, gx: c_uint, gy: c_uint, gz: c_uint, bx: c_uint, by: c_uint, bz: c_uint,
         shared: c_uint, stream: Handle, parameters: List);
-    cuGraphInstantiate = graph::instantiate_with_log,
+    cuGraphInstantiate = [after answer: graph::instantiated(answer, exec, graph, 0)],
         (exec: *mut Handle, graph: Handle, node: *mut Handle, log: *mut c_char, bytes: usize);
-    cuGraphInstantiate_v2 = graph::instantiate_with_log,
+    cuGraphInstantiate_v2 = [after answer: graph::instantiated(answer, exec, graph, 0)],
         (exec: *mut Handle, graph: Handle, node: *mut Handle, log: *mut c_char, bytes: usize);
-    cuGraphInstantiateWithFlags = graph::instantiate_with_flags, (exec: *mut Handle, graph: Handle, flags: u64);
-    cuGraphInstantiateWithParams = graph::instantiate_with_params,
+    cuGraphInstantiateWithFlags = [after answer: graph::instantiated(answer, exec, graph, flags)], (exec: *mut Handle, graph: Handle, flags: u64);
+    cuGraphInstantiateWithParams = [after answer: graph::instantiated(answer, exec, graph, graph::flags_in(parameters))],
         (exec: *mut Handle, graph: Handle, parameters: *mut u64);
-    cuGraphInstantiateWithParams_ptsz = graph::instantiate_with_params,
+    cuGraphInstantiateWithParams_ptsz = [after answer: graph::instantiated(answer, exec, graph, graph::flags_in(parameters))],
         (exec: *mut Handle, graph: Handle, parameters: *mut u64);
     cuGraphLaunch = graph::launch, (exec: Handle, stream: Handle);
     cuGraphLaunch_ptsz = graph::launch_per_thread, (exec: Handle, stream: Handle);
-    cuGraphExecKernelNodeSetParams = graph_changes::set_parameters, (exec: Handle, node: Handle, parameters: *const c_void);
-    cuGraphExecKernelNodeSetParams_v2 = graph_changes::set_parameters_v2,
+    cuGraphExecKernelNodeSetParams = [after answer: graph_changes::set_parameters(answer, exec, node, parameters)], (exec: Handle, node: Handle, parameters: *const c_void);
+    cuGraphExecKernelNodeSetParams_v2 = [after answer: graph_changes::set_parameters_v2(answer, exec, node, parameters)],
         (exec: Handle, node: Handle, parameters: *const c_void);
-    cuGraphExecNodeSetParams = graph_changes::set_any_parameters, (exec: Handle, node: Handle, parameters: *mut c_void);
-    cuGraphNodeSetEnabled = graph_changes::set_enabled, (exec: Handle, node: Handle, enabled: c_uint);
-    cuGraphExecUpdate = graph_changes::update, (exec: Handle, graph: Handle, node: *mut Handle, result: *mut c_int);
-    cuGraphExecUpdate_v2 = graph_changes::update_v2, (exec: Handle, graph: Handle, result: *mut c_void);
+    cuGraphExecNodeSetParams = [after answer: graph_changes::note(answer, exec, |graph| graph.changed(Some(node)))], (exec: Handle, node: Handle, parameters: *mut c_void);
+    cuGraphNodeSetEnabled = [after answer: graph_changes::note(answer, exec, |graph| graph.enable(node, enabled != 0))], (exec: Handle, node: Handle, enabled: c_uint);
+    cuGraphExecUpdate = [after answer: graph_changes::note(answer, exec, |graph| graph.changed(None))], (exec: Handle, graph: Handle, node: *mut Handle, result: *mut c_int);
+    cuGraphExecUpdate_v2 = [after answer: graph_changes::note(answer, exec, |graph| graph.changed(None))], (exec: Handle, graph: Handle, result: *mut c_void);
     cuGraphExecDestroy = graph::destroy_exec, (exec: Handle);
     cuGraphDestroy = graph::destroy, (graph: Handle);
-    cuGraphChildGraphNodeGetGraph = graph::child, (node: Handle, graph: *mut Handle);
-    cuGraphDestroyNode = graph::destroy_node, (node: Handle);
-    cuCtxDestroy_v2 = contexts::destroy, (context: Handle);
-    cuGreenCtxDestroy = contexts::destroy_green, (green: Handle);
-    cuDevicePrimaryCtxRetain = contexts::retain, (context: *mut Handle, device: c_int);
-    cuDevicePrimaryCtxRelease_v2 = contexts::release, (device: c_int);
-    cuDevicePrimaryCtxReset_v2 = contexts::reset, (device: c_int);
-    cuLinkAddData_v2 = link::add_data,
+    cuGraphChildGraphNodeGetGraph = [after answer: graph::child(answer, graph)], (node: Handle, graph: *mut Handle);
+    cuGraphDestroyNode = [before graph::destroy_node(node)], (node: Handle);
+    cuCtxDestroy_v2 = [before contexts::end(context)], (context: Handle);
+    cuGreenCtxDestroy = [before contexts::end_green(green)], (green: Handle);
+    cuDevicePrimaryCtxRetain = [after answer: contexts::retain(answer, device)], (context: *mut Handle, device: c_int);
+    cuDevicePrimaryCtxRelease_v2 = [before contexts::release(device)], (device: c_int);
+    cuDevicePrimaryCtxReset_v2 = [before contexts::reset(device)], (device: c_int);
+    cuLinkAddData_v2 = [after answer: link::add_data(answer, link, kind, data, size)],
         (link: Handle, kind: c_int, data: *const c_void, size: usize, name: *const c_char, count: c_uint,
         options: *mut c_int, values: List);
-    cuLinkAddFile_v2 = link::add_file,
+    cuLinkAddFile_v2 = [after answer: link::add_file(answer, link)],
         (link: Handle, kind: c_int, path: *const c_char, count: c_uint, options: *mut c_int, values: List);
-    cuLinkComplete = link::complete, (link: Handle, code: *mut Handle, size: *mut usize);
-    cuLinkDestroy = link::destroy, (link: Handle);
-    cuMemAlloc_v2 = memory::alloc, (address: *mut u64, bytes: usize);
-    cuMemAllocPitch_v2 = memory::alloc_pitch,
+    cuLinkComplete = [after answer: link::complete(answer, link, code, size)], (link: Handle, code: *mut Handle, size: *mut usize);
+    cuLinkDestroy = [before link::destroy(link)], (link: Handle);
+    cuMemAlloc_v2 = [after answer: memory::got(answer, address, bytes, BufferKind::Device)], (address: *mut u64, bytes: usize);
+    cuMemAllocPitch_v2 = [after answer: memory::got_pitched(answer, address, pitch, height)],
         (address: *mut u64, pitch: *mut usize, width: usize, height: usize, element: c_uint);
-    cuMemAllocManaged = memory::alloc_managed, (address: *mut u64, bytes: usize, flags: c_uint);
-    cuMemAllocAsync = memory::alloc_async, (address: *mut u64, bytes: usize, stream: Handle);
-    cuMemAllocAsync_ptsz = memory::alloc_async_per_thread, (address: *mut u64, bytes: usize, stream: Handle);
-    cuMemAllocFromPoolAsync = memory::alloc_from_pool,
+    cuMemAllocManaged = [after answer: memory::got(answer, address, bytes, BufferKind::Managed)], (address: *mut u64, bytes: usize, flags: c_uint);
+    cuMemAllocAsync = [after answer: memory::got_in_stream(answer, address, bytes, stream)], (address: *mut u64, bytes: usize, stream: Handle);
+    cuMemAllocAsync_ptsz = [after answer: memory::got_in_stream(answer, address, bytes, per_thread(stream))], (address: *mut u64, bytes: usize, stream: Handle);
+    cuMemAllocFromPoolAsync = [after answer: memory::got_in_stream(answer, address, bytes, stream)],
         (address: *mut u64, bytes: usize, pool: Handle, stream: Handle);
-    cuMemAllocFromPoolAsync_ptsz = memory::alloc_from_pool_per_thread,
+    cuMemAllocFromPoolAsync_ptsz = [after answer: memory::got_in_stream(answer, address, bytes, per_thread(stream))],
         (address: *mut u64, bytes: usize, pool: Handle, stream: Handle);
-    cuMemFree_v2 = memory::free, (address: u64);
-    cuMemFreeAsync = memory::free_async, (address: u64, stream: Handle);
-    cuMemFreeAsync_ptsz = memory::free_async, (address: u64, stream: Handle);
-    cuMemHostAlloc = memory::host_alloc, (address: *mut Handle, bytes: usize, flags: c_uint);
-    cuMemAllocHost_v2 = memory::alloc_host, (address: *mut Handle, bytes: usize);
-    cuMemFreeHost = memory::host_goes, (address: Handle);
-    cuMemHostRegister_v2 = memory::host_register, (address: Handle, bytes: usize, flags: c_uint);
-    cuMemHostUnregister = memory::host_goes, (address: Handle);
-    cuMemHostGetDevicePointer_v2 = memory::device_pointer, (address: *mut u64, host: Handle, flags: c_uint);
-    cuModuleGetGlobal_v2 = memory::global,
+    cuMemFree_v2 = [before memory::goes(address)], (address: u64);
+    cuMemFreeAsync = [before memory::goes(address)], (address: u64, stream: Handle);
+    cuMemFreeAsync_ptsz = [before memory::goes(address)], (address: u64, stream: Handle);
+    cuMemHostAlloc = [after answer: memory::got(answer, address.cast(), bytes, BufferKind::Host)], (address: *mut Handle, bytes: usize, flags: c_uint);
+    cuMemAllocHost_v2 = [after answer: memory::got(answer, address.cast(), bytes, BufferKind::Host)], (address: *mut Handle, bytes: usize);
+    cuMemFreeHost = [before memory::goes(address as u64)], (address: Handle);
+    cuMemHostRegister_v2 = [after answer: memory::got(answer, (&raw const address).cast(), bytes, BufferKind::Host)], (address: Handle, bytes: usize, flags: c_uint);
+    cuMemHostUnregister = [before memory::goes(address as u64)], (address: Handle);
+    cuMemHostGetDevicePointer_v2 = [after answer: memory::device_pointer(answer, address, host)], (address: *mut u64, host: Handle, flags: c_uint);
+    cuModuleGetGlobal_v2 = [after answer: memory::global(answer, address, bytes, name)],
         (address: *mut u64, bytes: *mut usize, module: Handle, name: *const c_char);
-    cuLibraryGetGlobal = memory::global,
+    cuLibraryGetGlobal = [after answer: memory::global(answer, address, bytes, name)],
         (address: *mut u64, bytes: *mut usize, library: Handle, name: *const c_char);
-    cuLibraryGetManaged = memory::global,
+    cuLibraryGetManaged = [after answer: memory::global(answer, address, bytes, name)],
         (address: *mut u64, bytes: *mut usize, library: Handle, name: *const c_char);
-    cuMemMap = memory::map, (address: u64, bytes: usize, offset: usize, handle: u64, flags: u64);
-    cuMemUnmap = memory::unmap, (address: u64, bytes: usize);
-    cuIpcOpenMemHandle_v2 = memory::of_another_process,
+    cuMemMap = [after answer: memory::got(answer, &raw const address, bytes, BufferKind::Mapped)], (address: u64, bytes: usize, offset: usize, handle: u64, flags: u64);
+    cuMemUnmap = [before memory::unmapped(address, bytes)], (address: u64, bytes: usize);
+    cuIpcOpenMemHandle_v2 = [after answer: memory::lacks(answer)],
         (address: *mut u64, handle: CUipcMemHandle, flags: c_uint);
-    cuExternalMemoryGetMappedBuffer = memory::external,
+    cuExternalMemoryGetMappedBuffer = [after answer: memory::lacks(answer)],
         (address: *mut u64, memory: Handle, description: *const c_void);
-    cuGraphicsResourceGetMappedPointer_v2 = memory::of_graphics,
+    cuGraphicsResourceGetMappedPointer_v2 = [after answer: memory::lacks(answer)],
         (address: *mut u64, bytes: *mut usize, resource: Handle);
     nvrtcCompileProgram = nvrtc::compile, (program: Handle, count: c_int, options: *const *const c_char);
     nvrtcGetCUBINSize = nvrtc::cubin_size, (program: Handle, size: *mut usize);

@@ -1,6 +1,6 @@
 //! `cuGetProcAddress`: how the runtime, and most programs, find the driver's functions.
 
-use std::ffi::{CStr, c_char, c_int, c_uint};
+use std::ffi::{CStr, c_char, c_int};
 
 use super::{Handle, Hook, named};
 use crate::driver::{Answer, SUCCESS};
@@ -11,53 +11,31 @@ const PER_THREAD: u64 = 2;
 /// The version of CUDA from which on `cuGetProcAddress` and graphs' nodes have their second version.
 const CUDA_12: c_int = 12000;
 
-pub(super) unsafe fn first(
-    real: unsafe extern "C" fn(*const c_char, *mut Handle, c_int, u64) -> Answer,
-    symbol: *const c_char,
-    found: *mut Handle,
-    version: c_int,
-    flags: u64,
-) -> Answer {
-    // SAFETY: the program's own call.
-    let answer = unsafe { real(symbol, found, version, flags) };
-    // SAFETY: the driver has read the name and written what it has found.
-    unsafe { exchange(answer, symbol, found, version, flags) };
-    answer
-}
-
-pub(super) unsafe fn second(
-    real: unsafe extern "C" fn(*const c_char, *mut Handle, c_int, u64, *mut c_uint) -> Answer,
-    symbol: *const c_char,
-    found: *mut Handle,
-    version: c_int,
-    flags: u64,
-    status: *mut c_uint,
-) -> Answer {
-    // SAFETY: the program's own call.
-    let answer = unsafe { real(symbol, found, version, flags, status) };
-    // SAFETY: the driver has read the name and written what it has found.
-    unsafe { exchange(answer, symbol, found, version, flags) };
-    answer
-}
-
 /// Returns our function instead of the driver's, where there is one.
 ///
 /// # Safety
 /// The name is a string, and `found` can be read and written, if the call succeeded.
-unsafe fn exchange(answer: Answer, symbol: *const c_char, found: *mut Handle, version: c_int, flags: u64) {
+pub(super) unsafe fn exchange(
+    answer: Answer,
+    symbol: *const c_char,
+    found: *mut Handle,
+    version: c_int,
+    flags: u64,
+) -> Answer {
     if answer != SUCCESS || symbol.is_null() || found.is_null() {
-        return;
+        return answer;
     }
     // SAFETY: the caller's promise.
     let (symbol, real) = unsafe { (CStr::from_ptr(symbol), *found) };
     if real.is_null() {
-        return;
+        return answer;
     }
     let ours = guarded(|| hook_of(symbol.to_bytes(), version, flags).map(|hook| hook.replace(real)));
     if let Some(ours) = ours.flatten() {
         // SAFETY: the caller's promise.
         unsafe { *found = ours };
     }
+    answer
 }
 
 /// Finds the hook of a function by the name without its version, as this interface takes it.

@@ -1,26 +1,10 @@
 //! The program's memory, which traces are told of: what there is when one begins, and what changes then.
 
-use std::collections::BTreeMap;
-
 use warptrace_format::file::BufferKind;
-use warptrace_host::{Launches, Memory};
+use warptrace_host::{AddressMap, Ending, Launches, Memory, MemoryChange};
 
 use super::{Context, Traces};
 use crate::driver;
-
-/// A change of the program's memory.
-pub(crate) enum Change<'a> {
-    /// It has got some. What was at these addresses is no more.
-    Got(Memory),
-    /// That at this address goes.
-    Gone(u64),
-    /// What was mapped to this many bytes from this address on goes.
-    Unmapped(u64, u64),
-    /// It has some that nothing is known of.
-    Unknown,
-    /// A module has these variables.
-    Variables(&'a [(String, Option<(u64, u64)>)]),
-}
 
 /// Memory of the program, and the device whose it is: `None` if all devices can reach it, or that is not
 /// known.
@@ -29,29 +13,23 @@ type Known = (Memory, Option<u32>);
 /// Memory that the program has.
 #[derive(Debug, Default)]
 pub(super) struct ProgramMemory {
-    /// By address, each with its turn.
-    live: BTreeMap<u64, (u64, Known)>,
+    /// Each with its turn.
+    live: AddressMap<(u64, Known)>,
     next: u64,
     lacks: bool,
 }
 
 impl ProgramMemory {
     /// Tells a trace that begins of all that is there.
-    pub(super) fn tell_all<E: warptrace_host::Ending>(&self, launches: &Launches<E>, device: u32) {
+    pub(super) fn tell_all<E: Ending>(&self, launches: &Launches<E>, device: u32) {
         // Numbers are given in the order in which the program got it.
-        let mut all: Vec<&(u64, Known)> = self.live.values().collect();
+        let mut all: Vec<&(u64, Known)> = self.live.iter().map(|(.., known)| known).collect();
         all.sort_unstable_by_key(|(turn, _)| *turn);
-        all.into_iter().for_each(|(_, known)| launches.add_memory(seen_from(device, known)));
+        let got = |(_, known): &(u64, Known)| MemoryChange::Got(seen_from(device, known));
+        all.into_iter().for_each(|known| launches.change_memory(got(known)));
         if self.lacks {
-            launches.lack_memory();
+            launches.change_memory(MemoryChange::Unknown);
         }
-    }
-
-    fn got(&mut self, known: Known) {
-        let over = known.0.overlapped(&self.live, |(_, (other, _))| other.bytes);
-        over.iter().for_each(|address| drop(self.live.remove(address)));
-        self.live.insert(known.0.address, (self.next, known));
-        self.next += 1;
     }
 }
 
@@ -68,57 +46,48 @@ fn seen_from(device: u32, (memory, owner): &Known) -> Memory {
 
 impl Traces {
     /// Notes a change of the program's memory, and tells all traces.
-    pub(crate) fn change_memory(&mut self, change: Change<'_>) {
-        let recorders = || {
-            self.contexts.values().filter_map(|context| match context {
-                Context::Recording(recorder) => Some(&**recorder),
-                Context::Ended(_) => None,
-            })
-        };
-        match change {
-            Change::Got(memory) => {
+    pub(crate) fn change_memory(&mut self, change: MemoryChange) {
+        let mut owner = None;
+        match &change {
+            MemoryChange::Got(memory) => {
                 // The program may ask for a variable's address again and again.
-                if memory.bytes == 0
-                    || self.memory.live.get(&memory.address).is_some_and(|(_, (known, _))| *known == memory)
-                {
+                let known = self.memory.live.get(memory.address);
+                if memory.bytes == 0 || known.is_some_and(|(_, (known, _))| known == memory) {
                     return;
                 }
                 let is_of_one =
                     matches!(memory.kind, BufferKind::Device | BufferKind::Pool | BufferKind::Variable);
                 let device = driver::current_device().and_then(|device| u32::try_from(device).ok());
-                let known = (memory, device.filter(|_| is_of_one));
-                recorders().for_each(|recorder| {
-                    recorder.launches().add_memory(seen_from(recorder.device, &known));
-                });
-                self.memory.got(known);
+                owner = device.filter(|_| is_of_one);
+                let known = (self.memory.next, (memory.clone(), owner));
+                self.memory.live.insert(memory.address, memory.bytes, known);
+                self.memory.next += 1;
             }
-            Change::Gone(address) => {
-                if self.memory.live.remove(&address).is_some() {
-                    recorders().for_each(|recorder| recorder.launches().remove_memory(address));
-                }
-            }
-            Change::Unmapped(address, bytes) => {
-                let mapped = self.memory.live.range(address..address.saturating_add(bytes));
-                let mapped = mapped.filter(|(_, (_, (memory, _)))| memory.kind == BufferKind::Mapped);
-                let mapped: Vec<u64> = mapped.map(|(address, _)| *address).collect();
-                mapped.into_iter().for_each(|address| self.change_memory(Change::Gone(address)));
-            }
-            Change::Unknown => {
-                if !std::mem::replace(&mut self.memory.lacks, true) {
-                    recorders().for_each(|recorder| recorder.launches().lack_memory());
-                }
-            }
-            Change::Variables(variables) => {
-                for (name, place) in variables {
-                    let of = |(address, bytes)| Memory {
-                        address,
-                        bytes,
-                        kind: BufferKind::Variable,
-                        name: name.clone(),
-                    };
-                    self.change_memory(place.map_or(Change::Unknown, |place| Change::Got(of(place))));
-                }
-            }
+            MemoryChange::Gone(address) if self.memory.live.remove(*address).is_none() => return,
+            MemoryChange::Gone(_) => {}
+            MemoryChange::Unknown if std::mem::replace(&mut self.memory.lacks, true) => return,
+            MemoryChange::Unknown => {}
         }
+        for context in self.contexts.values() {
+            let Context::Recording(recorder) = context else { continue };
+            recorder.launches().change_memory(match &change {
+                MemoryChange::Got(memory) => {
+                    MemoryChange::Got(seen_from(recorder.device, &(memory.clone(), owner)))
+                }
+                other => other.clone(),
+            });
+        }
+    }
+
+    /// Notes that what was mapped to `bytes` bytes from `address` on goes.
+    pub(crate) fn unmap_memory(&mut self, address: u64, bytes: u64) {
+        let begins_there = |at: u64| (address..address.saturating_add(bytes)).contains(&at);
+        let mapped = self
+            .memory
+            .live
+            .iter()
+            .filter(|(at, _, (_, (memory, _)))| begins_there(*at) && memory.kind == BufferKind::Mapped);
+        let mapped: Vec<u64> = mapped.map(|(at, ..)| at).collect();
+        mapped.into_iter().for_each(|at| self.change_memory(MemoryChange::Gone(at)));
     }
 }

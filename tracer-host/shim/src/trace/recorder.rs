@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use warptrace_format::file::{POINTS, PROGRAM};
+use warptrace_format::file::{POINTS, PROGRAM, SourceText};
 use warptrace_host::{
-    Bracket, Brackets, CudaDevice, Device, DeviceError, Drainer, Ended, LaunchReport, LaunchShape, Launches,
-    MemorySize, Patience, Reserved, SessionError, TraceOutput, command_line,
+    Bracket, Brackets, CudaDevice, Device, DeviceError, Drainer, Ended, HostMessage, LaunchReport,
+    LaunchShape, Launches, MemorySize, Patience, Reserved, SessionError, TraceOutput, command_line,
 };
 
 use super::{PATIENCE, Request};
@@ -43,7 +43,7 @@ impl ForeignDevice {
 
     /// Returns the device's number within the process.
     pub(super) fn ordinal(&self) -> u32 {
-        self.device.identity().ordinal.unwrap_or(0)
+        self.device.facts().ordinal.unwrap_or(0)
     }
 
     /// Gives back what it has of the driver's.
@@ -190,9 +190,10 @@ impl Recorder {
             let kernels: Vec<(&str, &str)> =
                 module.kernels().iter().map(|kernel| (kernel.readable, &*kernel.file)).collect();
             let first = self.launches.add_kernels(&kernels, module.locations.clone())?;
-            self.launches.add_sites(module.sites.clone());
+            self.launches.send(HostMessage::Sites(module.sites.clone()));
             if let Some((name, ptx)) = &module.kept {
-                self.launches.keep_text(name, ptx);
+                let text = SourceText { name: name.clone(), text: ptx.clone() };
+                self.launches.send(HostMessage::Text(text));
             }
             told.modules.insert(code.number);
             told.numbers.extend((first..).zip(module.kernels()).map(|(at, found)| (key(found.readable), at)));

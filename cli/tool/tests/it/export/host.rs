@@ -9,6 +9,7 @@ use warptrace_format::file::{
     ClockReading, DeviceInfo, HostLaunch, HostTimes, LaunchInfo, Metadata, TIMER_STEP, TIMES,
 };
 use warptrace_format::span::WarpSpan;
+use warptrace_host::HostMessage;
 use warptrace_host::writer::{TraceWriter, TrackEnd, WriterOptions};
 
 use super::perfetto_file;
@@ -36,7 +37,7 @@ fn traced(folder: &Folder) -> String {
         width: 8_000,
     };
     let readings = |since| HostTimes { launches: Vec::new(), readings: vec![reading(since)] };
-    writer.tell_host(&readings(0)).unwrap();
+    writer.write_message(&HostMessage::Times(readings(0))).unwrap();
     let mut launches = Vec::new();
     for (launch, (begin, length)) in (0..).zip(LAUNCHES) {
         writer.begin_launch(&LaunchInfo::new(launch, 0, [1, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
@@ -53,8 +54,8 @@ fn traced(folder: &Folder) -> String {
         writer.end_tracks(&[TrackEnd { launch, track: 0, accounts: &accounts, spans: &spans }]).unwrap();
         launches.push(HostLaunch { launch, begin: REALTIME + begin, nanoseconds: Some(length) });
     }
-    writer.tell_host(&HostTimes { launches, readings: Vec::new() }).unwrap();
-    writer.tell_host(&readings(200_000)).unwrap();
+    writer.write_message(&HostMessage::Times(HostTimes { launches, readings: Vec::new() })).unwrap();
+    writer.write_message(&HostMessage::Times(readings(200_000))).unwrap();
     let path = folder.at("gpu.wtrc");
     std::fs::write(&path, writer.finish().unwrap().0).unwrap();
     text(&path).to_owned()

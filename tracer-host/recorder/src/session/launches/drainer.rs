@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::super::drain;
-use super::super::ledger::{Job, Ticket};
+use super::super::ledger::Ticket;
 use super::super::recorder::{compare_clocks, end, end_early};
 use super::super::worker::Worker;
 use super::{Ending, Shared};
@@ -178,9 +178,9 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
             let error = SessionError::from(error);
             let mut state = self.shared.lock();
             if let (Some(info), Some(worker)) = (state.ledger.failed(ticket), self.worker.take()) {
-                let Job { news, plain, host, .. } = state.ledger.job(None);
+                let job = state.ledger.job(None);
                 drop(state);
-                end_early(worker, news, (plain, host), info, &error);
+                end_early(worker, job, info, &error);
             }
             return Err(error);
         }
@@ -206,22 +206,18 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
     fn drain(&mut self, all: bool) -> Result<(), SessionError> {
         let Some(worker) = &mut self.worker else { return Ok(()) };
         let (started, mut has_drained) = (Instant::now(), false);
-        loop {
-            let job = {
-                let mut state = self.shared.lock();
-                // Any arena helps a launch that waits.
-                let all = all || state.waiting > 0;
-                state.ledger.next_job(all)
-            };
-            let Some(job) = job else { break };
-            has_drained = true;
-            let arena = job.filled.as_ref().map(|filled| filled.arena);
-            let cost = drain::run(job, &mut self.device, worker)?;
-            if let Some(arena) = arena {
-                self.shared.lock().ledger.drained(arena, &cost);
+        drain::run_all(&mut self.device, worker, |drained| {
+            let is_empty = drained.is_some();
+            let mut state = self.shared.lock();
+            // Any arena helps a launch that waits.
+            let all = all || state.waiting > 0;
+            let job = state.ledger.go_on(drained, all);
+            has_drained |= job.is_some();
+            if is_empty {
                 self.shared.done.notify_all();
             }
-        }
+            job
+        })?;
         if has_drained || all {
             let ended = Instant::now();
             self.write_at = Some(ended + ((ended - started) * WRITTEN_AFTER).max(MIN_WRITTEN_AFTER));
@@ -262,7 +258,7 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
         let Some(worker) = self.worker.take() else { return self.ended(Err(SessionError::Unusable)) };
         if let Some(info) = still {
             let error = SessionError::Running { running };
-            end_early(worker, job.news, (job.plain, job.host), info, &error);
+            end_early(worker, job, info, &error);
             // They write into its memory.
             std::mem::forget(self.device);
             return Ended { device: None, outcome: Err(error) };

@@ -14,7 +14,7 @@ use super::partition::Partition;
 use super::plan::{Plan, Room};
 use super::rounds::{Flattened, News, Round, Running};
 use super::scan::{ReadOptions, TAKEOVER_PARTS, TakesOver};
-use super::{Scan, SessionError, Streams};
+use super::{Drained, SessionError, Streams};
 use crate::LiveMemory;
 use crate::session::worker::Account;
 
@@ -31,7 +31,7 @@ const MIN_FITTED: usize = 64;
 /// How long an interruption waits for a round that has copied its segments.
 const LAST_WAIT: Duration = Duration::from_secs(2);
 
-impl Scan {
+impl Drained {
     /// This, behind what was found before.
     pub(super) fn behind(mut self, before: Self) -> Self {
         let mut packed = before.packed;
@@ -50,8 +50,8 @@ impl Streams {
         &mut self,
         memory: &mut dyn LiveMemory,
         asked: Option<&AtomicBool>,
-    ) -> Result<Scan, SessionError> {
-        let mut scan = Scan::default();
+    ) -> Result<Drained, SessionError> {
+        let mut scan = Drained::default();
         let Some(partition) = self.partition.filter(|_| !self.launches.is_empty()) else { return Ok(scan) };
         let ended = self.read_ended(memory, false)?;
         self.take_tickets(memory, partition)?;
@@ -88,7 +88,7 @@ impl Streams {
         &mut self,
         memory: &mut dyn LiveMemory,
         wait: Duration,
-        scan: &mut Scan,
+        scan: &mut Drained,
     ) -> Result<(), SessionError> {
         for number in 0..self.rounds.len() {
             if let Some(news) = self.rounds[number].poll(wait)? {
@@ -104,7 +104,7 @@ impl Streams {
         memory: &mut dyn LiveMemory,
         number: usize,
         news: News,
-        scan: &mut Scan,
+        scan: &mut Drained,
     ) -> Result<(), SessionError> {
         match news {
             News::Flattened(Flattened { new_headers, segments, outcomes }) => {
@@ -206,8 +206,8 @@ impl Streams {
     }
 
     /// Encodes on the device what is left of launches whose kernels have ended, where it is much.
-    pub(super) fn encode_rest(&mut self, memory: &mut dyn LiveMemory) -> Result<Scan, SessionError> {
-        let mut scan = Scan::default();
+    pub(super) fn encode_rest(&mut self, memory: &mut dyn LiveMemory) -> Result<Drained, SessionError> {
+        let mut scan = Drained::default();
         let Some(partition) = self.partition.filter(|_| !self.rounds.is_empty()) else { return Ok(scan) };
         self.take_tickets(memory, partition)?;
         let is_worth_it = self.in_use.count() >= WORTH_SEGMENTS;
@@ -247,8 +247,8 @@ impl Streams {
 
     /// Waits for rounds that have copied their segments: what they have found belongs into the file. An error
     /// leaves it out.
-    pub(in super::super) fn finish_rounds(&mut self, memory: &mut dyn LiveMemory) -> Scan {
-        let (mut scan, started) = (Scan::default(), Instant::now());
+    pub(in super::super) fn finish_rounds(&mut self, memory: &mut dyn LiveMemory) -> Drained {
+        let (mut scan, started) = (Drained::default(), Instant::now());
         while self.is_running() {
             let mut running = self.rounds.iter().filter_map(|rounds| rounds.running.as_ref());
             let most = if running.any(|it| it.outcomes.is_some()) { LAST_WAIT } else { LAST_WAIT / 10 };

@@ -34,7 +34,7 @@ use self::rounds::Rounds;
 use self::segments::AllInUse;
 use self::supply::Supply;
 use super::memory::Division;
-use super::worker::{Account, Span, append};
+use super::worker::{Drained, Span, append};
 use super::{MemoryUse, SessionError, Standing};
 use crate::{Allocation, Device, DeviceError, LiveMemory, MAX_READ, Place, Recording};
 
@@ -42,19 +42,6 @@ use crate::{Allocation, Device, DeviceError, LiveMemory, MAX_READ, Place, Record
 const ROUNDS_AT_ONCE: usize = 3;
 /// Warps that the first round is taken to have room for.
 const FITTED_AT_FIRST: usize = 1024;
-
-/// What a scan has found.
-#[derive(Debug, Default)]
-pub(super) struct Scan {
-    /// Chunks, packed.
-    pub(super) packed: Vec<u8>,
-    /// Launches that are encoded whole now.
-    pub(super) end: Vec<LaunchInfo>,
-    /// Their accounts, as `Drained` takes them.
-    pub(super) accounts: Vec<Account>,
-    /// Where and when their warps ran, as `Drained` takes it.
-    pub(super) spans: Vec<Span>,
-}
 
 /// Device memory of a session whose logs are streamed.
 pub(super) struct Streams {
@@ -84,7 +71,7 @@ pub(super) struct Streams {
     /// Which part of the warps the host takes over next.
     takeover_part: u32,
     /// Warps that rounds have encoded.
-    warps_in_rounds: u64,
+    pub(super) warps_in_rounds: u64,
     launches: BTreeMap<u32, Launch>,
     /// Number of the last scan.
     scans: u32,
@@ -148,14 +135,8 @@ impl Streams {
         MemoryUse { limit: self.memory.bytes, peak: self.memory.bytes, filled }
     }
 
-    /// How many warps rounds have encoded.
-    #[cfg(test)]
-    pub(super) fn warps_in_rounds(&self) -> u64 {
-        self.warps_in_rounds
-    }
-
     /// Ends all launches with all that they had recorded when a kernel failed, as far as the host can know.
-    pub(super) fn end_failed(&mut self, device: &mut dyn Device) -> Result<Scan, DeviceError> {
+    pub(super) fn end_failed(&mut self, device: &mut dyn Device) -> Result<Drained, DeviceError> {
         if !self.post_mortem {
             return self.abandon(None);
         }
@@ -315,7 +296,7 @@ impl Streams {
         &mut self,
         mut memory: Option<&mut dyn LiveMemory>,
         partition: Partition,
-        scan: &mut Scan,
+        scan: &mut Drained,
     ) -> Result<(), DeviceError> {
         let address = self.memory.address + partition.tables;
         let length = self.tables_used as usize;
@@ -351,10 +332,10 @@ impl Streams {
 
     /// Ends all launches with what has come of them, runs that have not ended included, in the middle of a
     /// kernel or, without `memory`, where the device can no longer be asked.
-    pub(super) fn abandon(&mut self, memory: Option<&mut dyn LiveMemory>) -> Result<Scan, DeviceError> {
+    pub(super) fn abandon(&mut self, memory: Option<&mut dyn LiveMemory>) -> Result<Drained, DeviceError> {
         let _ = self.in_use.take();
         self.launches.values().for_each(|launch| launch.end_open(self.scans));
-        let mut scan = Scan { packed: self.encode(true, None), ..Scan::default() };
+        let mut scan = Drained { packed: self.encode(true, None), ..Drained::default() };
         if let Some(partition) = self.partition {
             self.end(memory, partition, &mut scan)?;
         }

@@ -155,7 +155,7 @@ impl Round {
         }
         device.write(job.indices, bytemuck::cast_slice(&indices))?;
         device.write(job.warps, bytemuck::cast_slice(&self.warps))?;
-        device.encode(&EncodeJob::Flatten(&job))?;
+        device.encode(EncodeJob::Flatten(&job))?;
 
         let counted = |device: &mut dyn Device, address: u64| -> Result<usize, SessionError> {
             let mut count = [0_u32];

@@ -11,7 +11,7 @@ use super::launch::Launch;
 use super::partition::Partition;
 use super::runs::Encoding;
 use super::segments::{InUse, Owner, Piece, words};
-use super::{Scan, SessionError, Streams, read_all};
+use super::{Drained, SessionError, Streams, read_all};
 use crate::{DeviceError, LiveMemory, threads};
 
 /// Segments that one task takes runs from.
@@ -66,8 +66,8 @@ impl Streams {
         &mut self,
         memory: &mut dyn LiveMemory,
         is_over: bool,
-    ) -> Result<Scan, SessionError> {
-        let before = if is_over { self.encode_rest(memory)? } else { Scan::default() };
+    ) -> Result<Drained, SessionError> {
+        let before = if is_over { self.encode_rest(memory)? } else { Drained::default() };
         let ended = self.take_new(
             memory,
             ReadOptions { is_over, gives: true, asked: None, takes_over: TakesOver::All },
@@ -80,7 +80,7 @@ impl Streams {
         &mut self,
         memory: &mut dyn LiveMemory,
         asked: Option<&AtomicBool>,
-    ) -> Result<Scan, SessionError> {
+    ) -> Result<Drained, SessionError> {
         if !self.rounds.is_empty() {
             return self.attend(memory, asked);
         }
@@ -98,8 +98,8 @@ impl Streams {
         is_over: bool,
         ended: Ended,
         asked: Option<&AtomicBool>,
-    ) -> Result<Scan, DeviceError> {
-        let mut scan = Scan { packed: self.encode(is_over, asked), ..Scan::default() };
+    ) -> Result<Drained, DeviceError> {
+        let mut scan = Drained { packed: self.encode(is_over, asked), ..Drained::default() };
         self.note(ended);
         if let Some(partition) = self.partition.filter(|_| is_over) {
             self.end(Some(memory), partition, &mut scan)?;

@@ -6,7 +6,7 @@ use warptrace_format::Counting;
 use super::fake::{FakeDevice, event, script};
 use super::output::Shared;
 use super::{PROGRAM, launch, options};
-use crate::session::Session;
+use crate::Session;
 use crate::{Placement, Recording, RecordingSpec};
 
 #[test]
@@ -119,13 +119,13 @@ fn flush_counts_and_writes_everything_so_far() {
     let file = Shared::default();
     let mut session = Session::start(&mut device, &PROGRAM, &options(1024), file.clone()).unwrap();
     launch(&mut session, "k").unwrap();
-    assert_eq!(session.total().recorded, 0);
+    assert_eq!(session.recorder.total().recorded, 0);
     session.flush().unwrap();
-    assert_eq!(session.total().recorded, 1);
+    assert_eq!(session.recorder.total().recorded, 1);
     assert_eq!(file.contents().0.len(), 1);
     launch(&mut session, "k").unwrap();
     session.flush().unwrap();
-    assert_eq!(session.total().recorded, 2);
+    assert_eq!(session.recorder.total().recorded, 2);
     assert_eq!(session.finish().unwrap().2.recorded, 2);
 }
 

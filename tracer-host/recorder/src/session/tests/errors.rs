@@ -7,7 +7,8 @@ use super::fake::{FakeDevice, Script, event, script};
 use super::output::{Full, Shared};
 use super::{PROGRAM, launch, options};
 use crate::RecordingSpec;
-use crate::session::{Session, SessionError, TracedProgram};
+use crate::Session;
+use crate::session::{SessionError, TracedProgram};
 
 #[test]
 fn what_came_before_a_launch_that_fails_is_written() {

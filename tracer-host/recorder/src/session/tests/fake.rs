@@ -16,8 +16,8 @@ use warptrace_format::file::DeviceInfo;
 
 use crate::device::not_streamed;
 use crate::{
-    Allocation, Device, DeviceError, DeviceFacts, EncodeJob, Encoded, LaunchShape, LaunchTime, Logs, Place,
-    Prepare, Recording, Traced, packed,
+    Allocation, Device, DeviceError, DeviceFacts, EncodeJob, Encoded, HostClock, LaunchShape, LaunchTime,
+    Logs, Place, Prepare, Recording, Traced, packed,
 };
 
 /// Bytes of an account.
@@ -223,6 +223,9 @@ impl Device for FakeDevice {
     fn facts(&self) -> DeviceFacts {
         DeviceFacts {
             info: DeviceInfo::simulator("fake"),
+            ordinal: None,
+            uuid: None,
+            clock: HostClock::System,
             multiprocessors: 1,
             resident_threads: u64::MAX,
             memory_bytes: 1 << 30,
@@ -261,23 +264,6 @@ impl Device for FakeDevice {
         Ok(())
     }
 
-    fn collect(
-        &mut self,
-        first: u64,
-        chunk_bytes: u32,
-        count: u32,
-        scratch: Allocation,
-        to: &mut Vec<u8>,
-    ) -> Result<u32, DeviceError> {
-        self.collected += 1;
-        assert!(scratch.bytes >= u64::from(chunk_bytes) + 256);
-        self.bytes(scratch.address, scratch.bytes as usize).fill(0xdd);
-        let count = count.min(self.collects);
-        let chunks = self.bytes(first, (chunk_bytes * count) as usize);
-        chunks.chunks(chunk_bytes as usize).for_each(|chunk| packed::push(to, chunk));
-        Ok(count)
-    }
-
     fn fill(&mut self, address: u64, bytes: u64, value: u8) -> Result<(), DeviceError> {
         self.bytes(address, bytes as usize).fill(value);
         Ok(())
@@ -289,8 +275,20 @@ impl Device for FakeDevice {
         Ok(u64::MAX)
     }
 
-    fn encode(&mut self, job: &EncodeJob<'_>) -> Result<Encoded, DeviceError> {
-        let EncodeJob::Logs { codec: _, pool, launches, table } = *job else { return Err(not_streamed()) };
+    fn encode(&mut self, job: EncodeJob<'_>) -> Result<Encoded, DeviceError> {
+        let (pool, launches, table) = match job {
+            EncodeJob::Flatten(_) => return Err(not_streamed()),
+            EncodeJob::Logs { codec: _, pool, launches, table } => (pool, launches, table),
+            EncodeJob::Collect { first, chunk_bytes, count, scratch, to } => {
+                self.collected += 1;
+                assert!(scratch.bytes >= u64::from(chunk_bytes) + 256);
+                self.bytes(scratch.address, scratch.bytes as usize).fill(0xdd);
+                let collected = count.min(self.collects);
+                let chunks = self.bytes(first, (chunk_bytes * collected) as usize);
+                chunks.chunks(chunk_bytes as usize).for_each(|chunk| packed::push(to, chunk));
+                return Ok(Encoded { collected, ..Encoded::default() });
+            }
+        };
         self.bytes(pool.logs, pool.merged_end as usize * ENTRY_BYTES as usize);
         self.bytes(table.address, size_of_val(launches)).fill(0xdd);
         let mut counters = self.claims(pool.claims);
@@ -306,7 +304,7 @@ impl Device for FakeDevice {
         if is_last {
             (self.taken, self.logs_end) = (0, 0);
         }
-        Ok(Encoded { claims: self.claims(pool.claims), time: Duration::from_millis(3) })
+        Ok(Encoded { claims: self.claims(pool.claims), time: Duration::from_millis(3), collected: 0 })
     }
 
     unsafe fn launch(
@@ -315,7 +313,7 @@ impl Device for FakeDevice {
         shape: &LaunchShape,
         traced: Option<Traced<'_>>,
     ) -> Result<LaunchTime, DeviceError> {
-        let Some(Traced { recording, logs }) = traced else {
+        let Some(Traced { recording, logs, .. }) = traced else {
             self.launched.push(format!("{} untraced", call.name()));
             return Ok(LaunchTime { kernel: Duration::from_micros(1), claims: Claims::default() });
         };

@@ -7,8 +7,8 @@ use warptrace_macros::kernels;
 
 use super::output::Shared;
 use crate::{
-    DEVICE_PREDICT, HostClock, LaunchShape, MemorySize, Moment, Policy, RecordingSpec, Session, SimDevice,
-    SimOptions, Times, TracedProgram, Window,
+    DEVICE_PREDICT, HostClock, LaunchShape, Launcher, MemorySize, Moment, Policy, RecordingSpec, Session,
+    SimDevice, SimOptions, Times, TracedProgram, Window,
 };
 
 /// What the clocks say first, and by how much they go on each time that they are read.
@@ -63,7 +63,7 @@ fn record(spec: &RecordingSpec, launches: &[u32]) -> TraceFile {
     let mut has_failed = false;
     for &turns in launches {
         // SAFETY: the kernel's argument is a number.
-        has_failed = unsafe { session.record(&turning(turns), &LaunchShape::linear(64, 64)) }.is_err();
+        has_failed = unsafe { session.launch(&turning(turns), &LaunchShape::linear(64, 64)) }.is_err();
     }
     if !has_failed {
         session.finish().unwrap();

@@ -12,8 +12,8 @@ use warptrace_sim::Progress;
 
 use super::output::Shared;
 use crate::{
-    DEVICE_PREDICT, Interrupted, LaunchShape, MemorySize, Policy, RecordingSpec, Session, SessionError,
-    SimDevice, SimOptions, Times, TracedProgram,
+    DEVICE_PREDICT, Interrupted, LaunchShape, Launcher, MemorySize, Policy, RecordingSpec, Session,
+    SessionError, SimDevice, SimOptions, Times, TracedProgram,
 };
 
 const BLOCKS: u32 = 5;
@@ -65,10 +65,10 @@ fn warps_that_had_not_ended_began_and_those_behind_them_are_where_they_belong() 
     };
     let file = Shared::default();
     let mut session = Session::start(&mut device, &PROGRAM, &spec, file.clone()).unwrap();
-    session.interrupt_by(asked, |_: &Interrupted| FREED.store(true, Relaxed));
+    session.recorder.interrupt_by(asked, |_: &Interrupted| FREED.store(true, Relaxed));
     // SAFETY: no memory among the arguments.
     let error =
-        unsafe { session.record(&hanging(3), &LaunchShape::linear((32 * BLOCKS).into(), 32)) }.unwrap_err();
+        unsafe { session.launch(&hanging(3), &LaunchShape::linear((32 * BLOCKS).into(), 32)) }.unwrap_err();
     assert!(matches!(error, SessionError::Interrupted { launch: 0, .. }), "{error}");
     drop(session);
 

@@ -5,8 +5,9 @@ use warptrace_format::file::Metadata;
 use super::fake::{FakeDevice, script};
 use super::output::Shared;
 use super::{PROGRAM, launch_warps, options};
+use crate::Session;
+use crate::session::SessionError;
 use crate::session::memory::Division;
-use crate::session::{Session, SessionError};
 use crate::{DeviceError, MemorySize, RecordingSpec};
 use warptrace_format::file::{MEMORY_LIMIT, MEMORY_PEAK};
 

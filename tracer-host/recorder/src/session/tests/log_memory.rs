@@ -7,7 +7,7 @@ use super::fake::{FakeDevice, Script, script};
 use super::output::Shared;
 use super::{PROGRAM, launch, launch_warps, options};
 use crate::RecordingSpec;
-use crate::session::Session;
+use crate::Session;
 
 /// What launches of this many warps are told, in a session with this many KiB.
 fn logs_for<const N: usize>(warps: [u64; N], kib: u64, dual: bool) -> [LaunchLogs; N] {

@@ -16,7 +16,7 @@ use super::output::Shared;
 use warptrace_macros::kernels;
 
 use crate::{
-    LaunchReport, LaunchShape, MemorySize, Policy, RecordingSpec, Session, SessionError, SimDevice,
+    LaunchReport, LaunchShape, Launcher, MemorySize, Policy, RecordingSpec, Session, SessionError, SimDevice,
     SimOptions, TracedProgram, Window,
 };
 
@@ -125,7 +125,7 @@ fn launch<W: Write + Send + 'static>(
     call: &KernelCall,
 ) -> Result<(), SessionError> {
     // SAFETY: no memory among the arguments.
-    unsafe { session.record(call, &LaunchShape::linear(64, 32)) }.map(drop)
+    unsafe { session.launch(call, &LaunchShape::linear(64, 32)) }.map(drop)
 }
 
 /// Records these launches until one fails; the trace, the report if none has, and the error.
@@ -221,7 +221,7 @@ fn a_launch_that_finds_no_memory_at_all_is_named() {
     let mut session = Session::start(&mut device, &PROGRAM, &options(Policy::Stop), file.clone()).unwrap();
     launch(&mut session, &turns(10)).unwrap();
     // SAFETY: no memory among the arguments.
-    let error = unsafe { session.record(&turns(1), &LaunchShape::linear(1 << 20, 256)) }.unwrap_err();
+    let error = unsafe { session.launch(&turns(1), &LaunchShape::linear(1 << 20, 256)) }.unwrap_err();
     assert!(matches!(error, SessionError::Memory { .. }), "{error}");
     drop(session);
     let trace = TraceFile::from_bytes(file.bytes()).unwrap();
@@ -236,7 +236,7 @@ fn an_interrupted_launch_is_named() {
     let asked = Arc::new(AtomicBool::new(false));
     let options = options(Policy::Stream);
     let mut session = Session::start(&mut device, &PROGRAM, &options, file.clone()).unwrap();
-    session.interrupt_by(Arc::clone(&asked), |_| RELEASED.store(true, Relaxed));
+    session.recorder.interrupt_by(Arc::clone(&asked), |_| RELEASED.store(true, Relaxed));
     let watch = std::thread::spawn(move || {
         while TURNS.load(Relaxed) < 20_000 {
             std::thread::yield_now();

@@ -22,8 +22,8 @@ use std::io::Write;
 use warptrace_device::KernelCall;
 use warptrace_format::codec::CodecSpec;
 
-use super::{Session, SessionError, TracedProgram};
-use crate::{LaunchShape, LaunchTime, MemorySize, RecordingSpec};
+use super::{SessionError, TracedProgram};
+use crate::{LaunchShape, LaunchTime, Launcher, MemorySize, RecordingSpec, Session};
 
 const PROGRAM: TracedProgram<'static> =
     TracedProgram { kernels: &[("k", ""), ("other", "")], modules: &[], ptx: "" };
@@ -54,5 +54,5 @@ fn launch_warps<W: Write + Send + 'static>(
 ) -> Result<LaunchTime, SessionError> {
     let call = KernelCall::new(kernel, Vec::new(), || {});
     // SAFETY: no arguments.
-    unsafe { session.record(&call, &LaunchShape::linear(32 * warps, block)) }
+    unsafe { session.launch(&call, &LaunchShape::linear(32 * warps, block)) }
 }

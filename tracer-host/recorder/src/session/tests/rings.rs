@@ -6,7 +6,8 @@ use warptrace_format::LANES;
 use super::fake::{FakeDevice, script};
 use super::output::Shared;
 use super::{PROGRAM, launch_warps};
-use crate::session::{Session, SessionError};
+use crate::Session;
+use crate::session::SessionError;
 use crate::{LogKind, Policy, Recording, RecordingSpec};
 
 fn options(kib: u64, dual: bool) -> RecordingSpec {

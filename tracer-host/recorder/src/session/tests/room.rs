@@ -6,8 +6,9 @@ use super::options;
 use super::output::Shared;
 use warptrace_macros::kernels;
 
-use crate::session::{LaunchReport, Session, TracedProgram};
+use crate::session::{LaunchReport, TracedProgram};
 use crate::{LaunchShape, MemorySize, RecordingSpec, SimDevice, SimOptions};
+use crate::{Launcher, Session};
 
 #[kernels(device = warptrace_device, only_marked)]
 mod staircase_kernel {
@@ -34,7 +35,7 @@ fn staircases(options: &RecordingSpec, warps: u64, rounds: u32) -> (LaunchReport
     let mut device = SimDevice::new(SimOptions { threads: Some(1), ..SimOptions::default() });
     let mut session = Session::start(&mut device, &program, options, Shared::default()).unwrap();
     // SAFETY: no memory among the arguments.
-    let time = unsafe { session.record(&staircase(rounds), &LaunchShape::linear(32 * warps, 64)) }.unwrap();
+    let time = unsafe { session.launch(&staircase(rounds), &LaunchShape::linear(32 * warps, 64)) }.unwrap();
     let (file, summary, report) = session.finish().unwrap();
     assert_eq!(report.attempted, warps * u64::from(32 * rounds));
     assert_eq!((report.recorded + report.lost, summary.events), (report.attempted, report.recorded));

@@ -7,8 +7,8 @@ use warptrace_macros::kernels;
 
 use super::output::Shared;
 use crate::{
-    DEVICE_PREDICT, LaunchShape, MemorySize, Policy, RecordingSpec, Session, SimDevice, SimOptions, Times,
-    TracedProgram, Window,
+    DEVICE_PREDICT, LaunchShape, Launcher, MemorySize, Policy, RecordingSpec, Session, SimDevice, SimOptions,
+    Times, TracedProgram, Window,
 };
 
 /// Blocks of the launches, warps of a block, and multiprocessors.
@@ -58,7 +58,7 @@ fn record(spec: &RecordingSpec, launches: &[u32]) -> TraceFile {
     for &more in launches {
         // SAFETY: the kernel's argument is a number.
         unsafe {
-            session.record(&uneven(more), &LaunchShape::linear((BLOCKS * 32 * WARPS).into(), 32 * WARPS))
+            session.launch(&uneven(more), &LaunchShape::linear((BLOCKS * 32 * WARPS).into(), 32 * WARPS))
         }
         .unwrap();
     }

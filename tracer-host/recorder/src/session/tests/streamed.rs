@@ -13,8 +13,8 @@ use warptrace_macros::kernels;
 
 use crate::session::Interrupted;
 use crate::{
-    DEVICE_PREDICT, LaunchShape, MemorySize, Policy, RecordingSpec, Session, SessionError, SimDevice,
-    SimOptions, TracedProgram,
+    DEVICE_PREDICT, LaunchShape, Launcher, MemorySize, Policy, RecordingSpec, Session, SessionError,
+    SimDevice, SimOptions, TracedProgram,
 };
 
 /// Lets the kernel `hangs` end.
@@ -184,7 +184,7 @@ fn what_a_refused_launch_is_said_to_need_is_enough() {
         let options = options(Duration::from_secs(100), memory);
         let mut session = Session::start(&mut device, &PROGRAM, &options, Shared::default())?;
         // SAFETY: no memory among the arguments.
-        unsafe { session.record(&scatters(3), &LaunchShape::linear(lanes, 64)) }?;
+        unsafe { session.launch(&scatters(3), &LaunchShape::linear(lanes, 64)) }?;
         session.finish().map(|(_, _, report)| report)
     };
     for lanes in [1 << 12, 1 << 14, 50_000] {
@@ -207,7 +207,7 @@ fn an_interrupted_kernel_leaves_a_file_and_says_where_it_stands() {
     let options = options(Duration::from_secs(100), 1 << 20);
     let mut session = Session::start(&mut device, &PROGRAM, &options, file.clone()).unwrap();
     let tell = Arc::clone(&told);
-    session.interrupt_by(Arc::clone(&asked), move |interrupted: &Interrupted| {
+    session.recorder.interrupt_by(Arc::clone(&asked), move |interrupted: &Interrupted| {
         *tell.lock().unwrap() = Some(interrupted.clone());
         // Nothing else ends the kernel here.
         RELEASED.store(true, Relaxed);
@@ -219,7 +219,7 @@ fn an_interrupted_kernel_leaves_a_file_and_says_where_it_stands() {
         asked.store(true, Relaxed);
     });
     // SAFETY: no memory among the arguments.
-    let error = unsafe { session.record(&hangs(0), &LaunchShape::linear(64, 64)) }.unwrap_err();
+    let error = unsafe { session.launch(&hangs(0), &LaunchShape::linear(64, 64)) }.unwrap_err();
     watch.join().unwrap();
     assert!(
         matches!(&error, SessionError::Interrupted { launch: 0, kernel } if kernel == "hangs"),
@@ -246,7 +246,7 @@ fn a_kernel_that_fails_leaves_what_had_come_of_it() {
         options.post_mortem = post_mortem;
         let mut session = Session::start(&mut device, &PROGRAM, &options, file.clone()).unwrap();
         // SAFETY: no memory among the arguments.
-        let error = unsafe { session.record(&fails(60_000), &LaunchShape::linear(32, 32)) }.unwrap_err();
+        let error = unsafe { session.launch(&fails(60_000), &LaunchShape::linear(32, 32)) }.unwrap_err();
         assert!(error.to_string().contains("as it was told"), "{error}");
         drop(session);
         let verified = verify(&file);
@@ -266,7 +266,7 @@ fn of_a_kernel_that_fails_the_hosts_memory_has_everything() {
         let mut session = Session::start(&mut device, &PROGRAM, &options, file.clone()).unwrap();
         let shape = LaunchShape::linear(32, 32);
         // SAFETY: no memory among the arguments.
-        let error = unsafe { session.record(&fails(TURNS_OF_LANES), &shape) }.unwrap_err();
+        let error = unsafe { session.launch(&fails(TURNS_OF_LANES), &shape) }.unwrap_err();
         assert!(error.to_string().contains("as it was told"), "{error}");
         drop(session);
         let verified = verify(&file);
@@ -285,7 +285,7 @@ fn an_interrupted_kernel_that_spins_at_one_place_says_where() {
     options.post_mortem = true;
     let mut session = Session::start(&mut device, &PROGRAM, &options, file.clone()).unwrap();
     let tell = Arc::clone(&told);
-    session.interrupt_by(Arc::clone(&asked), move |interrupted: &Interrupted| {
+    session.recorder.interrupt_by(Arc::clone(&asked), move |interrupted: &Interrupted| {
         *tell.lock().unwrap() = Some(interrupted.clone());
         FREED.store(true, Relaxed);
     });
@@ -296,7 +296,7 @@ fn an_interrupted_kernel_that_spins_at_one_place_says_where() {
         asked.store(true, Relaxed);
     });
     // SAFETY: no memory among the arguments.
-    let error = unsafe { session.record(&spins(0), &LaunchShape::linear(64, 64)) }.unwrap_err();
+    let error = unsafe { session.launch(&spins(0), &LaunchShape::linear(64, 64)) }.unwrap_err();
     watch.join().unwrap();
     assert!(matches!(&error, SessionError::Interrupted { launch: 0, .. }), "{error}");
     let told = told.lock().unwrap().take().unwrap();
@@ -339,7 +339,7 @@ fn no_kernel_waits_for_a_disk_that_is_full() {
     let options = RecordingSpec { codec: CodecSpec::Raw, ..options(Duration::from_secs(3_600), 200 << 10) };
     let mut session = Session::start(&mut device, &PROGRAM, &options, Full(4_000)).unwrap();
     // SAFETY: no memory among the arguments.
-    let error = unsafe { session.record(&turns(30_000), &LaunchShape::linear(32, 32)) }.unwrap_err();
+    let error = unsafe { session.launch(&turns(30_000), &LaunchShape::linear(32, 32)) }.unwrap_err();
     assert!(matches!(error, SessionError::Write(_)), "{error}");
 }
 
@@ -376,7 +376,7 @@ fn a_kernel_whose_blocks_wait_for_each_other_ends_however_slow_the_disk_is() {
         let mut session = Session::start(&mut device, &PROGRAM, &options, Slow(file.clone())).unwrap();
         HELD.store(is_held, Relaxed);
         // SAFETY: no memory among the arguments.
-        unsafe { session.record(&waits(20_000), &LaunchShape::persistent(2, 32)) }.unwrap();
+        unsafe { session.launch(&waits(20_000), &LaunchShape::persistent(2, 32)) }.unwrap();
         let (_, _, report) = session.finish().unwrap();
         assert_eq!(report.attempted, report.recorded + report.lost);
         // Whatever block 0 did until then.
@@ -399,9 +399,9 @@ fn warps_that_leave_are_encoded_in_rounds() {
         let mut session = Session::start(&mut device, &PROGRAM, &options, file.clone()).unwrap();
         for _ in 0..2 {
             // SAFETY: no memory among the arguments.
-            unsafe { session.record(&scatters(60), &LaunchShape::linear(12_000, 96)) }.unwrap();
+            unsafe { session.launch(&scatters(60), &LaunchShape::linear(12_000, 96)) }.unwrap();
         }
-        let in_rounds = session.warps_in_rounds();
+        let in_rounds = session.recorder.warps_in_rounds();
         let (_, _, report) = session.finish().unwrap();
         assert_eq!((report.lost, report.twin_lost), (0, 0));
         let verified = verify(&file);
@@ -419,9 +419,9 @@ fn warps_that_hold_all_memory_are_taken_over() {
     let mut session = Session::start(&mut device, &PROGRAM, &options, file.clone()).unwrap();
     for (turns, threads) in [(20_000, 64), (60, 12_000), (20_000, 64)] {
         // SAFETY: no memory among the arguments.
-        unsafe { session.record(&scatters(turns), &LaunchShape::linear(threads, 32)) }.unwrap();
+        unsafe { session.launch(&scatters(turns), &LaunchShape::linear(threads, 32)) }.unwrap();
     }
-    let in_rounds = session.warps_in_rounds();
+    let in_rounds = session.recorder.warps_in_rounds();
     let (_, _, report) = session.finish().unwrap();
     assert_eq!((report.lost, report.twin_lost), (0, 0));
     let verified = verify(&file);

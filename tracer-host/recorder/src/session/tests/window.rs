@@ -5,7 +5,8 @@ use warptrace_format::chosen::ChosenWarps;
 use super::fake::{FakeDevice, Script, event, script};
 use super::output::Shared;
 use super::{PROGRAM, launch, launch_warps, options};
-use crate::session::{Session, SessionError};
+use crate::Session;
+use crate::session::SessionError;
 use crate::{LaunchReport, RecordingSpec, Window};
 
 fn with(window: Window) -> RecordingSpec {
@@ -124,7 +125,7 @@ fn launches_have_labels_and_of_ranges_only_those_are_recorded() {
         let window = Window { nvtx: nvtx.iter().map(|&name| name.to_owned()).collect(), ..Window::default() };
         let mut session = Session::start(&mut device, &PROGRAM, &with(window), Shared::default()).unwrap();
         for label in ["step 1", "other", "step 2", ""] {
-            session.label(label);
+            session.recorder.label(label);
             launch(&mut session, "k").unwrap();
         }
         let (file, _, _) = session.finish().unwrap();
@@ -139,7 +140,7 @@ fn a_launch_that_fails_has_its_label() {
     let failing = Script { fails: true, ..script(&[(0, 0, 9)]) };
     let (mut device, file) = (FakeDevice::of([failing]), Shared::default());
     let mut session = Session::start(&mut device, &PROGRAM, &options(1000), file.clone()).unwrap();
-    session.label("last");
+    session.recorder.label("last");
     launch(&mut session, "k").unwrap_err();
     assert_eq!(file.labels(), [Some("last".to_owned())]);
 }

@@ -6,7 +6,7 @@ use warptrace_device::{Global, KernelCall, KernelModule};
 use warptrace_format::Counting;
 use warptrace_format::Event;
 use warptrace_format::codec::CodecSpec;
-use warptrace_host::{LaunchShape, MemorySize, RecordingSpec, Session, SimDevice, SimOptions};
+use warptrace_host::{LaunchShape, MemorySize, Recorder, RecordingSpec, SimDevice, SimOptions};
 
 /// Runs one warp of a kernel of `module`; returns its events in order.
 ///
@@ -16,10 +16,10 @@ pub(crate) unsafe fn record(module: &KernelModule, call: &KernelCall, counting: 
     let mut device = SimDevice::new(SimOptions::default());
     let options =
         RecordingSpec { counting, memory: Some(MemorySize(64 << 20)), ..RecordingSpec::new(CodecSpec::Raw) };
-    let mut session = Session::start_module(&mut device, module, &options, Vec::new()).unwrap();
-    // SAFETY: the caller's promise; a session's device takes the host's addresses.
-    unsafe { session.record(call, &LaunchShape::linear(32, 32)) }.unwrap();
-    let (bytes, _, report) = session.finish().unwrap();
+    let mut recorder = Recorder::start_modules(&mut device, &[module], &options, Vec::new()).unwrap();
+    // SAFETY: the caller's promise; the device takes the host's addresses.
+    unsafe { recorder.record(&mut device, call, &LaunchShape::linear(32, 32)) }.unwrap();
+    let (bytes, _, report) = recorder.finish(&mut device).unwrap();
     assert_eq!((report.lost, report.recorded), (0, report.attempted));
     let file = TraceFile::from_bytes(bytes).unwrap();
     assert!(file.verify().is_ok(), "{}", file.verify());

@@ -1,0 +1,75 @@
+//! What the host says to a trace's writer.
+
+use std::sync::Arc;
+
+use warptrace_format::file::{Additions, BufferKind, Buffers, HostTimes, SiteInfo, SourceText};
+
+/// A message from the host to a trace's writer, next to what launches record.
+///
+/// A new kind takes two places: its variant here, and its section in
+/// [`TraceWriter::write_message`](crate::writer::TraceWriter::write_message).
+#[derive(Clone, Debug)]
+pub enum HostMessage {
+    /// Kernels and locations that are added to the file's, before launches of the kernels.
+    Additions(Additions),
+    /// Sites of kernels, before launches that access them. Their numbers are unique in the file.
+    Sites(Vec<SiteInfo>),
+    /// Memory that kernels can reach: buffers when they are there, and again, by the same number, when their
+    /// end is known.
+    Buffers(Buffers),
+    /// A text that locations lie in, where nothing else may have it.
+    Text(SourceText),
+    /// What the program called launches, by their numbers. Written before these launches, the labels are in a
+    /// file that breaks off after them.
+    Labels(Vec<(u32, Arc<str>)>),
+    /// When launches ran by the host's clocks, and how these compare with the device's timer.
+    Times(HostTimes),
+}
+
+impl HostMessage {
+    /// Adds the message to those that wait to be written, which are in the order of their kinds. Sites and
+    /// labels become one message.
+    pub(crate) fn add_to(self, waiting: &mut Vec<Self>) {
+        let at = waiting.partition_point(|other| other.order() <= self.order());
+        match (waiting[..at].last_mut(), self) {
+            (Some(Self::Sites(sites)), Self::Sites(mut more)) => sites.append(&mut more),
+            (Some(Self::Labels(labels)), Self::Labels(mut more)) => labels.append(&mut more),
+            (_, message) => waiting.insert(at, message),
+        }
+    }
+
+    const fn order(&self) -> u8 {
+        match self {
+            Self::Additions(_) => 0,
+            Self::Sites(_) => 1,
+            Self::Buffers(_) => 2,
+            Self::Text(_) => 3,
+            Self::Labels(_) => 4,
+            Self::Times(_) => 5,
+        }
+    }
+}
+
+/// Memory that a program has got.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// The address of its first byte.
+    pub address: u64,
+    /// How many bytes.
+    pub bytes: u64,
+    /// Of what kind it is.
+    pub kind: BufferKind,
+    /// What the program calls it, or nothing.
+    pub name: String,
+}
+
+/// A change of the memory that kernels can reach.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MemoryChange {
+    /// The program has got some. What was at these addresses is gone.
+    Got(Memory),
+    /// The memory that begins at this address is gone.
+    Gone(u64),
+    /// The program has some of which nothing is known.
+    Unknown,
+}
