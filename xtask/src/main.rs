@@ -4,6 +4,7 @@ mod book;
 mod budget;
 mod demo;
 mod evaluation;
+mod examples;
 mod fuzz;
 mod golden;
 mod idle;
