@@ -89,7 +89,8 @@ fn varint(bytes: &mut &[u8]) -> u64 {
 pub(super) fn tracks(path: &Path) -> Vec<Value> {
     let bytes = std::fs::read(path).unwrap();
     let [mut names, mut arguments, mut strings] = [const { BTreeMap::new() }; 3];
-    let (mut tracks, mut places, mut open) = (Vec::<Value>::new(), BTreeMap::new(), BTreeMap::new());
+    let (mut tracks, mut places, mut open) =
+        (Vec::<Value>::new(), BTreeMap::<u64, usize>::new(), BTreeMap::new());
     for (number, packet) in Message::read(&bytes).messages(1).into_iter().enumerate() {
         assert_eq!(packet.number(10), Some(1));
         assert_eq!(packet.number(13), Some(if number == 0 { 3 } else { 2 }));
