@@ -5,96 +5,79 @@ use serde::Serialize;
 /// Most bytes of a page.
 pub const MAX_BYTES: usize = 2_000_000;
 
-/// Most rows of each kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Limits {
+/// Declares the limits, each with its number on a page that is small enough.
+macro_rules! limits {
+    ($($(#[$doc:meta])* $name:ident: $full:expr,)*) => {
+        /// Most rows of each kind.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+        pub(crate) struct Limits {
+            $($(#[$doc])* pub(crate) $name: usize,)*
+        }
+
+        impl Limits {
+            /// What a page shows if it is small enough.
+            pub(crate) const FULL: Self = Self { $($name: $full,)* };
+
+            /// Returns a quarter of each.
+            fn quarter(self) -> Self {
+                Self { $($name: quarter(self.$name),)* }
+            }
+        }
+    };
+}
+
+limits! {
     /// Lines with figures, hottest first.
-    pub(crate) lines: usize,
+    lines: 400,
     /// Lines of source, with context.
-    pub(crate) source_lines: usize,
+    source_lines: 4_000,
     /// Heads of loops.
-    pub(crate) loops: usize,
+    loops: 40,
     /// Groups of warps with the same path.
-    pub(crate) paths: usize,
+    paths: 12,
     /// Groups of unfinished warps.
-    pub(crate) standing: usize,
+    standing: 20,
     /// Points of the curve of work.
-    pub(crate) curve: usize,
+    curve: 300,
     /// Runs of each warp that is drawn.
-    pub(crate) runs: usize,
+    runs: 3_000,
     /// Runs of all warps that can be drawn, but for those that are drawn first.
-    pub(crate) all_runs: usize,
+    all_runs: 400_000,
     /// Warps that can be drawn.
-    pub(crate) strips: usize,
+    strips: 16_384,
     /// Launches with a timeline.
-    pub(crate) timelines: usize,
+    timelines: 8,
     /// Warps of a timeline.
-    pub(crate) rows: usize,
+    rows: 128,
     /// Blocks of a launch that are drawn.
-    pub(crate) blocks: usize,
+    blocks: 2_048,
     /// Stretches of columns of timelines after which there are no more launches.
-    pub(crate) columns: usize,
+    columns: 65_536,
     /// Edges, those of most lanes first; parts of the program.
-    pub(crate) edges: usize,
+    edges: 400,
     /// Locations of the graph.
-    pub(crate) nodes: usize,
+    nodes: 120,
     /// Locations and warps that changed.
-    pub(crate) changes: usize,
+    changes: 20,
     /// Characters of a name, a path or a line of source.
-    pub(crate) text: usize,
+    text: 240,
+}
+
+fn quarter(number: usize) -> usize {
+    (number / 4).max(3)
 }
 
 /// Runs below which pages become smaller in all their parts.
 const FEW_RUNS: usize = 24_000;
 
 impl Limits {
-    /// What a page shows if it is small enough.
-    pub(crate) const FULL: Self = Self {
-        lines: 400,
-        source_lines: 4_000,
-        loops: 40,
-        paths: 12,
-        standing: 20,
-        curve: 300,
-        runs: 3_000,
-        all_runs: 400_000,
-        strips: 16_384,
-        timelines: 8,
-        rows: 128,
-        blocks: 2_048,
-        columns: 65_536,
-        edges: 400,
-        nodes: 120,
-        changes: 20,
-        text: 240,
-    };
-
     /// The next smaller page; `None` if this one is the smallest.
     pub(crate) fn smaller(self) -> Option<Self> {
-        let less = |number: usize| (number / 4).max(3);
         // Warps that can be drawn take the most room, and are missed the least.
         if self.all_runs > FEW_RUNS {
-            return Some(Self { all_runs: less(self.all_runs), strips: less(self.strips), ..self });
+            return Some(Self { all_runs: quarter(self.all_runs), strips: quarter(self.strips), ..self });
         }
-        let smaller = Self {
-            lines: less(self.lines),
-            source_lines: less(self.source_lines),
-            loops: less(self.loops),
-            paths: less(self.paths),
-            standing: less(self.standing),
-            curve: less(self.curve),
-            runs: less(self.runs),
-            all_runs: less(self.all_runs),
-            strips: less(self.strips),
-            timelines: less(self.timelines),
-            rows: less(self.rows),
-            blocks: less(self.blocks),
-            columns: less(self.columns),
-            edges: less(self.edges),
-            nodes: less(self.nodes),
-            changes: less(self.changes),
-            text: less(self.text).max(40),
-        };
+        let smaller = Self { text: quarter(self.text).max(40), ..self.quarter() };
         (smaller != self).then_some(smaller)
     }
 }

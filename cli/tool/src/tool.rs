@@ -16,7 +16,7 @@ use crate::{commands, demo, exit, opened, output, query_program};
 #[doc(hidden)]
 pub fn warptrace() -> ExitCode {
     run(|command| match query_program::is_for(&command) {
-        true => return query_program::replace(),
+        true => query_program::replace(),
         false => execute(command),
     })
 }

@@ -149,21 +149,22 @@ fn print(
             nanoseconds: zero.map(|zero| Nanoseconds::new(trace, info.number(), zero)),
         };
         let mut too_much = Ok(());
-        let _ = trace.decode_all(info.number(), command.track, &filter.clone().with_marks(), &mut |block| {
-            let id = info.stream_id(block.warp).expect("the decoder gives warps of this launch");
-            if command.warp.is_some_and(|warp| warp != id.warp_in_block) {
-                return ControlFlow::Continue(());
-            }
-            if let Some(bar) = &bar {
-                bar.inc(block.events.len() as u64);
-            }
-            too_much = printer.nanoseconds.as_mut().map_or(Ok(()), |own| own.go_to(block.warp));
-            if too_much.is_err() {
-                return ControlFlow::Break(());
-            }
-            result = printer.print(out, &id, &block);
-            if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        })?;
+        let _ =
+            trace.decode_all(info.number(), command.track, &filter.clone().with_marks(), &mut |block| {
+                let id = info.stream_id(block.warp).expect("the decoder gives warps of this launch");
+                if command.warp.is_some_and(|warp| warp != id.warp_in_block) {
+                    return ControlFlow::Continue(());
+                }
+                if let Some(bar) = &bar {
+                    bar.inc(block.events.len() as u64);
+                }
+                too_much = printer.nanoseconds.as_mut().map_or(Ok(()), |own| own.go_to(block.warp));
+                if too_much.is_err() {
+                    return ControlFlow::Break(());
+                }
+                result = printer.print(out, &id, &block);
+                if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            })?;
         too_much?;
         result?;
         if let Some(words) = words::early_end(trace, info.number()) {

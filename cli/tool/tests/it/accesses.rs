@@ -13,7 +13,7 @@ use warptrace_format::file::{
 use warptrace_host::HostMessage;
 use warptrace_host::writer::{ChunkRef, DataChunk, TraceWriter, WriterOptions};
 
-use crate::support::{Folder, run, text};
+use crate::support::{Folder, account, json, printed, run, text};
 
 /// Events of the kernel's only location, in each warp.
 const TURNS: u64 = 64;
@@ -77,24 +77,15 @@ pub(crate) fn record_with(folder: &Folder, name: &str, room: usize, derived: Opt
         let chunk = ChunkRef { track: 0, warp, sequence: 0, events, payload: &event };
         writer.write_chunks(0, &[chunk]).unwrap();
     }
-    let events = WarpAccount { attempted: TURNS, recorded: TURNS, lost: 0, chunks: 1, finished: 1 };
-    writer.end_launch(0, 0, &[events; WARPS as usize]).unwrap();
+    writer.end_launch(0, 0, &[account(TURNS); WARPS as usize]).unwrap();
     writer.end_data(0, &accounts).unwrap();
     let path = folder.at(name);
     fs::write(&path, writer.finish().unwrap().0).unwrap();
     path
 }
 
-pub(crate) fn json(arguments: &[&str]) -> Value {
-    let (code, output, errors) = run(&[arguments, &["--json"]].concat());
-    assert_eq!((code, errors.as_str()), (0, ""), "{arguments:?}");
-    serde_json::from_str(&output).unwrap()
-}
-
 pub(crate) fn page(command: &str, path: &Path) -> String {
-    let (code, output, errors) = run(&[command, text(path)]);
-    assert_eq!((code, errors.as_str()), (0, ""));
-    output
+    printed(&[command, text(path)])
 }
 
 #[test]
@@ -172,8 +163,7 @@ fn what_is_lost_comes_before_everything() {
 fn decode_prints_each_run_of_vectors() {
     let folder = Folder::new();
     let path = record(&folder, "whole.wtrc", usize::MAX);
-    let (code, output, _) = run(&["decode", "--accesses", "--warp", "0", "--block", "1", text(&path)]);
-    assert_eq!(code, 0);
+    let output = printed(&["decode", "--accesses", "--warp", "0", "--block", "1", text(&path)]);
     let expected = "load global 4 at transpose.cu:12 x 64: 0x70040000, +4 a lane, +2048 each time";
     assert!(output.starts_with("launch 0 block 1,0,0 warp 0\n") && output.contains(expected), "{output}");
     assert!(output.contains("value weight at transpose.cu:15"), "{output}");

@@ -1,17 +1,12 @@
 //! How the commands that say what warps did read: first lines, rows, errors.
 
-use std::fs::File;
-
 use serde_json::Value;
 use warptrace_format::LocationKind;
-use warptrace_format::account::WarpAccount;
-use warptrace_format::codec::CodecSpec;
-use warptrace_format::file::{DeviceInfo, LaunchInfo, LocationInfo, Metadata};
-use warptrace_host::writer::{ChunkRef, TraceWriter, WriterOptions};
+use warptrace_format::file::LocationInfo;
 
-use crate::answers_figures::{decoded, json};
+use crate::answers_figures::decoded;
 use crate::bad_traces::without_table;
-use crate::support::{Folder, run, text};
+use crate::support::{Folder, json, metadata, printed, recorded, refused, run, text, write_launch, writer};
 
 /// A picture whose warps part: 128 warps in 16 blocks.
 const PARTING: [&str; 4] = ["--width", "64", "--depth", "400"];
@@ -26,8 +21,7 @@ fn every_view_fits_a_screen_and_says_that_the_trace_is_whole() {
     let folder = Folder::new();
     let path = folder.traced("fractal", "a.wtrc", &PARTING);
     for view in VIEWS {
-        let (code, output, errors) = run(&[view, text(&path)]);
-        assert_eq!((code, errors.as_str()), (0, ""), "{view}");
+        let output = printed(&[view, text(&path)]);
         let first = output.lines().take(2).any(|line| line.starts_with("whole trace: "));
         assert!(first, "{view}: {output}");
         let widest = output.lines().map(|line| line.chars().count()).max().unwrap();
@@ -139,8 +133,7 @@ fn rows_are_sorted_limited_and_filtered() {
 
 #[test]
 fn what_there_is_not_is_an_error() {
-    let folder = Folder::new();
-    let path = folder.recorded("a.wtrc", &[]);
+    let (_folder, path) = recorded(&[]);
     for view in VIEWS {
         for (more, part) in [
             (["--kernel", "frac"], "no kernel `frac`; it has fractal"),
@@ -148,15 +141,11 @@ fn what_there_is_not_is_an_error() {
             (["--block", "4"], "has no block 4: its blocks are 0 to 3"),
             (["--warp", "8"], "have warps 0 to 7, not 8"),
         ] {
-            let (code, output, errors) = run(&[&[view, text(&path)], &more[..]].concat());
-            assert_eq!((code, output.as_str()), (1, ""), "{view} {more:?}");
-            assert!(errors.contains(part), "{view} {more:?}: {errors}");
+            refused(&[&[view, text(&path)], &more[..]].concat(), part);
         }
     }
-    let (code, _, errors) = run(&["lines", text(&path), "--location", "ITER"]);
-    assert!(code == 1 && errors.contains("no location `ITER`; `warptrace info` lists them"), "{errors}");
-    let (code, _, errors) = run(&["loops", text(&path), "--location", "9999"]);
-    assert!(code == 1 && errors.contains("no location `9999`; `warptrace info` lists them"), "{errors}");
+    refused(&["lines", text(&path), "--location", "ITER"], "no location `ITER`; `warptrace info` lists them");
+    refused(&["loops", text(&path), "--location", "9999"], "no location `9999`; `warptrace info` lists them");
 }
 
 #[test]
@@ -184,8 +173,7 @@ fn a_trace_that_lacks_events_says_so_first() {
 
 #[test]
 fn a_damaged_trace_is_an_error_that_names_the_remedy() {
-    let folder = Folder::new();
-    let path = folder.recorded("a.wtrc", &["--zstd", "0"]);
+    let (_folder, path) = recorded(&["--zstd", "0"]);
     let mut bytes = std::fs::read(&path).unwrap();
     // The first frame: its payload is behind its header.
     let frame = bytes.windows(4).position(|tag| tag == b"FRAM").unwrap();
@@ -208,26 +196,22 @@ fn traces_without_locations_or_events_are_shown_with_a_word_about_it() {
     without_table(&bare, &[[7, 0, 1, 0, 0, 0x80], [7, 0, 1, 0, 0, 0], [9, 0, 1, 0, 0, 0x80]]);
     without_table(&empty, &[]);
     for view in VIEWS {
-        let (code, output, errors) = run(&[view, text(&bare)]);
-        assert_eq!((code, errors.as_str()), (0, ""), "{view}");
+        let output = printed(&[view, text(&bare)]);
         assert!(output.contains("no table of locations, so they are shown by their ids"), "{view}: {output}");
         assert!(
             ["paths", "stats"].contains(&view) || output.contains("location 7") || view == "warps",
             "{output}"
         );
-        let (code, output, errors) = run(&[view, text(&empty)]);
-        assert_eq!((code, errors.as_str()), (0, ""), "{view}");
+        let output = printed(&[view, text(&empty)]);
         assert!(output.contains("no events: `warptrace info` says what was recorded"), "{view}: {output}");
     }
-    let (code, _, errors) = run(&["lines", text(&bare), "--location", "x"]);
-    assert!(code == 1 && errors.contains("no table of locations: give an id"), "{errors}");
+    refused(&["lines", text(&bare), "--location", "x"], "no table of locations: give an id");
     assert_eq!(json(&["lines", text(&bare), "--location", "9"])["lines"][0]["visits"], 1);
 }
 
 #[test]
 fn diff_says_what_changed_and_fails_above_a_limit() {
-    let folder = Folder::new();
-    let before = folder.recorded("a.wtrc", &[]);
+    let (folder, before) = recorded(&[]);
     let after = folder.traced("fractal", "b.wtrc", &["--width", "32", "--depth", "19"]);
     let diff = |more: &[&str]| run(&[&["diff", text(&before)], more].concat());
     let (code, output, errors) = diff(&[text(&before), "--fail-above", "0"]);
@@ -343,21 +327,12 @@ fn diff_says_so_where_no_warp_has_the_same_threads() {
     let folder = Folder::new();
     let [half, full] = [16, 32].map(|threads| {
         let path = folder.at(&format!("{threads}.wtrc"));
-        let metadata = Metadata::new("test", DeviceInfo::simulator("simulator"), vec![CodecSpec::Raw])
-            .with_kernel("walk", "")
-            .with_location(1, "STEP", "");
-        let out = File::create(&path).unwrap();
-        let mut writer = TraceWriter::create(out, &metadata, WriterOptions::default()).unwrap();
-        writer.begin_launch(&LaunchInfo::new(0, 0, [1, 1, 1], [threads, 1, 1], 0).unwrap()).unwrap();
-        let chunk = ChunkRef { track: 0, warp: 0, sequence: 0, events: 1, payload: &[1, 0, 1, 0, 0, 0] };
-        writer.write_chunks(0, &[chunk]).unwrap();
-        let account = WarpAccount { attempted: 1, recorded: 1, lost: 0, chunks: 1, finished: 1 };
-        writer.end_launch(0, 0, &[account]).unwrap();
+        let mut writer = writer(&path, &metadata("walk").with_location(1, "STEP", ""));
+        write_launch(&mut writer, 0, [1, threads], &[&[1, 0, 1, 0, 0, 0]]);
         writer.finish().unwrap();
         path
     });
-    let (code, output, errors) = run(&["diff", text(&half), text(&full)]);
-    assert_eq!((code, errors.as_str()), (0, ""));
+    let output = printed(&["diff", text(&half), text(&full)]);
     assert!(output.starts_with("the recordings differ in\n  block of walk: 16 -> 32\n"), "{output}");
     assert!(
         output.contains("\nno warp is compared: no warp of the one trace holds the same threads"),
@@ -371,9 +346,7 @@ fn diff_says_so_where_no_warp_has_the_same_threads() {
 fn causes_are_found_by_the_branch_that_they_are_shown_at() {
     let folder = Folder::new();
     let path = folder.at("a.wtrc");
-    let mut metadata = Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw])
-        .with_kernel("k", "")
-        .with_location(1, "BEFORE", "");
+    let mut metadata = metadata("k").with_location(1, "BEFORE", "");
     let side = LocationInfo {
         line: 7,
         rejoin_line: 9,
@@ -381,14 +354,9 @@ fn causes_are_found_by_the_branch_that_they_are_shown_at() {
         ..LocationInfo::new(2, "SIDE", "")
     };
     metadata.locations.push(side);
-    let file = File::create(&path).unwrap();
-    let mut writer = TraceWriter::create(file, &metadata, WriterOptions::default()).unwrap();
-    writer.begin_launch(&LaunchInfo::new(0, 0, [1, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
+    let mut writer = writer(&path, &metadata);
     // All lanes, then half of them on a side of a branch.
-    let payload = &[1, 0, 0xff, 0xff, 0xff, 0xff, 2, 0, 0xff, 0xff, 0, 0];
-    writer.write_chunks(0, &[ChunkRef { track: 0, warp: 0, sequence: 0, events: 2, payload }]).unwrap();
-    let account = WarpAccount { attempted: 2, recorded: 2, lost: 0, chunks: 1, finished: 1 };
-    writer.end_launch(0, 0, &[account]).unwrap();
+    write_launch(&mut writer, 0, [1, 32], &[&[1, 0, 0xff, 0xff, 0xff, 0xff, 2, 0, 0xff, 0xff, 0, 0]]);
     writer.finish().unwrap();
     assert!(run(&["causes", text(&path)]).1.contains("SIDE"));
     for (id, rows) in [("1", 0), ("2", 1)] {

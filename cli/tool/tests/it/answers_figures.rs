@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::{Folder, run, text};
+use crate::support::{Folder, json, printed, text};
 
 /// An event as `decode` prints it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,8 +18,7 @@ pub(crate) struct Event {
 pub(crate) type Warps = BTreeMap<(u64, u64, u64), Vec<Event>>;
 
 pub(crate) fn decoded(path: &Path) -> Warps {
-    let (code, output, _) = run(&["decode", text(path), "--format", "csv"]);
-    assert_eq!(code, 0);
+    let output = printed(&["decode", text(path), "--format", "csv"]);
     let mut warps = Warps::new();
     for record in csv::Reader::from_reader(output.as_bytes()).records() {
         let record = record.unwrap();
@@ -29,12 +28,6 @@ pub(crate) fn decoded(path: &Path) -> Warps {
         warp.push(Event { location: number(7), mask });
     }
     warps
-}
-
-pub(crate) fn json(arguments: &[&str]) -> Value {
-    let (code, output, errors) = run(&[arguments, &["--json"]].concat());
-    assert_eq!((code, errors.as_str()), (0, ""), "{arguments:?}");
-    serde_json::from_str(&output).unwrap()
 }
 
 /// The sequence of events of each lane of a warp, by their numbers in the warp.

@@ -2,12 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use warptrace_format::account::WarpAccount;
-use warptrace_format::codec::CodecSpec;
-use warptrace_format::file::{DeviceInfo, LaunchInfo, Metadata};
-use warptrace_host::writer::{ChunkRef, TraceWriter, WriterOptions};
-
-use crate::support::{Folder, text};
+use crate::support::{Folder, metadata, text, write_launch, writer};
 
 /// What is the matter with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,18 +73,7 @@ impl Lack {
 
 /// Writes a trace without a table of locations, of one warp with these events.
 pub(crate) fn without_table(path: &Path, events: &[[u8; 6]]) {
-    let metadata =
-        Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw]).with_kernel("k", "");
-    let file = std::fs::File::create(path).unwrap();
-    let mut writer = TraceWriter::create(file, &metadata, WriterOptions::default()).unwrap();
-    writer.begin_launch(&LaunchInfo::new(0, 0, [1, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
-    let (recorded, payload) = (events.len() as u64, events.concat());
-    if recorded > 0 {
-        let chunk = ChunkRef { track: 0, warp: 0, sequence: 0, events: recorded as u32, payload: &payload };
-        writer.write_chunks(0, &[chunk]).unwrap();
-    }
-    let chunks = u32::from(recorded > 0);
-    let account = WarpAccount { attempted: recorded, recorded, lost: 0, chunks, finished: 1 };
-    writer.end_launch(0, 0, &[account]).unwrap();
+    let mut writer = writer(path, &metadata("k"));
+    write_launch(&mut writer, 0, [1, 32], &[&events.concat()]);
     writer.finish().unwrap();
 }

@@ -1,42 +1,32 @@
 //! Small files that ask for much memory or output.
 #![cfg(unix)]
 
-use std::fs::File;
 use std::path::Path;
 
 use serde_json::Value;
 use warptrace_format::Event;
-use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::{CodecSpec, EclParams, encode_stream};
 use warptrace_format::file::{ChunkRef, DeviceInfo, LaunchInfo, LocationInfo, Metadata, SourceText};
 use warptrace_format::location::{SOURCE_HASH_PREFIX, source_hash};
-use warptrace_host::HostMessage;
-use warptrace_host::writer::{TraceWriter, WriterOptions};
 
-use crate::support::{Folder, run, text};
+use warptrace_host::HostMessage;
+
+use crate::support::{Folder, account, json, run, text, write_launch, writer};
 use crate::work::{limited, lossy};
 
 /// Writes a trace of launches of one warp, with an event at each location.
 fn traced(path: &Path, metadata: &Metadata, launches: u32, texts: &[SourceText]) {
-    let file = File::create(path).unwrap();
-    let mut writer = TraceWriter::create(file, metadata, WriterOptions::default()).unwrap();
+    let mut writer = writer(path, metadata);
     for text in texts {
         writer.write_message(&HostMessage::Text(text.clone())).unwrap();
     }
-    let events = metadata.locations.len() as u32;
     let payload: Vec<u8> = metadata
         .locations
         .iter()
         .flat_map(|info| [&info.id.to_le_bytes()[..], &[1, 0, 0, 0]].concat())
         .collect();
     for launch in 0..launches {
-        writer.begin_launch(&LaunchInfo::new(launch, 0, [1, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
-        writer
-            .write_chunks(launch, &[ChunkRef { track: 0, warp: 0, sequence: 0, events, payload: &payload }])
-            .unwrap();
-        let recorded = u64::from(events);
-        let account = WarpAccount { attempted: recorded, recorded, lost: 0, chunks: 1, finished: 1 };
-        writer.end_launch(launch, 0, &[account]).unwrap();
+        write_launch(&mut writer, launch, [1, 32], &[&payload]);
     }
     writer.finish().unwrap();
 }
@@ -149,8 +139,7 @@ fn equal_losses_are_one_row() {
 fn warps_without_account_are_one_number() {
     let folder = Folder::new();
     let path = folder.at("a.wtrc");
-    let mut writer =
-        TraceWriter::create(File::create(&path).unwrap(), &metadata("k"), WriterOptions::default()).unwrap();
+    let mut writer = writer(&path, &metadata("k"));
     writer.begin_launch(&LaunchInfo::new(0, 0, [100, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
     let payload = [1, 0, 1, 0, 0, 0];
     let chunk = |warp| ChunkRef { track: 0, warp, sequence: 0, events: 1, payload: &payload };
@@ -161,8 +150,7 @@ fn warps_without_account_are_one_number() {
         let (_, said, errors) = run(&[&[view, text(&path)], more].concat());
         assert!(format!("{said}{errors}").contains("100 warps without"), "{view}: {said}{errors}");
     }
-    let (_, said, _) = run(&["top", "--json", text(&path)]);
-    let found: Value = serde_json::from_str(&said).unwrap();
+    let found = json(&["top", text(&path)]);
     assert_eq!(found["losses"]["unaccounted_warps"], 100);
 }
 
@@ -175,8 +163,7 @@ fn with_long_names(path: &Path) {
         .with_location(1, &long, "")
         .with_location(2, &long, "");
     metadata.locations.iter_mut().for_each(|location| location.file = "k.rs".into());
-    let mut writer =
-        TraceWriter::create(File::create(path).unwrap(), &metadata, WriterOptions::default()).unwrap();
+    let mut writer = writer(path, &metadata);
     let warps = 600;
     writer.begin_launch(&LaunchInfo::new(0, 0, [warps, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
     let stream: Vec<Event> =
@@ -185,9 +172,7 @@ fn with_long_names(path: &Path) {
     let [(events, payload)] = &chunks[..] else { panic!("one chunk: {}", chunks.len()) };
     let chunk = |warp| ChunkRef { track: 0, warp, sequence: 0, events: *events, payload };
     writer.write_chunks(0, &(0..warps).map(chunk).collect::<Vec<_>>()).unwrap();
-    let recorded = u64::from(*events);
-    let account = WarpAccount { attempted: recorded, recorded, lost: 0, chunks: 1, finished: 1 };
-    writer.end_launch(0, 0, &vec![account; warps as usize]).unwrap();
+    writer.end_launch(0, 0, &vec![account((*events).into()); warps as usize]).unwrap();
     writer.finish().unwrap();
 }
 

@@ -14,7 +14,7 @@ use warptrace_format::file::{
 use warptrace_host::HostMessage;
 use warptrace_host::writer::{ChunkRef, Compression, DataChunk, TraceWriter, WriterOptions};
 
-use crate::support::{Folder, compare_with_reference, run, text};
+use crate::support::{Folder, compare_with_reference, json, printed, run, text};
 
 /// Where a buffer of 4,096 bytes is in launch 0, and one of 256 in launch 1.
 const REUSED: u64 = 0x7000_0000;
@@ -110,23 +110,11 @@ pub(crate) fn outside(folder: &Folder) -> PathBuf {
     keep(folder, "outside.wtrc", &whole())
 }
 
-fn json(arguments: &[&str]) -> Value {
-    let (code, output, errors) = run(&[arguments, &["--json"]].concat());
-    assert_eq!((code, errors.as_str()), (0, ""), "{arguments:?}");
-    serde_json::from_str(&output).unwrap()
-}
-
-fn page(arguments: &[&str]) -> String {
-    let (code, output, errors) = run(arguments);
-    assert_eq!((code, errors.as_str()), (0, ""));
-    output
-}
-
 #[test]
 fn accesses_out_of_bounds_come_first() {
     let folder = Folder::new();
     let path = keep(&folder, "whole.wtrc", &whole());
-    let output = page(&["accesses", text(&path)]);
+    let output = printed(&["accesses", text(&path)]);
     let outside = 32 * (TURNS - 2);
     let expected = format!(
         "OUT OF BOUNDS: {outside} accesses in no buffer, first load of 4 bytes at sum.cu:12 by launch 1 block 0 warp 0 lane 0: \
@@ -157,8 +145,8 @@ fn accesses_out_of_bounds_come_first() {
     // A request of which no lane is in the buffer is none of its.
     assert_eq!((&of(2)["requests"], &of(2)["sectors"]), (&2.into(), &8.into()));
     assert!(output.contains("hot") && !output.contains('\u{1b}'), "control characters are escaped: {output}");
-    assert!(page(&["info", text(&path)]).contains("buffers      4\n"));
-    assert!(page(&["verify", text(&path)]).ends_with("result    no problem found\n"));
+    assert!(printed(&["info", text(&path)]).contains("buffers      4\n"));
+    assert!(printed(&["verify", text(&path)]).ends_with("result    no problem found\n"));
 }
 
 #[test]
@@ -166,7 +154,7 @@ fn what_is_out_of_bounds_is_a_finding_of_every_view() {
     let folder = Folder::new();
     for (name, bytes) in [("whole.wtrc", whole()), ("no_events.wtrc", whole_with(0))] {
         let path = keep(&folder, name, &bytes);
-        let output = page(&["accesses", text(&path)]);
+        let output = printed(&["accesses", text(&path)]);
         let (outside, finding) = output.split_once('\n').unwrap();
         let finding = finding.lines().next().unwrap();
         assert!(outside.starts_with("OUT OF BOUNDS: "), "{output}");
@@ -176,7 +164,7 @@ fn what_is_out_of_bounds_is_a_finding_of_every_view() {
         }
         let found = json(&["top", text(&path)]);
         assert_eq!(found["access_finding"], finding);
-        let output = page(&["top", text(&path)]);
+        let output = printed(&["top", text(&path)]);
         let has_events = name == "whole.wtrc";
         assert_eq!(
             output.starts_with("OUT OF BOUNDS: "),
@@ -210,7 +198,7 @@ fn what_is_out_of_bounds_is_a_finding_of_every_view() {
 fn decode_names_buffers() {
     let folder = Folder::new();
     let path = keep(&folder, "whole.wtrc", &whole());
-    let decoded = page(&["decode", "--accesses", "--launch", "0", text(&path)]);
+    let decoded = printed(&["decode", "--accesses", "--launch", "0", text(&path)]);
     let expected = "load global 4 at sum.cu:12 x 32: #1+0 (4096 bytes), +4 a lane, +128 each time\n";
     assert!(decoded.contains(expected), "{decoded}");
     assert!(decoded.contains("+20 (128 bytes)") && !decoded.contains('\u{1b}'), "{decoded}");
@@ -218,10 +206,10 @@ fn decode_names_buffers() {
         decoded.contains("store shared 4 at sum.cu:14 x 32: 0x0, +4 a lane, +0 each time\n"),
         "{decoded}"
     );
-    let decoded = page(&["decode", "--accesses", "--launch", "1", text(&path)]);
+    let decoded = printed(&["decode", "--accesses", "--launch", "1", text(&path)]);
     let expected = ": #2+0 (256 bytes), +4 a lane, +128 each time, some in no buffer\n";
     assert!(decoded.contains(expected), "{decoded}");
-    let rows = page(&["decode", "--accesses", "--format", "jsonl", text(&path)]);
+    let rows = printed(&["decode", "--accesses", "--format", "jsonl", text(&path)]);
     let rows: Vec<Value> = rows.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let load = rows.iter().find(|row| row["launch"] == 1 && row["site"] == 1).unwrap();
     assert_eq!((&load["lanes"][3]["buffer"], &load["lanes"][3]["offset"]), (&2.into(), &"12".into()));
@@ -234,20 +222,20 @@ fn where_not_all_is_known_nothing_is_out_of_bounds() {
     let some = |is_complete| Buffers { is_complete, buffers: vec![all[0].clone()] };
     let none = Buffers { is_complete: true, buffers: Vec::new() };
     let path = keep(&folder, "some.wtrc", &record(&[some(false), none.clone()]));
-    let output = page(&["accesses", text(&path)]);
+    let output = printed(&["accesses", text(&path)]);
     assert!(!output.contains("OUT OF BOUNDS"), "{output}");
     let says = format!("{},{:03} accesses in no buffer that is known", 64 * TURNS / 1000, 64 * TURNS % 1000);
     assert!(output.contains(&says), "{output}");
-    assert!(page(&["info", text(&path)]).contains("buffers      1; there may be memory of which nothing"));
+    assert!(printed(&["info", text(&path)]).contains("buffers      1; there may be memory of which nothing"));
     assert_eq!(json(&["accesses", text(&path)])["outside"], Value::Array(Vec::new()));
     // Without the section nothing is said; with an empty one that there was none.
     let path = keep(&folder, "without.wtrc", &record(&[]));
-    let output = page(&["accesses", text(&path)]);
-    assert!(!output.contains("buffer") && !page(&["info", text(&path)]).contains("buffers"), "{output}");
+    let output = printed(&["accesses", text(&path)]);
+    assert!(!output.contains("buffer") && !printed(&["info", text(&path)]).contains("buffers"), "{output}");
     assert_eq!(json(&["accesses", text(&path)])["unknown_buffer_accesses"], Value::Null);
-    assert!(page(&["decode", "--accesses", text(&path)]).contains(": 0x70000000, +4 a lane"));
+    assert!(printed(&["decode", "--accesses", text(&path)]).contains(": 0x70000000, +4 a lane"));
     let path = keep(&folder, "empty.wtrc", &record(&[none]));
-    let output = page(&["accesses", text(&path)]);
+    let output = printed(&["accesses", text(&path)]);
     assert!(output.starts_with("OUT OF BOUNDS: ") && output.contains(": there is no buffer\n"), "{output}");
 }
 

@@ -1,28 +1,23 @@
 //! `warptrace decode`.
 
-use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::Value;
-use warptrace_format::account::WarpAccount;
-use warptrace_format::codec::CodecSpec;
-use warptrace_format::file::DeviceInfo;
-use warptrace_host::writer::{ChunkRef, LaunchInfo, Metadata, TraceWriter, WriterOptions};
 
-use crate::support::{Folder, WARPS, run, text, tool};
+use crate::support::{
+    Folder, WARPS, metadata, printed, recorded, refused, run, text, tool, write_launch, writer,
+};
 
 fn lines(arguments: &[&str]) -> Vec<String> {
-    let (code, output, errors) = run(arguments);
-    assert_eq!((code, errors.as_str()), (0, ""), "{arguments:?}");
+    let output = printed(arguments);
     output.lines().map(str::to_owned).collect()
 }
 
 #[test]
 fn text_has_a_heading_for_each_warp_and_a_line_for_each_event() {
-    let folder = Folder::new();
-    let path = folder.recorded("a.wtrc", &[]);
+    let (_folder, path) = recorded(&[]);
     let lines = lines(&["decode", text(&path)]);
     let headings: Vec<&String> = lines.iter().filter(|line| line.starts_with("launch ")).collect();
     assert_eq!(headings.len(), WARPS);
@@ -45,8 +40,7 @@ fn text_says_which_digit_of_a_mask_is_which_lane() {
 
 #[test]
 fn the_three_formats_agree() {
-    let folder = Folder::new();
-    let path = folder.recorded("a.wtrc", &[]);
+    let (_folder, path) = recorded(&[]);
     let csv = lines(&["decode", text(&path), "--format", "csv"]);
     assert_eq!(csv[0], "launch,kernel,block_x,block_y,block_z,warp,event,location,name,mask,lost,why");
     let json = lines(&["decode", text(&path), "--format", "jsonl"]);
@@ -80,19 +74,10 @@ fn the_three_formats_agree() {
 
 /// Writes a trace of one warp whose names need quotes, and that has an event at a location without a name.
 fn with_odd_names(path: &Path) {
-    let metadata = Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw])
-        .with_kernel("k,\"x\"", "")
-        .with_location(1, "a,b", "")
-        .with_location(65_535, "two\nlines", "");
-    let mut writer =
-        TraceWriter::create(File::create(path).unwrap(), &metadata, WriterOptions::default()).unwrap();
-    writer.begin_launch(&LaunchInfo::new(0, 0, [1, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
-    let payload = [[1, 0, 1, 0, 0, 0x80], [0xff, 0xff, 2, 0, 0, 0], [9, 0, 4, 0, 0, 0]].concat();
-    writer
-        .write_chunks(0, &[ChunkRef { track: 0, warp: 0, sequence: 0, events: 3, payload: &payload }])
-        .unwrap();
-    let account = WarpAccount { attempted: 3, recorded: 3, lost: 0, chunks: 1, finished: 1 };
-    writer.end_launch(0, 0, &[account]).unwrap();
+    let metadata = metadata("k,\"x\"").with_location(1, "a,b", "").with_location(65_535, "two\nlines", "");
+    let mut writer = writer(path, &metadata);
+    let events = [[1, 0, 1, 0, 0, 0x80], [0xff, 0xff, 2, 0, 0, 0], [9, 0, 4, 0, 0, 0]].concat();
+    write_launch(&mut writer, 0, [1, 32], &[&events]);
     writer.finish().unwrap();
 }
 
@@ -101,8 +86,7 @@ fn names_with_commas_quotes_and_line_ends_keep_their_column() {
     let folder = Folder::new();
     let path = folder.at("a.wtrc");
     with_odd_names(&path);
-    let (code, output, _) = run(&["decode", text(&path), "--format", "csv"]);
-    assert_eq!(code, 0);
+    let output = printed(&["decode", text(&path), "--format", "csv"]);
     let mut reader = csv::Reader::from_reader(output.as_bytes());
     let mut columns = |name: &str| {
         let number = reader.headers().unwrap().iter().position(|header| header == name).unwrap();
@@ -123,8 +107,7 @@ fn names_with_commas_quotes_and_line_ends_keep_their_column() {
 
 #[test]
 fn filters_keep_exactly_what_they_name() {
-    let folder = Folder::new();
-    let path = folder.recorded("a.wtrc", &[]);
+    let (_folder, path) = recorded(&[]);
     let decode = |more: &[&str]| lines(&[&["decode", text(&path), "--format", "csv"], more].concat());
     let all = decode(&[]);
     let kept = |block: Option<&str>, warp: Option<&str>| -> Vec<String> {
@@ -143,8 +126,7 @@ fn filters_keep_exactly_what_they_name() {
 
 #[test]
 fn a_filter_that_nothing_fits_is_an_error() {
-    let folder = Folder::new();
-    let path = folder.recorded("a.wtrc", &[]);
+    let (_folder, path) = recorded(&[]);
     for (more, part) in [
         (["--warp", "8"], "have warps 0 to 7, not 8"),
         (["--block", "4"], "has no block 4: its blocks are 0 to 3"),
@@ -152,16 +134,13 @@ fn a_filter_that_nothing_fits_is_an_error() {
         (["--launch", "1"], "there is no launch 1"),
         (["--track", "1"], "there is no track 1"),
     ] {
-        let (code, output, errors) = run(&[&["decode", text(&path)], &more[..]].concat());
-        assert_eq!((code, output.as_str()), (1, ""), "{more:?}");
-        assert!(errors.contains(part), "{more:?}: {errors}");
+        refused(&[&["decode", text(&path)], &more[..]].concat(), part);
     }
 }
 
 #[test]
 fn a_dual_trace_holds_the_same_events_twice() {
-    let folder = Folder::new();
-    let path = folder.recorded("a.wtrc", &["--dual"]);
+    let (_folder, path) = recorded(&["--dual"]);
     let track = |number: &str| lines(&["decode", text(&path), "--format", "csv", "--track", number]);
     let (trace, twin) = (track("0"), track("1"));
     assert!(trace.len() > WARPS);
@@ -188,8 +167,7 @@ fn of_lane(csv: &[String], lane: u32) -> Vec<String> {
 
 #[test]
 fn a_file_gets_the_same_bytes_as_standard_output() {
-    let folder = Folder::new();
-    let path = folder.recorded("a.wtrc", &[]);
+    let (folder, path) = recorded(&[]);
     for format in ["text", "jsonl", "csv"] {
         let target = folder.at(format);
         let (code, output, errors) = run(&["decode", text(&path), "--format", format, "-o", text(&target)]);
@@ -220,8 +198,7 @@ fn a_reader_that_has_seen_enough_is_no_error() {
 
 #[test]
 fn a_closed_end_is_no_panic_in_any_command() {
-    let folder = Folder::new();
-    let path = folder.recorded("a.wtrc", &[]);
+    let (_folder, path) = recorded(&[]);
     for arguments in [
         &["info", text(&path)][..],
         &["info", text(&path), "--json"],

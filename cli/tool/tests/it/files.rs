@@ -8,7 +8,7 @@ use assert_cmd::cargo::cargo_bin;
 
 #[cfg(unix)]
 use crate::no_room::run_with_room;
-use crate::support::{Folder, run, text};
+use crate::support::{Folder, recorded, refused, run, text};
 
 /// Names that all lead to one file.
 fn names_of(folder: &Folder, path: &Path) -> Vec<PathBuf> {
@@ -28,8 +28,7 @@ fn names_of(folder: &Folder, path: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn no_command_writes_to_what_it_reads() {
-    let folder = Folder::new();
-    let path = folder.recorded("a.wtrc", &[]);
+    let (folder, path) = recorded(&[]);
     let other = folder.recorded("b.wtrc", &[]);
     let whole = fs::read(&path).unwrap();
     for name in names_of(&folder, &path) {
@@ -73,8 +72,7 @@ fn an_export_into_a_folder_does_not_replace_the_trace_in_it() {
     fs::create_dir_all(into.join("runs").join(partition("runs.parquet"))).unwrap();
     let path = folder.recorded(&format!("tables/runs/{}/runs.parquet", partition("runs.parquet")), &[]);
     let whole = fs::read(&path).unwrap();
-    let (code, _, errors) = run(&["export", text(&path), "--to", "parquet", "-o", text(into)]);
-    assert!(code == 1 && errors.contains("are one file"), "{errors}");
+    refused(&["export", text(&path), "--to", "parquet", "-o", text(into)], "are one file");
     assert_eq!(fs::read(&path).unwrap(), whole);
 }
 
@@ -85,8 +83,7 @@ fn tables_of_an_export_are_apart_and_come_together() {
         eprintln!("skipped: this tool was built without Parquet");
         return;
     }
-    let folder = Folder::new();
-    let path = folder.recorded("a.wtrc", &[]);
+    let (folder, path) = recorded(&[]);
     let at = |table: &str| {
         let folder = folder.at("tables").join(table).join(partition("a.wtrc"));
         fs::create_dir_all(&folder).unwrap();
@@ -118,8 +115,7 @@ fn tables_of_an_export_are_apart_and_come_together() {
 #[cfg(unix)]
 #[test]
 fn standard_output_is_not_the_trace() {
-    let folder = Folder::new();
-    let path = folder.recorded("a.wtrc", &[]);
+    let (folder, path) = recorded(&[]);
     let other = folder.recorded("b.wtrc", &[]);
     let whole = fs::read(&path).unwrap();
     let (file, other) = (text(&path), text(&other));
@@ -150,8 +146,7 @@ fn standard_output_is_not_the_trace() {
 #[cfg(unix)]
 #[test]
 fn a_link_to_no_file_yet_stays_a_link() {
-    let folder = Folder::new();
-    let path = folder.recorded("a.wtrc", &[]);
+    let (folder, path) = recorded(&[]);
     let (link, target) = (folder.at("link"), folder.at("target"));
     std::os::unix::fs::symlink("target", &link).unwrap();
     assert_eq!(run(&["decode", text(&path), "-o", text(&link)]).0, 0);
@@ -166,8 +161,7 @@ fn a_link_to_no_file_yet_stays_a_link() {
 #[cfg(unix)]
 #[test]
 fn folders_made_for_files_that_fail_are_removed() {
-    let folder = Folder::new();
-    let path = folder.recorded("a.wtrc", &[]);
+    let (folder, path) = recorded(&[]);
     let made = folder.at("made/below");
     for command in [
         &["new", text(&made)][..],
@@ -189,8 +183,7 @@ fn folders_made_for_files_that_fail_are_removed() {
 #[cfg(target_os = "linux")]
 #[test]
 fn what_cannot_be_printed_is_an_error() {
-    let folder = Folder::new();
-    let path = folder.recorded("a.wtrc", &[]);
+    let (folder, path) = recorded(&[]);
     let file = text(&path);
     for arguments in [
         &["--help"][..],
@@ -211,8 +204,7 @@ fn what_cannot_be_printed_is_an_error() {
         let said = "cannot write to standard output: No space left on device";
         assert!(errors.contains(said), "{arguments:?}: {errors}");
     }
-    let (code, _, errors) = run(&["demo", "--device", "sim", "--width", "16", "-o", "/dev/full"]);
-    assert!(code == 1 && errors.contains("cannot write /dev/full: "), "{errors}");
+    refused(&["demo", "--device", "sim", "--width", "16", "-o", "/dev/full"], "cannot write /dev/full: ");
     // What is only told on the side is no reason to stop.
     let full = File::options().write(true).open("/dev/full").unwrap();
     let made = folder.at("made.wtrc");
@@ -223,8 +215,7 @@ fn what_cannot_be_printed_is_an_error() {
 
 #[test]
 fn a_minus_is_standard_output() {
-    let folder = Folder::new();
-    let path = folder.recorded("a.wtrc", &[]);
+    let (folder, path) = recorded(&[]);
     let into = |arguments: &[&str]| {
         let output = Command::new(cargo_bin("warptrace"))
             .args(arguments)
@@ -255,15 +246,13 @@ fn a_minus_is_standard_output() {
 fn what_is_being_recorded_is_not_replaced_and_rights_stay() {
     use std::os::unix::fs::PermissionsExt;
 
-    let folder = Folder::new();
-    let path = folder.recorded("a.wtrc", &[]);
+    let (folder, path) = recorded(&[]);
     let out = folder.at("out");
     fs::write(&out, "a trace in the making").unwrap();
     let recording = File::options().write(true).open(&out).unwrap();
     recording.lock().unwrap();
     let decode = ["decode", text(&path), "-o", text(&out)];
-    let (code, _, errors) = run(&decode);
-    assert!(code == 1 && errors.contains("it is being recorded"), "{errors}");
+    refused(&decode, "it is being recorded");
     assert_eq!(fs::read(&out).unwrap(), b"a trace in the making");
 
     recording.unlock().unwrap();
@@ -281,9 +270,7 @@ fn what_is_no_file_is_called_so() {
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     for path in [text(&pipe), "/dev/zero", "/dev/null"] {
         for reader in ["info", "decode", "verify", "top"] {
-            let (code, output, errors) = run(&[reader, path]);
-            assert_eq!((code, output.as_str()), (1, ""), "{reader} {path}");
-            assert!(errors.contains("it is no file, but a pipe or a device"), "{reader} {path}: {errors}");
+            refused(&[reader, path], "it is no file, but a pipe or a device");
         }
     }
 }
@@ -291,8 +278,7 @@ fn what_is_no_file_is_called_so() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_pipe_without_a_path_of_its_own_is_written_to() {
-    let folder = Folder::new();
-    let path = folder.recorded("a.wtrc", &[]);
+    let (_folder, path) = recorded(&[]);
     let (code, decoded, _) = run(&["decode", text(&path)]);
     for output in ["/dev/stdout", "/proc/self/fd/1"] {
         // The test reads the tool's output through a pipe.

@@ -1,19 +1,15 @@
 //! `warptrace info`.
 
 use serde_json::{Value, json};
-use warptrace_format::codec::CodecSpec;
-use warptrace_format::file::{COUNTING, DeviceInfo, LocationCode, Metadata};
+use warptrace_format::file::{COUNTING, LocationCode};
 use warptrace_format::{Counting, LocationKind};
-use warptrace_host::writer::{TraceWriter, WriterOptions};
 
-use crate::support::{Folder, WARPS, run, text};
+use crate::support::{Folder, WARPS, json, metadata, printed, recorded, run, text, writer};
 
 #[test]
 fn names_device_codec_launch_and_locations() {
-    let folder = Folder::new();
-    let path = folder.recorded("a.wtrc", &[]);
-    let (code, output, errors) = run(&["info", text(&path)]);
-    assert_eq!((code, errors.as_str()), (0, ""));
+    let (_folder, path) = recorded(&[]);
+    let output = printed(&["info", text(&path)]);
     for part in ["complete", "simulator", "fractal", "depth", "ITERATE", "workloads/kernels/src/fractal.rs:"]
     {
         assert!(output.contains(part), "no `{part}` in\n{output}");
@@ -38,11 +34,8 @@ fn codecs_are_named_with_their_parameters() {
 
 #[test]
 fn json_holds_the_same_numbers_as_the_events() {
-    let folder = Folder::new();
-    let path = folder.recorded("a.wtrc", &[]);
-    let (code, output, errors) = run(&["info", text(&path), "--json"]);
-    assert_eq!((code, errors.as_str()), (0, ""));
-    let info: Value = serde_json::from_str(&output).unwrap();
+    let (_folder, path) = recorded(&[]);
+    let info = json(&["info", text(&path)]);
     assert_eq!(info["complete"], true);
     assert_eq!(info["file_bytes"], path.metadata().unwrap().len());
     let launch = &info["launches"][0];
@@ -56,13 +49,10 @@ fn json_holds_the_same_numbers_as_the_events() {
 
 #[test]
 fn an_unfinished_trace_says_so() {
-    let folder = Folder::new();
-    let path = folder.recorded("a.wtrc", &[]);
+    let (_folder, path) = recorded(&[]);
     let bytes = std::fs::read(&path).unwrap();
     std::fs::write(&path, &bytes[..bytes.len() - 20]).unwrap();
-    let (code, output, _) = run(&["info", text(&path), "--json"]);
-    assert_eq!(code, 0);
-    let info: Value = serde_json::from_str(&output).unwrap();
+    let info = json(&["info", text(&path)]);
     assert_eq!(info["complete"], false);
 }
 
@@ -71,16 +61,14 @@ fn the_loops_that_were_counted_and_the_instructions_are_those_of_the_file() {
     let folder = Folder::new();
     let path = folder.at("a.wtrc");
     let said = |counting: Counting, code: [Option<LocationCode>; 2]| {
-        let mut metadata = Metadata::new("t", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw])
-            .with_kernel("k", "")
+        let mut metadata = metadata("k")
             .with_location(1, "OUTER", "")
             .with_location(2, "INNER", "")
             .with_property(COUNTING, counting.name());
         for (location, code) in metadata.locations.iter_mut().zip(code) {
             (location.kind, location.code) = (LocationKind::LoopBody, code);
         }
-        let writer = TraceWriter::create(Vec::new(), &metadata, WriterOptions::default()).unwrap();
-        std::fs::write(&path, writer.finish().unwrap().0).unwrap();
+        writer(&path, &metadata).finish().unwrap();
         let (_, output, _) = run(&["info", text(&path)]);
         let line = output.lines().find_map(|line| line.strip_prefix("counted      ")).unwrap();
         let rows = output.lines().skip_while(|line| !line.contains(" what ")).collect::<Vec<_>>().join("\n");

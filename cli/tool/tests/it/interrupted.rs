@@ -5,7 +5,7 @@ use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 
-use crate::support::{Folder, text};
+use crate::support::{Folder, recorded, text};
 
 fn kill(child: &Child, signal: &str) {
     let kill = format!("kill -{signal} {}", child.id());
@@ -14,8 +14,7 @@ fn kill(child: &Child, signal: &str) {
 
 #[test]
 fn an_interrupted_recording_without_a_launch_leaves_the_trace_that_was_there() {
-    let folder = Folder::new();
-    let path = folder.recorded("a.wtrc", &[]);
+    let (_folder, path) = recorded(&[]);
     let whole = std::fs::read(&path).unwrap();
     for (signal, number) in [("INT", 2), ("TERM", 15)] {
         let demo = ["demo", "--device", "sim", "--width", "1024", "--depth", "1000000", "--memory", "512MiB"];

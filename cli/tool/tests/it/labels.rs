@@ -1,52 +1,26 @@
 //! Launches that the program has named.
 
-use std::fs::File;
 use std::path::PathBuf;
 
 use serde_json::Value;
-use warptrace_format::account::WarpAccount;
-use warptrace_format::codec::CodecSpec;
-use warptrace_format::file::{DeviceInfo, LaunchInfo, LocationInfo, Metadata};
-use warptrace_host::HostMessage;
-use warptrace_host::writer::{ChunkRef, TraceWriter, WriterOptions};
 
-use crate::support::{Folder, compare_with_reference, run, text};
+use warptrace_host::HostMessage;
+
+use crate::support::{Folder, compare_with_reference, json, metadata, printed, text, write_launch, writer};
 
 /// Four launches of one warp, of which the last has no label; the third has more events.
 pub(crate) fn labelled(folder: &Folder) -> PathBuf {
     let path = folder.at("labelled.wtrc");
-    let device = DeviceInfo::simulator("simulator");
-    let mut metadata = Metadata::new("test", device, vec![CodecSpec::Raw]).with_kernel("matmul", "");
-    metadata.locations = vec![LocationInfo::new(1, "entry", "")];
-    let file = File::create(&path).unwrap();
-    let mut writer = TraceWriter::create(file, &metadata, WriterOptions::default()).unwrap();
+    let mut writer = writer(&path, &metadata("matmul").with_location(1, "entry", ""));
     let labels =
         [(0, "forward"), (1, "aten::mm@torch"), (2, "forward")].map(|(launch, label)| (launch, label.into()));
     writer.write_message(&HostMessage::Labels(labels.to_vec())).unwrap();
     for number in 0..4 {
-        writer.begin_launch(&LaunchInfo::new(number, 0, [1, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
-        let events = if number == 2 { 3 } else { 1 };
-        let payload = [1, 0, 255, 0, 255, 255].repeat(events);
-        let events = events as u32;
-        let chunk = ChunkRef { track: 0, warp: 0, sequence: 0, events, payload: &payload };
-        writer.write_chunks(number, &[chunk]).unwrap();
-        let recorded = u64::from(events);
-        let account = WarpAccount { attempted: recorded, recorded, lost: 0, chunks: 1, finished: 1 };
-        writer.end_launch(number, 0, &[account]).unwrap();
+        let events = [1, 0, 255, 0, 255, 255].repeat(if number == 2 { 3 } else { 1 });
+        write_launch(&mut writer, number, [1, 32], &[&events]);
     }
     writer.finish().unwrap();
     path
-}
-
-/// What a command prints.
-fn printed(arguments: &[&str]) -> String {
-    let (code, output, errors) = run(arguments);
-    assert_eq!((code, errors.as_str()), (0, ""), "{arguments:?}");
-    output
-}
-
-fn json(arguments: &[&str]) -> Value {
-    serde_json::from_str(&printed(arguments)).unwrap()
 }
 
 #[test]
@@ -60,7 +34,7 @@ fn the_label_stands_with_the_launch_in_every_view() {
     assert!(info.lines().any(|line| line.trim_end().ends_with("in file  label")), "{info}");
     assert!(of_launch("1").trim_end().ends_with("aten::mm@torch"), "{info}");
     assert!(!info.contains("forward2") && of_launch("2").trim_end().ends_with("forward"), "{info}");
-    let launches = json(&["info", path, "--json"])["launches"].take();
+    let launches = json(&["info", path])["launches"].take();
     assert_eq!((&launches[1]["label"], launches[3].get("label")), (&Value::from("aten::mm@torch"), None));
 
     let stats = printed(&["stats", path]);
@@ -72,11 +46,11 @@ fn the_label_stands_with_the_launch_in_every_view() {
         (cells("aten::mm@torch"), cells("(none)")),
         (vec!["1".to_owned(); 3], vec!["1".to_owned(); 3])
     );
-    let labels = json(&["stats", path, "--json"])["labels"].take();
+    let labels = json(&["stats", path])["labels"].take();
     assert_eq!((&labels[0]["label"], &labels[0]["visits"]), (&Value::from("forward"), &Value::from(4)));
     assert_eq!(labels.as_array().unwrap().len(), 3);
 
-    assert_eq!(json(&["warps", path, "--json"])["warps"][0]["label"], "forward");
+    assert_eq!(json(&["warps", path])["warps"][0]["label"], "forward");
     let decoded = printed(&["decode", path, "--launch", "1"]);
     assert!(decoded.contains("launch 1 (aten::mm@torch) matmul block 0,0,0 warp 0"), "{decoded}");
     assert!(printed(&["decode", path, "--launch", "3"]).contains("launch 3 matmul block"));

@@ -1,7 +1,7 @@
 //! Features that are not in this build: the command line is the same, and a message says how to get them.
 #![cfg(not(all(feature = "parquet", feature = "store", feature = "tui")))]
 
-use crate::support::{Folder, run, text};
+use crate::support::{recorded, run, text};
 
 /// Runs commands that need a feature; each fails with a message about `feature`.
 fn needs(feature: &str, commands: &[&[&str]]) {
@@ -27,8 +27,7 @@ fn tui_is_listed_and_says_how_to_get_it() {
 #[cfg(not(feature = "parquet"))]
 #[test]
 fn parquet_says_how_to_get_it() {
-    let folder = Folder::new();
-    let trace = folder.recorded("a.wtrc", &[]);
+    let (folder, trace) = recorded(&[]);
     let export = |out| ["export", text(&trace), "--to", "parquet", "-o", out];
     let (file, tables) = (folder.at("out"), folder.at("tables/"));
     let [file, tables] = [&file, &tables].map(|path| export(text(path)));

@@ -3,13 +3,12 @@
 use std::process::Command;
 
 use crate::help::COMMANDS;
-use crate::support::{Folder, run, text};
+use crate::support::{Folder, printed, run, text};
 
 #[test]
 fn each_shell_gets_a_script_that_knows_every_command() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let (code, script, errors) = run(&["completions", shell]);
-        assert_eq!((code, errors.as_str()), (0, ""), "{shell}");
+        let script = printed(&["completions", shell]);
         for word in COMMANDS.iter().filter_map(|command| command.last()).chain(&["policy", "codec"]) {
             assert!(script.contains(word), "{shell} does not know `{word}`");
         }
@@ -50,8 +49,7 @@ fn bash_completes_commands_options_and_values() {
 fn each_command_has_a_manual_page() {
     let folder = Folder::new();
     let pages = folder.at("man/man1");
-    let (code, _, errors) = run(&["man", "-o", text(&pages)]);
-    assert_eq!((code, errors.as_str()), (0, ""));
+    printed(&["man", "-o", text(&pages)]);
     for command in COMMANDS {
         let name = [&["warptrace"], command].concat().join("-");
         let page = std::fs::read_to_string(pages.join(format!("{name}.1"))).unwrap();

@@ -5,22 +5,17 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use warptrace_format::account::WarpAccount;
 use warptrace_format::chosen::ChosenWarps;
-use warptrace_format::codec::CodecSpec;
-use warptrace_format::file::{DeviceInfo, EarlyEnd};
-use warptrace_host::writer::{ChunkRef, LaunchInfo, Metadata, TraceWriter, WriterOptions};
+use warptrace_format::file::EarlyEnd;
+use warptrace_host::writer::{ChunkRef, LaunchInfo};
 
-use crate::support::{Folder, run, text};
+use crate::support::{Folder, account, metadata, run, text, writer};
 
 /// Writes two launches of four warps. In the first, warps 0 and 2 have two events, and 1 and 2 lost some; the
 /// second ended early before its warp 0 had finished, and its warps 2 and 3 were not chosen.
 fn write(path: &Path, policy: &str, end: &EarlyEnd) {
-    let device = DeviceInfo::simulator("sim");
-    let mut metadata = Metadata::new("test", device, vec![CodecSpec::Raw])
-        .with_kernel("walk", "")
-        .with_location(1, "STEP", "");
+    let mut metadata = metadata("walk").with_location(1, "STEP", "");
     metadata.policy = policy.to_owned().into();
-    let file = std::fs::File::create(path).unwrap();
-    let mut writer = TraceWriter::create(file, &metadata, WriterOptions::default()).unwrap();
+    let mut writer = writer(path, &metadata);
     let first = LaunchInfo::new(0, 0, [2, 1, 1], [64, 1, 1], 0).unwrap();
     let chosen = ChosenWarps { first_block: 0, blocks: 1, block_step: 1, first_warp: 0, block_warps: 2 };
     let second = LaunchInfo::new(1, 0, [2, 1, 1], [64, 1, 1], 0).unwrap().with_chosen(chosen).unwrap();
@@ -202,16 +197,11 @@ fn a_launch_that_ended_early_is_incomplete_whatever_its_accounts_say() {
     let folder = Folder::new();
     for has_accounts in [true, false] {
         let path = folder.at("early.wtrc");
-        let metadata = Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw])
-            .with_kernel("walk", "")
-            .with_location(1, "STEP", "");
-        let file = std::fs::File::create(&path).unwrap();
-        let mut writer = TraceWriter::create(file, &metadata, WriterOptions::default()).unwrap();
+        let mut writer = writer(&path, &metadata("walk").with_location(1, "STEP", ""));
         let launch = |number| LaunchInfo::new(number, 0, [1, 1, 1], [32, 1, 1], 0).unwrap();
         writer.begin_launches(&[launch(0), launch(1)]).unwrap();
         let payload = &[1, 0, 3, 0, 0, 0, 1, 0, 1, 0, 0, 0];
-        let whole =
-            WarpAccount { attempted: 2, recorded: 2, chunks: 1, finished: 1, ..WarpAccount::default() };
+        let whole = account(2);
         let chunk = ChunkRef { track: 0, warp: 0, sequence: 0, events: 2, payload };
         writer.write_batch(&[(0, chunk)]).unwrap();
         writer.end_launch(0, 0, &[whole]).unwrap();

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use assert_cmd::cargo::cargo_bin;
 
-use crate::support::{Folder, run, text};
+use crate::support::{Folder, recorded, run, text};
 
 /// Runs the tool where no file may have more than 4 KiB.
 fn run_with_little_room(arguments: &[&str]) -> (Option<i32>, String) {
@@ -26,8 +26,7 @@ pub(crate) fn run_with_room(kib: u32, arguments: &[&str]) -> (Option<i32>, Strin
 
 #[test]
 fn a_write_that_fails_is_an_error_and_leaves_what_was_there() {
-    let folder = Folder::new();
-    let path = folder.recorded("a.wtrc", &[]);
+    let (folder, path) = recorded(&[]);
     let out = folder.at("out");
     fs::write(&out, "what was there").unwrap();
     let before = folder.files().len();
@@ -46,8 +45,7 @@ fn a_write_that_fails_is_an_error_and_leaves_what_was_there() {
 /// Recordings that fail leave what was there, whatever fails.
 #[test]
 fn a_recording_that_does_not_begin_leaves_the_trace_that_was_there() {
-    let folder = Folder::new();
-    let path = folder.recorded("a.wtrc", &[]);
+    let (folder, path) = recorded(&[]);
     let whole = fs::read(&path).unwrap();
     let demo = ["demo", "--device", "sim"];
     let refused = [&demo[..], &["--width", "4096", "--memory", "64MiB", "-o", text(&path)]].concat();

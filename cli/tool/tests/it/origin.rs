@@ -1,14 +1,13 @@
 //! Where, when, and as which part of a job a file was recorded.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::PathBuf;
 
 use serde_json::Value;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{Began, DeviceInfo, Metadata, Origin};
-use warptrace_host::writer::{TraceWriter, WriterOptions};
 
-use crate::support::{Folder, compare_with_reference, run, text, tool};
+use crate::support::{Folder, compare_with_reference, printed, run, text, tool, writer};
 
 fn origin() -> Origin {
     Origin {
@@ -30,8 +29,7 @@ fn written(folder: &Folder, origin: Option<Origin>) -> PathBuf {
     let path = folder.at("t.wtrc");
     let mut metadata = Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw]);
     metadata.origin = origin.map(Box::new);
-    let file = File::create(&path).unwrap();
-    TraceWriter::create(file, &metadata, WriterOptions::default()).unwrap().finish().unwrap();
+    writer(&path, &metadata).finish().unwrap();
     path
 }
 
@@ -39,8 +37,7 @@ fn written(folder: &Folder, origin: Option<Origin>) -> PathBuf {
 fn info_says_where_a_file_was_recorded() {
     let folder = Folder::new();
     let path = written(&folder, Some(origin()));
-    let (code, printed, errors) = run(&["info", text(&path)]);
-    assert_eq!((code, errors.as_str()), (0, ""));
+    let printed = printed(&["info", text(&path)]);
     for line in [
         "job          4711",
         "rank         3 of 8, 1 on its host, as Slurm says",
@@ -51,9 +48,7 @@ fn info_says_where_a_file_was_recorded() {
         assert!(printed.lines().any(|found| found.trim_end() == line), "{line}: {printed}");
     }
     let json = |path: &PathBuf| -> Value {
-        let (code, printed, _) = run(&["info", text(path), "--json"]);
-        assert_eq!(code, 0);
-        serde_json::from_str::<Value>(&printed).unwrap()["metadata"]["origin"].take()
+        crate::support::json(&["info", text(path)])["metadata"]["origin"].take()
     };
     let found = json(&path);
     assert_eq!((&found["rank"], &found["ranks"], &found["local_rank"]), (&3.into(), &8.into(), &1.into()));
@@ -84,8 +79,7 @@ fn a_recording_says_where_it_was_made() {
     command.env("RANK", "3").env("WORLD_SIZE", "8").env("LOCAL_RANK", "three").env("SLURM_JOB_ID", "4711");
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let (code, printed, errors) = run(&["info", text(&path)]);
-    assert_eq!((code, errors.as_str()), (0, ""));
+    let printed = printed(&["info", text(&path)]);
     for part in [
         "job          4711",
         "rank         3 of 8, as torchrun says",

@@ -8,8 +8,8 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::read::DeflateDecoder;
 use serde_json::{Value, json};
 
-use crate::answers_figures::{json, weights};
-use crate::support::{Folder, run, text};
+use crate::answers_figures::weights;
+use crate::support::{Folder, event_lines, json, recorded, run, text};
 
 /// The folder from which kernels are compiled.
 pub(crate) const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -63,22 +63,9 @@ fn check_strip(trace: &Path, figures: &Value, strip: &Value) {
     let name = strip["name"].as_str().unwrap();
     let words: Vec<&str> = name.split(' ').collect();
     let [_, launch, _, block, _, warp] = words[..] else { panic!("{name} names a warp") };
-    let (code, decoded, _) = run(&[
-        "decode",
-        text(trace),
-        "--format",
-        "jsonl",
-        "--launch",
-        launch,
-        "--block",
-        block,
-        "--warp",
-        warp,
-    ]);
-    assert_eq!(code, 0);
-    let decoded = decoded.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let decoded = event_lines(trace, &["--launch", launch, "--block", block, "--warp", warp]);
     let weights = weights(trace);
-    let mut events = decoded.filter(|event| event["location"].is_u64());
+    let mut events = decoded.into_iter().filter(|event| event["location"].is_u64());
     let (mut visits, mut idle) = (0, 0);
     for run in path["runs"].as_array().unwrap() {
         let shown = &figures["carried"]["events"][run[0].as_u64().unwrap() as usize];
@@ -119,9 +106,8 @@ fn check_timelines(trace: &Path, figures: &Value, warps: &[Value]) {
             assert_eq!(row["cycles"], own["cycles"], "{own}");
             let [block, warp] = [&own["block"][0], &own["warp_in_block"]].map(Value::to_string);
             let chosen = ["--launch", &launch.to_string(), "--block", &block, "--warp", &warp];
-            let (_, decoded, _) = run(&[&["decode", text(trace), "--format", "jsonl"][..], &chosen].concat());
-            let events = decoded.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-            let begins: Vec<(usize, u64)> = events
+            let begins: Vec<(usize, u64)> = event_lines(trace, &chosen)
+                .iter()
                 .filter_map(|event| Some((event["begin"].as_u64()? as usize, event["location"].as_u64()?)))
                 .collect();
             // The location of each cycle.
@@ -210,12 +196,9 @@ fn check_blocks(trace: &Path, figures: &Value, warps: &[Value]) {
 /// The location at which a block's warps were for most cycles, or without times the one of most events.
 fn location_of_most(trace: &Path, launch: &str, block: &str, placed: &Value) -> u64 {
     assert_eq!((&placed["grid"][1], &placed["grid"][2]), (&json!(1), &json!(1)));
-    let (code, decoded, _) =
-        run(&["decode", text(trace), "--format", "jsonl", "--launch", launch, "--block", block]);
-    assert_eq!(code, 0);
     let mut sums: BTreeMap<u64, u64> = BTreeMap::new();
     let mut last: Option<(Value, u64, u64)> = None;
-    for event in decoded.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()) {
+    for event in event_lines(trace, &["--launch", launch, "--block", block]) {
         let location = event["location"].as_u64().unwrap();
         let Some(begin) = event["begin"].as_u64() else {
             // The events of a run but the first, or a trace without times of runs.
@@ -391,8 +374,7 @@ fn a_comparison_is_that_of_diff() {
 
 #[test]
 fn what_is_wrong_is_said_before_anything_is_written() {
-    let folder = Folder::new();
-    let path = folder.recorded("a.wtrc", &[]);
+    let (folder, path) = recorded(&[]);
     let other = folder.traced("mis", "mis.wtrc", PROGRAMS[1].1);
     let bytes = std::fs::read(&path).unwrap();
     for (more, wrong) in [

@@ -7,37 +7,23 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use assert_cmd::cargo::cargo_bin;
-use warptrace_format::account::WarpAccount;
-use warptrace_format::codec::CodecSpec;
-use warptrace_format::file::{
-    ChunkRef, DeviceInfo, EarlyEnd, LaunchInfo, LocationInfo, Metadata, SourceText,
-};
-use warptrace_host::HostMessage;
-use warptrace_host::writer::{TraceWriter, WriterOptions};
+use warptrace_format::file::{EarlyEnd, LaunchInfo, LocationInfo, SourceText};
 
-use crate::support::{Folder, run, text};
+use warptrace_host::HostMessage;
+
+use crate::support::{Folder, json, metadata, recorded, run, text, write_launch, writer};
 
 /// A launch of one event in line 1 of `k.cu`, whose text the trace keeps, and one that failed.
 fn with_text(folder: &Folder, name: &str, kept: &str) -> PathBuf {
     let path = folder.at(name);
-    let device = DeviceInfo::simulator("sim");
-    let mut metadata = Metadata::new("test", device, vec![CodecSpec::Raw]).with_kernel("k", "");
+    let mut metadata = metadata("k");
     let file = "k.cu".to_owned();
     metadata.locations = vec![LocationInfo { file, line: 1, ..LocationInfo::new(1, "entry", "") }];
-    let options = WriterOptions::default();
-    let mut writer = TraceWriter::create(File::create(&path).unwrap(), &metadata, options).unwrap();
-    writer
-        .write_message(&HostMessage::Text(SourceText { name: "k.cu".to_owned(), text: kept.to_owned() }))
-        .unwrap();
-    for launch in 0..2 {
-        writer.begin_launch(&LaunchInfo::new(launch, 0, [1, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
-    }
-    let payload = [1, 0, 255, 0, 255, 255];
-    writer
-        .write_chunks(0, &[ChunkRef { track: 0, warp: 0, sequence: 0, events: 1, payload: &payload }])
-        .unwrap();
-    let account = WarpAccount { attempted: 1, recorded: 1, lost: 0, chunks: 1, finished: 1 };
-    writer.end_launch(0, 0, &[account]).unwrap();
+    let mut writer = writer(&path, &metadata);
+    let text = SourceText { name: "k.cu".to_owned(), text: kept.to_owned() };
+    writer.write_message(&HostMessage::Text(text)).unwrap();
+    write_launch(&mut writer, 0, [1, 32], &[&[1, 0, 255, 0, 255, 255]]);
+    writer.begin_launch(&LaunchInfo::new(1, 0, [1, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
     writer.end_early(1, &EarlyEnd::failed("first\nsecond\r\n\tthird")).unwrap();
     writer.finish().unwrap();
     path
@@ -74,16 +60,14 @@ fn of_a_text_that_is_not_shown_the_page_says_why() {
 fn a_message_of_several_lines_is_one_line_everywhere() {
     let folder = Folder::new();
     let path = with_text(&folder, "a.wtrc", "");
-    let (_, output, _) = run(&["info", text(&path), "--json"]);
-    let json: serde_json::Value = serde_json::from_str(&output).unwrap();
+    let json = json(&["info", text(&path)]);
     assert_eq!(json["launches"][1]["error"], "first; second; third");
     assert!(run(&["info", text(&path)]).1.contains("first; second; third"));
 }
 
 #[test]
 fn no_error_is_appended_to_a_trace() {
-    let folder = Folder::new();
-    let trace = folder.recorded("a.wtrc", &[]);
+    let (folder, trace) = recorded(&[]);
     let before = fs::read(&trace).unwrap();
     let new = folder.at("new.wtrc");
     for arguments in [
@@ -109,8 +93,7 @@ fn no_error_is_appended_to_a_trace() {
 
 #[test]
 fn errors_about_places_say_what_to_name() {
-    let folder = Folder::new();
-    let trace = folder.recorded("a.wtrc", &[]);
+    let (_folder, trace) = recorded(&[]);
     let (_, _, errors) = run(&["man", "-o", text(&trace)]);
     assert!(errors.contains("is a file: name a folder"), "{errors}");
     let (_, _, errors) = run(&["info", "-"]);
@@ -119,8 +102,7 @@ fn errors_about_places_say_what_to_name() {
 
 #[test]
 fn what_is_replaced_keeps_no_right_to_run_as_its_owner() {
-    let folder = Folder::new();
-    let trace = folder.recorded("a.wtrc", &[]);
+    let (folder, trace) = recorded(&[]);
     let output = folder.at("a.csv");
     fs::write(&output, "old").unwrap();
     fs::set_permissions(&output, fs::Permissions::from_mode(0o4640)).unwrap();

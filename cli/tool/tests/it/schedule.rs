@@ -5,16 +5,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::support::{Folder, run, text};
+use crate::support::{Folder, json, recorded, run, text};
 
 /// Multiprocessors of the simulator.
 const SMS: u64 = 4;
-
-fn json(arguments: &[&str]) -> Value {
-    let (code, output, errors) = run(&[arguments, &["--json"]].concat());
-    assert_eq!((code, errors.as_str()), (0, ""));
-    serde_json::from_str(&output).unwrap()
-}
 
 fn number(value: &Value, field: &str) -> u64 {
     value[field].as_u64().unwrap_or_else(|| panic!("{field} of {value}"))
@@ -90,8 +84,7 @@ fn top_says_first_which_block_was_waited_for() {
 
 #[test]
 fn damaged_spans_are_told_and_take_no_event_along() {
-    let folder = Folder::new();
-    let path = folder.recorded("a.wtrc", &["--times", "all"]);
+    let (folder, path) = recorded(&["--times", "all"]);
     let bytes = std::fs::read(&path).unwrap();
     let at = bytes.windows(4).position(|four| four == b"SPAN").unwrap();
     let events = |path: &std::path::Path| json(&["stats", text(path)])["totals"].clone();

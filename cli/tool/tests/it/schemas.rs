@@ -2,16 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use warptrace_cli::in_process;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{DeviceInfo, Metadata};
-use warptrace_host::writer::{TraceWriter, WriterOptions};
 
-use crate::support::{Folder, read_with, run, text};
+use crate::support::{Folder, json, read_with, run, text, writer};
 
 const SCHEMAS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/schemas");
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../decoder/decode/tests/golden");
@@ -112,10 +111,7 @@ fn integers_above_2_to_the_53_are_texts() {
     let path = folder.at("late.wtrc");
     let mut metadata = Metadata::new("test", DeviceInfo::simulator("simulator"), vec![CodecSpec::Raw]);
     metadata.created_unix_seconds = Some(u64::MAX);
-    let writer = TraceWriter::create(File::create(&path).unwrap(), &metadata, WriterOptions::default());
-    writer.unwrap().finish().unwrap();
-    let (code, output, errors) = run(&["info", text(&path), "--json"]);
-    assert_eq!((code, errors.as_str()), (0, ""));
-    let info: Value = serde_json::from_str(&output).unwrap();
+    writer(&path, &metadata).finish().unwrap();
+    let info = json(&["info", text(&path)]);
     assert_eq!(info["metadata"]["created_unix_seconds"], u64::MAX.to_string());
 }

@@ -6,8 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::answers_figures::json;
-use crate::support::{Folder, run, text};
+use crate::support::{Folder, json, printed, recorded, refused, run, text};
 
 /// Commands that take several traces.
 pub(crate) const VIEWS: [&str; 7] = ["top", "causes", "lines", "loops", "warps", "edges", "stats"];
@@ -89,8 +88,7 @@ fn the_file_that_is_unlike_the_others_is_named() {
     let folder = Folder::new();
     let files = ranks(&folder);
     let all = text(&files[0]).replace("rank.0", "rank.*");
-    let (code, output, errors) = run(&["top", &all]);
-    assert_eq!((code, errors.as_str()), (0, ""));
+    let output = printed(&["top", &all]);
     let first = output.lines().next().unwrap();
     assert!(first.starts_with("rank.2.wtrc is farthest from the median: "), "{output}");
     assert!(first.contains(" times the median; most at fractal.rs:44 (2.0 times"), "{output}");
@@ -170,8 +168,7 @@ fn what_does_not_fit_together_is_said() {
         "{output}"
     );
     assert_eq!(json(&["lines", both[0], both[1], "--kernel", "fractal"])["totals"]["visits"], one);
-    let (code, _, errors) = run(&["lines", both[0], both[1], "--kernel", "other"]);
-    assert!(code == 1 && errors.contains("the trace has no kernel `other`"), "{errors}");
+    refused(&["lines", both[0], both[1], "--kernel", "other"], "the trace has no kernel `other`");
     // A trace without its end.
     let bytes = fs::read(&fractal).unwrap();
     let cut = folder.at("cut.wtrc");
@@ -208,8 +205,7 @@ fn verify_takes_several_and_says_which_are_not_in_order() {
 
 #[test]
 fn files_that_cannot_be_counted_are_errors() {
-    let folder = Folder::new();
-    let path = folder.recorded("a.wtrc", &[]);
+    let (folder, path) = recorded(&[]);
     let path = text(&path);
     let other = folder.at("b.wtrc");
     fs::write(&other, "no trace").unwrap();

@@ -1,23 +1,21 @@
 //! What a file lacks is said by every command, in one sentence.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
 use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{ChunkRef, DeviceInfo, LaunchInfo, Metadata};
-use warptrace_host::writer::{TraceWriter, WriterOptions};
 
-use crate::support::{Folder, run, text};
+use crate::support::{Folder, account, json, metadata, recorded, run, text, writer};
 
 /// Writes a dual trace of one warp whose twin lost events.
 fn dual(path: &Path) {
     let metadata = Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw; 2])
         .with_kernel("k", "")
         .with_location(1, "ENTER", "");
-    let out = File::create(path).unwrap();
-    let mut writer = TraceWriter::create(out, &metadata, WriterOptions::default()).unwrap();
+    let mut writer = writer(path, &metadata);
     writer.begin_launch(&LaunchInfo::new(0, 0, [1, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
     let payload = [1, 0, 1, 0, 0, 0x80];
     for track in 0..2 {
@@ -32,17 +30,12 @@ fn dual(path: &Path) {
 
 /// Writes a trace of one event whose account tells of a number of them.
 fn told(path: &Path, recorded: u64) {
-    let metadata = Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw])
-        .with_kernel("k", "")
-        .with_location(1, "ENTER", "");
-    let mut writer =
-        TraceWriter::create(File::create(path).unwrap(), &metadata, WriterOptions::default()).unwrap();
+    let mut writer = writer(path, &metadata("k").with_location(1, "ENTER", ""));
     writer.begin_launch(&LaunchInfo::new(0, 0, [1, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
     let payload = [1, 0, 1, 0, 0, 0x80];
     let chunk = ChunkRef { track: 0, warp: 0, sequence: 0, events: 1, payload: &payload };
     writer.write_chunks(0, &[chunk]).unwrap();
-    let account = WarpAccount { attempted: recorded, recorded, lost: 0, chunks: 1, finished: 1 };
-    writer.end_launch(0, 0, &[account]).unwrap();
+    writer.end_launch(0, 0, &[account(recorded)]).unwrap();
     writer.finish().unwrap();
 }
 
@@ -100,8 +93,7 @@ fn accounts_that_tell_of_other_events_are_said() {
 
 #[test]
 fn damaged_accounts_are_said() {
-    let folder = Folder::new();
-    let path = folder.recorded("a.wtrc", &[]);
+    let (folder, path) = recorded(&[]);
     let mut bytes = fs::read(&path).unwrap();
     let accounts = bytes.windows(4).position(|tag| tag == b"ACCT").unwrap();
     // The first byte of the columns: the section's checksum no longer fits.
@@ -112,10 +104,8 @@ fn damaged_accounts_are_said() {
 
 #[test]
 fn a_whole_trace_is_called_complete() {
-    let folder = Folder::new();
-    let path = folder.recorded("a.wtrc", &[]);
-    let (_, output, _) = run(&["info", text(&path), "--json"]);
-    let json: Value = serde_json::from_str(&output).unwrap();
+    let (_folder, path) = recorded(&[]);
+    let json = json(&["info", text(&path)]);
     assert_eq!(
         (&json["whole"], &json["state"]),
         (&Value::Bool(true), &Value::from("complete by its accounts"))
@@ -124,8 +114,7 @@ fn a_whole_trace_is_called_complete() {
 
 #[test]
 fn a_state_does_not_claim_what_was_not_read_and_verify_says_a_cause_once() {
-    let folder = Folder::new();
-    let path = folder.recorded("a.wtrc", &["--codec", "raw"]);
+    let (_folder, path) = recorded(&["--codec", "raw"]);
     let mut bytes = fs::read(&path).unwrap();
     let frame = bytes.windows(4).position(|tag| tag == b"FRAM").unwrap();
     // Behind the headers: nothing is checked before the frame is read.
@@ -142,8 +131,7 @@ fn a_state_does_not_claim_what_was_not_read_and_verify_says_a_cause_once() {
 
 #[test]
 fn bytes_behind_the_end_are_no_loss() {
-    let folder = Folder::new();
-    let path = folder.recorded("a.wtrc", &[]);
+    let (folder, path) = recorded(&[]);
     let mut bytes = fs::read(&path).unwrap();
     bytes.extend(b"\n");
     fs::write(&path, &bytes).unwrap();

@@ -1,17 +1,15 @@
 //! Traces that are read from S3 and from web servers.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use warptrace_format::account::WarpAccount;
-use warptrace_format::codec::CodecSpec;
-use warptrace_format::file::{ChunkRef, DeviceInfo, LaunchInfo, LocationInfo, Metadata};
-use warptrace_host::writer::{TraceWriter, WriterOptions};
+use warptrace_format::file::{ChunkRef, LaunchInfo};
 
 use crate::served::{Fault, Server};
-use crate::support::{Folder, run, text, tool};
+use crate::support::{Folder, metadata, printed, refused, run, text, tool, writer};
 
 const LAUNCHES: u32 = 60;
 const WARPS: u32 = 32;
@@ -23,11 +21,7 @@ const CHUNKS: u32 = 4;
 /// long.
 fn traced(folder: &Folder, launches: u32) -> PathBuf {
     let path = folder.at("traced");
-    let device = DeviceInfo::simulator("simulator");
-    let mut metadata = Metadata::new("test", device, vec![CodecSpec::Raw]).with_kernel("kernel", "");
-    metadata.locations = vec![LocationInfo::new(1, "entry", "")];
-    let file = File::create(&path).unwrap();
-    let mut writer = TraceWriter::create(file, &metadata, WriterOptions::default()).unwrap();
+    let mut writer = writer(&path, &metadata("kernel").with_location(1, "entry", ""));
     let mut random = 1u32;
     for number in 0..launches {
         writer.begin_launch(&LaunchInfo::new(number, 0, [1, 1, 1], [32 * WARPS, 1, 1], 0).unwrap()).unwrap();
@@ -85,8 +79,7 @@ fn objects_of_s3_are_read_and_listed() {
         ["/bucket/run/r.10.wtrc", "/bucket/run/r.9.wtrc", "/bucket/run/other.txt", "/bucket/run/in/x.wtrc"];
     let objects = names.map(|name| (name.to_owned(), bytes.clone()));
     let server = Server::new(BTreeMap::from(objects), Fault::None);
-    let (code, of_file, _) = run(&["top", text(&path), "--json"]);
-    assert_eq!(code, 0);
+    let of_file = printed(&["top", text(&path), "--json"]);
     let (code, out, errors) = run_s3(&server, &["top", "s3://bucket/run/r.9.wtrc", "--json"]);
     assert_eq!((code, errors.as_str(), out), (0, "", of_file));
     for folder in ["s3://bucket/run/", "s3://bucket/run/r.*.wtrc"] {
@@ -142,12 +135,10 @@ fn nothing_is_written_to_a_store() {
         &["run", "-o", "s3://bucket/a.wtrc", "true"],
     ];
     for arguments in commands {
-        let (code, _, errors) = run(arguments);
-        assert!(code == 1 && errors.contains("nothing is written there"), "{arguments:?}: {errors}");
+        refused(arguments, "nothing is written there");
     }
     for url in ["https://host/folder/", "https://host/*.wtrc"] {
-        let (code, _, errors) = run(&["top", url]);
-        assert!(code == 1 && errors.contains("lists nothing"), "{errors}");
+        refused(&["top", url], "lists nothing");
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use assert_cmd::cargo::cargo_bin;
 
-use crate::support::{Folder, run, text};
+use crate::support::{Folder, recorded, refused, run, text};
 
 /// Runs the tool with a standard output that is not read; returns its exit code and what it says on standard
 /// error.
@@ -144,8 +144,7 @@ fn a_signal_leaves_no_part() {
 fn a_deleted_file_is_written_to_as_it_is() {
     use std::os::fd::AsRawFd;
 
-    let folder = Folder::new();
-    let path = folder.recorded("a.wtrc", &[]);
+    let (folder, path) = recorded(&[]);
     let deleted = folder.at("del");
     let mut file = File::options().read(true).write(true).create_new(true).open(&deleted).unwrap();
     file.write_all(&[b'x'; 1 << 20]).unwrap();
@@ -186,8 +185,6 @@ fn an_output_that_cannot_be_made_is_refused_at_once() {
             assert!(errors.contains("there is no folder"), "{arguments:?}: {errors}");
         }
     }
-    let (code, _, errors) = run(&["man", "-o", text(&link)]);
-    assert!(code == 1 && errors.contains("is a link to what is not there"), "{errors}");
-    let (code, _, errors) = run(&["info", text(&folder.at("."))]);
-    assert!(code == 1 && errors.contains("it is a folder; name a trace in it"), "{errors}");
+    refused(&["man", "-o", text(&link)], "is a link to what is not there");
+    refused(&["info", text(&folder.at("."))], "it is a folder; name a trace in it");
 }

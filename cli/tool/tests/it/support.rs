@@ -1,11 +1,17 @@
 //! Running the tool, and a small trace to run it on.
 
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use assert_cmd::Command;
 use serde_json::Value;
 use tempfile::TempDir;
+use warptrace_format::account::WarpAccount;
+use warptrace_format::codec::CodecSpec;
+use warptrace_format::file::{DeviceInfo, LaunchInfo, Metadata};
+use warptrace_host::writer::{ChunkRef, TraceWriter, WriterOptions};
 
 /// The picture of the small trace: 32 x 32 pixels in 4 blocks of 8 warps.
 pub(crate) const SMALL: [&str; 4] = ["--width", "32", "--depth", "20"];
@@ -26,6 +32,36 @@ pub(crate) fn tool() -> Command {
 /// Runs the tool; answers exit code, standard output and standard error.
 pub(crate) fn run(arguments: &[&str]) -> (i32, String, String) {
     answer(tool().args(arguments).output().unwrap())
+}
+
+/// Runs the tool, which succeeds and prints nothing on standard error; answers its standard output.
+#[track_caller]
+pub(crate) fn printed(arguments: &[&str]) -> String {
+    let (code, output, errors) = run(arguments);
+    assert_eq!((code, errors.as_str()), (0, ""), "{arguments:?}");
+    output
+}
+
+/// Runs the tool, which prints nothing and fails with `part` in its error.
+#[track_caller]
+pub(crate) fn refused(arguments: &[&str], part: &str) {
+    let (code, output, errors) = run(arguments);
+    assert_eq!((code, output.as_str()), (1, ""), "{arguments:?}: {errors}");
+    assert!(errors.contains(part), "{arguments:?}: {errors}");
+}
+
+/// What a command prints with `--json`.
+#[track_caller]
+pub(crate) fn json(arguments: &[&str]) -> Value {
+    serde_json::from_str(&printed(&[arguments, &["--json"]].concat())).unwrap()
+}
+
+/// What `decode` prints for programs: the events of the chosen warps.
+#[track_caller]
+pub(crate) fn event_lines(path: &Path, chosen: &[&str]) -> Vec<Value> {
+    let (code, output, errors) = run(&[&["decode", text(path), "--format", "jsonl"], chosen].concat());
+    assert_eq!(code, 0, "{errors}");
+    output.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 fn answer(output: Output) -> (i32, String, String) {
@@ -71,6 +107,45 @@ impl Folder {
         let entries = std::fs::read_dir(self.0.path()).unwrap();
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
     }
+}
+
+/// Metadata of a trace with one kernel, whose events are not encoded.
+pub(crate) fn metadata(kernel: &str) -> Metadata {
+    Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw]).with_kernel(kernel, "")
+}
+
+/// Begins a trace in a file.
+pub(crate) fn writer(path: &Path, metadata: &Metadata) -> TraceWriter<File> {
+    TraceWriter::create(File::create(path).unwrap(), metadata, WriterOptions::default()).unwrap()
+}
+
+/// The account of a warp that recorded all of its events, in at most one chunk.
+pub(crate) fn account(events: u64) -> WarpAccount {
+    let chunks = u32::from(events > 0);
+    WarpAccount { attempted: events, recorded: events, lost: 0, chunks, finished: 1 }
+}
+
+/// Writes a whole launch of some blocks with some threads; the events of each warp are six bytes each.
+pub(crate) fn write_launch(
+    writer: &mut TraceWriter<impl Write + Send>,
+    number: u32,
+    [blocks, threads]: [u32; 2],
+    warps: &[&[u8]],
+) {
+    writer.begin_launch(&LaunchInfo::new(number, 0, [blocks, 1, 1], [threads, 1, 1], 0).unwrap()).unwrap();
+    let events = |payload: &[u8]| (payload.len() / 6) as u32;
+    let chunk = |(warp, payload)| ChunkRef { track: 0, warp, sequence: 0, events: events(payload), payload };
+    let with_events = (0..).zip(warps.iter().copied()).filter(|(_, payload)| !payload.is_empty());
+    writer.write_chunks(number, &with_events.map(chunk).collect::<Vec<_>>()).unwrap();
+    let accounts: Vec<_> = warps.iter().map(|payload| account(events(payload).into())).collect();
+    writer.end_launch(number, 0, &accounts).unwrap();
+}
+
+/// A folder with the committed trace of the small picture, recorded with more arguments.
+pub(crate) fn recorded(more: &[&str]) -> (Folder, PathBuf) {
+    let folder = Folder::new();
+    let path = folder.recorded("a.wtrc", more);
+    (folder, path)
 }
 
 /// All committed traces, by the arguments of `warptrace-bench record`. `fixtures/list.txt` has them; a name of `-`

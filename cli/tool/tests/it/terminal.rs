@@ -1,14 +1,11 @@
 //! Texts of a file that would act on a terminal.
 
-use std::fs::File;
 use std::path::Path;
 
-use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{DeviceInfo, EarlyEnd, LaunchInfo, Metadata};
-use warptrace_host::writer::{ChunkRef, TraceWriter, WriterOptions};
 
-use crate::support::{Folder, run, text};
+use crate::support::{Folder, metadata, run, text, write_launch, writer};
 
 /// Clears the screen, sets the clipboard, changes colours in one character, deletes, turns the direction round, cannot
 /// be seen, and begins lines.
@@ -26,15 +23,9 @@ pub(crate) fn trace_of(path: &Path, words: &str, file: &str) {
     metadata.locations[0].file = file.to_owned();
     metadata.locations[0].line = 1;
     metadata.locations[0].function = words.to_owned();
-    let out = File::create(path).unwrap();
-    let mut writer = TraceWriter::create(out, &metadata, WriterOptions::default()).unwrap();
+    let mut writer = writer(path, &metadata);
     for launch in 0..2 {
-        writer.begin_launch(&LaunchInfo::new(launch, 0, [1, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
-        let payload = [1, 0, 1, 0, 0, 0x80];
-        let chunk = ChunkRef { track: 0, warp: 0, sequence: 0, events: 1, payload: &payload };
-        writer.write_chunks(launch, &[chunk]).unwrap();
-        let account = WarpAccount { attempted: 1, recorded: 1, lost: 0, chunks: 1, finished: 1 };
-        writer.end_launch(launch, 0, &[account]).unwrap();
+        write_launch(&mut writer, launch, [1, 32], &[&[1, 0, 1, 0, 0, 0x80]]);
     }
     if words == NASTY {
         writer.end_early(1, &EarlyEnd::failed(words)).unwrap();
@@ -147,10 +138,7 @@ fn no_name_and_no_argument_acts_on_the_terminal() {
 fn a_message_is_escaped_once() {
     let folder = Folder::new();
     let path = folder.at("a.wtrc");
-    let mut metadata = Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw]);
-    metadata = metadata.with_kernel("k", "");
-    let mut writer =
-        TraceWriter::create(File::create(&path).unwrap(), &metadata, WriterOptions::default()).unwrap();
+    let mut writer = writer(&path, &metadata("k"));
     writer.begin_launch(&LaunchInfo::new(0, 0, [1, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
     writer.end_early(0, &EarlyEnd::failed("in C:\\x\tat \u{1b}[2J\nlast")).unwrap();
     writer.finish().unwrap();

@@ -12,7 +12,7 @@ use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system}
 
 use crate::bad_traces::{Lack, bad_traces};
 use crate::pages::{BEFORE, overwrites};
-use crate::support::{Folder, run, text};
+use crate::support::{Folder, recorded, run, text};
 
 /// A program in a terminal of its own, and what that terminal shows.
 pub(crate) struct Terminal {
@@ -137,8 +137,7 @@ impl Terminal {
 
 #[test]
 fn keys_go_through_a_trace() {
-    let folder = Folder::new();
-    let trace = folder.recorded("a.wtrc", &[]);
+    let (_folder, trace) = recorded(&[]);
     let (_, top, _) = run(&["top", text(&trace)]);
     let finding: String = top.lines().next().unwrap().chars().take(60).collect();
     let mut terminal = Terminal::of(&trace);
@@ -197,8 +196,7 @@ fn the_pages_screens_are_those_of_a_terminal() {
 
 #[test]
 fn control_c_leaves_the_terminal_as_it_was() {
-    let folder = Folder::new();
-    let trace = folder.recorded("a.wtrc", &[]);
+    let (_folder, trace) = recorded(&[]);
     let tool = assert_cmd::cargo::cargo_bin("warptrace");
     let script = "before=$(stty -g); \"$0\" tui \"$1\"; echo code $?; [ \"$before\" = \"$(stty -g)\" ] && echo same modes";
     let mut terminal = Terminal::start("sh", &["-c", script, text(&tool), text(&trace)]);
@@ -212,8 +210,7 @@ fn control_c_leaves_the_terminal_as_it_was() {
 
 #[test]
 fn signals_leave_the_terminal_as_it_was() {
-    let folder = Folder::new();
-    let trace = folder.recorded("a.wtrc", &[]);
+    let (_folder, trace) = recorded(&[]);
     for (signal, code) in [("TERM", 143), ("INT", 130), ("HUP", 129)] {
         let mut terminal = Terminal::of(&trace);
         terminal.wait_for(&["1 source"]);
@@ -227,8 +224,7 @@ fn signals_leave_the_terminal_as_it_was() {
 
 #[test]
 fn a_terminal_that_is_closed_ends_the_tool() {
-    let folder = Folder::new();
-    let trace = folder.recorded("a.wtrc", &[]);
+    let (_folder, trace) = recorded(&[]);
     let mut terminal = Terminal::of(&trace);
     terminal.wait_for(&["1 source"]);
     // The thread that reads holds the terminal, too, until there is something to read.
@@ -245,8 +241,7 @@ fn a_terminal_that_is_closed_ends_the_tool() {
 
 #[test]
 fn what_cannot_be_shown_is_said_in_a_sentence() {
-    let folder = Folder::new();
-    let trace = folder.recorded("a.wtrc", &[]);
+    let (folder, trace) = recorded(&[]);
     let (code, output, errors) = run(&["tui", text(&trace)]);
     assert_eq!((code, output.as_str()), (1, ""));
     assert!(errors.starts_with("error: ") && errors.contains("terminal"), "{errors}");

@@ -1,6 +1,6 @@
 //! Files that are no traces, and traces that are not whole.
 
-use crate::support::{Folder, run, text};
+use crate::support::{Folder, recorded, run, text};
 
 const READERS: [&str; 10] =
     ["info", "decode", "verify", "top", "lines", "loops", "warps", "paths", "edges", "stats"];
@@ -43,8 +43,7 @@ fn what_is_no_trace_is_refused_with_offset_or_field() {
 
 #[test]
 fn a_truncated_trace_gives_its_beginning_and_says_so() {
-    let folder = Folder::new();
-    let path = folder.recorded("a.wtrc", &[]);
+    let (_folder, path) = recorded(&[]);
     let all = run(&["decode", text(&path)]).1;
     let bytes = std::fs::read(&path).unwrap();
     // The end of the file, where the index is.
@@ -62,8 +61,7 @@ fn a_truncated_trace_gives_its_beginning_and_says_so() {
 
 #[test]
 fn a_flipped_byte_is_found() {
-    let folder = Folder::new();
-    let path = folder.recorded("a.wtrc", &["--zstd", "0"]);
+    let (_folder, path) = recorded(&["--zstd", "0"]);
     let mut bytes = std::fs::read(&path).unwrap();
     let (code, ..) = run(&["verify", text(&path)]);
     assert_eq!(code, 0);

@@ -16,7 +16,7 @@ use warptrace_format::file::{
 use warptrace_host::HostMessage;
 use warptrace_host::writer::{Compression, DataChunk, TraceWriter, WriterOptions};
 
-use crate::support::{Folder, run, text};
+use crate::support::{Folder, json, printed, text};
 
 /// Where the buffers are.
 const OLD: u64 = 0x10000;
@@ -98,15 +98,11 @@ pub(crate) fn unwritten(folder: &Folder) -> PathBuf {
 }
 
 fn found(path: &Path, more: &[&str]) -> Value {
-    let (code, output, errors) = run(&[&["accesses", text(path), "--json"], more].concat());
-    assert_eq!((code, errors.as_str()), (0, ""));
-    serde_json::from_str(&output).unwrap()
+    json(&[&["accesses", text(path)], more].concat())
 }
 
 fn page(path: &Path) -> String {
-    let (code, output, errors) = run(&["accesses", text(path)]);
-    assert_eq!((code, errors.as_str()), (0, ""));
-    output
+    printed(&["accesses", text(path)])
 }
 
 #[test]

@@ -16,7 +16,7 @@ use warptrace_format::file::{
 use warptrace_host::HostMessage;
 use warptrace_host::writer::{ChunkRef, DataChunk, TraceWriter, WriterOptions};
 
-use crate::support::{Folder, run, text};
+use crate::support::{Folder, account, json, printed, run, text};
 use crate::work::limited;
 
 /// Times that each warp names its values.
@@ -75,24 +75,15 @@ fn valued_by(folder: &Folder, name: &str, room: usize, residual: fn(u32, u64, u6
         let chunk = ChunkRef { track: 0, warp, sequence: 0, events: TURNS as u32, payload: &event };
         writer.write_chunks(0, &[chunk]).unwrap();
     }
-    let events = WarpAccount { attempted: TURNS, recorded: TURNS, lost: 0, chunks: 1, finished: 1 };
-    writer.end_launch(0, 0, &[events; WARPS as usize]).unwrap();
+    writer.end_launch(0, 0, &[account(TURNS); WARPS as usize]).unwrap();
     writer.end_data(0, &accounts).unwrap();
     let path = folder.at(name);
     fs::write(&path, writer.finish().unwrap().0).unwrap();
     path
 }
 
-fn json(path: &Path) -> Value {
-    let (code, output, errors) = run(&["values", text(path), "--json"]);
-    assert_eq!((code, errors.as_str()), (0, ""));
-    serde_json::from_str(&output).unwrap()
-}
-
 fn page(path: &Path) -> String {
-    let (code, output, errors) = run(&["values", text(path)]);
-    assert_eq!((code, errors.as_str()), (0, ""));
-    output
+    printed(&["values", text(path)])
 }
 
 #[test]
@@ -104,7 +95,7 @@ fn the_first_nan_comes_first() {
                    3 of 8,192 are NaN, 1 infinite";
     assert_eq!(output.lines().next(), Some(finding), "{output}");
     assert!(output.contains("small\\u{1b}[31m") && !output.contains('\u{1b}'), "{output}");
-    let found = json(&path);
+    let found = json(&["values", text(&path)]);
     assert_eq!(found["finding"], finding);
     let of = |name: &str| {
         let values = found["values"].as_array().unwrap();
@@ -180,8 +171,7 @@ fn rows_are_sorted_and_chosen() {
     let (_, output, _) = run(&["values", text(&path), "--sort", "distinct", "--limit", "1", "--json"]);
     let found: Value = serde_json::from_str(&output).unwrap();
     assert_eq!((found["values"].as_array().unwrap().len(), &found["values"][0]["name"]), (1, &"left".into()));
-    let (_, output, _) = run(&["values", text(&path), "--block", "0", "--json"]);
-    let found: Value = serde_json::from_str(&output).unwrap();
+    let found = json(&["values", text(&path), "--block", "0"]);
     let residual =
         found["values"].as_array().unwrap().iter().find(|value| value["name"] == "residual").unwrap();
     assert_eq!((&residual["nan"], &residual["infinite"]), (&0.into(), &1.into()));
@@ -224,7 +214,7 @@ fn floats_that_a_few_bytes_stand_for_have_a_limit() {
     let folder = Folder::new();
     let path = folder.at("stepping.wtrc");
     stepping(&path, 2);
-    let found = json(&path);
+    let found = json(&["values", text(&path)]);
     let rising = &found["values"][0];
     assert_eq!((&rising["values"], &rising["min"]), (&(2 * 2 * 32 * 1023).into(), &"0".into()), "{found}");
     stepping(&path, 16_000);
@@ -243,11 +233,7 @@ fn diff_says_which_values_changed() {
             odd if odd.is_nan() => 99.5,
             same => same,
         });
-    let diff = |more: &[&str]| {
-        let (code, output, errors) = run(&[&["diff", text(&before), text(&after)], more].concat());
-        assert_eq!((code, errors.as_str()), (0, ""));
-        output
-    };
+    let diff = |more: &[&str]| printed(&[&["diff", text(&before), text(&after)], more].concat());
     let output = diff(&[]);
     let (_, rows) = output.split_once("\nvalues\n\n").unwrap();
     let row: Vec<&str> = rows.lines().nth(1).unwrap().split_whitespace().collect();

@@ -13,16 +13,15 @@ use warptrace_format::file::{
     ChunkRef, Compression, DeviceInfo, LaunchInfo, LocationInfo, Metadata, SectionKind, encode_accounts,
     encode_preamble, encode_section,
 };
-use warptrace_host::writer::{TraceWriter, WriterOptions};
+use warptrace_host::writer::TraceWriter;
 
-use crate::support::{Folder, run, text};
+use crate::support::{Folder, metadata, run, text, write_launch};
 
 fn writer(path: &Path, codec: CodecSpec, warps: u32) -> TraceWriter<File> {
     let metadata = Metadata::new("test", DeviceInfo::simulator("sim"), vec![codec])
         .with_kernel("k", "")
         .with_location(1, "LOOP", "");
-    let file = File::create(path).unwrap();
-    let mut writer = TraceWriter::create(file, &metadata, WriterOptions::default()).unwrap();
+    let mut writer = crate::support::writer(path, &metadata);
     writer.begin_launch(&LaunchInfo::new(0, 0, [warps, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
     writer
 }
@@ -132,23 +131,16 @@ fn long_names_and_paths_do_not_make_tables_long() {
     let folder = Folder::new();
     let path = folder.at("long.wtrc");
     let (name, source) = ("n".repeat(1 << 18), format!("{}/end.rs", "f".repeat(1 << 18)));
-    let metadata =
-        Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw]).with_kernel("k", "");
+    let mut metadata = metadata("k");
     // Two files of one last part, which alone would not tell them apart.
-    let mut metadata = metadata;
     for (id, file) in [(1, source.clone()), (2, format!("other/{source}"))] {
         metadata.locations.push(LocationInfo { file, line: 7, ..LocationInfo::new(id, &*name, "") });
     }
-    let mut writer =
-        TraceWriter::create(File::create(&path).unwrap(), &metadata, WriterOptions::default()).unwrap();
-    writer.begin_launch(&LaunchInfo::new(0, 0, [1, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
+    let mut writer = crate::support::writer(&path, &metadata);
     let events: Vec<_> =
         (0..64).map(|number| Event { location: 1 + number % 2, mask: u32::MAX >> (number % 3) }).collect();
     let chunks = encode_stream(CodecSpec::Raw, &events, 4_000);
-    let (count, payload) = &chunks[0];
-    writer.write_chunks(0, &[ChunkRef { track: 0, warp: 0, sequence: 0, events: *count, payload }]).unwrap();
-    let account = WarpAccount { attempted: 64, recorded: 64, lost: 0, chunks: 1, finished: 1 };
-    writer.end_launch(0, 0, &[account]).unwrap();
+    write_launch(&mut writer, 0, [1, 32], &[&chunks[0].1]);
     writer.finish().unwrap();
     for command in ["top", "causes", "lines", "loops", "warps", "paths", "edges", "stats"] {
         let (code, output, errors) = run(&[command, text(&path)]);

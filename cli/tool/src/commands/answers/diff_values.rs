@@ -11,6 +11,10 @@ use super::values::{lacks, mean};
 use super::{TextTable, print_rows};
 use crate::output::{count, say};
 
+/// A number of a value, and one of its ends or its mean.
+type Count = fn(&ValueFigures) -> u64;
+type End = fn(&ValueFigures) -> Option<String>;
+
 /// What was in the values of both traces, and how that changed.
 pub(super) struct Valued {
     found: [Values; 2],
@@ -49,10 +53,10 @@ impl Valued {
             say!("no value has other figures")?;
             return Ok(());
         }
-        let counted = |change: &ValueChange, of: fn(&ValueFigures) -> u64| {
+        let counted = |change: &ValueChange, of: Count| {
             change.figures.each_ref().map(|figures| figures.as_ref().map_or(0, of))
         };
-        let said = |change: &ValueChange, at: usize, of: fn(&ValueFigures) -> Option<String>| {
+        let said = |change: &ValueChange, at: usize, of: End| {
             change.figures[at].as_ref().and_then(of).unwrap_or_else(|| "-".to_owned())
         };
         let mut table = TextTable::<&ValueChange>::new()
@@ -61,14 +65,14 @@ impl Valued {
                 change.latest().map_or_else(String::new, |of| names.line(&of.file, of.line))
             })
             .left("value", |change| on_one_line(&change.name));
-        let counts: [(&str, fn(&ValueFigures) -> u64); 3] =
+        let counts: [(&str, Count); 3] =
             [("values", |of| of.values), ("NaN", |of| of.nan), ("infinite", |of| of.infinite)];
         for (head, of) in counts {
             table = table
                 .right(head, move |change| count(counted(change, of)[1]))
                 .right("change", move |change| signed(counted(change, of)));
         }
-        let ends: [(&str, fn(&ValueFigures) -> Option<String>); 3] =
+        let ends: [(&str, End); 3] =
             [("least", |of| of.min.clone()), ("most", |of| of.max.clone()), ("mean", |of| of.mean.map(mean))];
         for (head, of) in ends {
             table = table

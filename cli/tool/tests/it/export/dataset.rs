@@ -5,12 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use warptrace_format::account::WarpAccount;
-use warptrace_format::codec::CodecSpec;
-use warptrace_format::file::{DeviceInfo, LaunchInfo, Metadata, Origin};
-use warptrace_host::writer::{ChunkRef, TraceWriter, WriterOptions};
+use warptrace_format::file::Origin;
 
-use crate::support::{Folder, read_with, run, text};
+use crate::support::{Folder, metadata, read_with, refused, run, text, write_launch, writer};
 
 /// The rank that is asked for, whose file has several row groups; others have fewer launches.
 const RANK: u32 = 2;
@@ -34,14 +31,10 @@ fn lanes(rank: u32, launch: u32) -> u64 {
 
 /// Writes a trace of a rank of a job, of `launches` launches.
 fn written(path: &Path, job: Option<&str>, rank: Option<u32>, launches: u32) -> PathBuf {
-    let mut metadata = Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw])
-        .with_kernel("step", "")
-        .with_location(1, "EVEN", "")
-        .with_location(2, "ODD", "");
+    let mut metadata = metadata("step").with_location(1, "EVEN", "").with_location(2, "ODD", "");
     metadata.origin = Some(Box::new(Origin { job: job.map(Into::into), rank, ..Origin::default() }));
-    let mut writer = TraceWriter::create(Vec::new(), &metadata, WriterOptions::default()).unwrap();
+    let mut writer = writer(path, &metadata);
     for launch in 0..launches {
-        writer.begin_launch(&LaunchInfo::new(launch, 0, [WARPS, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
         let payload = |warp| -> Vec<u8> {
             let event = |event: u32| {
                 let mask = mask(rank.unwrap_or(0), launch, warp, event);
@@ -50,16 +43,10 @@ fn written(path: &Path, job: Option<&str>, rank: Option<u32>, launches: u32) -> 
             (0..EVENTS).flat_map(event).collect()
         };
         let payloads: Vec<Vec<u8>> = (0..WARPS).map(payload).collect();
-        let chunks: Vec<ChunkRef<'_>> = (0..)
-            .zip(&payloads)
-            .map(|(warp, payload)| ChunkRef { track: 0, warp, sequence: 0, events: EVENTS, payload })
-            .collect();
-        writer.write_chunks(launch, &chunks).unwrap();
-        let events = u64::from(EVENTS);
-        let account = WarpAccount { attempted: events, recorded: events, lost: 0, chunks: 1, finished: 1 };
-        writer.end_launch(launch, 0, &[account; WARPS as usize]).unwrap();
+        let warps: Vec<&[u8]> = payloads.iter().map(Vec::as_slice).collect();
+        write_launch(&mut writer, launch, [WARPS, 32], &warps);
     }
-    fs::write(path, writer.finish().unwrap().0).unwrap();
+    writer.finish().unwrap();
     path.to_owned()
 }
 
@@ -175,13 +162,16 @@ fn a_set_comes_into_being_whole_or_not_at_all_and_says_what_is_missing() {
     assert_eq!(code, 0);
     assert_eq!(errors.matches(" files of other exports").count(), 1, "once for all tables: {errors}");
     for format in ["perfetto", "lcov"] {
-        let (code, _, errors) =
-            run(&["export", files[0], files[1], "--to", format, "-o", text(&folder.at("out"))]);
-        assert!(code == 1 && errors.contains("this format is of one trace, and these are 2"), "{errors}");
+        refused(
+            &["export", files[0], files[1], "--to", format, "-o", text(&folder.at("out"))],
+            "this format is of one trace, and these are 2",
+        );
     }
     let out = folder.at("out.parquet");
-    let (code, _, errors) = run(&["export", files[0], files[1], "--to", "parquet", "-o", text(&out)]);
-    assert!(code == 1 && errors.contains("tables of 2 traces are a folder"), "{errors}");
+    refused(
+        &["export", files[0], files[1], "--to", "parquet", "-o", text(&out)],
+        "tables of 2 traces are a folder",
+    );
     assert!(!out.exists());
 }
 

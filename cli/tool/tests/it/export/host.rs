@@ -61,24 +61,18 @@ fn traced(folder: &Folder) -> String {
     text(&path).to_owned()
 }
 
-fn json_of(arguments: &[&str]) -> Value {
-    let (code, output, errors) = run(arguments);
-    assert_eq!((code, errors.as_str()), (0, ""), "{arguments:?}");
-    serde_json::from_str(&output).unwrap()
-}
-
 #[test]
 fn gaps_on_the_hosts_side_are_told() {
     let folder = Folder::new();
     let path = traced(&folder);
-    let host = &json_of(&["stats", &path, "--json"])["host"];
+    let host = &super::json(&["stats", &path])["host"];
     // The second begins before the first one has ended.
     assert_eq!((&host["nanoseconds"], &host["gap_nanoseconds"]), (&json!(97_000), &json!(50_000)));
     assert_eq!(host["timer_within_nanoseconds"], 4_000);
     let gaps: Vec<&Value> =
         host["launches"].as_array().unwrap().iter().map(|launch| &launch["gap_nanoseconds"]).collect();
     assert_eq!(gaps, [&json!(0), &json!(0), &json!(50_000)]);
-    let top = json_of(&["top", &path, "--json"]);
+    let top = super::json(&["top", &path]);
     assert_eq!(top["host"]["launches"].as_array().unwrap().len(), 1);
     let said = "by the host's clock, 3 launches in 97.0 us: none was under way in 52% of it, for longest before launch 2 \
                 (`k`), 50.0 us";
@@ -89,7 +83,7 @@ fn gaps_on_the_hosts_side_are_told() {
                 97.0 us; the device's timer is known to within 4.0 us\n";
     assert!(output.contains(said), "{output}");
     assert!(output.contains("; times in steps of 32 ns\n"), "{output}");
-    let info = json_of(&["info", &path, "--json"]);
+    let info = super::json(&["info", &path]);
     assert_eq!(info["host"]["begin"], (REALTIME + 10_000).to_string());
     assert_eq!(info["host"]["readings"][1]["timer"], (TIMER + 200_000).to_string());
 }

@@ -10,7 +10,7 @@ use warptrace_format::file::{PREAMBLE_BYTES, SECTION_HEADER_BYTES, SectionKind, 
 
 use super::shared_axis::{Timeline, expected, record, sm_of, warp_of};
 use super::{Warp, block, export, lines, perfetto_file};
-use crate::support::{Folder, run, text};
+use crate::support::{Folder, printed, run, text};
 
 /// The tracks of an export.
 fn tracks(folder: &Folder, trace: &Path, more: &[&str]) -> Vec<Value> {
@@ -80,8 +80,7 @@ fn a_launch_that_begins_when_another_has_ended_follows_it() {
     let folder = Folder::new();
     let trace = record(&folder, "blocks", &[]);
     let tracks = tracks(&folder, &trace, &[]);
-    let (code, stats, _) = run(&["stats", text(&trace), "--json"]);
-    assert_eq!(code, 0);
+    let stats = printed(&["stats", text(&trace), "--json"]);
     let stats: Value = serde_json::from_str(&stats).unwrap();
     let launches = stats["schedule"]["launches"].as_array().unwrap();
     assert_eq!(launches.len(), 2);

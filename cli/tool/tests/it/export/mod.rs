@@ -19,7 +19,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::{Folder, read_with, run, text};
+use crate::support::{Folder, event_lines as lines, json, printed, read_with, text};
 
 /// A run of equal events, as `decode` has them: location, mask, name, first event, count.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,30 +53,13 @@ fn decoded(path: &Path, chosen: &[&str]) -> BTreeMap<Warp, Vec<Run>> {
     warps
 }
 
-/// The lines that `decode` prints for programs.
-fn lines(path: &Path, chosen: &[&str]) -> Vec<Value> {
-    let (code, output, _) = run(&[&["decode", text(path), "--format", "jsonl"], chosen].concat());
-    assert_eq!(code, 0);
-    output.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
 fn block(value: &Value) -> [u64; 3] {
     [0, 1, 2].map(|axis| value[axis].as_u64().unwrap())
 }
 
-/// What a command of the tool prints as JSON.
-fn json(arguments: &[&str]) -> Value {
-    let (code, output, errors) = run(&[arguments, &["--json"]].concat());
-    assert_eq!(code, 0, "{errors}");
-    serde_json::from_str(&output).unwrap()
-}
-
 /// Exports without complaint; answers what the tool printed.
 fn export(path: &Path, format: &str, out: &Path, more: &[&str]) -> String {
-    let (code, output, errors) =
-        run(&[&["export", text(path), "--to", format, "-o", text(out)], more].concat());
-    assert_eq!((code, errors.as_str()), (0, ""), "{format}");
-    output
+    printed(&[&["export", text(path), "--to", format, "-o", text(out)], more].concat())
 }
 
 /// Several launches of two kernels, with loops and diverged warps.

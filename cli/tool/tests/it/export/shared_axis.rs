@@ -8,7 +8,7 @@ use warptrace_decoder::{TraceFile, WarpFilter};
 use warptrace_format::span::WarpSpan;
 
 use super::{Warp, block, export, lines, perfetto_file};
-use crate::support::{Folder, run, text};
+use crate::support::{Folder, json, printed, run, text};
 
 /// What is drawn of a warp: its multiprocessor, its begin and end, and name, begin and end of each run.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -177,12 +177,7 @@ fn decode_prints_the_nanoseconds_of_runs() {
             let expected: Vec<u64> = expected[&warp].runs.iter().map(|(_, begin, _)| *begin).collect();
             assert_eq!(begins, expected, "{warp:?}");
         }
-        let printed = |format| {
-            let (code, output, errors) =
-                run(&[&["decode", text(&trace), "--format", format], chosen].concat());
-            assert_eq!((code, errors.as_str()), (0, ""));
-            output
-        };
+        let printed = |format| printed(&[&["decode", text(&trace), "--format", format], chosen].concat());
         let csv = printed("csv");
         assert!(csv.lines().next().unwrap().ends_with(",why,begin,ns"), "{csv}");
         let in_csv: Vec<&str> = csv.lines().skip(1).map(|line| line.rsplit(',').next().unwrap()).collect();
@@ -245,8 +240,7 @@ fn warps_of_which_nothing_is_known_are_left_out_and_told() {
     let (_, output, _) = run(&["info", text(&trace)]);
     let said = format!("\nspans        of 22 warps, 22 not known; times in steps of {step} ns\n");
     assert!(output.contains(&said), "{output}");
-    let (_, output, _) = run(&["info", text(&trace), "--json"]);
-    let summary: Value = serde_json::from_str(&output).unwrap();
+    let summary = json(&["info", text(&trace)]);
     let spans =
         json!({ "warps": 22, "unended_warps": 0, "unknown_warps": 22, "timer_step_nanoseconds": step });
     assert_eq!(summary["spans"], spans);

@@ -6,7 +6,7 @@ mod programs;
 use std::path::Path;
 
 use crate::bad_traces::bad_traces;
-use crate::support::{Folder, read_with, run, text};
+use crate::support::{Folder, printed, read_with, recorded, refused, run, text};
 use serde_json::{Value, json};
 
 fn mis(folder: &Folder, name: &str, seed: &str) -> std::path::PathBuf {
@@ -204,8 +204,7 @@ fn the_page_shows_what_the_tool_prints() {
     let (command, rest) =
         page.split_once("$ warptrace query \"").unwrap().1.split_once("\" before.wtrc\n").unwrap();
     let shown = rest.split_once("```").unwrap().0;
-    let (code, printed, errors) = run(&["query", command, text(&trace)]);
-    assert_eq!((code, errors.as_str()), (0, ""));
+    let printed = printed(&["query", command, text(&trace)]);
     // The page was made where the trace is.
     assert_eq!(printed.replace(text(&trace), "before.wtrc"), shown);
 }
@@ -254,8 +253,7 @@ fn answers_have_four_forms() {
 
 #[test]
 fn what_cannot_be_asked_is_said() {
-    let folder = Folder::new();
-    let trace = folder.recorded("a.wtrc", &[]);
+    let (folder, trace) = recorded(&[]);
     for (sql, words) in [
         ("select nme from events", &["no column `nme`", "name"][..]),
         ("select * from evnts", &["no table `evnts`", "events, runs, warps, locations, loops, launches"]),
@@ -278,16 +276,13 @@ fn what_cannot_be_asked_is_said() {
     let deep = format!("select {}1{}", "(".repeat(30_000), ")".repeat(30_000));
     let (code, _, errors) = run(&["query", &deep, text(&trace)]);
     assert_eq!(code, 1, "{errors}");
-    let (code, _, errors) = run(&["query", "select 1", text(&folder.at("none"))]);
-    assert!(code == 1 && errors.contains("cannot open"), "{errors}");
-    let (code, _, errors) = run(&["query", "select 1", text(&trace), text(&trace)]);
-    assert!(code == 1 && errors.contains("is named twice"), "{errors}");
+    refused(&["query", "select 1", text(&folder.at("none"))], "cannot open");
+    refused(&["query", "select 1", text(&trace), text(&trace)], "is named twice");
 }
 
 #[test]
 fn an_answer_that_cannot_be_finished_leaves_an_earlier_one_alone() {
-    let folder = Folder::new();
-    let trace = folder.recorded("a.wtrc", &["--zstd", "0"]);
+    let (folder, trace) = recorded(&["--zstd", "0"]);
     let damaged = folder.at("damaged.wtrc");
     let mut bytes = std::fs::read(&trace).unwrap();
     let frame = bytes.windows(4).position(|tag| tag == b"FRAM").unwrap();
@@ -307,17 +302,13 @@ fn an_answer_that_cannot_be_finished_leaves_an_earlier_one_alone() {
     let files = folder.files();
     assert!(files.iter().all(|name| !name.starts_with('.')), "{files:?}");
     // The trace itself is no place for an answer.
-    let (code, _, errors) = run(&["query", "select 1", text(&trace), "-o", text(&trace)]);
-    assert!(code == 1 && errors.contains("are one file"), "{errors}");
+    refused(&["query", "select 1", text(&trace), "-o", text(&trace)], "are one file");
 }
 
 #[test]
 fn a_plan_is_shown_line_by_line() {
-    let folder = Folder::new();
-    let trace = folder.recorded("a.wtrc", &[]);
-    let (code, plan, errors) =
-        run(&["query", "explain select name, count(*) from events group by 1", text(&trace)]);
-    assert_eq!((code, errors.as_str()), (0, ""));
+    let (_folder, trace) = recorded(&[]);
+    let plan = printed(&["query", "explain select name, count(*) from events group by 1", text(&trace)]);
     let scan = "    TableScan: events projection=[name, count]";
     assert!(plan.lines().any(|line| line.trim_start() == scan.trim_start()), "{plan}");
     assert!(!plan.contains("\\n"), "{plan}");

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::{mis, run, text};
-use crate::support::Folder;
+use crate::support::{Folder, recorded};
 
 const TOOL: &str = env!("CARGO_BIN_EXE_warptrace");
 const QUERY: &str = env!("CARGO_BIN_EXE_warptrace-query");
@@ -55,8 +55,7 @@ fn it_is_found_through_a_link_and_its_exit_code_is_the_tools() {
 #[cfg(target_os = "linux")]
 #[test]
 fn signals_reach_the_program_in_its_place() {
-    let folder = Folder::new();
-    let trace = folder.recorded("a.wtrc", &[]);
+    let (_folder, trace) = recorded(&[]);
     // It would take years.
     let sql = "select count(*) from events a, events b, events c, events d \
                where a.event <> b.lanes + c.lanes + d.lanes";
