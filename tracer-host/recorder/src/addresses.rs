@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// Ranges of addresses, none of which overlaps another, each with a value.
+/// Ranges of addresses that do not overlap, each with a value.
 #[derive(Clone, Debug)]
 pub struct AddressMap<T> {
     /// Length in bytes and value, by the first address.

@@ -156,8 +156,8 @@ pub struct Traced<'a> {
     pub recording: Recording,
     /// The launch's logs, of the kind that [`recording`](Self::recording) asks for.
     pub logs: Logs<'a>,
-    /// Takes sites, also if the launch fails: on a GPU those of code that was loaded since the last traced
-    /// launch; on the simulator those that lanes came to in this one. None where no accesses are recorded.
+    /// The launch appends sites, also if it fails: on a GPU of code that was loaded since the last traced
+    /// launch; on the simulator of all sites that lanes came to. Without recorded accesses it appends none.
     pub sites: &'a mut Vec<SiteInfo>,
 }
 

@@ -39,8 +39,8 @@ impl Launcher for Untraced<'_> {
     }
 }
 
-/// A [`Recorder`] with its device. Dropped, it writes what was recorded: the file can be read, but has no
-/// index.
+/// A [`Recorder`] with its device. A session that is dropped writes all that was recorded: the file can be
+/// read, but has no index.
 pub struct Session<'d, W: Write + Send + 'static> {
     device: &'d mut dyn Device,
     /// The recorder, which is given this session's device only.

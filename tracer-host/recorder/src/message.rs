@@ -1,4 +1,4 @@
-//! What the host says to a trace's writer.
+//! Messages from the host to a trace's writer.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ pub enum HostMessage {
     Additions(Additions),
     /// Sites of kernels, before launches that access them. Their numbers are unique in the file.
     Sites(Vec<SiteInfo>),
-    /// Memory that kernels can reach: buffers when they are there, and again, by the same number, when their
-    /// end is known.
+    /// Memory that kernels can reach: each buffer when the program gets it, and again, by the same number,
+    /// when its end is known.
     Buffers(Buffers),
     /// A text that locations lie in, where nothing else may have it.
     Text(SourceText),
-    /// What the program called launches, by their numbers. Written before these launches, the labels are in a
-    /// file that breaks off after them.
+    /// Labels that the program gave to launches, by launch number. Written before these launches, the labels
+    /// are in a file that breaks off after them.
     Labels(Vec<(u32, Arc<str>)>),
     /// When launches ran by the host's clocks, and how these compare with the device's timer.
     Times(HostTimes),
@@ -59,17 +59,17 @@ pub struct Memory {
     pub bytes: u64,
     /// Of what kind it is.
     pub kind: BufferKind,
-    /// What the program calls it, or nothing.
+    /// The program's name for it, or an empty text.
     pub name: String,
 }
 
 /// A change of the memory that kernels can reach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MemoryChange {
-    /// The program has got some. What was at these addresses is gone.
+    /// The program got memory. Memory that it overlaps is gone.
     Got(Memory),
     /// The memory that begins at this address is gone.
     Gone(u64),
-    /// The program has some of which nothing is known.
+    /// The program has memory that is not known.
     Unknown,
 }

@@ -56,7 +56,7 @@ pub(crate) unsafe extern "C" fn InitializeInjectionNvtx2(
         // SAFETY: the caller's promise; the table says how long it is.
         let callbacks = unsafe { tables?(CALLBACKS).cast::<Callbacks>().as_ref()? };
         let table = (callbacks.size >= size_of::<Callbacks>()).then_some(callbacks.table)??;
-        for (module, functions) in [(CORE, &core()[..]), (CORE2, &with_domains()[..])] {
+        for (module, functions) in [(CORE, core()), (CORE2, with_domains())] {
             let (mut slots, mut count) = (std::ptr::null_mut(), 0);
             // SAFETY: it writes to these two.
             if unsafe { table(module, &raw mut slots, &raw mut count) } == 0 || slots.is_null() {
@@ -74,34 +74,6 @@ pub(crate) unsafe extern "C" fn InitializeInjectionNvtx2(
         Some(())
     };
     c_int::from(guarded(install).flatten().is_some())
-}
-
-/// The functions of ranges without domains, by their numbers.
-fn core() -> [(usize, *const c_void); 8] {
-    [
-        (4, start_with as *const c_void),
-        (5, start_narrow as *const c_void),
-        (6, start_wide as *const c_void),
-        (7, end as *const c_void),
-        (8, push_with as *const c_void),
-        (9, push_narrow as *const c_void),
-        (10, push_wide as *const c_void),
-        (11, pop as *const c_void),
-    ]
-}
-
-/// The functions of ranges of domains.
-fn with_domains() -> [(usize, *const c_void); 8] {
-    [
-        (2, domain_start as *const c_void),
-        (3, domain_end as *const c_void),
-        (4, domain_push as *const c_void),
-        (5, domain_pop as *const c_void),
-        (10, register_narrow as *const c_void),
-        (11, register_wide as *const c_void),
-        (12, domain_narrow as *const c_void),
-        (13, domain_wide as *const c_void),
-    ]
 }
 
 /// The text at an address, of at most that number of characters.
@@ -179,90 +151,49 @@ fn domain(name: Option<String>) -> Handle {
     without_provenance_mut(number.unwrap_or_default())
 }
 
-unsafe extern "C" fn push_narrow(text: *const c_char) -> c_int {
-    // SAFETY: what NVTX takes of its caller.
-    let given = unsafe { narrow(text) };
-    push_message(0, message(given))
+macro_rules! functions {
+    ($(
+        $(#[$doc:meta])*
+        $table:ident: $($number:literal $name:ident($($arg:ident: $ty:ty),*) $(-> $result:ty)? $body:block)*;
+    )*) => {$(
+        $(
+            #[allow(unused_unsafe, reason = "some take no addresses")]
+            unsafe extern "C" fn $name($($arg: $ty),*) $(-> $result)? {
+                // SAFETY: what NVTX takes of its caller.
+                unsafe { $body }
+            }
+        )*
+
+        $(#[$doc])*
+        fn $table() -> Vec<(usize, *const c_void)> {
+            vec![$(($number, $name as *const c_void)),*]
+        }
+    )*};
 }
 
-unsafe extern "C" fn push_wide(text: *const libc::wchar_t) -> c_int {
-    // SAFETY: what NVTX takes of its caller.
-    let given = unsafe { wide(text) };
-    push_message(0, message(given))
-}
-
-unsafe extern "C" fn push_with(attributes: *const Attributes) -> c_int {
-    // SAFETY: what NVTX takes of its caller.
-    let given = unsafe { described(attributes) };
-    push_message(0, given)
-}
-
-unsafe extern "C" fn domain_push(domain: Handle, attributes: *const Attributes) -> c_int {
-    // SAFETY: what NVTX takes of its caller.
-    let given = unsafe { described(attributes) };
-    push_message(domain.addr(), given)
-}
-
-extern "C" fn pop() -> c_int {
-    pop_of(0)
-}
-
-extern "C" fn domain_pop(domain: Handle) -> c_int {
-    pop_of(domain.addr())
-}
-
-unsafe extern "C" fn start_narrow(text: *const c_char) -> u64 {
-    // SAFETY: what NVTX takes of its caller.
-    let given = unsafe { narrow(text) };
-    start_message(0, message(given))
-}
-
-unsafe extern "C" fn start_wide(text: *const libc::wchar_t) -> u64 {
-    // SAFETY: what NVTX takes of its caller.
-    let given = unsafe { wide(text) };
-    start_message(0, message(given))
-}
-
-unsafe extern "C" fn start_with(attributes: *const Attributes) -> u64 {
-    // SAFETY: what NVTX takes of its caller.
-    let given = unsafe { described(attributes) };
-    start_message(0, given)
-}
-
-unsafe extern "C" fn domain_start(domain: Handle, attributes: *const Attributes) -> u64 {
-    // SAFETY: what NVTX takes of its caller.
-    let given = unsafe { described(attributes) };
-    start_message(domain.addr(), given)
-}
-
-extern "C" fn end(number: u64) {
-    let _ = guarded(|| ranges::end(number));
-}
-
-extern "C" fn domain_end(_: Handle, number: u64) {
-    end(number);
-}
-
-unsafe extern "C" fn register_narrow(domain: Handle, text: *const c_char) -> Handle {
-    // SAFETY: what NVTX takes of its caller.
-    let given = unsafe { narrow(text) };
-    registered(domain, given)
-}
-
-unsafe extern "C" fn register_wide(domain: Handle, text: *const libc::wchar_t) -> Handle {
-    // SAFETY: what NVTX takes of its caller.
-    let given = unsafe { wide(text) };
-    registered(domain, given)
-}
-
-unsafe extern "C" fn domain_narrow(name: *const c_char) -> Handle {
-    // SAFETY: what NVTX takes of its caller.
-    let given = unsafe { narrow(name) };
-    domain(given)
-}
-
-unsafe extern "C" fn domain_wide(name: *const libc::wchar_t) -> Handle {
-    // SAFETY: what NVTX takes of its caller.
-    let given = unsafe { wide(name) };
-    domain(given)
+functions! {
+    /// The functions of ranges without domains, by their numbers.
+    core:
+        4 start_with(attributes: *const Attributes) -> u64 { start_message(0, described(attributes)) }
+        5 start_narrow(text: *const c_char) -> u64 { start_message(0, message(narrow(text))) }
+        6 start_wide(text: *const libc::wchar_t) -> u64 { start_message(0, message(wide(text))) }
+        7 end(number: u64) { let _ = guarded(|| ranges::end(number)); }
+        8 push_with(attributes: *const Attributes) -> c_int { push_message(0, described(attributes)) }
+        9 push_narrow(text: *const c_char) -> c_int { push_message(0, message(narrow(text))) }
+        10 push_wide(text: *const libc::wchar_t) -> c_int { push_message(0, message(wide(text))) }
+        11 pop() -> c_int { pop_of(0) };
+    /// The functions of ranges of domains.
+    with_domains:
+        2 domain_start(domain: Handle, attributes: *const Attributes) -> u64 {
+            start_message(domain.addr(), described(attributes))
+        }
+        3 domain_end(_domain: Handle, number: u64) { end(number); }
+        4 domain_push(domain: Handle, attributes: *const Attributes) -> c_int {
+            push_message(domain.addr(), described(attributes))
+        }
+        5 domain_pop(domain: Handle) -> c_int { pop_of(domain.addr()) }
+        10 register_narrow(domain: Handle, text: *const c_char) -> Handle { registered(domain, narrow(text)) }
+        11 register_wide(domain: Handle, text: *const libc::wchar_t) -> Handle { registered(domain, wide(text)) }
+        12 domain_narrow(name: *const c_char) -> Handle { domain(narrow(name)) }
+        13 domain_wide(name: *const libc::wchar_t) -> Handle { domain(wide(name)) };
 }

@@ -327,23 +327,30 @@ impl Registry {
 
     /// Notes a loaded module or library.
     pub(crate) fn add(&mut self, owner: Owner, traced: Result<TracedModule, String>, image: Option<Image>) {
-        self.codes += 1;
-        let code = Arc::new(Code { traced, source: None, _image: image, number: self.codes });
+        let code = self.numbered(traced, None, image);
         self.owned(owner, &code);
     }
 
     /// Notes a loaded module or library whose kernels get copies in modules of their own.
     pub(crate) fn add_source(&mut self, owner: Owner, source: Source) {
-        self.codes += 1;
         let traced = Err("its copy is in another module".to_owned());
-        let code = Arc::new(Code { traced, source: Some(source), _image: None, number: self.codes });
+        let code = self.numbered(traced, Some(source), None);
         self.owned(owner, &code);
     }
 
     /// Notes a module with the copy of a kernel.
     pub(crate) fn new_code(&mut self, module: TracedModule, image: Image) -> Arc<Code> {
+        self.numbered(Ok(module), None, Some(image))
+    }
+
+    fn numbered(
+        &mut self,
+        traced: Result<TracedModule, String>,
+        source: Option<Source>,
+        image: Option<Image>,
+    ) -> Arc<Code> {
         self.codes += 1;
-        Arc::new(Code { traced: Ok(module), source: None, _image: Some(image), number: self.codes })
+        Arc::new(Code { traced, source, _image: image, number: self.codes })
     }
 
     /// Notes that a library's module has a handle of its own.

@@ -1,4 +1,4 @@
-//! Sections of what the host says.
+//! Sections for messages from the host.
 
 use std::io::Write;
 
@@ -11,15 +11,15 @@ use super::state::launch_entry;
 use super::{TraceWriter, WriteError};
 use crate::HostMessage;
 
-/// Buffers that are told of in a section: with their names less than its limit of bytes.
+/// Buffers of one section: with their names less than its limit of bytes.
 const BUFFERS_AT_ONCE: usize = 1 << 13;
 
 impl<W: Write + Send> TraceWriter<W> {
-    /// Writes what the host says, and flushes.
+    /// Writes a message from the host, and flushes.
     ///
     /// # Errors
-    /// What contradicts the file's metadata, what a reader would refuse, more than the format holds, an I/O
-    /// error.
+    /// A contradiction to the file's metadata, values that a reader would refuse, more than the format holds,
+    /// an I/O error.
     pub fn write_message(&mut self, message: &HostMessage) -> Result<(), WriteError> {
         // The index lists some sections.
         let indexed = match message {

@@ -39,7 +39,7 @@ pub(super) fn goes(address: u64) {
     tell(|| Some(MemoryChange::Gone(address)));
 }
 
-/// Notes that the program has memory of which nothing more is known.
+/// Notes that the program has memory that is not known.
 pub(super) fn lacks(answer: Answer) -> Answer {
     if answer == SUCCESS {
         tell(|| Some(MemoryChange::Unknown));
@@ -64,8 +64,8 @@ pub(super) unsafe fn got_pitched(
     }
 }
 
-/// Notes memory that is there in the order of a stream. Where launches are put into a graph, it is there when
-/// that is launched, and where it is then is not told here.
+/// Notes memory that the program gets in the order of a stream. In a stream that is captured into a graph, the
+/// program gets the memory when the graph is launched, at an address that is not known here.
 ///
 /// # Safety
 /// As [`got`]; the stream is the program's.

@@ -28,6 +28,7 @@ use warptrace_format::file::BufferKind;
 use crate::driver::{Answer, NOT_FOUND};
 use crate::inside::Inside;
 use crate::real;
+use crate::state::Function;
 
 pub(crate) use call::buffer_of;
 use launch::per_thread;
@@ -37,8 +38,8 @@ type Handle = *mut c_void;
 /// An array of options, or of addresses.
 type List = *mut *mut c_void;
 
-/// What a hook does: all of it in a function that is given the driver's, or something after or before the
-/// program's own call.
+/// Makes the body of a hook: a function that gets the driver's function; an expression after or before the
+/// program's own call; or the same call for the traced copy of a function.
 macro_rules! call {
     ([$body:path] [] $real:ident $args:tt) => {
         call!(@with $body, $real, $args)
@@ -49,6 +50,15 @@ macro_rules! call {
     ([] [after $answer:ident: $after:expr] $real:ident $args:tt) => {{
         let $answer = $real $args;
         $after
+    }};
+    ([] [repeat $function:ident by $find:path, if $when:expr => |$again:ident, $copy:ident| $call:expr]
+        $real:ident $args:tt) => {{
+        let (answer, $again) = ($real $args, $real);
+        if $when {
+            attributes::repeat(answer, $function, $find, move |$copy| { let _: Answer = $call; })
+        } else {
+            answer
+        }
     }};
     ([] [before $before:expr] $real:ident $args:tt) => {{
         $before;
@@ -140,11 +150,11 @@ hooks! {
     cuLibraryGetKernelCount = lookup::library_kernel_count, (count: *mut c_uint, library: Handle);
     cuModuleEnumerateFunctions = lookup::module_functions, (functions: *mut Handle, count: c_uint, module: Handle);
     cuLibraryEnumerateKernels = lookup::library_kernels, (kernels: *mut Handle, count: c_uint, library: Handle);
-    cuFuncSetAttribute = attributes::function, (function: Handle, attribute: c_int, value: c_int);
-    cuKernelSetAttribute = attributes::kernel,
+    cuFuncSetAttribute = [repeat function by Function::traced, if attribute != attributes::MAX_DYNAMIC_SHARED => |real, copy| real(copy, attribute, value)], (function: Handle, attribute: c_int, value: c_int);
+    cuKernelSetAttribute = [repeat kernel by Function::traced_kernel, if attribute != attributes::MAX_DYNAMIC_SHARED => |real, copy| real(attribute, value, copy, device)],
         (attribute: c_int, value: c_int, kernel: Handle, device: c_int);
-    cuFuncSetCacheConfig = attributes::function_cache, (function: Handle, config: c_int);
-    cuKernelSetCacheConfig = attributes::kernel_cache, (kernel: Handle, config: c_int, device: c_int);
+    cuFuncSetCacheConfig = [repeat function by Function::traced, if true => |real, copy| real(copy, config)], (function: Handle, config: c_int);
+    cuKernelSetCacheConfig = [repeat kernel by Function::traced_kernel, if true => |real, copy| real(copy, config, device)], (kernel: Handle, config: c_int, device: c_int);
     cuLaunchKernel = launch::plain,
         (function: Handle, gx: c_uint, gy: c_uint, gz: c_uint, bx: c_uint, by: c_uint, bz: c_uint,
         shared: c_uint, stream: Handle, parameters: List, extra: List);

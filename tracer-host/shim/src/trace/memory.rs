@@ -1,4 +1,4 @@
-//! The program's memory, which traces are told of: what there is when one begins, and what changes then.
+//! The program's memory: traces get all of it when they begin, and then its changes.
 
 use warptrace_format::file::BufferKind;
 use warptrace_host::{AddressMap, Ending, Launches, Memory, MemoryChange};
@@ -20,7 +20,7 @@ pub(super) struct ProgramMemory {
 }
 
 impl ProgramMemory {
-    /// Tells a trace that begins of all that is there.
+    /// Sends all memory to a trace that begins.
     pub(super) fn tell_all<E: Ending>(&self, launches: &Launches<E>, device: u32) {
         // Numbers are given in the order in which the program got it.
         let mut all: Vec<&(u64, Known)> = self.live.iter().map(|(.., known)| known).collect();

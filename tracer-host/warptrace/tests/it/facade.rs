@@ -350,30 +350,6 @@ fn a_note_that_cannot_be_written_stops_nothing() -> Result<(), Box<dyn std::erro
 }
 
 #[test]
-fn a_trace_that_cannot_be_says_why() -> Result<(), Box<dyn std::error::Error>> {
-    let folder = tempfile::tempdir()?;
-    let device = Device::simulator();
-    let missing = folder.path().join("no/such/folder.wtrc");
-    let error = device.trace(&missing).start(&sums::MODULE).expect_err("there is no such folder");
-    assert!(error.to_string().starts_with("cannot write the trace "), "{error}");
-
-    let path = folder.path().join("small.wtrc");
-    let error = device.trace(&path).memory(1 << 10).start(&sums::MODULE).expect_err("too little memory");
-    assert!(error.to_string().contains("device memory"), "{error}");
-    assert!(!path.exists(), "nothing is left of it");
-
-    let mut trace = device.trace(folder.path().join("a.wtrc")).memory(64 << 20).start(&sums::MODULE)?;
-    let error = trace.launch(&other::nothing(), &LaunchConfig::for_elements(1)).expect_err("another module");
-    assert!(
-        error
-            .to_string()
-            .contains("kernel `it::facade::other::nothing` is not one of the session's (rows, odd)"),
-        "{error}"
-    );
-    Ok(())
-}
-
-#[test]
 fn auto_finds_a_device_on_every_machine() -> Result<(), Error> {
     let device = Device::auto()?;
     let is_simulator = device.info().name.contains("simulator");

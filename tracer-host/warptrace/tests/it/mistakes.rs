@@ -329,9 +329,14 @@ fn a_trace_that_cannot_be_says_why() {
     let unwritten =
         trace(&bench.folder.path().join("no/such/folder.wtrc")).start(&wrong::MODULE).unwrap_err();
     let small = trace(&path).memory(1 << 10).start(&wrong::MODULE).unwrap_err();
+    assert!(!path.exists(), "nothing is left of it");
     let mut started = trace(&path).memory(64 << 20).start(&wrong::MODULE).unwrap();
     let other = started.launch(&other::nothing(), &LaunchConfig::for_elements(1)).unwrap_err();
-    is_told(&[unwritten, small, other].map(|error| error.to_string()));
+    let messages = [unwritten, small, other].map(|error| error.to_string());
+    assert!(messages[0].starts_with("cannot write the trace "), "{}", messages[0]);
+    let (kernel, known) = ("kernel `it::mistakes::other::nothing` is not one", "(next, divide,");
+    assert!(messages[2].contains(kernel) && messages[2].contains(known), "{}", messages[2]);
+    is_told(&messages);
 }
 
 /// What this test prints on standard error when it is run again by itself, with a variable that has it make

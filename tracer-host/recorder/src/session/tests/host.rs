@@ -61,6 +61,7 @@ fn record(spec: &RecordingSpec, launches: &[u32]) -> TraceFile {
     let (mut device, file) = (device(), Shared::default());
     let mut session = Session::start(&mut device, &PROGRAM, spec, file.clone()).unwrap();
     let mut has_failed = false;
+    session.recorder.label("turns");
     for &turns in launches {
         // SAFETY: the kernel's argument is a number.
         has_failed = unsafe { session.launch(&turning(turns), &LaunchShape::linear(64, 64)) }.is_err();
@@ -85,6 +86,7 @@ fn each_launch_is_noted_recorded_or_not() {
                 assert_eq!(launches(&trace), [0, 1, 2].map(ran), "{policy} {times:?}");
                 assert_eq!(trace.clock_readings(), [reading(0), reading(7)]);
                 assert_eq!(trace.on_host(5), None);
+                assert!((0..3).all(|launch| trace.label(launch) == Some("turns")), "{policy}");
                 assert!(trace.verify().is_ok(), "{}", trace.verify());
             }
         }

@@ -12,6 +12,7 @@ use warptrace_device::{KernelCall, SafeCall};
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{LossPosition, LossReason};
 
+use super::kernels::{self, fails, turns};
 use super::output::Shared;
 use warptrace_macros::kernels;
 
@@ -19,33 +20,6 @@ use crate::{
     LaunchReport, LaunchShape, Launcher, MemorySize, Policy, RecordingSpec, Session, SessionError, SimDevice,
     SimOptions, TracedProgram, Window,
 };
-
-#[kernels(device = warptrace_device, only_marked)]
-mod turns_kernel {
-    /// Turns.
-    #[kernel]
-    pub fn turns(turns: u32) {
-        for _ in 0..turns {
-            trace!("LEFT");
-            trace!("RIGHT");
-        }
-    }
-}
-use turns_kernel::turns;
-
-#[kernels(device = warptrace_device, only_marked)]
-mod fails_kernel {
-    /// Turns, and fails in the end.
-    #[kernel]
-    pub fn fails(turns: u32) {
-        for _ in 0..turns {
-            trace!("LEFT");
-            trace!("RIGHT");
-        }
-        assert!(turns == 0, "as it was told");
-    }
-}
-use fails_kernel::fails;
 
 /// Lets the kernel `hangs` end.
 static RELEASED: AtomicBool = AtomicBool::new(false);
@@ -70,7 +44,7 @@ use hangs_kernel::hangs;
 
 const PROGRAM: TracedProgram<'static> = TracedProgram {
     kernels: &[("fails", ""), ("hangs", ""), ("late", "")],
-    modules: &[turns_kernel::MODULE],
+    modules: &[kernels::MODULE],
     ptx: "",
 };
 

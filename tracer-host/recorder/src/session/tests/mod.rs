@@ -6,6 +6,7 @@ mod errors;
 mod fake;
 mod host;
 mod interrupted_spans;
+mod kernels;
 mod launches;
 mod limits;
 mod log_memory;

@@ -17,39 +17,46 @@ impl Shared {
         self.0.lock().unwrap().clone()
     }
 
-    /// The chunks that were written so far, and the number of accounting sections.
-    pub(super) fn contents(&self) -> (Vec<Found>, usize) {
-        contents(&self.bytes())
-    }
-}
-
-impl Shared {
-    /// The launches that the file was told of so far.
-    pub(super) fn launches(&self) -> Vec<LaunchInfo> {
-        let (file, mut at, mut launches) = (self.bytes(), 24, Vec::new());
+    /// The bodies of the sections with this tag that were written so far, with their versions.
+    fn sections(&self, tag: [u8; 4]) -> Vec<(u16, Vec<u8>)> {
+        let (file, mut at, mut found) = (self.bytes(), 24, Vec::new());
         while at < file.len() {
             let header = SectionHeader::parse(&file[at..], 0).unwrap();
-            let body = &file[at + SECTION_HEADER_BYTES..][..header.length as usize];
-            if header.tag.0 == *b"LNCH" {
-                launches.push(LaunchInfo::decode(header.version, body, 0).unwrap());
+            if header.tag.0 == tag {
+                let body = &file[at + SECTION_HEADER_BYTES..][..header.length as usize];
+                found.push((header.version, body.to_vec()));
             }
             at += header.total_bytes() as usize;
         }
-        launches
+        found
     }
-}
 
-impl Shared {
+    /// The chunks that were written so far, and the number of accounting sections.
+    pub(super) fn contents(&self) -> (Vec<Found>, usize) {
+        let mut chunks = Vec::new();
+        for (_, body) in self.sections(*b"FRAM") {
+            let frame = Frame::decode(&body, 0).unwrap();
+            let launch = frame.header().launch;
+            chunks.extend(
+                frame
+                    .chunks()
+                    .map(|chunk| (launch, chunk.entry.warp, chunk.entry.sequence, chunk.payload.to_vec())),
+            );
+        }
+        (chunks, self.sections(*b"ACCT").len())
+    }
+
+    /// The launches that the file was told of so far.
+    pub(super) fn launches(&self) -> Vec<LaunchInfo> {
+        let sections = self.sections(*b"LNCH");
+        sections.iter().map(|(version, body)| LaunchInfo::decode(*version, body, 0).unwrap()).collect()
+    }
+
     /// What launches were called so far, from 0 on.
     pub(super) fn labels(&self) -> Vec<Option<String>> {
-        let (file, mut at, mut labels) = (self.bytes(), 24, KnownLabels::default());
-        while at < file.len() {
-            let header = SectionHeader::parse(&file[at..], 0).unwrap();
-            let body = &file[at + SECTION_HEADER_BYTES..][..header.length as usize];
-            if header.tag.0 == *b"LABL" {
-                labels.add(LaunchLabels::decode(body, 0).unwrap());
-            }
-            at += header.total_bytes() as usize;
+        let mut labels = KnownLabels::default();
+        for (_, body) in self.sections(*b"LABL") {
+            labels.add(LaunchLabels::decode(&body, 0).unwrap());
         }
         (0..self.launches().len() as u32).map(|launch| labels.of(launch).map(str::to_owned)).collect()
     }
@@ -83,24 +90,3 @@ impl Write for Full {
 
 /// Launch, warp, sequence and payload.
 pub(super) type Found = (u32, u32, u32, Vec<u8>);
-
-fn contents(file: &[u8]) -> (Vec<Found>, usize) {
-    let mut at = 24;
-    let (mut chunks, mut accounts) = (Vec::new(), 0);
-    while at < file.len() {
-        let header = SectionHeader::parse(&file[at..], 0).unwrap();
-        let body = &file[at + SECTION_HEADER_BYTES..][..header.length as usize];
-        if header.tag.0 == *b"FRAM" {
-            let frame = Frame::decode(body, 0).unwrap();
-            let launch = frame.header().launch;
-            chunks.extend(
-                frame
-                    .chunks()
-                    .map(|chunk| (launch, chunk.entry.warp, chunk.entry.sequence, chunk.payload.to_vec())),
-            );
-        }
-        accounts += usize::from(header.tag.0 == *b"ACCT");
-        at += header.total_bytes() as usize;
-    }
-    (chunks, accounts)
-}

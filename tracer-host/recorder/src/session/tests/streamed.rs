@@ -7,10 +7,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use warptrace_decoder::{TraceFile, VerifyReport};
+use warptrace_device::KernelCall;
 use warptrace_format::codec::CodecSpec;
 
 use warptrace_macros::kernels;
 
+use super::kernels::{fails, turns};
+use super::output::{Full, Shared};
 use crate::session::Interrupted;
 use crate::{
     DEVICE_PREDICT, LaunchShape, Launcher, MemorySize, Policy, RecordingSpec, Session, SessionError,
@@ -70,19 +73,6 @@ mod spins_kernel {
 use spins_kernel::spins;
 
 #[kernels(device = warptrace_device, only_marked)]
-mod turns_kernel {
-    /// Turns.
-    #[kernel]
-    pub fn turns(turns: u32) {
-        for _ in 0..turns {
-            trace!("LEFT");
-            trace!("RIGHT");
-        }
-    }
-}
-use turns_kernel::turns;
-
-#[kernels(device = warptrace_device, only_marked)]
 mod scatters_kernel {
     /// Lanes turn one way or the other, as they and the turns are numbered.
     #[kernel]
@@ -126,42 +116,14 @@ mod waits_kernel {
 }
 use waits_kernel::waits;
 
-#[kernels(device = warptrace_device, only_marked)]
-mod fails_kernel {
-    /// Turns, and fails in the end.
-    #[kernel]
-    pub fn fails(turns: u32) {
-        for _ in 0..turns {
-            trace!("LEFT");
-            trace!("RIGHT");
-        }
-        assert!(turns == 0, "as it was told");
-    }
-}
-use fails_kernel::fails;
-
 const PROGRAM: TracedProgram<'static> = TracedProgram {
     kernels: &[("fails", ""), ("turns", ""), ("spins", ""), ("waits", ""), ("scatters", "")],
     modules: &[hangs_kernel::MODULE],
     ptx: "",
 };
 
-/// A file that several may look at.
-#[derive(Clone, Default)]
-struct Shared(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Shared {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
 fn verify(file: &Shared) -> VerifyReport {
-    TraceFile::from_bytes(file.0.lock().unwrap().clone()).unwrap().verify()
+    TraceFile::from_bytes(file.bytes()).unwrap().verify()
 }
 
 fn options(max_wait: Duration, memory: u64) -> RecordingSpec {
@@ -199,107 +161,81 @@ fn what_a_refused_launch_is_said_to_need_is_enough() {
     assert!(recorded(50_000, 3 << 19).is_err(), "or this shows little");
 }
 
-#[test]
-fn an_interrupted_kernel_leaves_a_file_and_says_where_it_stands() {
+/// Records a launch of 64 lanes that is interrupted when `turns` are this many, and then released: what is
+/// told, and what the file has.
+fn interrupted(
+    options: &RecordingSpec,
+    call: &KernelCall,
+    (turns, least): (&'static AtomicU32, u32),
+    released: &'static AtomicBool,
+) -> (Interrupted, VerifyReport) {
     let (file, asked) = (Shared::default(), Arc::new(AtomicBool::new(false)));
     let told = Arc::new(Mutex::new(None));
     let mut device = device();
-    let options = options(Duration::from_secs(100), 1 << 20);
-    let mut session = Session::start(&mut device, &PROGRAM, &options, file.clone()).unwrap();
+    let mut session = Session::start(&mut device, &PROGRAM, options, file.clone()).unwrap();
     let tell = Arc::clone(&told);
     session.recorder.interrupt_by(Arc::clone(&asked), move |interrupted: &Interrupted| {
         *tell.lock().unwrap() = Some(interrupted.clone());
         // Nothing else ends the kernel here.
-        RELEASED.store(true, Relaxed);
+        released.store(true, Relaxed);
     });
     let watch = std::thread::spawn(move || {
-        while TURNS.load(Relaxed) < 20_000 {
+        while turns.load(Relaxed) < least {
             std::thread::yield_now();
         }
         asked.store(true, Relaxed);
     });
     // SAFETY: no memory among the arguments.
-    let error = unsafe { session.launch(&hangs(0), &LaunchShape::linear(64, 64)) }.unwrap_err();
+    let error = unsafe { session.launch(call, &LaunchShape::linear(64, 64)) }.unwrap_err();
     watch.join().unwrap();
-    assert!(
-        matches!(&error, SessionError::Interrupted { launch: 0, kernel } if kernel == "hangs"),
-        "{error}"
-    );
+    let is_it = |kernel: &str| kernel == call.name();
+    assert!(matches!(&error, SessionError::Interrupted { launch: 0, kernel } if is_it(kernel)), "{error}");
+    drop(session);
     let told = told.lock().unwrap().take().unwrap();
-    assert_eq!((told.kernel.as_str(), told.launch, told.warps), ("hangs", 0, 2));
+    assert_eq!((told.kernel.as_str(), told.launch, told.warps), (call.name(), 0, 2));
+    let verified = verify(&file);
+    assert_eq!((verified.lost_events, verified.unfinished_warps), (0, 1), "{verified:?}");
+    (told, verified)
+}
+
+#[test]
+fn an_interrupted_kernel_leaves_a_file_and_says_where_it_stands() {
+    let options = options(Duration::from_secs(100), 1 << 20);
+    let (told, verified) = interrupted(&options, &hangs(0), (&TURNS, 20_000), &RELEASED);
     let [standing] = &told.running[..] else { panic!("{told:?}") };
     assert_eq!((standing.warp, standing.lanes), (1, u32::MAX));
     let (location, mask) = standing.last.unwrap();
     assert!([1, 2].contains(&location) && mask == u32::MAX);
-    drop(session);
-    let verified = verify(&file);
-    assert!(verified.events > 1_000 && verified.lost_events == 0, "{verified:?}");
-    assert_eq!(verified.unfinished_warps, 1, "{verified:?}");
+    assert!(verified.events > 1_000, "{verified:?}");
 }
 
 #[test]
-fn a_kernel_that_fails_leaves_what_had_come_of_it() {
-    for post_mortem in [false, true] {
+fn of_a_kernel_that_fails_the_file_has_what_had_come_of_it_and_the_hosts_memory_everything() {
+    for (turns, memory, post_mortem) in
+        [(60_000, 200 << 10, false), (60_000, 200 << 10, true), (50_000, 8 << 20, true)]
+    {
         let file = Shared::default();
         let mut device = device();
-        let mut options = options(Duration::from_secs(100), 200 << 10);
-        options.post_mortem = post_mortem;
+        let options = RecordingSpec { post_mortem, ..options(Duration::from_secs(100), memory) };
         let mut session = Session::start(&mut device, &PROGRAM, &options, file.clone()).unwrap();
         // SAFETY: no memory among the arguments.
-        let error = unsafe { session.launch(&fails(60_000), &LaunchShape::linear(32, 32)) }.unwrap_err();
+        let error = unsafe { session.launch(&fails(turns), &LaunchShape::linear(32, 32)) }.unwrap_err();
         assert!(error.to_string().contains("as it was told"), "{error}");
         drop(session);
-        let verified = verify(&file);
-        assert!(verified.events > 50_000, "what went through 200 KiB of memory is there: {verified:?}");
-        assert_eq!((verified.lost_events, verified.unfinished_warps), (0, 1), "{verified:?}");
-    }
-}
-
-#[test]
-fn of_a_kernel_that_fails_the_hosts_memory_has_everything() {
-    const TURNS_OF_LANES: u32 = 50_000;
-    for memory in [200 << 10, 8 << 20] {
-        let file = Shared::default();
-        let mut device = device();
-        let mut options = options(Duration::from_secs(100), memory);
-        options.post_mortem = true;
-        let mut session = Session::start(&mut device, &PROGRAM, &options, file.clone()).unwrap();
-        let shape = LaunchShape::linear(32, 32);
-        // SAFETY: no memory among the arguments.
-        let error = unsafe { session.launch(&fails(TURNS_OF_LANES), &shape) }.unwrap_err();
-        assert!(error.to_string().contains("as it was told"), "{error}");
-        drop(session);
-        let verified = verify(&file);
-        assert_eq!(verified.events, 2 * u64::from(TURNS_OF_LANES), "the last one is in a run: {verified:?}");
+        let (verified, all) = (verify(&file), 2 * u64::from(turns));
+        if post_mortem {
+            assert_eq!(verified.events, all, "the last one is in a run: {verified:?}");
+        } else {
+            assert!(verified.events > 50_000, "what went through 200 KiB of memory is there: {verified:?}");
+        }
         assert_eq!((verified.lost_events, verified.unfinished_warps), (0, 1), "{verified:?}");
     }
 }
 
 #[test]
 fn an_interrupted_kernel_that_spins_at_one_place_says_where() {
-    const SPINS_AT_LEAST: u32 = 30_000;
-    let (file, asked) = (Shared::default(), Arc::new(AtomicBool::new(false)));
-    let told = Arc::new(Mutex::new(None));
-    let mut device = device();
-    let mut options = options(Duration::from_secs(100), 1 << 20);
-    options.post_mortem = true;
-    let mut session = Session::start(&mut device, &PROGRAM, &options, file.clone()).unwrap();
-    let tell = Arc::clone(&told);
-    session.recorder.interrupt_by(Arc::clone(&asked), move |interrupted: &Interrupted| {
-        *tell.lock().unwrap() = Some(interrupted.clone());
-        FREED.store(true, Relaxed);
-    });
-    let watch = std::thread::spawn(move || {
-        while SPINS.load(Relaxed) < SPINS_AT_LEAST {
-            std::thread::yield_now();
-        }
-        asked.store(true, Relaxed);
-    });
-    // SAFETY: no memory among the arguments.
-    let error = unsafe { session.launch(&spins(0), &LaunchShape::linear(64, 64)) }.unwrap_err();
-    watch.join().unwrap();
-    assert!(matches!(&error, SessionError::Interrupted { launch: 0, .. }), "{error}");
-    let told = told.lock().unwrap().take().unwrap();
+    let options = RecordingSpec { post_mortem: true, ..options(Duration::from_secs(100), 1 << 20) };
+    let (told, verified) = interrupted(&options, &spins(0), (&SPINS, 30_000), &FREED);
     let [standing] = &told.running[..] else { panic!("{told:?}") };
     // The others have left.
     assert_eq!((standing.warp, standing.lanes), (1, 1));
@@ -307,29 +243,12 @@ fn an_interrupted_kernel_that_spins_at_one_place_says_where() {
     assert_eq!((run.location, run.mask), (3, 1));
     let count = run.count;
     assert!(count.is_power_of_two(), "{run:?}");
-    drop(session);
-    let verified = verify(&file);
-    assert_eq!((verified.lost_events, verified.unfinished_warps), (0, 1), "{verified:?}");
     // Three at the places before; and of those here whole runs, each as long as a key counts, and the open
     // one.
     let here = verified.events - 3 - u64::from(count);
     assert!(here.is_multiple_of(0xffff), "{verified:?}");
     let last = if here == 0 { (2, u32::MAX) } else { (3, 1) };
     assert_eq!(standing.last, Some(last), "{verified:?}");
-}
-
-/// A disk that is full after this many bytes.
-struct Full(usize);
-
-impl Write for Full {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0 = self.0.checked_sub(bytes.len()).ok_or(std::io::ErrorKind::StorageFull)?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
 }
 
 #[test]
@@ -388,44 +307,37 @@ fn a_kernel_whose_blocks_wait_for_each_other_ends_however_slow_the_disk_is() {
     }
 }
 
-/// Warps that leave are encoded in rounds, on the device, while others run; whatever memory there is, all of
-/// it is recorded, in the same launch as its raw shadow.
-#[test]
-fn warps_that_leave_are_encoded_in_rounds() {
-    for (memory, has_rounds) in [(8 << 20, false), (24 << 20, true), (64 << 20, true)] {
-        let file = Shared::default();
-        let mut device = device();
-        let options = RecordingSpec { dual: true, ..options(Duration::from_secs(600), memory) };
-        let mut session = Session::start(&mut device, &PROGRAM, &options, file.clone()).unwrap();
-        for _ in 0..2 {
-            // SAFETY: no memory among the arguments.
-            unsafe { session.launch(&scatters(60), &LaunchShape::linear(12_000, 96)) }.unwrap();
-        }
-        let in_rounds = session.recorder.warps_in_rounds();
-        let (_, _, report) = session.finish().unwrap();
-        assert_eq!((report.lost, report.twin_lost), (0, 0));
-        let verified = verify(&file);
-        assert!(verified.problems.is_empty(), "{verified:?}");
-        assert_eq!(in_rounds > 0, has_rounds, "{memory}");
-    }
-}
-
-/// Where warps that run hold all memory, the host takes them over, part by part, and rounds the others.
-#[test]
-fn warps_that_hold_all_memory_are_taken_over() {
+/// Records launches of `scatters`, each of so many turns and threads, and its raw shadow; returns how many
+/// warps rounds have encoded. All of it is recorded.
+fn warps_in_rounds(memory: u64, launches: &[(u32, u64, u32)]) -> u64 {
     let file = Shared::default();
     let mut device = device();
-    let options = RecordingSpec { dual: true, ..options(Duration::from_secs(600), 24 << 20) };
+    let options = RecordingSpec { dual: true, ..options(Duration::from_secs(600), memory) };
     let mut session = Session::start(&mut device, &PROGRAM, &options, file.clone()).unwrap();
-    for (turns, threads) in [(20_000, 64), (60, 12_000), (20_000, 64)] {
+    for &(turns, threads, block) in launches {
         // SAFETY: no memory among the arguments.
-        unsafe { session.launch(&scatters(turns), &LaunchShape::linear(threads, 32)) }.unwrap();
+        unsafe { session.launch(&scatters(turns), &LaunchShape::linear(threads, block)) }.unwrap();
     }
     let in_rounds = session.recorder.warps_in_rounds();
     let (_, _, report) = session.finish().unwrap();
     assert_eq!((report.lost, report.twin_lost), (0, 0));
     let verified = verify(&file);
     assert!(verified.problems.is_empty(), "{verified:?}");
+    in_rounds
+}
+
+/// Warps that leave are encoded in rounds, on the device, while others run.
+#[test]
+fn warps_that_leave_are_encoded_in_rounds() {
+    for (memory, has_rounds) in [(8 << 20, false), (24 << 20, true), (64 << 20, true)] {
+        assert_eq!(warps_in_rounds(memory, &[(60, 12_000, 96); 2]) > 0, has_rounds, "{memory}");
+    }
+}
+
+/// Where warps that run hold all memory, the host takes them over, part by part, and rounds the others.
+#[test]
+fn warps_that_hold_all_memory_are_taken_over() {
+    let in_rounds = warps_in_rounds(24 << 20, &[(20_000, 64, 32), (60, 12_000, 32), (20_000, 64, 32)]);
     // Not all, and not none.
     assert!((1..380).contains(&in_rounds), "{in_rounds}");
 }

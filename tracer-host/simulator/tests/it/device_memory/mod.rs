@@ -448,19 +448,7 @@ pub(crate) struct Table(Guarded);
 impl Table {
     pub(crate) fn new(launch: &LoggedLaunch) -> Self {
         let mut memory = Guarded::new(size_of::<LoggedLaunch>());
-        let words = [
-            launch.heads,
-            launch.first_entries,
-            launch.segment_entries,
-            launch.warps,
-            launch.block_threads,
-            launch.launch,
-            launch.first_stream,
-            launch.tracks,
-            launch.first_segments,
-            launch.ring,
-        ];
-        let bytes = [launch.accounts.to_le_bytes().to_vec(), words.map(u32::to_le_bytes).concat()].concat();
+        let bytes = launch.to_words().map(u32::to_le_bytes).concat();
         memory.write(&bytes);
         Self(memory)
     }
