@@ -25,7 +25,6 @@ fn export(trace: &TraceFile, selection: &Selection) -> Result<Vec<usize>, Export
         sizes.push(out.len());
         out.clear();
     };
-    take(&mut out);
     timeline::perfetto(&source, &mut out, &mut |_| {})?;
     take(&mut out);
     let all = [Weight::Lanes, Weight::Idle, Weight::Visits, Weight::Cycles, Weight::IdleCycles];

@@ -7,8 +7,8 @@ use std::path::Path;
 use warptrace_device::KernelModule;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{
-    ACCESSES, COMMAND, COUNTING, LocationInfo, MEMORY_LIMIT, MEMORY_PEAK, Metadata, RecordedPolicy,
-    TIMES, WINDOW,
+    ACCESSES, COMMAND, COUNTING, LocationInfo, MEMORY_LIMIT, MEMORY_PEAK, Metadata, RecordedPolicy, TIMES,
+    WINDOW,
 };
 use warptrace_format::location::{SOURCE_HASH_PREFIX, source_hash};
 
