@@ -109,12 +109,12 @@ pub struct EventBlock<'a> {
     /// The runs that begin here: the number of the first event of each among `events`, and when it came, as
     /// [`WarpItem::begin`](crate::WarpItem::begin). Empty if the trace has no times.
     pub begins: &'a [(u32, u64)],
-    /// What is missing before `first_event`, if the filter asks for [marks](crate#losses). Such a block has no
+    /// Events missing before `first_event`, if the filter asks for [marks](crate#losses). Such a block has no
     /// events.
     pub missing: Option<LossyWarps>,
 }
 
-/// A chunk, and where its events stand in the warp's stream.
+/// A chunk, and the position of its events in the warp's stream.
 struct PlacedChunk<'a> {
     warp: u32,
     first_event: u64,
@@ -123,7 +123,7 @@ struct PlacedChunk<'a> {
 
 impl TraceFile {
     /// Gives the events of all warps that `filter` selects to `sink`, in order of warp and, inside a warp, in
-    /// the [crate's order](crate#order): for whoever wants each event. Chunks are decoded in parallel on rayon's current pool; `sink` runs
+    /// the [crate's order](crate#order): use it to look at each event. Chunks are decoded in parallel on rayon's current pool; `sink` runs
     /// on the calling thread. `Break` from `sink` ends the decoding early, and comes back.
     ///
     /// Memory is bounded as the [crate's docs](crate#memory) say.
@@ -300,7 +300,7 @@ fn deliver(
     Ok(())
 }
 
-/// Decodes jobs, one after the other, in memory of its own.
+/// Decodes jobs one after the other into its own buffer.
 struct Worker {
     decoder: Decoder,
     /// The events of the job's first chunks, up to the first that cannot be decoded.
@@ -363,7 +363,7 @@ fn stream_chunk(
     sink.give(stream.warp, &mut walk, delivered, &block)
 }
 
-/// A walk through the runs of a chunk, if their times are there.
+/// Walks through the runs of a chunk; `None` if they have no times.
 fn walk_of(chunk: &ChunkData) -> Option<(u32, RunWalk<'_>)> {
     chunk.times.as_ref().map(|(step, times)| (*step, times.walk()))
 }
@@ -386,7 +386,7 @@ impl<'a> BlockSink<'a> {
         Self { sink, marks, warp: None, clock: Clock::default(), begins: Vec::new() }
     }
 
-    /// Gives the next events of a chunk, of which the first has this number in its warp.
+    /// Gives the next events of a chunk; the first has this number in its warp.
     fn give(
         &mut self,
         warp: u32,

@@ -148,10 +148,13 @@ pub(crate) struct Damage {
     pub(crate) error: FormatError,
 }
 
+/// The kinds of sections about addresses and values.
+pub(crate) const DATA_KINDS: [SectionKind; 4] =
+    [SectionKind::Sites, SectionKind::Data, SectionKind::DataAccounts, SectionKind::Buffers];
+
 /// Whether sections of a kind are about addresses and values.
-pub(crate) const fn is_of_data(kind: SectionKind) -> bool {
-    use SectionKind::{Buffers, Data, DataAccounts, Sites};
-    matches!(kind, Sites | Data | DataAccounts | Buffers)
+pub(crate) fn is_of_data(kind: SectionKind) -> bool {
+    DATA_KINDS.contains(&kind)
 }
 
 /// A text that a file keeps under a name.

@@ -32,7 +32,7 @@ pub struct WarpItem<'a> {
     /// this time. The clock of a warp's first run is known modulo 2^32 units, of 16 cycles on a GPU; from there on it goes on, if
     /// no two runs of the warp that follow each other are 2^31 units apart. Runs stand in the order in which they began.
     pub begin: Option<u64>,
-    /// What is missing before `first_event`, if the filter asks for [marks](crate#losses). Such an item has no events.
+    /// Events missing before `first_event`, if the filter asks for [marks](crate#losses). Such an item has no events.
     pub missing: Option<LossyWarps>,
 }
 

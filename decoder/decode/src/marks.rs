@@ -26,7 +26,7 @@ pub(crate) struct Marks<'a> {
     info: &'a LaunchInfo,
     accounts: AccountCursor<'a>,
     reasons: Reasons,
-    /// Warps behind the current one.
+    /// Warps after the current one.
     rest: Range<u32>,
     current: Option<Current>,
 }
@@ -49,7 +49,7 @@ impl<'a> Marks<'a> {
         })
     }
 
-    /// Comes to events of a warp, the last of which is the one before `next_event`; gives the marks before them.
+    /// Moves on to events of a warp, which end before `next_event`; gives the marks before them.
     pub(crate) fn go_to(&mut self, warp: u32, next_event: u64, sink: &mut MarkSink<'_>) -> Result<(), Stop> {
         if let Some(current) = self.current.as_mut().filter(|current| current.warp == warp) {
             current.next_event = next_event;
@@ -90,7 +90,7 @@ impl<'a> Marks<'a> {
         Ok(())
     }
 
-    /// Gives the marks of a warp that stand at some positions.
+    /// Gives the marks of a warp at the positions that `is_here` accepts.
     fn mark(
         &self,
         &Current { warp, account, next_event }: &Current,

@@ -9,20 +9,20 @@ use warptrace_format::file::{EarlyEnd, LaunchInfo, LossReason, SectionKind};
 use crate::accounts::{AccountCursor, Accounted};
 use crate::count::count;
 use crate::error::DecodeError;
-use crate::file::{Completeness, Damage, TraceFile, is_of_data};
+use crate::file::{Completeness, DATA_KINDS, Damage, TraceFile};
 use crate::losses::{Reasons, chosen_within};
 
 /// What is said of a file in which nothing is known to be missing. No frame was read for it.
 const COMPLETE: &str = "complete by its accounts";
 
 /// What cannot be read of a file with damaged sections of a kind.
-const UNREADABLE: [(fn(SectionKind) -> bool, &str); 6] = [
-    (is_of_data, "addresses or values that cannot be read"),
-    (|kind| kind == SectionKind::Code, "instructions of locations that cannot be read"),
-    (|kind| kind == SectionKind::Waits, "barriers of waits that cannot be read"),
-    (|kind| kind == SectionKind::Host, "times of launches by the host's clock that cannot be read"),
-    (|kind| kind == SectionKind::Origin, "where it was recorded, which cannot be read"),
-    (|kind| kind == SectionKind::Labels, "labels of launches that cannot be read"),
+const UNREADABLE: [(&[SectionKind], &str); 6] = [
+    (&DATA_KINDS, "addresses or values that cannot be read"),
+    (&[SectionKind::Code], "instructions of locations that cannot be read"),
+    (&[SectionKind::Waits], "barriers of waits that cannot be read"),
+    (&[SectionKind::Host], "times of launches by the host's clock that cannot be read"),
+    (&[SectionKind::Origin], "where it was recorded, which cannot be read"),
+    (&[SectionKind::Labels], "labels of launches that cannot be read"),
 ];
 
 /// What a file lacks as a whole: all launches, all tracks.
@@ -118,8 +118,8 @@ impl TraceFile {
                 words.push(format!("with them those at {sites} that follow from others"));
             }
         }
-        words.extend(UNREADABLE.iter().filter_map(|(is_it, what)| {
-            let Damage { error, .. } = self.damage.iter().find(|damage| is_it(damage.kind))?;
+        words.extend(UNREADABLE.iter().filter_map(|(kinds, what)| {
+            let Damage { error, .. } = self.damage.iter().find(|damage| kinds.contains(&damage.kind))?;
             Some(format!("{what} ({error})"))
         }));
         let cut_off = self.completeness().cut_off();

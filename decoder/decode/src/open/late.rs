@@ -1,6 +1,6 @@
 //! Sections that no index lists, and that are read when all sections have been found.
 //!
-//! What is wrong with one of them is said of it alone: the file opens, and events are there.
+//! A damaged one is reported alone: the file opens, and its events can be read.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -19,14 +19,14 @@ use crate::file::{Damage, is_of_data};
 use crate::host::Host;
 use crate::shown;
 
-/// Damaged sections of addresses and values that are told of; of more it is enough to know that there are some.
+/// Most damaged sections of addresses and values that are noted.
 const MOST_DAMAGE: usize = 8;
 
 #[derive(Default)]
 pub(super) struct LateSections {
     /// Each with its header, and where it is.
     pub(super) sections: Vec<(SectionKind, SectionHeader, u64)>,
-    /// What is wrong with sections that cannot be read.
+    /// Errors of sections that cannot be read.
     pub(super) damage: Vec<Damage>,
 }
 
@@ -37,8 +37,8 @@ impl LateSections {
         self.sections.iter().map(range).collect()
     }
 
-    /// Notes what is wrong with a section: of addresses and values the first few times, otherwise the first
-    /// time. Returns whether something is.
+    /// Notes the error of a section: the first 8 of addresses and values together, one of each other kind.
+    /// Returns whether there was an error.
     ///
     /// # Errors
     /// An I/O error.
@@ -74,7 +74,7 @@ impl LateSections {
             let body = bytes.body(kind, header, *at);
             let read = body.and_then(|body| Ok(take(&body, body_offset(*at))?));
             is_damaged |= self.note_damage(kind, read)?;
-            // What follows damaged times of the host could ask for much work.
+            // Sections after damaged times of the host could ask for much work.
             if is_damaged && kind == SectionKind::Host {
                 break;
             }
@@ -120,7 +120,7 @@ impl LateSections {
             Ok(())
         })?;
         if is_damaged {
-            // What the section has is not known.
+            // The buffers of the damaged section are not known.
             found.lack();
         }
         Ok(has_some.then_some(found))
@@ -150,7 +150,7 @@ impl LateSections {
         Ok(())
     }
 
-    /// Reads what the compiled code has at locations, and tells of waits. Of several entries the last counts.
+    /// Reads the instructions and the waits of locations. Of several entries for one location the last counts.
     pub(super) fn read_locations(
         &mut self,
         bytes: &Bytes<'_>,

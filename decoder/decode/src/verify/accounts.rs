@@ -12,7 +12,7 @@ use crate::accounts::{AccountCursor, Accounted};
 use crate::file::TraceFile;
 use crate::losses::chosen_within;
 
-/// What the file holds of a warp on a track.
+/// Counts of a warp's events and chunks in the file, on one track.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HeldWarp {
     pub(super) warp: u32,
@@ -27,9 +27,9 @@ pub(super) struct HeldWarp {
 pub(super) struct ComparedWarps<'a> {
     pub(super) warps: Range<u32>,
     pub(super) account: Option<&'a WarpAccount>,
-    /// What the file holds, if it is one warp of which it holds something.
+    /// The file's counts, if this is a single warp with events in the file.
     pub(super) held: Option<HeldWarp>,
-    /// Whether it lacks what is in frames that cannot be read.
+    /// Whether its missing events are in frames that cannot be read.
     pub(super) is_spoiled: bool,
 }
 
@@ -96,7 +96,6 @@ impl<'a> AccountsCheck<'a> {
                     each(ComparedWarps { warps, account: account.as_ref(), held, is_spoiled });
                 }
             };
-            // Of many warps the file may hold nothing.
             while let Some(of_warp) = held.next_if(|of_warp| of_warp.warp < range.end) {
                 compare(rest..of_warp.warp, None);
                 rest = of_warp.warp + 1;
