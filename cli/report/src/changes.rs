@@ -93,7 +93,8 @@ fn difference(numbers: [u64; 2]) -> String {
 }
 
 fn location_table(names: &[Names; 2], changed: Vec<&LocationChange>, limit: usize) -> PageTable {
-    let figures: [(&str, fn(Counts) -> u64); 3] =
+    type Number = fn(Counts) -> u64;
+    let figures: [(&str, Number); 3] =
         [("visits", |of| of.visits), ("lanes", |of| of.lanes), ("idle slots", |of| of.idle)];
     let columns = Columns::new().html("location", |change: &&LocationChange| {
         let [line, name] = words::changed_place(names, change.before.as_ref(), change.after.as_ref());
