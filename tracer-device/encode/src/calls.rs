@@ -1,7 +1,7 @@
 //! The kernels as the host launches them, on a GPU or on simulated lanes.
 
 use warptrace_abi::pool::PoolDescriptor;
-use warptrace_device::{KernelCall, simt};
+use warptrace_device::KernelCall;
 use warptrace_format::codec::ecl::EclState;
 use warptrace_format::codec::predict::PredictState;
 use warptrace_format::codec::raw::RawState;
@@ -9,7 +9,7 @@ use warptrace_format::codec::{CodecSpec, PredictParams};
 
 use crate::codec::Codec;
 use crate::encode::cooperative::{GROUP_LANES, MAX_GROUPS, encode_cooperatively};
-use crate::encode::{Encoder, encode_serially, state_bytes};
+use crate::encode::{Encoder, encode_all, state_bytes};
 use crate::flatten::{FlattenJob, flatten_warps, link_segments};
 use crate::launches::Launches;
 use crate::memory::SharedMemory;
@@ -27,33 +27,15 @@ pub const FLATTEN_THREADS: u32 = 128;
 
 /// The kernel that links the segments of a round's lanes. To be launched as a grid of any size along x.
 pub fn link_call(job: &FlattenJob) -> KernelCall {
-    let (bytes, job) = (job_bytes(job), *job);
+    let (bytes, job) = (bytes_of(job), *job);
     KernelCall::new("warptrace_link_segments", vec![bytes], move || link_segments(&job))
 }
 
 /// The kernel that makes flat logs of what [`link_call`] has linked. To be launched as a grid of any size
 /// along x, in blocks of whole warps.
 pub fn flatten_call(job: &FlattenJob) -> KernelCall {
-    let (bytes, job) = (job_bytes(job), *job);
+    let (bytes, job) = (bytes_of(job), *job);
     KernelCall::new("warptrace_flatten_warps", vec![bytes], move || flatten_warps(&job))
-}
-
-fn job_bytes(job: &FlattenJob) -> Vec<u8> {
-    let FlattenJob { segments, links, firsts, warps, indices, outcomes, .. } = *job;
-    let FlattenJob { lost, freed, logs, claimed, seen, new_headers, .. } = *job;
-    let addresses = [
-        [segments, links, firsts, warps, indices, outcomes],
-        [lost, freed, logs, claimed, seen, new_headers],
-    ];
-    let FlattenJob { launch_warps, launch, segment_count, segment_entries, round_warps, .. } = *job;
-    let FlattenJob { tracks, heads, flat_from, flat_end, unused, .. } = *job;
-    let counts = [
-        [launch_warps, launch, segment_count, segment_entries, round_warps],
-        [tracks, heads, flat_from, flat_end, unused],
-    ];
-    let counts = counts.as_flattened().iter().flat_map(|count| count.to_le_bytes());
-    let addresses = addresses.as_flattened().iter().flat_map(|address| address.to_le_bytes());
-    addresses.chain(counts).collect()
 }
 
 /// The kernel that merges the logs of `streams` streams, which are all of the `launches` launches in the
@@ -109,50 +91,47 @@ pub fn encode_serial_call(
     let (pool, launches) = (*pool, Launches { table, count: launches });
     match codec {
         CodecSpec::Ecl(params) => KernelCall::new("warptrace_encode_ecl_serial", arguments, move || {
-            encode_all::<EclState>(&pool, launches, count, params);
+            encode_on_host::<EclState>(&pool, launches, count, params);
         }),
         CodecSpec::Predict(params) => {
             KernelCall::new("warptrace_encode_predict_serial", arguments, move || {
-                encode_all::<PredictState>(&pool, launches, count, params);
+                encode_on_host::<PredictState>(&pool, launches, count, params);
             })
         }
         _ => KernelCall::new("warptrace_encode_raw_serial", arguments, move || {
-            encode_all::<RawState>(&pool, launches, count, ());
+            encode_on_host::<RawState>(&pool, launches, count, ());
         }),
     }
 }
 
 /// Encodes on simulated lanes. The thread's memory is the host's, with any content, as on a GPU.
-fn encode_all<E: Encoder>(pool: &PoolDescriptor, launches: Launches, count: u32, params: E::Params) {
+fn encode_on_host<E: Encoder>(pool: &PoolDescriptor, launches: Launches, count: u32, params: E::Params) {
     let bytes = state_bytes::<E>() + E::table_bytes(params);
     let mut memory = vec![u128::from_ne_bytes([0xa5; 16]); bytes.div_ceil(16) as usize];
     let own = memory.as_mut_ptr().expose_provenance() as u64;
-    let (state, mut tables) =
-        (SharedMemory::new(own), SharedMemory::new(own + u64::from(state_bytes::<E>())));
-    E::prepare(params, &mut tables);
-    let mut index = simt::global_thread_x();
-    while index < count {
-        encode_serially::<E>(pool, launches, index, params, [state, tables]);
-        index += simt::grid_threads_x();
-    }
+    let memory = [own, own + u64::from(state_bytes::<E>())].map(SharedMemory::new);
+    encode_all::<E>(pool, launches, count, params, memory);
 }
 
 /// The arguments' bytes.
 fn arguments(pool: &PoolDescriptor, table: u64, words: [u32; 2]) -> Vec<Vec<u8>> {
-    let &PoolDescriptor {
-        chunks,
-        claims,
-        logs,
-        chunk_count,
-        chunk_bytes,
-        merged_from,
-        merged_end,
-        times,
-        data_track,
-    } = pool;
-    let addresses = [chunks, claims, logs].map(u64::to_le_bytes);
-    let counts = [chunk_count, chunk_bytes, merged_from, merged_end, times, data_track].map(u32::to_le_bytes);
-    let pool = [addresses.concat(), counts.concat()].concat();
     let [first, second] = words.map(|word| word.to_le_bytes().to_vec());
-    vec![pool, table.to_le_bytes().to_vec(), first, second]
+    vec![bytes_of(pool), table.to_le_bytes().to_vec(), first, second]
+}
+
+/// A kernel's argument of several numbers.
+///
+/// # Safety
+/// It is laid out as in C, without padding.
+unsafe trait Argument: Copy {}
+
+// SAFETY: its size is asserted where it is declared.
+unsafe impl Argument for PoolDescriptor {}
+// SAFETY: its size is asserted where it is declared.
+unsafe impl Argument for FlattenJob {}
+
+fn bytes_of<T: Argument>(argument: &T) -> Vec<u8> {
+    let bytes = std::ptr::from_ref(argument).cast::<u8>();
+    // SAFETY: the argument's bytes, all of which are initialised: it has no padding.
+    unsafe { std::slice::from_raw_parts(bytes, size_of::<T>()) }.to_vec()
 }

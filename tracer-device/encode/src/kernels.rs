@@ -10,7 +10,7 @@ use warptrace_format::codec::raw::RawState;
 
 use crate::codec::{Codec, DEVICE_ECL, DEVICE_PREDICT};
 use crate::encode::cooperative::encode_cooperatively;
-use crate::encode::{Encoder, encode_serially, serial_shared_bytes, state_bytes};
+use crate::encode::{Encoder, encode_all, serial_shared_bytes, state_bytes};
 use crate::flatten::{FlattenJob, flatten_warps, link_segments};
 use crate::launches::Launches;
 use crate::memory::SharedMemory;
@@ -18,35 +18,17 @@ use crate::merge::merge_streams;
 
 core::arch::global_asm!(".extern .shared .align 16 .b8 warptrace_dynamic[];");
 
-/// The thread's part of dynamic shared memory: `bytes` for each of a block's.
+/// The thread's part of dynamic shared memory: for an encoder's state, and its tables behind it.
 #[inline(always)]
-fn own_memory(bytes: u32) -> u32 {
+fn own_memory<E: Encoder>(codec: Codec) -> [SharedMemory; 2] {
     let base: u32;
     // SAFETY: reads an address.
     unsafe {
         core::arch::asm!("mov.u32 {}, warptrace_dynamic;", out(reg32) base,
             options(pure, nomem, nostack, preserves_flags));
     }
-    base + simt::linear_thread() * bytes
-}
-
-/// Encodes the stretches that wait for the encoder in the first `count` chunks, a thread each.
-#[inline(always)]
-fn encode_all<E: Encoder>(
-    pool: &PoolDescriptor,
-    launches: Launches,
-    count: u32,
-    codec: Codec,
-    params: E::Params,
-) {
-    let own = own_memory(serial_shared_bytes(codec));
-    let (state, mut tables) = (SharedMemory::new(own), SharedMemory::new(own + state_bytes::<E>()));
-    E::prepare(params, &mut tables);
-    let mut index = simt::global_thread_x();
-    while index < count {
-        encode_serially::<E>(pool, launches, index, params, [state, tables]);
-        index += simt::grid_threads_x();
-    }
+    let own = base + simt::linear_thread() * serial_shared_bytes(codec);
+    [SharedMemory::new(own), SharedMemory::new(own + state_bytes::<E>())]
 }
 
 /// Merges the logs of `streams` streams of the launches in `table`, and cuts them for a codec given by its
@@ -92,7 +74,13 @@ pub unsafe extern "ptx-kernel" fn warptrace_encode_raw_serial(
     launches: u32,
     count: u32,
 ) {
-    encode_all::<RawState>(&pool, Launches { table, count: launches }, count, Codec::Raw, ());
+    encode_all::<RawState>(
+        &pool,
+        Launches { table, count: launches },
+        count,
+        (),
+        own_memory::<RawState>(Codec::Raw),
+    );
 }
 
 /// Encodes like [`warptrace_encode_raw_serial`], with `ecl`.
@@ -106,7 +94,13 @@ pub unsafe extern "ptx-kernel" fn warptrace_encode_ecl_serial(
     launches: u32,
     count: u32,
 ) {
-    encode_all::<EclState>(&pool, Launches { table, count: launches }, count, Codec::Ecl, DEVICE_ECL);
+    encode_all::<EclState>(
+        &pool,
+        Launches { table, count: launches },
+        count,
+        DEVICE_ECL,
+        own_memory::<EclState>(Codec::Ecl),
+    );
 }
 
 /// Encodes like [`warptrace_encode_raw_serial`], with `predict`.
@@ -121,7 +115,13 @@ pub unsafe extern "ptx-kernel" fn warptrace_encode_predict_serial(
     count: u32,
 ) {
     let launches = Launches { table, count: launches };
-    encode_all::<PredictState>(&pool, launches, count, Codec::Predict, DEVICE_PREDICT);
+    encode_all::<PredictState>(
+        &pool,
+        launches,
+        count,
+        DEVICE_PREDICT,
+        own_memory::<PredictState>(Codec::Predict),
+    );
 }
 
 /// Links the segments of a round's lanes: a grid of any size along x.

@@ -81,3 +81,43 @@ impl Room {
         self.bytes / (PREDICT_RUN_BYTES + self.time_bytes)
     }
 }
+
+/// Sums over the runs of a stream.
+#[derive(Clone, Copy)]
+pub(crate) struct RunSums {
+    pub(crate) attempted: u64,
+    pub(crate) lost: u64,
+    /// Whether each run that is kept fits into a chunk.
+    pub(crate) fits: bool,
+}
+
+/// A lane's share of a stream's runs.
+#[derive(Clone, Copy)]
+pub(crate) struct Share {
+    pub(crate) kept: u32,
+    pub(crate) sums: RunSums,
+}
+
+impl Share {
+    pub(crate) const NOTHING: Self = Self { kept: 0, sums: RunSums { attempted: 0, lost: 0, fits: true } };
+
+    /// Takes a run into account, which is `kept` or lost.
+    #[inline(always)]
+    pub(crate) fn count(&mut self, entry: Entry, kept: bool, room: Room) {
+        self.sums.attempted = self.sums.attempted.wrapping_add(u64::from(entry.count));
+        if kept {
+            self.kept += 1;
+            self.sums.fits &= room.fits(entry.count);
+        } else {
+            self.sums.lost = self.sums.lost.wrapping_add(u64::from(entry.count));
+        }
+    }
+
+    /// Takes lost events into account.
+    #[inline(always)]
+    pub(crate) fn with_lost(mut self, events: u64) -> Self {
+        self.sums.attempted = self.sums.attempted.wrapping_add(events);
+        self.sums.lost = self.sums.lost.wrapping_add(events);
+        self
+    }
+}

@@ -8,4 +8,4 @@ pub(crate) mod times;
 
 pub(crate) use encoder::Encoder;
 pub use serial::serial_shared_bytes;
-pub(crate) use serial::{encode_serially, state_bytes};
+pub(crate) use serial::{encode_all, state_bytes};

@@ -1,6 +1,7 @@
 //! Encoding by one thread a stretch.
 
 use warptrace_abi::pool::PoolDescriptor;
+use warptrace_device::simt;
 use warptrace_format::Memory;
 use warptrace_format::codec::ecl::EclState;
 use warptrace_format::codec::predict::PredictState;
@@ -30,10 +31,28 @@ pub const fn serial_shared_bytes(codec: Codec) -> u32 {
     (HEADER_BYTES + 4 * words as u32 + table_bytes.div_ceil(16) * 16) | 16
 }
 
+/// Encodes the stretches that wait for the encoder in the first `count` chunks, a thread each, with memory
+/// for [`state_bytes`] and tables.
+#[inline(always)]
+pub(crate) fn encode_all<E: Encoder>(
+    pool: &PoolDescriptor,
+    launches: Launches,
+    count: u32,
+    params: E::Params,
+    [state, mut tables]: [SharedMemory; 2],
+) {
+    E::prepare(params, &mut tables);
+    let mut index = simt::global_thread_x();
+    while index < count {
+        encode_serially::<E>(pool, launches, index, params, [state, tables]);
+        index += simt::grid_threads_x();
+    }
+}
+
 /// Encodes the stretch that waits in the chunk with this index, if one does that is to be encoded so. From
 /// one thread, with [`state_bytes`] of memory and tables of its own.
 #[inline(always)]
-pub(crate) fn encode_serially<E: Encoder>(
+fn encode_serially<E: Encoder>(
     pool: &PoolDescriptor,
     launches: Launches,
     index: u32,

@@ -36,14 +36,14 @@ use self::data::{copy_data, count_data};
 use self::logs::Logs;
 use self::serial::SerialMerge;
 pub(crate) use self::shared::MAX_WARPS;
-use self::shared::{Kept, MAX_SHARED_KEYS, MergedRuns, Step, Stream, Sums, WarpShared};
+use self::shared::{Kept, MAX_SHARED_KEYS, MergedRuns, Step, Stream, WarpShared};
 use self::sort::{GlobalKeys, Key, Keys, SharedKeys, Team, gather, sort, unsorted};
 use crate::chunks;
 use crate::codec::Codec;
 use crate::lane_log::{Cursor, DeviceLogs, LaneLog, StreamLogs};
 use crate::launches::{Launches, account};
 use crate::memory::at_entry;
-use crate::merged::{Room, merged_words};
+use crate::merged::{Room, RunSums, Share, merged_words};
 use crate::warp::{self, ALL, NEVER, by_first, earliest, latest, minimum, sum, sum_of_events, sum_up_to};
 
 /// Merges the logs of all streams. From all threads of blocks of up to [`MAX_WARPS`] whole warps.
@@ -72,42 +72,13 @@ pub(crate) fn merge_streams(pool: &PoolDescriptor, launches: Launches, streams: 
     }
 }
 
-/// A lane's share of a stream's runs.
-#[derive(Clone, Copy)]
-struct Share {
-    kept: u32,
-    sums: Sums,
-}
-
 impl Share {
-    const NOTHING: Self = Self { kept: 0, sums: Sums { attempted: 0, lost: 0, fits: true } };
-
-    /// Takes a run into account, which is `kept` or lost.
-    #[inline(always)]
-    fn count(&mut self, entry: Entry, kept: bool, room: Room) {
-        self.sums.attempted = self.sums.attempted.wrapping_add(u64::from(entry.count));
-        if kept {
-            self.kept += 1;
-            self.sums.fits &= room.fits(entry.count);
-        } else {
-            self.sums.lost = self.sums.lost.wrapping_add(u64::from(entry.count));
-        }
-    }
-
-    /// Takes lost events into account.
-    #[inline(always)]
-    fn with_lost(mut self, events: u64) -> Self {
-        self.sums.attempted = self.sums.attempted.wrapping_add(events);
-        self.sums.lost = self.sums.lost.wrapping_add(events);
-        self
-    }
-
     /// Adds up the shares of all lanes.
     #[inline(always)]
     fn of_all(self) -> Self {
         Self {
             kept: sum(self.kept),
-            sums: Sums {
+            sums: RunSums {
                 attempted: sum_of_events(self.sums.attempted),
                 lost: sum_of_events(self.sums.lost),
                 fits: warp::ballot(self.sums.fits) == ALL,

@@ -30,6 +30,7 @@ use super::sort::KEY_BYTES;
 use crate::codec::Codec;
 use crate::lane_log::{Layout, StreamLogs};
 use crate::memory::SharedMemory;
+use crate::merged::RunSums;
 use crate::warp;
 
 /// Warps of a block that merges, at most.
@@ -91,15 +92,6 @@ pub(super) struct Stream {
     /// Index of its launch in the table.
     pub(super) launch: u32,
     pub(super) track: u32,
-}
-
-/// Sums over the runs of a stream.
-#[derive(Clone, Copy)]
-pub(super) struct Sums {
-    pub(super) attempted: u64,
-    pub(super) lost: u64,
-    /// Whether each run that is kept fits into a chunk.
-    pub(super) fits: bool,
 }
 
 /// What follows for a stream.
@@ -258,9 +250,9 @@ impl WarpShared {
     }
 
     #[inline(always)]
-    pub(super) fn sums(self) -> Sums {
+    pub(super) fn sums(self) -> RunSums {
         let [a, b, c, d] = self.memory.get128(EVENTS);
-        Sums {
+        RunSums {
             attempted: u64::from(a) | u64::from(b) << 32,
             lost: u64::from(c) | u64::from(d) << 32,
             fits: self.memory.get32(FITS) != 0,
@@ -269,8 +261,8 @@ impl WarpShared {
 
     /// Writes down the sums. No list is known to be unsorted so far.
     #[inline(always)]
-    pub(super) fn set_sums(mut self, sums: &Sums) {
-        let Sums { attempted, lost, fits } = *sums;
+    pub(super) fn set_sums(mut self, sums: &RunSums) {
+        let RunSums { attempted, lost, fits } = *sums;
         let words = [attempted as u32, (attempted >> 32) as u32, lost as u32, (lost >> 32) as u32];
         self.memory.set128(EVENTS, words);
         self.memory.set32(FITS, u32::from(fits));

@@ -4,8 +4,9 @@ use warptrace_abi::data::{DataEntry, accesses};
 use warptrace_format::LANES;
 use warptrace_format::chunk::CHUNK_HEADER_BYTES;
 
-use super::memory::{DeviceMemory, Owned, Words};
+use super::memory::{DeviceMemory, Owned, Words, write_words};
 use super::merge::earliest;
+use crate::chunks;
 use crate::lane_log::{LaneLog, StreamLogs};
 
 /// Copies what is not in chunks yet of a stream, as far as there are chunks.
@@ -35,17 +36,13 @@ pub(super) fn copy(memory: &DeviceMemory<'_>, Owned { name, account }: Owned<'_>
     let each = memory.data_entries();
     let done = each.saturating_mul(account.chunks as usize).min(entries.len());
     for piece in entries[done..].chunks(each) {
-        let Some(chunk) = memory.claim_chunk() else { return memory.count_waiting() };
+        let Some(chunk) = memory.claim_chunk() else { return chunks::count_waiting(&memory.pool) };
         let recorded = piece.iter().map(|words| accesses(words[1])).sum();
         let (header, payload) = chunk.split_at_mut(CHUNK_HEADER_BYTES as usize);
         let bytes = size_of_val(piece) as u32;
         let words = [name.warp, account.chunks, recorded, bytes, launch.launch, name.track, 0, 0];
-        for (bytes, word) in header.as_chunks_mut::<4>().0.iter_mut().zip(words) {
-            *bytes = word.to_le_bytes();
-        }
-        for (bytes, word) in payload.as_chunks_mut::<4>().0.iter_mut().zip(piece.as_flattened()) {
-            *bytes = word.to_le_bytes();
-        }
+        write_words(header, &words);
+        write_words(payload, piece.as_flattened());
         account.chunks += 1;
         account.attempted = account.attempted.wrapping_add(recorded.into());
         account.recorded = account.recorded.wrapping_add(recorded.into());

@@ -4,8 +4,9 @@ use warptrace_format::account::WarpAccount;
 use warptrace_format::chunk::CHUNK_HEADER_BYTES;
 use warptrace_format::{Event, Memory};
 
-use super::memory::{DeviceMemory, Owned, Words};
+use super::memory::{DeviceMemory, Owned, Words, write_words};
 use super::merge::Merged;
+use crate::chunks;
 use crate::codec::Codec;
 use crate::encode::Encoder;
 use crate::encode::times::padding;
@@ -58,7 +59,7 @@ pub(super) fn encode<E: Encoder>(
 ) {
     let Owned { name, account } = owned;
     let is_first = account.chunks == 0;
-    let is_serial = !(matches!(codec, Codec::Predict) && merged.fits);
+    let is_serial = !(matches!(codec, Codec::Predict) && merged.sums.fits);
     let launch = memory.launch(name).launch;
     let room = memory.room(codec, name.track);
     let mut stream =
@@ -66,7 +67,7 @@ pub(super) fn encode<E: Encoder>(
     let mut remaining = pass_over(merged.runs, stream.account.recorded);
     let mut is_whole = true;
     while is_whole && !remaining.is_empty() {
-        let runs = if merged.fits { fitting(room, remaining) } else { remaining.len() };
+        let runs = if merged.sums.fits { fitting(room, remaining) } else { remaining.len() };
         let (stretch, rest) = remaining.split_at_mut(runs);
         remaining = rest;
         let Some(chunk) = memory.claim_chunk() else {
@@ -74,19 +75,19 @@ pub(super) fn encode<E: Encoder>(
             break;
         };
         if is_serial {
-            memory.count_serial();
+            chunks::count_serial(&memory.pool, 1);
         }
         is_whole = stream.write::<E>(chunk, stretch);
     }
     // Once for a stream, whatever the number of its rounds.
     if is_first && (is_whole || account.chunks != 0) {
-        account.attempted = account.attempted.wrapping_add(merged.attempted);
-        account.lost = account.lost.wrapping_add(merged.lost);
+        account.attempted = account.attempted.wrapping_add(merged.sums.attempted);
+        account.lost = account.lost.wrapping_add(merged.sums.lost);
     }
     if is_whole {
         account.finished = 1;
     } else {
-        memory.count_waiting();
+        chunks::count_waiting(&memory.pool);
     }
 }
 
@@ -210,9 +211,7 @@ impl<P: Copy> Stream<'_, P> {
         let words = &mut self.header;
         (words[1], words[2], words[3]) = (self.account.chunks, events, length);
         (words[6], words[7]) = (times[0], times[1]);
-        for (bytes, word) in header.chunks_exact_mut(4).zip(words) {
-            bytes.copy_from_slice(&word.to_le_bytes());
-        }
+        write_words(header, words);
         if events != 0 {
             self.account.chunks += 1;
             self.account.recorded += u64::from(events);

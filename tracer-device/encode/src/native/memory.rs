@@ -2,7 +2,6 @@
 
 use std::marker::PhantomData;
 use std::ptr::with_exposed_provenance_mut;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use warptrace_abi::log::{FLAT, HEADS_ENTRIES, LoggedLaunch, RESERVED_ENTRIES};
 use warptrace_abi::pool::{Claims, PoolDescriptor};
@@ -11,16 +10,18 @@ use warptrace_format::account::{MAX_TRACKS, WarpAccount};
 use warptrace_format::chunk::{MAX_CHUNK_BYTES, MIN_CHUNK_BYTES};
 
 use super::EncodeError;
+use crate::chunks;
 use crate::codec::Codec;
 use crate::lane_log::LogMemory;
 use crate::merged::Room;
+use crate::warp::NEVER;
 
 /// Words of a log entry, or of a merged run.
 pub(super) type Words = [u32; 4];
 
 /// The pool, log memory, and the accounts of the launches in a table.
 pub(super) struct DeviceMemory<'a> {
-    pool: PoolDescriptor,
+    pub(super) pool: PoolDescriptor,
     launches: &'a [LoggedLaunch],
     /// Streams of all launches.
     pub(super) streams: u32,
@@ -121,29 +122,20 @@ impl<'a> DeviceMemory<'a> {
     /// Claims entries of log memory for merged runs, as the kernels do; `None` if there are not that many.
     #[expect(clippy::mut_from_ref, reason = "the counter gives each entry to one task")]
     pub(super) fn claim_merged(&self, entries: u32) -> Option<&mut [Words]> {
-        let counter = self.counter64(core::mem::offset_of!(Claims, merged_entries));
-        let there_are = u64::from(self.pool.merged_end - self.pool.merged_from);
-        let fits = |before: u64| before.saturating_add(u64::from(entries)) <= there_are;
-        if !fits(counter.load(Relaxed)) {
-            return None;
-        }
-        let before = counter.fetch_add(u64::from(entries), Relaxed);
-        if !fits(before) {
+        let first = chunks::claim_merged(&self.pool, entries);
+        if first == NEVER {
             return None;
         }
         let start = with_exposed_provenance_mut::<Words>(self.pool.logs as usize);
         // SAFETY: initialised memory for merged runs, inside of its bounds; the counter gives each entry to
         // one task.
-        Some(unsafe {
-            let first = start.add(self.pool.merged_from as usize + before as usize);
-            std::slice::from_raw_parts_mut(first, entries as usize)
-        })
+        Some(unsafe { std::slice::from_raw_parts_mut(start.add(first as usize), entries as usize) })
     }
 
     /// Claims a chunk; `None` if the pool has no more.
     #[expect(clippy::mut_from_ref, reason = "the counter gives each chunk to one task")]
     pub(super) fn claim_chunk(&self) -> Option<&mut [u8]> {
-        let index = self.counter32(core::mem::offset_of!(Claims, chunks)).fetch_add(1, Relaxed);
+        let index = chunks::claim_chunks(&self.pool, 1);
         if index >= self.pool.chunk_count {
             return None;
         }
@@ -154,47 +146,26 @@ impl<'a> DeviceMemory<'a> {
         Some(unsafe { std::slice::from_raw_parts_mut(start.add(index as usize * bytes), bytes) })
     }
 
-    /// Counts a stretch that a kernel would have one thread encode.
-    pub(super) fn count_serial(&self) {
-        self.counter32(core::mem::offset_of!(Claims, serial)).fetch_add(1, Relaxed);
-    }
-
-    /// Counts a stream that waits for another round.
-    pub(super) fn count_waiting(&self) {
-        self.counter32(core::mem::offset_of!(Claims, waiting)).fetch_add(1, Relaxed);
-    }
-
-    /// Whether all chunks have been claimed.
-    pub(super) fn chunks_are_used_up(&self) -> bool {
-        self.counter32(core::mem::offset_of!(Claims, chunks)).load(Relaxed) >= self.pool.chunk_count
-    }
-
     /// Entries of log memory for merged runs.
     pub(super) fn merged_entries(&self) -> u32 {
         self.pool.merged_end - self.pool.merged_from
     }
 
-    /// What has been claimed so far.
-    pub(super) fn claims(&self) -> Claims {
-        Claims {
-            log_entries: self.counter64(core::mem::offset_of!(Claims, log_entries)).load(Relaxed),
-            merged_entries: self.counter64(core::mem::offset_of!(Claims, merged_entries)).load(Relaxed),
-            chunks: self.counter32(core::mem::offset_of!(Claims, chunks)).load(Relaxed),
-            serial: self.counter32(core::mem::offset_of!(Claims, serial)).load(Relaxed),
-            waiting: self.counter32(core::mem::offset_of!(Claims, waiting)).load(Relaxed),
-            reserved: 0,
-        }
+    /// What has been claimed.
+    ///
+    /// # Safety
+    /// No task claims something meanwhile.
+    pub(super) unsafe fn claims(&self) -> Claims {
+        // SAFETY: the claims (contract of `new`), aligned (checked there).
+        let claims = unsafe { with_exposed_provenance_mut::<Claims>(self.pool.claims as usize).read() };
+        Claims { reserved: 0, ..claims }
     }
+}
 
-    fn counter64(&self, offset: usize) -> &AtomicU64 {
-        // SAFETY: a counter of the claims (contract of `new`), aligned (checked there), touched by atomics
-        // only.
-        unsafe { AtomicU64::from_ptr(with_exposed_provenance_mut(self.pool.claims as usize + offset)) }
-    }
-
-    fn counter32(&self, offset: usize) -> &AtomicU32 {
-        // SAFETY: as above.
-        unsafe { AtomicU32::from_ptr(with_exposed_provenance_mut(self.pool.claims as usize + offset)) }
+/// Writes words in the order of little-endian memory, as far as there is room.
+pub(super) fn write_words(to: &mut [u8], words: &[u32]) {
+    for (bytes, word) in to.as_chunks_mut::<4>().0.iter_mut().zip(words) {
+        *bytes = word.to_le_bytes();
     }
 }
 

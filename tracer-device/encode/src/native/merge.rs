@@ -5,19 +5,17 @@ use warptrace_format::LANES;
 use warptrace_format::SliceMemory;
 
 use super::memory::{DeviceMemory, StreamName, Words};
+use crate::chunks;
 use crate::codec::Codec;
 use crate::lane_log::{LaneLog, LogMemory, StreamLogs, is_later};
 use crate::merge::serial::{HEADS_BYTES, SerialMerge};
-use crate::merged::{Room, merged_words};
+use crate::merged::{RunSums, Share, merged_words};
 use crate::warp::NEVER;
 
 /// The merged runs of a stream.
 pub(super) struct Merged<'a> {
     pub(super) runs: &'a mut [Words],
-    pub(super) attempted: u64,
-    pub(super) lost: u64,
-    /// Whether each run fits into a chunk.
-    pub(super) fits: bool,
+    pub(super) sums: RunSums,
 }
 
 /// Memory that a task keeps from stream to stream.
@@ -25,33 +23,6 @@ pub(super) struct Merged<'a> {
 pub(super) struct Scratch {
     /// For each run of a stream: when it began, in the upper half; the index of its entry, in the lower half.
     keys: Vec<u64>,
-}
-
-/// What is known of a stream's runs so far.
-struct Sums {
-    kept: usize,
-    attempted: u64,
-    lost: u64,
-    fits: bool,
-}
-
-impl Sums {
-    const NOTHING: Self = Self { kept: 0, attempted: 0, lost: 0, fits: true };
-
-    const fn with_lost(self, events: u64) -> Self {
-        let (attempted, lost) = (self.attempted.wrapping_add(events), self.lost.wrapping_add(events));
-        Self { attempted, lost, ..self }
-    }
-
-    fn count(&mut self, entry: Entry, kept: bool, room: Room) {
-        self.attempted = self.attempted.wrapping_add(u64::from(entry.count));
-        if kept {
-            self.kept += 1;
-            self.fits &= room.fits(entry.count);
-        } else {
-            self.lost = self.lost.wrapping_add(u64::from(entry.count));
-        }
-    }
 }
 
 /// The latest of some clocks.
@@ -103,7 +74,7 @@ pub(super) fn merge<'a>(
     if keys == 0 {
         return Merging::Nothing;
     }
-    let runs = if memory.chunks_are_used_up() { None } else { memory.claim_merged(keys) };
+    let runs = if chunks::are_used_up(&memory.pool) { None } else { memory.claim_merged(keys) };
     if runs.is_none() && keys <= memory.merged_entries() {
         return Merging::Waits;
     }
@@ -122,14 +93,14 @@ pub(super) fn merge<'a>(
     if runs.is_none() {
         before = 0;
     }
-    let mut sums = Sums::NOTHING.with_lost(passed_over);
+    let mut share = Share::NOTHING.with_lost(passed_over);
     scratch.keys.clear();
     let mut is_sorted = true;
     for log in &lanes {
         let (mut cursor, mut last) = (log.start, 0);
         while let Some(entry) = cursor.seek(logs, stream) {
             let since = entry.time.wrapping_sub(base).min(NEVER - 1);
-            sums.count(entry, since < before, room);
+            share.count(entry, since < before, room);
             scratch.keys.push(u64::from(since) << 32 | u64::from(cursor.index));
             is_sorted &= last <= since;
             last = since;
@@ -137,48 +108,38 @@ pub(super) fn merge<'a>(
         }
     }
     let runs = match runs {
-        Some(runs) if sums.kept != 0 => runs,
-        _ => {
-            let Sums { attempted, lost, .. } = sums;
-            return Merging::Done(Merged { runs: &mut [], attempted, lost, fits: true });
-        }
+        Some(runs) if share.kept != 0 => runs,
+        _ => return Merging::Done(Merged { runs: &mut [], sums: share.sums }),
     };
     // One log is taken as it is, if what is lost of it is its end.
     let single = lanes.iter().filter(|log| log.start.remaining != 0).count() == 1;
     if single {
-        is_sorted = scratch.keys[..sums.kept].iter().all(|key| (key >> 32) < u64::from(before));
+        is_sorted = scratch.keys[..share.kept as usize].iter().all(|key| (key >> 32) < u64::from(before));
     } else if is_sorted {
         sort(&mut scratch.keys);
     }
     if is_sorted {
-        for (run, key) in runs.iter_mut().zip(&scratch.keys[..sums.kept]) {
+        for (run, key) in runs.iter_mut().zip(&scratch.keys[..share.kept as usize]) {
             *run = merged_words(Entry::from_words(logs.entry(*key as u32)));
         }
     } else {
-        sums = merge_serially(logs, stream, runs, room);
+        let mut heads = [0; HEADS_BYTES as usize];
+        let mut merge = SerialMerge::open(SliceMemory(&mut heads), logs, stream);
+        share = Share::NOTHING.with_lost(merge.passed_over);
+        for _ in 0..keys {
+            let Some(entry) = merge.next() else { break };
+            let kept = merge.lost_from.is_none_or(|from| (entry.time.wrapping_sub(from) as i32) < 0);
+            if kept {
+                runs[share.kept as usize] = merged_words(entry);
+            }
+            share.count(entry, kept, room);
+        }
     }
-    let Sums { kept, attempted, lost, fits } = sums;
-    Merging::Done(Merged { runs: &mut runs[..kept], attempted, lost, fits })
+    Merging::Done(Merged { runs: &mut runs[..share.kept as usize], sums: share.sums })
 }
 
 /// Sorts keys by time; of the same time, the lower lane's come first, each lane's as they are.
 fn sort(keys: &mut [u64]) {
     // The standard sort is stable, and merges the sorted lists that it finds.
     keys.sort_by_key(|key| key >> 32);
-}
-
-/// Merges a stream whose times wrap more than once.
-fn merge_serially(logs: impl LogMemory, stream: StreamLogs, runs: &mut [Words], room: Room) -> Sums {
-    let mut heads = [0; HEADS_BYTES as usize];
-    let mut merge = SerialMerge::open(SliceMemory(&mut heads), logs, stream);
-    let mut sums = Sums::NOTHING.with_lost(merge.passed_over);
-    for _ in 0..runs.len() {
-        let Some(entry) = merge.next() else { break };
-        let kept = merge.lost_from.is_none_or(|from| (entry.time.wrapping_sub(from) as i32) < 0);
-        if kept {
-            runs[sums.kept] = merged_words(entry);
-        }
-        sums.count(entry, kept, room);
-    }
-    sums
 }

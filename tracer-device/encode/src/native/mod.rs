@@ -26,6 +26,7 @@ pub use self::flatten::flatten;
 use self::encode::Tables;
 use self::memory::{DeviceMemory, Owned};
 use self::merge::{Merging, Scratch};
+use crate::chunks;
 use crate::codec::Codec;
 use crate::merged::merged_words;
 
@@ -78,7 +79,7 @@ pub unsafe fn encode(
         }
         let merged = match merge::merge(&memory, owned.name, codec, &mut state.scratch) {
             Merging::Nothing => return owned.account.finished = 1,
-            Merging::Waits => return memory.count_waiting(),
+            Merging::Waits => return chunks::count_waiting(pool),
             Merging::Done(merged) => merged,
         };
         match (codec, &mut state.trace) {
@@ -93,7 +94,8 @@ pub unsafe fn encode(
     };
     // SAFETY: it is called once.
     unsafe { memory.for_each_stream(schedule == Schedule::Parallel, || State::new(codec), task) };
-    Ok(memory.claims())
+    // SAFETY: all tasks are over.
+    Ok(unsafe { memory.claims() })
 }
 
 /// A run that waits to be encoded: mask, location, count, and the time at which it began.
