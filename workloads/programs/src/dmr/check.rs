@@ -35,7 +35,8 @@ pub fn check(mesh: &Mesh, options: &DmrOptions, refined: &Refined) -> Checked {
     Ok(format!("conforming and Delaunay: {triangles} triangles, {kept} sharp ones that have to stay"))
 }
 
-#[cfg(all(test, feature = "evaluation"))]
+#[cfg(test)]
+#[cfg(feature = "evaluation")]
 mod tests {
     use super::*;
     use crate::dmr::reference;
