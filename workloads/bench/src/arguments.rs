@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use warptrace_host::{DeviceChoice, MemorySize};
+use clap::{Args, Parser, Subcommand};
+use warptrace_host::{DeviceChoice, MemorySize, Policy};
 use warptrace_workloads::Grid;
 
 use crate::fidelity::Slower;
@@ -137,17 +137,6 @@ pub(crate) struct Bench {
     pub(crate) no_compressors: bool,
 }
 
-/// A policy under which recordings are repeated.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum RepeatedPolicy {
-    /// What does not fit is lost.
-    Stop,
-    /// Each lane keeps its latest.
-    Ring,
-    /// Logs are emptied while kernels run.
-    Stream,
-}
-
 /// Arguments of `soak`.
 #[derive(Debug, Args)]
 pub(crate) struct Soak {
@@ -161,7 +150,7 @@ pub(crate) struct Soak {
 
     /// Only these policies, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "stop,ring,stream")]
-    pub(crate) policies: Vec<RepeatedPolicy>,
+    pub(crate) policies: Vec<Policy>,
 
     /// Inputs as large as those that are measured
     #[arg(long)]

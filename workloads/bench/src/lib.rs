@@ -16,6 +16,7 @@ mod codecs;
 mod date;
 mod fidelity;
 mod figures;
+mod files;
 mod machine;
 mod memory;
 mod programs;

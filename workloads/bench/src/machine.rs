@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use warptrace_format::file::DeviceKind;
-use warptrace_host::{Device, DeviceChoice, SimDevice, SimOptions};
+use warptrace_host::{Device, DeviceChoice, MemorySize, SimDevice, SimOptions};
 use warptrace_workloads::ptx;
 
 /// Opens the device; `auto` says on stderr why it takes the simulator.
@@ -24,6 +24,14 @@ pub(crate) fn simulator(seed: u64) -> Box<dyn Device> {
 /// Whether times on this device are performance.
 pub(crate) fn is_gpu(device: &dyn Device) -> bool {
     device.facts().info.kind == DeviceKind::Cuda
+}
+
+/// The most device memory that a recording may have: what was asked for, or three quarters of a GPU's free memory and
+/// a quarter of this machine's on the simulator.
+pub(crate) fn most_memory(asked: Option<MemorySize>, device: &dyn Device) -> u64 {
+    let facts = device.facts();
+    let usual = if is_gpu(device) { facts.free_bytes / 4 * 3 } else { facts.memory_bytes / 4 };
+    asked.map_or(usual, |MemorySize(bytes)| bytes)
 }
 
 /// What a table says about where it was made.

@@ -1,7 +1,6 @@
 //! One run of a subject, traced into a file or not.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -16,8 +15,8 @@ use warptrace_workloads::dmr::DmrError;
 
 use crate::arguments::Target;
 use crate::codecs::Codec;
-use crate::machine;
 use crate::subject::{Run, Subject};
+use crate::{files, machine};
 
 /// Device memory of streamed recordings at most: they need no more for more events.
 const STREAMED_BYTES: u64 = 1 << 30;
@@ -118,7 +117,7 @@ pub(crate) fn traced<'s>(
     options: &RecordingSpec,
     path: &Path,
 ) -> anyhow::Result<Recorded<'s>> {
-    let file = File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
+    let file = files::create(path)?;
     let started = Instant::now();
     let output = BufWriter::with_capacity(1 << 20, file);
     let mut session = Session::start(device, &subject.program().traced(), options, output)?;
@@ -147,21 +146,9 @@ impl Bench {
     /// Opens the device and makes a folder for traces, which is removed in the end.
     pub(crate) fn open(target: &Target) -> anyhow::Result<Self> {
         let device = machine::open(target.device)?;
-        let folder = match &target.scratch {
-            Some(folder) => {
-                std::fs::create_dir_all(folder)
-                    .with_context(|| format!("cannot create {}", folder.display()))?;
-                tempfile::tempdir_in(folder)
-            }
-            None => tempfile::tempdir(),
-        }
-        .context("cannot create a folder for traces; name another with --scratch")?;
-        let (first, most) = if machine::is_gpu(&*device) {
-            (8 << 30, device.facts().free_bytes / 4 * 3)
-        } else {
-            (256 << 20, device.facts().memory_bytes / 4)
-        };
-        let max_memory = target.max_memory.map_or(most, |MemorySize(bytes)| bytes);
+        let folder = files::scratch(target.scratch.as_deref())?;
+        let first: u64 = if machine::is_gpu(&*device) { 8 << 30 } else { 256 << 20 };
+        let max_memory = machine::most_memory(target.max_memory, &*device);
         Ok(Self { device, folder, max_memory, first_memory: first.min(max_memory), enough: HashMap::new() })
     }
 

@@ -7,7 +7,8 @@ use warptrace_decoder::{Problem, TraceFile};
 use warptrace_format::codec::CodecSpec;
 use warptrace_host::{DEVICE_PREDICT, Device, MemorySize, Policy, RecordingSpec, Session};
 
-use crate::arguments::{RepeatedPolicy, Soak};
+use crate::arguments::Soak;
+use crate::files;
 use crate::machine::{self, Machine};
 use crate::memory;
 use crate::programs::{self, Selection};
@@ -95,14 +96,9 @@ pub(crate) fn run(arguments: &Soak) -> anyhow::Result<bool> {
         "at the end",
     ];
     let mut table = Table::new(1, headings);
-    std::fs::create_dir_all(&arguments.out)
-        .with_context(|| format!("cannot make the folder {}", arguments.out.display()))?;
-    for policy in &arguments.policies {
-        let (name, policy) = match policy {
-            RepeatedPolicy::Stop => ("stop", Policy::Stop),
-            RepeatedPolicy::Ring => ("ring", Policy::Ring),
-            RepeatedPolicy::Stream => ("stream", Policy::Stream),
-        };
+    files::make_folder(&arguments.out)?;
+    for &policy in &arguments.policies {
+        let name = policy.name();
         let (started, mut sum, mut warm) = (Instant::now(), Sum::default(), None);
         let limit = Duration::from_secs_f64(60.0 * arguments.minutes);
         while started.elapsed() < limit {
@@ -151,7 +147,6 @@ pub(crate) fn run(arguments: &Soak) -> anyhow::Result<bool> {
         arguments.memory,
         table.markdown()
     );
-    let path = arguments.out.join("soak.md");
-    std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    files::write(&arguments.out.join("soak.md"), text)?;
     Ok(true)
 }

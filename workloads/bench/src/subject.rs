@@ -76,11 +76,6 @@ pub(crate) trait RunResult {
     }
 }
 
-/// What a program's own check found, or what is wrong, in the words of a table.
-pub(crate) fn in_words(checked: Result<impl Display, impl Display>) -> Result<String, String> {
-    checked.map(|finding| finding.to_string()).map_err(|error| error.to_string())
-}
-
 /// A subject that has not been made: inputs may take a while to load or to generate.
 pub(crate) struct Case {
     /// Name of the program.

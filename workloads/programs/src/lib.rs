@@ -3,9 +3,8 @@
 //! Each program runs its kernels through a [`Launcher`](warptrace_host::Launcher), traced or not, on a GPU or
 //! on the simulator, and returns its result together with the time that the kernels took.
 //!
-//! Each program's module has a function `check`, which takes the input and the result and returns a
-//! `Finding`, or a `CheckError` that says what is wrong first. Both display in one sentence: `{}` is what
-//! `warptrace record` prints, `{:#}` what a row of the evaluation's tables says, where that is another.
+//! Each program's module has a function `check`, which takes the input and the result, and says in a sentence what it
+//! found or what is wrong first.
 
 pub mod check;
 pub mod dmr;

@@ -6,11 +6,9 @@ mod row;
 mod summary;
 mod writer;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use warptrace_format::RAW_EVENT_BYTES;
 
 pub(crate) use self::compressors::COMPRESSORS;
@@ -24,7 +22,7 @@ use crate::memory;
 use crate::programs::{self, Selection};
 use crate::runs::{Bench, Recorded, Times};
 use crate::subject::Case;
-use crate::{arguments, codecs, figures, progress, table};
+use crate::{arguments, codecs, figures, files, progress, table};
 
 /// Kernels of a sample take at least so long, if that many runs are affordable: the means of shorter ones are
 /// noise.
@@ -40,7 +38,7 @@ pub(crate) fn run(arguments: &arguments::Bench) -> anyhow::Result<()> {
     let cases = programs::measured(&Selection::of(target))?;
     let codecs = codecs::chosen(&target.codecs)?;
     let out = &arguments.out;
-    fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
+    files::make_folder(out)?;
     let mut bench = Bench::open(target)?;
     let machine = Machine::of(&*bench.device);
     println!("device     {} (driver {})", machine.name, machine.driver);
@@ -89,7 +87,7 @@ fn write_tables(folder: &Path, rows: &[Row]) -> anyhow::Result<()> {
     }
     let path = folder.join("bench.md");
     let text = Measurements::new(rows.to_vec()).markdown();
-    fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+    files::write(&path, text)
 }
 
 /// Runs of a sample, from what the first run took: its kernels, and the whole program.

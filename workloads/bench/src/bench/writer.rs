@@ -6,10 +6,10 @@ use std::path::Path;
 use anyhow::Context;
 
 use super::row::Row;
-use crate::date;
 use crate::machine::Machine;
 use crate::runs::Times;
 use crate::subject::Case;
+use crate::{date, files};
 
 /// Writes lines and keeps them.
 pub(super) struct Writer {
@@ -21,7 +21,7 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) fn create(path: &Path, machine: &Machine, commit: &str) -> anyhow::Result<Self> {
-        let file = File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
+        let file = files::create(path)?;
         let common = Row {
             date: date::today(),
             commit: commit.to_owned(),

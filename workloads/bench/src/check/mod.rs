@@ -4,16 +4,13 @@ mod lanes;
 mod recording;
 mod report;
 
-use std::fs;
 use std::time::{Duration, Instant};
-
-use anyhow::Context;
 
 use self::report::Report;
 use crate::machine::Machine;
 use crate::programs::{self, Selection};
 use crate::runs::Bench;
-use crate::{arguments, codecs, progress};
+use crate::{arguments, codecs, files, progress};
 
 /// Runs all checks; returns whether all passed.
 pub(crate) fn run(arguments: &arguments::Check) -> anyhow::Result<bool> {
@@ -28,12 +25,11 @@ pub(crate) fn run(arguments: &arguments::Check) -> anyhow::Result<bool> {
 
     let table = arguments.out.as_ref().map(|folder| folder.join("check.md"));
     if let Some(folder) = &arguments.out {
-        fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+        files::make_folder(folder)?;
     }
     // After each case, so that a run that is stopped leaves what it had.
     let write = |report: &Report| match &table {
-        Some(path) => fs::write(path, report.markdown(&machine))
-            .with_context(|| format!("cannot write {}", path.display())),
+        Some(path) => files::write(path, report.markdown(&machine)),
         None => Ok(()),
     };
     let time_limit = arguments.time_limit.map(Duration::from_secs);

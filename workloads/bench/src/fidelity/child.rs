@@ -1,6 +1,6 @@
 //! One run of a program, alone in its process, so that it can be run under Nsight Compute.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::BufWriter;
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use warptrace_host::{
 use super::{MAX_LAUNCHES, modes};
 use crate::arguments::Fidelity;
 use crate::codecs::UNTRACED;
-use crate::{machine, programs, runs};
+use crate::{files, machine, programs, runs};
 
 /// The trace's name in the folder.
 pub(super) const TRACE: &str = "trace.wtrc";
@@ -84,8 +84,7 @@ pub(super) fn run(arguments: &Fidelity, subject: &str) -> anyhow::Result<()> {
             let MemorySize(memory) = arguments.memory.unwrap_or(mode.memory);
             let options = runs::session_options(codec, mode.dual, memory);
             let path = arguments.out.join(TRACE);
-            let file = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
-            let output = BufWriter::with_capacity(1 << 20, file);
+            let output = BufWriter::with_capacity(1 << 20, files::create(&path)?);
             let mut session = Session::start(&mut *device, &program.traced(), &options, output)?;
             let mut noting = Noting { inner: &mut session, launches: Vec::new() };
             subject
@@ -97,6 +96,5 @@ pub(super) fn run(arguments: &Fidelity, subject: &str) -> anyhow::Result<()> {
             Story { launches, lost: report.lost.max(report.twin_lost) }
         }
     };
-    let path = arguments.out.join(STORY);
-    fs::write(&path, serde_json::to_vec(&story)?).with_context(|| format!("cannot write {}", path.display()))
+    files::write(&arguments.out.join(STORY), serde_json::to_vec(&story)?)
 }

@@ -20,6 +20,7 @@ use super::counts::{Counts, Passed, Point, union};
 use super::decoded;
 use super::known::reason;
 use crate::arguments::Fidelity;
+use crate::files;
 use crate::programs;
 use crate::progress;
 use crate::subject::Case;
@@ -129,8 +130,7 @@ pub(super) fn run(arguments: &Fidelity) -> anyhow::Result<bool> {
     bar.finish_and_clear();
     anyhow::ensure!(!compared.is_empty(), "the tables have none of the programs: {}", missing.join(", "));
     let path = arguments.out.join("simulator-masks.md");
-    fs::write(&path, markdown(&compared, &missing, &card, arguments))
-        .with_context(|| format!("cannot write {}", path.display()))?;
+    files::write(&path, markdown(&compared, &missing, &card, arguments))?;
     println!("table      {}", path.display());
     let is_named = |case: &Compared| {
         let name = |point: &Point| card.names.get(&(case.program.to_owned(), point.location));

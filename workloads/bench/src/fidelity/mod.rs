@@ -37,14 +37,14 @@ use self::child::{STORY, Story, TRACE};
 use self::counts::Counts;
 use self::findings::{Findings, Recording, percent};
 use self::modes::Mode;
-use self::ncu::{Ncu, NcuError};
+use self::ncu::{Ncu, NoPermission};
 use self::report::Subject;
 use self::rows::Rows;
 pub(crate) use self::slower::Slower;
 use crate::arguments::Fidelity;
 use crate::machine::{self, Machine};
 use crate::subject::Case;
-use crate::{programs, progress, table};
+use crate::{files, programs, progress, table};
 
 /// Untraced runs of a program that is not asynchronous: what differs between them is the order in which warps
 /// run.
@@ -79,12 +79,8 @@ pub(crate) fn run(arguments: &Fidelity) -> anyhow::Result<bool> {
     let ncu = Ncu::find(arguments.ncu.as_deref())?;
     println!("device     {} (driver {})\nprofiler   {}", machine.name, machine.driver, ncu.path().display());
     let out = &arguments.out;
-    fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
-    let folder = match &arguments.scratch {
-        Some(folder) => tempfile::tempdir_in(folder),
-        None => tempfile::tempdir(),
-    };
-    let folder = folder.context("cannot create a folder for traces; name another with --scratch")?;
+    files::make_folder(out)?;
+    let folder = files::scratch(arguments.scratch.as_deref())?;
     let deadline = arguments.time_limit.map(|seconds| Instant::now() + Duration::from_secs(seconds));
     let mut comparison = Comparison {
         program: std::env::current_exe().context("cannot find this program's own file")?,
@@ -280,7 +276,7 @@ impl Comparison<'_> {
     /// # Errors
     /// The error itself, where all runs would fail so.
     fn failed(&mut self, run: String, error: anyhow::Error) -> anyhow::Result<()> {
-        if let Some(NcuError::Permission) = error.downcast_ref() {
+        if error.is::<NoPermission>() {
             return Err(error);
         }
         eprintln!("error: {run}: {error:#}");
@@ -301,7 +297,7 @@ impl Comparison<'_> {
     fn write(&self) -> anyhow::Result<()> {
         let path = self.arguments.out.join("fidelity.md");
         let text = report::markdown(&self.subjects, &self.left_out, &self.machine, &self.arguments.commit);
-        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+        files::write(&path, text)
     }
 
     /// Whether everything was compared, and no recording has a problem.

@@ -7,17 +7,19 @@
 //! on an H200).
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+use anyhow::{Context, bail};
 use wait_timeout::ChildExt;
 use warptrace_host::MARKS_VARIABLE;
 use warptrace_ptx::splice::TRACED_SUFFIX;
 
-use super::source_page::{self, PageError, ProfiledLaunch};
+use super::source_page::{self, ProfiledLaunch};
+use crate::files;
 
 /// Where the toolkit and the profiler's own package put ncu: folders, and the names in them.
 const FOLDERS: [(&str, &str); 3] = [
@@ -32,61 +34,12 @@ const METRICS: &str = "inst_executed,thread_inst_executed,thread_inst_executed_t
 /// Bytes of a program's messages that an error repeats.
 const MAX_MESSAGE: usize = 2_000;
 
-/// A program could not be profiled.
+/// The counters are for administrators.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub(crate) enum NcuError {
-    /// There is no ncu.
-    #[error(
-        "Nsight Compute is not here: `ncu` is neither on the PATH nor in {looked}; install it (it comes with the CUDA toolkit), or name it with --ncu"
-    )]
-    Missing {
-        /// Where it was looked for.
-        looked: String,
-    },
-    /// The file that was named is not there.
-    #[error("{} is not there: name Nsight Compute's program `ncu`", path.display())]
-    NotThere {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The counters are for administrators.
-    #[error(
-        "the driver does not let this user read the hardware counters (ERR_NVGPUCTRPERM): run as root, or load the driver's module with NVreg_RestrictProfilingToAdminUsers=0; in a container, give it the capability SYS_ADMIN"
-    )]
-    Permission,
-    /// The program or ncu took too long.
-    #[error("{program} under {} took more than {seconds} s, and was ended", ncu.display())]
-    TooLong {
-        /// What was run.
-        program: String,
-        /// The profiler.
-        ncu: PathBuf,
-        /// The limit.
-        seconds: u64,
-    },
-    /// ncu failed, or the program under it.
-    #[error("{} failed ({status}): {said}", ncu.display())]
-    Failed {
-        /// The profiler.
-        ncu: PathBuf,
-        /// How it ended.
-        status: ExitStatus,
-        /// What it and the program said.
-        said: String,
-    },
-    /// What ncu printed cannot be read.
-    #[error(transparent)]
-    Page(#[from] PageError),
-    /// A file or process failed.
-    #[error("cannot {what}: {source}")]
-    System {
-        /// What was tried.
-        what: String,
-        /// Why not.
-        source: io::Error,
-    },
-}
+#[error(
+    "the driver does not let this user read the hardware counters (ERR_NVGPUCTRPERM): run as root, or load the driver's module with NVreg_RestrictProfilingToAdminUsers=0; in a container, give it the capability SYS_ADMIN"
+)]
+pub(crate) struct NoPermission;
 
 /// Nsight Compute's program.
 #[derive(Clone, Debug)]
@@ -100,15 +53,15 @@ impl Ncu {
     ///
     /// # Errors
     /// If it is not there.
-    pub(crate) fn find(named: Option<&Path>) -> Result<Self, NcuError> {
+    pub(crate) fn find(named: Option<&Path>) -> anyhow::Result<Self> {
         match named {
             Some(path) if path.is_file() => Ok(Self { path: path.to_owned() }),
-            Some(path) => Err(NcuError::NotThere { path: path.to_owned() }),
+            Some(path) => bail!("{} is not there: name Nsight Compute's program `ncu`", path.display()),
             None => Self::find_in(std::env::var_os("PATH").as_deref(), Path::new("/")),
         }
     }
 
-    fn find_in(path: Option<&OsStr>, root: &Path) -> Result<Self, NcuError> {
+    fn find_in(path: Option<&OsStr>, root: &Path) -> anyhow::Result<Self> {
         let on_path = path.into_iter().flat_map(std::env::split_paths).map(|folder| folder.join("ncu"));
         let usual = FOLDERS.iter().flat_map(|(folder, name)| {
             let folder = root.join(folder.trim_start_matches('/'));
@@ -118,8 +71,11 @@ impl Ncu {
             }
         });
         let found = on_path.chain(usual).find(|path| path.is_file());
-        found.map(|path| Self { path }).ok_or_else(|| NcuError::Missing {
-            looked: FOLDERS.map(|(folder, name)| format!("{folder}/{name}")).join(", "),
+        found.map(|path| Self { path }).with_context(|| {
+            format!(
+                "Nsight Compute is not here: `ncu` is neither on the PATH nor in {}; install it (it comes with the CUDA toolkit), or name it with --ncu",
+                FOLDERS.map(|(folder, name)| format!("{folder}/{name}")).join(", ")
+            )
         })
     }
 
@@ -140,35 +96,31 @@ impl Ncu {
         marks: &str,
         folder: &Path,
         limit: Duration,
-    ) -> Result<Vec<ProfiledLaunch>, NcuError> {
-        let system = |what: &str| {
-            let what = what.to_owned();
-            move |source| NcuError::System { what, source }
-        };
+    ) -> anyhow::Result<Vec<ProfiledLaunch>> {
         let (log, said) = (folder.join("ncu.log"), folder.join("said.log"));
-        let messages = File::create(&said).map_err(system("create a file for messages"))?;
-        let errors = messages.try_clone().map_err(system("create a file for messages"))?;
+        let messages = files::create(&said)?;
+        let errors = messages.try_clone().context("cannot create a file for messages")?;
         let mut command = Command::new(&self.path);
         command.args(arguments(kernels, traced, launches, &log)).arg(program.0).args(program.1);
         command.env(MARKS_VARIABLE, marks).stdin(Stdio::null()).stdout(messages).stderr(errors);
         own_group(&mut command);
-        let mut child = command.spawn().map_err(system(&format!("start {}", self.path.display())))?;
-        let ended = wait(&mut child, limit).map_err(system("wait for ncu"))?;
+        let mut child = command.spawn().with_context(|| format!("cannot start {}", self.path.display()))?;
+        let ended = wait(&mut child, limit).context("cannot wait for ncu")?;
         let text = String::from_utf8_lossy(&fs::read(&log).unwrap_or_default()).into_owned();
         let said = String::from_utf8_lossy(&fs::read(&said).unwrap_or_default()).into_owned();
         if text.contains(NO_PERMISSION) || said.contains(NO_PERMISSION) {
-            return Err(NcuError::Permission);
+            return Err(NoPermission.into());
         }
+        let ncu = self.path.display();
         match ended {
-            None => Err(NcuError::TooLong {
-                program: program.0.display().to_string(),
-                ncu: self.path.clone(),
-                seconds: limit.as_secs(),
-            }),
-            Some(status) if !status.success() => {
-                Err(NcuError::Failed { ncu: self.path.clone(), status, said: messages_of(&text, &said) })
+            None => {
+                let (program, seconds) = (program.0.display(), limit.as_secs());
+                bail!("{program} under {ncu} took more than {seconds} s, and was ended")
             }
-            Some(_) => Ok(source_page::read(&text)?),
+            Some(status) if !status.success() => {
+                bail!("{ncu} failed ({status}): {}", messages_of(&text, &said))
+            }
+            Some(_) => source_page::read(&text),
         }
     }
 }
@@ -291,12 +243,13 @@ mod tests {
         assert_eq!(find(None), toolkit);
         let bin = put("bin");
         assert_eq!(find(Some(bin.parent().unwrap().as_os_str())), bin);
-        assert!(matches!(Ncu::find(Some(Path::new("no-such-ncu"))), Err(NcuError::NotThere { .. })));
+        let error = Ncu::find(Some(Path::new("no-such-ncu"))).unwrap_err();
+        assert!(error.to_string().starts_with("no-such-ncu is not there"), "{error}");
     }
 
     /// Runs a shell script in the profiler's stead, which is given ncu's arguments.
     #[cfg(unix)]
-    fn run(script: &str, limit: Duration) -> Result<Vec<ProfiledLaunch>, NcuError> {
+    fn run(script: &str, limit: Duration) -> anyhow::Result<Vec<ProfiledLaunch>> {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ncu");
@@ -317,7 +270,7 @@ mod tests {
         assert_eq!((launches[0].kernel.as_str(), launches[0].counts.total().lanes), ("walk", 64));
 
         let denied = "echo '==ERROR== ERR_NVGPUCTRPERM - The user does not have permission' > $log; exit 1";
-        assert!(matches!(run(denied, minute), Err(NcuError::Permission)));
+        assert!(run(denied, minute).unwrap_err().is::<NoPermission>());
 
         let error =
             run("echo '==ERROR== no metric' > $log; echo 'error: no GPU' >&2; exit 9", minute).unwrap_err();
@@ -325,7 +278,7 @@ mod tests {
         let error = run("exit 4", minute).unwrap_err();
         assert!(error.to_string().ends_with("it said nothing"), "{error}");
         let error = run("echo '\"0x0\",\"PMTRIG 0x1\",\"2\",\"64\"' > $log", minute).unwrap_err();
-        assert!(matches!(error, NcuError::Page(PageError::NoTable { line: 1 })), "{error}");
+        assert!(error.to_string().starts_with("line 1 of what ncu printed has a mark"), "{error}");
     }
 
     #[cfg(unix)]

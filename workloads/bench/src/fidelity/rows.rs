@@ -4,14 +4,13 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::path::Path;
 
-use anyhow::Context;
 use serde::Serialize;
 use warptrace_workloads::ProgramInfo;
 
 use super::counts::{Counts, union};
 use super::findings::{Findings, Recording};
-use crate::date;
 use crate::machine::Machine;
+use crate::{date, files};
 
 /// A line of `fidelity.csv`: a track of a recording.
 #[derive(Clone, Debug, Serialize)]
@@ -72,9 +71,7 @@ pub(super) struct Rows {
 impl Rows {
     pub(super) fn create(folder: &Path, machine: &Machine, commit: &str) -> anyhow::Result<Self> {
         let create = |name: &str| -> anyhow::Result<csv::Writer<File>> {
-            let path = folder.join(name);
-            let file = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
-            Ok(csv::Writer::from_writer(file))
+            Ok(csv::Writer::from_writer(files::create(&folder.join(name))?))
         };
         Ok(Self {
             recordings: create("fidelity.csv")?,

@@ -17,6 +17,7 @@
 //! then for each warp that comes by, so its events are an upper bound; its lanes are those whose predicate
 //! held.
 
+use anyhow::{Context, bail};
 use warptrace_ptx::splice::TRACED_SUFFIX;
 
 use super::counts::{Counts, Passed};
@@ -39,48 +40,6 @@ pub(crate) struct ProfiledLaunch {
     pub(crate) counts: Counts,
 }
 
-/// A line of the source page that cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub(crate) enum PageError {
-    /// A line is no CSV.
-    #[error("line {line} of what ncu printed is no CSV: {reason}")]
-    Csv {
-        /// Number, from 1.
-        line: usize,
-        /// What is wrong.
-        reason: String,
-    },
-    /// A table lacks a column.
-    #[error(
-        "line {line} of what ncu printed: the table has no column `{column}`; it has {found}: this version of ncu names it in another way"
-    )]
-    Column {
-        /// Number of the heading's line, from 1.
-        line: usize,
-        /// The metric's name.
-        column: &'static str,
-        /// The columns.
-        found: String,
-    },
-    /// A mark stands before any table.
-    #[error("line {line} of what ncu printed has a mark, but no kernel or no heading stands before it")]
-    NoTable {
-        /// Number, from 1.
-        line: usize,
-    },
-    /// A mark's location or count cannot be read.
-    #[error("line {line} of what ncu printed: `{text}` is not {what}")]
-    Number {
-        /// Number, from 1.
-        line: usize,
-        /// What is there.
-        text: String,
-        /// What should be.
-        what: &'static str,
-    },
-}
-
 /// Kernels that an error names.
 const NAMED: usize = 6;
 
@@ -97,7 +56,7 @@ struct Columns {
 ///
 /// # Errors
 /// If a table lacks a column, or a mark's line cannot be read; the error names the line.
-pub(crate) fn read(text: &str) -> Result<Vec<ProfiledLaunch>, PageError> {
+pub(crate) fn read(text: &str) -> anyhow::Result<Vec<ProfiledLaunch>> {
     let mut launches: Vec<ProfiledLaunch> = Vec::new();
     let mut columns = None;
     for (index, content) in text.lines().enumerate() {
@@ -115,7 +74,9 @@ pub(crate) fn read(text: &str) -> Result<Vec<ProfiledLaunch>, PageError> {
             columns = Some(headings(&fields(content, line)?, line)?);
         } else if content.starts_with('"') && content.contains(MARK) {
             let (Some(launch), Some(columns)) = (launches.last_mut(), columns) else {
-                return Err(PageError::NoTable { line });
+                bail!(
+                    "line {line} of what ncu printed has a mark, but no kernel or no heading stands before it"
+                );
             };
             add_mark(launch, columns, &fields(content, line)?, line)?;
         }
@@ -127,23 +88,29 @@ fn is_heading(content: &str) -> bool {
     content.starts_with("\"Address\"") || content.starts_with("\"#\",\"Address\"")
 }
 
-fn fields(content: &str, line: usize) -> Result<Vec<String>, PageError> {
+fn fields(content: &str, line: usize) -> anyhow::Result<Vec<String>> {
     let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(content.as_bytes());
-    match reader.records().next() {
-        Some(Ok(record)) => Ok(record.iter().map(str::to_owned).collect()),
-        Some(Err(error)) => Err(PageError::Csv { line, reason: error.to_string() }),
-        None => Err(PageError::Csv { line, reason: "it is empty".to_owned() }),
-    }
+    let reason = match reader.records().next() {
+        Some(Ok(record)) => return Ok(record.iter().map(str::to_owned).collect()),
+        Some(Err(error)) => error.to_string(),
+        None => "it is empty".to_owned(),
+    };
+    bail!("line {line} of what ncu printed is no CSV: {reason}")
 }
 
-fn headings(names: &[String], line: usize) -> Result<Columns, PageError> {
+/// Says that a table has no such column.
+fn no_column(line: usize, column: &str, found: &str) -> String {
+    format!(
+        "line {line} of what ncu printed: the table has no column `{column}`; it has {found}: this version of ncu names it in another way"
+    )
+}
+
+fn headings(names: &[String], line: usize) -> anyhow::Result<Columns> {
     let find = |wanted: &[&str]| {
         names.iter().position(|name| wanted.contains(&name.trim().trim_start_matches("# ")))
     };
-    let needed = |wanted: &[&'static str]| {
-        let missing = || PageError::Column { line, column: wanted[0], found: names.join(", ") };
-        find(wanted).ok_or_else(missing)
-    };
+    let needed =
+        |wanted: &[&'static str]| find(wanted).with_context(|| no_column(line, wanted[0], &names.join(", ")));
     Ok(Columns {
         source: needed(&["Source"])?,
         events: needed(&EVENTS)?,
@@ -158,7 +125,7 @@ fn add_mark(
     columns: Columns,
     fields: &[String],
     line: usize,
-) -> Result<(), PageError> {
+) -> anyhow::Result<()> {
     let field = |column: usize| fields.get(column).map_or("", |field| field.trim());
     let mut words = field(columns.source).split_whitespace().peekable();
     let guarded = words.next_if(|word| word.starts_with('@')).is_some();
@@ -166,12 +133,12 @@ fn add_mark(
         return Ok(());
     }
     let operand = words.next().unwrap_or_default().trim_end_matches(';');
-    let wrong = |text: &str, what| PageError::Number { line, text: text.to_owned(), what };
+    let wrong = |text: &str, what| format!("line {line} of what ncu printed: `{text}` is not {what}");
     let location = match operand.strip_prefix("0x") {
         Some(digits) => u16::from_str_radix(digits, 16),
         None => operand.parse(),
     };
-    let location = location.map_err(|_| wrong(operand, "a location"))?;
+    let location = location.ok().with_context(|| wrong(operand, "a location"))?;
     if location == 0 {
         return Ok(());
     }
@@ -180,12 +147,12 @@ fn add_mark(
         let digits: String =
             text.chars().filter(|character| !matches!(character, ',' | '\'' | ' ')).collect();
         // 48 bits hold years of execution, and sums of them do not overflow.
-        digits.parse().ok().filter(|number: &u64| *number < 1 << 48).ok_or_else(|| wrong(text, "a count"))
+        digits.parse().ok().filter(|number: &u64| *number < 1 << 48).with_context(|| wrong(text, "a count"))
     };
     let mut passed = Passed { events: number(columns.events)?, lanes: number(columns.lanes)? };
     if guarded {
-        let missing = || PageError::Column { line, column: LANES_ON[0], found: "no such column".to_owned() };
-        passed.lanes = number(columns.lanes_on.ok_or_else(missing)?)?;
+        let column = columns.lanes_on.with_context(|| no_column(line, LANES_ON[0], "no such column"))?;
+        passed.lanes = number(column)?;
         // Without a lane there was no event.
         passed.events = passed.events.min(passed.lanes);
         if passed.lanes != 0 {
@@ -284,9 +251,12 @@ mod tests {
         assert_eq!(launches[0].counts.total(), Passed { events: 1_971_191, lanes: 7_490_526 });
     }
 
+    fn refused(text: &str) -> String {
+        read(text).unwrap_err().to_string()
+    }
+
     #[test]
     fn errors_name_the_line() {
-        let message = |text: &str| read(text).unwrap_err().to_string();
         let table =
             "\"Kernel Name\",\"walk\",\n\"Address\",\"Source\",\"inst_executed\",\"thread_inst_executed\"\n";
         for (line, says) in [
@@ -297,33 +267,28 @@ mod tests {
             ("\"0x0\",\"PMTRIG 0x10000\",\"1\",\"1\"", "`0x10000` is not a location"),
             ("\"0x0\",\"PMTRIG\",\"1\",\"1\"", "`` is not a location"),
         ] {
-            let message = message(&format!("{table}{line}\n"));
+            let message = refused(&format!("{table}{line}\n"));
             assert!(message.starts_with("line 3 of what ncu printed") && message.contains(says), "{message}");
         }
-        let message =
-            read("\"Kernel Name\",\"walk\",\n\"Address\",\"Source\",\"inst_executed\"\n").unwrap_err();
-        assert!(
-            matches!(message, PageError::Column { line: 2, column: "thread_inst_executed", .. }),
-            "{message}"
-        );
-        let no_lanes = format!("{table}\"0x0\",\"@P0 PMTRIG 0x1\",\"1\",\"1\"\n");
-        let message = read(&no_lanes).unwrap_err();
-        assert!(
-            matches!(message, PageError::Column { line: 3, column: "thread_inst_executed_true", .. }),
-            "{message}"
-        );
-        let no_heading = "\"Kernel Name\",\"walk\",\n\"0x0\",\"PMTRIG 0x1\",\"1\",\"1\"\n";
-        assert_eq!(read(no_heading), Err(PageError::NoTable { line: 2 }));
-        assert_eq!(read("\"0x0\",\"PMTRIG 0x1\",\"1\",\"1\"\n"), Err(PageError::NoTable { line: 1 }));
+        let message = refused("\"Kernel Name\",\"walk\",\n\"Address\",\"Source\",\"inst_executed\"\n");
+        let says = "line 2 of what ncu printed: the table has no column `thread_inst_executed`; it has Address, Source";
+        assert!(message.starts_with(says), "{message}");
+        let message = refused(&format!("{table}\"0x0\",\"@P0 PMTRIG 0x1\",\"1\",\"1\"\n"));
+        let says = "line 3 of what ncu printed: the table has no column `thread_inst_executed_true`";
+        assert!(message.starts_with(says), "{message}");
+        for (line, before) in [(1, ""), (2, "\"Kernel Name\",\"walk\",\n")] {
+            let message = refused(&format!("{before}\"0x0\",\"PMTRIG 0x1\",\"1\",\"1\"\n"));
+            assert!(message.starts_with(&format!("line {line} of what ncu printed has a mark")), "{message}");
+        }
     }
 
     #[test]
     fn anything_else_is_passed_over() {
-        assert_eq!(read(""), Ok(Vec::new()));
-        assert_eq!(read("==ERROR== PMTRIG\nPMTRIG 0x1\n\u{0}\u{ffff}\n,,,\n\"\n"), Ok(Vec::new()));
+        assert_eq!(read("").unwrap(), []);
+        assert_eq!(read("==ERROR== PMTRIG\nPMTRIG 0x1\n\u{0}\u{ffff}\n,,,\n\"\n").unwrap(), []);
         let launches =
             read("\"Kernel Name\"\n\"Address\",\"Source\",\"inst_executed\",\"thread_inst_executed\",\"a\n");
-        assert_eq!(launches.map(|launches| launches.len()), Ok(1));
+        assert_eq!(launches.unwrap().len(), 1);
     }
 
     fn launch(kernel: &str, location: u16) -> ProfiledLaunch {

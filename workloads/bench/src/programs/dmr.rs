@@ -11,7 +11,7 @@ use warptrace_workloads::inputs::{Limits, Mesh, generate, load_mesh, mesh_files}
 use warptrace_workloads::{Grid, ProgramInfo};
 
 use super::{SEED, Selection};
-use crate::subject::{Case, Run, RunResult, Subject, in_words};
+use crate::subject::{Case, Run, RunResult, Subject};
 use crate::table::count;
 
 pub(super) fn cases(selection: &Selection<'_>) -> Vec<Case> {
@@ -158,6 +158,6 @@ impl RunResult for Mended<'_> {
     }
 
     fn check(&self) -> Result<String, String> {
-        in_words(dmr::check(&self.subject.mesh, &self.subject.options, &self.refined))
+        dmr::check(&self.subject.mesh, &self.subject.options, &self.refined)
     }
 }

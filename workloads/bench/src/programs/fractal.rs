@@ -13,7 +13,7 @@ use warptrace_kernels::fractal::at;
 use warptrace_workloads::ProgramInfo;
 use warptrace_workloads::fractal::{self, FractalOptions, Paths, Region};
 
-use crate::subject::{Case, LaneReference, Run, RunResult, Subject, in_words};
+use crate::subject::{Case, LaneReference, Run, RunResult, Subject};
 
 /// The thesis's three depths at a width of 2,048.
 const FULL: [(u32, &str); 3] = [
@@ -153,7 +153,7 @@ impl RunResult for Picture<'_> {
     }
 
     fn check(&self) -> Result<String, String> {
-        in_words(self.subject.paths().check(&self.image))
+        self.subject.paths().check(&self.image)
     }
 
     fn expected_events(&self) -> Option<u64> {

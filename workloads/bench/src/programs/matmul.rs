@@ -9,7 +9,7 @@ use warptrace_workloads::ProgramInfo;
 use warptrace_workloads::matmul::{self, Matrices};
 
 use super::SEED;
-use crate::subject::{Case, LaneReference, Run, RunResult, Subject, in_words};
+use crate::subject::{Case, LaneReference, Run, RunResult, Subject};
 use crate::table::count;
 
 pub(super) fn cases(quick: bool) -> Vec<Case> {
@@ -92,7 +92,7 @@ impl RunResult for Product<'_> {
     }
 
     fn check(&self) -> Result<String, String> {
-        in_words(matmul::check(self.matrices, &self.product))
+        matmul::check(self.matrices, &self.product)
     }
 
     fn expected_events(&self) -> Option<u64> {

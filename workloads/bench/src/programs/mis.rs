@@ -10,7 +10,7 @@ use warptrace_workloads::{Grid, ProgramInfo};
 
 use super::graphs::{self, GraphInput};
 use super::{SEED, Selection};
-use crate::subject::{Case, Run, RunResult, Subject, in_words};
+use crate::subject::{Case, Run, RunResult, Subject};
 
 pub(super) fn cases(selection: &Selection<'_>) -> Vec<Case> {
     let generated = |input, make: fn() -> anyhow::Result<Graph>| case(selection, input, make);
@@ -124,6 +124,6 @@ impl RunResult for Set<'_> {
     }
 
     fn check(&self) -> Result<String, String> {
-        in_words(mis::check(self.graph, &self.in_set))
+        mis::check(self.graph, &self.in_set)
     }
 }

@@ -9,7 +9,7 @@ use warptrace_workloads::ProgramInfo;
 use warptrace_workloads::nbody::{self, Bodies, EventCounts, Float4, NbodyOptions};
 
 use super::SEED;
-use crate::subject::{Case, LaneReference, Run, RunResult, Subject, in_words};
+use crate::subject::{Case, LaneReference, Run, RunResult, Subject};
 use crate::table::count;
 
 /// How much is computed.
@@ -197,7 +197,7 @@ impl RunResult for Moved<'_> {
     }
 
     fn check(&self) -> Result<String, String> {
-        in_words(nbody::check(&self.subject.bodies, &self.subject.options, &self.bodies, &self.accelerations))
+        nbody::check(&self.subject.bodies, &self.subject.options, &self.bodies, &self.accelerations)
     }
 
     fn expected_events(&self) -> Option<u64> {

@@ -11,7 +11,7 @@ use warptrace_host::Launcher;
 use warptrace_workloads::ProgramInfo;
 use warptrace_workloads::stress::{self, StressOptions, StressResult};
 
-use crate::subject::{Case, LaneReference, Run, RunResult, Subject, in_words};
+use crate::subject::{Case, LaneReference, Run, RunResult, Subject};
 use crate::table::count;
 
 /// Over 10^8 events, whatever the groups into which a device lets warps fall (see the test), and less than
@@ -137,7 +137,7 @@ impl RunResult for Walked<'_> {
     }
 
     fn check(&self) -> Result<String, String> {
-        in_words(stress::check_against(&self.subject.options, self.subject.expected(), &self.result))
+        stress::check_against(&self.subject.options, self.subject.expected(), &self.result)
     }
 
     fn expected_lanes(&self) -> Option<u64> {

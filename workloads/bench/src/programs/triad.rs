@@ -7,7 +7,7 @@ use warptrace_host::Launcher;
 use warptrace_workloads::triad::{self, Arrays, TriadOptions};
 use warptrace_workloads::{Grid, ProgramInfo};
 
-use crate::subject::{Case, Run, RunResult, Subject, in_words};
+use crate::subject::{Case, Run, RunResult, Subject};
 use crate::table::count;
 
 /// Arrays of 256 MiB, which no cache holds, or short ones.
@@ -84,7 +84,7 @@ impl RunResult for Summed<'_> {
     }
 
     fn check(&self) -> Result<String, String> {
-        in_words(triad::check(self.arrays, &self.a))
+        triad::check(self.arrays, &self.a)
     }
 
     fn expected_events(&self) -> Option<u64> {

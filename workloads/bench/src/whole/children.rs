@@ -6,11 +6,11 @@ use std::time::Instant;
 
 use anyhow::Context;
 use clap::ValueEnum;
-use warptrace_host::{Device, MemorySize, REGISTERS_VARIABLE};
+use warptrace_host::{MemorySize, REGISTERS_VARIABLE};
 
 use super::{Sample, Variant};
-use crate::arguments::{Target, Whole};
-use crate::machine;
+use crate::arguments::Whole;
+use crate::files;
 use crate::subject::Case;
 
 /// Starts this program again for each run, and takes what the run tells.
@@ -19,25 +19,11 @@ pub(super) struct Children {
     folder: tempfile::TempDir,
 }
 
-/// The most device memory that a recording may have.
-pub(super) fn most_memory(target: &Target, device: &dyn Device) -> u64 {
-    let usual = if machine::is_gpu(device) {
-        device.facts().free_bytes / 4 * 3
-    } else {
-        device.facts().memory_bytes / 4
-    };
-    target.max_memory.map_or(usual, |MemorySize(bytes)| bytes)
-}
-
 impl Children {
     /// Makes a folder for traces.
     pub(super) fn new(arguments: &Whole) -> anyhow::Result<Self> {
         let Whole { target, kind, warm, .. } = arguments;
-        let folder = match &target.scratch {
-            Some(folder) => std::fs::create_dir_all(folder).and_then(|()| tempfile::tempdir_in(folder)),
-            None => tempfile::tempdir(),
-        };
-        let folder = folder.context("cannot create a folder for traces; name another with --scratch")?;
+        let folder = files::scratch(target.scratch.as_deref())?;
         let kind = kind.to_possible_value().context("a kind of inputs has a name")?;
         let mut common = vec!["--device".to_owned(), target.device.to_string()];
         let mut option = |name: &str, value: Option<String>| {

@@ -71,7 +71,8 @@ pub(crate) fn run(arguments: &Whole) -> anyhow::Result<bool> {
     let variants = variants(arguments, machine::is_gpu(&*device))?;
     let policies = arguments.kind == Inputs::Policies;
     let fixed = arguments.memory.or(policies.then_some(MemorySize(USUAL_MEMORY)));
-    let most = fixed.map_or_else(|| children::most_memory(&arguments.target, &*device), |size| size.0);
+    let most =
+        fixed.map_or_else(|| machine::most_memory(arguments.target.max_memory, &*device), |size| size.0);
     // A session's own memory, unless that is more than what it may have.
     let first = fixed.or((most < USUAL_MEMORY).then_some(MemorySize(most)));
     let mut cases: Vec<CaseRuns> = Vec::new();

@@ -1,18 +1,16 @@
 //! What `whole` writes.
 
 use std::fmt::Write;
-use std::fs;
 
-use anyhow::Context;
 use serde::Serialize;
 use warptrace_host::MemorySize;
 
 use super::{CaseRuns, Sample, VariantRuns};
 use crate::arguments::Whole;
 use crate::bench::{median, percent, spread};
-use crate::date;
 use crate::machine::Machine;
 use crate::table::{Table, count, digits, seconds};
+use crate::{date, files};
 
 /// Spread of untraced runs above which a table says so.
 const MOST_SPREAD: f64 = 0.1;
@@ -185,10 +183,9 @@ pub(super) fn write(arguments: &Whole, machine: &Machine, cases: &[CaseRuns]) ->
         warm: *warm,
         rows: rows.collect(),
     };
-    fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
+    files::make_folder(out)?;
     for (ending, text) in [("md", text), ("json", serde_json::to_string_pretty(&document)?)] {
-        let path = out.join(format!("whole.{ending}"));
-        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        files::write(&out.join(format!("whole.{ending}")), text)?;
     }
     Ok(())
 }

@@ -12,4 +12,7 @@ pub mod mesh;
 pub mod mis;
 pub mod mst;
 
+/// What a check of a program's result found, or what is wrong first: a sentence that `warptrace-bench record` prints.
+pub type Checked = Result<String, String>;
+
 pub use components::{DisjointSets, components};

@@ -21,7 +21,7 @@ mod prepare;
 mod reference;
 mod rounds;
 
-pub use check::{CheckError, Finding, Kept, check};
+pub use check::check;
 pub use error::DmrError;
 pub use outcome::{DmrOutcome, Refined, RoundReport};
 pub use reference::reference;

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use warptrace_host::{Buffer, LaunchShape, Launcher};
 
-pub use self::check::{CheckError, Finding, check};
+pub use self::check::check;
 pub use self::paths::{Path, Paths};
 pub use self::reference::{lane_locations, reference};
 use crate::{ProgramInfo, WorkloadError};

@@ -14,7 +14,7 @@ use warptrace_host::{Buffer, LaunchShape, Launcher};
 use warptrace_kernels::float4::Float4;
 use warptrace_kernels::matmul::{BLOCK, DEPTH, TILE_COLUMNS, TILE_ROWS};
 
-pub use self::check::{CheckError, Finding, check};
+pub use self::check::check;
 pub use self::events::{expected_events, lane_locations, warp_events};
 pub use self::matrices::{Matrices, reference};
 use crate::run::Run;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use warptrace_host::{Buffer, Launcher};
 use warptrace_kernels::mis::{IN, mis_find, mis_init};
 
-pub use self::check::{CheckError, Finding, check};
+pub use self::check::check;
 pub use self::reference::{priorities, reference};
 use crate::grid::Grid;
 use crate::inputs::Graph;

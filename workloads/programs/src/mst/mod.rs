@@ -12,7 +12,7 @@ use warptrace_device::Global;
 use warptrace_host::{Buffer, Launcher};
 use warptrace_kernels::mst::{Edge, mst_init, mst_lightest, mst_merge};
 
-pub use self::check::{CheckError, Finding, check};
+pub use self::check::check;
 use crate::grid::Grid;
 use crate::inputs::Graph;
 use crate::run::Run;

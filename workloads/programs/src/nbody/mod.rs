@@ -14,7 +14,7 @@ use std::time::Duration;
 use warptrace_host::{Buffer, LaunchShape, Launcher};
 use warptrace_kernels::nbody::{nbody_force, nbody_integrate};
 
-pub use self::check::{CheckError, Finding, check};
+pub use self::check::check;
 pub use self::events::{
     EventCounts, expected_events, force_lane_locations, force_warp_events, integrate_lane_locations,
     integrate_warp_events,

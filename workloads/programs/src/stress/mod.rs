@@ -13,7 +13,7 @@ use std::time::Duration;
 use warptrace_host::{Buffer, LaunchShape, Launcher};
 use warptrace_kernels::stress::{BINS, COUNTERS};
 
-pub use self::check::{CheckError, Finding, check, check_against};
+pub use self::check::{check, check_against};
 pub use self::reference::{lane_locations, reference};
 use crate::run::Run;
 use crate::{ProgramInfo, WorkloadError};

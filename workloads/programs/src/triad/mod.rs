@@ -9,7 +9,7 @@ use std::time::Duration;
 use warptrace_host::{Buffer, Launcher};
 use warptrace_kernels::triad::at;
 
-pub use self::check::{CheckError, Finding, check};
+pub use self::check::check;
 use crate::grid::Grid;
 use crate::run::Run;
 use crate::{ProgramInfo, WorkloadError};

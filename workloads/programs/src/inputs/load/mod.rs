@@ -36,10 +36,7 @@ use std::path::{Path, PathBuf};
 /// limit, has no known format, breaks its format's rules, or holds no graph.
 pub fn load_graph(path: impl AsRef<Path>, options: &LoadOptions) -> Result<(Graph, GraphReport), LoadError> {
     let path = path.as_ref();
-    let wrap = |problem| LoadError { path: path.to_owned(), problem };
-    let (bytes, compression) = source::read_file(path, &options.limits).map_err(wrap)?;
-    let extension = source::inner_extension(path);
-    parse_graph(&bytes, &extension, compression, options).map_err(wrap)
+    graph_from(path, source::read_file(path, &options.limits), options)
 }
 
 /// As [`load_graph`], from bytes. `name` stands for the path: in errors, and for its extension where the
@@ -52,11 +49,21 @@ pub fn load_graph_bytes(
     bytes: &[u8],
     options: &LoadOptions,
 ) -> Result<(Graph, GraphReport), LoadError> {
-    let name = name.as_ref();
-    let wrap = |problem| LoadError { path: name.to_owned(), problem };
-    let (bytes, compression) = source::read_from(bytes, &options.limits).map_err(wrap)?;
-    let extension = source::inner_extension(name);
-    parse_graph(&bytes, &extension, compression, options).map_err(wrap)
+    graph_from(name.as_ref(), source::read_from(bytes, &options.limits), options)
+}
+
+/// What a file holds, and how it was compressed.
+type Content = Result<(Vec<u8>, Compression), LoadProblem>;
+
+fn graph_from(
+    path: &Path,
+    content: Content,
+    options: &LoadOptions,
+) -> Result<(Graph, GraphReport), LoadError> {
+    let extension = source::inner_extension(path);
+    content
+        .and_then(|(bytes, compression)| parse_graph(&bytes, &extension, compression, options))
+        .map_err(|problem| LoadError { path: path.to_owned(), problem })
 }
 
 fn parse_graph(
@@ -104,22 +111,27 @@ fn finish(list: ArcList, options: &LoadOptions) -> Result<(Graph, super::CleanRe
 /// make a mesh together.
 pub fn load_mesh(path: impl AsRef<Path>, limits: &Limits) -> Result<(Mesh, MeshReport), LoadError> {
     let stem = triangle::stem(path.as_ref());
-    let read = |extension: &str| -> Result<Option<(PathBuf, Vec<u8>)>, LoadError> {
-        let Some(path) = triangle::find(&stem, extension) else {
-            return Ok(None);
-        };
-        match source::read_file(&path, limits) {
-            Ok((bytes, _)) => Ok(Some((path, bytes))),
-            Err(problem) => Err(LoadError { path, problem }),
-        }
+    mesh_from(&stem, |extension| {
+        let path = triangle::find(&stem, extension)?;
+        let content = source::read_file(&path, limits);
+        Some((path, content))
+    })
+}
+
+/// Puts a mesh together from its files, by extension.
+fn mesh_from(
+    stem: &Path,
+    read: impl Fn(&str) -> Option<(PathBuf, Content)>,
+) -> Result<(Mesh, MeshReport), LoadError> {
+    let file = |extension| match read(extension) {
+        Some((path, Ok((bytes, _)))) => Ok(Some((path, bytes))),
+        Some((path, Err(problem))) => Err(LoadError { path, problem }),
+        None => Ok(None),
     };
-    let (node, ele, poly) = (read("node")?, read("ele")?, read("poly")?);
-    triangle::parse(
-        &stem,
-        node.as_ref().map(|(path, bytes)| (path.as_path(), bytes.as_slice())),
-        ele.as_ref().map(|(path, bytes)| (path.as_path(), bytes.as_slice())),
-        poly.as_ref().map(|(path, bytes)| (path.as_path(), bytes.as_slice())),
-    )
+    let files = [file("node")?, file("ele")?, file("poly")?];
+    let [node, ele, poly] =
+        files.each_ref().map(|file| file.as_ref().map(|(path, bytes)| (path.as_path(), bytes.as_slice())));
+    triangle::parse(stem, node, ele, poly)
 }
 
 /// Returns the files that [`load_mesh`] reads.
@@ -139,19 +151,12 @@ pub fn load_mesh_bytes(
     limits: &Limits,
 ) -> Result<(Mesh, MeshReport), LoadError> {
     let stem = stem.as_ref();
-    let read = |extension: &str, bytes: Option<&[u8]>| -> Result<Option<(PathBuf, Vec<u8>)>, LoadError> {
-        let Some(bytes) = bytes else { return Ok(None) };
-        let path = triangle::with_suffix(stem, extension);
-        match source::read_from(bytes, limits) {
-            Ok((bytes, _)) => Ok(Some((path, bytes))),
-            Err(problem) => Err(LoadError { path, problem }),
-        }
-    };
-    let (node, ele, poly) = (read("node", files.node)?, read("ele", files.ele)?, read("poly", files.poly)?);
-    triangle::parse(
-        stem,
-        node.as_ref().map(|(path, bytes)| (path.as_path(), bytes.as_slice())),
-        ele.as_ref().map(|(path, bytes)| (path.as_path(), bytes.as_slice())),
-        poly.as_ref().map(|(path, bytes)| (path.as_path(), bytes.as_slice())),
-    )
+    mesh_from(stem, |extension| {
+        let bytes = match extension {
+            "node" => files.node,
+            "ele" => files.ele,
+            _ => files.poly,
+        };
+        Some((triangle::with_suffix(stem, extension), source::read_from(bytes?, limits)))
+    })
 }
