@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::accesses::{page, record, record_with};
-use crate::support::{Folder, run, text};
 #[cfg(feature = "parquet")]
-use crate::support::{json, printed, read_with};
+use crate::support::read_with;
+use crate::support::{Folder, json, printed, run, text};
 use warptrace_format::file::Derived;
 
 #[cfg(feature = "parquet")]

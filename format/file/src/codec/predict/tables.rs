@@ -40,7 +40,8 @@ pub(super) static HEADS: [Head; 1 << HEAD_BITS] = {
         let (hits, before) = head_form(bits as u32);
         if before < HEAD_BITS {
             let located = is_located(bits as u64, hits, before) as u32;
-            heads[bits] = Head { hits: hits as u8, located_and_length: ((before + 1) | (located << 4)) as u8 };
+            heads[bits] =
+                Head { hits: hits as u8, located_and_length: ((before + 1) | (located << 4)) as u8 };
         }
         bits += 1;
     }
