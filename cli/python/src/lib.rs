@@ -23,7 +23,7 @@ use pyo3::prelude::*;
 fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     module.add_class::<trace::Trace>()?;
-    module.add_class::<table::Table>()?;
+    module.add_class::<table::RowTable>()?;
     module.add("TraceError", py.get_type::<error::TraceError>())?;
     module.add("LossWarning", py.get_type::<error::LossWarning>())?;
     module.add_function(wrap_pyfunction!(trace::open, module)?)

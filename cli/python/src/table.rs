@@ -16,8 +16,8 @@ use crate::trace::{Opened, no_column};
 /// Rows of a trace, which are made each time that they are read.
 ///
 /// pandas, Polars, PyArrow and DuckDB take it as it is, through `__arrow_c_stream__`.
-#[pyclass(frozen, module = "warptrace")]
-pub(crate) struct Table {
+#[pyclass(frozen, module = "warptrace", name = "Table")]
+pub(crate) struct RowTable {
     opened: Arc<Opened>,
     rows: TraceTable,
     selection: Selection,
@@ -26,14 +26,19 @@ pub(crate) struct Table {
     schema: SchemaRef,
 }
 
-impl Table {
+impl RowTable {
     /// All columns but the first, which is the trace's name.
     pub(crate) fn new(opened: &Arc<Opened>, rows: TraceTable, selection: Selection) -> Self {
         let columns = (1..rows.schema().fields().len()).collect();
-        Self::of(opened, rows, selection, columns)
+        Self::with_columns(opened, rows, selection, columns)
     }
 
-    fn of(opened: &Arc<Opened>, rows: TraceTable, selection: Selection, columns: Vec<usize>) -> Self {
+    fn with_columns(
+        opened: &Arc<Opened>,
+        rows: TraceTable,
+        selection: Selection,
+        columns: Vec<usize>,
+    ) -> Self {
         let schema = rows.schema();
         let schema = schema.project(&columns).map_or(schema, Arc::new);
         Self { opened: Arc::clone(opened), rows, selection, columns, schema }
@@ -47,7 +52,7 @@ impl Table {
             None => Err(no_column(name, &all)),
         };
         let columns = names.iter().map(number).collect::<PyResult<Vec<_>>>()?;
-        Ok(Self::of(&self.opened, self.rows, self.selection.clone(), columns))
+        Ok(Self::with_columns(&self.opened, self.rows, self.selection.clone(), columns))
     }
 
     /// Starts to make the rows.
@@ -66,7 +71,7 @@ impl Table {
 }
 
 #[pymethods]
-impl Table {
+impl RowTable {
     /// Names of the columns.
     #[getter]
     fn columns(&self) -> Vec<String> {

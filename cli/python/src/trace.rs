@@ -11,7 +11,7 @@ use warptrace_decoder::TraceFile;
 use warptrace_tables::{AccessTable, EventTable, FigureTable, TraceTable};
 
 use crate::error::{self, LossWarning};
-use crate::table::Table;
+use crate::table::RowTable;
 
 /// A trace, and the figures that were asked for last.
 pub(crate) struct Opened {
@@ -83,10 +83,10 @@ impl Trace {
         table: TraceTable,
         selection: Selection,
         columns: Option<Vec<String>>,
-    ) -> PyResult<Table> {
+    ) -> PyResult<RowTable> {
         // What is not there is said here, where it was asked for, not when the table is read.
         selection.launches(&self.0.trace).map_err(|error| error::of_analysis(&error))?;
-        let table = Table::new(&self.0, table, selection);
+        let table = RowTable::new(&self.0, table, selection);
         match columns {
             None => Ok(table),
             Some(names) => table.with_columns(&names),
@@ -121,7 +121,7 @@ macro_rules! trace_methods {
             $(
                 $(#[$getter_doc])*
                 #[getter]
-                fn $getter(&self) -> PyResult<Table> {
+                fn $getter(&self) -> PyResult<RowTable> {
                     self.table(TraceTable::Figures(FigureTable::$getter_table), Selection::default(), None)
                 }
             )*
@@ -134,7 +134,7 @@ macro_rules! trace_methods {
                     launch: Option<u32>,
                     block: Option<Block>,
                     warp: Option<u32>,
-                ) -> PyResult<Table> {
+                ) -> PyResult<RowTable> {
                     self.table(TraceTable::Figures(FigureTable::$table), selection(kernel, launch, block, warp), None)
                 }
             )*
@@ -148,7 +148,7 @@ macro_rules! trace_methods {
                     block: Option<Block>,
                     warp: Option<u32>,
                     columns: Option<Vec<String>>,
-                ) -> PyResult<Table> {
+                ) -> PyResult<RowTable> {
                     self.table(TraceTable::$rows_kind($rows_table), selection(kernel, launch, block, warp), columns)
                 }
             )*
@@ -213,7 +213,7 @@ trace_methods! {
             let trace = &self.0.trace;
             let text = error::unlocked(py, || {
                 trace.renew_work();
-                Summary::of(trace).map(|summary| serde_json::to_string(&summary))
+                Summary::new(trace).map(|summary| serde_json::to_string(&summary))
             })?;
             let text = text.map_err(|error| error::of_decode(&error))?;
             let text = text.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;

@@ -12,7 +12,7 @@ use warptrace_analysis::{
 };
 use warptrace_decoder::DecodeError;
 
-use crate::guide::{Guide, Place};
+use crate::guide::{Guide, LocationLink};
 use crate::page::cut;
 use crate::table::{Columns, PageTable};
 use crate::warps::kernel_of;
@@ -97,7 +97,7 @@ fn launch_table(guide: &Guide<'_>, schedule: &Schedule) -> PageTable {
     let Guide { trace, analysis, limits, .. } = *guide;
     let launches = schedule.longest_waits(usize::MAX).launches;
     Columns::new()
-        .html("launch", |launch: &LaunchSchedule| Place {
+        .html("launch", |launch: &LaunchSchedule| LocationLink {
             name: cut(&launch.kernel, limits.text),
             line: format!("launch {}", launch.launch),
             rank: None,

@@ -7,7 +7,7 @@ use warptrace_decoder::TraceFile;
 
 use crate::build::{Base, Options};
 use crate::error::ReportError;
-use crate::guide::Place;
+use crate::guide::LocationLink;
 use crate::limits::Limits;
 use crate::page::cut;
 use crate::table::{Columns, PageTable};
@@ -98,7 +98,7 @@ fn location_table(names: &[Names; 2], changed: Vec<&LocationChange>, limit: usiz
         [("visits", |of| of.visits), ("lanes", |of| of.lanes), ("idle slots", |of| of.idle)];
     let columns = Columns::new().html("location", |change: &&LocationChange| {
         let [line, name] = words::changed_place(names, change.before.as_ref(), change.after.as_ref());
-        Place { name, line, rank: None }
+        LocationLink { name, line, rank: None }
     });
     let columns = figures.into_iter().fold(columns, |columns, (head, of)| {
         columns

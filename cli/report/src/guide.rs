@@ -34,7 +34,7 @@ pub(crate) struct Guide<'a> {
     ext = "html",
     source = r##"{% if let Some(rank) = rank %}<a href="#hot-{{ rank }}"><code>{{ name }}</code></a>{% else %}<code>{{ name }}</code>{% endif %}{% if !line.is_empty() %} <small>{{ line }}</small>{% endif %}"##
 )]
-pub(crate) struct Place {
+pub(crate) struct LocationLink {
     pub(crate) name: String,
     pub(crate) line: String,
     /// Rank of its line.
@@ -92,13 +92,13 @@ impl<'a> Guide<'a> {
     }
 
     /// A location with a link; `None` has the name `outside`.
-    pub(crate) fn place(&self, id: Option<u16>, outside: &str) -> Place {
+    pub(crate) fn place(&self, id: Option<u16>, outside: &str) -> LocationLink {
         let Some(id) = id else {
-            return Place { name: outside.to_owned(), line: String::new(), rank: None };
+            return LocationLink { name: outside.to_owned(), line: String::new(), rank: None };
         };
         let point = self.analysis.location(id).map(|location| &location.point);
         let line = point.map(|point| self.names.line_of(point)).filter(|line| line != "-");
-        Place { name: self.names.name(id), line: line.unwrap_or_default(), rank: self.rank(id) }
+        LocationLink { name: self.names.name(id), line: line.unwrap_or_default(), rank: self.rank(id) }
     }
 
     /// The rank of a location's line, if the page has it.

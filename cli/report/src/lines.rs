@@ -32,11 +32,11 @@ pub(crate) struct SourceFile {
     pub(crate) lack: String,
     /// The part of all idle slots that its lines caused.
     pub(crate) caused: String,
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<LineRow>,
 }
 
 #[derive(Debug)]
-pub(crate) enum Row {
+pub(crate) enum LineRow {
     /// Lines that are folded, and how many; if none are there, they are not on the page.
     Fold(String, Vec<Folded>),
     Line(Box<Line>),
@@ -99,7 +99,7 @@ pub(crate) struct Heat {
 }
 
 /// The files, those that caused the most idle slots first, and what could not be shown.
-pub(crate) struct Source {
+pub(crate) struct SourceSection {
     pub(crate) files: Vec<SourceFile>,
     pub(crate) notes: Vec<String>,
 }
@@ -144,7 +144,7 @@ pub(crate) fn read_files(
 }
 
 /// Shows the lines that the limits allow, hottest first, with the source around them.
-pub(crate) fn source(guide: &Guide<'_>, sources: &Files) -> Source {
+pub(crate) fn source(guide: &Guide<'_>, sources: &Files) -> SourceSection {
     let (analysis, limits) = (guide.analysis, guide.limits);
     let order = by_heat(analysis);
     let most = |of: fn(&LineFigures) -> u64| order.iter().map(|line| of(line)).max().unwrap_or(0);
@@ -207,15 +207,15 @@ pub(crate) fn source(guide: &Guide<'_>, sources: &Files) -> Source {
             _ => format!("Source {why}: {first}{others}."),
         });
     }
-    Source { files, notes }
+    SourceSection { files, notes }
 }
 
 impl Lines<'_> {
-    fn without_code(&self, lines: &[(usize, &LineFigures)]) -> Vec<Row> {
+    fn without_code(&self, lines: &[(usize, &LineFigures)]) -> Vec<LineRow> {
         let row = |(rank, line): &(usize, &LineFigures)| {
             let number = if line.line == 0 { String::new() } else { line.line.to_string() };
             let heat = Some(self.heat(*rank, line));
-            Row::Line(Box::new(Line { number, code: String::new(), heat, unvisited: String::new() }))
+            LineRow::Line(Box::new(Line { number, code: String::new(), heat, unvisited: String::new() }))
         };
         lines.iter().map(row).collect()
     }
@@ -227,7 +227,7 @@ impl Lines<'_> {
         lines: &[(usize, &LineFigures)],
         SourceCode { lines: code, is_compiled, .. }: &SourceCode,
         notes: &mut Vec<String>,
-    ) -> Vec<Row> {
+    ) -> Vec<LineRow> {
         let Guide { trace, analysis, names, limits, .. } = *self.guide;
         let points = trace.metadata().locations.iter().filter(|info| info.file == file);
         let mut unvisited: BTreeMap<usize, Vec<String>> = BTreeMap::new();
@@ -289,7 +289,7 @@ impl Lines<'_> {
                     .get(&number)
                     .map_or_else(String::new, |names| cut(&names.join(", "), limits.text)),
             };
-            rows.push(Row::Line(Box::new(line)));
+            rows.push(LineRow::Line(Box::new(line)));
         }
         if code.len() > before {
             rows.push(self.fold(before + 1..code.len() + 1, is_seen, &text));
@@ -298,13 +298,13 @@ impl Lines<'_> {
     }
 
     /// Folds lines, while the budget lasts; leaves them out if the trace has not seen their source.
-    fn fold(&mut self, lines: Range<usize>, is_seen: bool, text: &impl Fn(usize) -> String) -> Row {
+    fn fold(&mut self, lines: Range<usize>, is_seen: bool, text: &impl Fn(usize) -> String) -> LineRow {
         let said = words::many(lines.len() as u64, "line");
         if !is_seen || lines.len() > self.budget[1] {
-            return Row::Fold(said, Vec::new());
+            return LineRow::Fold(said, Vec::new());
         }
         self.budget[1] -= lines.len();
-        Row::Fold(said, lines.map(|number| Folded { number, code: text(number) }).collect())
+        LineRow::Fold(said, lines.map(|number| Folded { number, code: text(number) }).collect())
     }
 
     fn heat(&self, rank: usize, line: &LineFigures) -> Heat {

@@ -5,14 +5,14 @@ use std::cmp::Reverse;
 use warptrace_analysis::words::{count, ratio};
 use warptrace_analysis::{Analysis, Distribution, LocationFigures, OrderItems};
 
-use crate::guide::{Guide, Place};
+use crate::guide::{Guide, LocationLink};
 use crate::svg::{Histogram, power_histogram};
 
 /// A loop, in words.
 #[derive(Debug)]
 pub(crate) struct Loop {
     pub(crate) id: u16,
-    pub(crate) place: Place,
+    pub(crate) place: LocationLink,
     pub(crate) kernels: String,
     pub(crate) idle: String,
     /// Of the trips of lanes, and of the visits of warps.
@@ -34,7 +34,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    fn of(of: &'static str, numbers: &Distribution, what: &str) -> Self {
+    fn new(of: &'static str, numbers: &Distribution, what: &str) -> Self {
         Self {
             of,
             min: count(numbers.min()),
@@ -65,8 +65,8 @@ pub(crate) fn loops(guide: &Guide<'_>) -> Vec<Loop> {
             kernels: guide.kernels(&[id]),
             idle: count(head.counts.idle),
             spreads: [
-                Spread::of("trips of lanes", &head.trips, "how many times a lane made this many trips"),
-                Spread::of("visits of warps", &head.warp_visits, "how many warps came this many times"),
+                Spread::new("trips of lanes", &head.trips, "how many times a lane made this many trips"),
+                Spread::new("visits of warps", &head.warp_visits, "how many warps came this many times"),
             ],
         }
     };

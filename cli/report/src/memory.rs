@@ -10,7 +10,7 @@ use warptrace_analysis::words::{
 };
 use warptrace_analysis::{AccessCounts, AccessLine, Accesses, BufferFigures, SECTOR_BYTES, share};
 
-use crate::guide::{Guide, Place};
+use crate::guide::{Guide, LocationLink};
 use crate::page::cut;
 use crate::table::{Columns, PageTable};
 
@@ -108,7 +108,7 @@ fn line_table(guide: &Guide<'_>, found: &Accesses, most: u64) -> PageTable {
         .html("line", |line: &&AccessLine| {
             let name = access_place(guide.names, &line.file, line.line, line.sites.first().copied());
             let rank = locations(line).into_iter().find_map(|location| guide.rank(location));
-            Place { name: cut(&name, guide.limits.text), line: String::new(), rank }
+            LocationLink { name: cut(&name, guide.limits.text), line: String::new(), rank }
         })
         .text("what", |line| {
             let what: BTreeSet<String> = found.sites_of(line).map(|site| site_name(site, false)).collect();

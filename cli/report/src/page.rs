@@ -5,7 +5,7 @@ use askama::Template;
 use crate::blocks::Blocks;
 use crate::changes::Changes;
 use crate::graph::Graphs;
-use crate::lines::{Row, SourceFile};
+use crate::lines::{LineRow, SourceFile};
 use crate::loops::Loop;
 use crate::memory::Memory;
 use crate::parts::Parts;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use warptrace_analysis::words::{count, percent};
 use warptrace_analysis::{OrderItems, Part, PartKind, Time, roll_up};
 
-use crate::guide::{Guide, Place};
+use crate::guide::{Guide, LocationLink};
 use crate::page::cut;
 use crate::table::{Columns, PageTable};
 
@@ -35,7 +35,7 @@ pub(crate) struct Parts {
 #[template(ext = "html", source = r#"<span style="padding-left:{{ depth }}em">{{ place|safe }}</span>"#)]
 struct PartPlace {
     depth: usize,
-    place: Place,
+    place: LocationLink,
 }
 
 /// Rolls the figures up; of all parts those with the most cycles, or without times the most slots, with what

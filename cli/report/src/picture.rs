@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use warptrace_analysis::words::{self, about, count, percent};
 use warptrace_analysis::{Cause, Counts, KernelFigures, OrderItems, Point, share};
 
-use crate::guide::{COLOURS, Guide, Place};
+use crate::guide::{COLOURS, Guide, LocationLink};
 use crate::page::cut;
 
 /// Causes that are described.
@@ -48,12 +48,12 @@ pub(crate) struct Piece {
 #[derive(Debug)]
 pub(crate) struct Charged {
     pub(crate) colour: usize,
-    pub(crate) place: Place,
+    pub(crate) place: LocationLink,
     pub(crate) idle: String,
     pub(crate) part: String,
     pub(crate) said: Vec<String>,
     /// Where most of these lanes were idle, and the part of them that was.
-    pub(crate) shows: Option<(Place, String)>,
+    pub(crate) shows: Option<(LocationLink, String)>,
     pub(crate) kernels: String,
 }
 

@@ -26,12 +26,12 @@ pub(crate) struct Timeline {
     /// Warps with events.
     pub(crate) warps: usize,
     /// Those that are drawn, by number.
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<WarpRow>,
 }
 
 /// A warp that is drawn.
 #[derive(Debug, Serialize)]
-pub(crate) struct Row {
+pub(crate) struct WarpRow {
     pub(crate) name: String,
     pub(crate) warp: u32,
     /// From its first run to its last, as in `warps`.
@@ -89,8 +89,8 @@ fn timeline(guide: &Guide<'_>, warps: &[WarpFigures]) -> Result<Timeline, Decode
     let width = longest.div_ceil(COLUMNS).max(1).next_power_of_two();
     let chosen = chosen(warps, limits.rows);
     let drawn = warps.iter().filter(|warp| chosen.contains(&warp.warp));
-    let row = |warp: &WarpFigures| -> Result<Row, DecodeError> {
-        Ok(Row {
+    let row = |warp: &WarpFigures| -> Result<WarpRow, DecodeError> {
+        Ok(WarpRow {
             name: words::warp(trace, launch, warp.warp),
             warp: warp.warp,
             cycles: cycles_of(warp),

@@ -23,7 +23,7 @@ pub(crate) use self::export::{Export, ExportFormat, SampleWeight};
 pub(crate) use self::query::{Apart, QueryFormat};
 pub(crate) use self::query::{Query, Worker};
 #[cfg(unix)]
-pub(crate) use self::run::Run;
+pub(crate) use self::run::RunArguments;
 pub(crate) use self::timeline::Timeline;
 
 /// When tables are in colour.
@@ -92,7 +92,7 @@ pub(crate) enum Command {
     Demo(Demo),
     /// Run any CUDA program, unchanged, and record its kernels
     #[cfg(unix)]
-    Run(Run),
+    Run(RunArguments),
     /// Say what a trace holds
     Info(Info),
     /// Say on one screen what matters most: idle lanes, hangs, losses

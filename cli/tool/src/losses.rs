@@ -23,7 +23,7 @@ pub(crate) struct Losses {
 
 impl Losses {
     /// Reads the accounts of all launches; returns the summary of the trace and what it lacks.
-    pub(crate) fn of(trace: &TraceFile) -> Result<(Summary<'_>, Self), DecodeError> {
+    pub(crate) fn new(trace: &TraceFile) -> Result<(Summary<'_>, Self), DecodeError> {
         let tracks = trace.metadata().tracks.len();
         let mut lines = Vec::new();
         let summary = Summary::with(trace, |launch, track, losses| {
@@ -121,7 +121,7 @@ struct Warps {
 
 impl<'a> Streamed<'a> {
     /// Sums up what launches lack; the warps are found when it is written.
-    pub(crate) fn of(trace: &'a TraceFile) -> Result<Self, DecodeError> {
+    pub(crate) fn new(trace: &'a TraceFile) -> Result<Self, DecodeError> {
         let tracks = trace.metadata().tracks.len() as u32;
         let mut rows = Vec::new();
         for (launch, track) in

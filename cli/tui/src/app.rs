@@ -12,7 +12,7 @@ use warptrace_analysis::{
 };
 use warptrace_decoder::TraceFile;
 
-use crate::source::Source;
+use crate::source::SourceScreen;
 use crate::strip::Strip;
 use crate::work::{Answer, Request};
 
@@ -101,7 +101,7 @@ pub(crate) struct App {
     pub(crate) name: String,
     pub(crate) names: Names,
     pub(crate) view: View,
-    pub(crate) source: Source,
+    pub(crate) source: SourceScreen,
     pub(crate) reading: Reading,
     /// The kernel whose launches alone are counted.
     pub(crate) kernel: Option<String>,
@@ -135,7 +135,7 @@ impl App {
         selection: Selection,
         folders: &[PathBuf],
     ) -> Self {
-        let source = Source::read(&trace, folders);
+        let source = SourceScreen::read(&trace, folders);
         let names = Names::new(&trace);
         let mut kernels: Vec<String> = Vec::new();
         for (info, _) in selection.launches(&trace).unwrap_or_default() {

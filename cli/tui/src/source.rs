@@ -16,7 +16,7 @@ type Points = BTreeMap<(u32, u16), Vec<u16>>;
 
 /// A line of the screen.
 #[derive(Debug)]
-pub(crate) enum Row {
+pub(crate) enum ScreenRow {
     /// The name of a file, and what there is to say of it.
     File { text: String },
     /// A line of source, or a location of which no source is there.
@@ -34,14 +34,14 @@ pub(crate) struct SourceLine {
 
 /// All lines.
 #[derive(Debug, Default)]
-pub(crate) struct Source {
-    pub(crate) rows: Vec<Row>,
+pub(crate) struct SourceScreen {
+    pub(crate) rows: Vec<ScreenRow>,
     /// Numbers of the rows with locations.
     pub(crate) points: Vec<usize>,
     by_location: HashMap<u16, usize>,
 }
 
-impl Source {
+impl SourceScreen {
     /// Reads the files that the trace's table of locations names, in its order.
     pub(crate) fn read(trace: &TraceFile, folders: &[PathBuf]) -> Self {
         let mut files: Vec<(&str, Points)> = Vec::new();
@@ -80,7 +80,7 @@ impl Source {
             }
             Ok(_) => file.to_owned(),
         };
-        self.rows.push(Row::File { text: said });
+        self.rows.push(ScreenRow::File { text: said });
         let mut rest = lines.iter().peekable();
         for (number, text) in (1..).zip(code.map_or(&[][..], |code| &code.lines)) {
             while let Some(((_, _), ids)) = rest.next_if(|((line, _), _)| *line < number) {
@@ -100,7 +100,7 @@ impl Source {
             self.points.push(self.rows.len());
             self.by_location.extend(locations.iter().map(|&id| (id, self.rows.len())));
         }
-        self.rows.push(Row::Line(SourceLine { number, code, locations }));
+        self.rows.push(ScreenRow::Line(SourceLine { number, code, locations }));
     }
 
     /// Adds locations that the table does not have.
@@ -109,7 +109,7 @@ impl Source {
         if unknown.is_empty() {
             return;
         }
-        self.rows.push(Row::File { text: "locations that the trace's table does not have".to_owned() });
+        self.rows.push(ScreenRow::File { text: "locations that the trace's table does not have".to_owned() });
         unknown.into_iter().for_each(|id| self.add_line(0, String::new(), vec![id]));
     }
 
@@ -121,8 +121,8 @@ impl Source {
     /// The line at a row; `None` at the name of a file.
     pub(crate) fn line(&self, row: usize) -> Option<&SourceLine> {
         match self.rows.get(row)? {
-            Row::Line(line) => Some(line),
-            Row::File { .. } => None,
+            ScreenRow::Line(line) => Some(line),
+            ScreenRow::File { .. } => None,
         }
     }
 

@@ -35,7 +35,7 @@ impl Screen {
     }
 
     /// Shows a trace with its figures.
-    fn of(trace: TraceFile, columns: u16, rows: u16) -> Self {
+    fn new(trace: TraceFile, columns: u16, rows: u16) -> Self {
         let mut screen = Self::unread(trace, columns, rows);
         screen.answer();
         screen

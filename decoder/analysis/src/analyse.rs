@@ -23,7 +23,7 @@ use crate::roll_up::{PartKind, roll_up};
 use crate::schedule;
 use crate::selection::{Selection, kernel_name};
 use crate::standing::standing;
-use crate::tally::{Context, Sums, Tally};
+use crate::tally::{Context, Tally, WarpSums};
 use crate::times::Time;
 use crate::transitions::OUTSIDE;
 use crate::visits::{AtLocation, TimeAt};
@@ -83,7 +83,7 @@ fn analyse_with(
         cut_off: trace.completeness().cut_off(),
         ..Losses::default()
     };
-    let mut sums = Sums::default();
+    let mut sums = WarpSums::default();
     let mut kernels: BTreeMap<u32, KernelFigures> = BTreeMap::new();
     let (mut silent, mut all_ends, mut roles) = (Vec::new(), Vec::new(), Vec::new());
     for (info, _) in &launches {
@@ -132,7 +132,7 @@ fn analyse_with(
             schedule::read(trace, launches.iter().map(|(info, _)| info), selection, &mut warps)?;
         (schedule, losses.unplaced_warps) = (Some(read), Some(unplaced));
     }
-    let host = HostSchedule::of(trace, launches.iter().map(|(info, _)| info));
+    let host = HostSchedule::new(trace, launches.iter().map(|(info, _)| info));
     let (mut counts, mut active) = (Counts::default(), vec![0; LANE_COUNTS]);
     let (mut warp_events, mut time) = (Distribution::default(), is_timed.then(Time::default));
     for kernel in kernels.values() {
@@ -180,7 +180,7 @@ fn tally(
     trace: &TraceFile,
     context: Context<'_>,
     filter: &WarpFilter,
-) -> Result<Option<Sums>, AnalysisError> {
+) -> Result<Option<WarpSums>, AnalysisError> {
     let number = context.launch.number();
     if context.watch.is_some_and(Watch::is_stopped) {
         return Ok(None);
@@ -214,8 +214,8 @@ fn no_launch(kernel: &str, is_timed: bool) -> KernelFigures {
 fn add_launch(
     points: &Points<'_>,
     kernel: &mut KernelFigures,
-    launch: &mut Sums,
-) -> Result<Option<roles::Found>, AnalysisError> {
+    launch: &mut WarpSums,
+) -> Result<Option<roles::FoundRoles>, AnalysisError> {
     for ((cause, location), sum) in launch.causes.charges().ok_or(AnalysisError::TooManyEdges)? {
         let idle = kernel.causes.entry(cause).or_default();
         *idle = idle.saturating_add(sum.amount.saturating_mul(points.weight_of(location)));
@@ -271,7 +271,7 @@ pub(crate) fn add_each(counts: &mut [u64], more: &[u64]) {
     }
 }
 
-fn edges(sums: &mut Sums) -> Result<Vec<Edge>, AnalysisError> {
+fn edges(sums: &mut WarpSums) -> Result<Vec<Edge>, AnalysisError> {
     let edges = sums.transitions.edges().ok_or(AnalysisError::TooManyEdges)?;
     let end = |location| if location == OUTSIDE { None } else { Some(location) };
     let edges = edges.into_iter().map(|((from, to), steps)| Edge {
@@ -307,7 +307,7 @@ pub(crate) fn joined(one: &[Edge], other: &[Edge]) -> Vec<Edge> {
 /// Joins the sums of [`Causes`](crate::causes::Causes), which are ordered by the cause.
 fn causes(
     points: &Points,
-    sums: &Sums,
+    sums: &WarpSums,
     charges: &[((u16, u16), Sum)],
     meetings: &[((u16, u16), Sum)],
 ) -> Vec<Cause> {
@@ -340,7 +340,7 @@ fn causes(
     causes
 }
 
-fn locations(points: &Points, sums: &Sums, causes: &[Cause], is_timed: bool) -> Vec<LocationFigures> {
+fn locations(points: &Points, sums: &WarpSums, causes: &[Cause], is_timed: bool) -> Vec<LocationFigures> {
     let mut caused: BTreeMap<u16, u64> = BTreeMap::new();
     for place in causes.iter().flat_map(|cause| &cause.places) {
         let sum = caused.entry(place.decision).or_default();
@@ -364,7 +364,7 @@ fn locations(points: &Points, sums: &Sums, causes: &[Cause], is_timed: bool) -> 
     sums.locations().map(figures).collect()
 }
 
-fn lines(points: &Points, locations: &[LocationFigures], sums: &Sums) -> Vec<LineFigures> {
+fn lines(points: &Points, locations: &[LocationFigures], sums: &WarpSums) -> Vec<LineFigures> {
     let mut lines: BTreeMap<(&str, u32, u16), LineFigures> = BTreeMap::new();
     for location in locations {
         let Point { location: id, name, file, line, .. } = &location.point;

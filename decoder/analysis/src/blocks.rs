@@ -62,7 +62,7 @@ pub fn blocks(
     info: &LaunchInfo,
     selection: &Selection,
 ) -> Result<Option<LaunchBlocks>, DecodeError> {
-    Ok(Read::of(trace, info, selection, Step::default(), &mut [])?.placed())
+    Ok(Read::new(trace, info, selection, Step::default(), &mut [])?.placed())
 }
 
 /// Finds the location of each of these blocks at which its selected warps were for most cycles, each from the
@@ -195,7 +195,7 @@ impl Step {
 
 impl Read {
     /// Reads the spans of the launch's selected warps, and notes them with `warps`, which are in order.
-    pub(crate) fn of(
+    pub(crate) fn new(
         trace: &TraceFile,
         info: &LaunchInfo,
         selection: &Selection,

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use warptrace_format::codec::Item;
 
 use super::*;
-use crate::fuzzing::charges::Found;
+use crate::fuzzing::charges::ChargeSums;
 use crate::testing::{expand, items, repeated};
 use crate::transitions::Transitions;
 
@@ -38,13 +38,13 @@ impl Both {
     }
 }
 
-fn found(Both { causes, .. }: &mut Both) -> Found {
+fn found(Both { causes, .. }: &mut Both) -> ChargeSums {
     let charges = causes.charges().unwrap().into_iter().map(|(ends, sum)| (ends, sum.amount)).collect();
     let meetings =
         causes.meetings().unwrap().into_iter().map(|(ends, sum)| (ends, (sum.times, sum.amount))).collect();
     let partings =
         (0..).zip(causes.partings.partings().iter().copied()).filter(|(_, count)| *count > 0).collect();
-    Found { charges, meetings, partings }
+    ChargeSums { charges, meetings, partings }
 }
 
 proptest! {
@@ -54,7 +54,7 @@ proptest! {
     fn charges_are_those_of_the_matrix(
         warps in proptest::collection::vec((repeated(), prop_oneof![Just(u32::MAX), Just(0xffff_u32)]), 1..3),
     ) {
-        let (mut causes, mut expected) = (Both::default(), Found::default());
+        let (mut causes, mut expected) = (Both::default(), ChargeSums::default());
         for (stream, lanes) in &warps {
             causes.begin(*lanes);
             items(stream, &mut |item| causes.push(&item));
@@ -74,7 +74,7 @@ fn assert_removes_what_is_needed_no_more(masks: &[(u32, u32)]) -> Result<(), Tes
     let event =
         |(at, (one, other)): (u16, &(u32, u32))| Event { location: at % 9 + 1, mask: one & other | 1 };
     let events: Vec<Event> = (0..).zip(masks).map(event).collect();
-    let (mut causes, mut expected) = (Both::default(), Found::default());
+    let (mut causes, mut expected) = (Both::default(), ChargeSums::default());
     causes.begin(u32::MAX);
     for &event in &events {
         causes.push(&Item::Run { event, times: 1 });
@@ -126,7 +126,7 @@ fn diverging(mut state: u64, locations: u16, events: usize) -> Vec<(Event, u32)>
 /// Checks warps with enough events to use up numbers and places: seed, locations, events.
 fn assert_causes_of_long_warps(warps: &[(u64, u16, usize)]) {
     for &(seed, locations, events) in warps {
-        let (mut causes, mut expected) = (Both::default(), Found::default());
+        let (mut causes, mut expected) = (Both::default(), ChargeSums::default());
         for (warp, lanes) in [u32::MAX, 0x3ff].into_iter().enumerate() {
             causes.begin(lanes);
             let mut all = Vec::new();
@@ -183,7 +183,7 @@ fn a_loop_with_a_long_lane_is_charged_to_its_head() {
     {
         causes.push(&Item::Run { event, times });
     }
-    let expected = Found {
+    let expected = ChargeSums {
         charges: BTreeMap::from([((2, 2), 90)]),
         meetings: BTreeMap::from([((2, 3), (1, 90))]),
         partings: BTreeMap::from([(2, 1)]),

@@ -45,7 +45,7 @@ impl Weight {
 
 impl Counts {
     /// Counts visits with their active and idle lanes, of which each stands for `weight`.
-    pub(crate) const fn of(visits: u64, lanes: u64, idle: u64, weight: u64) -> Self {
+    pub(crate) const fn new(visits: u64, lanes: u64, idle: u64, weight: u64) -> Self {
         let slots = lanes.saturating_add(idle).saturating_mul(weight);
         Self { visits, lanes, idle: idle.saturating_mul(weight), slots }
     }

@@ -37,7 +37,7 @@ pub(crate) struct Ends {
 }
 
 impl Ends {
-    pub(crate) fn of(&self, warp: u32) -> WarpEnd {
+    pub(crate) fn end_of(&self, warp: u32) -> WarpEnd {
         let at = self.exceptions.partition_point(|(_, last, _)| *last < warp);
         let found = self.exceptions.get(at).filter(|(first, ..)| *first <= warp);
         found.map_or(WarpEnd::Whole, |(.., end)| *end)

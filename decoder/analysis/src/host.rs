@@ -46,7 +46,7 @@ pub struct HostSchedule {
 
 impl HostSchedule {
     /// Reads when these launches ran; `None` if the file says it of none.
-    pub(crate) fn of<'a>(trace: &TraceFile, launches: impl Iterator<Item = &'a LaunchInfo>) -> Option<Self> {
+    pub(crate) fn new<'a>(trace: &TraceFile, launches: impl Iterator<Item = &'a LaunchInfo>) -> Option<Self> {
         let known = launches.filter_map(|info| Some((info, *trace.host_launch(info.number())?)));
         let mut known: Vec<(&LaunchInfo, HostLaunch)> = known.collect();
         known.sort_unstable_by_key(|(_, ran)| (ran.begin, ran.launch));
@@ -119,7 +119,7 @@ fn as_text_if_known<S: serde::Serializer>(number: &Option<u64>, serializer: S) -
 
 impl HostSummary {
     /// Reads what the file says; `None` if it says nothing.
-    pub(crate) fn of(trace: &TraceFile) -> Option<Self> {
+    pub(crate) fn new(trace: &TraceFile) -> Option<Self> {
         let reading = |&ClockReading { realtime, monotonic, timer, width }: &ClockReading| HostReading {
             realtime,
             monotonic,
@@ -127,7 +127,7 @@ impl HostSummary {
             width,
         };
         let readings: Vec<HostReading> = trace.clock_readings().iter().map(reading).collect();
-        let schedule = HostSchedule::of(trace, trace.launches()).unwrap_or_default();
+        let schedule = HostSchedule::new(trace, trace.launches()).unwrap_or_default();
         let begin = schedule.launches.first().map_or(0, |launch| launch.begin);
         let (launches, nanoseconds) = (schedule.launches.len() as u64, schedule.nanoseconds);
         (launches > 0 || !readings.is_empty()).then_some(Self { launches, begin, nanoseconds, readings })

@@ -102,7 +102,9 @@ pub use roll_up::{Part, PartKind, roll_up};
 pub use runs::{WarpRun, WarpRuns};
 pub use schedule::{LaunchSchedule, Schedule, SpanSummary, WarpRan};
 pub use selection::{Selection, kernel_name};
-pub use set::{Figure, FileFigures, FileHead, FilePart, OddFile, OddRow, Row, SetAnalysis, SetTable, Spread};
+pub use set::{
+    Figure, FileFigures, FileHead, FilePart, OddFile, OddRow, SetAnalysis, SetRow, SetTable, Spread,
+};
 pub use source::{NoSource, SourceCode, source_code};
 pub use summary::{AccessSummary, Chosen, LaunchSummary, LossRow, LossSum, Summary};
 pub use times::{Time, WarpTime};

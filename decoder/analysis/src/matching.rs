@@ -64,7 +64,7 @@ pub(crate) fn warps<'a>(
             }));
             continue;
         }
-        let threads = |warp: &WarpFigures, info| Threads::of(info, warp.warp);
+        let threads = |warp: &WarpFigures, info| Threads::new(info, warp.warp);
         let partners: FxHashMap<Threads, &WarpFigures> =
             new.iter().filter_map(|warp| Some((threads(warp, second)?, warp))).collect();
         pairs.extend(old.iter().filter_map(|warp| Some([warp, *partners.get(&threads(warp, first)?)?])));
@@ -93,7 +93,7 @@ struct Threads {
 }
 
 impl Threads {
-    fn of(info: &LaunchInfo, warp: u32) -> Option<Self> {
+    fn new(info: &LaunchInfo, warp: u32) -> Option<Self> {
         let id = info.stream_id(warp)?;
         let lanes = info.lane_mask(warp)?.count_ones();
         let size = info.block();
@@ -149,7 +149,7 @@ mod tests {
                 for (old, new) in
                     (0..first.warps()).flat_map(|old| (0..second.warps()).map(move |new| (old, new)))
                 {
-                    let is_same = Threads::of(first, old) == Threads::of(second, new);
+                    let is_same = Threads::new(first, old) == Threads::new(second, new);
                     assert_eq!(is_same, lanes(first, old) == lanes(second, new), "{first:?} {second:?}");
                     same += u64::from(is_same && first != second);
                 }

@@ -20,10 +20,10 @@ impl Nesting {
 }
 
 /// For each location and number of trips, how often lanes made that number.
-type Found = BTreeMap<u16, BTreeMap<u64, u64>>;
+type FoundNesting = BTreeMap<u16, BTreeMap<u64, u64>>;
 
 /// Trips of the locations that one lane passes.
-fn of_lane(locations: impl Iterator<Item = u16>, depth: usize, found: &mut Found) {
+fn of_lane(locations: impl Iterator<Item = u16>, depth: usize, found: &mut FoundNesting) {
     let mut stack: Vec<(u16, u64)> = Vec::new();
     let mut over =
         |(location, trips): (u16, u64)| *found.entry(location).or_default().entry(trips).or_default() += 1;
@@ -41,14 +41,14 @@ fn of_lane(locations: impl Iterator<Item = u16>, depth: usize, found: &mut Found
     stack.into_iter().for_each(over);
 }
 
-fn naive(events: &[Event], found: &mut Found) {
+fn naive(events: &[Event], found: &mut FoundNesting) {
     for lane in 0..32 {
         let own = events.iter().filter(|event| event.mask >> lane & 1 == 1);
         of_lane(own.map(|event| event.location), MAX_DEPTH, found);
     }
 }
 
-fn distributions(found: &Found) -> BTreeMap<u16, Distribution> {
+fn distributions(found: &FoundNesting) -> BTreeMap<u16, Distribution> {
     let distribution = |trips: &BTreeMap<u64, u64>| {
         let mut all = Distribution::default();
         trips.iter().for_each(|(&number, &times)| all.add(number, times));
@@ -65,7 +65,7 @@ fn found(nesting: &Nesting) -> BTreeMap<u16, Distribution> {
 proptest! {
     #[test]
     fn trips_are_those_of_the_lanes(streams in proptest::collection::vec(repeated(), 1..4)) {
-        let (mut nesting, mut expected) = (Nesting::default(), Found::default());
+        let (mut nesting, mut expected) = (Nesting::default(), FoundNesting::default());
         for stream in &streams {
             nesting.begin();
             items(stream, &mut |item| nesting.push(&item));
@@ -92,7 +92,7 @@ proptest! {
             nesting.push(&item);
         }
         nesting.end();
-        let mut expected = Found::default();
+        let mut expected = FoundNesting::default();
         naive(&events, &mut expected);
         prop_assert_eq!(found(&nesting), distributions(&expected));
     }
@@ -160,7 +160,7 @@ proptest! {
         nesting.begin();
         events.iter().for_each(|&event| nesting.push(&Item::Run { event, times: 1 }));
         nesting.end();
-        let mut expected = Found::default();
+        let mut expected = FoundNesting::default();
         naive(&events, &mut expected);
         prop_assert_eq!(found(&nesting), distributions(&expected));
     }

@@ -73,7 +73,7 @@ impl Oddity {
     ///
     /// # Errors
     /// The trace has no such warp, or is damaged.
-    pub fn of(trace: &TraceFile, analysis: &Analysis, warp: &WarpFigures) -> Result<Self, AnalysisError> {
+    pub fn new(trace: &TraceFile, analysis: &Analysis, warp: &WarpFigures) -> Result<Self, AnalysisError> {
         let unknown = AnalysisError::UnknownLaunch { launch: warp.launch, launches: trace.launches().len() };
         let info = trace.launch(warp.launch).ok_or(unknown)?;
         let per_block = info.warps_per_block();

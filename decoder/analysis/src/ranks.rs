@@ -59,7 +59,7 @@ impl RankTimes {
     ///
     /// # Errors
     /// The file asks for too much work.
-    pub fn of(trace: &TraceFile, file: String, lacks: String) -> Result<Self, DecodeError> {
+    pub fn new(trace: &TraceFile, file: String, lacks: String) -> Result<Self, DecodeError> {
         let timer = if trace.has_spans() { trace.on_host(0) } else { None };
         let mut clock = None;
         let mut launches = Vec::with_capacity(trace.launches().len());

@@ -44,14 +44,14 @@ pub struct Role {
 
 /// A launch's warps have more than one role.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct FoundRoles {
     /// Of each role the numbers of its warps.
     masks: Vec<u32>,
     branch: Option<u16>,
     roles: Vec<Role>,
 }
 
-impl Found {
+impl FoundRoles {
     /// The number, from 1, of the role of the warp with this number in its block; `None` if it never came
     /// anywhere.
     pub(crate) fn role(&self, number: u32) -> Option<u8> {
@@ -85,7 +85,7 @@ pub(crate) struct Came {
 }
 
 /// Finds the roles of a launch; `None` if all of its warps have one. `edges` are those between its locations.
-pub(crate) fn find(came: &[Came], edges: &[Edge]) -> Option<Found> {
+pub(crate) fn find(came: &[Came], edges: &[Edge]) -> Option<FoundRoles> {
     let heads = || came.iter().filter(|came| came.is_head);
     let all = heads().fold(0, |all, head| all | head.numbers);
     let own: Vec<&Came> = heads().filter(|head| head.numbers != all).collect();
@@ -155,7 +155,7 @@ pub(crate) fn find(came: &[Came], edges: &[Edge]) -> Option<Found> {
         side: side(role),
         head: own.iter().filter(|head| head.numbers & mask != 0).map(|head| head.location).min(),
     };
-    Some(Found { roles: masks.iter().enumerate().map(role).collect(), masks, branch })
+    Some(FoundRoles { roles: masks.iter().enumerate().map(role).collect(), masks, branch })
 }
 
 /// Joins masks that share a bit.

@@ -99,7 +99,7 @@ impl Part {
 /// Sums up the figures of each kernel, in the order of [`Analysis::kernels`].
 pub fn roll_up(trace: &TraceFile, analysis: &Analysis) -> Vec<Part> {
     let locations = trace.metadata().locations.iter();
-    let table: Table<'_> =
+    let table: NameTable<'_> =
         locations.map(|info| (info.id, [info.name.as_str(), info.function.as_str()])).collect();
     let of = |kernel: &KernelFigures| {
         let mut part = of_kernel(kernel, &table);
@@ -111,9 +111,9 @@ pub fn roll_up(trace: &TraceFile, analysis: &Analysis) -> Vec<Part> {
 }
 
 /// Name and function of each location.
-type Table<'a> = BTreeMap<u16, [&'a str; 2]>;
+type NameTable<'a> = BTreeMap<u16, [&'a str; 2]>;
 
-fn of_kernel(kernel: &KernelFigures, table: &Table<'_>) -> Part {
+fn of_kernel(kernel: &KernelFigures, table: &NameTable<'_>) -> Part {
     let flow = Flow::new(kernel, table);
     let nodes: Vec<usize> = (0..flow.ids.len()).collect();
     let parts = flow.parts(&nodes, &kernel.kernel, 0);
@@ -123,7 +123,7 @@ fn of_kernel(kernel: &KernelFigures, table: &Table<'_>) -> Part {
 /// The control flow of a kernel. Locations have numbers: their places in `ids`.
 struct Flow<'a> {
     kernel: &'a KernelFigures,
-    table: &'a Table<'a>,
+    table: &'a NameTable<'a>,
     ids: Vec<u16>,
     next: Vec<Vec<usize>>,
     /// Edges that come to each location: from where, and how many lanes.
@@ -131,7 +131,7 @@ struct Flow<'a> {
 }
 
 impl<'a> Flow<'a> {
-    fn new(kernel: &'a KernelFigures, table: &'a Table<'a>) -> Self {
+    fn new(kernel: &'a KernelFigures, table: &'a NameTable<'a>) -> Self {
         let ids: Vec<u16> = kernel.locations.keys().copied().collect();
         let number = |id: Option<u16>| ids.binary_search(&id?).ok();
         let (mut next, mut before) = (vec![Vec::new(); ids.len()], vec![Vec::new(); ids.len()]);

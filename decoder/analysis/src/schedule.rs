@@ -156,7 +156,7 @@ impl SpanSummary {
     ///
     /// # Errors
     /// The file asks for too much work. What is damaged counts as not known.
-    pub(crate) fn of(trace: &TraceFile) -> Result<Option<Self>, DecodeError> {
+    pub(crate) fn new(trace: &TraceFile) -> Result<Option<Self>, DecodeError> {
         if !trace.has_spans() {
             return Ok(None);
         }
@@ -194,7 +194,7 @@ pub(crate) fn read<'a>(
         let (of_launch, after) = std::mem::take(&mut rest).split_at_mut(first + count);
         rest = after;
         let of_launch = &mut of_launch[first..];
-        let found = Read::of(trace, info, selection, step, of_launch)?;
+        let found = Read::new(trace, info, selection, step, of_launch)?;
         step = found.step;
         let selected = selection.selected(info);
         untimed += selected.saturating_sub(found.lengths.len() as u64);

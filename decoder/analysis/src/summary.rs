@@ -66,7 +66,7 @@ pub struct AccessSummary {
 }
 
 impl AccessSummary {
-    fn of(trace: &TraceFile) -> Result<Option<Self>, DecodeError> {
+    fn new(trace: &TraceFile) -> Result<Option<Self>, DecodeError> {
         if !trace.has_accesses() {
             return Ok(None);
         }
@@ -176,7 +176,7 @@ impl<'a> Summary<'a> {
     ///
     /// # Errors
     /// The trace is damaged.
-    pub fn of(trace: &'a TraceFile) -> Result<Self, DecodeError> {
+    pub fn new(trace: &'a TraceFile) -> Result<Self, DecodeError> {
         Self::with(trace, |_, _, _| ())
     }
 
@@ -201,7 +201,7 @@ impl<'a> Summary<'a> {
                 each(info.number(), track, &found);
                 losses.extend(found.losses.iter().map(|loss| LossRow::new(info.number(), track, loss)));
             }
-            launches.push(LaunchSummary::of(trace, info, lost));
+            launches.push(LaunchSummary::new(trace, info, lost));
         }
         for row in &losses {
             let sum = lost_by_reason.entry(row.reason).or_default();
@@ -216,9 +216,9 @@ impl<'a> Summary<'a> {
             complete: *trace.completeness() == Completeness::Complete,
             completeness: trace.completeness().to_string(),
             file_bytes: trace.length(),
-            spans: SpanSummary::of(trace)?,
-            host: HostSummary::of(trace),
-            accesses: AccessSummary::of(trace)?,
+            spans: SpanSummary::new(trace)?,
+            host: HostSummary::new(trace),
+            accesses: AccessSummary::new(trace)?,
             launches,
             losses,
             lost_by_reason,
@@ -227,7 +227,7 @@ impl<'a> Summary<'a> {
 }
 
 impl LaunchSummary {
-    fn of(trace: &TraceFile, info: &LaunchInfo, lost: u64) -> Self {
+    fn new(trace: &TraceFile, info: &LaunchInfo, lost: u64) -> Self {
         let totals = trace.totals(info.number(), 0);
         let end = trace.launch_end(info.number()).unwrap_or(LaunchEnd::Unknown);
         Self {

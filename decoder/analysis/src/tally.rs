@@ -45,7 +45,7 @@ pub(crate) struct Context<'a> {
 
 /// Sums over warps, whatever their launch.
 #[derive(Default)]
-pub(crate) struct Sums {
+pub(crate) struct WarpSums {
     /// By location id.
     locations: Locations,
     /// Warps that came to each of the lines with several locations.
@@ -110,7 +110,7 @@ impl Current {
 
 /// Equal events in a row.
 #[derive(Clone, Copy)]
-struct Run {
+struct TallyRun {
     event: Event,
     times: u32,
     /// When they began: as the trace says, then as it counts; `None` if that is not known.
@@ -122,14 +122,14 @@ struct Run {
 /// What one thread counts of one launch.
 pub(crate) struct Tally<'a> {
     context: Context<'a>,
-    sums: Sums,
+    sums: WarpSums,
     current: Option<Current>,
     /// Of a trace with times.
     clocks: Option<Clocks>,
     /// For each of the lines with several locations the warp that came last, plus one.
     line_visitors: Vec<u64>,
     /// Runs of the current warp that are not counted yet.
-    runs: Vec<Run>,
+    runs: Vec<TallyRun>,
     /// Memory for renamed events.
     body: Vec<Event>,
     /// Items that the watch has not heard of.
@@ -143,9 +143,9 @@ impl<'a> Tally<'a> {
     pub(crate) fn new(context: Context<'a>) -> Self {
         Self {
             context,
-            sums: Sums {
+            sums: WarpSums {
                 waits: context.is_timed.then(|| Waits::new(context.points)).flatten(),
-                ..Sums::default()
+                ..WarpSums::default()
             },
             current: None,
             clocks: context.is_timed.then(Clocks::default),
@@ -172,7 +172,7 @@ impl<'a> Tally<'a> {
         }
         match found.item {
             Item::Run { event, times } => {
-                self.runs.push(Run { event, times, time: found.begin, is_meeting: true });
+                self.runs.push(TallyRun { event, times, time: found.begin, is_meeting: true });
                 if self.runs.len() < RUNS_AT_ONCE {
                     return ControlFlow::Continue(());
                 }
@@ -228,7 +228,7 @@ impl<'a> Tally<'a> {
             }
         }
         if let Some(clocks) = &mut self.clocks {
-            for Run { event, times, time, .. } in &mut *runs {
+            for TallyRun { event, times, time, .. } in &mut *runs {
                 match time {
                     Some(time) => {
                         *time = clocks.push(*event, (*times).into(), *time, &mut sums.locations);
@@ -240,18 +240,18 @@ impl<'a> Tally<'a> {
                 }
             }
         }
-        for Run { event, times, time, is_meeting } in &mut *runs {
+        for TallyRun { event, times, time, is_meeting } in &mut *runs {
             let spent = |location, cycles| spend_lanes(&mut sums.locations, location, cycles);
             *is_meeting = sums.transitions.run(*event, (*times).into(), *time, spent);
         }
-        for &Run { event, times, .. } in &*runs {
+        for &TallyRun { event, times, .. } in &*runs {
             let event = self.context.renamed.map_or(event, |renamed| rename(event, renamed));
             current.path.push(&Item::Run { event, times });
         }
-        for &Run { event, times, .. } in &*runs {
+        for &TallyRun { event, times, .. } in &*runs {
             sums.nesting.run(event, times.into());
         }
-        for &Run { event, times, is_meeting, .. } in &*runs {
+        for &TallyRun { event, times, is_meeting, .. } in &*runs {
             sums.causes.run(event, times.into(), is_meeting);
         }
         runs.clear();
@@ -320,7 +320,7 @@ impl<'a> Tally<'a> {
         let Some(Current { warp, width, path, last, active, locations, .. }) = self.current.take() else {
             return Vec::new();
         };
-        let end = self.context.ends.of(warp);
+        let end = self.context.ends.end_of(warp);
         let launch = self.context.launch.number();
         if end == WarpEnd::Unfinished {
             let (round, others) =
@@ -372,7 +372,7 @@ impl<'a> Tally<'a> {
     }
 
     /// Ends the current warp, and the tally.
-    pub(crate) fn sums(mut self) -> Sums {
+    pub(crate) fn sums(mut self) -> WarpSums {
         self.end_warp();
         if let Some(watch) = self.context.watch {
             self.publish(watch);
@@ -381,7 +381,7 @@ impl<'a> Tally<'a> {
     }
 }
 
-impl Sums {
+impl WarpSums {
     /// Adds the sums of other warps.
     pub(crate) fn merge(&mut self, mut other: Self) {
         if self.locations.len() < other.locations.len() {

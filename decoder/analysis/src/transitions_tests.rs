@@ -21,11 +21,11 @@ impl Transitions {
     }
 }
 
-type Found = (BTreeMap<(u16, u16), (u64, u64)>, BTreeMap<u16, u64>, BTreeMap<u16, u64>);
+type FoundTransitions = (BTreeMap<(u16, u16), (u64, u64)>, BTreeMap<u16, u64>, BTreeMap<u16, u64>);
 
 /// Edges, splits and cut lanes, lane by lane.
-fn naive(events: &[Event], lanes: u32, is_whole: bool) -> Found {
-    let (mut edges, mut splits, mut cut) = Found::default();
+fn naive(events: &[Event], lanes: u32, is_whole: bool) -> FoundTransitions {
+    let (mut edges, mut splits, mut cut) = FoundTransitions::default();
     // For each pair of events the lanes that went from the one to the other; `None` is outside.
     let mut pairs: BTreeMap<(Option<usize>, Option<usize>), u64> = BTreeMap::new();
     let mut next: BTreeMap<usize, BTreeSet<u16>> = BTreeMap::new();
@@ -73,7 +73,7 @@ proptest! {
         warps in proptest::collection::vec((repeated(), any::<bool>()), 1..4),
     ) {
         let mut transitions = Transitions::default();
-        let mut expected = Found::default();
+        let mut expected = FoundTransitions::default();
         for (stream, is_whole) in &warps {
             transitions.begin(u32::MAX);
             items(stream, &mut |item| transitions.push(&item));

@@ -178,7 +178,7 @@ impl AtLocation {
             self.time.get_or_insert_default().time.add(&time);
         }
         let lanes = current.lanes.saturating_add(current.others);
-        (Counts::of(current.visits, lanes, idle, self.weight), current.warp_cycles)
+        (Counts::new(current.visits, lanes, idle, self.weight), current.warp_cycles)
     }
 
     /// Returns what was counted since the last time that this was called, while a warp of `width` lanes is
@@ -202,7 +202,7 @@ impl AtLocation {
             visits = visits.saturating_add(times);
             lanes = lanes.saturating_add(times.saturating_mul(active));
         }
-        Counts::of(visits, lanes, idle, self.weight)
+        Counts::new(visits, lanes, idle, self.weight)
     }
 
     /// Adds what was counted elsewhere. No warp is open.
@@ -252,9 +252,9 @@ mod tests {
         assert!(at.visit(0b11, 0b111, 2));
         assert!(!at.visit(0b1001, 0b111, 1));
         at.spend(0b1001, 0b111, 1, 10);
-        assert_eq!(at.publish(3), Counts::of(3, 6, 4, 3));
+        assert_eq!(at.publish(3), Counts::new(3, 6, 4, 3));
         let (counts, cycles) = at.end_warp(3, 1);
-        assert_eq!((counts, cycles), (Counts::of(3, 6, 4, 3), 10));
+        assert_eq!((counts, cycles), (Counts::new(3, 6, 4, 3), 10));
         let time = at.time.as_ref().expect("there is time").time;
         assert_eq!((time.active_lane_cycles, time.idle_lane_cycles), (20, 20));
         assert_eq!((at.publish(0), at.counts()), (Counts::default(), counts));

@@ -83,7 +83,7 @@ pub struct OpenWaits {
 
 impl OpenWaits {
     /// Returns none of a first warp; `None` if the trace has no points at waits.
-    pub fn of(trace: &TraceFile) -> Option<Self> {
+    pub fn of_trace(trace: &TraceFile) -> Option<Self> {
         Self::new(&Points::new(trace))
     }
 

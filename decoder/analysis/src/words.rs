@@ -66,11 +66,11 @@ struct Named {
 impl Names {
     /// Reads a trace's table of locations.
     pub fn new(trace: &TraceFile) -> Self {
-        Self::of(&trace.metadata().locations)
+        Self::from_locations(&trace.metadata().locations)
     }
 
     /// Takes these locations.
-    pub fn of<'a>(locations: impl IntoIterator<Item = &'a LocationInfo>) -> Self {
+    pub fn from_locations<'a>(locations: impl IntoIterator<Item = &'a LocationInfo>) -> Self {
         let mut by_last: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let mut points = BTreeMap::new();
         for info in locations {

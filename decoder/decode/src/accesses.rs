@@ -15,7 +15,7 @@ use crate::derived::derive;
 use crate::error::DecodeError;
 use crate::file::{TraceFile, compare};
 use crate::times::Clock;
-use walk::{Found, OfWarp, WARP_ENTRIES, Walk};
+use walk::{FoundWarps, OfWarp, WARP_ENTRIES, Walk};
 
 /// Entries of warps that are put together before they are given away in order, and those of one more.
 const ENTRIES_AT_ONCE: usize = 1 << 17;
@@ -87,7 +87,7 @@ pub struct WarpAccesses {
 
 impl WarpAccesses {
     /// Puts together what pieces hold of a warp, and what follows from it; `None` if that is too much.
-    fn of(
+    fn new(
         (warp, chunks): (u32, u64),
         PieceGroups { sites, cut, damaged }: PieceGroups,
         trace: &TraceFile,
@@ -242,7 +242,7 @@ impl TraceFile {
         let most = walk.most_entries();
         let mut all = None;
         while let Some(found) = walk.next_warps() {
-            let of_warp = |mut value: A, (warps, of): Found| -> Result<A, DecodeError> {
+            let of_warp = |mut value: A, (warps, of): FoundWarps| -> Result<A, DecodeError> {
                 fold(&mut value, &self.warp_accesses((launch, warps.start), of?, most)?);
                 Ok(value)
             };
@@ -290,8 +290,8 @@ impl TraceFile {
         sink: &mut dyn FnMut(Range<u32>, Result<T, DecodeError>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let most = walk.most_entries();
-        let mut give = |part: Vec<Found>| {
-            let look_at = |(warps, of): Found| {
+        let mut give = |part: Vec<FoundWarps>| {
+            let look_at = |(warps, of): FoundWarps| {
                 let warp = (launch, warps.start);
                 (warps, of.and_then(|of| self.warp_accesses(warp, of, most)).map(&look))
             };
@@ -356,7 +356,7 @@ impl TraceFile {
                 PieceGroups::join(all.collect())
             }
         };
-        let accesses = WarpAccesses::of((warp, expected.into()), groups, self);
+        let accesses = WarpAccesses::new((warp, expected.into()), groups, self);
         let accesses = accesses.ok_or(DecodeError::TooManyEntries { launch, warp, most: WARP_ENTRIES })?;
         let derived = accesses.sites.iter().filter(|site| self.is_derived(site.site));
         self.work.spend(derived.map(|site| 1 + site.entries() as u64).sum())?;

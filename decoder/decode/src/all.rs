@@ -152,7 +152,7 @@ impl TraceFile {
     ) -> Result<ControlFlow<()>, DecodeError> {
         let (info, codec) = self.resolve(launch, track)?;
         let windows = Windows::new(self, launch, vec![track], filter.range(info.warps())).expanded();
-        let marks = Marks::of(self, info, track, filter);
+        let marks = Marks::new(self, info, track, filter);
         Stop::flow(self.decode_windows(windows, (launch, track), codec, BlockSink::new(marks, sink)))
     }
 

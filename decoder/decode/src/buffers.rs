@@ -89,7 +89,7 @@ pub struct BufferMap<'t> {
 
 /// Where an address lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place<'t> {
+pub enum AddressPlace<'t> {
     /// In a buffer, and how many bytes behind its first one.
     In(&'t BufferInfo, u64),
     /// In none, although all are known.
@@ -103,7 +103,7 @@ impl<'t> BufferMap<'t> {
     ///
     /// Memory: 40 bytes for each buffer.
     #[must_use]
-    pub fn of(trace: &'t TraceFile) -> Option<Self> {
+    pub fn of_trace(trace: &'t TraceFile) -> Option<Self> {
         let known = trace.buffers.as_ref()?;
         let mut found = Self::new(known.all.values(), trace.has_all_buffers());
         found.go_to(0);
@@ -154,13 +154,13 @@ impl<'t> BufferMap<'t> {
 
     /// Returns where an address lies.
     #[must_use]
-    pub fn at(&self, address: u64) -> Place<'t> {
+    pub fn at(&self, address: u64) -> AddressPlace<'t> {
         match self.before(address) {
             Some(buffer) if address - buffer.address < buffer.bytes => {
-                Place::In(buffer, address - buffer.address)
+                AddressPlace::In(buffer, address - buffer.address)
             }
-            _ if self.is_complete => Place::Outside,
-            _ => Place::Unknown,
+            _ if self.is_complete => AddressPlace::Outside,
+            _ => AddressPlace::Unknown,
         }
     }
 
@@ -169,7 +169,7 @@ impl<'t> BufferMap<'t> {
     pub fn of_run(&self, run: LaneRun, bytes: u64) -> Option<&'t BufferInfo> {
         let (low, high) = extent(run, bytes)?;
         match self.at(low) {
-            Place::In(buffer, offset) if high - low < buffer.bytes - offset => Some(buffer),
+            AddressPlace::In(buffer, offset) if high - low < buffer.bytes - offset => Some(buffer),
             _ => None,
         }
     }
@@ -228,12 +228,15 @@ mod tests {
     /// The number of the buffer at an address.
     fn number(map: &BufferMap<'_>, address: u64) -> Option<u32> {
         match map.at(address) {
-            Place::In(buffer, offset) => {
+            AddressPlace::In(buffer, offset) => {
                 assert_eq!(buffer.address + offset, address);
                 Some(buffer.number)
             }
             place => {
-                assert_eq!(place, if map.is_complete { Place::Outside } else { Place::Unknown });
+                assert_eq!(
+                    place,
+                    if map.is_complete { AddressPlace::Outside } else { AddressPlace::Unknown }
+                );
                 None
             }
         }

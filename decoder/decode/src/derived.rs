@@ -15,7 +15,7 @@ impl Followers {
     ///
     /// # Errors
     /// A site and its root, which is not there or follows from another one itself.
-    pub(crate) fn of(sites: &BTreeMap<u16, SiteInfo>) -> Result<Self, (u16, u16)> {
+    pub(crate) fn new(sites: &BTreeMap<u16, SiteInfo>) -> Result<Self, (u16, u16)> {
         let mut found = BTreeMap::<_, Vec<_>>::new();
         for (&number, site) in sites {
             let Some(derived) = site.derived else { continue };
@@ -46,7 +46,7 @@ pub(crate) fn derive(root: &SiteGroups, site: u16, derived: &Derived, most: usiz
         let first = added.next();
         if !derived.is_narrow || added.all(|added| Some(added) == first) {
             found.groups.push(*group);
-            found.runs.extend(runs.iter().map(|run| LaneRun { base: derived.of(run.base), ..*run }));
+            found.runs.extend(runs.iter().map(|run| LaneRun { base: derived.address(run.base), ..*run }));
         } else {
             wrap(group, runs, derived, &mut found);
         }
@@ -79,7 +79,7 @@ fn wrap(group: &Group, runs: &[LaneRun], derived: &Derived, found: &mut SiteGrou
         found.runs.extend(here.map(|(_, run)| {
             let count = to.min(run.count) - from;
             let step = if count == 1 { 0 } else { run.step };
-            LaneRun { base: derived.of(run.nth(from)), step, count }
+            LaneRun { base: derived.address(run.nth(from)), step, count }
         }));
         found.groups.push(Group { mask, spread: None, missing: 0, ..*group });
         from = to;
@@ -118,7 +118,7 @@ mod tests {
             assert_eq!((found.site, found.accesses()), (2, root.accesses()));
             for lane in 0..32 {
                 let expected: Vec<u64> =
-                    all(&root, lane).into_iter().map(|access| derived.of(access)).collect();
+                    all(&root, lane).into_iter().map(|access| derived.address(access)).collect();
                 assert_eq!(all(&found, lane), expected, "{derived:?}, lane {lane}");
             }
             if !derived.is_narrow {
@@ -142,10 +142,10 @@ mod tests {
             (number, SiteInfo { derived, ..SiteInfo::new(number, SiteKind::Load, SiteSpace::Global, 4) })
         };
         let table = |sites: &[(u16, u16)]| sites.iter().map(|(number, root)| site(*number, *root)).collect();
-        let followers = Followers::of(&table(&[(1, 0), (2, 1), (3, 0), (9, 1)])).expect("it is sound");
+        let followers = Followers::new(&table(&[(1, 0), (2, 1), (3, 0), (9, 1)])).expect("it is sound");
         assert_eq!(followers.of_root(1).iter().map(|(number, _)| *number).collect::<Vec<_>>(), [2, 9]);
         assert!(followers.of_root(3).is_empty());
-        assert_eq!(Followers::of(&table(&[(1, 0), (2, 1), (3, 2)])).err(), Some((3, 2)));
-        assert_eq!(Followers::of(&table(&[(2, 1)])).err(), Some((2, 1)));
+        assert_eq!(Followers::new(&table(&[(1, 0), (2, 1), (3, 2)])).err(), Some((3, 2)));
+        assert_eq!(Followers::new(&table(&[(2, 1)])).err(), Some((2, 1)));
     }
 }

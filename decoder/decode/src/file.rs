@@ -288,7 +288,7 @@ impl TraceFile {
 
     /// What the program called a launch, as it may be shown; `None` if it did not name it.
     pub fn label(&self, launch: u32) -> Option<&str> {
-        self.labels.of(launch)
+        self.labels.label_of(launch)
     }
 
     /// Whether the file is whole, and how far it goes if it is not.

@@ -130,7 +130,7 @@ impl TraceFile {
     ) -> Result<(), Stop> {
         let (info, codec) = self.resolve(launch, track)?;
         let mut windows = Windows::new(self, launch, vec![track], filter.range(info.warps())).timed();
-        let mut marks = Marks::of(self, info, track, filter);
+        let mut marks = Marks::new(self, info, track, filter);
         let mut decoder = Decoder::new(codec);
         while let Some(window) = windows.next_window(&mut |_, error| Err(error))? {
             for (&warp, held) in &window.held {
@@ -236,7 +236,7 @@ pub(crate) fn items_of<F: ChunkFeed>(
     let warp = stream.warp;
     let mut sequence = Sequence::new(stream);
     let mut first_event = 0;
-    let mut runs = Runs::of(warp);
+    let mut runs = Runs::new(warp);
     while let Some(chunk) = feed.next_chunk()? {
         sequence.check(chunk)?;
         let mut flow = ControlFlow::Continue(());

@@ -40,7 +40,7 @@ impl LaneDigest {
     }
 
     /// The digest of a sequence.
-    pub fn of(locations: impl IntoIterator<Item = u16>) -> Self {
+    pub fn new(locations: impl IntoIterator<Item = u16>) -> Self {
         let mut digest = Self::default();
         locations.into_iter().for_each(|location| digest.push(location));
         digest
@@ -57,7 +57,7 @@ impl LaneDigest {
 /// let one: LaneDigests = [a, b, c].into_iter().collect();
 /// let other: LaneDigests = [a, c, b].into_iter().collect();
 /// assert_eq!(one, other);
-/// assert_eq!(one.lane(1), LaneDigest::of([1, 3]));
+/// assert_eq!(one.lane(1), LaneDigest::new([1, 3]));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct LaneDigests {

@@ -77,7 +77,7 @@ mod work;
 
 pub use accesses::{VectorRun, WarpAccesses};
 pub use all::{EventBlock, WarpFilter};
-pub use buffers::{BufferMap, Place, extent};
+pub use buffers::{AddressPlace, BufferMap, extent};
 pub use error::{DecodeError, OpenError};
 pub use file::{Completeness, KeptText, PrefixReason, Totals, TraceFile};
 pub use host::OnHost;

@@ -123,7 +123,7 @@ pub(crate) struct Reasons {
 }
 
 impl Reasons {
-    pub(crate) fn of(file: &TraceFile, launch: u32) -> Self {
+    pub(crate) fn new(file: &TraceFile, launch: u32) -> Self {
         let is_early = file.early_end(launch).is_some();
         Self {
             counted: LossReason::of_policy(&file.metadata().policy),
@@ -198,7 +198,7 @@ impl TraceFile {
     pub fn losses(&self, launch: u32, track: u32) -> Result<LaunchLosses, DecodeError> {
         let info = self.resolve_any(launch, track)?;
         let mut sums: BTreeMap<(LossReason, bool), Loss> = BTreeMap::new();
-        let (reasons, mut cursor) = (Reasons::of(self, launch), AccountCursor::new(self, launch, track));
+        let (reasons, mut cursor) = (Reasons::new(self, launch), AccountCursor::new(self, launch, track));
         let mut rest = 0..info.warps();
         while !rest.is_empty() {
             let (warps, account) = cursor.next(rest.clone()).or_missing()?;
@@ -241,7 +241,7 @@ impl TraceFile {
         Ok(LossyWarpsIter {
             file: self,
             launch: info,
-            reasons: Reasons::of(self, launch),
+            reasons: Reasons::new(self, launch),
             cursor: AccountCursor::new(self, launch, track),
             rest: 0..info.warps(),
             ready: VecDeque::new(),

@@ -33,7 +33,7 @@ pub(crate) struct Marks<'a> {
 
 impl<'a> Marks<'a> {
     /// Marks of the warps that `filter` selects; `None` if it asks for none.
-    pub(crate) fn of(
+    pub(crate) fn new(
         file: &'a TraceFile,
         info: &'a LaunchInfo,
         track: u32,
@@ -43,7 +43,7 @@ impl<'a> Marks<'a> {
             file,
             info,
             accounts: AccountCursor::new(file, info.number(), track),
-            reasons: Reasons::of(file, info.number()),
+            reasons: Reasons::new(file, info.number()),
             rest: filter.range(info.warps()),
             current: None,
         })

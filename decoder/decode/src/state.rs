@@ -200,7 +200,7 @@ impl TraceFile {
 
 impl Lacks {
     fn add(&mut self, file: &TraceFile, info: &LaunchInfo, track: u32, bad: &mut BTreeSet<String>) {
-        let reasons = Reasons::of(file, info.number());
+        let reasons = Reasons::new(file, info.number());
         let mut cursor = AccountCursor::new(file, info.number(), track);
         let mut rest = 0..info.warps();
         let (mut told, mut is_told) = (0_u64, true);

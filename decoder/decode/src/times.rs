@@ -85,7 +85,7 @@ pub(crate) struct Runs {
 }
 
 impl Runs {
-    pub(crate) fn of(warp: u32) -> Self {
+    pub(crate) fn new(warp: u32) -> Self {
         Self { warp, clock: Clock::default() }
     }
 
@@ -97,7 +97,7 @@ impl Runs {
             clock: &mut self.clock,
             step: (*step).into(),
             walk: times.walk(),
-            open: Run::default(),
+            open: TimedRun::default(),
         })
     }
 }
@@ -109,12 +109,12 @@ pub(crate) struct ChunkRuns<'a> {
     step: u64,
     walk: RunWalk<'a>,
     /// The run that the next events may belong to.
-    open: Run,
+    open: TimedRun,
 }
 
 /// A run, or the part of one that is in a chunk.
 #[derive(Clone, Copy, Default)]
-struct Run {
+struct TimedRun {
     /// The number of its first event.
     first: u64,
     event: Event,
@@ -129,7 +129,7 @@ impl ChunkRuns<'_> {
     pub(crate) fn take(&mut self, first_event: u64, item: &Item<'_>, sink: &mut impl FnMut(WarpItem<'_>)) {
         match *item {
             Item::Run { event, times } => {
-                self.push(Run { first: first_event, event, times, begin: None }, sink);
+                self.push(TimedRun { first: first_event, event, times, begin: None }, sink);
             }
             Item::Cycle { .. } => self.cycle(first_event, item, sink),
         }
@@ -139,13 +139,13 @@ impl ChunkRuns<'_> {
     fn cycle(&mut self, first_event: u64, item: &Item<'_>, sink: &mut impl FnMut(WarpItem<'_>)) {
         let mut first = first_event;
         item.for_each(&mut |event| {
-            self.push(Run { first, event, times: 1, begin: None }, sink);
+            self.push(TimedRun { first, event, times: 1, begin: None }, sink);
             first += 1;
         });
     }
 
     /// Takes equal events, of which it is not known when they began.
-    fn push(&mut self, next: Run, sink: &mut impl FnMut(WarpItem<'_>)) {
+    fn push(&mut self, next: TimedRun, sink: &mut impl FnMut(WarpItem<'_>)) {
         let Self { warp, clock, step, walk, open } = self;
         let (mut first, mut left) = (next.first, next.times);
         let fits = walk.take(next.event, next.times, |times, time| {
@@ -154,7 +154,7 @@ impl ChunkRuns<'_> {
             } else {
                 open.give(*warp, sink);
                 let begin = time.map(|time| clock.at(time).saturating_mul(*step));
-                *open = Run { first, times, begin, ..next };
+                *open = TimedRun { first, times, begin, ..next };
             }
             first += u64::from(times);
             left = left.saturating_sub(times);
@@ -162,7 +162,7 @@ impl ChunkRuns<'_> {
         // Times of other events say nothing of these.
         if !fits && left > 0 {
             open.give(*warp, sink);
-            *open = Run { first, times: left, begin: None, ..next };
+            *open = TimedRun { first, times: left, begin: None, ..next };
         }
     }
 
@@ -172,7 +172,7 @@ impl ChunkRuns<'_> {
     }
 }
 
-impl Run {
+impl TimedRun {
     #[inline(always)]
     fn give(&self, warp: u32, sink: &mut impl FnMut(WarpItem<'_>)) {
         let Self { first: first_event, event, times, begin } = *self;

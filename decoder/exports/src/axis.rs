@@ -8,7 +8,7 @@ use warptrace_format::file::LaunchInfo;
 use warptrace_format::span::WarpSpan;
 
 use crate::error::ExportError;
-use crate::source::Source;
+use crate::source::ExportSource;
 
 /// Where the runs of warps lie that are given one after the other, each warp on its own axis.
 pub(crate) struct Axis {
@@ -68,7 +68,7 @@ impl Scale {
 
     /// Returns the scale that all selected warps share, from the begin of the first one on, if the trace says
     /// when any of them ran; else that on which each stands alone.
-    pub(crate) fn shared(source: &Source<'_>) -> Result<Self, ExportError> {
+    pub(crate) fn shared(source: &ExportSource<'_>) -> Result<Self, ExportError> {
         let mut shared: Option<(u64, u64)> = None;
         for info in source.launches() {
             for span in spans(source, info) {
@@ -93,7 +93,7 @@ impl Scale {
     /// Returns the host's real-time clock at the axis' zero, in nanoseconds since 1970-01-01 UTC; `None` if
     /// the trace does not say when launches ran by it, or warps do not share the axis. The simulator's time
     /// is none of the host: of it that is when the first launch began.
-    pub(crate) fn realtime(self, source: &Source<'_>) -> Option<u64> {
+    pub(crate) fn realtime(self, source: &ExportSource<'_>) -> Option<u64> {
         let Self::Nanoseconds { zero, .. } = self else { return None };
         let trace = source.trace();
         let begins = source.launches().filter_map(|info| Some(trace.host_launch(info.number())?.begin));
@@ -103,7 +103,7 @@ impl Scale {
     /// Returns the selected launches by the host's clocks, on the axis, in the order in which they began:
     /// from when each was given to the device to when it was seen to have ended. None where the clocks were
     /// not compared with the device's timer, and those that were not seen to have ended are left out.
-    pub(crate) fn on_host<'a>(self, source: &'a Source<'_>) -> Vec<(&'a LaunchInfo, Range<u64>)> {
+    pub(crate) fn on_host<'a>(self, source: &'a ExportSource<'_>) -> Vec<(&'a LaunchInfo, Range<u64>)> {
         let trace = source.trace();
         let is_known = trace.on_host(0).is_some();
         let zero = self.realtime(source).filter(|_| is_known);
@@ -161,7 +161,7 @@ impl Scale {
     }
 
     /// Returns it as facts that a file says of itself.
-    pub(crate) fn facts(self, source: &Source<'_>) -> impl Iterator<Item = (&'static str, String)> {
+    pub(crate) fn facts(self, source: &ExportSource<'_>) -> impl Iterator<Item = (&'static str, String)> {
         let realtime = self.realtime(source);
         let known = realtime.map(|_| match source.trace().on_host(0) {
             Some(on_host) => format!(
@@ -183,7 +183,7 @@ impl Scale {
 /// Goes through the selected warps of a launch of which the trace says when they began. A section that cannot
 /// be read has none.
 pub(crate) fn spans<'a>(
-    source: &Source<'a>,
+    source: &ExportSource<'a>,
     info: &LaunchInfo,
 ) -> impl Iterator<Item = Result<(u32, WarpSpan), DecodeError>> + use<'a> {
     let (selection, info) = (source.selection().clone(), *info);

@@ -17,7 +17,7 @@ use warptrace_format::file::LaunchInfo;
 use crate::axis::{Axis, Scale};
 use crate::error::ExportError;
 use crate::nest::{Nest, loop_name};
-use crate::source::{Source, Step};
+use crate::source::{ExportSource, Step};
 
 /// Stretches of the axis that a launch is cut into, at most.
 const MAX_STRETCHES: u64 = 256;
@@ -60,7 +60,7 @@ impl Weight {
     }
 
     /// Returns how many parts a run has, and what each weighs.
-    fn of(self, run: &EventRun, info: &LaunchInfo, instructions: &[u32]) -> (u64, u64) {
+    fn weigh(self, run: &EventRun, info: &LaunchInfo, instructions: &[u32]) -> (u64, u64) {
         let lanes = run.event.mask.count_ones();
         let warp_lanes = info.lane_mask(run.warp).map_or(32, u32::count_ones);
         let idle = u64::from(warp_lanes.saturating_sub(lanes));
@@ -80,14 +80,14 @@ impl Weight {
 /// Writes a profile: a process for each kernel, a thread for each launch, a function for each location, for
 /// each loop around it and for each function of the program. Returns the sum of all weights.
 ///
-/// Memory: that of [`Source::walk`], 2^20 samples of the launch at work, and the profile, of at most 2^18
+/// Memory: that of [`ExportSource::walk`], 2^20 samples of the launch at work, and the profile, of at most 2^18
 /// samples for each location.
 ///
 /// # Errors
 /// The trace is damaged, asks for more output than [its length lets
 /// expect](warptrace_decoder::TraceFile::limited), has no times that are to be weighed, or `out` cannot be
 /// written.
-pub fn firefox(source: &Source<'_>, out: impl Write, weight: Weight) -> Result<u64, ExportError> {
+pub fn firefox(source: &ExportSource<'_>, out: impl Write, weight: Weight) -> Result<u64, ExportError> {
     if weight.is_time() && !source.trace().has_times() {
         return Err(ExportError::NoTimes(weight.describe()));
     }
@@ -98,7 +98,7 @@ pub fn firefox(source: &Source<'_>, out: impl Write, weight: Weight) -> Result<u
     profile.set_symbolicated(true);
     let category = profile.add_category("Kernel", CategoryColor::Green);
     let labels = Labels::new(source);
-    let nest = Nest::new(source, |id| labels.of(source, id))?;
+    let nest = Nest::new(source, |id| labels.label(source, id))?;
     let instructions = weights(source.trace()).unwrap_or_default();
     let mut processes = BTreeMap::new();
     let mut sums = Vec::new();
@@ -107,7 +107,7 @@ pub fn firefox(source: &Source<'_>, out: impl Write, weight: Weight) -> Result<u
         let (mut stretches, mut axis) = (Stretches::new(most), Axis::new(source.trace()));
         source.walk(info.number(), &mut |step| {
             if let Step::Run(run) = step {
-                stretches.add(run.event.location, &axis.lasts(&run), weight.of(&run, info, &instructions));
+                stretches.add(run.event.location, &axis.lasts(&run), weight.weigh(&run, info, &instructions));
             }
             Ok(())
         })?;
@@ -120,7 +120,7 @@ pub fn firefox(source: &Source<'_>, out: impl Write, weight: Weight) -> Result<u
         profile.set_thread_name(thread, &words::launch(source.trace(), info.number()));
         let mut of_thread = Vec::new();
         for (nanos, location, sum) in stretches.samples() {
-            let own = labels.of(source, location);
+            let own = labels.label(source, location);
             let around = nest.around(source, info, location).iter().map(String::as_str);
             let names = std::iter::once(kernel).chain(around).chain([own.as_str()]);
             let frames: Vec<FrameInfo> = names
@@ -146,7 +146,13 @@ pub fn firefox(source: &Source<'_>, out: impl Write, weight: Weight) -> Result<u
 }
 
 /// Puts in what the crate's interface does not take: weights beyond 31 bits, sources of functions, and facts.
-fn complete(source: &Source<'_>, labels: &Labels, profile: &mut Value, weights: &[Vec<u64>], weight: Weight) {
+fn complete(
+    source: &ExportSource<'_>,
+    labels: &Labels,
+    profile: &mut Value,
+    weights: &[Vec<u64>],
+    weight: Weight,
+) {
     let facts = source.facts().into_iter();
     let facts = facts
         .chain(Scale::own(source.trace()).facts(source))
@@ -193,7 +199,7 @@ struct Labels {
 }
 
 impl Labels {
-    fn new(source: &Source<'_>) -> Self {
+    fn new(source: &ExportSource<'_>) -> Self {
         let metadata = source.trace().metadata();
         let mut uses: BTreeMap<String, u32> = BTreeMap::new();
         for kernel in &metadata.kernels {
@@ -217,7 +223,7 @@ impl Labels {
         Self { by_id, sources }
     }
 
-    fn of(&self, source: &Source<'_>, id: u16) -> String {
+    fn label(&self, source: &ExportSource<'_>, id: u16) -> String {
         self.by_id.get(&id).cloned().unwrap_or_else(|| source.label(id))
     }
 }

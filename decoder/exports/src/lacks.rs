@@ -43,7 +43,7 @@ pub struct Lacks {
 }
 
 impl Lacks {
-    pub(crate) fn of(
+    pub(crate) fn new(
         trace: &TraceFile,
         selection: &Selection,
         launches: impl Iterator<Item = LaunchInfo> + Clone,

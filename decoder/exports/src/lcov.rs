@@ -9,7 +9,7 @@ use warptrace_analysis::{Analysis, analyse, branches as source_branches};
 use warptrace_format::file::LocationInfo;
 
 use crate::error::ExportError;
-use crate::source::Source;
+use crate::source::ExportSource;
 
 /// What was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub struct Coverage {
 /// # Errors
 /// The trace is damaged, asks for more output than [its length lets expect](warptrace_decoder::TraceFile::limited), or
 /// `out` cannot be written.
-pub fn lcov(source: &Source<'_>, out: impl Write) -> Result<Coverage, ExportError> {
+pub fn lcov(source: &ExportSource<'_>, out: impl Write) -> Result<Coverage, ExportError> {
     let mut out = source.trace().limited(out);
     let analysis = analyse(source.trace(), source.selection())?;
     let mut coverage = Coverage::default();

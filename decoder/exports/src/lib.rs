@@ -25,4 +25,4 @@ pub use error::ExportError;
 pub use firefox::{Weight, firefox};
 pub use lacks::{Lack, Lacks};
 pub use lcov::{Coverage, lcov};
-pub use source::{Source, Step};
+pub use source::{ExportSource, Step};

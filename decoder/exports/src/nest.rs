@@ -6,7 +6,7 @@ use warptrace_analysis::{PartKind, Selection, analyse, roll_up};
 use warptrace_format::file::LaunchInfo;
 
 use crate::error::ExportError;
-use crate::source::Source;
+use crate::source::ExportSource;
 
 /// Names of what is around each location, the outermost first, by kernel.
 pub(crate) struct Nest {
@@ -18,7 +18,7 @@ impl Nest {
     ///
     /// # Errors
     /// As [`analyse`].
-    pub(crate) fn new(source: &Source<'_>, label: impl Fn(u16) -> String) -> Result<Self, ExportError> {
+    pub(crate) fn new(source: &ExportSource<'_>, label: impl Fn(u16) -> String) -> Result<Self, ExportError> {
         let selection = Selection { focus: None, ..source.selection().clone() };
         let analysis = analyse(source.trace(), &selection)?;
         let mut around: BTreeMap<String, BTreeMap<u16, Vec<String>>> = BTreeMap::new();
@@ -37,7 +37,7 @@ impl Nest {
     }
 
     /// What is around a location in a launch's kernel.
-    pub(crate) fn around(&self, source: &Source<'_>, info: &LaunchInfo, location: u16) -> &[String] {
+    pub(crate) fn around(&self, source: &ExportSource<'_>, info: &LaunchInfo, location: u16) -> &[String] {
         self.around.get(source.kernel(info)).and_then(|own| own.get(&location)).map_or(&[], Vec::as_slice)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The columns are described in `docs/reference/exports.md`. A file has those of its table, without the first, which
 //! names the trace. `launch` has a sign: Spark looks at no statistics of unsigned numbers. Beside the columns stand
-//! the facts of [`Source::facts`], as key-value metadata whose keys begin with `warptrace.`. An output that is longer
+//! the facts of [`ExportSource::facts`], as key-value metadata whose keys begin with `warptrace.`. An output that is longer
 //! than the trace's [limit](warptrace_decoder::TraceFile::limited) is an error.
 
 use std::io::Write;
@@ -25,7 +25,7 @@ use warptrace_tables::{AccessBatch, COUNT, EventBatch, Made, TraceFigures, Wante
 pub use warptrace_tables::{AccessTable, EventTable, FigureTable, TraceTable};
 
 use crate::error::ExportError;
-use crate::source::Source;
+use crate::source::ExportSource;
 
 /// Rows of a row group, which are kept in memory.
 const GROUP_ROWS: usize = 1 << 18;
@@ -42,7 +42,11 @@ const LAUNCH: &str = "launch";
 ///
 /// # Errors
 /// The trace is damaged, or `out` cannot be written.
-pub fn write(source: &Source<'_>, table: TraceTable, out: impl Write + Send) -> Result<u64, ExportError> {
+pub fn write(
+    source: &ExportSource<'_>,
+    table: TraceTable,
+    out: impl Write + Send,
+) -> Result<u64, ExportError> {
     let (trace, selection) = (source.trace(), source.selection());
     let mut file = TableFile::new(trace.limited(out), table, &source.facts())?;
     let (columns, schema) = (file.columns.clone(), Arc::clone(&file.schema));

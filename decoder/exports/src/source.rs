@@ -25,7 +25,7 @@ pub enum Step {
 }
 
 /// A selected part of a trace, to be exported.
-pub struct Source<'a> {
+pub struct ExportSource<'a> {
     trace: &'a TraceFile,
     selection: Selection,
     launches: Vec<(LaunchInfo, WarpFilter)>,
@@ -36,13 +36,13 @@ pub struct Source<'a> {
     progress: Box<dyn Fn(u64) + 'a>,
 }
 
-impl std::fmt::Debug for Source<'_> {
+impl std::fmt::Debug for ExportSource<'_> {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("Source").field("selection", &self.selection).finish_non_exhaustive()
     }
 }
 
-impl<'a> Source<'a> {
+impl<'a> ExportSource<'a> {
     /// Chooses what `selection` names of a trace. The selection's focus is not used.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ impl<'a> Source<'a> {
             }
             locations[at] = Some(location);
         }
-        let lacks = Lacks::of(trace, &selection, launches.iter().map(|(info, _)| *info))?;
+        let lacks = Lacks::new(trace, &selection, launches.iter().map(|(info, _)| *info))?;
         Ok(Self { trace, selection, launches, locations, lacks, progress: Box::new(|_| {}) })
     }
 

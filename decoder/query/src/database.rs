@@ -20,8 +20,8 @@ use warptrace_tables::{BATCH, Made};
 
 use crate::error::QueryError;
 use crate::message;
-use crate::scan::{Open, Table, TableName, Traces};
-use crate::source::{Found, Named};
+use crate::scan::{Open, SqlTable, TableName, Traces};
+use crate::source::{FoundTrace, Named};
 use crate::sums::SumEvents;
 use crate::workers::Workers;
 
@@ -97,7 +97,7 @@ impl Database {
         patterns: &[String],
         memory: usize,
         stop: Stop,
-    ) -> Result<(Self, Vec<Found>), QueryError> {
+    ) -> Result<(Self, Vec<FoundTrace>), QueryError> {
         let (config, environment) = surroundings(memory)?;
         let (session, runtime) = ((&config, &environment), runtime()?);
         let found = until_stopped(&runtime, &stop, workers.find(patterns, session))?;
@@ -118,8 +118,8 @@ impl Database {
         stop: Stop,
     ) -> Result<Self, QueryError> {
         for (text, name) in TableName::all() {
-            let registered =
-                context.register_table(text, Arc::new(Table { name, traces: traces.clone(), chosen: None }));
+            let registered = context
+                .register_table(text, Arc::new(SqlTable { name, traces: traces.clone(), chosen: None }));
             registered.map_err(|error| QueryError::running(&error))?;
         }
         context.add_optimizer_rule(Arc::new(SumEvents));

@@ -33,11 +33,11 @@ pub enum QueryError {
 impl QueryError {
     /// The error of a query that was not understood.
     pub(crate) fn planning(error: &DataFusionError) -> Self {
-        Self::Sql(message::of(error))
+        Self::Sql(message::message_of(error))
     }
 
     /// The error of a query that was begun.
     pub(crate) fn running(error: &DataFusionError) -> Self {
-        Self::Failed(message::of(error))
+        Self::Failed(message::message_of(error))
     }
 }

@@ -19,7 +19,7 @@ pub(crate) struct Bounds {
 
 impl Bounds {
     /// Reads conditions, all of which have to be met. What is not understood bounds nothing.
-    pub(crate) fn of(conditions: &[Expr]) -> Self {
+    pub(crate) fn new(conditions: &[Expr]) -> Self {
         let mut bounds = Self::default();
         conditions.iter().for_each(|condition| bounds.read(condition));
         bounds
@@ -161,7 +161,7 @@ mod tests {
             col("kernel").eq(lit("k")),
             col("event").between(lit(1_i64), lit(4_i64)),
         ];
-        let bounds = Bounds::of(&conditions);
+        let bounds = Bounds::new(&conditions);
         assert_eq!((bounds.range("launch"), bounds.range("warp_index")), ((3, 3), (10, 19)));
         assert_eq!((bounds.range("location"), bounds.range("event")), ((5, 7), (1, 4)));
         assert!(bounds.allow_text("kernel", "k") && !bounds.allow_text("kernel", "l"));
@@ -178,12 +178,12 @@ mod tests {
             col("location").in_list(vec![lit(7_u16)], true),
             col("kernel").not_eq(lit("k")),
         ];
-        assert_eq!(Bounds::of(&conditions), Bounds::default());
+        assert_eq!(Bounds::new(&conditions), Bounds::default());
     }
 
     #[test]
     fn numbers_that_no_column_has_allow_nothing() {
-        let bounds = Bounds::of(&[col("launch").lt(lit(0_i64))]);
+        let bounds = Bounds::new(&[col("launch").lt(lit(0_i64))]);
         let (least, greatest) = bounds.range("launch");
         assert!(least > greatest);
     }

@@ -40,5 +40,5 @@ pub use database::{Answer, Database, MAX_PARTITIONS, Stop};
 pub use datafusion::arrow::array::RecordBatch;
 pub use error::QueryError;
 pub use output::{Format, Writer};
-pub use source::Found;
+pub use source::FoundTrace;
 pub use workers::{ListFiles, Listen, Workers, serve};

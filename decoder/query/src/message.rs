@@ -16,7 +16,7 @@ pub(crate) fn is_from_elsewhere(error: &DataFusionError) -> bool {
 }
 
 /// Says what is wrong with a query, on one line.
-pub(crate) fn of(error: &DataFusionError) -> String {
+pub(crate) fn message_of(error: &DataFusionError) -> String {
     let text = match error {
         DataFusionError::Collection(errors) if !errors.is_empty() => of(&errors[0]),
         DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => of(inner),

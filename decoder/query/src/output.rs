@@ -25,7 +25,7 @@ const ROW_GROUP: usize = 1 << 18;
 #[non_exhaustive]
 pub enum Format {
     /// Columns for people.
-    Table,
+    TextTable,
     /// Comma-separated values with a header.
     Csv,
     /// A list of objects, one on each line.
@@ -38,7 +38,7 @@ pub enum Format {
 pub struct Writer<W: Write + Send>(Kind<W>);
 
 enum Kind<W: Write + Send> {
-    Table(Table<W>),
+    TextTable(TextTable<W>),
     Csv { out: W, is_begun: bool },
     Json(datafusion::arrow::json::Writer<W, Rows>),
     Parquet(Box<ArrowWriter<W>>),
@@ -75,7 +75,7 @@ impl<W: Write + Send> Writer<W> {
     /// `out` cannot be written, or the format has no such type.
     pub fn new(out: W, format: Format, schema: &SchemaRef) -> Result<Self, QueryError> {
         Ok(Self(match format {
-            Format::Table => Kind::Table(Table::new(out, schema)),
+            Format::Table => Kind::Table(TextTable::new(out, schema)),
             Format::Csv => {
                 let mut kind = Kind::Csv { out, is_begun: false };
                 // The header, also of an answer without rows.
@@ -142,7 +142,7 @@ fn fraction(number: f64) -> String {
 }
 
 /// Columns whose widths fit the first rows.
-struct Table<W> {
+struct TextTable<W> {
     out: W,
     /// Name of each column, and whether it has numbers.
     head: Vec<(String, bool)>,
@@ -151,7 +151,7 @@ struct Table<W> {
     widths: Option<Vec<usize>>,
 }
 
-impl<W: Write> Table<W> {
+impl<W: Write> TextTable<W> {
     fn new(out: W, schema: &SchemaRef) -> Self {
         let column = |field: &Field| (shown(field.name()).into_owned(), field.data_type().is_numeric());
         let head = schema.fields().iter().map(|field| column(field)).collect();

@@ -15,8 +15,8 @@ use warptrace_tables::Sink;
 
 use crate::database::Database;
 use crate::error::QueryError;
-use crate::scan::{Table, TableName};
-use crate::source::{Found, Named};
+use crate::scan::{SqlTable, TableName};
+use crate::source::{FoundTrace, Named};
 
 /// What is asked of each file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
@@ -74,7 +74,7 @@ impl Database {
     /// locations.
     pub fn summed(
         &self,
-        found: &[Found],
+        found: &[FoundTrace],
         selection: &Selection,
         mut done: impl FnMut(),
     ) -> Result<SetAnalysis, QueryError> {
@@ -121,7 +121,7 @@ impl Database {
         mut take: impl FnMut(&str, &[u8]) -> Result<(), QueryError>,
     ) -> Result<(), QueryError> {
         let name = if chosen.is_some() { TableName::Parts } else { TableName::Heads };
-        let provider = Table { name, traces: self.traces().clone(), chosen: chosen.map(Arc::new) };
+        let provider = SqlTable { name, traces: self.traces().clone(), chosen: chosen.map(Arc::new) };
         let stream = self
             .until_stopped(async { self.context().read_table(Arc::new(provider))?.execute_stream().await })?;
         let mut stream = stream.map_err(|error| self.failed(&error))?;

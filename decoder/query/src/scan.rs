@@ -105,7 +105,7 @@ pub(crate) enum Traces {
 
 /// A table for DataFusion.
 #[derive(Clone, Debug)]
-pub(crate) struct Table {
+pub(crate) struct SqlTable {
     pub(crate) name: TableName,
     pub(crate) traces: Traces,
     /// Of parts.
@@ -113,7 +113,7 @@ pub(crate) struct Table {
 }
 
 #[async_trait]
-impl TableProvider for Table {
+impl TableProvider for SqlTable {
     fn schema(&self) -> SchemaRef {
         self.name.schema()
     }
@@ -137,7 +137,7 @@ impl TableProvider for Table {
         let parts = self.name.parts(state.config().target_partitions());
         // Rows of one part would not be brought together from several workers.
         let parts = if matches!(self.traces, Traces::Apart(_)) { parts.max(2) } else { parts };
-        let scan = Scan::new(self.name, columns, Bounds::of(filters), parts, self.traces.clone())?;
+        let scan = Scan::new(self.name, columns, Bounds::new(filters), parts, self.traces.clone())?;
         Ok(Arc::new(scan.with_chosen(self.chosen.clone())))
     }
 }
@@ -179,7 +179,7 @@ impl Scan {
     }
 
     /// Returns the same of other traces.
-    pub(crate) fn of(&self, traces: Traces) -> Self {
+    pub(crate) fn with_traces(&self, traces: Traces) -> Self {
         Self { traces, ..self.clone() }
     }
 

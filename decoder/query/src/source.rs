@@ -71,7 +71,7 @@ pub(crate) fn words(trace: &TraceFile) -> &str {
 /// A trace that can be asked.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Found {
+pub struct FoundTrace {
     /// What queries call it; of workers its path, or the worker's name and its true path if another trace has that
     /// path.
     pub name: String,
@@ -85,7 +85,7 @@ pub struct Found {
     pub events: u64,
 }
 
-impl Found {
+impl FoundTrace {
     /// Describes a trace of this process.
     pub fn new(name: String, trace: &TraceFile) -> Self {
         let (is_whole, state, events) = (trace.state().is_whole, words(trace).to_owned(), events(trace));

@@ -19,7 +19,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use warptrace_tables::{COUNT, EventTable, SINGLE, TraceTable};
 
-use crate::scan::{Table, TableName};
+use crate::scan::{SqlTable, TableName};
 
 /// Puts the table of sums in the place of `events` below aggregates that allow it.
 #[derive(Debug)]
@@ -128,7 +128,7 @@ fn scan_sums(scan: &TableScan) -> Result<Option<(LogicalPlan, Column)>> {
     // Tables of other crates, as those of the information schema, may have other sources.
     let Ok(provider) = source_as_provider(&scan.source) else { return Ok(None) };
     let provider: &dyn Any = provider.as_ref();
-    let Some(table) = provider.downcast_ref::<Table>() else { return Ok(None) };
+    let Some(table) = provider.downcast_ref::<SqlTable>() else { return Ok(None) };
     let Some(columns) = &scan.projection else { return Ok(None) };
     let is_single =
         |filter: &Expr| filter.column_refs().iter().any(|column| SINGLE.contains(&column.name.as_str()));
@@ -140,7 +140,7 @@ fn scan_sums(scan: &TableScan) -> Result<Option<(LogicalPlan, Column)>> {
     if !is_summable {
         return Ok(None);
     }
-    let sums = Table { name: TableName::Rows(TraceTable::Events(EventTable::Sums)), ..table.clone() };
+    let sums = SqlTable { name: TableName::Rows(TraceTable::Events(EventTable::Sums)), ..table.clone() };
     let columns = columns.iter().copied().chain([schema.index_of(COUNT)?]).collect();
     let scan = TableScanBuilder::new(scan.table_name.clone(), provider_as_source(Arc::new(sums)))
         .with_projection(Some(columns))

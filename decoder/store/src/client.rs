@@ -37,7 +37,7 @@ const GS_HELP: &str = "credentials come from GOOGLE_SERVICE_ACCOUNT and its like
 const WEB_HELP: &str = "a signed URL may have expired";
 
 /// A bucket, or a web server of which one object is read.
-pub(crate) struct Place {
+pub(crate) struct StorePlace {
     pub(crate) scheme: Scheme,
     /// The URL that was asked for, as it may be shown.
     pub(crate) shown: String,
@@ -48,9 +48,9 @@ pub(crate) struct Place {
     pub(crate) listed: Option<Arc<dyn PaginatedListStore>>,
 }
 
-impl Place {
+impl StorePlace {
     /// Finds the store of a URL; asks nothing of it yet.
-    pub(crate) fn of(url: &str) -> Result<Self, StoreError> {
+    pub(crate) fn new(url: &str) -> Result<Self, StoreError> {
         let shown = shown_url(url);
         let wrong = |what| StoreError::Url { url: shown.clone(), what };
         let (scheme, rest) =
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn urls_that_name_no_object_are_refused() {
-        let what = |url: &str| match Place::of(url).and_then(|place| place.path()) {
+        let what = |url: &str| match StorePlace::new(url).and_then(|place| place.path()) {
             Err(StoreError::Url { what, .. }) => what,
             other => panic!("{url}: {:?}", other.err()),
         };

@@ -2,7 +2,7 @@
 
 use object_store::list::PaginatedListOptions;
 
-use crate::client::{Place, runtime};
+use crate::client::{StorePlace, runtime};
 use crate::error::StoreError;
 
 /// Objects of a folder that are listed at most.
@@ -13,7 +13,7 @@ const PAGES: usize = 1000;
 
 /// Lists a folder: see [`crate::list`].
 pub(crate) fn list(folder: &str) -> Result<Vec<String>, StoreError> {
-    let place = Place::of(folder)?;
+    let place = StorePlace::new(folder)?;
     let Some(store) = &place.listed else {
         let what = "a web server lists nothing; name each trace";
         return Err(StoreError::Url { url: place.shown, what });

@@ -11,7 +11,7 @@ use warptrace_decoder::ByteSource;
 
 use crate::CACHE_BYTES;
 use crate::cache::{BLOCK, Cache};
-use crate::client::{Place, runtime};
+use crate::client::{StorePlace, runtime};
 use crate::error::StoreError;
 
 /// Bytes of one request at most: a slow line must be able to send them in the time that a request has.
@@ -36,13 +36,13 @@ struct Version {
 }
 
 impl Version {
-    fn of(meta: &ObjectMeta) -> Self {
+    fn new(meta: &ObjectMeta) -> Self {
         Self { e_tag: meta.e_tag.clone(), modified: meta.last_modified.timestamp(), length: meta.size }
     }
 }
 
 pub(crate) struct Object {
-    place: Place,
+    place: StorePlace,
     path: Path,
     version: Version,
     cache: Mutex<Cache>,
@@ -56,7 +56,7 @@ pub(crate) struct Object {
 impl Object {
     /// Opens an object: reads its first block.
     pub(crate) fn open(url: &str) -> Result<Self, StoreError> {
-        let place = Place::of(url)?;
+        let place = StorePlace::new(url)?;
         let path = place.path()?;
         // A range of an object that is empty is an error of its own.
         let (version, first) = runtime(&place.shown)?.block_on(get(&place, &path, 0..BLOCK, None))?;
@@ -233,7 +233,7 @@ fn runs(blocks: &[u64]) -> Vec<Range<u64>> {
 
 /// Reads a range of an object, which must be of a version if one is given.
 async fn get(
-    place: &Place,
+    place: &StorePlace,
     path: &Path,
     range: Range<u64>,
     version: Option<&Version>,
@@ -244,7 +244,7 @@ async fn get(
         GetOptions { range: Some(GetRange::Bounded(range.clone())), if_match, ..GetOptions::default() };
     let reading = async {
         let answer = place.store.get_opts(path, options).await?;
-        let (found, expected) = (Version::of(&answer.meta), answer.range.end - answer.range.start);
+        let (found, expected) = (Version::new(&answer.meta), answer.range.end - answer.range.start);
         let mut bytes = Vec::new();
         let mut parts = answer.into_stream();
         while let Some(part) = parts.next().await {

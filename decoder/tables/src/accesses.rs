@@ -80,7 +80,7 @@ fn columns<'a>(table: AccessTable) -> Columns<LaunchSites<'a>, AccessRow> {
         AccessTable::LaneValues => common
             .number("lane", lane)
             .number("bits", |_, row| row.base)
-            .number("number", |launch, row| ValueReading::of(launch.site(row)?)?.exact(row.base)),
+            .number("number", |launch, row| ValueReading::new(launch.site(row)?)?.exact(row.base)),
     }
 }
 

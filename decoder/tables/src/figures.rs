@@ -448,7 +448,9 @@ fn sites<'a, 'r>() -> Columns<TraceFigures<'a>, SiteRow<'r>> {
         .number("elements", |_, row| Some(row.info?.elements))
         .known_text("cache", |_, row| row.text(|info| &info.cache))
         .known_text("name", |_, row| row.text(|info| &info.name))
-        .known_text("number", |_, row| row.text(|info| ValueReading::of(info).map_or("", ValueReading::kind)))
+        .known_text("number", |_, row| {
+            row.text(|info| ValueReading::new(info).map_or("", ValueReading::kind))
+        })
         .number("root", |_, row| Some(row.info?.derived?.root))
         .number("location", |_, row| known(row.info?.location))
         .known_text("file", |_, row| row.text(|info| &info.file))

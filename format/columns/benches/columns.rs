@@ -11,7 +11,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use warptrace_columns::{Element, Layout, Packing, Shape, Source, decode, encode, scan};
+use warptrace_columns::{ColumnCursor, Element, Layout, Packing, Shape, decode, encode, scan};
 
 /// Values of a column: 512 KiB of 64 bits, which stay in the second or third cache.
 const VALUES: usize = 1 << 16;
@@ -83,8 +83,8 @@ fn of_layout<T: Element>(way: &str, layout: Layout, values: &[T], chosen: bool) 
             layout.encode(black_box(values), &mut bytes);
         }
     });
-    assert_eq!(decode::<T>(&mut Source::new(&bytes)).as_deref(), Ok(values));
-    let decoding = best(|| drop(black_box(decode::<T>(&mut Source::new(black_box(&bytes))))));
+    assert_eq!(decode::<T>(&mut ColumnCursor::new(&bytes)).as_deref(), Ok(values));
+    let decoding = best(|| drop(black_box(decode::<T>(&mut ColumnCursor::new(black_box(&bytes))))));
     row(way, size_of_val(values), bytes.len(), encoding, decoding);
 }
 

@@ -8,7 +8,7 @@
 //!
 //! Widths lie apart from values, so that a scan of the widths gives where blocks start.
 
-use crate::{ColumnError, Element, Source};
+use crate::{ColumnCursor, ColumnError, Element};
 
 /// Values of a block; the last block may have fewer.
 pub const BLOCK: usize = 128;
@@ -71,7 +71,7 @@ fn pack<T: Element>(block: &[T], width: usize, packed: &mut [u8]) {
 ///
 /// # Errors
 /// The bytes end too early, an element is too wide, or bits are set behind a block's last value.
-pub fn decode<T: Element>(source: &mut Source<'_>, values: &mut [T]) -> Result<(), ColumnError> {
+pub fn decode<T: Element>(source: &mut ColumnCursor<'_>, values: &mut [T]) -> Result<(), ColumnError> {
     let widths_at = source.offset();
     let widths = source.take("widths", values.len().div_ceil(BLOCK))?;
     for (number, (block, &width)) in values.chunks_mut(BLOCK).zip(widths).enumerate() {

@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 
 use crate::scan::scan_zigzag;
 use crate::{
-    ColumnError, Element, Header, Layout, MAX_VALUES, Packing, Shape, Source, bits, difference, stream_vbyte,
-    zero_runs,
+    ColumnCursor, ColumnError, Element, Header, Layout, MAX_VALUES, Packing, Shape, bits, difference,
+    stream_vbyte, zero_runs,
 };
 
 /// The orders among which [`Layout::smallest`] chooses, from 0 on.
@@ -30,7 +30,7 @@ pub fn encode<T: Element>(values: &[T], tuple: usize, bytes: &mut Vec<u8>) -> La
 ///
 /// # Errors
 /// The bytes are no column of elements of `T`.
-pub fn decode<T: Element>(source: &mut Source<'_>) -> Result<Vec<T>, ColumnError> {
+pub fn decode<T: Element>(source: &mut ColumnCursor<'_>) -> Result<Vec<T>, ColumnError> {
     let header = Header::read(source)?;
     if header.bits != T::BITS {
         return Err(ColumnError::Width { found: header.bits, expected: T::BITS });
@@ -147,7 +147,11 @@ impl Packing {
         }
     }
 
-    fn decode<T: Element>(self, source: &mut Source<'_>, elements: &mut [T]) -> Result<(), ColumnError> {
+    fn decode<T: Element>(
+        self,
+        source: &mut ColumnCursor<'_>,
+        elements: &mut [T],
+    ) -> Result<(), ColumnError> {
         match self {
             Self::Plain => {
                 let bytes = source.take("elements", size_of_val(elements))?.chunks_exact(size_of::<T>());

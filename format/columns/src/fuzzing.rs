@@ -3,7 +3,8 @@
 use alloc::vec::Vec;
 
 use crate::{
-    Element, Header, Layout, MAX_ORDER, MAX_TUPLE, Packing, Shape, Source, VALUES_PER_BYTE, decode, encode,
+    ColumnCursor, Element, Header, Layout, MAX_ORDER, MAX_TUPLE, Packing, Shape, VALUES_PER_BYTE, decode,
+    encode,
 };
 
 /// Reads `data` as a layout and values; the column must give them back, and the chosen one must not be
@@ -28,7 +29,7 @@ pub fn round_trip_values<T: Element>(layout: Layout, values: &[T]) {
     layout.encode(values, &mut bytes);
     let middle = bytes.len();
     encode(values, layout.shape.tuple(), &mut bytes);
-    let mut source = Source::new(&bytes);
+    let mut source = ColumnCursor::new(&bytes);
     for expected_end in [middle, bytes.len()] {
         let decoded = decode::<T>(&mut source);
         assert_eq!(decoded.as_deref(), Ok(values), "{layout:?}");
@@ -47,17 +48,17 @@ pub fn decode_arbitrary(data: &[u8]) {
 }
 
 fn decode_arbitrary_as<T: Element>(data: &[u8]) {
-    let mut source = Source::new(data);
+    let mut source = ColumnCursor::new(data);
     let Ok(values) = decode::<T>(&mut source) else { return };
     assert!(values.len() <= VALUES_PER_BYTE * data.len(), "more values than the bytes can hold");
-    let mut header_source = Source::new(data);
+    let mut header_source = ColumnCursor::new(data);
     let header = Header::read(&mut header_source).expect("it was read before");
     assert_eq!((header.bits, header.values), (T::BITS, values.len()));
     round_trip_values(header.layout, &values);
     // Nothing behind the column matters, and all before its end does.
     let end = source.offset();
-    assert_eq!(decode::<T>(&mut Source::new(&data[..end])).as_deref(), Ok(&values[..]));
+    assert_eq!(decode::<T>(&mut ColumnCursor::new(&data[..end])).as_deref(), Ok(&values[..]));
     if end > 0 {
-        assert!(decode::<T>(&mut Source::new(&data[..end - 1])).is_err(), "a byte less is enough");
+        assert!(decode::<T>(&mut ColumnCursor::new(&data[..end - 1])).is_err(), "a byte less is enough");
     }
 }

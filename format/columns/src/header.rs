@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::source::push_varint;
-use crate::{ColumnError, Element, Shape, Source};
+use crate::{ColumnCursor, ColumnError, Element, Shape};
 
 /// Most values of a column.
 pub const MAX_VALUES: usize = 1 << 24;
@@ -79,7 +79,7 @@ impl Header {
     ///
     /// # Errors
     /// The bytes end too early, a field has a value that it cannot have, or too many values are announced.
-    pub fn read(source: &mut Source<'_>) -> Result<Self, ColumnError> {
+    pub fn read(source: &mut ColumnCursor<'_>) -> Result<Self, ColumnError> {
         let start = source.offset();
         let invalid = |field, offset, value: u8, expected| {
             Err(ColumnError::Invalid { field, offset, value: value.into(), expected })
@@ -134,7 +134,7 @@ impl Header {
     }
 }
 
-fn number_of(source: &mut Source<'_>, field: &'static str, limit: usize) -> Result<usize, ColumnError> {
+fn number_of(source: &mut ColumnCursor<'_>, field: &'static str, limit: usize) -> Result<usize, ColumnError> {
     let offset = source.offset();
     let value = source.varint(field)?;
     if value as usize > limit {

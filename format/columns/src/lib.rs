@@ -36,4 +36,4 @@ pub use error::ColumnError;
 pub use header::{Header, Layout, MAX_VALUES, Packing, VALUES_PER_BYTE};
 pub use scan::{difference, scan};
 pub use shape::{MAX_ORDER, MAX_TUPLE, Shape};
-pub use source::Source;
+pub use source::ColumnCursor;

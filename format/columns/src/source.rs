@@ -6,12 +6,12 @@ use crate::ColumnError;
 
 /// A cursor over the bytes of columns.
 #[derive(Debug)]
-pub struct Source<'a> {
+pub struct ColumnCursor<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl<'a> Source<'a> {
+impl<'a> ColumnCursor<'a> {
     /// Reads `bytes` from their start on.
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0 }
@@ -69,7 +69,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Appends a number as [`Source::varint`] reads it.
+/// Appends a number as [`ColumnCursor::varint`] reads it.
 pub(crate) fn push_varint(bytes: &mut Vec<u8>, mut value: u32) {
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);

@@ -3,7 +3,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use warptrace_columns::{Source, decode};
+use warptrace_columns::{ColumnCursor, decode};
 
 /// The system's allocator, which counts.
 struct Counting;
@@ -36,7 +36,7 @@ static COUNTING: Counting = Counting;
 /// Bytes taken while `bytes` are decoded.
 fn taken(bytes: &[u8]) -> usize {
     let before = TAKEN.load(Relaxed);
-    let _ = decode::<u64>(&mut Source::new(bytes));
+    let _ = decode::<u64>(&mut ColumnCursor::new(bytes));
     TAKEN.load(Relaxed) - before
 }
 

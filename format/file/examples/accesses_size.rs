@@ -140,7 +140,7 @@ struct Graph {
 }
 
 impl Graph {
-    fn of(mut edges: Vec<(u64, u64)>, nodes: u64) -> Self {
+    fn new(mut edges: Vec<(u64, u64)>, nodes: u64) -> Self {
         edges.sort_unstable();
         let mut rows = vec![0; nodes as usize + 1];
         edges.iter().for_each(|(from, _)| rows[*from as usize + 1] += 1);
@@ -156,7 +156,7 @@ impl Graph {
         };
         let edges: Vec<(u64, u64)> = text.lines().skip(1).filter_map(edge).collect();
         let nodes = edges.iter().map(|(from, to)| from.max(to) + 1).max().unwrap_or(1);
-        Self::of(edges.iter().flat_map(|&(from, to)| [(from, to), (to, from)]).collect(), nodes)
+        Self::new(edges.iter().flat_map(|&(from, to)| [(from, to), (to, from)]).collect(), nodes)
     }
 
     fn rmat(scale: u32, edges_a_node: u64) -> Self {
@@ -173,7 +173,7 @@ impl Graph {
             }
             (from, to)
         };
-        Self::of((0..nodes * edges_a_node).map(edge).collect(), nodes)
+        Self::new((0..nodes * edges_a_node).map(edge).collect(), nodes)
     }
 
     /// A product with a vector: a row a lane.

@@ -24,7 +24,7 @@ pub enum Codec {
 impl Codec {
     /// The codec of a specification; `None` for one that this version does not know.
     #[cfg(not(target_arch = "nvptx64"))]
-    pub const fn of(spec: CodecSpec) -> Option<Self> {
+    pub const fn new(spec: CodecSpec) -> Option<Self> {
         match spec {
             CodecSpec::Raw => Some(Self::Raw),
             CodecSpec::Ecl(_) => Some(Self::Ecl),

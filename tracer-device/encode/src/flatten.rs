@@ -125,7 +125,7 @@ impl FlattenJob {
 
     /// Where a segment belongs in the round, as its header says: `None` if it does not.
     #[inline(always)]
-    pub(crate) fn place(&self, header: [u32; 4], index_of: impl FnOnce(u32) -> u32) -> Option<Place> {
+    pub(crate) fn place(&self, header: [u32; 4], index_of: impl FnOnce(u32) -> u32) -> Option<SegmentPlace> {
         let (lane, before) = lane_and_before(header);
         let is_header = header[3] >= TAG_STEP;
         if !is_header || header[1] != self.launch || header[0] >= self.launch_streams() || lane >= LANES {
@@ -138,7 +138,7 @@ impl FlattenJob {
             return None;
         }
         let first = (track * self.round_warps + index) * LANES + lane;
-        Some(Place { index, first, before })
+        Some(SegmentPlace { index, first, before })
     }
 
     /// Whether an entry of a segment goes into its lane's flat log, and its words there.
@@ -152,7 +152,7 @@ impl FlattenJob {
 
 /// Where a segment belongs.
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct SegmentPlace {
     /// Its warp's index in the round.
     pub(crate) index: u32,
     /// Index of its lane among the round's.

@@ -95,7 +95,7 @@ const UNLINKED: u32 = 1 << 31;
 impl StreamLogs {
     /// Gives the logs of a launch's stream: `track * warps + warp`.
     #[inline(always)]
-    pub(crate) fn of(launch: &LoggedLaunch, stream: u32, warp: u32) -> Self {
+    pub(crate) fn new(launch: &LoggedLaunch, stream: u32, warp: u32) -> Self {
         Self {
             heads: launch.heads_of(stream),
             first: launch.first_segment(stream, 0),

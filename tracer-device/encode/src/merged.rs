@@ -51,7 +51,7 @@ pub(crate) struct Room {
 impl Room {
     /// That of chunks with a track's events.
     #[inline(always)]
-    pub(crate) const fn of(pool: &PoolDescriptor, codec: Codec, track: u32) -> Self {
+    pub(crate) const fn new(pool: &PoolDescriptor, codec: Codec, track: u32) -> Self {
         let bytes = pool.chunk_bytes - CHUNK_HEADER_BYTES - SLACK;
         Self { codec, time_bytes: pool.time_bytes(track), bytes }
     }

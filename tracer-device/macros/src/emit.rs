@@ -29,7 +29,7 @@ enum Role {
 }
 
 impl Role {
-    fn of(kind: &Type) -> Option<Self> {
+    fn new(kind: &Type) -> Option<Self> {
         let path = match kind {
             Type::Reference(reference) => {
                 return match &*reference.elem {
@@ -104,7 +104,7 @@ fn argument(input: &FnArg) -> syn::Result<Argument> {
             Err(syn::Error::new_spanned(receiver, "a kernel is no method: name each argument and its type"))
         }
         FnArg::Typed(typed) => {
-            let Some(role) = Role::of(&typed.ty) else {
+            let Some(role) = Role::new(&typed.ty) else {
                 return Err(syn::Error::new_spanned(
                     &typed.ty,
                     "a kernel's arguments are numbers, `&[T]` to read, `DisjointSlice<T>` to write, `AtomicSlice<T>`, and \

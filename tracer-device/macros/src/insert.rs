@@ -14,7 +14,7 @@ use crate::decisions::{Noisy, Traced, attributes, in_statements};
 use crate::loops::{self, Loop, returns};
 use crate::mark::Mark;
 use crate::syntax::{at, braced, conditions, nothing, prepend, statement, under, variables};
-use crate::table::{Kind, Location, Table};
+use crate::table::{Kind, Location, LocationTable};
 use crate::text::{end, source};
 use crate::waits;
 
@@ -29,7 +29,7 @@ pub(crate) struct Insert<'a> {
     pub(crate) noisy: &'a Noisy,
     /// Names of the module's functions.
     own: HashSet<String>,
-    pub(crate) table: &'a mut Table,
+    pub(crate) table: &'a mut LocationTable,
     pub(crate) errors: &'a mut Vec<syn::Error>,
     /// The function's name.
     function: String,
@@ -54,7 +54,7 @@ impl<'a> Insert<'a> {
         device: &'a Path,
         only_marked: bool,
         (noisy, own): (&'a Noisy, HashSet<String>),
-        table: &'a mut Table,
+        table: &'a mut LocationTable,
         errors: &'a mut Vec<syn::Error>,
     ) -> Self {
         let end = Span::call_site().end();
@@ -115,7 +115,7 @@ impl<'a> Insert<'a> {
 
     /// Whether a call is a wait that is traced, and of no function or variable of the module.
     fn is_wait(&self, call: &Expr) -> bool {
-        let Some((name, is_short)) = waits::of(call).and_then(|(call, _)| waits::callee(call)) else {
+        let Some((name, is_short)) = waits::wait_call(call).and_then(|(call, _)| waits::callee(call)) else {
             return false;
         };
         let is_own = is_short && (self.own.contains(&name) || self.variables.contains(&name));
@@ -242,7 +242,8 @@ impl<'a> Insert<'a> {
     /// it sees what follows it, so that lanes that have left it may go ahead of those that may yet return
     /// from in it.
     fn looped(&mut self, expression: &mut Expr, is_last: bool) {
-        let Some(Loop { name, is_plain, has_end, has_value, open, close }) = Loop::of(expression, self.noisy)
+        let Some(Loop { name, is_plain, has_end, has_value, open, close }) =
+            Loop::new(expression, self.noisy)
         else {
             return;
         };

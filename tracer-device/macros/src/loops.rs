@@ -24,7 +24,7 @@ pub(crate) struct Loop {
 
 impl Loop {
     /// The loop that an expression is.
-    pub(crate) fn of(expression: &Expr, noisy: &Noisy) -> Option<Self> {
+    pub(crate) fn new(expression: &Expr, noisy: &Noisy) -> Option<Self> {
         let (name, is_plain, breaks, body) = match expression {
             Expr::While(found) => {
                 let is_plain = is_plain(&found.body, noisy) && !in_expression(&found.cond, noisy);
@@ -36,7 +36,7 @@ impl Loop {
             }
             Expr::Loop(found) => {
                 let is_plain = is_plain_loop(found.label.as_ref(), &found.body, noisy);
-                let breaks = Breaks::of(found.label.as_ref(), &found.body);
+                let breaks = Breaks::new(found.label.as_ref(), &found.body);
                 ("loop".to_owned(), is_plain, Some(breaks), &found.body)
             }
             _ => return None,
@@ -59,7 +59,7 @@ pub(crate) struct Breaks {
 
 impl Breaks {
     /// Those of `body` that end the loop with this label.
-    pub(crate) fn of(label: Option<&Label>, body: &Block) -> Self {
+    pub(crate) fn new(label: Option<&Label>, body: &Block) -> Self {
         let mut search = Search { label, depth: 0, breaks: Self::default() };
         search.visit_block(body);
         search.breaks
@@ -133,7 +133,7 @@ fn is_plain_loop(label: Option<&Label>, body: &Block, noisy: &Noisy) -> bool {
     let exits = body.stmts.iter().filter(|statement| is_exit(statement)).count();
     let is_quiet =
         |statement: &Stmt| is_exit(statement) || !in_statements(std::slice::from_ref(statement), noisy);
-    exits == 1 && Breaks::of(label, body).count == 1 && body.stmts.iter().all(is_quiet)
+    exits == 1 && Breaks::new(label, body).count == 1 && body.stmts.iter().all(is_quiet)
 }
 
 /// The last of these statements that is a loop, if none has a loop inside after that.
@@ -234,7 +234,7 @@ mod tests {
     fn breaks_are_those_of_the_loop_itself() {
         let breaks = |text: &str| {
             let found = parsed(text);
-            let Breaks { count, has_value } = Breaks::of(found.label.as_ref(), &found.body);
+            let Breaks { count, has_value } = Breaks::new(found.label.as_ref(), &found.body);
             (count, has_value)
         };
         assert_eq!(breaks("loop { while x { break } }"), (0, false));

@@ -12,7 +12,7 @@ use crate::emit::{self, Version};
 use crate::functions::{self, Function, is_kernels};
 use crate::insert::Insert;
 use crate::strip::strip;
-use crate::table::Table;
+use crate::table::LocationTable;
 use crate::text::combined;
 use crate::waits;
 
@@ -37,7 +37,7 @@ pub(crate) fn expand(arguments: TokenStream, module: TokenStream) -> syn::Result
 
     let mut errors = Vec::new();
     misplaced(items, &mut errors);
-    let source = Source { text: text(), tokens: &tokens, name: &module.ident, arguments: &arguments };
+    let source = ModuleSource { text: text(), tokens: &tokens, name: &module.ident, arguments: &arguments };
     let content = match arguments.automatic {
         None => source.traced(items, Version::Only, &mut errors),
         Some(_) => {
@@ -97,7 +97,7 @@ fn misplaced(items: &[Item], errors: &mut Vec<syn::Error>) {
 }
 
 /// What is said of a module's source.
-struct Source<'a> {
+struct ModuleSource<'a> {
     /// An expression for the text of its file.
     text: TokenStream,
     /// The module as it is written.
@@ -106,7 +106,7 @@ struct Source<'a> {
     arguments: &'a Arguments,
 }
 
-impl Source<'_> {
+impl ModuleSource<'_> {
     /// The items with trace points, and their tables.
     fn traced(&self, items: &mut [Item], version: Version, errors: &mut Vec<syn::Error>) -> TokenStream {
         let Self { text, tokens, name, arguments } = self;
@@ -115,7 +115,7 @@ impl Source<'_> {
             Some(first) => (false, first),
             None => (arguments.only_marked, arguments.first_id),
         };
-        let mut table = Table::starting_at(first);
+        let mut table = LocationTable::starting_at(first);
         insert(items, arguments, only_marked, &mut table, errors);
         errors.extend(table.check().err());
         let marks = only_marked.then(|| table.marks());
@@ -223,7 +223,7 @@ fn insert(
     items: &mut [Item],
     arguments: &Arguments,
     only_marked: bool,
-    table: &mut Table,
+    table: &mut LocationTable,
     errors: &mut Vec<syn::Error>,
 ) {
     let traced = if only_marked { Traced::Marks } else { Traced::Decisions };

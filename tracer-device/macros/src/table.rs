@@ -43,7 +43,7 @@ struct Value {
 }
 
 /// The locations so far.
-pub(crate) struct Table {
+pub(crate) struct LocationTable {
     /// Id of the next one that does not say its own.
     next: u32,
     locations: BTreeMap<u16, Location>,
@@ -56,7 +56,7 @@ pub(crate) struct Table {
     error: Option<syn::Error>,
 }
 
-impl Table {
+impl LocationTable {
     /// A table without locations, whose first will have this id.
     pub(crate) fn starting_at(first: u16) -> Self {
         let (next, next_value) = (first.into(), first.into());
@@ -202,7 +202,7 @@ mod tests {
             rejoin: origin,
         };
         for first in [1, 65_000] {
-            let mut table = Table::starting_at(first);
+            let mut table = LocationTable::starting_at(first);
             for id in first..=u16::MAX {
                 assert_eq!(table.add(location.clone(), None, Span::call_site()), id);
             }

@@ -119,24 +119,24 @@ impl Writer {
 mod tests {
     use super::*;
 
-    fn of(text: &str) -> String {
+    fn shortened(text: &str) -> String {
         source(&text.parse::<TokenStream>().unwrap())
     }
 
     #[test]
     fn blanks_stay_and_lines_are_joined() {
-        assert_eq!(of("a[i].len()  <\n    b as u64"), "a[i].len() < b as u64");
-        assert_eq!(of("Some((row, out)) = y.own(1.5e3)"), "Some((row, out)) = y.own(1.5e3)");
-        assert_eq!(of("'a: &'static str"), "'a: &'static str");
-        assert_eq!(of(""), "");
+        assert_eq!(shortened("a[i].len()  <\n    b as u64"), "a[i].len() < b as u64");
+        assert_eq!(shortened("Some((row, out)) = y.own(1.5e3)"), "Some((row, out)) = y.own(1.5e3)");
+        assert_eq!(shortened("'a: &'static str"), "'a: &'static str");
+        assert_eq!(shortened(""), "");
     }
 
     #[test]
     fn long_text_is_cut_between_characters() {
-        let long = of(&format!("\"{}\"", "ü".repeat(100)));
+        let long = shortened(&format!("\"{}\"", "ü".repeat(100)));
         assert_eq!(long.chars().count(), MAX_CHARACTERS + 1);
         assert!(long.ends_with('…'));
-        assert_eq!(of(&"a".repeat(MAX_CHARACTERS)).chars().count(), MAX_CHARACTERS);
+        assert_eq!(shortened(&"a".repeat(MAX_CHARACTERS)).chars().count(), MAX_CHARACTERS);
     }
 
     #[test]

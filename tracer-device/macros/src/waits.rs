@@ -11,12 +11,12 @@ use syn::{Expr, ExprCall, Stmt, token};
 use crate::decisions::attributes;
 use crate::insert::Insert;
 use crate::syntax::{at, braced, nothing, statement};
-use crate::table::{Kind, Location, Table};
+use crate::table::{Kind, Location, LocationTable};
 use crate::text::{end, source};
 
 /// Returns how an expression waits, if it does: `sync_threads()` at a barrier, `spin_hint()` otherwise,
 /// whatever the path before the name.
-pub(crate) fn of(expression: &Expr) -> Option<(&ExprCall, Kind)> {
+pub(crate) fn wait_call(expression: &Expr) -> Option<(&ExprCall, Kind)> {
     let Expr::Call(call) = expression else { return None };
     let (name, _) = callee(call).filter(|_| call.args.is_empty())?;
     match name.as_str() {
@@ -41,7 +41,7 @@ fn base() -> Ident {
 }
 
 /// Declares the constant, if the module has waits.
-pub(crate) fn declared(table: &Table) -> TokenStream {
+pub(crate) fn declared(table: &LocationTable) -> TokenStream {
     let (name, last) = (base(), table.last());
     if table.waits().is_empty() { TokenStream::new() } else { quote!(const #name: u16 = #last;) }
 }
@@ -49,7 +49,7 @@ pub(crate) fn declared(table: &Table) -> TokenStream {
 impl Insert<'_> {
     /// Puts a point before and behind a call that waits.
     pub(crate) fn waiting(&mut self, expression: &mut Expr) {
-        let Some((call, kind)) = of(expression) else { return };
+        let Some((call, kind)) = wait_call(expression) else { return };
         let (what, close, rejoin) = (source(call), call.paren_token.span.close(), end(call));
         let begins = self.wait(kind, &what, call.func.span(), rejoin);
         let ends = self.wait(Kind::Waited, &format!("behind {what}"), close, rejoin);

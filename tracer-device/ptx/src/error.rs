@@ -47,7 +47,7 @@ impl ParseError {
     /// Makes the error of finding `token` where `expected` should be.
     pub(crate) fn unexpected(text: &str, token: Token, expected: &'static str) -> Self {
         let offset = token.span.start;
-        let Position { line, column } = Position::of(text, offset);
+        let Position { line, column } = Position::new(text, offset);
         let found = match token.kind {
             TokenKind::UnterminatedString => return Self::UnterminatedString { line, column, offset },
             TokenKind::UnterminatedComment => return Self::UnterminatedComment { line, column, offset },

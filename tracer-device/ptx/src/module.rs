@@ -161,6 +161,6 @@ impl<'a> Module<'a> {
     /// Returns the line and column of an offset.
     #[must_use]
     pub fn position(&self, offset: usize) -> Position {
-        Position::of(self.text, offset)
+        Position::new(self.text, offset)
     }
 }

@@ -20,7 +20,7 @@ struct Register<'a> {
 }
 
 impl<'a> Registers<'a> {
-    pub(crate) fn of(body: &Body<'a>) -> Self {
+    pub(crate) fn new(body: &Body<'a>) -> Self {
         let mut registers: HashMap<&'a str, Vec<Register<'a>>> = HashMap::new();
         // Of each scope around the statement, the declarations that end with it.
         let mut scopes: Vec<Vec<(&'a str, usize)>> = vec![Vec::new()];
@@ -101,7 +101,7 @@ mod tests {
             L: ret; }";
         let module = Module::parse(text).expect("it is PTX");
         let body = module.functions[0].body.as_ref().expect("it has a body");
-        let declared = Registers::of(body);
+        let declared = Registers::new(body);
         let at: Vec<usize> = body.instructions().map(|(index, _)| index).collect();
         let types = |at: usize| {
             ["%rd1", "%rd2", "%rd3", "p", "%r12", "%r1", "%r14"].map(|name| declared.register(name, at))

@@ -66,7 +66,7 @@ impl Position {
     /// Finds the line and column of `offset`. Offsets beyond the text are taken as its end, offsets within a
     /// character as that character. Reads the text up to the offset.
     #[must_use]
-    pub fn of(text: &str, offset: usize) -> Self {
+    pub fn new(text: &str, offset: usize) -> Self {
         let mut offset = offset.min(text.len());
         while !text.is_char_boundary(offset) {
             offset -= 1;
@@ -85,11 +85,11 @@ mod tests {
     #[test]
     fn positions_count_lines_and_characters_from_one() {
         let text = "a\r\nβγ x\n";
-        assert_eq!(Position::of(text, 0), Position { line: 1, column: 1 });
+        assert_eq!(Position::new(text, 0), Position { line: 1, column: 1 });
         let x = text.find('x').expect("x is there");
-        assert_eq!(Position::of(text, x), Position { line: 2, column: 4 });
+        assert_eq!(Position::new(text, x), Position { line: 2, column: 4 });
         // Within γ, and beyond the end.
-        assert_eq!(Position::of(text, x - 2), Position { line: 2, column: 2 });
-        assert_eq!(Position::of(text, 1000), Position { line: 3, column: 1 });
+        assert_eq!(Position::new(text, x - 2), Position { line: 2, column: 2 });
+        assert_eq!(Position::new(text, 1000), Position { line: 3, column: 1 });
     }
 }

@@ -60,16 +60,16 @@ impl LaunchShape {
     pub fn linear(threads: u64, block: u32) -> Self {
         let blocks = threads.div_ceil(u64::from(block)).max(1);
         let blocks = u32::try_from(blocks).expect("more than 2^32 - 1 blocks");
-        Self::of([blocks, 1, 1], [block, 1, 1], Blocks::Independent)
+        Self::new([blocks, 1, 1], [block, 1, 1], Blocks::Independent)
     }
 
     /// A one-dimensional launch of exactly `blocks` blocks of `block` threads, which communicate.
     pub fn persistent(blocks: u32, block: u32) -> Self {
-        Self::of([blocks, 1, 1], [block, 1, 1], Blocks::Communicating)
+        Self::new([blocks, 1, 1], [block, 1, 1], Blocks::Communicating)
     }
 
     /// A launch of `grid` blocks of `block` threads, without dynamic shared memory.
-    pub fn of(grid: [u32; 3], block: [u32; 3], blocks: Blocks) -> Self {
+    pub fn new(grid: [u32; 3], block: [u32; 3], blocks: Blocks) -> Self {
         Self { grid, block, dynamic_shared: 0, blocks, simulated: Simulated::default() }
     }
 
@@ -105,7 +105,7 @@ pub struct Allocation {
 
 /// Where memory lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum MemoryType {
     /// In the device's own memory.
     Device,
     /// In memory of the host that kernels can use. What a kernel has written there can still be read by way
@@ -263,7 +263,7 @@ pub trait Device {
     /// # Errors
     /// [`DeviceError::OutOfMemory`] when there is not enough; [`DeviceError::Unsupported`] if the device has
     /// no memory at this place.
-    fn allocate(&mut self, bytes: u64, place: Place) -> Result<Allocation, DeviceError>;
+    fn allocate(&mut self, bytes: u64, place: MemoryType) -> Result<Allocation, DeviceError>;
 
     /// Gives memory back.
     ///

@@ -6,8 +6,8 @@ use warptrace_device::{Global, KernelCall};
 
 use crate::writer::Summary;
 use crate::{
-    Allocation, Device, DeviceError, LaunchReport, LaunchShape, LaunchTime, Place, Recorder, RecordingSpec,
-    SessionError, TracedProgram,
+    Allocation, Device, DeviceError, LaunchReport, LaunchShape, LaunchTime, MemoryType, Recorder,
+    RecordingSpec, SessionError, TracedProgram,
 };
 
 /// Runs kernels on a device: a [`Session`] records them, [`Untraced`] does not.
@@ -140,7 +140,7 @@ impl<T: Pod> Buffer<T> {
                 bytes: u64::MAX,
                 reason: format!("{len} elements of {} bytes pass 2^64 bytes", size_of::<T>()),
             })?;
-        let allocation = device.allocate(bytes.max(1), Place::Device)?;
+        let allocation = device.allocate(bytes.max(1), MemoryType::Device)?;
         Ok(Self { allocation, len, element: std::marker::PhantomData })
     }
 

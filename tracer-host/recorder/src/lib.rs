@@ -40,7 +40,7 @@ pub use cuda::{
 };
 pub use device::{
     Allocation, Blocks, ClockSteps, Device, DeviceClocks, DeviceFacts, EncodeJob, Encoded, LaunchShape,
-    LaunchTime, Logs, Place, Prepare, Simulated, Traced,
+    LaunchTime, Logs, MemoryType, Prepare, Simulated, Traced,
 };
 pub use error::DeviceError;
 pub use file_name::{FileNameError, NameParts, file_name, is_name_of_one};

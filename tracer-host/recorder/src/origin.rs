@@ -119,7 +119,7 @@ pub fn ranks() -> Origin {
 
 /// Returns where this process records on a device, and that it begins now; `None` if the device's clock is
 /// one for tests, so that what is recorded does not depend on where.
-pub(crate) fn of(device: &dyn Device) -> Option<Origin> {
+pub(crate) fn origin_of(device: &dyn Device) -> Option<Origin> {
     let DeviceFacts { clock, ordinal, uuid, .. } = device.facts();
     if !matches!(clock, HostClock::System) {
         return None;
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_recording_knows_host_process_and_clocks() {
-        let origin = of(&SimDevice::new(SimOptions::default())).unwrap();
+        let origin = origin_of(&SimDevice::new(SimOptions::default())).unwrap();
         assert_eq!(origin.process, Some(std::process::id()));
         assert_eq!((origin.device, origin.device_uuid), (None, None));
         if cfg!(target_os = "linux") {

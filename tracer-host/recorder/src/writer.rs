@@ -43,7 +43,7 @@ use warptrace_format::file::{
 };
 
 use batch::Part;
-pub(crate) use batch::{Batch, Found, Payload};
+pub(crate) use batch::{Batch, BatchChunk, Payload};
 pub use ends::TrackEnd;
 use ends::{EndPart, cut_ends, encode_ends};
 pub use error::WriteError;
@@ -108,7 +108,7 @@ pub struct TraceWriter<W> {
     /// Cycles of a unit of time.
     step: u32,
     /// Memory for the chunks of a batch in order: every batch needs some, and new memory comes slowly.
-    ordered: Vec<Found>,
+    ordered: Vec<BatchChunk>,
     /// Set while bytes are on their way out: what follows a write that failed could not be read.
     broken: bool,
 }
@@ -124,7 +124,7 @@ impl<W: Write + Send> TraceWriter<W> {
         }
         let body = metadata.encode()?;
         let launches = Launches::new(metadata)?;
-        let layouts = metadata.tracks.iter().map(|codec| Layout::of(*codec, &options)).collect();
+        let layouts = metadata.tracks.iter().map(|codec| Layout::new(*codec, &options)).collect();
         let (labels, index, ordered) = (WrittenLabels::default(), Vec::new(), Vec::new());
         let summary = Summary::default();
         let step = match metadata.device.kind {
@@ -219,7 +219,7 @@ impl<W: Write + Send> TraceWriter<W> {
         &mut self,
         launches: impl IntoIterator<Item = u32>,
         find: impl FnOnce(&mut Batch) -> Result<(), E> + Send,
-        payload: impl Fn(&Found) -> Payload<'p> + Sync,
+        payload: impl Fn(&BatchChunk) -> Payload<'p> + Sync,
         ends: &[TrackEnd<'_>],
     ) -> Result<(), E> {
         let mut batch = Batch::new(launches.into_iter(), &self.launches)?;
@@ -246,7 +246,7 @@ impl<W: Write + Send> TraceWriter<W> {
     fn write_parts<'p>(
         &mut self,
         parts: &[Part<'_>],
-        payload: &(impl Fn(&Found) -> Payload<'p> + Sync),
+        payload: &(impl Fn(&BatchChunk) -> Payload<'p> + Sync),
         ends: &[TrackEnd<'_>],
         more: usize,
     ) -> Result<(), WriteError> {
@@ -285,7 +285,7 @@ impl<W: Write + Send> TraceWriter<W> {
     fn cut<'b>(&self, part: &Part<'b>) -> Vec<(Part<'b>, u64)> {
         let layout = self.layouts[part.track as usize];
         let frames = cut::cut(part.chunks, |bytes| layout.frame_bytes(bytes), MAX_FRAME_CHUNKS as usize);
-        frames.into_iter().map(|(chunks, bytes)| (part.of(chunks), bytes)).collect()
+        frames.into_iter().map(|(chunks, bytes)| (part.with_chunks(chunks), bytes)).collect()
     }
 
     /// Writes a frame of `length` bytes, and what belongs behind it.

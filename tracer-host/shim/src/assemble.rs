@@ -209,7 +209,7 @@ fn package_folders() -> Vec<PathBuf> {
 /// Assembles a text, or reads what was assembled before.
 fn assemble(tool: &Path, text: &[u8], options: &[String], architecture: u32) -> Result<Vec<u8>, String> {
     let target = target_of(text, architecture);
-    let kept = Kept::of(tool, text, options, &target);
+    let kept = Kept::new(tool, text, options, &target);
     if let Some(code) = kept.as_ref().and_then(Kept::read) {
         return Ok(code);
     }
@@ -276,7 +276,7 @@ struct Kept {
 
 impl Kept {
     /// `None` where there is no folder for such things.
-    fn of(tool: &Path, text: &[u8], options: &[String], target: &str) -> Option<Self> {
+    fn new(tool: &Path, text: &[u8], options: &[String], target: &str) -> Option<Self> {
         let cache = std::env::var_os("XDG_CACHE_HOME").filter(|folder| !folder.is_empty()).map(PathBuf::from);
         let cache = cache.or_else(|| Some(Path::new(&std::env::var_os("HOME")?).join(".cache")))?;
         let file = fs::metadata(tool).ok()?;

@@ -14,7 +14,7 @@ use warptrace_host::MemoryChange;
 use crate::assemble::{self, Image};
 use crate::driver::{self, Relaxed};
 use crate::exchange::{self, Alone, exchange};
-use crate::image::Found;
+use crate::image::ImagePtx;
 use crate::state::{Code, Function, Owner, lock, state};
 
 /// Copies that take longer to make are told.
@@ -22,16 +22,16 @@ const LONG: Duration = Duration::from_millis(250);
 
 /// What copies of a module's kernels are made of.
 #[derive(Debug)]
-pub(crate) struct Source {
-    found: Found,
+pub(crate) struct CopySource {
+    found: ImagePtx,
     /// Names as people write them, by those in the PTX.
     names: OnceLock<HashMap<String, String>>,
     /// Modules of copies that the driver has.
     made: Mutex<Vec<Owner>>,
 }
 
-impl Source {
-    pub(crate) fn new(found: Found) -> Self {
+impl CopySource {
+    pub(crate) fn new(found: ImagePtx) -> Self {
         Self { found, names: OnceLock::new(), made: Mutex::default() }
     }
 
@@ -80,7 +80,7 @@ impl fmt::Debug for Settings {
 ///
 /// # Errors
 /// Why there can be none.
-pub(crate) fn make(source: &Source, function: &Function) -> Result<Copied, String> {
+pub(crate) fn make(source: &CopySource, function: &Function) -> Result<Copied, String> {
     let state = state().ok_or("nothing is traced")?;
     let _relaxed = Relaxed::enter();
     let architecture = driver::architecture();
@@ -117,7 +117,7 @@ pub(crate) fn make(source: &Source, function: &Function) -> Result<Copied, Strin
 }
 
 /// What is to be said of a copy: that it is other code than the program runs alone, or took long.
-fn note_of(found: &Found, kernel: &str, took: Duration, spliced_in: Duration) -> Vec<String> {
+fn note_of(found: &ImagePtx, kernel: &str, took: Duration, spliced_in: Duration) -> Vec<String> {
     let mut notes = Vec::new();
     notes.extend(found.older.map(|(ptx, code)| exchange::older_note(ptx, code)));
     if took >= LONG {

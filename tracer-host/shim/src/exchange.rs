@@ -15,7 +15,7 @@ use warptrace_ptx::points::{Marked, ParamLayout, Point, PointKind, PointOptions,
 use warptrace_ptx::splice::{Options, TracedKernel, code_at, splice};
 use warptrace_ptx::{Module, call_graph, only, stands_alone};
 
-use crate::image::Found;
+use crate::image::ImagePtx;
 use crate::names;
 use crate::settings::Settings;
 
@@ -151,7 +151,7 @@ fn part(text: &str, function: &str) -> Result<String, String> {
 /// # Errors
 /// If the text cannot be read, or has no kernel that is to be traced: a sentence that says why.
 pub(crate) fn exchange(
-    found: &Found,
+    found: &ImagePtx,
     alone: Option<Alone<'_>>,
     settings: &Settings,
     (first_id, first_site): (u16, u16),

@@ -191,7 +191,7 @@ impl Executable {
     /// The driver has given or taken them.
     pub(crate) unsafe fn set(&mut self, state: &State, node: Handle, parameters: &NodeParameters) {
         // SAFETY: the caller's promise.
-        let found = unsafe { Node::of(state, node, parameters) };
+        let found = unsafe { Node::new(state, node, parameters) };
         let known = self.nodes.iter().position(|known| known.handle == node as usize);
         self.skipped.remove(&(node as usize));
         match (found, known) {
@@ -248,7 +248,7 @@ impl Node {
     ///
     /// # Safety
     /// The driver has given or taken them.
-    unsafe fn of(
+    unsafe fn new(
         state: &State,
         handle: Handle,
         parameters: &NodeParameters,
@@ -330,7 +330,7 @@ unsafe fn has_attribute(node: Handle, attribute: sys::CUlaunchAttributeID) -> bo
 /// Copies a node's arguments.
 ///
 /// # Safety
-/// As of [`Node::of`].
+/// As of [`Node::new`].
 unsafe fn arguments_of(kernel: &Kernel, parameters: &NodeParameters) -> Option<Vec<u8>> {
     let bytes = kernel.parameters.last().map_or(0, |last| last.offset + last.size);
     if parameters.kernelParams.is_null() {

@@ -12,7 +12,7 @@ const ELF_MAGIC: u32 = u32::from_le_bytes(*b"\x7fELF");
 
 /// What is traced of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct ImagePtx {
     /// The text.
     pub(crate) ptx: String,
     /// Where the source has its lines, if the text does not say it.
@@ -25,13 +25,13 @@ pub(crate) struct Found {
     pub(crate) older: Option<(u32, u32)>,
 }
 
-impl From<String> for Found {
+impl From<String> for ImagePtx {
     fn from(ptx: String) -> Self {
         Self { ptx, lines: None, assembled: Assembled::default(), registers: Vec::new(), older: None }
     }
 }
 
-impl Found {
+impl ImagePtx {
     /// Takes the PTX that the assembler has left in machine code.
     fn in_cubin(cubin: &[u8]) -> Result<Self, NoText> {
         let Embedded { text, lines, assembled } = cubin::ptx(cubin)?;
@@ -98,7 +98,7 @@ fn hint() -> &'static str {
 ///
 /// # Safety
 /// `image` is one that the driver would take: PTX that ends in zero, machine code, a fatbin or its wrapper.
-pub(crate) unsafe fn ptx_at(image: *const c_void, architecture: u32) -> Result<Found, NoPtx> {
+pub(crate) unsafe fn ptx_at(image: *const c_void, architecture: u32) -> Result<ImagePtx, NoPtx> {
     if image.is_null() {
         return Err(NoPtx::Unknown { found: 0 });
     }
@@ -123,20 +123,20 @@ pub(crate) unsafe fn ptx_at(image: *const c_void, architecture: u32) -> Result<F
 ///
 /// # Errors
 /// If there is none.
-pub(crate) fn ptx_in(image: &[u8], architecture: u32) -> Result<Found, NoPtx> {
+pub(crate) fn ptx_in(image: &[u8], architecture: u32) -> Result<ImagePtx, NoPtx> {
     let mut first = [0; 4];
     for (to, from) in first.iter_mut().zip(image) {
         *to = *from;
     }
     match u32::from_le_bytes(first) {
-        ELF_MAGIC => Found::in_cubin(image).map_err(|error| match error {
+        ELF_MAGIC => ImagePtx::in_cubin(image).map_err(|error| match error {
             NoText::Missing => NoPtx::MachineCode { architecture },
             damaged => NoPtx::Embedded(damaged),
         }),
         CONTAINER_MAGIC => in_fatbin(image, architecture),
         magic if is_text(magic) => {
             let end = image.iter().position(|byte| *byte == 0).unwrap_or(image.len());
-            String::from_utf8(image[..end].to_vec()).map(Found::from).map_err(|_| NoPtx::Text)
+            String::from_utf8(image[..end].to_vec()).map(ImagePtx::from).map_err(|_| NoPtx::Text)
         }
         found => Err(NoPtx::Unknown { found }),
     }
@@ -166,7 +166,7 @@ fn is_text(magic: u32) -> bool {
 
 /// Chooses among the PTX texts of a fatbin: that of the machine code which the device would run, if none of
 /// the same architecture stands beside it, or else the one of the highest architecture that the device runs.
-fn in_fatbin(container: &[u8], architecture: u32) -> Result<Found, NoPtx> {
+fn in_fatbin(container: &[u8], architecture: u32) -> Result<ImagePtx, NoPtx> {
     let all = fatbin::entries(container)?;
     let mut found: Vec<Entry<'_>> = all.iter().copied().filter(|entry| entry.kind == Kind::Ptx).collect();
     found.sort_by_key(|entry| std::cmp::Reverse(entry.architecture));
@@ -174,7 +174,7 @@ fn in_fatbin(container: &[u8], architecture: u32) -> Result<Found, NoPtx> {
     let cubin = code.and_then(|code| code.bytes().ok());
     let is_beside = |entry: &Entry<'_>| code.is_some_and(|code| code.architecture <= entry.architecture);
     if let Some(cubin) = cubin.as_ref().filter(|_| !found.iter().any(is_beside))
-        && let Ok(embedded) = Found::in_cubin(cubin)
+        && let Ok(embedded) = ImagePtx::in_cubin(cubin)
     {
         return Ok(embedded);
     }
@@ -187,7 +187,7 @@ fn in_fatbin(container: &[u8], architecture: u32) -> Result<Found, NoPtx> {
             let registers = cubin.as_deref().map(cubin::registers).unwrap_or_default();
             let later = code.map(|code| code.architecture).filter(|later| *later > entry.architecture);
             let older = later.map(|later| (entry.architecture, later));
-            return Ok(Found { registers, older, ..Found::from(text) });
+            return Ok(ImagePtx { registers, older, ..ImagePtx::from(text) });
         }
     }
     let list: Vec<String> = found.iter().map(|entry| format!("sm_{}", entry.architecture)).collect();
@@ -228,21 +228,21 @@ fn runs_on(text: &str, architecture: u32) -> bool {
 mod tests {
     use super::*;
 
-    fn of(bytes: &[u8]) -> Result<String, NoPtx> {
+    fn text_of(bytes: &[u8]) -> Result<String, NoPtx> {
         // SAFETY: each ends in zero, or is longer than what its header says.
         unsafe { ptx_at(bytes.as_ptr().cast(), 90) }.map(|found| found.ptx)
     }
 
     #[test]
     fn images_are_told_by_their_first_bytes() {
-        assert_eq!(of(b"//\n.version 8.0\0").unwrap(), "//\n.version 8.0");
+        assert_eq!(text_of(b"//\n.version 8.0\0").unwrap(), "//\n.version 8.0");
         let mut header = [0; 64];
         header[..4].copy_from_slice(b"\x7fELF");
-        assert_eq!(of(&header), Err(NoPtx::MachineCode { architecture: 90 }));
-        assert_eq!(of(b"\0"), Err(NoPtx::Unknown { found: 0 }));
-        assert_eq!(of(b"\x7f\x7f\x01\0"), Err(NoPtx::Unknown { found: 0x01_7f7f }));
-        assert_eq!(of(b".v\xff\xff.\0"), Err(NoPtx::Unknown { found: 0xffff_762e }));
-        assert_eq!(of(b".ver\xff\0"), Err(NoPtx::Text));
+        assert_eq!(text_of(&header), Err(NoPtx::MachineCode { architecture: 90 }));
+        assert_eq!(text_of(b"\0"), Err(NoPtx::Unknown { found: 0 }));
+        assert_eq!(text_of(b"\x7f\x7f\x01\0"), Err(NoPtx::Unknown { found: 0x01_7f7f }));
+        assert_eq!(text_of(b".v\xff\xff.\0"), Err(NoPtx::Unknown { found: 0xffff_762e }));
+        assert_eq!(text_of(b".ver\xff\0"), Err(NoPtx::Text));
     }
 
     #[test]

@@ -189,7 +189,7 @@ pub(crate) struct Asked {
 
 impl Asked {
     /// `None` if ranges do not matter.
-    pub(crate) fn of(window: &Window) -> Option<Self> {
+    pub(crate) fn new(window: &Window) -> Option<Self> {
         (!window.nvtx.is_empty()).then(|| Self { names: window.nvtx.join(" "), ..Self::default() })
     }
 
@@ -261,7 +261,7 @@ mod tests {
         push(own, Message::Registered(registered));
         assert_eq!(label().as_deref(), Some("kept@own"));
         let window = |name: &str| Window { nvtx: vec![name.to_owned()], ..Window::default() };
-        let asked = Asked::of(&window("st*")).expect("a range is asked for");
+        let asked = Asked::new(&window("st*")).expect("a range is asked for");
         assert!(asked.has_launch(&window("st*")) && !asked.has_launch(&window("kept")));
         assert_eq!(asked.line().as_deref(), Some("not traced: 1 launch in no range that --nvtx names (st*)"));
         assert_eq!((pop(own), pop(0), pop(0)), (Some(0), Some(0), None));
@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(label().as_deref(), Some("two@own"));
         end(second);
         assert_eq!(label().as_deref(), Some("one"));
-        let asked = Asked::of(&window("x")).expect("a range is asked for");
+        let asked = Asked::new(&window("x")).expect("a range is asked for");
         assert!(!asked.has_launch(&window("x")) && asked.line().expect("one").ends_with("they were in one"));
         end(first);
         assert_eq!(label(), None);

@@ -66,7 +66,7 @@ unsafe extern "C" fn look(info: *mut dl_phdr_info, _: size_t, _: *mut c_void) ->
         let path = CStr::from_ptr(info.dlpi_name).to_bytes();
         let file = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
         if LIBRARIES.contains(&file)
-            && let Some(symbols) = Symbols::of(info)
+            && let Some(symbols) = Symbols::new(info)
         {
             for (name, slot) in [(c"dlvsym", &DLVSYM), (c"dlsym", &DLSYM)] {
                 if let Some(found) = symbols.find(name.to_bytes()) {
@@ -83,7 +83,7 @@ impl Symbols {
     ///
     /// # Safety
     /// The library stays loaded.
-    unsafe fn of(info: &dl_phdr_info) -> Option<Self> {
+    unsafe fn new(info: &dl_phdr_info) -> Option<Self> {
         let base = info.dlpi_addr;
         // SAFETY: program headers and dynamic section of a loaded library, as the loader left them.
         unsafe {

@@ -28,10 +28,10 @@ impl Settings {
     /// # Errors
     /// Which variable is wrong, what it holds, and what is allowed.
     pub(crate) fn read() -> Result<Option<Self>, String> {
-        Self::of(|name| std::env::var_os(name))
+        Self::new(|name| std::env::var_os(name))
     }
 
-    fn of(variable: impl Fn(&str) -> Option<OsString>) -> Result<Option<Self>, String> {
+    fn new(variable: impl Fn(&str) -> Option<OsString>) -> Result<Option<Self>, String> {
         let Some(file) = variable(RUN_FILE) else { return Ok(None) };
         if file.is_empty() {
             return Err(format!("{RUN_FILE} is empty: it is the path of the trace"));
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     fn settings(pairs: &[(&str, &str)]) -> Result<Option<Settings>, String> {
-        Settings::of(|name| {
+        Settings::new(|name| {
             pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| OsString::from(value))
         })
     }

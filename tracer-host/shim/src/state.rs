@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::assemble::Image;
-use crate::copies::{self, Copied, Settings as CopySettings, Source};
+use crate::copies::{self, Copied, CopySource, Settings as CopySettings};
 use crate::driver;
 use crate::exchange::{Kernel, NOT_ASKED, TracedModule};
 use crate::graphs::Graphs;
@@ -43,7 +43,7 @@ pub(crate) fn state() -> Option<&'static State> {
             summary.refuse(&problem);
             None
         })?;
-        let asked = Asked::of(&settings.spec.recording.window).map(Arc::new);
+        let asked = Asked::new(&settings.spec.recording.window).map(Arc::new);
         summary.asked.clone_from(&asked);
         // Counts go on where no trace begins.
         // SAFETY: a function of this library, which stays loaded.
@@ -91,7 +91,7 @@ pub(crate) struct Code {
     /// Its kernels with their copies in the same module, or why there are none.
     pub(crate) traced: Result<TracedModule, String>,
     /// What copies in modules of their own are made of.
-    source: Option<Source>,
+    source: Option<CopySource>,
     /// What the driver was given: it may read that later.
     _image: Option<Image>,
     /// A number of its own.
@@ -332,7 +332,7 @@ impl Registry {
     }
 
     /// Notes a loaded module or library whose kernels get copies in modules of their own.
-    pub(crate) fn add_source(&mut self, owner: Owner, source: Source) {
+    pub(crate) fn add_source(&mut self, owner: Owner, source: CopySource) {
         let traced = Err("its copy is in another module".to_owned());
         let code = self.numbered(traced, Some(source), None);
         self.owned(owner, &code);
@@ -346,7 +346,7 @@ impl Registry {
     fn numbered(
         &mut self,
         traced: Result<TracedModule, String>,
-        source: Option<Source>,
+        source: Option<CopySource>,
         image: Option<Image>,
     ) -> Arc<Code> {
         self.codes += 1;

@@ -8,7 +8,7 @@ use warptrace_device::simt::host::{Site, WarpOp};
 
 /// A thread of a launch, named as the hardware counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct ThreadPlace {
     /// Block index in the grid.
     pub block: [u32; 3],
     /// Index of the warp in its block.
@@ -17,7 +17,7 @@ pub struct Place {
     pub lane: u32,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ThreadPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { block: [x, y, z], warp, lane } = self;
         write!(f, "block ({x}, {y}, {z}), warp {warp}, lane {lane}")
@@ -132,7 +132,7 @@ pub enum SimError {
     #[error("{place}: {message} (at {location})")]
     Failed {
         /// The lane.
-        place: Place,
+        place: ThreadPlace,
         /// What it says.
         message: String,
         /// Where.
@@ -142,7 +142,7 @@ pub enum SimError {
     #[error("{place} panicked: {message}{}", AtOrAfter(.location, .last_op))]
     Panicked {
         /// The lane.
-        place: Place,
+        place: ThreadPlace,
         /// The panic's message.
         message: String,
         /// Where; `None` if another panic hook has replaced the simulator's.
@@ -184,7 +184,7 @@ pub enum SimError {
     #[error("{place}: the masks at {} ({site}) differ: lane {} brought {mask:#010x}, lane {other_lane} brought {other_mask:#010x}", op_name(*.op), .place.lane)]
     MasksDiffer {
         /// A lane.
-        place: Place,
+        place: ThreadPlace,
         /// The operation.
         op: WarpOp,
         /// Where.
@@ -200,7 +200,7 @@ pub enum SimError {
     #[error("{place}: is not in its own mask {mask:#010x} of {} ({site})", op_name(*.op))]
     NotInMask {
         /// The lane.
-        place: Place,
+        place: ThreadPlace,
         /// The operation.
         op: WarpOp,
         /// Where.
@@ -212,7 +212,7 @@ pub enum SimError {
     #[error("{place}: the shuffle's source, lane {from}, {} ({site})", if *.left { "has left the kernel".to_owned() } else { format!("is outside its mask {mask:#010x}") })]
     ShuffleSource {
         /// The lane that asks.
-        place: Place,
+        place: ThreadPlace,
         /// Where.
         site: Site,
         /// The mask.

@@ -50,7 +50,7 @@ mod stack;
 mod values;
 mod warp;
 
-pub use error::{LeftBefore, Place, SimError, SourcePoint, Waiting};
+pub use error::{LeftBefore, SimError, SourcePoint, ThreadPlace, Waiting};
 pub use host_memory::host_memory;
 pub use launch::{Interaction, Launch, LaunchReport, Progress, limits};
 pub use recorder::spans::place;

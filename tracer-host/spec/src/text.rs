@@ -54,12 +54,12 @@ pub(crate) mod seconds {
     /// Reads a number of seconds.
     #[cfg(feature = "clap")]
     pub(crate) fn parse(text: &str) -> Result<Duration, String> {
-        text.parse().ok().and_then(of).ok_or_else(|| NEEDED.to_owned())
+        text.parse().ok().and_then(duration_of).ok_or_else(|| NEEDED.to_owned())
     }
 
     const NEEDED: &str = "a number of seconds is needed, 0 or more";
 
-    fn of(seconds: f64) -> Option<Duration> {
+    fn duration_of(seconds: f64) -> Option<Duration> {
         Duration::try_from_secs_f64(seconds).ok()
     }
 
@@ -70,7 +70,7 @@ pub(crate) mod seconds {
     #[cfg(feature = "run")]
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
         let seconds = f64::deserialize(deserializer)?;
-        of(seconds).ok_or_else(|| D::Error::custom(format!("it is {seconds}: {NEEDED}")))
+        duration_of(seconds).ok_or_else(|| D::Error::custom(format!("it is {seconds}: {NEEDED}")))
     }
 
     pub(crate) mod option {
@@ -90,8 +90,9 @@ pub(crate) mod seconds {
             deserializer: D,
         ) -> Result<Option<Duration>, D::Error> {
             let seconds = Option::<f64>::deserialize(deserializer)?;
-            let read =
-                |seconds| of(seconds).ok_or_else(|| D::Error::custom(format!("it is {seconds}: {NEEDED}")));
+            let read = |seconds| {
+                duration_of(seconds).ok_or_else(|| D::Error::custom(format!("it is {seconds}: {NEEDED}")))
+            };
             seconds.map(read).transpose()
         }
     }

@@ -30,7 +30,7 @@ impl fmt::Debug for Device {
 }
 
 impl Device {
-    fn of(device: Box<dyn host::Device>, no_gpu: Option<DeviceError>) -> Self {
+    fn new(device: Box<dyn host::Device>, no_gpu: Option<DeviceError>) -> Self {
         Self { shared: Shared::new(device, None, true), no_gpu: no_gpu.map(Rc::new) }
     }
 
@@ -40,8 +40,8 @@ impl Device {
     /// None yet: whatever keeps the GPU from being used is a reason for the simulator.
     pub fn auto() -> Result<Self, Error> {
         Ok(match CudaDevice::open_empty(0) {
-            Ok(gpu) => Self::of(Box::new(gpu), None),
-            Err(reason) => Self::of(Box::new(SimDevice::new(SimOptions::default())), Some(reason)),
+            Ok(gpu) => Self::new(Box::new(gpu), None),
+            Err(reason) => Self::new(Box::new(SimDevice::new(SimOptions::default())), Some(reason)),
         })
     }
 
@@ -50,12 +50,12 @@ impl Device {
     /// # Errors
     /// Without a driver, without such a GPU, or if the driver fails.
     pub fn gpu(ordinal: u32) -> Result<Self, Error> {
-        Ok(Self::of(Box::new(CudaDevice::open_empty(ordinal)?), None))
+        Ok(Self::new(Box::new(CudaDevice::open_empty(ordinal)?), None))
     }
 
     /// Opens the simulator, which needs no GPU.
     pub fn simulator() -> Self {
-        Self::of(Box::new(SimDevice::new(SimOptions::default())), None)
+        Self::new(Box::new(SimDevice::new(SimOptions::default())), None)
     }
 
     /// Uses the GPU, the context and the stream of a program that has its own, through [`cudarc`]. Kernels

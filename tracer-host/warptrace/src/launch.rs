@@ -27,7 +27,7 @@ impl LaunchConfig {
 
     /// `blocks` along x, y and z, of `threads` along x, y and z; at most 1,024 threads a block.
     pub fn grid(blocks: [u32; 3], threads: [u32; 3]) -> Self {
-        Self { shape: LaunchShape::of(blocks, threads, Blocks::Independent) }
+        Self { shape: LaunchShape::new(blocks, threads, Blocks::Independent) }
     }
 
     /// Says that blocks wait for each other while the kernel runs. The simulator then has all of them run in

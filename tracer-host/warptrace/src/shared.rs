@@ -9,7 +9,9 @@ use std::sync::Arc;
 use cudarc::driver::CudaStream;
 use warptrace_device::SafeCall;
 use warptrace_format::file::BufferKind;
-use warptrace_host::{AddressMap, Allocation, Device, DeviceError, Memory, MemoryChange, Place, Recorder};
+use warptrace_host::{
+    AddressMap, Allocation, Device, DeviceError, Memory, MemoryChange, MemoryType, Recorder,
+};
 
 use crate::{Error, LaunchConfig};
 
@@ -47,7 +49,7 @@ impl Buffers {
 
 /// What a trace was told of buffers: the last change, and of those that are there that which brought each.
 #[derive(Default)]
-pub(crate) struct Told {
+pub(crate) struct ReportedBuffers {
     changes: u64,
     live: BTreeMap<u64, u64>,
 }
@@ -87,7 +89,7 @@ impl Shared {
     /// Tells a trace which buffers its next launch can reach.
     pub(crate) fn tell_buffers<W: Write + Send + 'static>(
         &self,
-        told: &mut Told,
+        told: &mut ReportedBuffers,
         recorder: &mut Recorder<W>,
     ) {
         let buffers = self.buffers.borrow();
@@ -117,7 +119,7 @@ impl Shared {
     }
 
     pub(crate) fn allocate(&self, bytes: u64) -> Result<Allocation, DeviceError> {
-        let allocation = self.with(|device| device.allocate(bytes.max(1), Place::Device))?;
+        let allocation = self.with(|device| device.allocate(bytes.max(1), MemoryType::Device))?;
         self.buffers.borrow_mut().add(allocation.address, allocation.bytes);
         Ok(allocation)
     }

@@ -18,7 +18,7 @@ use warptrace_host::{
     SpecError, TraceOutput, memory_of,
 };
 
-use crate::shared::{Shared, Told};
+use crate::shared::{ReportedBuffers, Shared};
 use crate::{Error, LaunchConfig};
 
 /// A trace that has not started: [`Device::trace`](crate::Device::trace).
@@ -79,7 +79,7 @@ impl TraceBuilder {
         if let Some((asked, tell)) = interrupt {
             recorder.interrupt_by(asked, tell);
         }
-        let told = (!spec.spaces().is_none()).then(Told::default);
+        let told = (!spec.spaces().is_none()).then(ReportedBuffers::default);
         let is_reached = |module: &&KernelModule| {
             let (variables, allocates) = memory_of(module.ptx);
             allocates || !variables.is_empty()
@@ -100,7 +100,7 @@ pub struct Trace {
     path: PathBuf,
     simulated: Simulated,
     /// What the file was told of buffers; `None` if it has no accesses.
-    told: Option<Told>,
+    told: Option<ReportedBuffers>,
     /// Whether `finish` was called, or a launch failed, which ends the file.
     has_ended: bool,
 }

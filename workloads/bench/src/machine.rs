@@ -47,7 +47,7 @@ pub(crate) struct Machine {
 
 impl Machine {
     /// Describes the device and the host it is in.
-    pub(crate) fn of(device: &dyn Device) -> Self {
+    pub(crate) fn new(device: &dyn Device) -> Self {
         let info = device.facts().info;
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let name = format!("{}; {cores} cores of {}", info.name, processor());

@@ -15,7 +15,7 @@ use warptrace_workloads::dmr::DmrError;
 
 use crate::arguments::Target;
 use crate::codecs::Codec;
-use crate::subject::{Run, Subject};
+use crate::subject::{Subject, SubjectRun};
 use crate::{files, machine};
 
 /// Device memory of streamed recordings at most: they need no more for more events.
@@ -75,7 +75,7 @@ impl Times {
 /// A traced run.
 pub(crate) struct Recorded<'s> {
     /// What the program gave.
-    pub(crate) run: Run<'s>,
+    pub(crate) run: SubjectRun<'s>,
     /// What the session counted.
     pub(crate) report: LaunchReport,
     /// What is in the file.
@@ -99,7 +99,7 @@ pub(crate) fn session_options(codec: &Codec, dual: bool, memory: u64) -> Recordi
 pub(crate) fn untraced<'s>(
     device: &mut dyn Device,
     subject: &'s dyn Subject,
-) -> anyhow::Result<(Run<'s>, Times)> {
+) -> anyhow::Result<(SubjectRun<'s>, Times)> {
     let kernels: Vec<&str> = subject.program().kernels().collect();
     let started = Instant::now();
     device.prepare(&Prepare { kernels: &kernels, ..Prepare::default() })?;
@@ -158,7 +158,10 @@ impl Bench {
     }
 
     /// Runs without tracing.
-    pub(crate) fn untraced<'s>(&mut self, subject: &'s dyn Subject) -> anyhow::Result<(Run<'s>, Times)> {
+    pub(crate) fn untraced<'s>(
+        &mut self,
+        subject: &'s dyn Subject,
+    ) -> anyhow::Result<(SubjectRun<'s>, Times)> {
         untraced(&mut *self.device, subject)
     }
 

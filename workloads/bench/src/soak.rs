@@ -14,7 +14,7 @@ use crate::memory;
 use crate::programs::{self, Selection};
 use crate::runs::needed_memory;
 use crate::subject::Subject;
-use crate::table::Table;
+use crate::table::MarkdownTable;
 
 /// Runs of a program in one session.
 const RUNS: u32 = 3;
@@ -76,7 +76,7 @@ fn record(
 /// Repeats recordings under each policy, and writes `soak.md`.
 pub(crate) fn run(arguments: &Soak) -> anyhow::Result<bool> {
     let mut device = machine::open(arguments.device)?;
-    let machine = Machine::of(&*device);
+    let machine = Machine::new(&*device);
     let selection =
         Selection { quick: !arguments.large, programs: &arguments.programs, ..Selection::default() };
     let subjects = programs::measured(&selection)?
@@ -95,7 +95,7 @@ pub(crate) fn run(arguments: &Soak) -> anyhow::Result<bool> {
         "allocated then",
         "at the end",
     ];
-    let mut table = Table::new(1, headings);
+    let mut table = MarkdownTable::new(1, headings);
     files::make_folder(&arguments.out)?;
     for &policy in &arguments.policies {
         let name = policy.name();

@@ -20,7 +20,7 @@ pub(crate) trait Subject: Sync {
     }
 
     /// Runs it once.
-    fn run(&self, launcher: &mut dyn Launcher) -> anyhow::Result<Run<'_>>;
+    fn run(&self, launcher: &mut dyn Launcher) -> anyhow::Result<SubjectRun<'_>>;
 
     /// Where each lane must pass, if that does not depend on the order in which threads run.
     fn lanes(&self) -> Option<&dyn LaneReference> {
@@ -35,7 +35,7 @@ pub(crate) trait LaneReference: Sync {
 }
 
 /// What a run took and gave.
-pub(crate) struct Run<'s> {
+pub(crate) struct SubjectRun<'s> {
     /// Time of all kernels.
     pub(crate) kernel: Duration,
     /// Launches.

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 /// A Markdown table whose columns line up in the source as well.
 #[derive(Clone, Debug)]
-pub(crate) struct Table {
+pub(crate) struct MarkdownTable {
     rows: Vec<Vec<String>>,
     /// Leading columns that hold words; numbers stand to the right.
     words: usize,
 }
 
-impl Table {
+impl MarkdownTable {
     /// A table with these headings, of which the first `words` columns are words.
     pub(crate) fn new<S: Into<String>>(words: usize, headings: impl IntoIterator<Item = S>) -> Self {
         Self { rows: vec![headings.into_iter().map(Into::into).collect()], words }
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_table_lines_up() {
-        let mut table = Table::new(1, ["name", "number"]);
+        let mut table = MarkdownTable::new(1, ["name", "number"]);
         table.row(["a|b", "1"]);
         table.row(["c"]);
         assert_eq!(

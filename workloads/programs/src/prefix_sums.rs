@@ -8,7 +8,7 @@ use warptrace_kernels::prefix_sums::{self, Words4};
 
 use crate::WorkloadError;
 use crate::grid::Grid;
-use crate::run::Run;
+use crate::run::ProgramRun;
 
 /// What a run computed.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ pub fn run(
             return Err(WorkloadError::Option { option, value: value.to_string(), allowed });
         }
     }
-    let mut run = Run::new(launcher);
+    let mut run = ProgramRun::new(launcher);
     let grid = match blocks {
         Some(blocks) => Grid::new(blocks, prefix_sums::BLOCK)?,
         None => Grid::filling(run.device(), values.len() as u64),

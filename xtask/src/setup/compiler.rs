@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use warptrace_build::{BuildError, Compiler, DEVICE_COMPILER_VARIABLE, Origin};
 
-use super::{Found, Missing};
+use super::{Missing, SetUpResult};
 use crate::process::quietly;
 
 /// Debian's packages, which live beside rustup's toolchains.
@@ -22,7 +22,7 @@ const WITHOUT: &str =
     "Without it everything works except `--device cuda`: the simulator runs the same kernels.";
 
 /// Finds the compiler, or tries to install one.
-pub(super) fn set_up() -> Found {
+pub(super) fn set_up() -> SetUpResult {
     let first = match Compiler::find() {
         Ok(compiler) => return Ok(describe(&compiler)),
         Err(BuildError::NoCompiler { tried }) => tried,

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use warptrace_build::{Disassembler, Ptxas, TOOLCHAIN_FOLDER};
 
-use super::{Found, Missing};
+use super::{Missing, SetUpResult};
 use crate::workspace;
 
 /// The wheels on PyPI that carry them. From 13 on they know all architectures that are checked. pip empties
@@ -37,16 +37,16 @@ fn find_disassembler() -> Result<String, String> {
 }
 
 /// Finds the assembler, or installs both into the project's own folder.
-pub(super) fn set_up_assembler() -> Found {
+pub(super) fn set_up_assembler() -> SetUpResult {
     set_up(find_assembler, WITHOUT_ASSEMBLER)
 }
 
 /// Finds the disassembler, or installs both into the project's own folder.
-pub(super) fn set_up_disassembler() -> Found {
+pub(super) fn set_up_disassembler() -> SetUpResult {
     set_up(find_disassembler, WITHOUT_DISASSEMBLER)
 }
 
-fn set_up(find: fn() -> Result<String, String>, without: &'static str) -> Found {
+fn set_up(find: fn() -> Result<String, String>, without: &'static str) -> SetUpResult {
     let folder = workspace::root().join(TOOLCHAIN_FOLDER).join("cuda");
     super::find_or_install(
         find,

@@ -11,10 +11,10 @@ use crate::book;
 use crate::process::pip_install;
 
 /// What was found or done for one tool.
-pub(crate) type Found = Result<String, Missing>;
+pub(crate) type SetUpResult = Result<String, Missing>;
 
 /// Finds or installs a tool.
-type SetUp = fn() -> Found;
+type SetUp = fn() -> SetUpResult;
 
 /// A tool that is not there and could not be installed.
 pub(crate) struct Missing {
@@ -32,7 +32,7 @@ pub(crate) fn find_or_install(
     folder: &Path,
     wheels: &[&str],
     mut missing: Missing,
-) -> Found {
+) -> SetUpResult {
     match find() {
         Ok(found) => return Ok(found),
         Err(reason) => missing.tried.push(reason),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use warptrace_build::TOOLCHAIN_FOLDER;
 
-use super::{Found, Missing};
+use super::{Missing, SetUpResult};
 use crate::process::quietly;
 use crate::workspace;
 
@@ -39,7 +39,7 @@ const HELP: &str = "install Python 3 with pip and run this again";
 const WITHOUT: &str = "Without them tests do not read exports with other tools; nothing else needs them.";
 
 /// Finds the readers, or installs them into the project's own folder.
-pub(super) fn set_up() -> Found {
+pub(super) fn set_up() -> SetUpResult {
     let folder = workspace::root().join(TOOLCHAIN_FOLDER).join("readers");
     let missing = Missing { tried: Vec::new(), help: HELP.to_owned(), without: WITHOUT };
     super::find_or_install(|| find(&folder), &folder, &WHEELS, missing)

@@ -14,7 +14,7 @@ The program runs as it does without warptrace: its own output, its own exit code
 and why, is said on standard error when it has ended. Kernels need their PTX in the program. Triton's have it, and those \
 of PyTorch's compiler; `run` sets what lets JAX, CuTe DSL and CuPy keep it (--print-environment). C++: build with \
 `nvcc -lineinfo`.")]
-pub(crate) struct Run {
+pub(crate) struct RunArguments {
     /// Where to write the trace. For programs of several processes or devices, `%p` stands for the number of the
     /// process, `%r` for its rank, `%d` for the number of its device, `%%` for a percent sign
     #[arg(short, long, value_name = "FILE", required_unless_present = "print_environment")]

@@ -1,7 +1,7 @@
 //! Addresses as buffers and what is behind their beginning.
 
 use warptrace_analysis::words::buffer_name;
-use warptrace_decoder::{BufferMap, Place, VectorRun};
+use warptrace_decoder::{AddressPlace, BufferMap, VectorRun};
 use warptrace_format::file::data::lanes;
 use warptrace_format::file::{BufferInfo, SiteInfo, SiteSpace};
 
@@ -22,8 +22,8 @@ impl<'t> Places<'t> {
             site.kind.is_memory() && matches!(site.space, SiteSpace::Global | SiteSpace::Generic)
         });
         match self.0.as_ref().filter(|_| is_global)?.at(address) {
-            Place::In(buffer, offset) => Some((buffer, offset)),
-            Place::Outside | Place::Unknown => None,
+            AddressPlace::In(buffer, offset) => Some((buffer, offset)),
+            AddressPlace::Outside | AddressPlace::Unknown => None,
         }
     }
 

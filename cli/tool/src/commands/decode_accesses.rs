@@ -31,7 +31,7 @@ pub(crate) fn print(
             "launch,block_x,block_y,block_z,warp,time,site,kind,space,bytes,file,line,mask,lane,vectors,base,step"
         )?;
     }
-    let mut places = Places(BufferMap::of(trace));
+    let mut places = Places(BufferMap::of_trace(trace));
     for (info, filter) in launches {
         places.go_to(info.number());
         let mut result = Ok(());
@@ -144,7 +144,7 @@ fn describe(site: Option<&SiteInfo>, number: u16) -> String {
 
 /// An address by its buffer, or in hexadecimal; a value as the source means it.
 fn value(site: Option<&SiteInfo>, places: &Places<'_>, bits: u64) -> String {
-    let reading = site.and_then(ValueReading::of);
+    let reading = site.and_then(ValueReading::new);
     reading.map_or_else(|| places.describe(site, bits), |reading| reading.text(bits))
 }
 

@@ -6,7 +6,7 @@ mod parquet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use warptrace_exports::{Source, Weight, timeline};
+use warptrace_exports::{ExportSource, Weight, timeline};
 
 use crate::arguments::{Export, ExportFormat, SampleWeight};
 use crate::files::named_files;
@@ -39,7 +39,7 @@ pub(crate) fn run(command: &Export) -> anyhow::Result<()> {
         let opened = open(path)?;
         opened.warn_of("");
         let cannot = || format!("cannot export {}", shown_name(path));
-        let source = Source::new(&opened.trace, command.selected.selection()).with_context(cannot)?;
+        let source = ExportSource::new(&opened.trace, command.selected.selection()).with_context(cannot)?;
         warn(&source, "");
         exported(source, |source| write(command, source, path)).with_context(cannot)?
     };
@@ -78,8 +78,8 @@ fn folder(_: &Export, _: &[PathBuf]) -> anyhow::Result<Vec<String>> {
 
 /// Has `write` export a part of a trace, with a bar that shows how far it is.
 fn exported<T>(
-    source: Source<'_>,
-    write: impl FnOnce(&Source<'_>) -> anyhow::Result<T>,
+    source: ExportSource<'_>,
+    write: impl FnOnce(&ExportSource<'_>) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     let bar = output::progress_bar("exporting", "events", source.launch_events());
     let moved = bar.clone();
@@ -90,7 +90,7 @@ fn exported<T>(
 
 /// Says what of the selected part is not in the export, because it is not in the trace; `of` is the trace's
 /// name where there are several.
-fn warn(source: &Source<'_>, of: &str) {
+fn warn(source: &ExportSource<'_>, of: &str) {
     let lacks = source.lacks();
     for line in lacks.describe_events() {
         crate::output::tell!("warning: {of}the export lacks events: {line}");
@@ -112,7 +112,7 @@ fn warn(source: &Source<'_>, of: &str) {
 }
 
 /// Writes the export; returns what is to be said of it.
-fn write(command: &Export, source: &Source<'_>, path: &Path) -> anyhow::Result<Vec<String>> {
+fn write(command: &Export, source: &ExportSource<'_>, path: &Path) -> anyhow::Result<Vec<String>> {
     match command.to {
         #[cfg(feature = "parquet")]
         ExportFormat::Parquet => parquet::file(command, source, path),
@@ -124,7 +124,7 @@ fn write(command: &Export, source: &Source<'_>, path: &Path) -> anyhow::Result<V
     }
 }
 
-fn timeline(command: &Export, source: &Source<'_>, path: &Path) -> anyhow::Result<Vec<String>> {
+fn timeline(command: &Export, source: &ExportSource<'_>, path: &Path) -> anyhow::Result<Vec<String>> {
     let target = &command.output;
     let mut sliced = |slices: u64| {
         if slices == MANY_SLICES + 1 {
@@ -151,7 +151,7 @@ fn timeline(command: &Export, source: &Source<'_>, path: &Path) -> anyhow::Resul
     Ok(size.map(said).into_iter().collect())
 }
 
-fn firefox(command: &Export, source: &Source<'_>, path: &Path) -> anyhow::Result<Vec<String>> {
+fn firefox(command: &Export, source: &ExportSource<'_>, path: &Path) -> anyhow::Result<Vec<String>> {
     let target = &command.output;
     let timed = if source.trace().has_times() { SampleWeight::Cycles } else { SampleWeight::Lanes };
     let (weight, unit) = match command.weight.unwrap_or(timed) {
@@ -167,7 +167,7 @@ fn firefox(command: &Export, source: &Source<'_>, path: &Path) -> anyhow::Result
     Ok(size.map(said).into_iter().collect())
 }
 
-fn lcov(command: &Export, source: &Source<'_>, path: &Path) -> anyhow::Result<Vec<String>> {
+fn lcov(command: &Export, source: &ExportSource<'_>, path: &Path) -> anyhow::Result<Vec<String>> {
     let target = &command.output;
     let (coverage, size) =
         Target::new(target, &[("the trace", path)])?.write(|out| warptrace_exports::lcov(source, out))?;

@@ -22,9 +22,9 @@ pub(crate) fn run(command: &arguments::Info) -> anyhow::Result<()> {
     let Opened { trace, state } = open(path)?;
     if command.json {
         // Written as it is, since launches may be many.
-        print_json(&Summary::of(&trace)?)?;
+        print_json(&Summary::new(&trace)?)?;
     } else {
-        let (summary, losses) = Losses::of(&trace)?;
+        let (summary, losses) = Losses::new(&trace)?;
         text(&trace, &state, &summary, &losses, path)?;
     }
     Ok(())

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use warptrace_analysis::SetAnalysis;
-use warptrace_query::{Answer, Database, Format, Found, QueryError, RecordBatch, Stop, Workers, Writer};
+use warptrace_query::{Answer, Database, Format, FoundTrace, QueryError, RecordBatch, Stop, Workers, Writer};
 
 use super::{answers, worker};
 use crate::arguments::{Apart, Command, Page, Query, QueryFormat};
@@ -70,11 +70,11 @@ fn run(command: &Query) -> anyhow::Result<()> {
     answer(command, &target, &database, &found)
 }
 
-fn of_files(command: &Query, named: &[PathBuf]) -> anyhow::Result<(Database, Vec<Found>)> {
+fn of_files(command: &Query, named: &[PathBuf]) -> anyhow::Result<(Database, Vec<FoundTrace>)> {
     let (mut traces, mut found) = (Vec::new(), Vec::new());
     for path in named {
         let (name, trace) = (shown_name(path), open(path)?.trace);
-        found.push(Found::new(name.clone(), &trace));
+        found.push(FoundTrace::new(name.clone(), &trace));
         traces.push((name, trace));
     }
     let database = Database::new(traces, memory(command))?;
@@ -93,7 +93,7 @@ fn summed(page: &Page) -> anyhow::Result<SetAnalysis> {
 }
 
 /// Finds the traces of workers that fit `files`.
-fn found(apart: &Apart, files: &[PathBuf], memory: usize) -> anyhow::Result<(Database, Vec<Found>)> {
+fn found(apart: &Apart, files: &[PathBuf], memory: usize) -> anyhow::Result<(Database, Vec<FoundTrace>)> {
     let token = apart.token_file.as_deref().map(token_of).transpose()?;
     let workers = Workers::new(&apart.workers, token.as_deref())?;
     let text = |path: &PathBuf| match path.to_str() {
@@ -133,7 +133,7 @@ pub(super) fn stop_by_signal(stop: Stop) {
     });
 }
 
-fn answer(command: &Query, target: &Target, database: &Database, found: &[Found]) -> anyhow::Result<()> {
+fn answer(command: &Query, target: &Target, database: &Database, found: &[FoundTrace]) -> anyhow::Result<()> {
     let mut answer = database.ask(&command.sql)?;
     // First lines stand above rows, not above an error.
     let first = answer.next_batch()?;

@@ -25,7 +25,7 @@ use warptrace_host::{NameParts, TraceOutput, command_line, file_name, is_name_of
 
 use self::switches::NVTX_INJECTION;
 use super::shim;
-use crate::arguments::Run;
+use crate::arguments::RunArguments;
 use crate::output::{say, shown_name};
 use crate::whole_file::{is_redirected, keep_apart};
 
@@ -33,7 +33,7 @@ use crate::whole_file::{is_redirected, keep_apart};
 const NOT_FOUND: u8 = 127;
 /// What a shell expects of a program that a signal has ended: 128 and its number.
 const ENDED_BY: i32 = 128;
-pub(crate) fn run(command: &Run) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(command: &RunArguments) -> anyhow::Result<ExitCode> {
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
         bail!(
             "`run` is for Linux on x86-64: elsewhere, trace kernels of your own: `warptrace new` makes a package"
@@ -126,7 +126,7 @@ fn check_output(output: &Path) -> anyhow::Result<()> {
 }
 
 /// Makes the command that runs the program with the shim.
-fn prepared(command: &Run, shim: &Path, report: &Path) -> anyhow::Result<Command> {
+fn prepared(command: &RunArguments, shim: &Path, report: &Path) -> anyhow::Result<Command> {
     let Some((name, arguments)) = command.program.split_first() else { bail!("no program was named") };
     let mut preload = shim.as_os_str().to_owned();
     if let Some(others) = env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {

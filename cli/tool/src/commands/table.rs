@@ -49,7 +49,7 @@ impl<'a, R> TextTable<'a, R> {
 
     /// Makes the text, without spaces at the ends of its lines. Words that find no room in the terminal go on in the
     /// next line.
-    pub(crate) fn of<'r>(&self, rows: impl IntoIterator<Item = &'r R>) -> String
+    pub(crate) fn text<'r>(&self, rows: impl IntoIterator<Item = &'r R>) -> String
     where
         R: 'r,
     {

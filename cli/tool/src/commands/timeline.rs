@@ -38,12 +38,12 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
         let Opened { trace, state } = open(path)?;
         let is_plain = state.is_whole && state.assumed.is_none() && state.window.is_none();
         let lacks = if is_plain { String::new() } else { state.sentence };
-        RankTimes::of(&trace, shown_name(path), lacks)
+        RankTimes::new(&trace, shown_name(path), lacks)
             .with_context(|| format!("cannot read when launches of {} ran", shown_name(path)))
     };
     let files = paths.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?;
     let patterns = &command.align;
-    let timeline = Timeline::of(files, &|kernel| patterns.iter().any(|pattern| fits(pattern, kernel)));
+    let timeline = Timeline::new(files, &|kernel| patterns.iter().any(|pattern| fits(pattern, kernel)));
     let headline = headline(&timeline, patterns);
     if let Some(target) = &command.output {
         if timeline.files.iter().all(|file| file.clock.is_none()) {
@@ -178,7 +178,7 @@ fn print_launches(timeline: &Timeline, launches: &[&RankLaunch]) -> anyhow::Resu
         .right("spread", |launch| nanoseconds(launch.spread_ns))
         .left("", |launch| if launch.is_decided { "" } else { "within the error" }.to_owned());
     say!("")?;
-    say!("{}", table.of(launches).trim_end())?;
+    say!("{}", table.text(launches).trim_end())?;
     Ok(say!(
         "\nnumber: among launches of the kernel; begin: of the earliest rank, since the axis begins; spread: from the earliest rank's begin to the latest one's."
     )?)

@@ -122,6 +122,6 @@ fn json<'a>(trace: &'a TraceFile, report: &'a VerifyReport) -> anyhow::Result<Re
         tracks,
         problems: report.problems.iter().map(ToString::to_string).collect(),
         problems_left_out: report.problems_left_out,
-        losses: Streamed::of(trace)?,
+        losses: Streamed::new(trace)?,
     })
 }

@@ -13,7 +13,7 @@ struct Said {
 }
 
 impl Said {
-    fn of(arguments: &[&str]) -> Self {
+    fn new(arguments: &[&str]) -> Self {
         let (code, output, errors) = run(arguments);
         assert!(!errors.contains("panicked"), "{arguments:?}: {errors}");
         Self { code, output, errors }
@@ -42,7 +42,7 @@ fn views_in_the_terminal() {
     let folder = Folder::new();
     for (lack, path) in bad_traces(&folder) {
         for view in ["top", "lines", "loops", "warps", "paths", "edges", "stats"] {
-            let said = Said::of(&[view, text(&path)]);
+            let said = Said::new(&[view, text(&path)]);
             if said.is_refused(lack, &path, view) {
                 continue;
             }
@@ -73,7 +73,7 @@ fn differences() {
     let whole = folder.recorded("whole.wtrc", &[]);
     for (lack, path) in bad_traces(&folder) {
         for files in [[&path, &path], [&whole, &path], [&path, &whole]] {
-            let said = Said::of(&["diff", text(files[0]), text(files[1])]);
+            let said = Said::new(&["diff", text(files[0]), text(files[1])]);
             let is_other = matches!(lack, Lack::Events | Lack::AnyEvent) && files.contains(&&whole);
             assert_eq!(said.output.contains("are they of the same program?"), is_other, "{lack:?}");
             if lack == Lack::Locations && files.contains(&&whole) {
@@ -107,7 +107,7 @@ fn traces_of_different_programs_have_no_differences() {
     let whole = folder.recorded("whole.wtrc", &[]);
     let other = folder.traced("mis", "mis.wtrc", &["--graph", "road:64", "--grid", "4x32"]);
     for more in [&[][..], &["--json"], &["--fail-above", "5"]] {
-        let said = Said::of(&[&["diff", text(&whole), text(&other)], more].concat());
+        let said = Said::new(&[&["diff", text(&whole), text(&other)], more].concat());
         assert_eq!((said.code, said.output.as_str()), (1, ""), "{more:?}");
         let errors = &said.errors;
         assert!(
@@ -122,7 +122,7 @@ fn pages() {
     let folder = Folder::new();
     let page = folder.at("page.html");
     for (lack, path) in bad_traces(&folder) {
-        let said = Said::of(&["report", text(&path), "-o", text(&page)]);
+        let said = Said::new(&["report", text(&path), "-o", text(&page)]);
         if said.is_refused(lack, &path, "report") {
             assert!(!page.exists(), "{lack:?}");
             continue;
@@ -157,7 +157,7 @@ fn exports() {
     let is_built = |format: &&str| cfg!(feature = "parquet") || *format != "parquet";
     for (lack, path) in bad_traces(&folder) {
         for format in formats.into_iter().filter(is_built) {
-            let said = Said::of(&["export", text(&path), "--to", format, "-o", text(&out)]);
+            let said = Said::new(&["export", text(&path), "--to", format, "-o", text(&out)]);
             if said.is_refused(lack, &path, format) {
                 assert!(!out.exists(), "{format} {lack:?}");
                 continue;

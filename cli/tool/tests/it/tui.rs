@@ -68,7 +68,7 @@ impl Terminal {
         Self { child, master: pair.master, keys, screen, is_read }
     }
 
-    fn of(trace: &Path) -> Self {
+    fn new(trace: &Path) -> Self {
         let tool = assert_cmd::cargo::cargo_bin("warptrace");
         Self::start(text(&tool), &["tui", text(trace)])
     }
@@ -140,7 +140,7 @@ fn keys_go_through_a_trace() {
     let (_folder, trace) = recorded(&[]);
     let (_, top, _) = run(&["top", text(&trace)]);
     let finding: String = top.lines().next().unwrap().chars().take(60).collect();
-    let mut terminal = Terminal::of(&trace);
+    let mut terminal = Terminal::new(&trace);
     terminal.wait_for(&[&finding, "whole trace: ", "idle slots, "]);
     assert!(terminal.is_full_screen());
     terminal.press("2");
@@ -173,7 +173,7 @@ fn the_pages_screens_are_those_of_a_terminal() {
     for part in parts {
         let (block, rest) = part.split_once("```").unwrap();
         let command = block.lines().next().unwrap();
-        let mut terminal = Terminal::of(&trace);
+        let mut terminal = Terminal::new(&trace);
         terminal.wait_for(&["slots idle", "COMPARE: "]);
         if let Some((_, keys)) = command.split_once(" # ") {
             terminal.press(keys);
@@ -212,7 +212,7 @@ fn control_c_leaves_the_terminal_as_it_was() {
 fn signals_leave_the_terminal_as_it_was() {
     let (_folder, trace) = recorded(&[]);
     for (signal, code) in [("TERM", 143), ("INT", 130), ("HUP", 129)] {
-        let mut terminal = Terminal::of(&trace);
+        let mut terminal = Terminal::new(&trace);
         terminal.wait_for(&["1 source"]);
         let id = terminal.child.process_id().unwrap();
         let kill = format!("kill -{signal} {id}");
@@ -225,7 +225,7 @@ fn signals_leave_the_terminal_as_it_was() {
 #[test]
 fn a_terminal_that_is_closed_ends_the_tool() {
     let (_folder, trace) = recorded(&[]);
-    let mut terminal = Terminal::of(&trace);
+    let mut terminal = Terminal::new(&trace);
     terminal.wait_for(&["1 source"]);
     // The thread that reads holds the terminal, too, until there is something to read.
     terminal.is_read.store(false, Ordering::Relaxed);
@@ -265,7 +265,7 @@ fn what_cannot_be_shown_is_said_in_a_sentence() {
 fn each_kind_of_bad_file_is_told_on_the_screen() {
     let folder = Folder::new();
     for (lack, path) in bad_traces(&folder) {
-        let mut terminal = Terminal::of(&path);
+        let mut terminal = Terminal::new(&path);
         if matches!(lack, Lack::File | Lack::Trace) {
             assert_eq!(terminal.end(), 1);
             terminal.wait_for(&["error: cannot open"]);

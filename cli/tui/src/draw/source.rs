@@ -7,7 +7,7 @@ use warptrace_analysis::{Counts, Time, share};
 
 use super::{BOLD, FAINT};
 use crate::app::App;
-use crate::source::{Row, SourceLine};
+use crate::source::{ScreenRow, SourceLine};
 use crate::text::{fit, pad, short, width, wrap};
 
 /// What stands before each line: columns of the bar, and whether there are numbers.
@@ -22,10 +22,10 @@ struct Shape {
 }
 
 /// Spaces that all lines begin with: on narrow screens they would take the place of code.
-fn common_indent(rows: &[Row]) -> usize {
-    let indent = |row: &Row| match row {
-        Row::Line(line) => line.code.find(|character| character != ' '),
-        Row::File { .. } => None,
+fn common_indent(rows: &[ScreenRow]) -> usize {
+    let indent = |row: &ScreenRow| match row {
+        ScreenRow::Line(line) => line.code.find(|character| character != ' '),
+        ScreenRow::File { .. } => None,
     };
     rows.iter().filter_map(indent).min().unwrap_or(0)
 }
@@ -43,8 +43,8 @@ pub(super) fn lines(app: &mut App, columns: usize, rows: usize) -> Vec<Line<'sta
     let at = |location| app.counts(location);
     let hottest = app.source.points.iter().map(|row| app.heat(*row)).max().unwrap_or(0);
     let last = app.source.rows[shown.clone()].iter().map(|row| match row {
-        Row::Line(line) => line.number,
-        Row::File { .. } => 0,
+        ScreenRow::Line(line) => line.number,
+        ScreenRow::File { .. } => 0,
     });
     let digits = last.max().unwrap_or(0).to_string().len();
     let indent = if columns < 80 { common_indent(&app.source.rows[shown.clone()]) } else { 0 };
@@ -55,11 +55,11 @@ pub(super) fn lines(app: &mut App, columns: usize, rows: usize) -> Vec<Line<'sta
     for row in shown {
         let is_chosen = row == app.line.at;
         lines.push(match &app.source.rows[row] {
-            Row::File { text } => {
+            ScreenRow::File { text } => {
                 let style = if is_chosen { BOLD.add_modifier(Modifier::REVERSED) } else { BOLD };
                 Line::styled(pad(text, columns, false), style)
             }
-            Row::Line(line) => {
+            ScreenRow::Line(line) => {
                 let counts = app.source.counts(row, &at);
                 let heat = share(app.heat(row), hottest);
                 source_line(app, line, (counts, app.time(row)), heat, (shape, columns, is_chosen))

@@ -16,7 +16,7 @@ fn check(name: &str, screen: &str) {
 
 #[test]
 fn the_views_of_a_fractal() {
-    let mut screen = Screen::of(fractal(), 100, 30);
+    let mut screen = Screen::new(fractal(), 100, 30);
     check("fractal_source", &screen.draw());
     check("fractal_loops", &screen.press("2"));
     check("fractal_warps", &screen.press("3jj"));
@@ -26,7 +26,7 @@ fn the_views_of_a_fractal() {
 
 #[test]
 fn of_a_trace_with_times_cycles_are_the_heat() {
-    let mut screen = Screen::of(recorded("fractal-runs"), 100, 30);
+    let mut screen = Screen::new(recorded("fractal-runs"), 100, 30);
     let source = screen.draw();
     assert!(source.contains("\nheat      cycles idle slots visits line\n"), "{source}");
     let hottest = source.lines().find(|line| line.contains("trace_loop!(\"ITERATE\")")).unwrap();
@@ -40,26 +40,26 @@ fn of_a_trace_with_times_cycles_are_the_heat() {
 
 #[test]
 fn blocks_stand_by_multiprocessor_along_the_time_that_all_share() {
-    let mut screen = Screen::of(recorded("fractal-all"), 100, 30);
+    let mut screen = Screen::new(recorded("fractal-all"), 100, 30);
     check("placed_warps", &screen.press("3"));
     check("placed_strip", &screen.press("\n"));
     check("placed_blocks", &screen.press("6j"));
     // The strip of the first warp of the block that ended last there.
     let strip = screen.press("\n");
     assert!(strip.contains("\nlaunch 0 block ") && strip.contains("; on SM 1 from "), "{strip}");
-    let mut screen = Screen::of(recorded("mis-blocks"), 40, 24);
+    let mut screen = Screen::new(recorded("mis-blocks"), 40, 24);
     check("narrow_blocks", &screen.press("6"));
     let other = screen.press("l");
     assert!(other.contains("(2 of 2 launches"), "{other}");
     // What the trace does not say has no view, nor columns.
-    let mut screen = Screen::of(recorded("fractal-runs"), 100, 30);
+    let mut screen = Screen::new(recorded("fractal-runs"), 100, 30);
     let drawn = screen.press("63");
     assert!(!drawn.contains("6 blocks") && !drawn.contains("ran for"), "{drawn}");
 }
 
 #[test]
 fn forty_columns_are_enough() {
-    let mut screen = Screen::of(mis(), 40, 24);
+    let mut screen = Screen::new(mis(), 40, 24);
     check("narrow_source", &screen.draw());
     check("narrow_loops", &screen.press("2"));
     check("narrow_warps", &screen.press("3"));
@@ -76,7 +76,7 @@ fn where_warps_stand_comes_first() {
         (&events[..1], 0, true),
         (&events[..0], 0, false),
     ];
-    let mut screen = Screen::of(written(&warps, Some(EarlyEnd::Interrupted)), 80, 20);
+    let mut screen = Screen::new(written(&warps, Some(EarlyEnd::Interrupted)), 80, 20);
     check("standing", &screen.draw());
     check("standing_strip", &screen.press("\n"));
 }
@@ -84,13 +84,13 @@ fn where_warps_stand_comes_first() {
 #[test]
 fn losses_are_said_first() {
     let events: [(u16, u32); 3] = [(1, u32::MAX), (2, 0xff), (3, 0xff)];
-    let mut screen = Screen::of(written(&[(&events, 5, true), (&events, 0, true)], None), 80, 20);
+    let mut screen = Screen::new(written(&[(&events, 5, true), (&events, 0, true)], None), 80, 20);
     check("lossy", &screen.draw());
 }
 
 #[test]
 fn a_trace_without_locations_or_events_says_so() {
-    check("no_events", &Screen::of(written(&[(&[], 0, true)], None), 60, 14).draw());
+    check("no_events", &Screen::new(written(&[(&[], 0, true)], None), 60, 14).draw());
     // Locations that the table does not have are rows, too.
-    check("unknown_locations", &Screen::of(written(&[(&[(7, 3), (1, 1)], 0, true)], None), 60, 18).draw());
+    check("unknown_locations", &Screen::new(written(&[(&[(7, 3), (1, 1)], 0, true)], None), 60, 18).draw());
 }

@@ -37,7 +37,7 @@ fn n_goes_to_the_next_hottest_line_and_round() {
     let order: Vec<u32> =
         hottest(&analysis).iter().filter(|line| line.counts.idle > 0).map(|line| line.line).collect();
     assert!(order.len() > 3, "{order:?}");
-    let mut screen = Screen::of(trace, 100, 30);
+    let mut screen = Screen::new(trace, 100, 30);
     let here = |screen: &Screen| screen.app.source.line(screen.app.line.at).unwrap().number;
     assert_eq!(here(&screen), order[0]);
     for line in order[1..].iter().chain(&order[..2]) {
@@ -55,7 +55,7 @@ fn n_goes_to_the_next_hottest_line_and_round() {
 fn the_chosen_lines_figures_are_those_of_the_analysis() {
     let trace = mis();
     let analysis = analyse(&trace, &Selection::default()).unwrap();
-    let mut screen = Screen::of(trace, 120, 40);
+    let mut screen = Screen::new(trace, 120, 40);
     for line in hottest(&analysis).iter().filter(|line| line.counts.idle > 0) {
         let drawn = screen.draw();
         assert!(drawn.contains(&format!("{} idle slots", count(line.counts.idle))), "{}\n{drawn}", line.line);
@@ -74,7 +74,7 @@ fn the_chosen_lines_figures_are_those_of_the_analysis() {
 
 #[test]
 fn keys_change_views() {
-    let mut screen = Screen::of(fractal(), 100, 30);
+    let mut screen = Screen::new(fractal(), 100, 30);
     let views = [View::Loops, View::Warps, View::Strip, View::Source];
     for view in views {
         screen.press("\t");
@@ -112,7 +112,7 @@ fn keys_change_views() {
 
 #[test]
 fn control_c_quits_and_other_controls_do_nothing() {
-    let mut screen = Screen::of(fractal(), 100, 30);
+    let mut screen = Screen::new(fractal(), 100, 30);
     screen.app.key(KeyEvent::new(KeyCode::Char('q'), KeyModifiers::CONTROL));
     assert!(!screen.app.quits);
     screen.app.key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL));
@@ -122,7 +122,7 @@ fn control_c_quits_and_other_controls_do_nothing() {
 #[test]
 fn a_strip_shows_the_runs_of_the_warp() {
     let events: [(u16, u32); 6] = [(1, u32::MAX), (2, 0xff), (2, 0xff), (2, 0xff), (2, 1), (3, 0xffff_0000)];
-    let mut screen = Screen::of(written(&[(&events, 0, true)], None), 80, 40);
+    let mut screen = Screen::new(written(&[(&events, 0, true)], None), 80, 40);
     let drawn = screen.press("4");
     assert!(drawn.contains("launch 0 block 0 warp 0: 6 events"), "{drawn}");
     assert!(drawn.contains("run 1 of 4: "), "{drawn}");
@@ -146,7 +146,7 @@ fn f_counts_one_kernel_alone() {
     };
     let visits = [None, Some("mis_init"), Some("mis_find"), None].map(of);
     assert!(visits[1] > 0 && visits[1] + visits[2] == visits[0]);
-    let mut screen = Screen::of(mis(), 100, 30);
+    let mut screen = Screen::new(mis(), 100, 30);
     for (number, visits) in visits.into_iter().enumerate() {
         let drawn = screen.draw();
         assert!(drawn.contains(&format!("whole trace: {} events by ", count(visits))), "{number}\n{drawn}");
@@ -201,7 +201,7 @@ fn an_interrupted_trace_shows_where_warps_stand_at_once() {
         "{drawn}"
     );
     // A warp that hangs without another word: the accounts say so, and keys are not overruled.
-    let mut screen = Screen::of(written(&[(&events, 0, false)], None), 80, 20);
+    let mut screen = Screen::new(written(&[(&events, 0, false)], None), 80, 20);
     assert_eq!(screen.app.view, View::Standing);
     screen.press("1");
     assert_eq!(screen.app.view, View::Source);
@@ -213,7 +213,7 @@ fn an_interrupted_trace_shows_where_warps_stand_at_once() {
 fn a_trace_that_was_cut_off_says_so_first() {
     let bytes = recorded_bytes("fractal");
     let trace = TraceFile::from_bytes(bytes[..bytes.len() * 2 / 3].to_vec()).unwrap();
-    let drawn = Screen::of(trace, 100, 30).draw();
+    let drawn = Screen::new(trace, 100, 30).draw();
     assert!(drawn.starts_with("INCOMPLETE trace: "), "{drawn}");
 }
 
@@ -223,7 +223,7 @@ fn a_damaged_trace_says_why_on_the_first_line() {
     // Inside of the first frame.
     let at = bytes.windows(4).position(|tag| tag == b"FRAM").unwrap() + 60;
     bytes[at] ^= 0xff;
-    let mut screen = Screen::of(TraceFile::from_bytes(bytes).unwrap(), 100, 30);
+    let mut screen = Screen::new(TraceFile::from_bytes(bytes).unwrap(), 100, 30);
     for view in ["1", "2", "3", "4"] {
         let drawn = screen.press(view);
         assert!(drawn.starts_with("cannot analyse run.wtrc: "), "{drawn}");
@@ -232,7 +232,7 @@ fn a_damaged_trace_says_why_on_the_first_line() {
 
 #[test]
 fn what_is_chosen_is_marked_without_colours() {
-    let mut screen = Screen::of(mis(), 80, 24);
+    let mut screen = Screen::new(mis(), 80, 24);
     for view in ["1", "2", "3", "4"] {
         screen.press(view);
         let app = &mut screen.app;
@@ -251,7 +251,7 @@ fn what_is_chosen_is_marked_without_colours() {
 #[test]
 fn every_size_can_be_drawn() {
     for (columns, rows) in [(1, 1), (2, 3), (10, 5), (20, 12), (39, 9), (400, 200)] {
-        let mut screen = Screen::of(recorded("mis-all"), columns, rows);
+        let mut screen = Screen::new(recorded("mis-all"), columns, rows);
         for keys in ["1jjG", "2jG", "3jG\n", "lG", "6jGl\n", "?", "x5n"] {
             screen.press(keys);
         }

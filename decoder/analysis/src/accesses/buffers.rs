@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 
 use crate::order::OrderItems;
 use serde::{Serialize, Serializer};
-use warptrace_decoder::{BufferMap, Place, TraceFile, VectorRun, extent};
+use warptrace_decoder::{AddressPlace, BufferMap, TraceFile, VectorRun, extent};
 use warptrace_format::data::LaneRun;
 use warptrace_format::file::data::lanes;
 use warptrace_format::file::{BufferInfo, SiteInfo, SiteKind, SiteSpace};
@@ -246,7 +246,7 @@ impl BufferSums {
             for (lane, run) in runs.iter().filter(|(_, run)| number < run.count) {
                 let address = run.nth(number);
                 match of.map.at(address) {
-                    Place::In(buffer, offset) if bytes <= buffer.bytes - offset => {
+                    AddressPlace::In(buffer, offset) if bytes <= buffer.bytes - offset => {
                         let one = LaneRun { base: offset, step: 0, count: 1 };
                         self.tally(buffer.number, touched).add(one, site.kind, bytes, buffer.bytes);
                         request.entry(buffer.number).or_default().push((*lane, address));
@@ -270,7 +270,13 @@ impl BufferSums {
         tally
     }
 
-    fn add_outside(&mut self, of: &Of<'_>, place: Place<'_>, (lane, address): (u32, u64), site: &SiteInfo) {
+    fn add_outside(
+        &mut self,
+        of: &Of<'_>,
+        place: AddressPlace<'_>,
+        (lane, address): (u32, u64),
+        site: &SiteInfo,
+    ) {
         let bytes = u64::from(site.bytes.max(1));
         let clamped = |distance: i128| i64::try_from(distance).unwrap_or(i64::MAX);
         let (count, first) = match self.outside.entry(site.number) {
@@ -287,7 +293,7 @@ impl BufferSums {
         *count += 1;
         let nearest = match place {
             // It begins inside.
-            Place::In(buffer, offset) => {
+            AddressPlace::In(buffer, offset) => {
                 let beyond = i128::from(offset) + i128::from(bytes) - i128::from(buffer.bytes);
                 Some((buffer.number, clamped(beyond)))
             }

@@ -268,7 +268,7 @@ impl Tally {
 }
 
 #[derive(Default)]
-struct Sums {
+struct AccessSums {
     sites: BTreeMap<u16, Tally>,
     buffers: BufferSums,
     /// Of a launch, if they are asked for.
@@ -276,7 +276,7 @@ struct Sums {
     found: Accesses,
 }
 
-impl Sums {
+impl AccessSums {
     fn push(&mut self, trace: &TraceFile, of: Option<&Of<'_>>, warp: &WarpAccesses) {
         self.found.accesses += warp.accesses();
         self.found.left_out += warp.left_out;
@@ -352,10 +352,10 @@ fn walk(
     selection: &Selection,
     mut writes: Option<Writes<'_>>,
 ) -> Result<(Accesses, UnwrittenReads), AnalysisError> {
-    let mut all = Sums::default();
+    let mut all = AccessSums::default();
     let has_spans = writes.is_some();
     let mut events: BTreeMap<u16, (u64, u64)> = BTreeMap::new();
-    let mut map = BufferMap::of(trace);
+    let mut map = BufferMap::of_trace(trace);
     for (info, filter) in selection.launches(trace)? {
         if !trace.has_accesses() {
             break;
@@ -364,14 +364,14 @@ fn walk(
         if let Some(map) = &mut map {
             map.go_to(launch);
         }
-        let push = |sums: &mut Sums, warp: &WarpAccesses| {
+        let push = |sums: &mut AccessSums, warp: &WarpAccesses| {
             if selection.has_warp(&info, warp.warp) {
                 let of = map.as_ref().map(|map| Of { map, launch, warp: warp.warp });
                 sums.push(trace, of.as_ref(), warp);
             }
         };
-        let new = || Sums { spans: has_spans.then(Spans::default), ..Sums::default() };
-        let mut of_launch = trace.fold_accesses(launch, &filter, new, push, Sums::merge)?;
+        let new = || AccessSums { spans: has_spans.then(Spans::default), ..AccessSums::default() };
+        let mut of_launch = trace.fold_accesses(launch, &filter, new, push, AccessSums::merge)?;
         if let (Some(writes), Some(spans)) = (&mut writes, of_launch.spans.take()) {
             writes.end_launch(launch, map.as_ref(), spans);
         }
@@ -391,7 +391,7 @@ fn walk(
         let of_launch = trace.fold_items(launch, 0, &filter, BTreeMap::new, count, sum_events)?;
         events = sum_events(events, of_launch.unwrap_or_default());
     }
-    let Sums { sites, buffers, mut found, .. } = all;
+    let AccessSums { sites, buffers, mut found, .. } = all;
     let (buffers, outside, unknown) = buffers.finish(trace);
     (found.buffers, found.outside) = (buffers, outside);
     found.unknown_buffer = map.is_some().then_some(unknown);

@@ -1,6 +1,6 @@
 //! Which bytes warps of a launch touched: spans of addresses, each of a warp and a site.
 
-use warptrace_decoder::{Place, VectorRun, extent};
+use warptrace_decoder::{AddressPlace, VectorRun, extent};
 use warptrace_format::data::LaneRun;
 use warptrace_format::file::data::{SiteGroups, lanes};
 use warptrace_format::file::{SiteInfo, SiteSpace};
@@ -49,7 +49,7 @@ impl Spans {
                     self.steps += 1;
                     let Some((low, high)) = extent(run, bytes) else { return };
                     let is_known = site.space == SiteSpace::Global
-                        || of.is_some_and(|of| matches!(of.map.at(low), Place::In(..)));
+                        || of.is_some_and(|of| matches!(of.map.at(low), AddressPlace::In(..)));
                     if is_known {
                         self.spans.push(Span { low, high, warp, site: site.number });
                     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use serde::Serialize;
-use warptrace_decoder::{BufferMap, Place, TraceFile};
+use warptrace_decoder::{AddressPlace, BufferMap, TraceFile};
 use warptrace_format::file::{BufferInfo, SiteKind};
 
 use super::spans::{MAX_STEPS, Span, Spans};
@@ -171,7 +171,7 @@ impl<'t> Writes<'t> {
             let Some(site) = self.trace.site(span.site) else { continue };
             let mut at = Some(span.low);
             while let Some(low) = at.filter(|low| *low <= span.high)
-                && let Place::In(buffer, offset) = map.at(low)
+                && let AddressPlace::In(buffer, offset) = map.at(low)
             {
                 let high = span.high.min(low.saturating_add(buffer.bytes - offset - 1));
                 if buffer.first > 0 {

@@ -14,7 +14,7 @@ const FEW: u64 = 1 << 16;
 const MOST: u64 = 1 << 29;
 
 /// Idle lane slots by place of the cause.
-type Table = [[u32; PLACES]; COUNTERS];
+type ChargeTable = [[u32; PLACES]; COUNTERS];
 
 /// Sums of charges.
 ///
@@ -27,7 +27,7 @@ pub(super) struct Charges {
     /// By place its location id.
     locations: Vec<u16>,
     /// By place of where lanes were idle, and then by place of the cause: idle lane slots.
-    tables: Vec<Option<Box<Table>>>,
+    tables: Vec<Option<Box<ChargeTable>>>,
     /// Events that are in the tables.
     events: u64,
     /// What is not in the tables: amounts, but not how often.
@@ -78,7 +78,8 @@ impl Charges {
         if self.tables.len() <= at {
             self.tables.resize(at + 1, None);
         }
-        let table: &mut Table = self.tables[at].get_or_insert_with(|| Box::new([[0; PLACES]; COUNTERS]));
+        let table: &mut ChargeTable =
+            self.tables[at].get_or_insert_with(|| Box::new([[0; PLACES]; COUNTERS]));
         for lane in (0..LANES).step_by(COUNTERS) {
             for counter in 0..COUNTERS {
                 // There are no more places than a table has, and `FEW` events in a row at most.

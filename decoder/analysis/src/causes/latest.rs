@@ -19,13 +19,13 @@ const NONE: i16 = 0;
 /// A number for each lane.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
-struct Row([i16; LANES]);
+struct LaneRow([i16; LANES]);
 
 #[derive(Debug)]
 pub(super) struct Latest {
-    rows: [Row; LANES],
+    rows: [LaneRow; LANES],
     /// For each idle lane of the last event the number of the last event that it shared with an active one.
-    found: Row,
+    found: LaneRow,
     /// The last event of all lanes of the warp, with which they have begun or begin anew. Of lanes that
     /// shared none since, rows have this number or a smaller one.
     of_all: i16,
@@ -37,7 +37,7 @@ pub(super) struct Latest {
 
 impl Default for Latest {
     fn default() -> Self {
-        let none = Row([NONE; LANES]);
+        let none = LaneRow([NONE; LANES]);
         Self { rows: [none; LANES], found: none, of_all: NONE, newest: NONE, places: [0; NUMBERS] }
     }
 }
@@ -46,7 +46,7 @@ impl Latest {
     /// Takes an event of all lanes of the warp, or the begin of another warp.
     pub(super) fn share_all(&mut self, place: u32) {
         self.of_all = self.number(place);
-        self.found = Row([NONE; LANES]);
+        self.found = LaneRow([NONE; LANES]);
     }
 
     /// Takes an event of some lanes, while those of `idle` are idle.
@@ -61,7 +61,7 @@ impl Latest {
     #[cold]
     pub(super) fn share_none(&mut self, idle: u32, place: u32) {
         let number = self.number(place);
-        self.found = Row([NONE; LANES]);
+        self.found = LaneRow([NONE; LANES]);
         lanes_of(idle).for_each(|lane| self.found.0[lane] = number);
     }
 
@@ -94,7 +94,7 @@ impl Latest {
     #[cold]
     fn number_anew(&mut self) {
         let mut is_used = [false; NUMBERS];
-        let numbers = self.rows.iter().flat_map(|Row(row)| row);
+        let numbers = self.rows.iter().flat_map(|LaneRow(row)| row);
         // What is older than the last event of all lanes is not asked for.
         numbers.for_each(|number| is_used[(*number).max(self.of_all) as usize] = true);
         (is_used[NONE as usize], is_used[self.of_all as usize]) = (false, true);
@@ -106,7 +106,7 @@ impl Latest {
             self.places[self.newest as usize] = self.places[number];
         }
         self.of_all = anew[self.of_all as usize];
-        for number in self.rows.iter_mut().flat_map(|Row(row)| row) {
+        for number in self.rows.iter_mut().flat_map(|LaneRow(row)| row) {
             *number = anew[*number as usize];
         }
     }
@@ -115,7 +115,7 @@ impl Latest {
 /// Returns for each lane of `idle` the greatest number that it has in the rows of `mask`, but at least
 /// `of_all`; for others [`NONE`]. Then puts `number` there for the lanes of `mask`; no number is greater.
 #[inline(always)]
-fn share(rows: &mut [Row; LANES], mask: u32, idle: u32, of_all: i16, number: i16) -> Row {
+fn share(rows: &mut [LaneRow; LANES], mask: u32, idle: u32, of_all: i16, number: i16) -> LaneRow {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi1") {
         // SAFETY: the processor has the features that the function asks for.
@@ -124,31 +124,37 @@ fn share(rows: &mut [Row; LANES], mask: u32, idle: u32, of_all: i16, number: i16
     share_portably(rows, mask, idle, of_all, number)
 }
 
-fn share_portably(rows: &mut [Row; LANES], mask: u32, idle: u32, of_all: i16, number: i16) -> Row {
+fn share_portably(rows: &mut [LaneRow; LANES], mask: u32, idle: u32, of_all: i16, number: i16) -> LaneRow {
     let mut own = [NONE; LANES];
     lanes_of(mask).for_each(|lane| own[lane] = number);
     let mut found = [of_all; LANES];
     for lane in lanes_of(mask) {
-        let Row(row) = &mut rows[lane];
+        let LaneRow(row) = &mut rows[lane];
         for ((found, number), own) in found.iter_mut().zip(row).zip(&own) {
             *found = (*found).max(*number);
             *number = (*number).max(*own);
         }
     }
     lanes_of(!idle).for_each(|lane| found[lane] = NONE);
-    Row(found)
+    LaneRow(found)
 }
 
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
     use std::arch::x86_64::*;
 
-    use super::{LANES, Row};
+    use super::{LANES, LaneRow};
 
     /// Does what [`share_portably`](super::share_portably) does.
     #[target_feature(enable = "avx2,bmi1")]
     #[inline]
-    pub(super) fn share(rows: &mut [Row; LANES], mask: u32, idle: u32, of_all: i16, number: i16) -> Row {
+    pub(super) fn share(
+        rows: &mut [LaneRow; LANES],
+        mask: u32,
+        idle: u32,
+        of_all: i16,
+        number: i16,
+    ) -> LaneRow {
         let own = spread(mask, number);
         let mut found = [_mm256_set1_epi16(of_all); 2];
         let mut rest = mask;
@@ -160,7 +166,7 @@ mod avx2 {
             store(row, [_mm256_max_epi16(low, own[0]), _mm256_max_epi16(high, own[1])]);
         }
         let idle = spread(idle, -1);
-        let mut result = Row([0; LANES]);
+        let mut result = LaneRow([0; LANES]);
         store(&mut result, [_mm256_and_si256(found[0], idle[0]), _mm256_and_si256(found[1], idle[1])]);
         result
     }
@@ -195,7 +201,7 @@ mod avx2 {
 
     #[target_feature(enable = "avx2")]
     #[inline]
-    fn load(Row(row): &Row) -> [__m256i; 2] {
+    fn load(LaneRow(row): &LaneRow) -> [__m256i; 2] {
         let at: *const __m256i = row.as_ptr().cast();
         // SAFETY: a row has 64 bytes and begins at a multiple of 64.
         unsafe { [_mm256_load_si256(at), _mm256_load_si256(at.add(1))] }
@@ -203,7 +209,7 @@ mod avx2 {
 
     #[target_feature(enable = "avx2")]
     #[inline]
-    fn store(Row(row): &mut Row, [low, high]: [__m256i; 2]) {
+    fn store(LaneRow(row): &mut LaneRow, [low, high]: [__m256i; 2]) {
         let at: *mut __m256i = row.as_mut_ptr().cast();
         // SAFETY: a row has 64 bytes and begins at a multiple of 64.
         unsafe {
@@ -225,15 +231,15 @@ mod tests {
             seed in proptest::collection::vec(0_i16..500, LANES * LANES),
             mask: u32, idle: u32, of_all in 0_i16..600, number in prop_oneof![Just(NONE), Just(700_i16)],
         ) {
-            let mut rows = [Row([NONE; LANES]); LANES];
-            for (number, seed) in rows.iter_mut().flat_map(|Row(row)| row).zip(seed) {
+            let mut rows = [LaneRow([NONE; LANES]); LANES];
+            for (number, seed) in rows.iter_mut().flat_map(|LaneRow(row)| row).zip(seed) {
                 *number = seed;
             }
             let mut same = rows;
             let found = share(&mut rows, mask, idle, of_all, number);
             let expected = share_portably(&mut same, mask, idle, of_all, number);
             prop_assert_eq!(found.0, expected.0);
-            prop_assert_eq!(rows.map(|Row(row)| row), same.map(|Row(row)| row));
+            prop_assert_eq!(rows.map(|LaneRow(row)| row), same.map(|LaneRow(row)| row));
         }
     }
 

@@ -13,14 +13,14 @@ type Meetings = BTreeMap<(u16, u16), (u64, u64)>;
 
 /// Sums of what parts lanes.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Found {
+pub(crate) struct ChargeSums {
     /// By cause and place: idle lane slots.
     pub(crate) charges: BTreeMap<(u16, u16), u64>,
     pub(crate) meetings: Meetings,
     pub(crate) partings: BTreeMap<u16, u64>,
 }
 
-impl Found {
+impl ChargeSums {
     /// Adds the events of a warp with these lanes, each of which has some of them active.
     pub(crate) fn add(&mut self, events: &[Event], lanes: u32) {
         // Number of the last event that two lanes shared, from 1; 0: the begin, which all share.
@@ -62,7 +62,7 @@ impl Found {
     }
 
     /// Adds all events of a trace; `None` if one has no lane, or lanes that its warp does not have.
-    fn of(trace: &TraceFile) -> Option<Self> {
+    fn new(trace: &TraceFile) -> Option<Self> {
         let mut found = Self::default();
         for info in trace.launches() {
             for warp in 0..info.warps() {
@@ -86,7 +86,7 @@ impl Found {
 /// # Panics
 /// If they differ.
 pub(super) fn check(trace: &TraceFile, analysis: &Analysis) {
-    let Some(found) = Found::of(trace) else { return };
+    let Some(found) = ChargeSums::new(trace) else { return };
     let weights = points::weights(trace).unwrap_or_default();
     let weight = |location: u16| weights.get(usize::from(location)).map_or(1, |&weight| u64::from(weight));
     let mut rest = found.charges.clone();

@@ -133,9 +133,9 @@ struct Ranks<'a> {
 impl Timeline {
     /// Puts launches of ranks on one axis. `is_shared` tells by a kernel's name whether its launches are
     /// taken to end at the same time on all ranks.
-    pub fn of(mut files: Vec<RankTimes>, is_shared: &dyn Fn(&str) -> bool) -> Self {
+    pub fn new(mut files: Vec<RankTimes>, is_shared: &dyn Fn(&str) -> bool) -> Self {
         files.order_by(|a, b| place(a).cmp(&place(b)));
-        let mut ranks = Ranks::of(&files);
+        let mut ranks = Ranks::new(&files);
         let (offsets, alignment) = ranks.align(is_shared);
         ranks.compared(offsets, alignment)
     }
@@ -150,7 +150,7 @@ fn place(file: &RankTimes) -> (u32, u32, &str) {
 }
 
 impl<'a> Ranks<'a> {
-    fn of(files: &'a [RankTimes]) -> Self {
+    fn new(files: &'a [RankTimes]) -> Self {
         let mut numbers: BTreeMap<&str, u32> = BTreeMap::new();
         let mut names = Vec::new();
         let mut notes = Vec::new();

@@ -28,7 +28,7 @@ use crate::selection::Selection;
 
 /// What is summed over files and compared between them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Row {
+pub enum SetRow {
     /// A kernel, by its name.
     Kernel(String),
     /// A line, by its file, its number, and its location if it has none.
@@ -37,7 +37,7 @@ pub enum Row {
     Location(u16),
 }
 
-impl Row {
+impl SetRow {
     /// Returns the row of a line.
     pub fn of_line(line: &LineFigures) -> Self {
         Self::Line(line.file.clone(), line.line, merge::line_id(line))
@@ -88,9 +88,9 @@ pub struct SetAnalysis {
     table: SetTable,
     sum: Option<Analysis>,
     files: Vec<FileFigures>,
-    rows: BTreeMap<Row, Numbers>,
+    rows: BTreeMap<SetRow, Numbers>,
     /// Of each row the files that have it in their tables.
-    having: BTreeMap<Row, Vec<u32>>,
+    having: BTreeMap<SetRow, Vec<u32>>,
     /// Warps with the places of their files; `None` if they are not kept.
     warps: Option<Vec<(u32, WarpFigures)>>,
     left_out: Option<AnalysisError>,
@@ -196,13 +196,14 @@ impl SetAnalysis {
                     launches.as_ref().filter(|known| is_timed && known.len() as u64 == found.launches);
                 figures.nanoseconds =
                     timed.map(|known| known.iter().fold(0_u64, |sum, (_, time)| sum.saturating_add(*time)));
-                let kernels = metadata.kernels.iter().map(|kernel| Row::Kernel(kernel.name.clone()));
+                let kernels = metadata.kernels.iter().map(|kernel| SetRow::Kernel(kernel.name.clone()));
                 let lines = metadata.locations.iter().flat_map(|info| {
                     let id = renamed[usize::from(info.id)];
-                    let line = Row::Line(info.file.clone(), info.line, if info.line == 0 { id } else { 0 });
-                    [Row::Location(id), line]
+                    let line =
+                        SetRow::Line(info.file.clone(), info.line, if info.line == 0 { id } else { 0 });
+                    [SetRow::Location(id), line]
                 });
-                let has: BTreeSet<Row> = kernels.chain(lines).collect();
+                let has: BTreeSet<SetRow> = kernels.chain(lines).collect();
                 for row in has {
                     self.having.entry(row).or_default().push(file);
                 }
@@ -217,12 +218,13 @@ impl SetAnalysis {
     }
 
     fn take(&mut self, file: u32, mut found: Analysis, launches: Vec<(String, u64)>) {
-        let mut add = |row: Row, figure, number| self.rows.entry(row).or_default().add(file, figure, number);
+        let mut add =
+            |row: SetRow, figure, number| self.rows.entry(row).or_default().add(file, figure, number);
         for (kernel, nanoseconds) in launches {
-            add(Row::Kernel(kernel), Figure::Nanoseconds, nanoseconds);
+            add(SetRow::Kernel(kernel), Figure::Nanoseconds, nanoseconds);
         }
         for kernel in &found.kernels {
-            let row = || Row::Kernel(kernel.kernel.clone());
+            let row = || SetRow::Kernel(kernel.kernel.clone());
             add(row(), Figure::Launches, kernel.launches);
             add(row(), Figure::Visits, kernel.counts.visits);
             add(row(), Figure::Lanes, kernel.counts.lanes);
@@ -232,7 +234,7 @@ impl SetAnalysis {
             }
         }
         for line in &found.lines {
-            let row = || Row::of_line(line);
+            let row = || SetRow::of_line(line);
             add(row(), Figure::Visits, line.counts.visits);
             add(row(), Figure::Lanes, line.counts.lanes);
             add(row(), Figure::Idle, line.counts.idle);
@@ -242,7 +244,7 @@ impl SetAnalysis {
             }
         }
         for at in &found.locations {
-            let row = || Row::Location(at.point.location);
+            let row = || SetRow::Location(at.point.location);
             add(row(), Figure::Visits, at.counts.visits);
             add(row(), Figure::Idle, at.counts.idle);
             add(row(), Figure::Caused, at.caused);
@@ -300,7 +302,7 @@ impl SetAnalysis {
     pub fn locations_apart(&self) -> u64 {
         let all = self.looked_at();
         let is_apart =
-            |(row, files): &(&Row, &Vec<u32>)| matches!(row, Row::Location(_)) && files.len() < all;
+            |(row, files): &(&SetRow, &Vec<u32>)| matches!(row, SetRow::Location(_)) && files.len() < all;
         self.having.iter().filter(is_apart).count() as u64
     }
 
@@ -310,19 +312,19 @@ impl SetAnalysis {
     }
 
     /// Returns in how many files something was visited or launched.
-    pub fn files_with(&self, row: &Row) -> u64 {
-        let visited = |numbers: &Numbers| numbers.of(Figure::Visits, self.having(row));
+    pub fn files_with(&self, row: &SetRow) -> u64 {
+        let visited = |numbers: &Numbers| numbers.by_file(Figure::Visits, self.having(row));
         let visited = self.rows.get(row).map(visited).unwrap_or_default();
         visited.iter().filter(|(_, visits)| *visits > 0).count() as u64
     }
 
     /// The files that have it in their tables.
-    fn having(&self, row: &Row) -> &[u32] {
+    fn having(&self, row: &SetRow) -> &[u32] {
         self.having.get(row).map_or(&[], Vec::as_slice)
     }
 
     /// Compares the files' figures of a row, those that all files know.
-    pub fn spreads(&self, row: &Row) -> BTreeMap<Figure, Spread> {
+    pub fn spreads(&self, row: &SetRow) -> BTreeMap<Figure, Spread> {
         let mut spreads =
             self.rows.get(row).map(|numbers| numbers.spreads(self.having(row))).unwrap_or_default();
         spreads.retain(|figure, _| self.has(*figure));

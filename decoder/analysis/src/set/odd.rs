@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use serde::Serialize;
 
 use super::spread::{Figure, Spread};
-use super::{Row, SetAnalysis};
+use super::{SetAnalysis, SetRow};
 use crate::counts::median;
 use crate::order::OrderItems;
 
@@ -44,7 +44,7 @@ impl SetAnalysis {
     pub fn odd(&self) -> Option<OddFile> {
         let figure = self.first_of(&[Figure::Nanoseconds, Figure::WarpCycles, Figure::Visits]);
         let mut distances = vec![0_u64; self.files.len()];
-        for row in self.rows.keys().filter(|row| matches!(row, Row::Kernel(_))) {
+        for row in self.rows.keys().filter(|row| matches!(row, SetRow::Kernel(_))) {
             for (file, distance, ..) in self.distances(row, figure) {
                 let sum = &mut distances[file as usize];
                 *sum = sum.saturating_add(distance);
@@ -55,7 +55,7 @@ impl SetAnalysis {
         if most == 0 {
             return None;
         }
-        let farthest = |figure: Figure, is_asked: fn(&Row) -> bool| {
+        let farthest = |figure: Figure, is_asked: fn(&SetRow) -> bool| {
             let rows = self.rows.keys().filter(|row| is_asked(row));
             let of_file = rows.filter_map(|row| {
                 let found = self.distances(row, figure).into_iter().find(|(of, ..)| *of == file)?;
@@ -64,15 +64,15 @@ impl SetAnalysis {
             let (row, (_, distance, number, median)) =
                 of_file.reduce(|most, next| if next.1.1 > most.1.1 { next } else { most })?;
             let (name, line) = match row {
-                Row::Line(name, line, _) => (name.clone(), *line),
-                Row::Kernel(name) => (name.clone(), 0),
-                Row::Location(id) => (id.to_string(), 0),
+                SetRow::Line(name, line, _) => (name.clone(), *line),
+                SetRow::Kernel(name) => (name.clone(), 0),
+                SetRow::Location(id) => (id.to_string(), 0),
             };
             (distance > 0).then_some(OddRow { name, line, figure, number, median })
         };
-        let kernel = farthest(figure, |row| matches!(row, Row::Kernel(_)))?;
+        let kernel = farthest(figure, |row| matches!(row, SetRow::Kernel(_)))?;
         let of_line = self.first_of(&[Figure::WarpCycles, Figure::Visits]);
-        let is_line = |row: &Row| matches!(row, Row::Line(_, 1.., _));
+        let is_line = |row: &SetRow| matches!(row, SetRow::Line(_, 1.., _));
         Some(OddFile { file, kernel, line: farthest(of_line, is_line) })
     }
 
@@ -81,8 +81,8 @@ impl SetAnalysis {
     pub fn kernels_apart(&self) -> Vec<(&str, Figure, Spread)> {
         let figure = self.first_of(&[Figure::Nanoseconds, Figure::WarpCycles, Figure::Visits]);
         let rows = self.rows.iter().filter_map(|(row, numbers)| match row {
-            Row::Kernel(name) => {
-                Some((name.as_str(), figure, Spread::of(&numbers.of(figure, self.having(row)))?))
+            SetRow::Kernel(name) => {
+                Some((name.as_str(), figure, Spread::new(&numbers.by_file(figure, self.having(row)))?))
             }
             _ => None,
         });
@@ -107,9 +107,9 @@ impl SetAnalysis {
     }
 
     /// Each file's distance from the median, its number, and the median.
-    fn distances(&self, row: &Row, figure: Figure) -> Vec<(u32, u64, u64, u64)> {
+    fn distances(&self, row: &SetRow, figure: Figure) -> Vec<(u32, u64, u64, u64)> {
         let Some(numbers) = self.rows.get(row) else { return Vec::new() };
-        let numbers = numbers.of(figure, self.having(row));
+        let numbers = numbers.by_file(figure, self.having(row));
         let middle = median(&mut numbers.iter().map(|(_, number)| *number).collect::<Vec<_>>());
         numbers.into_iter().map(|(file, number)| (file, number.abs_diff(middle), number, middle)).collect()
     }

@@ -64,7 +64,7 @@ pub struct Spread {
 
 impl Spread {
     /// Compares the numbers of files; `None` if there are none.
-    pub(super) fn of(numbers: &[(u32, u64)]) -> Option<Self> {
+    pub(super) fn new(numbers: &[(u32, u64)]) -> Option<Self> {
         let mut values: Vec<u64> = numbers.iter().map(|(_, number)| *number).collect();
         let (least, most) = (*values.iter().min()?, *values.iter().max()?);
         let median = median(&mut values);
@@ -95,7 +95,7 @@ impl Numbers {
     }
 
     /// The numbers of a figure in these files.
-    pub(super) fn of(&self, figure: Figure, files: &[u32]) -> Vec<(u32, u64)> {
+    pub(super) fn by_file(&self, figure: Figure, files: &[u32]) -> Vec<(u32, u64)> {
         let known = self.0.get(&figure).map_or(&[][..], Vec::as_slice);
         let number =
             |file: u32| known.binary_search_by_key(&file, |known| known.0).map_or(0, |at| known[at].1);
@@ -103,7 +103,7 @@ impl Numbers {
     }
 
     pub(super) fn spreads(&self, files: &[u32]) -> BTreeMap<Figure, Spread> {
-        let of = |&figure: &Figure| Some((figure, Spread::of(&self.of(figure, files))?));
+        let of = |&figure: &Figure| Some((figure, Spread::new(&self.by_file(figure, files))?));
         self.0.keys().filter_map(of).collect()
     }
 }

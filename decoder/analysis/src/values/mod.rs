@@ -122,20 +122,20 @@ impl Values {
 }
 
 #[derive(Default)]
-struct Sums {
+struct ValueSums {
     sites: BTreeMap<u16, Tally>,
     found: Values,
     /// Why no more is counted.
     failed: Option<DecodeError>,
 }
 
-impl Sums {
+impl ValueSums {
     fn push(&mut self, trace: &TraceFile, launch: u32, warp: &WarpAccesses) -> Result<(), DecodeError> {
         self.found.left_out += warp.left_out;
         self.found.unmatched += warp.unmatched;
         self.found.damaged += u64::from(warp.damaged);
         for site in &warp.sites {
-            let Some(reading) = trace.site(site.site).and_then(ValueReading::of) else { continue };
+            let Some(reading) = trace.site(site.site).and_then(ValueReading::new) else { continue };
             let tally = self.sites.entry(site.site).or_insert_with(|| Tally::new(reading));
             let odd = |lane, number, bits| {
                 let id = trace.launch(launch).and_then(|info| info.stream_id(warp.warp));
@@ -178,24 +178,24 @@ type Name<'t> = (&'t str, &'t str, u32, ValueReading);
 /// Something was asked for that the trace does not have; it cannot be read, or asks for more work than its
 /// length lets expect.
 pub fn values(trace: &TraceFile, selection: &Selection) -> Result<Values, AnalysisError> {
-    let mut all = Sums::default();
+    let mut all = ValueSums::default();
     for (info, filter) in selection.launches(trace)? {
         if !trace.has_accesses() {
             break;
         }
         let launch = info.number();
-        let push = |sums: &mut Sums, warp: &WarpAccesses| {
+        let push = |sums: &mut ValueSums, warp: &WarpAccesses| {
             if sums.failed.is_none() && selection.has_warp(&info, warp.warp) {
                 sums.failed = sums.push(trace, launch, warp).err();
             }
         };
-        all = all.merge(trace.fold_accesses(launch, &filter, Sums::default, push, Sums::merge)?);
+        all = all.merge(trace.fold_accesses(launch, &filter, ValueSums::default, push, ValueSums::merge)?);
         if let Some(failed) = all.failed {
             return Err(failed.into());
         }
         all.found.lost += selection.lost_accesses(trace, &info)?;
     }
-    let Sums { sites, mut found, .. } = all;
+    let ValueSums { sites, mut found, .. } = all;
     let mut named: BTreeMap<Name<'_>, (Vec<u16>, u16, Tally)> = BTreeMap::new();
     for (number, tally) in sites {
         let Some(info) = trace.site(number) else { continue };

@@ -34,7 +34,7 @@ impl ValueReading {
     /// Returns how the values of a site are read: bits of a size that no compiler writes as integers of 64;
     /// `None` of a site of addresses.
     #[must_use]
-    pub fn of(site: &SiteInfo) -> Option<Self> {
+    pub fn new(site: &SiteInfo) -> Option<Self> {
         (site.kind == SiteKind::Value).then_some(match (site.number_is, site.bytes) {
             (SiteNumber::Float, 4) => Self::F32,
             (SiteNumber::Float, 8) => Self::F64,
@@ -185,7 +185,7 @@ mod tests {
     fn bits_are_read_as_the_site_says() {
         let of = |kind, number_is, bytes, bits| {
             let site = SiteInfo { number_is, ..SiteInfo::new(1, kind, SiteSpace::None, bytes) };
-            ValueReading::of(&site).map(|reading| (reading.kind(), reading.exact(bits), reading.text(bits)))
+            ValueReading::new(&site).map(|reading| (reading.kind(), reading.exact(bits), reading.text(bits)))
         };
         let (unsigned, signed, float) = (SiteNumber::Unsigned, SiteNumber::Signed, SiteNumber::Float);
         for (number_is, bytes, bits, kind, number, text) in [

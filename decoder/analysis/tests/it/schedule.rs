@@ -107,7 +107,7 @@ fn all(trace: &TraceFile) -> Analysis {
     analyse(trace, &Selection::default()).unwrap()
 }
 
-fn of(analysis: &Analysis, launch: usize) -> &LaunchSchedule {
+fn schedule_of(analysis: &Analysis, launch: usize) -> &LaunchSchedule {
     &analysis.schedule.as_ref().unwrap().launches[launch]
 }
 
@@ -116,7 +116,7 @@ fn a_launch_waits_for_its_slow_block() {
     let trace = TraceFile::from_bytes(written(&[(launch(0, 5), uneven())])).unwrap();
     assert_eq!(trace.verify().problems.len(), 0);
     let analysis = all(&trace);
-    let found = of(&analysis, 0);
+    let found = schedule_of(&analysis, 0);
     assert_eq!((found.begin, found.nanoseconds), (START + 1_000, 560));
     assert_eq!((found.warps, found.blocks, found.sms, found.waves), (10, 5, 2, 2));
     // Of 80, 80, 90, 90, 100, 100, 100, 100, 350, 400; and of 100, 100, 100, 100, 410.
@@ -166,7 +166,7 @@ fn a_launch_that_did_not_run_to_its_end_says_so() {
         let bytes = written_with(&[(launch(0, 5), warps.clone())], Some(end));
         let trace = TraceFile::from_bytes(bytes).unwrap();
         let analysis = all(&trace);
-        assert_eq!(of(&analysis, 0).ended, name);
+        assert_eq!(schedule_of(&analysis, 0).ended, name);
         let said =
             format!("launch 0 (`k`) {words} 560 ns: 4 blocks in 2 waves on 2 SMs are known to have ended");
         assert_eq!(words::schedule(&trace, &analysis)[0], said);
@@ -203,7 +203,7 @@ fn what_did_not_end_and_what_was_not_chosen_is_told_apart() {
     let info = launch(0, 5).with_chosen(chosen).unwrap();
     let trace = TraceFile::from_bytes(written(&[(info, vec![(2, 5, None), (3, 6, Some(16))])])).unwrap();
     let analysis = all(&trace);
-    let found = of(&analysis, 0);
+    let found = schedule_of(&analysis, 0);
     assert_eq!((found.warps, found.unended_warps, found.blocks, found.sms), (1, 1, 1, 1));
     assert_eq!(found.last.unwrap().block, 3);
     assert_eq!((analysis.losses.unplaced_warps, analysis.losses.unfinished_warps), (Some(1), 1));

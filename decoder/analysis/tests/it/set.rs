@@ -3,7 +3,7 @@
 
 use crate::support::{event, metadata, recorded, written};
 use warptrace_analysis::{
-    Analysis, AnalysisError, FileHead, FilePart, Row, Selection, SetAnalysis, SetTable,
+    Analysis, AnalysisError, FileHead, FilePart, Selection, SetAnalysis, SetRow, SetTable,
 };
 use warptrace_decoder::TraceFile;
 use warptrace_format::file::{COUNTING, LaunchInfo};
@@ -65,8 +65,8 @@ fn figures_that_come_as_bytes_are_the_same() {
             match (here.1, there.1) {
                 (Ok(here_sum), Ok(there_sum)) => {
                     assert_eq!(there_sum, here_sum);
-                    let lines = here_sum.lines.iter().map(Row::of_line);
-                    let kernels = here_sum.kernels.iter().map(|kernel| Row::Kernel(kernel.kernel.clone()));
+                    let lines = here_sum.lines.iter().map(SetRow::of_line);
+                    let kernels = here_sum.kernels.iter().map(|kernel| SetRow::Kernel(kernel.kernel.clone()));
                     for row in lines.chain(kernels) {
                         let spreads = |set: &SetAnalysis| format!("{:?}", set.spreads(&row));
                         assert_eq!(spreads(&there.0), spreads(&here.0));

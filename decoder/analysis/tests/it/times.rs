@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::{Run, event, metadata, recorded, with_times, written};
+use crate::support::{TimedEvents, event, metadata, recorded, with_times, written};
 use warptrace_analysis::words::{self, Names};
 use warptrace_analysis::{Analysis, Distribution, Selection, Time, analyse, compare};
 use warptrace_decoder::TraceFile;
@@ -22,13 +22,13 @@ fn launch(threads: u32) -> LaunchInfo {
     LaunchInfo::new(0, 0, [1, 1, 1], [threads, 1, 1], 0).unwrap()
 }
 
-fn run(location: u16, mask: u32, times: u32, begin: u32) -> Run {
+fn run(location: u16, mask: u32, times: u32, begin: u32) -> TimedEvents {
     (event(location, mask), times, begin)
 }
 
 fn trace_of(
     launch: &LaunchInfo,
-    warps: &BTreeMap<u32, Vec<Run>>,
+    warps: &BTreeMap<u32, Vec<TimedEvents>>,
     has_times: impl Fn(u32) -> bool,
 ) -> TraceFile {
     let trace = TraceFile::from_bytes(with_times(&metadata(&TABLE), launch, warps, 2, has_times)).unwrap();
@@ -45,7 +45,7 @@ fn time(numbers: [u64; 5]) -> Option<Time> {
 }
 
 /// A warp whose halves part, and meet again; a unit of time is two cycles.
-fn parted() -> Vec<Run> {
+fn parted() -> Vec<TimedEvents> {
     vec![
         run(1, ALL, 1, 100),
         run(2, 0x0000_ffff, 3, 110),
@@ -135,7 +135,7 @@ fn missing_times_are_told_and_not_guessed() {
 #[test]
 fn a_late_warp_is_named_with_the_line_that_takes_the_time() {
     let quick = || vec![run(1, ALL, 1, 0), run(2, ALL, 4, 10), run(4, ALL, 1, 50)];
-    let mut warps: BTreeMap<u32, Vec<Run>> = (0..8).map(|warp| (warp, quick())).collect();
+    let mut warps: BTreeMap<u32, Vec<TimedEvents>> = (0..8).map(|warp| (warp, quick())).collect();
     warps.insert(5, vec![run(1, ALL, 1, 0), run(3, 1, 90, 10), run(4, ALL, 1, 1_010)]);
     let launch = LaunchInfo::new(0, 0, [8, 1, 1], [32, 1, 1], 0).unwrap();
     let trace = trace_of(&launch, &warps, |_| true);
@@ -279,7 +279,7 @@ fn waits_of_one_line_are_told_as_one() {
     }
     let runs = |late: u32| {
         let at = [10 + late, 60, 70 + late, 120, 130];
-        (1..=5).zip(at).map(|(location, begin)| run(location, ALL, 1, begin)).collect::<Vec<Run>>()
+        (1..=5).zip(at).map(|(location, begin)| run(location, ALL, 1, begin)).collect::<Vec<TimedEvents>>()
     };
     let warps = BTreeMap::from([(0, runs(0)), (1, runs(40))]);
     let trace = TraceFile::from_bytes(with_times(&metadata, &launch(64), &warps, 2, |_| true)).unwrap();

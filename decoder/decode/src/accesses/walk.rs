@@ -38,7 +38,7 @@ pub(super) struct OfWarp {
 }
 
 /// A warp and all that sections have of it; or warps of which nothing can be said, and why.
-pub(super) type Found = (Range<u32>, Result<OfWarp, DecodeError>);
+pub(super) type FoundWarps = (Range<u32>, Result<OfWarp, DecodeError>);
 
 /// Goes through some warps of a launch in order.
 pub(super) struct Walk<'a> {
@@ -86,7 +86,7 @@ impl<'a> Walk<'a> {
 
     /// Returns warps that come next, at least one; `None` if there is none left. Warps without accesses are left
     /// out.
-    pub(super) fn next_warps(&mut self) -> Option<Vec<Found>> {
+    pub(super) fn next_warps(&mut self) -> Option<Vec<FoundWarps>> {
         let mut found = Vec::new();
         while found.is_empty() && !self.rest.is_empty() && self.read < self.sections.len() {
             self.read_more(&mut found);
@@ -100,7 +100,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Reads as many sections as there are threads.
-    fn read_more(&mut self, found: &mut Vec<Found>) {
+    fn read_more(&mut self, found: &mut Vec<FoundWarps>) {
         let next = self.sections[self.read..].iter().take(rayon::current_num_threads());
         let next: Vec<IndexEntry> =
             next.take_while(|section| section.first_warp < self.end).copied().collect();
@@ -147,7 +147,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Gives what is held of warps before this one.
-    fn give(&mut self, end: u32, found: &mut Vec<Found>) {
+    fn give(&mut self, end: u32, found: &mut Vec<FoundWarps>) {
         let others = self.held.split_off(&end);
         for (warp, of_warp) in std::mem::replace(&mut self.held, others) {
             self.bytes -= of_warp.bytes;

@@ -96,7 +96,7 @@ impl LateSections {
             }
             Ok(())
         })?;
-        let followers = match Followers::of(&found) {
+        let followers = match Followers::new(&found) {
             Ok(followers) => followers,
             Err((site, root)) => {
                 let message =

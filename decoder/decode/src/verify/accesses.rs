@@ -93,8 +93,8 @@ impl TraceFile {
         let (mut unknown, mut held) = (BTreeMap::new(), Vec::new());
         // What stands behind a warp that cannot be read is read all the same.
         let _ =
-            self.look_at_accesses(info, |accesses| Seen::of(self, info, &accesses), &mut |warps,
-                                                                                          read: Result<
+            self.look_at_accesses(info, |accesses| Seen::new(self, info, &accesses), &mut |warps,
+                                                                                           read: Result<
                 Seen,
                 DecodeError,
             >| {
@@ -160,7 +160,7 @@ struct Seen {
 }
 
 impl Seen {
-    fn of(file: &TraceFile, info: &LaunchInfo, accesses: &WarpAccesses) -> Self {
+    fn new(file: &TraceFile, info: &LaunchInfo, accesses: &WarpAccesses) -> Self {
         let &WarpAccesses { warp, left_out, unmatched, has_gaps, damaged, chunks, recorded, derived, .. } =
             accesses;
         let known = info.lane_mask(warp).unwrap_or(0);

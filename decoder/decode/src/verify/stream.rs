@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use warptrace_format::codec::{CodecSpec, Decoder, Item};
 use warptrace_format::file::{LaunchInfo, RecordedPolicy};
 
-use super::twin::{LaneEvents, Run, TwinComparison, Verdict};
+use super::twin::{EventTimes, LaneEvents, TwinComparison, Verdict};
 use crate::error::DecodeError;
 use crate::feed::{ChunkFeed, EventReader, FrameFeed, MemoryFeed, Sequence, Stream};
 use crate::file::TraceFile;
@@ -103,7 +103,9 @@ fn check_feeds<F: ChunkFeed>(
         // An error ends a track here. Its own check reports it.
         let runs = |track, codec| {
             let mut reader = EventReader::new(feed(track), stream(track), codec);
-            std::iter::from_fn(move || reader.next_run()?.ok().map(|(event, times)| Run { event, times }))
+            std::iter::from_fn(move || {
+                reader.next_run()?.ok().map(|(event, times)| EventTimes { event, times })
+            })
         };
         let mut comparison = codec.map(|&codec| {
             // Of others beginnings of warps are recorded where events were lost.
@@ -111,15 +113,15 @@ fn check_feeds<F: ChunkFeed>(
                 return TwinComparison::new(runs(1, codec));
             }
             let [trace, twin] =
-                [(0, rules.codecs[0]), (1, codec)].map(|(track, codec)| LaneEvents::of(runs(track, codec)));
+                [(0, rules.codecs[0]), (1, codec)].map(|(track, codec)| LaneEvents::new(runs(track, codec)));
             TwinComparison::of_ends(runs(1, codec), [trace.more_than(&twin), twin.more_than(&trace)])
         });
         let found = check_stream(rules, stream(track), decoder, feed(track), &mut |item| {
             if let Some(comparison) = &mut comparison {
                 match item {
-                    Item::Run { event, times } => comparison.push(Run { event, times }),
+                    Item::Run { event, times } => comparison.push(EventTimes { event, times }),
                     Item::Cycle { .. } => {
-                        item.for_each(&mut |event| comparison.push(Run { event, times: 1 }));
+                        item.for_each(&mut |event| comparison.push(EventTimes { event, times: 1 }));
                     }
                 }
             }
@@ -144,7 +146,7 @@ fn check_stream<F: ChunkFeed>(
     let lanes = rules.info.lane_mask(stream.warp).unwrap_or(0);
     let mut check = StreamCheck::default();
     let mut sequence = Sequence::new(stream);
-    let mut runs = Runs::of(stream.warp);
+    let mut runs = Runs::new(stream.warp);
     loop {
         let chunk = match feed.next_chunk() {
             Ok(Some(chunk)) => chunk,

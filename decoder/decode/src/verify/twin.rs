@@ -25,7 +25,7 @@ const MAX_WAITING: usize = 1 << 16;
 
 /// An event, this many times in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Run {
+pub(super) struct EventTimes {
     pub(super) event: Event,
     pub(super) times: u32,
 }
@@ -72,7 +72,7 @@ pub(super) struct TwinComparison<I> {
     /// The rest of the twin: its events in order, as runs cut anywhere.
     twin: I,
     /// What the twin has next; `None` after its end.
-    next: Option<Run>,
+    next: Option<EventTimes>,
     /// Number of the twin's next event.
     number: u64,
     waiting: Waiting,
@@ -86,7 +86,7 @@ pub(super) struct TwinComparison<I> {
     verdict: Option<Verdict>,
 }
 
-impl<I: Iterator<Item = Run>> TwinComparison<I> {
+impl<I: Iterator<Item = EventTimes>> TwinComparison<I> {
     /// Compares tracks of which the beginnings are recorded.
     pub(super) fn new(twin: I) -> Self {
         Self::of_ends(twin, [Surplus::default(); 2])
@@ -132,12 +132,12 @@ impl<I: Iterator<Item = Run>> TwinComparison<I> {
 
     /// Takes the trace's next run.
     #[inline]
-    pub(super) fn push(&mut self, Run { event, times: mut remaining }: Run) {
+    pub(super) fn push(&mut self, EventTimes { event, times: mut remaining }: EventTimes) {
         if self.verdict.is_some() {
             return;
         }
         let [surplus, _] = &mut self.surplus;
-        remaining -= surplus.take(Run { event, times: remaining });
+        remaining -= surplus.take(EventTimes { event, times: remaining });
         while remaining > 0 {
             let Some(next) = self.next else {
                 self.trace_left = true;
@@ -153,7 +153,7 @@ impl<I: Iterator<Item = Run>> TwinComparison<I> {
                 self.matched += u64::from(taken);
                 self.advance(taken);
             } else {
-                self.wait(Run { event, times: remaining }, next);
+                self.wait(EventTimes { event, times: remaining }, next);
                 return;
             }
         }
@@ -179,7 +179,7 @@ impl<I: Iterator<Item = Run>> TwinComparison<I> {
     }
 
     /// Lets a run wait that is not what the twin has next.
-    fn wait(&mut self, run: Run, next: Run) {
+    fn wait(&mut self, run: EventTimes, next: EventTimes) {
         if self.waiting.runs() == MAX_WAITING {
             self.verdict = Some(Verdict::TooFarApart { number: self.number, waiting: MAX_WAITING });
             return;
@@ -191,7 +191,7 @@ impl<I: Iterator<Item = Run>> TwinComparison<I> {
     }
 
     /// Finds the twin's next run, a lane of which has a run waiting, among those; false if it does not fit.
-    fn take_waiting(&mut self, next: Run) -> bool {
+    fn take_waiting(&mut self, next: EventTimes) -> bool {
         let Some(taken) = self.waiting.take(next) else {
             self.verdict = Some(Verdict::Differs(self.misfit(next.event)));
             return false;

@@ -132,9 +132,9 @@ fn lanes_give_their_own_sequences() {
             events.iter().filter(|event| event.mask >> lane & 1 == 1).map(|event| event.location).collect();
         let found: Vec<u16> = trace.lane_locations(3, 0, 0, lane).unwrap().map(Result::unwrap).collect();
         assert_eq!(found, expected);
-        assert_eq!(digests.lane(lane as usize), LaneDigest::of(expected));
+        assert_eq!(digests.lane(lane as usize), LaneDigest::new(expected));
     }
     // FNV-1a of the bytes 1, 0, as any other implementation gives it.
-    assert_eq!(LaneDigest::of([1]).hash, 0x082f_2207_b4e8_8cc4);
-    assert_ne!(LaneDigest::of([1, 2]), LaneDigest::of([2, 1]));
+    assert_eq!(LaneDigest::new([1]).hash, 0x082f_2207_b4e8_8cc4);
+    assert_ne!(LaneDigest::new([1, 2]), LaneDigest::new([2, 1]));
 }

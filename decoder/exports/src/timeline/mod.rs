@@ -26,7 +26,7 @@ pub use self::perfetto::{perfetto, perfetto_ranks};
 use crate::axis::{Axis, Scale};
 use crate::error::ExportError;
 use crate::nest::Nest;
-use crate::source::{Source, Step};
+use crate::source::{ExportSource, Step};
 
 /// What was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,7 +65,7 @@ struct Ran<'a> {
 
 /// Gives all of a source to `tracks`; tells `sliced` of each slice.
 fn draw<W: Write>(
-    source: &Source<'_>,
+    source: &ExportSource<'_>,
     scale: Scale,
     tracks: &mut Perfetto<W>,
     sliced: &mut dyn FnMut(u64),
@@ -93,7 +93,7 @@ fn draw<W: Write>(
             tracks: &mut *tracks,
             axis: Axis::new(source.trace()),
             open: Open::default(),
-            waits: Waiting::of(source),
+            waits: Waiting::new(source),
             block: None,
             warp: None,
         };
@@ -105,7 +105,7 @@ fn draw<W: Write>(
 
 /// The tracks of a launch in the making.
 struct Launch<'a, W> {
-    source: &'a Source<'a>,
+    source: &'a ExportSource<'a>,
     info: &'a LaunchInfo,
     nest: &'a Nest,
     tracks: &'a mut Perfetto<W>,
@@ -216,8 +216,8 @@ impl Open {
 struct Waiting(Option<OpenWaits>);
 
 impl Waiting {
-    fn of(source: &Source<'_>) -> Self {
-        Self(source.trace().has_times().then(|| OpenWaits::of(source.trace())).flatten())
+    fn new(source: &ExportSource<'_>) -> Self {
+        Self(source.trace().has_times().then(|| OpenWaits::of_trace(source.trace())).flatten())
     }
 
     /// Begins a warp.
@@ -230,7 +230,7 @@ impl Waiting {
     /// Takes the warp's next run, which begins there on the axis; draws the waits that it ends.
     fn push<W: Write>(
         &mut self,
-        source: &Source<'_>,
+        source: &ExportSource<'_>,
         run: &EventRun,
         at: u64,
         tracks: &mut Perfetto<W>,

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::error::ExportError;
-use crate::source::Source;
+use crate::source::ExportSource;
 
 /// A launch that began when all that began before had ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ struct Ran {
 
 impl Order {
     /// Reads when the selected launches ran. Memory: the blocks of one launch at a time.
-    pub(super) fn of(source: &Source<'_>) -> Result<Self, ExportError> {
+    pub(super) fn new(source: &ExportSource<'_>) -> Result<Self, ExportError> {
         let mut ran = Vec::new();
         for info in source.launches() {
             let Some(found) = source.blocks(info)? else { continue };

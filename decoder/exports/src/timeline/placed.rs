@@ -14,20 +14,20 @@ use super::{Open, Perfetto, Ran, Waiting, Written};
 use crate::axis::spans;
 use crate::error::ExportError;
 use crate::nest::Nest;
-use crate::source::{Source, Step};
+use crate::source::{ExportSource, Step};
 
 /// Gives the warps of a source, of which the trace says when they ran, to `tracks`, from the global timer's
 /// `zero` on; with their runs if these have times. Returns what ran on each multiprocessor until the axis
 /// ends.
 pub(super) fn draw<W: Write>(
-    source: &Source<'_>,
+    source: &ExportSource<'_>,
     (zero, until): (u64, u64),
     has_runs: bool,
     tracks: &mut Perfetto<W>,
     written: &mut Written,
     sliced: &mut dyn FnMut(u64),
 ) -> Result<Loads, ExportError> {
-    let (mut loads, order) = (Loads::new(until, has_runs), Order::of(source)?);
+    let (mut loads, order) = (Loads::new(until, has_runs), Order::new(source)?);
     let nest = if has_runs { Some(Nest::new(source, |id| source.label(id))?) } else { None };
     for info in source.launches() {
         written.unplaced += source.selection().selected(info);
@@ -41,7 +41,7 @@ pub(super) fn draw<W: Write>(
             written: &mut *written,
             sliced: &mut *sliced,
             open: Open::default(),
-            waits: Waiting::of(source),
+            waits: Waiting::new(source),
             loads: &mut loads,
             order: &order,
             at: None,
@@ -59,7 +59,7 @@ pub(super) fn draw<W: Write>(
 
 /// A launch in the making.
 struct Launch<'a, W, I: Iterator> {
-    source: &'a Source<'a>,
+    source: &'a ExportSource<'a>,
     info: &'a LaunchInfo,
     zero: u64,
     /// What is around runs, if they are drawn.

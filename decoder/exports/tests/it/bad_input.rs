@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use warptrace_analysis::Selection;
 use warptrace_decoder::TraceFile;
-use warptrace_exports::{ExportError, Source, Weight, firefox, lcov, timeline};
+use warptrace_exports::{ExportError, ExportSource, Weight, firefox, lcov, timeline};
 
 fn golden() -> Vec<(PathBuf, Vec<u8>)> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../decode/tests/golden");
@@ -18,7 +18,7 @@ fn golden() -> Vec<(PathBuf, Vec<u8>)> {
 
 /// Exports into memory in every form; returns the sizes.
 fn export(trace: &TraceFile, selection: &Selection) -> Result<Vec<usize>, ExportError> {
-    let source = Source::new(trace, selection.clone())?;
+    let source = ExportSource::new(trace, selection.clone())?;
     let mut sizes = Vec::new();
     let mut out = Vec::new();
     let mut take = |out: &mut Vec<u8>| {

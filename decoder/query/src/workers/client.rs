@@ -21,8 +21,8 @@ use super::task::Codec;
 use super::{Share, Shares, VERSION};
 use crate::error::QueryError;
 use crate::listing::Listed;
-use crate::scan::{Table, TableName, Traces};
-use crate::source::Found;
+use crate::scan::{SqlTable, TableName, Traces};
+use crate::source::FoundTrace;
 
 /// How long a worker may take to say its version.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -77,8 +77,8 @@ impl Workers {
         };
         let answer = tokio::time::timeout(ANSWER, asked).await;
         let answer = answer.map_err(|_| failed("does not answer: ask again without it".to_owned()))?;
-        let answer =
-            answer.map_err(|error| failed(format!("cannot be asked: {}", crate::message::of(&error))))?;
+        let answer = answer
+            .map_err(|error| failed(format!("cannot be asked: {}", crate::message::message_of(&error))))?;
         if answer.version != VERSION {
             let version = warptrace_format::shown(&answer.version);
             return Err(failed(format!("is warptrace {version}, and this is {VERSION}: use one version")));
@@ -91,7 +91,7 @@ impl Workers {
         &self,
         patterns: &[String],
         session: (&SessionConfig, &Arc<RuntimeEnv>),
-    ) -> Result<(Vec<Found>, Shares), DataFusionError> {
+    ) -> Result<(Vec<FoundTrace>, Shares), DataFusionError> {
         self.check().await?;
         let files: Vec<(String, String)> =
             patterns.iter().map(|pattern| (pattern.clone(), pattern.clone())).collect();
@@ -99,7 +99,8 @@ impl Workers {
         let mut asked: Shares = self.urls.iter().map(share).collect();
         pad(&mut asked);
         let context = SessionContext::new_with_state(self.session(&asked, session)?);
-        let table = Table { name: TableName::Listing, traces: Traces::Apart(Arc::new(asked)), chosen: None };
+        let table =
+            SqlTable { name: TableName::Listing, traces: Traces::Apart(Arc::new(asked)), chosen: None };
         context.register_table("listing", Arc::new(table))?;
         let batches = context.sql("SELECT * FROM listing").await?.collect().await?;
         self.given_out(patterns, batches.iter().flat_map(rows).collect())
@@ -110,7 +111,7 @@ impl Workers {
         &self,
         patterns: &[String],
         rows: Vec<(u32, Listed)>,
-    ) -> Result<(Vec<Found>, Shares), DataFusionError> {
+    ) -> Result<(Vec<FoundTrace>, Shares), DataFusionError> {
         let failed = |text: String| DataFusionError::External(text.into());
         for (number, pattern) in (0..).zip(patterns) {
             if !rows.iter().any(|(_, file)| file.pattern == number) {
@@ -150,7 +151,7 @@ impl Workers {
             loads[worker] = loads[worker].saturating_add(length.max(1));
             shares[worker].files.push((name.clone(), true_path));
             let Listed { pattern, is_whole, state, events, .. } = file;
-            found.push(Found {
+            found.push(FoundTrace {
                 name,
                 pattern,
                 is_whole,

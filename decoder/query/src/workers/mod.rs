@@ -57,8 +57,9 @@ pub(crate) fn shared_out(event: ScaleUpLeafNodeEvent<'_>) -> Option<Result<Scale
                 .to_owned(),
         )));
     }
-    let variant =
-        |share| -> Arc<dyn ExecutionPlan> { Arc::new(scan.of(Traces::Share(Arc::clone(shares), share))) };
+    let variant = |share| -> Arc<dyn ExecutionPlan> {
+        Arc::new(scan.with_traces(Traces::Share(Arc::clone(shares), share)))
+    };
     let leaf = DistributedLeafExec::try_new(Arc::clone(event.plan), (0..shares.len()).map(variant));
     Some(leaf.map(|leaf| ScaleUpLeafNodeEventResponse::new(Arc::new(leaf))))
 }

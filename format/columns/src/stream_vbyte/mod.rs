@@ -14,7 +14,7 @@ mod simd;
 #[cfg(test)]
 mod tests;
 
-use crate::{ColumnError, Element, Source};
+use crate::{ColumnCursor, ColumnError, Element};
 
 /// Returns the number of bytes that [`encode`] writes.
 pub fn encoded_len<T: Element>(values: &[T]) -> usize {
@@ -56,7 +56,7 @@ pub fn encode<T: Element>(values: &[T], bytes: &mut [u8]) {
 ///
 /// # Errors
 /// The bytes end too early, or there is a code behind the last value.
-pub fn decode<T: Element>(source: &mut Source<'_>, values: &mut [T]) -> Result<(), ColumnError> {
+pub fn decode<T: Element>(source: &mut ColumnCursor<'_>, values: &mut [T]) -> Result<(), ColumnError> {
     #[cfg(all(feature = "std", target_arch = "x86_64"))]
     if std::arch::is_x86_feature_detected!("ssse3") {
         // SAFETY: the processor has SSSE3.
@@ -69,7 +69,7 @@ pub fn decode<T: Element>(source: &mut Source<'_>, values: &mut [T]) -> Result<(
 
 /// Reads values; the first ones by `many`, which returns how many control bytes and data bytes it has read.
 fn decode_with<T: Element>(
-    source: &mut Source<'_>,
+    source: &mut ColumnCursor<'_>,
     values: &mut [T],
     many: impl Fn(&[u8], &[u8], &mut [T]) -> (usize, usize),
 ) -> Result<(), ColumnError> {

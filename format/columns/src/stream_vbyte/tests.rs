@@ -17,7 +17,7 @@ fn values<T: Element>(length: usize) -> Vec<T> {
 
 fn both<T: Element>(bytes: &[u8], length: usize) -> [(Result<Vec<T>, ColumnError>, usize); 2] {
     [false, true].map(|portable| {
-        let (mut source, mut values) = (Source::new(bytes), vec![T::truncate(1); length]);
+        let (mut source, mut values) = (ColumnCursor::new(bytes), vec![T::truncate(1); length]);
         let result = match portable {
             true => decode_with(&mut source, &mut values, |_, _, _| (0, 0)),
             false => decode(&mut source, &mut values),

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::common::{KINDS, Random, column};
-use warptrace_columns::{Element, Header, Layout, Packing, Shape, Source, decode, encode};
+use warptrace_columns::{ColumnCursor, Element, Header, Layout, Packing, Shape, decode, encode};
 
 /// Columns of all kinds and layouts, some of them followed by other bytes.
 fn columns<T: Element>() -> Vec<Vec<u8>> {
@@ -37,13 +37,13 @@ fn columns<T: Element>() -> Vec<Vec<u8>> {
 /// What this crate reads, as the other reader prints it.
 fn read(bytes: &[u8]) -> String {
     fn line<T: Element>(bytes: &[u8]) -> Option<String> {
-        let mut source = Source::new(bytes);
+        let mut source = ColumnCursor::new(bytes);
         let values = decode::<T>(&mut source).ok()?;
         let mut line = format!("{} {}", source.offset(), T::BITS);
         values.iter().for_each(|value| write!(line, " {}", value.to_u64()).unwrap());
         Some(line)
     }
-    let line = match Header::read(&mut Source::new(bytes)) {
+    let line = match Header::read(&mut ColumnCursor::new(bytes)) {
         Ok(Header { bits: 64, .. }) => line::<u64>(bytes),
         Ok(_) => line::<u32>(bytes),
         Err(_) => None,

@@ -4,7 +4,9 @@
 use crate::common::{KINDS, column};
 use proptest::prelude::*;
 use warptrace_columns::fuzzing::{decode_arbitrary, round_trip, round_trip_values};
-use warptrace_columns::{ColumnError, Element, Layout, MAX_VALUES, Packing, Shape, Source, decode, encode};
+use warptrace_columns::{
+    ColumnCursor, ColumnError, Element, Layout, MAX_VALUES, Packing, Shape, decode, encode,
+};
 
 fn layouts() -> impl Iterator<Item = Layout> {
     let shapes = (0..=8).flat_map(|order| (1..=8).map(move |tuple| Shape::new(order, tuple).unwrap()));
@@ -93,7 +95,7 @@ fn kinds_get_the_layout_that_suits_them() {
 
 #[test]
 fn damage_is_refused() {
-    let read = |bytes: &[u8]| decode::<u32>(&mut Source::new(bytes)).unwrap_err();
+    let read = |bytes: &[u8]| decode::<u32>(&mut ColumnCursor::new(bytes)).unwrap_err();
     let invalid = |bytes: &[u8]| match read(bytes) {
         ColumnError::Invalid { field, offset, .. } => (field, offset),
         ColumnError::TooMany { field, offset, .. } => (field, offset),
@@ -131,7 +133,10 @@ fn every_change_and_every_cut_gives_an_error_or_values() {
             let mut whole = Vec::new();
             layout.encode(&column::<u64>(kind, 150), &mut whole);
             for at in 0..whole.len() {
-                assert!(decode::<u64>(&mut Source::new(&whole[..at])).is_err(), "{layout:?} cut at {at}");
+                assert!(
+                    decode::<u64>(&mut ColumnCursor::new(&whole[..at])).is_err(),
+                    "{layout:?} cut at {at}"
+                );
                 for change in [1, 0x80, 0xff] {
                     let mut bytes = whole.clone();
                     bytes[at] ^= change;
@@ -166,7 +171,7 @@ proptest! {
         let mut bytes = Vec::new();
         encode(&left, 1, &mut bytes);
         encode(&right, 1, &mut bytes);
-        let mut source = Source::new(&bytes);
+        let mut source = ColumnCursor::new(&bytes);
         prop_assert_eq!(decode(&mut source), Ok(left));
         prop_assert_eq!(decode(&mut source), Ok(right));
         prop_assert!(source.rest().is_empty());

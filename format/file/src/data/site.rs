@@ -103,7 +103,7 @@ pub struct Derived {
 impl Derived {
     /// Returns the access that follows from one of the root.
     #[must_use]
-    pub const fn of(&self, access: u64) -> u64 {
+    pub const fn address(&self, access: u64) -> u64 {
         access.wrapping_add(self.added(access) as u64)
     }
 
@@ -136,9 +136,9 @@ mod tests {
             (i64::from(i32::MIN), 5, 0x8000_0005),
             (i64::from(i32::MAX), 0xffff_ffff, 0x7fff_fffe),
         ] {
-            assert_eq!(narrow(offset).of(root), derived, "{offset} {root:#x}");
+            assert_eq!(narrow(offset).address(root), derived, "{offset} {root:#x}");
         }
-        assert_eq!(Derived { root: 1, offset: -8, is_narrow: false }.of(4), u64::MAX - 3);
-        assert_eq!(Derived { root: 1, offset: 1, is_narrow: false }.of(u64::MAX), 0);
+        assert_eq!(Derived { root: 1, offset: -8, is_narrow: false }.address(4), u64::MAX - 3);
+        assert_eq!(Derived { root: 1, offset: 1, is_narrow: false }.address(u64::MAX), 0);
     }
 }

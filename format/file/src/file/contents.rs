@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use warptrace_columns::{Element, Header, Layout, MAX_ORDER, Packing, Shape, Source};
+use warptrace_columns::{ColumnCursor, Element, Header, Layout, MAX_ORDER, Packing, Shape};
 
 use super::error::FormatError;
 use super::fields::Fields;
@@ -167,14 +167,14 @@ impl Contents {
 
     /// Begins to read the columns.
     pub(super) fn columns(&self) -> Columns<'_> {
-        Columns { contents: self, source: Source::new(&self.plain) }
+        Columns { contents: self, source: ColumnCursor::new(&self.plain) }
     }
 }
 
 /// Columns that are read one after the other.
 pub(super) struct Columns<'c> {
     contents: &'c Contents,
-    source: Source<'c>,
+    source: ColumnCursor<'c>,
 }
 
 impl Columns<'_> {
@@ -185,7 +185,7 @@ impl Columns<'_> {
         expected: RangeInclusive<usize>,
     ) -> Result<Vec<T>, FormatError> {
         let described = |error| self.contents.wrong(format!("column `{name}`: {error}"));
-        let values = Header::read(&mut Source::new(self.source.rest())).map_err(described)?.values;
+        let values = Header::read(&mut ColumnCursor::new(self.source.rest())).map_err(described)?.values;
         if !expected.contains(&values) {
             let (least, most) = expected.into_inner();
             let expected = if least == most { least.to_string() } else { format!("{least} to {most}") };

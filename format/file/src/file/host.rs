@@ -231,7 +231,7 @@ mod tests {
         let body = &section[SECTION_HEADER_BYTES..];
         let plain = (body.len() - FIXED_BYTES) as u8;
         assert_eq!(body[..FIXED_BYTES], [3, 0, 0, 0, 2, 0, 0, 0, plain, 0, 0, 0, 0, 0, 0, 0]);
-        let mut source = warptrace_columns::Source::new(&body[FIXED_BYTES..]);
+        let mut source = warptrace_columns::ColumnCursor::new(&body[FIXED_BYTES..]);
         let numbers: Vec<u32> = warptrace_columns::decode(&mut source).unwrap();
         assert_eq!(numbers, [14, 7, 7]);
         let columns: [Vec<u64>; 6] = std::array::from_fn(|_| warptrace_columns::decode(&mut source).unwrap());

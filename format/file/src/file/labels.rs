@@ -136,7 +136,7 @@ impl KnownLabels {
     }
 
     /// The label of a launch; `None` if it has none.
-    pub fn of(&self, launch: u32) -> Option<&str> {
+    pub fn label_of(&self, launch: u32) -> Option<&str> {
         self.texts.get(self.launches.get(&launch)?).map(String::as_str)
     }
 
@@ -168,7 +168,7 @@ mod tests {
         sections.extend(written.encode_sections(&[(301, "d"), (302, "c")]));
         assert_eq!(sections[1][SECTION_HEADER_BYTES..], [2, 1, 1, b'd', 2, 0xad, 2, 2, 0xae, 2, 1]);
         let known = read(&sections);
-        let found = [0, 1, 2, 300, 301, 302].map(|launch| known.of(launch));
+        let found = [0, 1, 2, 300, 301, 302].map(|launch| known.label_of(launch));
         assert_eq!(found, [Some("ab"), Some("c"), None, Some("ab"), Some("d"), Some("c")]);
         for length in 0..body.len() {
             assert!(LaunchLabels::decode(&body[..length], 9).is_err(), "length {length}");
@@ -176,7 +176,7 @@ mod tests {
         assert!(LaunchLabels::decode(&[&body[..], &[0]].concat(), 0).is_err(), "a byte follows");
         // A section that is missing takes the labels along whose texts it has, and no others.
         let known = read(&sections[1..]);
-        assert_eq!([301, 302].map(|launch| known.of(launch)), [Some("d"), None]);
+        assert_eq!([301, 302].map(|launch| known.label_of(launch)), [Some("d"), None]);
     }
 
     #[test]
@@ -188,10 +188,10 @@ mod tests {
         let launches: Vec<(u32, &str)> = (1..).zip(all.iter().map(String::as_str)).collect();
         sections.extend(written.encode_sections(&launches));
         let known = read(&sections);
-        let cut = known.of(0).unwrap();
+        let cut = known.label_of(0).unwrap();
         assert!(cut.len() <= MAX_LABEL_BYTES && cut.len() > MAX_LABEL_BYTES - 5 && cut.ends_with("é…"));
-        assert_eq!(known.of(65_534), Some("65534"));
-        assert_eq!([65_535, 65_536, 65_537].map(|launch| known.of(launch)), [Some(NO_NUMBER); 3]);
+        assert_eq!(known.label_of(65_534), Some("65534"));
+        assert_eq!([65_535, 65_536, 65_537].map(|launch| known.label_of(launch)), [Some(NO_NUMBER); 3]);
         let text = "x".repeat(MAX_LABEL_BYTES + 1);
         let labels = |first, texts| LaunchLabels { first, texts, launches: Vec::new() };
         for (bad, said) in

@@ -1,4 +1,4 @@
-use warptrace_columns::Source;
+use warptrace_columns::ColumnCursor;
 
 use super::super::{SECTION_HEADER_BYTES, encode_section};
 use super::*;
@@ -133,7 +133,7 @@ fn the_bytes_are_as_the_page_says() {
     assert_eq!(body[..4], crc32fast::hash(b"f").to_le_bytes());
     let body = &body[4..];
     assert_eq!(body[..16], [9, 0, 0, 0, 16, 0, 0, 0, (body.len() - 16) as u8, 0, 0, 0, 0, 0, 0, 0]);
-    let mut source = Source::new(&body[16..]);
+    let mut source = ColumnCursor::new(&body[16..]);
     let columns: [Vec<u32>; 5] = std::array::from_fn(|_| warptrace_columns::decode(&mut source).unwrap());
     assert_eq!(columns[0], [5, 2, 2]);
     assert_eq!(columns[1], [100, u32::MAX - 2, 40]);

@@ -150,7 +150,7 @@ proptest! {
             prop_assert!(relation.number() < Relation::END);
             if mask != 0 && last != 0 {
                 let exact = stack.base(relation, last) == mask;
-                let relations = Relations::of(relation, exact, mask, last);
+                let relations = Relations::new(relation, exact, mask, last);
                 for number in (0..Relation::END).filter(|&number| number != 1) {
                     let other = Relation::new(number >> 1, number & 1 != 0);
                     let base = stack.base(other, last);

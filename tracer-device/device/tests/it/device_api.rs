@@ -100,7 +100,7 @@ struct Block {
 
 /// A macro that makes functions of the rows of a table.
 #[derive(Default)]
-struct Table {
+struct SharedTable {
     /// Variables of a row, in order; each takes a word.
     variables: Vec<String>,
     /// Variables that name functions, and whether these are `unsafe`.
@@ -177,7 +177,7 @@ fn scan(file: &Path) -> Items {
             if is_exported && !is_hidden {
                 items.insert(format!("{name}!"), false);
             } else {
-                tables.insert(name.to_owned(), Table::default());
+                tables.insert(name.to_owned(), SharedTable::default());
             }
             opened = open(None, is_exported);
             opened.iter_mut().for_each(|block| block.defines = Some(name.to_owned()));

@@ -54,7 +54,7 @@ pub(super) fn cut(
 ) -> Cut {
     let lane = simt::lane();
     let waiting = waiting_for(codec, fits);
-    let room = Room::of(pool, codec, stream.track);
+    let room = Room::new(pool, codec, stream.track);
     let (mut done, mut sequence) = (0, stream.sequence);
     if sequence != 0 {
         done = pass_over(pool, merged, chunks::account_recorded(stream.account));

@@ -80,7 +80,7 @@ pub(super) fn count_data(pool: &PoolDescriptor, work: WarpShared, logs: StreamLo
 /// values.
 #[inline(never)]
 pub(super) fn copy_data(table: u64, count: u32, first: Cursor) {
-    let work = WarpShared::of(simt::warp_in_block());
+    let work = WarpShared::new(simt::warp_in_block());
     if !work.next_is(Step::Copy) {
         return;
     }

@@ -80,7 +80,7 @@ impl Logs {
                 length = self.stream.segment_entries - 1;
             }
             warp::sync_warp();
-            let row = Row { slots, length: maximum(here), pieces: owners.count_ones() };
+            let row = PieceRow { slots, length: maximum(here), pieces: owners.count_ones() };
             let mut first = 0;
             let mut ahead = row.read(self.memory, AHEAD - simt::WARP_LANES);
             let (mut a, mut b) = (row.read(self.memory, 0), row.read(self.memory, simt::WARP_LANES));
@@ -102,7 +102,7 @@ impl Logs {
 
 /// One piece of each log that goes on.
 #[derive(Clone, Copy)]
-struct Row {
+struct PieceRow {
     slots: SharedMemory,
     /// Entries of the longest piece, at least one.
     length: u32,
@@ -121,7 +121,7 @@ struct Number {
     index: u32,
 }
 
-impl Row {
+impl PieceRow {
     /// Finds the entry with a number among those of the row.
     #[inline(always)]
     fn find(self, number: u32) -> Number {

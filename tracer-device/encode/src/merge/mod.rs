@@ -60,7 +60,7 @@ pub(crate) fn merge_streams(pool: &PoolDescriptor, launches: Launches, streams: 
         sort_by_warp();
         warp::sync_threads();
         let lane = simt::lane();
-        let mut long = warp::ballot(lane < warps && WarpShared::of(lane).next_is(Step::SortByBlock));
+        let mut long = warp::ballot(lane < warps && WarpShared::new(lane).next_is(Step::SortByBlock));
         while long != 0 {
             sort_by_block(long.trailing_zeros());
             long &= long - 1;
@@ -91,7 +91,7 @@ impl Share {
 /// them, and writes down what reading them needs. Returns for each lane the first entry of its log.
 #[inline(never)]
 fn take_stream(table: u64, count: u32, number: u32, streams: u32) -> Cursor {
-    let (work, lane) = (WarpShared::of(simt::warp_in_block()), simt::lane());
+    let (work, lane) = (WarpShared::new(simt::warp_in_block()), simt::lane());
     // What others have read there.
     warp::sync_warp();
     let is_there = number < streams;
@@ -103,7 +103,7 @@ fn take_stream(table: u64, count: u32, number: u32, streams: u32) -> Cursor {
     // `max` rules the division by 0 out for the compiler.
     let warps = launch.warps.max(1);
     let (track, warp) = (in_launch / warps, in_launch % warps);
-    let logs = StreamLogs::of(&launch, in_launch, warp);
+    let logs = StreamLogs::new(&launch, in_launch, warp);
     let account = account(&launch, in_launch);
     // In an earlier round.
     let is_there = is_there && !chunks::is_finished(account);
@@ -191,12 +191,12 @@ fn count_entries(pool: &PoolDescriptor, work: WarpShared, logs: StreamLogs, acco
 /// if only one log has entries, the merged runs themselves.
 #[inline(never)]
 fn read_logs(first: Cursor) {
-    let work = WarpShared::of(simt::warp_in_block());
+    let work = WarpShared::new(simt::warp_in_block());
     if !work.next_is(Step::Read) {
         return;
     }
     let (pool, merged, stream) = (shared::pool(), work.merged(), work.stream());
-    let room = Room::of(&pool, shared::codec().of_track(stream.track), stream.track);
+    let room = Room::new(&pool, shared::codec().of_track(stream.track), stream.track);
     let Kept { base, before, passed_over } = work.kept();
     let entries = first.remaining;
     let is_single = merged.lists == 1;
@@ -253,7 +253,7 @@ fn read_logs(first: Cursor) {
 /// Sorts the warp's stream, if that is its own task.
 #[inline(never)]
 fn sort_by_warp() {
-    let work = WarpShared::of(simt::warp_in_block());
+    let work = WarpShared::new(simt::warp_in_block());
     if work.next_is(Step::SortByWarp) {
         let (pool, merged) = (shared::pool(), work.merged());
         let keys = SharedKeys::halves(work);
@@ -267,7 +267,7 @@ fn sort_by_warp() {
 /// Sorts the stream of a warp of the block. From all threads of the block.
 #[inline(never)]
 fn sort_by_block(warp: u32) {
-    let (pool, work) = (shared::pool(), WarpShared::of(warp));
+    let (pool, work) = (shared::pool(), WarpShared::new(warp));
     let merged = work.merged();
     let keys = GlobalKeys::halves(&pool, &merged);
     sort::<true, _>(work, &merged, keys, Team);
@@ -279,7 +279,7 @@ fn sort_by_block(warp: u32) {
 /// Cuts what has been merged, and adds it all to the account.
 #[inline(never)]
 fn finish() {
-    let work = WarpShared::of(simt::warp_in_block());
+    let work = WarpShared::new(simt::warp_in_block());
     if work.next_is(Step::Nothing) {
         return;
     }
@@ -320,7 +320,7 @@ fn merge_serially(
         let memory = DeviceLogs { logs: pool.logs, end: pool.merged_from };
         let mut merge = SerialMerge::open(work.slots(), memory, stream.logs);
         share = share.with_lost(merge.passed_over);
-        let room = Room::of(pool, codec, stream.track);
+        let room = Room::new(pool, codec, stream.track);
         let mut remaining = merged.keys;
         while remaining != 0 {
             remaining -= 1;

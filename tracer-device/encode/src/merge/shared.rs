@@ -168,7 +168,7 @@ pub(super) struct WarpShared {
 impl WarpShared {
     /// That of the warp with this number in the block.
     #[inline(always)]
-    pub(super) fn of(warp: u32) -> Self {
+    pub(super) fn new(warp: u32) -> Self {
         let warp = warp % MAX_WARPS;
         Self { memory: memory(BLOCK_BYTES + WARP_BYTES * warp), keys: memory(KEYS + KEYS_BYTES * warp) }
     }

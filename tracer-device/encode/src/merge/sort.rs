@@ -192,7 +192,7 @@ impl Pair {
     /// The pair that holds a position. Lists become half as many `levels` times, and have done so `level`
     /// times.
     #[inline(always)]
-    fn of(work: WarpShared, levels: u32, level: u32, position: u32) -> Self {
+    fn at_position(work: WarpShared, levels: u32, level: u32, position: u32) -> Self {
         // Bit by bit: the last list that starts at that position or before it.
         let (mut list, mut step) = (0, 1 << (levels - 1));
         while step > 1 << level {
@@ -223,7 +223,7 @@ impl Pair {
 /// Writes the positions from `begin` to `end` of the lists that pairs become.
 #[inline(always)]
 fn merge_part<K: Keys>(work: WarpShared, levels: u32, level: u32, from: K, to: K, begin: u32, end: u32) {
-    let mut pair = Pair::of(work, levels, level, begin);
+    let mut pair = Pair::at_position(work, levels, level, begin);
     let firsts = pair.split(from, begin - pair.start);
     let (mut one, mut other) = (pair.start + firsts, pair.middle + (begin - pair.start - firsts));
     // After the end of a list, some key of its own part is read and not used.

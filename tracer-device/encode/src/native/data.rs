@@ -12,7 +12,7 @@ use crate::lane_log::{LaneLog, StreamLogs};
 /// Copies what is not in chunks yet of a stream, as far as there are chunks.
 pub(super) fn copy(memory: &DeviceMemory<'_>, Owned { name, account }: Owned<'_>) {
     let launch = memory.launch(name);
-    let stream = StreamLogs::of(launch, name.track * launch.warps + name.warp, name.warp);
+    let stream = StreamLogs::new(launch, name.track * launch.warps + name.warp, name.warp);
     let logs = memory.logs();
     let lanes: Vec<LaneLog> = (0..LANES).map(|lane| LaneLog::read(logs, stream, lane)).collect();
     let mut entries: Vec<Words> = Vec::new();

@@ -8,7 +8,7 @@ use warptrace_abi::log::{ENTRY_BYTES, HEADS_ENTRIES};
 use warptrace_abi::stream::{LOST_BEFORE, NONE_BEFORE, TAG_STEP};
 use warptrace_format::LANES;
 
-use crate::flatten::{FLATTENED, FlattenJob, HAS_LOST, NO_ROOM, Place};
+use crate::flatten::{FLATTENED, FlattenJob, HAS_LOST, NO_ROOM, SegmentPlace};
 
 /// Makes flat logs of the segments of a round's warps, on the calling thread.
 ///
@@ -42,7 +42,7 @@ pub unsafe fn flatten(job: &FlattenJob) {
             new_headers[0] += 1;
         }
         let index_of = |warp: u32| indices[warp as usize];
-        let Some(Place { index, first, before }) = job.place(header, index_of) else { continue };
+        let Some(SegmentPlace { index, first, before }) = job.place(header, index_of) else { continue };
         match before {
             NONE_BEFORE => firsts[first as usize] = number,
             LOST_BEFORE => outcomes[index as usize] = HAS_LOST,

@@ -68,7 +68,7 @@ impl<'a> DeviceMemory<'a> {
 
     /// Room for a track's runs in a chunk.
     pub(super) fn room(&self, codec: Codec, track: u32) -> Room {
-        Room::of(&self.pool, codec, track)
+        Room::new(&self.pool, codec, track)
     }
 
     /// Bytes that each run of a track takes for its time.

@@ -59,7 +59,7 @@ pub(super) fn merge<'a>(
     scratch: &mut Scratch,
 ) -> Merging<'a> {
     let launch = memory.launch(name);
-    let stream = StreamLogs::of(launch, name.track * launch.warps + name.warp, name.warp);
+    let stream = StreamLogs::new(launch, name.track * launch.warps + name.warp, name.warp);
     let (logs, room) = (memory.logs(), memory.room(codec, name.track));
     let mut lanes = [LaneLog::default(); LANES as usize];
     for (lane, log) in lanes.iter_mut().enumerate() {

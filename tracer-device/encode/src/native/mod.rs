@@ -68,7 +68,7 @@ pub unsafe fn encode(
     codec.check()?;
     // SAFETY: the caller's promise.
     let memory = unsafe { DeviceMemory::new(pool, launches) }?;
-    let of_trace = Codec::of(codec).ok_or(EncodeError::UnknownCodec { name: codec.name() })?;
+    let of_trace = Codec::new(codec).ok_or(EncodeError::UnknownCodec { name: codec.name() })?;
     let task = |state: &mut State, owned: Owned<'_>| {
         let codec = of_trace.of_track(owned.name.track);
         if owned.account.finished != 0 {
@@ -99,10 +99,10 @@ pub unsafe fn encode(
 }
 
 /// A run that waits to be encoded: mask, location, count, and the time at which it began.
-pub type Run = [u32; 4];
+pub type RunWords = [u32; 4];
 
 /// Returns the run of a log entry.
-pub const fn run(entry: Entry) -> Run {
+pub const fn run(entry: Entry) -> RunWords {
     merged_words(entry)
 }
 
@@ -121,14 +121,14 @@ impl ChunkEncoder {
     /// If the codec's parameters are out of range, or it is not known.
     pub fn new(codec: CodecSpec, times: bool) -> Result<Self, EncodeError> {
         codec.check()?;
-        Codec::of(codec).ok_or(EncodeError::UnknownCodec { name: codec.name() })?;
+        Codec::new(codec).ok_or(EncodeError::UnknownCodec { name: codec.name() })?;
         Ok(Self { state: State::new(codec), time_bytes: if times { TIME_BYTES } else { 0 } })
     }
 
     /// Encodes as many of the runs, in their order, as `payload` has room for. Of the run behind them some
     /// events may be in it as well: its count is then what remains. A payload of the smallest chunk has room
     /// for something of any run.
-    pub fn fill(&mut self, track: u32, runs: &mut [Run], payload: &mut [u8]) -> Filled {
+    pub fn fill(&mut self, track: u32, runs: &mut [RunWords], payload: &mut [u8]) -> Filled {
         let time_bytes = if track == 0 { self.time_bytes } else { 0 };
         self.state.fill(track, runs, payload, time_bytes)
     }
@@ -150,7 +150,7 @@ enum Trace {
 
 impl State {
     /// Encodes as many runs of a track as a payload has room for.
-    fn fill(&mut self, track: u32, runs: &mut [Run], payload: &mut [u8], time_bytes: u32) -> Filled {
+    fn fill(&mut self, track: u32, runs: &mut [RunWords], payload: &mut [u8], time_bytes: u32) -> Filled {
         match &mut self.trace {
             Trace::Ecl(params, tables) if track == 0 => {
                 encode::fill::<EclState>(*params, tables, runs, payload, time_bytes)

@@ -10,7 +10,7 @@ use warptrace_ptx::splice::{LogKind, Options, Placement, Recording, Spliced, spl
 
 use crate::inputs::{Inputs, MIXES};
 use crate::logs::Layout;
-use crate::model::{Model, Run, events, of_lane, sequence, steps};
+use crate::model::{Model, ModelRun, events, of_lane, sequence, steps};
 
 const SCHEDULES: u64 = 20;
 /// Blocks of a launch, and the most threads of each.
@@ -62,7 +62,7 @@ impl Case<'_> {
         seed: u64,
         dynamic_shared: u32,
         layout: Option<&Layout>,
-    ) -> Result<(Left, Vec<Vec<Run>>), InterpretError> {
+    ) -> Result<(Left, Vec<Vec<ModelRun>>), InterpretError> {
         let mut memory = self.inputs.memory.clone();
         let mut parameters = self.inputs.parameters.clone();
         if let Some(layout) = layout {
@@ -86,7 +86,7 @@ impl Case<'_> {
         let buffers = self.inputs.buffers.iter().copied().chain(program.variables()).map(region).collect();
         let runs = layout.map_or_else(Vec::new, |layout| {
             let tracks = layout.read(&memory, 0);
-            tracks[0].iter().map(|track| track.entries.iter().map(Run::from).collect()).collect()
+            tracks[0].iter().map(|track| track.entries.iter().map(ModelRun::from).collect()).collect()
         });
         Ok((Left { observed, buffers }, runs))
     }
@@ -122,7 +122,7 @@ pub(crate) fn compare(text: &str, kernel: &str, steps: u64) -> Outcome {
     let dynamic = if module.dynamic_shared().next().is_some() { DYNAMIC } else { 0 };
     let mut first = None;
     for mix in MIXES {
-        let inputs = Inputs::of(function, &sizes, mix);
+        let inputs = Inputs::new(function, &sizes, mix);
         let case = Case { kernel, block: block(&module, kernel), dynamic, inputs, steps };
         match case.launch(&plain, 0) {
             Ok(_) => return under_schedules(&case, text, &plain),
@@ -199,7 +199,7 @@ fn traced(
     spliced: &Spliced,
     seed: u64,
     recording: Recording,
-) -> Result<(Left, Vec<Vec<Run>>), String> {
+) -> Result<(Left, Vec<Vec<ModelRun>>), String> {
     let kernel =
         spliced.kernels.iter().find(|kernel| kernel.name == case.kernel).ok_or("it has no traced copy")?;
     let program = Program::parse(&spliced.text).map_err(|error| error.to_string())?;
@@ -213,7 +213,7 @@ fn traced(
         .map_err(|error| format!("traced: {error}"))?;
     for (warp, runs) in (0..).zip(&warps) {
         let markers = left.observed.markers.iter().filter(|event| event.warp == warp).copied();
-        let expected = Model::of(&steps(markers, recording.counting == Counting::All)).trace;
+        let expected = Model::new(&steps(markers, recording.counting == Counting::All)).trace;
         for lane in 0..LANES {
             if sequence(runs, lane) != sequence(&expected, lane) {
                 return Err(format!("events of warp {warp}, lane {lane}, are not those that it passed"));
@@ -227,7 +227,12 @@ fn traced(
 }
 
 /// Names a block whose events are not the executions of its first instruction.
-fn differing_block(marked: &Marked, text: &str, untraced: &Observed, warps: &[Vec<Run>]) -> Option<String> {
+fn differing_block(
+    marked: &Marked,
+    text: &str,
+    untraced: &Observed,
+    warps: &[Vec<ModelRun>],
+) -> Option<String> {
     let mut counts: BTreeMap<u16, u64> = BTreeMap::new();
     for run in warps.iter().flatten() {
         *counts.entry(run.location).or_default() += run.count * u64::from(run.mask.count_ones());

@@ -37,7 +37,7 @@ pub(crate) struct Inputs {
 
 impl Inputs {
     /// Makes inputs for a kernel whose parameters have these sizes.
-    pub(crate) fn of(kernel: &Function<'_>, sizes: &[usize], mix: Mix) -> Self {
+    pub(crate) fn new(kernel: &Function<'_>, sizes: &[usize], mix: Mix) -> Self {
         let mut inputs = Self { parameters: Vec::new(), memory: Memory::new(), buffers: Vec::new() };
         for (param, size) in kernel.params.iter().zip(sizes) {
             let mut bytes = vec![0; *size];

@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut files = files.collect::<Result<Vec<PathBuf>, std::io::Error>>()?;
     files.retain(|path| path.extension().is_some_and(|extension| extension == "ptx"));
     files.sort();
-    let mut table = Table::default();
+    let mut table = ComparisonTable::default();
     for path in files.iter().take(most) {
         let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let text = std::fs::read_to_string(path)?;
@@ -77,7 +77,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// What became of the kernels.
 #[derive(Default)]
-struct Table {
+struct ComparisonTable {
     kernels: usize,
     same: usize,
     events: u64,
@@ -87,7 +87,7 @@ struct Table {
     ended: BTreeMap<String, (usize, String)>,
 }
 
-impl Table {
+impl ComparisonTable {
     fn ended(&mut self, reason: String, name: &str) {
         self.ended.entry(reason).or_insert_with(|| (0, name.to_owned())).0 += 1;
     }

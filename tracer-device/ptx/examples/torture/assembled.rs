@@ -28,7 +28,7 @@ impl Assembled {
     ///
     /// # Errors
     /// What the assembler says where it refuses the text, or why it cannot be run.
-    pub(crate) fn of(ptxas: &Ptxas, text: &str, target: &str, work: &Path) -> Result<Self, String> {
+    pub(crate) fn new(ptxas: &Ptxas, text: &str, target: &str, work: &Path) -> Result<Self, String> {
         let path = work.join("torture.ptx");
         std::fs::write(&path, text).map_err(|error| error.to_string())?;
         let said = ptxas.assemble(&path, target).map_err(|error| error.to_string())?;

@@ -19,7 +19,7 @@ use warptrace_ptx::points::{Marked, PointOptions, Points, mark};
 use warptrace_ptx::splice::{Spliced, splice};
 
 use crate::assembled::Assembled;
-use crate::table::Table;
+use crate::table::TortureTable;
 use crate::ways::{Way, ways};
 
 const USAGE: &str = "usage: torture FOLDER [--ptxas PROGRAM] [--assemble none|some|all]";
@@ -59,12 +59,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     files.retain(|path| path.extension().is_some_and(|extension| extension == "ptx"));
     files.sort();
     let work = tempfile::tempdir()?;
-    let mut table = Table::default();
+    let mut table = TortureTable::default();
     for (index, path) in files.iter().enumerate() {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         eprintln!("{} of {}: {name}", index + 1, files.len());
         let text = std::fs::read_to_string(path)?;
-        let run = Run { name: &name, text: &text, index, assemble, ptxas: ptxas.as_ref(), work: work.path() };
+        let run = TortureRun {
+            name: &name,
+            text: &text,
+            index,
+            assemble,
+            ptxas: ptxas.as_ref(),
+            work: work.path(),
+        };
         run.all(&mut table);
     }
     print!("{table}");
@@ -72,7 +79,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// One file.
-struct Run<'a> {
+struct TortureRun<'a> {
     name: &'a str,
     text: &'a str,
     index: usize,
@@ -81,8 +88,8 @@ struct Run<'a> {
     work: &'a Path,
 }
 
-impl Run<'_> {
-    fn all(&self, table: &mut Table) {
+impl TortureRun<'_> {
+    fn all(&self, table: &mut TortureTable) {
         table.files += 1;
         table.bytes += self.text.len();
         let module = match Module::parse(self.text) {
@@ -122,7 +129,7 @@ impl Run<'_> {
     }
 
     /// Marks the text; `None` if that fails, which the table notes.
-    fn mark(&self, points: Points, table: &mut Table) -> Option<Marked> {
+    fn mark(&self, points: Points, table: &mut TortureTable) -> Option<Marked> {
         let options = PointOptions { points, ..PointOptions::default() };
         match catch_unwind(|| mark(self.text, &options)) {
             Err(_) => table.panic(self.name, &format!("marking {points}")),
@@ -145,7 +152,13 @@ impl Run<'_> {
     }
 
     /// Splices marked text; `None` if that fails, which the table notes.
-    fn splice(&self, marked: &Marked, way: Way, architecture: u32, table: &mut Table) -> Option<Spliced> {
+    fn splice(
+        &self,
+        marked: &Marked,
+        way: Way,
+        architecture: u32,
+        table: &mut TortureTable,
+    ) -> Option<Spliced> {
         let started = Instant::now();
         let options = way.options(architecture);
         let made = catch_unwind(|| splice(&marked.text, &options));
@@ -168,7 +181,7 @@ impl Run<'_> {
     }
 
     fn assembled(&self, text: &str, target: &str) -> Option<Result<Assembled, String>> {
-        self.ptxas.map(|ptxas| Assembled::of(ptxas, text, target, self.work))
+        self.ptxas.map(|ptxas| Assembled::new(ptxas, text, target, self.work))
     }
 
     /// Assembles spliced text, and compares each traced kernel with its own.
@@ -179,7 +192,7 @@ impl Run<'_> {
         way: Way,
         target: &str,
         is_default: bool,
-        table: &mut Table,
+        table: &mut TortureTable,
     ) {
         match self.assembled(&spliced.text, target) {
             None => {}

@@ -11,7 +11,7 @@ const EXAMPLES: usize = 3;
 
 /// Figures of all files.
 #[derive(Default)]
-pub(crate) struct Table {
+pub(crate) struct TortureTable {
     pub(crate) files: usize,
     pub(crate) bytes: usize,
     pub(crate) kernels: usize,
@@ -47,7 +47,7 @@ pub(crate) fn kind(reason: &str) -> String {
     kind.replace(|character: char| character.is_ascii_digit(), "#")
 }
 
-impl Table {
+impl TortureTable {
     pub(crate) fn refuse(&mut self, reason: String, example: &str) {
         let (count, examples) = self.refused.entry(reason).or_default();
         *count += 1;
@@ -91,7 +91,7 @@ fn median(mut numbers: Vec<f64>) -> f64 {
     numbers.get(numbers.len() / 2).copied().unwrap_or_default()
 }
 
-impl fmt::Display for Table {
+impl fmt::Display for TortureTable {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rows = [
             ("files", self.files),

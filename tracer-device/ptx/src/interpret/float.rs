@@ -140,7 +140,7 @@ impl FloatCompute {
         }
     }
 
-    fn of(self, ty: Float, [a, b, c]: [f64; 3]) -> f64 {
+    fn result(self, ty: Float, [a, b, c]: [f64; 3]) -> f64 {
         let of_numbers =
             |nan: bool, found: f64| if nan && (a.is_nan() || b.is_nan()) { f64::NAN } else { found };
         match self {
@@ -186,7 +186,7 @@ impl FloatStep {
         let bits = self.ty.bits();
         (0..self.count).fold(0, |all, part| {
             let number = |operand: u64| self.flushed(self.ty.number(operand >> (bits * part)));
-            let mut result = self.compute.of(self.ty, operands.map(number));
+            let mut result = self.compute.result(self.ty, operands.map(number));
             if self.saturate {
                 result = if result.is_nan() { 0.0 } else { result.clamp(0.0, 1.0) };
             }

@@ -174,7 +174,7 @@ impl Program {
         let (variables, variable_names) = globals(&module, &mut names)?;
         let functions = module
             .definitions()
-            .map(|function| Code::of(&module, function, &names))
+            .map(|function| Code::new(&module, function, &names))
             .collect::<Result<_, _>>()?;
         Ok(Self { functions, shared_bytes, variables, variable_names })
     }
@@ -219,7 +219,7 @@ impl Program {
 }
 
 impl Code {
-    fn of(module: &Module<'_>, function: &Function<'_>, of_module: &Names) -> Result<Self, InterpretError> {
+    fn new(module: &Module<'_>, function: &Function<'_>, of_module: &Names) -> Result<Self, InterpretError> {
         let mut names = of_module.clone();
         let mut parameter_bytes = 0;
         let mut slots = |names: &mut Names, params: &[Param<'_>]| {
@@ -257,7 +257,7 @@ fn items(module: &Module<'_>, function: &Function<'_>, names: &Names) -> Vec<Ite
     let (mut line, mut at) = (module.position(body.open).line, body.open);
     let decoder = Decoder { names, version: module.version() };
     let flow = Cfg::new(body).ok();
-    let graph = flow.as_ref().and_then(Graph::of);
+    let graph = flow.as_ref().and_then(Graph::new);
     let block_of = |statement| flow.as_ref().map_or(usize::MAX, |flow| flow.block_of(statement));
     // Markers of data whose instruction has not come yet; their sequences stand between.
     let mut sites: Vec<DataMarker<'_>> = Vec::new();

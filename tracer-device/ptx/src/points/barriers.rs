@@ -15,14 +15,14 @@ const MAX_DEPTH: u32 = 16;
 
 /// An address, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Place<'a> {
+pub(super) struct KnownAddress<'a> {
     /// The variable that it lies in.
     pub(super) variable: Option<&'a str>,
     /// Bytes from there.
     pub(super) offset: Option<i64>,
 }
 
-impl Place<'_> {
+impl KnownAddress<'_> {
     const UNKNOWN: Self = Self { variable: None, offset: None };
 
     /// Whether it is one address, whenever a lane of the block comes there.
@@ -40,7 +40,7 @@ impl Place<'_> {
     }
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for KnownAddress<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.variable, self.offset) {
             (None, _) => out.write_str("?"),
@@ -68,11 +68,11 @@ pub(super) struct Registers<'b, 'a> {
 /// What a register holds.
 enum Value<'a> {
     Number(i64),
-    Address(Place<'a>),
+    Address(KnownAddress<'a>),
 }
 
 impl<'b, 'a> Registers<'b, 'a> {
-    pub(super) fn of(body: &'b Body<'a>) -> Self {
+    pub(super) fn new(body: &'b Body<'a>) -> Self {
         let mut written: HashMap<&str, Option<&Instruction<'_>>> = HashMap::new();
         // A barrier writes where it counts or votes.
         let writes = |it: &Instruction<'_>| !matches!(it.name(), "bar" | "barrier") || it.has_modifier("red");
@@ -106,7 +106,7 @@ impl<'b, 'a> Registers<'b, 'a> {
     }
 
     /// Returns the address in brackets.
-    pub(super) fn place(&self, operand: &'a str) -> Place<'a> {
+    pub(super) fn place(&self, operand: &'a str) -> KnownAddress<'a> {
         let text = operand.trim_start_matches('[').trim_end_matches(']').trim();
         let (base, offset) = match text.find(['+', '-']) {
             None => (text, Some(0)),
@@ -116,9 +116,9 @@ impl<'b, 'a> Registers<'b, 'a> {
         match self.value(base.trim(), MAX_DEPTH) {
             Some(Value::Address(place)) => {
                 let offset = place.offset.zip(offset).map(|(one, other)| one.wrapping_add(other));
-                Place { offset, ..place }
+                KnownAddress { offset, ..place }
             }
-            _ => Place::UNKNOWN,
+            _ => KnownAddress::UNKNOWN,
         }
     }
 
@@ -136,7 +136,7 @@ impl<'b, 'a> Registers<'b, 'a> {
         }
         if !word.starts_with('%') && !self.written.contains_key(word) {
             let is_name = word.starts_with(|c: char| c.is_ascii_alphabetic() || "_$".contains(c));
-            return is_name.then_some(Value::Address(Place { variable: Some(word), offset: Some(0) }));
+            return is_name.then_some(Value::Address(KnownAddress { variable: Some(word), offset: Some(0) }));
         }
         let instruction = (*self.written.get(word)?).filter(|_| depth > 0)?;
         if instruction.guard.is_some() {
@@ -157,10 +157,10 @@ impl<'b, 'a> Registers<'b, 'a> {
                     (Some(Value::Address(place)), Some(Value::Number(number)))
                     | (Some(Value::Number(number)), Some(Value::Address(place))) => {
                         let offset = place.offset.map(|offset| offset.wrapping_add(number));
-                        Some(Value::Address(Place { offset, ..place }))
+                        Some(Value::Address(KnownAddress { offset, ..place }))
                     }
                     (Some(Value::Address(place)), None) | (None, Some(Value::Address(place))) => {
-                        Some(Value::Address(Place { offset: None, ..place }))
+                        Some(Value::Address(KnownAddress { offset: None, ..place }))
                     }
                     _ => None,
                 }

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::barriers::{Place, Registers};
+use super::barriers::{KnownAddress, Registers};
 use crate::{Body, Cfg, Instruction};
 
 /// Groups that are told apart, the newest first; older ones are one.
@@ -69,7 +69,7 @@ pub(super) struct Copies<'b, 'a> {
     flow: &'b Cfg,
     registers: &'b Registers<'b, 'a>,
     /// Copies that complete at mbarriers.
-    at_barriers: Vec<(usize, Place<'a>)>,
+    at_barriers: Vec<(usize, KnownAddress<'a>)>,
     /// By the statement of each wait for groups its copies.
     of_groups: HashMap<usize, Awaited>,
     /// Whether no one has issued copies before it begins.
@@ -77,7 +77,7 @@ pub(super) struct Copies<'b, 'a> {
 }
 
 impl<'b, 'a> Copies<'b, 'a> {
-    pub(super) fn of(
+    pub(super) fn new(
         body: &'b Body<'a>,
         flow: &'b Cfg,
         registers: &'b Registers<'b, 'a>,
@@ -113,7 +113,7 @@ impl<'b, 'a> Copies<'b, 'a> {
         (!awaited.copies.is_empty()).then_some(awaited)
     }
 
-    fn at_barrier(&self, place: Place<'_>) -> Awaited {
+    fn at_barrier(&self, place: KnownAddress<'_>) -> Awaited {
         let fit = || self.at_barriers.iter().filter(|(_, other)| place.may_be(*other));
         let is_certain = place.is_known() && fit().all(|(_, other)| other.is_known());
         Awaited { copies: fit().map(|(copy, _)| *copy).collect(), is_certain }

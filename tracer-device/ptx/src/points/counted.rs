@@ -18,7 +18,7 @@ impl Counted {
     /// Tells how to count the loop with this header, if it can be counted: it holds no other point, no loop
     /// and no call, its iterations all take one path, threads do not end in it, and markers can stand on all
     /// edges that lead in and out.
-    pub(super) fn of(blocks: &Blocks<'_>, header: usize, points: Points, chains: &Chains) -> Option<Self> {
+    pub(super) fn new(blocks: &Blocks<'_>, header: usize, points: Points, chains: &Chains) -> Option<Self> {
         let path = path(blocks, header)?;
         let calls = |block: &usize| blocks.instructions(*block).any(|instruction| instruction.is_call());
         if path.iter().any(calls) {

@@ -12,7 +12,7 @@ use super::accesses::{Access, CACHE, accesses_of, address_of};
 use super::derived::{Follows, Values};
 use super::source::{CallSite, Lines, SourcePlace};
 use crate::registers::Registers;
-use crate::splice::Source;
+use crate::splice::DataSource;
 use crate::uniform::words;
 use crate::{Body, Cfg, Function, Instruction};
 
@@ -67,7 +67,7 @@ pub struct SiteValue {
 pub const MAX_VALUE_NAME: usize = 200;
 
 impl SiteValue {
-    fn of(marker: &ValueMarker<'_>) -> Self {
+    fn new(marker: &ValueMarker<'_>) -> Self {
         let (id, name) = match marker.of {
             ValueName::Id(id) => (id, String::new()),
             ValueName::Name(name) if name.len() > MAX_VALUE_NAME => {
@@ -91,7 +91,7 @@ const fn is_among(space: SiteSpace, spaces: Spaces) -> bool {
 }
 
 /// A site of a kernel, and where its marker stands.
-pub(super) struct Found {
+pub(super) struct MarkedSite {
     pub(super) site: Site,
     /// Offset in the original text of the instruction.
     pub(super) at: usize,
@@ -102,7 +102,7 @@ pub(super) struct Found {
 #[derive(Default)]
 pub(super) struct FoundSites {
     /// By number: first those that are recorded, then those that follow from them.
-    pub(super) sites: Vec<Found>,
+    pub(super) sites: Vec<MarkedSite>,
     /// Other places of these sites, by their offsets: what the compiler has made several of, such as a value
     /// in a loop that it unrolled, is one site.
     pub(super) copies: Vec<(usize, String)>,
@@ -111,7 +111,7 @@ pub(super) struct FoundSites {
 }
 
 /// An access that is asked for.
-struct Place<'b, 'a> {
+struct AccessPlace<'b, 'a> {
     access: Access,
     /// The instruction, or the comment's value.
     what: What<'b, 'a>,
@@ -132,15 +132,15 @@ enum What<'b, 'a> {
 
 /// The accesses of a function that are asked for, and those that are left out.
 struct Places<'b, 'a> {
-    all: Vec<Place<'b, 'a>>,
+    all: Vec<AccessPlace<'b, 'a>>,
     in_functions: u32,
     unreadable: Vec<String>,
 }
 
 impl<'b, 'a> Places<'b, 'a> {
-    fn of(function: &Function<'a>, body: &'b Body<'a>, flow: &Cfg, spaces: Spaces) -> Self {
-        let registers = Registers::of(body);
-        let mut values = Values::of(&registers);
+    fn new(function: &Function<'a>, body: &'b Body<'a>, flow: &Cfg, spaces: Spaces) -> Self {
+        let registers = Registers::new(body);
+        let mut values = Values::new(&registers);
         let mut found = Self { all: Vec::new(), in_functions: 0, unreadable: Vec::new() };
         for (statement, found_there) in body.statements.iter().enumerate() {
             if spaces.values
@@ -170,19 +170,19 @@ impl<'b, 'a> Places<'b, 'a> {
                     .map(|guard| DataGuard { predicate: guard.predicate, negated: guard.negated });
                 let marker = DataMarker { site: 1, operand: &operand, guard, root: None }.to_string();
                 let is_read = DataMarker::parse(&marker).is_some_and(|marker| marker.is_ok());
-                let source = Source::of(&registers, &operand, statement).ok().filter(|_| is_read);
+                let source = DataSource::new(&registers, &operand, statement).ok().filter(|_| is_read);
                 let Some(source) = source else {
                     found.unreadable.push(format!("`{operand}` cannot be read as an address"));
                     continue;
                 };
                 let follows = match source {
-                    Source::Address { register, offset, .. } => words(text)
+                    DataSource::Address { register, offset, .. } => words(text)
                         .find(|word| *word == register)
                         .and_then(|name| values.access(found.all.len(), (name, offset), guard, statement)),
                     _ => None,
                 };
                 let what = What::Instruction(instruction);
-                found.all.push(Place { access, what, statement, block, operand, guard, follows });
+                found.all.push(AccessPlace { access, what, statement, block, operand, guard, follows });
             }
             values.step(instruction, statement);
         }
@@ -202,8 +202,8 @@ impl<'b, 'a> Places<'b, 'a> {
             return;
         }
         let read = marker.map_err(|error| error.to_string()).and_then(|marker| {
-            match Source::of(registers, marker.register, statement)? {
-                Source::Value { bits, .. } if bits == 8 * marker.ty.bytes() => Ok(marker),
+            match DataSource::new(registers, marker.register, statement)? {
+                DataSource::Value { bits, .. } if bits == 8 * marker.ty.bytes() => Ok(marker),
                 _ => Err(format!("`{}` has not the bits of {}", marker.register, marker.ty.name())),
             }
         });
@@ -213,7 +213,15 @@ impl<'b, 'a> Places<'b, 'a> {
                 let (kind, space, bytes) = (SiteKind::Value, SiteSpace::None, marker.ty.bytes());
                 let access = Access { bracketed: 0, kind, space, bytes, elements: 1 };
                 let (what, operand) = (What::Value(marker), marker.register.to_owned());
-                self.all.push(Place { access, what, statement, block, operand, guard: None, follows: None });
+                self.all.push(AccessPlace {
+                    access,
+                    what,
+                    statement,
+                    block,
+                    operand,
+                    guard: None,
+                    follows: None,
+                });
             }
         }
     }
@@ -270,13 +278,13 @@ pub(super) fn find(
     lines: &Lines,
     location: impl Fn(usize) -> u16,
 ) -> FoundSites {
-    let places = Places::of(function, body, flow, spaces);
+    let places = Places::new(function, body, flow, spaces);
     let first_of = places.first_of_values(lines);
     let numbers = places.numbers(next, &first_of);
     let name: Arc<str> = function.name.into();
     let mut found = FoundSites::default();
     for ((index, place), id) in places.all.iter().enumerate().zip(&numbers) {
-        let &Place { access, what, statement, ref operand, guard, .. } = place;
+        let &AccessPlace { access, what, statement, ref operand, guard, .. } = place;
         let Some(id) = *id else { continue };
         let at = body.statements[statement].span.start;
         if first_of[index] != index {
@@ -296,7 +304,7 @@ pub(super) fn find(
         let (source, inlined_at) = lines.first_of(statement..statement + 1);
         let (cache, value) = match what {
             What::Instruction(found) => (found.modifiers().find(|modifier| CACHE.contains(modifier)), None),
-            What::Value(marker) => (None, Some(SiteValue::of(&marker))),
+            What::Value(marker) => (None, Some(SiteValue::new(&marker))),
         };
         let site = Site {
             id,
@@ -317,7 +325,7 @@ pub(super) fn find(
             value,
         };
         let marker = DataMarker { site: id, operand, guard, root }.to_string();
-        found.sites.push(Found { site, at, marker });
+        found.sites.push(MarkedSite { site, at, marker });
     }
     found.sites.sort_by_key(|found| found.site.id);
     let too_many = places.all.len() - found.sites.len() - found.copies.len();

@@ -52,7 +52,7 @@ pub(super) struct Values<'r, 'a> {
 const MAY_NOT_RETURN: [&str; 5] = ["call", "trap", "brkpt", "exit", "ret"];
 
 impl<'r, 'a> Values<'r, 'a> {
-    pub(super) fn of(registers: &'r Registers<'a>) -> Self {
+    pub(super) fn new(registers: &'r Registers<'a>) -> Self {
         let (held, sums, roots) = (HashMap::new(), HashMap::new(), HashMap::new());
         Self { registers, block: None, held, sums, roots, next: 0 }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::barriers::{Barrier, Registers};
 use super::copies::Copies;
-use super::data_sites::{self, Found};
+use super::data_sites::{self, MarkedSite};
 use super::params::layout;
 use super::sites::{Plan, Site, insert_lines};
 use super::source::{Lines, Sources, positions};
@@ -36,7 +36,7 @@ impl<'m> Marking<'m> {
         Self {
             text: module.text,
             options,
-            sources: Sources::of(module, options.lines),
+            sources: Sources::new(module, options.lines),
             marked: Marked::default(),
             edits: Edits::new(),
             offsets: Vec::new(),
@@ -62,7 +62,7 @@ impl<'m> Marking<'m> {
     fn try_function(&mut self, function: &Function<'m>, body: &Body<'m>) -> Result<(), String> {
         let parameters = function.is_entry().then(|| layout(&function.params)).transpose()?;
         let flow = Cfg::new(body).map_err(|error| format!("its control flow cannot be read: {error}"))?;
-        let plan = Plan::of(body, &flow, self.options);
+        let plan = Plan::new(body, &flow, self.options);
         let (first, count) = (self.next, plan.sites.len());
         let end = u32::try_from(count).ok().and_then(|count| first.checked_add(count));
         let end = end.filter(|end| *end <= u32::from(u16::MAX) + 1);
@@ -74,8 +74,8 @@ impl<'m> Marking<'m> {
         let name: Arc<str> = function.name.into();
         let lines = self.sources.lines(function, body);
         let waits = plan.sites.iter().any(|site| site.kind == PointKind::Waited);
-        let registers = waits.then(|| Registers::of(body));
-        let copies = registers.as_ref().map(|known| Copies::of(body, &flow, known, function.is_entry()));
+        let registers = waits.then(|| Registers::new(body));
+        let copies = registers.as_ref().map(|known| Copies::new(body, &flow, known, function.is_entry()));
         for (index, site) in plan.sites.iter().enumerate() {
             let wait = self.wait(site, body, registers.as_ref().zip(copies.as_ref()), &lines);
             let of_function = (site.kind == PointKind::Entry).then(|| lines.of_function()).flatten();
@@ -160,7 +160,7 @@ impl<'m> Marking<'m> {
         let before = u32::try_from(self.marked.sites.len()).unwrap_or(u32::MAX);
         let first = u32::from(self.options.first_site).saturating_add(before);
         let found = data_sites::find(function, body, flow, (self.options.accesses, first), lines, location);
-        for Found { site, at, marker } in found.sites {
+        for MarkedSite { site, at, marker } in found.sites {
             insert_lines(&mut self.edits, self.text, at, [marker].into_iter());
             self.site_offsets.push(at);
             self.marked.sites.push(site);

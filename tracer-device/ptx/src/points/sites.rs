@@ -84,7 +84,7 @@ pub(super) struct Plan {
 
 impl Plan {
     /// Finds the points of a function.
-    pub(super) fn of(body: &Body<'_>, flow: &Cfg, options: &PointOptions<'_>) -> Self {
+    pub(super) fn new(body: &Body<'_>, flow: &Cfg, options: &PointOptions<'_>) -> Self {
         let points = options.points;
         let blocks = Blocks::new(body, flow);
         let candidates = choose(&blocks, points, options.waits);
@@ -118,7 +118,7 @@ impl Plan {
             let parent = around.and_then(|around| site_of[around.header]);
             let counted = match candidate.kind {
                 PointKind::LoopBody if !is_interrupted(candidate.block) => {
-                    Counted::of(&blocks, candidate.block, points, &chains)
+                    Counted::new(&blocks, candidate.block, points, &chains)
                 }
                 _ => None,
             };

@@ -49,7 +49,7 @@ pub(super) struct Sources<'a> {
 }
 
 impl<'a> Sources<'a> {
-    pub(super) fn of(module: &Module<'a>, table: Option<&'a LineTable>) -> Self {
+    pub(super) fn new(module: &Module<'a>, table: Option<&'a LineTable>) -> Self {
         let mut sources = Self {
             text: module.text,
             table,
@@ -115,7 +115,7 @@ impl<'a> Sources<'a> {
         let mut lines =
             Lines { of_function: None, places: Vec::new(), place_of: Vec::new(), none: Arc::from([]) };
         if let Some(table) = self.table {
-            let line = Position::of(self.text, function.span.start).line;
+            let line = Position::new(self.text, function.span.start).line;
             lines.of_function = table.get(&line).cloned();
             let starts: Vec<usize> = body.statements.iter().map(|statement| statement.span.start).collect();
             for (statement, at) in body.statements.iter().zip(positions(self.text, &starts)) {
@@ -250,6 +250,6 @@ mod tests {
     fn positions_are_those_of_one_offset_at_a_time() {
         let text = "a\nβγ x\n\n  yz";
         let offsets = [7, 0, text.len(), 2, 11, 7];
-        assert_eq!(positions(text, &offsets), offsets.map(|offset| Position::of(text, offset)));
+        assert_eq!(positions(text, &offsets), offsets.map(|offset| Position::new(text, offset)));
     }
 }

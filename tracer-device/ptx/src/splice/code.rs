@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use warptrace_format::Counting;
 
-use super::plan::{Place, Plan};
+use super::plan::{MarkerPlace, Plan};
 use super::{SpliceError, check_kernels};
 use crate::points::with_named;
 use crate::{Body, Cfg, Function, Module};
@@ -29,7 +29,7 @@ pub struct CodeAt {
 
 /// Sums over the points of a location.
 #[derive(Default)]
-struct Sums {
+struct LocationSums {
     instructions: u64,
     events: u64,
     is_counted: bool,
@@ -48,12 +48,12 @@ pub fn code_at(
     let module = Module::parse(text)?;
     check_kernels(&module, Some(kernels))?;
     let wanted = with_named(&module, kernels);
-    let mut sums: BTreeMap<u16, Sums> = BTreeMap::new();
+    let mut sums: BTreeMap<u16, LocationSums> = BTreeMap::new();
     for function in module.definitions().filter(|function| wanted.contains(function.name)) {
         let Some(body) = &function.body else { continue };
         add(&mut sums, &module, function, body, counting)?;
     }
-    let code = sums.into_iter().map(|(location, Sums { instructions, events, is_counted })| {
+    let code = sums.into_iter().map(|(location, LocationSums { instructions, events, is_counted })| {
         let events = events.max(1);
         let instructions = u32::try_from((2 * instructions + events) / (2 * events)).unwrap_or(u32::MAX);
         (location, CodeAt { instructions, is_counted })
@@ -62,15 +62,15 @@ pub fn code_at(
 }
 
 fn add(
-    sums: &mut BTreeMap<u16, Sums>,
+    sums: &mut BTreeMap<u16, LocationSums>,
     module: &Module<'_>,
     function: &Function<'_>,
     body: &Body<'_>,
     counting: Counting,
 ) -> Result<(), SpliceError> {
-    let plan = Plan::of(module, function, body, counting)?;
-    let is_point = |place: &&Place| place.marker.events().is_some();
-    let places: Vec<&Place> = plan.places.iter().filter(is_point).collect();
+    let plan = Plan::new(module, function, body, counting)?;
+    let is_point = |place: &&MarkerPlace| place.marker.events().is_some();
+    let places: Vec<&MarkerPlace> = plan.places.iter().filter(is_point).collect();
     for (location, events) in places.iter().filter_map(|place| place.marker.events()) {
         let sum = sums.entry(location).or_default();
         sum.events += u64::from(events);
@@ -80,7 +80,7 @@ fn add(
         return Ok(());
     }
     let flow = Cfg::new(body).map_err(SpliceError::flow(function))?;
-    let owners = Owners::of(&flow, &places);
+    let owners = Owners::new(&flow, &places);
     for block in (0..flow.blocks().len()).filter(|block| flow.is_reachable(*block)) {
         let mut owner = owners.before(block);
         let statements = flow.blocks()[block].statements.clone();
@@ -109,7 +109,7 @@ struct Owners<'f> {
 }
 
 impl<'f> Owners<'f> {
-    fn of(flow: &'f Cfg, places: &[&Place]) -> Self {
+    fn new(flow: &'f Cfg, places: &[&MarkerPlace]) -> Self {
         let block_of: Vec<usize> = places.iter().map(|place| flow.block_of(place.statement)).collect();
         let mut last = vec![None; flow.blocks().len()];
         for (point, block) in block_of.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! Marks: instructions that hardware counters count at each event.
 
 use super::LABEL_PREFIX;
-use super::plan::{Place, Plan};
+use super::plan::{MarkerPlace, Plan};
 use crate::{Body, Edits, Span, Statement, StatementKind};
 use warptrace_abi::marker::Marker;
 
@@ -37,7 +37,7 @@ pub(super) fn mark(edits: &mut Edits, body: &Body<'_>, start: usize, plan: &Plan
             continue;
         };
         let label = format!("{LABEL_PREFIX}exit{number}");
-        let place = |place: &Place| {
+        let place = |place: &MarkerPlace| {
             let comment = body.statements[place.statement].comment().unwrap_or_default();
             format!("{}{comment}\n\t", mark_text(place.marker, marks))
         };

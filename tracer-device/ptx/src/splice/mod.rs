@@ -46,7 +46,7 @@ use self::marks::{delay, mark};
 pub use self::options::{Options, Spliced, TracedKernel};
 pub(crate) use self::plan::PARTING;
 use self::plan::{Callees, Plan, named, recording_functions};
-pub(crate) use self::sites::Source;
+pub(crate) use self::sites::DataSource;
 use self::state::{descriptor_bytes, warp_bytes};
 use self::style::{Claim, Style, waits_or_calls};
 use crate::lexer::{Lexer, TokenKind};
@@ -95,7 +95,7 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
     let definitions = module.definitions().filter_map(|function| Some((function, function.body.as_ref()?)));
     let definitions: Vec<_> = definitions.collect();
     let plans = parallel::each(&definitions, &mut String::new(), |(function, body), _| {
-        let mut plan = Plan::of(&module, function, body, counting)?;
+        let mut plan = Plan::new(&module, function, body, counting)?;
         if options.recording.is_some_and(|recording| recording.has_data()) {
             (plan.data, plan.sites) = sites::find(&module, function, body)?;
             if !plan.data.is_empty() && !function.is_entry() {
@@ -236,7 +236,7 @@ fn has_word(text: &str, name: &str) -> bool {
 }
 
 /// Writes what stands in the place of a marker; `loops` are counted.
-fn sequence_of(emitter: &mut Emitter, place: &plan::Place, loops: &[u16]) {
+fn sequence_of(emitter: &mut Emitter, place: &plan::MarkerPlace, loops: &[u16]) {
     let is_counted = |location: u16| loops.binary_search(&location).is_ok();
     match place.marker {
         Marker::Enter(location) if is_counted(location) => emitter.loop_enter(location),

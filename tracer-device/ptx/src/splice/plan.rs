@@ -35,7 +35,7 @@ pub(crate) const PARTING: [&str; 16] = [
 
 /// A marker of a function.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct MarkerPlace {
     /// Index of its statement.
     pub(super) statement: usize,
     pub(super) marker: Marker,
@@ -49,7 +49,7 @@ pub(super) struct Place {
 /// The markers of a function, in text order.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<MarkerPlace>,
     /// Locations of its loops that are counted.
     pub(super) loops: Vec<u16>,
     /// Whether control may reach the closing brace, which ends the thread.
@@ -59,7 +59,7 @@ pub(super) struct Plan {
     /// Whether its control flow cannot be read, so that it cannot record. It has no markers then.
     pub(super) unreadable: bool,
     /// Its markers of data, and their sites, if it records data.
-    pub(super) data: Vec<sites::Place>,
+    pub(super) data: Vec<sites::DataPlace>,
     pub(super) sites: Sites,
 }
 
@@ -71,7 +71,7 @@ impl Plan {
     ///
     /// Events at one location that follow each other in straight-line code join: nothing lies between them at
     /// which the lanes could part, so they are recorded as one run, at the first one.
-    pub(super) fn of(
+    pub(super) fn new(
         module: &Module<'_>,
         function: &Function<'_>,
         body: &Body<'_>,
@@ -105,7 +105,7 @@ impl Plan {
                         SpliceError::marker(module, statement.span.start, error.to_string())
                     })?;
                     let in_loop = flow.loop_of(flow.block_of(index)).is_some();
-                    let mut place = Place { statement: index, marker, count: 0, in_loop };
+                    let mut place = MarkerPlace { statement: index, marker, count: 0, in_loop };
                     if !matches!(marker, Marker::Event(_)) {
                         loops.insert(marker.location());
                     }
@@ -145,13 +145,13 @@ impl Plan {
 
 impl Plan {
     /// Finds the markers that a branch to the kernel's end passes.
-    pub(super) fn places_in(&self, exit: &Exit) -> impl Iterator<Item = &Place> {
+    pub(super) fn places_in(&self, exit: &Exit) -> impl Iterator<Item = &MarkerPlace> {
         self.places.iter().filter(|place| exit.blocks.iter().any(|block| block.contains(&place.statement)))
     }
 
     /// Finds the markers of data that a branch to the kernel's end passes. All are values: no instruction of
     /// the program stands there.
-    pub(super) fn data_in(&self, exit: &Exit) -> impl Iterator<Item = &sites::Place> {
+    pub(super) fn data_in(&self, exit: &Exit) -> impl Iterator<Item = &sites::DataPlace> {
         self.data.iter().filter(|place| exit.blocks.iter().any(|block| block.contains(&place.statement)))
     }
 
@@ -159,7 +159,7 @@ impl Plan {
     /// runs end.
     pub(super) fn hot(&self, counting: Counting) -> Option<u16> {
         let counted = counting == Counting::All;
-        let is_event = |place: &&Place| !(counted && matches!(place.marker, Marker::Tick(..)));
+        let is_event = |place: &&MarkerPlace| !(counted && matches!(place.marker, Marker::Tick(..)));
         let locations = || {
             let events = self.places.iter().filter(is_event);
             events.filter_map(|place| place.marker.events().map(|(location, _)| (location, place.in_loop)))
@@ -170,7 +170,7 @@ impl Plan {
     }
 }
 
-impl Place {
+impl MarkerPlace {
     /// Whether `count` events of another marker of the same location fit here. Ticks and plain events stay
     /// apart: where loops are counted, they are recorded differently.
     fn joins(&self, marker: Marker, count: u32) -> bool {

@@ -11,7 +11,7 @@
 
 use std::collections::BTreeSet;
 
-use super::plan::Place;
+use super::plan::MarkerPlace;
 use crate::uniform::{Divergence, Flaw, has_flaw};
 use crate::{Body, Cfg, Function, Instruction, Terminator};
 use warptrace_abi::marker::Marker;
@@ -30,9 +30,9 @@ pub(super) fn proven(
     function: &Function<'_>,
     body: &Body<'_>,
     flow: &Cfg,
-    places: &[Place],
+    places: &[MarkerPlace],
 ) -> BTreeSet<u16> {
-    let begins = |place: &Place| match place.marker {
+    let begins = |place: &MarkerPlace| match place.marker {
         Marker::Enter(location) => Some(location),
         _ => None,
     };
@@ -40,7 +40,7 @@ pub(super) fn proven(
     if proven.is_empty() {
         return proven;
     }
-    let Some(divergence) = Divergence::of(function, body, flow) else { return BTreeSet::new() };
+    let Some(divergence) = Divergence::new(function, body, flow) else { return BTreeSet::new() };
     let mut walk = Walk {
         body,
         flow,
@@ -60,7 +60,7 @@ pub(super) fn proven(
 struct Walk<'w, 'a> {
     body: &'w Body<'a>,
     flow: &'w Cfg,
-    places: &'w [Place],
+    places: &'w [MarkerPlace],
     divergence: &'w Divergence,
     /// Loops that cannot be counted.
     failed: BTreeSet<u16>,

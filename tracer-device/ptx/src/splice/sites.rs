@@ -9,18 +9,18 @@ use crate::{Body, Function, Module};
 
 /// A marker of data.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct DataPlace {
     /// Index of its statement.
     pub(super) statement: usize,
     pub(super) site: u16,
-    pub(super) source: Source,
+    pub(super) source: DataSource,
     /// The predicate of the lanes that record, and whether it is that of the others.
     pub(super) guard: Option<(String, bool)>,
 }
 
 /// Where the 64 bits come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum DataSource {
     /// An address: a register of 32 or 64 bits, and what is added.
     Address { register: String, bits: u32, offset: i64 },
     /// The address of a variable, with what is added, or a number.
@@ -64,8 +64,8 @@ pub(super) fn find(
     module: &Module<'_>,
     function: &Function<'_>,
     body: &Body<'_>,
-) -> Result<(Vec<Place>, Sites), SpliceError> {
-    let mut places: Vec<Place> = Vec::new();
+) -> Result<(Vec<DataPlace>, Sites), SpliceError> {
+    let mut places: Vec<DataPlace> = Vec::new();
     let mut registers = None;
     for (index, statement) in body.statements.iter().enumerate() {
         let Some(marker) = statement.comment().and_then(DataMarker::parse) else { continue };
@@ -74,10 +74,10 @@ pub(super) fn find(
         if marker.root.is_some() {
             continue;
         }
-        let registers = registers.get_or_insert_with(|| Registers::of(body));
-        let source = Source::of(registers, marker.operand, index).map_err(&failed)?;
+        let registers = registers.get_or_insert_with(|| Registers::new(body));
+        let source = DataSource::new(registers, marker.operand, index).map_err(&failed)?;
         let guard = marker.guard.map(|guard| (guard.predicate.to_owned(), guard.negated));
-        places.push(Place { statement: index, site: marker.site, source, guard });
+        places.push(DataPlace { statement: index, site: marker.site, source, guard });
     }
     let (first, last) =
         (places.iter().map(|place| place.site).min(), places.iter().map(|place| place.site).max());
@@ -89,12 +89,12 @@ pub(super) fn find(
     Ok((places, Sites { first, count }))
 }
 
-impl Source {
+impl DataSource {
     /// Reads what a statement means by an address in brackets or a register.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(crate) fn of(registers: &Registers<'_>, operand: &str, statement: usize) -> Result<Self, String> {
+    pub(crate) fn new(registers: &Registers<'_>, operand: &str, statement: usize) -> Result<Self, String> {
         let bits_of = |name: &str| match registers.register(name, statement).map(bits) {
             None => Ok(None),
             Some(Some(bits)) => Ok(Some(bits)),
@@ -144,18 +144,18 @@ mod tests {
             .reg .b64 %rd<3>; .reg .pred %p<2>; .reg .b32 %r<4>; .reg .f16x2 %h; ret; }";
         let module = Module::parse(text).expect("it is PTX");
         let body = module.functions[0].body.as_ref().expect("it has a body");
-        let registers = Registers::of(body);
+        let registers = Registers::new(body);
         let at = body.instructions().next().expect("an instruction").0;
-        let of = |operand: &str| Source::of(&registers, operand, at);
+        let of = |operand: &str| DataSource::new(&registers, operand, at);
         let address = |register: &str, bits, offset| {
-            Ok(Source::Address { register: register.to_owned(), bits, offset })
+            Ok(DataSource::Address { register: register.to_owned(), bits, offset })
         };
         assert_eq!(of("[%rd1]"), address("%rd1", 64, 0));
         assert_eq!(of("[%r3+-16]"), address("%r3", 32, -16));
         assert_eq!(of("[%r3-0x10]"), address("%r3", 32, -16));
-        assert_eq!(of("[sums+8]"), Ok(Source::Constant("sums+8".to_owned())));
-        assert_eq!(of("[4096]"), Ok(Source::Constant("4096".to_owned())));
-        assert_eq!(of("%p1"), Ok(Source::Value { register: "%p1".to_owned(), bits: 1 }));
+        assert_eq!(of("[sums+8]"), Ok(DataSource::Constant("sums+8".to_owned())));
+        assert_eq!(of("[4096]"), Ok(DataSource::Constant("4096".to_owned())));
+        assert_eq!(of("%p1"), Ok(DataSource::Value { register: "%p1".to_owned(), bits: 1 }));
         for operand in ["%rd3", "%h", "[%p1]", "[%rd1+x]", "[%rd1+99999999999]", "[%rd1*2]", ""] {
             let found = of(operand);
             assert!(found.is_err() || operand == "[%rd1*2]", "{operand}: {found:?}");

@@ -106,17 +106,17 @@ pub(crate) struct Divergence {
 
 impl Divergence {
     /// Analyses a function; `None` if it is too large or holds a cycle with two entries.
-    pub(crate) fn of(function: &Function<'_>, body: &Body<'_>, flow: &Cfg) -> Option<Self> {
-        let graph = Graph::of(flow)?;
+    pub(crate) fn new(function: &Function<'_>, body: &Body<'_>, flow: &Cfg) -> Option<Self> {
+        let graph = Graph::new(flow)?;
         let mut steps = Steps((STEPS * (body.statements.len() + 64)).min(MAX_STEPS));
-        let mut values = Values::of(function, body, flow, &graph, &mut steps)?;
+        let mut values = Values::new(function, body, flow, &graph, &mut steps)?;
         let blocks = flow.blocks().len();
         let mut found = Self { graph, parts: vec![false; blocks], joins: vec![false; blocks] };
-        let mut loops = parting::Loops::of(flow, &found.graph, &mut steps)?;
+        let mut loops = parting::Loops::new(flow, &found.graph, &mut steps)?;
         let mut region = parting::Region::new(blocks);
         while let Some(branch) = values.next_divergent(&mut steps)? {
             found.parts[branch] = true;
-            region.of(&found.graph, branch, &mut steps)?;
+            region.find(&found.graph, branch, &mut steps)?;
             region.meetings().for_each(|block| values.meet(block, &region));
             match found.graph.meets_at(branch) {
                 Some(block) => found.joins[block] = true,

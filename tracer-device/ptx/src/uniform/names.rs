@@ -92,7 +92,7 @@ pub(super) struct Effect {
 }
 
 impl<'a> Names<'a> {
-    pub(super) fn of(function: &Function<'a>, body: &Body<'a>) -> Self {
+    pub(super) fn new(function: &Function<'a>, body: &Body<'a>) -> Self {
         let mut names = Self {
             numbers: HashMap::new(),
             scoped: Registers::default(),

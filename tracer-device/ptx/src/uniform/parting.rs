@@ -20,7 +20,7 @@ pub(crate) struct Graph {
 
 impl Graph {
     /// Returns the graph, if each cycle has one entry.
-    pub(crate) fn of(flow: &Cfg) -> Option<Self> {
+    pub(crate) fn new(flow: &Cfg) -> Option<Self> {
         let blocks = flow.blocks();
         let doomed = doomed(flow);
         let successors: Vec<Vec<usize>> = (0..blocks.len())
@@ -161,7 +161,7 @@ impl Region {
     }
 
     /// Finds the region of a branch.
-    pub(super) fn of(&mut self, graph: &Graph, branch: usize, steps: &mut Steps) -> Option<()> {
+    pub(super) fn find(&mut self, graph: &Graph, branch: usize, steps: &mut Steps) -> Option<()> {
         let end = graph.meets_at(branch);
         self.branches += 1;
         self.found.clear();
@@ -215,7 +215,7 @@ pub(super) struct Loops<'c> {
 }
 
 impl<'c> Loops<'c> {
-    pub(super) fn of(flow: &'c Cfg, graph: &Graph, steps: &mut Steps) -> Option<Self> {
+    pub(super) fn new(flow: &'c Cfg, graph: &Graph, steps: &mut Steps) -> Option<Self> {
         let mut exits = vec![Vec::new(); flow.loops().len()];
         for from in &graph.order {
             for to in &graph.successors[*from] {

@@ -69,7 +69,7 @@ struct Builder<'g> {
 }
 
 impl Values {
-    pub(super) fn of(
+    pub(super) fn new(
         function: &Function<'_>,
         body: &Body<'_>,
         flow: &Cfg,
@@ -87,7 +87,7 @@ impl Values {
             branches: Vec::new(),
             handed_out: vec![false; blocks],
         };
-        let mut names = Names::of(function, body);
+        let mut names = Names::new(function, body);
         let mut builder =
             Builder { graph, values, open: Vec::new(), now: Vec::new(), written: Vec::new(), turn: 0 };
         for block in &graph.order {

@@ -18,7 +18,7 @@ use super::staging::{self, Staging};
 use super::{CudaDevice, uuid};
 use crate::{
     Allocation, Device, DeviceClocks, DeviceError, DeviceFacts, EncodeJob, Encoded, HostClock, LaunchShape,
-    LaunchTime, LiveMemory, LogKind, Logs, Place, Prepare, Recording, Traced,
+    LaunchTime, LiveMemory, LogKind, Logs, MemoryType, Prepare, Recording, Traced,
 };
 
 /// With less memory the warps that a card holds fill it before they leave: then it is better used for their
@@ -75,9 +75,9 @@ impl Device for CudaDevice {
         }
     }
 
-    fn allocate(&mut self, bytes: u64, place: Place) -> Result<Allocation, DeviceError> {
+    fn allocate(&mut self, bytes: u64, place: MemoryType) -> Result<Allocation, DeviceError> {
         self.enter()?;
-        if place == Place::Host {
+        if place == MemoryType::Host {
             return Ok(Allocation { address: self.pinned.allocate(bytes)?, bytes });
         }
         let out_of_memory = |reason: String| DeviceError::OutOfMemory { bytes, reason };

@@ -109,7 +109,7 @@ pub(super) fn encode(
 ) -> Result<Encoded, DeviceError> {
     let Some(last) = launches.last() else { return Ok(Encoded::default()) };
     let streams = last.first_stream + last.tracks * last.warps;
-    let codec = Codec::of(spec).ok_or_else(|| DeviceError::Unsupported {
+    let codec = Codec::new(spec).ok_or_else(|| DeviceError::Unsupported {
         problem: format!("no kernel encodes with `{}`", spec.name()),
     })?;
     let bytes: Vec<u8> =
@@ -140,7 +140,7 @@ pub(super) fn encode(
         // A second track is raw.
         let second = (last.tracks > 1 && spec != CodecSpec::Raw).then_some(CodecSpec::Raw);
         for spec in [Some(spec), second].into_iter().flatten() {
-            let bytes = Codec::of(spec).map_or(0, serial_shared_bytes);
+            let bytes = Codec::new(spec).map_or(0, serial_shared_bytes);
             let threads = device.serial_threads(chunks);
             let shape = device.encoding_shape(chunks, threads, threads, bytes);
             let call = encode_serial_call(pool, table, count, chunks, spec);
@@ -181,7 +181,7 @@ pub(super) fn flatten(device: &mut CudaDevice, job: &FlattenJob) -> Result<(), D
 pub(super) fn warm_up(device: &mut CudaDevice, spec: CodecSpec) -> Result<(), DeviceError> {
     flatten(device, &FlattenJob::default())?;
     let (pool, mut time) = (PoolDescriptor::default(), Duration::ZERO);
-    let codec = Codec::of(spec).unwrap_or(Codec::Raw);
+    let codec = Codec::new(spec).unwrap_or(Codec::Raw);
     let shape = device.encoding_shape(1, MERGE_THREADS, MERGE_THREADS / 32, 0);
     device.launch_encoding(None, &merge_call(&pool, 0, 1, 0, codec), &shape, &mut time)?;
     if let CodecSpec::Predict(params) = spec {
@@ -190,7 +190,7 @@ pub(super) fn warm_up(device: &mut CudaDevice, spec: CodecSpec) -> Result<(), De
     }
     let second = (spec != CodecSpec::Raw).then_some(CodecSpec::Raw);
     for spec in [Some(spec), second].into_iter().flatten() {
-        let bytes = Codec::of(spec).map_or(0, serial_shared_bytes);
+        let bytes = Codec::new(spec).map_or(0, serial_shared_bytes);
         let shape = device.encoding_shape(1, MAX_SERIAL_THREADS, MAX_SERIAL_THREADS, bytes);
         device.launch_encoding(None, &encode_serial_call(&pool, 0, 1, 0, spec), &shape, &mut time)?;
     }
@@ -216,7 +216,7 @@ impl CudaDevice {
         let grid = [items.div_ceil(each).min(most), 1, 1];
         LaunchShape {
             dynamic_shared: threads * bytes,
-            ..LaunchShape::of(grid, [threads, 1, 1], Blocks::Independent)
+            ..LaunchShape::new(grid, [threads, 1, 1], Blocks::Independent)
         }
     }
 

@@ -25,7 +25,7 @@ use warptrace_abi::pool::Claims;
 use warptrace_format::account::WarpAccount;
 
 use super::SessionError;
-use crate::{Allocation, Device, MemorySize, Place};
+use crate::{Allocation, Device, MemorySize, MemoryType};
 
 /// Maximum of any limit: so that sums do not overflow.
 const MAX_BYTES: u64 = 1 << 48;
@@ -79,7 +79,7 @@ impl Memory {
                 problem: format!("{bytes} bytes are beyond the limit of {}", MemorySize(self.limit)),
             });
         }
-        let allocation = device.allocate(bytes, Place::Device)?;
+        let allocation = device.allocate(bytes, MemoryType::Device)?;
         self.taken += bytes;
         self.peak = self.peak.max(self.taken);
         Ok(allocation)
@@ -152,7 +152,7 @@ impl Division {
     ///
     /// # Errors
     /// If the limit is too small for anything.
-    pub(super) fn of(
+    pub(super) fn new(
         limit: u64,
         chunk_bytes: u32,
         arenas: u32,

@@ -82,7 +82,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
         let limit = spec.memory_bytes(device.facts().free_bytes);
         let times = u32::from(spec.times.has_runs());
         let span_bytes = if spec.times.has_blocks() { size_of::<WarpSpan>() as u64 } else { 0 };
-        let division = Division::of(limit, spec.chunk_bytes, arenas, shortest)?;
+        let division = Division::new(limit, spec.chunk_bytes, arenas, shortest)?;
         let data_track = spec.traced(None).data_track().unwrap_or(0);
         let division = Division { times, data_track, span_bytes, ..division };
         // Of a program that loads its kernels later, who loads them finds the location.
@@ -120,7 +120,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
             let steps = [(CLOCK_STEP, cycles), (TIMER_STEP, nanoseconds)];
             metadata.properties.extend(steps.map(|(name, step)| (name.to_owned(), step.to_string())));
         }
-        metadata.origin = origin::of(device).map(Box::new);
+        metadata.origin = origin::origin_of(device).map(Box::new);
         let mut writer = TraceWriter::create(output, &metadata, writer_options)?;
         let clock = (spec.times != Times::Off).then(|| device.facts().clock);
         if let Some(clock) = &clock {

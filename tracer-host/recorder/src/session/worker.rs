@@ -18,7 +18,7 @@ use warptrace_format::span::WarpSpan;
 
 use super::{LaunchReport, SessionError};
 use crate::packed::{self, Piece, Unpacked};
-use crate::writer::{Batch, ChunkRef, Found, TraceWriter, TrackEnd};
+use crate::writer::{Batch, BatchChunk, ChunkRef, TraceWriter, TrackEnd};
 use crate::{HostMessage, threads};
 
 /// Drained memory that waits for the thread: this many drains, and the one that it works on.
@@ -336,7 +336,7 @@ impl<W: Write + Send> Work<W> {
             }
             Ok(())
         };
-        let payload = |found: &Found| {
+        let payload = |found: &BatchChunk| {
             let [runs, padding] = found.times;
             let times = found.length + padding;
             let of = |bytes| packed::payload(&drained.packed, found.at, bytes);
@@ -398,7 +398,7 @@ fn found(
     piece: Piece<'_>,
     chunk_bytes: usize,
     data_track: Option<u32>,
-) -> Result<(Vec<Found>, [u64; 2]), SessionError> {
+) -> Result<(Vec<BatchChunk>, [u64; 2]), SessionError> {
     let (mut all, mut payload_bytes, mut time_bytes) = (Vec::with_capacity(piece.chunks), 0, 0);
     for Unpacked { header, payload, at } in packed::chunks(piece, chunk_bytes) {
         if data_track == Some(header.track) {

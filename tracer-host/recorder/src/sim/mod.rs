@@ -26,7 +26,7 @@ use self::streamed::run_served;
 use self::values::Values;
 use crate::{
     Allocation, Blocks, ClockSteps, Device, DeviceClocks, DeviceError, DeviceFacts, EncodeJob, Encoded,
-    HostClock, LaunchShape, LaunchTime, LiveMemory, LogKind, Logs, Place, Prepare, Recording, Simulated,
+    HostClock, LaunchShape, LaunchTime, LiveMemory, LogKind, Logs, MemoryType, Prepare, Recording, Simulated,
     Traced, packed,
 };
 
@@ -264,7 +264,7 @@ impl Device for SimDevice {
         }
     }
 
-    fn allocate(&mut self, bytes: u64, _: Place) -> Result<Allocation, DeviceError> {
+    fn allocate(&mut self, bytes: u64, _: MemoryType) -> Result<Allocation, DeviceError> {
         self.memory.allocate(bytes)
     }
 

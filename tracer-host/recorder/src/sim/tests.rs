@@ -31,7 +31,7 @@ const RECORDING: Recording = Recording { logs: LogKind::Streamed { open_runs: fa
 
 /// Streamed logs of one warp.
 fn streaming(device: &mut SimDevice, max_wait: u64) -> StreamLogs {
-    let mut allocate = |bytes: u32| device.allocate(bytes.into(), Place::Device).unwrap().address;
+    let mut allocate = |bytes: u32| device.allocate(bytes.into(), MemoryType::Device).unwrap().address;
     StreamLogs {
         segments: allocate(SEGMENTS * ENTRIES * ENTRY_BYTES),
         queue: allocate(8 * SEGMENTS),
@@ -185,7 +185,7 @@ fn an_error_of_the_kernel_comes_first() {
 #[test]
 fn live_memory_is_copied_in_words_within_allocations() {
     let mut device = device(1);
-    let at = device.allocate(44, Place::Device).unwrap().address;
+    let at = device.allocate(44, MemoryType::Device).unwrap().address;
     device.write(at, &(0..44).collect::<Vec<u8>>()).unwrap();
     let memory = device.live().unwrap();
     let found = memory.read_live(&[(at + 8, 32), (at, 0), (at + 32, 8), (at, 16)]).unwrap();
@@ -212,7 +212,7 @@ fn live_memory_is_copied_in_words_within_allocations() {
 #[test]
 fn an_entry_is_seen_whole_with_its_last_word() {
     let mut device = device(1);
-    let at = device.allocate(16, Place::Device).unwrap().address;
+    let at = device.allocate(16, MemoryType::Device).unwrap().address;
     let (writes, done) = (100_000, AtomicBool::new(false));
     std::thread::scope(|scope| {
         scope.spawn(|| {

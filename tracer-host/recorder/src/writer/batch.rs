@@ -10,7 +10,7 @@ use super::state::Launches;
 
 /// A chunk: where it belongs, and where its payload is.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct BatchChunk {
     /// Its stream among those of the batch's launches.
     pub(super) stream: u64,
     pub(super) sequence: u32,
@@ -22,7 +22,7 @@ pub(crate) struct Found {
     pub(crate) times: [u32; 2],
 }
 
-impl Found {
+impl BatchChunk {
     /// A chunk of the data track, whose streams are those of one launch.
     pub(super) fn of_warp(warp: u32, sequence: u32) -> Self {
         Self { stream: warp.into(), sequence, ..Self::default() }
@@ -49,7 +49,7 @@ pub(crate) struct Batch {
     capacity: u32,
     streams: u64,
     /// As they came.
-    pieces: Vec<Vec<Found>>,
+    pieces: Vec<Vec<BatchChunk>>,
 }
 
 impl Batch {
@@ -85,12 +85,12 @@ impl Batch {
     }
 
     /// Takes chunks that were [checked](Self::check).
-    pub(crate) fn add(&mut self, piece: Vec<Found>) {
+    pub(crate) fn add(&mut self, piece: Vec<BatchChunk>) {
         self.pieces.push(piece);
     }
 
     /// A chunk of a launch, if the launch can have it; `at` says where its payload is.
-    pub(crate) fn check(&self, launch: u32, chunk: &ChunkRef<'_>, at: u32) -> Result<Found, WriteError> {
+    pub(crate) fn check(&self, launch: u32, chunk: &ChunkRef<'_>, at: u32) -> Result<BatchChunk, WriteError> {
         let &ChunkRef { track, warp, sequence, events, payload } = chunk;
         let Launch { info, first } = self.find(launch).ok_or(WriteError::UnknownLaunch { launch })?;
         let warps = info.warps();
@@ -111,12 +111,12 @@ impl Batch {
             return Err(WriteError::PayloadTooLarge { launch, track, warp, sequence, bytes, capacity });
         }
         let stream = first + u64::from(track) * u64::from(warps) + u64::from(warp);
-        Ok(Found { stream, sequence, events, length: bytes as u32, at, times: [0; 2] })
+        Ok(BatchChunk { stream, sequence, events, length: bytes as u32, at, times: [0; 2] })
     }
 
     /// Brings the chunks into order, into `ordered`, which may hold anything. The ordered chunks of each
     /// launch and track that has any.
-    pub(super) fn parts<'b>(&self, ordered: &'b mut Vec<Found>) -> Vec<Part<'b>> {
+    pub(super) fn parts<'b>(&self, ordered: &'b mut Vec<BatchChunk>) -> Vec<Part<'b>> {
         order(&self.pieces, self.streams, ordered);
         let mut rest = &ordered[..];
         let mut parts = Vec::new();
@@ -144,29 +144,29 @@ pub(super) struct Part<'b> {
     pub(super) track: u32,
     /// The stream of warp 0.
     first_stream: u64,
-    pub(super) chunks: &'b [Found],
+    pub(super) chunks: &'b [BatchChunk],
 }
 
 impl<'b> Part<'b> {
     /// Chunks of the data track of a launch, in order.
-    pub(super) const fn of_launch(launch: u32, track: u32, chunks: &'b [Found]) -> Self {
+    pub(super) const fn of_launch(launch: u32, track: u32, chunks: &'b [BatchChunk]) -> Self {
         Self { launch, track, first_stream: 0, chunks }
     }
 
     /// The warp of one of the chunks.
-    pub(super) const fn warp(&self, chunk: &Found) -> u32 {
+    pub(super) const fn warp(&self, chunk: &BatchChunk) -> u32 {
         // Checked when the chunk was taken.
         (chunk.stream - self.first_stream) as u32
     }
 
     /// One of the chunks with its payload.
-    pub(super) fn chunk<'p>(&self, chunk: &Found, payload: &'p [u8]) -> ChunkRef<'p> {
-        let &Found { sequence, events, .. } = chunk;
+    pub(super) fn chunk<'p>(&self, chunk: &BatchChunk, payload: &'p [u8]) -> ChunkRef<'p> {
+        let &BatchChunk { sequence, events, .. } = chunk;
         ChunkRef { track: self.track, warp: self.warp(chunk), sequence, events, payload }
     }
 
     /// The same with fewer chunks.
-    pub(super) const fn of(&self, chunks: &'b [Found]) -> Self {
+    pub(super) const fn with_chunks(&self, chunks: &'b [BatchChunk]) -> Self {
         Self { chunks, ..*self }
     }
 }

@@ -4,7 +4,7 @@ use rayon::prelude::*;
 use warptrace_format::chunk::TIME_BYTES;
 use warptrace_format::file::CHUNK_ENTRY_BYTES;
 
-use super::batch::Found;
+use super::batch::BatchChunk;
 
 /// Chunks whose lengths are added up by one task.
 const AT_ONCE: usize = 1 << 10;
@@ -12,10 +12,10 @@ const AT_ONCE: usize = 1 << 10;
 /// Cuts chunks into frames of at least one chunk and at most `most_chunks`, and of at most this many bytes as
 /// `most` says of the bytes of all; returns the chunks and the bytes of each.
 pub(super) fn cut(
-    chunks: &[Found],
+    chunks: &[BatchChunk],
     most: impl FnOnce(u64) -> u64,
     most_chunks: usize,
-) -> Vec<(&[Found], u64)> {
+) -> Vec<(&[BatchChunk], u64)> {
     // Where no frame can end, it is enough to look at the sum.
     let sums: Vec<u64> = chunks.par_chunks(AT_ONCE).map(|chunks| chunks.iter().map(bytes).sum()).collect();
     let most = most(sums.iter().sum());
@@ -44,7 +44,7 @@ pub(super) fn cut(
 }
 
 /// Bytes by which a chunk counts towards the size of a frame.
-fn bytes(chunk: &Found) -> u64 {
+fn bytes(chunk: &BatchChunk) -> u64 {
     let times = u64::from(chunk.times[0]) * u64::from(TIME_BYTES);
     CHUNK_ENTRY_BYTES as u64 + u64::from(chunk.length) + times
 }
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     /// The chunks and bytes of frames, each chunk looked at.
-    fn one_by_one(chunks: &[Found], most: u64, most_chunks: usize) -> Vec<(usize, u64)> {
+    fn one_by_one(chunks: &[BatchChunk], most: u64, most_chunks: usize) -> Vec<(usize, u64)> {
         let mut frames: Vec<(usize, u64)> = Vec::new();
         for chunk in chunks {
             match frames.last_mut() {
@@ -70,8 +70,9 @@ mod tests {
 
     #[test]
     fn frames_end_where_the_next_chunk_would_be_too_much() {
-        let chunks: Vec<_> =
-            (0..10_000u32).map(|at| Found { length: 1 + at * at % 97, ..Found::default() }).collect();
+        let chunks: Vec<_> = (0..10_000u32)
+            .map(|at| BatchChunk { length: 1 + at * at % 97, ..BatchChunk::default() })
+            .collect();
         for count in [0, 1, 2, 1023, 1024, 1025, 10_000] {
             for (most, most_chunks) in [
                 (1, 10),

@@ -10,7 +10,7 @@ use warptrace_format::file::data::{DataChunk, DataHeader, Piece, encode_data};
 use warptrace_format::file::limits::{MAX_DATA_ENTRIES, MAX_PIECES};
 use warptrace_format::file::{FormatError, LaunchInfo};
 
-use super::batch::{Found, Part};
+use super::batch::{BatchChunk, Part};
 use super::error::WriteError;
 use super::{TraceWriter, TrackEnd};
 
@@ -65,8 +65,8 @@ impl<W: Write + Send> TraceWriter<W> {
                 .par_iter()
                 .with_min_len(CHUNKS_AT_ONCE)
                 .find_map_first(|chunk| check(info, track, chunk).err());
-            let found = chunks.iter().map(|chunk| Found::of_warp(chunk.warp, chunk.sequence));
-            checked.map_or_else(|| Ok(found.collect::<Vec<Found>>()), Err)
+            let found = chunks.iter().map(|chunk| BatchChunk::of_warp(chunk.warp, chunk.sequence));
+            checked.map_or_else(|| Ok(found.collect::<Vec<BatchChunk>>()), Err)
         };
         let ordered: Vec<_> = infos.par_iter().zip(&mut launches).map(order).collect();
         let ordered = ordered.into_iter().collect::<Result<Vec<_>, _>>()?;

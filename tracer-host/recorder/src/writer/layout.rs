@@ -57,7 +57,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    pub(super) fn of(codec: CodecSpec, options: &WriterOptions) -> Self {
+    pub(super) fn new(codec: CodecSpec, options: &WriterOptions) -> Self {
         let raw = codec == CodecSpec::Raw;
         let compression = match options.compression {
             Compression::Suited if raw => Compression::Zstd(RAW_LEVEL),
@@ -99,7 +99,7 @@ const TRIED_PAYLOAD_BYTES: usize = 16;
 /// does not wait for them: the first frames of a short program would take longer to get that than to be
 /// compressed.
 pub(crate) fn get_ready(tracks: &[CodecSpec], options: &WriterOptions) {
-    let layouts: Vec<_> = tracks.iter().map(|codec| Layout::of(*codec, options)).collect();
+    let layouts: Vec<_> = tracks.iter().map(|codec| Layout::new(*codec, options)).collect();
     let accounts = options.compression;
     threads::on_each(move || {
         layouts.iter().for_each(Layout::try_out);

@@ -16,7 +16,7 @@ use std::borrow::Cow;
 
 use rayon::prelude::*;
 
-use super::batch::Found;
+use super::batch::BatchChunk;
 
 /// Streams for each chunk above which chunks are compared: to go through the streams would take longer.
 const MOST_STREAMS: u64 = 8;
@@ -31,17 +31,18 @@ const MOST_RANGES: usize = 256;
 
 /// Brings the chunks of all pieces into order, into `ordered`, whose content and length are of no account.
 /// Streams are below `streams`. Chunks of a stream with the same sequence number come in any order.
-pub(super) fn order(pieces: &[Vec<Found>], streams: u64, ordered: &mut Vec<Found>) {
+pub(super) fn order(pieces: &[Vec<BatchChunk>], streams: u64, ordered: &mut Vec<BatchChunk>) {
     let count: usize = pieces.iter().map(Vec::len).sum();
     // What is there already need not be set: all of it is written.
-    ordered.resize(count, Found::default());
-    let ranges = Ranges::of(count, streams, rayon::current_num_threads());
-    let pieces: Vec<&[Found]> = pieces.iter().flat_map(|piece| piece.chunks(MOST_PIECE_CHUNKS)).collect();
+    ordered.resize(count, BatchChunk::default());
+    let ranges = Ranges::new(count, streams, rayon::current_num_threads());
+    let pieces: Vec<&[BatchChunk]> =
+        pieces.iter().flat_map(|piece| piece.chunks(MOST_PIECE_CHUNKS)).collect();
     let grouped: Vec<Grouped<'_>> = pieces.par_iter().map(|piece| ranges.group(piece)).collect();
     let mut rest = &mut ordered[..];
     let mut targets = Vec::with_capacity(ranges.count);
     for range in 0..ranges.count {
-        let chunks = grouped.iter().map(|piece| piece.of(range).len()).sum();
+        let chunks = grouped.iter().map(|piece| piece.range(range).len()).sum();
         let (target, after) = std::mem::take(&mut rest).split_at_mut(chunks);
         rest = after;
         targets.push(target);
@@ -60,7 +61,7 @@ struct Ranges {
 }
 
 impl Ranges {
-    fn of(chunks: usize, streams: u64, threads: usize) -> Self {
+    fn new(chunks: usize, streams: u64, threads: usize) -> Self {
         let most = if threads == 1 { 1 } else { MOST_RANGES.min(RANGES_A_THREAD * threads) };
         let wanted = (chunks / RANGE_CHUNKS).clamp(1, most) as u64;
         let shift = streams.div_ceil(wanted).max(1).next_power_of_two().trailing_zeros();
@@ -68,12 +69,12 @@ impl Ranges {
         Self { shift, count: (streams.saturating_sub(1) >> shift) as usize + 1 }
     }
 
-    const fn range(self, chunk: &Found) -> usize {
+    const fn range(self, chunk: &BatchChunk) -> usize {
         (chunk.stream >> self.shift) as usize
     }
 
     /// The chunks of a piece range by range, in each as they were.
-    fn group(self, piece: &[Found]) -> Grouped<'_> {
+    fn group(self, piece: &[BatchChunk]) -> Grouped<'_> {
         if self.count == 1 {
             return Grouped { chunks: Cow::Borrowed(piece), starts: vec![0, piece.len()] };
         }
@@ -97,8 +98,8 @@ impl Ranges {
     }
 
     /// Brings the chunks of one range into order.
-    fn place(self, range: usize, grouped: &[Grouped<'_>], target: &mut [Found]) {
-        let runs = || grouped.iter().flat_map(|piece| piece.of(range));
+    fn place(self, range: usize, grouped: &[Grouped<'_>], target: &mut [BatchChunk]) {
+        let runs = || grouped.iter().flat_map(|piece| piece.range(range));
         let width = 1u64 << self.shift;
         if width > MOST_STREAMS * target.len() as u64 {
             target.iter_mut().zip(runs()).for_each(|(to, chunk)| *to = *chunk);
@@ -128,13 +129,13 @@ impl Ranges {
 
 /// A piece, range by range.
 struct Grouped<'a> {
-    chunks: Cow<'a, [Found]>,
+    chunks: Cow<'a, [BatchChunk]>,
     /// Where each range begins, and where the last one ends.
     starts: Vec<usize>,
 }
 
 impl Grouped<'_> {
-    fn of(&self, range: usize) -> &[Found] {
+    fn range(&self, range: usize) -> &[BatchChunk] {
         &self.chunks[self.starts[range]..self.starts[range + 1]]
     }
 }
@@ -144,27 +145,27 @@ mod tests {
     use super::*;
 
     /// Chunks that look random, in pieces: of this many streams, of which only every `step`-th has any.
-    fn pieces(count: usize, piece: usize, streams: u64, step: u64) -> Vec<Vec<Found>> {
+    fn pieces(count: usize, piece: usize, streams: u64, step: u64) -> Vec<Vec<BatchChunk>> {
         let mut state = 1u64;
         let mut next = vec![0; streams as usize];
-        let chunks: Vec<Found> = (0..count as u32)
+        let chunks: Vec<BatchChunk> = (0..count as u32)
             .map(|at| {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 let stream = (state >> 33) % (streams / step) * step;
                 next[stream as usize] += 1;
-                Found { stream, sequence: next[stream as usize], at, ..Found::default() }
+                BatchChunk { stream, sequence: next[stream as usize], at, ..BatchChunk::default() }
             })
             .collect();
-        chunks.chunks(piece).map(<[Found]>::to_vec).collect()
+        chunks.chunks(piece).map(<[BatchChunk]>::to_vec).collect()
     }
 
-    fn keys(chunks: &[Found]) -> Vec<(u64, u32, u32)> {
+    fn keys(chunks: &[BatchChunk]) -> Vec<(u64, u32, u32)> {
         chunks.iter().map(|chunk| (chunk.stream, chunk.sequence, chunk.at)).collect()
     }
 
     #[test]
     fn pieces_of_any_size_and_streams_of_any_number_are_brought_into_order() {
-        let mut ordered = vec![Found { stream: u64::MAX, ..Found::default() }; 7];
+        let mut ordered = vec![BatchChunk { stream: u64::MAX, ..BatchChunk::default() }; 7];
         for (count, piece, streams, step) in [
             (0, 1, 1, 1),
             (1, 1, 1, 1),

@@ -10,7 +10,7 @@ use warptrace_format::file::{
 };
 
 use super::TrackEnd;
-use super::batch::{Found, Part};
+use super::batch::{BatchChunk, Part};
 use super::error::WriteError;
 
 /// Chunks or accounts that one task looks at: enough for it to be worth one.
@@ -108,7 +108,7 @@ impl Launches {
             Some(Track::Ended) => return Err(WriteError::TrackEnded { launch, track }),
             Some(Track::Open(seen)) => seen,
         };
-        let check = |from: usize, chunks: &[Found]| {
+        let check = |from: usize, chunks: &[BatchChunk]| {
             let mut before = from.checked_sub(1).map(|before| &part.chunks[before]);
             for chunk in chunks {
                 let (warp, sequence) = (part.warp(chunk), chunk.sequence);

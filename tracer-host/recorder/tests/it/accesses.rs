@@ -63,7 +63,7 @@ fn record(steps: &[Step], room: usize, apart: bool, start: u32) -> Warp {
         for (lane, access) in &vector {
             accesses.entry((step.site, *lane)).or_default().push(*access);
             for (site, derived) in derived().into_iter().filter(|(_, derived)| derived.root == step.site) {
-                accesses.entry((site, *lane)).or_default().push(derived.of(*access));
+                accesses.entry((site, *lane)).or_default().push(derived.address(*access));
             }
         }
         // Together, or one half after the other.

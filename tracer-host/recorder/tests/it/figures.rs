@@ -88,7 +88,7 @@ fn nbodys_figures_follow_from_its_sizes() {
         nbody::run(session, &nbody::plummer(bodies as usize, 7), &options).unwrap();
     });
     let analysis = analyse(&trace, &Selection::default()).unwrap();
-    let counts = EventCounts::of(bodies, &options);
+    let counts = EventCounts::new(bodies, &options);
     assert_eq!(analysis.counts.visits, counts.total());
     assert_eq!(analysis.launches, 2 * u64::from(steps));
     let interact = named(&analysis, "INTERACT");

@@ -15,16 +15,16 @@ const MAX_CALLS: usize = 64;
 
 /// A table that says something of each address of code.
 #[derive(Default)]
-pub(super) struct Table {
+pub(super) struct AddressTable {
     /// By table of the section, its files' names, by number.
     pub(super) files: Vec<Vec<String>>,
     /// In ascending order of their addresses within each of the code's sections.
-    rows: Vec<Row>,
+    rows: Vec<AddressRow>,
 }
 
 /// What is said of the code from an address on, up to the next one.
 #[derive(Clone, Copy, Debug)]
-struct Row {
+struct AddressRow {
     address: u64,
     /// Which of the section's tables it is in.
     unit: usize,
@@ -39,7 +39,7 @@ struct Row {
 
 /// A place in the source.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Place {
+pub(super) struct CodePlace {
     pub(super) unit: usize,
     pub(super) file: u64,
     pub(super) line: u32,
@@ -47,9 +47,9 @@ pub(super) struct Place {
     pub(super) calls: Vec<(u64, (u64, u32))>,
 }
 
-impl Table {
+impl AddressTable {
     /// Reads a section; empty if there is none. What cannot be read ends it.
-    pub(super) fn read(cubin: &Cubin<'_>, name: &str) -> (Self, Vec<Place>) {
+    pub(super) fn read(cubin: &Cubin<'_>, name: &str) -> (Self, Vec<CodePlace>) {
         let (mut table, mut places) = (Self::default(), Vec::new());
         let Some(bytes) = cubin.placed(name) else { return (table, places) };
         let section = DebugLine::from(EndianSlice::new(&bytes, LittleEndian));
@@ -69,7 +69,7 @@ impl Table {
         &mut self,
         section: &DebugLine<EndianSlice<'_, LittleEndian>>,
         offset: usize,
-        places: &mut Vec<Place>,
+        places: &mut Vec<CodePlace>,
     ) -> Option<usize> {
         let mut program = section.program(DebugLineOffset(offset), 8, None, None).ok()?;
         let header = program.header().clone();
@@ -78,7 +78,7 @@ impl Table {
         self.files.push(file_names(&header));
         let mut instructions = header.instructions();
         let mut row = LineRow::new(&header);
-        let (mut rows, mut call, mut function) = (Vec::<Row>::new(), 0, 0);
+        let (mut rows, mut call, mut function) = (Vec::<AddressRow>::new(), 0, 0);
         while let Ok(Some(instruction)) = instructions.next_instruction(&header) {
             if let LineInstruction::UnknownExtended(INLINED_CALL, mut operands) = instruction {
                 call = usize::try_from(operands.read_uleb128().ok()?).ok()?;
@@ -91,7 +91,7 @@ impl Table {
             let is_end = row.end_sequence();
             let line = row.line().map_or(0, |line| u32::try_from(line.get()).unwrap_or(0));
             let (line, address) = (if is_end { 0 } else { line }, row.address());
-            rows.push(Row { address, unit, line, file: row.file_index(), call, function });
+            rows.push(AddressRow { address, unit, line, file: row.file_index(), call, function });
             if is_end {
                 (call, function) = (0, 0);
             }
@@ -102,7 +102,7 @@ impl Table {
             places.push(place(&rows, at));
         }
         // From here on a row's `call` is its own number among all places.
-        self.rows.extend(rows.iter().enumerate().map(|(at, row)| Row { call: first + at, ..*row }));
+        self.rows.extend(rows.iter().enumerate().map(|(at, row)| AddressRow { call: first + at, ..*row }));
         Some(end)
     }
 
@@ -122,9 +122,9 @@ impl Table {
 }
 
 /// Says of a row where the source has it, with the calls through which it came there.
-fn place(rows: &[Row], at: usize) -> Place {
+fn place(rows: &[AddressRow], at: usize) -> CodePlace {
     let row = &rows[at];
-    let mut place = Place { unit: row.unit, file: row.file, line: row.line, calls: Vec::new() };
+    let mut place = CodePlace { unit: row.unit, file: row.file, line: row.line, calls: Vec::new() };
     let mut inner = row;
     while let Some(outer) = inner.call.checked_sub(1).and_then(|index| rows.get(index)) {
         if place.calls.len() >= MAX_CALLS {

@@ -26,7 +26,7 @@ pub(crate) struct Assembled {
 }
 
 impl Assembled {
-    pub(super) fn of(cubin: &Cubin<'_>) -> Self {
+    pub(super) fn new(cubin: &Cubin<'_>) -> Self {
         Self::read(cubin).unwrap_or_default()
     }
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use warptrace_ptx::points::{CallSite, LineTable, SourcePlace};
 
-use super::lines::{Place, Table};
+use super::lines::{AddressTable, CodePlace};
 use super::{Assembled, Cubin};
 
 /// What is linked has a number behind it.
@@ -61,15 +61,15 @@ pub(crate) fn ptx(cubin: &[u8]) -> Result<Embedded, NoText> {
     let text = std::str::from_utf8(bytes).map_err(|_| NoText::Damaged("it is no text"))?.replace('\0', "\n");
     match text.lines().filter(|line| line.trim_start().starts_with(".version")).count() {
         0 => Err(NoText::Damaged("it has no .version")),
-        1 => Ok(Embedded { lines: table(&text, &cubin), assembled: Assembled::of(&cubin), text }),
+        1 => Ok(Embedded { lines: table(&text, &cubin), assembled: Assembled::new(&cubin), text }),
         _ => Err(SEVERAL),
     }
 }
 
 /// Says where the source has the lines of a text.
 fn table(text: &str, cubin: &Cubin<'_>) -> LineTable {
-    let (of_source, places) = Table::read(cubin, SOURCE_LINES);
-    let (of_ptx, _) = Table::read(cubin, PTX_LINES);
+    let (of_source, places) = AddressTable::read(cubin, SOURCE_LINES);
+    let (of_ptx, _) = AddressTable::read(cubin, PTX_LINES);
     let lines: Vec<&str> = text.lines().collect();
     // By line of the PTX, from 0: the number of the run of lines without an empty one in which it is.
     let runs: Vec<usize> = lines
@@ -109,7 +109,7 @@ struct Names<'a> {
 }
 
 impl Names<'_> {
-    fn place(&mut self, place: &Place, table: &Table) -> (SourcePlace, Arc<[CallSite]>) {
+    fn place(&mut self, place: &CodePlace, table: &AddressTable) -> (SourcePlace, Arc<[CallSite]>) {
         let mut at = |file: u64, line: u32| {
             let name = || {
                 let names = table.files.get(place.unit);

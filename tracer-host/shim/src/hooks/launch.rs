@@ -105,7 +105,8 @@ pub(super) fn shape_of(
     kernel: &Kernel,
     traced: Handle,
 ) -> Result<(LaunchShape, u64), String> {
-    let shape = LaunchShape { dynamic_shared: shared, ..LaunchShape::of(grid, block, Blocks::Communicating) };
+    let shape =
+        LaunchShape { dynamic_shared: shared, ..LaunchShape::new(grid, block, Blocks::Communicating) };
     let threads = shape.block_threads();
     if threads == 0 || threads > 1024 || shape.block_count() == 0 {
         return Err("the driver refuses its grid or block".to_owned());

@@ -13,11 +13,11 @@ use warptrace_host::{Memory, MemoryChange};
 
 use super::{Handle, List};
 use crate::assemble::{self, Image};
-use crate::copies::Source;
+use crate::copies::CopySource;
 use crate::cubin::Assembled;
 use crate::driver::{self, Answer, SUCCESS};
 use crate::exchange::{self, TracedModule, exchange};
-use crate::image::{self, Found};
+use crate::image::{self, ImagePtx};
 use crate::inside::guarded;
 use crate::names;
 use crate::state::{Code, Owner, lock, state};
@@ -31,7 +31,7 @@ const LONG_LOAD: Duration = Duration::from_millis(250);
 /// What becomes of an image.
 enum Fate {
     /// It is loaded; copies of its kernels are made later.
-    Kept(Source),
+    Kept(CopySource),
     /// This text is loaded instead, which the program's assembler has assembled so, for an architecture.
     Exchanged(CString, TracedModule, Assembled, u32),
     /// It is loaded, and nothing in it is traced.
@@ -39,7 +39,7 @@ enum Fate {
 }
 
 /// Decides what becomes of an image; `None` if nothing is traced.
-fn fate(find: impl FnOnce(u32) -> Result<Found, String>) -> Option<Fate> {
+fn fate(find: impl FnOnce(u32) -> Result<ImagePtx, String>) -> Option<Fate> {
     let decide = || {
         let state = state()?;
         let architecture = driver::architecture();
@@ -52,7 +52,7 @@ fn fate(find: impl FnOnce(u32) -> Result<Found, String>) -> Option<Fate> {
         };
         // Points that hardware counts are in the kernels themselves.
         if !state.settings.spec.marks && exchange::may_stand_alone(&found.ptx).is_ok() {
-            return Some(Fate::Kept(Source::new(found)));
+            return Some(Fate::Kept(CopySource::new(found)));
         }
         // Ids are given under the lock: no two modules have the same.
         let mut registry = lock(&state.registry);
@@ -201,7 +201,7 @@ impl Given {
     ///
     /// # Safety
     /// There are this many.
-    unsafe fn of(values: List, count: c_uint) -> Self {
+    unsafe fn new(values: List, count: c_uint) -> Self {
         let count = if values.is_null() { 0 } else { count as usize };
         // SAFETY: the caller's promise.
         let given = (0..count).map(|at| unsafe { *values.add(at) }).collect();
@@ -265,7 +265,7 @@ pub(super) unsafe fn module_with_options(
 ) -> Answer {
     // SAFETY: as above.
     unsafe {
-        let given = Given::of(values, count);
+        let given = Given::new(values, count);
         load(of_image(image), module, Owner::Module, |other| {
             given.restore();
             real(module, other.unwrap_or(image), count, options, values)
@@ -298,7 +298,7 @@ pub(super) unsafe fn library(
 ) -> Answer {
     // SAFETY: as above.
     unsafe {
-        let given = Given::of(values, count);
+        let given = Given::new(values, count);
         load(of_image(image), library, Owner::Library, |other| {
             given.restore();
             let image = other.unwrap_or(image);
@@ -332,7 +332,7 @@ pub(super) unsafe fn library_file(
 ) -> Answer {
     // SAFETY: as above.
     unsafe {
-        let given = Given::of(values, count);
+        let given = Given::new(values, count);
         load(of_file(path), library, Owner::Library, |other| match other {
             None => {
                 given.restore();

@@ -57,7 +57,7 @@ impl ForeignDevice {
 
 /// What launches of a context need besides their room, all of it known at once.
 #[derive(Default)]
-struct Told {
+struct ContextRecords {
     /// Numbers of the modules that the file knows.
     modules: HashSet<usize>,
     /// Numbers of the file's kernels, by their module's number and their name.
@@ -75,7 +75,7 @@ pub(super) struct Recorder {
     /// The device's number within the process.
     pub(super) device: u32,
     pub(super) path: PathBuf,
-    told: Mutex<Told>,
+    told: Mutex<ContextRecords>,
     is_sync: bool,
     /// Whether the report says already why the trace has ended.
     is_said: Arc<AtomicBool>,
@@ -182,7 +182,12 @@ impl Recorder {
     }
 
     /// Returns the number of a kernel of a module, of which the file is told once.
-    fn tell(&self, told: &mut Told, code: &Code, kernel: &'static str) -> Result<u32, SessionError> {
+    fn tell(
+        &self,
+        told: &mut ContextRecords,
+        code: &Code,
+        kernel: &'static str,
+    ) -> Result<u32, SessionError> {
         let key = |kernel: &'static str| (code.number, kernel);
         if let Ok(module) = &code.traced
             && !told.modules.contains(&code.number)

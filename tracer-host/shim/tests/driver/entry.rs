@@ -424,7 +424,7 @@ entry_points! {
     fn cuGraphAddKernelNode_v2(
         node: *mut Handle, graph: Handle, _dependencies: *const Handle, _count: usize, parameters: *const Parameters
     ) {
-        let copied = Node::of(&*parameters);
+        let copied = Node::new(&*parameters);
         graphs::with(|all| all.add(graph, copied)).map_or(INVALID, |handle| { *node = handle; OK })
     }
     fn cuGraphGetNodes(graph: Handle, nodes: *mut Handle, count: *mut usize) {
@@ -446,7 +446,7 @@ entry_points! {
         graphs::with(|all| all.instantiate(graph)).map_or(INVALID, |handle| { *exec = handle; OK })
     }
     fn cuGraphExecKernelNodeSetParams_v2(exec: Handle, node: Handle, parameters: *const Parameters) {
-        let copied = Node::of(&*parameters);
+        let copied = Node::new(&*parameters);
         graphs::with(|all| all.set(exec, node, copied)).map_or(INVALID, |()| OK)
     }
     fn cuGraphLaunch(exec: Handle, _stream: Handle) {

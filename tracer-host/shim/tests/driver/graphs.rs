@@ -54,7 +54,7 @@ impl Node {
     ///
     /// # Safety
     /// The caller's, of a loaded function.
-    pub unsafe fn of(parameters: &Parameters) -> Self {
+    pub unsafe fn new(parameters: &Parameters) -> Self {
         // SAFETY: the caller's promise.
         let arguments = unsafe {
             let handle = if parameters.function.is_null() { parameters.kernel } else { parameters.function };

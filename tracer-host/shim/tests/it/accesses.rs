@@ -8,13 +8,13 @@ use warptrace_decoder::{TraceFile, WarpFilter};
 use warptrace_format::file::{SiteKind, SiteSpace};
 use warptrace_spec::{Policy, RunSpec, Spaces};
 
-use super::{Run, both_with, data, spec};
+use super::{ShimRun, both_with, data, spec};
 
 /// By launch, warp, lane and site, in the order in which they were made.
 type Accesses = BTreeMap<(u32, u32, u32, u16), Vec<u64>>;
 
 /// Those that the driver's interpreter saw.
-fn seen(run: &Run) -> Accesses {
+fn seen(run: &ShimRun) -> Accesses {
     let mut seen = Accesses::new();
     for line in run.log().lines().filter_map(|line| line.strip_prefix("access ")) {
         let words: Vec<u64> = line.split(' ').map(|word| word.parse().expect("a number")).collect();
@@ -44,7 +44,7 @@ fn recorded(trace: &TraceFile) -> Accesses {
     found
 }
 
-fn run(words: &[&str], change: impl FnOnce(&mut RunSpec)) -> Option<Run> {
+fn run(words: &[&str], change: impl FnOnce(&mut RunSpec)) -> Option<ShimRun> {
     both_with(words, &[(RUN_SPEC, &spec(change)), ("TEST_DRIVER_ACCESSES", "1")])
 }
 

@@ -7,7 +7,7 @@ use warptrace_analysis::{Selection, accesses};
 use warptrace_decoder::TraceFile;
 use warptrace_spec::{RunSpec, Spaces};
 
-use super::{Run, built, command_of, data, run_command, spec};
+use super::{ShimRun, built, command_of, data, run_command, spec};
 
 /// With two, the next device is also the one before.
 const FEW: u32 = 3;
@@ -23,7 +23,7 @@ fn record(
     name: &str,
     what: &str,
     variables: &[(&str, &str)],
-) -> Option<(Run, tempfile::TempDir)> {
+) -> Option<(ShimRun, tempfile::TempDir)> {
     let (built, files) = (built()?, tempfile::tempdir().expect("a folder"));
     let devices = devices.to_string();
     let file = files.path().join(name);

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use warptrace_abi::run::RUN_PTXAS;
 
-use super::{Built, Run, built, command_of, data, run_command};
+use super::{Built, ShimRun, built, command_of, data, run_command};
 
 /// Threads of a block, and bytes of dynamic shared memory, of Triton's kernels in `data/triton`.
 const KERNELS: [(&str, &str, &str); 5] = [
@@ -19,7 +19,7 @@ const KERNELS: [(&str, &str, &str); 5] = [
     ("specialised", "384", "131672"),
 ];
 
-fn kernels(built: &Built, traced: bool, words: &[&str], variables: &[(&str, &str)]) -> Run {
+fn kernels(built: &Built, traced: bool, words: &[&str], variables: &[(&str, &str)]) -> ShimRun {
     // The driver says that it is of CUDA 13.0.
     run_command(
         built,
@@ -31,7 +31,7 @@ fn kernels(built: &Built, traced: bool, words: &[&str], variables: &[(&str, &str
 
 /// Runs the program without and with the shim; the same comes out. `None`, and a word, where nothing can be
 /// traced.
-fn both(words: &[&str], variables: &[(&str, &str)]) -> Option<Run> {
+fn both(words: &[&str], variables: &[(&str, &str)]) -> Option<ShimRun> {
     let built = built()?;
     let plain = kernels(built, false, words, variables);
     let traced = kernels(built, true, words, variables);

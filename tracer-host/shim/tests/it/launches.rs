@@ -18,7 +18,7 @@ fn launches_are_not_waited_for() {
 }
 
 /// Records this many launches, where nothing is encoded before the program has made `held` of them.
-fn many(launches: u64, held: u64) -> Option<Run> {
+fn many(launches: u64, held: u64) -> Option<ShimRun> {
     let (launches, held) = (launches.to_string(), held.to_string());
     let spec = spec(|spec| {
         (spec.wait, spec.recording.memory) = (Duration::from_secs(600), Some(MemorySize(1 << 20)));
@@ -28,7 +28,7 @@ fn many(launches: u64, held: u64) -> Option<Run> {
 }
 
 /// How many launches waited for room, by the report.
-fn waited_for_room(run: &Run) -> u64 {
+fn waited_for_room(run: &ShimRun) -> u64 {
     let report = run.report();
     let Some((_, rest)) = report[0].split_once(" ms in all, ") else { return 0 };
     rest.split(' ').next().and_then(|count| count.parse().ok()).expect("a number")

@@ -28,12 +28,12 @@ use warptrace_spec::{MemorySize, RunSpec};
 use crate::built::{Built, built};
 
 /// One run of the program.
-struct Run {
+struct ShimRun {
     folder: TempDir,
     output: Output,
 }
 
-impl Run {
+impl ShimRun {
     fn stdout(&self) -> String {
         String::from_utf8(self.output.stdout.clone()).expect("text")
     }
@@ -82,7 +82,7 @@ fn spec(change: impl FnOnce(&mut RunSpec)) -> String {
 }
 
 /// Runs the program, with the shim if `traced`.
-fn run(built: &Built, traced: bool, words: &[&str], variables: &[(&str, &str)]) -> Run {
+fn run(built: &Built, traced: bool, words: &[&str], variables: &[(&str, &str)]) -> ShimRun {
     let program = if words[0] == "linked" { "app-linked" } else { "app" };
     run_command(built, traced, command_of(built, program).args(words), variables)
 }
@@ -93,7 +93,7 @@ fn command_of(built: &Built, program: &str) -> Command {
 }
 
 /// Runs a command, with the shim if `traced`.
-fn run_command(built: &Built, traced: bool, command: &mut Command, variables: &[(&str, &str)]) -> Run {
+fn run_command(built: &Built, traced: bool, command: &mut Command, variables: &[(&str, &str)]) -> ShimRun {
     let folder = tempfile::tempdir().expect("a folder");
     command
         .env("LD_LIBRARY_PATH", &built.folder)
@@ -109,16 +109,16 @@ fn run_command(built: &Built, traced: bool, command: &mut Command, variables: &[
     }
     command.envs(variables.iter().copied());
     let output = command.output().expect("it runs");
-    Run { folder, output }
+    ShimRun { folder, output }
 }
 
 /// Runs the program without and with the shim; the same comes out.
-fn both(words: &[&str]) -> Option<Run> {
+fn both(words: &[&str]) -> Option<ShimRun> {
     both_with(words, &[])
 }
 
 /// The same with more of the environment.
-fn both_with(words: &[&str], variables: &[(&str, &str)]) -> Option<Run> {
+fn both_with(words: &[&str], variables: &[(&str, &str)]) -> Option<ShimRun> {
     let built = built()?;
     let plain = run(built, false, words, variables);
     let traced = run(built, true, words, variables);

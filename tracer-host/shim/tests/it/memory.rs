@@ -7,14 +7,14 @@ use warptrace_decoder::TraceFile;
 use warptrace_format::file::{BufferInfo, BufferKind};
 use warptrace_spec::Spaces;
 
-use super::{Run, built, command_of, data, run_command, spec};
+use super::{ShimRun, built, command_of, data, run_command, spec};
 
 /// As in the program: rows and columns of the matrix, and all values.
 const SIDE: u64 = 64;
 const COUNT: u64 = SIDE * SIDE;
 
 /// Runs the program without and with the shim; the same comes out.
-fn record(kernel: &str) -> Option<Run> {
+fn record(kernel: &str) -> Option<ShimRun> {
     let built = built()?;
     let all = spec(|spec| spec.recording.accesses = Some(Spaces::ALL));
     let run = |traced| {

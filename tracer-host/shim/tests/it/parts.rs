@@ -4,13 +4,13 @@ use std::process::{Command, Output};
 
 use warptrace_abi::run::{RUN_FILE, RUN_SPEC};
 
-use super::{Built, Run, built, data, launch_count, run, spec};
+use super::{Built, ShimRun, built, data, launch_count, run, spec};
 
 #[test]
 fn a_program_says_which_part_of_it_is_recorded() {
     let Some(built) = built() else { return };
     let words = ["proc", &data("kernels.ptx"), "parts"];
-    let told = |run: &Run| String::from_utf8_lossy(&run.output.stderr).into_owned();
+    let told = |run: &ShimRun| String::from_utf8_lossy(&run.output.stderr).into_owned();
     let plain = run(built, false, &words, &[]);
     assert_eq!(told(&plain), "told 1\n".repeat(3));
     let folder = tempfile::tempdir().expect("a folder");

@@ -6,7 +6,7 @@ use std::process::Command;
 use warptrace_abi::run::RUN_SPEC;
 use warptrace_decoder::TraceFile;
 
-use super::{Run, built, command_of, data, run_command, spec};
+use super::{ShimRun, built, command_of, data, run_command, spec};
 
 const INJECTION: &str = "NVTX_INJECTION64_PATH";
 
@@ -36,7 +36,7 @@ fn programs() -> Vec<String> {
     programs
 }
 
-fn run(program: &str, action: &str, variables: &[(&str, &str)]) -> Option<Run> {
+fn run(program: &str, action: &str, variables: &[(&str, &str)]) -> Option<ShimRun> {
     let built = built()?;
     let image = data("kernels.ptx");
     let command = || {

@@ -5,7 +5,7 @@
 use std::ffi::{CStr, c_int, c_uint, c_void};
 use std::ptr::null_mut;
 
-use warptrace_host::{CudaDevice, Device, Place};
+use warptrace_host::{CudaDevice, Device, MemoryType};
 
 /// Finds a function of the driver.
 ///
@@ -35,7 +35,7 @@ fn main() {
         assert_eq!(called, [0; 4]);
         let mut device = CudaDevice::adopt(context, stream, "").unwrap();
         for bytes in [1 << 10, 1 << 20, 5 << 20, 9 << 20] {
-            let memory = device.allocate(bytes as u64, Place::Device).unwrap();
+            let memory = device.allocate(bytes as u64, MemoryType::Device).unwrap();
             for value in [1, 2] {
                 let given = vec![value; bytes];
                 assert_eq!(copy(memory.address, given.as_ptr(), bytes, stream), 0);

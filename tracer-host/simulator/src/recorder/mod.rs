@@ -107,7 +107,7 @@ impl WarpRecorder {
             recorder.values = unsafe { ValueRecorder::new(memory, track, warp) }.map(Box::new);
         }
         // SAFETY: the caller's promise.
-        recorder.span = unsafe { SpanMemory::of(memory, recording, warp) };
+        recorder.span = unsafe { SpanMemory::new(memory, recording, warp) };
         if let Some(span) = recorder.span {
             span.begin(sm);
         }

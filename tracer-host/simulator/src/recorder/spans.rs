@@ -34,7 +34,7 @@ impl SpanMemory {
     /// # Safety
     /// As for [`Launch::traced`](crate::Launch::traced) and [`Launch::streamed`](crate::Launch::streamed),
     /// for as long as the span is used. Nothing else uses it meanwhile but by atomics of eight bytes.
-    pub(crate) unsafe fn of(memory: &LogMemory, recording: Recording, warp: u32) -> Option<Self> {
+    pub(crate) unsafe fn new(memory: &LogMemory, recording: Recording, warp: u32) -> Option<Self> {
         let tracks = u64::from(recording.tracks());
         let (before, warps) = match memory {
             LogMemory::Kept(logs) => {
@@ -98,7 +98,7 @@ impl SpanMemory {
 /// Puts the warps of a launch that is over to their places in time. Returns when the last one ends.
 ///
 /// # Safety
-/// As for [`SpanMemory::of`]; no warp runs.
+/// As for [`SpanMemory::new`]; no warp runs.
 pub(crate) unsafe fn schedule(
     memory: &LogMemory,
     recording: Recording,
@@ -110,7 +110,7 @@ pub(crate) unsafe fn schedule(
         .filter_map(|(block, warp)| {
             let index = memory.warp_index(block, warp, warps_per_block)?;
             // SAFETY: the caller's promise.
-            Some((block, unsafe { SpanMemory::of(memory, recording, index) }?))
+            Some((block, unsafe { SpanMemory::new(memory, recording, index) }?))
         })
         .unzip();
     let mut spans: Vec<WarpSpan> = memory.iter().map(|span| span.load()).collect();

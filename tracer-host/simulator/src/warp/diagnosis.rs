@@ -2,7 +2,7 @@
 
 use super::{Turn, Warp, bits};
 use crate::context::WarpCells;
-use crate::error::{Place, SimError, Waiting, op_mask};
+use crate::error::{SimError, ThreadPlace, Waiting, op_mask};
 use crate::panics::Failure;
 
 impl Warp {
@@ -82,7 +82,7 @@ impl Warp {
         }
     }
 
-    pub(super) fn place(&self, lane: usize) -> Place {
-        Place { block: self.block, warp: self.number, lane: lane as u32 }
+    pub(super) fn place(&self, lane: usize) -> ThreadPlace {
+        ThreadPlace { block: self.block, warp: self.number, lane: lane as u32 }
     }
 }

@@ -23,7 +23,7 @@ const WARPS: u32 = 7;
 
 /// An event, and how often it is repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Run {
+struct EncodedRun {
     mask: u32,
     location: u16,
     count: u32,
@@ -50,7 +50,7 @@ impl Numbers {
 }
 
 /// The payload of one thread, and its events.
-fn serially(params: PredictParams, runs: &[Run]) -> (u32, Vec<u8>) {
+fn serially(params: PredictParams, runs: &[EncodedRun]) -> (u32, Vec<u8>) {
     let (mut work, mut payload) = (vec![0xa5; params.work_bytes() as usize], vec![0xcc; PAYLOAD_BYTES]);
     let (mut work, mut out) = (SliceMemory(&mut work), SliceMemory(&mut payload));
     let mut state = PredictState::new();
@@ -69,12 +69,12 @@ fn serially(params: PredictParams, runs: &[Run]) -> (u32, Vec<u8>) {
 
 /// Encodes stretches cooperatively, but those with the `excepted` numbers; compares with what one thread
 /// writes.
-fn check_but(params: PredictParams, stretches: &[Vec<Run>], blocks: u32, excepted: &[usize]) {
+fn check_but(params: PredictParams, stretches: &[Vec<EncodedRun>], blocks: u32, excepted: &[usize]) {
     // After each stretch, what nothing may take for a run.
     let log: Vec<Vec<[u32; 4]>> = stretches
         .iter()
         .map(|runs| {
-            let words = |run: &Run| [run.mask, u32::from(run.location), run.count, 0];
+            let words = |run: &EncodedRun| [run.mask, u32::from(run.location), run.count, 0];
             runs.iter().map(words).chain([[UNTOUCHED; 4]]).collect()
         })
         .collect();
@@ -137,7 +137,7 @@ fn check_but(params: PredictParams, stretches: &[Vec<Run>], blocks: u32, excepte
     assert!(chunks[last..].iter().all(|&word| word == UNTOUCHED), "no other chunk is written");
 }
 
-fn check(params: PredictParams, stretches: &[Vec<Run>]) {
+fn check(params: PredictParams, stretches: &[Vec<EncodedRun>]) {
     check_but(params, stretches, (stretches.len() as u32).div_ceil(20), &[]);
 }
 
@@ -147,7 +147,10 @@ fn lengths() -> impl Iterator<Item = usize> {
 }
 
 /// A stretch of each length, run by run.
-fn stretches(numbers: &mut Numbers, mut next: impl FnMut(&mut Numbers, &[Run]) -> Run) -> Vec<Vec<Run>> {
+fn stretches(
+    numbers: &mut Numbers,
+    mut next: impl FnMut(&mut Numbers, &[EncodedRun]) -> EncodedRun,
+) -> Vec<Vec<EncodedRun>> {
     lengths()
         .map(|length| {
             let mut runs = Vec::new();
@@ -167,7 +170,7 @@ fn runs_of_any_kind() {
         [(3, 2, 1), (5, 3, 3), (40, 6, 2), (300, 1000, 1), (65_535, 5, 4), (12, 12, 300), (4, 4, 20_000)]
     {
         let masks: Vec<_> = (0..masks).map(|_| numbers.next() | 1).chain([u32::MAX]).collect();
-        let all = stretches(&mut numbers, |numbers, _| Run {
+        let all = stretches(&mut numbers, |numbers, _| EncodedRun {
             mask: masks[numbers.below(masks.len() as u32) as usize],
             location: 1 + numbers.below(locations) as u16,
             count: 1 + numbers.below(counts),
@@ -179,7 +182,7 @@ fn runs_of_any_kind() {
 }
 
 /// Control flow as programs have it: branches, loops that lanes leave, lanes that meet again.
-fn nested(numbers: &mut Numbers, length: usize, counts: u32, locations: u32) -> Vec<Run> {
+fn nested(numbers: &mut Numbers, length: usize, counts: u32, locations: u32) -> Vec<EncodedRun> {
     let mut runs = Vec::new();
     let mut outside = vec![(u32::MAX, 1)];
     while runs.len() < length {
@@ -190,16 +193,16 @@ fn nested(numbers: &mut Numbers, length: usize, counts: u32, locations: u32) -> 
         match numbers.below(10) {
             0..=2 => outside.push((inside, location + 1 + numbers.below(4))),
             3 => {
-                runs.push(Run { mask: inside, location: at(1), count });
+                runs.push(EncodedRun { mask: inside, location: at(1), count });
                 if mask != inside {
-                    runs.push(Run { mask: mask & !inside, location: at(2), count: 1 });
+                    runs.push(EncodedRun { mask: mask & !inside, location: at(2), count: 1 });
                 }
             }
             4 => {
                 // A loop that lanes leave.
                 let mut inside = mask;
                 for _ in 0..numbers.below(20) {
-                    runs.push(Run { mask: inside, location: at(3), count });
+                    runs.push(EncodedRun { mask: inside, location: at(3), count });
                     inside = numbers.inside(inside);
                 }
             }
@@ -208,10 +211,10 @@ fn nested(numbers: &mut Numbers, length: usize, counts: u32, locations: u32) -> 
             8 => {
                 // Some locations, again and again.
                 for number in 0..numbers.below(30) {
-                    runs.push(Run { mask, location: at(4 + number % 5), count });
+                    runs.push(EncodedRun { mask, location: at(4 + number % 5), count });
                 }
             }
-            _ => runs.push(Run { mask, location: at(0), count }),
+            _ => runs.push(EncodedRun { mask, location: at(0), count }),
         }
     }
     runs.truncate(length);
@@ -251,7 +254,7 @@ fn deeper_than_the_stack() {
                 let by = numbers.below(2 + DEPTH as u32) as usize;
                 levels.truncate(levels.len().saturating_sub(by).max(1));
             }
-            Run {
+            EncodedRun {
                 mask: *levels.last().expect("one stays"),
                 location: 1 + numbers.below(4) as u16,
                 count: 1 + numbers.below(2),
@@ -274,7 +277,7 @@ fn second_events_that_miss() {
             _ => 1 + numbers.below(4) as u16,
         };
         let mask = [u32::MAX, 0xffff, 0xffff_0000, 0xff][numbers.below(4) as usize];
-        Run { mask, location, count: [1, 1, 2, 3, 70, 5000][numbers.below(6) as usize] }
+        EncodedRun { mask, location, count: [1, 1, 2, 3, 70, 5000][numbers.below(6) as usize] }
     });
     for slot_bits in [2, 5] {
         check(PredictParams { slot_bits }, &all);
@@ -283,7 +286,7 @@ fn second_events_that_miss() {
 
 #[test]
 fn first_events_and_long_runs() {
-    let run = |mask, location, count| Run { mask, location, count };
+    let run = |mask, location, count| EncodedRun { mask, location, count };
     let mut all = Vec::new();
     for location in [1, 2, 3, 33, 34, 35, 255, 256, 65_535] {
         for mask in [u32::MAX, 1, 0xffff_fffe, 0x8000_0001, 0x00ff_00ff] {

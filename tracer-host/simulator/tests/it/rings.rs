@@ -1,7 +1,7 @@
 //! Merging rings that were filled by hand, compared with a sort.
 
 use crate::device_memory::{AMPLE, DeviceMemory, Encoded, Room, UNTOUCHED};
-use crate::made_runs::{LANES, Numbers, Run};
+use crate::made_runs::{LANES, MadeRun, Numbers};
 use warptrace_abi::log::MAX_KEY_COUNT;
 use warptrace_encode::native::Schedule;
 use warptrace_format::Event;
@@ -10,7 +10,7 @@ use warptrace_format::codec::{CodecSpec, PredictParams};
 const PREDICT: CodecSpec = CodecSpec::Predict(PredictParams::DEFAULT);
 const ROOM: Room = Room { chunks: 6000, chunk_bytes: 1024, ..AMPLE };
 
-impl Run {
+impl MadeRun {
     /// The words of its log entry, of some cycle of the unit.
     fn ring_words(self) -> [u32; 4] {
         assert!(self.count <= MAX_KEY_COUNT);
@@ -20,7 +20,7 @@ impl Run {
 }
 
 /// What the lanes of a warp do.
-type Lanes = Vec<Vec<Run>>;
+type Lanes = Vec<Vec<MadeRun>>;
 
 /// Whether a lane goes on to the other half before it has a run for it, as it may in a kernel.
 const fn is_early(lane: usize) -> bool {
@@ -28,7 +28,7 @@ const fn is_early(lane: usize) -> bool {
 }
 
 /// What a ring of this many entries has of a lane's runs: all but the first this many.
-fn overwritten(lane: usize, runs: &[Run], entries: usize) -> usize {
+fn overwritten(lane: usize, runs: &[MadeRun], entries: usize) -> usize {
     // A half is one entry shorter, and is given up as a whole.
     let half = entries / 2 - 1;
     let halves = if is_early(lane) { runs.len() / half + 1 } else { runs.len().div_ceil(half) };
@@ -37,12 +37,12 @@ fn overwritten(lane: usize, runs: &[Run], entries: usize) -> usize {
 
 /// The events that are recorded, and how many are attempted and lost, without what was lost in the kernel.
 fn expected<'a>(lanes: &'a Lanes, entries: usize) -> (Vec<Event>, u64, u64) {
-    let keep = |(lane, runs): (usize, &'a Vec<Run>)| {
+    let keep = |(lane, runs): (usize, &'a Vec<MadeRun>)| {
         let lost = overwritten(lane, runs, entries);
         (lost, &runs[lost..])
     };
     let kept: Vec<_> = lanes.iter().enumerate().map(keep).collect();
-    let first_run = |runs: &[Run]| runs.iter().find(|run| run.count != 0).map(|run| run.time);
+    let first_run = |runs: &[MadeRun]| runs.iter().find(|run| run.count != 0).map(|run| run.time);
     let lossy = kept.iter().filter(|(lost, _)| *lost != 0);
     let from = lossy.filter_map(|(_, runs)| first_run(runs)).max().unwrap_or(0);
     let mut runs: Vec<_> = kept
@@ -54,7 +54,7 @@ fn expected<'a>(lanes: &'a Lanes, entries: usize) -> (Vec<Event>, u64, u64) {
     runs.sort_by_key(|&(key, _)| key);
     let attempted = runs.iter().map(|(_, run)| u64::from(run.count)).sum();
     let (recorded, lost): (Vec<_>, Vec<_>) = runs.into_iter().partition(|(_, run)| run.time >= from);
-    let event = |run: Run| Event { location: run.location, mask: run.mask };
+    let event = |run: MadeRun| Event { location: run.location, mask: run.mask };
     let events = recorded.into_iter().flat_map(|(_, run)| (0..run.count).map(move |_| event(run)));
     (events.collect(), attempted, lost.iter().map(|(_, run)| u64::from(run.count)).sum())
 }
@@ -114,7 +114,7 @@ fn check(streams: &[Lanes], room: Room) -> u64 {
 /// kernel.
 fn lanes(numbers: &mut Numbers, lengths: &[usize], start: u64, max_between: u64) -> Lanes {
     let mut lanes = crate::made_runs::lanes(numbers, lengths, start, max_between);
-    lanes[0].insert(0, Run { mask: u32::MAX, location: 0, count: 0, time: 0 });
+    lanes[0].insert(0, MadeRun { mask: u32::MAX, location: 0, count: 0, time: 0 });
     lanes
 }
 

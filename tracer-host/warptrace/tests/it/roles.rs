@@ -132,7 +132,7 @@ fn a_warp_is_compared_with_those_of_its_role() {
     assert!(producers.len() == 6 && producers.iter().all(|warp| warp.distance() == 0));
     assert!(groups(&analysis).starts_with("role 1: all 6 warps took the same path; role 2: "));
     if let Some(odd) = oddest(&analysis) {
-        let odd = Oddity::of(&trace, &analysis, odd).unwrap();
+        let odd = Oddity::new(&trace, &analysis, odd).unwrap();
         assert_eq!(odd.role, Some(2));
         assert!(odd.describe(&trace, &names)[0].contains("the median of its role"));
     }

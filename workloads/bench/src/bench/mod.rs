@@ -13,7 +13,7 @@ use warptrace_format::RAW_EVENT_BYTES;
 
 pub(crate) use self::compressors::COMPRESSORS;
 pub(crate) use self::overview::{Program, programs};
-pub(crate) use self::row::{Kind, Row};
+pub(crate) use self::row::{BenchRow, Kind};
 pub(crate) use self::summary::{Measurements, Subject, median, percent, spread};
 use self::writer::Writer;
 use crate::codecs::{Codec, RAW, UNTRACED};
@@ -35,12 +35,12 @@ const MAX_AVERAGED: u32 = 64;
 /// Measures all cases and writes the tables.
 pub(crate) fn run(arguments: &arguments::Bench) -> anyhow::Result<()> {
     let target = &arguments.target;
-    let cases = programs::measured(&Selection::of(target))?;
+    let cases = programs::measured(&Selection::new(target))?;
     let codecs = codecs::chosen(&target.codecs)?;
     let out = &arguments.out;
     files::make_folder(out)?;
     let mut bench = Bench::open(target)?;
-    let machine = Machine::of(&*bench.device);
+    let machine = Machine::new(&*bench.device);
     println!("device     {} (driver {})", machine.name, machine.driver);
     let mut writer = Writer::create(&out.join("bench.csv"), &machine, &arguments.commit)?;
 
@@ -81,7 +81,7 @@ pub(crate) fn run(arguments: &arguments::Bench) -> anyhow::Result<()> {
 }
 
 /// Writes the tables of what was measured so far, so that a run that is cut off leaves them.
-fn write_tables(folder: &Path, rows: &[Row]) -> anyhow::Result<()> {
+fn write_tables(folder: &Path, rows: &[BenchRow]) -> anyhow::Result<()> {
     if rows.is_empty() {
         return Ok(());
     }
@@ -140,7 +140,7 @@ fn measure(
             samples[0] = enough(&mean);
         } else {
             let row = writer.row(case, UNTRACED, &mean);
-            writer.add(Row { repetition: turn, launches, averaged: samples[0], ..row })?;
+            writer.add(BenchRow { repetition: turn, launches, averaged: samples[0], ..row })?;
         }
         for (number, codec) in codecs.iter().enumerate() {
             let file = if codec.name == RAW { format!("{RAW}.wtrc") } else { format!("codec-{number}.wtrc") };
@@ -160,7 +160,7 @@ fn measure(
                 *averaged = enough(&mean);
                 continue;
             }
-            writer.add(Row {
+            writer.add(BenchRow {
                 repetition: turn,
                 launches: run.launches,
                 averaged: *averaged,
@@ -212,7 +212,14 @@ fn compress(
         bar.suspend(|| println!("{line}"));
         let times = Times { kernel: time, whole: time, ..Times::default() };
         let row = writer.row(case, compressor.name, &times);
-        writer.add(Row { kind: Kind::Compressor, repetition: 1, events: *events, raw_bytes, bytes, ..row })
+        writer.add(BenchRow {
+            kind: Kind::Compressor,
+            repetition: 1,
+            events: *events,
+            raw_bytes,
+            bytes,
+            ..row
+        })
     })?;
     bar.finish_and_clear();
     Ok(())

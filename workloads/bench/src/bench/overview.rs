@@ -1,10 +1,10 @@
 //! Each program as one, whatever the number of its inputs, and all programs together.
 
 use super::compressors::COMPRESSORS;
-use super::row::Row;
+use super::row::BenchRow;
 use super::summary::{Measurements, Subject, cell};
 use crate::codecs::UNTRACED;
-use crate::table::Table;
+use crate::table::MarkdownTable;
 use crate::thesis;
 
 /// What stands above the table.
@@ -41,9 +41,9 @@ impl Program<'_> {
 
     /// Mean ratio of another compressor, and whether one of the inputs was only compressed in part.
     pub(crate) fn compressor(&self, name: &str) -> Option<(f64, bool)> {
-        let ratio = self.mean(|subject| subject.compressor(name).map(Row::ratio))?;
+        let ratio = self.mean(|subject| subject.compressor(name).map(BenchRow::ratio))?;
         let mut inputs = self.inputs.iter().flatten();
-        Some((ratio, inputs.any(|subject| subject.compressor(name).is_some_and(Row::is_prefix))))
+        Some((ratio, inputs.any(|subject| subject.compressor(name).is_some_and(BenchRow::is_prefix))))
     }
 }
 
@@ -76,7 +76,7 @@ fn geometric_mean(numbers: &[f64]) -> Option<f64> {
 }
 
 /// Program by codec: times, ratios, and other compressors.
-pub(super) fn table(measurements: &Measurements) -> Table {
+pub(super) fn table(measurements: &Measurements) -> MarkdownTable {
     let mut headings = vec![
         "program",
         "codec",
@@ -87,13 +87,13 @@ pub(super) fn table(measurements: &Measurements) -> Table {
         "ratio at rest",
     ];
     headings.extend(COMPRESSORS.iter().map(|compressor| compressor.name));
-    let mut table = Table::new(2, headings);
+    let mut table = MarkdownTable::new(2, headings);
     for program in programs(measurements) {
         for codec in measurements.codecs().into_iter().filter(|name| *name != UNTRACED) {
             let mut row = vec![program.name.clone(), codec.to_owned()];
             row.extend([
                 cell(program.mean(|subject| subject.overhead(codec, |row| row.kernel_s))),
-                cell(program.mean(|subject| subject.overhead(codec, Row::kernels_s))),
+                cell(program.mean(|subject| subject.overhead(codec, BenchRow::kernels_s))),
                 cell(program.mean(|subject| subject.overhead(codec, |row| row.whole_s))),
                 cell(program.mean(|subject| subject.ratio(codec))),
                 cell(program.mean(|subject| subject.ratio_at_rest(codec))),
@@ -120,8 +120,8 @@ mod tests {
         assert!((geometric_mean(&[2.0, 8.0]).unwrap() - 4.0).abs() < 1e-12);
     }
 
-    fn row(program: &str, input: &str, codec: &str, kernel_s: f64) -> Row {
-        Row {
+    fn row(program: &str, input: &str, codec: &str, kernel_s: f64) -> BenchRow {
+        BenchRow {
             device: "cuda".to_owned(),
             program: program.to_owned(),
             input: input.to_owned(),
@@ -135,7 +135,7 @@ mod tests {
             file_bytes: 5,
             kernel_s,
             whole_s: 2.0 * kernel_s,
-            ..Row::default()
+            ..BenchRow::default()
         }
     }
 

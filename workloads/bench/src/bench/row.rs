@@ -16,7 +16,7 @@ pub(crate) enum Kind {
 
 /// One line. Times are in seconds.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct Row {
+pub(crate) struct BenchRow {
     /// Day, UTC.
     pub(crate) date: String,
     /// Commit of the build.
@@ -65,7 +65,7 @@ pub(crate) struct Row {
     pub(crate) whole_s: f64,
 }
 
-impl Row {
+impl BenchRow {
     /// Bytes of the whole raw trace.
     pub(crate) fn trace_bytes(&self) -> u64 {
         self.events.saturating_mul(u64::from(RAW_EVENT_BYTES))

@@ -2,9 +2,9 @@
 
 use super::compressors::COMPRESSORS;
 use super::overview;
-use super::row::{Kind, Row};
+use super::row::{BenchRow, Kind};
 use crate::codecs::{MAIN, RAW, UNTRACED};
-use crate::table::{Table, count, digits, seconds};
+use crate::table::{MarkdownTable, count, digits, seconds};
 use crate::thesis;
 
 /// The lines of one program on one input.
@@ -16,7 +16,7 @@ pub(crate) struct Subject {
     pub(crate) input: String,
     /// The thesis's numbers to compare with.
     pub(crate) thesis: Option<&'static thesis::Ratios>,
-    rows: Vec<Row>,
+    rows: Vec<BenchRow>,
 }
 
 /// All lines, by program and input.
@@ -24,7 +24,7 @@ pub(crate) struct Subject {
 pub(crate) struct Measurements {
     /// Program and input, in the order of the lines.
     pub(crate) subjects: Vec<Subject>,
-    first: Row,
+    first: BenchRow,
 }
 
 impl Subject {
@@ -40,25 +40,25 @@ impl Subject {
     }
 
     /// The median over the runs of a codec; `None` if there is no run.
-    pub(crate) fn median(&self, codec: &str, of: impl Fn(&Row) -> f64) -> Option<f64> {
+    pub(crate) fn median(&self, codec: &str, of: impl Fn(&BenchRow) -> f64) -> Option<f64> {
         let runs = self.rows.iter().filter(|row| row.kind == Kind::Run && row.codec == codec);
         median(runs.map(of).collect())
     }
 
     /// How far the runs of a codec lie from each other: the largest less the smallest, over the median.
-    pub(crate) fn spread(&self, codec: &str, of: impl Fn(&Row) -> f64) -> Option<f64> {
+    pub(crate) fn spread(&self, codec: &str, of: impl Fn(&BenchRow) -> f64) -> Option<f64> {
         let runs = self.rows.iter().filter(|row| row.kind == Kind::Run && row.codec == codec);
         spread(runs.map(of).collect())
     }
 
     /// The median of a time of a codec over the same of the untraced program.
-    pub(crate) fn overhead(&self, codec: &str, time: impl Fn(&Row) -> f64) -> Option<f64> {
+    pub(crate) fn overhead(&self, codec: &str, time: impl Fn(&BenchRow) -> f64) -> Option<f64> {
         Some(self.median(codec, &time)? / self.median(UNTRACED, &time)?)
     }
 
     /// How many times smaller than raw a codec's trace is.
     pub(crate) fn ratio(&self, codec: &str) -> Option<f64> {
-        self.median(codec, Row::ratio)
+        self.median(codec, BenchRow::ratio)
     }
 
     /// How many times smaller than raw a codec's file is.
@@ -67,13 +67,13 @@ impl Subject {
     }
 
     /// The line of another compressor.
-    pub(crate) fn compressor(&self, name: &str) -> Option<&Row> {
+    pub(crate) fn compressor(&self, name: &str) -> Option<&BenchRow> {
         self.rows.iter().find(|row| row.kind == Kind::Compressor && row.codec == name)
     }
 
     /// Whole time with another compressor: the program recorded raw, then compressed. Of a trace of which
-    /// only the beginning was compressed the time is scaled up; [`Row::is_prefix`] tells.
-    pub(crate) fn time_with(&self, compressor: &Row) -> Option<f64> {
+    /// only the beginning was compressed the time is scaled up; [`BenchRow::is_prefix`] tells.
+    pub(crate) fn time_with(&self, compressor: &BenchRow) -> Option<f64> {
         let raw = self.median(RAW, |row| row.whole_s)?;
         Some(raw + compressor.whole_s * compressor.trace_bytes() as f64 / compressor.raw_bytes as f64)
     }
@@ -120,7 +120,7 @@ impl Measurements {
     ///
     /// # Panics
     /// If there is no line.
-    pub(crate) fn new(rows: Vec<Row>) -> Self {
+    pub(crate) fn new(rows: Vec<BenchRow>) -> Self {
         let first = rows.first().expect("there is a line").clone();
         let mut subjects: Vec<Subject> = Vec::new();
         for row in rows {
@@ -145,7 +145,7 @@ impl Measurements {
 
     /// Where, when and from what the numbers are.
     pub(crate) fn origin(&self) -> String {
-        let Row { machine, driver, commit, date, .. } = &self.first;
+        let BenchRow { machine, driver, commit, date, .. } = &self.first;
         format!("{machine}; driver {driver}; commit {commit}; {date}")
     }
 
@@ -180,7 +180,7 @@ impl Measurements {
                 "; {codec}: kernel x{} (spread {}), with encoding x{}, whole x{}, ratio {}",
                 cell(subject.overhead(codec, |row| row.kernel_s)),
                 spread(codec),
-                cell(subject.overhead(codec, Row::kernels_s)),
+                cell(subject.overhead(codec, BenchRow::kernels_s)),
                 cell(subject.overhead(codec, |row| row.whole_s)),
                 cell(subject.ratio(codec))
             );
@@ -213,7 +213,7 @@ impl Measurements {
         text
     }
 
-    fn ratios(&self) -> Table {
+    fn ratios(&self) -> MarkdownTable {
         let codecs: Vec<&str> =
             self.codecs().into_iter().filter(|name| ![UNTRACED, RAW].contains(name)).collect();
         let mut headings = vec!["program".to_owned(), "input".to_owned(), "thesis's input".to_owned()];
@@ -227,7 +227,7 @@ impl Measurements {
                 _ => {}
             }
         }
-        let mut table = Table::new(3, headings);
+        let mut table = MarkdownTable::new(3, headings);
         for subject in &self.subjects {
             let of_thesis = |of: fn(&thesis::Ratios) -> f64| cell(subject.thesis.map(of));
             let name = subject.thesis.map_or("-", |ratios| ratios.name).to_owned();
@@ -236,8 +236,8 @@ impl Measurements {
             row.push(of_thesis(|ratios| ratios.ecl));
             for compressor in COMPRESSORS {
                 let line = subject.compressor(compressor.name);
-                let mark = if line.is_some_and(Row::is_prefix) { "*" } else { "" };
-                row.push(format!("{}{mark}", cell(line.map(Row::ratio))));
+                let mark = if line.is_some_and(BenchRow::is_prefix) { "*" } else { "" };
+                row.push(format!("{}{mark}", cell(line.map(BenchRow::ratio))));
                 match compressor.name {
                     "gzip -9" => row.push(of_thesis(|ratios| ratios.gzip)),
                     "bzip2 -9" => row.push(of_thesis(|ratios| ratios.bzip2)),
@@ -265,8 +265,8 @@ impl Measurements {
         }
     }
 
-    fn times(&self) -> Table {
-        let mut table = Table::new(
+    fn times(&self) -> MarkdownTable {
+        let mut table = MarkdownTable::new(
             3,
             [
                 "program",
@@ -289,9 +289,10 @@ impl Measurements {
         );
         for subject in &self.subjects {
             for codec in subject.codecs() {
-                let time = |of: fn(&Row) -> f64| subject.median(codec, of).map_or_else(String::new, seconds);
-                let over = |of: fn(&Row) -> f64| cell(subject.overhead(codec, of));
-                let spread = |of: fn(&Row) -> f64| percent(subject.spread(codec, of));
+                let time =
+                    |of: fn(&BenchRow) -> f64| subject.median(codec, of).map_or_else(String::new, seconds);
+                let over = |of: fn(&BenchRow) -> f64| cell(subject.overhead(codec, of));
+                let spread = |of: fn(&BenchRow) -> f64| percent(subject.spread(codec, of));
                 let launches = subject.median(codec, |row| f64::from(row.launches)).unwrap_or(0.0);
                 let traced = codec != UNTRACED;
                 let if_traced = |text: String| if traced { text } else { "-".to_owned() };
@@ -303,9 +304,9 @@ impl Measurements {
                     time(|row| row.kernel_s),
                     spread(|row| row.kernel_s),
                     over(|row| row.kernel_s),
-                    time(Row::kernels_s),
-                    spread(Row::kernels_s),
-                    over(Row::kernels_s),
+                    time(BenchRow::kernels_s),
+                    spread(BenchRow::kernels_s),
+                    over(BenchRow::kernels_s),
                     if_traced(time(|row| row.copy_s)),
                     if_traced(time(|row| row.write_s)),
                     time(|row| row.whole_s),
@@ -318,14 +319,14 @@ impl Measurements {
         table
     }
 
-    fn sizes(&self) -> Table {
-        let mut table = Table::new(
+    fn sizes(&self) -> MarkdownTable {
+        let mut table = MarkdownTable::new(
             3,
             ["program", "input", "codec", "events", "raw bytes", "device bytes", "ratio", "file bytes"],
         );
         for subject in &self.subjects {
             for codec in subject.codecs().into_iter().filter(|name| *name != UNTRACED) {
-                let whole = |of: fn(&Row) -> u64| {
+                let whole = |of: fn(&BenchRow) -> u64| {
                     subject
                         .median(codec, |row| of(row) as f64)
                         .map_or_else(String::new, |median| count(median as u64))
@@ -345,8 +346,8 @@ impl Measurements {
         table
     }
 
-    fn compressors(&self) -> Table {
-        let mut table = Table::new(
+    fn compressors(&self) -> MarkdownTable {
+        let mut table = MarkdownTable::new(
             3,
             [
                 "program",

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Context;
 
-use super::row::Row;
+use super::row::BenchRow;
 use crate::machine::Machine;
 use crate::runs::Times;
 use crate::subject::Case;
@@ -15,28 +15,28 @@ use crate::{date, files};
 pub(super) struct Writer {
     file: csv::Writer<File>,
     /// What all lines have in common.
-    common: Row,
-    pub(super) rows: Vec<Row>,
+    common: BenchRow,
+    pub(super) rows: Vec<BenchRow>,
 }
 
 impl Writer {
     pub(super) fn create(path: &Path, machine: &Machine, commit: &str) -> anyhow::Result<Self> {
         let file = files::create(path)?;
-        let common = Row {
+        let common = BenchRow {
             date: date::today(),
             commit: commit.to_owned(),
             machine: machine.name.clone(),
             driver: machine.driver.clone(),
             device: machine.kind.to_owned(),
             averaged: 1,
-            ..Row::default()
+            ..BenchRow::default()
         };
         Ok(Self { file: csv::Writer::from_writer(file), common, rows: Vec::new() })
     }
 
     /// A line with what a case and these times say.
-    pub(super) fn row(&self, case: &Case, codec: &str, times: &Times) -> Row {
-        Row {
+    pub(super) fn row(&self, case: &Case, codec: &str, times: &Times) -> BenchRow {
+        BenchRow {
             program: case.program.to_owned(),
             input: case.input.clone(),
             thesis: case.thesis.unwrap_or_default().to_owned(),
@@ -51,7 +51,7 @@ impl Writer {
         }
     }
 
-    pub(super) fn add(&mut self, row: Row) -> anyhow::Result<()> {
+    pub(super) fn add(&mut self, row: BenchRow) -> anyhow::Result<()> {
         self.file.serialize(&row).context("cannot write the table")?;
         self.file.flush().context("cannot write the table")?;
         self.rows.push(row);

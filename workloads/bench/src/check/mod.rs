@@ -15,12 +15,12 @@ use crate::{arguments, codecs, files, progress};
 /// Runs all checks; returns whether all passed.
 pub(crate) fn run(arguments: &arguments::Check) -> anyhow::Result<bool> {
     let target = &arguments.target;
-    let selection = Selection::of(target);
+    let selection = Selection::new(target);
     let cases = programs::measured(&selection)?;
     let twins = programs::twins(&selection);
     let codecs = codecs::chosen(&target.codecs)?;
     let mut bench = Bench::open(target)?;
-    let machine = Machine::of(&*bench.device);
+    let machine = Machine::new(&*bench.device);
     println!("device     {} (driver {})", machine.name, machine.driver);
 
     let table = arguments.out.as_ref().map(|folder| folder.join("check.md"));

@@ -274,7 +274,7 @@ mod tests {
     use super::*;
     use crate::arguments::Target;
     use crate::codecs;
-    use crate::subject::{LaneReference, Run};
+    use crate::subject::{LaneReference, SubjectRun};
 
     /// What is wrong with a subject.
     #[derive(Clone, Copy, Debug, PartialEq)]
@@ -315,12 +315,12 @@ mod tests {
             &fractal::PROGRAM
         }
 
-        fn run(&self, launcher: &mut dyn Launcher) -> anyhow::Result<Run<'_>> {
+        fn run(&self, launcher: &mut dyn Launcher) -> anyhow::Result<SubjectRun<'_>> {
             let outcome = fractal::run(launcher, &self.options)?;
             let Self { options, fault, .. } = *self;
             let run = self.runs.fetch_add(1, Ordering::Relaxed);
             let result = FaultyResult { image: outcome.image, options, fault, run };
-            Ok(Run { kernel: outcome.kernel, launches: 1, result: Box::new(result) })
+            Ok(SubjectRun { kernel: outcome.kernel, launches: 1, result: Box::new(result) })
         }
 
         fn lanes(&self) -> Option<&dyn LaneReference> {
@@ -330,7 +330,7 @@ mod tests {
 
     impl LaneReference for Faulty {
         fn lane(&self, _: u32, thread: u64) -> LaneDigest {
-            let mut digest = LaneDigest::of(fractal::lane_locations(&self.options, thread));
+            let mut digest = LaneDigest::new(fractal::lane_locations(&self.options, thread));
             if self.fault == Fault::LaneAstray && thread == 777 {
                 digest.push(1);
             }

@@ -5,11 +5,11 @@ use std::time::Instant;
 use crate::date;
 use crate::machine::Machine;
 use crate::subject::Case;
-use crate::table::Table;
+use crate::table::MarkdownTable;
 
 /// The findings so far. Each is printed when it is added.
 pub(super) struct Report {
-    table: Table,
+    table: MarkdownTable,
     passed: u32,
     failures: Vec<String>,
     deadline: Option<Instant>,
@@ -19,7 +19,7 @@ impl Report {
     /// Nothing so far. Checks that would begin after the deadline are left out.
     pub(super) fn new(deadline: Option<Instant>) -> Self {
         Self {
-            table: Table::new(5, ["program", "input", "check", "result", "what was found"]),
+            table: MarkdownTable::new(5, ["program", "input", "check", "result", "what was found"]),
             passed: 0,
             failures: Vec::new(),
             deadline,

@@ -24,7 +24,7 @@ use crate::files;
 use crate::programs;
 use crate::progress;
 use crate::subject::Case;
-use crate::table::{Table, count, digits};
+use crate::table::{MarkdownTable, count, digits};
 
 /// The recording in whose rows the card's counts are looked up; the untraced counts are the same in all.
 const RECORDING: &str = "predict";
@@ -194,9 +194,11 @@ fn markdown(compared: &[Compared], missing: &[String], card: &Card, arguments: &
         "difference",
         "lanes",
     ];
-    let mut overview = Table::new(2, headings);
-    let mut far =
-        Table::new(3, ["program", "location", "why", "events, card", "events, simulator", "difference"]);
+    let mut overview = MarkdownTable::new(2, headings);
+    let mut far = MarkdownTable::new(
+        3,
+        ["program", "location", "why", "events, card", "events, simulator", "difference"],
+    );
     let mut pages = String::new();
     for case in compared {
         let name = |point: &Point| {
@@ -204,7 +206,7 @@ fn markdown(compared: &[Compared], missing: &[String], card: &Card, arguments: &
             format!("{} {}", point.location, name.map_or("", String::as_str))
         };
         let (mut near, mut all) = (0, 0);
-        let mut table = Table::new(
+        let mut table = MarkdownTable::new(
             2,
             ["kernel", "location", "card", "simulator", "difference", "lanes an event, card", "simulator"],
         );

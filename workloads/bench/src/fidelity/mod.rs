@@ -74,7 +74,7 @@ pub(crate) fn run(arguments: &Fidelity) -> anyhow::Result<bool> {
             machine::is_gpu(&*device),
             "fidelity reads the hardware counters of a GPU, and the simulator has none: run it with --device cuda on a machine that has one"
         );
-        Machine::of(&*device)
+        Machine::new(&*device)
     };
     let ncu = Ncu::find(arguments.ncu.as_deref())?;
     println!("device     {} (driver {})\nprofiler   {}", machine.name, machine.driver, ncu.path().display());

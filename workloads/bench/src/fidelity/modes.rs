@@ -27,7 +27,7 @@ pub(crate) struct Mode {
 }
 
 impl Mode {
-    fn of(codec: Option<&'static Codec>) -> Self {
+    fn new(codec: Option<&'static Codec>) -> Self {
         let name = codec.map_or(UNTRACED, |codec| codec.name).to_owned();
         Self { name, codec, dual: false, memory: MEMORY }
     }
@@ -45,12 +45,12 @@ impl Mode {
 
 /// The run without tracing.
 pub(crate) fn untraced() -> Mode {
-    Mode::of(None)
+    Mode::new(None)
 }
 
 /// The recordings of a program.
 pub(crate) fn recordings(case: &Case) -> Vec<Mode> {
-    let of = |name: &str| Mode::of(Some(codec(name)));
+    let of = |name: &str| Mode::new(Some(codec(name)));
     let dual = Mode { name: "predict beside raw".to_owned(), dual: true, ..of("predict") };
     let mut modes =
         vec![of("predict"), of("predict, ring"), of(MAIN), of(RAW), of("predict, counted loops"), dual];

@@ -5,7 +5,7 @@ use super::findings::{Findings, percent};
 use super::rows::names;
 use crate::date;
 use crate::machine::Machine;
-use crate::table::{Table, count, digits};
+use crate::table::{MarkdownTable, count, digits};
 use warptrace_workloads::ProgramInfo;
 
 /// What stands above the first table.
@@ -77,7 +77,7 @@ fn track_name(mode: &str, track: usize) -> String {
 const SLOWER: &str = "The untraced kernel with more instructions (the table says how many, and where), which do nothing but take time (`pmevent.mask 0`). Differences are \
     as above: from the untraced runs, and from the first recording's trace.\n";
 
-fn slower(subjects: &[Subject]) -> Table {
+fn slower(subjects: &[Subject]) -> MarkdownTable {
     let headings = [
         "program",
         "input",
@@ -87,7 +87,7 @@ fn slower(subjects: &[Subject]) -> Table {
         "the trace from untraced",
         "from the trace",
     ];
-    let mut table = Table::new(2, headings);
+    let mut table = MarkdownTable::new(2, headings);
     for Subject { findings, .. } in subjects {
         let decoded = findings.recordings.first().and_then(|recording| recording.decoded.first());
         let share = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), percent);
@@ -106,8 +106,8 @@ fn slower(subjects: &[Subject]) -> Table {
     table
 }
 
-fn recordings(subjects: &[Subject]) -> Table {
-    let mut table = Table::new(
+fn recordings(subjects: &[Subject]) -> MarkdownTable {
+    let mut table = MarkdownTable::new(
         3,
         [
             "program",
@@ -160,7 +160,7 @@ fn lanes_an_event(passed: Passed) -> String {
     digits(passed.lanes_an_event())
 }
 
-fn locations(subject: &Subject) -> Table {
+fn locations(subject: &Subject) -> MarkdownTable {
     let findings = &subject.findings;
     let names = names(subject.program);
     let mut headings = vec!["kernel".to_owned(), "location".to_owned(), "untraced".to_owned()];
@@ -172,7 +172,7 @@ fn locations(subject: &Subject) -> Table {
             columns.push(decoded);
         }
     }
-    let mut table = Table::new(2, headings);
+    let mut table = MarkdownTable::new(2, headings);
     for point in union(std::iter::once(findings.reference()).chain(columns.iter().copied())) {
         let Point { kernel, location } = &point;
         let untraced = findings.reference().at(&point);

@@ -14,7 +14,7 @@ use crate::{date, files};
 
 /// A line of `fidelity.csv`: a track of a recording.
 #[derive(Clone, Debug, Serialize)]
-struct Row<'a> {
+struct FidelityRow<'a> {
     date: String,
     commit: &'a str,
     machine: &'a str,
@@ -92,7 +92,7 @@ impl Rows {
         for (track, decoded) in recording.decoded.iter().enumerate() {
             let (untraced, traced, total) =
                 (findings.reference().total(), recording.traced.total(), decoded.total());
-            self.recordings.serialize(Row {
+            self.recordings.serialize(FidelityRow {
                 date: date::today(),
                 commit: &self.commit,
                 machine: &self.machine.name,

@@ -4,7 +4,7 @@
 use plotters::style::RGBColor;
 
 use super::chart::{Band, Chart, Fill, Series, Value};
-use crate::bench::{COMPRESSORS, Measurements, Program, Row, Subject, programs};
+use crate::bench::{BenchRow, COMPRESSORS, Measurements, Program, Subject, programs};
 use crate::codecs::{MAIN, RAW, UNTRACED};
 use crate::thesis::{self, Ratios};
 
@@ -18,11 +18,11 @@ const RAW_COLOUR: RGBColor = RGBColor(120, 120, 120);
 
 const OVER_UNTRACED: &str = "time over the untraced program's";
 
-fn whole(row: &Row) -> f64 {
+fn whole(row: &BenchRow) -> f64 {
     row.whole_s
 }
 
-fn kernel(row: &Row) -> f64 {
+fn kernel(row: &BenchRow) -> f64 {
     row.kernel_s
 }
 
@@ -126,7 +126,7 @@ impl Content<'_> {
     fn of_compression(&self) -> Chart {
         let mut series = Vec::new();
         for (codec, colour) in self.codecs() {
-            let over_raw = |time: fn(&Row) -> f64| {
+            let over_raw = |time: fn(&BenchRow) -> f64| {
                 move |subject: &Subject| {
                     plain(Some(subject.median(codec, time)? / subject.median(RAW, time)?))
                 }
@@ -214,7 +214,7 @@ impl Content<'_> {
         Series { name: name.to_owned(), colour, fill: Fill::Full, values }
     }
 
-    fn times_by_program(&self, title: &str, time: fn(&Row) -> f64) -> Chart {
+    fn times_by_program(&self, title: &str, time: fn(&BenchRow) -> f64) -> Chart {
         let series = std::iter::once((RAW, RAW_COLOUR)).chain(self.codecs());
         let series = series
             .map(|(codec, colour)| {

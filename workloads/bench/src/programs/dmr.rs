@@ -11,7 +11,7 @@ use warptrace_workloads::inputs::{Limits, Mesh, generate, load_mesh, mesh_files}
 use warptrace_workloads::{Grid, ProgramInfo};
 
 use super::{SEED, Selection};
-use crate::subject::{Case, Run, RunResult, Subject};
+use crate::subject::{Case, RunResult, Subject, SubjectRun};
 use crate::table::count;
 
 pub(super) fn cases(selection: &Selection<'_>) -> Vec<Case> {
@@ -135,10 +135,10 @@ impl Subject for Dmr {
         Some(format!("{} points, {} triangles", count(points), count(triangles)))
     }
 
-    fn run(&self, launcher: &mut dyn Launcher) -> anyhow::Result<Run<'_>> {
+    fn run(&self, launcher: &mut dyn Launcher) -> anyhow::Result<SubjectRun<'_>> {
         let outcome = dmr::run(launcher, &self.mesh, &self.options)?;
         let result = Mended { subject: self, refined: outcome.refined };
-        Ok(Run { kernel: outcome.kernel, launches: outcome.launches, result: Box::new(result) })
+        Ok(SubjectRun { kernel: outcome.kernel, launches: outcome.launches, result: Box::new(result) })
     }
 }
 

@@ -7,7 +7,7 @@ use warptrace_host::Launcher;
 use warptrace_workloads::ProgramInfo;
 use warptrace_workloads::fault::{self, FaultOptions};
 
-use crate::subject::{Case, Run, RunResult, Subject};
+use crate::subject::{Case, RunResult, Subject, SubjectRun};
 use crate::table::count;
 
 /// Options of `record fault`.
@@ -72,8 +72,8 @@ impl Subject for Fault {
         &fault::PROGRAM
     }
 
-    fn run(&self, launcher: &mut dyn Launcher) -> anyhow::Result<Run<'_>> {
-        Ok(Run { kernel: fault::run(launcher, &self.0)?, launches: 1, result: Box::new(Ended) })
+    fn run(&self, launcher: &mut dyn Launcher) -> anyhow::Result<SubjectRun<'_>> {
+        Ok(SubjectRun { kernel: fault::run(launcher, &self.0)?, launches: 1, result: Box::new(Ended) })
     }
 }
 

@@ -13,7 +13,7 @@ use warptrace_kernels::fractal::at;
 use warptrace_workloads::ProgramInfo;
 use warptrace_workloads::fractal::{self, FractalOptions, Paths, Region};
 
-use crate::subject::{Case, LaneReference, Run, RunResult, Subject};
+use crate::subject::{Case, LaneReference, RunResult, Subject, SubjectRun};
 
 /// The thesis's three depths at a width of 2,048.
 const FULL: [(u32, &str); 3] = [
@@ -122,10 +122,10 @@ impl Subject for Fractal {
         &fractal::PROGRAM
     }
 
-    fn run(&self, launcher: &mut dyn Launcher) -> anyhow::Result<Run<'_>> {
+    fn run(&self, launcher: &mut dyn Launcher) -> anyhow::Result<SubjectRun<'_>> {
         let outcome = fractal::run(launcher, &self.options)?;
         let result = Picture { subject: self, image: outcome.image };
-        Ok(Run { kernel: outcome.kernel, launches: 1, result: Box::new(result) })
+        Ok(SubjectRun { kernel: outcome.kernel, launches: 1, result: Box::new(result) })
     }
 
     fn lanes(&self) -> Option<&dyn LaneReference> {
@@ -138,7 +138,7 @@ impl Subject for Fractal {
 
 impl LaneReference for Fractal {
     fn lane(&self, _: u32, thread: u64) -> LaneDigest {
-        LaneDigest::of(self.paths().lane_locations(thread))
+        LaneDigest::new(self.paths().lane_locations(thread))
     }
 }
 

@@ -34,7 +34,7 @@ pub(crate) struct GraphInput {
     /// A file (.egr, DIMACS or PACE .gr, SNAP edge list, Matrix Market; plain, gzip or xz), or a generated
     /// graph like one of the thesis's: `road:NODES`, `amazon:NODES`, `internet:NODES` or `rmat12`
     #[arg(long, value_name = "FILE|GENERATOR", default_value = "road:4096")]
-    graph: Source,
+    graph: GraphSource,
 
     /// Seed of a generated graph
     #[arg(long, default_value_t = SEED)]
@@ -43,7 +43,7 @@ pub(crate) struct GraphInput {
 
 /// Where a graph comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Source {
+enum GraphSource {
     File(PathBuf),
     Generated(Generator, u32),
     Rmat12,
@@ -70,7 +70,7 @@ impl Generator {
     }
 }
 
-impl FromStr for Source {
+impl FromStr for GraphSource {
     type Err = String;
 
     /// A generator's name is a generator; a file of that name is `./NAME`.
@@ -88,7 +88,7 @@ impl FromStr for Source {
     }
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for GraphSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path) => path.display().fmt(f),
@@ -105,7 +105,7 @@ impl GraphInput {
     /// Loads or generates the graph.
     pub(super) fn graph(&self) -> anyhow::Result<Graph> {
         match &self.graph {
-            Source::File(path) => match load_graph(path, &LoadOptions::default()) {
+            GraphSource::File(path) => match load_graph(path, &LoadOptions::default()) {
                 Ok((graph, _)) => Ok(graph),
                 // Perhaps it was meant as a generator.
                 Err(error) if !path.exists() => Err(error).context(
@@ -113,8 +113,8 @@ impl GraphInput {
                 ),
                 Err(error) => Err(error).context("cannot load the graph"),
             },
-            Source::Rmat12 => Ok(generate::rmat12(self.seed)?),
-            Source::Generated(generator, nodes) => {
+            GraphSource::Rmat12 => Ok(generate::rmat12(self.seed)?),
+            GraphSource::Generated(generator, nodes) => {
                 generator.run(*nodes, self.seed).with_context(|| format!("cannot generate {}", self.graph))
             }
         }
@@ -129,7 +129,7 @@ impl GraphInput {
     pub(super) fn named(&self, case: Case) -> Case {
         let case = case.with(&[("graph", &self.graph)]);
         match &self.graph {
-            Source::File(path) => case.file(Some(path)),
+            GraphSource::File(path) => case.file(Some(path)),
             _ => case.with(&[("seed", &self.seed)]),
         }
     }
@@ -155,18 +155,18 @@ mod tests {
         for text in
             ["road:4096", "amazon:10", "internet:7", "rmat12", "./rmat12", "a/road:4", "USA-road-d.NY.gr"]
         {
-            assert_eq!(text.parse::<Source>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<GraphSource>().unwrap().to_string(), text);
         }
-        assert_eq!("road:16".parse(), Ok(Source::Generated(Generator::Road, 16)));
-        assert_eq!("./rmat12".parse(), Ok(Source::File("./rmat12".into())));
+        assert_eq!("road:16".parse(), Ok(GraphSource::Generated(Generator::Road, 16)));
+        assert_eq!("./rmat12".parse(), Ok(GraphSource::File("./rmat12".into())));
     }
 
     #[test]
     fn a_generator_without_its_size_says_how_to_write_it() {
         for text in ["road", "road:", "amazon:many", "internet:-1"] {
-            let error = text.parse::<Source>().unwrap_err();
+            let error = text.parse::<GraphSource>().unwrap_err();
             assert!(error.contains(":4096"), "{text}: {error}");
         }
-        assert!("".parse::<Source>().is_err());
+        assert!("".parse::<GraphSource>().is_err());
     }
 }

@@ -9,7 +9,7 @@ use warptrace_workloads::ProgramInfo;
 use warptrace_workloads::matmul::{self, Matrices};
 
 use super::SEED;
-use crate::subject::{Case, LaneReference, Run, RunResult, Subject};
+use crate::subject::{Case, LaneReference, RunResult, Subject, SubjectRun};
 use crate::table::count;
 
 pub(super) fn cases(quick: bool) -> Vec<Case> {
@@ -64,10 +64,10 @@ impl Subject for Matmul {
         &matmul::PROGRAM
     }
 
-    fn run(&self, launcher: &mut dyn Launcher) -> anyhow::Result<Run<'_>> {
+    fn run(&self, launcher: &mut dyn Launcher) -> anyhow::Result<SubjectRun<'_>> {
         let outcome = matmul::run(launcher, &self.matrices)?;
         let result = Product { matrices: &self.matrices, product: outcome.product };
-        Ok(Run { kernel: outcome.kernel, launches: outcome.launches, result: Box::new(result) })
+        Ok(SubjectRun { kernel: outcome.kernel, launches: outcome.launches, result: Box::new(result) })
     }
 
     fn lanes(&self) -> Option<&dyn LaneReference> {
@@ -77,7 +77,7 @@ impl Subject for Matmul {
 
 impl LaneReference for Matmul {
     fn lane(&self, _: u32, thread: u64) -> LaneDigest {
-        LaneDigest::of(matmul::lane_locations(self.matrices.size(), thread))
+        LaneDigest::new(matmul::lane_locations(self.matrices.size(), thread))
     }
 }
 

@@ -10,7 +10,7 @@ use warptrace_workloads::{Grid, ProgramInfo};
 
 use super::graphs::{self, GraphInput};
 use super::{SEED, Selection};
-use crate::subject::{Case, Run, RunResult, Subject};
+use crate::subject::{Case, RunResult, Subject, SubjectRun};
 
 pub(super) fn cases(selection: &Selection<'_>) -> Vec<Case> {
     let generated = |input, make: fn() -> anyhow::Result<Graph>| case(selection, input, make);
@@ -106,10 +106,10 @@ impl Subject for Mis {
         Some(graphs::size(&self.graph))
     }
 
-    fn run(&self, launcher: &mut dyn Launcher) -> anyhow::Result<Run<'_>> {
+    fn run(&self, launcher: &mut dyn Launcher) -> anyhow::Result<SubjectRun<'_>> {
         let outcome = mis::run(launcher, &self.graph, &self.options)?;
         let result = Set { graph: &self.graph, in_set: outcome.in_set };
-        Ok(Run { kernel: outcome.kernel, launches: outcome.launches, result: Box::new(result) })
+        Ok(SubjectRun { kernel: outcome.kernel, launches: outcome.launches, result: Box::new(result) })
     }
 }
 

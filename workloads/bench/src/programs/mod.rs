@@ -37,7 +37,7 @@ pub(crate) struct Selection<'a> {
 
 impl<'a> Selection<'a> {
     /// What the command line says.
-    pub(crate) fn of(target: &'a Target) -> Self {
+    pub(crate) fn new(target: &'a Target) -> Self {
         let Target { quick, grid, .. } = *target;
         Self { quick, inputs: target.inputs.as_deref(), grid, programs: &target.programs }
     }

@@ -10,7 +10,7 @@ use warptrace_workloads::{Grid, ProgramInfo};
 
 use super::graphs::{self, GraphInput};
 use super::{SEED, Selection};
-use crate::subject::{Case, Run, RunResult, Subject};
+use crate::subject::{Case, RunResult, Subject, SubjectRun};
 
 pub(super) fn cases(selection: &Selection<'_>) -> Vec<Case> {
     let generated = |input, make: fn() -> anyhow::Result<Graph>| case(selection, input, make);
@@ -93,10 +93,10 @@ impl Subject for Mst {
         Some(format!("{}, {weights}", graphs::size(&self.graph)))
     }
 
-    fn run(&self, launcher: &mut dyn Launcher) -> anyhow::Result<Run<'_>> {
+    fn run(&self, launcher: &mut dyn Launcher) -> anyhow::Result<SubjectRun<'_>> {
         let outcome = mst::run(launcher, &self.graph, &self.options)?;
         let result = Forest { graph: &self.graph, arcs: outcome.arcs, weight: outcome.weight };
-        Ok(Run { kernel: outcome.kernel, launches: outcome.launches, result: Box::new(result) })
+        Ok(SubjectRun { kernel: outcome.kernel, launches: outcome.launches, result: Box::new(result) })
     }
 }
 

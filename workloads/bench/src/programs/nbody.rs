@@ -9,7 +9,7 @@ use warptrace_workloads::ProgramInfo;
 use warptrace_workloads::nbody::{self, Bodies, EventCounts, Float4, NbodyOptions};
 
 use super::SEED;
-use crate::subject::{Case, LaneReference, Run, RunResult, Subject};
+use crate::subject::{Case, LaneReference, RunResult, Subject, SubjectRun};
 use crate::table::count;
 
 /// How much is computed.
@@ -142,15 +142,15 @@ struct Lanes {
 impl Nbody {
     fn new(size: Size, seed: u64) -> Self {
         let options = size.options();
-        let counts = EventCounts::of(size.bodies, &options);
+        let counts = EventCounts::new(size.bodies, &options);
         let without = u64::from(size.bodies);
         let lanes = Lanes {
             bodies: without,
-            force: [0, 1].map(|step| LaneDigest::of(counts.force_lane(step, 0))),
-            integrate: LaneDigest::of(counts.integrate_lane(0)),
+            force: [0, 1].map(|step| LaneDigest::new(counts.force_lane(step, 0))),
+            integrate: LaneDigest::new(counts.integrate_lane(0)),
             without: [
-                LaneDigest::of(counts.force_lane(0, without)),
-                LaneDigest::of(counts.integrate_lane(without)),
+                LaneDigest::new(counts.force_lane(0, without)),
+                LaneDigest::new(counts.integrate_lane(without)),
             ],
         };
         Self { bodies: nbody::plummer(size.bodies as usize, seed), options, counts, lanes }
@@ -162,10 +162,10 @@ impl Subject for Nbody {
         &nbody::PROGRAM
     }
 
-    fn run(&self, launcher: &mut dyn Launcher) -> anyhow::Result<Run<'_>> {
+    fn run(&self, launcher: &mut dyn Launcher) -> anyhow::Result<SubjectRun<'_>> {
         let outcome = nbody::run(launcher, &self.bodies, &self.options)?;
         let result = Moved { subject: self, bodies: outcome.bodies, accelerations: outcome.accelerations };
-        Ok(Run { kernel: outcome.kernel, launches: outcome.launches, result: Box::new(result) })
+        Ok(SubjectRun { kernel: outcome.kernel, launches: outcome.launches, result: Box::new(result) })
     }
 
     fn lanes(&self) -> Option<&dyn LaneReference> {
@@ -215,9 +215,9 @@ mod tests {
             let subject = Nbody::new(size, SEED);
             for thread in [0, 1, 69, 70, 127] {
                 for launch in [0, 2, 4] {
-                    let force = LaneDigest::of(subject.counts.force_lane(launch / 2, thread));
+                    let force = LaneDigest::new(subject.counts.force_lane(launch / 2, thread));
                     assert_eq!(subject.lanes.lane(launch, thread), force, "{size:?}, thread {thread}");
-                    let integrate = LaneDigest::of(subject.counts.integrate_lane(thread));
+                    let integrate = LaneDigest::new(subject.counts.integrate_lane(thread));
                     assert_eq!(
                         subject.lanes.lane(launch + 1, thread),
                         integrate,

@@ -11,7 +11,7 @@ use warptrace_host::Launcher;
 use warptrace_workloads::ProgramInfo;
 use warptrace_workloads::stress::{self, StressOptions, StressResult};
 
-use crate::subject::{Case, LaneReference, Run, RunResult, Subject};
+use crate::subject::{Case, LaneReference, RunResult, Subject, SubjectRun};
 use crate::table::count;
 
 /// Over 10^8 events, whatever the groups into which a device lets warps fall (see the test), and less than
@@ -105,14 +105,14 @@ impl Subject for Stress {
         &stress::PROGRAM
     }
 
-    fn run(&self, launcher: &mut dyn Launcher) -> anyhow::Result<Run<'_>> {
+    fn run(&self, launcher: &mut dyn Launcher) -> anyhow::Result<SubjectRun<'_>> {
         let outcome = stress::run(launcher, &self.options)?;
         let result = Walked { subject: self, result: outcome.result };
-        Ok(Run { kernel: outcome.kernel, launches: outcome.launches, result: Box::new(result) })
+        Ok(SubjectRun { kernel: outcome.kernel, launches: outcome.launches, result: Box::new(result) })
     }
 
     fn lanes(&self) -> Option<&dyn LaneReference> {
-        let way = |thread| LaneDigest::of(stress::lane_locations(&self.options, thread));
+        let way = |thread| LaneDigest::new(stress::lane_locations(&self.options, thread));
         let threads = u64::from(self.options.walks).next_multiple_of(self.options.block.into());
         Some(self.lanes.get_or_init(|| Lanes((0..threads).into_par_iter().map(way).collect())))
     }

@@ -7,7 +7,7 @@ use warptrace_host::Launcher;
 use warptrace_workloads::triad::{self, Arrays, TriadOptions};
 use warptrace_workloads::{Grid, ProgramInfo};
 
-use crate::subject::{Case, Run, RunResult, Subject};
+use crate::subject::{Case, RunResult, Subject, SubjectRun};
 use crate::table::count;
 
 /// Arrays of 256 MiB, which no cache holds, or short ones.
@@ -63,12 +63,12 @@ impl Subject for Triad {
         &triad::PROGRAM
     }
 
-    fn run(&self, launcher: &mut dyn Launcher) -> anyhow::Result<Run<'_>> {
+    fn run(&self, launcher: &mut dyn Launcher) -> anyhow::Result<SubjectRun<'_>> {
         let outcome = triad::run(launcher, &self.arrays, &self.options)?;
         let events =
             triad::expected_events(self.arrays.elements() as u64, outcome.grid) * u64::from(outcome.launches);
         let result = Summed { arrays: &self.arrays, a: outcome.a, events };
-        Ok(Run { kernel: outcome.kernel, launches: outcome.launches, result: Box::new(result) })
+        Ok(SubjectRun { kernel: outcome.kernel, launches: outcome.launches, result: Box::new(result) })
     }
 }
 

@@ -15,7 +15,7 @@ use crate::codecs::UNTRACED;
 use crate::machine;
 use crate::programs::{self, Selection};
 use crate::runs::{self, Recorded, Times, needed_memory};
-use crate::subject::{Run, Subject};
+use crate::subject::{Subject, SubjectRun};
 
 /// What one run of a program took and left. Times are in seconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -59,7 +59,7 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    fn of(run: &Run<'_>, times: &Times) -> Self {
+    fn new(run: &SubjectRun<'_>, times: &Times) -> Self {
         let mut hasher = DefaultHasher::new();
         run.result.bytes().hash(&mut hasher);
         Self {
@@ -83,7 +83,7 @@ impl Sample {
             memory: report.memory.limit,
             file_bytes: recorded.summary.bytes,
             disk_s: synced(&recorded.path)?.as_secs_f64(),
-            ..Self::of(&recorded.run, &recorded.times)
+            ..Self::new(&recorded.run, &recorded.times)
         })
     }
 }
@@ -107,7 +107,7 @@ fn run_once(
 ) -> anyhow::Result<Sample> {
     let Some(options) = variant.options(memory) else {
         let (run, times) = runs::untraced(device, subject)?;
-        return Ok(Sample::of(&run, &times));
+        return Ok(Sample::new(&run, &times));
     };
     let path = folder.join("trace.wtrc");
     let sample = match runs::traced(device, subject, &options, &path) {
@@ -124,7 +124,7 @@ fn run_once(
 /// Runs a program once in one variant, and prints a line of JSON.
 pub(super) fn run(arguments: &Whole, subject: &str) -> anyhow::Result<()> {
     let variant = Variant::named(arguments.variant.as_deref().unwrap_or(UNTRACED))?;
-    let cases = programs::in_processes(arguments.kind, &Selection::of(&arguments.target))?;
+    let cases = programs::in_processes(arguments.kind, &Selection::new(&arguments.target))?;
     let case = programs::named(&cases, subject)?;
     let started = Instant::now();
     let subject = case.make()?;

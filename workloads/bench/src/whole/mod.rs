@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: &Whole) -> anyhow::Result<bool> {
     let started = Instant::now();
     // It also keeps the driver ready: a card without any user takes long to wake.
     let device = machine::open(arguments.target.device)?;
-    let machine = Machine::of(&*device);
+    let machine = Machine::new(&*device);
     let variants = variants(arguments, machine::is_gpu(&*device))?;
     let policies = arguments.kind == Inputs::Policies;
     let fixed = arguments.memory.or(policies.then_some(MemorySize(USUAL_MEMORY)));
@@ -76,7 +76,7 @@ pub(crate) fn run(arguments: &Whole) -> anyhow::Result<bool> {
     // A session's own memory, unless that is more than what it may have.
     let first = fixed.or((most < USUAL_MEMORY).then_some(MemorySize(most)));
     let mut cases: Vec<CaseRuns> = Vec::new();
-    for case in programs::in_processes(arguments.kind, &Selection::of(&arguments.target))? {
+    for case in programs::in_processes(arguments.kind, &Selection::new(&arguments.target))? {
         let new = |variant: &Variant| VariantRuns {
             variant: variant.clone(),
             memory: first,

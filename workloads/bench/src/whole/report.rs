@@ -9,7 +9,7 @@ use super::{CaseRuns, Sample, VariantRuns};
 use crate::arguments::Whole;
 use crate::bench::{median, percent, spread};
 use crate::machine::Machine;
-use crate::table::{Table, count, digits, seconds};
+use crate::table::{MarkdownTable, count, digits, seconds};
 use crate::{date, files};
 
 /// Spread of untraced runs above which a table says so.
@@ -24,12 +24,12 @@ struct Document<'a> {
     driver: &'a str,
     device: &'a str,
     warm: bool,
-    rows: Vec<Row<'a>>,
+    rows: Vec<VariantRow<'a>>,
 }
 
 /// A program on an input in one variant, with all of its runs.
 #[derive(Serialize)]
-struct Row<'a> {
+struct VariantRow<'a> {
     program: &'a str,
     input: &'a str,
     variant: &'a str,
@@ -81,7 +81,7 @@ pub(super) fn table(cases: &[CaseRuns]) -> String {
         "lost",
         "file, MiB",
     ]);
-    let mut table = Table::new(3, headings);
+    let mut table = MarkdownTable::new(3, headings);
     let time = |time: Option<f64>| time.map_or_else(|| "-".to_owned(), seconds);
     for CaseRuns { case, measured } in cases {
         let untraced = measured.iter().find(|measured| measured.variant.is_untraced());
@@ -166,7 +166,7 @@ pub(super) fn write(arguments: &Whole, machine: &Machine, cases: &[CaseRuns]) ->
         let _ = writeln!(text, "\n**Results differ from run to run:** {}.", differing.join(", "));
     }
     let rows = cases.iter().flat_map(|CaseRuns { case, measured }| {
-        measured.iter().map(|measured| Row {
+        measured.iter().map(|measured| VariantRow {
             program: case.program,
             input: &case.input,
             variant: &measured.variant.name,

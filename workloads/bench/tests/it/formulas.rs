@@ -47,7 +47,7 @@ fn visits_of_warps_and_trips_of_an_n_body_simulation_follow_from_its_sizes() {
     let folder = Folder::new();
     let (trace, (code, ..)) = folder.record("nbody", "a.wtrc", &["--bodies", "50", "--steps", "2"]);
     assert_eq!(code, 0);
-    let counts = EventCounts::of(50, &NbodyOptions::new(2));
+    let counts = EventCounts::new(50, &NbodyOptions::new(2));
     assert_eq!(events(&trace), counts.total());
     for row in rows("warps", "warps", &trace) {
         let warp = row["warp"].as_u64().unwrap();

@@ -12,7 +12,7 @@ use warptrace_device::{atomic, simt};
 use warptrace_macros::kernels;
 
 use super::layout::{DmrMesh, DmrRound, DmrWork, NO_LINK, counter, priority, scratch, stage, state, unpack};
-use super::scan::{Sums, tally};
+use super::scan::{BlockSums, tally};
 
 #[kernels(device = warptrace_device, only_marked, first_id = 60, automatic = 90, callees = { crate::dmr::scan::automatic::tally })]
 mod kernels {
@@ -195,7 +195,7 @@ mod kernels {
             }
             trace!("VERIFY_DONE");
             let winners = simt::ballot(u32::MAX, won);
-            tally(&work, Sums::Winners, winners.count_ones(), counter::WINNERS);
+            tally(&work, BlockSums::Winners, winners.count_ones(), counter::WINNERS);
         }
     }
 }

@@ -8,7 +8,7 @@ use super::layout::{
     ALIVE, BAD, DmrMesh, DmrRound, DmrWork, NO_LINK, QUEUED, counter, pack, scratch, state, unpack,
     unpack_point,
 };
-use super::scan::{Sums, before};
+use super::scan::{BlockSums, before};
 
 #[kernels(device = warptrace_device, only_marked, first_id = 120, automatic = 140, callees = { crate::dmr::scan::automatic::before })]
 mod kernels {
@@ -37,8 +37,8 @@ mod kernels {
         // SAFETY: all lanes of the warp come here.
         let winners = unsafe { simt::ballot(u32::MAX, won) };
         // SAFETY: the warps of this shape were counted.
-        let rank =
-            unsafe { before(&work, Sums::Winners) } + (winners & ((1u32 << simt::lane()) - 1)).count_ones();
+        let rank = unsafe { before(&work, BlockSums::Winners) }
+            + (winners & ((1u32 << simt::lane()) - 1)).count_ones();
         if !won {
             trace!("NOT_WON");
             return;

@@ -9,7 +9,7 @@ use warptrace_macros::kernels;
 use super::layout::{
     ALIVE, BAD, DmrMesh, DmrRound, DmrWork, QUEUED, SKIP_SHORT, SKIP_UNSURE, counter, scratch, state, unpack,
 };
-use super::scan::{Sums, before, over_lanes, tally};
+use super::scan::{BlockSums, before, over_lanes, tally};
 
 /// The slot of an item's entry.
 ///
@@ -73,7 +73,7 @@ mod kernels {
             }
             trace!("COUNT_DONE");
             let (_, sum) = over_lanes(entries);
-            tally(&work, Sums::Entries, sum, counter::EMITTED);
+            tally(&work, BlockSums::Entries, sum, counter::EMITTED);
         }
     }
 
@@ -104,7 +104,8 @@ mod kernels {
                 }
             }
             let (lanes_before, _) = over_lanes(fresh + again as u32);
-            let mut place = round.tail.wrapping_add(before(&work, Sums::Entries)).wrapping_add(lanes_before);
+            let mut place =
+                round.tail.wrapping_add(before(&work, BlockSums::Entries)).wrapping_add(lanes_before);
             let mut i = 0;
             let mut appended = trace_loop!("EMIT_FRESH");
             while i < fresh {

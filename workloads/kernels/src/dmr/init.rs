@@ -7,7 +7,7 @@ use super::geometry::classify;
 use super::layout::{
     ALIVE, BAD, DmrMesh, DmrRound, DmrWork, QUEUED, SEGMENT_BITS, counter, unpack, unpack_point,
 };
-use super::scan::{Sums, before, tally};
+use super::scan::{BlockSums, before, tally};
 
 /// The triangles `first..end` of this warp: equal shares, in the order of the warps.
 #[inline(always)]
@@ -80,7 +80,7 @@ mod kernels {
         }
         trace!("FIND_DONE" = 7);
         // SAFETY: the host has places for the warps and blocks of this launch.
-        unsafe { tally(&work, Sums::Winners, count, counter::EMITTED) };
+        unsafe { tally(&work, BlockSums::Winners, count, counter::EMITTED) };
     }
 
     /// Writes the numbers of the bad triangles to the worklist, dealt like cards to `round.items` rounds:
@@ -91,7 +91,7 @@ mod kernels {
     #[kernel]
     pub fn dmr_enqueue(mesh: DmrMesh, work: DmrWork, round: DmrRound) {
         // SAFETY: as in the launch before.
-        let mut place = unsafe { before(&work, Sums::Winners) };
+        let mut place = unsafe { before(&work, BlockSums::Winners) };
         let (mut first, end) = share(round.triangles);
         while first < end {
             trace!("ENQUEUE");

@@ -7,7 +7,7 @@ use super::layout::DmrWork;
 
 /// Which of the two sets of block sums a launch uses.
 #[derive(Clone, Copy)]
-pub(super) enum Sums {
+pub(super) enum BlockSums {
     /// Winners (and bad triangles before the first round).
     Winners = 0,
     /// Entries for the worklist.
@@ -16,7 +16,7 @@ pub(super) enum Sums {
 
 /// Place of this block in a set of sums.
 #[inline(always)]
-fn place(sums: Sums, block: u32) -> u64 {
+fn place(sums: BlockSums, block: u32) -> u64 {
     u64::from(simt::grid_size()[0]) * sums as u64 + u64::from(block)
 }
 
@@ -35,8 +35,8 @@ mod kernels {
             let block = simt::linear_block();
             // SAFETY: the caller's promise; the places are this block's own.
             unsafe {
-                work.block_counts.set(place(Sums::Winners, block), 0);
-                work.block_counts.set(place(Sums::Entries, block), 0);
+                work.block_counts.set(place(BlockSums::Winners, block), 0);
+                work.block_counts.set(place(BlockSums::Entries, block), 0);
             }
         } else {
             trace!("CLEAR_NOT");
@@ -50,7 +50,7 @@ mod kernels {
     /// # Safety
     /// `work` is valid, has a place for each warp and two for each block of the launch; its sums are cleared.
     #[inline(always)]
-    pub(in crate::dmr) unsafe fn tally(work: &DmrWork, sums: Sums, count: u32, which: u64) {
+    pub(in crate::dmr) unsafe fn tally(work: &DmrWork, sums: BlockSums, count: u32, which: u64) {
         if simt::lane() == 0 {
             trace!("TALLY");
             let block = simt::linear_block();
@@ -74,7 +74,7 @@ mod kernels {
     /// # Safety
     /// As for [`tally`].
     #[inline(always)]
-    pub(in crate::dmr) unsafe fn before(work: &DmrWork, sums: Sums) -> u32 {
+    pub(in crate::dmr) unsafe fn before(work: &DmrWork, sums: BlockSums) -> u32 {
         let block = simt::linear_block();
         let warps = simt::block_threads() / simt::WARP_LANES;
         let mut total = 0u32;

@@ -63,7 +63,7 @@ pub const fn state_words(order: usize, tuple: usize, values: u64) -> u64 {
 }
 
 /// Sums of each order, less one, and element of a tuple.
-type Sums<const ORDER: usize, const TUPLE: usize> = [[u32; TUPLE]; ORDER];
+type OrderSums<const ORDER: usize, const TUPLE: usize> = [[u32; TUPLE]; ORDER];
 
 /// How often a sum reaches those `0..ORDER` orders above it behind `length` values.
 #[inline(always)]
@@ -93,8 +93,8 @@ fn choose3(pair: u64, next: u64) -> u32 {
 /// Adds to `sums` what those `before` are behind the values that `sums` are of.
 #[inline(always)]
 fn add_before<const ORDER: usize, const TUPLE: usize>(
-    sums: &mut Sums<ORDER, TUPLE>,
-    before: &Sums<ORDER, TUPLE>,
+    sums: &mut OrderSums<ORDER, TUPLE>,
+    before: &OrderSums<ORDER, TUPLE>,
     ways: &[u32; ORDER],
 ) {
     let mut k = 0;
@@ -116,7 +116,7 @@ fn add_before<const ORDER: usize, const TUPLE: usize>(
 /// Adds values to `sums`; each becomes the sum of the highest order up to it.
 #[inline(always)]
 fn scan_values<const ORDER: usize, const TUPLE: usize, const VALUES: usize>(
-    sums: &mut Sums<ORDER, TUPLE>,
+    sums: &mut OrderSums<ORDER, TUPLE>,
     values: &mut [u32; VALUES],
 ) {
     let mut index = 0;
@@ -135,7 +135,7 @@ fn scan_values<const ORDER: usize, const TUPLE: usize, const VALUES: usize>(
 /// Calls `each` for all words of sums.
 #[inline(always)]
 fn for_each<const ORDER: usize, const TUPLE: usize>(
-    sums: &mut Sums<ORDER, TUPLE>,
+    sums: &mut OrderSums<ORDER, TUPLE>,
     mut each: impl FnMut(u32, &mut u32),
 ) {
     let mut at = 0;
@@ -161,7 +161,7 @@ unsafe fn look_back<const ORDER: usize, const TUPLE: usize>(
     states: Global<u64>,
     chunk: u32,
     length: u64,
-) -> Sums<ORDER, TUPLE> {
+) -> OrderSums<ORDER, TUPLE> {
     let words = (ORDER * TUPLE) as u32;
     let (known_of, added_of) = (scan_known(), scan_added());
     let (lane, warp) = (simt::lane(), simt::warp_in_block());
@@ -255,7 +255,7 @@ unsafe fn look_back<const ORDER: usize, const TUPLE: usize>(
 unsafe fn publish<const ORDER: usize, const TUPLE: usize>(
     states: Global<u64>,
     base: u64,
-    sums: &mut Sums<ORDER, TUPLE>,
+    sums: &mut OrderSums<ORDER, TUPLE>,
 ) {
     for_each::<ORDER, TUPLE>(sums, |at, word| {
         // SAFETY: the block's own words, reached by atomics.
@@ -406,7 +406,7 @@ unsafe fn scan_chunks<const ORDER: usize, const TUPLE: usize, const VALUES: usiz
 /// All lanes of the warp come to this call.
 #[inline(always)]
 unsafe fn add_threads_before<const ORDER: usize, const TUPLE: usize>(
-    sums: &mut Sums<ORDER, TUPLE>,
+    sums: &mut OrderSums<ORDER, TUPLE>,
     own: u64,
     lane: u32,
     count: u32,

@@ -116,7 +116,7 @@ impl Refiner<'_> {
         let block = self.grid.threads();
         let grid = [threads.div_ceil(block).max(1), 1, 1];
         // Blocks meet in atomics alone, whose order has no influence on what is decided.
-        let shape = LaunchShape::of(grid, [block, 1, 1], Blocks::Independent);
+        let shape = LaunchShape::new(grid, [block, 1, 1], Blocks::Independent);
         // SAFETY: the arguments are the arrays of `self.arrays`, sized for this many threads, and the mesh in
         // them is whole between launches.
         let time = unsafe { self.launcher.launch(call, &shape) }?;

@@ -6,7 +6,7 @@ use warptrace_format::file::DeviceKind;
 use warptrace_host::{Buffer, LaunchShape, Launcher};
 use warptrace_kernels::fault::{HANG, STRAY, TRAP};
 
-use crate::run::Run;
+use crate::run::ProgramRun;
 use crate::{ProgramInfo, WorkloadError};
 
 /// The program's kernel and trace points.
@@ -59,7 +59,7 @@ pub struct FaultOptions {
 /// # Errors
 /// If the kernel fails, as it does for most [`Fault`]s, or [`Fault::Stray`] is asked of the simulator.
 pub fn run(launcher: &mut dyn Launcher, options: &FaultOptions) -> Result<Duration, WorkloadError> {
-    let mut run = Run::new(launcher);
+    let mut run = ProgramRun::new(launcher);
     let &FaultOptions { fault, threads, culprit, turns } = options;
     if fault == Fault::Stray && run.device().facts().info.kind == DeviceKind::Simulator {
         let allowed = "the simulator does not guard its memory; take `trap` or a GPU";

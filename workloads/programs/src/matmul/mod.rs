@@ -17,7 +17,7 @@ use warptrace_kernels::matmul::{BLOCK, DEPTH, TILE_COLUMNS, TILE_ROWS};
 pub use self::check::check;
 pub use self::events::{expected_events, lane_locations, warp_events};
 pub use self::matrices::{Matrices, reference};
-use crate::run::Run;
+use crate::run::ProgramRun;
 use crate::{ProgramInfo, WorkloadError};
 
 /// The program's kernel and trace points.
@@ -65,7 +65,7 @@ pub struct MatmulOutcome {
 /// # Errors
 /// If the device or the recording fails.
 pub fn run(launcher: &mut dyn Launcher, matrices: &Matrices) -> Result<MatmulOutcome, WorkloadError> {
-    let mut run = Run::new(launcher);
+    let mut run = ProgramRun::new(launcher);
     let size = matrices.size();
     let (down, across) = tiles(size);
     let a = Buffer::upload(run.device(), &vectors(matrices.a()))?;

@@ -16,7 +16,7 @@ pub use self::check::check;
 pub use self::reference::{priorities, reference};
 use crate::grid::Grid;
 use crate::inputs::Graph;
-use crate::run::Run;
+use crate::run::ProgramRun;
 use crate::{ProgramInfo, WorkloadError};
 
 /// The program's kernels and trace points.
@@ -65,7 +65,7 @@ pub fn run(
     graph: &Graph,
     options: &MisOptions,
 ) -> Result<MisOutcome, WorkloadError> {
-    let mut run = Run::new(launcher);
+    let mut run = ProgramRun::new(launcher);
     let nodes = graph.nodes();
     let grid = options.grid.unwrap_or_else(|| Grid::filling(run.device(), u64::from(nodes)));
     check_input(graph, grid)?;

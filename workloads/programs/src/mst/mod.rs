@@ -15,7 +15,7 @@ use warptrace_kernels::mst::{Edge, mst_init, mst_lightest, mst_merge};
 pub use self::check::check;
 use crate::grid::Grid;
 use crate::inputs::Graph;
-use crate::run::Run;
+use crate::run::ProgramRun;
 use crate::{ProgramInfo, WorkloadError};
 
 /// The program's kernels and trace points.
@@ -62,7 +62,7 @@ pub fn run(
     graph: &Graph,
     options: &MstOptions,
 ) -> Result<MstOutcome, WorkloadError> {
-    let mut run = Run::new(launcher);
+    let mut run = ProgramRun::new(launcher);
     check_input(graph, options.grid)?;
     let lists = Lists::new(&mut run, graph)?;
     let mut edges = lists.list_edges(&mut run, graph, options)?;
@@ -107,7 +107,7 @@ fn check_input(graph: &Graph, grid: Option<Grid>) -> Result<(), WorkloadError> {
     Err(WorkloadError::Input { program: PROGRAM.name, problem: problem.to_owned() })
 }
 
-fn grid(run: &mut Run<'_>, options: &MstOptions, items: u32) -> Grid {
+fn grid(run: &mut ProgramRun<'_>, options: &MstOptions, items: u32) -> Grid {
     options.grid.unwrap_or_else(|| Grid::filling(run.device(), u64::from(items)))
 }
 
@@ -129,7 +129,7 @@ struct Lists {
 }
 
 impl Lists {
-    fn new(run: &mut Run<'_>, graph: &Graph) -> Result<Self, WorkloadError> {
+    fn new(run: &mut ProgramRun<'_>, graph: &Graph) -> Result<Self, WorkloadError> {
         let nodes = graph.nodes() as usize;
         let room = ((graph.arcs() - graph.self_loops()) / 2) as usize;
         let device = run.device();
@@ -152,7 +152,7 @@ impl Lists {
     /// Lists the edges into the first list; returns how many there are.
     fn list_edges(
         &self,
-        run: &mut Run<'_>,
+        run: &mut ProgramRun<'_>,
         graph: &Graph,
         options: &MstOptions,
     ) -> Result<u32, WorkloadError> {
@@ -175,7 +175,7 @@ impl Lists {
     /// Keeps the edges between trees and finds each tree's lightest; returns how many stay.
     fn keep(
         &self,
-        run: &mut Run<'_>,
+        run: &mut ProgramRun<'_>,
         options: &MstOptions,
         (from, to): (Global<Edge>, Global<Edge>),
         count: u32,
@@ -190,7 +190,7 @@ impl Lists {
     }
 
     /// Length of the list just written.
-    fn written(&self, run: &mut Run<'_>) -> Result<u32, WorkloadError> {
+    fn written(&self, run: &mut ProgramRun<'_>) -> Result<u32, WorkloadError> {
         let length = self.length.download(run.device())?[0];
         if length as usize > self.edges[0].len() {
             return Err(WorkloadError::NoProgress { program: PROGRAM.name, launches: run.launches });
@@ -198,7 +198,7 @@ impl Lists {
         Ok(length)
     }
 
-    fn free(self, run: &mut Run<'_>) -> Result<(), WorkloadError> {
+    fn free(self, run: &mut ProgramRun<'_>) -> Result<(), WorkloadError> {
         let device = run.device();
         self.offsets.free(device)?;
         self.neighbours.free(device)?;

@@ -29,7 +29,7 @@ pub struct EventCounts {
 
 impl EventCounts {
     /// Those of a run with `bodies` bodies.
-    pub fn of(bodies: u32, options: &NbodyOptions) -> Self {
+    pub fn new(bodies: u32, options: &NbodyOptions) -> Self {
         let NbodyOptions { steps, block, .. } = *options;
         Self { bodies, sources: options.sources_of(bodies), steps, block }
     }
@@ -126,7 +126,7 @@ mod tests {
         {
             for sources in [None, Some(1), Some(1 + bodies / 2)] {
                 let options = NbodyOptions { sources, block, ..NbodyOptions::new(3) };
-                let counts = EventCounts::of(bodies, &options);
+                let counts = EventCounts::new(bodies, &options);
                 let warps = u64::from(u32::div_ceil(bodies, block) * block / 32);
                 let step: u64 = (0..warps).map(|w| counts.force_warp(w) + counts.integrate_warp(w)).sum();
                 assert_eq!(counts.total(), 3 * step, "{bodies} bodies in blocks of {block}, {sources:?}");
@@ -145,6 +145,6 @@ mod tests {
     fn many_bodies_and_few_sources_in_numbers() {
         // 2,112 blocks of 4 full warps.
         let options = NbodyOptions { sources: Some(16_384), ..NbodyOptions::new(1) };
-        assert_eq!(EventCounts::of(270_336, &options).total(), 2 * 8_448 + 8_448 * (16_384 + 2));
+        assert_eq!(EventCounts::new(270_336, &options).total(), 2 * 8_448 + 8_448 * (16_384 + 2));
     }
 }

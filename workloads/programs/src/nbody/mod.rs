@@ -21,7 +21,7 @@ pub use self::events::{
 };
 pub use self::plummer::plummer;
 pub use self::reference::{Deviation, deviation, reference};
-use crate::run::Run;
+use crate::run::ProgramRun;
 use crate::{ProgramInfo, WorkloadError};
 pub use warptrace_kernels::nbody::Float4;
 
@@ -141,7 +141,7 @@ pub fn run(
     options: &NbodyOptions,
 ) -> Result<NbodyOutcome, WorkloadError> {
     options.check(bodies)?;
-    let mut run = Run::new(launcher);
+    let mut run = ProgramRun::new(launcher);
     let count = bodies.positions.len();
     let positions = Buffer::upload(run.device(), &bodies.positions)?;
     let velocities = Buffer::upload(run.device(), &bodies.velocities)?;

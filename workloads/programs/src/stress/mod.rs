@@ -15,7 +15,7 @@ use warptrace_kernels::stress::{BINS, COUNTERS};
 
 pub use self::check::{check, check_against};
 pub use self::reference::{lane_locations, reference};
-use crate::run::Run;
+use crate::run::ProgramRun;
 use crate::{ProgramInfo, WorkloadError};
 
 /// The program's kernel and trace points.
@@ -109,7 +109,7 @@ pub struct StressOutcome {
 /// If an option is out of range, or the device or the recording fails.
 pub fn run(launcher: &mut dyn Launcher, options: &StressOptions) -> Result<StressOutcome, WorkloadError> {
     options.check()?;
-    let mut run = Run::new(launcher);
+    let mut run = ProgramRun::new(launcher);
     let walks = options.walks as usize;
     let blocks = (options.threads() / u64::from(options.block)) as usize;
     let sums = Buffer::<u32>::filled(run.device(), walks, 0)?;

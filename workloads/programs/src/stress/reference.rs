@@ -37,7 +37,7 @@ struct Route {
 
 impl Route {
     /// The way of thread `thread`.
-    fn of(options: &StressOptions, thread: u64) -> Vec<Step> {
+    fn steps(options: &StressOptions, thread: u64) -> Vec<Step> {
         let thread = thread as u32;
         let mut way = Self { key: key(options.seed, thread), draws: 0, steps: Vec::new() };
         way.pass(at::ENTER);
@@ -164,7 +164,7 @@ pub fn lane_locations(options: &StressOptions, thread: u64) -> Vec<u16> {
         Step::Pass(location) => Some(location),
         _ => None,
     };
-    Route::of(options, thread).into_iter().filter_map(location).collect()
+    Route::steps(options, thread).into_iter().filter_map(location).collect()
 }
 
 /// What the walks leave behind, as [`run`](super::run) computes it.
@@ -199,7 +199,7 @@ fn one_block(options: &StressOptions, block: u64) -> StressResult {
     };
     let first = block * u64::from(options.block);
     for warp in (first..first + u64::from(options.block)).step_by(WARP as usize) {
-        let ways: Vec<Vec<Step>> = (warp..warp + WARP).map(|thread| Route::of(options, thread)).collect();
+        let ways: Vec<Vec<Step>> = (warp..warp + WARP).map(|thread| Route::steps(options, thread)).collect();
         let near = near_sides(&ways);
         for (way, thread) in ways.iter().zip(warp..) {
             let (sum, passed) = walk(way, &near, &mut result);

@@ -11,7 +11,7 @@ use warptrace_kernels::triad::at;
 
 pub use self::check::check;
 use crate::grid::Grid;
-use crate::run::Run;
+use crate::run::ProgramRun;
 use crate::{ProgramInfo, WorkloadError};
 
 /// The program's kernel and trace points.
@@ -97,7 +97,7 @@ pub fn run(
     arrays: &Arrays,
     options: &TriadOptions,
 ) -> Result<TriadOutcome, WorkloadError> {
-    let mut run = Run::new(launcher);
+    let mut run = ProgramRun::new(launcher);
     let grid = options.grid.unwrap_or_else(|| Grid::as_many_as_fit(run.device()));
     let b = Buffer::upload(run.device(), &arrays.b)?;
     let c = Buffer::upload(run.device(), &arrays.c)?;

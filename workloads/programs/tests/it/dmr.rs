@@ -202,7 +202,7 @@ fn tracing_changes_nothing() {
         });
         assert_eq!(traced.refined, untraced.refined, "{recording:?}");
         assert_eq!(traced.rounds, untraced.rounds, "{recording:?}");
-        assert_lane_counts(&mesh, &traced, 64, &LaneCounts::of(&file));
+        assert_lane_counts(&mesh, &traced, 64, &LaneCounts::new(&file));
     }
 }
 

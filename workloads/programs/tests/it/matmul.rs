@@ -43,7 +43,7 @@ fn traced_runs_compute_the_same_and_record_what_the_formula_says() {
                 for lane in 0..32 {
                     let thread = warp * 32 + lane;
                     let locations = matmul::lane_locations(size, thread);
-                    assert_eq!(digests.lane(lane as usize), LaneDigest::of(locations), "thread {thread}");
+                    assert_eq!(digests.lane(lane as usize), LaneDigest::new(locations), "thread {thread}");
                 }
             }
             assert_eq!(total, matmul::expected_events(size), "{size} rows");

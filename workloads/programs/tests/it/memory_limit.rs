@@ -25,16 +25,16 @@ use warptrace_workloads::stress::{self, StressOptions};
 use warptrace_workloads::{Grid, ProgramInfo, WorkloadError};
 
 /// Runs a program and checks its result.
-type Run = Box<dyn Fn(&mut dyn Launcher) -> Result<(), WorkloadError>>;
+type LimitedRun = Box<dyn Fn(&mut dyn Launcher) -> Result<(), WorkloadError>>;
 
-fn programs() -> Vec<(&'static ProgramInfo, Run)> {
+fn programs() -> Vec<(&'static ProgramInfo, LimitedRun)> {
     let grid = Grid::new(4, 64).ok();
     let network = rmat(&Rmat { scale: 8, edges: 900, a: 0.55, b: 0.1, c: 0.1, d: 0.25 }, 5).unwrap();
     let weighted = network.clone();
     let mesh = triangulate(generate::points_in_triangle(60, 3).unwrap());
     let bodies = nbody::plummer(150, 1);
     let matrices = Matrices::random(72, 1).unwrap();
-    let [fractal, nbody, matmul, stress, mis, mst, dmr]: [Run; 7] = [
+    let [fractal, nbody, matmul, stress, mis, mst, dmr]: [LimitedRun; 7] = [
         Box::new(|launcher| {
             let options = FractalOptions::new(96, 80);
             let image = fractal::run(launcher, &options)?.image;
@@ -90,7 +90,7 @@ fn programs() -> Vec<(&'static ProgramInfo, Run)> {
 /// Records a program with a limit; returns the events that were lost.
 fn record(
     program: &ProgramInfo,
-    run: &Run,
+    run: &LimitedRun,
     recording: Recording,
     policy: Policy,
     limit: u64,
@@ -101,7 +101,7 @@ fn record(
 /// The same on this many threads; returns the file, too.
 fn record_file(
     program: &ProgramInfo,
-    run: &Run,
+    run: &LimitedRun,
     recording: Recording,
     policy: Policy,
     limit: u64,

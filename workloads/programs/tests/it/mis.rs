@@ -69,7 +69,7 @@ fn check_traces(is_part: bool) {
                 mis::run(launcher, &graph, &options).unwrap()
             });
             assert_eq!(outcome.in_set, expected, "{name} under {recording:?}");
-            let lanes = LaneCounts::of(&file);
+            let lanes = LaneCounts::new(&file);
             adds_up(&graph, &outcome, &lanes);
             (0..256).for_each(|location| passed[usize::from(location)] += lanes.at(location));
         }

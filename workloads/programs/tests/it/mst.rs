@@ -88,7 +88,7 @@ fn a_path_of_rising_weights_does_not_degenerate() {
         mst::run(launcher, &graph, &on("8x256")).unwrap()
     });
     assert_eq!((outcome.rounds, outcome.arcs.len()), (1, nodes as usize - 1));
-    let lanes = LaneCounts::of(&file);
+    let lanes = LaneCounts::new(&file);
     let steps_an_edge = lanes.at(at::CLIMB) / lanes.at(at::CHOSEN);
     assert!(steps_an_edge < 20, "{steps_an_edge} steps an edge");
 }
@@ -107,7 +107,7 @@ fn check_traces(is_part: bool) {
             });
             assert_eq!(outcome.arcs, expected.arcs, "{name} under {recording:?}");
             assert_eq!(file.launches().len(), outcome.launches as usize);
-            let lanes = LaneCounts::of(&file);
+            let lanes = LaneCounts::new(&file);
             adds_up(&graph, &outcome, &lanes);
             (0..256).for_each(|location| passed[usize::from(location)] += lanes.at(location));
         }

@@ -95,7 +95,11 @@ fn traced_runs_compute_the_same_and_record_what_the_formula_says() {
                         } else {
                             nbody::integrate_lane_locations(n, thread)
                         };
-                        assert_eq!(digests.lane(lane as usize), LaneDigest::of(locations), "thread {thread}");
+                        assert_eq!(
+                            digests.lane(lane as usize),
+                            LaneDigest::new(locations),
+                            "thread {thread}"
+                        );
                     }
                 }
             }
@@ -110,7 +114,7 @@ fn few_sources_pull_on_all_bodies() {
     for sources in [1, 3, 4, 8, 30, 77] {
         let bodies = nbody::plummer(77, 4);
         let options = NbodyOptions { sources: Some(sources), ..in_blocks(2, 64) };
-        let counts = EventCounts::of(77, &options);
+        let counts = EventCounts::new(77, &options);
         let (outcome, file) = record(&mut simulator(0), &nbody::PROGRAM, CodecSpec::Raw, false, |launcher| {
             nbody::run(launcher, &bodies, &options).unwrap()
         });
@@ -136,7 +140,7 @@ fn few_sources_pull_on_all_bodies() {
                     } else {
                         counts.integrate_lane(thread)
                     };
-                    assert_eq!(digests.lane(lane as usize), LaneDigest::of(locations), "thread {thread}");
+                    assert_eq!(digests.lane(lane as usize), LaneDigest::new(locations), "thread {thread}");
                 }
             }
         }

@@ -48,7 +48,7 @@ fn traced_walks_are_the_same_and_each_lane_records_its_own_way() {
                 lanes += locations.len() as u64;
                 assert_eq!(
                     digests.lane(lane as usize),
-                    LaneDigest::of(locations),
+                    LaneDigest::new(locations),
                     "lane {lane} of {stream:?}"
                 );
             }
@@ -56,7 +56,7 @@ fn traced_walks_are_the_same_and_each_lane_records_its_own_way() {
         assert_eq!(lanes, expected.lane_events(&options));
         // The lanes do come apart: not half of them are together at a trace point.
         assert!(lanes < 16 * events, "{lanes} lanes in {events} events");
-        let counts = LaneCounts::of(&file);
+        let counts = LaneCounts::new(&file);
         for point in stress::PROGRAM.locations() {
             assert!(counts.at(point.id) > 0, "no walk passes {}", point.name);
         }

@@ -50,7 +50,7 @@ fn traced_runs_compute_the_same_and_record_what_the_formula_says() {
                 for lane in 0..32 {
                     let thread = u64::from(stream.warp) * 32 + lane;
                     let locations = triad::lane_locations(1_000, outcome.grid, thread);
-                    assert_eq!(digests.lane(lane as usize), LaneDigest::of(locations), "thread {thread}");
+                    assert_eq!(digests.lane(lane as usize), LaneDigest::new(locations), "thread {thread}");
                 }
             }
             assert_eq!(total, triad::expected_events(1_000, outcome.grid), "{recording:?}");

@@ -121,7 +121,7 @@ fn print_buffers(answer: &Answer, found: &Accesses, limit: Option<usize>) -> any
             })
             .left("heat", |of| heat_bars(of));
         let (rows, more) = first(found.buffers.iter().collect(), limit, ROWS);
-        print_rows(&table.of(&rows), more)?;
+        print_rows(&table.text(&rows), more)?;
         say!(
             "\nTouched: the part of a buffer that was accessed, in whole sectors, or 4,096ths if these are larger. First: the launch and the line that accessed it first. Heat: accesses in each 32nd."
         )?;
@@ -165,5 +165,5 @@ fn site_table(answer: &Answer, sites: &[&SiteFigures]) -> String {
         .right("affine", |of| percent(of.counts.affine, of.counts.requests))
         .right("generic", |of| percent(of.counts.generic, of.counts.requests))
         .right("stride", |of| of.stride.map_or_else(|| "-".to_owned(), |(stride, _)| stride.to_string()))
-        .of(sites)
+        .text(sites)
 }

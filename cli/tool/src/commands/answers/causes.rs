@@ -76,5 +76,5 @@ pub(super) fn cause_table(answer: &Answer, causes: &[&Cause]) -> String {
         .left("idle at", |cause| {
             cause.places.first().map_or_else(String::new, |first| answer.names.name(first.location))
         })
-        .of(causes)
+        .text(causes)
 }

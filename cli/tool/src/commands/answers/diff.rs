@@ -53,8 +53,8 @@ pub(crate) fn run(command: &Diff) -> anyhow::Result<ExitCode> {
     let greatest = comparison.greatest_percent();
     let is_above = command.fail_above.is_some_and(|limit| greatest > limit);
     let memory = Memory {
-        accessed: Accessed::of(traces, &selection).with_context(paths)?,
-        valued: Valued::of(traces, &selection).with_context(paths)?,
+        accessed: Accessed::new(traces, &selection).with_context(paths)?,
+        valued: Valued::new(traces, &selection).with_context(paths)?,
     };
     let printed = if command.json {
         json(command, (&comparison, &memory), traces, greatest, &states)
@@ -168,7 +168,7 @@ fn text(
             .left("first trace", |parting| words::other_event(&names[0], parting.before))
             .left("second trace", |parting| words::other_event(&names[1], parting.after));
         say!("\nwhere warps first go another way")?;
-        print_rows(&table.of(&partings), more)?;
+        print_rows(&table.text(&partings), more)?;
     }
     Ok(())
 }
@@ -216,7 +216,7 @@ fn print_causes(comparison: &Comparison, names: &[Names; 2], limit: Option<usize
         .right("before", move |change| percent(change.idle[0], slots[0]));
     let (grew, more) = first(grew, limit, ROWS);
     say!("\ncauses that grew")?;
-    print_rows(&table.of(&grew), more)
+    print_rows(&table.text(&grew), more)
 }
 
 /// A row for each location, and one for all.
@@ -237,5 +237,5 @@ fn change_table(names: &[Names; 2], changes: &[&LocationChange], sum: [Counts; 2
         .right("change", move |row| signed(of(row.1, lanes)))
         .right("idle slots", move |row| count(of(row.1, idle)[1]))
         .right("change", move |row| signed(of(row.1, idle)))
-        .of(&rows)
+        .text(&rows)
 }

@@ -17,7 +17,7 @@ pub(super) struct Accessed {
 
 impl Accessed {
     /// Compares what was accessed; `None` if a trace has no addresses.
-    pub(super) fn of(traces: [&TraceFile; 2], selection: &Selection) -> anyhow::Result<Option<Self>> {
+    pub(super) fn new(traces: [&TraceFile; 2], selection: &Selection) -> anyhow::Result<Option<Self>> {
         if !traces.iter().all(|trace| trace.has_accesses()) {
             return Ok(None);
         }
@@ -67,6 +67,6 @@ impl Accessed {
             .right("change", move |change| signed(of(change, |of| of.passes)))
             .right("least", |change| count(change.counts[1].least_passes));
         let (changes, more) = first(changes, limit, rows);
-        print_rows(&table.of(&changes), more)
+        print_rows(&table.text(&changes), more)
     }
 }

@@ -23,7 +23,7 @@ pub(super) struct Valued {
 
 impl Valued {
     /// Compares values; `None` if a trace has none.
-    pub(super) fn of(traces: [&TraceFile; 2], selection: &Selection) -> anyhow::Result<Option<Self>> {
+    pub(super) fn new(traces: [&TraceFile; 2], selection: &Selection) -> anyhow::Result<Option<Self>> {
         if !traces.iter().all(|trace| trace.has_accesses()) {
             return Ok(None);
         }
@@ -80,6 +80,6 @@ impl Valued {
                 .right("before", move |change| said(change, 0, of));
         }
         let (changes, more) = first(changes, limit, rows);
-        print_rows(&table.of(&changes), more)
+        print_rows(&table.text(&changes), more)
     }
 }

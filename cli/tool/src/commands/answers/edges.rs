@@ -71,5 +71,5 @@ fn edge_table(answer: &Answer, edges: &[&Edge]) -> String {
             let from = edge.from.and_then(|from| answer.analysis.location(from));
             from.map_or_else(String::new, |from| percent(from.splits, from.counts.visits))
         })
-        .of(edges)
+        .text(edges)
 }

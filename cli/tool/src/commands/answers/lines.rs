@@ -1,7 +1,7 @@
 //! `warptrace lines`.
 
 use serde_json::json;
-use warptrace_analysis::{LineFigures, Row, SetAnalysis};
+use warptrace_analysis::{LineFigures, SetAnalysis, SetRow};
 
 use super::rows::{Listed, Order};
 use super::set::{LINE_FIGURES, explain, with_spread};
@@ -41,7 +41,7 @@ pub(crate) fn run(command: &Rows<LineFigures>, summed: Option<SetAnalysis>) -> a
     let answer = Answer::of_rows(command, summed)?;
     let (lines, more) = command.shown(&answer, &answer.analysis.lines);
     if command.page.json {
-        let row = |row| with_spread(json!(row), answer.set(), || Row::of_line(row));
+        let row = |row| with_spread(json!(row), answer.set(), || SetRow::of_line(row));
         return answer.json_rows(json!({}), LineFigures::NAME, lines.into_iter().map(row));
     }
     answer.headline()?;
@@ -63,6 +63,6 @@ pub(super) fn line_table(answer: &Answer, lines: &[&LineFigures]) -> String {
         .right("idle slots", |line| count(line.counts.idle))
         .right("idle", |line| percent(line.counts.idle, line.counts.slots))
         .right("splits", |line| percent(line.splits, line.counts.visits))
-        .spread(answer.set(), |line| Row::of_line(line), &LINE_FIGURES)
-        .of(lines)
+        .spread(answer.set(), |line| SetRow::of_line(line), &LINE_FIGURES)
+        .text(lines)
 }

@@ -1,7 +1,7 @@
 //! `warptrace loops`.
 
 use serde_json::json;
-use warptrace_analysis::{Figure, LocationFigures, Row, SetAnalysis, share};
+use warptrace_analysis::{Figure, LocationFigures, SetAnalysis, SetRow, share};
 
 use super::rows::{Listed, Order};
 use super::set::{explain, with_spread};
@@ -45,8 +45,8 @@ pub(crate) fn run(command: &Rows<LocationFigures>, summed: Option<SetAnalysis>) 
     answer.set().map_or(Ok(()), |set| explain(set, &[Figure::Trips]))
 }
 
-fn row_of(head: &LocationFigures) -> Row {
-    Row::Location(head.point.location)
+fn row_of(head: &LocationFigures) -> SetRow {
+    SetRow::Location(head.point.location)
 }
 
 fn loop_table(answer: &Answer, loops: &[&LocationFigures]) -> String {
@@ -68,5 +68,5 @@ fn loop_table(answer: &Answer, loops: &[&LocationFigures]) -> String {
         .left("trips", |head| bars(head.trips.powers_of_two().get(1..).unwrap_or(&[])))
         .right("by warp", |head| ratio(head.warp_visits.imbalance()))
         .spread(answer.set(), |head| row_of(head), &[Figure::Trips])
-        .of(loops)
+        .text(loops)
 }

@@ -131,7 +131,7 @@ const WIDE: usize = 40;
 /// Names in columns that fit the terminal.
 fn names_of<'a>(locations: impl IntoIterator<Item = &'a LocationInfo>) -> Names {
     let width = terminal_width().map_or(WIDE, |width| (width.saturating_sub(NUMBERS_WIDTH) / 3).max(12));
-    Names::of(locations).with_width(width)
+    Names::from_locations(locations).with_width(width)
 }
 
 impl Answer {

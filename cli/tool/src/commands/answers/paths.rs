@@ -52,5 +52,5 @@ fn path_table(answer: &Answer, trace: &TraceFile, paths: &[&PathGroup]) -> Strin
         .right("lanes", |group| ratio(group.counts.mean_lanes()))
         .right("idle", |group| percent(group.counts.idle, group.counts.slots))
         .left("the first of them", |group| warp(trace, group.launch, group.warp))
-        .of(paths)
+        .text(paths)
 }

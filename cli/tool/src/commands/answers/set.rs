@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use serde_json::{Value, json};
 use warptrace_analysis::{
-    Cause, Figure, FileFigures, FileHead, KernelFigures, OrderItems, Row, Selection, SetAnalysis, SetTable,
-    Spread,
+    Cause, Figure, FileFigures, FileHead, KernelFigures, OrderItems, Selection, SetAnalysis, SetRow,
+    SetTable, Spread,
 };
 
 use super::causes::cause_table;
@@ -60,7 +60,7 @@ impl<'a, R> TextTable<'a, R> {
     pub(super) fn spread(
         self,
         set: Option<&'a SetAnalysis>,
-        row: impl Fn(&R) -> Row + Copy + 'a,
+        row: impl Fn(&R) -> SetRow + Copy + 'a,
         figures: &'static [Figure],
     ) -> Self {
         let Some(set) = set else { return self };
@@ -93,7 +93,11 @@ fn odd(set: &SetAnalysis, spread: &Spread) -> String {
 }
 
 /// Adds to a row of JSON in how many files it is, and how they differ.
-pub(super) fn with_spread(mut value: Value, set: Option<&SetAnalysis>, row: impl FnOnce() -> Row) -> Value {
+pub(super) fn with_spread(
+    mut value: Value,
+    set: Option<&SetAnalysis>,
+    row: impl FnOnce() -> SetRow,
+) -> Value {
     if let (Some(set), Some(object)) = (set, value.as_object_mut()) {
         let row = row();
         object.insert("traces".to_owned(), json!(set.files_with(&row)));
@@ -113,9 +117,9 @@ pub(super) fn top(answer: &Answer, set: &SetAnalysis, is_json: bool) -> anyhow::
     if is_json {
         let kernels = analysis.kernels.iter();
         let kernels: Vec<Value> = kernels
-            .map(|kernel| with_spread(json!(kernel), Some(set), || Row::Kernel(kernel.kernel.clone())))
+            .map(|kernel| with_spread(json!(kernel), Some(set), || SetRow::Kernel(kernel.kernel.clone())))
             .collect();
-        let lines = lines.iter().map(|line| with_spread(json!(line), Some(set), || Row::of_line(line)));
+        let lines = lines.iter().map(|line| with_spread(json!(line), Some(set), || SetRow::of_line(line)));
         let lines: Vec<Value> = lines.collect();
         return answer.json(json!({
             "finding": finding,
@@ -152,8 +156,8 @@ fn kernel_table(answer: &Answer, set: &SetAnalysis) -> String {
         .left("kernel", |kernel| words::cut(&kernel.kernel, KERNEL_WIDTH).into_owned())
         .right("launches", |kernel| count(kernel.launches))
         .right("events", |kernel| count(kernel.counts.visits))
-        .spread(Some(set), |kernel| Row::Kernel(kernel.kernel.clone()), &KERNEL_FIGURES)
-        .of(kernels.iter().take(TOP))
+        .spread(Some(set), |kernel| SetRow::Kernel(kernel.kernel.clone()), &KERNEL_FIGURES)
+        .text(kernels.iter().take(TOP))
 }
 
 /// Longest name of a kernel in the table.
@@ -183,5 +187,5 @@ fn file_table(set: &SetAnalysis) -> String {
             (None, true) => "whole".to_owned(),
             (None, false) => "INCOMPLETE".to_owned(),
         })
-        .of(files.iter().take(FILES))
+        .text(files.iter().take(FILES))
 }

@@ -1,7 +1,7 @@
 //! `warptrace stats`.
 
 use serde_json::json;
-use warptrace_analysis::{Counts, KernelFigures, LabelFigures, Row, SetAnalysis, Time, by_label, share};
+use warptrace_analysis::{Counts, KernelFigures, LabelFigures, SetAnalysis, SetRow, Time, by_label, share};
 
 use super::set::with_spread;
 use super::words::{lane_bars, percent, ratio};
@@ -22,7 +22,7 @@ pub(crate) fn run(command: &Page, summed: Option<SetAnalysis>) -> anyhow::Result
     if command.json {
         let kernels = analysis.kernels.iter();
         let kernels: Vec<_> = kernels
-            .map(|kernel| with_spread(json!(kernel), answer.set(), || Row::Kernel(kernel.kernel.clone())))
+            .map(|kernel| with_spread(json!(kernel), answer.set(), || SetRow::Kernel(kernel.kernel.clone())))
             .collect();
         let mut figures = json!({
             "active": analysis.active,
@@ -81,7 +81,7 @@ pub(crate) fn run(command: &Page, summed: Option<SetAnalysis>) -> anyhow::Result
         .right("events", |(_, visits)| count(*visits))
         .right("of all", |(_, visits)| percent(*visits, analysis.counts.visits))
         .left("", |(_, visits)| "#".repeat((BAR * share(*visits, most)).ceil() as usize));
-    Ok(print_table(&active.of(&rows.collect::<Vec<_>>()))?)
+    Ok(print_table(&active.text(&rows.collect::<Vec<_>>()))?)
 }
 
 fn kernel_table(kernels: &[KernelFigures], all: Option<Time>) -> String {
@@ -95,7 +95,7 @@ fn kernel_table(kernels: &[KernelFigures], all: Option<Time>) -> String {
         .left("1..32", |kernel| lane_bars(&kernel.active))
         .right("idle slots", |kernel| count(kernel.counts.idle))
         .right("idle", |kernel| percent(kernel.counts.idle, kernel.counts.slots))
-        .of(kernels)
+        .text(kernels)
 }
 
 fn label_table(labels: &[LabelFigures]) -> String {
@@ -112,5 +112,5 @@ fn label_table(labels: &[LabelFigures]) -> String {
         .right("lanes", |of| ratio(of.counts.mean_lanes()))
         .right("idle slots", |of| count(of.counts.idle))
         .right("idle", |of| percent(of.counts.idle, of.counts.slots))
-        .of(labels)
+        .text(labels)
 }

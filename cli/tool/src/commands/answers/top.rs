@@ -35,7 +35,7 @@ pub(crate) fn run(command: &Page, summed: Option<SetAnalysis>) -> anyhow::Result
     let time = words::time(trace, analysis, &answer.names);
     let scheduled = words::schedule(trace, analysis);
     let causes: Vec<&Cause> = analysis.causes.iter().take(CAUSES).collect();
-    let odd = words::oddest(analysis).map(|odd| Oddity::of(trace, analysis, odd)).transpose()?;
+    let odd = words::oddest(analysis).map(|odd| Oddity::new(trace, analysis, odd)).transpose()?;
     let accessed = if trace.has_accesses() {
         let found = accesses(trace, &command.selected.selection())?;
         Some(Accessed {

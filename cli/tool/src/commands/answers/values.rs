@@ -101,7 +101,7 @@ fn value_table(answer: &Answer, values: &[&ValueFigures]) -> String {
             let counts: Vec<u64> = value.histogram.iter().map(|bucket| bucket.count).collect();
             if counts.len() > MAX_BARS { "-".to_owned() } else { bars(&counts) }
         })
-        .of(values)
+        .text(values)
 }
 
 /// A mean in a few characters.

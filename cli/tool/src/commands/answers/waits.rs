@@ -89,5 +89,5 @@ fn wait_table(answer: &Answer, all: &Time, waits: &[&WaitFigures]) -> String {
         .right("alone", move |wait| {
             wait.arrivals.as_ref().map_or_else(unknown, |found| count(found.alone_cycles))
         })
-        .of(waits)
+        .text(waits)
 }

@@ -29,7 +29,7 @@ enum Traces<'a> {
 
 impl<'a> Traces<'a> {
     /// Opens the traces that these warps are of.
-    fn of(answer: &'a Answer, page: &Page, warps: &[Placed<'_>]) -> anyhow::Result<Self> {
+    fn new(answer: &'a Answer, page: &Page, warps: &[Placed<'_>]) -> anyhow::Result<Self> {
         let Some(set) = answer.set() else { return Ok(Self::One(answer.trace()?)) };
         let files = named_files(&page.files)?;
         let mut traces = BTreeMap::new();
@@ -95,7 +95,7 @@ pub(crate) fn run(command: &Rows<WarpFigures>) -> anyhow::Result<()> {
         Some(set) => set.warps().iter().map(|(file, warp)| (*file, warp)).collect(),
     };
     let (warps, more) = command.shown_by(&answer, warps, |(_, warp)| warp);
-    let traces = Traces::of(&answer, &command.page, &warps)?;
+    let traces = Traces::new(&answer, &command.page, &warps)?;
     if command.page.json {
         let rows = warps.into_iter().map(|(file, warp)| {
             let mut row = json_row(traces.get(file), warp);
@@ -182,5 +182,5 @@ fn warp_table(answer: &Answer, traces: &Traces<'_>, warps: &[Placed<'_>]) -> Str
             };
             answer.names.name(warp.last) + end
         })
-        .of(warps)
+        .text(warps)
 }

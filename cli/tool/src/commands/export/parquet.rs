@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use warptrace_exports::parquet::{self, AccessTable, EventTable, FigureTable, TraceTable};
-use warptrace_exports::{ExportError, Source};
+use warptrace_exports::{ExportError, ExportSource};
 use warptrace_format::file::Origin;
 
 use super::{exported, warn};
@@ -26,7 +26,7 @@ const UNKNOWN: &str = "__HIVE_DEFAULT_PARTITION__";
 const LONGEST: usize = 200;
 
 /// Writes the runs of a trace as one file.
-pub(super) fn file(command: &Export, source: &Source<'_>, path: &Path) -> anyhow::Result<Vec<String>> {
+pub(super) fn file(command: &Export, source: &ExportSource<'_>, path: &Path) -> anyhow::Result<Vec<String>> {
     let runs = |out: &mut Output| parquet::write(source, tables(command.events)[0], out);
     let (rows, size) = Target::new(&command.output, &[("the trace", path)])?.write(runs)?;
     let said = |size| format!("{}: {} rows, {}", shown_name(&command.output), count(rows), bytes(size));
@@ -47,7 +47,7 @@ pub(super) fn folder(command: &Export, traces: &[PathBuf]) -> anyhow::Result<Vec
         let opened = open(path)?;
         let said = if traces.len() == 1 { String::new() } else { format!("{name}: ") };
         opened.warn_of(&said);
-        let source = match Source::new(&opened.trace, command.selected.selection()) {
+        let source = match ExportSource::new(&opened.trace, command.selected.selection()) {
             Err(ExportError::Analysis(error)) if error.is_of_selection() && traces.len() > 1 => {
                 tell!("warning: {said}left out: {error}");
                 left_out.get_or_insert(error);

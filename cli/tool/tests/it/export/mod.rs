@@ -23,7 +23,7 @@ use crate::support::{Folder, event_lines as lines, json, printed, read_with, tex
 
 /// A run of equal events, as `decode` has them: location, mask, name, first event, count.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Run {
+struct ExportedRun {
     location: u64,
     mask: u64,
     name: String,
@@ -35,8 +35,8 @@ struct Run {
 type Warp = (u64, [u64; 3], u64);
 
 /// The runs of all warps, from the lines that `decode` prints.
-fn decoded(path: &Path, chosen: &[&str]) -> BTreeMap<Warp, Vec<Run>> {
-    let mut warps: BTreeMap<Warp, Vec<Run>> = BTreeMap::new();
+fn decoded(path: &Path, chosen: &[&str]) -> BTreeMap<Warp, Vec<ExportedRun>> {
+    let mut warps: BTreeMap<Warp, Vec<ExportedRun>> = BTreeMap::new();
     for line in lines(path, chosen) {
         let [launch, warp, event, location, mask] =
             ["launch", "warp", "event", "location", "mask"].map(|field| line[field].as_u64().unwrap());
@@ -47,7 +47,7 @@ fn decoded(path: &Path, chosen: &[&str]) -> BTreeMap<Warp, Vec<Run>> {
         let runs = warps.entry((launch, block(&line["block"]), warp)).or_default();
         match runs.last_mut() {
             Some(run) if (run.location, run.mask) == (location, mask) => run.count += 1,
-            _ => runs.push(Run { location, mask, name, first_event: event, count: 1 }),
+            _ => runs.push(ExportedRun { location, mask, name, first_event: event, count: 1 }),
         }
     }
     warps

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{Run, Warp, decoded, export, lossy, mis, read_with};
+use super::{ExportedRun, Warp, decoded, export, lossy, mis, read_with};
 use crate::support::{Folder, run, text};
 
 fn read(folder: &Path, tables: &[&str]) -> Option<Value> {
@@ -12,13 +12,13 @@ fn read(folder: &Path, tables: &[&str]) -> Option<Value> {
 }
 
 /// A row of `runs` as a warp's run.
-fn run_of(row: &Value) -> (Warp, Run) {
+fn run_of(row: &Value) -> (Warp, ExportedRun) {
     let number = |column: usize| row[column].as_u64().unwrap();
     let warp = (number(0), [number(2), number(3), number(4)], number(5));
     let name = row[9].as_str().unwrap().to_owned();
     let (first_event, location, mask, count) = (number(7), number(8), number(12), number(19));
     assert_eq!(number(13), u64::from(mask.count_ones()));
-    (warp, Run { location, mask, name, first_event, count })
+    (warp, ExportedRun { location, mask, name, first_event, count })
 }
 
 #[test]
@@ -101,7 +101,7 @@ mod full {
             let Some(found) = read(&out, &["runs", "locations", "launches", "losses"]) else { return };
             let rows = found["runs"]["rows"].as_array().unwrap();
             let expected = decoded(&trace, chosen);
-            let expected: Vec<(Warp, Run)> = expected
+            let expected: Vec<(Warp, ExportedRun)> = expected
                 .into_iter()
                 .flat_map(|(warp, runs)| runs.into_iter().map(move |run| (warp, run)))
                 .collect();

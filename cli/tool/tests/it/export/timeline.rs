@@ -5,20 +5,20 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{Run, Warp, decoded, export, lines, lossy, mis, perfetto_file};
+use super::{ExportedRun, Warp, decoded, export, lines, lossy, mis, perfetto_file};
 use crate::support::{Folder, run, text};
 
 /// Runs of each warp, and marks: name, event, how many events, why.
-type Timeline = (BTreeMap<Warp, Vec<Run>>, BTreeMap<Warp, Vec<Value>>);
+type Timeline = (BTreeMap<Warp, Vec<ExportedRun>>, BTreeMap<Warp, Vec<Value>>);
 
 /// Returns a slice of `length` microseconds as a run; checks its arguments.
-fn run_of(name: &Value, first_event: u64, length: u64, arguments: &Value) -> Run {
+fn run_of(name: &Value, first_event: u64, length: u64, arguments: &Value) -> ExportedRun {
     let number = |argument: &str| arguments[argument].as_u64().unwrap();
     assert_eq!(number("count"), length);
     assert_eq!(number("lanes"), u64::from(number("mask").count_ones()));
     assert!(arguments["file"].as_str().unwrap().ends_with(".rs") && number("line") > 0);
     let name = name.as_str().unwrap().to_owned();
-    Run { location: number("location"), mask: number("mask"), name, first_event, count: length }
+    ExportedRun { location: number("location"), mask: number("mask"), name, first_event, count: length }
 }
 
 /// The warp that `block 1,2,3` and `warp 4` name.
@@ -68,7 +68,7 @@ fn perfetto(path: &Path) -> (Timeline, Value) {
 }
 
 /// Slices of functions and loops lie in each other, and begin and end where runs do.
-fn check_nested(runs: &BTreeMap<Warp, Vec<Run>>, nested: &BTreeMap<Warp, Vec<(u64, u64, String)>>) {
+fn check_nested(runs: &BTreeMap<Warp, Vec<ExportedRun>>, nested: &BTreeMap<Warp, Vec<(u64, u64, String)>>) {
     for (warp, slices) in nested {
         let begins: Vec<u64> = runs[warp].iter().map(|run| run.first_event).collect();
         let ends: Vec<u64> = runs[warp].iter().map(|run| run.first_event + run.count).collect();

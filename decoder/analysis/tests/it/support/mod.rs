@@ -74,14 +74,14 @@ pub(crate) fn written(
 }
 
 /// A run: its event, how often, and when it began, in units of time.
-pub(crate) type Run = (Event, u32, u32);
+pub(crate) type TimedEvents = (Event, u32, u32);
 
 /// Writes one launch of these warps, with the times of the runs of those that `has_times` selects, in units of
 /// `step` cycles. The file has neither index nor accounts: it ends after its last chunk.
 pub(crate) fn with_times(
     metadata: &Metadata,
     launch: &LaunchInfo,
-    warps: &BTreeMap<u32, Vec<Run>>,
+    warps: &BTreeMap<u32, Vec<TimedEvents>>,
     step: u32,
     has_times: impl Fn(u32) -> bool,
 ) -> Vec<u8> {

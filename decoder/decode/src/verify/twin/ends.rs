@@ -4,7 +4,7 @@
 //! longer track are those that the other one has lost. How many there are, each lane's events say; and an
 //! event was lost for all of its lanes or for none.
 
-use super::Run;
+use super::EventTimes;
 
 /// Events of each lane in a track.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub(in crate::verify) struct LaneEvents([u64; 32]);
 
 impl LaneEvents {
     /// Counts the events of a track.
-    pub(in crate::verify) fn of(runs: impl Iterator<Item = Run>) -> Self {
+    pub(in crate::verify) fn new(runs: impl Iterator<Item = EventTimes>) -> Self {
         let mut lanes = Self::default();
         for run in runs {
             lanes.of_mask(run.event.mask).for_each(|events| *events += u64::from(run.times));
@@ -43,7 +43,7 @@ pub(in crate::verify) struct Surplus {
 
 impl Surplus {
     /// How many events of the track's next run belong to it.
-    pub(super) fn take(&mut self, run: Run) -> u32 {
+    pub(super) fn take(&mut self, run: EventTimes) -> u32 {
         let least = self.lanes.of_mask(run.event.mask).map(|events| *events).min().unwrap_or(0);
         let taken = u64::from(run.times).min(least);
         for events in self.lanes.of_mask(run.event.mask) {
@@ -63,13 +63,13 @@ mod tests {
     use super::super::{TwinComparison, Verdict};
     use super::*;
 
-    const fn run(location: u16, mask: u32, times: u32) -> Run {
-        Run { event: Event { location, mask }, times }
+    const fn run(location: u16, mask: u32, times: u32) -> EventTimes {
+        EventTimes { event: Event { location, mask }, times }
     }
 
     /// How two tracks compare by their ends, and the events that the trace and the twin have before them.
-    fn compare(trace: &[Run], twin: &[Run]) -> (Verdict, u64, [u64; 2]) {
-        let [of_trace, of_twin] = [trace, twin].map(|runs| LaneEvents::of(runs.iter().copied()));
+    fn compare(trace: &[EventTimes], twin: &[EventTimes]) -> (Verdict, u64, [u64; 2]) {
+        let [of_trace, of_twin] = [trace, twin].map(|runs| LaneEvents::new(runs.iter().copied()));
         let surplus = [of_trace.more_than(&of_twin), of_twin.more_than(&of_trace)];
         let mut comparison = TwinComparison::of_ends(twin.iter().copied(), surplus);
         trace.iter().for_each(|run| comparison.push(*run));

@@ -7,16 +7,16 @@ const fn event(location: u16, mask: u32) -> Event {
     Event { location, mask }
 }
 
-const fn run(location: u16, mask: u32, times: u32) -> Run {
-    Run { event: event(location, mask), times }
+const fn run(location: u16, mask: u32, times: u32) -> EventTimes {
+    EventTimes { event: event(location, mask), times }
 }
 
-fn singles(events: &[Event]) -> Vec<Run> {
-    events.iter().map(|&event| Run { event, times: 1 }).collect()
+fn singles(events: &[Event]) -> Vec<EventTimes> {
+    events.iter().map(|&event| EventTimes { event, times: 1 }).collect()
 }
 
 /// The verdict, and the events found in both.
-fn compare(trace: &[Run], twin: &[Run]) -> (Verdict, u64) {
+fn compare(trace: &[EventTimes], twin: &[EventTimes]) -> (Verdict, u64) {
     let mut comparison = TwinComparison::new(twin.iter().copied());
     trace.iter().for_each(|&run| comparison.push(run));
     comparison.finish()
@@ -141,7 +141,7 @@ fn missing_and_extra_events_are_left_over() {
 #[test]
 fn what_has_been_matched_waits_no_more() {
     // A run that lasts for ever, and others beside it: only what is not used up takes memory.
-    let others: Vec<Run> = (0..200_000).map(|number| run(1 + (number % 9) as u16, 2, 1)).collect();
+    let others: Vec<EventTimes> = (0..200_000).map(|number| run(1 + (number % 9) as u16, 2, 1)).collect();
     let twin = others.iter().flat_map(|&other| [run(1, 1, 1), other]);
     let mut comparison = TwinComparison::new(twin);
     comparison.push(run(1, 1, others.len() as u32));
@@ -154,11 +154,11 @@ fn what_has_been_matched_waits_no_more() {
 
 #[test]
 fn tracks_too_far_apart_are_given_up() {
-    let trace = |apart: usize| -> Vec<Run> {
+    let trace = |apart: usize| -> Vec<EventTimes> {
         let first = (0..apart).map(|number| run(1 + number as u16 % 2, 1, 1));
         first.chain([run(3, 2, 1)]).collect()
     };
-    let twin = |mut runs: Vec<Run>| {
+    let twin = |mut runs: Vec<EventTimes>| {
         runs.rotate_right(1);
         runs
     };
@@ -174,19 +174,19 @@ fn by_lane(events: &[Event]) -> Vec<Vec<Event>> {
     (0..32).map(lane).collect()
 }
 
-fn expand(runs: &[Run]) -> Vec<Event> {
+fn expand(runs: &[EventTimes]) -> Vec<Event> {
     runs.iter().flat_map(|run| std::iter::repeat_n(run.event, run.times as usize)).collect()
 }
 
 /// The events as runs that stand where they began: an event is added to an earlier run if nothing behind that
 /// run shares a lane with it, and `extends` says so.
-fn extended(events: &[Event], extends: &mut impl FnMut() -> bool) -> Vec<Run> {
-    let mut runs: Vec<Run> = Vec::new();
+fn extended(events: &[Event], extends: &mut impl FnMut() -> bool) -> Vec<EventTimes> {
+    let mut runs: Vec<EventTimes> = Vec::new();
     for &event in events {
         let last = runs.iter_mut().rev().find(|run| run.event.mask & event.mask != 0);
         match last {
             Some(run) if run.event == event && extends() => run.times += 1,
-            _ => runs.push(Run { event, times: 1 }),
+            _ => runs.push(EventTimes { event, times: 1 }),
         }
     }
     runs
@@ -246,7 +246,7 @@ proptest! {
         // A run where its last event would stand is as good.
         let mut backwards = events;
         backwards.reverse();
-        let trace: Vec<Run> = trace.into_iter().rev().collect();
+        let trace: Vec<EventTimes> = trace.into_iter().rev().collect();
         prop_assert_eq!(compare(&trace, &singles(&backwards)).0, EQUAL);
     }
 

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use warptrace_format::Event;
 
-use super::Run;
+use super::EventTimes;
 
 /// A run that waits.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +61,7 @@ impl Waiting {
     }
 
     /// Puts a run behind all others of its lanes.
-    pub(super) fn push(&mut self, Run { event, times }: Run) {
+    pub(super) fn push(&mut self, EventTimes { event, times }: EventTimes) {
         let node = Node { event, remaining: times, behind: event.mask & self.lanes };
         let index = match self.free.pop() {
             Some(index) => {
@@ -79,7 +79,7 @@ impl Waiting {
 
     /// Takes events like those of `run` off the run that is the first for each of its lanes: how many. `None`
     /// if there is no such run.
-    pub(super) fn take(&mut self, run: Run) -> Option<u32> {
+    pub(super) fn take(&mut self, run: EventTimes) -> Option<u32> {
         // Runs of one mask stand in the same order in all their queues, so any lane will do to find the
         // first.
         let lane = lanes_of(run.event.mask).next()?;

@@ -26,7 +26,7 @@ use super::load::Load;
 use super::{Counted, Ran, UNENDED, Written, draw, mark};
 use crate::axis::Scale;
 use crate::error::ExportError;
-use crate::source::Source;
+use crate::source::ExportSource;
 
 pub use self::ranks::perfetto_ranks;
 
@@ -45,7 +45,7 @@ const ABOUT: u64 = 1;
 /// The trace is damaged, asks for more output than [its length lets
 /// expect](warptrace_decoder::TraceFile::limited), or `out` cannot be written.
 pub fn perfetto(
-    source: &Source<'_>,
+    source: &ExportSource<'_>,
     out: impl Write,
     sliced: &mut dyn FnMut(u64),
 ) -> Result<Written, ExportError> {
@@ -114,7 +114,7 @@ impl<W: Write> Perfetto<W> {
     }
 
     /// Writes the names that packets refer to, and what is to be said of the whole trace.
-    fn begin(&mut self, source: &Source<'_>, scale: Scale) -> Result<(), ExportError> {
+    fn begin(&mut self, source: &ExportSource<'_>, scale: Scale) -> Result<(), ExportError> {
         let mut interned = InternedData::default();
         for info in &source.trace().metadata().locations {
             let name = Some(source.label(info.id));
@@ -266,7 +266,7 @@ impl<W: Write> Perfetto<W> {
 
 impl<W: Write> Perfetto<W> {
     /// Begins a launch.
-    pub(super) fn launch(&mut self, source: &Source<'_>, info: &LaunchInfo) -> Result<(), ExportError> {
+    pub(super) fn launch(&mut self, source: &ExportSource<'_>, info: &LaunchInfo) -> Result<(), ExportError> {
         self.launch = self.track(None, source.launch_name(info), info.number())?;
         Ok(())
     }
@@ -288,7 +288,7 @@ impl<W: Write> Perfetto<W> {
     pub(super) fn block_on(
         &mut self,
         sm: u32,
-        source: &Source<'_>,
+        source: &ExportSource<'_>,
         info: &LaunchInfo,
         id: &StreamId,
     ) -> Result<(), ExportError> {
@@ -347,7 +347,7 @@ impl<W: Write> Perfetto<W> {
     /// Takes the warp's next run, which lasts from one place on the axis to another.
     pub(super) fn run(
         &mut self,
-        source: &Source<'_>,
+        source: &ExportSource<'_>,
         run: &EventRun,
         lasts: Range<u64>,
     ) -> Result<(), ExportError> {
@@ -396,7 +396,7 @@ impl<W: Write> Perfetto<W> {
     /// Takes a wait of lanes of the warp that is over: `lasts` may lie over that of others.
     pub(super) fn wait(
         &mut self,
-        source: &Source<'_>,
+        source: &ExportSource<'_>,
         wait: &Wait,
         lasts: Range<u64>,
     ) -> Result<(), ExportError> {
@@ -450,7 +450,7 @@ impl<W: Write> Perfetto<W> {
     /// Takes a launch by the host's clocks. Those of a lane, which are numbered from 0, do not overlap.
     pub(super) fn on_host(
         &mut self,
-        source: &Source<'_>,
+        source: &ExportSource<'_>,
         info: &LaunchInfo,
         lane: u32,
         lasts: Range<u64>,

@@ -63,7 +63,7 @@ impl Relations {
     /// Relations to a mask that has lanes, after the mask `last`, by its nearest one. If that gives just this
     /// mask (`exact`): those that give it too. Else: those whose base holds it. (None gives it then.)
     #[inline(always)]
-    pub const fn of(nearest: Relation, exact: bool, mask: u32, last: u32) -> Self {
+    pub const fn new(nearest: Relation, exact: bool, mask: u32, last: u32) -> Self {
         // A bit for each level from the nearest on, without `disjoint` or with it. Masks of other levels are
         // larger, unless they have all lanes.
         const LEVELS: u32 = 0b0101_0101_0101;

@@ -59,7 +59,7 @@ pub(super) fn put_site(
             runs.push(*run);
         }
     }
-    let units = Units::of(&runs);
+    let units = Units::new(&runs);
     let (base_by, step_by) = smallest(pieces, units);
     let (mut bases, mut steps) = (Vec::new(), Vec::new());
     each_run(pieces, units, |known, whose, run| {
@@ -92,7 +92,7 @@ fn each_run(pieces: &[InPiece<'_>], units: Units, mut each: impl FnMut(&Known, W
     for (_, site) in pieces {
         known.next_warp();
         let owned = site.each_group().flat_map(|(group, runs)| Whose::of_group(group).zip(runs));
-        let loose = site.loose.iter().map(|(of, run)| (Whose::of(*of), run));
+        let loose = site.loose.iter().map(|(of, run)| (Whose::new(*of), run));
         for (whose, run) in owned.chain(loose) {
             let run = units.run(*run);
             each(&known, whose, run);
@@ -242,7 +242,7 @@ pub(super) fn next_site(
         }
         for owner in owners.by_ref().take(loose as usize) {
             let of = if owner < GROUP { Owner::Lane(owner) } else { Owner::Group((owner & (GROUP - 1)) + 1) };
-            site.loose.push((of, runs.next(Whose::of(of)).ok_or_else(out_of)?));
+            site.loose.push((of, runs.next(Whose::new(of)).ok_or_else(out_of)?));
         }
         found.push((piece, site));
         piece += 1;

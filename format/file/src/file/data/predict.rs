@@ -17,7 +17,7 @@ pub(super) struct Units {
 
 impl Units {
     /// The largest units in which all of these are whole.
-    pub(super) fn of(runs: &[LaneRun]) -> Self {
+    pub(super) fn new(runs: &[LaneRun]) -> Self {
         let least = runs.iter().map(|run| run.base).min().unwrap_or(0);
         let bits = runs.iter().map(|run| run.base.wrapping_sub(least) | i64::from(run.step).cast_unsigned());
         let shift = bits.fold(0, |all, bits| all | bits).trailing_zeros();
@@ -100,7 +100,7 @@ pub(super) enum Whose {
 }
 
 impl Whose {
-    pub(super) const fn of(owner: Owner) -> Self {
+    pub(super) const fn new(owner: Owner) -> Self {
         match owner {
             Owner::Lane(lane) => Self::Lane(lane),
             Owner::Group(_) => Self::Unknown,
@@ -140,7 +140,7 @@ struct Affine {
 
 impl Affine {
     /// The run of a lane of the group.
-    fn of(&self, lane: u32) -> UnitRun {
+    fn unit_run(&self, lane: u32) -> UnitRun {
         let Self { mask, spread, run, units, .. } = *self;
         let lowest = units.least.wrapping_add(run.base << units.shift);
         let base = lane_base(mask, lowest, spread, lane).unwrap_or(lowest);
@@ -161,7 +161,7 @@ impl Known {
             Whose::Unknown => return None,
         };
         if self.affine.lanes >> lane & 1 == 1 {
-            return Some(self.affine.of(lane));
+            return Some(self.affine.unit_run(lane));
         }
         (self.has_run >> lane & 1 == 1).then_some(self.lanes[lane as usize])
     }
@@ -227,7 +227,7 @@ impl Known {
             Whose::Affine(mask, spread) => {
                 let others = self.affine.lanes & !mask;
                 for lane in lanes(others) {
-                    self.lanes[lane as usize] = self.affine.of(lane);
+                    self.lanes[lane as usize] = self.affine.unit_run(lane);
                 }
                 self.has_run |= others;
                 self.affine = Affine { lanes: mask, mask, spread, run, units };

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use super::SECTION;
 use super::compression::{Compression, compress};
 use super::header::{CHUNK_ENTRY_BYTES, ChunkEntry, FRAME_HEADER_BYTES, FrameHeader};
-use super::table::Table;
+use super::table::FrameTable;
 use crate::file::error::FormatError;
 use crate::file::limits::{MAX_FRAME_BYTES, MAX_FRAME_CHUNKS};
 use crate::file::section::{SectionKind, encode_section_of};
@@ -67,7 +67,7 @@ impl<'a, I: ExactSizeIterator<Item = ChunkRef<'a>> + Clone> Chunks<'a> for I {}
 thread_local! {
     /// This thread's memory for a table and for what it is compressed to: new memory costs more than what is
     /// done in it.
-    static MEMORY: Cell<(Table, Vec<u8>)> = Cell::default();
+    static MEMORY: Cell<(FrameTable, Vec<u8>)> = Cell::default();
 }
 
 /// Encodes like [`encode_frame`], for chunks that need not be side by side.
@@ -91,7 +91,7 @@ fn encode<'a>(
     track: u32,
     chunks: impl Chunks<'a>,
     compression: Compression,
-    table: &mut Table,
+    table: &mut FrameTable,
     packed: &mut Vec<u8>,
 ) -> Result<EncodedFrame, FormatError> {
     let invalid = |field, value, expected: String| {

@@ -13,14 +13,14 @@ const HASHED_AT_ONCE: usize = 256;
 
 /// Makes the contents of frames, one after the other, with the same memory.
 #[derive(Default)]
-pub(super) struct Table {
+pub(super) struct FrameTable {
     /// Warps, sequences, payloads, events.
     columns: [Vec<u8>; 4],
     distinct: Distinct,
     contents: Vec<u8>,
 }
 
-impl Table {
+impl FrameTable {
     /// The contents of a frame: the columns of `chunks`, which are sorted, then the distinct payloads.
     pub(super) fn encode<'a>(&mut self, mut chunks: impl Chunks<'a>) -> &[u8] {
         let Self { columns, distinct, contents } = self;

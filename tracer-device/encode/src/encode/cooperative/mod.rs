@@ -106,13 +106,13 @@ impl Member {
 
 /// A run.
 #[derive(Clone, Copy)]
-struct Run {
+struct MaskRun {
     mask: u32,
     location: u32,
     count: u32,
 }
 
-impl Run {
+impl MaskRun {
     /// Where there is none.
     const NONE: Self = Self { mask: u32::MAX, location: 0, count: 0 };
     /// Before the first.
@@ -132,11 +132,11 @@ struct Work {
     /// Items that remain: 0 if there is no stretch.
     remaining: u32,
     /// The lane's next run.
-    next: Run,
+    next: MaskRun,
     /// Its address.
     at: u64,
     /// The lane's run before.
-    before: Run,
+    before: MaskRun,
     /// Address of the chunk's payload.
     payload: u64,
     /// Address of the first run, and how many there are, if their times are recorded; else 0.
@@ -152,9 +152,9 @@ struct Work {
 impl Work {
     const NONE: Self = Self {
         remaining: 0,
-        next: Run::NONE,
+        next: MaskRun::NONE,
         at: 0,
-        before: Run::BEFORE,
+        before: MaskRun::BEFORE,
         payload: 0,
         first: 0,
         runs: 0,
@@ -216,7 +216,7 @@ fn open(pool: &PoolDescriptor, launches: Launches, number: u32, member: Member) 
         }
         work.at = first + u64::from(RUN_BYTES * member.index);
         if member.index < runs {
-            work.next = Run::read(work.at);
+            work.next = MaskRun::read(work.at);
         }
     }
     work
@@ -250,10 +250,10 @@ fn step(memory: SharedMemory, member: Member, params: PredictParams, work: &mut 
     let here = work.remaining.min(GROUP_LANES);
     let is_run = member.index + 1 < work.remaining;
     // The next one is on its way meanwhile.
-    work.next = Run::NONE;
+    work.next = MaskRun::NONE;
     if member.index + GROUP_LANES + 1 < work.remaining {
         work.at += u64::from(RUN_BYTES * GROUP_LANES);
-        work.next = Run::read(work.at);
+        work.next = MaskRun::read(work.at);
     }
     let mask_before = member.rotate(own.mask, work.before.mask);
     let last = member.rotate(own.location, work.before.location);

@@ -8,7 +8,7 @@ use warptrace_format::codec::predict::encoder::NOWHERE;
 use warptrace_format::codec::predict::mask::MaskForm;
 use warptrace_format::codec::predict::stack::{Relation, Relations, Stack};
 
-use super::{Member, Run};
+use super::{MaskRun, Member};
 use crate::memory::SharedMemory;
 use crate::warp;
 
@@ -36,14 +36,14 @@ impl Item {
         stack: Stack,
         mask_before: u32,
         last: u32,
-        own: Run,
+        own: MaskRun,
         again: bool,
         is_run: bool,
     ) -> Self {
-        let Run { mask, location, .. } = own;
+        let MaskRun { mask, location, .. } = own;
         let nearest = stack.nearest(mask_before, mask);
         let nearest_base = stack.base(nearest, mask_before);
-        let relations = Relations::of(nearest, nearest_base == mask, mask, mask_before);
+        let relations = Relations::new(nearest, nearest_base == mask, mask, mask_before);
         Self { is_run, location, mask, last, mask_before, stack, again, nearest, nearest_base, relations }
     }
 
@@ -133,7 +133,7 @@ pub(super) fn outcome(
     // From 1 on. Who has nothing to do has none: it makes no lane wait, and reads nothing that others write.
     let turn = if item.is_run | item.again { turn + 1 } else { 0 };
     let mut outcome = Outcome { slot: Slot::default(), misses_again: false, located_again: false };
-    let before = Relations::of(Relation::SAME, true, item.mask_before, item.mask_before);
+    let before = Relations::new(Relation::SAME, true, item.mask_before, item.mask_before);
     // A chunk's first event changes no slot.
     let learns = item.is_run & !item.is_first();
     warp::sync_warp();

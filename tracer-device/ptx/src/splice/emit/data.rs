@@ -18,7 +18,7 @@ use super::registers::{
 };
 use super::{DATA_STATE, ENTRY_BYTES, Emitter, TIME_SHIFT};
 use crate::splice::MEETING_SUFFIX;
-use crate::splice::sites::{Place, Source};
+use crate::splice::sites::{DataPlace, DataSource};
 
 /// The run that a lane is in. In memory its words have the places that they have in an entry, so that one
 /// store takes them as they were loaded.
@@ -80,7 +80,7 @@ impl Emitter {
     }
 
     /// Records an access of the lanes that are here.
-    pub(in crate::splice) fn data_site(&mut self, place: &Place) {
+    pub(in crate::splice) fn data_site(&mut self, place: &DataPlace) {
         let (access, added, misses) = (E[0], E[1], Q[0]);
         let at = LOG_BYTES + STATE_BYTES * self.style.sites.slot(place.site);
         let (begins, done) = (self.label(), self.label());
@@ -122,26 +122,26 @@ impl Emitter {
     }
 
     /// Brings an access into a register of 64 bits; returns what is to be added to it.
-    fn source(&mut self, to: R64, source: &Source) -> i64 {
+    fn source(&mut self, to: R64, source: &DataSource) -> i64 {
         let narrow = D[0];
         match source {
-            Source::Address { register, bits: 64, offset } => {
+            DataSource::Address { register, bits: 64, offset } => {
                 emit!(self, "mov.b64 {to}, {register};");
                 // One instruction adds two numbers and takes the base away.
                 return *offset;
             }
-            Source::Address { register, offset, .. } => {
+            DataSource::Address { register, offset, .. } => {
                 emit!(self, "add.s32 {narrow}, {register}, {offset};");
                 emit!(self, "cvt.u64.u32 {to}, {narrow};");
             }
-            Source::Constant(address) => emit!(self, "mov.u64 {to}, {address};"),
-            Source::Value { register, bits: 64 } => emit!(self, "mov.b64 {to}, {register};"),
-            Source::Value { register, bits: 32 } => {
+            DataSource::Constant(address) => emit!(self, "mov.u64 {to}, {address};"),
+            DataSource::Value { register, bits: 64 } => emit!(self, "mov.b64 {to}, {register};"),
+            DataSource::Value { register, bits: 32 } => {
                 emit!(self, "mov.b32 {narrow}, {register};");
                 emit!(self, "cvt.u64.u32 {to}, {narrow};");
             }
-            Source::Value { register, bits: 1 } => emit!(self, "selp.u64 {to}, 1, 0, {register};"),
-            Source::Value { register, bits } => emit!(self, "cvt.u64.u{bits} {to}, {register};"),
+            DataSource::Value { register, bits: 1 } => emit!(self, "selp.u64 {to}, 1, 0, {register};"),
+            DataSource::Value { register, bits } => emit!(self, "cvt.u64.u{bits} {to}, {register};"),
         }
         0
     }

@@ -13,7 +13,7 @@ use warptrace_ptx::interpret::{Launch, Memory, Observed, Program, Schedule, run,
 use warptrace_ptx::splice::{LogKind, Options, Placement, Recording, Spliced, TRACED_SUFFIX, splice};
 
 use super::logs::{ACCOUNTS, CLAIMS, Layout, Track, chosen_bytes};
-use super::model::{Model, Run, events, lanes, of_lane, recorded_after, sequence, sorted, steps};
+use super::model::{Model, ModelRun, events, lanes, of_lane, recorded_after, sequence, sorted, steps};
 use super::program::{self, LENGTH, Lane, Mix, begins, ends};
 use super::spans::{check_spans, read_spans};
 
@@ -290,7 +290,7 @@ impl Traced {
             if let Some(after) = self.recording.after {
                 steps = recorded_after(steps, after);
             }
-            let model = Model::of(&steps);
+            let model = Model::new(&steps);
             let (block, in_block) = (warp / shape.block_warps(), warp % shape.block_warps());
             let first = (block * shape.threads() + in_block * LANES) as usize;
             let lane_count = (shape.threads() - in_block * LANES).min(LANES) as usize;
@@ -332,9 +332,9 @@ impl Traced {
         2 * u32::from(self.splicing.many) < MAX_KEY_COUNT / 8
     }
 
-    fn check_marks(&self, outcome: &Outcome, all: &[Vec<Run>; 2]) {
+    fn check_marks(&self, outcome: &Outcome, all: &[Vec<ModelRun>; 2]) {
         for (location, marks) in &outcome.observed.performance_events {
-            let at = |runs: &[Run]| -> (u64, u64) {
+            let at = |runs: &[ModelRun]| -> (u64, u64) {
                 let runs = runs.iter().filter(|run| u64::from(run.location) == *location);
                 runs.fold((0, 0), |(groups, lanes), run| {
                     (groups + run.count, lanes + run.count * u64::from(run.mask.count_ones()))
@@ -352,11 +352,11 @@ impl Traced {
 }
 
 /// Checks a warp's track: accounting, what each lane did, and masks and counts.
-pub(crate) fn check_track(track: &Track, expected: &[Run], threads: &[Lane], clock: u32, exact: bool) {
-    let kept: Vec<Run> = track.entries.iter().map(Run::from).collect();
+pub(crate) fn check_track(track: &Track, expected: &[ModelRun], threads: &[Lane], clock: u32, exact: bool) {
+    let kept: Vec<ModelRun> = track.entries.iter().map(ModelRun::from).collect();
     assert_eq!(events(&kept) + track.lost, events(expected), "kept and lost are what was attempted");
     let recorded = track.recorded(clock);
-    let runs: Vec<Run> = recorded.iter().map(Run::from).collect();
+    let runs: Vec<ModelRun> = recorded.iter().map(ModelRun::from).collect();
     for (lane, thread) in (0..).zip(threads) {
         let mine: Vec<&Entry> = recorded.iter().filter(|entry| entry.mask >> lane & 1 != 0).collect();
         let increase = mine.windows(2).all(|pair| {
@@ -394,7 +394,7 @@ pub(crate) fn check_track(track: &Track, expected: &[Run], threads: &[Lane], clo
 }
 
 /// Lanes that are to do no more than what is recorded of them: an end of what they do.
-fn threads_after(threads: &[Lane], recorded: &[Run]) -> Vec<Lane> {
+fn threads_after(threads: &[Lane], recorded: &[ModelRun]) -> Vec<Lane> {
     let end = |(lane, thread): (u32, &Lane)| {
         let sequence = sequence(recorded, lane);
         assert!(ends(&thread.sequence, &sequence), "lane {lane}: {sequence:?} of {:?}", thread.sequence);
@@ -404,11 +404,11 @@ fn threads_after(threads: &[Lane], recorded: &[Run]) -> Vec<Lane> {
 }
 
 /// Leaves out the runs whose number depends on which markers join: location 2 and the loops' unrolled ticks.
-fn without_joined(runs: &[Run]) -> Vec<Run> {
+fn without_joined(runs: &[ModelRun]) -> Vec<ModelRun> {
     runs.iter().filter(|run| ![2, 20].contains(&run.location)).copied().collect()
 }
 
-fn is_beginning(whole: &[Run], beginning: &[Run]) -> bool {
+fn is_beginning(whole: &[ModelRun], beginning: &[ModelRun]) -> bool {
     let Some((last, before)) = beginning.split_last() else { return true };
     whole.get(..before.len()) == Some(before)
         && whole.get(before.len()).is_some_and(|run| {
@@ -416,8 +416,8 @@ fn is_beginning(whole: &[Run], beginning: &[Run]) -> bool {
         })
 }
 
-fn is_end(whole: &[Run], end: &[Run]) -> bool {
-    let reversed = |runs: &[Run]| runs.iter().rev().copied().collect::<Vec<_>>();
+fn is_end(whole: &[ModelRun], end: &[ModelRun]) -> bool {
+    let reversed = |runs: &[ModelRun]| runs.iter().rev().copied().collect::<Vec<_>>();
     is_beginning(&reversed(whole), &reversed(end))
 }
 

@@ -13,7 +13,7 @@ use warptrace_ptx::splice::{Options, Recording, Spliced, splice};
 
 use super::Extent;
 use super::case::{Shape, time};
-use super::model::{Model, Run, events, of_lane, sequence, sorted, steps};
+use super::model::{Model, ModelRun, events, of_lane, sequence, sorted, steps};
 
 pub(crate) const TEXTS: [(&str, &str); 3] = [
     ("flow", include_str!("../../data/foreign/flow.ptx")),
@@ -155,7 +155,7 @@ impl Traced {
     }
 
     /// Runs a traced kernel: what was seen, the runs that each warp recorded, and the results.
-    fn run(&self, kernel: &str, seed: u64) -> (Observed, Vec<Vec<Run>>, Vec<u8>) {
+    fn run(&self, kernel: &str, seed: u64) -> (Observed, Vec<Vec<ModelRun>>, Vec<u8>) {
         let shape = shape(kernel);
         let traced = self.spliced.kernels.iter().find(|traced| traced.name == kernel).expect("it was marked");
         let layout = shape.layout(1 + u32::from(self.recording.dual));
@@ -167,7 +167,8 @@ impl Traced {
         let observed = observed.unwrap_or_else(|error| panic!("{kernel}, {seed}: {error}"));
         let recorded = layout.read(&memory, time(shape.clock));
         assert!(recorded.iter().flatten().all(|track| track.lost == 0));
-        let runs = recorded[0].iter().map(|track| track.entries.iter().map(Run::from).collect()).collect();
+        let runs =
+            recorded[0].iter().map(|track| track.entries.iter().map(ModelRun::from).collect()).collect();
         (observed, runs, memory.region(OUTPUT).expect("a region").to_vec())
     }
 
@@ -180,9 +181,9 @@ impl Traced {
         assert_eq!(results, traced_results, "{context}");
         let mut total = 0;
         for (warp, runs) in (0..).zip(&warps) {
-            let of_warp = |observed: &Observed, counted: bool| -> Vec<Run> {
+            let of_warp = |observed: &Observed, counted: bool| -> Vec<ModelRun> {
                 let markers = observed.markers.iter().filter(|event| event.warp == warp).copied();
-                Model::of(&steps(markers, counted)).trace
+                Model::new(&steps(markers, counted)).trace
             };
             // A lane's own sequence is the same whether loops are counted or not.
             let (expected, untraced) =

@@ -8,7 +8,7 @@ use super::case::{Splicing, text};
 use super::foreign::program;
 use super::launch;
 use super::logs::{Layout, Track};
-use super::model::Run;
+use super::model::ModelRun;
 
 pub(crate) fn module(kernel: &str) -> String {
     format!(".version 8.0\n.target sm_90\n.address_size 64\n{kernel}")
@@ -47,8 +47,8 @@ fn trace(kernel: &str, placement: Placement) -> Vec<Track> {
     layout.read(&memory, 0).remove(0)
 }
 
-fn runs(track: &Track) -> Vec<Run> {
-    track.entries.iter().map(Run::from).collect()
+fn runs(track: &Track) -> Vec<ModelRun> {
+    track.entries.iter().map(ModelRun::from).collect()
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn kernels_need_no_parameters_and_no_markers() {
                 let tracks = trace(&format!("{head}\n{{\n{end};\n}}"), placement);
                 assert!(tracks.iter().all(|track| track.entries.is_empty()));
                 let tracks = trace(&format!("{head}\n{{\n// warptrace.loc 9\n{end};\n}}"), placement);
-                let run = |mask| vec![Run { mask, location: 9, count: 1 }];
+                let run = |mask| vec![ModelRun { mask, location: 9, count: 1 }];
                 assert_eq!([runs(&tracks[0]), runs(&tracks[1])], [run(u32::MAX), run(0xff)]);
             }
         }

@@ -11,7 +11,7 @@ use super::program::{Sequence, push};
 
 /// Events of one mask and location that are one entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Run {
+pub(crate) struct ModelRun {
     pub(crate) mask: u32,
     pub(crate) location: u16,
     pub(crate) count: u64,
@@ -21,11 +21,11 @@ pub(crate) struct Run {
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     /// Events, on both tracks.
-    Event(Run),
+    Event(ModelRun),
     /// Iterations of a counted loop, which both tracks record where the loop ends.
-    Tick(Run),
+    Tick(ModelRun),
     /// The end of a counted loop, for these lanes.
-    Leave { mask: u32, runs: Vec<Run> },
+    Leave { mask: u32, runs: Vec<ModelRun> },
 }
 
 /// Makes steps of the markers of a warp.
@@ -35,14 +35,14 @@ pub(crate) fn steps(markers: impl Iterator<Item = MarkerEvent>, counted: bool) -
     let mut counts: BTreeMap<(u32, u16), u64> = BTreeMap::new();
     for MarkerEvent { mask, marker, .. } in markers {
         match marker {
-            Marker::Event(location) => steps.push(Step::Event(Run { mask, location, count: 1 })),
+            Marker::Event(location) => steps.push(Step::Event(ModelRun { mask, location, count: 1 })),
             Marker::Tick(location, count) if !counted => {
-                steps.push(Step::Event(Run { mask, location, count: u64::from(count) }));
+                steps.push(Step::Event(ModelRun { mask, location, count: u64::from(count) }));
             }
             Marker::Tick(location, count) => {
                 let count = u64::from(count);
                 lanes(mask).for_each(|lane| *counts.entry((lane, location)).or_default() += count);
-                steps.push(Step::Tick(Run { mask, location, count }));
+                steps.push(Step::Tick(ModelRun { mask, location, count }));
             }
             Marker::Enter(location) => lanes(mask).for_each(|lane| {
                 counts.insert((lane, location), 0);
@@ -61,7 +61,7 @@ pub(crate) fn steps(markers: impl Iterator<Item = MarkerEvent>, counted: bool) -
 /// are those of single markers; of one with many visits a part may be recorded.
 pub(crate) fn recorded_after(steps: Vec<Step>, after: After) -> Vec<Step> {
     let mut remaining = [u64::from(after.count.get()); 32];
-    let mut recorded = |run: Run| {
+    let mut recorded = |run: ModelRun| {
         let of = |lane: u32| remaining[lane as usize];
         let least = lanes(run.mask).map(of).min().unwrap_or_default();
         let visits = if run.location == after.location { run.count } else { 0 };
@@ -70,7 +70,7 @@ pub(crate) fn recorded_after(steps: Vec<Step>, after: After) -> Vec<Step> {
             let remaining = &mut remaining[lane as usize];
             *remaining = if is_recorded { 0 } else { *remaining - visits };
         }
-        is_recorded.then(|| Run { count: run.count - least.saturating_sub(1), ..run })
+        is_recorded.then(|| ModelRun { count: run.count - least.saturating_sub(1), ..run })
     };
     let events = steps.into_iter().filter_map(|step| match step {
         Step::Event(run) => recorded(run).map(Step::Event),
@@ -80,7 +80,7 @@ pub(crate) fn recorded_after(steps: Vec<Step>, after: After) -> Vec<Step> {
 }
 
 /// The runs of a counted loop: one for each step of the lanes' counts.
-fn leave(mask: u32, location: u16, count: impl Fn(u32) -> u64) -> Vec<Run> {
+fn leave(mask: u32, location: u16, count: impl Fn(u32) -> u64) -> Vec<ModelRun> {
     let mut numbers: Vec<u64> = lanes(mask).map(&count).filter(|count| *count > 0).collect();
     numbers.sort_unstable();
     numbers.dedup();
@@ -88,7 +88,7 @@ fn leave(mask: u32, location: u16, count: impl Fn(u32) -> u64) -> Vec<Run> {
     let mut runs = Vec::new();
     for number in numbers {
         let mask = lanes(mask).filter(|lane| count(*lane) >= number).fold(0, |mask, lane| mask | 1 << lane);
-        runs.push(Run { mask, location, count: number - before });
+        runs.push(ModelRun { mask, location, count: number - before });
         before = number;
     }
     runs
@@ -97,15 +97,15 @@ fn leave(mask: u32, location: u16, count: impl Fn(u32) -> u64) -> Vec<Run> {
 /// The entries of both tracks, in the order in which they begin.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Model {
-    pub(crate) trace: Vec<Run>,
-    pub(crate) twin: Vec<Run>,
+    pub(crate) trace: Vec<ModelRun>,
+    pub(crate) twin: Vec<ModelRun>,
     /// Each execution of a marker of an event.
-    pub(crate) marks: Vec<Run>,
+    pub(crate) marks: Vec<ModelRun>,
 }
 
 impl Model {
     /// Follows the steps of a warp.
-    pub(crate) fn of(steps: &[Step]) -> Self {
+    pub(crate) fn new(steps: &[Step]) -> Self {
         let mut model = Self::default();
         // The run that each lane is in.
         let mut runs = [None; 32];
@@ -123,7 +123,7 @@ impl Model {
         model
     }
 
-    fn event(&mut self, runs: &mut [Option<usize>; 32], event: Run) {
+    fn event(&mut self, runs: &mut [Option<usize>; 32], event: ModelRun) {
         self.marks.push(event);
         self.twin.push(event);
         let first = runs[event.mask.trailing_zeros() as usize];
@@ -145,15 +145,15 @@ pub(crate) fn lanes(mask: u32) -> impl Iterator<Item = u32> {
     (0..32).filter(move |lane| mask >> lane & 1 != 0)
 }
 
-impl From<&Entry> for Run {
+impl From<&Entry> for ModelRun {
     fn from(entry: &Entry) -> Self {
         Self { mask: entry.mask, location: entry.location, count: u64::from(entry.count) }
     }
 }
 
 /// The runs of a lane: mask and location, neighbours that have both in common as one.
-pub(crate) fn of_lane(runs: &[Run], lane: u32) -> Vec<Run> {
-    let mut found: Vec<Run> = Vec::new();
+pub(crate) fn of_lane(runs: &[ModelRun], lane: u32) -> Vec<ModelRun> {
+    let mut found: Vec<ModelRun> = Vec::new();
     for run in runs.iter().filter(|run| run.mask >> lane & 1 != 0) {
         match found.last_mut() {
             Some(last) if (last.mask, last.location) == (run.mask, run.location) => last.count += run.count,
@@ -164,7 +164,7 @@ pub(crate) fn of_lane(runs: &[Run], lane: u32) -> Vec<Run> {
 }
 
 /// A lane's locations.
-pub(crate) fn sequence(runs: &[Run], lane: u32) -> Sequence {
+pub(crate) fn sequence(runs: &[ModelRun], lane: u32) -> Sequence {
     let mut sequence = Sequence::new();
     runs.iter()
         .filter(|run| run.mask >> lane & 1 != 0)
@@ -173,11 +173,11 @@ pub(crate) fn sequence(runs: &[Run], lane: u32) -> Sequence {
 }
 
 /// Events of runs.
-pub(crate) fn events(runs: &[Run]) -> u64 {
+pub(crate) fn events(runs: &[ModelRun]) -> u64 {
     runs.iter().map(|run| run.count).sum()
 }
 
-pub(crate) fn sorted(runs: &[Run]) -> Vec<Run> {
+pub(crate) fn sorted(runs: &[ModelRun]) -> Vec<ModelRun> {
     let mut runs = runs.to_vec();
     runs.sort_unstable();
     runs

@@ -11,7 +11,7 @@ use warptrace_sim::{Launch, Simulator};
 use super::Extent;
 use super::case::{Outcome, Shape, Splicing, Traced};
 use super::logs::{ACCOUNT_BYTES, Track, read};
-use super::model::{Run, Step, of_lane, steps};
+use super::model::{ModelRun, Step, of_lane, steps};
 use super::sequences::{shape, splicings};
 
 /// Log memory begins at a multiple of this.
@@ -49,7 +49,7 @@ fn record(warps: &[Vec<Step>], shape: Shape, splicing: Splicing) -> Vec<Vec<Trac
         let all = simt::active_mask();
         if simt::lane() == 0 {
             with_lane(|lane| {
-                let run = |run: &Run| {
+                let run = |run: &ModelRun| {
                     let count = u32::try_from(run.count).expect("a count of a test");
                     lane.record(run.location, run.mask, count);
                 };
@@ -79,9 +79,9 @@ fn record(warps: &[Vec<Step>], shape: Shape, splicing: Splicing) -> Vec<Vec<Trac
     read(&layout, &entries[..bytes], &claims, &accounts[..layout.account_bytes()], 0)
 }
 
-fn runs(track: &Track) -> Vec<Run> {
+fn runs(track: &Track) -> Vec<ModelRun> {
     assert_eq!(track.lost, 0);
-    track.entries.iter().map(Run::from).collect()
+    track.entries.iter().map(ModelRun::from).collect()
 }
 
 fn compare(outcome: &Outcome, shape: Shape, splicing: Splicing) {

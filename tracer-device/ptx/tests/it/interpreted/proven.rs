@@ -13,7 +13,7 @@ use self::generated::kernel;
 use super::Extent;
 use super::foreign::program;
 use super::logs::{Layout, Track};
-use super::model::{Model, Run, of_lane, sorted, steps};
+use super::model::{Model, ModelRun, of_lane, sorted, steps};
 
 /// How many kernels the full tier tries, unless this variable says another number.
 const KERNELS: u64 = 200;
@@ -83,14 +83,15 @@ fn check(text: &str, seed: u64) -> Result<u64, String> {
             matches!(event.marker, Marker::Leave(_))
                 && matches!(before.map(|before| before.marker), Some(Marker::Enter(_)))
         });
-        let model = Model::of(&steps(markers.into_iter(), false));
+        let model = Model::new(&steps(markers.into_iter(), false));
         for (number, (track, expected)) in outcome.tracks.iter().zip([&model.trace, &model.twin]).enumerate()
         {
             let track = &track[warp as usize];
             if track.lost > 0 {
                 return Err(format!("warp {warp} has lost {} events", track.lost));
             }
-            let runs: Vec<Run> = track.entries.iter().map(Run::from).filter(|run| run.count > 0).collect();
+            let runs: Vec<ModelRun> =
+                track.entries.iter().map(ModelRun::from).filter(|run| run.count > 0).collect();
             for lane in 0..LANES {
                 let (found, expected) = (of_lane(&runs, lane), of_lane(expected, lane));
                 if found != expected {

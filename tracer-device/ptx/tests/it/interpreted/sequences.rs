@@ -5,7 +5,7 @@ use warptrace_ptx::splice::{Placement, Recording};
 
 use super::Extent;
 use super::case::{Shape, Splicing, Traced};
-use super::model::Run;
+use super::model::ModelRun;
 use super::program::lane;
 
 const PLENTY: u32 = 1 << 13;
@@ -88,18 +88,18 @@ fn check_long_segments(extent: Extent) {
 }
 
 /// The runs of a warp whose lanes all have this list.
-fn runs(placement: Placement, many: u16, counting: Counting, words: &[u16]) -> Vec<Run> {
+fn runs(placement: Placement, many: u16, counting: Counting, words: &[u16]) -> Vec<ModelRun> {
     let recording = Recording { counting, ..Recording::DEFAULT };
     let traced = Traced::new(Splicing { placement, recording, sync: true, marks: false, calls: false, many });
     let threads = vec![lane(words, traced.mix(48, true, true)); 32];
     let outcome = traced.check_threads(3, &threads, shape(0, PLENTY));
-    outcome.tracks[0][0].entries.iter().map(Run::from).collect()
+    outcome.tracks[0][0].entries.iter().map(ModelRun::from).collect()
 }
 
 #[test]
 fn repetitions_are_one_entry_as_far_as_a_key_counts() {
     for placement in [Placement::Registers, Placement::Shared, Placement::Local] {
-        let run = |location, count| Run { mask: u32::MAX, location, count };
+        let run = |location, count| ModelRun { mask: u32::MAX, location, count };
         assert_eq!(
             runs(placement, 20_000, Counting::Never, &[1, 1, 1, 1, 3, 1]),
             [run(1, 4), run(65535, 1), run(1, 1)]

@@ -10,7 +10,7 @@ use warptrace_ptx::splice::LogKind;
 use super::case::{Shape, Traced, check_track, inputs, time};
 use super::drainer::{Drained, Drainer, Streaming};
 use super::logs::Track;
-use super::model::{Run, events, lanes, of_lane};
+use super::model::{ModelRun, events, lanes, of_lane};
 use super::program::{self, Lane, Mix};
 use super::segments::Taken;
 use super::spans::{check_spans, read_spans};
@@ -99,8 +99,8 @@ impl Traced {
                 runs.sort_by_key(|run| run.ticket);
                 check_logs(&runs, clock);
                 assert!(runs.iter().all(|run| run.entry.is_run()));
-                let originals: Vec<Run> =
-                    runs.iter().filter(|run| run.is_original).map(|run| Run::from(&run.entry)).collect();
+                let originals: Vec<ModelRun> =
+                    runs.iter().filter(|run| run.is_original).map(|run| ModelRun::from(&run.entry)).collect();
                 let taken = runs.len() as u64;
                 let runs = without_copies(runs, clock);
                 seen.copies += taken - runs.len() as u64;
@@ -215,8 +215,8 @@ fn check_left(runs: &[Taken], ended: &[Option<u32>; LANES as usize]) {
 
 /// Checks a warp's track that has lost something: accounting, and that each lane's runs are some of those
 /// that it was in, in their order. Returns whether there is a run after one that was lost.
-fn check_rest(track: &Track, expected: &[Run], threads: &[Lane]) -> bool {
-    let kept: Vec<Run> = track.entries.iter().map(Run::from).collect();
+fn check_rest(track: &Track, expected: &[ModelRun], threads: &[Lane]) -> bool {
+    let kept: Vec<ModelRun> = track.entries.iter().map(ModelRun::from).collect();
     let mut resumed = false;
     for lane in 0..LANES {
         let model = of_lane(expected, lane);

@@ -36,7 +36,7 @@ use self::supply::Supply;
 use super::memory::Division;
 use super::worker::{Drained, Span, append};
 use super::{MemoryUse, SessionError, Standing};
-use crate::{Allocation, Device, DeviceError, LiveMemory, MAX_READ, Place, Recording};
+use crate::{Allocation, Device, DeviceError, LiveMemory, MAX_READ, MemoryType, Recording};
 
 /// Rounds that are under way at once: while chunks of one are copied, another one is encoded.
 const ROUNDS_AT_ONCE: usize = 3;
@@ -88,8 +88,8 @@ impl Streams {
         max_wait: Duration,
     ) -> Result<Self, SessionError> {
         let post_mortem = recording.logs.has_open_runs();
-        let memory =
-            device.allocate(division.limit, if post_mortem { Place::Host } else { Place::Device })?;
+        let memory = device
+            .allocate(division.limit, if post_mortem { MemoryType::Host } else { MemoryType::Device })?;
         let mut rounds = Vec::new();
         let mut area = Allocation { address: memory.address + memory.bytes, bytes: 0 };
         if let Some(bytes) = plan::area_bytes(memory.bytes).filter(|_| !post_mortem) {
@@ -148,7 +148,7 @@ impl Streams {
     /// Whether a launch, of which this many threads can be on the device at once, finds room without a scan
     /// of those before it.
     pub(super) fn has_room(&self, resident: u64, info: &LaunchInfo) -> bool {
-        let needs = Needs::of(info, self.tracks, self.span_bytes, resident);
+        let needs = Needs::new(info, self.tracks, self.span_bytes, resident);
         self.partition.is_some_and(|partition| {
             let tables = self.tables_used + needs.tables <= partition.table_bytes;
             // Those of launches before are freed by the first scan for this one.
@@ -163,7 +163,7 @@ impl Streams {
         resident: u64,
         info: &LaunchInfo,
     ) -> Result<StreamLogs, SessionError> {
-        let needs = Needs::of(info, self.tracks, self.span_bytes, resident);
+        let needs = Needs::new(info, self.tracks, self.span_bytes, resident);
         let partition = match self.partition {
             Some(partition) if self.has_room(resident, info) => partition,
             _ => self.divide(device, needs)?,

@@ -7,7 +7,7 @@
 //! a common lane have no order.
 
 use warptrace_abi::log::Entry;
-use warptrace_encode::native::{Run, run};
+use warptrace_encode::native::{RunWords, run};
 use warptrace_format::LANES;
 
 /// A run that has come.
@@ -50,7 +50,7 @@ impl Order {
 
     /// Appends the runs that can go on to `ready`, after a scan of all logs of the warp; with `is_last` all
     /// can.
-    pub(super) fn go_on(&mut self, is_last: bool, ready: &mut Vec<Run>) {
+    pub(super) fn go_on(&mut self, is_last: bool, ready: &mut Vec<RunWords>) {
         let Some(first) = self.held.first() else { return };
         let base = self.base.unwrap_or(first.time.wrapping_sub(1 << 31));
         sort(&mut self.held, &mut self.spare, base);

@@ -29,7 +29,7 @@ pub(super) struct Needs {
 
 impl Needs {
     /// What a launch needs of whose threads this many can be on the device at once.
-    pub(super) fn of(info: &LaunchInfo, tracks: u32, span_bytes: u64, resident: u64) -> Self {
+    pub(super) fn new(info: &LaunchInfo, tracks: u32, span_bytes: u64, resident: u64) -> Self {
         // Of warps that record only. A block's last warp may lack lanes; they are counted all the same.
         let threads = 32 * u64::from(info.chosen().count());
         let resident = resident.max(32 * u64::from(info.warps_per_block()));

@@ -2,7 +2,7 @@
 
 use warptrace_abi::log::Entry;
 use warptrace_abi::stream::{is_original, is_sole, untagged};
-use warptrace_encode::native::{ChunkEncoder, Filled, Run};
+use warptrace_encode::native::{ChunkEncoder, Filled, RunWords};
 use warptrace_format::chunk::CHUNK_HEADER_BYTES;
 
 use super::order::Order;
@@ -24,7 +24,7 @@ pub(super) struct Name {
 pub(super) struct Stream {
     order: Order,
     /// Runs in their order that are not encoded yet.
-    ready: Vec<Run>,
+    ready: Vec<RunWords>,
     /// Chunks that were made.
     pub(super) chunks: u32,
     /// Events in them.

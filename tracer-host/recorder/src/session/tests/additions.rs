@@ -14,7 +14,7 @@ const NOTHING: TracedProgram<'static> = TracedProgram { kernels: &[], modules: &
 
 #[test]
 fn a_session_that_knows_nothing_at_its_start_is_told_later() {
-    let mut device = FakeDevice::of([script(&[(0, 0, 1)]), script(&[(1, 0, 2)])]);
+    let mut device = FakeDevice::new([script(&[(0, 0, 1)]), script(&[(1, 0, 2)])]);
     let window = Window { kernels: vec!["late*".to_owned()], ..Window::default() };
     let options = RecordingSpec { window, ..options(1024) };
     let file = Shared::default();

@@ -11,7 +11,7 @@ use crate::{Placement, Recording, RecordingSpec};
 
 #[test]
 fn short_launches_share_one_drain() {
-    let mut device = FakeDevice::of((1..=10).map(|location| script(&[(1, 0, location), (0, 0, location)])));
+    let mut device = FakeDevice::new((1..=10).map(|location| script(&[(1, 0, location), (0, 0, location)])));
     let mut session = Session::start(&mut device, &PROGRAM, &options(4096), Shared::default()).unwrap();
     for _ in 0..10 {
         assert_eq!(launch(&mut session, "k").unwrap().kernel, Duration::from_micros(1));
@@ -33,7 +33,7 @@ fn short_launches_share_one_drain() {
 #[test]
 fn a_device_that_collects_few_chunks_at_a_time_is_asked_again() {
     let script = (1..=10).map(|location| script(&[(1, 0, location), (0, 0, location)]));
-    let mut device = FakeDevice::of(script);
+    let mut device = FakeDevice::new(script);
     device.collects = 3;
     let mut session = Session::start(&mut device, &PROGRAM, &options(4096), Shared::default()).unwrap();
     for _ in 0..10 {
@@ -46,7 +46,7 @@ fn a_device_that_collects_few_chunks_at_a_time_is_asked_again() {
 
 #[test]
 fn launches_that_record_nothing_have_accounts_and_no_chunks() {
-    let mut device = FakeDevice::of([script(&[]), script(&[])]);
+    let mut device = FakeDevice::new([script(&[]), script(&[])]);
     let mut session = Session::start(&mut device, &PROGRAM, &options(4096), Shared::default()).unwrap();
     launch(&mut session, "k").unwrap();
     launch(&mut session, "k").unwrap();
@@ -57,7 +57,7 @@ fn launches_that_record_nothing_have_accounts_and_no_chunks() {
 
 #[test]
 fn a_session_without_launches_encodes_nothing() {
-    let mut device = FakeDevice::of([]);
+    let mut device = FakeDevice::new([]);
     let session = Session::start(&mut device, &PROGRAM, &options(1024), Shared::default()).unwrap();
     let (file, summary, _) = session.finish().unwrap();
     assert!(device.launched.is_empty() && device.memory.is_empty());
@@ -66,7 +66,7 @@ fn a_session_without_launches_encodes_nothing() {
 
 #[test]
 fn the_pool_is_drained_when_most_of_its_logs_are_taken() {
-    let mut device = FakeDevice::of(vec![script(&[(0, 0, 1), (1, 0, 1)]); 25]);
+    let mut device = FakeDevice::new(vec![script(&[(0, 0, 1), (1, 0, 1)]); 25]);
     let mut session = Session::start(&mut device, &PROGRAM, &options(1024), Shared::default()).unwrap();
     for _ in 0..25 {
         launch(&mut session, "k").unwrap();
@@ -91,7 +91,7 @@ fn chunks_that_are_few_are_used_again_and_again() {
     // Some of one launch that take five rounds, and of two others.
     let many = script(&(0..450).map(|number| (number % 2, number / 2, 1)).collect::<Vec<_>>());
     let few = |location| script(&[(1, 0, location), (0, 0, location)]);
-    let mut device = FakeDevice::of([few(2), many, few(3)]);
+    let mut device = FakeDevice::new([few(2), many, few(3)]);
     device.collects = 60;
     let mut session = Session::start(&mut device, &PROGRAM, &options(1024), Shared::default()).unwrap();
     for _ in 0..3 {
@@ -115,7 +115,7 @@ fn chunks_that_are_few_are_used_again_and_again() {
 
 #[test]
 fn flush_counts_and_writes_everything_so_far() {
-    let mut device = FakeDevice::of(vec![script(&[(0, 0, 1)]); 2]);
+    let mut device = FakeDevice::new(vec![script(&[(0, 0, 1)]); 2]);
     let file = Shared::default();
     let mut session = Session::start(&mut device, &PROGRAM, &options(1024), file.clone()).unwrap();
     launch(&mut session, "k").unwrap();
@@ -131,7 +131,7 @@ fn flush_counts_and_writes_everything_so_far() {
 
 #[test]
 fn a_session_that_is_dropped_writes_what_it_has() {
-    let mut device = FakeDevice::of([script(&[(1, 0, 1)])]);
+    let mut device = FakeDevice::new([script(&[(1, 0, 1)])]);
     let file = Shared::default();
     let mut session = Session::start(&mut device, &PROGRAM, &options(1024), file.clone()).unwrap();
     launch(&mut session, "k").unwrap();
@@ -145,7 +145,7 @@ fn the_device_is_told_what_to_record_before_anything_runs() {
     for placement in [None, Some(Placement::Shared)] {
         let options = RecordingSpec { placement, counting: Counting::All, ..options(1024) };
         let recording = Recording { counting: Counting::All, placement, ..Recording::DEFAULT };
-        let mut device = FakeDevice::of(vec![script(&[(0, 0, 1)]); 2]);
+        let mut device = FakeDevice::new(vec![script(&[(0, 0, 1)]); 2]);
         let mut session = Session::start(&mut device, &PROGRAM, &options, Shared::default()).unwrap();
         launch(&mut session, "k").unwrap();
         launch(&mut session, "other").unwrap();

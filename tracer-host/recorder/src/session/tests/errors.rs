@@ -13,7 +13,7 @@ use crate::session::{SessionError, TracedProgram};
 #[test]
 fn what_came_before_a_launch_that_fails_is_written() {
     let failing = Script { fails: true, ..script(&[(0, 0, 9)]) };
-    let mut device = FakeDevice::of([script(&[(1, 0, 1)]), failing]);
+    let mut device = FakeDevice::new([script(&[(1, 0, 1)]), failing]);
     let file = Shared::default();
     let mut session = Session::start(&mut device, &PROGRAM, &options(1024), file.clone()).unwrap();
     launch(&mut session, "k").unwrap();
@@ -57,7 +57,7 @@ fn trace_points_that_the_codec_cannot_carry_are_refused_before_anything_runs() {
             without_ptx: "",
         };
         let program = TracedProgram { kernels: &[], modules: &[module], ptx: "" };
-        let mut device = FakeDevice::of([]);
+        let mut device = FakeDevice::new([]);
         let options = RecordingSpec { codec, ..options(1024) };
         let file = Shared::default();
         let started = Session::start(&mut device, &program, &options, file.clone()).map(|session| {
@@ -90,7 +90,7 @@ fn trace_points_that_the_codec_cannot_carry_are_refused_before_anything_runs() {
 #[test]
 fn damaged_chunks_are_named() {
     let long = Script { chunks: vec![(1, 0, vec![1; 993])], ..Script::default() };
-    let mut device = FakeDevice::of([long]);
+    let mut device = FakeDevice::new([long]);
     let mut session = Session::start(&mut device, &PROGRAM, &options(1024), Shared::default()).unwrap();
     launch(&mut session, "k").unwrap();
     let error = session.flush().unwrap_err();
@@ -100,13 +100,13 @@ fn damaged_chunks_are_named() {
 
 #[test]
 fn a_full_disk_ends_the_session_and_gives_the_memory_back() {
-    let mut device = FakeDevice::of([script(&[(1, 0, 1)])]);
+    let mut device = FakeDevice::new([script(&[(1, 0, 1)])]);
     // There is room for what a file begins with, whose length the machine's name is a part of.
     let begun = Shared::default();
     let session = Session::start(&mut device, &PROGRAM, &options(1024), begun.clone()).unwrap();
     let room = Full(begun.bytes().len() + 8);
     drop(session);
-    let mut device = FakeDevice::of([script(&[(1, 0, 1)])]);
+    let mut device = FakeDevice::new([script(&[(1, 0, 1)])]);
     let mut session = Session::start(&mut device, &PROGRAM, &options(1024), room).unwrap();
     launch(&mut session, "k").unwrap();
     assert!(matches!(session.finish(), Err(SessionError::Write(_))));

@@ -17,7 +17,7 @@ use warptrace_format::file::DeviceInfo;
 use crate::device::not_streamed;
 use crate::{
     Allocation, Device, DeviceError, DeviceFacts, EncodeJob, Encoded, HostClock, LaunchShape, LaunchTime,
-    Logs, Place, Prepare, Recording, Traced, packed,
+    Logs, MemoryType, Prepare, Recording, Traced, packed,
 };
 
 /// Bytes of an account.
@@ -78,7 +78,7 @@ pub(super) struct FakeDevice {
 }
 
 impl FakeDevice {
-    pub(super) fn of(script: impl IntoIterator<Item = Script>) -> Self {
+    pub(super) fn new(script: impl IntoIterator<Item = Script>) -> Self {
         Self {
             memory: BTreeMap::new(),
             largest: u64::MAX,
@@ -233,7 +233,7 @@ impl Device for FakeDevice {
         }
     }
 
-    fn allocate(&mut self, bytes: u64, _: Place) -> Result<Allocation, DeviceError> {
+    fn allocate(&mut self, bytes: u64, _: MemoryType) -> Result<Allocation, DeviceError> {
         if bytes > self.largest {
             return Err(DeviceError::OutOfMemory { bytes, reason: "there is no more".to_owned() });
         }

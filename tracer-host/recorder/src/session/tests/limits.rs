@@ -14,7 +14,7 @@ use warptrace_format::file::{MEMORY_LIMIT, MEMORY_PEAK};
 /// Records a launch of this many warps with a limit; what the session says of its memory, or why it does not
 /// record.
 fn recorded(warps: u64, options: &RecordingSpec) -> Result<(u64, u64), SessionError> {
-    let mut device = FakeDevice::of([script(&[(0, 0, 1)])]);
+    let mut device = FakeDevice::new([script(&[(0, 0, 1)])]);
     let outcome =
         Session::start(&mut device, &PROGRAM, options, Shared::default()).and_then(|mut session| {
             launch_warps(&mut session, "k", warps, 32)?;
@@ -74,7 +74,7 @@ fn a_limit_for_nothing_is_refused_before_anything_runs() {
 
 #[test]
 fn what_is_launched_before_one_that_is_too_large_is_written() {
-    let mut device = FakeDevice::of(vec![script(&[(0, 0, 1)]); 2]);
+    let mut device = FakeDevice::new(vec![script(&[(0, 0, 1)]); 2]);
     let file = Shared::default();
     let mut session = Session::start(&mut device, &PROGRAM, &options(2048), file.clone()).unwrap();
     launch_warps(&mut session, "k", 4, 32).unwrap();
@@ -91,13 +91,13 @@ fn more_logs_than_entries_can_name_are_refused_whatever_the_limit() {
     assert!(matches!(error, SessionError::Memory { needed: None, .. }), "{error}");
     assert!(error.to_string().contains("launch smaller grids"), "{error}");
     // A limit beyond that is not taken.
-    let division = Division::of(u64::MAX, 4096, 1, 8).unwrap();
+    let division = Division::new(u64::MAX, 4096, 1, 8).unwrap();
     assert!(division.log_entries > u32::MAX - 128 && division.total() < division.limit);
 }
 
 #[test]
 fn a_device_without_so_much_says_so_and_gets_all_back() {
-    let mut device = FakeDevice::of([]);
+    let mut device = FakeDevice::new([]);
     device.largest = 1 << 20;
     let error = Session::start(&mut device, &PROGRAM, &options(4096), Shared::default()).unwrap_err();
     assert!(matches!(error, SessionError::Device(DeviceError::OutOfMemory { .. })), "{error}");
@@ -106,7 +106,7 @@ fn a_device_without_so_much_says_so_and_gets_all_back() {
 
 #[test]
 fn the_file_tells_the_limit_and_what_was_taken() {
-    let mut device = FakeDevice::of([]);
+    let mut device = FakeDevice::new([]);
     let mut options = options(4096);
     options.properties.push(("width".to_owned(), "7".to_owned()));
     let session = Session::start(&mut device, &PROGRAM, &options, Shared::default()).unwrap();

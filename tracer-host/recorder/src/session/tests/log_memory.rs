@@ -11,7 +11,7 @@ use crate::Session;
 
 /// What launches of this many warps are told, in a session with this many KiB.
 fn logs_for<const N: usize>(warps: [u64; N], kib: u64, dual: bool) -> [LaunchLogs; N] {
-    let mut device = FakeDevice::of(vec![script(&[(0, 0, 1)]); N]);
+    let mut device = FakeDevice::new(vec![script(&[(0, 0, 1)]); N]);
     let options = RecordingSpec { dual, ..options(kib) };
     let mut session = Session::start(&mut device, &PROGRAM, &options, Shared::default()).unwrap();
     for warps in warps {
@@ -28,7 +28,7 @@ fn the_pool_is_drained_before_a_launch_that_may_not_find_log_memory() {
     let all = (logs.claims_end / 128) as f64;
     // Parts of log memory in segments; each launch has its first segments besides, which are little.
     let claims = |part: f64| Script { segments: (part * all) as u32, ..script(&[(0, 0, 1)]) };
-    let mut device = FakeDevice::of([0.345, 0.0, 0.32, 0.0, 0.76, 0.0].map(claims));
+    let mut device = FakeDevice::new([0.345, 0.0, 0.32, 0.0, 0.76, 0.0].map(claims));
     let mut session = Session::start(&mut device, &PROGRAM, &options(16 << 10), Shared::default()).unwrap();
     for kernel in ["k", "other", "k", "other", "k", "other"] {
         launch(&mut session, kernel).unwrap();
@@ -58,7 +58,7 @@ fn the_pool_is_drained_before_a_launch_that_may_not_find_log_memory() {
 
 #[test]
 fn a_launch_that_does_not_fit_behind_others_has_log_memory_for_itself() {
-    let mut device = FakeDevice::of(vec![script(&[(0, 0, 1)]); 3]);
+    let mut device = FakeDevice::new(vec![script(&[(0, 0, 1)]); 3]);
     let mut session = Session::start(&mut device, &PROGRAM, &options(16 << 10), Shared::default()).unwrap();
     for warps in [10, 2190, 10] {
         launch_warps(&mut session, "k", warps, 32).unwrap();
@@ -82,7 +82,7 @@ fn a_launch_with_few_streams_leaves_as_much_for_what_is_merged() {
 #[test]
 fn a_blocks_last_warp_may_lack_lanes() {
     // The device compares what encoding is told of a launch with what it was launched with.
-    let mut device = FakeDevice::of(vec![script(&[(0, 0, 1)]); 2]);
+    let mut device = FakeDevice::new(vec![script(&[(0, 0, 1)]); 2]);
     let options = RecordingSpec { dual: true, ..options(4096) };
     let mut session = Session::start(&mut device, &PROGRAM, &options, Shared::default()).unwrap();
     launch_warps(&mut session, "k", 10, 50).unwrap();
@@ -121,7 +121,7 @@ fn small_launches_have_long_first_segments() {
 #[test]
 fn many_small_launches_with_long_first_segments_share_a_drain() {
     // Each takes a 64th of log memory at most; at three quarters it is drained.
-    let mut device = FakeDevice::of(vec![script(&[(0, 0, 1)]); 100]);
+    let mut device = FakeDevice::new(vec![script(&[(0, 0, 1)]); 100]);
     let mut session = Session::start(&mut device, &PROGRAM, &options(64 << 10), Shared::default()).unwrap();
     for _ in 0..100 {
         launch_warps(&mut session, "k", 3, 96).unwrap();

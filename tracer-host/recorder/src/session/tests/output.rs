@@ -32,7 +32,7 @@ impl Shared {
     }
 
     /// The chunks that were written so far, and the number of accounting sections.
-    pub(super) fn contents(&self) -> (Vec<Found>, usize) {
+    pub(super) fn contents(&self) -> (Vec<FoundChunk>, usize) {
         let mut chunks = Vec::new();
         for (_, body) in self.sections(*b"FRAM") {
             let frame = Frame::decode(&body, 0).unwrap();
@@ -58,7 +58,7 @@ impl Shared {
         for (_, body) in self.sections(*b"LABL") {
             labels.add(LaunchLabels::decode(&body, 0).unwrap());
         }
-        (0..self.launches().len() as u32).map(|launch| labels.of(launch).map(str::to_owned)).collect()
+        (0..self.launches().len() as u32).map(|launch| labels.label_of(launch).map(str::to_owned)).collect()
     }
 }
 
@@ -89,4 +89,4 @@ impl Write for Full {
 }
 
 /// Launch, warp, sequence and payload.
-pub(super) type Found = (u32, u32, u32, Vec<u8>);
+pub(super) type FoundChunk = (u32, u32, u32, Vec<u8>);

@@ -16,7 +16,7 @@ fn options(kib: u64, dual: bool) -> RecordingSpec {
 
 /// Records launches of this many warps; what they are told, and what the device was asked for.
 fn recorded(warps: &[u64], options: &RecordingSpec) -> Result<(Vec<LaunchLogs>, Vec<String>), SessionError> {
-    let mut device = FakeDevice::of(vec![script(&[(0, 0, 1)]); warps.len()]);
+    let mut device = FakeDevice::new(vec![script(&[(0, 0, 1)]); warps.len()]);
     let mut session = Session::start(&mut device, &PROGRAM, options, Shared::default())?;
     for &warps in warps {
         launch_warps(&mut session, "k", warps, 32)?;

@@ -15,7 +15,7 @@ fn with(window: Window) -> RecordingSpec {
 
 /// Launches these kernels; what the device was asked for, the file, and the report.
 fn record(window: Window, scripts: usize, kernels: &[&'static str]) -> (Vec<String>, Shared, LaunchReport) {
-    let mut device = FakeDevice::of(vec![script(&[(1, 0, 1), (0, 0, 1)]); scripts]);
+    let mut device = FakeDevice::new(vec![script(&[(1, 0, 1), (0, 0, 1)]); scripts]);
     let mut session = Session::start(&mut device, &PROGRAM, &with(window), Shared::default()).unwrap();
     for kernel in kernels {
         launch(&mut session, kernel).unwrap();
@@ -48,7 +48,7 @@ fn kernels_that_are_not_named_run_untraced() {
 #[test]
 fn a_kernel_that_is_not_there_is_refused_before_anything_runs() {
     let window = Window { kernels: vec!["k".to_owned(), "missing".to_owned()], ..Window::default() };
-    let (mut device, file) = (FakeDevice::of([]), Shared::default());
+    let (mut device, file) = (FakeDevice::new([]), Shared::default());
     let error = Session::start(&mut device, &PROGRAM, &with(window), file.clone()).unwrap_err();
     assert!(matches!(error, SessionError::NoSuchKernel { .. }));
     assert_eq!(error.to_string(), "no kernel of this program is named `missing`: it has k, other");
@@ -78,7 +78,7 @@ fn what_chooses_nothing_makes_a_file_of_launches() {
 #[test]
 fn many_launches_that_are_not_chosen_are_told_as_they_come() {
     let window = Window { launches: "9999999".parse().unwrap(), ..Window::default() };
-    let (mut device, file) = (FakeDevice::of([]), Shared::default());
+    let (mut device, file) = (FakeDevice::new([]), Shared::default());
     let mut session = Session::start(&mut device, &PROGRAM, &with(window), file.clone()).unwrap();
     for _ in 0..9_000 {
         launch(&mut session, "k").unwrap();
@@ -95,7 +95,7 @@ fn only_chosen_warps_have_logs_and_accounts() {
     let window =
         Window { blocks: "1/3".parse().unwrap(), warps: "1..3".parse().unwrap(), ..Window::default() };
     let chosen = ChosenWarps { first_block: 0, blocks: 4, block_step: 3, first_warp: 1, block_warps: 2 };
-    let mut device = FakeDevice::of([script(&[(3, 0, 1), (6, 0, 2)])]);
+    let mut device = FakeDevice::new([script(&[(3, 0, 1), (6, 0, 2)])]);
     let mut session = Session::start(&mut device, &PROGRAM, &with(window), Shared::default()).unwrap();
     launch_warps(&mut session, "k", 40, 128).unwrap();
     let (file, _, report) = session.finish().unwrap();
@@ -110,7 +110,7 @@ fn only_chosen_warps_have_logs_and_accounts() {
 #[test]
 fn a_chunk_of_a_warp_that_does_not_record_is_damaged() {
     let window = Window { blocks: "0".parse().unwrap(), ..Window::default() };
-    let mut device = FakeDevice::of([script(&[(2, 0, 1)])]);
+    let mut device = FakeDevice::new([script(&[(2, 0, 1)])]);
     let mut session = Session::start(&mut device, &PROGRAM, &with(window), Shared::default()).unwrap();
     launch_warps(&mut session, "k", 4, 64).unwrap();
     let error = session.flush().unwrap_err().to_string();
@@ -121,7 +121,7 @@ fn a_chunk_of_a_warp_that_does_not_record_is_damaged() {
 fn launches_have_labels_and_of_ranges_only_those_are_recorded() {
     for (nvtx, recorded) in [(&[][..], [true; 4]), (&["step*"], [true, false, true, false])] {
         let scripts = recorded.iter().filter(|recorded| **recorded).count();
-        let mut device = FakeDevice::of(vec![script(&[(1, 0, 1), (0, 0, 1)]); scripts]);
+        let mut device = FakeDevice::new(vec![script(&[(1, 0, 1), (0, 0, 1)]); scripts]);
         let window = Window { nvtx: nvtx.iter().map(|&name| name.to_owned()).collect(), ..Window::default() };
         let mut session = Session::start(&mut device, &PROGRAM, &with(window), Shared::default()).unwrap();
         for label in ["step 1", "other", "step 2", ""] {
@@ -138,7 +138,7 @@ fn launches_have_labels_and_of_ranges_only_those_are_recorded() {
 #[test]
 fn a_launch_that_fails_has_its_label() {
     let failing = Script { fails: true, ..script(&[(0, 0, 9)]) };
-    let (mut device, file) = (FakeDevice::of([failing]), Shared::default());
+    let (mut device, file) = (FakeDevice::new([failing]), Shared::default());
     let mut session = Session::start(&mut device, &PROGRAM, &options(1000), file.clone()).unwrap();
     session.recorder.label("last");
     launch(&mut session, "k").unwrap_err();

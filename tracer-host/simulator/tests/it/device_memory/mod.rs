@@ -294,9 +294,9 @@ impl DeviceMemory {
     }
 
     /// Merges the logs by the kernel: `blocks` blocks of `threads` threads.
-    pub(crate) fn merge_by_kernel(&mut self, codec: CodecSpec, blocks: u32, threads: u32) -> Table {
-        let (pool, mut table) = (self.pool(), Table::new(&self.logged_launch()));
-        let codec = Codec::of(codec).expect("a known codec");
+    pub(crate) fn merge_by_kernel(&mut self, codec: CodecSpec, blocks: u32, threads: u32) -> GuardedTable {
+        let (pool, mut table) = (self.pool(), GuardedTable::new(&self.logged_launch()));
+        let codec = Codec::new(codec).expect("a known codec");
         let call = merge_call(&pool, table.address(), 1, self.warps * self.tracks, codec);
         run(&call, blocks, threads);
         table
@@ -443,9 +443,9 @@ fn check_times(events: &[Event], times: &[u8]) {
 }
 
 /// A table of one launch.
-pub(crate) struct Table(Guarded);
+pub(crate) struct GuardedTable(Guarded);
 
-impl Table {
+impl GuardedTable {
     pub(crate) fn new(launch: &LoggedLaunch) -> Self {
         let mut memory = Guarded::new(size_of::<LoggedLaunch>());
         let bytes = launch.to_words().map(u32::to_le_bytes).concat();

@@ -5,7 +5,7 @@ pub(crate) const LANES: usize = 32;
 
 /// A run of a log. Its mask tells it from all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Run {
+pub(crate) struct MadeRun {
     pub(crate) mask: u32,
     pub(crate) location: u16,
     /// 0: an entry that holds no run.
@@ -26,7 +26,12 @@ impl Numbers {
 
 /// Lanes of a warp with this many runs each, that begin at times from `start` on, each 1 to
 /// `max_between` units after the one before it in its lane.
-pub(crate) fn lanes(numbers: &mut Numbers, lengths: &[usize], start: u64, max_between: u64) -> Vec<Vec<Run>> {
+pub(crate) fn lanes(
+    numbers: &mut Numbers,
+    lengths: &[usize],
+    start: u64,
+    max_between: u64,
+) -> Vec<Vec<MadeRun>> {
     let mut mask = 0;
     let mut lanes: Vec<Vec<_>> = lengths
         .iter()
@@ -36,7 +41,7 @@ pub(crate) fn lanes(numbers: &mut Numbers, lengths: &[usize], start: u64, max_be
                 mask += 1;
                 time += 1 + numbers.below(max_between);
                 let (location, count) = (1 + numbers.below(255) as u16, 1 + numbers.below(9) as u32);
-                Run { mask, location, count, time }
+                MadeRun { mask, location, count, time }
             };
             (0..length).map(|_| run()).collect()
         })

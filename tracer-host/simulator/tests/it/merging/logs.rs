@@ -2,9 +2,9 @@
 
 use warptrace_abi::log::{Entry, MAX_KEY_COUNT};
 
-use crate::made_runs::{LANES, Numbers, Run, lanes};
+use crate::made_runs::{LANES, MadeRun, Numbers, lanes};
 
-impl Run {
+impl MadeRun {
     /// The words of its log entry.
     pub(crate) fn words(self) -> [u32; 4] {
         if self.count == 0 {
@@ -24,13 +24,13 @@ impl Run {
 /// What a warp leaves.
 #[derive(Clone, Debug)]
 pub(crate) struct Logs {
-    pub(crate) lanes: Vec<Vec<Run>>,
+    pub(crate) lanes: Vec<Vec<MadeRun>>,
     /// When a lane's first run was lost, of logs that have been stopped.
     pub(crate) lost_from: Vec<Option<u64>>,
 }
 
 impl Logs {
-    pub(crate) fn new(lanes: Vec<Vec<Run>>) -> Self {
+    pub(crate) fn new(lanes: Vec<Vec<MadeRun>>) -> Self {
         Self { lanes, lost_from: vec![None; LANES] }
     }
 
@@ -46,7 +46,8 @@ impl Logs {
         runs.sort_by_key(|&(key, _)| key);
         let lost_from = self.lost_from.iter().flatten().min().map_or(u64::MAX, |time| time | 1);
         let (kept, lost): (Vec<_>, Vec<_>) = runs.into_iter().partition(|(_, run)| run.time < lost_from);
-        let events = |runs: &[((u64, usize), Run)]| runs.iter().map(|(_, run)| u64::from(run.count)).sum();
+        let events =
+            |runs: &[((u64, usize), MadeRun)]| runs.iter().map(|(_, run)| u64::from(run.count)).sum();
         let (kept_events, lost_events): (u64, u64) = (events(&kept), events(&lost));
         (kept.into_iter().map(|(_, run)| run.merged()).collect(), kept_events + lost_events, lost_events)
     }
@@ -63,7 +64,7 @@ pub(crate) fn with_gaps(numbers: &mut Numbers, mut logs: Logs, rarity: u64) -> L
         let mut entries = Vec::new();
         for (number, &run) in runs.iter().enumerate() {
             while number == 0 && entries.is_empty() || numbers.below(rarity) == 0 {
-                entries.push(Run { location: 0, count: 0, ..run });
+                entries.push(MadeRun { location: 0, count: 0, ..run });
             }
             entries.push(run);
         }

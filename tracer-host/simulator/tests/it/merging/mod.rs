@@ -4,7 +4,7 @@ mod data;
 mod logs;
 
 use crate::device_memory::{AMPLE, DeviceMemory, Encoded, Room, UNTOUCHED};
-use crate::made_runs::{LANES, Numbers, Run};
+use crate::made_runs::{LANES, MadeRun, Numbers};
 use logs::{Logs, logs, with_gaps};
 use warptrace_abi::log::{ENTRY_BYTES, MAX_KEY_COUNT};
 use warptrace_encode::native::Schedule;
@@ -272,13 +272,13 @@ mod full {
 #[test]
 fn entries_without_a_run_are_passed_over() {
     let mut numbers = Numbers(9);
-    let gap = |time| Run { mask: 77, location: 0, count: 0, time };
+    let gap = |time| MadeRun { mask: 77, location: 0, count: 0, time };
     let empty = |length: u64| (0..length).map(gap).collect::<Vec<_>>();
     let mut streams = vec![Logs::new(vec![empty(3); LANES]), Logs::new(vec![empty(20); LANES])];
     // One log of gaps only, next to others; and gaps at the end.
     let mut logs = logs(&mut numbers, &[30; 5], 0, 10);
     logs.lanes[6] = empty(50);
-    logs.lanes[2].extend(empty(9).into_iter().map(|run| Run { time: run.time + 1000, ..run }));
+    logs.lanes[2].extend(empty(9).into_iter().map(|run| MadeRun { time: run.time + 1000, ..run }));
     streams.push(logs);
     for lane in 0..2 {
         let mut lanes = vec![Vec::new(); LANES];

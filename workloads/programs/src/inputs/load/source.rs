@@ -26,7 +26,7 @@ pub enum Compression {
 }
 
 impl Compression {
-    fn of(start: &[u8]) -> Self {
+    fn new(start: &[u8]) -> Self {
         if start.starts_with(&XZ_MAGIC) {
             Self::Xz
         } else if start.starts_with(&GZIP_MAGIC) {
@@ -58,7 +58,7 @@ pub(super) fn read_from(
     mut reader: impl BufRead,
     limits: &Limits,
 ) -> Result<(Vec<u8>, Compression), LoadProblem> {
-    let compression = Compression::of(reader.fill_buf().map_err(LoadProblem::Io)?);
+    let compression = Compression::new(reader.fill_buf().map_err(LoadProblem::Io)?);
     let bytes = match compression {
         Compression::None => read_bounded(reader, compression, limits),
         Compression::Gzip => read_bounded(MultiGzDecoder::new(reader), compression, limits),

@@ -16,7 +16,7 @@ pub(crate) type Mapping = BTreeMap<u16, Vec<u16>>;
 ///
 /// # Panics
 /// If a trace point placed by hand has no automatic counterpart.
-pub(crate) fn of(program: &ProgramInfo) -> Mapping {
+pub(crate) fn mapping_of(program: &ProgramInfo) -> Mapping {
     let mut mapping = Mapping::new();
     for marked in program.modules {
         let module = program.automatic.iter().find(|module| module.file == marked.file);

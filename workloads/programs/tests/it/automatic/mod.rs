@@ -91,7 +91,7 @@ fn compare_lanes(program: &ProgramInfo, [by_hand, automatic]: &[TraceFile; 2], m
 
 /// Runs a program with both kinds of trace points and compares results and lanes.
 fn check<T: PartialEq + std::fmt::Debug>(program: &ProgramInfo, run: impl Fn(&mut dyn Launcher) -> T) {
-    let mapping = mapping::of(program);
+    let mapping = mapping::mapping_of(program);
     for counting in [Counting::Never, Counting::All] {
         compare_lanes(program, &both(program, counting, &run), &mapping);
     }
@@ -123,7 +123,7 @@ fn stress_takes_the_same_decisions() {
 fn nbody_takes_the_same_decisions() {
     let program = &nbody::PROGRAM;
     // By hand, the pulls of a round of eight are eight events; the loop of the rest follows.
-    let mut mapping = mapping::of(program);
+    let mut mapping = mapping::mapping_of(program);
     let interact = warptrace_kernels::nbody::at::INTERACT;
     let loops: Vec<u16> = program.automatic[0]
         .locations
@@ -216,7 +216,7 @@ fn every_trace_point_placed_by_hand_has_an_automatic_counterpart() {
         &triad::PROGRAM,
     ];
     for program in programs {
-        let mapped: Vec<u16> = mapping::of(program).into_values().flatten().collect();
+        let mapped: Vec<u16> = mapping::mapping_of(program).into_values().flatten().collect();
         let placed = program.locations().filter(|point| !JOINS.contains(&point.name)).count();
         assert_eq!((mapped.len(), mapped.iter().collect::<BTreeSet<_>>().len()), (placed, placed));
         let automatic = program.automatic().unwrap();

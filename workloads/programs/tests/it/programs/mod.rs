@@ -74,7 +74,7 @@ pub(crate) fn record_as<T>(
 pub(crate) struct LaneCounts([u64; 256]);
 
 impl LaneCounts {
-    pub(crate) fn of(file: &TraceFile) -> Self {
+    pub(crate) fn new(file: &TraceFile) -> Self {
         let mut counts = [0; 256];
         for launch in file.launches() {
             let flow = file.decode_all(launch.number(), 0, &WarpFilter::all(), &mut |block| {

@@ -75,10 +75,10 @@ impl Case<'_> {
 impl Traced {
     pub(crate) fn new(text: &str, spaces: Spaces, placement: Option<Placement>, architecture: u32) -> Self {
         let options = PointOptions { accesses: spaces, points: Points::Blocks, ..PointOptions::default() };
-        Self::of(mark(text, &options).expect("it is PTX"), placement, architecture)
+        Self::from_marked(mark(text, &options).expect("it is PTX"), placement, architecture)
     }
 
-    pub(crate) fn of(marked: Marked, placement: Option<Placement>, architecture: u32) -> Self {
+    pub(crate) fn from_marked(marked: Marked, placement: Option<Placement>, architecture: u32) -> Self {
         let recording = Some(Recording { placement, ..RECORDING });
         let options = Options { recording, architecture, ..Options::default() };
         let spliced =
@@ -163,7 +163,7 @@ impl Traced {
         for (site, derived) in self.marked.sites.iter().filter_map(|site| Some((site.id, site.derived?))) {
             for lane in 0..32 {
                 let Some(all) = known.get(&(lane, derived.root)) else { continue };
-                let all: Vec<u64> = all.iter().map(|access| derived.of(*access)).collect();
+                let all: Vec<u64> = all.iter().map(|access| derived.address(*access)).collect();
                 added += all.len() as u64;
                 assert!(known.insert((lane, site), all).is_none(), "site {site} has entries");
             }
@@ -185,7 +185,8 @@ impl Traced {
 
     /// Checks that each site without a predicate is executed as often as the events of its block say.
     fn check_events(&self, events: &Track, accesses: &Accesses, warp: u32, context: &str) {
-        let runs: Vec<super::model::Run> = events.entries.iter().map(super::model::Run::from).collect();
+        let runs: Vec<super::model::ModelRun> =
+            events.entries.iter().map(super::model::ModelRun::from).collect();
         for site in self.marked.sites.iter().filter(|site| !site.is_predicated && site.location != 0) {
             let implied = self.marked.implied.iter().find(|implied| implied.points.contains(&site.location));
             let location = implied.map_or(site.location, |implied| implied.after);

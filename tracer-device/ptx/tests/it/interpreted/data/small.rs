@@ -115,11 +115,11 @@ fn values_of_registers_are_recorded() {
 \t// warptrace.data 4 %p1\n\t// warptrace.data 9 %rs1\n\t// warptrace.data 5 %f1 @!%p1\n\t// warptrace.data 6 %rd3
 \t// warptrace.loc 3\n\t@%p1 bra $END;
 \tadd.u32 %r1, %r1, 1;\n$END:\n\t// warptrace.data 7 %r1\n\tret;";
-    let traced = Traced::of(marked(body), None, 90);
+    let traced = Traced::from_marked(marked(body), None, 90);
     assert_eq!(check(&traced), 40 + 40 + 33 + 40 + 40);
     // One site at two places is one list of accesses.
     let twice = body.replace("data 9 %rs1", "data 4 %r1");
-    assert_eq!(check(&Traced::of(marked(&twice), None, 90)), 80 + 33 + 40 + 40);
+    assert_eq!(check(&Traced::from_marked(marked(&twice), None, 90)), 80 + 33 + 40 + 40);
 }
 
 #[test]
@@ -217,5 +217,5 @@ fn sites_have_their_lines_and_the_location_of_their_block() {
     assert_eq!(own.text, marked.text);
     assert_eq!(own.sites.iter().map(|site| site.location).collect::<Vec<_>>(), [2, 3]);
     assert!(mark_accesses(&own.text, &options).is_err());
-    assert_eq!(check(&Traced::of(own, None, 90)), 1 + 40);
+    assert_eq!(check(&Traced::from_marked(own, None, 90)), 1 + 40);
 }

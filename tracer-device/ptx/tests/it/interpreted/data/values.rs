@@ -121,7 +121,7 @@ fn check_recorded(extent: Extent) {
     let total: u64 = expected().values().map(|values| values.len() as u64).sum();
     for marked in [values, all] {
         let is_alone = marked.sites.len() == 7;
-        let traced = Traced::of(marked, None, 90);
+        let traced = Traced::from_marked(marked, None, 90);
         for (seed, segments) in (0..extent.rounds(16)).flat_map(|seed| [(seed, 0), (seed, 3), (seed, 400)]) {
             let outcome = traced.check(&case(segments), seed);
             assert!(!is_alone || outcome.accesses == total, "{}", outcome.accesses);

@@ -58,8 +58,8 @@ fn apart<T: Ord>(a: &Range<T>, b: &Range<T>) -> bool {
 
 impl World {
     fn new(kib: u64, threads: usize, launches: u32) -> Self {
-        let mut device = FakeDevice::of([]);
-        let division = Division::of(kib << 10, 1024, Pool::arenas(true), 8).unwrap();
+        let mut device = FakeDevice::new([]);
+        let division = Division::new(kib << 10, 1024, Pool::arenas(true), 8).unwrap();
         let pool = Pool::new(&mut device, division, 1, false, true).unwrap();
         let metadata = Metadata::new("model", DeviceInfo::simulator("model"), vec![CodecSpec::Raw]);
         let tables = Growing::new(metadata.with_kernel("k", "")).unwrap();
