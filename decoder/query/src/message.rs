@@ -18,9 +18,9 @@ pub(crate) fn is_from_elsewhere(error: &DataFusionError) -> bool {
 /// Says what is wrong with a query, on one line.
 pub(crate) fn message_of(error: &DataFusionError) -> String {
     let text = match error {
-        DataFusionError::Collection(errors) if !errors.is_empty() => of(&errors[0]),
-        DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => of(inner),
-        DataFusionError::Shared(inner) => of(inner),
+        DataFusionError::Collection(errors) if !errors.is_empty() => message_of(&errors[0]),
+        DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => message_of(inner),
+        DataFusionError::Shared(inner) => message_of(inner),
         DataFusionError::External(inner) => match inner.downcast_ref::<tonic::Status>() {
             Some(status) => status.message().to_owned(),
             None => inner.to_string(),

@@ -25,7 +25,7 @@ const ROW_GROUP: usize = 1 << 18;
 #[non_exhaustive]
 pub enum Format {
     /// Columns for people.
-    TextTable,
+    Table,
     /// Comma-separated values with a header.
     Csv,
     /// A list of objects, one on each line.
@@ -38,7 +38,7 @@ pub enum Format {
 pub struct Writer<W: Write + Send>(Kind<W>);
 
 enum Kind<W: Write + Send> {
-    TextTable(TextTable<W>),
+    Table(TextTable<W>),
     Csv { out: W, is_begun: bool },
     Json(datafusion::arrow::json::Writer<W, Rows>),
     Parquet(Box<ArrowWriter<W>>),
