@@ -16,7 +16,7 @@ use warptrace_decoder::{TraceFile, WarpFilter, WarpItem};
 use warptrace_format::Event;
 use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::{CodecSpec, PredictParams, encode_stream};
-use warptrace_format::file::{ChunkRef, Compression, LaunchInfo, Metadata};
+use warptrace_format::file::{ChunkRef, Compression, LaunchInfo};
 
 use crate::sections::Sections;
 
@@ -58,7 +58,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let per_block = info.warps_per_block();
     let of_launch = u32::try_from(times * chunks.len() as u64)?.div_ceil(per_block) * per_block;
 
-    let metadata = Metadata { tracks: vec![CODEC], ..trace.metadata().clone() };
+    let mut metadata = trace.metadata().clone();
+    metadata.tracks = vec![CODEC];
     let (mut file, mut written) = (Sections::new(&metadata), 0);
     let mut out = std::fs::File::create(to)?;
     for number in 0..launches {
