@@ -186,7 +186,8 @@ fn tally(
         return Ok(None);
     }
     let new = || Tally::new(context);
-    let tally = trace.fold_items(number, 0, filter, new, Tally::take, Tally::merge)?;
+    let group = |warp| context.group(warp);
+    let tally = trace.fold_items(number, 0, filter, group, new, Tally::take, Tally::merge)?;
     let mut sums = tally.map(Tally::sums);
     if let Some(waits) = sums.as_mut().and_then(|sums| sums.waits.as_mut()) {
         waits.end_launch();

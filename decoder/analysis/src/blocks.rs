@@ -82,14 +82,15 @@ pub fn hottest_of_blocks(
     let end = last.saturating_add(1).saturating_mul(per_block);
     let filter = WarpFilter::warps(first.saturating_mul(per_block)..end);
     let is_timed = trace.has_times();
-    let take = |spent: &mut Spent, item: WarpItem<'_>| {
-        let block = item.warp / per_block;
-        if blocks.contains(&block) && selection.has_warp(info, item.warp) {
-            spent.take(block, item, is_timed);
-        }
+    let group = |warp: u32| {
+        let block = warp / per_block;
+        (blocks.contains(&block) && selection.has_warp(info, warp)).then_some(block.into())
+    };
+    let take = |spent: &mut Spent, class: &[u32], item: WarpItem<'_>| {
+        spent.take((item.warp / per_block, class.len() as u64), item, is_timed);
         ControlFlow::Continue(())
     };
-    let spent = trace.fold_items(info.number(), 0, &filter, Spent::default, take, Spent::merge)?;
+    let spent = trace.fold_items(info.number(), 0, &filter, group, Spent::default, take, Spent::merge)?;
     let mut most: BTreeMap<u32, (u64, u16)> = BTreeMap::new();
     for ((block, location), weight) in spent.unwrap_or_default().at {
         let of_block = most.entry(block).or_insert((weight, location));
@@ -111,13 +112,19 @@ struct Spent {
 }
 
 impl Spent {
-    fn take(&mut self, block: u32, WarpItem { warp, item, begin, .. }: WarpItem<'_>, is_timed: bool) {
+    /// Takes an item of this many warps of a block.
+    fn take(
+        &mut self,
+        (block, warps): (u32, u64),
+        WarpItem { warp, item, begin, .. }: WarpItem<'_>,
+        is_timed: bool,
+    ) {
         if self.warp.replace(warp) != Some(warp) {
             (self.last, self.now) = (None, 0);
         }
         if !is_timed {
             for event in item.body() {
-                self.add((block, event.location), item.times().into());
+                self.add((block, event.location), warps.saturating_mul(item.times().into()));
             }
             return;
         }

@@ -25,6 +25,8 @@ const LANES: usize = 32;
 /// Finds the causes of idle lane slots over warps that are given one after the other.
 #[derive(Debug, Default)]
 pub(crate) struct Causes {
+    /// Warps that have the events.
+    warps: u64,
     /// Lanes of the warp. Others, which only an odd trace has, are left out.
     lanes: u32,
     /// The last event.
@@ -49,8 +51,9 @@ const fn is_shared(lanes: u32) -> bool {
 }
 
 impl Causes {
-    /// Begins a warp with these lanes.
-    pub(crate) fn begin(&mut self, lanes: u32) {
+    /// Begins a class of this many warps, which have these lanes.
+    pub(crate) fn begin(&mut self, lanes: u32, warps: u64) {
+        self.warps = warps;
         // All of them share the begin.
         self.lanes = lanes;
         self.newest = Shared { lanes, location: OUTSIDE, time: 0 };
@@ -87,7 +90,7 @@ impl Causes {
     /// Takes `times` equal events in a row, which stand for `weight` like them.
     #[inline(always)]
     fn step(&mut self, Event { location, mask }: Event, times: u64, weight: u64, is_meeting: bool) {
-        let place = self.charges.place(location);
+        let (place, weight) = (self.charges.place(location), weight.saturating_mul(self.warps));
         let mut next = Shared { lanes: mask & self.lanes, location, ..self.newest };
         if next.lanes != self.newest.lanes {
             self.partings.go_on(self.newest, next, weight, is_meeting);

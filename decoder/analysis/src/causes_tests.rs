@@ -19,8 +19,8 @@ struct Both {
 
 impl Both {
     fn begin(&mut self, lanes: u32) {
-        self.causes.begin(lanes);
-        self.edges.begin(lanes);
+        self.causes.begin(lanes, 1);
+        self.edges.begin(lanes, 1);
     }
 
     /// Takes the warp's next events.

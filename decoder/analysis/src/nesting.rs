@@ -48,6 +48,8 @@ pub(crate) struct OpenLoop {
 /// Finds the trips of warps that are given one after the other.
 #[derive(Debug, Default)]
 pub(crate) struct Nesting {
+    /// Warps that have the events.
+    warps: u64,
     /// Lanes of the entries; none for entries that all have left.
     entries: Vec<u32>,
     /// The location of each entry, as a number in `visited`.
@@ -92,9 +94,10 @@ enum Pass {
 }
 
 impl Nesting {
-    /// Begins a warp.
-    pub(crate) fn begin(&mut self) {
+    /// Begins a class of this many warps.
+    pub(crate) fn begin(&mut self, warps: u64) {
         self.end();
+        self.warps = warps;
         self.begun = self.now;
     }
 
@@ -236,7 +239,7 @@ impl Nesting {
     #[inline(always)]
     fn leave(&mut self, entry: usize, lanes: u32, weight: u64) {
         self.entries[entry] &= !lanes;
-        self.visited[usize::from(self.numbers[entry])].take_off(lanes, weight);
+        self.visited[usize::from(self.numbers[entry])].take_off(lanes, weight.saturating_mul(self.warps));
         if let Some(depths) = &mut self.depths {
             lanes_of(lanes).for_each(|lane| depths[lane] -= 1);
         }
@@ -322,7 +325,7 @@ impl Nesting {
     /// Ends the warp: all loops are over.
     pub(crate) fn end(&mut self) {
         for (&lanes, &number) in self.entries.iter().zip(&self.numbers) {
-            self.visited[usize::from(number)].take_off(lanes, 1);
+            self.visited[usize::from(number)].take_off(lanes, self.warps);
         }
         self.entries.clear();
         self.numbers.clear();

@@ -67,7 +67,7 @@ proptest! {
     fn trips_are_those_of_the_lanes(streams in proptest::collection::vec(repeated(), 1..4)) {
         let (mut nesting, mut expected) = (Nesting::default(), FoundNesting::default());
         for stream in &streams {
-            nesting.begin();
+            nesting.begin(1);
             items(stream, &mut |item| nesting.push(&item));
             nesting.end();
             naive(&expand(stream), &mut expected);
@@ -81,7 +81,7 @@ proptest! {
         mask in prop_oneof![Just(1_u32), Just(3)],
     ) {
         let (mut nesting, mut events) = (Nesting::default(), Vec::new());
-        nesting.begin();
+        nesting.begin(1);
         for &(first, length, times) in &parts {
             let body: Vec<Event> = (first..first + length).map(|location| Event { location, mask }).collect();
             let item = match body[..] {
@@ -102,7 +102,7 @@ proptest! {
 fn loops_in_loops_begin_anew() {
     // 1; twice: 2, then 3 so often as given, then 4; 5.
     let mut nesting = Nesting::default();
-    nesting.begin();
+    nesting.begin(1);
     let all = u32::MAX;
     for (location, times) in [(1, 1), (2, 1), (3, 7), (4, 1), (2, 1), (3, 1), (4, 1), (5, 1)] {
         nesting.push(&Item::Run { event: Event { location, mask: all }, times });
@@ -120,7 +120,7 @@ fn loops_in_loops_begin_anew() {
 fn long_cycles_cost_no_more_than_short_ones() {
     let body = [1, 2, 2, 3].map(|location| Event { location, mask: 1 });
     let mut nesting = Nesting::default();
-    nesting.begin();
+    nesting.begin(1);
     nesting.push(&Item::Cycle { body: &body, times: u32::MAX });
     nesting.end();
     let n = u64::from(u32::MAX);
@@ -132,7 +132,7 @@ fn long_cycles_cost_no_more_than_short_ones() {
 #[test]
 fn lanes_of_an_event_share_an_entry() {
     let mut nesting = Nesting::default();
-    nesting.begin();
+    nesting.begin(1);
     let run = |location, mask, times| Item::Run { event: Event { location, mask }, times };
     for item in [run(1, 0xff, 1), run(2, 0xff, 3), run(2, 0xf0, 5), run(4, 0xf0, 1), run(3, 0xff, 1)] {
         nesting.push(&item);
@@ -157,7 +157,7 @@ proptest! {
     #[test]
     fn lanes_may_have_hundreds_of_entries(events in diverged()) {
         let mut nesting = Nesting::default();
-        nesting.begin();
+        nesting.begin(1);
         events.iter().for_each(|&event| nesting.push(&Item::Run { event, times: 1 }));
         nesting.end();
         let mut expected = FoundNesting::default();

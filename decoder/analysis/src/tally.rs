@@ -1,4 +1,7 @@
-//! What one thread counts: warps come one after the other, their items in order.
+//! What one thread counts: classes of warps come one after the other, the items of each in order.
+//!
+//! The warps of a class have the same events, which are gone through once. Each sum takes them as often as the
+//! class has warps.
 
 use std::ops::ControlFlow;
 
@@ -43,6 +46,18 @@ pub(crate) struct Context<'a> {
     pub(crate) watch: Option<&'a Watch>,
 }
 
+impl Context<'_> {
+    /// A number that warps share whose equal events give equal figures; `None` for those that are not selected.
+    pub(crate) fn group(&self, warp: u32) -> Option<u64> {
+        let end = self.ends.end_of(warp) as u64;
+        self.selection.has_warp(self.launch, warp).then(|| end << u32::BITS | u64::from(self.lanes(warp)))
+    }
+
+    fn lanes(&self, warp: u32) -> u32 {
+        self.launch.lane_mask(warp).unwrap_or(u32::MAX)
+    }
+}
+
 /// Sums over warps, whatever their launch.
 #[derive(Default)]
 pub(crate) struct WarpSums {
@@ -75,10 +90,11 @@ pub(crate) struct Stopped {
     pub(crate) others: Vec<(u16, u32)>,
 }
 
-/// The warp that is being counted.
+/// The class that is being counted.
 struct Current {
-    warp: u32,
-    /// Lanes that the warp has.
+    /// Its warps.
+    class: Vec<u32>,
+    /// Lanes that each has.
     lanes: u32,
     /// How many.
     width: u32,
@@ -86,12 +102,12 @@ struct Current {
     last: u16,
     /// Lanes of the last event.
     active: u32,
-    /// Locations that it came to.
+    /// Locations that they came to.
     locations: Vec<u16>,
 }
 
 impl Current {
-    /// Counts `times` visits of the warp.
+    /// Counts `times` visits of each warp.
     #[inline(always)]
     fn count(&mut self, event: Event, times: u64, points: &Points<'_>, locations: &mut Locations) {
         let at = usize::from(event.location);
@@ -100,7 +116,7 @@ impl Current {
         }
         let location =
             locations[at].get_or_insert_with(|| Box::new(AtLocation::new(points.weight_of(event.location))));
-        if location.visit(event.mask, self.lanes, times) {
+        if location.visit(event.mask, self.lanes, times, self.class.len() as u64) {
             self.locations.push(event.location);
         }
         self.last = event.location;
@@ -126,7 +142,7 @@ pub(crate) struct Tally<'a> {
     current: Option<Current>,
     /// Of a trace with times.
     clocks: Option<Clocks>,
-    /// For each of the lines with several locations the warp that came last, plus one.
+    /// For each of the lines with several locations the first warp of the class that came last, plus one.
     line_visitors: Vec<u64>,
     /// Runs of the current warp that are not counted yet.
     runs: Vec<TallyRun>,
@@ -160,15 +176,12 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Takes the next item. Items of a warp follow each other. Answers `Break` if the watch stops the
+    /// Takes the next item of a class, whose items follow each other. Answers `Break` if the watch stops the
     /// analysis.
     #[inline]
-    pub(crate) fn take(&mut self, found: WarpItem<'_>) -> ControlFlow<()> {
-        if self.current.as_ref().is_none_or(|current| current.warp != found.warp) {
-            self.begin_warp(found.warp);
-            if self.current.is_none() {
-                return ControlFlow::Continue(());
-            }
+    pub(crate) fn take(&mut self, class: &[u32], found: WarpItem<'_>) -> ControlFlow<()> {
+        if self.current.as_ref().is_none_or(|current| current.class[0] != found.warp) {
+            self.begin_class(class);
         }
         match found.item {
             Item::Run { event, times } => {
@@ -284,96 +297,99 @@ impl<'a> Tally<'a> {
     /// Adds what the watch has not heard of to what it shows.
     fn publish(&mut self, watch: &Watch) {
         self.unpublished = 0;
-        let width = self.current.as_ref().map_or(0, |current| current.width);
+        let (width, warps) =
+            self.current.as_ref().map_or((0, 0), |current| (current.width, current.class.len()));
         for (id, location) in (0_u16..=u16::MAX).zip(&mut self.sums.locations) {
             let Some(location) = location else { continue };
-            watch.add(id, &location.publish(width));
+            watch.add(id, &location.publish(width, warps as u64));
         }
     }
 
-    /// Ends the current warp, if there is one, and begins another, unless it is not to be looked at.
-    fn begin_warp(&mut self, warp: u32) {
-        let mut locations = self.end_warp();
-        let Context { launch, selection, .. } = self.context;
-        if !selection.has_warp(launch, warp) {
-            return;
-        }
+    /// Ends the current class, if there is one, and begins another.
+    fn begin_class(&mut self, class: &[u32]) {
+        let (mut kept, mut locations) = self.end_class();
         locations.clear();
-        let lanes = launch.lane_mask(warp).unwrap_or(u32::MAX);
+        kept.clear();
+        kept.extend_from_slice(class);
+        let (warp, warps, lanes) = (class[0], class.len() as u64, self.context.lanes(class[0]));
         let (width, path) = (lanes.count_ones(), PathDigest::default());
-        self.current = Some(Current { warp, lanes, width, path, last: 0, active: 0, locations });
+        self.current = Some(Current { class: kept, lanes, width, path, last: 0, active: 0, locations });
         if let Some(clocks) = &mut self.clocks {
             clocks.begin(lanes);
         }
         if let Some(waits) = &mut self.sums.waits {
-            let each = launch.warps_per_block();
+            let each = self.context.launch.warps_per_block();
             waits.begin(warp / each, warp % each, lanes);
         }
-        self.sums.transitions.begin(lanes);
-        self.sums.nesting.begin();
-        self.sums.causes.begin(lanes);
+        self.sums.transitions.begin(lanes, warps);
+        self.sums.nesting.begin(warps);
+        self.sums.causes.begin(lanes, warps);
     }
 
-    /// Ends the current warp; answers memory for the next one's locations.
-    fn end_warp(&mut self) -> Vec<u16> {
+    /// Ends the current class; answers memory for the next one's warps and locations.
+    fn end_class(&mut self) -> (Vec<u32>, Vec<u16>) {
         self.count_runs();
-        let Some(Current { warp, width, path, last, active, locations, .. }) = self.current.take() else {
-            return Vec::new();
+        let Some(Current { class, width, path, last, active, locations, .. }) = self.current.take() else {
+            return (Vec::new(), Vec::new());
         };
-        let end = self.context.ends.end_of(warp);
+        let warps = class.len() as u64;
+        let end = self.context.ends.end_of(class[0]);
         let launch = self.context.launch.number();
         if end == WarpEnd::Unfinished {
-            let (round, others) =
-                (self.sums.nesting.open_loop(active, last), self.sums.transitions.elsewhere(active));
-            let others = others.collect();
-            self.sums.stopped.push(Stopped { launch, warp, last, round, others });
+            let round = self.sums.nesting.open_loop(active, last);
+            let others: Vec<_> = self.sums.transitions.elsewhere(active).collect();
+            let stopped = |&warp: &u32| Stopped { launch, warp, last, round, others: others.clone() };
+            self.sums.stopped.extend(class.iter().map(stopped));
         }
         self.sums.transitions.end(end.is_whole());
         self.sums.nesting.end();
-        let number = 1 << (warp % self.context.launch.warps_per_block());
+        let number = |warp: &u32| 1_u32 << (warp % self.context.launch.warps_per_block());
+        let numbers = class.iter().map(number).fold(0, std::ops::BitOr::bitor);
         let (mut counts, mut cycles, focus) = (Counts::default(), 0_u64, self.context.selection.focus);
         for &location in &locations {
             let at = usize::from(location);
             if let Some(Some(figures)) = self.sums.locations.get_mut(at) {
-                let (more, time) = figures.end_warp(width, number);
+                let (more, time) = figures.end_class(width, numbers, warps);
                 if focus.is_none_or(|focus| focus == location) {
                     counts.add(&more);
                     cycles = cycles.saturating_add(time);
                 }
             }
             if let Some(line) = self.context.points.shared_line(location) {
-                self.visit_line(line as usize, warp);
+                self.visit_line(line as usize, &class);
             }
         }
         let (path, median) = (path.value(), 0);
         let time = self.clocks.as_ref().map(|_| WarpTime { cycles, median_cycles: 0 });
         let (ran, role) = (None, None);
-        self.sums.warps.push(WarpFigures { launch, warp, counts, time, ran, median, path, last, end, role });
-        locations
+        let figures =
+            |&warp: &u32| WarpFigures { launch, warp, counts, time, ran, median, path, last, end, role };
+        self.sums.warps.extend(class.iter().map(figures));
+        (class, locations)
     }
 
-    fn visit_line(&mut self, line: usize, warp: u32) {
+    fn visit_line(&mut self, line: usize, class: &[u32]) {
         if self.line_visitors.len() <= line {
             self.line_visitors.resize(line + 1, 0);
             self.sums.line_warps.resize(line + 1, 0);
         }
-        let visitor = u64::from(warp) + 1;
+        let visitor = u64::from(class[0]) + 1;
         if self.line_visitors[line] != visitor {
             self.line_visitors[line] = visitor;
-            self.sums.line_warps[line] += 1;
+            self.sums.line_warps[line] += class.len() as u64;
         }
     }
 
     /// Both tallies' sums.
     pub(crate) fn merge(mut self, other: Self) -> Self {
-        self.end_warp();
+        self.end_class();
         self.sums.merge(other.sums());
         self
     }
 
-    /// Ends the current warp, and the tally.
+    /// Ends the current class, and the tally.
     pub(crate) fn sums(mut self) -> WarpSums {
-        self.end_warp();
+        self.end_class();
         if let Some(watch) = self.context.watch {
             self.publish(watch);
         }

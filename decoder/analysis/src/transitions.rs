@@ -45,6 +45,8 @@ const MANY_GROUPS: usize = 64;
 /// Counts edges and splits over warps that are given one after the other.
 #[derive(Debug, Default)]
 pub(crate) struct Transitions {
+    /// Warps that have the events.
+    warps: u64,
     /// In the order of their events. Those whose lanes have all gone on have none.
     groups: Vec<Group>,
     /// Edges: pairs of events between which some lane went straight, and the lanes that did.
@@ -73,8 +75,9 @@ pub(crate) fn add_all(counts: &mut Vec<u64>, other: &[u64]) {
 }
 
 impl Transitions {
-    /// Begins a warp with these lanes.
-    pub(crate) fn begin(&mut self, lanes: u32) {
+    /// Begins a class of this many warps, which have these lanes.
+    pub(crate) fn begin(&mut self, lanes: u32, warps: u64) {
+        self.warps = warps;
         self.groups.clear();
         // Entering is no decision: lanes that begin in several groups split no event.
         self.groups.push(Group { lanes, location: OUTSIDE, went: Went::Split, since: UNTIMED });
@@ -130,7 +133,7 @@ impl Transitions {
             group.lanes &= !lanes;
             let from = group.location;
             if group.goes_to(location) {
-                add_at(&mut self.splits, from, weight);
+                add_at(&mut self.splits, from, weight.saturating_mul(self.warps));
             }
             if let Some(now) = now
                 && group.since != UNTIMED
@@ -159,6 +162,7 @@ impl Transitions {
 
     #[inline]
     fn edge(&mut self, from: u16, to: u16, lanes: u32, weight: u64) {
+        let weight = weight.saturating_mul(self.warps);
         self.edges.count(from, to, Sum { times: weight, amount: weight.saturating_mul(u64::from(lanes)) });
     }
 
@@ -178,11 +182,12 @@ impl Transitions {
                 continue;
             }
             if !is_whole {
-                add_at(&mut self.cut, group.location, u64::from(group.lanes.count_ones()));
+                let lanes = u64::from(group.lanes.count_ones());
+                add_at(&mut self.cut, group.location, lanes.saturating_mul(self.warps));
                 continue;
             }
             if group.goes_to(OUTSIDE) {
-                add_at(&mut self.splits, group.location, 1);
+                add_at(&mut self.splits, group.location, self.warps);
             }
             self.edge(group.location, OUTSIDE, group.lanes.count_ones(), 1);
         }

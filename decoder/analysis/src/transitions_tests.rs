@@ -75,7 +75,7 @@ proptest! {
         let mut transitions = Transitions::default();
         let mut expected = FoundTransitions::default();
         for (stream, is_whole) in &warps {
-            transitions.begin(u32::MAX);
+            transitions.begin(u32::MAX, 1);
             items(stream, &mut |item| transitions.push(&item));
             transitions.end(*is_whole);
             let (edges, splits, cut) = naive(&expand(stream), u32::MAX, *is_whole);
@@ -97,7 +97,7 @@ proptest! {
 fn a_split_counts_once_and_repeats_count_as_often() {
     let event = |location, mask| Event { location, mask };
     let mut transitions = Transitions::default();
-    transitions.begin(0b111);
+    transitions.begin(0b111, 1);
     // The three lanes part three times, to 2, 3 and 4, and come together at 1 again.
     let body = [event(1, 0b111), event(2, 0b001), event(3, 0b010), event(4, 0b100)];
     transitions.push(&Item::Cycle { body: &body, times: 3 });
@@ -115,7 +115,7 @@ fn a_split_counts_once_and_repeats_count_as_often() {
 #[test]
 fn lanes_that_the_warp_lacks_begin_where_they_come_first() {
     let mut transitions = Transitions::default();
-    transitions.begin(1);
+    transitions.begin(1, 1);
     transitions.push(&Item::Run { event: Event { location: 5, mask: 0b11 }, times: 2 });
     transitions.end(true);
     let edges = transitions.edges().unwrap();

@@ -1,6 +1,7 @@
 //! Visits of one location, and the time of warps there, as one thread counts them.
 //!
-//! What an event adds to is kept for the current warp; the rest follows from it when the warp ends.
+//! What an event adds to is kept for a warp of the current class; the rest follows from it when the class ends. A
+//! class with times has one warp.
 
 use crate::counts::Counts;
 use crate::distribution::Distribution;
@@ -33,7 +34,7 @@ pub(crate) struct AtLocation {
     published: Counts,
 }
 
-/// What the current warp did at a location.
+/// What each warp of the current class did at a location.
 #[derive(Default)]
 struct Current {
     visits: u64,
@@ -114,12 +115,12 @@ impl AtLocation {
         }
     }
 
-    /// Counts visits by the lanes of `mask` of a warp that has those of `lanes`. Returns whether they are its
-    /// first.
+    /// Counts visits by the lanes of `mask` of each of `warps` warps that have those of `lanes`. Returns whether
+    /// they are the first.
     #[inline(always)]
-    pub(crate) fn visit(&mut self, mask: u32, lanes: u32, times: u64) -> bool {
+    pub(crate) fn visit(&mut self, mask: u32, lanes: u32, times: u64, warps: u64) -> bool {
         let active = &mut self.active[mask.count_ones() as usize];
-        *active = active.saturating_add(times);
+        *active = active.saturating_add(times.saturating_mul(warps));
         let current = &mut self.current;
         let is_first = current.visits == 0;
         current.visits = current.visits.saturating_add(times);
@@ -162,15 +163,15 @@ impl AtLocation {
         at.visit(each.saturating_add(1), more);
     }
 
-    /// Ends the warp with the number of bit `number`, which has `width` lanes and came here. Returns its
-    /// counts and its warp-cycles here.
-    pub(crate) fn end_warp(&mut self, width: u32, number: u32) -> (Counts, u64) {
+    /// Ends `warps` warps with the numbers of the bits in `numbers`, which have `width` lanes and came here.
+    /// Returns the counts and the warp-cycles of each.
+    pub(crate) fn end_class(&mut self, width: u32, numbers: u32, warps: u64) -> (Counts, u64) {
         let width = u64::from(width);
         let current = std::mem::take(&mut self.current);
         let idle = current.idle(width);
-        self.idle = self.idle.saturating_add(idle);
-        self.warp_visits.add(current.visits, 1);
-        self.numbers |= number;
+        self.idle = self.idle.saturating_add(idle.saturating_mul(warps));
+        self.warp_visits.add(current.visits, warps);
+        self.numbers |= numbers;
         if current.has_time {
             let Current { lane_cycles, warp_cycles, timed_visits, active_lane_cycles, .. } = current;
             let idle_lane_cycles = warp_cycles.saturating_mul(width).saturating_sub(active_lane_cycles);
@@ -181,10 +182,10 @@ impl AtLocation {
         (Counts::new(current.visits, lanes, idle, self.weight), current.warp_cycles)
     }
 
-    /// Returns what was counted since the last time that this was called, while a warp of `width` lanes is
-    /// counted.
-    pub(crate) fn publish(&mut self, width: u32) -> Counts {
-        let idle = self.idle.saturating_add(self.current.idle(width.into()));
+    /// Returns what was counted since the last time that this was called, while `warps` warps of `width` lanes
+    /// are counted.
+    pub(crate) fn publish(&mut self, width: u32, warps: u64) -> Counts {
+        let idle = self.idle.saturating_add(self.current.idle(width.into()).saturating_mul(warps));
         let counts = self.counts_with(idle);
         let more = counts.since(&self.published);
         self.published = counts;
@@ -249,14 +250,14 @@ mod tests {
     #[test]
     fn idle_lanes_are_those_that_the_warp_has() {
         let mut at = AtLocation::new(3);
-        assert!(at.visit(0b11, 0b111, 2));
-        assert!(!at.visit(0b1001, 0b111, 1));
+        assert!(at.visit(0b11, 0b111, 2, 1));
+        assert!(!at.visit(0b1001, 0b111, 1, 1));
         at.spend(0b1001, 0b111, 1, 10);
-        assert_eq!(at.publish(3), Counts::new(3, 6, 4, 3));
-        let (counts, cycles) = at.end_warp(3, 1);
+        assert_eq!(at.publish(3, 1), Counts::new(3, 6, 4, 3));
+        let (counts, cycles) = at.end_class(3, 1, 1);
         assert_eq!((counts, cycles), (Counts::new(3, 6, 4, 3), 10));
         let time = at.time.as_ref().expect("there is time").time;
         assert_eq!((time.active_lane_cycles, time.idle_lane_cycles), (20, 20));
-        assert_eq!((at.publish(0), at.counts()), (Counts::default(), counts));
+        assert_eq!((at.publish(0, 0), at.counts()), (Counts::default(), counts));
     }
 }

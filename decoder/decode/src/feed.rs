@@ -1,5 +1,7 @@
 //! A warp's chunks, one after the other, and their events.
 
+use std::sync::Arc;
+
 use warptrace_format::Event;
 use warptrace_format::codec::raw::PAYLOAD_EVENT_BYTES;
 use warptrace_format::codec::{CodecError, CodecSpec, Decoder};
@@ -32,17 +34,29 @@ pub(crate) struct Stream {
 pub(crate) struct ChunkData {
     pub(crate) sequence: u32,
     pub(crate) events: u32,
-    pub(crate) payload: Box<[u8]>,
+    /// One allocation for all chunks of a window that have the same bytes.
+    pub(crate) payload: Arc<[u8]>,
     pub(crate) frame_offset: u64,
     /// Cycles of a unit, and when the runs began; if they are wanted.
     pub(crate) times: Option<(u32, ChunkTimes)>,
 }
 
 impl ChunkData {
-    pub(crate) fn copy_of(chunk: Chunk<'_>, frame_offset: u64, times: Option<(u32, ChunkTimes)>) -> Self {
-        let entry = chunk.entry;
-        let (sequence, events, payload) = (entry.sequence, entry.events, chunk.payload.into());
-        Self { sequence, events, payload, frame_offset, times }
+    pub(crate) fn new(
+        chunk: Chunk<'_>,
+        payload: Arc<[u8]>,
+        frame_offset: u64,
+        times: Option<(u32, ChunkTimes)>,
+    ) -> Self {
+        Self { sequence: chunk.entry.sequence, events: chunk.entry.events, payload, frame_offset, times }
+    }
+
+    /// Whether the chunks surely have the same events, without times, at the same place of their warps.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        (self.sequence, self.events) == (other.sequence, other.events)
+            && Arc::ptr_eq(&self.payload, &other.payload)
+            && self.times.is_none()
+            && other.times.is_none()
     }
 
     /// Bytes by which the chunk counts towards a window.
@@ -165,8 +179,9 @@ impl ChunkFeed for FrameFeed<'_> {
             let of_warp =
                 frame.chunks().enumerate().filter(|(_, chunk)| chunk.entry.warp == self.stream.warp);
             let times_of = |at| times.as_ref().map(|times| (times.step(), times.chunk(at)));
-            let chunks: Vec<_> =
-                of_warp.map(|(at, chunk)| ChunkData::copy_of(chunk, entry.offset, times_of(at))).collect();
+            let chunks: Vec<_> = of_warp
+                .map(|(at, chunk)| ChunkData::new(chunk, chunk.payload.into(), entry.offset, times_of(at)))
+                .collect();
             self.chunks = chunks.into_iter();
         }
     }

@@ -51,8 +51,13 @@ impl TraceFile {
     /// figures that need no order of warps. `None` if `fold` returns `Break` on any thread: then the others stop
     /// soon.
     ///
-    /// Each warp is gone through by one thread, in the order of its events. A thread begins with a value of
-    /// `new`, keeps it for the warps that it takes, and `merge` joins the values in any order; with no warp
+    /// Warps are taken by *class*: warps whose events are equal, as the file has them, and that `group` gives the
+    /// same number. `fold` gets the items of a class once, as those of its first warp, with all of its warps in
+    /// ascending order. Warps of which `group` gives `None` are left out. A class need not have all warps with
+    /// these events; of a trace with times each warp is one.
+    ///
+    /// Each class is gone through by one thread, in the order of its events. A thread begins with a value of
+    /// `new`, keeps it for the classes that it takes, and `merge` joins the values in any order; with no warp
     /// the result is `new()`. There are no marks.
     ///
     /// Memory is bounded as the [crate's docs](crate#memory) say, less the events, which are not expanded.
@@ -64,8 +69,9 @@ impl TraceFile {
         launch: u32,
         track: u32,
         filter: &WarpFilter,
+        group: impl Fn(u32) -> Option<u64> + Sync,
         new: impl Fn() -> A + Sync,
-        fold: impl Fn(&mut A, WarpItem<'_>) -> ControlFlow<()> + Sync,
+        fold: impl Fn(&mut A, &[u32], WarpItem<'_>) -> ControlFlow<()> + Sync,
         merge: impl Fn(A, A) -> A + Sync,
     ) -> Result<Option<A>, DecodeError> {
         let (info, codec) = self.resolve(launch, track)?;
@@ -73,14 +79,19 @@ impl TraceFile {
         let mut total = new();
         while let Some(window) = windows.next_window(&mut |_, error| Err(error))? {
             let of_window = window
-                .held
+                .classes(&group)
                 .par_iter()
                 .try_fold(
                     || None,
-                    |state: Option<(Decoder, A)>, (&warp, held)| {
+                    |state: Option<(Decoder, A)>, class| {
                         let (mut decoder, mut value) = state.unwrap_or_else(|| (Decoder::new(codec), new()));
-                        let stream = Stream { launch, track, warp };
-                        self.items_of_held(held, stream, &mut decoder, &mut |item| fold(&mut value, item))?;
+                        if let Some((warp, held)) =
+                            class.first().and_then(|warp| window.held.get_key_value(warp))
+                        {
+                            let stream = Stream { launch, track, warp: *warp };
+                            let fold = &mut |item: WarpItem<'_>| fold(&mut value, class, item);
+                            self.items_of_held(held, stream, &mut decoder, fold)?;
+                        }
                         Ok(Some((decoder, value)))
                     },
                 )
@@ -187,15 +198,17 @@ impl TraceFile {
             launch,
             track,
             filter,
+            |_| Some(0),
             Vec::new,
-            |counts: &mut Vec<LocationCount>, WarpItem { item, .. }| {
+            |counts: &mut Vec<LocationCount>, class, WarpItem { item, .. }| {
+                let times = u64::from(item.times()) * class.len() as u64;
                 for &Event { location, mask } in item.body() {
                     let at = usize::from(location);
                     if counts.len() <= at {
                         counts.resize(at + 1, LocationCount::default());
                     }
-                    counts[at].events += u64::from(item.times());
-                    counts[at].lanes += u64::from(mask.count_ones()) * u64::from(item.times());
+                    counts[at].events += times;
+                    counts[at].lanes += u64::from(mask.count_ones()) * times;
                 }
                 ControlFlow::Continue(())
             },

@@ -9,8 +9,10 @@
 //! A single warp that fills a window on its own is marked as [`Held::Huge`], and its reader goes from frame
 //! to frame instead.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{Hash, Hasher};
 use std::ops::Range;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 use warptrace_format::codec::CodecSpec;
@@ -44,6 +46,53 @@ pub(crate) struct Window {
     pub(crate) held: BTreeMap<u32, Held>,
     /// Frames that were read, or could not be, and have no times, if these are wanted: their first warps and offsets, and why.
     pub(crate) untimed: Vec<((u32, u64), DecodeError)>,
+}
+
+/// The chunks of a warp on the first track, and a group: equal if both are, and the chunks have the same events.
+struct Alike<'a>(u64, &'a [ChunkData]);
+
+impl Hash for Alike<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+        for ChunkData { sequence, events, payload, .. } in self.1 {
+            (sequence, events, payload.as_ptr()).hash(state);
+        }
+    }
+}
+
+impl PartialEq for Alike<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        let chunks = || self.1.iter().zip(other.1);
+        self.0 == other.0 && self.1.len() == other.1.len() && chunks().all(|(one, other)| one.is_like(other))
+    }
+}
+
+impl Eq for Alike<'_> {}
+
+impl Window {
+    /// The warps of the window in classes: those of a class are in one group and have the same events, without
+    /// times, on the first track. `group` gives a warp's group; warps without one are in no class. The warps of a
+    /// class are in ascending order, and so are the first ones of the classes.
+    pub(crate) fn classes(&self, group: impl Fn(u32) -> Option<u64>) -> Vec<Vec<u32>> {
+        let (mut classes, mut number_of) = (Vec::<Vec<u32>>::new(), HashMap::new());
+        for (&warp, held) in &self.held {
+            let Some(group) = group(warp) else { continue };
+            let number = match held {
+                Held::Chunks(tracks) => match tracks.first() {
+                    Some(chunks) if chunks.iter().all(|chunk| chunk.times.is_none()) => {
+                        *number_of.entry(Alike(group, chunks)).or_insert(classes.len())
+                    }
+                    _ => classes.len(),
+                },
+                Held::Huge => classes.len(),
+            };
+            match classes.get_mut(number) {
+                Some(class) => class.push(warp),
+                None => classes.push(vec![warp]),
+            }
+        }
+        classes
+    }
 }
 
 /// Goes through a launch in windows.
@@ -160,6 +209,8 @@ struct Gathered {
     codecs: Vec<CodecSpec>,
     is_expanded: bool,
     held: BTreeMap<u32, Held>,
+    /// The payloads of all chunks so far, each once.
+    payloads: HashSet<Arc<[u8]>>,
     bytes: usize,
     /// What the warp costs that fills the window on its own.
     huge_steps: u64,
@@ -181,6 +232,7 @@ impl Gathered {
             codecs: codecs.map(|codec| codec.unwrap_or(CodecSpec::Raw)).collect(),
             is_expanded: windows.is_expanded,
             held: BTreeMap::new(),
+            payloads: HashSet::new(),
             bytes: 0,
             huge_steps: 0,
         }
@@ -210,6 +262,7 @@ impl Gathered {
         frame_offset: u64,
         limit: usize,
     ) {
+        let mut of_frame: Vec<Option<Arc<[u8]>>> = Vec::new();
         for (at, chunk) in frame.chunks().enumerate() {
             if !self.warps.contains(&chunk.entry.warp) {
                 continue;
@@ -219,7 +272,18 @@ impl Gathered {
             match self.held.entry(chunk.entry.warp).or_insert_with(empty) {
                 Held::Chunks(of_warp) => {
                     let times = times.map(|times| (times.step(), times.chunk(at)));
-                    let chunk = ChunkData::copy_of(chunk, frame_offset, times);
+                    let number = chunk.payload_number as usize;
+                    if of_frame.len() <= number {
+                        of_frame.resize(number + 1, None);
+                    }
+                    let payload = of_frame[number].get_or_insert_with(|| {
+                        self.payloads.get(chunk.payload).cloned().unwrap_or_else(|| {
+                            let payload: Arc<[u8]> = chunk.payload.into();
+                            self.payloads.insert(Arc::clone(&payload));
+                            payload
+                        })
+                    });
+                    let chunk = ChunkData::new(chunk, Arc::clone(payload), frame_offset, times);
                     self.bytes += chunk.held_bytes();
                     // Most warps have one.
                     if of_warp[slot].is_empty() {

@@ -377,18 +377,19 @@ fn walk(
         }
         all = all.merge(of_launch);
         all.found.lost += selection.lost_accesses(trace, &info)?;
-        let count = |counts: &mut BTreeMap<u16, (u64, u64)>, found: warptrace_decoder::WarpItem<'_>| {
-            if selection.has_warp(&info, found.warp) {
-                let times = u64::from(found.item.times());
-                for event in found.item.body() {
-                    let (events, lanes) = counts.entry(event.location).or_default();
-                    *events += times;
-                    *lanes += times * u64::from(event.mask.count_ones());
-                }
+        let count = |counts: &mut BTreeMap<u16, (u64, u64)>,
+                     class: &[u32],
+                     found: warptrace_decoder::WarpItem<'_>| {
+            let times = u64::from(found.item.times()) * class.len() as u64;
+            for event in found.item.body() {
+                let (events, lanes) = counts.entry(event.location).or_default();
+                *events += times;
+                *lanes += times * u64::from(event.mask.count_ones());
             }
             ControlFlow::Continue(())
         };
-        let of_launch = trace.fold_items(launch, 0, &filter, BTreeMap::new, count, sum_events)?;
+        let group = |warp| selection.has_warp(&info, warp).then_some(0);
+        let of_launch = trace.fold_items(launch, 0, &filter, group, BTreeMap::new, count, sum_events)?;
         events = sum_events(events, of_launch.unwrap_or_default());
     }
     let AccessSums { sites, buffers, mut found, .. } = all;

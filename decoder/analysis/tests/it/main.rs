@@ -1,5 +1,6 @@
 //! All integration tests of this package, in one binary.
 
+mod classes;
 mod codecs;
 mod damaged;
 mod schedule;
