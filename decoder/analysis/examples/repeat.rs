@@ -1,5 +1,5 @@
-//! Makes a large trace of a small one, to measure what reading costs: the first warps of its longest launch,
-//! repeated in equal launches until there are so many events.
+//! Makes a large trace from a small one, to measure the time of reading: repeats the first warps of its longest
+//! launch, in equal launches, until the trace has the wanted number of events.
 //!
 //! ```text
 //! repeat small.wtrc EVENTS LAUNCHES WARPS LENGTH large.wtrc

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::order::OrderItems;
+use rustc_hash::FxHashMap;
 use warptrace_decoder::{TraceFile, WarpFilter};
 use warptrace_format::Counting;
 use warptrace_format::file::LaunchInfo;
@@ -99,6 +100,12 @@ fn analyse_with(
         watch.set_losses(&losses);
     }
     let is_timed = trace.has_times();
+    let most = |(info, _): &(LaunchInfo, _)| {
+        let warps = selection.warp_range(info).len();
+        usize::try_from(trace.totals(info.number(), 0).chunks).map_or(warps, |chunks| chunks.min(warps))
+    };
+    // A list that grows is copied time and again. Where so much memory cannot be had, less may do.
+    let _ = sums.warps.try_reserve_exact(launches.iter().map(most).fold(0, usize::saturating_add));
     for ((info, filter), ends) in launches.iter().zip(&all_ends) {
         let context = Context { launch: info, selection, ends, points: &points, renamed, is_timed, watch };
         let Some(mut of_launch) = tally(trace, context, filter)? else { return Ok(None) };
@@ -187,7 +194,7 @@ fn tally(
     }
     let new = || Tally::new(context);
     let group = |warp| context.group(warp);
-    let tally = trace.fold_items(number, 0, filter, group, new, Tally::take, Tally::merge)?;
+    let tally = trace.fold_items((number, 0), filter, group, new, Tally::take, Tally::merge)?;
     let mut sums = tally.map(Tally::sums);
     if let Some(waits) = sums.as_mut().and_then(|sums| sums.waits.as_mut()) {
         waits.end_launch();
@@ -392,17 +399,17 @@ fn lines(points: &Points, locations: &[LocationFigures], sums: &WarpSums) -> Vec
     lines.into_values().collect()
 }
 
+/// The warps, which are in order, by kernel, role and path.
 fn paths(warps: &[WarpFigures], launches: &BTreeMap<u32, &LaunchInfo>) -> Vec<PathGroup> {
-    let kernel = |warp: &WarpFigures| launches.get(&warp.launch).map_or(0, |info| info.kernel());
-    let key = |warp: &WarpFigures| (kernel(warp), warp.role, warp.path, warp.counts.visits);
-    let mut order: Vec<&WarpFigures> = warps.iter().collect();
-    // A stable sort: of each group the first warp comes first.
-    order.sort_by_cached_key(|warp| key(warp));
-    let groups = order.chunk_by(|a, b| key(a) == key(b)).map(|group| {
-        let WarpFigures { launch, warp, counts, path, role, .. } = *group[0];
-        PathGroup { path, warps: group.len() as u64, launch, warp, role, counts }
-    });
-    let mut groups: Vec<PathGroup> = groups.collect();
+    let mut groups: FxHashMap<_, PathGroup> = FxHashMap::default();
+    for of_launch in warps.chunk_by(|one, other| one.launch == other.launch) {
+        let kernel = launches.get(&of_launch[0].launch).map_or(0, |info| info.kernel());
+        for &WarpFigures { launch, warp, counts, path, role, .. } in of_launch {
+            let first = || PathGroup { path, warps: 0, launch, warp, role, counts };
+            groups.entry((kernel, role, path, counts.visits)).or_insert_with(first).warps += 1;
+        }
+    }
+    let mut groups: Vec<PathGroup> = groups.into_values().collect();
     groups.order_by_key(|group| (std::cmp::Reverse(group.warps), group.launch, group.warp));
     groups
 }

@@ -90,7 +90,7 @@ pub fn hottest_of_blocks(
         spent.take((item.warp / per_block, class.len() as u64), item, is_timed);
         ControlFlow::Continue(())
     };
-    let spent = trace.fold_items(info.number(), 0, &filter, group, Spent::default, take, Spent::merge)?;
+    let spent = trace.fold_items((info.number(), 0), &filter, group, Spent::default, take, Spent::merge)?;
     let mut most: BTreeMap<u32, (u64, u16)> = BTreeMap::new();
     for ((block, location), weight) in spent.unwrap_or_default().at {
         let of_block = most.entry(block).or_insert((weight, location));

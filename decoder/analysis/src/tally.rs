@@ -1,4 +1,4 @@
-//! What one thread counts: classes of warps come one after the other, the items of each in order.
+//! The sums of one thread. Classes of warps come one after the other, the items of each in order.
 //!
 //! The warps of a class have the same events, which are gone through once. Each sum takes them as often as the
 //! class has warps.
@@ -428,11 +428,7 @@ impl WarpSums {
         }
         self.untimed = self.untimed.saturating_add(other.untimed);
         self.stopped.append(&mut other.stopped);
-        if self.warps.is_empty() {
-            self.warps = other.warps;
-        } else {
-            self.warps.append(&mut other.warps);
-        }
+        self.warps.append(&mut other.warps);
     }
 
     /// The locations that warps came to, by id.

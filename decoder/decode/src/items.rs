@@ -47,14 +47,14 @@ pub struct LocationCount {
 }
 
 impl TraceFile {
-    /// Gives the items of the warps that `filter` selects to `fold`, on all cores of rayon's current pool: for
-    /// figures that need no order of warps. `None` if `fold` returns `Break` on any thread: then the others stop
+    /// Gives the items of the warps that `filter` selects of a launch and track to `fold`, on all cores of
+    /// rayon's current pool: for figures that need no order of warps. `None` if `fold` returns `Break` on any thread: then the others stop
     /// soon.
     ///
-    /// Warps are taken by *class*: warps whose events are equal, as the file has them, and that `group` gives the
-    /// same number. `fold` gets the items of a class once, as those of its first warp, with all of its warps in
-    /// ascending order. Warps of which `group` gives `None` are left out. A class need not have all warps with
-    /// these events; of a trace with times each warp is one.
+    /// Warps are taken by *class*. The warps of a class have equal payloads in the file, and the same number from
+    /// `group`. `fold` gets the items of a class once, as if they were its first warp's, with all warps of the class
+    /// in ascending order. Warps for which `group` gives `None` are left out. Warps with equal events can be in
+    /// several classes; in a trace with times each warp is a class.
     ///
     /// Each class is gone through by one thread, in the order of its events. A thread begins with a value of
     /// `new`, keeps it for the classes that it takes, and `merge` joins the values in any order; with no warp
@@ -66,8 +66,7 @@ impl TraceFile {
     /// As [`TraceFile::decode_all`].
     pub fn fold_items<A: Send>(
         &self,
-        launch: u32,
-        track: u32,
+        (launch, track): (u32, u32),
         filter: &WarpFilter,
         group: impl Fn(u32) -> Option<u64> + Sync,
         new: impl Fn() -> A + Sync,
@@ -195,8 +194,7 @@ impl TraceFile {
         filter: &WarpFilter,
     ) -> Result<BTreeMap<u16, LocationCount>, DecodeError> {
         let counts = self.fold_items(
-            launch,
-            track,
+            (launch, track),
             filter,
             |_| Some(0),
             Vec::new,

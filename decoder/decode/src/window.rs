@@ -70,9 +70,9 @@ impl PartialEq for Alike<'_> {
 impl Eq for Alike<'_> {}
 
 impl Window {
-    /// The warps of the window in classes: those of a class are in one group and have the same events, without
-    /// times, on the first track. `group` gives a warp's group; warps without one are in no class. The warps of a
-    /// class are in ascending order, and so are the first ones of the classes.
+    /// Puts the warps of the window into classes. The warps of a class are in one group and have the same events,
+    /// without times, on the first track. `group` gives a warp's group; warps without a group are in no class. The
+    /// warps of a class are in ascending order, and classes are in the order of their first warps.
     pub(crate) fn classes(&self, group: impl Fn(u32) -> Option<u64>) -> Vec<Vec<u32>> {
         let (mut classes, mut number_of) = (Vec::<Vec<u32>>::new(), HashMap::new());
         for (&warp, held) in &self.held {

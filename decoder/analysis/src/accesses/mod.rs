@@ -389,7 +389,7 @@ fn walk(
             ControlFlow::Continue(())
         };
         let group = |warp| selection.has_warp(&info, warp).then_some(0);
-        let of_launch = trace.fold_items(launch, 0, &filter, group, BTreeMap::new, count, sum_events)?;
+        let of_launch = trace.fold_items((launch, 0), &filter, group, BTreeMap::new, count, sum_events)?;
         events = sum_events(events, of_launch.unwrap_or_default());
     }
     let AccessSums { sites, buffers, mut found, .. } = all;

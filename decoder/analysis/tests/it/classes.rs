@@ -1,4 +1,4 @@
-//! Warps with equal events are gone through once, and the figures are those of each of them.
+//! Warps with equal events are analysed once, and the figures count each of these warps.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,13 @@ use crate::support::sections::Sections;
 use crate::support::{event, metadata};
 
 const BLOCKS: u32 = 9;
-/// Three warps, of which the last has 8 lanes.
+/// Three warps: the last one has 8 lanes.
 const THREADS: u32 = 72;
 
 /// Analyses a launch of `warps`, whose chunks end at the event that `cut` names, and where they are full.
 fn figures(warps: &[Vec<Event>], cut: impl Fn(usize) -> usize) -> Analysis {
     let metadata = metadata(&[(1, "a", 3), (2, "b", 3), (3, "c", 4), (4, "d", 5)]);
-    let launch = LaunchInfo::new(0, 0, [BLOCKS, 1, 1], [THREADS, 1, 1], 0).unwrap();
+    let launch = LaunchInfo::new(0, 0, [BLOCKS, 1, 1], [THREADS, 1, 1], 0).expect("the launch is valid");
     let mut file = Sections::new(&metadata);
     file.put(&launch.encode_section());
     let (mut accounts, mut chunks) = (Vec::new(), Vec::new());
@@ -47,7 +47,8 @@ fn figures(warps: &[Vec<Event>], cut: impl Fn(usize) -> usize) -> Analysis {
     // Frames of several batches.
     refs.chunks(20).for_each(|batch| file.put_frame(0, batch));
     file.put_accounts(&launch, 0, &accounts, &[]);
-    analyse(&TraceFile::from_bytes(file.finish()).unwrap(), &Selection::default()).unwrap()
+    let trace = TraceFile::from_bytes(file.finish()).expect("the file is whole");
+    analyse(&trace, &Selection::default()).expect("the trace is sound")
 }
 
 proptest! {

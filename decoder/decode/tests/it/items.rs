@@ -121,8 +121,7 @@ fn a_fold_ends_where_it_is_told_to() {
         let all = WarpFilter::all();
         let fold = |limit: u64| {
             trace.fold_items(
-                1,
-                0,
+                (1, 0),
                 &all,
                 |_| Some(0),
                 || 0,
