@@ -51,12 +51,10 @@ impl ChunkData {
         Self { sequence: chunk.entry.sequence, events: chunk.entry.events, payload, frame_offset, times }
     }
 
-    /// Whether the chunks surely have the same events, without times, at the same place of their warps.
+    /// Whether the chunks surely have the same events at the same place of their warps.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         (self.sequence, self.events) == (other.sequence, other.events)
             && Arc::ptr_eq(&self.payload, &other.payload)
-            && self.times.is_none()
-            && other.times.is_none()
     }
 
     /// Bytes by which the chunk counts towards a window.

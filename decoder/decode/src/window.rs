@@ -42,6 +42,8 @@ pub(crate) enum Held {
 pub(crate) struct Window {
     /// The warps that the window covers.
     pub(crate) warps: Range<u32>,
+    /// Whether times were wanted. Chunks can lack them even so.
+    is_timed: bool,
     /// Those of them that have chunks.
     pub(crate) held: BTreeMap<u32, Held>,
     /// Frames that were read, or could not be, and have no times, if these are wanted: their first warps and offsets, and why.
@@ -70,16 +72,17 @@ impl PartialEq for Alike<'_> {
 impl Eq for Alike<'_> {}
 
 impl Window {
-    /// Puts the warps of the window into classes. The warps of a class are in one group and have the same events,
-    /// without times, on the first track. `group` gives a warp's group; warps without a group are in no class. The
-    /// warps of a class are in ascending order, and classes are in the order of their first warps.
+    /// Puts the warps of the window into classes. The warps of a class are in one group and have the same events on
+    /// the first track. In a launch with times each warp is a class. `group` gives a warp's group; warps without a
+    /// group are in no class. The warps of a class are in ascending order, and classes are in the order of their
+    /// first warps.
     pub(crate) fn classes(&self, group: impl Fn(u32) -> Option<u64>) -> Vec<Vec<u32>> {
         let (mut classes, mut number_of) = (Vec::<Vec<u32>>::new(), HashMap::new());
         for (&warp, held) in &self.held {
             let Some(group) = group(warp) else { continue };
             let number = match held {
                 Held::Chunks(tracks) => match tracks.first() {
-                    Some(chunks) if chunks.iter().all(|chunk| chunk.times.is_none()) => {
+                    Some(chunks) if !self.is_timed => {
                         *number_of.entry(Alike(group, chunks)).or_insert(classes.len())
                     }
                     _ => classes.len(),
@@ -198,7 +201,7 @@ impl<'a> Windows<'a> {
             }
         }
         self.rest.start = warps.end;
-        Ok(Some(Window { warps, held, untimed }))
+        Ok(Some(Window { warps, is_timed: self.is_timed, held, untimed }))
     }
 }
 
