@@ -5,8 +5,8 @@
 //! repeat small.wtrc EVENTS LAUNCHES WARPS LENGTH large.wtrc
 //! ```
 //!
-//! Each launch has a share of EVENTS, made of the first WARPS warps with events, of each no more than the first
-//! LENGTH. So WARPS is how many warps differ from each other.
+//! Each launch has an equal share of EVENTS. It repeats the first WARPS warps that have events, and takes the first
+//! LENGTH events of each. So at most WARPS warps differ from each other.
 
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -1,7 +1,7 @@
 //! The sums of one thread. Classes of warps come one after the other, the items of each in order.
 //!
-//! The warps of a class have the same events, which are gone through once. Each sum takes them as often as the
-//! class has warps.
+//! The warps of a class have the same events, which are counted once. Each sum is multiplied by the number of warps
+//! in the class.
 
 use std::ops::ControlFlow;
 

@@ -42,10 +42,10 @@ pub(crate) enum Held {
 pub(crate) struct Window {
     /// The warps that the window covers.
     pub(crate) warps: Range<u32>,
-    /// Whether times were wanted. Chunks can lack them even so.
-    is_timed: bool,
-    /// Those of them that have chunks.
+    /// The warps that have chunks.
     pub(crate) held: BTreeMap<u32, Held>,
+    /// Whether the chunks were to come with times. Times that are lost or damaged are missing in them.
+    is_timed: bool,
     /// Frames that were read, or could not be, and have no times, if these are wanted: their first warps and offsets, and why.
     pub(crate) untimed: Vec<((u32, u64), DecodeError)>,
 }

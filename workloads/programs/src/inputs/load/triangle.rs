@@ -49,14 +49,14 @@ pub(super) fn find(stem: &Path, extension: &str) -> Option<PathBuf> {
 }
 
 /// A file's path and content.
-type FileStart<'a> = Option<(&'a Path, &'a [u8])>;
+type FileContent<'a> = Option<(&'a Path, &'a [u8])>;
 
 /// Puts a mesh together from its files.
 pub(super) fn parse(
     stem: &Path,
-    node: FileStart<'_>,
-    ele: FileStart<'_>,
-    poly: FileStart<'_>,
+    node: FileContent<'_>,
+    ele: FileContent<'_>,
+    poly: FileContent<'_>,
 ) -> Result<(Mesh, MeshReport), LoadError> {
     let fault = |path: &Path| {
         let path = path.to_owned();
