@@ -5,7 +5,7 @@
 
 use warptrace_format::chunk::{CHUNK_HEADER_BYTES, TIME_BYTES};
 
-/// What merging and encoding are told, by value: the pool of chunks, and log memory. Size 48 bytes, alignment
+/// What merging and encoding are told, by value: the pool of chunks, and log memory. Size 64 bytes, alignment
 /// 8.
 ///
 /// Log memory holds the logs up to [`merged_from`](Self::merged_from), and merged runs from there on.
@@ -32,7 +32,18 @@ pub struct PoolDescriptor {
     /// The track of addresses and values, whose chunks hold entries as they are ([`crate::data`]); 0 if there
     /// is none.
     pub data_track: u32,
+    /// Address of the classes: an array of `u32`, for each stream of the launches in the table the first stream of
+    /// its class; and behind it the table in which classes are found, [`class_slots`](Self::class_slots) times `u32`,
+    /// all [`NO_STREAM`] before. 0: each stream is a class.
+    pub classes: u64,
+    /// Slots of the table of classes, a power of two.
+    pub class_slots: u32,
+    /// Not used; 0.
+    pub reserved: u32,
 }
+
+/// Stands for no stream in the table of classes.
+pub const NO_STREAM: u32 = u32::MAX;
 
 impl PoolDescriptor {
     /// Returns whether a track is that of addresses and values.
@@ -74,6 +85,6 @@ pub struct Claims {
 }
 
 const _: () = {
-    assert!(size_of::<PoolDescriptor>() == 48 && align_of::<PoolDescriptor>() == 8);
+    assert!(size_of::<PoolDescriptor>() == 64 && align_of::<PoolDescriptor>() == 8);
     assert!(size_of::<Claims>() == 32);
 };

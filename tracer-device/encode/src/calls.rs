@@ -7,6 +7,7 @@ use warptrace_format::codec::predict::PredictState;
 use warptrace_format::codec::raw::RawState;
 use warptrace_format::codec::{CodecSpec, PredictParams};
 
+use crate::classes::find_classes;
 use crate::codec::Codec;
 use crate::encode::cooperative::{GROUP_LANES, MAX_GROUPS, encode_cooperatively};
 use crate::encode::{Encoder, encode_all, state_bytes};
@@ -36,6 +37,14 @@ pub fn link_call(job: &FlattenJob) -> KernelCall {
 pub fn flatten_call(job: &FlattenJob) -> KernelCall {
     let (bytes, job) = (bytes_of(job), *job);
     KernelCall::new("warptrace_flatten_warps", vec![bytes], move || flatten_warps(&job))
+}
+
+/// The kernel that finds the classes of `streams` streams, before [`merge_call`] of the same launches. To be launched
+/// as a grid of any size along x, in blocks of whole warps.
+pub fn find_classes_call(pool: &PoolDescriptor, table: u64, launches: u32, streams: u32) -> KernelCall {
+    let (arguments, pool) = (arguments(pool, table, [launches, streams]), *pool);
+    let thread = move || find_classes(&pool, Launches { table, count: launches }, streams);
+    KernelCall::new("warptrace_find_classes", arguments, thread)
 }
 
 /// The kernel that merges the logs of `streams` streams, which are all of the `launches` launches in the

@@ -8,6 +8,7 @@ use warptrace_format::codec::ecl::EclState;
 use warptrace_format::codec::predict::PredictState;
 use warptrace_format::codec::raw::RawState;
 
+use crate::classes::find_classes;
 use crate::codec::{Codec, DEVICE_ECL, DEVICE_PREDICT};
 use crate::encode::cooperative::encode_cooperatively;
 use crate::encode::{Encoder, encode_all, serial_shared_bytes, state_bytes};
@@ -45,6 +46,21 @@ pub unsafe extern "ptx-kernel" fn warptrace_merge(
     codec: u32,
 ) {
     merge_streams(&pool, Launches { table, count: launches }, streams, Codec::from_number(codec));
+}
+
+/// Finds the classes of `streams` streams of the launches in `table`: a grid of any size along x, in blocks of whole
+/// warps.
+///
+/// # Safety
+/// As for [`warptrace_merge`].
+#[unsafe(no_mangle)]
+pub unsafe extern "ptx-kernel" fn warptrace_find_classes(
+    pool: PoolDescriptor,
+    table: u64,
+    launches: u32,
+    streams: u32,
+) {
+    find_classes(&pool, Launches { table, count: launches }, streams);
 }
 
 /// Encodes with `predict` what waits for half a warp each, for the first `count` chunks of the pool: a grid

@@ -47,10 +47,33 @@ impl Launches {
         from
     }
 
+    /// The stream with this number.
+    #[inline(always)]
+    pub(crate) fn stream(self, number: u32) -> StreamOf {
+        let index = self.of_stream(number);
+        let launch = self.get(index);
+        let in_launch = number - launch.first_stream;
+        // `max` rules the division by 0 out for the compiler.
+        let warps = launch.warps.max(1);
+        StreamOf { launch, index, in_launch, track: in_launch / warps, warp: in_launch % warps }
+    }
+
     #[inline(always)]
     fn at(self, index: u32) -> GlobalMemory {
         GlobalMemory::new(self.table + u64::from(index) * u64::from(LAUNCH_BYTES))
     }
+}
+
+/// Where a stream belongs.
+#[derive(Clone, Copy)]
+pub(crate) struct StreamOf {
+    pub(crate) launch: LoggedLaunch,
+    /// Index of the launch in the table.
+    pub(crate) index: u32,
+    /// Number of the stream among those of its launch.
+    pub(crate) in_launch: u32,
+    pub(crate) track: u32,
+    pub(crate) warp: u32,
 }
 
 /// Address of the account of a launch's stream: `track * warps + warp`.

@@ -2,8 +2,10 @@
 //!
 //! A traced kernel leaves, for each lane, a log of the runs that the lane has kept (`warptrace_abi::log`).
 //! Before the host takes chunks out of the pool, the logs of all launches since the last time go through two
-//! steps:
+//! steps, before which a third one can save most of them:
 //!
+//! 0. *Classes* (`classes`) are found, if the host asks for them: streams whose logs hold the same runs. Only the
+//!    first stream of a class goes through the two steps; the host knows that its chunks are the others', too.
 //! 1. *Merging* (`merge`) brings the logs of each stream, a warp's track, into one sequence by the times at
 //!    which runs began, and cuts the sequence into *stretches* that are sure to fit into a chunk each. It
 //!    claims a chunk for each stretch.
@@ -43,6 +45,7 @@
 #[cfg(not(target_arch = "nvptx64"))]
 mod calls;
 mod chunks;
+mod classes;
 mod codec;
 mod encode;
 mod flatten;
@@ -60,7 +63,7 @@ mod warp;
 #[cfg(not(target_arch = "nvptx64"))]
 pub use calls::{
     FLATTEN_THREADS, MERGE_THREADS, PREDICT_LANES, PREDICT_THREADS, encode_predict_call, encode_serial_call,
-    flatten_call, link_call, merge_call,
+    find_classes_call, flatten_call, link_call, merge_call,
 };
 pub use codec::{Codec, DEVICE_ECL, DEVICE_PREDICT};
 pub use encode::serial_shared_bytes;

@@ -62,12 +62,12 @@ pub(crate) fn sum_up_to(mut value: u32) -> u32 {
     value
 }
 
-/// Sum over the lanes of the warp.
+/// Sum over the lanes of the warp, modulo 2^32.
 #[inline(always)]
 pub(crate) fn sum(mut value: u32) -> u32 {
     let mut step = 1;
     while step < simt::WARP_LANES {
-        value += shuffle_xor(value, step);
+        value = value.wrapping_add(shuffle_xor(value, step));
         step *= 2;
     }
     value

@@ -189,6 +189,16 @@ pub struct LaunchTime {
 pub enum EncodeJob<'a> {
     /// Makes flat logs of streamed ones, of warps that have left their kernel, which may still run.
     Flatten(&'a FlattenJob),
+    /// Finds the classes of the streams of launches that have left logs, before these are encoded; the table in which
+    /// they are found is empty.
+    Classes {
+        /// Where logs and classes are.
+        pool: &'a PoolDescriptor,
+        /// The launches.
+        launches: &'a [LoggedLaunch],
+        /// Memory of this device that may be written, as large as these launches.
+        table: Allocation,
+    },
     /// Merges and encodes the logs that launches have left, into chunks of `pool`, and adds what they hold to
     /// the warps' counts.
     ///

@@ -42,6 +42,7 @@ use warptrace_format::file::{
     WrittenLabels, encode_frame_of, encode_index, encode_preamble, encode_section,
 };
 
+use crate::session::Classes;
 use batch::Part;
 pub(crate) use batch::{Batch, BatchChunk, Payload};
 pub use ends::TrackEnd;
@@ -209,17 +210,18 @@ impl<W: Write + Send> TraceWriter<W> {
             batch.add(found);
             Ok(())
         };
-        self.write(launches, find, |found| [chunks[found.at as usize].1.payload, &[]], &[])
+        self.write(launches, find, |found| [chunks[found.at as usize].1.payload, &[]], None, &[])
     }
 
     /// As [`write_batch`](Self::write_batch) for the chunks of `launches`, whose numbers ascend, which `find`
-    /// finds and whose payloads are where `payload` says, and [`end_tracks`](Self::end_tracks) after it: the
+    /// finds and whose payloads are where `payload` says, for all streams of their classes, and [`end_tracks`](Self::end_tracks) after it: the
     /// accounts are compressed meanwhile.
     pub(crate) fn write<'p, E: From<WriteError> + Send>(
         &mut self,
         launches: impl IntoIterator<Item = u32>,
         find: impl FnOnce(&mut Batch) -> Result<(), E> + Send,
         payload: impl Fn(&BatchChunk) -> Payload<'p> + Sync,
+        classes: Option<&Classes>,
         ends: &[TrackEnd<'_>],
     ) -> Result<(), E> {
         let mut batch = Batch::new(launches.into_iter(), &self.launches)?;
@@ -228,7 +230,7 @@ impl<W: Write + Send> TraceWriter<W> {
         let chunks = || -> Result<(), E> {
             find(&mut batch)?;
             let mut ordered = std::mem::take(&mut self.ordered);
-            let parts = batch.parts(&mut ordered);
+            let parts = batch.parts(&mut ordered, classes);
             self.write_parts(&parts, &payload, ends, cut.len())?;
             self.ordered = ordered;
             Ok(())
@@ -334,7 +336,7 @@ impl<W: Write + Send> TraceWriter<W> {
     /// # Errors
     /// As [`end_launch`](Self::end_launch).
     pub fn end_tracks(&mut self, ends: &[TrackEnd<'_>]) -> Result<(), WriteError> {
-        self.write([], |_| Ok(()), |_| [&[][..]; 2], ends)
+        self.write([], |_| Ok(()), |_| [&[][..]; 2], None, ends)
     }
 
     /// Writes why a launch did not run to its end, and flushes it. Of warps whose accounting is not written

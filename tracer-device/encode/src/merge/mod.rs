@@ -39,9 +39,10 @@ pub(crate) use self::shared::MAX_WARPS;
 use self::shared::{Kept, MAX_SHARED_KEYS, MergedRuns, Step, Stream, WarpShared};
 use self::sort::{GlobalKeys, Key, Keys, SharedKeys, Team, gather, sort, unsorted};
 use crate::chunks;
+use crate::classes;
 use crate::codec::Codec;
 use crate::lane_log::{Cursor, DeviceLogs, LaneLog, StreamLogs};
-use crate::launches::{Launches, account};
+use crate::launches::{Launches, StreamOf, account};
 use crate::memory::at_entry;
 use crate::merged::{Room, RunSums, Share, merged_words};
 use crate::warp::{self, ALL, NEVER, by_first, earliest, latest, minimum, sum, sum_of_events, sum_up_to};
@@ -54,7 +55,7 @@ pub(crate) fn merge_streams(pool: &PoolDescriptor, launches: Launches, streams: 
     let mut first = simt::block_idx()[0] * warps;
     while first < streams {
         let stream = first + simt::warp_in_block();
-        let log = take_stream(launches.table, launches.count, stream, streams);
+        let log = take_stream(launches.table, launches.count, stream, streams, pool.classes);
         copy_data(launches.table, launches.count, log);
         read_logs(log);
         sort_by_warp();
@@ -87,26 +88,21 @@ impl Share {
     }
 }
 
-/// Takes the stream with this number, if there is one, and counts the entries of its logs: claims memory for
-/// them, and writes down what reading them needs. Returns for each lane the first entry of its log.
+/// Takes the stream with this number, if there is one that is the first of its class, and counts the entries of
+/// its logs: claims memory for them, and writes down what reading them needs. Returns for each lane the first
+/// entry of its log.
 #[inline(never)]
-fn take_stream(table: u64, count: u32, number: u32, streams: u32) -> Cursor {
+fn take_stream(table: u64, count: u32, number: u32, streams: u32, classes: u64) -> Cursor {
     let (work, lane) = (WarpShared::new(simt::warp_in_block()), simt::lane());
     // What others have read there.
     warp::sync_warp();
     let is_there = number < streams;
-    let launches = Launches { table, count };
     let number = number.min(streams - 1);
-    let index = launches.of_stream(number);
-    let launch = launches.get(index);
-    let in_launch = number - launch.first_stream;
-    // `max` rules the division by 0 out for the compiler.
-    let warps = launch.warps.max(1);
-    let (track, warp) = (in_launch / warps, in_launch % warps);
+    let StreamOf { launch, index, in_launch, track, warp } = Launches { table, count }.stream(number);
     let logs = StreamLogs::new(&launch, in_launch, warp);
     let account = account(&launch, in_launch);
     // In an earlier round.
-    let is_there = is_there && !chunks::is_finished(account);
+    let is_there = is_there && !chunks::is_finished(account) && classes::is_first(classes, number);
     if lane == 0 {
         work.set_next(Step::Nothing);
         if is_there {

@@ -4,7 +4,7 @@
 //! For the block:
 //! ```text
 //! offset  size  field
-//!      0    40  the pool
+//!      0    40  the pool, without classes
 //!     40     4  number of the codec
 //!     44     4  bit 0: times; the other bits: the track of addresses and values
 //! ```
@@ -55,7 +55,7 @@ const KEYS: u32 = BLOCK_BYTES + MAX_WARPS * WARP_BYTES;
 const KEYS_BYTES: u32 = 2 * KEY_BYTES * MAX_SHARED_KEYS;
 const ALL_BYTES: u32 = KEYS + MAX_WARPS * KEYS_BYTES;
 const _: () = assert!(HEADS_BYTES <= STARTS && STARTS + 4 * (WARP_LANES + 1) <= MERGED);
-const _: () = assert!(size_of::<PoolDescriptor>() == 48);
+const _: () = assert!(size_of::<PoolDescriptor>() == 64);
 
 /// The merged runs of a stream, and their keys.
 #[derive(Clone, Copy)]
@@ -148,6 +148,10 @@ pub(super) fn pool() -> PoolDescriptor {
         merged_end,
         times: last & 1,
         data_track: last >> 1,
+        // Who takes streams looks at classes, and no one after that.
+        classes: 0,
+        class_slots: 0,
+        reserved: 0,
     }
 }
 

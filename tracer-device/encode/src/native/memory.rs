@@ -48,7 +48,7 @@ impl<'a> DeviceMemory<'a> {
     ///
     /// # Safety
     /// The addresses are host addresses of initialised memory of the sizes that the descriptors imply:
-    /// chunks, claims, log memory up to `merged_end`, accounts of each launch. They do not overlap, and
+    /// chunks, claims, log memory up to `merged_end`, classes, accounts of each launch. They do not overlap, and
     /// nothing else touches them as long as this lives.
     pub(super) unsafe fn new(
         pool: &PoolDescriptor,
@@ -64,6 +64,34 @@ impl<'a> DeviceMemory<'a> {
 
     pub(super) fn launch(&self, name: StreamName) -> &'a LoggedLaunch {
         &self.launches[name.launch]
+    }
+
+    /// The number of a stream among those of all launches.
+    fn number(&self, name: StreamName) -> usize {
+        let launch = &self.launches[name.launch];
+        (launch.first_stream + name.track * launch.warps + name.warp) as usize
+    }
+
+    /// Whether a stream is the first of its class, or no classes were found.
+    pub(super) fn is_first(&self, name: StreamName) -> bool {
+        let number = self.number(name);
+        // SAFETY: an element of the array (contract of `new`), aligned (checked there), which nothing writes meanwhile.
+        self.pool.classes == 0 || unsafe { self.class_array().add(number).read() } == number as u32
+    }
+
+    /// The array of classes.
+    pub(super) fn class_array(&self) -> *mut u32 {
+        with_exposed_provenance_mut(self.pool.classes as usize)
+    }
+
+    /// All streams, in their order.
+    pub(super) fn stream_names(&self) -> impl Iterator<Item = StreamName> {
+        let of_launch = |(index, launch): (usize, &LoggedLaunch)| {
+            let LoggedLaunch { tracks, warps, .. } = *launch;
+            let warps = move |track| (0..warps).map(move |warp| StreamName { launch: index, track, warp });
+            (0..tracks).flat_map(warps)
+        };
+        self.launches.iter().enumerate().flat_map(of_launch)
     }
 
     /// Room for a track's runs in a chunk.
@@ -210,6 +238,7 @@ fn check_pool(pool: &PoolDescriptor) -> Result<(), EncodeError> {
     check(aligned, "claims", pool.claims, "a multiple of 8 is needed")?;
     let aligned = pool.logs.is_multiple_of(16) && pool.logs != 0;
     check(aligned, "logs", pool.logs, "a multiple of 16 is needed")?;
+    check(pool.classes.is_multiple_of(4), "classes", pool.classes, "a multiple of 4 is needed")?;
     let from = pool.merged_from;
     check(
         (RESERVED_ENTRIES..=pool.merged_end).contains(&from),

@@ -4,6 +4,7 @@
 //! Only which chunk of the pool a stream is given may differ, and, where the pool is too small for all, which
 //! streams wait for another round.
 
+mod classes;
 mod data;
 mod encode;
 mod error;
@@ -19,6 +20,7 @@ use warptrace_format::codec::predict::PredictState;
 use warptrace_format::codec::raw::RawState;
 use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
 
+pub use self::classes::find_classes;
 pub use self::encode::Filled;
 pub use self::error::EncodeError;
 pub use self::flatten::flatten;
@@ -41,8 +43,9 @@ pub enum Schedule {
 }
 
 /// Merges the logs of launches that have ended, and encodes them into chunks of the pool: track 0 with
-/// `codec`, track 1 with `raw`, that of addresses and values as it is. Adds to the accounts, and marks each
-/// warp as finished of which nothing is left. Returns what has been claimed.
+/// `codec`, track 1 with `raw`, that of addresses and values as it is; where classes were found
+/// ([`find_classes`]), the first stream of each class. Adds to the accounts, and marks each warp as finished of
+/// which nothing is left. Returns what has been claimed.
 ///
 /// If [`Claims::waiting`] is not 0, something is left for another round: when the chunks have been collected
 /// and all claims but those of logs are 0 again, this is to be called again with the same launches. What was
@@ -52,7 +55,7 @@ pub enum Schedule {
 ///
 /// # Safety
 /// The addresses in `pool` and `launches` are host addresses of initialised memory of the sizes that they
-/// imply: chunks, claims, log memory up to `merged_end`, and the accounts of each launch. They do not
+/// imply: chunks, claims, log memory up to `merged_end`, classes, and the accounts of each launch. They do not
 /// overlap, and nothing else touches them before this returns. (What the memory holds does not matter:
 /// damaged logs give events that never were, but lead nowhere else.)
 ///
@@ -71,7 +74,7 @@ pub unsafe fn encode(
     let of_trace = Codec::new(codec).ok_or(EncodeError::UnknownCodec { name: codec.name() })?;
     let task = |state: &mut State, owned: Owned<'_>| {
         let codec = of_trace.of_track(owned.name.track);
-        if owned.account.finished != 0 {
+        if owned.account.finished != 0 || !memory.is_first(owned.name) {
             return;
         }
         if pool.is_data(owned.name.track) {

@@ -220,6 +220,9 @@ impl Device for CudaDevice {
                 encoding::flatten(self, job)?;
                 Ok(Encoded::default())
             }
+            EncodeJob::Classes { pool, launches, table } => {
+                encoding::find_classes(self, pool, launches, table)
+            }
             EncodeJob::Logs { codec, pool, launches, table } => {
                 check_codec(codec)?;
                 encoding::encode(self, codec, pool, launches, table)

@@ -9,7 +9,7 @@ use warptrace_abi::pool::{Claims, PoolDescriptor};
 use warptrace_device::KernelCall;
 use warptrace_encode::{
     Codec, FLATTEN_THREADS, FlattenJob, MERGE_THREADS, PREDICT_LANES, PREDICT_THREADS, encode_predict_call,
-    encode_serial_call, flatten_call, link_call, merge_call, serial_shared_bytes,
+    encode_serial_call, find_classes_call, flatten_call, link_call, merge_call, serial_shared_bytes,
 };
 use warptrace_format::codec::CodecSpec;
 
@@ -23,6 +23,8 @@ const PTX: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/encode.ptx.zst"));
 /// The same kernels, assembled for some architectures; each is compressed.
 const CUBINS: &[(u32, &[u8])] = include!(concat!(env!("OUT_DIR"), "/encode.cubins.rs"));
 
+/// Threads of a block that finds classes.
+const CLASSES_THREADS: u32 = 256;
 /// Minimum number of threads of a block that encodes serially.
 const MIN_SERIAL_THREADS: u32 = 4;
 /// Maximum of these.
@@ -49,7 +51,8 @@ pub(super) struct Encoding {
 }
 
 /// The kernels' names.
-const KERNELS: [&str; 7] = [
+const KERNELS: [&str; 8] = [
+    "warptrace_find_classes",
     "warptrace_link_segments",
     "warptrace_flatten_warps",
     "warptrace_merge",
@@ -112,13 +115,8 @@ pub(super) fn encode(
     let codec = Codec::new(spec).ok_or_else(|| DeviceError::Unsupported {
         problem: format!("no kernel encodes with `{}`", spec.name()),
     })?;
-    let bytes: Vec<u8> =
-        launches.iter().flat_map(LoggedLaunch::to_words).flat_map(u32::to_le_bytes).collect();
-    device.write(table.address, &bytes)?;
+    device.write_launches(launches, table)?;
     let table = table.address;
-    if device.encoding.is_none() {
-        device.encoding = Some(Encoding::load(device.architecture)?);
-    }
     let count = launches.len() as u32;
     let mut time = Duration::ZERO;
     // A warp for each stream.
@@ -147,6 +145,23 @@ pub(super) fn encode(
             claims = device.launch_encoding(Some(pool), &call, &shape, &mut time)?;
         }
     }
+    Ok(Encoded { claims, time, collected: 0 })
+}
+
+/// Finds classes, as [`EncodeJob::Classes`](crate::EncodeJob::Classes) says.
+pub(super) fn find_classes(
+    device: &mut CudaDevice,
+    pool: &PoolDescriptor,
+    launches: &[LoggedLaunch],
+    table: Allocation,
+) -> Result<Encoded, DeviceError> {
+    let Some(last) = launches.last() else { return Ok(Encoded::default()) };
+    let (streams, mut time) = (last.first_stream + last.tracks * last.warps, Duration::ZERO);
+    device.write_launches(launches, table)?;
+    // A warp for each stream.
+    let shape = device.encoding_shape(streams, CLASSES_THREADS, CLASSES_THREADS / 32, 0);
+    let call = find_classes_call(pool, table.address, launches.len() as u32, streams);
+    let claims = device.launch_encoding(Some(pool), &call, &shape, &mut time)?;
     Ok(Encoded { claims, time, collected: 0 })
 }
 
@@ -183,6 +198,7 @@ pub(super) fn warm_up(device: &mut CudaDevice, spec: CodecSpec) -> Result<(), De
     let (pool, mut time) = (PoolDescriptor::default(), Duration::ZERO);
     let codec = Codec::new(spec).unwrap_or(Codec::Raw);
     let shape = device.encoding_shape(1, MERGE_THREADS, MERGE_THREADS / 32, 0);
+    device.launch_encoding(None, &find_classes_call(&pool, 0, 1, 0), &shape, &mut time)?;
     device.launch_encoding(None, &merge_call(&pool, 0, 1, 0, codec), &shape, &mut time)?;
     if let CodecSpec::Predict(params) = spec {
         let shape = device.encoding_shape(1, PREDICT_THREADS, PREDICT_THREADS / PREDICT_LANES, 0);
@@ -206,6 +222,16 @@ impl CudaDevice {
             threads *= 2;
         }
         threads
+    }
+
+    /// Writes the table of launches, and loads the kernels for which it is.
+    fn write_launches(&mut self, launches: &[LoggedLaunch], table: Allocation) -> Result<(), DeviceError> {
+        let words = launches.iter().flat_map(LoggedLaunch::to_words);
+        self.write(table.address, &words.flat_map(u32::to_le_bytes).collect::<Vec<u8>>())?;
+        if self.encoding.is_none() {
+            self.encoding = Some(Encoding::load(self.architecture)?);
+        }
+        Ok(())
     }
 
     /// Shape of a launch for this many `items`, in blocks of `threads` threads for `each` of them, each

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::mem::offset_of;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use warptrace_abi::log::{ENTRY_BYTES, LoggedLaunch};
@@ -10,6 +11,7 @@ use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::LaunchInfo;
 
 use super::SessionError;
+use super::classes::Classes;
 use super::ledger::Job;
 use super::pool::Filled;
 use super::worker::{Account, Drained, Span, Worker, append};
@@ -125,20 +127,31 @@ fn run<W: Write + Send + 'static>(
     let mut drained = Drained { begin, ..worker.empty() };
     // What failed is not among them.
     if !logged.is_empty() {
+        let started = Instant::now();
+        if pool.classes != 0 {
+            drained.classes = Classes::find(device, &pool, &logged, table)?.map(Arc::new);
+        }
+        let finding = started.elapsed();
         let logs = LoggedLaunches { codec, pool: &pool, launches: &logged, table, scratch };
         let mut packed = std::mem::take(&mut drained.packed);
+        let classes = drained.classes.clone();
         cost = logs.encode(device, &mut packed, |packed| {
             let mut full = std::mem::replace(&mut drained, worker.empty());
+            drained.classes.clone_from(&classes);
             full.packed = std::mem::replace(packed, std::mem::take(&mut drained.packed));
             worker.write(full)
         })?;
         drained.packed = packed;
+        cost.encoding += finding;
     }
     let started = Instant::now();
     if span_bytes == 0 {
         read_accounts(device, &logged, &mut drained.accounts)?;
     } else {
         read_with_spans(device, &logged, &mut drained)?;
+    }
+    if let Some(classes) = &drained.classes {
+        classes.fill(&mut drained.accounts);
     }
     drained.end = launches;
     drained.end.retain(LaunchInfo::is_recorded);

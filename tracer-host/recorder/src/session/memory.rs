@@ -7,6 +7,7 @@
 //! table      32 KiB                             what merging is told of each launch since the last drain
 //! scratch    a 16th, at most 64 MiB             chunks that are packed for the way to the host
 //! accounts   a 128th of the rest                an account for each warp and track of these launches
+//! classes    half as much                       which of these have the same runs, and a table to find them in
 //! chunks     an eighth of that                  encoded events, until they are copied
 //! logs       what remains                       runs, and what is merged of them
 //! ```
@@ -140,6 +141,7 @@ pub(super) struct Division {
     pub(super) table_bytes: u64,
     pub(super) scratch_bytes: u64,
     pub(super) account_bytes: u64,
+    pub(super) class_bytes: u64,
     pub(super) chunk_count: u32,
     /// Bytes for log memory, and what its alignment takes.
     pub(super) log_bytes: u64,
@@ -173,7 +175,8 @@ impl Division {
         let small = u64::from(arenas) * size_of::<Claims>() as u64 + TABLE_BYTES + scratch + LOG_ALIGNMENT;
         let mut rest = limit.checked_sub(small)?;
         let account_bytes = rest / ACCOUNT_SHARE / ACCOUNT_BYTES * ACCOUNT_BYTES;
-        rest -= account_bytes;
+        let class_bytes = account_bytes / 2;
+        rest -= account_bytes + class_bytes;
         let chunk_count = u32::try_from((rest / CHUNK_SHARE / chunk).max(1)).unwrap_or(u32::MAX);
         rest = rest.checked_sub(u64::from(chunk_count) * chunk)?;
         // More than entries can be numbered is not taken.
@@ -190,6 +193,7 @@ impl Division {
             table_bytes: TABLE_BYTES,
             scratch_bytes: scratch,
             account_bytes,
+            class_bytes,
             chunk_count,
             log_bytes: rest + LOG_ALIGNMENT,
             log_entries: entries / MAX_SEGMENT_ENTRIES * MAX_SEGMENT_ENTRIES,
@@ -202,10 +206,11 @@ impl Division {
     }
 
     /// Bytes of the parts, in the order of the table above.
-    pub(super) fn parts(&self) -> [u64; 6] {
+    pub(super) fn parts(&self) -> [u64; 7] {
         let chunks = u64::from(self.chunk_count) * u64::from(self.chunk_bytes);
         let claims = u64::from(self.arenas) * size_of::<Claims>() as u64;
-        [claims, self.table_bytes, self.scratch_bytes, self.account_bytes, chunks, self.log_bytes]
+        let [accounts, classes] = [self.account_bytes, self.class_bytes];
+        [claims, self.table_bytes, self.scratch_bytes, accounts, classes, chunks, self.log_bytes]
     }
 
     /// Index of the entry after the last one that the logs of a launch with this many streams may take.

@@ -1,6 +1,7 @@
 //! A recording from its first launch to its last byte.
 
 mod buffers;
+mod classes;
 mod code;
 mod drain;
 mod error;
@@ -19,6 +20,7 @@ mod streamed;
 mod worker;
 
 pub use self::buffers::memory_of;
+pub(crate) use self::classes::{Classes, StreamName};
 pub use self::error::SessionError;
 pub use self::interrupt::{Interrupted, OpenRun, Standing};
 pub use self::launches::{Drainer, Ended, Ending, Launches, Next, Patience};

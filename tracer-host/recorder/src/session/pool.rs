@@ -67,6 +67,7 @@ pub(super) struct Pool {
     /// Log memory, and what its alignment takes.
     logs: Allocation,
     accounts: Allocation,
+    classes: Allocation,
     tracks: u32,
     /// Whether logs are rings.
     ring: bool,
@@ -93,7 +94,7 @@ impl Pool {
         overlaps: bool,
     ) -> Result<Self, SessionError> {
         let mut memory = Memory::new(division.limit);
-        let [claims, table, scratch, accounts, chunks, logs] =
+        let [claims, table, scratch, accounts, classes, chunks, logs] =
             memory.allocate_all(device, division.parts())?;
         for zeroed in [claims, accounts] {
             device.fill(zeroed.address, zeroed.bytes, 0)?;
@@ -107,6 +108,7 @@ impl Pool {
             scratch,
             logs,
             accounts,
+            classes,
             tracks,
             ring,
             // Rings claim nothing.
@@ -382,9 +384,8 @@ impl Pool {
 
     /// Gives the memory back.
     pub(super) fn free(&mut self, device: &mut dyn Device) -> Result<(), SessionError> {
-        for part in [self.claims, self.table, self.scratch, self.accounts, self.chunks, self.logs] {
-            self.memory.free(device, part)?;
-        }
-        Ok(())
+        let Self { claims, table, scratch, accounts, classes, chunks, logs, .. } = *self;
+        let parts = [claims, table, scratch, accounts, classes, chunks, logs];
+        parts.into_iter().try_for_each(|part| self.memory.free(device, part))
     }
 }

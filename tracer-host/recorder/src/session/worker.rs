@@ -4,6 +4,7 @@ mod data;
 
 use std::collections::BTreeSet;
 use std::io::Write;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -16,6 +17,7 @@ use warptrace_format::chunk::TIME_BYTES;
 use warptrace_format::file::{ClockReading, EarlyEnd, HostLaunch, HostTimes, LaunchInfo};
 use warptrace_format::span::WarpSpan;
 
+use super::classes::Classes;
 use super::{LaunchReport, SessionError};
 use crate::packed::{self, Piece, Unpacked};
 use crate::writer::{Batch, BatchChunk, ChunkRef, TraceWriter, TrackEnd};
@@ -90,6 +92,8 @@ pub(super) struct Drained {
     pub(super) begin: Vec<LaunchInfo>,
     /// Chunks of launches that have begun, packed.
     pub(super) packed: Vec<u8>,
+    /// Which streams have the same chunks, if some have.
+    pub(super) classes: Option<Arc<Classes>>,
     /// Launches that end; all of them were recorded.
     pub(super) end: Vec<LaunchInfo>,
     /// Their accounts as the device left them: launch by launch, track by track, recorded warp by warp. If
@@ -342,7 +346,7 @@ impl<W: Write + Send> Work<W> {
             let of = |bytes| packed::payload(&drained.packed, found.at, bytes);
             [of(0..found.length), of(times..times + TIME_BYTES * runs)]
         };
-        self.writer.write(launches, find, payload, ends)
+        self.writer.write(launches, find, payload, drained.classes.as_deref(), ends)
     }
 
     /// Counts what the accounts of `launches` say; and to which launch and track each belongs.

@@ -360,6 +360,13 @@ impl Device for SimDevice {
         let started = Instant::now();
         let (codec, pool, launches) = match job {
             EncodeJob::Logs { codec, pool, launches, table: _ } => (codec, pool, launches),
+            EncodeJob::Classes { pool, launches, table: _ } => {
+                self.check_encoding(pool, launches)?;
+                // SAFETY: as below.
+                let found = unsafe { native::find_classes(pool, launches) };
+                found.map_err(|source| DeviceError::Encode { launches: launches.len(), source })?;
+                return Ok(Encoded { time: started.elapsed(), ..Encoded::default() });
+            }
             EncodeJob::Flatten(job) => {
                 for (address, bytes) in job.parts() {
                     let length =

@@ -2,11 +2,14 @@
 //!
 //! There may be a million, each of a few bytes. So what is moved about is a few words of each.
 
+use std::ops::Range;
+
 use warptrace_format::file::{ChunkRef, LaunchInfo};
 
 use super::error::WriteError;
 use super::order::order;
 use super::state::Launches;
+use crate::session::{Classes, StreamName};
 
 /// A chunk: where it belongs, and where its payload is.
 #[derive(Clone, Copy, Debug, Default)]
@@ -115,9 +118,16 @@ impl Batch {
     }
 
     /// Brings the chunks into order, into `ordered`, which may hold anything. The ordered chunks of each
-    /// launch and track that has any.
-    pub(super) fn parts<'b>(&self, ordered: &'b mut Vec<BatchChunk>) -> Vec<Part<'b>> {
+    /// launch and track that has any; streams have those of their classes.
+    pub(super) fn parts<'b>(
+        &self,
+        ordered: &'b mut Vec<BatchChunk>,
+        classes: Option<&Classes>,
+    ) -> Vec<Part<'b>> {
         order(&self.pieces, self.streams, ordered);
+        if let Some(classes) = classes {
+            *ordered = self.of_all(ordered, classes);
+        }
         let mut rest = &ordered[..];
         let mut parts = Vec::new();
         for Launch { info, first } in &self.launches {
@@ -135,6 +145,43 @@ impl Batch {
         }
         parts
     }
+
+    /// The chunks of all streams, of those of their classes, in order.
+    fn of_all(&self, ordered: &[BatchChunk], classes: &Classes) -> Vec<BatchChunk> {
+        let mut all = Vec::with_capacity(ordered.len());
+        for Launch { info, first } in &self.launches {
+            for track in 0..self.tracks {
+                let first = first + u64::from(track) * u64::from(info.warps());
+                let Some(runs) = classes.of_track(info, track) else {
+                    all.extend_from_slice(within(ordered, first..first + u64::from(info.warps())));
+                    continue;
+                };
+                for run in runs {
+                    let chunks = self.of_class(ordered, classes.stream(run.class));
+                    for index in run.first..run.first + run.count {
+                        let warp = info.chosen_warp(index).unwrap_or(index);
+                        let stream = first + u64::from(warp);
+                        all.extend(chunks.iter().map(|chunk| BatchChunk { stream, ..*chunk }));
+                    }
+                }
+            }
+        }
+        all
+    }
+
+    /// The chunks of a stream.
+    fn of_class<'b>(&self, ordered: &'b [BatchChunk], name: StreamName) -> &'b [BatchChunk] {
+        let Some(Launch { info, first }) = self.find(name.launch) else { return &[] };
+        let warp = info.chosen_warp(name.warp).unwrap_or(name.warp);
+        let stream = first + u64::from(name.track) * u64::from(info.warps()) + u64::from(warp);
+        within(ordered, stream..stream + 1)
+    }
+}
+
+/// The chunks of some streams among chunks that are in order.
+fn within(ordered: &[BatchChunk], streams: Range<u64>) -> &[BatchChunk] {
+    let at = |stream| ordered.partition_point(|chunk| chunk.stream < stream);
+    &ordered[at(streams.start)..at(streams.end)]
 }
 
 /// Chunks of one launch and track in order.

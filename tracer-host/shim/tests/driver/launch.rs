@@ -98,6 +98,7 @@ pub unsafe fn launch(
                 }
                 return merge(parameters);
             }
+            "warptrace_find_classes" => return find_classes(parameters),
             "warptrace_gather" => return gather(parameters),
             CLOCKS => {}
             name if name.starts_with("warptrace_") => return 0,
@@ -181,42 +182,55 @@ unsafe fn argument<T: Copy>(parameters: *mut *mut c_void, number: usize) -> T {
     unsafe { (*parameters.add(number)).cast::<T>().read_unaligned() }
 }
 
+/// Where logs, counters and chunks are, and the launches in the table; `None` if there is no table.
+///
+/// # Safety
+/// Arguments as `warptrace_encode::merge_call` and `find_classes_call` give them; addresses are the host's.
+unsafe fn logged(parameters: *mut *mut c_void) -> Option<(PoolDescriptor, Vec<LoggedLaunch>)> {
+    // SAFETY: the caller's promise. Any numbers are a pool.
+    let (pool, table, count) =
+        unsafe { (argument(parameters, 0), argument::<u64>(parameters, 1), argument::<u32>(parameters, 2)) };
+    if table == 0 {
+        return None;
+    }
+    // SAFETY: the caller's promise.
+    let rows = unsafe { std::slice::from_raw_parts(table as *const [u32; 12], count as usize) };
+    Some((pool, rows.iter().map(|row| LoggedLaunch::from_words(*row)).collect()))
+}
+
+/// Finds classes.
+///
+/// # Safety
+/// As for [`logged`].
+unsafe fn find_classes(parameters: *mut *mut c_void) -> u32 {
+    // SAFETY: the caller's promise.
+    let done = unsafe { logged(parameters).map(|(pool, launches)| native::find_classes(&pool, &launches)) };
+    said(done.unwrap_or(Ok(())))
+}
+
 /// Merges and encodes: the kernels that follow have nothing to do.
+///
+/// # Safety
+/// As for [`logged`].
 unsafe fn merge(parameters: *mut *mut c_void) -> u32 {
-    // SAFETY: arguments as `warptrace_encode::merge_call` gives them; addresses are the host's.
-    unsafe {
-        let words: [u64; 6] = argument(parameters, 0);
-        let halves = |word: u64| (word as u32, (word >> 32) as u32);
-        let ((chunk_count, chunk_bytes), (merged_from, merged_end)) = (halves(words[3]), halves(words[4]));
-        let ([chunks, claims, logs, ..], (times, data_track)) = (words, halves(words[5]));
-        let pool = PoolDescriptor {
-            chunks,
-            claims,
-            logs,
-            chunk_count,
-            chunk_bytes,
-            merged_from,
-            merged_end,
-            times,
-            data_track,
-        };
-        let (table, count): (u64, u32) = (argument(parameters, 1), argument(parameters, 2));
+    // SAFETY: the caller's promise.
+    let done = unsafe {
         let codec = match argument::<u32>(parameters, 4) {
             0 => CodecSpec::Raw,
             1 => CodecSpec::Ecl(DEVICE_ECL),
             _ => CodecSpec::Predict(DEVICE_PREDICT),
         };
-        if table == 0 {
-            return 0;
-        }
-        let rows = std::slice::from_raw_parts(table as *const [u32; 12], count as usize);
-        let launches: Vec<LoggedLaunch> = rows.iter().map(|row| LoggedLaunch::from_words(*row)).collect();
-        match native::encode(&pool, &launches, codec, Order::Sequential) {
-            Ok(_) => 0,
-            Err(error) => {
-                say(&format!("failed: {error}"));
-                FAILED
-            }
+        logged(parameters).map(|(pool, launches)| native::encode(&pool, &launches, codec, Order::Sequential))
+    };
+    said(done.transpose().map(drop))
+}
+
+fn said(done: Result<(), native::EncodeError>) -> u32 {
+    match done {
+        Ok(()) => 0,
+        Err(error) => {
+            say(&format!("failed: {error}"));
+            FAILED
         }
     }
 }

@@ -62,6 +62,7 @@ impl Memory {
             merged_end: 8192,
             times: 1,
             data_track: 0,
+            ..PoolDescriptor::default()
         }
     }
 

@@ -57,6 +57,7 @@ impl Pool {
         let Division { chunk_count, chunk_bytes, log_entries, times, data_track, .. } = self.division;
         let behind_all = self.division.logs_end(u64::MAX);
         let claims = self.claims(at);
+        let finds_classes = times == 0 && !self.ring;
         let arena = self.arenas[at].as_mut()?;
         arena.stage = Stage::Draining;
         // Merged runs have all of log memory in which there are no logs, nor will be meanwhile.
@@ -68,6 +69,8 @@ impl Pool {
             launch.first_stream = streams;
             streams += launch.tracks * launch.warps;
         }
+        // Four bytes for each stream, and between 6 and 12 for the table.
+        let class_slots = if finds_classes && streams > 1 { 1 << (3 * streams).ilog2() } else { 0 };
         let mut launches = std::mem::take(&mut arena.ended);
         // A file's launches stand in the order of their numbers.
         launches.sort_unstable_by_key(LaunchInfo::number);
@@ -83,6 +86,9 @@ impl Pool {
                 merged_end: log_entries,
                 times,
                 data_track,
+                classes: if class_slots == 0 { 0 } else { self.classes.address },
+                class_slots,
+                reserved: 0,
             },
             logged,
             table: self.table,

@@ -140,6 +140,7 @@ impl Plan {
             times,
             // Streamed logs have none.
             data_track: 0,
+            ..PoolDescriptor::default()
         };
         let job = FlattenJob {
             segments: logs.segments,

@@ -278,6 +278,13 @@ impl Device for FakeDevice {
     fn encode(&mut self, job: EncodeJob<'_>) -> Result<Encoded, DeviceError> {
         let (pool, launches, table) = match job {
             EncodeJob::Flatten(_) => return Err(not_streamed()),
+            // Each stream is a class.
+            EncodeJob::Classes { pool, launches, .. } => {
+                let streams: u32 = launches.iter().map(|launch| launch.warps * launch.tracks).sum();
+                let numbers: Vec<u8> = (0..streams).flat_map(u32::to_le_bytes).collect();
+                self.bytes(pool.classes, numbers.len()).copy_from_slice(&numbers);
+                return Ok(Encoded::default());
+            }
             EncodeJob::Logs { codec: _, pool, launches, table } => (pool, launches, table),
             EncodeJob::Collect { first, chunk_bytes, count, scratch, to } => {
                 self.collected += 1;

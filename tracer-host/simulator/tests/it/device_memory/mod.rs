@@ -5,7 +5,9 @@
 use warptrace_abi::log::{ENTRY_BYTES, Fixed, LaunchLogs, LoggedLaunch, RESERVED_ENTRIES};
 use warptrace_abi::pool::{Claims, PoolDescriptor};
 use warptrace_encode::native::{self, Schedule};
-use warptrace_encode::{Codec, PREDICT_THREADS, encode_predict_call, encode_serial_call, merge_call};
+use warptrace_encode::{
+    Codec, PREDICT_THREADS, encode_predict_call, encode_serial_call, find_classes_call, merge_call,
+};
 use warptrace_format::Event;
 use warptrace_format::account::WarpAccount;
 use warptrace_format::chosen::ChosenWarps;
@@ -134,6 +136,8 @@ pub(crate) struct DeviceMemory {
     pub(crate) chunks: Guarded,
     accounts: Guarded,
     claims: Guarded,
+    /// The classes of streams, and the table in which they are found; empty: they are not looked for.
+    classes: Guarded,
 }
 
 /// A stream: its events and its account.
@@ -182,6 +186,7 @@ impl DeviceMemory {
             chunks: Guarded::new((room.chunks * room.chunk_bytes) as usize),
             accounts: Guarded::zeroed(streams * size_of::<WarpAccount>()),
             claims: Guarded::zeroed(size_of::<Claims>()),
+            classes: Guarded::new(0),
         };
         memory.logs = Guarded::new(memory.merged_end() as usize * ENTRY_BYTES as usize);
         memory
@@ -242,6 +247,7 @@ impl DeviceMemory {
     }
 
     pub(crate) fn pool(&mut self) -> PoolDescriptor {
+        let class_slots = (self.classes.bytes as u32 / 4).saturating_sub(self.warps * self.tracks);
         PoolDescriptor {
             chunks: self.chunks.address(),
             claims: self.claims.address(),
@@ -252,6 +258,9 @@ impl DeviceMemory {
             merged_end: self.merged_end(),
             times: self.room.times.into(),
             data_track: self.room.data_track,
+            classes: if class_slots == 0 { 0 } else { self.classes.address() },
+            class_slots,
+            reserved: 0,
         }
     }
 
@@ -291,6 +300,32 @@ impl DeviceMemory {
         assert!(untouched(&logs[..RESERVED_ENTRIES as usize * entry]), "the first entries have no owner");
         assert!(untouched(&logs[self.merged_from() as usize * entry..]), "a kernel merges nothing");
         assert!(untouched(&self.chunks.contents()), "a kernel encodes nothing");
+    }
+
+    /// Finds classes with a table of this many slots, by the kernel or natively.
+    pub(crate) fn find_classes(&mut self, slots: u32, by_kernel: bool) -> Vec<u32> {
+        let streams = self.warps * self.tracks;
+        self.classes = Guarded::new(4 * (streams + slots) as usize);
+        self.classes.write(&vec![0xff; self.classes.bytes]);
+        let (pool, launch) = (self.pool(), self.logged_launch());
+        if by_kernel {
+            let mut table = GuardedTable::new(&launch);
+            run(&find_classes_call(&pool, table.address(), 1, streams), streams.div_ceil(6), 64);
+        } else {
+            // SAFETY: all memory has the sizes given, and nothing else uses it.
+            unsafe { native::find_classes(&pool, &[launch]) }.expect("correct descriptors");
+        }
+        self.firsts()
+    }
+
+    /// For each stream the first one of its class.
+    fn firsts(&mut self) -> Vec<u32> {
+        let streams = self.warps * self.tracks;
+        if self.classes.bytes == 0 {
+            return (0..streams).collect();
+        }
+        let words = self.classes.contents();
+        words.as_chunks::<4>().0.iter().take(streams as usize).map(|word| u32::from_le_bytes(*word)).collect()
     }
 
     /// Merges the logs by the kernel: `blocks` blocks of `threads` threads.
@@ -356,7 +391,9 @@ impl DeviceMemory {
             let bytes = self.chunks.contents();
             assert!(untouched(&bytes[used..]), "no chunk is written that was not claimed");
             chunks.extend(self.chunks_of(&bytes[..used]));
-            let unfinished = self.accounts().iter().filter(|account| account.finished == 0).count();
+            let firsts = (0..).zip(self.firsts()).filter(|(number, first)| number == first);
+            let accounts = self.accounts();
+            let unfinished = firsts.filter(|(number, _)| accounts[*number as usize].finished == 0).count();
             assert_eq!(claims.waiting as usize, unfinished, "who waits is not finished");
             if claims.waiting == 0 {
                 break;
@@ -365,8 +402,26 @@ impl DeviceMemory {
             self.chunks = Guarded::new(bytes.len());
             self.claims.write(&[&claims.log_entries.to_le_bytes()[..], &[0; 24]].concat());
         }
+        self.share(&mut chunks);
         chunks.sort_by_key(|(header, _)| (header.track, header.warp, header.sequence));
         Encoded { streams: self.streams_of(&chunks, codec), chunks, rounds }
+    }
+
+    /// Gives each stream the chunks and the account of its class.
+    fn share(&mut self, chunks: &mut Vec<(ChunkHeader, Vec<u8>)>) {
+        let (encoded, account) = (chunks.clone(), size_of::<WarpAccount>());
+        let mut accounts = self.accounts.contents();
+        for (number, first) in (0..).zip(self.firsts()).filter(|(number, first)| number != first) {
+            let of_class = |header: &ChunkHeader| header.track * self.warps + header.warp == first;
+            let of_class = encoded.iter().filter(|(header, _)| of_class(header)).cloned();
+            let (track, warp) = (number / self.warps, number % self.warps);
+            chunks.extend(of_class.map(|(header, payload)| (ChunkHeader { track, warp, ..header }, payload)));
+            accounts.copy_within(
+                first as usize * account..(first as usize + 1) * account,
+                number as usize * account,
+            );
+        }
+        self.accounts.write(&accounts);
     }
 
     /// The chunks that hold events.

@@ -1,5 +1,6 @@
 //! Merging logs that were made by hand, compared with a sort.
 
+mod classes;
 mod data;
 mod logs;
 

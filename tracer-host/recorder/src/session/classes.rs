@@ -1,0 +1,103 @@
+//! Classes of streams that have the same chunks, of which the device encodes one.
+
+use warptrace_abi::log::LoggedLaunch;
+use warptrace_abi::pool::{NO_STREAM, PoolDescriptor};
+use warptrace_format::file::LaunchInfo;
+
+use super::SessionError;
+use super::worker::Account;
+use crate::{Allocation, Device, EncodeJob};
+
+/// Streams that follow each other and are in one class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ClassRun {
+    /// The first one's number.
+    pub(crate) first: u32,
+    /// How many they are.
+    pub(crate) count: u32,
+    /// The class: the number of the stream that was encoded.
+    pub(crate) class: u32,
+}
+
+/// A stream of a launch: a warp's track.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StreamName {
+    pub(crate) launch: u32,
+    pub(crate) track: u32,
+    /// Index among the warps that record.
+    pub(crate) warp: u32,
+}
+
+/// The classes of the streams of a drain. Streams are numbered launch by launch, track by track, recorded warp by
+/// warp, as their accounts are.
+#[derive(Debug)]
+pub(crate) struct Classes {
+    launches: Vec<LoggedLaunch>,
+    /// Of all streams, in the order of their numbers.
+    runs: Vec<ClassRun>,
+}
+
+impl Classes {
+    /// Finds the classes of launches that have left logs; `None` if each stream is one.
+    ///
+    /// # Errors
+    /// The device's, or if the classes that it has found are none.
+    pub(super) fn find(
+        device: &mut dyn Device,
+        pool: &PoolDescriptor,
+        launches: &[LoggedLaunch],
+        table: Allocation,
+    ) -> Result<Option<Self>, SessionError> {
+        let streams: u32 = launches.iter().map(|launch| launch.warps * launch.tracks).sum();
+        let slots = pool.classes + 4 * u64::from(streams);
+        device.fill(slots, 4 * u64::from(pool.class_slots), NO_STREAM as u8)?;
+        device.encode(EncodeJob::Classes { pool, launches, table })?;
+        let mut firsts = vec![0_u32; streams as usize];
+        device.read(pool.classes, bytemuck::cast_slice_mut(&mut firsts))?;
+        let is_class = |&first: &u32| firsts.get(first as usize) == Some(&first);
+        if !firsts.iter().all(is_class) {
+            return Err(SessionError::Pool {
+                problem: "the classes of warps are damaged; the kernel, or another program, wrote into the tracer's memory".to_owned(),
+            });
+        }
+        let mut first = 0;
+        let runs = firsts.chunk_by(|a, b| a == b).map(|run| {
+            let run = ClassRun { first, count: run.len() as u32, class: run[0] };
+            first += run.count;
+            run
+        });
+        let runs: Vec<_> = runs.collect();
+        let is_class = |run: &ClassRun| (run.class, run.count) == (run.first, 1);
+        Ok(if runs.iter().all(is_class) { None } else { Some(Self { launches: launches.to_vec(), runs }) })
+    }
+
+    /// Gives each stream the account of its class.
+    pub(super) fn fill(&self, accounts: &mut [Account]) {
+        for &ClassRun { first, count, class } in &self.runs {
+            let account = accounts[class as usize];
+            accounts[first as usize..][..count as usize].fill(account);
+        }
+    }
+
+    /// The runs of a launch's track, counted from its first stream on; nothing if the launch is not among those whose
+    /// classes were found.
+    pub(crate) fn of_track(&self, launch: &LaunchInfo, track: u32) -> Option<impl Iterator<Item = ClassRun>> {
+        let logged = self.launches.iter().find(|logged| logged.launch == launch.number())?;
+        let from = logged.first_stream + track * logged.warps;
+        let end = from + logged.warps;
+        let before = self.runs.partition_point(|run| run.first + run.count <= from);
+        let inside = self.runs[before..].iter().take_while(move |run| run.first < end);
+        Some(inside.map(move |run| {
+            let (first, behind) = (run.first.max(from), (run.first + run.count).min(end));
+            ClassRun { first: first - from, count: behind - first, class: run.class }
+        }))
+    }
+
+    /// The stream with a number.
+    pub(crate) fn stream(&self, number: u32) -> StreamName {
+        let at = self.launches.partition_point(|launch| launch.first_stream <= number) - 1;
+        let LoggedLaunch { launch, first_stream, warps, .. } = self.launches[at];
+        let inside = number - first_stream;
+        StreamName { launch, track: inside / warps, warp: inside % warps }
+    }
+}

@@ -1,0 +1,99 @@
+//! Classes of streams: what is encoded once is what each of them would be.
+
+use super::{CHUNK_BYTES, ECL, PREDICT, ROOM, Schedule, logs, memory, with_gaps};
+use crate::device_memory::{DeviceMemory, Room};
+use crate::made_runs::{LANES, Numbers};
+use crate::merging::logs::Logs;
+use warptrace_format::codec::CodecSpec;
+
+/// Streams that repeat a few, at other times, among some that repeat none: `streams` in all.
+fn streams(numbers: &mut Numbers, count: u64) -> Vec<Logs> {
+    let one = |numbers: &mut Numbers, length: usize| {
+        let mut lengths = vec![0; LANES];
+        lengths[numbers.below(LANES as u64) as usize] = length;
+        logs(numbers, &lengths, 100, 50)
+    };
+    let mut kinds: Vec<_> = [0, 1, 1, 6, 7, 8, 31, 32, 33, 40, 300].map(|length| one(numbers, length)).into();
+    // The same runs, but for the last one's count, or without it, or in other entries.
+    let mut other = kinds[9].clone();
+    other.lanes.iter_mut().filter_map(|runs| runs.last_mut()).for_each(|run| run.count += 1);
+    let mut shorter = kinds[9].clone();
+    shorter.lanes.iter_mut().for_each(|runs| runs.truncate(runs.len().saturating_sub(1)));
+    let gaps = with_gaps(numbers, kinds[9].clone(), 3);
+    kinds.extend([other, shorter, gaps]);
+    // Those in which several lanes have a log, or one has lost something, are in no class.
+    kinds.push(logs(numbers, &[5, 3], 100, 50));
+    let mut stopped = kinds[10].clone();
+    stopped.lost_from[0] = Some(5000);
+    kinds.push(stopped);
+    let repeated = |numbers: &mut Numbers| {
+        let mut logs = kinds[numbers.below(kinds.len() as u64) as usize].clone();
+        let later = numbers.below(1 << 12);
+        logs.lanes.iter_mut().flatten().for_each(|run| run.time += later);
+        logs.lost_from.iter_mut().flatten().for_each(|time| *time += later);
+        logs
+    };
+    (0..count).map(|_| repeated(numbers)).collect()
+}
+
+/// What a stream is compared by; `None` if it is in no class.
+fn key(logs: &Logs) -> Option<Vec<[u32; 2]>> {
+    let having: Vec<_> = logs.lanes.iter().filter(|runs| !runs.is_empty()).collect();
+    let is_whole = logs.lost_from.iter().all(Option::is_none);
+    let entry = |words: [u32; 4]| [words[0], words[1]];
+    match having[..] {
+        [runs] if is_whole => Some(runs.iter().map(|run| entry(run.words())).collect()),
+        _ => None,
+    }
+}
+
+/// Finds classes with tables of several sizes, and encodes with them; returns how many streams were encoded.
+fn check(streams: &[Logs], codec: CodecSpec, room: Room) -> Vec<usize> {
+    let memory: DeviceMemory = memory(streams, Room { times: false, ..room });
+    let whole = memory.clone().encode_natively(codec, Schedule::Sequential);
+    let keys: Vec<_> = streams.iter().map(key).collect();
+    let distinct = |number: usize| keys[number].is_none() || !keys[..number].contains(&keys[number]);
+    let least = (0..keys.len()).filter(|number| distinct(*number)).count();
+    let mut encoded = Vec::new();
+    // One slot is a hash of no bits, 16 slots are one of 4.
+    for (slots, by_kernel) in [(1, false), (1, true), (16, true), (1 << 12, true)] {
+        let mut memory = memory.clone();
+        let firsts = memory.find_classes(slots, by_kernel);
+        for (number, &first) in firsts.iter().enumerate() {
+            let first = first as usize;
+            assert_eq!(firsts[first] as usize, first, "the first of a class is in it");
+            assert!(
+                first == number || keys[first].is_some() && keys[first] == keys[number],
+                "{number} is like {first}"
+            );
+        }
+        let classes = (0..).zip(&firsts).filter(|(number, first)| number == *first).count();
+        assert!(classes >= least);
+        if !by_kernel || slots > 16 {
+            assert_eq!(classes, least, "equal streams are one class");
+        }
+        encoded.push(classes);
+        let natively = memory.clone().encode_natively(codec, Schedule::Parallel);
+        natively.assert_same(&whole);
+        memory.encode_by_kernels(codec).assert_same(&whole);
+    }
+    encoded
+}
+
+#[test]
+fn streams_with_equal_logs_are_encoded_once() {
+    let mut numbers = Numbers(5);
+    for codec in [PREDICT, ECL, CodecSpec::Raw] {
+        let streams = streams(&mut numbers, 120);
+        let encoded = check(&streams, codec, Room { segment: 16, ..ROOM });
+        // With one slot there is one class of several streams.
+        assert!(encoded[1] > encoded[3] && encoded[3] < 90, "{encoded:?} of 120");
+    }
+}
+
+#[test]
+fn classes_hold_over_rounds() {
+    let mut numbers = Numbers(6);
+    let streams = streams(&mut numbers, 60);
+    check(&streams, PREDICT, Room { chunks: 2, chunk_bytes: CHUNK_BYTES, merged: 700, ..ROOM });
+}
