@@ -347,6 +347,11 @@ impl TraceFile {
 
     /// Reads the body of a section that the index lists, or that stands behind such a one.
     pub(crate) fn load_body(&self, entry: &IndexEntry) -> Result<Vec<u8>, DecodeError> {
+        Ok(self.load_section(entry)?.1)
+    }
+
+    /// Like [`load_body`](Self::load_body), with the version of the section.
+    fn load_section(&self, entry: &IndexEntry) -> Result<(u16, Vec<u8>), DecodeError> {
         let offset = entry.offset;
         // The length was checked against the format's limit and the file's length when the index was read.
         let mut section = vec![0; usize::try_from(entry.length).unwrap_or(0)];
@@ -367,7 +372,7 @@ impl TraceFile {
         }
         let body = section.split_off(SECTION_HEADER_BYTES);
         check_body(entry.kind, &header, &body, offset)?;
-        Ok(body)
+        Ok((header.version, body))
     }
 
     /// Reads the text that the file keeps under a name, which locations give for their file. Of several under
@@ -406,8 +411,8 @@ impl TraceFile {
 
     /// Reads a frame and compares it with the index.
     pub(crate) fn load_frame(&self, entry: &IndexEntry) -> Result<Frame, DecodeError> {
-        let body = self.load_body(entry)?;
-        let frame = Frame::decode(&body, entry.offset.saturating_add(SECTION_HEADER_BYTES as u64))?;
+        let (version, body) = self.load_section(entry)?;
+        let frame = Frame::decode(version, &body, entry.offset.saturating_add(SECTION_HEADER_BYTES as u64))?;
         let header = frame.header();
         compare(
             entry,

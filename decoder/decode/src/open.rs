@@ -426,7 +426,7 @@ fn entry_of(
     Ok(match kind {
         SectionKind::Frame => {
             let FrameHeader { launch, track, first_warp, last_warp, chunks, events, .. } =
-                FrameHeader::parse(&fixed(FRAME_HEADER_BYTES)?, body_at)?;
+                FrameHeader::parse(header.version, &fixed(FRAME_HEADER_BYTES)?, body_at)?;
             IndexEntry { launch, track, first_warp, last_warp, chunks, events, ..bare }
         }
         SectionKind::Data => {

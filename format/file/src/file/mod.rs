@@ -84,8 +84,9 @@ pub use code::LocationCode;
 pub use early_end::EarlyEnd;
 pub use error::FormatError;
 pub use frame::{
-    CHUNK_ENTRY_BYTES, Chunk, ChunkEntry, ChunkRef, Chunks, Compression, EncodedFrame, FRAME_HEADER_BYTES,
-    Frame, FrameHeader, RAW_LEVEL, StoredAs, encode_frame, encode_frame_of,
+    CHUNK_ENTRY_BYTES, Chunk, ChunkEntry, ChunkRef, Chunks, ClassChunk, Compression, EncodedFrame,
+    FRAME_HEADER_BYTES, Frame, FrameHeader, RAW_LEVEL, StoredAs, WarpRun, encode_frame, encode_frame_of,
+    encode_frame_of_runs,
 };
 pub use host::{ClockReading, HostLaunch, HostTimes};
 pub use index::{INDEX_HEADER_BYTES, IndexEntry, decode_index, encode_index};

@@ -14,6 +14,7 @@ use std::fmt;
 
 use super::error::FormatError;
 use super::fields::{Fields, push_crc};
+use super::frame::RUNS_VERSION;
 use super::launch::CHOSEN_VERSION;
 use super::limits::MAX_SECTION_BYTES;
 use super::tie::TIED_VERSION;
@@ -96,7 +97,7 @@ section_kinds! {
     /// One kernel launch.
     Launch = "LNCH", [1, CHOSEN_VERSION], 0;
     /// Chunks.
-    Frame = "FRAM", [1], 0;
+    Frame = "FRAM", [1, RUNS_VERSION], 0;
     /// When the runs of the frame before it began.
     Times = "TIME", [1, TIED_VERSION], FLAG_OPTIONAL;
     /// Accounting of warps.
@@ -136,7 +137,8 @@ impl SectionKind {
     }
 
     /// The section version that this build writes. (A launch of which not every warp was chosen has a
-    /// [version of its own](super::LaunchInfo::version).)
+    /// [version of its own](super::LaunchInfo::version), and [frames of runs](super::encode_frame_of_runs) have
+    /// version 2.)
     pub const fn version(self) -> u16 {
         match self {
             Self::Times | Self::Spans => TIED_VERSION,
@@ -320,7 +322,7 @@ mod tests {
                 (*b"WAIT", 1, one),
                 (*b"LABL", 1, one),
                 (*b"LNCH", 1, two),
-                (*b"FRAM", 1, one),
+                (*b"FRAM", 1, two),
                 (*b"TIME", 2, two),
                 (*b"ACCT", 1, one),
                 (*b"SPAN", 2, two),

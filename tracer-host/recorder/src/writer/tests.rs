@@ -70,7 +70,7 @@ fn chunks_in_any_order_are_sorted_and_cut_into_frames() {
     assert_eq!(tags, expected);
     let mut found = Vec::new();
     for (_, _, body) in &sections[2..6] {
-        let frame = Frame::decode(body, 0).unwrap();
+        let frame = Frame::decode(1, body, 0).unwrap();
         let track = frame.header().track;
         found.extend(frame.chunks().map(|chunk| (track, chunk.entry.warp, chunk.entry.sequence)));
     }
@@ -103,7 +103,7 @@ fn found(file: &[u8]) -> Vec<(u32, u32, u32, u32)> {
     let mut found = Vec::new();
     for (_, header, body) in sections(file) {
         if header.tag.0 == *b"FRAM" {
-            let frame = Frame::decode(body, 0).unwrap();
+            let frame = Frame::decode(1, body, 0).unwrap();
             let FrameHeader { launch, track, .. } = *frame.header();
             found.extend(frame.entries().map(|entry| (launch, track, entry.warp, entry.sequence)));
         }
@@ -160,7 +160,7 @@ fn frames_are_compressed_when_that_helps() {
     writer.write_chunks(7, &chunks).unwrap();
     let (file, summary) = writer.finish().unwrap();
     assert_eq!((summary.frames, summary.chunks), (1, 200));
-    let frame = Frame::decode(sections(&file)[2].2, 0).unwrap();
+    let frame = Frame::decode(1, sections(&file)[2].2, 0).unwrap();
     assert_eq!(frame.header().stored_as, StoredAs::Zstd);
     assert_eq!(frame.chunks().count(), 200);
 }

@@ -121,7 +121,7 @@ fn index_entry(section: &[u8], offset: u64) -> Option<IndexEntry> {
         SectionKind::Launch => entry.launch = LaunchInfo::decode(header.version, body, 0).unwrap().number(),
         SectionKind::EarlyEnd => entry.launch = EarlyEnd::decode(body, 0).unwrap().0,
         SectionKind::Frame => {
-            let header = FrameHeader::parse(body, 0).unwrap();
+            let header = FrameHeader::parse(header.version, body, 0).unwrap();
             (entry.launch, entry.track) = (header.launch, header.track);
             (entry.first_warp, entry.last_warp) = (header.first_warp, header.last_warp);
             (entry.chunks, entry.events) = (header.chunks, header.events);

@@ -1,8 +1,11 @@
 //! A frame in memory, checked.
 
+use std::ops::Range;
+
 use super::SECTION;
 use super::compression::{StoredAs, decompress};
 use super::header::{CHUNK_ENTRY_BYTES, ChunkEntry, FRAME_HEADER_BYTES, FrameHeader};
+use super::runs::{self, RUNS_VERSION, WarpRun};
 use super::table;
 use crate::file::error::FormatError;
 use crate::file::limits::MAX_FRAME_BYTES;
@@ -12,9 +15,14 @@ use crate::file::limits::MAX_FRAME_BYTES;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
     header: FrameHeader,
+    /// The chunks; in version 2 the chunks of all classes, with warp 0.
     entries: Vec<ChunkEntry>,
-    /// For each chunk the number of its payload.
+    /// For each entry the number of its payload.
     numbers: Vec<u32>,
+    /// Empty in version 1.
+    runs: Vec<WarpRun>,
+    /// For each class its entries.
+    classes: Vec<Range<u32>>,
     /// Where each distinct payload begins, and where the last one ends.
     starts: Vec<u32>,
     /// The distinct payloads, one after the other.
@@ -33,14 +41,15 @@ pub struct Chunk<'a> {
 }
 
 impl Frame {
-    /// Reads the body of a frame section at file offset `at`, whose checksum the caller has checked.
+    /// Reads the body of a frame section of this version at file offset `at`, whose checksum the caller has
+    /// checked.
     ///
     /// # Errors
     /// What [`FrameHeader::parse`] refuses; contents that do not decompress to the announced length; a table
     /// that is not sorted, does not cover the contents exactly, or does not agree with the header. Offsets in
     /// errors about the table count from the start of the contents as if they were stored uncompressed.
-    pub fn decode(body: &[u8], at: u64) -> Result<Self, FormatError> {
-        let header = FrameHeader::parse(body, at)?;
+    pub fn decode(version: u16, body: &[u8], at: u64) -> Result<Self, FormatError> {
+        let header = FrameHeader::parse(version, body, at)?;
         let stored = body.get(FRAME_HEADER_BYTES..).unwrap_or_default();
         let stored_at = at.saturating_add(FRAME_HEADER_BYTES as u64);
         if header.stored_as == StoredAs::Plain && stored.len() as u64 != u64::from(header.plain_bytes) {
@@ -54,11 +63,14 @@ impl Frame {
             let message = format!("{} bytes came out, the header announces {plain_bytes}", contents.len());
             return Err(FormatError::Decompress { section: SECTION, offset: stored_at, message });
         }
-        let table::Parsed { entries, numbers, starts, payloads_at } =
-            table::parse(&contents, header.chunks, header.first_warp, stored_at)?;
+        let parsed = match version {
+            RUNS_VERSION => runs::parse(&contents, &header, stored_at)?,
+            _ => table::parse(&contents, header.chunks, header.first_warp, stored_at)?,
+        };
+        let table::Parsed { entries, numbers, runs, classes, starts, payloads_at } = parsed;
         let mut payloads = contents;
         payloads.drain(..payloads_at);
-        let frame = Self { header, entries, numbers, starts, payloads };
+        let frame = Self { header, entries, numbers, runs, classes, starts, payloads };
         frame.check(stored_at)?;
         Ok(frame)
     }
@@ -69,18 +81,28 @@ impl Frame {
             Err(FormatError::invalid(SECTION, field, offset, value, expected))
         };
         let header = &self.header;
-        let last = self.entries.last().map_or(0, |entry| entry.warp);
+        let last = match self.runs.last() {
+            Some(run) => run.last(),
+            None => self.entries.last().map_or(0, |entry| entry.warp),
+        };
         if last != header.last_warp {
             let expected = format!("the frame's last warp, {}", header.last_warp);
             return invalid("chunk warp", u64::from(last), expected);
         }
-        let events: u64 = self.entries.iter().map(|entry| u64::from(entry.events)).sum();
+        // A frame has at most 2^18 chunks.
+        let (mut events, mut unfolded) = (0, 0);
+        let listed = self.listed().map(|chunk| (1, chunk.entry));
+        let of_runs = self.runs.iter().flat_map(|run| {
+            self.warp_chunks(run.first, run.class).map(|chunk| (u64::from(run.warps), chunk.entry))
+        });
+        for (warps, entry) in listed.chain(of_runs) {
+            events += warps * u64::from(entry.events);
+            unfolded += warps * (u64::from(entry.length) + CHUNK_ENTRY_BYTES as u64);
+        }
         if events != header.events {
             let expected = format!("{}, the frame's events", header.events);
             return invalid("sum of chunk events", events, expected);
         }
-        let lengths: u64 = self.entries.iter().map(|entry| u64::from(entry.length)).sum();
-        let unfolded = lengths + (self.entries.len() * CHUNK_ENTRY_BYTES) as u64;
         if unfolded > u64::from(MAX_FRAME_BYTES) {
             let expected = format!("at most {MAX_FRAME_BYTES}, with {CHUNK_ENTRY_BYTES} bytes a chunk");
             return invalid("sum of chunk lengths", unfolded, expected);
@@ -93,17 +115,44 @@ impl Frame {
         &self.header
     }
 
-    /// The table, in order of warp and sequence.
+    /// The chunks' entries, in order of warp and sequence.
     pub fn entries(&self) -> impl Iterator<Item = ChunkEntry> + '_ {
-        self.entries.iter().copied()
+        self.chunks().map(|chunk| chunk.entry)
     }
 
     /// The chunks, in order of warp and sequence.
     pub fn chunks(&self) -> impl Iterator<Item = Chunk<'_>> + '_ {
-        self.entries.iter().zip(&self.numbers).map(|(&entry, &payload_number)| {
-            let start = self.starts.get(payload_number as usize).map_or(0, |&start| start as usize);
-            let payload = self.payloads.get(start..start + entry.length as usize).unwrap_or_default();
-            Chunk { entry, payload, payload_number }
-        })
+        let of_runs = self
+            .runs
+            .iter()
+            .flat_map(|run| (run.first..=run.last()).flat_map(|warp| self.warp_chunks(warp, run.class)));
+        self.listed().chain(of_runs)
+    }
+
+    /// The chunks of a frame without runs.
+    fn listed(&self) -> impl Iterator<Item = Chunk<'_>> + '_ {
+        let entries = if self.runs.is_empty() { &self.entries[..] } else { &[] };
+        entries.iter().zip(&self.numbers).map(|(&entry, &number)| self.chunk(entry, number))
+    }
+
+    /// The runs of warps with equal chunks, in order of warp; none in a frame of version 1.
+    pub fn runs(&self) -> &[WarpRun] {
+        &self.runs
+    }
+
+    /// The chunks of a class, as a warp of its runs has them; none if there is no such class.
+    pub fn warp_chunks(&self, warp: u32, class: u32) -> impl Iterator<Item = Chunk<'_>> + '_ {
+        let numbers = self.classes.get(class as usize).cloned().unwrap_or_default();
+        let entries = self.entries.get(numbers.start as usize..numbers.end as usize).unwrap_or_default();
+        entries
+            .iter()
+            .zip(numbers)
+            .map(move |(&entry, number)| self.chunk(ChunkEntry { warp, ..entry }, number))
+    }
+
+    fn chunk(&self, entry: ChunkEntry, payload_number: u32) -> Chunk<'_> {
+        let start = self.starts.get(payload_number as usize).map_or(0, |&start| start as usize);
+        let payload = self.payloads.get(start..start + entry.length as usize).unwrap_or_default();
+        Chunk { entry, payload, payload_number }
     }
 }

@@ -3,12 +3,12 @@
 use std::cell::Cell;
 
 use super::SECTION;
-use super::compression::{Compression, compress};
+use super::compression::{Compression, StoredAs, compress};
 use super::header::{CHUNK_ENTRY_BYTES, ChunkEntry, FRAME_HEADER_BYTES, FrameHeader};
 use super::table::FrameTable;
 use crate::file::error::FormatError;
 use crate::file::limits::{MAX_FRAME_BYTES, MAX_FRAME_CHUNKS};
-use crate::file::section::{SectionKind, encode_section_of};
+use crate::file::section::{SectionKind, encode_section_version};
 
 /// A chunk that is to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,30 +128,40 @@ fn encode<'a>(
         return too_large("plain bytes", bytes, MAX_FRAME_BYTES);
     }
     let (count, last_warp) = (chunks.len(), before.map_or(0, |(warp, _)| warp));
-    let contents = table.encode(chunks);
-    let plain_bytes = contents.len() as u64;
-    // A table of numbers beyond any real trace's could be longer than the 16 bytes a chunk that were counted
-    // above.
-    let Some(plain_bytes) = u32::try_from(plain_bytes).ok().filter(|&bytes| bytes <= MAX_FRAME_BYTES) else {
-        return too_large("plain bytes", plain_bytes, MAX_FRAME_BYTES);
-    };
-    let (stored_as, stored) = compress(SECTION, contents, compression, packed)?;
     let header = FrameHeader {
         launch,
         track,
         first_warp: first.warp,
         last_warp,
         chunks: u32::try_from(count).expect("at most MAX_FRAME_CHUNKS, checked above"),
-        stored_as,
+        stored_as: StoredAs::Plain,
         events,
-        plain_bytes,
+        plain_bytes: 0,
     };
+    finish(SectionKind::Frame.version(), header, bytes, table.encode(chunks), compression, packed)
+}
+
+/// Makes the section of a frame, whose header lacks how the contents are stored. `frame_bytes` are the bytes
+/// by which all chunks count.
+pub(super) fn finish(
+    version: u16,
+    mut header: FrameHeader,
+    frame_bytes: u64,
+    contents: &[u8],
+    compression: Compression,
+    packed: &mut Vec<u8>,
+) -> Result<EncodedFrame, FormatError> {
+    let plain_bytes = contents.len() as u64;
+    // A table of numbers beyond any real trace's could be longer than the 16 bytes a chunk that were counted.
+    header.plain_bytes = u32::try_from(plain_bytes)
+        .ok()
+        .filter(|&bytes| bytes <= MAX_FRAME_BYTES)
+        .ok_or_else(|| FormatError::too_large(SECTION, "plain bytes", 0, plain_bytes, MAX_FRAME_BYTES))?;
+    let (stored_as, stored) = compress(SECTION, contents, compression, packed)?;
+    header.stored_as = stored_as;
     let fixed = header.encode();
     debug_assert_eq!(fixed.len(), FRAME_HEADER_BYTES);
-    let payload_bytes = bytes - (count * CHUNK_ENTRY_BYTES) as u64;
-    Ok(EncodedFrame {
-        header,
-        payload_bytes,
-        section: encode_section_of(SectionKind::Frame, &[&fixed, stored]),
-    })
+    let payload_bytes = frame_bytes - u64::from(header.chunks) * CHUNK_ENTRY_BYTES as u64;
+    let section = encode_section_version(SectionKind::Frame, version, &[&fixed, stored]);
+    Ok(EncodedFrame { header, payload_bytes, section })
 }

@@ -2,6 +2,7 @@
 
 use super::SECTION;
 use super::compression::StoredAs;
+use super::runs::RUNS_VERSION;
 use crate::file::error::FormatError;
 use crate::file::fields::{Fields, push_crc};
 use crate::file::limits::{MAX_FRAME_BYTES, MAX_FRAME_CHUNKS, MAX_PAYLOAD_BYTES};
@@ -10,7 +11,7 @@ use crate::file::limits::{MAX_FRAME_BYTES, MAX_FRAME_CHUNKS, MAX_PAYLOAD_BYTES};
 pub const FRAME_HEADER_BYTES: usize = 40;
 /// Bytes by which a chunk counts towards the size of a frame, besides its payload.
 pub const CHUNK_ENTRY_BYTES: usize = 16;
-/// Bytes of the table that a chunk takes at least: four numbers.
+/// Bytes of the table that a chunk takes at least in version 1: four numbers.
 const MIN_DESCRIPTION_BYTES: u64 = 4;
 /// Bytes that every frame has at least for its payloads: one length and one byte.
 const MIN_PAYLOAD_BYTES: u64 = 2;
@@ -49,12 +50,12 @@ impl FrameHeader {
         bytes
     }
 
-    /// Reads the fixed part of the frame body at file offset `at`; `body` may be longer.
+    /// Reads the fixed part of a frame body of this version at file offset `at`; `body` may be longer.
     ///
     /// # Errors
     /// Too few bytes, a wrong checksum, an unknown compression, contents over [`MAX_FRAME_BYTES`], fields
     /// that contradict each other.
-    pub fn parse(body: &[u8], at: u64) -> Result<Self, FormatError> {
+    pub fn parse(version: u16, body: &[u8], at: u64) -> Result<Self, FormatError> {
         let body = &body[..body.len().min(FRAME_HEADER_BYTES)];
         let mut fields = Fields::new(SECTION, body, at);
         let launch = fields.u32("launch")?;
@@ -75,7 +76,11 @@ impl FrameHeader {
             let expected = format!("at least the first warp, {first_warp}");
             return invalid("last warp", 12, u64::from(last_warp), expected);
         }
-        let most = u64::from(plain_bytes).saturating_sub(MIN_PAYLOAD_BYTES) / MIN_DESCRIPTION_BYTES;
+        // A run stands for any number of chunks.
+        let most = match version {
+            RUNS_VERSION => u64::MAX,
+            _ => u64::from(plain_bytes).saturating_sub(MIN_PAYLOAD_BYTES) / MIN_DESCRIPTION_BYTES,
+        };
         let most = most.min(u64::from(MAX_FRAME_CHUNKS));
         if chunks == 0 || u64::from(chunks) > most {
             let expected = format!("1..={most}, what {plain_bytes} plain bytes can hold");

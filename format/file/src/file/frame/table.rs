@@ -1,13 +1,16 @@
 //! The table of a frame: what each chunk is, column by column, and which payload it has.
 
+use std::ops::Range;
+
 use super::SECTION;
 use super::encode::Chunks;
 use super::header::ChunkEntry;
+use super::runs::WarpRun;
 use crate::file::error::FormatError;
 use crate::file::fields::{Fields, push_varint, unzigzag, zigzag};
 
 /// Stands for "the next payload that no chunk before has" in the column of payloads; payload n is n + 1.
-const NEW: u32 = 0;
+pub(super) const NEW: u32 = 0;
 /// Chunks whose payloads are hashed before they are looked up; small ones are still in the cache then.
 const HASHED_AT_ONCE: usize = 256;
 
@@ -154,9 +157,14 @@ fn hash(payload: &[u8]) -> u64 {
 
 /// What a table says.
 pub(super) struct Parsed {
+    /// The chunks; in version 2 the chunks of all classes, with warp 0.
     pub(super) entries: Vec<ChunkEntry>,
-    /// For each chunk the number of its payload.
+    /// For each entry the number of its payload.
     pub(super) numbers: Vec<u32>,
+    /// Empty in version 1.
+    pub(super) runs: Vec<WarpRun>,
+    /// For each class its entries.
+    pub(super) classes: Vec<Range<u32>>,
     /// Where each payload begins behind the table, and where the last one ends.
     pub(super) starts: Vec<u32>,
     /// Where the payloads begin in the contents.
@@ -223,6 +231,21 @@ pub(super) fn parse(contents: &[u8], chunks: u32, first_warp: u32, at: u64) -> R
             })?;
         *last = entry.events;
     }
+    let (lengths, starts) = parse_lengths(&mut fields, distinct)?;
+    for (entry, &number) in entries.iter_mut().zip(&numbers) {
+        entry.length = lengths[number as usize];
+    }
+    let (runs, classes) = (Vec::new(), Vec::new());
+    let payloads_at = contents.len() - fields.rest().len();
+    Ok(Parsed { entries, numbers, runs, classes, starts, payloads_at })
+}
+
+/// Reads the lengths of `distinct` payloads, which take the rest of the contents: each length, and where each
+/// payload begins and the last one ends.
+pub(super) fn parse_lengths(
+    fields: &mut Fields<'_>,
+    distinct: u32,
+) -> Result<(Vec<u32>, Vec<u32>), FormatError> {
     let mut lengths = Vec::with_capacity(distinct as usize);
     for _ in 0..distinct {
         let offset = fields.offset();
@@ -246,8 +269,5 @@ pub(super) fn parse(contents: &[u8], chunks: u32, first_warp: u32, at: u64) -> R
         let expected = format!("{payload_bytes}, the bytes behind the table");
         return Err(fields.invalid("sum of payload lengths", fields.offset(), end, expected));
     }
-    for (entry, &number) in entries.iter_mut().zip(&numbers) {
-        entry.length = lengths[number as usize];
-    }
-    Ok(Parsed { entries, numbers, starts, payloads_at: contents.len() - payload_bytes })
+    Ok((lengths, starts))
 }

@@ -2,11 +2,11 @@ use super::*;
 use crate::file::section::{SECTION_HEADER_BYTES, SectionHeader};
 use crate::file::{FormatError, SectionKind};
 
-fn chunk(warp: u32, sequence: u32, payload: &[u8]) -> ChunkRef<'_> {
+pub(super) fn chunk(warp: u32, sequence: u32, payload: &[u8]) -> ChunkRef<'_> {
     ChunkRef { track: 0, warp, sequence, events: 2, payload }
 }
 
-fn body(chunks: &[ChunkRef<'_>], compression: Compression) -> Vec<u8> {
+pub(super) fn body(chunks: &[ChunkRef<'_>], compression: Compression) -> Vec<u8> {
     encode_frame(3, 0, chunks, compression).unwrap().section.split_off(SECTION_HEADER_BYTES)
 }
 
@@ -36,7 +36,7 @@ fn equal_payloads_are_stored_once() {
     assert_eq!(encoded.payload_bytes, 99_001);
     // Four bytes a chunk, and three more for the differences of the one with 900 events and the one after it.
     assert_eq!(encoded.header.plain_bytes, 400 + 2 + (2 + 1) + 1001);
-    let frame = Frame::decode(&encoded.section[SECTION_HEADER_BYTES..], 0).unwrap();
+    let frame = Frame::decode(1, &encoded.section[SECTION_HEADER_BYTES..], 0).unwrap();
     for (found, given) in frame.chunks().zip(&chunks) {
         assert_eq!((found.entry.warp, found.entry.events), (given.warp, given.events));
         assert_eq!((found.payload, found.payload_number), (given.payload, u32::from(given.payload == [1])));
@@ -50,7 +50,7 @@ fn the_largest_numbers_come_back() {
         ChunkRef { events: u32::MAX, ..chunk(u32::MAX, u32::MAX - 1, &[1]) },
         chunk(u32::MAX, u32::MAX, &[1]),
     ];
-    let frame = Frame::decode(&body(&chunks, Compression::None), 0).unwrap();
+    let frame = Frame::decode(1, &body(&chunks, Compression::None), 0).unwrap();
     let found: Vec<_> =
         frame.entries().map(|entry| (entry.warp, entry.sequence, entry.events, entry.length)).collect();
     assert_eq!(
@@ -65,7 +65,7 @@ fn a_frame_that_unfolds_to_more_than_a_frame_is_refused() {
     let long = vec![7; 1 << 19];
     let chunks: Vec<_> = (0..31).map(|warp| chunk(warp, 0, &long)).collect();
     let good = body(&chunks, Compression::None);
-    assert!(Frame::decode(&good, 0).is_ok());
+    assert!(Frame::decode(1, &good, 0).is_ok());
     // One chunk more, with the same payload: 32 times 2^19 and the table are over 16 MiB.
     let (fixed, contents) = good.split_at(40);
     let mut more = fixed.to_vec();
@@ -79,7 +79,7 @@ fn a_frame_that_unfolds_to_more_than_a_frame_is_refused() {
     for (at, word) in [(12, 31), (16, 32), (24, 64), (32, plain_bytes)] {
         more = patched(&more, at, word);
     }
-    let error = Frame::decode(&more, 0).unwrap_err();
+    let error = Frame::decode(1, &more, 0).unwrap_err();
     assert!(matches!(error, FormatError::Invalid { field: "sum of chunk lengths", .. }), "{error}");
 }
 
@@ -88,7 +88,7 @@ fn chunks_come_back_in_order_with_and_without_compression() {
     let long = vec![7; 5000];
     let chunks = [chunk(1, 4, &long), chunk(1, 5, &[1, 2, 3]), chunk(9, 0, &long)];
     for compression in [Compression::None, Compression::Zstd(1), Compression::default()] {
-        let frame = Frame::decode(&body(&chunks, compression), 0).unwrap();
+        let frame = Frame::decode(1, &body(&chunks, compression), 0).unwrap();
         let found: Vec<_> = frame
             .chunks()
             .map(|found| (found.entry.warp, found.entry.sequence, found.entry.events, found.payload))
@@ -98,12 +98,12 @@ fn chunks_come_back_in_order_with_and_without_compression() {
         assert_eq!(found, expected);
     }
     assert_eq!(
-        Frame::decode(&body(&chunks, Compression::Zstd(1)), 0).unwrap().header().stored_as,
+        Frame::decode(1, &body(&chunks, Compression::Zstd(1)), 0).unwrap().header().stored_as,
         StoredAs::Zstd
     );
     // What does not shrink is stored plain.
     let tiny = body(&chunks[1..2], Compression::Zstd(1));
-    assert_eq!(Frame::decode(&tiny, 0).unwrap().header().stored_as, StoredAs::Plain);
+    assert_eq!(Frame::decode(1, &tiny, 0).unwrap().header().stored_as, StoredAs::Plain);
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn what_a_reader_would_refuse_is_not_written() {
 }
 
 /// Rewrites the fixed part of a body with a right checksum.
-fn patched(body: &[u8], at: usize, word: u32) -> Vec<u8> {
+pub(super) fn patched(body: &[u8], at: usize, word: u32) -> Vec<u8> {
     let mut bad = body.to_vec();
     bad[at..at + 4].copy_from_slice(&word.to_le_bytes());
     let crc = crc32fast::hash(&bad[..36]);
@@ -135,7 +135,7 @@ fn patched(body: &[u8], at: usize, word: u32) -> Vec<u8> {
 #[test]
 fn a_table_that_contradicts_the_header_is_refused() {
     let good = body(&[chunk(5, 0, &[9, 8]), chunk(6, 1, &[7])], Compression::None);
-    assert!(Frame::decode(&good, 0).is_ok());
+    assert!(Frame::decode(1, &good, 0).is_ok());
     for (what, at, word) in [
         ("first warp", 8, 4),
         ("last warp", 12, 7),
@@ -166,11 +166,11 @@ fn a_table_that_contradicts_the_header_is_refused() {
         ("more bytes than there are", 48, 0x0809_0102 + 1),
         ("fewer bytes than there are", 48, 0x0809_0101),
     ] {
-        let error = Frame::decode(&patched(&good, at, word), 0);
+        let error = Frame::decode(1, &patched(&good, at, word), 0);
         assert!(error.is_err(), "{what}: {error:?}");
     }
     for length in 0..good.len() {
-        assert!(Frame::decode(&good[..length], 0).is_err(), "length {length}");
+        assert!(Frame::decode(1, &good[..length], 0).is_err(), "length {length}");
     }
 }
 
@@ -179,7 +179,7 @@ fn a_frame_that_unpacks_to_more_than_it_says_is_refused() {
     let zeros = vec![0; 100_000];
     let good = body(&[chunk(5, 0, &zeros)], Compression::Zstd(3));
     for plain_bytes in [17, 100_006, 100_008, 16 << 20] {
-        let error = Frame::decode(&patched(&good, 32, plain_bytes), 0).unwrap_err();
+        let error = Frame::decode(1, &patched(&good, 32, plain_bytes), 0).unwrap_err();
         assert!(matches!(error, FormatError::Decompress { .. }), "{plain_bytes}: {error}");
     }
 }

@@ -35,7 +35,7 @@ impl Shared {
     pub(super) fn contents(&self) -> (Vec<FoundChunk>, usize) {
         let mut chunks = Vec::new();
         for (_, body) in self.sections(*b"FRAM") {
-            let frame = Frame::decode(&body, 0).unwrap();
+            let frame = Frame::decode(1, &body, 0).unwrap();
             let launch = frame.header().launch;
             chunks.extend(
                 frame
