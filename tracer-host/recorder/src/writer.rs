@@ -22,6 +22,7 @@ mod error;
 mod layout;
 mod message;
 mod order;
+mod runs;
 mod state;
 
 use std::collections::BTreeSet;
@@ -52,6 +53,7 @@ use layout::Layout;
 pub(crate) use layout::get_ready;
 pub use layout::{DEFAULT_FRAME_BYTES, RAW_FRAME_BYTES, WriterOptions};
 use message::code_sections;
+use runs::Repeated;
 use state::{Launches, launch_entry};
 
 /// Bytes in frames that are compressed before they are written, which bounds the writer's memory: some more
@@ -230,8 +232,14 @@ impl<W: Write + Send> TraceWriter<W> {
         let chunks = || -> Result<(), E> {
             find(&mut batch)?;
             let mut ordered = std::mem::take(&mut self.ordered);
-            let parts = batch.parts(&mut ordered, classes);
-            self.write_parts(&parts, &payload, ends, cut.len())?;
+            batch.order(&mut ordered);
+            match classes.map(|classes| batch.of_classes(&ordered, classes)) {
+                Some((repeated, others)) => {
+                    let parts = batch.parts(&others);
+                    self.write_parts(&parts, &repeated, &payload, ends, cut.len())?;
+                }
+                None => self.write_parts(&batch.parts(&ordered), &[], &payload, ends, cut.len())?,
+            }
             self.ordered = ordered;
             Ok(())
         };
@@ -243,23 +251,30 @@ impl<W: Write + Send> TraceWriter<W> {
         Ok(self.flush()?)
     }
 
-    /// Writes the chunks of `parts`; those of `ends` are then the last of their tracks, and `more` sections
+    /// Writes the chunks of `parts` and of `repeated`; those of `ends` are then the last of their tracks, and `more` sections
     /// are to follow.
     fn write_parts<'p>(
         &mut self,
         parts: &[Part<'_>],
+        repeated: &[Repeated<'_>],
         payload: &(impl Fn(&BatchChunk) -> Payload<'p> + Sync),
         ends: &[TrackEnd<'_>],
         more: usize,
     ) -> Result<(), WriteError> {
         parts.iter().try_for_each(|part| self.launches.check_declared(part.launch, part.track))?;
         self.launches.accept(parts)?;
+        repeated.iter().try_for_each(|part| self.launches.accept_runs(part))?;
         let frames: Vec<_> = parts.iter().flat_map(|part| self.cut(part)).collect();
-        self.check_usable(frames.len() + more)?;
+        let of_runs: Vec<_> = repeated.iter().flat_map(Repeated::cut).collect();
+        self.check_usable(frames.len() + of_runs.len() + more)?;
         self.launches.end(ends)?;
         self.launches.note(parts);
+        repeated.iter().for_each(|part| self.launches.note_runs(part));
 
         let (layouts, step) = (self.layouts.clone(), self.step);
+        let encode = |part: &Repeated<'_>| part.encode(payload, layouts[part.track as usize].compression);
+        let encoded: Result<Vec<_>, FormatError> = of_runs.par_iter().with_max_len(1).map(encode).collect();
+        encoded?.iter().try_for_each(|frame| self.put_frame(frame, frame.section.len()))?;
         let encode = |(part, _): &(Part<'_>, u64)| {
             let compression = layouts[part.track as usize].compression;
             let chunks = part.chunks.iter().map(|found| part.chunk(found, payload(found)[0]));

@@ -1,12 +1,14 @@
 //! Classes of streams that have the same chunks, of which the device encodes one.
 
+use std::time::Duration;
+
 use warptrace_abi::log::LoggedLaunch;
 use warptrace_abi::pool::{NO_STREAM, PoolDescriptor};
 use warptrace_format::file::LaunchInfo;
 
 use super::SessionError;
 use super::worker::Account;
-use crate::{Allocation, Device, EncodeJob};
+use crate::{Allocation, Device, EncodeJob, Encoded};
 
 /// Streams that follow each other and are in one class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +40,7 @@ pub(crate) struct Classes {
 }
 
 impl Classes {
-    /// Finds the classes of launches that have left logs; `None` if each stream is one.
+    /// Finds the classes of launches that have left logs; `None` if each stream is one. And how long the device took.
     ///
     /// # Errors
     /// The device's, or if the classes that it has found are none.
@@ -47,11 +49,11 @@ impl Classes {
         pool: &PoolDescriptor,
         launches: &[LoggedLaunch],
         table: Allocation,
-    ) -> Result<Option<Self>, SessionError> {
+    ) -> Result<(Option<Self>, Duration), SessionError> {
         let streams: u32 = launches.iter().map(|launch| launch.warps * launch.tracks).sum();
         let slots = pool.classes + 4 * u64::from(streams);
         device.fill(slots, 4 * u64::from(pool.class_slots), NO_STREAM as u8)?;
-        device.encode(EncodeJob::Classes { pool, launches, table })?;
+        let Encoded { time, .. } = device.encode(EncodeJob::Classes { pool, launches, table })?;
         let mut firsts = vec![0_u32; streams as usize];
         device.read(pool.classes, bytemuck::cast_slice_mut(&mut firsts))?;
         let is_class = |&first: &u32| firsts.get(first as usize) == Some(&first);
@@ -68,7 +70,8 @@ impl Classes {
         });
         let runs: Vec<_> = runs.collect();
         let is_class = |run: &ClassRun| (run.class, run.count) == (run.first, 1);
-        Ok(if runs.iter().all(is_class) { None } else { Some(Self { launches: launches.to_vec(), runs }) })
+        let are_equal = !runs.iter().all(is_class);
+        Ok((are_equal.then(|| Self { launches: launches.to_vec(), runs }), time))
     }
 
     /// Gives each stream the account of its class.

@@ -127,11 +127,11 @@ fn run<W: Write + Send + 'static>(
     let mut drained = Drained { begin, ..worker.empty() };
     // What failed is not among them.
     if !logged.is_empty() {
-        let started = Instant::now();
+        let mut finding = Duration::ZERO;
         if pool.classes != 0 {
-            drained.classes = Classes::find(device, &pool, &logged, table)?.map(Arc::new);
+            let (classes, time) = Classes::find(device, &pool, &logged, table)?;
+            (drained.classes, finding) = (classes.map(Arc::new), time);
         }
-        let finding = started.elapsed();
         let logs = LoggedLaunches { codec, pool: &pool, launches: &logged, table, scratch };
         let mut packed = std::mem::take(&mut drained.packed);
         let classes = drained.classes.clone();

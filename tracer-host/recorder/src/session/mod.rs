@@ -20,7 +20,7 @@ mod streamed;
 mod worker;
 
 pub use self::buffers::memory_of;
-pub(crate) use self::classes::{Classes, StreamName};
+pub(crate) use self::classes::{ClassRun, Classes, StreamName};
 pub use self::error::SessionError;
 pub use self::interrupt::{Interrupted, OpenRun, Standing};
 pub use self::launches::{Drainer, Ended, Ending, Launches, Next, Patience};

@@ -8,8 +8,9 @@ use warptrace_format::file::{ChunkRef, LaunchInfo};
 
 use super::error::WriteError;
 use super::order::order;
+use super::runs::{Repeated, WarpsWithChunks, are_worth_runs};
 use super::state::Launches;
-use crate::session::{Classes, StreamName};
+use crate::session::{ClassRun, Classes, StreamName};
 
 /// A chunk: where it belongs, and where its payload is.
 #[derive(Clone, Copy, Debug, Default)]
@@ -117,18 +118,14 @@ impl Batch {
         Ok(BatchChunk { stream, sequence, events, length: bytes as u32, at, times: [0; 2] })
     }
 
-    /// Brings the chunks into order, into `ordered`, which may hold anything. The ordered chunks of each
-    /// launch and track that has any; streams have those of their classes.
-    pub(super) fn parts<'b>(
-        &self,
-        ordered: &'b mut Vec<BatchChunk>,
-        classes: Option<&Classes>,
-    ) -> Vec<Part<'b>> {
+    /// Brings the chunks into order, into `ordered`, which may hold anything.
+    pub(super) fn order(&self, ordered: &mut Vec<BatchChunk>) {
         order(&self.pieces, self.streams, ordered);
-        if let Some(classes) = classes {
-            *ordered = self.of_all(ordered, classes);
-        }
-        let mut rest = &ordered[..];
+    }
+
+    /// The chunks of each launch and track that has any, of chunks that are in order.
+    pub(super) fn parts<'b>(&self, ordered: &'b [BatchChunk]) -> Vec<Part<'b>> {
+        let mut rest = ordered;
         let mut parts = Vec::new();
         for Launch { info, first } in &self.launches {
             let (number, warps) = (info.number(), info.warps());
@@ -146,27 +143,41 @@ impl Batch {
         parts
     }
 
-    /// The chunks of all streams, of those of their classes, in order.
-    fn of_all(&self, ordered: &[BatchChunk], classes: &Classes) -> Vec<BatchChunk> {
-        let mut all = Vec::with_capacity(ordered.len());
+    /// The chunks of all streams of classes, of which `ordered` has those of one stream of each: as runs for the
+    /// launches and tracks whose warps repeat, and one by one, in order, for all others.
+    pub(super) fn of_classes<'b>(
+        &self,
+        ordered: &'b [BatchChunk],
+        classes: &Classes,
+    ) -> (Vec<Repeated<'b>>, Vec<BatchChunk>) {
+        let (mut repeated, mut others) = (Vec::new(), Vec::new());
         for Launch { info, first } in &self.launches {
             for track in 0..self.tracks {
                 let first = first + u64::from(track) * u64::from(info.warps());
                 let Some(runs) = classes.of_track(info, track) else {
-                    all.extend_from_slice(within(ordered, first..first + u64::from(info.warps())));
+                    others.extend_from_slice(within(ordered, first..first + u64::from(info.warps())));
                     continue;
                 };
+                let run = |run: ClassRun| WarpsWithChunks {
+                    first: run.first,
+                    warps: run.count,
+                    chunks: self.of_class(ordered, classes.stream(run.class)),
+                };
+                let runs: Vec<_> = runs.map(run).filter(|run| !run.chunks.is_empty()).collect();
+                if info.is_whole() && are_worth_runs(&runs) {
+                    repeated.push(Repeated { launch: info.number(), track, runs });
+                    continue;
+                }
                 for run in runs {
-                    let chunks = self.of_class(ordered, classes.stream(run.class));
-                    for index in run.first..run.first + run.count {
+                    for index in run.first..run.first + run.warps {
                         let warp = info.chosen_warp(index).unwrap_or(index);
                         let stream = first + u64::from(warp);
-                        all.extend(chunks.iter().map(|chunk| BatchChunk { stream, ..*chunk }));
+                        others.extend(run.chunks.iter().map(|chunk| BatchChunk { stream, ..*chunk }));
                     }
                 }
             }
         }
-        all
+        (repeated, others)
     }
 
     /// The chunks of a stream.

@@ -12,6 +12,7 @@ use warptrace_format::file::{
 use super::TrackEnd;
 use super::batch::{BatchChunk, Part};
 use super::error::WriteError;
+use super::runs::Repeated;
 
 /// Chunks or accounts that one task looks at: enough for it to be worth one.
 const AT_ONCE: usize = 1 << 13;
@@ -127,6 +128,34 @@ impl Launches {
         match pieces.find_map_first(|(piece, chunks)| check(piece * AT_ONCE, chunks)) {
             Some(error) => Err(error),
             None => Ok(()),
+        }
+    }
+
+    /// Checks that warps have no chunks before those of runs.
+    pub(super) fn accept_runs(&self, part: &Repeated<'_>) -> Result<(), WriteError> {
+        let &Repeated { launch, track, ref runs } = part;
+        let open = self.launches.get(&launch).ok_or(WriteError::UnknownLaunch { launch })?;
+        let Some(Track::Open(seen)) = open.tracks.get(track as usize) else {
+            return Err(WriteError::TrackEnded { launch, track });
+        };
+        for run in runs {
+            let seen = seen.iter().zip(0..).skip(run.first as usize).take(run.warps as usize);
+            if let Some((&next, warp)) = seen.into_iter().find(|(next, _)| **next != 0) {
+                return Err(WriteError::SequenceNotAscending { launch, track, warp, sequence: 0, next });
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes runs that were accepted, as [`note`](Self::note) does.
+    pub(super) fn note_runs(&mut self, part: &Repeated<'_>) {
+        let track =
+            self.launches.get_mut(&part.launch).and_then(|open| open.tracks.get_mut(part.track as usize));
+        let Some(Track::Open(seen)) = track else { return };
+        for run in &part.runs {
+            let (first, end) = (run.first as usize, run.first as usize + run.warps as usize);
+            seen.resize(seen.len().max(end), 0);
+            seen[first..end].fill(run.chunks.len() as u64);
         }
     }
 

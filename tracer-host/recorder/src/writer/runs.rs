@@ -1,0 +1,96 @@
+//! Frames of launches whose warps repeat: runs of warps that have the same chunks.
+
+use std::collections::HashMap;
+
+use warptrace_format::file::limits::{MAX_FRAME_BYTES, MAX_FRAME_CHUNKS};
+use warptrace_format::file::{
+    CHUNK_ENTRY_BYTES, ClassChunk, Compression, EncodedFrame, FormatError, WarpRun, encode_frame_of_runs,
+};
+
+use super::batch::{BatchChunk, Payload};
+
+/// Warps of a run, on average, from which on runs are written and not chunks one by one.
+const WORTH: u64 = 4;
+
+/// Consecutive warps that have the same chunks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WarpsWithChunks<'b> {
+    pub(super) first: u32,
+    pub(super) warps: u32,
+    /// The chunks of each, at least one. Warps of a class have the same place in memory.
+    pub(super) chunks: &'b [BatchChunk],
+}
+
+/// Runs of one launch and track, in order of their warps.
+#[derive(Clone, Debug)]
+pub(super) struct Repeated<'b> {
+    pub(super) launch: u32,
+    pub(super) track: u32,
+    pub(super) runs: Vec<WarpsWithChunks<'b>>,
+}
+
+/// Whether runs are fewer than warps by far, and have all chunks of their warps from the first one on, which fit into
+/// one frame.
+pub(super) fn are_worth_runs(runs: &[WarpsWithChunks<'_>]) -> bool {
+    let warps: u64 = runs.iter().map(|run| u64::from(run.warps)).sum();
+    let is_whole = |run: &WarpsWithChunks<'_>| {
+        let fits = run.chunks.len() <= MAX_FRAME_CHUNKS as usize && run.bytes() <= MAX_FRAME_BYTES.into();
+        fits && (0..).zip(run.chunks).all(|(at, chunk)| chunk.sequence == at)
+    };
+    warps >= WORTH * runs.len() as u64 && runs.iter().all(is_whole)
+}
+
+impl WarpsWithChunks<'_> {
+    /// Bytes by which the chunks of one warp count towards the size of a frame.
+    fn bytes(&self) -> u64 {
+        self.chunks.iter().map(|chunk| CHUNK_ENTRY_BYTES as u64 + u64::from(chunk.length)).sum()
+    }
+}
+
+impl<'b> Repeated<'b> {
+    /// Cuts the runs, which [are worth it](are_worth_runs), into frames, each as large as the format allows.
+    pub(super) fn cut(&self) -> Vec<Self> {
+        let mut frames = Vec::new();
+        let (mut frame, mut chunks, mut bytes) = (Vec::new(), 0, 0);
+        for run in &self.runs {
+            let (each, each_bytes) = (run.chunks.len() as u64, run.bytes());
+            let (mut first, mut warps) = (run.first, run.warps);
+            while warps != 0 {
+                let by_chunks = u64::from(MAX_FRAME_CHUNKS).saturating_sub(chunks) / each;
+                let by_bytes = u64::from(MAX_FRAME_BYTES).saturating_sub(bytes) / each_bytes;
+                let fit = by_chunks.min(by_bytes).min(warps.into());
+                if fit == 0 {
+                    frames.push(Self { runs: std::mem::take(&mut frame), ..*self });
+                    (chunks, bytes) = (0, 0);
+                    continue;
+                }
+                frame.push(WarpsWithChunks { first, warps: fit as u32, ..*run });
+                (chunks, bytes) = (chunks + fit * each, bytes + fit * each_bytes);
+                (first, warps) = (first + fit as u32, warps - fit as u32);
+            }
+        }
+        frames.push(Self { runs: frame, ..*self });
+        frames
+    }
+
+    /// Encodes the runs as one frame.
+    pub(super) fn encode<'p>(
+        &self,
+        payload: &impl Fn(&BatchChunk) -> Payload<'p>,
+        compression: Compression,
+    ) -> Result<EncodedFrame, FormatError> {
+        let (mut numbers, mut classes) = (HashMap::new(), Vec::new());
+        let run = |run: &WarpsWithChunks<'b>| {
+            let class = *numbers.entry(run.chunks.as_ptr()).or_insert_with(|| {
+                let of_chunk =
+                    |chunk: &BatchChunk| ClassChunk { events: chunk.events, payload: payload(chunk)[0] };
+                classes.push(run.chunks.iter().map(of_chunk).collect::<Vec<_>>());
+                classes.len() as u32 - 1
+            });
+            WarpRun { first: run.first, warps: run.warps, class }
+        };
+        let runs: Vec<_> = self.runs.iter().map(run).collect();
+        let classes: Vec<_> = classes.iter().map(Vec::as_slice).collect();
+        encode_frame_of_runs(self.launch, self.track, &runs, &classes, compression)
+    }
+}
