@@ -9,7 +9,7 @@ MAX_BODY = 32 << 20
 MAX_PLAIN = 16 << 20
 MAX_PAYLOAD = (1 << 20) - 32
 # Versions that this reader knows.
-KNOWN = {b"META": 1, b"ORIG": 1, b"MORE": 1, b"TEXT": 1, b"CODE": 1, b"WAIT": 1, b"LABL": 1, b"LNCH": 2, b"FRAM": 1, b"TIME": 2, b"ACCT": 1, b"SPAN": 2, b"SITE": 1, b"DATA": 1, b"DACC": 1, b"BUFS": 1, b"ENDS": 1, b"HOST": 1, b"INDX": 1, b"TAIL": 1}
+KNOWN = {b"META": 1, b"ORIG": 1, b"MORE": 1, b"TEXT": 1, b"CODE": 1, b"WAIT": 1, b"LABL": 1, b"LNCH": 2, b"FRAM": 2, b"TIME": 2, b"ACCT": 1, b"SPAN": 2, b"SITE": 1, b"DATA": 1, b"DACC": 1, b"BUFS": 1, b"ENDS": 1, b"HOST": 1, b"INDX": 1, b"TAIL": 1}
 
 Section = namedtuple("Section", "at tag version length checksum body_at end")
 Entry = namedtuple("Entry", "at length kind launch track first last chunks events")
@@ -162,8 +162,9 @@ def frame(data, section):
     checksum(source.data[:36], source.fields("I")[0], "a frame's fixed part")
     check(zero == bytes(3), "a reserved field is not zero")
     check(first <= last, "a frame's last warp comes before its first")
-    # Four numbers of each chunk, and the length and a byte of one payload.
-    check(1 <= chunks <= min(262_144, (plain - 2) // 4), "a frame has no chunk or too many")
+    # In version 1: four numbers of each chunk, and the length and a byte of one payload.
+    most = (plain - 2) // 4 if section.version == 1 else 262_144
+    check(1 <= chunks <= min(262_144, most), "a frame has no chunk or too many")
     check(compression <= 1, "an unknown compression")
     check(plain <= MAX_PLAIN, "a frame's contents are too long")
     check(events >= chunks, "a frame has fewer events than chunks")
@@ -176,7 +177,13 @@ def chunks(data, section):
     whole.take(40)
     plain = unpacked(fixed.compression, whole.rest(), fixed.plain)
     check(len(plain) == fixed.plain, "a frame's contents have another length")
-    source, count = Bytes(plain), fixed.chunks
+    read = chunks_of_runs if section.version == 2 else listed_chunks
+    return read(Bytes(plain), fixed)
+
+
+def listed_chunks(source, fixed):
+    """The chunks of contents of version 1."""
+    count = fixed.chunks
     warps, warp = [], fixed.first
     for number in range(count):
         step = source.varint(32)
@@ -209,6 +216,46 @@ def chunks(data, section):
     payloads = [source.take(length) for length in lengths]
     source.end()
     return [Chunk(*row[:3], payloads[row[3]]) for row in zip(warps, sequences, events, shares)]
+
+
+def chunks_of_runs(source, fixed):
+    """The chunks of contents of version 2: each warp of a run has all chunks of the run's class."""
+    runs = source.varint(32)
+    check(1 <= runs <= fixed.chunks, "a frame has no runs or too many")
+    gaps = [source.varint(32) for _ in range(runs)]
+    check(gaps[0] == 0, "a frame's first warp is another one")
+    starts, end = [], fixed.first
+    for gap in gaps:
+        more = source.varint(32)
+        check(more < fixed.chunks, "a run has too many warps")
+        starts.append((end + gap, end + gap + more + 1))
+        end = starts[-1][1]
+    check(end == fixed.last + 1, "a frame's last warp is another one")
+    of_runs, known = [], 0
+    for _ in range(runs):
+        value = source.varint(32)
+        check(value <= known, "a run is of a class that is not there")
+        of_runs.append(value - 1 if value else known)
+        known += value == 0
+    counts = [source.varint(32) + 1 for _ in range(known)]
+    warps = [last - first for first, last in starts]
+    check(sum(each * counts[number] for each, number in zip(warps, of_runs)) == fixed.chunks, "the chunks of runs do not add up")
+    events = [source.varint(32) for _ in range(sum(counts))]
+    check(all(events), "a chunk has no events")
+    lengths = [source.varint(32) for _ in events]
+    check(all(1 <= length <= MAX_PAYLOAD for length in lengths), "a payload is empty or too long")
+    rows = iter(zip(events, [source.take(length) for length in lengths]))
+    source.end()
+    classes = [[next(rows) for _ in range(count)] for count in counts]
+    found = [
+        Chunk(warp, sequence, *row)
+        for (first, last), number in zip(starts, of_runs)
+        for warp in range(first, last)
+        for sequence, row in enumerate(classes[number])
+    ]
+    check(sum(chunk.events for chunk in found) == fixed.events, "a frame's events do not add up")
+    check(sum(16 + len(chunk.payload) for chunk in found) <= MAX_PLAIN, "a frame unfolds to too much")
+    return found
 
 
 def behind(data, section, before):

@@ -32,6 +32,7 @@ macro_rules! with_targets {
             // Traces with times, apart, so that inputs of the others keep their numbers.
             times: warptrace_analysis::fuzzing::analyse_arbitrary, damaged;
             data: warptrace_decoder::fuzzing::open, damaged;
+            runs: warptrace_decoder::fuzzing::open, damaged;
             analyse: warptrace_analysis::fuzzing::analyse_arbitrary, damaged;
             codec_round_trip: warptrace_format::codec::fuzzing::round_trip, damage::any_bytes;
             codec_decode: warptrace_format::codec::fuzzing::decode_arbitrary, damage::any_bytes;

@@ -8,7 +8,8 @@ use crate::{process, workspace};
 const OVERWRITE: &str = "WARPTRACE_OVERWRITE_GOLDEN";
 
 /// The tests that own golden files: package, and part of the test's name.
-const OWNERS: [[&str; 2]; 8] = [
+const OWNERS: [[&str; 2]; 9] = [
+    ["warptrace-decoder", "frame_runs::"],
     ["warptrace-host", "golden::"],
     ["warptrace-host", "traces::"],
     ["warptrace-ptx", "stays_the_same_text"],

@@ -11,8 +11,8 @@ use crate::support::{Folder, text};
 
 /// Inputs of each corpus where commands run in this process.
 const INPUTS: u64 = 4;
-/// Seeds of the inputs: traces of all kinds, those with times, and those with accesses and labels.
-const CORPORA: [&str; 3] = ["open_file", "times", "data"];
+/// Seeds of the inputs: traces of all kinds; traces with times, with accesses and labels, with runs of equal warps.
+const CORPORA: [&str; 4] = ["open_file", "times", "data", "runs"];
 /// Inputs in which something was wrong once: two launches of one number, and frames that announce 2^64
 /// events.
 const FOUND: [u64; 3] = [1413, 2080, 4809];
@@ -90,6 +90,11 @@ fn every_reading_command_ends_in_order_with_times() {
 #[test]
 fn every_reading_command_ends_in_order_with_accesses() {
     check(CORPORA[2], &[]);
+}
+
+#[test]
+fn every_reading_command_ends_in_order_with_runs() {
+    check(CORPORA[3], &[]);
 }
 
 /// In processes of their own, with limits of memory and time.

@@ -1,7 +1,7 @@
 //! The reader in Python, which was written from the pages of the format, sees what the tool sees.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::support::{Folder, SMALL, compare_with_reference};
 
@@ -35,6 +35,16 @@ fn programs_codecs_policies_and_windows() {
         record("mis", &[&["--graph", "road:300"], more].concat());
     }
     compare_with_reference(&paths);
+}
+
+/// A file with frames of version 2.
+fn file_of_runs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../decoder/decode/tests/golden/runs-v2.wtrc")
+}
+
+#[test]
+fn frames_of_runs() {
+    compare_with_reference(&[file_of_runs()]);
 }
 
 /// Cuts a file and changes a byte of it, each at the given number of places.

@@ -3,6 +3,7 @@
 mod accounting;
 mod bad_input;
 mod chosen;
+mod frame_runs;
 mod golden;
 mod host;
 mod items;

@@ -47,8 +47,7 @@
 //! chunks of classes × bytes   payloads
 //! ```
 //!
-//! The fixed part has a checksum of its own so that an index can be rebuilt from it without reading the
-//! contents.
+//! The fixed part has its own checksum, so that an index can be rebuilt from it without reading the contents.
 //!
 //! Columns stand apart so that zstd sees like with like. Payloads keep the order of warps: sorted by length
 //! or content they would compress a little better, but the numbers of the payloads would cost more than that

@@ -146,8 +146,7 @@ fn bounded(
     Err(fields.invalid(field, offset, value.into(), format!("{} to {}", range.start(), range.end())))
 }
 
-/// Reads contents of version 2 that stand at file offset `at`. No list grows beyond the numbers that the
-/// contents hold.
+/// Reads contents of version 2 at file offset `at`. No list grows beyond the numbers that the contents hold.
 pub(super) fn parse(contents: &[u8], header: &FrameHeader, at: u64) -> Result<Parsed, FormatError> {
     let mut fields = Fields::new(SECTION, contents, at);
     let count = bounded(&mut fields, "runs", 1..=header.chunks)?;
