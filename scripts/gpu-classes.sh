@@ -1,0 +1,48 @@
+#!/bin/sh
+# What a recording costs with a tool and with an earlier one: launches whose warps repeat, launches whose warps differ,
+# and the steps of a training. Usage: gpu-classes.sh BASE NEW OUT; BASE and NEW hold `warptrace` and `warptrace-bench`.
+set -u
+base=$1 new=$2 out=$3
+here=$(dirname "$0")
+nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
+
+each() {
+    echo "== $*"
+    for round in 1 2 3; do
+        for tool in "$base" "$new"; do
+            name=$(basename "$tool")
+            "$tool/warptrace-bench" record "$@" --no-check -o "$out/$name-$1.wtrc" >"$out/log" 2>&1
+            echo "$name $round: $(grep -E '^(memory|kernels|encoding|copy|write|whole run) ' "$out/log" | tr -s ' ' | tr '\n' ';')"
+        done
+    done
+    for tool in "$base" "$new"; do
+        name=$(basename "$tool")
+        ls -l "$out/$name-$1.wtrc" | awk '{print "bytes", $5}'
+        "$new/warptrace" verify "$out/$name-$1.wtrc" | tr -s ' ' | tr '\n' ';'
+        echo
+    done
+}
+
+each triad --elements 33554432 --grid 131072x256 --passes 20
+each matmul --size 8192
+each stress --walks 1048576
+each fractal --width 4096
+
+echo "== training"
+python3 "$here/gpu-training.py"
+for points in functions loops blocks; do
+    for tool in "$base" "$new" "$base" "$new"; do
+        name=$(basename "$tool")
+        echo "$name $points: $("$tool/warptrace" run --points $points -o "$out/$name-$points.wtrc" -- python3 "$here/gpu-training.py" 2>"$out/$name-$points.err")"
+        grep -E 'wait|lost|memory' "$out/$name-$points.err" | head -4
+    done
+    for tool in "$base" "$new"; do
+        name=$(basename "$tool")
+        ls -l "$out/$name-$points.wtrc" | awk '{print "bytes", $5}'
+        echo "$( { time -p "$tool/warptrace" top "$out/$name-$points.wtrc" >"$out/$name-$points.top"; } 2>&1 | tr '\n' ' ')"
+        "$new/warptrace" verify "$out/$name-$points.wtrc" | tr -s ' ' | tr '\n' ';'
+        echo
+    done
+done
+python3 "$here/gpu-training.py"
+rm -f "$out"/*.wtrc
