@@ -7,7 +7,7 @@ use warptrace_format::codec::predict::PredictState;
 use warptrace_format::codec::raw::RawState;
 use warptrace_format::codec::{CodecSpec, PredictParams};
 
-use crate::classes::find_classes;
+use crate::classes::{self, find_classes};
 use crate::codec::Codec;
 use crate::encode::cooperative::{GROUP_LANES, MAX_GROUPS, encode_cooperatively};
 use crate::encode::{Encoder, encode_all, state_bytes};
@@ -18,6 +18,8 @@ use crate::merge::{MAX_WARPS, merge_streams};
 
 /// Threads of a block of [`merge_call`], at most: four warps, a stream each.
 pub const MERGE_THREADS: u32 = 32 * MAX_WARPS;
+/// Threads of a block of [`find_classes_call`], at most: a stream for each warp.
+pub const CLASSES_THREADS: u32 = 32 * classes::MAX_WARPS;
 /// Lanes that encode a stretch in [`encode_predict_call`].
 pub const PREDICT_LANES: u32 = GROUP_LANES;
 /// Threads of a block of [`encode_predict_call`], at most.
@@ -40,7 +42,7 @@ pub fn flatten_call(job: &FlattenJob) -> KernelCall {
 }
 
 /// The kernel that finds the classes of `streams` streams, before [`merge_call`] of the same launches. To be launched
-/// as a grid of any size along x, in blocks of whole warps.
+/// as a grid of any size along x, in blocks of whole warps, up to [`CLASSES_THREADS`].
 pub fn find_classes_call(pool: &PoolDescriptor, table: u64, launches: u32, streams: u32) -> KernelCall {
     let (arguments, pool) = (arguments(pool, table, [launches, streams]), *pool);
     let thread = move || find_classes(&pool, Launches { table, count: launches }, streams);

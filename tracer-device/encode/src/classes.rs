@@ -1,15 +1,16 @@
 //! Classes: streams whose logs hold the same runs, however long these took.
 //!
-//! Streams of converged warps, in which one lane has a log, are looked at. A warp takes a stream, hashes the
-//! masks and keys of its entries, and looks the hash up in a table in global memory. Where the table names
-//! another stream, the entries of both are compared one by one: the hash says where to look, and no more. A
-//! stream that equals no other, or finds no slot, is a class by itself.
+//! A warp takes a stream, hashes the masks and keys of its entries, and looks the hash up in a table in global
+//! memory. Where the table names another stream, the entries of both are compared one by one: the hash says
+//! where to look, and no more. A stream that equals no other, or finds no slot, is a class by itself.
 //!
-//! Entries are compared as they are. Streams whose logs hold the same runs in other entries, as entries
-//! without a run may lie between them, are two classes.
+//! Where one lane has a log, as in converged warps, its entries are compared as they are. Where several lanes have one,
+//! the entries are first brought into the order of their times, in shared memory; streams with more than
+//! [`MAX_ENTRIES`] are not. Streams in which something was lost are not compared either.
 
 use core::ptr::with_exposed_provenance_mut;
 
+use warptrace_abi::log::Entry;
 use warptrace_abi::pool::{NO_STREAM, PoolDescriptor};
 use warptrace_device::atomic;
 use warptrace_device::simt::{self, WARP_LANES};
@@ -17,13 +18,24 @@ use warptrace_format::Memory;
 
 use crate::lane_log::{Cursor, DeviceLogs, LaneLog, Layout, LogMemory, StreamLogs, follow};
 use crate::launches::{Launches, StreamOf};
-use crate::memory::GlobalMemory;
-use crate::warp::{ballot, by_first, shuffle, sum};
+use crate::memory::{GlobalMemory, SharedMemory};
+use crate::warp::{ALL, NEVER, ballot, by_first, earliest, shuffle, sum, sum_up_to, sync_warp};
 
 /// Slots that a stream looks at.
 const MAX_TRIES: u32 = 16;
+/// Entries of a stream in which several lanes have logs, at most, for each lane of the warp that reads it.
+const PARTS: usize = 4;
+/// Entries of such a stream.
+const MAX_ENTRIES: u32 = PARTS as u32 * WARP_LANES;
+/// Warps of a block, at most.
+pub(crate) const MAX_WARPS: u32 = 8;
 
-/// Finds the class of each stream. From any number of whole warps.
+/// Bytes of a warp's shared memory: of each entry mask and key, then of each its time, then masks and keys in order.
+const WARP_BYTES: u32 = SORTED + 8 * MAX_ENTRIES;
+const TIMES: u32 = 8 * MAX_ENTRIES;
+const SORTED: u32 = TIMES + 4 * MAX_ENTRIES;
+
+/// Finds the class of each stream. From all threads of blocks of up to [`MAX_WARPS`] whole warps.
 #[inline(always)]
 pub(crate) fn find_classes(pool: &PoolDescriptor, launches: Launches, streams: u32) {
     let warps = simt::block_threads() / WARP_LANES;
@@ -57,28 +69,180 @@ fn at(array: u64, index: u32) -> GlobalMemory {
 /// The first stream of a stream's class. From all lanes of a warp.
 #[inline(always)]
 fn first_of_class(pool: &PoolDescriptor, launches: Launches, number: u32, streams: u32) -> u32 {
-    let Some(log) = SingleLog::of(pool, launches, number) else { return number };
-    let table = pool.classes + 4 * u64::from(streams);
-    let (mut slot, mut tries) = (log.hash(), 0);
-    while tries < MAX_TRIES {
-        slot &= pool.class_slots - 1;
-        let found = by_first(|| {
-            let slot = with_exposed_provenance_mut((table + 4 * u64::from(slot)) as usize);
-            // SAFETY: a slot of the table.
-            unsafe { atomic::compare_exchange_u32(slot, NO_STREAM, number) }
+    let Some(logs) = StreamRead::of(pool, launches, number) else { return number };
+    let table = Table { slots: pool.classes + 4 * u64::from(streams), mask: pool.class_slots - 1 };
+    let other = |found| StreamRead::of(pool, launches, found);
+    if logs.having.count_ones() == 1 {
+        let log = logs.single();
+        return table.find(number, log.hash(), |found| {
+            other(found).is_some_and(|other| other.having.count_ones() == 1 && log.equals(other.single()))
         });
-        if found == NO_STREAM {
-            return number;
-        }
-        if let Some(other) = SingleLog::of(pool, launches, found)
-            && log.equals(other)
-        {
-            return found;
-        }
-        slot += 1;
-        tries += 1;
     }
-    number
+    let Some(runs) = logs.merged() else { return number };
+    table.find(number, runs.hash(), |found| {
+        other(found).and_then(StreamRead::merged).is_some_and(|other| runs.equals(&other))
+    })
+}
+
+/// The table in which classes are found.
+#[derive(Clone, Copy)]
+struct Table {
+    /// Address of the first slot.
+    slots: u64,
+    /// How many there are, less 1.
+    mask: u32,
+}
+
+impl Table {
+    /// Looks for a stream that equals stream `number`, from the slot on that its hash says; puts the stream into the
+    /// first free slot if there is none. From all lanes of a warp.
+    #[inline(always)]
+    fn find(self, number: u32, hash: u32, equals: impl Fn(u32) -> bool) -> u32 {
+        let (mut slot, mut tries) = (hash, 0);
+        while tries < MAX_TRIES {
+            slot &= self.mask;
+            let found = by_first(|| {
+                let slot = with_exposed_provenance_mut((self.slots + 4 * u64::from(slot)) as usize);
+                // SAFETY: a slot of the table.
+                unsafe { atomic::compare_exchange_u32(slot, NO_STREAM, number) }
+            });
+            if found == NO_STREAM {
+                return number;
+            }
+            if equals(found) {
+                return found;
+            }
+            slot += 1;
+            tries += 1;
+        }
+        number
+    }
+}
+
+/// What a warp has found out about the logs of a stream.
+#[derive(Clone, Copy)]
+struct StreamRead {
+    memory: DeviceLogs,
+    stream: StreamLogs,
+    track: u32,
+    /// The log of this lane.
+    start: Cursor,
+    /// The lanes that have a log.
+    having: u32,
+}
+
+impl StreamRead {
+    /// Reads where the logs of a stream are; `None` if there are none, something was lost, or the stream can be in no
+    /// class.
+    #[inline(always)]
+    fn of(pool: &PoolDescriptor, launches: Launches, number: u32) -> Option<Self> {
+        let StreamOf { launch, in_launch, track, warp, .. } = launches.stream(number);
+        let stream = StreamLogs::new(&launch, in_launch, warp);
+        if !has_classes(pool, stream, track) {
+            return None;
+        }
+        let memory = DeviceLogs { logs: pool.logs, end: pool.merged_from };
+        let LaneLog { start, lost_from, .. } = LaneLog::read(memory, stream, simt::lane());
+        let having = ballot(start.remaining != 0);
+        if having == 0 || ballot(lost_from.is_some()) != 0 {
+            return None;
+        }
+        Some(Self { memory, stream, track, start, having })
+    }
+
+    /// The only log.
+    #[inline(always)]
+    fn single(self) -> SingleLog {
+        let of_owner = |word: u32| shuffle(word, self.having.trailing_zeros());
+        let Cursor { index, link, remaining } = self.start;
+        let cursor = Cursor { index: of_owner(index), link: of_owner(link), remaining: of_owner(remaining) };
+        SingleLog { memory: self.memory, stream: self.stream, track: self.track, cursor }
+    }
+
+    /// The entries of all logs, merged; `None` if they are too many, or the times of a log have wrapped.
+    #[inline(always)]
+    fn merged(self) -> Option<MergedRuns> {
+        let (mut shared, lane) = (WarpShared::new(), simt::lane());
+        let behind = sum_up_to(self.start.remaining);
+        let entries = shuffle(behind, WARP_LANES - 1);
+        if entries > MAX_ENTRIES {
+            return None;
+        }
+        let mut cursor = self.start;
+        let mut next = cursor.seek_words(self.memory, self.stream);
+        let base = earliest(next.map(|words| Entry::from_words(words).time)).unwrap_or(0);
+        // What others have read there.
+        sync_warp();
+        let (mut at, mut last, mut ascends) = (behind - self.start.remaining, 0, true);
+        while let Some([mask, key, low, high]) = next {
+            let since = Entry::from_words([mask, key, low, high]).time.wrapping_sub(base).min(NEVER - 1);
+            ascends &= last <= since;
+            last = since;
+            shared.set_entry(at, [mask, key], since);
+            at += 1;
+            cursor.advance();
+            next = cursor.seek_words(self.memory, self.stream);
+        }
+        // Entries that hold no run come last.
+        while at < behind {
+            shared.set_entry(at, [0; 2], NEVER);
+            at += 1;
+        }
+        if ballot(ascends) != ALL {
+            return None;
+        }
+        sync_warp();
+        at = lane;
+        while at < entries {
+            let (since, mut rank, mut other) = (shared.since(at), 0, 0);
+            while other < entries {
+                // Of the same time the lower lane's comes first, each lane's as they are.
+                let before = shared.since(other);
+                rank += u32::from(before < since || before == since && other < at);
+                other += 1;
+            }
+            shared.set_sorted(rank, shared.entry(at));
+            at += WARP_LANES;
+        }
+        sync_warp();
+        let mut runs = [[0; 2]; PARTS];
+        for (part, run) in (0..).zip(&mut runs) {
+            let at = lane + WARP_LANES * part;
+            if at < entries {
+                *run = shared.sorted(at);
+            }
+        }
+        Some(MergedRuns { track: self.track, entries, runs })
+    }
+}
+
+/// The masks and keys of a stream in which several lanes have logs, in the order in which the runs began.
+struct MergedRuns {
+    track: u32,
+    entries: u32,
+    /// Those of this lane: each 32nd one from the lane's number on.
+    runs: [[u32; 2]; PARTS],
+}
+
+impl MergedRuns {
+    #[inline(always)]
+    fn hash(&self) -> u32 {
+        let mut hash = 0_u32;
+        for (part, &run) in (0..).zip(&self.runs) {
+            let at = simt::lane() + WARP_LANES * part;
+            hash = hash.wrapping_add(if at < self.entries { mix_run(run, at + self.track) } else { 0 });
+        }
+        sum(hash)
+    }
+
+    #[inline(always)]
+    fn equals(&self, other: &Self) -> bool {
+        let mut are_equal = self.track == other.track && self.entries == other.entries;
+        for (run, other) in self.runs.iter().zip(&other.runs) {
+            are_equal &= run == other;
+        }
+        ballot(are_equal) == ALL
+    }
 }
 
 /// The log of a stream in which one lane has one. The same in all lanes of the warp that reads it.
@@ -91,26 +255,6 @@ struct SingleLog {
 }
 
 impl SingleLog {
-    /// That of a stream; `None` if no lane or several have one, something was lost, or the stream can be in no class.
-    #[inline(always)]
-    fn of(pool: &PoolDescriptor, launches: Launches, number: u32) -> Option<Self> {
-        let StreamOf { launch, in_launch, track, warp, .. } = launches.stream(number);
-        let stream = StreamLogs::new(&launch, in_launch, warp);
-        if !has_classes(pool, stream, track) {
-            return None;
-        }
-        let memory = DeviceLogs { logs: pool.logs, end: pool.merged_from };
-        let log = LaneLog::read(memory, stream, simt::lane());
-        let having = ballot(log.start.remaining != 0);
-        if having.count_ones() != 1 || ballot(log.lost_from.is_some()) != 0 {
-            return None;
-        }
-        let of_owner = |word: u32| shuffle(word, having.trailing_zeros());
-        let Cursor { index, link, remaining } = log.start;
-        let cursor = Cursor { index: of_owner(index), link: of_owner(link), remaining: of_owner(remaining) };
-        Some(Self { memory, stream, track, cursor })
-    }
-
     /// How many entries follow each other from the cursor on, at most one for each lane; 0 at the end.
     #[inline(always)]
     fn row(&mut self) -> u32 {
@@ -140,15 +284,14 @@ impl SingleLog {
     /// A hash of masks and keys in their order.
     #[inline(always)]
     fn hash(mut self) -> u32 {
-        let (mut hash, mut position) = (0_u32, self.track + 1);
+        let (mut hash, mut position) = (0_u32, self.track);
         loop {
             let row = self.row();
             if row == 0 {
                 break;
             }
             if simt::lane() < row {
-                let [mask, key] = self.of_lane();
-                hash = hash.wrapping_add(mix(mask ^ mix(key ^ mix(position + simt::lane()))));
+                hash = hash.wrapping_add(mix_run(self.of_lane(), position + simt::lane()));
             }
             self.pass(row);
             position = position.wrapping_add(row);
@@ -175,6 +318,12 @@ impl SingleLog {
     }
 }
 
+/// A hash of a run's mask and key, and of where it stands.
+#[inline(always)]
+fn mix_run([mask, key]: [u32; 2], at: u32) -> u32 {
+    mix(mask ^ mix(key ^ mix(at + 1)))
+}
+
 /// Mixes the bits of a word: the finaliser of MurmurHash3 (Austin Appleby, public domain).
 #[inline(always)]
 fn mix(word: u32) -> u32 {
@@ -182,3 +331,67 @@ fn mix(word: u32) -> u32 {
     let word = (word ^ word >> 13).wrapping_mul(0xc2b2_ae35);
     word ^ word >> 16
 }
+
+/// A warp's part of the block's shared memory.
+#[derive(Clone, Copy)]
+struct WarpShared(SharedMemory);
+
+impl WarpShared {
+    #[inline(always)]
+    fn new() -> Self {
+        Self(memory(WARP_BYTES * (simt::warp_in_block() % MAX_WARPS)))
+    }
+
+    #[inline(always)]
+    fn set_entry(&mut self, at: u32, entry: [u32; 2], since: u32) {
+        self.0.set64(8 * at, entry);
+        self.0.set32(TIMES + 4 * at, since);
+    }
+
+    #[inline(always)]
+    fn entry(self, at: u32) -> [u32; 2] {
+        self.0.get64(8 * at)
+    }
+
+    /// Time from the first run of the stream on.
+    #[inline(always)]
+    fn since(self, at: u32) -> u32 {
+        self.0.get32(TIMES + 4 * at)
+    }
+
+    #[inline(always)]
+    fn sorted(self, at: u32) -> [u32; 2] {
+        self.0.get64(SORTED + 8 * at)
+    }
+
+    #[inline(always)]
+    fn set_sorted(&mut self, at: u32, entry: [u32; 2]) {
+        self.0.set64(SORTED + 8 * at, entry);
+    }
+}
+
+/// The block's memory from `at` on.
+#[inline(always)]
+fn memory(at: u32) -> SharedMemory {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let base: u32;
+        // SAFETY: reads the address of an array that the module declares.
+        unsafe {
+            core::arch::asm!("mov.u32 {}, warptrace_comparing;", out(reg32) base,
+                options(pure, nomem, nostack, preserves_flags));
+        }
+        SharedMemory::new(base + at)
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        static KEY: u8 = 0;
+        let bytes = (WARP_BYTES * MAX_WARPS) as usize;
+        let base = simt::host::with_lane(|lane| lane.shared(&raw const KEY as usize, bytes));
+        SharedMemory::new(base.expose_provenance() as u64 + u64::from(at))
+    }
+}
+
+// Only the kernel that finds classes takes it.
+#[cfg(target_arch = "nvptx64")]
+core::arch::global_asm!(".shared .align 16 .b8 warptrace_comparing[{}];", const WARP_BYTES * MAX_WARPS);

@@ -62,8 +62,8 @@ mod warp;
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub use calls::{
-    FLATTEN_THREADS, MERGE_THREADS, PREDICT_LANES, PREDICT_THREADS, encode_predict_call, encode_serial_call,
-    find_classes_call, flatten_call, link_call, merge_call,
+    CLASSES_THREADS, FLATTEN_THREADS, MERGE_THREADS, PREDICT_LANES, PREDICT_THREADS, encode_predict_call,
+    encode_serial_call, find_classes_call, flatten_call, link_call, merge_call,
 };
 pub use codec::{Codec, DEVICE_ECL, DEVICE_PREDICT};
 pub use encode::serial_shared_bytes;

@@ -2,19 +2,22 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry::{Occupied, Vacant};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
-use warptrace_abi::log::LoggedLaunch;
+use warptrace_abi::log::{Entry, LoggedLaunch};
 use warptrace_abi::pool::PoolDescriptor;
 use warptrace_format::LANES;
 
 use super::EncodeError;
-use super::memory::{DeviceMemory, LogEntries, StreamName};
+use super::memory::{DeviceMemory, StreamName};
+use super::merge::earliest;
 use crate::classes::has_classes;
-use crate::lane_log::{Cursor, LaneLog, LogMemory, StreamLogs, follow};
+use crate::lane_log::{LaneLog, StreamLogs};
+use crate::warp::NEVER;
 
 /// Finds the class of each stream, before [`encode`](super::encode) of the same launches: writes the first stream of
-/// its class for each into the array of classes. The table behind that is not used.
+/// its class for each into the array of classes. The table behind that is not used, and streams of any length are
+/// compared.
 ///
 /// # Safety
 /// As for [`encode`](super::encode).
@@ -24,15 +27,17 @@ use crate::lane_log::{Cursor, LaneLog, LogMemory, StreamLogs, follow};
 pub unsafe fn find_classes(pool: &PoolDescriptor, launches: &[LoggedLaunch]) -> Result<(), EncodeError> {
     // SAFETY: the caller's promise.
     let memory = unsafe { DeviceMemory::new(pool, launches) }?;
-    // By the hashes of their entries. Of two classes with the same hash the second is not kept.
-    let mut firsts = HashMap::<u64, (u32, SingleLog<'_>)>::new();
+    // By the hashes of their runs. Of two classes with the same hash the second is not kept.
+    let mut firsts = HashMap::<u64, (u32, StreamName)>::new();
     for (number, name) in (0..).zip(memory.stream_names()) {
         let mut first = number;
-        if let Some(log) = SingleLog::of(&memory, name) {
-            match firsts.entry(log.hash()) {
-                Occupied(other) if other.get().1.equals(&log) => first = other.get().0,
-                Occupied(_) => {}
-                Vacant(free) => drop(free.insert((number, log))),
+        if let Some(runs) = runs(&memory, name) {
+            match firsts.entry(BuildHasherDefault::<DefaultHasher>::new().hash_one(&runs)) {
+                Occupied(other) => {
+                    let (other, name) = *other.get();
+                    first = if self::runs(&memory, name).as_ref() == Some(&runs) { other } else { number };
+                }
+                Vacant(free) => drop(free.insert((number, name))),
             }
         }
         // SAFETY: an element of the array (contract of `DeviceMemory::new`), aligned (checked there).
@@ -41,53 +46,39 @@ pub unsafe fn find_classes(pool: &PoolDescriptor, launches: &[LoggedLaunch]) -> 
     Ok(())
 }
 
-/// The log of a stream in which one lane has one.
-struct SingleLog<'a> {
-    memory: LogEntries<'a>,
-    stream: StreamLogs,
-    track: u32,
-    start: Cursor,
-}
-
-impl<'a> SingleLog<'a> {
-    fn of(memory: &'a DeviceMemory<'_>, name: StreamName) -> Option<Self> {
-        let launch = memory.launch(name);
-        let stream = StreamLogs::new(launch, name.track * launch.warps + name.warp, name.warp);
-        if !has_classes(&memory.pool, stream, name.track) {
+/// The track of a stream, and the mask and the key of each of its entries that holds a run, in the order in which the
+/// runs began; `None` if the stream is in no class.
+fn runs(memory: &DeviceMemory<'_>, name: StreamName) -> Option<(u32, Vec<[u32; 2]>)> {
+    let (logs, launch) = (memory.logs(), memory.launch(name));
+    let stream = StreamLogs::new(launch, name.track * launch.warps + name.warp, name.warp);
+    if !has_classes(&memory.pool, stream, name.track) {
+        return None;
+    }
+    let mut lanes = (0..LANES).map(|lane| LaneLog::read(logs, stream, lane)).collect::<Vec<_>>();
+    if lanes.iter().any(|log| log.lost_from.is_some()) {
+        return None;
+    }
+    lanes.retain(|log| log.start.remaining != 0);
+    let first_time = |log: &LaneLog| {
+        let mut cursor = log.start;
+        cursor.seek(logs, stream).map(|entry| entry.time)
+    };
+    let base = earliest(lanes.iter().filter_map(first_time)).unwrap_or(0);
+    let mut runs = Vec::new();
+    for log in &lanes {
+        let (from, mut cursor) = (runs.len(), log.start);
+        while let Some([mask, key, low, high]) = cursor.seek_words(logs, stream) {
+            let since = Entry::from_words([mask, key, low, high]).time.wrapping_sub(base).min(NEVER - 1);
+            runs.push((since, [mask, key]));
+            cursor.advance();
+        }
+        // A single log is taken as it is.
+        if lanes.len() > 1 && !runs[from..].is_sorted_by_key(|(since, _)| *since) {
             return None;
         }
-        let mut start = None;
-        for lane in 0..LANES {
-            let log = LaneLog::read(memory.logs(), stream, lane);
-            if log.lost_from.is_some() || log.start.remaining != 0 && start.replace(log.start).is_some() {
-                return None;
-            }
-        }
-        Some(Self { memory: memory.logs(), stream, track: name.track, start: start? })
     }
-
-    /// The mask and the key of each entry.
-    fn entries(&self) -> impl Iterator<Item = [u32; 2]> {
-        let mut cursor = self.start;
-        std::iter::from_fn(move || {
-            if cursor.remaining != 0 && cursor.index == cursor.link {
-                cursor.index = follow(self.memory, cursor.link, self.stream)?;
-                cursor.link = cursor.index + (self.stream.segment_entries - 1);
-            }
-            let [mask, key, ..] = (cursor.remaining != 0).then(|| self.memory.entry(cursor.index))?;
-            cursor.advance();
-            Some([mask, key])
-        })
+    if lanes.len() > 1 {
+        runs.sort_by_key(|(since, _)| *since);
     }
-
-    fn hash(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.track.hash(&mut hasher);
-        self.entries().for_each(|entry| entry.hash(&mut hasher));
-        hasher.finish()
-    }
-
-    fn equals(&self, other: &Self) -> bool {
-        self.track == other.track && self.entries().eq(other.entries())
-    }
+    (!lanes.is_empty()).then(|| (name.track, runs.into_iter().map(|(_, run)| run).collect()))
 }

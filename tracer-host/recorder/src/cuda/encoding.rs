@@ -8,8 +8,9 @@ use warptrace_abi::log::LoggedLaunch;
 use warptrace_abi::pool::{Claims, PoolDescriptor};
 use warptrace_device::KernelCall;
 use warptrace_encode::{
-    Codec, FLATTEN_THREADS, FlattenJob, MERGE_THREADS, PREDICT_LANES, PREDICT_THREADS, encode_predict_call,
-    encode_serial_call, find_classes_call, flatten_call, link_call, merge_call, serial_shared_bytes,
+    CLASSES_THREADS, Codec, FLATTEN_THREADS, FlattenJob, MERGE_THREADS, PREDICT_LANES, PREDICT_THREADS,
+    encode_predict_call, encode_serial_call, find_classes_call, flatten_call, link_call, merge_call,
+    serial_shared_bytes,
 };
 use warptrace_format::codec::CodecSpec;
 
@@ -23,8 +24,6 @@ const PTX: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/encode.ptx.zst"));
 /// The same kernels, assembled for some architectures; each is compressed.
 const CUBINS: &[(u32, &[u8])] = include!(concat!(env!("OUT_DIR"), "/encode.cubins.rs"));
 
-/// Threads of a block that finds classes.
-const CLASSES_THREADS: u32 = 256;
 /// Minimum number of threads of a block that encodes serially.
 const MIN_SERIAL_THREADS: u32 = 4;
 /// Maximum of these.

@@ -21,8 +21,14 @@ fn streams(numbers: &mut Numbers, count: u64) -> Vec<Logs> {
     shorter.lanes.iter_mut().for_each(|runs| runs.truncate(runs.len().saturating_sub(1)));
     let gaps = with_gaps(numbers, kinds[9].clone(), 3);
     kinds.extend([other, shorter, gaps]);
-    // Those in which several lanes have a log, or one has lost something, are in no class.
-    kinds.push(logs(numbers, &[5, 3], 100, 50));
+    // Logs of several lanes; the same with another run in between, and with entries without a run.
+    for lengths in [&[5, 3][..], &[1; LANES], &[0, 40, 0, 88], &[4; LANES], &[4, 125]] {
+        kinds.push(logs(numbers, lengths, 100, 50));
+    }
+    let mut other = kinds[14].clone();
+    other.lanes[1].iter_mut().for_each(|run| run.time += 120);
+    kinds.extend([other, with_gaps(numbers, kinds[14].clone(), 3)]);
+    // Those in which something was lost are in no class.
     let mut stopped = kinds[10].clone();
     stopped.lost_from[0] = Some(5000);
     kinds.push(stopped);
@@ -37,28 +43,36 @@ fn streams(numbers: &mut Numbers, count: u64) -> Vec<Logs> {
 }
 
 /// What a stream is compared by; `None` if it is in no class.
-fn key(logs: &Logs) -> Option<Vec<[u32; 2]>> {
-    let having: Vec<_> = logs.lanes.iter().filter(|runs| !runs.is_empty()).collect();
-    let is_whole = logs.lost_from.iter().all(Option::is_none);
-    let entry = |words: [u32; 4]| [words[0], words[1]];
-    match having[..] {
-        [runs] if is_whole => Some(runs.iter().map(|run| entry(run.words())).collect()),
-        _ => None,
+fn key(logs: &Logs, by_kernel: bool) -> Option<Vec<[u32; 2]>> {
+    let mut runs: Vec<_> = logs.lanes.iter().flatten().copied().collect();
+    let is_single = logs.lanes.iter().filter(|runs| !runs.is_empty()).count() == 1;
+    let is_short = is_single || runs.len() <= 128 || !by_kernel;
+    if runs.is_empty() || !is_short || logs.lost_from.iter().any(Option::is_some) {
+        return None;
     }
+    let entries = runs.len();
+    if !by_kernel || !is_single {
+        runs.retain(|run| run.count != 0);
+        runs.sort_by_key(|run| run.time);
+    }
+    let mut key: Vec<_> = runs.iter().map(|run| [run.words()[0], run.words()[1]]).collect();
+    // In the kernel entries without a run count.
+    key.resize(if by_kernel { entries } else { key.len() }, [0; 2]);
+    Some(key)
 }
 
 /// Finds classes with tables of several sizes, and encodes with them; returns how many streams were encoded.
 fn check(streams: &[Logs], codec: CodecSpec, room: Room) -> Vec<usize> {
     let memory: DeviceMemory = memory(streams, Room { times: false, ..room });
     let whole = memory.clone().encode_natively(codec, Schedule::Sequential);
-    let keys: Vec<_> = streams.iter().map(key).collect();
-    let distinct = |number: usize| keys[number].is_none() || !keys[..number].contains(&keys[number]);
-    let least = (0..keys.len()).filter(|number| distinct(*number)).count();
     let mut encoded = Vec::new();
     // One slot is a hash of no bits, 16 slots are one of 4.
     for (slots, by_kernel) in [(1, false), (1, true), (16, true), (1 << 12, true)] {
         let mut memory = memory.clone();
         let firsts = memory.find_classes(slots, by_kernel);
+        let keys: Vec<_> = streams.iter().map(|logs| key(logs, by_kernel)).collect();
+        let distinct = |number: usize| keys[number].is_none() || !keys[..number].contains(&keys[number]);
+        let least = (0..keys.len()).filter(|number| distinct(*number)).count();
         for (number, &first) in firsts.iter().enumerate() {
             let first = first as usize;
             assert_eq!(firsts[first] as usize, first, "the first of a class is in it");
