@@ -1,6 +1,7 @@
 #!/bin/sh
 # What a recording costs with a tool and with an earlier one: launches whose warps repeat, launches whose warps differ,
 # and the steps of a training. Usage: gpu-classes.sh BASE NEW OUT; BASE and NEW hold `warptrace` and `warptrace-bench`.
+# ROUNDS: how often the first two are recorded; POINTS: what is recorded of the training.
 set -u
 base=$1 new=$2 out=$3
 here=$(dirname "$0")
@@ -8,7 +9,7 @@ nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
 
 each() {
     echo "== $*"
-    for round in 1 2 3; do
+    for round in $(seq "${ROUNDS:-3}"); do
         for tool in "$base" "$new"; do
             name=$(basename "$tool")
             "$tool/warptrace-bench" record "$@" --no-check -o "$out/$name-$1.wtrc" >"$out/log" 2>&1
@@ -30,19 +31,15 @@ each fractal --width 4096
 
 echo "== training"
 python3 "$here/gpu-training.py"
-for points in functions loops blocks; do
+for points in ${POINTS:-functions loops blocks}; do
     for tool in "$base" "$new" "$base" "$new"; do
         name=$(basename "$tool")
-        echo "$name $points: $("$tool/warptrace" run --points $points -o "$out/$name-$points.wtrc" -- python3 "$here/gpu-training.py" 2>"$out/$name-$points.err")"
-        grep -E 'wait|lost|memory' "$out/$name-$points.err" | head -4
+        echo "$name $points: $("$tool/warptrace" run --points "$points" -o "$out/$name.wtrc" -- python3 "$here/gpu-training.py" 2>"$out/err")"
+        grep 'events of' "$out/err" | sed 's/.*wtrc: //'
+        ls -l "$out/$name.wtrc" | awk '{print "bytes", $5}'
     done
-    for tool in "$base" "$new"; do
-        name=$(basename "$tool")
-        ls -l "$out/$name-$points.wtrc" | awk '{print "bytes", $5}'
-        echo "$( { time -p "$tool/warptrace" top "$out/$name-$points.wtrc" >"$out/$name-$points.top"; } 2>&1 | tr '\n' ' ')"
-        "$new/warptrace" verify "$out/$name-$points.wtrc" | tr -s ' ' | tr '\n' ';'
-        echo
-    done
+    "$new/warptrace" verify "$out/$(basename "$new").wtrc" | tr -s ' ' | tr '\n' ';'
+    echo
 done
 python3 "$here/gpu-training.py"
 rm -f "$out"/*.wtrc

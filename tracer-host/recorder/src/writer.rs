@@ -44,8 +44,8 @@ use warptrace_format::file::{
 };
 
 use crate::session::Classes;
-use batch::Part;
 pub(crate) use batch::{Batch, BatchChunk, Payload};
+use batch::{Part, TrackChunks};
 pub use ends::TrackEnd;
 use ends::{EndPart, cut_ends, encode_ends};
 pub use error::WriteError;
@@ -233,13 +233,10 @@ impl<W: Write + Send> TraceWriter<W> {
             find(&mut batch)?;
             let mut ordered = std::mem::take(&mut self.ordered);
             batch.order(&mut ordered);
-            match classes.map(|classes| batch.of_classes(&ordered, classes)) {
-                Some((repeated, others)) => {
-                    let parts = batch.parts(&others);
-                    self.write_parts(&parts, &repeated, &payload, ends, cut.len())?;
-                }
-                None => self.write_parts(&batch.parts(&ordered), &[], &payload, ends, cut.len())?,
-            }
+            let tracks = batch.tracks(&ordered, classes);
+            let parts: Vec<_> = tracks.iter().filter_map(TrackChunks::part).collect();
+            let repeated: Vec<_> = tracks.iter().filter_map(|track| track.runs.as_ref()).collect();
+            self.write_parts(&parts, &repeated, &payload, ends, cut.len())?;
             self.ordered = ordered;
             Ok(())
         };
@@ -256,7 +253,7 @@ impl<W: Write + Send> TraceWriter<W> {
     fn write_parts<'p>(
         &mut self,
         parts: &[Part<'_>],
-        repeated: &[Repeated<'_>],
+        repeated: &[&Repeated<'_>],
         payload: &(impl Fn(&BatchChunk) -> Payload<'p> + Sync),
         ends: &[TrackEnd<'_>],
         more: usize,
@@ -265,7 +262,11 @@ impl<W: Write + Send> TraceWriter<W> {
         self.launches.accept(parts)?;
         repeated.iter().try_for_each(|part| self.launches.accept_runs(part))?;
         let frames: Vec<_> = parts.iter().flat_map(|part| self.cut(part)).collect();
-        let of_runs: Vec<_> = repeated.iter().flat_map(Repeated::cut).collect();
+        let layout = |part: &Repeated<'_>| self.layouts[part.track as usize];
+        let of_runs: Vec<_> = repeated
+            .par_iter()
+            .flat_map_iter(|part| part.cut(|bytes| layout(part).frame_bytes(bytes)))
+            .collect();
         self.check_usable(frames.len() + of_runs.len() + more)?;
         self.launches.end(ends)?;
         self.launches.note(parts);

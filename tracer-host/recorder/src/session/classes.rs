@@ -1,5 +1,6 @@
 //! Classes of streams that have the same chunks, of which the device encodes one.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use warptrace_abi::log::LoggedLaunch;
@@ -82,18 +83,23 @@ impl Classes {
         }
     }
 
-    /// The runs of a launch's track, counted from its first stream on; nothing if the launch is not among those whose
+    /// The numbers of the streams of a launch's track, and their runs; nothing if the launch is not among those whose
     /// classes were found.
-    pub(crate) fn of_track(&self, launch: &LaunchInfo, track: u32) -> Option<impl Iterator<Item = ClassRun>> {
+    pub(crate) fn of_track(
+        &self,
+        launch: &LaunchInfo,
+        track: u32,
+    ) -> Option<(Range<u32>, impl Iterator<Item = ClassRun>)> {
         let logged = self.launches.iter().find(|logged| logged.launch == launch.number())?;
         let from = logged.first_stream + track * logged.warps;
         let end = from + logged.warps;
         let before = self.runs.partition_point(|run| run.first + run.count <= from);
         let inside = self.runs[before..].iter().take_while(move |run| run.first < end);
-        Some(inside.map(move |run| {
+        let cut = move |run: &ClassRun| {
             let (first, behind) = (run.first.max(from), (run.first + run.count).min(end));
-            ClassRun { first: first - from, count: behind - first, class: run.class }
-        }))
+            ClassRun { first, count: behind - first, class: run.class }
+        };
+        Some((from..end, inside.map(cut)))
     }
 
     /// The stream with a number.

@@ -2,8 +2,10 @@
 //!
 //! There may be a million, each of a few bytes. So what is moved about is a few words of each.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
+use rayon::prelude::*;
 use warptrace_format::file::{ChunkRef, LaunchInfo};
 
 use super::error::WriteError;
@@ -123,69 +125,85 @@ impl Batch {
         order(&self.pieces, self.streams, ordered);
     }
 
-    /// The chunks of each launch and track that has any, of chunks that are in order.
-    pub(super) fn parts<'b>(&self, ordered: &'b [BatchChunk]) -> Vec<Part<'b>> {
-        let mut rest = ordered;
-        let mut parts = Vec::new();
-        for Launch { info, first } in &self.launches {
-            let (number, warps) = (info.number(), info.warps());
-            for track in 0..self.tracks {
-                let first_stream = first + u64::from(track) * u64::from(warps);
-                let end = first_stream + u64::from(warps);
-                let count = rest.partition_point(|chunk| chunk.stream < end);
-                let (chunks, after) = rest.split_at(count);
-                rest = after;
-                if !chunks.is_empty() {
-                    parts.push(Part { launch: number, track, first_stream, chunks });
-                }
-            }
-        }
-        parts
-    }
-
-    /// The chunks of all streams of classes, of which `ordered` has those of one stream of each: as runs for the
-    /// launches and tracks whose warps repeat, and one by one, in order, for all others.
-    pub(super) fn of_classes<'b>(
+    /// The chunks of each launch and track. With `classes`, `ordered` has those of one stream of each class, and the
+    /// others get theirs.
+    pub(super) fn tracks<'b>(
         &self,
         ordered: &'b [BatchChunk],
-        classes: &Classes,
-    ) -> (Vec<Repeated<'b>>, Vec<BatchChunk>) {
-        let (mut repeated, mut others) = (Vec::new(), Vec::new());
-        for Launch { info, first } in &self.launches {
-            for track in 0..self.tracks {
-                let first = first + u64::from(track) * u64::from(info.warps());
-                let Some(runs) = classes.of_track(info, track) else {
-                    others.extend_from_slice(within(ordered, first..first + u64::from(info.warps())));
-                    continue;
-                };
-                let run = |run: ClassRun| WarpsWithChunks {
-                    first: run.first,
-                    warps: run.count,
-                    chunks: self.of_class(ordered, classes.stream(run.class)),
-                };
-                let runs: Vec<_> = runs.map(run).filter(|run| !run.chunks.is_empty()).collect();
-                if info.is_whole() && are_worth_runs(&runs) {
-                    repeated.push(Repeated { launch: info.number(), track, runs });
-                    continue;
-                }
-                for run in runs {
-                    for index in run.first..run.first + run.warps {
-                        let warp = info.chosen_warp(index).unwrap_or(index);
-                        let stream = first + u64::from(warp);
-                        others.extend(run.chunks.iter().map(|chunk| BatchChunk { stream, ..*chunk }));
+        classes: Option<&Classes>,
+    ) -> Vec<TrackChunks<'b>> {
+        let starts = classes.map_or_else(Vec::new, |_| self.starts(ordered));
+        let of_launch = |launch: &Launch| {
+            let (launch, warps) = (*launch, u64::from(launch.info.warps()));
+            (0..self.tracks).map(move |track| (launch.info, track, launch.first + u64::from(track) * warps))
+        };
+        let tracks: Vec<_> = self.launches.iter().flat_map(of_launch).collect();
+        let chunks = |(info, track, first): (LaunchInfo, u32, u64)| {
+            let found = classes.and_then(|classes| Some((classes, classes.of_track(&info, track)?)));
+            let (chunks, runs) = match found {
+                None => (Cow::Borrowed(within(ordered, first..first + u64::from(info.warps()))), None),
+                Some((classes, (streams, runs))) => {
+                    let of_class = |class: u32| {
+                        let stream = if streams.contains(&class) {
+                            self.stream(&info, first, class - streams.start)
+                        } else {
+                            self.find_stream(classes.stream(class))
+                        };
+                        let at = |stream: u64| starts.get(stream as usize).map_or(0, |&start| start as usize);
+                        &ordered[at(stream)..at(stream + 1)]
+                    };
+                    let run = |run: ClassRun| WarpsWithChunks {
+                        first: run.first - streams.start,
+                        warps: run.count,
+                        chunks: of_class(run.class),
+                    };
+                    let runs: Vec<_> = runs.map(run).filter(|run| !run.chunks.is_empty()).collect();
+                    if info.is_whole() && are_worth_runs(&runs) {
+                        let launch = info.number();
+                        (Cow::Borrowed(&[][..]), Some(Repeated { launch, track, runs }))
+                    } else {
+                        (Cow::Owned(self.one_by_one(&info, first, &runs)), None)
                     }
                 }
-            }
-        }
-        (repeated, others)
+            };
+            TrackChunks { launch: info.number(), track, first_stream: first, chunks, runs }
+        };
+        // Launches take differently long.
+        tracks.into_par_iter().with_max_len(1).map(chunks).collect()
     }
 
-    /// The chunks of a stream.
-    fn of_class<'b>(&self, ordered: &'b [BatchChunk], name: StreamName) -> &'b [BatchChunk] {
-        let Some(Launch { info, first }) = self.find(name.launch) else { return &[] };
-        let warp = info.chosen_warp(name.warp).unwrap_or(name.warp);
-        let stream = first + u64::from(name.track) * u64::from(info.warps()) + u64::from(warp);
-        within(ordered, stream..stream + 1)
+    /// Where the chunks of each stream begin among chunks that are in order, and where the last ones end.
+    fn starts(&self, ordered: &[BatchChunk]) -> Vec<u32> {
+        let mut starts = Vec::with_capacity(self.streams as usize + 1);
+        for (at, chunk) in (0..).zip(ordered) {
+            starts.resize(starts.len().max(chunk.stream as usize + 1), at);
+        }
+        starts.resize(self.streams as usize + 1, ordered.len() as u32);
+        starts
+    }
+
+    /// The stream of a recorded warp, by its index; the track's streams begin at `first`.
+    fn stream(&self, info: &LaunchInfo, first: u64, index: u32) -> u64 {
+        first + u64::from(info.chosen_warp(index).unwrap_or(index))
+    }
+
+    /// The stream with a name; one that has no chunks if there is none.
+    fn find_stream(&self, name: StreamName) -> u64 {
+        let Some(Launch { info, first }) = self.find(name.launch) else { return self.streams };
+        self.stream(&info, first + u64::from(name.track) * u64::from(info.warps()), name.warp)
+    }
+
+    /// The chunks of each warp of runs.
+    fn one_by_one(&self, info: &LaunchInfo, first: u64, runs: &[WarpsWithChunks<'_>]) -> Vec<BatchChunk> {
+        let chunks = runs.iter().map(|run| run.warps as usize * run.chunks.len()).sum();
+        let mut all = Vec::with_capacity(chunks);
+        for run in runs {
+            for index in run.first..run.first + run.warps {
+                let stream = self.stream(info, first, index);
+                all.extend(run.chunks.iter().map(|chunk| BatchChunk { stream, ..*chunk }));
+            }
+        }
+        all
     }
 }
 
@@ -193,6 +211,26 @@ impl Batch {
 fn within(ordered: &[BatchChunk], streams: Range<u64>) -> &[BatchChunk] {
     let at = |stream| ordered.partition_point(|chunk| chunk.stream < stream);
     &ordered[at(streams.start)..at(streams.end)]
+}
+
+/// The chunks of a launch's track.
+#[derive(Debug)]
+pub(super) struct TrackChunks<'b> {
+    launch: u32,
+    track: u32,
+    first_stream: u64,
+    /// One by one, in order.
+    chunks: Cow<'b, [BatchChunk]>,
+    /// As runs, if its warps repeat.
+    pub(super) runs: Option<Repeated<'b>>,
+}
+
+impl TrackChunks<'_> {
+    /// The chunks one by one, if there are any.
+    pub(super) fn part(&self) -> Option<Part<'_>> {
+        let &Self { launch, track, first_stream, ref chunks, .. } = self;
+        (!chunks.is_empty()).then_some(Part { launch, track, first_stream, chunks })
+    }
 }
 
 /// Chunks of one launch and track in order.

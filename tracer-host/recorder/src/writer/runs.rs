@@ -1,6 +1,6 @@
 //! Frames of launches whose warps repeat: runs of warps that have the same chunks.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use warptrace_format::file::limits::{MAX_FRAME_BYTES, MAX_FRAME_CHUNKS};
 use warptrace_format::file::{
@@ -11,6 +11,9 @@ use super::batch::{BatchChunk, Payload};
 
 /// Warps of a run, on average, from which on runs are written and not chunks one by one.
 const WORTH: u64 = 4;
+
+/// Bytes of a run in a frame, about.
+const RUN_BYTES: u64 = 4;
 
 /// Consecutive warps that have the same chunks.
 #[derive(Clone, Copy, Debug)]
@@ -48,12 +51,26 @@ impl WarpsWithChunks<'_> {
 }
 
 impl<'b> Repeated<'b> {
-    /// Cuts the runs, which [are worth it](are_worth_runs), into frames, each as large as the format allows.
-    pub(super) fn cut(&self) -> Vec<Self> {
+    /// Cuts the runs, which [are worth it](are_worth_runs), into frames: each with as many chunks as the format allows,
+    /// and of as many bytes at most as `most` says of the bytes of all, but for the last of its runs.
+    pub(super) fn cut(&self, most: impl FnOnce(u64) -> u64) -> Vec<Self> {
         let mut frames = Vec::new();
         let (mut frame, mut chunks, mut bytes) = (Vec::new(), 0, 0);
+        let (mut classes, mut stored) = (HashSet::new(), 0);
+        let cost = |run: &WarpsWithChunks<'_>, classes: &mut HashSet<_>| {
+            let is_new = classes.insert(run.chunks.as_ptr());
+            RUN_BYTES + if is_new { run.bytes() } else { 0 }
+        };
+        let most = most(self.runs.iter().map(|run| cost(run, &mut classes)).sum());
+        classes.clear();
         for run in &self.runs {
             let (each, each_bytes) = (run.chunks.len() as u64, run.bytes());
+            if stored >= most {
+                frames.push(Self { runs: std::mem::take(&mut frame), ..*self });
+                (chunks, bytes, stored) = (0, 0, 0);
+                classes.clear();
+            }
+            stored += cost(run, &mut classes);
             let (mut first, mut warps) = (run.first, run.warps);
             while warps != 0 {
                 let by_chunks = u64::from(MAX_FRAME_CHUNKS).saturating_sub(chunks) / each;
@@ -61,7 +78,8 @@ impl<'b> Repeated<'b> {
                 let fit = by_chunks.min(by_bytes).min(warps.into());
                 if fit == 0 {
                     frames.push(Self { runs: std::mem::take(&mut frame), ..*self });
-                    (chunks, bytes) = (0, 0);
+                    (chunks, bytes, stored) = (0, 0, 0);
+                    classes.clear();
                     continue;
                 }
                 frame.push(WarpsWithChunks { first, warps: fit as u32, ..*run });
