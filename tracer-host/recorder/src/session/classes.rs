@@ -63,6 +63,12 @@ impl Classes {
                 problem: "the classes of warps are damaged; the kernel, or another program, wrote into the tracer's memory".to_owned(),
             });
         }
+        Ok((Self::new(launches, &firsts), time))
+    }
+
+    /// The classes of the streams of launches, of which `firsts` has the one that is encoded for each; `None` if each
+    /// stream is a class.
+    pub(crate) fn new(launches: &[LoggedLaunch], firsts: &[u32]) -> Option<Self> {
         let mut first = 0;
         let runs = firsts.chunk_by(|a, b| a == b).map(|run| {
             let run = ClassRun { first, count: run.len() as u32, class: run[0] };
@@ -71,8 +77,7 @@ impl Classes {
         });
         let runs: Vec<_> = runs.collect();
         let is_class = |run: &ClassRun| (run.class, run.count) == (run.first, 1);
-        let are_equal = !runs.iter().all(is_class);
-        Ok((are_equal.then(|| Self { launches: launches.to_vec(), runs }), time))
+        (!runs.iter().all(is_class)).then(|| Self { launches: launches.to_vec(), runs })
     }
 
     /// Gives each stream the account of its class.

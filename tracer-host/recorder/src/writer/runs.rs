@@ -32,7 +32,7 @@ pub(super) struct Repeated<'b> {
     pub(super) runs: Vec<WarpsWithChunks<'b>>,
 }
 
-/// Whether runs are fewer than warps by far, and have all chunks of their warps from the first one on, which fit into
+/// Whether there are runs, fewer than warps by far, each with all chunks of its warps from the first one on, which fit into
 /// one frame.
 pub(super) fn are_worth_runs(runs: &[WarpsWithChunks<'_>]) -> bool {
     let warps: u64 = runs.iter().map(|run| u64::from(run.warps)).sum();
@@ -40,7 +40,7 @@ pub(super) fn are_worth_runs(runs: &[WarpsWithChunks<'_>]) -> bool {
         let fits = run.chunks.len() <= MAX_FRAME_CHUNKS as usize && run.bytes() <= MAX_FRAME_BYTES.into();
         fits && (0..).zip(run.chunks).all(|(at, chunk)| chunk.sequence == at)
     };
-    warps >= WORTH * runs.len() as u64 && runs.iter().all(is_whole)
+    !runs.is_empty() && warps >= WORTH * runs.len() as u64 && runs.iter().all(is_whole)
 }
 
 impl WarpsWithChunks<'_> {

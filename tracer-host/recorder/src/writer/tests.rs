@@ -1,9 +1,10 @@
 use std::io;
 
+use warptrace_abi::log::LoggedLaunch;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{
-    AccountRun, Accounts, DeviceInfo, Frame, FrameHeader, SECTION_HEADER_BYTES, SectionHeader, StoredAs,
-    check_body, check_preamble, decode_accounts, decode_index,
+    AccountRun, Accounts, Chunk, DeviceInfo, Frame, FrameHeader, SECTION_HEADER_BYTES, SectionHeader,
+    StoredAs, check_body, check_preamble, decode_accounts, decode_index,
 };
 
 use super::*;
@@ -310,4 +311,121 @@ fn sections_of_accesses_are_the_same_on_any_number_of_threads() {
     for threads in [1, 3, 20] {
         assert!(write(threads, true) == alone, "{threads} threads");
     }
+}
+
+/// Numbers that look like any.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, limit: u32) -> u32 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as u32 % limit
+    }
+}
+
+/// A chunk with its launch, track, warp and sequence, its events and its payload.
+type Found = ([u32; 4], u32, Vec<u8>);
+
+/// Writes the chunks of classes, in two parts; returns the file, and the chunks that each stream is to have.
+fn write_classes(
+    numbers: &mut Numbers,
+    most_per_run: u32,
+    frame_bytes: Option<u32>,
+) -> (Vec<u8>, Vec<Found>) {
+    let options = WriterOptions { frame_bytes, ..WriterOptions::default() };
+    let mut writer = TraceWriter::create(Vec::new(), &metadata(), options).unwrap();
+    let (mut logged, mut streams) = (Vec::new(), 0);
+    for number in [3, 4, 9] {
+        let info = LaunchInfo::new(number, 0, [1 + numbers.below(200), 1, 1], [64, 1, 1], 0).unwrap();
+        writer.begin_launch(&info).unwrap();
+        let (warps, tracks) = (info.warps(), 2);
+        logged.push(LoggedLaunch {
+            launch: number,
+            warps,
+            tracks,
+            first_stream: streams,
+            ..LoggedLaunch::default()
+        });
+        streams += warps * tracks;
+    }
+    // Runs of streams that are a class each, or in one from before. Tracks share none.
+    let mut firsts: Vec<u32> = Vec::new();
+    while firsts.len() < streams as usize {
+        let at = firsts.len() as u32;
+        let known = if at != 0 && numbers.below(2) == 0 { firsts[numbers.below(at) as usize] } else { at };
+        let count = 1 + numbers.below(most_per_run);
+        firsts.extend(std::iter::repeat_n(known, count.min(streams - at) as usize));
+    }
+    let classes = Classes::new(&logged, &firsts);
+    let of_class = |class: u32| {
+        let mut numbers = Numbers(class.into());
+        let chunk = |sequence| {
+            let length = 1 + numbers.below(60) as usize;
+            let payload: Vec<u8> = (0..length).map(|_| numbers.below(256) as u8).collect();
+            (sequence, 1 + numbers.below(5), payload)
+        };
+        (0..1 + class % 3).map(chunk).collect::<Vec<_>>()
+    };
+    let name = |stream: u32| {
+        let of = logged.iter().rfind(|launch| launch.first_stream <= stream).unwrap();
+        let inside = stream - of.first_stream;
+        [of.launch, inside / of.warps, inside % of.warps]
+    };
+    for is_first in [true, false] {
+        let mut encoded = Vec::new();
+        for stream in (0..streams).filter(|&stream| firsts[stream as usize] == stream) {
+            // Of some all is in the first part, of others one chunk.
+            let is_now = |sequence: u32| (sequence == 0 || stream % 4 != 0) == is_first;
+            let chunks = of_class(stream).into_iter().filter(|(sequence, ..)| is_now(*sequence));
+            encoded.extend(chunks.map(|chunk| (name(stream), chunk)));
+        }
+        let find = |batch: &mut Batch| {
+            let chunk = |(at, ([launch, track, warp], (sequence, events, payload))): (
+                u32,
+                &([u32; 3], (u32, u32, Vec<u8>)),
+            )| {
+                let (track, warp, sequence, events) = (*track, *warp, *sequence, *events);
+                batch.check(*launch, &ChunkRef { track, warp, sequence, events, payload }, at)
+            };
+            let found = (0..).zip(&encoded).map(chunk).collect::<Result<Vec<_>, _>>()?;
+            batch.add(found);
+            Ok::<_, WriteError>(())
+        };
+        let payload = |found: &BatchChunk| [&encoded[found.at as usize].1.2[..], &[]];
+        writer.write([3, 4, 9], find, payload, classes.as_ref(), &[]).unwrap();
+    }
+    let (file, _) = writer.finish().unwrap();
+    let of_stream = |stream: u32| {
+        let [launch, track, warp] = name(stream);
+        let chunks = of_class(firsts[stream as usize]).into_iter();
+        chunks.map(move |(sequence, events, payload)| ([launch, track, warp, sequence], events, payload))
+    };
+    (file, (0..streams).flat_map(of_stream).collect())
+}
+
+#[test]
+fn all_streams_have_the_chunks_of_their_classes() {
+    let mut versions = BTreeSet::new();
+    for seed in 0..60 {
+        let mut numbers = Numbers(seed);
+        let most_per_run = [1, 3, 40, 2000][seed as usize % 4];
+        let frame_bytes = [None, Some(1), Some(300)][seed as usize % 3];
+        let (file, mut expected) = write_classes(&mut numbers, most_per_run, frame_bytes);
+        let mut found: Vec<Found> = Vec::new();
+        for (_, header, body) in sections(&file).into_iter().filter(|(_, header, _)| header.tag.0 == *b"FRAM")
+        {
+            versions.insert(header.version);
+            let frame = Frame::decode(header.version, body, 0).unwrap();
+            let FrameHeader { launch, track, .. } = *frame.header();
+            found.extend(frame.chunks().map(|Chunk { entry, payload, .. }| {
+                ([launch, track, entry.warp, entry.sequence], entry.events, payload.to_vec())
+            }));
+        }
+        let sequences = found.chunk_by(|a, b| a.0[..3] == b.0[..3]);
+        assert!(sequences.into_iter().all(<[Found]>::is_sorted), "a warp's chunks stand in their order");
+        found.sort_unstable();
+        expected.sort_unstable();
+        assert!(found == expected, "seed {seed}");
+    }
+    assert_eq!(versions, BTreeSet::from([1, 2]));
 }
