@@ -1,7 +1,6 @@
 //! Frames of launches whose warps repeat: runs of warps that have the same chunks.
 
-use std::collections::{HashMap, HashSet};
-
+use rustc_hash::{FxHashMap, FxHashSet};
 use warptrace_format::file::limits::{MAX_FRAME_BYTES, MAX_FRAME_CHUNKS};
 use warptrace_format::file::{
     CHUNK_ENTRY_BYTES, ClassChunk, Compression, EncodedFrame, FormatError, WarpRun, encode_frame_of_runs,
@@ -56,8 +55,8 @@ impl<'b> Repeated<'b> {
     pub(super) fn cut(&self, most: impl FnOnce(u64) -> u64) -> Vec<Self> {
         let mut frames = Vec::new();
         let (mut frame, mut chunks, mut bytes) = (Vec::new(), 0, 0);
-        let (mut classes, mut stored) = (HashSet::new(), 0);
-        let cost = |run: &WarpsWithChunks<'_>, classes: &mut HashSet<_>| {
+        let (mut classes, mut stored) = (FxHashSet::default(), 0);
+        let cost = |run: &WarpsWithChunks<'_>, classes: &mut FxHashSet<_>| {
             let is_new = classes.insert(run.chunks.as_ptr());
             RUN_BYTES + if is_new { run.bytes() } else { 0 }
         };
@@ -97,7 +96,7 @@ impl<'b> Repeated<'b> {
         payload: &impl Fn(&BatchChunk) -> Payload<'p>,
         compression: Compression,
     ) -> Result<EncodedFrame, FormatError> {
-        let (mut numbers, mut classes) = (HashMap::new(), Vec::new());
+        let (mut numbers, mut classes) = (FxHashMap::default(), Vec::new());
         let run = |run: &WarpsWithChunks<'b>| {
             let class = *numbers.entry(run.chunks.as_ptr()).or_insert_with(|| {
                 let of_chunk =

@@ -139,8 +139,9 @@ impl Launches {
             return Err(WriteError::TrackEnded { launch, track });
         };
         for run in runs {
-            let seen = seen.iter().zip(0..).skip(run.first as usize).take(run.warps as usize);
-            if let Some((&next, warp)) = seen.into_iter().find(|(next, _)| **next != 0) {
+            let (first, end) = (run.first as usize, run.first as usize + run.warps as usize);
+            let seen = seen.get(first.min(seen.len())..end.min(seen.len())).unwrap_or_default();
+            if let Some((&next, warp)) = seen.iter().zip(run.first..).find(|(next, _)| **next != 0) {
                 return Err(WriteError::SequenceNotAscending { launch, track, warp, sequence: 0, next });
             }
         }
