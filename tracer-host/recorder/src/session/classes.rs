@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use rustc_hash::FxHashMap;
 use warptrace_abi::log::LoggedLaunch;
 use warptrace_abi::pool::{NO_STREAM, PoolDescriptor};
 use warptrace_format::file::LaunchInfo;
@@ -36,8 +37,12 @@ pub(crate) struct StreamName {
 #[derive(Debug)]
 pub(crate) struct Classes {
     launches: Vec<LoggedLaunch>,
+    /// Index of each launch, by its number.
+    by_number: FxHashMap<u32, usize>,
     /// Of all streams, in the order of their numbers.
     runs: Vec<ClassRun>,
+    /// For each stream how many are in its class, if it is the one that was encoded.
+    sizes: Vec<u32>,
 }
 
 impl Classes {
@@ -77,7 +82,13 @@ impl Classes {
         });
         let runs: Vec<_> = runs.collect();
         let is_class = |run: &ClassRun| (run.class, run.count) == (run.first, 1);
-        (!runs.iter().all(is_class)).then(|| Self { launches: launches.to_vec(), runs })
+        if runs.iter().all(is_class) {
+            return None;
+        }
+        let mut sizes = vec![0; firsts.len()];
+        runs.iter().for_each(|run| sizes[run.class as usize] += run.count);
+        let by_number = launches.iter().map(|launch| launch.launch).zip(0..).collect();
+        Some(Self { launches: launches.to_vec(), by_number, runs, sizes })
     }
 
     /// Gives each stream the account of its class.
@@ -95,7 +106,7 @@ impl Classes {
         launch: &LaunchInfo,
         track: u32,
     ) -> Option<(Range<u32>, impl Iterator<Item = ClassRun>)> {
-        let logged = self.launches.iter().find(|logged| logged.launch == launch.number())?;
+        let logged = &self.launches[*self.by_number.get(&launch.number())?];
         let from = logged.first_stream + track * logged.warps;
         let end = from + logged.warps;
         let before = self.runs.partition_point(|run| run.first + run.count <= from);
@@ -105,6 +116,13 @@ impl Classes {
             ClassRun { first, count: behind - first, class: run.class }
         };
         Some((from..end, inside.map(cut)))
+    }
+
+    /// How many streams have the chunks of one that was encoded: 1 if it is not among those whose classes were found.
+    pub(crate) fn size(&self, StreamName { launch, track, warp }: StreamName) -> u32 {
+        let logged = self.by_number.get(&launch).map(|&at| &self.launches[at]);
+        let number = logged.map(|logged| logged.first_stream + track * logged.warps + warp);
+        number.and_then(|number| self.sizes.get(number as usize)).map_or(1, |&size| size.max(1))
     }
 
     /// The stream with a number.

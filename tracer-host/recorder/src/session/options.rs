@@ -52,9 +52,9 @@ pub struct LaunchReport {
     pub accesses: u64,
     /// See [`accesses`](Self::accesses).
     pub lost_accesses: u64,
-    /// Chunks written, all tracks together.
+    /// Chunks of all warps and tracks. Warps that did the same have the same chunks, which are made and written once.
     pub chunks: u64,
-    /// Payload bytes of track 0: what the codec made of the events.
+    /// Payload bytes of track 0: what the codec made of the events, counted for each warp.
     pub payload_bytes: u64,
     /// Bytes of times on the device beside them: in chunks of track 0 when runs began, and where and when
     /// warps ran.

@@ -17,7 +17,7 @@ use warptrace_format::chunk::TIME_BYTES;
 use warptrace_format::file::{ClockReading, EarlyEnd, HostLaunch, HostTimes, LaunchInfo};
 use warptrace_format::span::WarpSpan;
 
-use super::classes::Classes;
+use super::classes::{Classes, StreamName};
 use super::{LaunchReport, SessionError};
 use crate::packed::{self, Piece, Unpacked};
 use crate::writer::{Batch, BatchChunk, ChunkRef, TraceWriter, TrackEnd};
@@ -328,12 +328,13 @@ impl<W: Write + Send> Work<W> {
         let find = |batch: &mut Batch| {
             let pieces = packed::pieces(&drained.packed, chunk_bytes, packed::piece_bytes(&drained.packed));
             // Chunks are taken from one piece while the next one is looked for.
-            let find = |(number, piece)| (number, found(batch, piece, chunk_bytes, data_track));
+            let classes = drained.classes.as_deref();
+            let find = |(number, piece)| (number, found(batch, piece, chunk_bytes, data_track, classes));
             let mut pieces: Vec<_> = pieces.enumerate().par_bridge().map(find).collect();
             pieces.sort_unstable_by_key(|(number, _)| *number);
             for (_, piece) in pieces {
-                let (found, [payload_bytes, time_bytes]) = piece?;
-                report.chunks += found.len() as u64;
+                let (found, [chunks, payload_bytes, time_bytes]) = piece?;
+                report.chunks += chunks;
                 report.payload_bytes += payload_bytes;
                 report.time_bytes += time_bytes;
                 batch.add(found);
@@ -395,15 +396,17 @@ fn sums(accounts: &[WarpAccount]) -> [u64; 3] {
     accounts.par_chunks(ACCOUNTS_AT_ONCE).map(sum).reduce(|| [0; 3], plus)
 }
 
-/// The chunks of a piece but those of addresses and values, and of those of track 0 the bytes of events and
-/// of times.
+/// The chunks of a piece but those of addresses and values; how many chunks all streams of their classes have, and of
+/// those of track 0 the bytes of events and of times.
 fn found(
     batch: &Batch,
     piece: Piece<'_>,
     chunk_bytes: usize,
     data_track: Option<u32>,
-) -> Result<(Vec<BatchChunk>, [u64; 2]), SessionError> {
-    let (mut all, mut payload_bytes, mut time_bytes) = (Vec::with_capacity(piece.chunks), 0, 0);
+    classes: Option<&Classes>,
+) -> Result<(Vec<BatchChunk>, [u64; 3]), SessionError> {
+    let (mut all, mut chunks) = (Vec::with_capacity(piece.chunks), 0);
+    let (mut payload_bytes, mut time_bytes) = (0, 0);
     for Unpacked { header, payload, at } in packed::chunks(piece, chunk_bytes) {
         if data_track == Some(header.track) {
             continue;
@@ -429,10 +432,13 @@ fn found(
         let mut found = batch.check(launch, &ChunkRef { track, warp, sequence, events, payload }, at)?;
         found.times = [header.runs, header.padding];
         all.push(found);
+        let name = StreamName { launch, track, warp: header.warp };
+        let streams = classes.map_or(1, |classes| classes.size(name).into());
+        chunks += streams;
         if track == 0 {
-            payload_bytes += encoded;
+            payload_bytes += streams * encoded;
             time_bytes += behind;
         }
     }
-    Ok((all, [payload_bytes, time_bytes]))
+    Ok((all, [chunks, payload_bytes, time_bytes]))
 }

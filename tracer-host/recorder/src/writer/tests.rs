@@ -380,14 +380,11 @@ fn write_classes(
             encoded.extend(chunks.map(|chunk| (name(stream), chunk)));
         }
         let find = |batch: &mut Batch| {
-            let chunk = |(at, ([launch, track, warp], (sequence, events, payload))): (
-                u32,
-                &([u32; 3], (u32, u32, Vec<u8>)),
-            )| {
-                let (track, warp, sequence, events) = (*track, *warp, *sequence, *events);
-                batch.check(*launch, &ChunkRef { track, warp, sequence, events, payload }, at)
+            let chunk = |at: u32| {
+                let ([launch, track, warp], (sequence, events, ref payload)) = encoded[at as usize];
+                batch.check(launch, &ChunkRef { track, warp, sequence, events, payload }, at)
             };
-            let found = (0..).zip(&encoded).map(chunk).collect::<Result<Vec<_>, _>>()?;
+            let found = (0..encoded.len() as u32).map(chunk).collect::<Result<Vec<_>, _>>()?;
             batch.add(found);
             Ok::<_, WriteError>(())
         };

@@ -34,8 +34,8 @@ impl Shared {
     /// The chunks that were written so far, and the number of accounting sections.
     pub(super) fn contents(&self) -> (Vec<FoundChunk>, usize) {
         let mut chunks = Vec::new();
-        for (_, body) in self.sections(*b"FRAM") {
-            let frame = Frame::decode(1, &body, 0).unwrap();
+        for (version, body) in self.sections(*b"FRAM") {
+            let frame = Frame::decode(version, &body, 0).unwrap();
             let launch = frame.header().launch;
             chunks.extend(
                 frame
