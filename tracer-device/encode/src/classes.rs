@@ -18,7 +18,7 @@ use warptrace_format::Memory;
 
 use crate::lane_log::{Cursor, DeviceLogs, LaneLog, Layout, LogMemory, StreamLogs, follow};
 use crate::launches::{Launches, StreamOf};
-use crate::memory::{GlobalMemory, SharedMemory};
+use crate::memory::{GlobalMemory, SharedMemory, block_memory};
 use crate::warp::{ALL, NEVER, ballot, by_first, earliest, shuffle, sum, sum_up_to, sync_warp};
 
 /// Slots that a stream looks at.
@@ -119,7 +119,7 @@ impl Table {
     }
 }
 
-/// What a warp has found out about the logs of a stream.
+/// The logs of a stream, as a warp has read them.
 #[derive(Clone, Copy)]
 struct StreamRead {
     memory: DeviceLogs,
@@ -171,7 +171,7 @@ impl StreamRead {
         let mut cursor = self.start;
         let mut next = cursor.seek_words(self.memory, self.stream);
         let base = earliest(next.map(|words| Entry::from_words(words).time)).unwrap_or(0);
-        // What others have read there.
+        // Other lanes may still read the stream before.
         sync_warp();
         let (mut at, mut last, mut ascends) = (behind - self.start.remaining, 0, true);
         while let Some([mask, key, low, high]) = next {
@@ -220,7 +220,7 @@ impl StreamRead {
 struct MergedRuns {
     track: u32,
     entries: u32,
-    /// Those of this lane: each 32nd one from the lane's number on.
+    /// The lane's part: number `lane`, `lane + 32`, and so on.
     runs: [[u32; 2]; PARTS],
 }
 
@@ -260,7 +260,7 @@ impl SingleLog {
     fn row(&mut self) -> u32 {
         let cursor = &mut self.cursor;
         if cursor.remaining != 0 && cursor.index == cursor.link {
-            // The link was there when the entries were counted.
+            // The link was valid when the entries were counted.
             let Some(segment) = follow(self.memory, cursor.link, self.stream) else { return 0 };
             cursor.index = segment;
             cursor.link = segment + (self.stream.segment_entries - 1);
@@ -370,28 +370,7 @@ impl WarpShared {
     }
 }
 
-/// The block's memory from `at` on.
-#[inline(always)]
-fn memory(at: u32) -> SharedMemory {
-    #[cfg(target_arch = "nvptx64")]
-    {
-        let base: u32;
-        // SAFETY: reads the address of an array that the module declares.
-        unsafe {
-            core::arch::asm!("mov.u32 {}, warptrace_comparing;", out(reg32) base,
-                options(pure, nomem, nostack, preserves_flags));
-        }
-        SharedMemory::new(base + at)
-    }
-    #[cfg(not(target_arch = "nvptx64"))]
-    {
-        static KEY: u8 = 0;
-        let bytes = (WARP_BYTES * MAX_WARPS) as usize;
-        let base = simt::host::with_lane(|lane| lane.shared(&raw const KEY as usize, bytes));
-        SharedMemory::new(base.expose_provenance() as u64 + u64::from(at))
-    }
+block_memory! {
+    /// The block's memory from `at` on. Only the kernel that finds classes takes it.
+    fn memory(at) = "warptrace_comparing", WARP_BYTES * MAX_WARPS;
 }
-
-// Only the kernel that finds classes takes it.
-#[cfg(target_arch = "nvptx64")]
-core::arch::global_asm!(".shared .align 16 .b8 warptrace_comparing[{}];", const WARP_BYTES * MAX_WARPS);

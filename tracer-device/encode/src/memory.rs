@@ -13,6 +13,43 @@ pub(crate) fn at_entry(logs: u64, index: u32) -> GlobalMemory {
     GlobalMemory::new(logs + u64::from(index) * u64::from(ENTRY_BYTES))
 }
 
+/// Declares an array in block shared memory, by its name in PTX and its bytes, and a function that gives its memory from
+/// an offset on. The bytes may depend on a parameter: on the device it has the given value, in the simulator the caller's.
+macro_rules! block_memory {
+    ($(#[$doc:meta])* fn $name:ident($at:ident $(, $parameter:ident: $kind:ty = $value:expr)?) = $array:literal, $bytes:expr;) => {
+        $(#[$doc])*
+        #[inline(always)]
+        fn $name($at: u32 $(, $parameter: $kind)?) -> $crate::memory::SharedMemory {
+            #[cfg(target_arch = "nvptx64")]
+            {
+                $(let _ = $parameter;)?
+                let base: u32;
+                // SAFETY: reads the address of an array that the module declares.
+                unsafe {
+                    core::arch::asm!(concat!("mov.u32 {}, ", $array, ";"), out(reg32) base,
+                        options(pure, nomem, nostack, preserves_flags));
+                }
+                $crate::memory::SharedMemory::new(base + $at)
+            }
+            #[cfg(not(target_arch = "nvptx64"))]
+            {
+                static KEY: u8 = 0;
+                let bytes = ($bytes) as usize;
+                let key = &raw const KEY as usize;
+                let base = warptrace_device::simt::host::with_lane(|lane| lane.shared(key, bytes));
+                $crate::memory::SharedMemory::new(base.expose_provenance() as u64 + u64::from($at))
+            }
+        }
+
+        #[cfg(target_arch = "nvptx64")]
+        core::arch::global_asm!(
+            concat!(".shared .align 16 .b8 ", $array, "[{}];"),
+            const { $(let $parameter: $kind = $value;)? $bytes }
+        );
+    };
+}
+pub(crate) use block_memory;
+
 #[cfg(target_arch = "nvptx64")]
 mod device {
     use core::arch::asm;

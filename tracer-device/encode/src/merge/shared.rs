@@ -29,7 +29,7 @@ use super::serial::HEADS_BYTES;
 use super::sort::KEY_BYTES;
 use crate::codec::Codec;
 use crate::lane_log::{Layout, StreamLogs};
-use crate::memory::SharedMemory;
+use crate::memory::{SharedMemory, block_memory};
 use crate::merged::RunSums;
 use crate::warp;
 
@@ -286,32 +286,7 @@ impl WarpShared {
     }
 }
 
-/// The block's memory from `at` on.
-#[inline(always)]
-fn memory(at: u32) -> SharedMemory {
-    #[cfg(target_arch = "nvptx64")]
-    {
-        let base: u32;
-        // SAFETY: reads the address of an array that the module declares.
-        unsafe {
-            core::arch::asm!("mov.u32 {}, warptrace_merging;", out(reg32) base,
-                options(pure, nomem, nostack, preserves_flags));
-        }
-        SharedMemory::new(base + at)
-    }
-    #[cfg(not(target_arch = "nvptx64"))]
-    {
-        static KEY: u8 = 0;
-        let bytes = ALL_BYTES as usize;
-        let base =
-            warptrace_device::simt::host::with_lane(|lane| lane.shared(&raw const KEY as usize, bytes));
-        SharedMemory::new(base.expose_provenance() as u64 + u64::from(at))
-    }
+block_memory! {
+    /// The block's memory from `at` on. Only the kernel that merges takes it.
+    fn memory(at) = "warptrace_merging", ALL_BYTES;
 }
-
-// Only the kernel that merges takes it.
-#[cfg(target_arch = "nvptx64")]
-core::arch::global_asm!(
-    ".shared .align 16 .b8 warptrace_merging[{}];",
-    const ALL_BYTES
-);

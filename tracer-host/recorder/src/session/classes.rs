@@ -1,4 +1,4 @@
-//! Classes of streams that have the same chunks, of which the device encodes one.
+//! Classes: streams with the same chunks. The device encodes the first stream of each class.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub(crate) struct ClassRun {
     pub(crate) first: u32,
     /// How many they are.
     pub(crate) count: u32,
-    /// The class: the number of the stream that was encoded.
+    /// The class: the number of its first stream, which was encoded.
     pub(crate) class: u32,
 }
 
@@ -41,15 +41,16 @@ pub(crate) struct Classes {
     by_number: FxHashMap<u32, usize>,
     /// Of all streams, in the order of their numbers.
     runs: Vec<ClassRun>,
-    /// For each stream how many are in its class, if it is the one that was encoded.
+    /// For the first stream of each class, the number of streams in the class. For other streams 0.
     sizes: Vec<u32>,
 }
 
 impl Classes {
-    /// Finds the classes of launches that have left logs; `None` if each stream is one. And how long the device took.
+    /// Finds the classes of launches that have left logs. Returns them, or `None` if each stream is a class, and the
+    /// device's time.
     ///
     /// # Errors
-    /// The device's, or if the classes that it has found are none.
+    /// The device's, or if a stream's class has no first stream, which means that memory is damaged.
     pub(super) fn find(
         device: &mut dyn Device,
         pool: &PoolDescriptor,
@@ -71,8 +72,7 @@ impl Classes {
         Ok((Self::new(launches, &firsts), time))
     }
 
-    /// The classes of the streams of launches, of which `firsts` has the one that is encoded for each; `None` if each
-    /// stream is a class.
+    /// Makes classes from the first stream of each stream's class. `None` if each stream is a class.
     pub(crate) fn new(launches: &[LoggedLaunch], firsts: &[u32]) -> Option<Self> {
         let mut first = 0;
         let runs = firsts.chunk_by(|a, b| a == b).map(|run| {
@@ -118,7 +118,7 @@ impl Classes {
         Some((from..end, inside.map(cut)))
     }
 
-    /// How many streams have the chunks of one that was encoded: 1 if it is not among those whose classes were found.
+    /// Returns how many streams have the chunks of an encoded stream. 1 for a launch without classes.
     pub(crate) fn size(&self, StreamName { launch, track, warp }: StreamName) -> u32 {
         let logged = self.by_number.get(&launch).map(|&at| &self.launches[at]);
         let number = logged.map(|logged| logged.first_stream + track * logged.warps + warp);

@@ -125,8 +125,8 @@ impl Batch {
         order(&self.pieces, self.streams, ordered);
     }
 
-    /// The chunks of each launch and track. With `classes`, `ordered` has those of one stream of each class, and the
-    /// others get theirs.
+    /// The chunks of each launch and track. With `classes`, `ordered` has the chunks of the first stream of each class,
+    /// and each stream gets the chunks of its class.
     pub(super) fn tracks<'b>(
         &self,
         ordered: &'b [BatchChunk],
@@ -145,12 +145,12 @@ impl Batch {
                 Some((classes, (streams, runs))) => {
                     let of_class = |class: u32| {
                         let stream = if streams.contains(&class) {
-                            self.stream(&info, first, class - streams.start)
+                            Some(self.stream(&info, first, class - streams.start))
                         } else {
                             self.find_stream(classes.stream(class))
                         };
-                        let at = |stream: u64| starts.get(stream as usize).map_or(0, |&start| start as usize);
-                        &ordered[at(stream)..at(stream + 1)]
+                        let ends = stream.and_then(|stream| starts.get(stream as usize..stream as usize + 2));
+                        ends.map_or(&[][..], |ends| &ordered[ends[0] as usize..ends[1] as usize])
                     };
                     let run = |run: ClassRun| WarpsWithChunks {
                         first: run.first - streams.start,
@@ -187,10 +187,10 @@ impl Batch {
         first + u64::from(info.chosen_warp(index).unwrap_or(index))
     }
 
-    /// The stream with a name; one that has no chunks if there is none.
-    fn find_stream(&self, name: StreamName) -> u64 {
-        let Some(Launch { info, first }) = self.find(name.launch) else { return self.streams };
-        self.stream(&info, first + u64::from(name.track) * u64::from(info.warps()), name.warp)
+    /// The stream with a name; `None` if its launch is not one of the batch's.
+    fn find_stream(&self, name: StreamName) -> Option<u64> {
+        let Launch { info, first } = self.find(name.launch)?;
+        Some(self.stream(&info, first + u64::from(name.track) * u64::from(info.warps()), name.warp))
     }
 
     /// The chunks of each warp of runs.

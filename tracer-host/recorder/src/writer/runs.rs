@@ -19,7 +19,7 @@ const RUN_BYTES: u64 = 4;
 pub(super) struct WarpsWithChunks<'b> {
     pub(super) first: u32,
     pub(super) warps: u32,
-    /// The chunks of each, at least one. Warps of a class have the same place in memory.
+    /// The chunks of each, at least one. Runs of one class have the same slice.
     pub(super) chunks: &'b [BatchChunk],
 }
 
@@ -50,8 +50,8 @@ impl WarpsWithChunks<'_> {
 }
 
 impl<'b> Repeated<'b> {
-    /// Cuts the runs, which [are worth it](are_worth_runs), into frames: each with as many chunks as the format allows,
-    /// and of as many bytes at most as `most` says of the bytes of all, but for the last of its runs.
+    /// Cuts runs that [are worth it](are_worth_runs) into frames. A frame ends when it has `most(bytes of all)` bytes of
+    /// runs and distinct chunks, or as many chunks as the format allows.
     pub(super) fn cut(&self, most: impl FnOnce(u64) -> u64) -> Vec<Self> {
         let mut frames = Vec::new();
         let (mut frame, mut chunks, mut bytes) = (Vec::new(), 0, 0);

@@ -39,7 +39,7 @@ use self::slots::Item;
 use super::times;
 use crate::chunks::{self, Waiting};
 use crate::launches::{Launches, account};
-use crate::memory::{GlobalMemory, SharedMemory};
+use crate::memory::{GlobalMemory, SharedMemory, block_memory};
 use crate::merged::RUN_BYTES;
 use crate::warp::{self, shuffle_up};
 
@@ -343,34 +343,9 @@ fn close(memory: SharedMemory, launches: Launches, params: PredictParams, work: 
     chunks::add_to_account(account, [0, u64::from(work.events), 0], 1);
 }
 
-/// The block's memory from `at` on.
-#[inline(always)]
-fn memory(at: u32, params: PredictParams) -> SharedMemory {
-    #[cfg(target_arch = "nvptx64")]
-    {
-        let _ = params;
-        let base: u32;
-        // SAFETY: reads the address of an array that the module declares.
-        unsafe {
-            core::arch::asm!("mov.u32 {}, warptrace_encoding;", out(reg32) base,
-                options(pure, nomem, nostack, preserves_flags));
-        }
-        SharedMemory::new(base + at)
-    }
-    #[cfg(not(target_arch = "nvptx64"))]
-    {
-        static KEY: u8 = 0;
-        let bytes = (MAX_GROUPS * group_bytes(params)) as usize;
-        let base = simt::host::with_lane(|lane| lane.shared(&raw const KEY as usize, bytes));
-        SharedMemory::new(base.expose_provenance() as u64 + u64::from(at))
-    }
+block_memory! {
+    /// The block's memory from `at` on. Only the kernel that encodes so takes it.
+    fn memory(at, params: PredictParams = crate::codec::DEVICE_PREDICT) = "warptrace_encoding", MAX_GROUPS * group_bytes(params);
 }
-
-// Only the kernel that encodes so takes it.
-#[cfg(target_arch = "nvptx64")]
-core::arch::global_asm!(
-    ".shared .align 16 .b8 warptrace_encoding[{}];",
-    const MAX_GROUPS * group_bytes(crate::codec::DEVICE_PREDICT)
-);
 
 const _: () = assert!(WARP_LANES.is_multiple_of(GROUP_LANES));
