@@ -119,7 +119,7 @@ fn memory_for_nothing_says_how_much_is_needed() {
     let large = ["--width", "256", "--depth", "20", "--memory", "2MiB"];
     let (_, (code, _, errors)) = folder.record("fractal", "small.wtrc", &large);
     assert_eq!(code, 1);
-    assert!(errors.contains("a launch of 2048 warps") && errors.contains("--memory 15079KiB"), "{errors}");
+    assert!(errors.contains("a launch of 2048 warps") && errors.contains("--memory 15138KiB"), "{errors}");
 }
 
 #[test]
