@@ -20,49 +20,52 @@
 //! are further from each other than one unit.
 //!
 //! # Segments
-//! A log is a chain of segments. The last entry of a segment is its link: its first word is the index of the
-//! first entry of the next segment, if the log goes on, which the lane's head says: the log ends in the
-//! segment in which its end lies. A segment behind which the log goes on is full and is not written any more.
+//! A log is a chain of segments. The last entry of a segment is its link. Its first word is the index of the
+//! next segment's first entry, or 0 if the log ends in this segment. Then the second word says how many
+//! entries before the link were not written. A lane writes the link when it goes on to another segment, or when
+//! it leaves the kernel.
 //!
-//! Each lane has a first segment from the start, of [`LaunchLogs::first_entries`] entries. All others are
+//! The first segment of a log begins with a header of one entry. Other segments have none.
+//!
+//! A launch has *first segments* from the start, of [`LaunchLogs::first_entries`] entries: for lane 0 of each
+//! stream (a warp's track), or for each of its lanes ([`LaunchLogs::first_lanes`]). All other segments are
 //! claimed when they are needed, from [`Claims::log_entries`](crate::pool::Claims), and have
 //! [`LaunchLogs::segment_entries`] entries. Both numbers are powers of two from [`SEGMENT_MULTIPLE`] to
 //! [`MAX_FIRST_ENTRIES`] and [`MAX_SEGMENT_ENTRIES`], and each segment begins at an address that is a
 //! multiple of its length: so no segment crosses a multiple of 4 GiB, and the upper half of a write pointer
 //! changes only from segment to segment.
 //!
-//! A link means nothing until the log goes on behind it. In a log that was stopped (see below) the last link
-//! is the lane's own: what it has lost, and when that began.
-//!
-//! # Heads and first segments
-//! A launch has two arrays in log memory, each with a part for each stream (a warp's track), in the order of
-//! `accounts`:
+//! # Headers
+//! The header of lane 0's first segment is the *stream's head*. Lane 0 clears it when the kernel begins:
 //! ```text
-//! at              entries a stream    holds
-//! heads           16                  for each lane 8 bytes: index of the entry after its last one; 0, or the time
-//!                                     of the first run that was lost, with the lowest bit set
-//! first_segments  32 * first_entries  the lanes' first segments
+//! offset  size  field
+//!      0     8  0, or the time of the first run that was lost: the complement of its clock in units of 16 cycles
+//!      8     4  index of the first entry of a claimed first segment; 0 if there is none
+//!     12     4  not used
 //! ```
-//! They lie apart, so that first segments of any length begin at multiples of it. [`Fixed`] says where they
-//! are.
-//!
-//! A lane writes its head when it leaves the kernel. If it found no memory for another segment, it has
-//! counted what it would have appended since, adds that to the losses in the warp's account, and gives the
-//! time at which they began. What other lanes of the warp began at that time or later is lost too: what is
-//! recorded of a warp is a beginning.
+//! The claimed first segments of a stream are a list. The header of each of them:
+//! ```text
+//! offset  size  field
+//!      0     4  index of the first entry of the next one in the list; 0 at the end
+//!      4     4  lane
+//!      8     8  not used
+//! ```
+//! If a lane finds no memory for another segment, it adds the events of each run that it would append to
+//! the losses in the warp's account, and puts the run's time into the stream's head if it is earlier. What
+//! any lane of the warp began at that time or later is lost too: what is recorded of a warp is a beginning.
 //!
 //! # Rings
-//! If the launch says so ([`LaunchLogs::ring`]), each log is a ring: nothing is claimed, and a lane keeps its
-//! latest runs. The first segment then consists of two segments of half its length, which the lane fills in
-//! turn, each up to its last entry:
+//! If the launch says so ([`LaunchLogs::ring`]), each log is a ring: nothing is claimed, each lane has a first
+//! segment without a header, and keeps its latest runs. The first segment then consists of two segments of half
+//! its length, which the lane fills in turn, each up to its last entry:
 //! ```text
 //! first half   runs ... | state   second half   runs ... | not used
 //! ```
-//! Before a lane begins to fill a half anew, it counts the events that the half holds as lost. How many it
-//! has lost so far is the lane's state: the first eight bytes of the first half's last entry, 0 when the
-//! kernel begins. The lane's head has the index of the entry after its last one; and 1 if it has lost
-//! something, else 0. So its log is, if it ends in the second half, all of the first half and what is before
-//! the end; if it ends in the first half and has lost something, all of the second half and what is before
+//! Before a lane begins to fill a half anew, it counts the events that the half holds as lost. The first half's
+//! last entry is the lane's state. Its first eight bytes say how many events the lane has lost so far, 0 when the
+//! kernel begins. The next four say where the log ends: how many entries of the ring lie before it. They are
+//! written when the lane leaves. So its log is, if it ends in the second half, all of the first half and what is
+//! before the end; if it ends in the first half and has lost something, all of the second half and what is before
 //! the end.
 //!
 //! What is recorded of a warp is an end. A lane that has lost something has all its runs from the first one
@@ -72,17 +75,16 @@
 //!
 //! # Flat logs
 //! Logs that were gathered from elsewhere can be [flat](FLAT): each is one array of entries, all of them
-//! runs. The lane's head has the index of its first entry, and how many there are.
+//! runs. [`LoggedLaunch::first_segments`] then leads to an array of [`FLAT_ENTRIES`] entries for each stream, with
+//! eight bytes for each lane: the index of its first entry, and how many there are.
 
 use warptrace_format::LANES;
 use warptrace_format::chosen::ChosenWarps;
 
 /// Bytes of a log entry.
 pub const ENTRY_BYTES: u32 = 16;
-/// Bytes of a lane's head.
-pub const HEAD_BYTES: u32 = 8;
-/// Entries that the heads of a stream take.
-pub const HEADS_ENTRIES: u32 = LANES * HEAD_BYTES / ENTRY_BYTES;
+/// Entries that say where the flat logs of a stream are.
+pub const FLAT_ENTRIES: u32 = LANES / 2;
 /// Entries of the shortest segments.
 pub const SEGMENT_MULTIPLE: u32 = 8;
 /// Entries of the longest segments.
@@ -118,11 +120,11 @@ pub struct LaunchLogs {
     /// `accounts[track * warps + warp]`. Where warps write [where and when they
     /// ran](warptrace_format::span::WarpSpan), an array of that for each warp stands directly behind it.
     pub accounts: u64,
-    /// Index of the first entry of the launch's heads, a multiple of [`HEADS_ENTRIES`].
-    pub heads: u32,
+    /// Lanes of a stream that have first segments from the start: 1 or 32.
+    pub first_lanes: u32,
     /// Warps of the launch that record.
     pub warps: u32,
-    /// Entries of a lane's first segment.
+    /// Entries of such a first segment.
     pub first_entries: u32,
     /// Entries of every other segment; in a [ring](Self::ring), of one half.
     pub segment_entries: u32,
@@ -154,51 +156,67 @@ impl LaunchLogs {
         self.chosen.table_index(self.warps, block, warp_in_block, warps_per_block)
     }
 
-    /// Index of the first entry of a stream's heads.
-    pub const fn heads_of(&self, track: u32, warp: u32) -> u32 {
-        heads_of(self.heads, track * self.warps + warp)
+    /// The launch's first segments.
+    pub const fn first(&self) -> FirstSegments {
+        FirstSegments { lanes: self.first_lanes, entries: self.first_entries }
     }
 
-    /// Index of the first entry of the first segment of a stream's lane.
+    /// Index of the first entry of the first segment of a stream's lane, one of
+    /// [`first_lanes`](Self::first_lanes).
     pub const fn first_segment(&self, track: u32, warp: u32, lane: u32) -> u32 {
-        first_segment(self.first_segments, track * self.warps + warp, lane, self.first_entries)
+        self.first_segments + self.first().offset(track * self.warps + warp, lane)
     }
 }
 
-/// Index of the first entry of a stream's heads, if those of the launch begin at `heads`.
-#[inline(always)]
-pub const fn heads_of(heads: u32, stream: u32) -> u32 {
-    heads + stream * HEADS_ENTRIES
+/// What each stream of a launch has from the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FirstSegments {
+    /// Lanes that have a first segment: 1 or 32.
+    pub lanes: u32,
+    /// Entries of each of them.
+    pub entries: u32,
 }
 
-/// Index of the first entry of the first segment of a stream's lane, if those of the launch begin at
-/// `first_segments`.
-#[inline(always)]
-pub const fn first_segment(first_segments: u32, stream: u32, lane: u32, first_entries: u32) -> u32 {
-    first_segments + (stream * LANES + lane) * first_entries
+impl FirstSegments {
+    /// One for each stream, of this many entries.
+    pub const fn of_streams(entries: u32) -> Self {
+        Self { lanes: 1, entries }
+    }
+
+    /// One for each lane, of this many entries.
+    pub const fn of_lanes(entries: u32) -> Self {
+        Self { lanes: LANES, entries }
+    }
+
+    /// Entries from the first segment of lane 0 of stream 0 to that of a lane of a stream.
+    #[inline(always)]
+    pub const fn offset(self, stream: u32, lane: u32) -> u32 {
+        (stream * self.lanes + lane) * self.entries
+    }
+
+    /// Entries of all first segments of this many streams.
+    #[inline(always)]
+    pub const fn total(self, streams: u64) -> u64 {
+        streams * self.lanes as u64 * self.entries as u64
+    }
 }
 
-/// Where in log memory lies what a launch has from the start: indices of entries.
+/// Where in log memory the first segments of a launch lie: indices of entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fixed {
-    /// The first entry of the heads.
-    pub heads: u64,
-    /// The first entry of the first segments.
+    /// The first entry of the first one.
     pub first_segments: u64,
-    /// The entry after the last first segment, rounded up to where segments of any length may be claimed.
+    /// The entry after the last one, rounded up to where segments of any length may be claimed.
     pub end: u64,
 }
 
 impl Fixed {
-    /// Places the heads and first segments of this many streams in the entries from `from` on. What alignment
-    /// leaves out has no owner.
-    pub const fn place(from: u64, streams: u64, first_entries: u32) -> Self {
-        let first = first_entries as u64;
-        let heads = from.next_multiple_of(HEADS_ENTRIES as u64);
-        let first_segments = (heads + streams * HEADS_ENTRIES as u64).next_multiple_of(first);
-        let end =
-            (first_segments + streams * LANES as u64 * first).next_multiple_of(MAX_SEGMENT_ENTRIES as u64);
-        Self { heads, first_segments, end }
+    /// Places the first segments of this many streams in the entries from `from` on. What alignment leaves
+    /// out has no owner.
+    pub const fn place(from: u64, streams: u64, first: FirstSegments) -> Self {
+        let first_segments = from.next_multiple_of(first.entries as u64);
+        let end = (first_segments + first.total(streams)).next_multiple_of(MAX_SEGMENT_ENTRIES as u64);
+        Self { first_segments, end }
     }
 }
 
@@ -250,7 +268,7 @@ pub struct LoggedLaunch {
     /// As in [`LaunchLogs`].
     pub accounts: u64,
     /// As in [`LaunchLogs`].
-    pub heads: u32,
+    pub first_lanes: u32,
     /// As in [`LaunchLogs`].
     pub first_entries: u32,
     /// As in [`LaunchLogs`].
@@ -258,7 +276,7 @@ pub struct LoggedLaunch {
     /// As in [`LaunchLogs`].
     pub warps: u32,
     /// Threads of a block, of its recorded warps only: tells which lanes of a block's last warp there are.
-    /// Heads of the others mean nothing.
+    /// First segments of the others mean nothing.
     pub block_threads: u32,
     /// Number of the launch.
     pub launch: u32,
@@ -285,26 +303,32 @@ impl LoggedLaunch {
         if left >= LANES { u32::MAX } else { (1 << left) - 1 }
     }
 
-    /// Index of the first entry of the heads of the launch's stream: `track * warps + warp`.
+    /// The launch's first segments.
     #[inline(always)]
-    pub const fn heads_of(&self, stream: u32) -> u32 {
-        heads_of(self.heads, stream)
+    pub const fn first(&self) -> FirstSegments {
+        FirstSegments { lanes: self.first_lanes, entries: self.first_entries }
     }
 
-    /// Index of the first entry of the first segment of a lane of that stream.
+    /// Index of the first entry of the first segment of a lane of the launch's stream: `track * warps + warp`.
     #[inline(always)]
     pub const fn first_segment(&self, stream: u32, lane: u32) -> u32 {
-        first_segment(self.first_segments, stream, lane, self.first_entries)
+        self.first_segments + self.first().offset(stream, lane)
+    }
+
+    /// Index of the first of the entries that say where the flat logs of the stream are.
+    #[inline(always)]
+    pub const fn flat_logs(&self, stream: u32) -> u32 {
+        self.first_segments + FLAT_ENTRIES * stream
     }
 
     /// Reads a launch from its words in a table.
     #[inline(always)]
     pub const fn from_words(words: [u32; 12]) -> Self {
-        let [low, high, heads, first_entries, segment_entries, warps, rest @ ..] = words;
+        let [low, high, first_lanes, first_entries, segment_entries, warps, rest @ ..] = words;
         let [block_threads, launch, first_stream, tracks, first_segments, ring] = rest;
         Self {
             accounts: low as u64 | (high as u64) << 32,
-            heads,
+            first_lanes,
             first_entries,
             segment_entries,
             warps,
@@ -320,13 +344,14 @@ impl LoggedLaunch {
     /// The words of a launch in a table.
     pub const fn to_words(&self) -> [u32; 12] {
         let (low, high) = (self.accounts as u32, (self.accounts >> 32) as u32);
-        let [heads, first_entries, segment_entries] = [self.heads, self.first_entries, self.segment_entries];
+        let [first_lanes, first_entries, segment_entries] =
+            [self.first_lanes, self.first_entries, self.segment_entries];
         let [warps, threads, launch] = [self.warps, self.block_threads, self.launch];
         let [first_stream, tracks, segments] = [self.first_stream, self.tracks, self.first_segments];
         [
             low,
             high,
-            heads,
+            first_lanes,
             first_entries,
             segment_entries,
             warps,
@@ -344,7 +369,6 @@ const _: () = {
     assert!(size_of::<LaunchLogs>() == 88 && align_of::<LaunchLogs>() == 8);
     assert!(core::mem::offset_of!(LaunchLogs, chosen) == 64);
     assert!(size_of::<LoggedLaunch>() == 48);
-    assert!(LANES * HEAD_BYTES == HEADS_ENTRIES * ENTRY_BYTES);
     assert!(LOG_ALIGNMENT.is_multiple_of(MAX_SEGMENT_ENTRIES as u64 * ENTRY_BYTES as u64));
     assert!(MAX_FIRST_ENTRIES.is_power_of_two() && MAX_SEGMENT_ENTRIES.is_power_of_two());
 };
@@ -365,7 +389,7 @@ mod tests {
     fn a_logged_launch_has_its_fields_words() {
         let launch = LoggedLaunch {
             accounts: 0x2_0000_0001,
-            heads: 3,
+            first_lanes: 3,
             first_entries: 4,
             segment_entries: 5,
             warps: 6,
@@ -384,22 +408,24 @@ mod tests {
 
     #[test]
     fn first_segments_begin_at_multiples_of_their_length() {
-        let placed = |from, streams, first| {
-            let Fixed { heads, first_segments, end } = Fixed::place(from, streams, first);
-            [heads, first_segments, end]
+        let placed = |from, streams, lanes, entries| {
+            let Fixed { first_segments, end } = Fixed::place(from, streams, FirstSegments { lanes, entries });
+            [first_segments, end]
         };
-        assert_eq!(placed(128, 1, 8), [128, 144, 512]);
-        assert_eq!(placed(129, 3, 32), [144, 192, 3328]);
-        assert_eq!(placed(128, 2, 4096), [128, 4096, 4096 + 64 * 4096]);
+        assert_eq!(placed(128, 1, 1, 8), [128, 256]);
+        assert_eq!(placed(128, 1, 32, 8), [128, 384]);
+        assert_eq!(placed(129, 3, 32, 32), [160, 3328]);
+        assert_eq!(placed(128, 2, 32, 4096), [4096, 4096 + 64 * 4096]);
         let logs = LaunchLogs {
-            heads: 128,
             first_segments: 8192,
+            first_lanes: 32,
             first_entries: 4096,
             warps: 3,
             ..LaunchLogs::default()
         };
-        assert_eq!((logs.heads_of(0, 2), logs.heads_of(1, 1)), (160, 192));
         assert_eq!((logs.first_segment(0, 0, 1), logs.first_segment(1, 0, 0)), (12_288, 8192 + 96 * 4096));
+        let logs = LaunchLogs { first_lanes: 1, first_entries: 8, ..logs };
+        assert_eq!((logs.first_segment(0, 2, 0), logs.first_segment(1, 0, 0)), (8208, 8216));
     }
 
     #[test]

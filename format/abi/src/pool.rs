@@ -33,7 +33,7 @@ pub struct PoolDescriptor {
     /// is none.
     pub data_track: u32,
     /// Address of the classes: an array of `u32`, for each stream of the launches in the table the first stream of
-    /// its class; and behind it the table in which classes are found, [`class_slots`](Self::class_slots) times `u32`,
+    /// its class, and [`PARTED`] if several of its lanes have logs; and behind it the table in which classes are found, [`class_slots`](Self::class_slots) times `u32`,
     /// all [`NO_STREAM`] before. 0: each stream is a class.
     pub classes: u64,
     /// Slots of the table of classes, a power of two.
@@ -42,6 +42,8 @@ pub struct PoolDescriptor {
     pub reserved: u32,
 }
 
+/// Says of a stream in the array of classes that several of its lanes have logs.
+pub const PARTED: u32 = 1 << 31;
 /// Stands for no stream in the table of classes.
 pub const NO_STREAM: u32 = u32::MAX;
 

@@ -11,7 +11,7 @@
 use core::ptr::with_exposed_provenance_mut;
 
 use warptrace_abi::log::Entry;
-use warptrace_abi::pool::{NO_STREAM, PoolDescriptor};
+use warptrace_abi::pool::{NO_STREAM, PARTED, PoolDescriptor};
 use warptrace_device::atomic;
 use warptrace_device::simt::{self, WARP_LANES};
 use warptrace_format::Memory;
@@ -41,9 +41,9 @@ pub(crate) fn find_classes(pool: &PoolDescriptor, launches: Launches, streams: u
     let warps = simt::block_threads() / WARP_LANES;
     let mut number = simt::block_idx()[0] * warps + simt::warp_in_block();
     while number < streams {
-        let first = first_of_class(pool, launches, number, streams);
+        let class = class_of(pool, launches, number, streams);
         if simt::lane() == 0 {
-            at(pool.classes, number).set32(0, first);
+            at(pool.classes, number).set32(0, class);
         }
         number = number.saturating_add(simt::grid_size()[0] * warps);
     }
@@ -52,7 +52,7 @@ pub(crate) fn find_classes(pool: &PoolDescriptor, launches: Launches, streams: u
 /// Whether a stream is the first of its class, or no classes were found.
 #[inline(always)]
 pub(crate) fn is_first(classes: u64, number: u32) -> bool {
-    classes == 0 || at(classes, number).get32(0) == number
+    classes == 0 || at(classes, number).get32(0) & !PARTED == number
 }
 
 /// Whether streams of a track can have classes: those that have no times, and are no addresses and values.
@@ -66,9 +66,9 @@ fn at(array: u64, index: u32) -> GlobalMemory {
     GlobalMemory::new(array + 4 * u64::from(index))
 }
 
-/// The first stream of a stream's class. From all lanes of a warp.
+/// What stands for a stream in the array of classes. From all lanes of a warp.
 #[inline(always)]
-fn first_of_class(pool: &PoolDescriptor, launches: Launches, number: u32, streams: u32) -> u32 {
+fn class_of(pool: &PoolDescriptor, launches: Launches, number: u32, streams: u32) -> u32 {
     let Some(logs) = StreamRead::of(pool, launches, number) else { return number };
     let table = Table { slots: pool.classes + 4 * u64::from(streams), mask: pool.class_slots - 1 };
     let other = |found| StreamRead::of(pool, launches, found);
@@ -78,10 +78,11 @@ fn first_of_class(pool: &PoolDescriptor, launches: Launches, number: u32, stream
             other(found).is_some_and(|other| other.having.count_ones() == 1 && log.equals(other.single()))
         });
     }
-    let Some(runs) = logs.merged() else { return number };
-    table.find(number, runs.hash(), |found| {
+    let Some(runs) = logs.merged() else { return number | PARTED };
+    let first = table.find(number, runs.hash(), |found| {
         other(found).and_then(StreamRead::merged).is_some_and(|other| runs.equals(&other))
-    })
+    });
+    first | PARTED
 }
 
 /// The table in which classes are found.

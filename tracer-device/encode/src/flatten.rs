@@ -12,7 +12,7 @@
 
 use core::ptr::with_exposed_provenance_mut;
 
-use warptrace_abi::log::{ENTRY_BYTES, Entry, HEADS_ENTRIES};
+use warptrace_abi::log::{ENTRY_BYTES, Entry, FLAT_ENTRIES};
 use warptrace_abi::stream::{
     LOST_BEFORE, NONE_BEFORE, TAG_STEP, has_tag, is_open, is_original, lane_and_before, untagged,
 };
@@ -55,7 +55,7 @@ pub struct FlattenJob {
     pub lost: u64,
     /// `u32`: how many segments are free, 0 before; 16 bytes later their numbers.
     pub freed: u64,
-    /// Log memory, for heads and flat logs.
+    /// Log memory, for flat logs and where these are.
     pub logs: u64,
     /// `u64`: entries that were claimed behind [`flat_from`](Self::flat_from), 0 before. More than there are
     /// may have been asked for.
@@ -77,8 +77,8 @@ pub struct FlattenJob {
     pub round_warps: u32,
     /// Tracks of the launch. Streams of the round are numbered `track * round_warps + index`.
     pub tracks: u32,
-    /// Index of the first entry of the heads.
-    pub heads: u32,
+    /// Index of the first of the entries that say where flat logs are.
+    pub flat_logs: u32,
     /// Index of the first entry for flat logs.
     pub flat_from: u32,
     /// Index of the entry behind the last one for flat logs.
@@ -220,8 +220,8 @@ fn flatten_warp(job: &FlattenJob, index: u32) -> u32 {
         |track: u32, lane: u32| at(job.firsts, (track * job.round_warps + index) * LANES + lane).get32(0);
     // Until the end the logs are empty.
     let head_of = |track: u32, lane: u32| {
-        let heads = job.heads + (track * job.round_warps + index) * HEADS_ENTRIES;
-        at_entry(job.logs, heads + lane / 2)
+        let flat_logs = job.flat_logs + (track * job.round_warps + index) * FLAT_ENTRIES;
+        at_entry(job.logs, flat_logs + lane / 2)
     };
     let mut has_lost = at(job.outcomes, index).get32(0) == HAS_LOST;
     let warp = at(job.warps, index).get32(0);

@@ -1,6 +1,6 @@
 //! A lane's log, entry by entry: for those who read it by one thread, on either device.
 
-use warptrace_abi::log::{Entry, FLAT, LoggedLaunch, RESERVED_ENTRIES, first_segment};
+use warptrace_abi::log::{Entry, FLAT, FirstSegments, LoggedLaunch, RESERVED_ENTRIES};
 use warptrace_format::LANES;
 
 use crate::memory::at_entry;
@@ -10,9 +10,6 @@ use warptrace_format::Memory;
 pub(crate) trait LogMemory: Copy {
     /// Index of the entry after the last one that may belong to a log.
     fn end(self) -> u32;
-    /// A lane's head among those that begin at an entry: index of the entry after its last one; 0, or when
-    /// its first run was lost; of a ring, whether something was.
-    fn head(self, heads: u32, lane: u32) -> [u32; 2];
     /// The words of an entry before [`end`](Self::end).
     fn entry(self, index: u32) -> [u32; 4];
     /// The first word of an entry: of a link, where it leads.
@@ -33,11 +30,6 @@ impl LogMemory for DeviceLogs {
     }
 
     #[inline(always)]
-    fn head(self, heads: u32, lane: u32) -> [u32; 2] {
-        at_entry(self.logs, heads).get64(8 * lane)
-    }
-
-    #[inline(always)]
     fn entry(self, index: u32) -> [u32; 4] {
         at_entry(self.logs, index).get128(0)
     }
@@ -51,11 +43,11 @@ impl LogMemory for DeviceLogs {
 /// Where the logs of a stream are.
 #[derive(Clone, Copy)]
 pub(crate) struct StreamLogs {
-    /// Index of the first entry of their heads.
-    pub(crate) heads: u32,
-    /// Index of the first entry of lane 0's first segment; those of the other lanes follow.
+    /// Index of the first entry of lane 0's first segment; of flat logs, of the entries that say where they are.
     pub(crate) first: u32,
-    /// Entries of a first segment, at least 2.
+    /// Lanes that have a first segment behind it.
+    pub(crate) first_lanes: u32,
+    /// Entries of such a first segment, at least 2.
     pub(crate) first_entries: u32,
     /// Entries of any other segment, at least 2.
     pub(crate) segment_entries: u32,
@@ -97,8 +89,12 @@ impl StreamLogs {
     #[inline(always)]
     pub(crate) fn new(launch: &LoggedLaunch, stream: u32, warp: u32) -> Self {
         Self {
-            heads: launch.heads_of(stream),
-            first: launch.first_segment(stream, 0),
+            first: if launch.ring == FLAT {
+                launch.flat_logs(stream)
+            } else {
+                launch.first_segment(stream, 0)
+            },
+            first_lanes: launch.first_lanes,
             first_entries: launch.first_entries,
             segment_entries: launch.segment_entries,
             lanes: launch.lanes(warp),
@@ -112,11 +108,36 @@ impl StreamLogs {
         matches!(self.layout, Layout::Ring)
     }
 
-    /// Index of the first entry of a lane's first segment.
+    /// Index of the first entry of the first segment of a lane that has one from the start.
     #[inline(always)]
-    pub(crate) fn first_segment(self, lane: u32) -> u32 {
-        first_segment(self.first, 0, lane, self.first_entries)
+    fn first_segment(self, lane: u32) -> u32 {
+        self.first + FirstSegments { lanes: self.first_lanes, entries: self.first_entries }.offset(0, lane)
     }
+
+    /// Finds the first segment of a lane, and how many entries it has. `list` is the first of those that were
+    /// claimed.
+    #[inline(always)]
+    fn find_first(self, memory: impl LogMemory, lane: u32, list: u32) -> Option<[u32; 2]> {
+        if lane < self.first_lanes {
+            return Some([self.first_segment(lane), self.first_entries]);
+        }
+        let (mut next, mut looked_at) = (list, 0);
+        while looked_at < LANES && is_segment(memory, next, self) {
+            let [following, owner, ..] = memory.entry(next);
+            if owner == lane {
+                return Some([next, self.segment_entries]);
+            }
+            next = following;
+            looked_at += 1;
+        }
+        None
+    }
+}
+
+/// Whether a claimed segment that begins there is inside of log memory.
+#[inline(always)]
+fn is_segment(memory: impl LogMemory, first: u32, logs: StreamLogs) -> bool {
+    first >= RESERVED_ENTRIES && first <= memory.end().saturating_sub(logs.segment_entries)
 }
 
 /// The segment to which a link leads: none that is not inside of log memory. From a half of a ring, the other
@@ -127,90 +148,94 @@ pub(crate) fn follow(memory: impl LogMemory, link: u32, logs: StreamLogs) -> Opt
         return Some((link + 1 - logs.segment_entries) ^ logs.segment_entries);
     }
     let segment = memory.first_word(link);
-    let last = memory.end().saturating_sub(logs.segment_entries);
-    if segment < RESERVED_ENTRIES || segment > last { None } else { Some(segment) }
+    if is_segment(memory, segment, logs) { Some(segment) } else { None }
 }
 
-/// What a lane's head says of its log.
+/// What is known of a lane's log before its entries are read.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct LaneLog {
     /// The first entry. What remains from there on are all entries, those included that hold no run.
     pub(crate) start: Cursor,
-    /// When its first run was lost, if one was. Not of a ring.
+    /// When the first run of the stream was lost, if one was. Not of a ring.
     pub(crate) lost_from: Option<u32>,
     /// Of a ring whose lane has lost something: the clock of the first run that it has.
     pub(crate) oldest: Option<u64>,
 }
 
 impl LaneLog {
-    /// Reads the head of a lane, and counts the entries along the links. A log that is damaged ends where it
-    /// leads out of memory; one that is longer than memory is empty.
+    /// Counts the entries of a lane's log along the links. A log that is damaged ends where it leads out of
+    /// memory; one that is longer than memory is empty.
     #[inline(always)]
     pub(crate) fn read(memory: impl LogMemory, logs: StreamLogs, lane: u32) -> Self {
-        let is_there = logs.lanes >> (lane % LANES) & 1 != 0;
-        if let Layout::Flat = logs.layout {
-            let head = if is_there { memory.head(logs.heads, lane % LANES) } else { [0, 0] };
-            return Self::read_flat(memory, head);
+        let lane = lane % LANES;
+        let is_there = logs.lanes >> lane & 1 != 0;
+        match logs.layout {
+            Layout::Flat if is_there => return Self::read_flat(memory, logs.first, lane),
+            Layout::Ring if is_there => return Self::read_ring(memory, logs, logs.first_segment(lane)),
+            Layout::Flat | Layout::Ring => return Self::default(),
+            Layout::Linked => {}
         }
-        let first = logs.first_segment(lane % LANES);
-        if logs.is_ring() {
-            let head = if is_there { memory.head(logs.heads, lane % LANES) } else { [first, 0] };
-            return Self::read_ring(memory, logs, first, head);
+        let [low, high, list, _] = memory.entry(logs.first);
+        let mut log = Self::default();
+        if low | high != 0 {
+            log.lost_from = Some(!low | 1);
         }
-        let link = first + (logs.first_entries - 1);
-        let mut log = Self { start: Cursor { index: first, link, remaining: 0 }, ..Self::default() };
         if !is_there {
             return log;
         }
-        let [end, lost] = memory.head(logs.heads, lane % LANES);
-        log.lost_from = if lost == 0 { None } else { Some(lost) };
-        let (mut segment, mut length) = (first, logs.first_entries - 1);
-        let entries = &mut log.start.remaining;
+        let Some([mut segment, entries]) = logs.find_first(memory, lane, list) else { return log };
+        let mut length = entries - 1;
+        log.start = Cursor { index: segment + 1, link: segment + length, remaining: 0 };
+        let (mut header, entries) = (1, &mut log.start.remaining);
         loop {
-            let here = end.wrapping_sub(segment);
-            if here <= length {
-                *entries = entries.saturating_add(here);
+            let [next, free, ..] = memory.entry(segment + length);
+            let here = length - header;
+            if next == 0 {
+                *entries = entries.saturating_add(here.saturating_sub(free));
                 return log;
             }
-            *entries = entries.saturating_add(length);
-            match follow(memory, segment + length, logs) {
-                Some(next) if *entries < memory.end() => segment = next,
-                Some(_) => {
-                    *entries = 0;
-                    return log;
-                }
-                None => return log,
+            *entries = entries.saturating_add(here);
+            if !is_segment(memory, next, logs) {
+                return log;
             }
-            length = logs.segment_entries - 1;
+            if *entries >= memory.end() {
+                *entries = 0;
+                return log;
+            }
+            (segment, length, header) = (next, logs.segment_entries - 1, 0);
         }
     }
 
-    /// Reads a flat log from its lane's head. One that leads out of memory is empty.
+    /// Reads where a lane's flat log is. One that leads out of memory is empty.
     #[inline(always)]
-    fn read_flat(memory: impl LogMemory, [first, count]: [u32; 2]) -> Self {
+    fn read_flat(memory: impl LogMemory, flat_logs: u32, lane: u32) -> Self {
+        let [a, b, c, d] = memory.entry(flat_logs + lane / 2);
+        let [first, count] = if lane % 2 == 0 { [a, b] } else { [c, d] };
         let is_inside = first >= RESERVED_ENTRIES && count <= memory.end().saturating_sub(first);
         let (index, remaining) = if is_inside { (first, count) } else { (RESERVED_ENTRIES, 0) };
         let link = index.wrapping_add(UNLINKED);
         Self { start: Cursor { index, link, remaining }, ..Self::default() }
     }
 
-    /// Reads a ring from its lane's head. One that is damaged is empty.
+    /// Reads a ring, from its state. One that is damaged is empty.
     #[inline(always)]
-    fn read_ring(memory: impl LogMemory, logs: StreamLogs, first: u32, [end, lost]: [u32; 2]) -> Self {
+    fn read_ring(memory: impl LogMemory, logs: StreamLogs, first: u32) -> Self {
         let length = logs.segment_entries - 1;
         let second = first + logs.segment_entries;
-        let (in_first, in_second) = (end.wrapping_sub(first), end.wrapping_sub(second));
+        let [low, high, in_first, _] = memory.entry(first + length);
+        let has_lost = low | high != 0;
+        let in_second = in_first.wrapping_sub(logs.segment_entries);
         let (index, remaining) = if in_second <= length {
             (first, length + in_second)
         } else if in_first > length {
             (first, 0)
-        } else if lost != 0 {
+        } else if has_lost {
             (second, length + in_first)
         } else {
             (first, in_first)
         };
         let mut log = Self { start: Cursor { index, link: index + length, remaining }, ..Self::default() };
-        if lost != 0 {
+        if has_lost {
             let mut cursor = log.start;
             log.oldest = cursor.seek_words(memory, logs).map(Entry::clock);
         }

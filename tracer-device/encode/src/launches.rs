@@ -11,7 +11,7 @@ use crate::memory::GlobalMemory;
 const LAUNCH_BYTES: u32 = size_of::<LoggedLaunch>() as u32;
 const _: () = assert!(LAUNCH_BYTES == 48);
 const _: () =
-    assert!(offset_of!(LoggedLaunch, heads) == 8 && offset_of!(LoggedLaunch, segment_entries) == 16);
+    assert!(offset_of!(LoggedLaunch, first_lanes) == 8 && offset_of!(LoggedLaunch, segment_entries) == 16);
 const _: () =
     assert!(offset_of!(LoggedLaunch, launch) == 28 && offset_of!(LoggedLaunch, first_segments) == 40);
 

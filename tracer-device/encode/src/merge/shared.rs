@@ -221,11 +221,11 @@ impl WarpShared {
     pub(super) fn stream(self) -> Stream {
         let [low, high, sequence, warp] = self.memory.get128(STREAM);
         let [launch, track, first, lanes] = self.memory.get128(STREAM + 16);
-        let [first_entries, segment_entries, heads, layout] = self.memory.get128(STREAM + 32);
+        let [first_entries, segment_entries, first_lanes, layout] = self.memory.get128(STREAM + 32);
         let account = u64::from(low) | u64::from(high) << 32;
         let logs = StreamLogs {
-            heads,
             first,
+            first_lanes,
             first_entries,
             segment_entries,
             lanes,
@@ -240,7 +240,8 @@ impl WarpShared {
         self.memory.set128(STREAM, [account as u32, (account >> 32) as u32, sequence, warp]);
         self.memory.set128(STREAM + 16, [launch, track, logs.first, logs.lanes]);
         let layout = logs.layout as u32;
-        self.memory.set128(STREAM + 32, [logs.first_entries, logs.segment_entries, logs.heads, layout]);
+        let words = [logs.first_entries, logs.segment_entries, logs.first_lanes, layout];
+        self.memory.set128(STREAM + 32, words);
     }
 
     #[inline(always)]

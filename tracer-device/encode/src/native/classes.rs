@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry::{Occupied, Vacant};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 use warptrace_abi::log::{Entry, LoggedLaunch};
-use warptrace_abi::pool::PoolDescriptor;
+use warptrace_abi::pool::{PARTED, PoolDescriptor};
 use warptrace_format::LANES;
 
 use super::EncodeError;
@@ -30,35 +30,36 @@ pub unsafe fn find_classes(pool: &PoolDescriptor, launches: &[LoggedLaunch]) -> 
     // By the hashes of their runs. Of two classes with the same hash the second is not kept.
     let mut firsts = HashMap::<u64, (u32, StreamName)>::new();
     for (number, name) in (0..).zip(memory.stream_names()) {
-        let mut first = number;
-        if let Some(runs) = runs(&memory, name) {
+        let (mut first, (parted, runs)) = (number, runs(&memory, name));
+        if let Some(runs) = runs {
             match firsts.entry(BuildHasherDefault::<DefaultHasher>::new().hash_one(&runs)) {
                 Occupied(other) => {
                     let (other, name) = *other.get();
-                    first = if self::runs(&memory, name).as_ref() == Some(&runs) { other } else { number };
+                    first = if self::runs(&memory, name).1.as_ref() == Some(&runs) { other } else { number };
                 }
                 Vacant(free) => drop(free.insert((number, name))),
             }
         }
         // SAFETY: an element of the array (contract of `DeviceMemory::new`), aligned (checked there).
-        unsafe { memory.class_array().add(number as usize).write(first) };
+        unsafe { memory.class_array().add(number as usize).write(first | parted) };
     }
     Ok(())
 }
 
-/// The track of a stream, and the mask and the key of each of its entries that holds a run, in the order in which the
-/// runs began; `None` if the stream is in no class.
-fn runs(memory: &DeviceMemory<'_>, name: StreamName) -> Option<(u32, Vec<[u32; 2]>)> {
+/// [`PARTED`] if several lanes of a stream have logs, else 0. Then its track, and the mask and the key of each of its
+/// entries that holds a run, in the order in which the runs began; `None` if the stream is in no class.
+fn runs(memory: &DeviceMemory<'_>, name: StreamName) -> (u32, Option<(u32, Vec<[u32; 2]>)>) {
     let (logs, launch) = (memory.logs(), memory.launch(name));
     let stream = StreamLogs::new(launch, name.track * launch.warps + name.warp, name.warp);
     if !has_classes(&memory.pool, stream, name.track) {
-        return None;
+        return (0, None);
     }
     let mut lanes = (0..LANES).map(|lane| LaneLog::read(logs, stream, lane)).collect::<Vec<_>>();
     if lanes.iter().any(|log| log.lost_from.is_some()) {
-        return None;
+        return (0, None);
     }
     lanes.retain(|log| log.start.remaining != 0);
+    let parted = if lanes.len() > 1 { PARTED } else { 0 };
     let first_time = |log: &LaneLog| {
         let mut cursor = log.start;
         cursor.seek(logs, stream).map(|entry| entry.time)
@@ -74,11 +75,12 @@ fn runs(memory: &DeviceMemory<'_>, name: StreamName) -> Option<(u32, Vec<[u32; 2
         }
         // A single log is taken as it is.
         if lanes.len() > 1 && !runs[from..].is_sorted_by_key(|(since, _)| *since) {
-            return None;
+            return (parted, None);
         }
     }
     if lanes.len() > 1 {
         runs.sort_by_key(|(since, _)| *since);
     }
-    (!lanes.is_empty()).then(|| (name.track, runs.into_iter().map(|(_, run)| run).collect()))
+    let class = (!lanes.is_empty()).then(|| (name.track, runs.into_iter().map(|(_, run)| run).collect()));
+    (parted, class)
 }

@@ -4,7 +4,7 @@ use std::ptr::with_exposed_provenance_mut;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Acquire;
 
-use warptrace_abi::log::{ENTRY_BYTES, HEADS_ENTRIES};
+use warptrace_abi::log::{ENTRY_BYTES, FLAT_ENTRIES};
 use warptrace_abi::stream::{LOST_BEFORE, NONE_BEFORE, TAG_STEP};
 use warptrace_format::LANES;
 
@@ -130,8 +130,8 @@ fn set_entry(job: &FlattenJob, index: u32, words: [u32; 4]) {
 }
 
 fn set_head(job: &FlattenJob, stream: u32, lane: u32, words: [u32; 2]) {
-    let heads = job.heads + stream * HEADS_ENTRIES;
-    let address = job.logs + u64::from(heads) * u64::from(ENTRY_BYTES) + u64::from(8 * lane);
+    let flat_logs = job.flat_logs + stream * FLAT_ENTRIES;
+    let address = job.logs + u64::from(flat_logs) * u64::from(ENTRY_BYTES) + u64::from(8 * lane);
     // SAFETY: a head of the round, which nothing else touches.
     unsafe { with_exposed_provenance_mut::<[u32; 2]>(address as usize).write(words) };
 }

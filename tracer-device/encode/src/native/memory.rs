@@ -3,8 +3,8 @@
 use std::marker::PhantomData;
 use std::ptr::with_exposed_provenance_mut;
 
-use warptrace_abi::log::{FLAT, HEADS_ENTRIES, LoggedLaunch, RESERVED_ENTRIES};
-use warptrace_abi::pool::{Claims, PoolDescriptor};
+use warptrace_abi::log::{FLAT, FLAT_ENTRIES, LoggedLaunch, RESERVED_ENTRIES};
+use warptrace_abi::pool::{Claims, PARTED, PoolDescriptor};
 use warptrace_format::LANES;
 use warptrace_format::account::{MAX_TRACKS, WarpAccount};
 use warptrace_format::chunk::{MAX_CHUNK_BYTES, MIN_CHUNK_BYTES};
@@ -76,7 +76,7 @@ impl<'a> DeviceMemory<'a> {
     pub(super) fn is_first(&self, name: StreamName) -> bool {
         let number = self.number(name);
         // SAFETY: an element of the array (contract of `new`), aligned (checked there), which nothing writes meanwhile.
-        self.pool.classes == 0 || unsafe { self.class_array().add(number).read() } == number as u32
+        self.pool.classes == 0 || unsafe { self.class_array().add(number).read() } & !PARTED == number as u32
     }
 
     /// The array of classes.
@@ -208,12 +208,6 @@ impl LogMemory for LogEntries<'_> {
     }
 
     #[inline(always)]
-    fn head(self, heads: u32, lane: u32) -> [u32; 2] {
-        let words = self.0[heads as usize + lane as usize / 2];
-        if lane.is_multiple_of(2) { [words[0], words[1]] } else { [words[2], words[3]] }
-    }
-
-    #[inline(always)]
     fn entry(self, index: u32) -> Words {
         self.0[index as usize]
     }
@@ -280,6 +274,9 @@ fn check_launch(
     check(is_flat || is_length(launch.first_entries), "first_entries", launch.first_entries, lengths)?;
     check(is_flat || is_length(launch.segment_entries), "segment_entries", launch.segment_entries, lengths)?;
     check(launch.ring <= FLAT, "ring", launch.ring, "it is 0, 1 or 2")?;
+    let lanes = launch.first_lanes;
+    let is_fine = is_flat || lanes == LANES || lanes == 1 && launch.ring == 0;
+    check(is_fine, "first_lanes", lanes, "lane 0 has a first segment, or each lane has")?;
     if launch.ring == 1 {
         let first = launch.first_entries;
         let is_ring = first.is_power_of_two() && first == launch.segment_entries.saturating_mul(2);
@@ -291,20 +288,18 @@ fn check_launch(
     check(aligned, "accounts", launch.accounts as u32, "accounts lie at a multiple of 8")?;
     let own = u64::from(launch.warps) * u64::from(tracks);
     let total = u64::from(streams) + own;
-    let inside = "heads and first segments must lie in the part of log memory that is for logs";
-    let lie_inside = |first: u32, each: u64| {
-        own.checked_mul(each)
-            .is_some_and(|entries| u64::from(first).saturating_add(entries) <= u64::from(most))
-    };
-    check(lie_inside(launch.heads, HEADS_ENTRIES.into()), "heads", launch.heads, inside)?;
-    let first_entries = u64::from(LANES) * u64::from(launch.first_entries);
-    let first_inside = is_flat || lie_inside(launch.first_segments, first_entries);
-    check(first_inside, "first_segments", launch.first_segments, inside)?;
-    u32::try_from(total).map_err(|_| EncodeError::Launch {
+    let each = if is_flat { FLAT_ENTRIES.into() } else { launch.first().total(1) };
+    let lie_inside = own
+        .checked_mul(each)
+        .is_some_and(|entries| u64::from(launch.first_segments).saturating_add(entries) <= u64::from(most));
+    let inside = "first segments must lie in the part of log memory that is for logs";
+    check(lie_inside, "first_segments", launch.first_segments, inside)?;
+    let fits = |streams: &u32| *streams < PARTED;
+    u32::try_from(total).ok().filter(fits).ok_or_else(|| EncodeError::Launch {
         index,
         launch: launch.launch,
         field: "warps",
         value: launch.warps.into(),
-        must: "all launches have in all less than 2^32 streams",
+        must: "all launches have in all less than 2^31 streams",
     })
 }

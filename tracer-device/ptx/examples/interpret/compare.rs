@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use warptrace_abi::log::FirstSegments;
 use warptrace_format::{Counting, LANES};
 use warptrace_ptx::Module;
 use warptrace_ptx::interpret::{InterpretError, Launch, Observed, Program, Schedule, run};
@@ -206,7 +207,8 @@ fn traced(
     let threads: u32 = case.block.iter().product();
     let block_warps = threads.div_ceil(LANES);
     let tracks = 1 + u32::from(recording.dual);
-    let layout = Layout::new([BLOCKS * block_warps, tracks], threads, 64, 1 << 11, 0);
+    let layout =
+        Layout::new([BLOCKS * block_warps, tracks], threads, FirstSegments::of_streams(64), 1 << 11, 0);
     let dynamic = case.dynamic.next_multiple_of(16) + kernel.shared_bytes * block_warps;
     let (left, warps) = case
         .launch_with(&program, &kernel.traced_name, seed, dynamic, Some(&layout))

@@ -5,12 +5,15 @@ use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 use warptrace_abi::log::LoggedLaunch;
-use warptrace_abi::pool::{NO_STREAM, PoolDescriptor};
+use warptrace_abi::pool::{NO_STREAM, PARTED, PoolDescriptor};
 use warptrace_format::file::LaunchInfo;
 
 use super::SessionError;
 use super::worker::Account;
 use crate::{Allocation, Device, EncodeJob, Encoded};
+
+/// The lanes of a launch's warps part if more than this part of its streams have logs of several lanes.
+const CONVERGED_SHARE: usize = 16;
 
 /// Streams that follow each other and are in one class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,8 +49,8 @@ pub(crate) struct Classes {
 }
 
 impl Classes {
-    /// Finds the classes of launches that have left logs. Returns them, or `None` if each stream is a class, and the
-    /// device's time.
+    /// Finds the classes of launches that have left logs. Returns them, or `None` if each stream is a class; for
+    /// each launch whether the lanes of its warps part; and the device's time.
     ///
     /// # Errors
     /// The device's, or if a stream's class has no first stream, which means that memory is damaged.
@@ -56,20 +59,27 @@ impl Classes {
         pool: &PoolDescriptor,
         launches: &[LoggedLaunch],
         table: Allocation,
-    ) -> Result<(Option<Self>, Duration), SessionError> {
+    ) -> Result<(Option<Self>, Vec<bool>, Duration), SessionError> {
         let streams: u32 = launches.iter().map(|launch| launch.warps * launch.tracks).sum();
         let slots = pool.classes + 4 * u64::from(streams);
         device.fill(slots, 4 * u64::from(pool.class_slots), NO_STREAM as u8)?;
         let Encoded { time, .. } = device.encode(EncodeJob::Classes { pool, launches, table })?;
         let mut firsts = vec![0_u32; streams as usize];
         device.read(pool.classes, bytemuck::cast_slice_mut(&mut firsts))?;
+        let parts = |launch: &LoggedLaunch| {
+            let streams = &firsts[launch.first_stream as usize..][..(launch.warps * launch.tracks) as usize];
+            let parted = streams.iter().filter(|&&first| first & PARTED != 0).count();
+            parted * CONVERGED_SHARE > streams.len()
+        };
+        let parted = launches.iter().map(parts).collect();
+        firsts.iter_mut().for_each(|first| *first &= !PARTED);
         let is_class = |&first: &u32| firsts.get(first as usize) == Some(&first);
         if !firsts.iter().all(is_class) {
             return Err(SessionError::Pool {
                 problem: "the classes of warps are damaged; the kernel, or another program, wrote into the tracer's memory".to_owned(),
             });
         }
-        Ok((Self::new(launches, &firsts), time))
+        Ok((Self::new(launches, &firsts), parted, time))
     }
 
     /// Makes classes from the first stream of each stream's class. `None` if each stream is a class.

@@ -22,7 +22,7 @@ use crate::{Allocation, Device, EncodeJob, Encoded};
 const BATCH_BYTES: usize = 32 << 20;
 
 /// What a drain cost.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct DrainCost {
     /// Merging and encoding.
     pub(super) encoding: Duration,
@@ -30,6 +30,8 @@ pub(super) struct DrainCost {
     pub(super) copy: Duration,
     /// The most bytes that merged runs and chunks had at once.
     pub(super) filled: u64,
+    /// Of each launch whose classes were found: its kernel, and whether the lanes of its warps part.
+    pub(super) parted: Vec<(u32, bool)>,
 }
 
 /// Launches that have left logs, and the memory in which these are encoded.
@@ -127,10 +129,14 @@ fn run<W: Write + Send + 'static>(
     let mut drained = Drained { begin, ..worker.empty() };
     // What failed is not among them.
     if !logged.is_empty() {
-        let mut finding = Duration::ZERO;
+        let (mut finding, mut parted) = (Duration::ZERO, Vec::new());
         if pool.classes != 0 {
-            let (classes, time) = Classes::find(device, &pool, &logged, table)?;
+            let (classes, parts, time) = Classes::find(device, &pool, &logged, table)?;
             (drained.classes, finding) = (classes.map(Arc::new), time);
+            let numbers = logged.iter().map(|launch| launch.launch).zip(parts);
+            let kernel =
+                |number| launches.iter().find(|info| info.number() == number).map(LaunchInfo::kernel);
+            parted.extend(numbers.filter_map(|(number, parts)| Some((kernel(number)?, parts))));
         }
         let logs = LoggedLaunches { codec, pool: &pool, launches: &logged, table, scratch };
         let mut packed = std::mem::take(&mut drained.packed);
@@ -143,6 +149,7 @@ fn run<W: Write + Send + 'static>(
         })?;
         drained.packed = packed;
         cost.encoding += finding;
+        cost.parted = parted;
     }
     let started = Instant::now();
     if span_bytes == 0 {

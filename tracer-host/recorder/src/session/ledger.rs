@@ -389,6 +389,7 @@ impl Ledger {
         self.total.copy += cost.copy;
         if let Some(pool) = &mut self.pool {
             pool.emptied(arena, cost.filled);
+            cost.parted.iter().for_each(|&(kernel, parted)| pool.note_parted(kernel, parted));
             self.total.memory = pool.memory_use();
         }
     }

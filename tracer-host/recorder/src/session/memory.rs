@@ -6,7 +6,7 @@
 //! claims     32 for each arena                  counters
 //! table      32 KiB                             what merging is told of each launch since the last drain
 //! scratch    a 16th, at most 64 MiB             chunks that are packed for the way to the host
-//! accounts   a 128th of the rest                an account for each warp and track of these launches
+//! accounts   a 16th of the rest, at most 128 MiB or a 128th: an account for each warp and track of these launches
 //! classes    half as much                       which of these have the same runs, and a table to find them in
 //! chunks     an eighth of that                  encoded events, until they are copied
 //! logs       what remains                       runs, and what is merged of them
@@ -20,7 +20,7 @@
 //! they can be, several fit.
 
 use warptrace_abi::log::{
-    ENTRY_BYTES, Fixed, LOG_ALIGNMENT, LoggedLaunch, MAX_SEGMENT_ENTRIES, RESERVED_ENTRIES,
+    ENTRY_BYTES, FirstSegments, Fixed, LOG_ALIGNMENT, LoggedLaunch, MAX_SEGMENT_ENTRIES, RESERVED_ENTRIES,
 };
 use warptrace_abi::pool::Claims;
 use warptrace_format::account::WarpAccount;
@@ -36,13 +36,17 @@ const SCRATCH_SHARE: u64 = 16;
 const MAX_SCRATCH_BYTES: u64 = 64 << 20;
 /// Scratch next to the packed chunks.
 const SCRATCH_HEAD_BYTES: u64 = 256;
-/// Part of what remains for accounts: the shortest logs of a warp and track take 136 times its account.
-const ACCOUNT_SHARE: u64 = 128;
+/// Part of what remains for accounts: the shortest log of a warp and track takes four times its account, longer
+/// ones and what is merged and encoded of them more. Of much memory it is less: so that what is drained at once stays
+/// small enough for buffers on the host that are used again.
+const ACCOUNT_SHARE: u64 = 16;
+const MAX_ACCOUNT_BYTES: u64 = 128 << 20;
+const MIN_ACCOUNT_SHARE: u64 = 128;
 const CHUNK_SHARE: u64 = 8;
 /// Parts of log memory, and those of them that a launch's logs may take.
 const LOG_PARTS: u32 = 7;
 const LAUNCH_PARTS: u32 = 5;
-/// Part of what launches' logs may take, for heads and first segments of launches that begin while others
+/// Part of what launches' logs may take, for first segments of launches that begin while others
 /// run.
 const RESERVE_SHARE: u32 = 4;
 /// Streams of a launch whose logs may take half.
@@ -136,8 +140,8 @@ pub(super) struct Division {
     pub(super) span_bytes: u64,
     /// Into how many parts of log memory launches record in turns.
     pub(super) arenas: u32,
-    /// Entries of the shortest first segments.
-    pub(super) min_first_entries: u32,
+    /// The shortest first segments, of the fewest lanes.
+    pub(super) shortest: FirstSegments,
     pub(super) table_bytes: u64,
     pub(super) scratch_bytes: u64,
     pub(super) account_bytes: u64,
@@ -150,7 +154,7 @@ pub(super) struct Division {
 }
 
 impl Division {
-    /// Divides what a session may take: `limit` bytes. First segments have `min_first_entries` at least.
+    /// Divides what a session may take: `limit` bytes. First segments are `shortest` at least.
     ///
     /// # Errors
     /// If the limit is too small for anything.
@@ -158,23 +162,24 @@ impl Division {
         limit: u64,
         chunk_bytes: u32,
         arenas: u32,
-        min_first_entries: u32,
+        shortest: FirstSegments,
     ) -> Result<Self, SessionError> {
         let limit = limit.min(MAX_BYTES);
-        Self::divide(limit, chunk_bytes, arenas, min_first_entries)
-            .filter(|division| division.has_room(1))
-            .ok_or_else(|| {
-                let needed = Self::least(1, 0, chunk_bytes, arenas, min_first_entries);
+        Self::divide(limit, chunk_bytes, arenas, shortest).filter(|division| division.has_room(1)).ok_or_else(
+            || {
+                let needed = Self::least(1, 0, chunk_bytes, arenas, shortest);
                 SessionError::Memory { streams: 1, needed, limit }
-            })
+            },
+        )
     }
 
-    fn divide(limit: u64, chunk_bytes: u32, arenas: u32, min_first_entries: u32) -> Option<Self> {
+    fn divide(limit: u64, chunk_bytes: u32, arenas: u32, shortest: FirstSegments) -> Option<Self> {
         let chunk = u64::from(chunk_bytes);
         let scratch = (limit / SCRATCH_SHARE).clamp(chunk, MAX_SCRATCH_BYTES) + SCRATCH_HEAD_BYTES;
         let small = u64::from(arenas) * size_of::<Claims>() as u64 + TABLE_BYTES + scratch + LOG_ALIGNMENT;
         let mut rest = limit.checked_sub(small)?;
-        let account_bytes = rest / ACCOUNT_SHARE / ACCOUNT_BYTES * ACCOUNT_BYTES;
+        let accounts = (rest / ACCOUNT_SHARE).min(MAX_ACCOUNT_BYTES.max(rest / MIN_ACCOUNT_SHARE));
+        let account_bytes = accounts / ACCOUNT_BYTES * ACCOUNT_BYTES;
         let class_bytes = account_bytes / 2;
         rest -= account_bytes + class_bytes;
         let chunk_count = u32::try_from((rest / CHUNK_SHARE / chunk).max(1)).unwrap_or(u32::MAX);
@@ -189,7 +194,7 @@ impl Division {
             data_track: 0,
             span_bytes: 0,
             arenas,
-            min_first_entries,
+            shortest,
             table_bytes: TABLE_BYTES,
             scratch_bytes: scratch,
             account_bytes,
@@ -223,7 +228,7 @@ impl Division {
         end / MAX_SEGMENT_ENTRIES * MAX_SEGMENT_ENTRIES
     }
 
-    /// Index of the first entry that is for heads and first segments of launches that begin while others run.
+    /// Index of the first entry that is for first segments of launches that begin while others run.
     pub(super) fn reserve(&self) -> u32 {
         let end = self.logs_end(u64::MAX);
         (end - end / RESERVE_SHARE) / MAX_SEGMENT_ENTRIES * MAX_SEGMENT_ENTRIES
@@ -239,10 +244,10 @@ impl Division {
         self.table_bytes as usize / size_of::<LoggedLaunch>()
     }
 
-    /// Whether a launch with this many streams can be recorded: its accounts, heads and shortest first
+    /// Whether a launch with this many streams can be recorded: its accounts and shortest first
     /// segments fit.
     pub(super) fn has_room(&self, streams: u64) -> bool {
-        let fixed = Fixed::place(RESERVED_ENTRIES.into(), streams, self.min_first_entries);
+        let fixed = Fixed::place(RESERVED_ENTRIES.into(), streams, self.shortest);
         // In a dual recording a span is counted for each of the two tracks.
         streams * (ACCOUNT_BYTES + self.span_bytes) <= self.account_bytes
             && fixed.end <= u64::from(self.logs_end(streams))
@@ -255,10 +260,10 @@ impl Division {
         span_bytes: u64,
         chunk_bytes: u32,
         arenas: u32,
-        min_first_entries: u32,
+        shortest: FirstSegments,
     ) -> Option<u64> {
         let fits = |kib: &u64| {
-            Self::divide(kib << 10, chunk_bytes, arenas, min_first_entries)
+            Self::divide(kib << 10, chunk_bytes, arenas, shortest)
                 .is_some_and(|division| Self { span_bytes, ..division }.has_room(streams))
         };
         let mut enough = (0..=(MAX_BYTES >> 10).ilog2()).map(|bit| 1 << bit).find(fits)?;

@@ -53,6 +53,8 @@ pub(super) struct Stay {
 struct Most {
     claimed: u64,
     streams: u64,
+    /// Whether the lanes of their warps part, if it is known.
+    parts: Option<bool>,
 }
 
 /// Device memory of a recording.
@@ -135,7 +137,8 @@ impl Pool {
         let streams = self.streams_of(info);
         let claims = 2 * self.most(info.kernel()).map_or(0, |most| most.claimed);
         let account_bytes = self.division.accounts_of(self.tracks, info.chosen().count());
-        Need { streams, account_bytes, claims }
+        let parts = self.most(info.kernel()).and_then(|most| most.parts);
+        Need { streams, account_bytes, claims, parts }
     }
 
     fn streams_of(&self, info: &LaunchInfo) -> u64 {
@@ -213,8 +216,8 @@ impl Pool {
     /// Says what a launch needs that there never is room for.
     pub(super) fn refusal(&self, infos: &[LaunchInfo]) -> SessionError {
         let streams = infos.iter().map(|info| self.need(info).streams).max().unwrap_or(0);
-        let Division { limit, span_bytes, chunk_bytes, arenas, min_first_entries, .. } = self.division;
-        let needed = Division::least(streams, span_bytes, chunk_bytes, arenas, min_first_entries);
+        let Division { limit, span_bytes, chunk_bytes, arenas, shortest, .. } = self.division;
+        let needed = Division::least(streams, span_bytes, chunk_bytes, arenas, shortest);
         SessionError::Memory { streams, needed, limit }
     }
 
@@ -355,13 +358,25 @@ impl Pool {
             arena.ended.extend(infos);
         }
         for info in stays.iter().flat_map(|(_, infos)| infos).filter(|info| info.is_recorded()) {
-            let (kernel, streams) = (info.kernel() as usize, self.streams_of(info));
-            if self.most.len() <= kernel {
-                self.most.resize(kernel + 1, None);
-            }
-            let most = self.most[kernel].get_or_insert_default();
-            *most = Most { claimed: most.claimed.max(more), streams: most.streams.max(streams) };
+            let streams = self.streams_of(info);
+            let most = self.most_of(info.kernel());
+            (most.claimed, most.streams) = (most.claimed.max(more), most.streams.max(streams));
         }
+    }
+
+    /// Notes whether the lanes of a kernel's warps part in one of its launches.
+    pub(super) fn note_parted(&mut self, kernel: u32, parted: bool) {
+        let parts = &mut self.most_of(kernel).parts;
+        *parts = Some(parted || parts.unwrap_or(false));
+    }
+
+    /// What is known of a kernel, to be added to.
+    fn most_of(&mut self, kernel: u32) -> &mut Most {
+        let kernel = kernel as usize;
+        if self.most.len() <= kernel {
+            self.most.resize(kernel + 1, None);
+        }
+        self.most[kernel].get_or_insert_default()
     }
 
     /// Passes over launches that failed, or have not begun.

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use warptrace_abi::log::{MIN_RING_ENTRIES, SEGMENT_MULTIPLE};
+use warptrace_abi::log::{FirstSegments, MIN_RING_ENTRIES, SEGMENT_MULTIPLE};
 use warptrace_device::KernelModule;
 use warptrace_format::file::{CLOCK_STEP, Growing, HostTimes, LocationInfo, TIMER_STEP, WAITS_LEFT_OUT};
 use warptrace_format::span::WarpSpan;
@@ -75,8 +75,8 @@ impl<W: Write + Send + 'static> Recorder<W> {
             return Err(SessionError::NoSuchKernel { name: name.to_owned(), known: kernels.join(", ") });
         }
         let shortest = match spec.policy {
-            Policy::Ring => MIN_RING_ENTRIES,
-            Policy::Stop | Policy::Stream => SEGMENT_MULTIPLE,
+            Policy::Ring => FirstSegments::of_lanes(MIN_RING_ENTRIES),
+            Policy::Stop | Policy::Stream => FirstSegments::of_streams(SEGMENT_MULTIPLE),
         };
         let arenas = Pool::arenas(overlaps && spec.policy != Policy::Ring);
         let limit = spec.memory_bytes(device.facts().free_bytes);

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use warptrace_abi::log::{ENTRY_BYTES, Entry, HEAD_BYTES, LaunchLogs};
+use warptrace_abi::log::{ENTRY_BYTES, Entry, LaunchLogs};
 use warptrace_abi::pool::Claims;
 use warptrace_format::account::WarpAccount;
 
@@ -15,7 +15,7 @@ use crate::context::LANES;
 struct WritePointer {
     /// Index of the next entry.
     next: u32,
-    /// Index of the last entry of the segment, which holds its link.
+    /// Index of the last entry of the segment, which holds its link; 0: the lane has no segment.
     link: u32,
     /// There is no memory for another segment: the log takes nothing more.
     stopped: bool,
@@ -26,8 +26,8 @@ pub(super) struct TrackMemory {
     pub(super) logs: LaunchLogs,
     /// Address of the account.
     account: u64,
-    /// Index of the first entry of the lanes' heads.
-    heads: u32,
+    /// Index of the first entry of lane 0's first segment.
+    first: u32,
 }
 
 impl TrackMemory {
@@ -35,12 +35,12 @@ impl TrackMemory {
     ///
     /// # Safety
     /// The addresses in `logs` are host addresses of memory of the sizes that it implies, valid for as long
-    /// as this is used. Nothing else touches the heads and segments of this track, or, but atomically, the
+    /// as this is used. Nothing else touches the segments of this track, or, but atomically, the
     /// account and the counters of claims.
     pub(super) unsafe fn new(logs: &LaunchLogs, track: u32, warp: u32) -> Self {
         let stream = u64::from(track) * u64::from(logs.warps) + u64::from(warp);
         let account = logs.accounts + size_of::<WarpAccount>() as u64 * stream;
-        Self { logs: *logs, account, heads: logs.heads_of(track, warp) }
+        Self { logs: *logs, account, first: logs.first_segment(track, warp, 0) }
     }
 
     /// Claims a segment: the index of its first entry, or `None` if log memory is used up.
@@ -66,14 +66,6 @@ impl TrackMemory {
         unsafe { AtomicU64::from_ptr(number) }.fetch_add(more, Relaxed)
     }
 
-    /// Writes a lane's head; `lost` says what it has lost.
-    pub(super) fn write_head(&self, lane: u32, end: u32, lost: u32) {
-        let offset = u64::from(self.heads) * u64::from(ENTRY_BYTES) + u64::from(HEAD_BYTES * lane);
-        let head = std::ptr::with_exposed_provenance_mut::<[u32; 2]>((self.logs.logs + offset) as usize);
-        // SAFETY: the lane's head of this track (contract of `new`); aligned, as log memory is.
-        unsafe { head.write([end, lost]) };
-    }
-
     /// Writes an entry of a first segment of this track, or of one that was claimed for it.
     pub(super) fn write(&self, index: u32, words: [u32; 4]) {
         // SAFETY: an entry of this track (contract of `new`).
@@ -96,6 +88,8 @@ impl TrackMemory {
 pub(super) struct KeptTrack {
     memory: TrackMemory,
     pointers: [WritePointer; LANES],
+    /// The stream's head.
+    head: [u32; 4],
 }
 
 impl KeptTrack {
@@ -105,35 +99,55 @@ impl KeptTrack {
     /// As for [`TrackMemory::new`].
     pub(super) unsafe fn new(logs: &LaunchLogs, track: u32, warp: u32) -> Self {
         let pointers = std::array::from_fn(|lane| {
+            if lane >= logs.first_lanes as usize {
+                return WritePointer::default();
+            }
             let first = logs.first_segment(track, warp, lane as u32);
-            WritePointer { next: first, link: first + (logs.first_entries - 1), stopped: false }
+            WritePointer { next: first + 1, link: first + (logs.first_entries - 1), stopped: false }
         });
         // SAFETY: the caller's promise.
-        Self { memory: unsafe { TrackMemory::new(logs, track, warp) }, pointers }
+        let memory = unsafe { TrackMemory::new(logs, track, warp) };
+        memory.write(memory.first, [0; 4]);
+        Self { memory, pointers, head: [0; 4] }
     }
-}
 
-impl KeptTrack {
     /// Appends an entry to a lane's log; if there is no memory for it, counts what it holds as lost at
     /// `time`.
     pub(super) fn append_words(&mut self, lane: u32, words: [u32; 4], holds: u64, time: u32) {
         let mut pointer = self.pointers[lane as usize];
         if pointer.stopped {
-            return self.memory.lose(holds);
+            return self.lose(holds, time);
         }
         if pointer.next == pointer.link {
             let Some(segment) = self.memory.claim() else {
                 self.pointers[lane as usize].stopped = true;
-                self.memory.write_head(lane, pointer.next, time | 1);
-                return self.memory.lose(holds);
+                return self.lose(holds, time);
             };
-            self.memory.write(pointer.link, [segment, 0, 0, 0]);
-            pointer.next = segment;
+            if pointer.link == 0 {
+                self.memory.write(segment, [self.head[2], lane, 0, 0]);
+                self.head[2] = segment;
+                self.memory.write(self.memory.first, self.head);
+                pointer.next = segment + 1;
+            } else {
+                self.memory.write(pointer.link, [segment, 0, 0, 0]);
+                pointer.next = segment;
+            }
             pointer.link = segment + (self.memory.logs.segment_entries - 1);
         }
         self.memory.write(pointer.next, words);
         pointer.next += 1;
         self.pointers[lane as usize] = pointer;
+    }
+
+    /// Counts events as lost, and notes their time in the stream's head if it is the earliest.
+    fn lose(&mut self, events: u64, time: u32) {
+        self.memory.lose(events);
+        let [low, high, ..] = self.head;
+        if high == 0 || (time.wrapping_sub(!low) as i32) < 0 {
+            // What a GPU has in the upper half, the clock's upper half, nobody reads.
+            [self.head[0], self.head[1]] = [!time, u32::MAX];
+            self.memory.write(self.memory.first, self.head);
+        }
     }
 }
 
@@ -146,11 +160,11 @@ impl Track for KeptTrack {
         false
     }
 
-    /// Writes down where the lane's log ends. A log that was stopped has said so before.
+    /// Writes down where the lane's log ends, in its last link.
     fn close(&mut self, lane: u32) {
-        let pointer = self.pointers[lane as usize];
-        if !pointer.stopped {
-            self.memory.write_head(lane, pointer.next, 0);
+        let WritePointer { next, link, .. } = self.pointers[lane as usize];
+        if link != 0 {
+            self.memory.write(link, [0, link - next, 0, 0]);
         }
     }
 }

@@ -70,8 +70,12 @@ impl Track for RingTrack {
 
     /// Writes down where the lane's log ends, and what it has lost.
     fn close(&mut self, lane: u32) {
-        let WritePointer { next, lost, .. } = self.pointers[lane as usize];
-        self.memory.write_head(lane, next, u32::from(lost != 0));
+        let WritePointer { next, link, lost, .. } = self.pointers[lane as usize];
+        let half = self.memory.logs.segment_entries;
+        // The last entry of the first half.
+        let state = link & !half;
+        let before = next - (state + 1 - half);
+        self.memory.write(state, [lost as u32, (lost >> 32) as u32, before, 0]);
         self.memory.lose(lost);
     }
 }

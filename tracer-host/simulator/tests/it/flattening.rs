@@ -1,7 +1,7 @@
 //! Flat logs of streamed ones, made of segments by hand: natively, and by the kernels on simulated lanes.
 
 use proptest::prelude::*;
-use warptrace_abi::log::{Entry, HEADS_ENTRIES, RESERVED_ENTRIES};
+use warptrace_abi::log::{Entry, FLAT_ENTRIES, RESERVED_ENTRIES};
 use warptrace_abi::stream::{LOST_BEFORE, NONE_BEFORE, TAG_STEP, header_words, tagged, tagged_open};
 use warptrace_encode::{FLATTENED, FlattenJob, HAS_LOST, NO_ROOM, flatten_call, link_call, native};
 use warptrace_format::LANES;
@@ -10,7 +10,7 @@ use warptrace_sim::{Launch, Simulator};
 const LAUNCH: u32 = 0;
 const ENTRIES: u32 = 8;
 const WARPS: u32 = 6;
-const HEADS: u32 = RESERVED_ENTRIES.next_multiple_of(HEADS_ENTRIES);
+const FLAT_LOGS: u32 = RESERVED_ENTRIES.next_multiple_of(FLAT_ENTRIES);
 
 /// What a lane has appended: for each entry whether it is an original, a copy or alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,7 +153,7 @@ impl Memory {
         }
         let round = case.round.len();
         let streams = round * case.tracks as usize;
-        let flat_from = HEADS + streams as u32 * HEADS_ENTRIES;
+        let flat_from = FLAT_LOGS + streams as u32 * FLAT_ENTRIES;
         let mut arrays = vec![
             words(count, u32::MAX),
             words(32 * streams, u32::MAX),
@@ -184,7 +184,7 @@ impl Memory {
             segment_entries: ENTRIES,
             round_warps: round as u32,
             tracks: case.tracks,
-            heads: HEADS,
+            flat_logs: FLAT_LOGS,
             flat_from,
             flat_end: flat_from + case.room,
             ..FlattenJob::default()
@@ -238,7 +238,7 @@ impl Memory {
 
     fn log(&self, stream: u32, lane: u32) -> Vec<[u32; 4]> {
         let logs = &self.arrays[LOGS];
-        let head = 4 * (HEADS + stream * HEADS_ENTRIES) as usize + 2 * lane as usize;
+        let head = 4 * (FLAT_LOGS + stream * FLAT_ENTRIES) as usize + 2 * lane as usize;
         let (first, count) = (word(logs, head), word(logs, head + 1));
         assert!(count == 0 || first >= self.job.flat_from && first + count <= self.job.flat_end);
         let entry = |index: u32| std::array::from_fn(|at| word(logs, 4 * index as usize + at));

@@ -79,9 +79,9 @@ fn memory(streams: &[Lanes], room: Room) -> DeviceMemory {
             if next == link && is_early(lane) {
                 next = (link + 1 - room.segment) ^ room.segment;
             }
-            let lost = overwritten(lane, runs, room.first as usize) != 0;
-            let words = &mut entries[launch.heads_of(stream) as usize + lane / 2];
-            words[lane % 2 * 2..][..2].copy_from_slice(&[next, lost.into()]);
+            let lost = overwritten(lane, runs, room.first as usize);
+            let state = [lost as u32, (lost >> 32) as u32, next - first, 0];
+            entries[(first + room.segment - 1) as usize] = state;
         }
     }
     let bytes: Vec<u8> = entries.iter().flatten().flat_map(|word| word.to_le_bytes()).collect();
@@ -183,12 +183,12 @@ fn rings_that_are_damaged_lead_nowhere() {
         let launch = memory.logged_launch();
         let mut bytes = memory.logs.contents();
         for _ in 0..40 {
-            // Heads, and what is in the rings.
-            let heads = (launch.heads_of(6) - launch.heads) as u64 * 16;
+            // The lanes' states, and what is in the rings.
             let at = match numbers.below(2) {
-                0 => u64::from(launch.heads) * 16 + numbers.below(heads),
-                _ => u64::from(launch.first_segments) * 16 + numbers.below(6 * 32 * 32 * 16),
+                0 => (numbers.below(6 * 32) * 32 + 15) * 16 + numbers.below(16),
+                _ => numbers.below(6 * 32 * 32 * 16),
             };
+            let at = u64::from(launch.first_segments) * 16 + at;
             bytes[at as usize] = numbers.below(256) as u8;
         }
         memory.logs.write(&bytes);

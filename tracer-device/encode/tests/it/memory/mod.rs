@@ -1,6 +1,6 @@
 //! Memory as a device has it: log memory, a pool of chunks, accounts.
 
-use warptrace_abi::log::{Fixed, LoggedLaunch, RESERVED_ENTRIES, first_segment, heads_of};
+use warptrace_abi::log::{FirstSegments, Fixed, LoggedLaunch, RESERVED_ENTRIES};
 use warptrace_abi::pool::{Claims, PoolDescriptor};
 use warptrace_format::account::WarpAccount;
 
@@ -21,9 +21,9 @@ pub(crate) struct Memory {
 #[repr(C, align(2048))]
 pub(crate) struct Line(pub(crate) [u32; 512]);
 
-/// Where the launch has its heads and first segments.
+/// Where the launch has its first segments.
 fn fixed() -> Fixed {
-    Fixed::place(RESERVED_ENTRIES.into(), WARPS.into(), FIRST)
+    Fixed::place(RESERVED_ENTRIES.into(), WARPS.into(), FirstSegments::of_lanes(FIRST))
 }
 
 impl Memory {
@@ -34,14 +34,10 @@ impl Memory {
             accounts: vec![0; WARPS as usize * size_of::<WarpAccount>() / 8],
             claims: vec![0; size_of::<Claims>() / 8],
         };
-        // Heads: each log ends where it begins.
-        let Fixed { heads, first_segments, .. } = fixed();
-        for warp in 0..WARPS {
-            for lane in 0..32 {
-                let first = first_segment(first_segments as u32, warp, lane, FIRST);
-                let word = (heads_of(heads as u32, warp) * 4 + lane * 2) as usize;
-                memory.logs[word / 512].0[word % 512] = first;
-            }
+        // Links: all entries between the header and the link are free.
+        for lane in 1..=32 * WARPS as usize {
+            let word = 4 * (fixed().first_segments as usize + lane * FIRST as usize - 1) + 1;
+            memory.logs[word / 512].0[word % 512] = FIRST - 2;
         }
         memory
     }
@@ -69,7 +65,7 @@ impl Memory {
     pub(crate) fn launch(&mut self) -> LoggedLaunch {
         LoggedLaunch {
             accounts: self.accounts.as_mut_ptr().expose_provenance() as u64,
-            heads: fixed().heads as u32,
+            first_lanes: 32,
             first_entries: FIRST,
             segment_entries: 16,
             warps: WARPS,

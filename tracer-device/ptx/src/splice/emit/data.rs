@@ -12,7 +12,7 @@ use std::fmt::Write;
 
 use warptrace_abi::data::{AFFINE, COUNT_SHIFT, GENERIC, GROUP, MAX_COUNT, SITE_SHIFT, STATE_BYTES, VALUES};
 
-use super::log::{Appended, Full};
+use super::log::Appended;
 use super::registers::{
     ACTIVE, ANY_FULL, AT, CLOCK, D, DATA, E, LANES_BELOW, P, Pred, Q, R32, R64, VOTE, Vector, X,
 };
@@ -251,7 +251,7 @@ impl Emitter {
         let (log, low) = (DATA, DATA.low);
         self.load_log(log);
         let full = self.ask_full_of_two();
-        self.detour(full.any, |emitter| emitter.refill_for_two(full));
+        self.detour(ANY_FULL, |emitter| emitter.refill_for_two(full));
         emit!(self, "mov.b64 {AT}, {};", log.next());
         emit!(self, "@{LEADS} st.global.v4.b32 [{AT}], {HEADER};");
         emit!(self, "@{LEADS} add.s64 {AT}, {AT}, {ENTRY_BYTES};");
@@ -261,26 +261,27 @@ impl Emitter {
         self.store_word(Some(APPENDS), log.next_pair, 0);
     }
 
-    /// Asks whose segment has no room: of the lane that leads, for two entries.
-    fn ask_full_of_two(&mut self) -> Full {
+    /// Asks who appends and has no room: of the lane that leads, for two entries.
+    fn ask_full_of_two(&mut self) -> Pred {
         let (last, own, has_one) = (X[0], P[1], Q[1]);
         emit!(self, "add.u32 {last}, {}, {ENTRY_BYTES};", DATA.low);
         emit!(self, "setp.eq.and.u32 {has_one}, {last}, {}, {LEADS};", DATA.link);
         emit!(self, "setp.eq.or.u32 {own}, {}, {}, {has_one};", DATA.low, DATA.link);
+        emit!(self, "and.pred {own}, {own}, {APPENDS};");
         self.vote("any", ANY_FULL, own);
-        Full { own, any: ANY_FULL }
+        own
     }
 
     /// Leads lanes without room to another segment. A leader that has room for the header alone appends it
     /// before.
-    fn refill_for_two(&mut self, full: Full) {
+    fn refill_for_two(&mut self, full: Pred) {
         let (has_one, others) = (Q[1], P[2]);
         emit!(self, "mov.b64 {AT}, {};", DATA.next());
         emit!(self, "@{has_one} st.global.v4.b32 [{AT}], {HEADER};");
         emit!(self, "@{has_one} mov.u32 {}, {};", DATA.low, DATA.link);
         self.clear(LEADS, has_one, others);
         let [_, _, time, _] = HEADER.0;
-        self.refill(DATA, Appended::Data { key: VALUES_KEY, time }, full.own, APPENDS);
+        self.refill(DATA, Appended::Data { key: VALUES_KEY, time }, full, APPENDS);
         // Who appends no values now, since they are lost, appends no header.
         emit!(self, "and.pred {LEADS}, {LEADS}, {APPENDS};");
     }

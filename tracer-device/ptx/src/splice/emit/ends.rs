@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use warptrace_abi::recording::LogKind;
 
-use super::registers::{KEY, LANES_BELOW, Log, MASK, R32, STATE, X, Y};
-use super::{ENTRY_BYTES, Emitter, Field, LANES, LAUNCH_PARAMETER, Thread, Warp, field};
+use super::registers::{ACTIVE, KEY, LANES_BELOW, Log, MASK, P, R32, STATE, X, Y};
+use super::{ENTRY_BYTES, Emitter, Field, LAUNCH_PARAMETER, NO_SEGMENT, Thread, Warp, field};
 use crate::splice::state::{Pair, Placement, descriptor_bytes, descriptor_offset};
 
 impl Emitter {
@@ -33,8 +33,12 @@ impl Emitter {
             thread
         } else {
             let warp = warp.unwrap_or_else(|| self.warp_in_launch());
-            let entries = self.field(X[5], field::FIRST_ENTRIES);
-            self.logs().iter().for_each(|log| self.first_segment(*log, warp, entries));
+            self.logs().iter().for_each(|log| self.first_segment(*log, warp));
+            if self.style.recording.logs != LogKind::Ring {
+                // Other lanes find the stream's head as lane 0 has left it.
+                self.active();
+                emit!(self, "bar.warp.sync {ACTIVE};");
+            }
             warp.thread
         };
         self.begin_record();
@@ -52,25 +56,40 @@ impl Emitter {
         self.clear_sites();
     }
 
-    /// Puts a log to the start of its first segment, which has `entries`.
-    fn first_segment(&mut self, log: Log, warp: Warp, entries: R32) {
-        let is_ring = self.style.recording.logs == LogKind::Ring;
-        let (index, at) = (X[6], Y[0]);
+    /// Puts a log to the start of its first segment, or to "has no segment".
+    fn first_segment(&mut self, log: Log, warp: Warp) {
+        let (lane, index, last) = (warp.thread.lane, X[6], X[5]);
+        let [at, begin, end, _] = Y;
+        let (has_one, is_lowest) = (P[0], P[1]);
         let stream = self.stream(log.track, warp.index, field::WARPS);
+        let lanes = self.field(X[7], field::FIRST_LANES);
+        emit!(self, "setp.lt.u32 {has_one}, {lane}, {lanes};");
+        emit!(self, "selp.u32 {index}, {lane}, 0, {has_one};");
+        emit!(self, "mad.lo.u32 {index}, {stream}, {lanes}, {index};");
+        let entries = self.field(last, field::FIRST_ENTRIES);
         let first = self.field(X[7], field::FIRST_SEGMENTS);
-        emit!(self, "mad.lo.u32 {index}, {stream}, {LANES}, {};", warp.thread.lane);
         emit!(self, "mad.lo.u32 {index}, {index}, {entries}, {first};");
         self.field(at, field::LOGS);
         emit!(self, "mad.wide.u32 {at}, {index}, {ENTRY_BYTES}, {at};");
-        emit!(self, "mov.b64 {}, {at};", log.next());
-        let (last, half) = (index, index);
-        let entries = if is_ring { self.field(half, field::SEGMENT_ENTRIES) } else { entries };
-        emit!(self, "sub.u32 {last}, {entries}, 1;");
-        emit!(self, "mad.wide.u32 {at}, {last}, {ENTRY_BYTES}, {at};");
-        emit!(self, "cvt.u32.u64 {}, {at};", log.link);
-        if is_ring {
-            self.empty_ring(at);
+        if self.style.recording.logs == LogKind::Ring {
+            emit!(self, "mov.b64 {}, {at};", log.next());
+            self.field(last, field::SEGMENT_ENTRIES);
+            emit!(self, "sub.u32 {last}, {last}, 1;");
+            emit!(self, "mad.wide.u32 {at}, {last}, {ENTRY_BYTES}, {at};");
+            emit!(self, "cvt.u32.u64 {}, {at};", log.link);
+            return self.empty_ring(at);
         }
+        emit!(self, "sub.u32 {last}, {entries}, 1;");
+        emit!(self, "mad.wide.u32 {end}, {last}, {ENTRY_BYTES}, {at};");
+        emit!(self, "add.u64 {begin}, {at}, {ENTRY_BYTES};");
+        // A lane without a segment has the address of the list in the stream's head.
+        emit!(self, "@!{has_one} add.u64 {begin}, {at}, {NO_SEGMENT};");
+        emit!(self, "@!{has_one} mov.u64 {end}, {begin};");
+        emit!(self, "mov.b64 {}, {begin};", log.next());
+        emit!(self, "cvt.u32.u64 {}, {end};", log.link);
+        emit!(self, "setp.eq.u32 {is_lowest}, {lane}, 0;");
+        emit!(self, "mov.u64 {end}, 0;");
+        emit!(self, "@{is_lowest} st.global.v2.b64 [{at}], {{{end}, {end}}};");
     }
 
     /// Puts the lane's record to "in no run": of all lanes, so that only lane 0 would keep it, and of no
@@ -109,18 +128,28 @@ impl Emitter {
             self.note_end();
         }
         self.load(Pair::Record);
-        self.end_run(None);
+        self.end_run();
         self.end_sites();
-        let warp = self.warp_in_launch();
-        if self.style.recording.spans {
-            self.end_span(warp);
-        }
-        if self.style.recording.logs.is_streamed() {
-            return self.leave_streamed(warp);
+        let logs = self.style.recording.logs;
+        if self.style.recording.spans || logs != LogKind::Kept {
+            let warp = self.warp_in_launch();
+            if self.style.recording.spans {
+                self.end_span(warp);
+            }
+            if logs.is_streamed() {
+                return self.leave_streamed(warp);
+            }
+            if logs == LogKind::Ring {
+                for log in self.logs() {
+                    self.load_log(*log);
+                    self.end_ring(*log, warp);
+                }
+                return;
+            }
         }
         for log in self.logs() {
             self.load_log(*log);
-            self.head(*log, warp);
+            self.end_log(*log);
         }
     }
 

@@ -75,7 +75,7 @@ impl Emitter {
         emit!(self, "sub.u32 {iterations}, {iterations}, {room};");
         emit!(self, "setp.ne.u32 {has_more}, {iterations}, 0;");
         self.branch_if_none(has_more, done);
-        self.end_run(None);
+        self.end_run();
         self.clock(TIME);
         self.store(Pair::Time);
         emit!(self, "mov.u32 {KEY}, {};", self.key(location));
@@ -91,7 +91,7 @@ impl Emitter {
         }
         self.active();
         self.load(Pair::Record);
-        self.end_run(None);
+        self.end_run();
         self.clock(TIME);
         let run = self.find_run(location);
         self.append_iterations(location, run);
@@ -159,7 +159,7 @@ impl Emitter {
         for log in self.logs() {
             emit!(self, "and.b32 {count}, {KEY}, {MAX_KEY_COUNT};");
             emit!(self, "setp.ne.and.u32 {writes}, {count}, 0, {keeps};");
-            self.append(*log, RECORD, writes, None, true);
+            self.append(*log, RECORD, writes, true);
         }
         emit!(self, "setp.ne.u32 {has_more}, {length}, 0;");
         self.branch_if_any(has_more, &piece);

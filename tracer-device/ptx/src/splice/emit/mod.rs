@@ -37,7 +37,7 @@ mod streamed;
 use std::fmt::Write;
 use std::mem::offset_of;
 
-use warptrace_abi::log::{ENTRY_BYTES, HEAD_BYTES, HEADS_ENTRIES, MAX_KEY_COUNT, TIME_SHIFT};
+use warptrace_abi::log::{ENTRY_BYTES, MAX_KEY_COUNT, TIME_SHIFT};
 use warptrace_abi::recording::Recording;
 use warptrace_format::LANES;
 use warptrace_format::account::WarpAccount;
@@ -61,7 +61,7 @@ mod field {
     pub(super) const LOGS: Field<64> = Field(offset_of!(LaunchLogs, logs) as u32);
     pub(super) const CLAIMS: Field<64> = Field(offset_of!(LaunchLogs, claims) as u32);
     pub(super) const COUNTS: Field<64> = Field(offset_of!(LaunchLogs, accounts) as u32);
-    pub(super) const HEADS: Field<32> = Field(offset_of!(LaunchLogs, heads) as u32);
+    pub(super) const FIRST_LANES: Field<32> = Field(offset_of!(LaunchLogs, first_lanes) as u32);
     pub(super) const WARPS: Field<32> = Field(offset_of!(LaunchLogs, warps) as u32);
     pub(super) const FIRST_ENTRIES: Field<32> = Field(offset_of!(LaunchLogs, first_entries) as u32);
     pub(super) const SEGMENT_ENTRIES: Field<32> = Field(offset_of!(LaunchLogs, segment_entries) as u32);
@@ -75,6 +75,9 @@ mod field {
 const COUNTS_BYTES: u32 = size_of::<WarpAccount>() as u32;
 const COUNTS_LOST: u32 = offset_of!(WarpAccount, lost) as u32;
 const _: () = assert!(offset_of!(WarpAccount, attempted) == 0);
+/// Where in a stream's head the list of claimed first segments is. Entries are aligned: so this bit of an
+/// address says that a lane has no segment.
+const NO_SEGMENT: u32 = 8;
 /// The location that repeats most ([`Style::hot`]) in a record.
 const REPEATED_KEY: u32 = 0xffff_0000;
 

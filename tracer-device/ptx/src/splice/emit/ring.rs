@@ -6,7 +6,6 @@
 
 use std::fmt::Write;
 
-use super::log::Lost;
 use super::registers::{AT, FIELD, Log, P, Pred, R32, R64, VOTE, Vector, X, Y};
 use super::{ENTRY_BYTES, Emitter, MAX_KEY_COUNT, field};
 
@@ -81,23 +80,12 @@ impl Emitter {
     }
 
     /// Finds the address of the lane's state (`AT`), and returns the bytes of a half.
-    fn ring_state(&mut self, log: Log) -> R32 {
+    pub(super) fn ring_state(&mut self, log: Log) -> R32 {
         let (half, low) = (self.field(X[3], field::SEGMENT_ENTRIES), X[2]);
         emit!(self, "shl.b32 {half}, {half}, {};", ENTRY_BYTES.ilog2());
         emit!(self, "not.b32 {low}, {half};");
         emit!(self, "and.b32 {low}, {low}, {};", log.link);
         emit!(self, "mov.b64 {AT}, {};", Vector([low, log.high]));
         half
-    }
-
-    /// Finds what a log has lost, as `lost_in_stopped` does.
-    pub(super) fn lost_in_ring(&mut self, log: Log, second: R32, whole: &str) -> Lost {
-        let (any, events) = (P[0], Y[1]);
-        self.ring_state(log);
-        emit!(self, "ld.global.b64 {events}, [{AT}];");
-        emit!(self, "setp.ne.u64 {any}, {events}, 0;");
-        self.branch_if_none(any, whole);
-        emit!(self, "selp.u32 {second}, 1, 0, {any};");
-        Lost { any, events }
     }
 }

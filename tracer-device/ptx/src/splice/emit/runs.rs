@@ -4,13 +4,12 @@ use std::fmt::Write;
 
 use warptrace_format::Counting;
 
-use super::log::Full;
 use super::registers::{
     ACTIVE, KEY, LANES_BELOW, MASK, NOW, P, Pred, R32, RECORD, SHADOW, SHADOW_KEY, TIME, TRACE, VOTE, Vector,
     WRITES, X,
 };
 use super::{Emitter, MAX_KEY_COUNT, REPEATED_KEY};
-use crate::splice::state::{Pair, Placement};
+use crate::splice::state::Pair;
 
 /// Visits of one marker that are counted one by one: more than any loop is unrolled.
 const MOST_SINGLE: u32 = 64;
@@ -65,7 +64,6 @@ impl Emitter {
             emit!(self, "setp.lt.u32 {repeats}, {counted}, {};", MAX_KEY_COUNT + 1 - count);
         }
         emit!(self, "setp.eq.and.u32 {repeats}, {MASK}, {ACTIVE}, {repeats};");
-        let full = self.asks_early(location).then(|| self.ask_full(TRACE));
         if self.style.recording.logs.has_open_runs() {
             self.vote_unless_passing(location, count, repeats, counted);
         } else {
@@ -78,7 +76,7 @@ impl Emitter {
         emit!(self, "@{VOTE} bra {done};");
         self.leave_unless_recorded(location, count, &done);
         let rewrite = self.style.recording.logs.has_open_runs().then(|| self.pass(count, repeats));
-        self.end_run(full);
+        self.end_run();
         if self.style.recording.dual {
             for (time, now) in TIME.0.iter().zip(NOW.0) {
                 emit!(self, "mov.u32 {time}, {now};");
@@ -97,14 +95,6 @@ impl Emitter {
         self.place_label(&done);
     }
 
-    /// Returns whether an event at a location asks for full segments together with the question whether it
-    /// repeats. Where most events begin a run, that is a vote's latency less; where most repeat one, two
-    /// instructions more. (Of streamed logs only the leader's is asked, which is not known yet.)
-    fn asks_early(&self, location: u16) -> bool {
-        let early = self.style.placement == Placement::Registers && !self.style.recording.logs.is_streamed();
-        early && self.style.hot != Some(location)
-    }
-
     /// Finds whether the lane is the lowest one of `mask`.
     pub(super) fn is_lowest(&mut self, mask: R32) -> Pred {
         let lower = X[0];
@@ -114,9 +104,8 @@ impl Emitter {
     }
 
     /// Appends the run that the lane is in to its log, if it is the one that keeps it; to a streamed log, if
-    /// it is the lowest of those that leave the run together. The record is used up. `full`: what `ask_full`
-    /// has found, if it was asked.
-    pub(super) fn end_run(&mut self, full: Option<Full>) {
+    /// it is the lowest of those that leave the run together. The record is used up.
+    pub(super) fn end_run(&mut self) {
         let (writes, scratch, is_repeated) = (WRITES, X[0], P[0]);
         self.load(Pair::Time);
         emit!(self, "and.b32 {scratch}, {MASK}, {LANES_BELOW};");
@@ -140,7 +129,7 @@ impl Emitter {
             emit!(self, "setp.lt.s32 {is_repeated}, {KEY}, 0;");
             emit!(self, "@{is_repeated} add.u32 {KEY}, {KEY}, {};", Self::log_key_offset(location));
         }
-        self.append(TRACE, RECORD, writes, full, false);
+        self.append(TRACE, RECORD, writes, false);
     }
 
     /// Records the events that `begin_or_repeat` was told of in the raw shadow.
@@ -152,6 +141,6 @@ impl Emitter {
         }
         emit!(self, "mov.u32 {SHADOW_KEY}, {key};");
         let [low, high] = NOW.0;
-        self.append(SHADOW, Vector([ACTIVE, SHADOW_KEY, low, high]), writes, None, false);
+        self.append(SHADOW, Vector([ACTIVE, SHADOW_KEY, low, high]), writes, false);
     }
 }

@@ -11,6 +11,7 @@ use super::case::{Splicing, Traced, text};
 use super::drainer::Streaming;
 use super::sequences::{shape, splicings};
 use super::streams::Seen;
+use warptrace_abi::log::FirstSegments;
 
 /// From the visit `count` of a location on.
 fn after(location: u16, count: u32) -> After {
@@ -45,7 +46,11 @@ fn check_all(extent: Extent, placement: Placement, calls: bool, ring: bool) -> (
             // Of some launches only one block is looked at.
             let chosen = ChosenWarps { blocks: 1, ..ChosenWarps::all(1, shape.block_warps()) };
             let chosen = (case % 3 == 0).then_some(chosen);
-            let shape = if ring { super::case::Shape { first: 4096, ..shape } } else { shape };
+            let shape = if ring {
+                super::case::Shape { first: FirstSegments::of_lanes(4096), ..shape }
+            } else {
+                shape
+            };
             let traced = Traced::spliced(splicing, recording, chosen);
             let mix = traced.mix(48, (number + case) % 2 == 0, case % 2 == 0);
             // Compares logs and results with what the lanes were told to do.

@@ -12,6 +12,8 @@ use warptrace_format::span::WarpSpan;
 use warptrace_ptx::interpret::{Launch, Memory, Observed, Program, Schedule, run, run_with_host};
 use warptrace_ptx::splice::{LogKind, Options, Placement, Recording, Spliced, TRACED_SUFFIX, splice};
 
+use warptrace_abi::log::FirstSegments;
+
 use super::logs::{ACCOUNTS, CLAIMS, Layout, Track, chosen_bytes};
 use super::model::{Model, ModelRun, events, lanes, of_lane, recorded_after, sequence, sorted, steps};
 use super::program::{self, LENGTH, Lane, Mix, begins, ends};
@@ -52,7 +54,7 @@ pub(crate) struct Shape {
     pub(crate) grid: [u32; 3],
     pub(crate) block: [u32; 3],
     /// Entries of a first segment.
-    pub(crate) first: u32,
+    pub(crate) first: FirstSegments,
     /// Segments of log memory beyond the first ones.
     pub(crate) segments: u32,
     /// What others have claimed before.
@@ -268,7 +270,7 @@ impl Traced {
         };
         let streams = [warps, self.tracks()];
         let mut layout = if self.recording.logs == LogKind::Ring {
-            Layout::ring(streams, threads, shape.first)
+            Layout::ring(streams, threads, shape.first.entries)
         } else {
             Layout::new(streams, threads, shape.first, shape.segments, shape.claimed)
         };

@@ -13,6 +13,7 @@ use super::launch;
 use super::logs::{Layout, Track};
 use super::sequences::{shape, splicings};
 use super::streams::Seen;
+use warptrace_abi::log::FirstSegments;
 
 /// Choices among the warps of a launch; in a part of the cases one of them.
 fn choices(extent: Extent, number: u64, shape: Shape) -> Vec<ChosenWarps> {
@@ -107,7 +108,7 @@ fn options(recording: Recording) -> Options<'static> {
 /// blocks 1 and 3 are chosen.
 fn trace(kernel: &str) -> (Observed, Vec<Track>) {
     let chosen = ChosenWarps { first_block: 1, blocks: 2, block_step: 2, first_warp: 0, block_warps: 2 };
-    let mut layout = Layout::new([chosen.count(), 1], 40, 8, 8, 0);
+    let mut layout = Layout::new([chosen.count(), 1], 40, FirstSegments::of_streams(8), 8, 0);
     layout.launch.chosen = chosen;
     let launch = launch("k$traced", [2, 2, 1], [8, 5, 1], Vec::new());
     let (observed, memory) = run_spliced(&module(kernel), &options(CHOOSING), &layout, 0, launch);

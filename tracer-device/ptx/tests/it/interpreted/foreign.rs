@@ -14,6 +14,7 @@ use warptrace_ptx::splice::{Options, Recording, Spliced, splice};
 use super::Extent;
 use super::case::{Shape, time};
 use super::model::{Model, ModelRun, events, of_lane, sequence, sorted, steps};
+use warptrace_abi::log::FirstSegments;
 
 pub(crate) const TEXTS: [(&str, &str); 3] = [
     ("flow", include_str!("../../data/foreign/flow.ptx")),
@@ -30,7 +31,14 @@ const LENGTH: u32 = 90;
 /// Two blocks; `block_sum` needs a power of two.
 pub(crate) fn shape(kernel: &str) -> Shape {
     let threads = if kernel == "block_sum" { 64 } else { 50 };
-    Shape { grid: [2, 1, 1], block: [threads, 1, 1], first: 64, segments: 1 << 13, claimed: 0, clock: 0 }
+    Shape {
+        grid: [2, 1, 1],
+        block: [threads, 1, 1],
+        first: FirstSegments::of_streams(64),
+        segments: 1 << 13,
+        claimed: 0,
+        clock: 0,
+    }
 }
 
 pub(crate) fn memory(seed: u64) -> Memory {

@@ -9,6 +9,7 @@ use super::foreign::program;
 use super::launch;
 use super::logs::{Layout, Track};
 use super::model::ModelRun;
+use warptrace_abi::log::FirstSegments;
 
 pub(crate) fn module(kernel: &str) -> String {
     format!(".version 8.0\n.target sm_90\n.address_size 64\n{kernel}")
@@ -41,7 +42,7 @@ fn options(placement: Placement) -> Options<'static> {
 
 /// Runs the traced copy of the kernel `k`, which has no parameters, with 40 threads.
 fn trace(kernel: &str, placement: Placement) -> Vec<Track> {
-    let layout = Layout::new([2, 1], 40, 8, 4, 0);
+    let layout = Layout::new([2, 1], 40, FirstSegments::of_streams(8), 4, 0);
     let launch = launch("k$traced", [1; 3], [8, 5, 1], Vec::new());
     let (_, memory) = run_spliced(&module(kernel), &options(placement), &layout, 0, launch);
     layout.read(&memory, 0).remove(0)

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use warptrace_abi::log::{
-    ENTRY_BYTES, Entry, Fixed, HEAD_BYTES, HEADS_ENTRIES, LOG_ALIGNMENT, LaunchLogs, LoggedLaunch,
-    MAX_KEY_COUNT, RESERVED_ENTRIES,
+    ENTRY_BYTES, Entry, FirstSegments, Fixed, LOG_ALIGNMENT, LaunchLogs, LoggedLaunch, MAX_KEY_COUNT,
+    RESERVED_ENTRIES,
 };
 use warptrace_format::LANES;
 use warptrace_format::chosen::ChosenWarps;
@@ -16,7 +16,7 @@ const _: () = assert!(LOGS.is_multiple_of(LOG_ALIGNMENT));
 pub(crate) const CLAIMS: u64 = 0x1000;
 pub(crate) const ACCOUNTS: u64 = 0x2000;
 pub(crate) const ACCOUNT_BYTES: usize = 32;
-/// Entries of other owners before the heads, behind the first segments and behind what may be claimed.
+/// Entries of other owners before and behind the first segments, and behind what may be claimed.
 const GUARD: u32 = 24;
 
 /// What a launch finds.
@@ -40,7 +40,7 @@ impl Layout {
     pub(crate) fn new(
         [warps, tracks]: [u32; 2],
         block_threads: u32,
-        first: u32,
+        first: FirstSegments,
         segments: u32,
         claimed: u64,
     ) -> Self {
@@ -49,10 +49,10 @@ impl Layout {
             logs: LOGS,
             claims: CLAIMS,
             accounts: ACCOUNTS,
-            heads: fixed.heads as u32,
             first_segments: fixed.first_segments as u32,
+            first_lanes: first.lanes,
             warps,
-            first_entries: first,
+            first_entries: first.entries,
             segment_entries: 8,
             launch: 3,
             ..LaunchLogs::default()
@@ -66,19 +66,27 @@ impl Layout {
 
     /// Log memory with rings of `length` entries.
     pub(crate) fn ring(streams: [u32; 2], block_threads: u32, length: u32) -> Self {
-        let mut layout = Self::new(streams, block_threads, length, 0, 0);
+        let mut layout = Self::new(streams, block_threads, FirstSegments::of_lanes(length), 0, 0);
         (layout.launch.ring, layout.launch.segment_entries) = (1, length / 2);
         layout
     }
 
     /// The descriptor as the kernel's parameter.
     pub(crate) fn parameter(&self) -> Vec<u8> {
-        let LaunchLogs { logs, claims, accounts, heads, warps, first_entries, segment_entries, .. } =
+        let LaunchLogs { logs, claims, accounts, first_lanes, warps, first_entries, segment_entries, .. } =
             self.launch;
         let LaunchLogs { claims_from, claims_end, launch, first_segments, .. } = self.launch;
         let mut bytes: Vec<u8> = [logs, claims, accounts].into_iter().flat_map(u64::to_le_bytes).collect();
-        let words =
-            [heads, warps, first_entries, segment_entries, claims_from, claims_end, launch, first_segments];
+        let words = [
+            first_lanes,
+            warps,
+            first_entries,
+            segment_entries,
+            claims_from,
+            claims_end,
+            launch,
+            first_segments,
+        ];
         bytes.extend(words.into_iter().chain([self.launch.ring, 0]).flat_map(u32::to_le_bytes));
         bytes.extend(chosen_bytes(self.launch.chosen));
         bytes
@@ -174,6 +182,9 @@ pub(crate) fn read(
         let mut warps = Vec::new();
         for warp in 0..launch.warps {
             let mut found = Track::default();
+            if launch.ring == 0 {
+                found.lost_from = reader.head(track, warp);
+            }
             for lane in (0..LANES).filter(|lane| layout.lanes(warp) >> lane & 1 != 0) {
                 if launch.ring == 0 {
                     reader.log(track, warp, lane, &mut found);
@@ -219,11 +230,41 @@ impl Reader<'_> {
         self.written[(from * ENTRY_BYTES) as usize..(to * ENTRY_BYTES) as usize].fill(true);
     }
 
-    /// The head of a lane's log.
-    fn head(&mut self, track: u32, warp: u32, lane: u32) -> [u32; 2] {
-        let head = self.layout.launch.heads_of(track, warp) * ENTRY_BYTES + lane * HEAD_BYTES;
-        self.written[head as usize..(head + HEAD_BYTES) as usize].fill(true);
-        [0, 1].map(|word| self.words[(head / 4 + word) as usize])
+    /// When the stream lost its first run, if it lost one.
+    fn head(&mut self, track: u32, warp: u32) -> Option<u32> {
+        let head = self.layout.launch.first_segment(track, warp, 0);
+        self.mark(head, head + 1);
+        let [low, high, ..] = self.entry(head);
+        (low | high != 0).then_some(!low | 1)
+    }
+
+    /// The first entry of the lane's first segment, and the entries of that.
+    fn first(&mut self, track: u32, warp: u32, lane: u32) -> Option<[u32; 2]> {
+        let launch = self.layout.launch;
+        if lane < launch.first_lanes {
+            return Some([launch.first_segment(track, warp, lane), launch.first_entries]);
+        }
+        let [_, _, mut next, _] = self.entry(launch.first_segment(track, warp, 0));
+        while next != 0 {
+            let [following, owner, ..] = self.entry(next);
+            if owner == lane {
+                self.mark(next, next + 1);
+                self.claimed(next);
+                return Some([next, launch.segment_entries]);
+            }
+            next = following;
+        }
+        None
+    }
+
+    /// Checks the place of a segment that was claimed.
+    fn claimed(&mut self, segment: u32) {
+        let (layout, launch) = (self.layout, self.layout.launch);
+        assert!(self.segments.insert(segment), "segment {segment} has two owners");
+        let offset =
+            segment.checked_sub(launch.claims_from).expect("segments are claimed") - layout.claimed as u32;
+        assert!(offset.is_multiple_of(launch.segment_entries), "segment {segment}");
+        assert!(segment + launch.segment_entries <= launch.claims_end, "segment {segment}");
     }
 
     fn entry(&self, index: u32) -> [u32; 4] {
@@ -232,19 +273,15 @@ impl Reader<'_> {
 
     fn log(&mut self, track: u32, warp: u32, lane: u32, found: &mut Track) {
         let (layout, launch, clock) = (self.layout, self.layout.launch, self.clock);
-        let [end, lost_from] = self.head(track, warp, lane);
-        let (mut first, mut length) = (launch.first_segment(track, warp, lane), launch.first_entries);
-        let mut last_time = None;
+        let Some([mut first, mut length]) = self.first(track, warp, lane) else { return };
+        let (mut last_time, mut header) = (None, 1);
         loop {
             let link = first + length - 1;
-            let is_last = (first..=link).contains(&end);
-            let [next, ..] = if is_last { [0; 4] } else { self.entry(link) };
+            let [next, free, ..] = self.entry(link);
             self.mark(link, link + 1);
-            let stop = if next == 0 { end } else { link };
-            assert!(
-                (first..=link).contains(&stop),
-                "warp {warp} lane {lane}: head {end} not in {first}..={link}"
-            );
+            first += std::mem::take(&mut header);
+            assert!(next != 0 || free <= link - first, "warp {warp} lane {lane}: {free} of {first}..{link}");
+            let stop = if next == 0 { link - free } else { link };
             self.mark(first, stop);
             for entry in (first..stop).map(|index| self.entry(index)) {
                 if layout.data_track == Some(track) {
@@ -266,36 +303,27 @@ impl Reader<'_> {
             if next == 0 {
                 break;
             }
-            assert!(self.segments.insert(next), "segment {next} has two owners");
-            let offset =
-                next.checked_sub(launch.claims_from).expect("segments are claimed") - layout.claimed as u32;
-            assert!(offset.is_multiple_of(launch.segment_entries), "segment {next}");
-            assert!(next + launch.segment_entries <= launch.claims_end, "segment {next}");
+            self.claimed(next);
             (first, length) = (next, launch.segment_entries);
-        }
-        if lost_from != 0 {
-            assert_eq!(end, first + length - 1, "a log that lost something is full");
-            let first = found.lost_from.unwrap_or(lost_from);
-            let earlier = lost_from.wrapping_sub(clock) < first.wrapping_sub(clock);
-            found.lost_from = Some(if earlier { lost_from } else { first });
         }
     }
 
     fn ring(&mut self, track: u32, warp: u32, lane: u32, found: &mut Track) {
         let (launch, clock) = (self.layout.launch, self.clock);
         let half = launch.segment_entries;
-        let [end, lost] = self.head(track, warp, lane);
         let first = launch.first_segment(track, warp, lane);
         let second = first + half;
         // The state of the ring, where the link of its first half would be.
+        let [low, high, before, _] = self.entry(second - 1);
+        let (lost, end) = (low | high, first + before);
         let state = (second - 1) * ENTRY_BYTES;
-        self.written[state as usize..state as usize + 8].fill(true);
+        self.written[state as usize..state as usize + 12].fill(true);
         let (whole, rest) = match (end < second, lost) {
             (true, 0) => (first..first, first..end),
             (true, _) => (second..second + half - 1, first..end),
             (false, _) => (first..second - 1, second..end),
         };
-        assert!((rest.start..rest.start + half).contains(&end) && lost <= 1, "{end} {lost}");
+        assert!((rest.start..rest.start + half).contains(&end), "{end} {lost}");
         self.mark(whole.start, whole.end);
         self.mark(rest.start, rest.end);
         if lost != 0 {
@@ -316,5 +344,3 @@ impl Reader<'_> {
         found.entries.extend(entries);
     }
 }
-
-const _: () = assert!(HEADS_ENTRIES * ENTRY_BYTES == LANES * HEAD_BYTES);

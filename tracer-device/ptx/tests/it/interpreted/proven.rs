@@ -14,6 +14,7 @@ use super::Extent;
 use super::foreign::program;
 use super::logs::{Layout, Track};
 use super::model::{Model, ModelRun, of_lane, sorted, steps};
+use warptrace_abi::log::FirstSegments;
 
 /// How many kernels the full tier tries, unless this variable says another number.
 const KERNELS: u64 = 200;
@@ -41,7 +42,7 @@ fn launch(spliced: &Spliced, recording: Recording, seed: u64) -> Result<Outcome,
     memory.declare(OUTPUT, vec![0; (4 * WORDS) as usize]);
     let tracks = 1 + u32::from(recording.dual);
     let warps = BLOCKS * THREADS.div_ceil(LANES);
-    let layout = Layout::new([warps, tracks], THREADS, 8, 4_000, 0);
+    let layout = Layout::new([warps, tracks], THREADS, FirstSegments::of_streams(8), 4_000, 0);
     layout.declare(&mut memory, 0);
     let parameters = vec![
         INPUT.to_le_bytes().to_vec(),

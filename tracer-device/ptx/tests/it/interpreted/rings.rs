@@ -8,6 +8,7 @@ use warptrace_ptx::splice::Placement;
 use super::Extent;
 use super::case::{Outcome, Shape, Splicing, Traced};
 use super::sequences::{shape, splicings};
+use warptrace_abi::log::FirstSegments;
 
 /// What rings of a length have kept and lost.
 #[derive(Debug, Default)]
@@ -38,7 +39,7 @@ fn check_all(splicings: impl Iterator<Item = (u64, Splicing)>, rounds: Range<u64
     for (number, splicing) in splicings {
         let traced = Traced::ring(splicing, None);
         for round in rounds.clone().map(|round| 5 * number + round) {
-            let shape = Shape { first: length, ..shape(round, 0) };
+            let shape = Shape { first: FirstSegments::of_lanes(length), ..shape(round, 0) };
             let mix = traced.mix(16 + 8 * (round % 5) as usize, round % 2 == 0, round % 3 != 0);
             // Compares logs and results with what the lanes were told to do.
             seen.add(&traced.check(round, mix, shape), shape);
@@ -81,7 +82,7 @@ fn check_lengths(extent: Extent) {
 fn check_chosen(extent: Extent) {
     let mut seen = Seen::default();
     for (number, splicing) in extent.choose(splicings(Placement::Registers, false)) {
-        let shape = Shape { first: 16, ..shape(number, 0) };
+        let shape = Shape { first: FirstSegments::of_lanes(16), ..shape(number, 0) };
         let all = ChosenWarps::all(shape.blocks(), shape.block_warps());
         let chosen = ChosenWarps { first_block: shape.blocks() - 1, blocks: 1, ..all };
         let traced = Traced::ring(splicing, Some(chosen));

@@ -7,6 +7,7 @@ use super::Extent;
 use super::case::{Shape, Splicing, Traced};
 use super::model::ModelRun;
 use super::program::lane;
+use warptrace_abi::log::FirstSegments;
 
 const PLENTY: u32 = 1 << 13;
 
@@ -30,7 +31,8 @@ pub(crate) fn shape(index: u64, segments: u32) -> Shape {
     let (grid, block) = SHAPES[(index % 4) as usize];
     // Some launches see the times begin anew.
     let clock = [0, 0x1234_5678_9abc, (1 << 36) - 5_000, u64::MAX - 9_999][(index / 4 % 4) as usize];
-    Shape { grid, block, first: 8, segments, claimed: [0, 64, 8][(index % 3) as usize], clock }
+    let first = if index % 2 == 0 { FirstSegments::of_streams(8) } else { FirstSegments::of_lanes(8) };
+    Shape { grid, block, first, segments, claimed: [0, 64, 8][(index % 3) as usize], clock }
 }
 
 fn check_all(extent: Extent, placement: Placement, calls: bool) {
@@ -73,7 +75,11 @@ fn check_long_segments(extent: Extent) {
         let outcome = traced.check(
             round,
             mix,
-            Shape { first: [256, 1024, 4096][round as usize % 3], segments: 0, ..short },
+            Shape {
+                first: FirstSegments::of_lanes([256, 1024, 4096][round as usize % 3]),
+                segments: 0,
+                ..short
+            },
         );
         assert_eq!(outcome.claimed, 0, "{splicing:?}");
         assert!(outcome.tracks.iter().flatten().all(|track| track.lost == 0));

@@ -13,6 +13,7 @@ use super::drainer::{Habit, Streaming};
 use super::program::{lane, lanes};
 use super::sequences::{shape, splicings};
 use super::streams::Seen;
+use warptrace_abi::log::FirstSegments;
 
 /// The least with which lanes that wait get a segment: one for each log, and one more.
 fn least(traced: &Traced, shape: Shape) -> u32 {
@@ -86,7 +87,14 @@ fn interrupt_everywhere(
     streaming: impl Fn(u32) -> Streaming,
     turns: &[u64],
 ) -> Seen {
-    let shape = Shape { grid: [1; 3], block: [2, 1, 1], segments: 0, first: 8, claimed: 0, clock: 77 };
+    let shape = Shape {
+        grid: [1; 3],
+        block: [2, 1, 1],
+        segments: 0,
+        first: FirstSegments::of_lanes(8),
+        claimed: 0,
+        clock: 77,
+    };
     let mut seen = Seen::default();
     for placement in [Placement::Registers, Placement::Shared] {
         for (counting, dual) in [(Counting::Never, false), (Counting::All, true)] {

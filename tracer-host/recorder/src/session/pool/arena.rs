@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use warptrace_abi::log::{ENTRY_BYTES, Fixed, LaunchLogs, LoggedLaunch};
+use warptrace_abi::log::{ENTRY_BYTES, FirstSegments, Fixed, LaunchLogs, LoggedLaunch};
 use warptrace_format::file::LaunchInfo;
 
 use super::super::memory::Division;
@@ -100,12 +100,13 @@ impl Arena {
             }
         }
         // They claim behind what all of them have.
-        let place = |(info, (fixed, first_entries)): (&LaunchInfo, &(Fixed, u32))| {
+        let place = |(info, (fixed, first)): (&LaunchInfo, &(Fixed, FirstSegments))| {
             // Warps that do not record have neither logs nor accounts.
-            let (chosen, first_entries) = (info.chosen(), *first_entries);
+            let chosen = info.chosen();
+            let FirstSegments { lanes: first_lanes, entries: first_entries } = *first;
             let (warps, streams) = (chosen.count(), u64::from(tracks) * u64::from(chosen.count()));
-            // All below the end of log memory.
-            let (heads, first_segments) = (fixed.heads as u32, fixed.first_segments as u32);
+            // Below the end of log memory.
+            let first_segments = fixed.first_segments as u32;
             let claims_end = claims_end(self, division, streams, self.takes_all);
             self.logs_end = self.logs_end.max(claims_end);
             let ring = u32::from(self.ring);
@@ -117,7 +118,7 @@ impl Arena {
             self.accounts_used += division.accounts_of(tracks, warps);
             self.logged.push(LoggedLaunch {
                 accounts,
-                heads,
+                first_lanes,
                 first_entries,
                 segment_entries,
                 warps,
@@ -133,7 +134,7 @@ impl Arena {
                 logs,
                 claims: self.claims,
                 accounts,
-                heads,
+                first_lanes,
                 warps,
                 first_entries,
                 segment_entries,

@@ -31,7 +31,10 @@ impl Pool {
     /// the program goes on.
     pub(in super::super) fn should_drain(&self) -> bool {
         let filling = self.filling.and_then(|at| self.arenas[at].as_ref());
-        filling.is_some_and(|arena| 4 * arena.taken() >= 3 * u64::from(arena.logs_end))
+        filling.is_some_and(|arena| {
+            4 * arena.taken() >= 3 * u64::from(arena.logs_end)
+                || 4 * arena.accounts_used >= 3 * arena.account_bytes()
+        })
     }
 
     /// Tells whether no arena holds anything.

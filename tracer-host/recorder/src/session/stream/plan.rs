@@ -9,10 +9,10 @@
 //! firsts, accounts           128 and 32 bytes for each stream of the round
 //! scratch                    chunks that are packed
 //! chunks                     encoded events
-//! logs                       heads, flat logs, and as much for merged runs
+//! logs                       flat logs, where they are, and as much for merged runs
 //! ```
 
-use warptrace_abi::log::{ENTRY_BYTES, FLAT, HEADS_ENTRIES, LoggedLaunch, RESERVED_ENTRIES};
+use warptrace_abi::log::{ENTRY_BYTES, FLAT, FLAT_ENTRIES, LoggedLaunch, RESERVED_ENTRIES};
 use warptrace_abi::pool::{Claims, PoolDescriptor};
 use warptrace_abi::stream::StreamLogs;
 use warptrace_encode::FlattenJob;
@@ -30,7 +30,7 @@ const MIN_BYTES: u64 = 1 << 20;
 const MAX_BYTES: u64 = 1536 << 20;
 /// The part of it that is scratch.
 const SCRATCH_SHARE: u64 = 16;
-/// The part of it that heads and tables of the round's warps take at most.
+/// The part of it that the tables of the round's warps take at most.
 const WARPS_SHARE: u64 = 4;
 /// Of what remains this many parts of all are for chunks: a run takes 16 bytes in a flat log, as many merged,
 /// and 12 of a chunk.
@@ -107,7 +107,7 @@ impl Plan {
         let scratch = Allocation { address: pieces.take(scratch_bytes)?, bytes: scratch_bytes };
 
         let account_bytes = size_of::<WarpAccount>() as u64;
-        let of_stream = u64::from(4 * LANES) + account_bytes + u64::from(HEADS_ENTRIES * ENTRY_BYTES);
+        let of_stream = u64::from(4 * LANES) + account_bytes + u64::from(FLAT_ENTRIES * ENTRY_BYTES);
         let of_warp = 8 + u64::from(tracks) * of_stream;
         let remaining = (pieces.end - pieces.next).checked_sub(8 * ALIGN)?;
         let max_warps = (remaining / WARPS_SHARE / of_warp).min(logs.warps.into());
@@ -116,8 +116,8 @@ impl Plan {
         let outcomes = pieces.take(4 * max_warps)?;
         let firsts = pieces.take(u64::from(4 * LANES) * streams)?;
         let accounts = pieces.take(account_bytes * streams)?;
-        let heads = RESERVED_ENTRIES.next_multiple_of(HEADS_ENTRIES);
-        let flat_from = u64::from(heads) + streams * u64::from(HEADS_ENTRIES);
+        let flat_logs = RESERVED_ENTRIES.next_multiple_of(FLAT_ENTRIES);
+        let flat_from = u64::from(flat_logs) + streams * u64::from(FLAT_ENTRIES);
         let head_bytes = flat_from * u64::from(ENTRY_BYTES);
 
         let remaining = (pieces.end - pieces.next).checked_sub(head_bytes + 4 * ALIGN)?;
@@ -161,7 +161,7 @@ impl Plan {
             segment_entries: logs.segment_entries,
             round_warps: 0,
             tracks,
-            heads,
+            flat_logs,
             flat_from: flat_from as u32,
             flat_end,
             unused: 0,
@@ -173,7 +173,7 @@ impl Plan {
     pub(super) fn logged(&self, warps: u32) -> LoggedLaunch {
         LoggedLaunch {
             accounts: self.accounts,
-            heads: self.job.heads,
+            first_segments: self.job.flat_logs,
             warps,
             // All lanes have a head, whichever the warp has.
             block_threads: LANES,
@@ -226,7 +226,7 @@ mod tests {
                 let (first, last) = (parts[0], parts[parts.len() - 1]);
                 assert!(first.0 >= area.address && last.0 + last.1 <= area.address + area.bytes);
                 assert!(parts.iter().all(|(at, _)| at % ALIGN == 0));
-                assert!(job.flat_from >= job.heads + streams as u32 * HEADS_ENTRIES);
+                assert!(job.flat_from >= job.flat_logs + streams as u32 * FLAT_ENTRIES);
                 assert_eq!(job.flat_end - job.flat_from, pool.merged_end - pool.merged_from);
             }
         }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use warptrace_abi::log::{
-    ENTRY_BYTES, HEADS_ENTRIES, LOG_ALIGNMENT, LaunchLogs, LoggedLaunch, MAX_FIRST_ENTRIES,
-    MAX_SEGMENT_ENTRIES, RESERVED_ENTRIES, SEGMENT_MULTIPLE,
+    ENTRY_BYTES, LOG_ALIGNMENT, LaunchLogs, LoggedLaunch, MAX_FIRST_ENTRIES, MAX_SEGMENT_ENTRIES,
+    RESERVED_ENTRIES, SEGMENT_MULTIPLE,
 };
 use warptrace_abi::pool::{Claims, PoolDescriptor};
 use warptrace_device::KernelCall;
@@ -141,11 +141,9 @@ impl FakeDevice {
         {
             assert!(entries.is_power_of_two() && (SEGMENT_MULTIPLE..=most).contains(&entries), "{logs:?}");
         }
-        // Heads lie behind all that was reserved and claimed before, first segments behind them, and claims
-        // continue there.
-        assert!(u64::from(logs.heads) >= self.taken, "entry {} is taken", logs.heads);
-        assert!(logs.heads >= RESERVED_ENTRIES && logs.heads.is_multiple_of(HEADS_ENTRIES));
-        assert!(logs.first_segments >= logs.heads_of(tracks, 0), "{logs:?}");
+        // First segments lie behind all that was reserved and claimed before, and claims continue there.
+        assert!(u64::from(logs.first_segments) >= self.taken, "entry {} is taken", logs.first_segments);
+        assert!(logs.first_segments >= RESERVED_ENTRIES);
         assert!(logs.first_segments.is_multiple_of(logs.first_entries));
         let claims = self.claims(logs.claims);
         let next = u64::from(logs.claims_from) + claims.log_entries;
@@ -180,7 +178,7 @@ impl FakeDevice {
         assert!(u64::from(pool.merged_from) >= self.taken.min(self.logs_end.into()));
         let expected = LoggedLaunch {
             accounts: logs.accounts,
-            heads: logs.heads,
+            first_lanes: logs.first_lanes,
             first_entries: logs.first_entries,
             segment_entries: logs.segment_entries,
             warps: logs.warps,

@@ -411,7 +411,10 @@ fn rings_overlap_and_keep_their_length() {
     let mut recorded = Recorded::new(&RecordingSpec { policy: Policy::Ring, ..options(32 << 10) });
     let reserved: Vec<Reserved> = (0..2).map(|_| recorded.reserve(1, PATIENCE).unwrap()).collect();
     let logs: Vec<LaunchLogs> = reserved.iter().filter_map(|reserved| reserved.logs[0]).collect();
-    assert!(logs[0].first_entries == logs[1].first_entries && logs[0].heads < logs[1].heads, "{logs:?}");
+    assert!(
+        logs[0].first_entries == logs[1].first_entries && logs[0].first_segments < logs[1].first_segments,
+        "{logs:?}"
+    );
     for reserved in reserved {
         recorded.run(reserved, 1, 100).state.store(1, Ordering::Relaxed);
     }

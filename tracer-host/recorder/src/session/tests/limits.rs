@@ -1,5 +1,6 @@
 //! The limit of device memory.
 
+use warptrace_abi::log::FirstSegments;
 use warptrace_format::file::Metadata;
 
 use super::fake::{FakeDevice, script};
@@ -45,7 +46,7 @@ fn without_a_limit_an_eighth_of_what_is_free_is_taken() {
 
 #[test]
 fn a_launch_that_cannot_be_recorded_says_what_it_needs() {
-    for (warps, dual) in [(1000, false), (4000, false), (2000, true), (9000, false)] {
+    for (warps, dual) in [(5000, false), (40_000, false), (20_000, true), (90_000, false)] {
         let with = |bytes| RecordingSpec { dual, memory: Some(MemorySize(bytes)), ..options(0) };
         let error = recorded(warps, &with(2 << 20)).unwrap_err();
         let SessionError::Memory { streams, needed: Some(needed), limit } = error else { panic!("{error}") };
@@ -56,8 +57,8 @@ fn a_launch_that_cannot_be_recorded_says_what_it_needs() {
         recorded(warps, &with(needed)).unwrap();
         let error = recorded(warps, &with(needed - (1 << 20))).unwrap_err();
         assert!(matches!(error, SessionError::Memory { .. }), "{error}");
-        // 4,352 bytes of logs and 32 of accounts are 5/8 of it.
-        assert!(needed < streams * 4384 * 8 / 5 * 10 / 9 + (1 << 20), "{}", MemorySize(needed));
+        // Accounts of 32 bytes are a 16th of it; logs of 128 bytes have more than they need.
+        assert!(needed < streams * 32 * 16 * 10 / 9 + (1 << 20), "{}", MemorySize(needed));
     }
 }
 
@@ -78,7 +79,7 @@ fn what_is_launched_before_one_that_is_too_large_is_written() {
     let file = Shared::default();
     let mut session = Session::start(&mut device, &PROGRAM, &options(2048), file.clone()).unwrap();
     launch_warps(&mut session, "k", 4, 32).unwrap();
-    let error = launch_warps(&mut session, "k", 4000, 32).unwrap_err();
+    let error = launch_warps(&mut session, "k", 40_000, 32).unwrap_err();
     assert!(matches!(error, SessionError::Memory { .. }), "{error}");
     drop(session);
     assert_eq!(file.contents().0.len(), 1);
@@ -86,12 +87,12 @@ fn what_is_launched_before_one_that_is_too_large_is_written() {
 
 #[test]
 fn more_logs_than_entries_can_name_are_refused_whatever_the_limit() {
-    // The first segments of sixteen million warps have more entries than 32 bits can number.
-    let error = recorded(16_000_000, &options(1024)).unwrap_err();
+    // The first segments of 500 million warps have more entries than log memory can have.
+    let error = recorded(500_000_000, &options(1024)).unwrap_err();
     assert!(matches!(error, SessionError::Memory { needed: None, .. }), "{error}");
     assert!(error.to_string().contains("launch smaller grids"), "{error}");
     // A limit beyond that is not taken.
-    let division = Division::new(u64::MAX, 4096, 1, 8).unwrap();
+    let division = Division::new(u64::MAX, 4096, 1, FirstSegments::of_streams(8)).unwrap();
     assert!(division.log_entries > u32::MAX - 128 && division.total() < division.limit);
 }
 

@@ -1,6 +1,8 @@
 //! How launches share log memory where each lane keeps its latest events.
 
-use warptrace_abi::log::{Fixed, LaunchLogs, MAX_FIRST_ENTRIES, MIN_RING_ENTRIES, RESERVED_ENTRIES};
+use warptrace_abi::log::{
+    FirstSegments, Fixed, LaunchLogs, MAX_FIRST_ENTRIES, MIN_RING_ENTRIES, RESERVED_ENTRIES,
+};
 use warptrace_format::LANES;
 
 use super::fake::{FakeDevice, script};
@@ -38,7 +40,7 @@ fn rings_are_as_long_as_fits() {
             assert_eq!((logs.ring, logs.segment_entries), (1, logs.first_entries / 2));
             let streams = warps * if dual { 2 } else { 1 };
             let fits = |entries| {
-                let fixed = Fixed::place(RESERVED_ENTRIES.into(), streams, entries);
+                let fixed = Fixed::place(RESERVED_ENTRIES.into(), streams, FirstSegments::of_lanes(entries));
                 fixed.end <= u64::from(logs.claims_end)
             };
             let entries = logs.first_entries;
@@ -88,5 +90,5 @@ fn what_the_longest_ring_needs_to_be_merged_in_stays_free() {
             assert!((end + longest) * 16 < kib << 10, "{first} and {second} in {kib} KiB");
         }
     }
-    assert!(shared > 3, "launches share a drain {shared} times");
+    assert!(shared > 2, "launches share a drain {shared} times");
 }

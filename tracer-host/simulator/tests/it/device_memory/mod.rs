@@ -2,8 +2,8 @@
 //! on simulated lanes.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
-use warptrace_abi::log::{ENTRY_BYTES, Fixed, LaunchLogs, LoggedLaunch, RESERVED_ENTRIES};
-use warptrace_abi::pool::{Claims, PoolDescriptor};
+use warptrace_abi::log::{ENTRY_BYTES, FirstSegments, Fixed, LaunchLogs, LoggedLaunch, RESERVED_ENTRIES};
+use warptrace_abi::pool::{Claims, PARTED, PoolDescriptor};
 use warptrace_encode::native::{self, Schedule};
 use warptrace_encode::{
     Codec, PREDICT_THREADS, encode_predict_call, encode_serial_call, find_classes_call, merge_call,
@@ -87,6 +87,8 @@ pub(crate) fn untouched(bytes: &[u8]) -> bool {
 pub(crate) struct Room {
     pub(crate) chunks: u32,
     pub(crate) chunk_bytes: u32,
+    /// Lanes of a stream that have first segments.
+    pub(crate) lanes: u32,
     /// Entries of a first segment, and of any other.
     pub(crate) first: u32,
     pub(crate) segment: u32,
@@ -106,6 +108,7 @@ pub(crate) struct Room {
 pub(crate) const AMPLE: Room = Room {
     chunks: 4000,
     chunk_bytes: 512,
+    lanes: 1,
     first: 16,
     segment: 32,
     ring: false,
@@ -118,7 +121,7 @@ pub(crate) const AMPLE: Room = Room {
 impl Room {
     /// Rings of this many entries, and as much for anything else.
     pub(crate) const fn rings(self, entries: u32) -> Self {
-        Self { first: entries, segment: entries / 2, ring: true, claimable: 0, ..self }
+        Self { lanes: 32, first: entries, segment: entries / 2, ring: true, claimable: 0, ..self }
     }
 }
 
@@ -138,6 +141,80 @@ pub(crate) struct DeviceMemory {
     claims: Guarded,
     /// The classes of streams, and the table in which they are found; empty: they are not looked for.
     classes: Guarded,
+}
+
+/// Logs of a launch, as lanes write them.
+pub(crate) struct LogWriter {
+    memory: DeviceMemory,
+    launch: LoggedLaunch,
+    entries: Vec<[u32; 4]>,
+    free: u32,
+    /// For each lane of each stream the next entry, and its segment's link; 0: it has no segment.
+    pointers: Vec<[u32; 2]>,
+}
+
+impl LogWriter {
+    /// Empty logs.
+    pub(crate) fn new(mut memory: DeviceMemory) -> Self {
+        let launch = memory.logged_launch();
+        let mut entries = vec![[UNTOUCHED; 4]; memory.merged_from() as usize];
+        let streams = memory.warps * memory.tracks;
+        let mut pointers = vec![[0; 2]; 32 * streams as usize];
+        for stream in 0..streams {
+            entries[launch.first_segment(stream, 0) as usize] = [0; 4];
+            for lane in 0..launch.first_lanes {
+                let first = launch.first_segment(stream, lane);
+                pointers[(32 * stream + lane) as usize] = [first + 1, first + launch.first_entries - 1];
+            }
+        }
+        Self { free: memory.claims_from(), memory, launch, entries, pointers }
+    }
+
+    /// Gives a lane a segment if it has no room.
+    pub(crate) fn reserve(&mut self, stream: u32, lane: u32) {
+        let head = self.launch.first_segment(stream, 0) as usize;
+        let [next, link] = &mut self.pointers[(32 * stream + lane) as usize];
+        if next == link {
+            let is_first = *link == 0;
+            *next = self.free + u32::from(is_first);
+            if is_first {
+                self.entries[self.free as usize] = [self.entries[head][2], lane, 0, 0];
+                self.entries[head][2] = self.free;
+            } else {
+                self.entries[*link as usize][0] = self.free;
+            }
+            *link = self.free + self.launch.segment_entries - 1;
+            self.free += self.launch.segment_entries;
+        }
+    }
+
+    pub(crate) fn append(&mut self, stream: u32, lane: u32, words: [u32; 4]) {
+        self.reserve(stream, lane);
+        let [next, _] = &mut self.pointers[(32 * stream + lane) as usize];
+        self.entries[*next as usize] = words;
+        *next += 1;
+    }
+
+    /// Notes that a lane has lost a run that began at a time.
+    pub(crate) fn lose(&mut self, stream: u32, time: u64) {
+        let head = &mut self.entries[self.launch.first_segment(stream, 0) as usize];
+        let noted = u64::from(head[0]) | u64::from(head[1]) << 32;
+        let noted = noted.max(!time);
+        [head[0], head[1]] = [noted as u32, (noted >> 32) as u32];
+    }
+
+    /// Ends all logs.
+    pub(crate) fn finish(mut self) -> DeviceMemory {
+        for [next, link] in self.pointers {
+            if link != 0 {
+                let words = &mut self.entries[link as usize];
+                (words[0], words[1]) = (0, link - next);
+            }
+        }
+        let bytes: Vec<u8> = self.entries.iter().flatten().flat_map(|word| word.to_le_bytes()).collect();
+        self.memory.logs.write(&bytes);
+        self.memory
+    }
 }
 
 /// A stream: its events and its account.
@@ -192,9 +269,13 @@ impl DeviceMemory {
         memory
     }
 
-    /// Where heads and first segments are.
+    /// Where first segments are.
     fn fixed(&self) -> Fixed {
-        Fixed::place(RESERVED_ENTRIES.into(), u64::from(self.warps * self.tracks), self.room.first)
+        Fixed::place(RESERVED_ENTRIES.into(), u64::from(self.warps * self.tracks), self.first())
+    }
+
+    fn first(&self) -> FirstSegments {
+        FirstSegments { lanes: self.room.lanes, entries: self.room.first }
     }
 
     /// Index of the first entry after the first segments.
@@ -216,7 +297,7 @@ impl DeviceMemory {
             logs: self.logs.address(),
             claims: self.claims.address(),
             accounts: self.accounts.address(),
-            heads: self.fixed().heads as u32,
+            first_lanes: self.room.lanes,
             warps: self.warps,
             first_entries: self.room.first,
             segment_entries: self.room.segment,
@@ -233,7 +314,7 @@ impl DeviceMemory {
     pub(crate) fn logged_launch(&mut self) -> LoggedLaunch {
         LoggedLaunch {
             accounts: self.accounts.address(),
-            heads: self.fixed().heads as u32,
+            first_lanes: self.room.lanes,
             first_entries: self.room.first,
             segment_entries: self.room.segment,
             warps: self.warps,
@@ -325,7 +406,13 @@ impl DeviceMemory {
             return (0..streams).collect();
         }
         let words = self.classes.contents();
-        words.as_chunks::<4>().0.iter().take(streams as usize).map(|word| u32::from_le_bytes(*word)).collect()
+        words
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .take(streams as usize)
+            .map(|word| u32::from_le_bytes(*word) & !PARTED)
+            .collect()
     }
 
     /// Merges the logs by the kernel: `blocks` blocks of `threads` threads.

@@ -5,7 +5,7 @@ use warptrace_encode::native::Schedule;
 use warptrace_format::account::WarpAccount;
 
 use super::{ECL, PREDICT, ROOM};
-use crate::device_memory::{DeviceMemory, Encoded, Room, UNTOUCHED};
+use crate::device_memory::{DeviceMemory, Encoded, LogWriter, Room};
 use crate::made_runs::{LANES, Numbers};
 
 /// A stream's logs, and when each log stopped, if it did.
@@ -47,33 +47,15 @@ impl Logs {
 fn memory(streams: &[Logs], room: Room) -> DeviceMemory {
     let room = Room { data_track: 1, ..room };
     let warps = streams.len() as u32;
-    let mut memory = DeviceMemory::new(room, warps, 32, 2);
-    let mut entries = vec![[UNTOUCHED; 4]; memory.merged_from() as usize];
-    let (mut free, launch) = (memory.claims_from(), memory.logged_launch());
-    let set_head = |entries: &mut Vec<[u32; 4]>, stream: u32, lane: u32, head: [u32; 2]| {
-        let words = &mut entries[(launch.heads_of(stream) + lane / 2) as usize];
-        words[lane as usize % 2 * 2..][..2].copy_from_slice(&head);
-    };
-    for (stream, lane) in (0..warps).flat_map(|stream| (0..LANES as u32).map(move |lane| (stream, lane))) {
-        set_head(&mut entries, stream, lane, [launch.first_segment(stream, lane), 0]);
-        let (logs, stream) = (&streams[stream as usize], warps + stream);
-        let mut next = launch.first_segment(stream, lane);
-        let mut link = next + room.first - 1;
-        for words in &logs.lanes[lane as usize] {
-            if next == link {
-                entries[link as usize][0] = free;
-                (next, link) = (free, free + room.segment - 1);
-                free += room.segment;
-            }
-            entries[next as usize] = *words;
-            next += 1;
+    let memory = DeviceMemory::new(room, warps, 32, 2);
+    let mut writer = LogWriter::new(memory);
+    for (logs, stream) in streams.iter().zip(warps..) {
+        for (lane, runs) in (0..).zip(&logs.lanes) {
+            runs.iter().for_each(|words| writer.append(stream, lane, *words));
         }
-        let lost = logs.lost_from[lane as usize].map_or(0, |time| time | 1);
-        set_head(&mut entries, stream, lane, [next, lost]);
+        logs.lost_from.iter().flatten().for_each(|time| writer.lose(stream, (*time).into()));
     }
-    let bytes: Vec<u8> = entries.iter().flatten().flat_map(|word| word.to_le_bytes()).collect();
-    memory.logs.write(&bytes);
-    memory
+    writer.finish()
 }
 
 /// Checks what is in chunks and accounts against the logs.

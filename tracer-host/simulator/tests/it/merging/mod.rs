@@ -4,7 +4,7 @@ mod classes;
 mod data;
 mod logs;
 
-use crate::device_memory::{AMPLE, DeviceMemory, Encoded, Room, UNTOUCHED};
+use crate::device_memory::{AMPLE, DeviceMemory, Encoded, LogWriter, Room};
 use crate::made_runs::{LANES, MadeRun, Numbers};
 use logs::{Logs, logs, with_gaps};
 use warptrace_abi::log::{ENTRY_BYTES, MAX_KEY_COUNT};
@@ -25,10 +25,7 @@ const ROOM: Room = Room { chunks: 2000, chunk_bytes: CHUNK_BYTES, first: 8, segm
 
 /// Device memory with logs in it.
 fn memory(streams: &[Logs], room: Room) -> DeviceMemory {
-    let mut memory = DeviceMemory::new(room, streams.len() as u32, 32, 1);
-    let mut entries = vec![[UNTOUCHED; 4]; memory.merged_from() as usize];
-    let mut free = memory.claims_from();
-    let launch = memory.logged_launch();
+    let mut writer = LogWriter::new(DeviceMemory::new(room, streams.len() as u32, 32, 1));
     // As warps do that run at the same time: all runs in the order of their times.
     let mut all: Vec<_> = Vec::new();
     for (stream, logs) in streams.iter().enumerate() {
@@ -37,41 +34,17 @@ fn memory(streams: &[Logs], room: Room) -> DeviceMemory {
         }
     }
     all.sort_unstable();
-    // For each lane the next entry, and its segment's link.
-    let mut pointers: Vec<Vec<(u32, u32)>> = (0..streams.len() as u32)
-        .map(|stream| {
-            let first = |lane| launch.first_segment(stream, lane);
-            (0..LANES as u32).map(|lane| (first(lane), first(lane) + room.first - 1)).collect()
-        })
-        .collect();
     for (_, stream, lane, number) in all {
         // Some logs take a segment when the one before is full, others when they need it.
-        let (mut next, mut link) = pointers[stream][lane];
-        let further = |entries: &mut Vec<[u32; 4]>, free: &mut u32, next: &mut u32, link: &mut u32| {
-            if next == link {
-                entries[*link as usize][0] = *free;
-                (*next, *link) = (*free, *free + room.segment - 1);
-                *free += room.segment;
-            }
-        };
-        further(&mut entries, &mut free, &mut next, &mut link);
-        entries[next as usize] = streams[stream].lanes[lane][number].words();
-        next += 1;
+        writer.append(stream as u32, lane as u32, streams[stream].lanes[lane][number].words());
         if lane % 2 == 0 {
-            further(&mut entries, &mut free, &mut next, &mut link);
-        }
-        pointers[stream][lane] = (next, link);
-    }
-    for (stream, logs) in streams.iter().enumerate() {
-        for (lane, pointer) in pointers[stream].iter().enumerate() {
-            let lost = logs.lost_from[lane].map_or(0, |time| time as u32 | 1);
-            let words = &mut entries[launch.heads_of(stream as u32) as usize + lane / 2];
-            words[lane % 2 * 2..][..2].copy_from_slice(&[pointer.0, lost]);
+            writer.reserve(stream as u32, lane as u32);
         }
     }
-    let bytes: Vec<u8> = entries.iter().flatten().flat_map(|word| word.to_le_bytes()).collect();
-    memory.logs.write(&bytes);
-    memory
+    for (stream, logs) in (0..).zip(streams) {
+        logs.lost_from.iter().flatten().for_each(|time| writer.lose(stream, *time));
+    }
+    writer.finish()
 }
 
 /// What merging makes of a stream.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::device_memory::{AMPLE, DeviceMemory};
 use crate::streamed_memory::{Host, Room, Runs};
 use kernels::{anything, apart, fractal, long_runs};
-use warptrace_abi::log::{ENTRY_BYTES, Entry, HEAD_BYTES, LaunchLogs};
+use warptrace_abi::log::{ENTRY_BYTES, Entry, LaunchLogs};
 use warptrace_device::{KernelCall, simt};
 use warptrace_format::Counting;
 use warptrace_sim::{Interaction, Launch, LogKind, Recording, SimError, Simulator};
@@ -54,23 +54,28 @@ fn kept(call: &KernelCall, blocks: u32, recording: Recording, launch: Launch<'_>
 
 /// The runs of one lane's log.
 fn of_lane(logs: &LaunchLogs, bytes: &[u8], stream: u32, lane: u32) -> Vec<Entry> {
-    let words = |offset: usize| -> [u32; 4] {
+    let entry = |index: u32| -> [u32; 4] {
+        let offset = (index * ENTRY_BYTES) as usize;
         std::array::from_fn(|at| {
             u32::from_le_bytes(bytes[offset + 4 * at..][..4].try_into().expect("4 bytes"))
         })
     };
-    let entry = |index: u32| words((index * ENTRY_BYTES) as usize);
-    let [end, ..] = words((logs.heads_of(0, stream) * ENTRY_BYTES + HEAD_BYTES * lane) as usize);
-    let mut at = logs.first_segment(0, stream, lane);
-    let mut link = at + logs.first_entries - 1;
-    let mut runs = Vec::new();
-    while at != end {
-        if at == link {
-            at = entry(link)[0];
-            link = at + logs.segment_entries - 1;
+    let mut first = logs.first_segment(0, stream, 0);
+    let mut length = logs.first_entries;
+    if lane != 0 {
+        // The claimed first segments are a list.
+        (first, length) = (entry(first)[2], logs.segment_entries);
+        while first != 0 && entry(first)[1] != lane {
+            first = entry(first)[0];
         }
-        runs.push(Entry::from_words(entry(at)));
-        at += 1;
+    }
+    let (mut runs, mut header) = (Vec::new(), 1);
+    while first != 0 {
+        let link = first + length - 1;
+        let [next, free, ..] = entry(link);
+        let end = if next == 0 { link - free } else { link };
+        runs.extend((first + header..end).map(|index| Entry::from_words(entry(index))));
+        (first, length, header) = (next, logs.segment_entries, 0);
     }
     runs
 }

@@ -7,7 +7,7 @@ use crate::device_memory::{AMPLE, DeviceMemory, Encoded, Room, untouched};
 use kernels::{
     departures, endless, high_locations, long_runs, loops, low_locations, parted, rounds, staircases,
 };
-use warptrace_abi::log::{ENTRY_BYTES, HEAD_BYTES, RESERVED_ENTRIES};
+use warptrace_abi::log::{ENTRY_BYTES, RESERVED_ENTRIES};
 use warptrace_device::{KernelCall, simt};
 use warptrace_encode::native::Schedule;
 use warptrace_format::Counting;
@@ -243,7 +243,7 @@ fn long_first_segments_hold_every_event_without_a_claim() {
     for times in [1, 9, 40] {
         for first in [2048, 4096] {
             for recording in [RAW, DUAL] {
-                let room = Room { first, segment: 8, claimable: 0, ..AMPLE };
+                let room = Room { lanes: 32, first, segment: 8, claimable: 0, ..AMPLE };
                 let found = record(&staircases(times), 2, room, recording, in_turn(2));
                 check_whole(&found, 4, |warp| expected_staircases(times, warp));
                 assert_eq!((found.lost(), found.rounds[0].log_entries), (0, 0), "{times} times in {first}");
@@ -387,7 +387,7 @@ fn a_launch_of_another_shape_records_the_warps_that_there_are() {
 }
 
 #[test]
-fn lanes_of_a_launch_that_failed_write_no_heads() {
+fn lanes_of_a_launch_that_failed_end_no_logs() {
     let kernel = || {
         warptrace_device::trace::point::<1>();
         if simt::lane() < 3 {
@@ -397,14 +397,16 @@ fn lanes_of_a_launch_that_failed_write_no_heads() {
         assert!(simt::lane() < 30, "too high");
         warptrace_device::trace::point::<3>();
     };
-    let mut memory = DeviceMemory::new(AMPLE, 1, 32, 1);
+    let room = Room { lanes: 32, ..AMPLE };
+    let mut memory = DeviceMemory::new(room, 1, 32, 1);
     // SAFETY: all memory has the sizes given and outlives the launch.
     let launch = unsafe { Launch::new([1, 1, 1], [32, 1, 1]).traced(memory.launch_logs(), RAW.of_kernel()) };
     let error = Simulator::new().launch(&launch, &kernel).expect_err("it panics");
     assert!(matches!(error, SimError::Panicked { .. }), "{error}");
     let logs = memory.logs.contents();
-    let heads = &logs[(RESERVED_ENTRIES * ENTRY_BYTES) as usize..][..(32 * HEAD_BYTES) as usize];
-    let (ended, others) = heads.split_at(3 * HEAD_BYTES as usize);
-    assert!(ended.chunks(8).all(|head| !untouched(head)), "three lanes have left the kernel");
-    assert!(untouched(others), "no other lane has");
+    let bytes = (room.first * ENTRY_BYTES) as usize;
+    let segments = &logs[(RESERVED_ENTRIES * ENTRY_BYTES) as usize..][..32 * bytes];
+    let links: Vec<&[u8]> = segments.chunks(bytes).map(|segment| &segment[bytes - 16..]).collect();
+    assert!(links[..3].iter().all(|link| !untouched(link)), "three lanes have left the kernel");
+    assert!(links[3..].iter().all(|link| untouched(link)), "no other lane has");
 }

@@ -6,6 +6,8 @@ use warptrace_abi::recording::Spaces;
 use warptrace_ptx::interpret::Memory;
 use warptrace_ptx::splice::Placement;
 
+use warptrace_abi::log::FirstSegments;
+
 use super::super::Extent;
 use super::super::case::Shape;
 use super::super::program::below;
@@ -228,7 +230,7 @@ fn case<'a>(shape: Shape) -> Case<'a> {
 fn check(
     extent: Extent,
     kernels: std::ops::Range<u64>,
-    first: u32,
+    first: FirstSegments,
     segments: impl Fn(u64) -> u32,
 ) -> [u64; 7] {
     let mut sums = [0; 7];
@@ -269,7 +271,7 @@ in_both_tiers! {
 fn check_each_access(extent: Extent) {
     let kernels = std::env::var("WARPTRACE_RANDOM_KERNELS").ok().and_then(|count| count.parse().ok());
     let [accesses, known, lost, unmatched, entries, derived, known_derived] =
-        check(extent, 0..kernels.unwrap_or(12), 16, |_| 4096);
+        check(extent, 0..kernels.unwrap_or(12), FirstSegments::of_streams(16), |_| 4096);
     assert_eq!([known, lost, unmatched, known_derived], [accesses, 0, 0, derived]);
     let least = extent.least(5_000);
     assert!(accesses > 4 * least && entries > least && derived > least, "{accesses} {entries} {derived}");
@@ -277,7 +279,8 @@ fn check_each_access(extent: Extent) {
 
 fn check_little_memory(extent: Extent) {
     let segments = |seed| [0, 1, 2, 3, 5, 8, 13, 21, 34, 55][seed as usize % 10];
-    let [accesses, known, lost, unmatched, _, derived, known_derived] = check(extent, 100..112, 8, segments);
+    let [accesses, known, lost, unmatched, _, derived, known_derived] =
+        check(extent, 100..112, FirstSegments::of_lanes(8), segments);
     assert_eq!(known + lost + unmatched, accesses);
     let least = extent.least(3_000);
     assert!(known > least && lost > least && unmatched > extent.least(100), "{known} {lost} {unmatched}");
@@ -306,7 +309,14 @@ $LOOP:
 }
 ";
     let traced = Traced::new(text, Spaces::ALL, None, 90);
-    let shape = Shape { grid: [1; 3], block: [40, 1, 1], first: 16, segments: 64, claimed: 0, clock: 0 };
+    let shape = Shape {
+        grid: [1; 3],
+        block: [40, 1, 1],
+        first: FirstSegments::of_streams(16),
+        segments: 64,
+        claimed: 0,
+        clock: 0,
+    };
     let outcome = traced.check(&case(shape), 3);
     assert_eq!((outcome.known, outcome.lost), (40 * 2500, 0));
     // A header and values for each 1,023, of two warps, if lanes stay together.

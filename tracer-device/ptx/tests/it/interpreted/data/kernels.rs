@@ -7,6 +7,7 @@ use super::super::Extent;
 use super::super::case::Shape;
 use super::super::foreign::{KERNELS, OUTPUT, TEXTS, launch, memory, shape};
 use super::{Case, Traced};
+use warptrace_abi::log::FirstSegments;
 
 fn case(kernel: &str, shape: Shape, seed: u64) -> Case<'_> {
     let parameters = launch(kernel, shape, 0, None).parameters;
@@ -57,7 +58,12 @@ fn check_little_memory(extent: Extent) {
         for (number, kernel) in KERNELS.into_iter().enumerate() {
             for seed in seeds(extent, number, 4) {
                 let segments = [0, 2, 9, 40][seed as usize];
-                let shape = Shape { first: 8, segments, clock: seed << 34, ..shape(kernel) };
+                let shape = Shape {
+                    first: FirstSegments::of_streams(8),
+                    segments,
+                    clock: seed << 34,
+                    ..shape(kernel)
+                };
                 let outcome = traced.check(&case(kernel, shape, seed), seed);
                 assert_eq!(outcome.known + outcome.unmatched + outcome.lost, outcome.accesses);
                 lost += outcome.lost;

@@ -10,6 +10,7 @@ use warptrace_ptx::splice::{LogKind, Options, Recording, SpliceError, splice};
 
 use super::super::case::Shape;
 use super::{Case, RECORDING, Traced};
+use warptrace_abi::log::FirstSegments;
 
 const DATA: u64 = 0x10_0000;
 
@@ -25,7 +26,14 @@ pub(super) fn module(body: &str) -> String {
 fn check(traced: &Traced) -> u64 {
     let mut memory = Memory::new();
     memory.declare(DATA, (0..4096_u32).flat_map(|index| (index as u8).to_le_bytes()).collect());
-    let shape = Shape { grid: [1; 3], block: [40, 1, 1], first: 32, segments: 64, claimed: 0, clock: 9 };
+    let shape = Shape {
+        grid: [1; 3],
+        block: [40, 1, 1],
+        first: FirstSegments::of_streams(32),
+        segments: 64,
+        claimed: 0,
+        clock: 9,
+    };
     let parameters = vec![DATA.to_le_bytes().to_vec()];
     let case = Case { kernel: "k", shape, parameters, memory, output: DATA, dynamic_shared: 0 };
     let outcomes = (0..20).map(|seed| traced.check(&case, seed));

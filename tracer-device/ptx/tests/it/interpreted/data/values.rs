@@ -11,6 +11,7 @@ use super::super::case::Shape;
 use super::super::foreign::program;
 use super::small::module;
 use super::{Case, Traced};
+use warptrace_abi::log::FirstSegments;
 
 const VALUED: &str = include_str!("../../../data/foreign/valued.ptx");
 const THREADS: u32 = 70;
@@ -22,7 +23,14 @@ fn case(segments: u32) -> Case<'static> {
     let mut memory = Memory::new();
     memory.declare(DATA, (0..8_u32).flat_map(|number| (number as f32).to_le_bytes()).collect());
     memory.declare(OUT, vec![0; 4 * THREADS as usize]);
-    let shape = Shape { grid: [3, 1, 1], block: [32, 1, 1], first: 4, segments, claimed: 0, clock: 9 };
+    let shape = Shape {
+        grid: [3, 1, 1],
+        block: [32, 1, 1],
+        first: FirstSegments::of_streams(4),
+        segments,
+        claimed: 0,
+        clock: 9,
+    };
     let parameters =
         [DATA.to_le_bytes().to_vec(), OUT.to_le_bytes().to_vec(), THREADS.to_le_bytes().to_vec()];
     Case { kernel: "valued", shape, parameters: parameters.to_vec(), memory, output: OUT, dynamic_shared: 0 }

@@ -6,8 +6,7 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 
-use warptrace_abi::log::LaunchLogs;
-use warptrace_format::LANES;
+use warptrace_abi::log::{FirstSegments, LaunchLogs};
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{DeviceInfo, Growing, LaunchInfo, Metadata};
 
@@ -49,7 +48,7 @@ struct Kernel {
 }
 
 fn fixed(logs: &LaunchLogs) -> Range<u32> {
-    logs.heads..logs.first_segments + logs.warps * LANES * logs.first_entries
+    logs.first_segments..logs.first_segment(0, logs.warps, 0)
 }
 
 fn apart<T: Ord>(a: &Range<T>, b: &Range<T>) -> bool {
@@ -59,7 +58,8 @@ fn apart<T: Ord>(a: &Range<T>, b: &Range<T>) -> bool {
 impl World {
     fn new(kib: u64, threads: usize, launches: u32) -> Self {
         let mut device = FakeDevice::new([]);
-        let division = Division::new(kib << 10, 1024, Pool::arenas(true), 8).unwrap();
+        let division =
+            Division::new(kib << 10, 1024, Pool::arenas(true), FirstSegments::of_streams(8)).unwrap();
         let pool = Pool::new(&mut device, division, 1, false, true).unwrap();
         let metadata = Metadata::new("model", DeviceInfo::simulator("model"), vec![CodecSpec::Raw]);
         let tables = Growing::new(metadata.with_kernel("k", "")).unwrap();
