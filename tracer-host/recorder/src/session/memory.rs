@@ -37,11 +37,12 @@ const MAX_SCRATCH_BYTES: u64 = 64 << 20;
 /// Scratch next to the packed chunks.
 const SCRATCH_HEAD_BYTES: u64 = 256;
 /// Part of what remains for accounts: the shortest log of a warp and track takes four times its account, longer
-/// ones and what is merged and encoded of them more. Of much memory it is less: so that what is drained at once stays
-/// small enough for buffers on the host that are used again.
+/// ones and what is merged and encoded of them more. At most so many bytes: what is drained at once stays small
+/// enough for buffers on the host that are used again.
 const ACCOUNT_SHARE: u64 = 16;
 const MAX_ACCOUNT_BYTES: u64 = 128 << 20;
-const MIN_ACCOUNT_SHARE: u64 = 128;
+/// Part for accounts where each lane has a log from the start, and the least part of much memory.
+const LANES_ACCOUNT_SHARE: u64 = 128;
 const CHUNK_SHARE: u64 = 8;
 /// Parts of log memory, and those of them that a launch's logs may take.
 const LOG_PARTS: u32 = 7;
@@ -178,7 +179,8 @@ impl Division {
         let scratch = (limit / SCRATCH_SHARE).clamp(chunk, MAX_SCRATCH_BYTES) + SCRATCH_HEAD_BYTES;
         let small = u64::from(arenas) * size_of::<Claims>() as u64 + TABLE_BYTES + scratch + LOG_ALIGNMENT;
         let mut rest = limit.checked_sub(small)?;
-        let accounts = (rest / ACCOUNT_SHARE).min(MAX_ACCOUNT_BYTES.max(rest / MIN_ACCOUNT_SHARE));
+        let least = rest / LANES_ACCOUNT_SHARE;
+        let accounts = if shortest.lanes == 1 { (rest / ACCOUNT_SHARE).min(MAX_ACCOUNT_BYTES.max(least)) } else { least };
         let account_bytes = accounts / ACCOUNT_BYTES * ACCOUNT_BYTES;
         let class_bytes = account_bytes / 2;
         rest -= account_bytes + class_bytes;
