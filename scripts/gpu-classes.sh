@@ -1,6 +1,6 @@
 #!/bin/sh
 # What a recording costs with a tool and with an earlier one: launches whose warps repeat, launches whose warps differ,
-# and the steps of a training. Usage: gpu-classes.sh BASE NEW OUT; BASE and NEW hold `warptrace` and `warptrace-bench`.
+# irregular programs, and the steps of a training. Usage: gpu-classes.sh BASE NEW OUT; BASE and NEW hold `warptrace` and `warptrace-bench`.
 # ROUNDS: how often the first two are recorded; POINTS: what is recorded of the training.
 set -u
 base=$1 new=$2 out=$3
@@ -13,7 +13,7 @@ each() {
         for tool in "$base" "$new"; do
             name=$(basename "$tool")
             "$tool/warptrace-bench" record "$@" --no-check -o "$out/$name-$1.wtrc" >"$out/log" 2>&1
-            echo "$name $round: $(grep -E '^(memory|kernels|encoding|copy|write|whole run) ' "$out/log" | tr -s ' ' | tr '\n' ';')"
+            echo "$name $round: $(grep -E '^(events|memory|kernels|encoding|copy|write|whole run) ' "$out/log" | tr -s ' ' | tr '\n' ';')"
         done
     done
     for tool in "$base" "$new"; do
@@ -28,6 +28,10 @@ each triad --elements 33554432 --grid 131072x256 --passes 20
 each matmul --size 8192
 each stress --walks 1048576
 each fractal --width 4096
+each mis --graph amazon:400727
+each mis --graph road:264346
+each mst --graph rmat12
+each dmr --points 20000
 
 echo "== training"
 python3 "$here/gpu-training.py"

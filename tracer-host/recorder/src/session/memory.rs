@@ -180,7 +180,11 @@ impl Division {
         let small = u64::from(arenas) * size_of::<Claims>() as u64 + TABLE_BYTES + scratch + LOG_ALIGNMENT;
         let mut rest = limit.checked_sub(small)?;
         let least = rest / LANES_ACCOUNT_SHARE;
-        let accounts = if shortest.lanes == 1 { (rest / ACCOUNT_SHARE).min(MAX_ACCOUNT_BYTES.max(least)) } else { least };
+        let accounts = if shortest.lanes == 1 {
+            (rest / ACCOUNT_SHARE).min(MAX_ACCOUNT_BYTES.max(least))
+        } else {
+            least
+        };
         let account_bytes = accounts / ACCOUNT_BYTES * ACCOUNT_BYTES;
         let class_bytes = account_bytes / 2;
         rest -= account_bytes + class_bytes;

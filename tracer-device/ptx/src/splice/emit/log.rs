@@ -138,31 +138,33 @@ impl Emitter {
     /// stream's head if it is the earliest.
     fn lose(&mut self, log: Log, appended: Appended, lost: Pred) {
         let (word, [events, since, at, base]) = (X[0], Y);
-        match appended {
-            Appended::Run(Vector([_, key, low, high])) => {
-                emit!(self, "and.b32 {word}, {key}, {MAX_KEY_COUNT};");
-                emit!(self, "cvt.u64.u32 {events}, {word};");
-                emit!(self, "mov.b64 {since}, {};", Vector([low, high]));
-                emit!(self, "shr.u64 {since}, {since}, {TIME_SHIFT};");
-            }
-            Appended::Data { key, time } => {
-                self.accesses(word, key);
-                emit!(self, "cvt.u64.u32 {events}, {word};");
-                // The header's time is the lower half of a clock that has just been read.
-                emit!(self, "mov.u64 {since}, %clock64;");
-                emit!(self, "shr.u64 {since}, {since}, {TIME_SHIFT};");
-                emit!(self, "cvt.u32.u64 {word}, {since};");
-                emit!(self, "sub.u32 {word}, {word}, {time};");
-                emit!(self, "cvt.u64.u32 {at}, {word};");
-                emit!(self, "sub.u64 {since}, {since}, {at};");
-            }
-        }
         let warp = self.warp_in_launch();
         let stream = self.stream(log.track, warp.index, field::WARPS);
+        match appended {
+            Appended::Run(Vector([_, key, ..])) => emit!(self, "and.b32 {word}, {key}, {MAX_KEY_COUNT};"),
+            Appended::Data { key, .. } => self.accesses(word, [X[1], X[2]], key),
+        }
+        emit!(self, "cvt.u64.u32 {events}, {word};");
         self.count_lost(stream, events, lost);
         let head = self.first_of_stream(stream, X[1]);
         self.field(base, field::LOGS);
         emit!(self, "mad.wide.u32 {at}, {head}, {ENTRY_BYTES}, {base};");
+        match appended {
+            Appended::Run(Vector([.., low, high])) => {
+                emit!(self, "mov.b64 {since}, {};", Vector([low, high]));
+                emit!(self, "shr.u64 {since}, {since}, {TIME_SHIFT};");
+            }
+            Appended::Data { time, .. } => {
+                // The header's time is the lower half of a clock that has just been read.
+                let ago = base;
+                emit!(self, "mov.u64 {since}, %clock64;");
+                emit!(self, "shr.u64 {since}, {since}, {TIME_SHIFT};");
+                emit!(self, "cvt.u32.u64 {word}, {since};");
+                emit!(self, "sub.u32 {word}, {word}, {time};");
+                emit!(self, "cvt.u64.u32 {ago}, {word};");
+                emit!(self, "sub.u64 {since}, {since}, {ago};");
+            }
+        }
         emit!(self, "not.b64 {since}, {since};");
         emit!(self, "@{lost} red.global.max.u64 [{at}], {since};");
     }
@@ -186,8 +188,8 @@ impl Emitter {
     }
 
     /// Computes how many accesses values with this key hold ([`warptrace_abi::data::accesses`]).
-    fn accesses(&mut self, to: R32, key: R32) {
-        let (lanes, group, is_group) = (X[4], X[5], P[5]);
+    fn accesses(&mut self, to: R32, [lanes, group]: [R32; 2], key: R32) {
+        let is_group = P[5];
         const _: () = assert!(VALUES >> COUNT_SHIFT & MAX_COUNT == 0 && GROUP == 32);
         emit!(self, "shr.u32 {to}, {key}, {COUNT_SHIFT};");
         emit!(self, "and.b32 {to}, {to}, {MAX_COUNT};");

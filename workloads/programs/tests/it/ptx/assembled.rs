@@ -2,15 +2,10 @@
 //! all.
 
 use warptrace_build::ARCHITECTURES;
-use warptrace_ptx::Module;
 use warptrace_ptx::splice::{LogKind, Recording};
 
 use super::stored_code::CodeStore;
-use super::{Assembled, RECORDINGS, ROOM, ptx, store};
-
-/// How much a kernel may spill whose limit leaves recording few registers: stores and loads, in bytes of a lane; and where the compiler writes a later PTX,
-/// whose votes name their lanes.
-const FEW_BYTES: [u32; 2] = [128, 256];
+use super::{Assembled, FEW_BYTES, RECORDINGS, ROOM, ptx, store};
 
 /// All recordings for one architecture, and one recording for each of the others; with logs that are rings
 /// one for each architecture.
@@ -24,8 +19,6 @@ fn work() -> Vec<(&'static str, Recording)> {
 
 pub(crate) fn check(store: &CodeStore) {
     let Some(ptx) = ptx() else { return };
-    let names_lanes = Module::parse(ptx).expect("the compiler writes PTX").version() > (6, 3);
-    let few_bytes = FEW_BYTES[usize::from(names_lanes)];
     let mut spills = Vec::new();
     println!("registers, untraced and traced:");
     for (architecture, recording) in work() {
@@ -37,7 +30,7 @@ pub(crate) fn check(store: &CodeStore) {
             assert!(untraced.registers > 0 && traced.registers > 0, "{kernel}: {untraced:?}, {traced:?}");
             print!(" {kernel} {} {}", untraced.registers, traced.registers);
             assert!(traced.registers <= *limit, "{kernel}: {traced:?}, at most {limit} registers");
-            let allowed = if (limit - ROOM..=*limit).contains(&untraced.registers) { few_bytes } else { 0 };
+            let allowed = if (limit - ROOM..=*limit).contains(&untraced.registers) { FEW_BYTES } else { 0 };
             if untraced.spill_bytes == 0 && traced.spill_bytes > allowed {
                 spills.push(format!(
                     "{kernel} for {architecture}, {recording:?}: {} bytes",
