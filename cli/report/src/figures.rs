@@ -65,7 +65,7 @@ pub(crate) fn figures(
         "lines": lines,
         "loops": loops,
         "warp_events": analysis.warp_events,
-        "warps": warps::curve(analysis, limits),
+        "warps": warps::curve(&guide.warps, limits),
         "paths": { "number": analysis.paths.len(), "most_common": paths },
         "edges": edges,
         "parts": parts.rows,

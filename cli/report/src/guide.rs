@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use askama::Template;
 use warptrace_analysis::words::{self, Names};
-use warptrace_analysis::{Analysis, LineFigures, LocationFigures, OrderItems, kernel_name};
+use warptrace_analysis::{Analysis, LineFigures, LocationFigures, OrderItems, WarpFigures, kernel_name};
 use warptrace_decoder::TraceFile;
 
 use crate::limits::Limits;
@@ -19,6 +19,8 @@ const CAUSES: usize = 5;
 pub(crate) struct Guide<'a> {
     pub(crate) trace: &'a TraceFile,
     pub(crate) analysis: &'a Analysis,
+    /// The warps one by one.
+    pub(crate) warps: Vec<WarpFigures>,
     pub(crate) names: &'a Names,
     pub(crate) limits: Limits,
     /// Ranks of the lines that are shown, by location.
@@ -72,7 +74,16 @@ impl<'a> Guide<'a> {
             }
         });
         let colours = order.into_iter().take(COLOURS).zip(0..).collect();
-        Self { trace, analysis, names, limits, ranks, kernels, colours }
+        Self {
+            trace,
+            analysis,
+            warps: analysis.warps.iter().collect(),
+            names,
+            limits,
+            ranks,
+            kernels,
+            colours,
+        }
     }
 
     /// Orders launches so that the first of each kernel come before all second ones, and so on.

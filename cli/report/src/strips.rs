@@ -78,11 +78,11 @@ impl Strips {
 
 /// Of each kernel the warps with the most idle slots, the median and the fewest; then odd ones, one of each
 /// of the most common paths, unfinished ones, and others evenly spread by their work: each once.
-fn choose<'a>(guide: &Guide<'a>) -> Vec<(Option<&'static str>, usize, &'a WarpFigures)> {
+fn choose<'a>(guide: &'a Guide<'_>) -> Vec<(Option<&'static str>, usize, &'a WarpFigures)> {
     let Guide { trace, analysis, limits, .. } = *guide;
     let mut by_kernel: BTreeMap<usize, Vec<&WarpFigures>> = BTreeMap::new();
     let mut kernel_of_launch = BTreeMap::new();
-    for warp in &analysis.warps {
+    for warp in &guide.warps {
         let kernel = *kernel_of_launch
             .entry(warp.launch)
             .or_insert_with(|| kernel_of(trace, analysis, warp.launch).unwrap_or(0));
@@ -106,14 +106,14 @@ fn choose<'a>(guide: &Guide<'a>) -> Vec<(Option<&'static str>, usize, &'a WarpFi
         }
     }
     let find = |launch: u32, warp: u32| {
-        let at = analysis.warps.binary_search_by_key(&(launch, warp), |found| (found.launch, found.warp));
-        at.ok().map(|at| &analysis.warps[at])
+        let at = guide.warps.binary_search_by_key(&(launch, warp), |found| (found.launch, found.warp));
+        at.ok().map(|at| &guide.warps[at])
     };
     let paths = analysis.paths.iter().take(limits.paths).filter_map(|path| find(path.launch, path.warp));
     let first = |standing: &warptrace_analysis::Standing| find(standing.first.launch, standing.first.warp);
     let standing = analysis.standing.iter().take(limits.standing).filter_map(first);
-    let others = odd(analysis, limits).into_iter().chain(standing).chain(paths);
-    chosen.extend(others.chain(curve(analysis, limits)).map(|warp| (None, warp)));
+    let others = odd(&guide.warps, limits).into_iter().chain(standing).chain(paths);
+    chosen.extend(others.chain(curve(&guide.warps, limits)).map(|warp| (None, warp)));
     let mut seen = BTreeSet::new();
     chosen.retain(|(_, warp)| seen.insert((warp.launch, warp.warp)));
     chosen.into_iter().map(|(title, warp)| (title, kernel_of_launch[&warp.launch], warp)).collect()
@@ -157,7 +157,7 @@ pub(crate) fn strips(guide: &Guide<'_>) -> Result<Option<Strips>, DecodeError> {
     let seen: BTreeSet<(u32, u32)> = chosen.iter().map(|(_, _, warp)| (warp.launch, warp.warp)).collect();
     let is_new = |warp: &&WarpFigures| !seen.contains(&(warp.launch, warp.warp));
     let others: Vec<&WarpFigures> =
-        analysis.warps.iter().filter(is_new).take(limits.strips.saturating_sub(chosen.len())).collect();
+        guide.warps.iter().filter(is_new).take(limits.strips.saturating_sub(chosen.len())).collect();
     for of_launch in others.chunk_by(|one, other| one.launch == other.launch) {
         fill(guide, of_launch, &mut runs)?;
         let kernel = kernel_of(trace, analysis, of_launch[0].launch).unwrap_or(0);
@@ -227,9 +227,9 @@ fn fill(guide: &Guide<'_>, warps: &[&WarpFigures], runs: &mut Runs) -> Result<()
 
 /// Says which warps with events cannot be chosen; empty if all can.
 fn left_out(guide: &Guide<'_>, carried: &BTreeSet<(u32, u32)>) -> String {
-    let Guide { trace, analysis, .. } = *guide;
+    let trace = guide.trace;
     let missing: Vec<&WarpFigures> =
-        analysis.warps.iter().filter(|warp| !carried.contains(&(warp.launch, warp.warp))).collect();
+        guide.warps.iter().filter(|warp| !carried.contains(&(warp.launch, warp.warp))).collect();
     let ranges: Vec<&[&WarpFigures]> =
         missing.chunk_by(|one, other| one.launch == other.launch && one.warp + 1 == other.warp).collect();
     let said = |range: &&[&WarpFigures]| {

@@ -48,7 +48,7 @@ pub(crate) fn timelines(guide: &Guide<'_>) -> Result<Vec<Timeline>, DecodeError>
     if analysis.time.is_none() {
         return Ok(Vec::new());
     }
-    let launches = analysis.warps.chunk_by(|one, other| one.launch == other.launch);
+    let launches = guide.warps.chunk_by(|one, other| one.launch == other.launch);
     let cycles = |warps: &[WarpFigures]| -> u64 { warps.iter().map(cycles_of).fold(0, u64::saturating_add) };
     let mut order: Vec<_> = launches.map(|warps| (cycles(warps), warps)).collect();
     order.order_by_key(|(cycles, warps)| (Reverse(*cycles), warps[0].launch));

@@ -52,8 +52,8 @@ const KERNELS: usize = 3;
 
 /// Some of the warps, those with the most events first: every one if they are few, and otherwise evenly
 /// spread, with the first and the last.
-pub(crate) fn curve(analysis: &Analysis, limits: Limits) -> Vec<&WarpFigures> {
-    let mut warps: Vec<&WarpFigures> = analysis.warps.iter().collect();
+pub(crate) fn curve(warps: &[WarpFigures], limits: Limits) -> Vec<&WarpFigures> {
+    let mut warps: Vec<&WarpFigures> = warps.iter().collect();
     warps.order_by_key(|warp| (Reverse(warp.counts.visits), warp.launch, warp.warp));
     let points = limits.curve.max(2);
     if warps.len() <= points {
@@ -63,8 +63,8 @@ pub(crate) fn curve(analysis: &Analysis, limits: Limits) -> Vec<&WarpFigures> {
 }
 
 /// The warps farthest from the median of their launch, the farthest first.
-pub(crate) fn odd(analysis: &Analysis, limits: Limits) -> Vec<&WarpFigures> {
-    let mut warps: Vec<&WarpFigures> = analysis.warps.iter().filter(|warp| warp.distance() > 0).collect();
+pub(crate) fn odd(warps: &[WarpFigures], limits: Limits) -> Vec<&WarpFigures> {
+    let mut warps: Vec<&WarpFigures> = warps.iter().filter(|warp| warp.distance() > 0).collect();
     warps.order_by_key(|warp| Reverse(warp.distance()));
     warps.truncate(limits.paths);
     warps
@@ -73,11 +73,11 @@ pub(crate) fn odd(analysis: &Analysis, limits: Limits) -> Vec<&WarpFigures> {
 /// Describes the warps.
 pub(crate) fn warps(guide: &Guide<'_>, strips: Option<&Strips>) -> Warps {
     let Guide { trace, analysis, limits, .. } = *guide;
-    let curve = curve(analysis, limits);
+    let curve = curve(&guide.warps, limits);
     let most = analysis.warp_events.max();
     let values =
         |value: fn(&WarpFigures) -> f64| steps(curve.iter().map(move |warp| value(warp)), most as f64, CURVE);
-    let all = analysis.warps.len();
+    let all = guide.warps.len();
     let link = |launch: u32, warp: u32| WarpLink {
         name: words::warp(trace, launch, warp),
         launch,
@@ -109,7 +109,8 @@ pub(crate) fn warps(guide: &Guide<'_>, strips: Option<&Strips>) -> Warps {
         sampled: (all > curve.len())
             .then(|| format!("{} of {} warps are drawn", count(curve.len() as u64), count(all as u64))),
         drawn: words::many(all as u64, "warp"),
-        odd: odd_columns.table(odd(analysis, limits).into_iter(), limits.paths, |warp| kernel(warp.launch)),
+        odd: odd_columns
+            .table(odd(&guide.warps, limits).into_iter(), limits.paths, |warp| kernel(warp.launch)),
         paths: path_columns.table(analysis.paths.iter(), limits.paths, |group| kernel(group.launch)),
     }
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use warptrace_analysis::words::{self, Names};
 use warptrace_analysis::{
-    Analysis, BlockRan, Counts, LaunchBlocks, LaunchSchedule, LocationFigures, Selection, Time, Watch,
-    kernel_name,
+    Analysis, BlockRan, Counts, LaunchBlocks, LaunchSchedule, LocationFigures, Selection, Time, WarpFigures,
+    Watch, kernel_name,
 };
 use warptrace_decoder::TraceFile;
 
@@ -63,7 +63,7 @@ pub(crate) struct Figures {
     /// Heads of loops among the locations, those with the most idle slots first.
     pub(crate) loops: Vec<usize>,
     /// Warps, those with the most idle slots first.
-    pub(crate) warps: Vec<usize>,
+    pub(crate) warps: Vec<WarpFigures>,
 }
 
 /// A launch whose blocks are shown.
@@ -296,8 +296,8 @@ impl App {
         let mut loops: Vec<usize> =
             (0..analysis.locations.len()).filter(|&at| analysis.locations[at].trips.max() > 1).collect();
         loops.sort_by_key(|&at| Reverse(analysis.locations[at].counts.idle));
-        let mut warps: Vec<usize> = (0..analysis.warps.len()).collect();
-        warps.sort_by_key(|&at| Reverse(analysis.warps[at].counts.idle));
+        let mut warps: Vec<WarpFigures> = analysis.warps.iter().collect();
+        warps.sort_by_key(|warp| Reverse(warp.counts.idle));
         self.reading = Reading::Done(Figures { analysis, loops, warps });
         if !self.has_moved {
             self.go_to_hottest();
@@ -335,7 +335,7 @@ impl App {
     /// Shows the warp that is chosen in the list of warps.
     pub(crate) fn open_strip(&mut self) {
         let warp = self.figures().and_then(|figures| {
-            let warp = &figures.analysis.warps[*figures.warps.get(self.warp.at)?];
+            let warp = figures.warps.get(self.warp.at)?;
             Some((warp.launch, warp.warp))
         });
         if let Some((launch, warp)) = warp {

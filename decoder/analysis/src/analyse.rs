@@ -1,14 +1,15 @@
 //! From a trace to its figures.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::order::OrderItems;
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use warptrace_decoder::{TraceFile, WarpFilter};
 use warptrace_format::Counting;
 use warptrace_format::file::LaunchInfo;
 
-use crate::counts::{Counts, median};
+use crate::counts::Counts;
 use crate::distribution::Distribution;
 use crate::ends;
 use crate::error::AnalysisError;
@@ -28,14 +29,15 @@ use crate::tally::{Context, Tally, WarpSums};
 use crate::times::Time;
 use crate::transitions::OUTSIDE;
 use crate::visits::{AtLocation, TimeAt};
+use crate::warps::WarpTable;
 use crate::watch::Watch;
 
 /// Computes the figures of what `selection` names, on all cores of rayon's current pool.
 ///
 /// Goes once over the compressed events, without expanding runs and cycles. Memory: that of
-/// [`TraceFile::fold_items`], some KiB for each location on each core, 24 bytes for each observed edge, and
-/// 128 bytes for each warp with events; where it was recorded when warps ran, 32 bytes for each block and 8
-/// for each warp of one launch at a time. The answer is the same on any number of cores.
+/// [`TraceFile::fold_items`], some KiB for each location on each core, 24 bytes for each observed edge, and 152 bytes
+/// for each run of warps that did the same; where it was recorded when warps ran, as much for each warp, and 32 bytes
+/// for each block and 8 for each warp of one launch at a time. The answer is the same on any number of cores.
 ///
 /// # Errors
 /// Something was selected that the trace does not have; the trace is damaged; more than 2^20 different edges.
@@ -87,9 +89,13 @@ fn analyse_with(
     let mut sums = WarpSums::default();
     let mut kernels: BTreeMap<u32, KernelFigures> = BTreeMap::new();
     let (mut silent, mut all_ends, mut roles) = (Vec::new(), Vec::new(), Vec::new());
-    for (info, _) in &launches {
-        all_ends.push(ends::read(trace, info, selection, &mut losses, &mut silent)?);
+    let read: Vec<_> = launches.par_iter().map(|(info, _)| ends::read(trace, info, selection)).collect();
+    for (read, (info, _)) in read.into_iter().zip(&launches) {
+        let (ends, of_launch, without) = read?;
+        all_ends.push(ends);
+        losses.merge(of_launch);
         losses.unchosen_warps += selection.unchosen(info);
+        silent.extend(without);
     }
     if losses.is_whole() && selection.is_everything() {
         // A launch that failed may have accounts of all its warps, and one of which nothing is there has
@@ -100,25 +106,25 @@ fn analyse_with(
         watch.set_losses(&losses);
     }
     let is_timed = trace.has_times();
-    let most = |(info, _): &(LaunchInfo, _)| {
-        let warps = selection.warp_range(info).len();
-        usize::try_from(trace.totals(info.number(), 0).chunks).map_or(warps, |chunks| chunks.min(warps))
-    };
-    // A list that grows is copied time and again. Where so much memory cannot be had, less may do.
-    let _ = sums.warps.try_reserve_exact(launches.iter().map(most).fold(0, usize::saturating_add));
-    for ((info, filter), ends) in launches.iter().zip(&all_ends) {
-        let context = Context { launch: info, selection, ends, points: &points, renamed, is_timed, watch };
-        let Some(mut of_launch) = tally(trace, context, filter)? else { return Ok(None) };
-        let kernel =
-            kernels.entry(info.kernel()).or_insert_with(|| no_launch(kernel_name(trace, info), is_timed));
-        let found = add_launch(&points, kernel, &mut of_launch)?;
-        if let Some(found) = found {
-            for warp in &mut of_launch.warps {
-                warp.role = found.role(warp.warp % info.warps_per_block());
+    for group in trace.side_by_side(launches.iter().map(|(info, _)| info.number())) {
+        let tally_one = |at: usize| {
+            let ((launch, filter), ends) = (&launches[at], &all_ends[at]);
+            let context = Context { launch, selection, ends, points: &points, renamed, is_timed, watch };
+            tally(trace, context, filter)
+        };
+        let tallied: Vec<_> = group.clone().into_par_iter().map(tally_one).collect();
+        for ((info, _), of_launch) in launches[group].iter().zip(tallied) {
+            let Some(mut of_launch) = of_launch? else { return Ok(None) };
+            let kernel =
+                kernels.entry(info.kernel()).or_insert_with(|| no_launch(kernel_name(trace, info), is_timed));
+            let found = add_launch(&points, kernel, &mut of_launch)?;
+            let role = |warp| found.as_ref()?.role(warp % info.warps_per_block());
+            of_launch.warps.finish_launch(found.is_some().then_some(role));
+            if let Some(found) = found {
+                found.add_to(&mut roles, kernel_name(trace, info), info.number());
             }
-            found.add_to(&mut roles, kernel_name(trace, info), info.number());
+            sums.merge(of_launch);
         }
-        sums.merge(of_launch);
     }
     let edges = edges(&mut sums)?;
     let charges = sums.causes.charges().ok_or(AnalysisError::TooManyEdges)?;
@@ -128,16 +134,13 @@ fn analyse_with(
     let locations = locations(&points, &sums, &causes, is_timed);
     let lines = lines(&points, &locations, &sums);
     let mut warps = std::mem::take(&mut sums.warps);
-    if selection.focus.is_some() {
-        warps.retain(|warp| warp.counts.visits > 0);
-    }
-    warps.sort_unstable_by_key(|warp| (warp.launch, warp.warp));
-    add_medians(&mut warps);
     let mut schedule = None;
     if trace.has_spans() {
+        let mut each: Vec<WarpFigures> = warps.iter().collect();
         let (read, unplaced) =
-            schedule::read(trace, launches.iter().map(|(info, _)| info), selection, &mut warps)?;
+            schedule::read(trace, launches.iter().map(|(info, _)| info), selection, &mut each)?;
         (schedule, losses.unplaced_warps) = (Some(read), Some(unplaced));
+        warps = each.into_iter().collect();
     }
     let host = HostSchedule::new(trace, launches.iter().map(|(info, _)| info));
     let (mut counts, mut active) = (Counts::default(), vec![0; LANE_COUNTS]);
@@ -242,10 +245,9 @@ fn add_launch(
             add_time(&mut kernel.time, Some(at.time));
         }
     }
-    kernel.warps += launch.warps.len() as u64;
-    let events = launch.warps.iter().map(|warp| warp.counts.visits);
-    // With a focus some warps have none.
-    events.filter(|events| *events > 0).for_each(|events| kernel.warp_events.add(events, 1));
+    kernel.warps += launch.warps_with_events;
+    let events = launch.warps.distinct().map(|(warp, warps)| (warp.counts.visits, warps));
+    events.for_each(|(events, warps)| kernel.warp_events.add(events, warps));
     Ok(found)
 }
 
@@ -399,38 +401,21 @@ fn lines(points: &Points, locations: &[LocationFigures], sums: &WarpSums) -> Vec
     lines.into_values().collect()
 }
 
-/// The warps, which are in order, by kernel, role and path.
-fn paths(warps: &[WarpFigures], launches: &BTreeMap<u32, &LaunchInfo>) -> Vec<PathGroup> {
+/// The warps by kernel, role and path.
+fn paths(warps: &WarpTable, launches: &BTreeMap<u32, &LaunchInfo>) -> Vec<PathGroup> {
     let mut groups: FxHashMap<_, PathGroup> = FxHashMap::default();
-    for of_launch in warps.chunk_by(|one, other| one.launch == other.launch) {
-        let kernel = launches.get(&of_launch[0].launch).map_or(0, |info| info.kernel());
-        for &WarpFigures { launch, warp, counts, path, role, .. } in of_launch {
-            let first = || PathGroup { path, warps: 0, launch, warp, role, counts };
-            groups.entry((kernel, role, path, counts.visits)).or_insert_with(first).warps += 1;
+    for (figures, more) in warps.distinct() {
+        let &WarpFigures { launch, warp, counts, path, role, .. } = figures;
+        let kernel = launches.get(&launch).map_or(0, |info| info.kernel());
+        let new = PathGroup { path, warps: 0, launch, warp, role, counts };
+        let group = groups.entry((kernel, role, path, counts.visits)).or_insert(new);
+        let warps = group.warps + more;
+        if (launch, warp) < (group.launch, group.warp) {
+            *group = new;
         }
+        group.warps = warps;
     }
     let mut groups: Vec<PathGroup> = groups.into_values().collect();
     groups.order_by_key(|group| (std::cmp::Reverse(group.warps), group.launch, group.warp));
     groups
-}
-
-/// Gives each warp the medians of its launch and role. They are ordered by launch.
-fn add_medians(warps: &mut [WarpFigures]) {
-    for launch in warps.chunk_by_mut(|a, b| a.launch == b.launch) {
-        let roles: BTreeSet<Option<u8>> = launch.iter().map(|warp| warp.role).collect();
-        for role in roles {
-            let median_of = |number: fn(&WarpFigures) -> u64| {
-                let numbers = launch.iter().filter(|warp| warp.role == role).map(number);
-                median(&mut numbers.collect::<Vec<_>>())
-            };
-            let visits = median_of(|warp| warp.counts.visits);
-            let cycles = median_of(|warp| warp.time.map_or(0, |time| time.cycles));
-            for warp in launch.iter_mut().filter(|warp| warp.role == role) {
-                warp.median = visits;
-                if let Some(time) = &mut warp.time {
-                    time.median_cycles = cycles;
-                }
-            }
-        }
-    }
 }

@@ -7,11 +7,11 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
-use warptrace_decoder::{DecodeError, TraceFile, WarpFilter, WarpItem};
+use warptrace_decoder::{DecodeError, TraceFile, WarpClass, WarpFilter, WarpItem};
 use warptrace_format::file::LaunchInfo;
 
 use crate::figures::WarpFigures;
@@ -82,12 +82,13 @@ pub fn hottest_of_blocks(
     let end = last.saturating_add(1).saturating_mul(per_block);
     let filter = WarpFilter::warps(first.saturating_mul(per_block)..end);
     let is_timed = trace.has_times();
-    let group = |warp: u32| {
-        let block = warp / per_block;
-        (blocks.contains(&block) && selection.has_warp(info, warp)).then_some(block.into())
+    let group = |warps: Range<u32>| {
+        let (block, (end, has_first)) = (warps.start / per_block, selection.has_first(info, &warps));
+        let is_wanted = has_first && blocks.contains(&block);
+        (end.min((block + 1).saturating_mul(per_block)), is_wanted.then_some(block.into()))
     };
-    let take = |spent: &mut Spent, class: &[u32], item: WarpItem<'_>| {
-        spent.take((item.warp / per_block, class.len() as u64), item, is_timed);
+    let take = |spent: &mut Spent, class: &WarpClass, item: WarpItem<'_>| {
+        spent.take((item.warp / per_block, class.warps()), item, is_timed);
         ControlFlow::Continue(())
     };
     let spent = trace.fold_items((info.number(), 0), &filter, group, Spent::default, take, Spent::merge)?;

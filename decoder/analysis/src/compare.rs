@@ -132,15 +132,14 @@ pub fn compare(traces: [&TraceFile; 2], selection: &Selection) -> Result<Compari
     let locations = locations(traces, &analyses, &renamed);
     let causes = causes(&analyses, &renamed);
     let launches = matching::launches(traces);
-    let pairs = matching::warps(&launches, [&analyses[0].warps, &analyses[1].warps]);
     let name = |warp: &WarpFigures| StandingWarp { launch: warp.launch, warp: warp.warp };
-    let is_changed = |[first, second]: &&[&WarpFigures; 2]| {
-        (first.path, first.counts.visits) != (second.path, second.counts.visits)
-    };
-    let mut changed: Vec<[StandingWarp; 2]> =
-        pairs.iter().filter(is_changed).map(|pair| pair.map(name)).collect();
+    let (mut changed, mut common_warps) = (Vec::new(), 0);
+    matching::warps(&launches, [&analyses[0].warps, &analyses[1].warps], |pair| {
+        let [first, second] = pair.each_ref().map(|warp| (warp.path, warp.counts.visits));
+        common_warps += 1;
+        changed.extend((first != second).then(|| pair.each_ref().map(name)));
+    });
     changed.sort_unstable();
-    let common_warps = pairs.len() as u64;
     let single_warps = analyses.each_ref().map(|analysis| analysis.warps.len() as u64 - common_warps);
     let recordings = recordings::differences(traces, &launches);
     Ok(Comparison { recordings, analyses, causes, locations, changed, common_warps, single_warps, renamed })

@@ -44,6 +44,13 @@ impl Weight {
 }
 
 impl Counts {
+    /// The sum of these counts of each of some warps.
+    pub(crate) fn of_all(&self, warps: u64) -> Self {
+        let [visits, lanes, idle, slots] =
+            [self.visits, self.lanes, self.idle, self.slots].map(|count| count.saturating_mul(warps));
+        Self { visits, lanes, idle, slots }
+    }
+
     /// Counts visits with their active and idle lanes, of which each stands for `weight`.
     pub(crate) const fn new(visits: u64, lanes: u64, idle: u64, weight: u64) -> Self {
         let slots = lanes.saturating_add(idle).saturating_mul(weight);
@@ -90,4 +97,16 @@ pub(crate) fn median(numbers: &mut [u64]) -> u64 {
         None => 0,
         Some(last) => *numbers.select_nth_unstable(last / 2).1,
     }
+}
+
+/// The lower median of numbers, each of which comes so often; 0 of nothing.
+pub(crate) fn median_of_counted(mut numbers: Vec<(u64, u64)>) -> u64 {
+    numbers.sort_unstable();
+    let mut before = numbers.iter().map(|(_, times)| times).sum::<u64>().saturating_sub(1) / 2;
+    let is_it = |(_, times): &&(u64, u64)| {
+        let is_it = before < *times;
+        before = before.saturating_sub(*times);
+        is_it
+    };
+    numbers.iter().find(is_it).map_or(0, |(number, _)| *number)
 }

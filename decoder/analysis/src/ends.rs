@@ -1,5 +1,7 @@
 //! How warps ended, by their accounts.
 
+use std::ops::Range;
+
 use serde::Serialize;
 use warptrace_decoder::{DecodeError, TraceFile};
 use warptrace_format::file::{LaunchInfo, LossReason};
@@ -32,22 +34,25 @@ impl WarpEnd {
 /// How the warps of one launch ended. Those that are not listed are whole.
 #[derive(Debug, Default)]
 pub(crate) struct Ends {
-    /// Ranges of warps that ended in the same way, first and last, in order.
-    exceptions: Vec<(u32, u32, WarpEnd)>,
+    /// Ranges of warps that ended in the same way, in order.
+    exceptions: Vec<(Range<u32>, WarpEnd)>,
 }
 
 impl Ends {
-    pub(crate) fn end_of(&self, warp: u32) -> WarpEnd {
-        let at = self.exceptions.partition_point(|(_, last, _)| *last < warp);
-        let found = self.exceptions.get(at).filter(|(first, ..)| *first <= warp);
-        found.map_or(WarpEnd::Whole, |(.., end)| *end)
+    /// How the first of these warps ended, and the end of those that ended in the same way.
+    pub(crate) fn end_of_first(&self, warps: &Range<u32>) -> (u32, WarpEnd) {
+        let at = self.exceptions.partition_point(|(of, _)| of.end <= warps.start);
+        match self.exceptions.get(at) {
+            Some((of, end)) if of.start <= warps.start => (of.end.min(warps.end), *end),
+            next => (next.map_or(warps.end, |(of, _)| of.start.min(warps.end)), WarpEnd::Whole),
+        }
     }
 
-    /// Notes how a warp ended, after those before it.
-    fn push(&mut self, warp: u32, end: WarpEnd) {
+    /// Notes how warps ended, after those before them.
+    fn push(&mut self, warps: Range<u32>, end: WarpEnd) {
         match self.exceptions.last_mut() {
-            Some((_, last, same)) if *same == end && *last + 1 == warp => *last = warp,
-            _ => self.exceptions.push((warp, warp, end)),
+            Some((last, same)) if *same == end && last.end == warps.start => last.end = warps.end,
+            _ => self.exceptions.push((warps, end)),
         }
     }
 }
@@ -59,15 +64,14 @@ pub(crate) struct Silent {
     pub(crate) warps: u64,
 }
 
-/// Reads the accounts of a launch; adds what they say of the selected warps to `losses`, and the launch's
-/// unfinished warps without events, if there are any, to `silent`.
+/// Reads the accounts of a launch: how warps ended, what the selected ones lost, and the unfinished warps without
+/// events, if there are any.
 pub(crate) fn read(
     trace: &TraceFile,
     launch: &LaunchInfo,
     selection: &Selection,
-    losses: &mut Losses,
-    silent: &mut Vec<Silent>,
-) -> Result<Ends, DecodeError> {
+) -> Result<(Ends, Losses, Option<Silent>), DecodeError> {
+    let mut losses = Losses::default();
     for lacking in selection.lacking(trace, launch, 0)? {
         let lacking = lacking?;
         let warps = u64::from(lacking.chosen);
@@ -81,26 +85,21 @@ pub(crate) fn read(
         }
     }
     let (mut ends, mut without) = (Ends::default(), None);
-    for stream in trace.streams(launch.number(), 0)? {
-        let stream = stream?;
-        let warp = stream.warp;
-        if !selection.has_warp(launch, warp) {
-            continue;
-        }
-        let Some(account) = stream.account else {
-            ends.push(warp, WarpEnd::Unknown);
-            continue;
+    for warps in trace.accounts(launch.number(), 0)? {
+        let (warps, account) = warps?;
+        let end = match account {
+            None => WarpEnd::Unknown,
+            Some(account) if account.finished == 0 => WarpEnd::Unfinished,
+            Some(account) if account.lost > 0 => WarpEnd::Lossy,
+            Some(_) => continue,
         };
-        if account.finished == 0 {
-            if account.recorded == 0 {
-                let first = StandingWarp { launch: launch.number(), warp };
-                without.get_or_insert(Silent { first, warps: 0 }).warps += 1;
-            }
-            ends.push(warp, WarpEnd::Unfinished);
-        } else if account.lost > 0 {
-            ends.push(warp, WarpEnd::Lossy);
+        if account.is_some_and(|account| account.finished == 0 && account.recorded == 0)
+            && let Some((first, selected)) = selection.selected_of(launch, &warps)
+        {
+            let first = StandingWarp { launch: launch.number(), warp: first };
+            without.get_or_insert(Silent { first, warps: 0 }).warps += selected;
         }
+        ends.push(warps, end);
     }
-    silent.extend(without);
-    Ok(ends)
+    Ok((ends, losses, without))
 }

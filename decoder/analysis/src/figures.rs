@@ -17,6 +17,7 @@ use crate::roles::KernelRoles;
 use crate::schedule::{Schedule, WarpRan};
 use crate::times::{Time, WarpTime};
 use crate::waits::WaitFigures;
+use crate::warps::WarpTable;
 
 /// Numbers of active lanes: 0 (which no event has) to 32.
 pub const LANE_COUNTS: usize = 33;
@@ -385,7 +386,7 @@ pub struct Analysis {
     pub causes: Vec<Cause>,
     /// Warps with events, by launch and number.
     #[cfg_attr(feature = "bytes", borsh(skip))]
-    pub warps: Vec<WarpFigures>,
+    pub warps: WarpTable,
     /// Events of each warp that has some.
     pub warp_events: Distribution,
     /// Groups of warps with the same path: most warps first, then by the first warp.

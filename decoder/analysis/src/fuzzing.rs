@@ -51,7 +51,7 @@ pub fn check_trace(trace: &TraceFile) {
     let same = compare([trace, trace], &Selection::default()).expect("it was analysed before");
     assert!(same.changed.is_empty() && same.single_warps == [0, 0], "a trace is what it is");
     assert_eq!(same.greatest_percent(), 0.0);
-    if let Some(warp) = analysis.warps.first() {
+    if let Some(warp) = analysis.warps.iter().next() {
         let warp = crate::StandingWarp { launch: warp.launch, warp: warp.warp };
         assert_eq!(same.parting([trace, trace], [warp; 2]).expect("it was decoded before"), None);
     }

@@ -27,17 +27,19 @@ pub struct LabelFigures {
 /// Returns what was done under each label, the most idle slots first; nothing if no launch has one.
 pub fn by_label(trace: &TraceFile, analysis: &Analysis) -> Vec<LabelFigures> {
     let mut found: BTreeMap<Option<&str>, LabelFigures> = BTreeMap::new();
-    for warps in analysis.warps.chunk_by(|one, other| one.launch == other.launch) {
-        let label = trace.label(warps[0].launch);
+    let mut last = None;
+    for (warp, warps) in analysis.warps.distinct() {
+        let label = trace.label(warp.launch);
         let figures = found.entry(label).or_insert_with(|| LabelFigures {
             label: label.map(str::to_owned),
             launches: 0,
             warps: 0,
             counts: Counts::default(),
         });
-        figures.launches += 1;
-        figures.warps += warps.len() as u64;
-        warps.iter().for_each(|warp| figures.counts.add(&warp.counts));
+        // Those of a launch follow each other.
+        figures.launches += u64::from(last.replace(warp.launch) != Some(warp.launch));
+        figures.warps += warps;
+        figures.counts.add(&warp.counts.of_all(warps));
     }
     if found.keys().all(Option::is_none) {
         return Vec::new();

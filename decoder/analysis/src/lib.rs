@@ -69,6 +69,7 @@ mod trips;
 mod values;
 mod visits;
 mod waits;
+mod warps;
 mod watch;
 pub mod words;
 
@@ -112,4 +113,5 @@ pub use values::changes::{ValueChange, value_changes};
 pub use values::number::ValueReading;
 pub use values::{Bucket, Odd, ValueFigures, Values, values};
 pub use waits::{Arrivals, OpenWaits, Wait, WaitFigures};
+pub use warps::WarpTable;
 pub use watch::Watch;

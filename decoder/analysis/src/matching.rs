@@ -9,6 +9,7 @@ use warptrace_format::file::{LaunchInfo, WARP_LANES};
 
 use crate::figures::WarpFigures;
 use crate::selection::kernel_name;
+use crate::warps::WarpTable;
 
 /// Pairs the launches of two traces: the first launch of a kernel with the first one of the kernel of that
 /// name, and so on. Launches of kernels that only one trace has are paired by their numbers. In the order of
@@ -48,34 +49,33 @@ pub(crate) fn kernels(trace: &TraceFile) -> BTreeSet<&str> {
     by_kernel(trace).into_keys().collect()
 }
 
-/// Pairs warps, each list sorted by launch and number. In launches of the same shape those of the same
-/// number; in others those whose lanes are the same threads of the grid, by their global coordinates.
-pub(crate) fn warps<'a>(
+/// Gives pairs of warps to `each`. In launches of the same shape those of the same number; in others those whose
+/// lanes are the same threads of the grid, by their global coordinates.
+pub(crate) fn warps(
     launches: &[[&LaunchInfo; 2]],
-    [old, new]: [&'a [WarpFigures]; 2],
-) -> Vec<[&'a WarpFigures; 2]> {
-    let mut pairs = Vec::new();
+    [old, new]: [&WarpTable; 2],
+    mut each: impl FnMut([WarpFigures; 2]),
+) {
     for [first, second] in launches {
-        let (old, new) = (of_launch(old, first.number()), of_launch(new, second.number()));
+        let (old, mut new) = (old.of_launch(first.number()), new.of_launch(second.number()).peekable());
         if (first.grid(), first.block()) == (second.grid(), second.block()) {
-            pairs.extend(old.iter().filter_map(|warp| {
-                let at = new.binary_search_by_key(&warp.warp, |other| other.warp).ok()?;
-                Some([warp, &new[at]])
-            }));
+            for warp in old {
+                while new.next_if(|other| other.warp < warp.warp).is_some() {}
+                if let Some(other) = new.next_if(|other| other.warp == warp.warp) {
+                    each([warp, other]);
+                }
+            }
             continue;
         }
         let threads = |warp: &WarpFigures, info| Threads::new(info, warp.warp);
-        let partners: FxHashMap<Threads, &WarpFigures> =
-            new.iter().filter_map(|warp| Some((threads(warp, second)?, warp))).collect();
-        pairs.extend(old.iter().filter_map(|warp| Some([warp, *partners.get(&threads(warp, first)?)?])));
+        let partners: FxHashMap<Threads, WarpFigures> =
+            new.filter_map(|warp| Some((threads(&warp, second)?, warp))).collect();
+        for warp in old {
+            if let Some(other) = threads(&warp, first).and_then(|threads| partners.get(&threads)) {
+                each([warp, *other]);
+            }
+        }
     }
-    pairs
-}
-
-fn of_launch(warps: &[WarpFigures], launch: u32) -> &[WarpFigures] {
-    let from = warps.partition_point(|warp| warp.launch < launch);
-    let count = warps[from..].partition_point(|warp| warp.launch == launch);
-    &warps[from..from + count]
 }
 
 /// The threads that a warp holds: equal exactly if each lane has the same global coordinates.

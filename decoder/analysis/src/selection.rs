@@ -91,6 +91,28 @@ impl Selection {
             && self.warp.is_none_or(|number| warp % info.warps_per_block() == number)
     }
 
+    /// Whether the first of these warps is looked at, and an end: up to it the same is true of all.
+    pub(crate) fn has_first(&self, info: &LaunchInfo, warps: &Range<u32>) -> (u32, bool) {
+        let of_block = self.warp_range(info);
+        let end = match of_block.contains(&warps.start) {
+            _ if self.warp.is_some() => warps.start.saturating_add(1),
+            true => of_block.end,
+            false if warps.start < of_block.start => of_block.start,
+            false => warps.end,
+        };
+        (end.min(warps.end), self.has_warp(info, warps.start))
+    }
+
+    /// The first of these warps that is looked at, and how many are.
+    pub(crate) fn selected_of(&self, info: &LaunchInfo, warps: &Range<u32>) -> Option<(u32, u64)> {
+        let (wide, per_block) = (self.warp_range(info), info.warps_per_block());
+        let all = self.of_chosen(ChosenWarps::all(info.blocks(), per_block));
+        let before = all.before(warps.start.max(wide.start), per_block);
+        let count =
+            all.before(warps.end.min(wide.end), per_block).checked_sub(before).filter(|count| *count > 0)?;
+        Some((all.warp(before, per_block)?, count.into()))
+    }
+
     /// The selected block's warps by linear index, or all of the launch.
     pub fn warp_range(&self, info: &LaunchInfo) -> Range<u32> {
         let first = self.block.and_then(|block| info.warp_index(block, 0));

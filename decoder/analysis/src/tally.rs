@@ -3,9 +3,9 @@
 //! The warps of a class have the same events, which are counted once. Each sum is multiplied by the number of warps
 //! in the class.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
-use warptrace_decoder::WarpItem;
+use warptrace_decoder::{WarpClass, WarpItem};
 use warptrace_format::Event;
 use warptrace_format::codec::Item;
 use warptrace_format::file::LaunchInfo;
@@ -23,6 +23,7 @@ use crate::times::{Clocks, WarpTime, spend_lanes};
 use crate::transitions::Transitions;
 use crate::visits::{AtLocation, Locations};
 use crate::waits::Waits;
+use crate::warps::WarpTable;
 use crate::watch::Watch;
 
 /// Items between two reports to the watch: some milliseconds.
@@ -47,10 +48,15 @@ pub(crate) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// A number that warps share whose equal events give equal figures; `None` for those that are not selected.
-    pub(crate) fn group(&self, warp: u32) -> Option<u64> {
-        let end = self.ends.end_of(warp) as u64;
-        self.selection.has_warp(self.launch, warp).then(|| end << u32::BITS | u64::from(self.lanes(warp)))
+    /// A number that warps share whose equal events give equal figures: of the first of these warps, and the end of
+    /// those that have the same; `None` for those that are not selected.
+    pub(crate) fn group(&self, mut warps: Range<u32>) -> (u32, Option<u64>) {
+        let (has_warp, lanes, end);
+        (warps.end, has_warp) = self.selection.has_first(self.launch, &warps);
+        (warps.end, lanes) = self.launch.lanes_of(&warps);
+        (warps.end, end) = self.ends.end_of_first(&warps);
+        let group = (end as u64) << u32::BITS | u64::from(lanes.unwrap_or(u32::MAX));
+        (warps.end, has_warp.then_some(group))
     }
 
     fn lanes(&self, warp: u32) -> u32 {
@@ -73,7 +79,9 @@ pub(crate) struct WarpSums {
     /// Of a trace with times and waits.
     pub(crate) waits: Option<Waits>,
     /// In any order.
-    pub(crate) warps: Vec<WarpFigures>,
+    pub(crate) warps: WarpTable,
+    /// How many warps have events, whatever is looked at.
+    pub(crate) warps_with_events: u64,
     /// Unfinished warps with events, in any order.
     pub(crate) stopped: Vec<Stopped>,
 }
@@ -93,7 +101,8 @@ pub(crate) struct Stopped {
 /// The class that is being counted.
 struct Current {
     /// Its warps.
-    class: Vec<u32>,
+    class: WarpClass,
+    first: u32,
     /// Lanes that each has.
     lanes: u32,
     /// How many.
@@ -116,7 +125,7 @@ impl Current {
         }
         let location =
             locations[at].get_or_insert_with(|| Box::new(AtLocation::new(points.weight_of(event.location))));
-        if location.visit(event.mask, self.lanes, times, self.class.len() as u64) {
+        if location.visit(event.mask, self.lanes, times, self.class.warps()) {
             self.locations.push(event.location);
         }
         self.last = event.location;
@@ -179,8 +188,8 @@ impl<'a> Tally<'a> {
     /// Takes the next item of a class, whose items follow each other. Answers `Break` if the watch stops the
     /// analysis.
     #[inline]
-    pub(crate) fn take(&mut self, class: &[u32], found: WarpItem<'_>) -> ControlFlow<()> {
-        if self.current.as_ref().is_none_or(|current| current.class[0] != found.warp) {
+    pub(crate) fn take(&mut self, class: &WarpClass, found: WarpItem<'_>) -> ControlFlow<()> {
+        if self.current.as_ref().is_none_or(|current| current.first != found.warp) {
             self.begin_class(class);
         }
         match found.item {
@@ -298,53 +307,54 @@ impl<'a> Tally<'a> {
     fn publish(&mut self, watch: &Watch) {
         self.unpublished = 0;
         let (width, warps) =
-            self.current.as_ref().map_or((0, 0), |current| (current.width, current.class.len()));
+            self.current.as_ref().map_or((0, 0), |current| (current.width, current.class.warps()));
         for (id, location) in (0_u16..=u16::MAX).zip(&mut self.sums.locations) {
             let Some(location) = location else { continue };
-            watch.add(id, &location.publish(width, warps as u64));
+            watch.add(id, &location.publish(width, warps));
         }
     }
 
     /// Ends the current class, if there is one, and begins another.
-    fn begin_class(&mut self, class: &[u32]) {
-        let (mut kept, mut locations) = self.end_class();
+    fn begin_class(&mut self, class: &WarpClass) {
+        let mut locations = self.end_class();
         locations.clear();
-        kept.clear();
-        kept.extend_from_slice(class);
-        let (warp, warps, lanes) = (class[0], class.len() as u64, self.context.lanes(class[0]));
-        let (width, path) = (lanes.count_ones(), PathDigest::default());
-        self.current = Some(Current { class: kept, lanes, width, path, last: 0, active: 0, locations });
+        let (first, warps) = (class.first(), class.warps());
+        let lanes = self.context.lanes(first);
+        let (width, path, class) = (lanes.count_ones(), PathDigest::default(), class.clone());
+        self.current = Some(Current { class, first, lanes, width, path, last: 0, active: 0, locations });
         if let Some(clocks) = &mut self.clocks {
             clocks.begin(lanes);
         }
         if let Some(waits) = &mut self.sums.waits {
             let each = self.context.launch.warps_per_block();
-            waits.begin(warp / each, warp % each, lanes);
+            waits.begin(first / each, first % each, lanes);
         }
         self.sums.transitions.begin(lanes, warps);
         self.sums.nesting.begin(warps);
         self.sums.causes.begin(lanes, warps);
     }
 
-    /// Ends the current class; answers memory for the next one's warps and locations.
-    fn end_class(&mut self) -> (Vec<u32>, Vec<u16>) {
+    /// Ends the current class; answers memory for the next one's locations.
+    fn end_class(&mut self) -> Vec<u16> {
         self.count_runs();
-        let Some(Current { class, width, path, last, active, locations, .. }) = self.current.take() else {
-            return (Vec::new(), Vec::new());
+        let Some(Current { class, first, width, path, last, active, locations, .. }) = self.current.take()
+        else {
+            return Vec::new();
         };
-        let warps = class.len() as u64;
-        let end = self.context.ends.end_of(class[0]);
+        let warps = class.warps();
+        let end = self.context.ends.end_of_first(&(first..first + 1)).1;
         let launch = self.context.launch.number();
         if end == WarpEnd::Unfinished {
             let round = self.sums.nesting.open_loop(active, last);
             let others: Vec<_> = self.sums.transitions.elsewhere(active).collect();
-            let stopped = |&warp: &u32| Stopped { launch, warp, last, round, others: others.clone() };
-            self.sums.stopped.extend(class.iter().map(stopped));
+            let stopped = |warp| Stopped { launch, warp, last, round, others: others.clone() };
+            self.sums.stopped.extend(class.runs().iter().cloned().flatten().map(stopped));
         }
         self.sums.transitions.end(end.is_whole());
         self.sums.nesting.end();
-        let number = |warp: &u32| 1_u32 << (warp % self.context.launch.warps_per_block());
-        let numbers = class.iter().map(number).fold(0, std::ops::BitOr::bitor);
+        let each = self.context.launch.warps_per_block();
+        let in_blocks = |run: &Range<u32>| run.clone().take(each as usize).map(|warp| 1_u32 << (warp % each));
+        let numbers = class.runs().iter().flat_map(in_blocks).fold(0, std::ops::BitOr::bitor);
         let (mut counts, mut cycles, focus) = (Counts::default(), 0_u64, self.context.selection.focus);
         for &location in &locations {
             let at = usize::from(location);
@@ -356,27 +366,32 @@ impl<'a> Tally<'a> {
                 }
             }
             if let Some(line) = self.context.points.shared_line(location) {
-                self.visit_line(line as usize, &class);
+                self.visit_line(line as usize, first, warps);
             }
         }
         let (path, median) = (path.value(), 0);
         let time = self.clocks.as_ref().map(|_| WarpTime { cycles, median_cycles: 0 });
         let (ran, role) = (None, None);
-        let figures =
-            |&warp: &u32| WarpFigures { launch, warp, counts, time, ran, median, path, last, end, role };
-        self.sums.warps.extend(class.iter().map(figures));
-        (class, locations)
+        let warp = first;
+        let figures = WarpFigures { launch, warp, counts, time, ran, median, path, last, end, role };
+        // With a focus only warps that came there are looked at.
+        if focus.is_none() || counts.visits > 0 {
+            self.sums.warps.push(&class, figures);
+        }
+        self.sums.warps_with_events += warps;
+        locations
     }
 
-    fn visit_line(&mut self, line: usize, class: &[u32]) {
+    /// Counts warps that came to a line. `first` is the first of them.
+    fn visit_line(&mut self, line: usize, first: u32, warps: u64) {
         if self.line_visitors.len() <= line {
             self.line_visitors.resize(line + 1, 0);
             self.sums.line_warps.resize(line + 1, 0);
         }
-        let visitor = u64::from(class[0]) + 1;
+        let visitor = u64::from(first) + 1;
         if self.line_visitors[line] != visitor {
             self.line_visitors[line] = visitor;
-            self.sums.line_warps[line] += class.len() as u64;
+            self.sums.line_warps[line] += warps;
         }
     }
 
@@ -428,7 +443,8 @@ impl WarpSums {
         }
         self.untimed = self.untimed.saturating_add(other.untimed);
         self.stopped.append(&mut other.stopped);
-        self.warps.append(&mut other.warps);
+        self.warps.append(other.warps);
+        self.warps_with_events += other.warps_with_events;
     }
 
     /// The locations that warps came to, by id.

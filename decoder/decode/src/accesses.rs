@@ -184,8 +184,7 @@ impl TraceFile {
     /// Returns whether addresses or values were recorded.
     #[must_use]
     pub fn has_accesses(&self) -> bool {
-        let track = self.data_track();
-        !self.sites.is_empty() || self.sections.keys().any(|(_, of)| *of == track)
+        self.has_accesses
     }
 
     /// The sites in the order of their numbers.

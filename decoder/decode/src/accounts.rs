@@ -9,6 +9,9 @@ use warptrace_format::file::{AccountRun, Accounts, IndexEntry};
 use crate::error::DecodeError;
 use crate::file::TraceFile;
 
+/// Consecutive warps, and the account of each; `None` if the file has none.
+pub type AccountOfWarps = (Range<u32>, Option<WarpAccount>);
+
 /// What a cursor found for the next warps.
 #[derive(Debug)]
 pub(crate) enum Accounted {
@@ -44,6 +47,36 @@ pub(crate) struct AccountCursor<'a> {
     first: u32,
     /// Warps before this are those of a section that could not be read, and no other section counts for them.
     damaged_end: u32,
+}
+
+impl TraceFile {
+    /// The accounts of all warps of a launch on a track, in order. Memory: one accounting section.
+    ///
+    /// # Errors
+    /// The file has no such launch or track. A damaged section comes out of the iterator, which then ends.
+    pub fn accounts(
+        &self,
+        launch: u32,
+        track: u32,
+    ) -> Result<impl Iterator<Item = Result<AccountOfWarps, DecodeError>>, DecodeError> {
+        let (mut rest, mut cursor) =
+            (0..self.resolve(launch, track)?.0.warps(), AccountCursor::new(self, launch, track));
+        Ok(std::iter::from_fn(move || {
+            if rest.is_empty() {
+                return None;
+            }
+            let (warps, account) = match cursor.next(rest.clone()) {
+                Accounted::Account(warps, account) => (warps, Some(account)),
+                Accounted::Missing(warps) => (warps, None),
+                Accounted::Damaged(_, error) => {
+                    rest = 0..0;
+                    return Some(Err(error));
+                }
+            };
+            rest.start = warps.end;
+            Some(Ok((warps, account)))
+        }))
+    }
 }
 
 impl<'a> AccountCursor<'a> {

@@ -13,13 +13,16 @@ use crate::file::TraceFile;
 use crate::losses::LossyWarps;
 use crate::marks::Marks;
 use crate::times::Clock;
-use crate::window::{Held, Window, Windows};
+use crate::window::{Held, HeldRun, Window, Windows};
 
 /// Most events of one decoding job (2 MiB), and of the blocks in which a longer chunk is delivered.
 const JOB_EVENTS: usize = 1 << 18;
 /// Events of a job of several chunks (256 KiB): they stay in a core's cache until they are delivered, and a
 /// small launch has work for many cores.
 const SHARED_JOB_EVENTS: usize = 1 << 15;
+
+/// Chunks whose jobs are made at once, and those of one warp.
+const CHUNKS_AT_ONCE: usize = 1 << 16;
 
 /// Which warps of a launch to read, and whether with marks where events are missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -179,16 +182,21 @@ impl TraceFile {
     ) -> Result<(), Stop> {
         let mut chunks = Vec::new();
         let mut gap = None;
-        'warps: for (&warp, held) in &window.held {
+        'warps: for (warp, held) in window.held.iter().flat_map(HeldRun::each) {
             let stream = Stream { launch, track, warp };
             let mut sequence = Sequence::new(stream);
-            let Held::Chunks(tracks) = held else {
+            if matches!(held, Held::Huge) {
                 // Huge warps end their window, so nothing in it comes later.
                 self.decode_chunks(&chunks, (launch, track), codec, sink)?;
                 return self.decode_huge(stream, codec, sink);
-            };
+            }
+            // A few runs may stand for any number of warps.
+            if chunks.len() >= CHUNKS_AT_ONCE {
+                self.decode_chunks(&chunks, (launch, track), codec, sink)?;
+                chunks.clear();
+            }
             let mut first_event = 0;
-            for chunk in tracks.iter().flatten() {
+            for chunk in held.chunks(0) {
                 if let Err(error) = sequence.check(chunk) {
                     gap = Some(error);
                     break 'warps;

@@ -104,18 +104,18 @@ pub(crate) trait ChunkFeed {
 
 /// Chunks that are in memory.
 #[derive(Debug)]
-pub(crate) struct MemoryFeed<'a> {
-    rest: std::slice::Iter<'a, ChunkData>,
+pub(crate) struct MemoryFeed<'a, I> {
+    rest: I,
     current: Option<&'a ChunkData>,
 }
 
-impl<'a> MemoryFeed<'a> {
-    pub(crate) fn new(chunks: &'a [ChunkData]) -> Self {
-        Self { rest: chunks.iter(), current: None }
+impl<'a, I: Iterator<Item = &'a ChunkData>> MemoryFeed<'a, I> {
+    pub(crate) fn new(chunks: I) -> Self {
+        Self { rest: chunks, current: None }
     }
 }
 
-impl ChunkFeed for MemoryFeed<'_> {
+impl<'a, I: Iterator<Item = &'a ChunkData>> ChunkFeed for MemoryFeed<'a, I> {
     fn next_chunk(&mut self) -> Result<Option<&ChunkData>, DecodeError> {
         self.current = self.rest.next();
         Ok(self.current)
@@ -173,7 +173,7 @@ impl ChunkFeed for FrameFeed<'_> {
             let Some(entry) = self.frames.next() else { return Ok(None) };
             let frame = self.file.load_frame(&entry)?;
             let times =
-                self.is_timed.then(|| self.file.load_times(&entry, frame.entries().count()).ok()).flatten();
+                self.is_timed.then(|| self.file.load_times(&entry, entry.chunks as usize).ok()).flatten();
             let of_warp =
                 frame.chunks().enumerate().filter(|(_, chunk)| chunk.entry.warp == self.stream.warp);
             let times_of = |at| times.as_ref().map(|times| (times.step(), times.chunk(at)));

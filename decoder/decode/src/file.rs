@@ -182,6 +182,8 @@ pub struct TraceFile {
     pub(crate) host: Host,
     /// Sections of times that belong to no section before them.
     pub(crate) strays: BTreeMap<SectionKind, Stray>,
+    /// Whether there are sites, or sections of addresses and values.
+    pub(crate) has_accesses: bool,
     /// By number.
     pub(crate) sites: BTreeMap<u16, SiteInfo>,
     /// Of these, which follow from which.

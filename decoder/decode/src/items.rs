@@ -1,7 +1,7 @@
 //! Runs and cycles of many warps: analyses that cost what the compressed trace costs.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 use rayon::prelude::*;
 use warptrace_format::Event;
@@ -14,7 +14,7 @@ use crate::file::TraceFile;
 use crate::losses::LossyWarps;
 use crate::marks::Marks;
 use crate::times::Runs;
-use crate::window::{Held, Windows};
+use crate::window::{Held, HeldRun, WarpClass, Windows};
 
 /// An item of one warp.
 #[derive(Clone, Copy, Debug)]
@@ -52,9 +52,10 @@ impl TraceFile {
     /// soon.
     ///
     /// Warps are taken by *class*. The warps of a class have equal payloads in the file, and the same number from
-    /// `group`. `fold` gets the items of a class once, as if they were its first warp's, with all warps of the class
-    /// in ascending order. Warps for which `group` gives `None` are left out. Warps with equal events can be in
-    /// several classes; in a trace with times each warp is a class.
+    /// `group`. `fold` gets the items of a class once, as if they were its first warp's, with all warps of the class.
+    /// `group` gives the number of the first warp of a range, and the end of the warps that surely have the same one:
+    /// it is asked for runs of warps, not for each. Warps for which it gives `None` are left out. Warps with equal
+    /// events can be in several classes; in a trace with times each warp is a class.
     ///
     /// Each class is gone through by one thread, in the order of its events. A thread begins with a value of
     /// `new`, keeps it for the classes that it takes, and `merge` joins the values in any order; with no warp
@@ -68,9 +69,9 @@ impl TraceFile {
         &self,
         (launch, track): (u32, u32),
         filter: &WarpFilter,
-        group: impl Fn(u32) -> Option<u64> + Sync,
+        group: impl Fn(Range<u32>) -> (u32, Option<u64>) + Sync,
         new: impl Fn() -> A + Sync,
-        fold: impl Fn(&mut A, &[u32], WarpItem<'_>) -> ControlFlow<()> + Sync,
+        fold: impl Fn(&mut A, &WarpClass, WarpItem<'_>) -> ControlFlow<()> + Sync,
         merge: impl Fn(A, A) -> A + Sync,
     ) -> Result<Option<A>, DecodeError> {
         let (info, codec) = self.resolve(launch, track)?;
@@ -82,15 +83,11 @@ impl TraceFile {
                 .par_iter()
                 .try_fold(
                     || None,
-                    |state: Option<(Decoder, A)>, class| {
+                    |state: Option<(Decoder, A)>, (held, class)| {
                         let (mut decoder, mut value) = state.unwrap_or_else(|| (Decoder::new(codec), new()));
-                        if let Some((warp, held)) =
-                            class.first().and_then(|warp| window.held.get_key_value(warp))
-                        {
-                            let stream = Stream { launch, track, warp: *warp };
-                            let fold = &mut |item: WarpItem<'_>| fold(&mut value, class, item);
-                            self.items_of_held(held, stream, &mut decoder, fold)?;
-                        }
+                        let stream = Stream { launch, track, warp: class.first() };
+                        let fold = &mut |item: WarpItem<'_>| fold(&mut value, class, item);
+                        self.items_of_held(held, stream, &mut decoder, fold)?;
                         Ok(Some((decoder, value)))
                     },
                 )
@@ -143,7 +140,7 @@ impl TraceFile {
         let mut marks = Marks::new(self, info, track, filter);
         let mut decoder = Decoder::new(codec);
         while let Some(window) = windows.next_window(&mut |_, error| Err(error))? {
-            for (&warp, held) in &window.held {
+            for (warp, held) in window.held.iter().flat_map(HeldRun::each) {
                 if let Some(marks) = &mut marks {
                     marks.go_to(warp, 0, &mut mark_items(sink))?;
                 }
@@ -166,10 +163,7 @@ impl TraceFile {
         sink: &mut impl FnMut(WarpItem<'_>) -> ControlFlow<()>,
     ) -> Result<u64, Stop> {
         match held {
-            Held::Chunks(tracks) => {
-                let chunks = tracks.first().map_or(&[][..], Vec::as_slice);
-                items_of(MemoryFeed::new(chunks), stream, decoder, sink)
-            }
+            Held::Chunks(_) => items_of(MemoryFeed::new(held.chunks(0)), stream, decoder, sink),
             Held::Huge => items_of(FrameFeed::new(self, stream).timed(), stream, decoder, sink),
         }
     }
@@ -196,10 +190,10 @@ impl TraceFile {
         let counts = self.fold_items(
             (launch, track),
             filter,
-            |_| Some(0),
+            |warps| (warps.end, Some(0)),
             Vec::new,
             |counts: &mut Vec<LocationCount>, class, WarpItem { item, .. }| {
-                let times = u64::from(item.times()) * class.len() as u64;
+                let times = u64::from(item.times()) * class.warps();
                 for &Event { location, mask } in item.body() {
                     let at = usize::from(location);
                     if counts.len() <= at {

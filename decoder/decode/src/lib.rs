@@ -76,6 +76,7 @@ mod window;
 mod work;
 
 pub use accesses::{VectorRun, WarpAccesses};
+pub use accounts::AccountOfWarps;
 pub use all::{EventBlock, WarpFilter};
 pub use buffers::{AddressPlace, BufferMap, extent};
 pub use error::{DecodeError, OpenError};
@@ -94,3 +95,4 @@ pub use verify::{
     VerifyReport,
 };
 pub use warp::WarpEvents;
+pub use window::WarpClass;

@@ -52,7 +52,10 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
         track.frames.sort_unstable_by_key(|frame| (frame.first_warp, frame.offset));
         track.accounts.sort_unstable_by_key(|section| (section.first_warp, section.offset));
     }
+    let data_track = count(metadata.tracks.len());
+    let has_accesses = !sites.is_empty() || sections.keys().any(|(_, track)| *track == data_track);
     Ok(TraceFile {
+        has_accesses,
         source,
         length,
         metadata,

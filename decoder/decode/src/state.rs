@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use rayon::prelude::*;
 use warptrace_format::Counting;
 use warptrace_format::file::{EarlyEnd, LaunchInfo, LossReason, SectionKind};
 
@@ -76,8 +77,8 @@ struct Lacks {
     absent: u64,
     /// Events in frames beyond those that accounts tell of, in launches of which all warps have accounts.
     untold: u64,
-    /// Accounting sections that cannot be read, and what is wrong with the first.
-    damaged: u64,
+    /// What is wrong with accounting sections that cannot be read, and with the first of them.
+    damaged: BTreeSet<String>,
     first_damage: Option<String>,
 }
 
@@ -189,17 +190,19 @@ impl TraceFile {
     }
 
     fn lacks(&self, track: u32) -> Lacks {
-        let mut found = Lacks::default();
-        let mut bad = BTreeSet::new();
-        for info in self.launches() {
-            found.add(self, info, track, &mut bad);
-        }
-        found
+        let launches: Vec<&LaunchInfo> = self.launches().collect();
+        let of_launch = |info: &&LaunchInfo| {
+            let mut found = Lacks::default();
+            found.add(self, info, track);
+            found
+        };
+        let each: Vec<Lacks> = launches.par_iter().map(of_launch).collect();
+        each.into_iter().fold(Lacks::default(), Lacks::merge)
     }
 }
 
 impl Lacks {
-    fn add(&mut self, file: &TraceFile, info: &LaunchInfo, track: u32, bad: &mut BTreeSet<String>) {
+    fn add(&mut self, file: &TraceFile, info: &LaunchInfo, track: u32) {
         let reasons = Reasons::new(file, info.number());
         let mut cursor = AccountCursor::new(file, info.number(), track);
         let mut rest = 0..info.warps();
@@ -219,10 +222,8 @@ impl Lacks {
                 Accounted::Damaged(warps, error) => {
                     let is_known = !matches!(error, DecodeError::TooMuchWork { .. });
                     let error = error.to_string();
-                    if bad.insert(error.clone()) {
-                        self.damaged += 1;
-                    }
-                    self.first_damage.get_or_insert(error);
+                    self.first_damage.get_or_insert_with(|| error.clone());
+                    self.damaged.insert(error);
                     if !is_known {
                         // Nothing is known of these warps and those behind them.
                         return;
@@ -246,6 +247,19 @@ impl Lacks {
         }
     }
 
+    /// Adds what later launches lack.
+    fn merge(mut self, other: Self) -> Self {
+        self.lost = self.lost.saturating_add(other.lost);
+        self.absent = self.absent.saturating_add(other.absent);
+        self.untold = self.untold.saturating_add(other.untold);
+        self.lossy += other.lossy;
+        self.died += other.died;
+        self.unknown += other.unknown;
+        self.damaged.extend(other.damaged);
+        self.first_damage = self.first_damage.or(other.first_damage);
+        self
+    }
+
     fn words(&self, [one, several]: [&str; 2]) -> Vec<String> {
         let mut words = Vec::new();
         if self.lossy > 0 {
@@ -265,7 +279,7 @@ impl Lacks {
             words.push(format!("{} more than accounts tell of", many(self.untold, one, several)));
         }
         if let Some(first) = &self.first_damage {
-            let more = self.damaged.saturating_sub(1);
+            let more = (self.damaged.len() as u64).saturating_sub(1);
             let mut said = format!("accounts that cannot be read ({first}");
             if more > 0 {
                 // A string takes all text.

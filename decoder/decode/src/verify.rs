@@ -14,6 +14,8 @@ mod stream;
 mod times;
 mod twin;
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 use warptrace_format::file::LaunchInfo;
 use warptrace_format::file::limits::MAX_LOCATIONS;
@@ -26,7 +28,7 @@ pub use problem::{EventPosition, LaunchTrack, Problem, SpanFault};
 pub use report::{LossTotal, TwinReport, VerifyReport};
 pub use twin::LanesNext;
 
-/// What launches that are checked side by side have together at most: frames, chunks and entries of accesses.
+/// What launches that are gone through side by side have together at most: frames, chunks and entries of accesses.
 const FRAMES_AT_ONCE: u64 = 32;
 const CHUNKS_AT_ONCE: u64 = 1 << 18;
 /// And how many they are.
@@ -82,7 +84,8 @@ impl TraceFile {
         of_data.into_iter().for_each(|damage| report.add(unreadable(damage)));
         let mut checked = 0;
         let launches: Vec<&LaunchInfo> = self.launches().collect();
-        for group in self.side_by_side(&launches) {
+        for group in self.side_by_side(launches.iter().map(|launch| launch.number())) {
+            let group = &launches[group];
             if let [launch] = *group {
                 self.check_launch(launch, &known, &mut report, &mut |events| {
                     checked += events;
@@ -122,22 +125,23 @@ impl TraceFile {
         }
     }
 
-    /// Cuts launches into those that are checked side by side: small ones, which are too little for all cores.
-    fn side_by_side<'l>(&self, launches: &'l [&'l LaunchInfo]) -> Vec<&'l [&'l LaunchInfo]> {
+    /// Cuts launches into those that are gone through side by side: small ones, which are too little for all cores.
+    pub fn side_by_side(&self, launches: impl ExactSizeIterator<Item = u32>) -> Vec<Range<usize>> {
         let (mut groups, mut from, mut sums) = (Vec::new(), 0, (0, 0));
-        for (at, launch) in launches.iter().enumerate() {
-            let of_track = (0..=self.data_track()).map(|track| self.totals(launch.number(), track));
+        let count = launches.len();
+        for (at, launch) in launches.enumerate() {
+            let of_track = (0..=self.data_track()).map(|track| self.totals(launch, track));
             let more = of_track
                 .fold((0, 0), |(frames, chunks), totals| (frames + totals.frames, chunks + totals.chunks));
             sums = (sums.0 + more.0, sums.1 + more.1);
             if at > from
                 && (sums.0 > FRAMES_AT_ONCE || sums.1 > CHUNKS_AT_ONCE || at - from == LAUNCHES_AT_ONCE)
             {
-                groups.push(&launches[from..at]);
+                groups.push(from..at);
                 (from, sums) = (at, more);
             }
         }
-        groups.extend((from < launches.len()).then(|| &launches[from..]));
+        groups.extend((from < count).then_some(from..count));
         groups
     }
 }

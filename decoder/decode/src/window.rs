@@ -16,25 +16,51 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use warptrace_format::codec::CodecSpec;
-use warptrace_format::file::{Frame, FrameTimes, IndexEntry};
+use warptrace_format::file::{Chunk, ChunkTimes, Frame, FrameTimes, IndexEntry};
 
 use crate::error::DecodeError;
 use crate::feed::ChunkData;
 use crate::file::TraceFile;
 use crate::work::steps;
 
-/// Payload, and [`CHUNK_OVERHEAD`](crate::feed::CHUNK_OVERHEAD) for each chunk, that a window holds at most.
+/// Payload, and [`CHUNK_OVERHEAD`](crate::feed::CHUNK_OVERHEAD) for each chunk of each run of warps, that a window holds at
+/// most.
 const WINDOW_BYTES: usize = 64 << 20;
 /// Frames that are read and decompressed at once.
 const FRAMES_AT_ONCE: usize = 8;
 
-/// What a window holds of one warp.
-#[derive(Debug)]
+/// The chunks that each warp of a run has in one frame.
+type Piece = Arc<[ChunkData]>;
+
+/// What a window holds of a warp.
+#[derive(Clone, Debug)]
 pub(crate) enum Held {
-    /// Its chunks in file order; one list for each track of the window.
-    Chunks(Vec<Vec<ChunkData>>),
+    /// Its chunks in file order, each piece with the place of its track in the window.
+    Chunks(Vec<(usize, Piece)>),
     /// More than a window: to be read from the frames.
     Huge,
+}
+
+impl Held {
+    /// The chunks on a track of the window.
+    pub(crate) fn chunks(&self, slot: usize) -> impl Iterator<Item = &ChunkData> {
+        let pieces = if let Self::Chunks(pieces) = self { &pieces[..] } else { &[] };
+        pieces.iter().filter(move |(of, _)| *of == slot).flat_map(|(_, piece)| &piece[..])
+    }
+}
+
+/// Consecutive warps with equal chunks.
+#[derive(Debug)]
+pub(crate) struct HeldRun {
+    pub(crate) warps: Range<u32>,
+    pub(crate) held: Held,
+}
+
+impl HeldRun {
+    /// Its warps one by one.
+    pub(crate) fn each(&self) -> impl Iterator<Item = (u32, &Held)> {
+        self.warps.clone().map(|warp| (warp, &self.held))
+    }
 }
 
 /// The chunks of the warps in a range.
@@ -42,56 +68,113 @@ pub(crate) enum Held {
 pub(crate) struct Window {
     /// The warps that the window covers.
     pub(crate) warps: Range<u32>,
-    /// The warps that have chunks.
-    pub(crate) held: BTreeMap<u32, Held>,
+    /// The warps that have chunks, in order.
+    pub(crate) held: Vec<HeldRun>,
     /// Whether the chunks were to come with times. Times that are lost or damaged are missing in them.
     is_timed: bool,
     /// Frames that were read, or could not be, and have no times, if these are wanted: their first warps and offsets, and why.
     pub(crate) untimed: Vec<((u32, u64), DecodeError)>,
 }
 
-/// The chunks of a warp on the first track, and a group: equal if both are, and the chunks have the same events.
-struct Alike<'a>(u64, &'a [ChunkData]);
+/// Warps of a launch with equal events.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WarpClass {
+    runs: Vec<Range<u32>>,
+    warps: u64,
+}
+
+impl WarpClass {
+    /// Adds warps, after those before.
+    fn push(&mut self, warps: Range<u32>) {
+        self.warps += warps.len() as u64;
+        match self.runs.last_mut() {
+            Some(last) if last.end == warps.start => last.end = warps.end,
+            _ => self.runs.push(warps),
+        }
+    }
+
+    /// The warps in ascending order, as ranges that do not touch.
+    pub fn runs(&self) -> &[Range<u32>] {
+        &self.runs
+    }
+
+    /// Number of the warps.
+    pub const fn warps(&self) -> u64 {
+        self.warps
+    }
+
+    /// The first warp.
+    pub fn first(&self) -> u32 {
+        self.runs.first().map_or(0, |run| run.start)
+    }
+}
+
+/// Pieces, and a group: equal if both are, and the chunks have the same events.
+struct Alike<'a>(u64, &'a [(usize, Piece)]);
+
+impl Alike<'_> {
+    fn chunks(&self) -> impl Iterator<Item = (usize, &ChunkData)> {
+        self.1.iter().flat_map(|(slot, piece)| piece.iter().map(move |chunk| (*slot, chunk)))
+    }
+}
 
 impl Hash for Alike<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.0.hash(state);
-        for ChunkData { sequence, events, payload, .. } in self.1 {
-            (sequence, events, payload.as_ptr()).hash(state);
+        for (slot, ChunkData { sequence, events, payload, .. }) in self.chunks() {
+            (slot, sequence, events, payload.as_ptr()).hash(state);
         }
     }
 }
 
 impl PartialEq for Alike<'_> {
     fn eq(&self, other: &Self) -> bool {
-        let chunks = || self.1.iter().zip(other.1);
-        self.0 == other.0 && self.1.len() == other.1.len() && chunks().all(|(one, other)| one.is_like(other))
+        let is_like = |(one, other): ((usize, &ChunkData), (usize, &ChunkData))| {
+            one.0 == other.0 && one.1.is_like(other.1)
+        };
+        let same = || self.chunks().count() == other.chunks().count();
+        self.0 == other.0 && same() && self.chunks().zip(other.chunks()).all(is_like)
     }
 }
 
 impl Eq for Alike<'_> {}
 
 impl Window {
-    /// Puts the warps of the window into classes. The warps of a class are in one group and have the same events on
-    /// the first track. In a launch with times each warp is a class. `group` gives a warp's group; warps without a
-    /// group are in no class. The warps of a class are in ascending order, and classes are in the order of their
-    /// first warps.
-    pub(crate) fn classes(&self, group: impl Fn(u32) -> Option<u64>) -> Vec<Vec<u32>> {
-        let (mut classes, mut number_of) = (Vec::<Vec<u32>>::new(), HashMap::new());
-        for (&warp, held) in &self.held {
-            let Some(group) = group(warp) else { continue };
-            let number = match held {
-                Held::Chunks(tracks) => match tracks.first() {
-                    Some(chunks) if !self.is_timed => {
-                        *number_of.entry(Alike(group, chunks)).or_insert(classes.len())
+    /// Puts the warps of the window into classes, each with what the window holds of each of its warps. The warps of
+    /// a class are in one group and have the same events. In a launch with times each warp is a class. `group` gives
+    /// the group of the first warp of a range, and the end of the warps that surely have the same group; warps
+    /// without a group are in no class. Classes are in the order of their first warps.
+    pub(crate) fn classes(
+        &self,
+        group: impl Fn(Range<u32>) -> (u32, Option<u64>),
+    ) -> Vec<(&Held, WarpClass)> {
+        let (mut classes, mut number_of) = (Vec::<(&Held, WarpClass)>::new(), HashMap::new());
+        // Most runs share their only piece with others. It tells the class of those in one group.
+        let mut of_piece = HashMap::new();
+        for HeldRun { warps, held } in &self.held {
+            let mut rest = warps.clone();
+            while !rest.is_empty() {
+                let (end, group) = group(rest.clone());
+                let of_group = rest.start..end.clamp(rest.start + 1, rest.end);
+                rest.start = of_group.end;
+                let Some(group) = group else { continue };
+                let next = classes.len();
+                let number = match held {
+                    Held::Chunks(pieces) if !self.is_timed => {
+                        let mut by_chunks = || *number_of.entry(Alike(group, pieces)).or_insert(next);
+                        match &pieces[..] {
+                            [(slot, piece)] => {
+                                *of_piece.entry((group, slot, piece.as_ptr())).or_insert_with(by_chunks)
+                            }
+                            _ => by_chunks(),
+                        }
                     }
-                    _ => classes.len(),
-                },
-                Held::Huge => classes.len(),
-            };
-            match classes.get_mut(number) {
-                Some(class) => class.push(warp),
-                None => classes.push(vec![warp]),
+                    _ => next,
+                };
+                if number == next {
+                    classes.push((held, WarpClass::default()));
+                }
+                classes[number].1.push(of_group);
             }
         }
         classes
@@ -192,12 +275,13 @@ impl<'a> Windows<'a> {
             }
         }
         self.file.work.spend(gathered.steps())?;
-        let Gathered { warps, mut held, .. } = gathered;
-        for held in held.values_mut() {
-            if let Held::Chunks(tracks) = held {
+        let Gathered { warps, held, .. } = gathered;
+        let mut held: Vec<HeldRun> = held.into_values().collect();
+        for run in &mut held {
+            if let Held::Chunks(pieces) = &mut run.held {
                 // File order, which the format promises to be the order of the sequence numbers (inside a
                 // frame the table is sorted). The decoder checks that promise.
-                tracks.iter_mut().for_each(|chunks| chunks.sort_by_key(|chunk| chunk.frame_offset));
+                pieces.sort_by_key(|(slot, piece)| (*slot, piece.first().map(|chunk| chunk.frame_offset)));
             }
         }
         self.rest.start = warps.end;
@@ -211,7 +295,11 @@ struct Gathered {
     /// The codec of each track.
     codecs: Vec<CodecSpec>,
     is_expanded: bool,
-    held: BTreeMap<u32, Held>,
+    is_timed: bool,
+    /// Runs by their first warps.
+    held: BTreeMap<u32, HeldRun>,
+    /// No run so far has this warp or a higher one.
+    end: u32,
     /// The payloads of all chunks so far, each once.
     payloads: HashSet<Arc<[u8]>>,
     bytes: usize,
@@ -219,9 +307,13 @@ struct Gathered {
     huge_steps: u64,
 }
 
+fn piece_bytes(piece: &Piece) -> usize {
+    piece.iter().map(ChunkData::held_bytes).sum()
+}
+
 fn held_bytes(held: &Held) -> usize {
     match held {
-        Held::Chunks(tracks) => tracks.iter().flatten().map(ChunkData::held_bytes).sum(),
+        Held::Chunks(pieces) => pieces.iter().map(|(_, piece)| piece_bytes(piece)).sum(),
         Held::Huge => 0,
     }
 }
@@ -234,7 +326,9 @@ impl Gathered {
             warps: windows.rest.clone(),
             codecs: codecs.map(|codec| codec.unwrap_or(CodecSpec::Raw)).collect(),
             is_expanded: windows.is_expanded,
+            is_timed: windows.is_timed,
             held: BTreeMap::new(),
+            end: 0,
             payloads: HashSet::new(),
             bytes: 0,
             huge_steps: 0,
@@ -243,18 +337,20 @@ impl Gathered {
 
     /// What it costs to decode the chunks.
     fn steps(&self) -> u64 {
-        self.held.values().map(|held| self.steps_of(held)).fold(self.huge_steps, u64::saturating_add)
+        let of_run = |run: &HeldRun| self.steps_of(&run.held).saturating_mul(run.warps.len() as u64);
+        self.held.values().map(of_run).fold(self.huge_steps, u64::saturating_add)
     }
 
+    /// What it costs to decode the chunks of a warp.
     fn steps_of(&self, held: &Held) -> u64 {
-        let Held::Chunks(tracks) = held else { return 0 };
-        let chunks = tracks
-            .iter()
-            .zip(&self.codecs)
-            .flat_map(|(chunks, &codec)| chunks.iter().map(move |chunk| (chunk, codec)));
+        let Held::Chunks(pieces) = held else { return 0 };
+        pieces.iter().map(|(slot, piece)| self.piece_steps(*slot, piece)).fold(0, u64::saturating_add)
+    }
+
+    fn piece_steps(&self, slot: usize, piece: &Piece) -> u64 {
         let steps =
-            chunks.map(|(chunk, codec)| steps(codec, chunk.events, chunk.payload.len(), self.is_expanded));
-        steps.fold(0, u64::saturating_add)
+            |chunk: &ChunkData| steps(self.codecs[slot], chunk.events, chunk.payload.len(), self.is_expanded);
+        piece.iter().map(steps).fold(0, u64::saturating_add)
     }
 
     fn take(
@@ -265,57 +361,117 @@ impl Gathered {
         frame_offset: u64,
         limit: usize,
     ) {
-        let mut of_frame: Vec<Option<Arc<[u8]>>> = Vec::new();
-        for (at, chunk) in frame.chunks().enumerate() {
-            if !self.warps.contains(&chunk.entry.warp) {
+        let mut payloads: Vec<Option<Arc<[u8]>>> = Vec::new();
+        // Each warp has its own times.
+        if !self.is_timed && !frame.runs().is_empty() {
+            let mut pieces: Vec<Option<Piece>> = Vec::new();
+            for run in frame.runs() {
+                let last = run.last().saturating_add(1);
+                let warps = run.first.max(self.warps.start)..last.min(self.warps.end);
+                if warps.is_empty() {
+                    continue;
+                }
+                let class = run.class as usize;
+                pieces.resize(pieces.len().max(class + 1), None);
+                let chunks = || frame.warp_chunks(run.first, run.class);
+                let chunk = |chunk| self.chunk(chunk, &mut payloads, frame_offset, None);
+                let piece = pieces[class].get_or_insert_with(|| chunks().map(chunk).collect());
+                self.add(warps, slot, piece, limit);
+            }
+            return;
+        }
+        let mut chunks = frame.chunks().enumerate().peekable();
+        while let Some((_, first)) = chunks.peek() {
+            let warp = first.entry.warp;
+            let of_warp = std::iter::from_fn(|| chunks.next_if(|(_, chunk)| chunk.entry.warp == warp));
+            if !self.warps.contains(&warp) {
+                of_warp.for_each(drop);
                 continue;
             }
-            let tracks = self.codecs.len();
-            let empty = || Held::Chunks((0..tracks).map(|_| Vec::new()).collect());
-            match self.held.entry(chunk.entry.warp).or_insert_with(empty) {
-                Held::Chunks(of_warp) => {
-                    let times = times.map(|times| (times.step(), times.chunk(at)));
-                    let number = chunk.payload_number as usize;
-                    if of_frame.len() <= number {
-                        of_frame.resize(number + 1, None);
+            let times = |at| times.map(|times| (times.step(), times.chunk(at)));
+            let chunk = |(at, chunk)| self.chunk(chunk, &mut payloads, frame_offset, times(at));
+            let piece = of_warp.map(chunk).collect();
+            self.add(warp..warp + 1, slot, &piece, limit);
+        }
+    }
+
+    /// Takes a chunk out of its frame. `payloads` has the frame's payloads so far.
+    fn chunk(
+        &mut self,
+        chunk: Chunk<'_>,
+        payloads: &mut Vec<Option<Arc<[u8]>>>,
+        frame_offset: u64,
+        times: Option<(u32, ChunkTimes)>,
+    ) -> ChunkData {
+        let number = chunk.payload_number as usize;
+        payloads.resize(payloads.len().max(number + 1), None);
+        let payload = payloads[number].get_or_insert_with(|| {
+            self.payloads.get(chunk.payload).cloned().unwrap_or_else(|| {
+                let payload: Arc<[u8]> = chunk.payload.into();
+                self.payloads.insert(Arc::clone(&payload));
+                payload
+            })
+        });
+        ChunkData::new(chunk, Arc::clone(payload), frame_offset, times)
+    }
+
+    /// Gives each of these warps a piece.
+    fn add(&mut self, warps: Range<u32>, slot: usize, piece: &Piece, limit: usize) {
+        let (bytes, steps) = (piece_bytes(piece), self.piece_steps(slot, piece));
+        // In order, most come after all before them.
+        if self.end > warps.start {
+            self.cut(warps.start);
+            self.cut(warps.end);
+        }
+        self.end = self.end.max(warps.end);
+        let mut at = warps.start;
+        while at < warps.end {
+            let next = self.held.range_mut(at..warps.end).next();
+            at = match next {
+                Some((&first, run)) if first == at => {
+                    match &mut run.held {
+                        Held::Chunks(pieces) => {
+                            pieces.push((slot, Arc::clone(piece)));
+                            self.bytes += bytes;
+                        }
+                        Held::Huge => self.huge_steps = self.huge_steps.saturating_add(steps),
                     }
-                    let payload = of_frame[number].get_or_insert_with(|| {
-                        self.payloads.get(chunk.payload).cloned().unwrap_or_else(|| {
-                            let payload: Arc<[u8]> = chunk.payload.into();
-                            self.payloads.insert(Arc::clone(&payload));
-                            payload
-                        })
-                    });
-                    let chunk = ChunkData::new(chunk, Arc::clone(payload), frame_offset, times);
-                    self.bytes += chunk.held_bytes();
-                    // Most warps have one.
-                    if of_warp[slot].is_empty() {
-                        of_warp[slot].reserve_exact(1);
-                    }
-                    of_warp[slot].push(chunk);
-                    self.shrink(limit);
+                    run.warps.end
                 }
-                Held::Huge => {
-                    let more =
-                        steps(self.codecs[slot], chunk.entry.events, chunk.payload.len(), self.is_expanded);
-                    self.huge_steps = self.huge_steps.saturating_add(more);
+                next => {
+                    let end = next.map_or(warps.end, |(&first, _)| first);
+                    let held = Held::Chunks(vec![(slot, Arc::clone(piece))]);
+                    self.held.insert(at, HeldRun { warps: at..end, held });
+                    self.bytes += bytes;
+                    end
                 }
-            }
+            };
+        }
+        self.shrink(limit);
+    }
+
+    /// Cuts the run in two that has warps before and after this place.
+    fn cut(&mut self, at: u32) {
+        let before = self.held.range_mut(..at).next_back();
+        if let Some((_, run)) = before.filter(|(_, run)| run.warps.end > at) {
+            let rest = HeldRun { warps: at..run.warps.end, held: run.held.clone() };
+            run.warps.end = at;
+            self.bytes += held_bytes(&rest.held);
+            self.held.insert(at, rest);
         }
     }
 
     /// Gives up the highest warps until the window fits.
     fn shrink(&mut self, limit: usize) {
         while self.bytes > limit {
-            let Some((warp, held)) = self.held.pop_last() else { return };
+            let Some((first, HeldRun { held, .. })) = self.held.pop_last() else { return };
             self.bytes -= held_bytes(&held);
+            self.warps.end = first;
             if self.held.is_empty() {
                 // The lowest warp so far, and it does not fit by itself.
                 self.huge_steps = self.steps_of(&held);
-                self.held.insert(warp, Held::Huge);
-                self.warps.end = warp + 1;
-            } else {
-                self.warps.end = warp;
+                self.warps.end = first + 1;
+                self.held.insert(first, HeldRun { warps: first..first + 1, held: Held::Huge });
             }
         }
     }

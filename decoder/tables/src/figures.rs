@@ -133,7 +133,16 @@ impl<'a> TraceFigures<'a> {
     ) -> Result<ControlFlow<()>> {
         let analysis = || Ok::<_, TableError>((self.analysis)()?);
         match table {
-            FigureTable::Warps => self.give(&warps(), &analysis()?.warps, chosen, sink),
+            FigureTable::Warps => {
+                let (columns, analysis) = (warps(), analysis()?);
+                let mut rest = analysis.warps.iter().peekable();
+                let mut flow = ControlFlow::Continue(());
+                while flow.is_continue() && rest.peek().is_some() {
+                    let rows: Vec<WarpFigures> = rest.by_ref().take(BATCH).collect();
+                    flow = self.give(&columns, &rows, chosen, sink)?;
+                }
+                Ok(flow)
+            }
             FigureTable::Edges => self.give(&edges(), &analysis()?.edges, chosen, sink),
             FigureTable::Kernels => self.give(&kernels(), &analysis()?.kernels, chosen, sink),
             FigureTable::Lines => self.give(&lines(), &analysis()?.lines, chosen, sink),

@@ -3,7 +3,7 @@
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 use warptrace_analysis::words::{self, bars, count, percent, ratio};
-use warptrace_analysis::{WarpEnd, share};
+use warptrace_analysis::{WarpEnd, WarpFigures, share};
 
 use super::{FAINT, not_yet};
 use crate::app::App;
@@ -110,8 +110,7 @@ pub(super) fn warps(app: &mut App, columns: usize, rows: usize) -> Vec<Line<'sta
     let is_shown = |at: usize| [is_timed, is_placed][usize::from(at > 10)] || at < 10;
     let heads: Vec<_> =
         heads.into_iter().enumerate().filter(|(at, _)| is_shown(*at)).map(|(_, head)| head).collect();
-    let row = |at: &usize| {
-        let warp = &figures.analysis.warps[*at];
+    let row = |warp: &WarpFigures| {
         let info = app.trace.launch(warp.launch);
         let id = info.and_then(|info| info.stream_id(warp.warp));
         let counts = warp.counts;

@@ -86,13 +86,12 @@ fn window(at: usize, len: usize, columns: usize) -> Range<usize> {
 
 fn totals(app: &App, strip: &Strip) -> String {
     let mut said = String::new();
-    let warps = app.figures().map_or(&[][..], |figures| &figures.analysis.warps);
-    let at = warps.binary_search_by_key(&(strip.launch, strip.warp), |warp| (warp.launch, warp.warp));
-    if let Ok(at) = at {
-        let counts = warps[at].counts;
+    let warp = app.figures().and_then(|figures| figures.analysis.warps.get(strip.launch, strip.warp));
+    if let Some(warp) = warp {
+        let counts = warp.counts;
         let (idle, part) = (count(counts.idle), about(counts.idle, counts.slots));
         said = format!(": {}, {idle} idle slots ({part})", words::many(counts.visits, "event"));
-        if let Some(ran) = warps[at].ran {
+        if let Some(ran) = warp.ran {
             let begin = words::nanoseconds(ran.begin_nanoseconds);
             let length = match ran.nanoseconds {
                 Some(length) => format!("for {}", words::nanoseconds(length)),

@@ -378,9 +378,9 @@ fn walk(
         all = all.merge(of_launch);
         all.found.lost += selection.lost_accesses(trace, &info)?;
         let count = |counts: &mut BTreeMap<u16, (u64, u64)>,
-                     class: &[u32],
+                     class: &warptrace_decoder::WarpClass,
                      found: warptrace_decoder::WarpItem<'_>| {
-            let times = u64::from(found.item.times()) * class.len() as u64;
+            let times = u64::from(found.item.times()) * class.warps();
             for event in found.item.body() {
                 let (events, lanes) = counts.entry(event.location).or_default();
                 *events += times;
@@ -388,7 +388,10 @@ fn walk(
             }
             ControlFlow::Continue(())
         };
-        let group = |warp| selection.has_warp(&info, warp).then_some(0);
+        let group = |warps| {
+            let (end, has_first) = selection.has_first(&info, &warps);
+            (end, has_first.then_some(0))
+        };
         let of_launch = trace.fold_items((launch, 0), &filter, group, BTreeMap::new, count, sum_events)?;
         events = sum_events(events, of_launch.unwrap_or_default());
     }

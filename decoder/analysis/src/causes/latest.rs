@@ -193,10 +193,13 @@ mod avx2 {
             1 << 14,
             i16::MIN,
         );
-        [mask, mask >> 16].map(|mask| {
-            let has = _mm256_cmpeq_epi16(_mm256_and_si256(_mm256_set1_epi16(mask as i16), bits), bits);
-            _mm256_and_si256(has, _mm256_set1_epi16(number))
-        })
+        // Without a closure, whose code would not be part of this function's.
+        let [low, high] = [_mm256_set1_epi16(mask as i16), _mm256_set1_epi16((mask >> 16) as i16)];
+        let number = _mm256_set1_epi16(number);
+        [
+            _mm256_and_si256(_mm256_cmpeq_epi16(_mm256_and_si256(low, bits), bits), number),
+            _mm256_and_si256(_mm256_cmpeq_epi16(_mm256_and_si256(high, bits), bits), number),
+        ]
     }
 
     #[target_feature(enable = "avx2")]

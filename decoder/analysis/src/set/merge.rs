@@ -36,7 +36,7 @@ impl Analysis {
             }
             cause.meetings.iter_mut().for_each(|meeting| meeting.location = new(meeting.location));
         }
-        self.warps.iter_mut().for_each(|warp| warp.last = new(warp.last));
+        self.warps.each_mut().for_each(|warp| warp.last = new(warp.last));
         self.paths.clear();
         self.roles.clear();
         self.standing.clear();
@@ -101,7 +101,8 @@ fn add_to(sum: &mut u64, more: u64) {
 }
 
 impl Losses {
-    fn merge(&mut self, other: Self) {
+    /// Adds what others lack.
+    pub(crate) fn merge(&mut self, other: Self) {
         add_to(&mut self.lost_events, other.lost_events);
         add_to(&mut self.lossy_warps, other.lossy_warps);
         add_to(&mut self.unfinished_warps, other.unfinished_warps);

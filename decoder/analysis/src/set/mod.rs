@@ -257,7 +257,7 @@ impl SetAnalysis {
         }
         let warps = std::mem::take(&mut found.warps);
         if let Some(kept) = &mut self.warps {
-            kept.extend(warps.into_iter().map(|warp| (file, warp)));
+            kept.extend(warps.iter().map(|warp| (file, warp)));
         }
         match &mut self.sum {
             Some(sum) => sum.merge(found),

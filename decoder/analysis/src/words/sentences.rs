@@ -236,7 +236,7 @@ fn groups_of(paths: &[&PathGroup]) -> String {
 /// The warp whose number of events is farthest from the median of its launch; `None` if none differs.
 pub fn oddest(analysis: &Analysis) -> Option<&WarpFigures> {
     let far = |warp: &&WarpFigures| (warp.distance(), Reverse((warp.launch, warp.warp)));
-    analysis.warps.iter().filter(|warp| warp.distance() > 0).max_by_key(far)
+    analysis.warps.distinct().map(|(warp, _)| warp).filter(|warp| warp.distance() > 0).max_by_key(far)
 }
 
 /// Says in what two recordings differ, a line each.

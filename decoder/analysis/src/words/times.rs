@@ -85,5 +85,5 @@ pub fn latest(analysis: &Analysis) -> Option<&WarpFigures> {
         time.cycles.checked_sub(time.median_cycles).filter(|excess| *excess > time.median_cycles)
     };
     let late = |warp: &&WarpFigures| (excess(warp), Reverse((warp.launch, warp.warp)));
-    analysis.warps.iter().filter(|warp| excess(warp).is_some()).max_by_key(late)
+    analysis.warps.distinct().map(|(warp, _)| warp).filter(|warp| excess(warp).is_some()).max_by_key(late)
 }

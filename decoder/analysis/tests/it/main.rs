@@ -8,4 +8,5 @@ mod schedule;
 mod set;
 mod support;
 mod times;
+mod warp_runs;
 mod whole;

@@ -140,7 +140,7 @@ fn a_launch_waits_for_its_slow_block() {
             (7, 4, 2, 150, Some(560))
         ]
     );
-    let warp = analysis.warps[9].ran.unwrap();
+    let warp = analysis.warps.iter().nth(9).unwrap().ran.unwrap();
     let expected = WarpRan { sm: 7, begin_nanoseconds: 160, nanoseconds: Some(400), median_nanoseconds: 100 };
     assert_eq!(warp, expected);
     assert_eq!(analysis.schedule.as_ref().unwrap().timer_step_nanoseconds, 10);
@@ -207,7 +207,7 @@ fn what_did_not_end_and_what_was_not_chosen_is_told_apart() {
     assert_eq!((found.warps, found.unended_warps, found.blocks, found.sms), (1, 1, 1, 1));
     assert_eq!(found.last.unwrap().block, 3);
     assert_eq!((analysis.losses.unplaced_warps, analysis.losses.unfinished_warps), (Some(1), 1));
-    assert_eq!(analysis.warps[0].ran.unwrap().nanoseconds, None);
+    assert_eq!(analysis.warps.iter().next().unwrap().ran.unwrap().nanoseconds, None);
     let placed = blocks(&trace, &info, &Selection::default()).unwrap().unwrap();
     let ends: Vec<_> =
         placed.blocks.iter().map(|ran| (ran.block, ran.begin_nanoseconds, ran.nanoseconds)).collect();

@@ -75,7 +75,7 @@ fn each_cycle_of_a_lane_and_of_a_warp_belongs_to_one_location() {
         time([0; 5]),
     ];
     assert_eq!(found, expected);
-    let warp = analysis.warps[0].time.unwrap();
+    let warp = analysis.warps.iter().next().unwrap().time.unwrap();
     assert_eq!((warp.cycles, warp.median_cycles), (2 * 50, 2 * 50));
     let all = analysis.time.unwrap();
     // From the first to the last begin of the warp, and of each of its lanes.
@@ -99,7 +99,10 @@ fn each_cycle_of_a_lane_and_of_a_warp_belongs_to_one_location() {
 fn a_location_that_is_looked_at_has_its_time_of_each_warp() {
     let trace = trace_of(&launch(32), &BTreeMap::from([(0, parted())]), |_| true);
     let of = |focus| analyse(&trace, &Selection { focus: Some(focus), ..Selection::default() }).unwrap();
-    assert_eq!([1, 2, 3, 4].map(|at| of(at).warps[0].time.unwrap().cycles), [20, 60, 20, 0]);
+    assert_eq!(
+        [1, 2, 3, 4].map(|at| of(at).warps.iter().next().unwrap().time.unwrap().cycles),
+        [20, 60, 20, 0]
+    );
 }
 
 #[test]
@@ -115,7 +118,7 @@ fn a_run_that_begins_before_the_one_ahead_of_it_begins_with_it() {
         BTreeMap::from([(0, vec![run(1, 1, 1, 10), run(2, 1, 1, 7), run(3, 1, 1, 12), run(4, 1, 1, 12)])]);
     let analysis = all(&trace_of(&launch(32), &warps, |_| true));
     let cycles: Vec<u64> = analysis.locations.iter().map(|at| at.time.unwrap().warp_cycles).collect();
-    assert_eq!((cycles, analysis.warps[0].time.unwrap().cycles), (vec![0, 4, 0, 0], 4));
+    assert_eq!((cycles, analysis.warps.iter().next().unwrap().time.unwrap().cycles), (vec![0, 4, 0, 0], 4));
 }
 
 #[test]
@@ -154,7 +157,7 @@ fn programs_on_the_simulator_add_up_on_any_number_of_threads() {
     for trace in ["fractal-runs", "stress-runs"].map(recorded) {
         let analysis = all(&trace);
         let mut lanes_time = 0;
-        for warp in &analysis.warps {
+        for warp in analysis.warps.iter() {
             // Begins of the warp's runs and of each lane's, first and last.
             let (mut of_warp, mut of_lanes) = (None, [None; 32]);
             trace

@@ -73,7 +73,7 @@ fn parts_add_up_to_the_whole() {
         .map(|x| analyse(&trace, &Selection { block: Some([x, 0, 0]), ..Selection::default() }).unwrap());
     assert_eq!(sum(blocks.iter().map(|block| block.counts)), whole.counts);
     // The median is that of the warps that are looked at.
-    let without = |warp: &WarpFigures| WarpFigures { median: 0, ..*warp };
+    let without = |warp: WarpFigures| WarpFigures { median: 0, ..warp };
     let warps: Vec<_> = blocks.iter().flat_map(|block| block.warps.iter().map(without)).collect();
     assert_eq!(warps, whole.warps.iter().map(without).collect::<Vec<_>>());
     let warps = (0..8)

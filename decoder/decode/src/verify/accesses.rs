@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use warptrace_format::file::{LaunchInfo, LossReason};
 
-use super::accounts::{AccountsCheck, HeldWarp};
+use super::accounts::{AccountsCheck, HeldWarps};
 use super::overlaps::check_overlaps;
 use super::problem::Problem;
 use super::report::VerifyReport;
@@ -103,7 +103,7 @@ impl TraceFile {
                     Ok(seen) => {
                         seen.report(info, &mut unknown, report);
                         let Seen { warp, recorded: events, chunks, .. } = seen;
-                        held.push(HeldWarp { warp, events, chunks, is_reported: false });
+                        held.push(HeldWarps { warps: warp..warp + 1, events, chunks, is_reported: false });
                         if held.len() == WARPS_AT_ONCE {
                             accounts.check(warps.end, held.drain(..), report, &mut |_| {});
                         }

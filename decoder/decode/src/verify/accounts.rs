@@ -12,10 +12,10 @@ use crate::accounts::{AccountCursor, Accounted};
 use crate::file::TraceFile;
 use crate::losses::chosen_within;
 
-/// Counts of a warp's events and chunks in the file, on one track.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct HeldWarp {
-    pub(super) warp: u32,
+/// Counts of the events and chunks that the file has of each of some warps, on one track.
+#[derive(Clone, Debug)]
+pub(super) struct HeldWarps {
+    pub(super) warps: Range<u32>,
     /// Events, or accesses.
     pub(super) events: u64,
     pub(super) chunks: u64,
@@ -27,9 +27,9 @@ pub(super) struct HeldWarp {
 pub(super) struct ComparedWarps<'a> {
     pub(super) warps: Range<u32>,
     pub(super) account: Option<&'a WarpAccount>,
-    /// The file's counts, if this is a single warp with events in the file.
-    pub(super) held: Option<HeldWarp>,
-    /// Whether its missing events are in frames that cannot be read.
+    /// The file's counts, if these warps have events in the file.
+    pub(super) held: Option<&'a HeldWarps>,
+    /// Whether their missing events are in frames that cannot be read.
     pub(super) is_spoiled: bool,
 }
 
@@ -63,11 +63,12 @@ impl<'a> AccountsCheck<'a> {
     pub(super) fn check(
         &mut self,
         end: u32,
-        held: impl IntoIterator<Item = HeldWarp>,
+        held: impl IntoIterator<Item = HeldWarps>,
         report: &mut VerifyReport,
         each: &mut impl FnMut(ComparedWarps<'_>),
     ) {
-        let mut held = held.into_iter().peekable();
+        let mut held = held.into_iter();
+        let mut found = held.next();
         while self.next < end {
             let (range, account) = match self.cursor.next(self.next..end) {
                 Accounted::Account(range, account) => (range, Some(account)),
@@ -87,21 +88,27 @@ impl<'a> AccountsCheck<'a> {
                 }
             };
             self.next = range.end;
-            let mut rest = range.start;
-            let mut compare = |warps: Range<u32>, held| {
-                if !warps.is_empty() {
-                    let is_spoiled = account
-                        .as_ref()
-                        .is_some_and(|account| self.compare(warps.clone(), account, held, report));
-                    each(ComparedWarps { warps, account: account.as_ref(), held, is_spoiled });
+            let mut rest = range;
+            while !rest.is_empty() {
+                while found.as_ref().is_some_and(|found| found.warps.end <= rest.start) {
+                    found = held.next();
                 }
-            };
-            while let Some(of_warp) = held.next_if(|of_warp| of_warp.warp < range.end) {
-                compare(rest..of_warp.warp, None);
-                rest = of_warp.warp + 1;
-                compare(of_warp.warp..rest, Some(of_warp));
+                let of_warps = found.as_ref().filter(|found| found.warps.start <= rest.start);
+                let end = match (of_warps, &found) {
+                    (Some(held), _) => held.warps.end,
+                    (None, Some(next)) => next.warps.start,
+                    (None, None) => rest.end,
+                };
+                let mut warps = rest.start..end.min(rest.end);
+                rest.start = warps.end;
+                while !warps.is_empty() {
+                    let (warps, is_in) = self.spoiled.cut(&mut warps);
+                    let is_spoiled = account.as_ref().is_some_and(|account| {
+                        self.compare((warps.clone(), is_in), account, of_warps, report)
+                    });
+                    each(ComparedWarps { warps, account: account.as_ref(), held: of_warps, is_spoiled });
+                }
             }
-            compare(rest..range.end, None);
         }
     }
 
@@ -124,13 +131,13 @@ impl<'a> AccountsCheck<'a> {
     }
 
     /// Reports an account of each of some warps whose events do not add up, or which does not say what the file
-    /// holds of each, unless they are in frames that cannot be read: then counts what is missing. Returns whether
-    /// that was so.
+    /// holds of each, unless frames that cannot be read have all of these warps: then counts what is missing. Returns
+    /// whether that was so.
     fn compare(
         &mut self,
-        mut warps: Range<u32>,
+        (warps, is_in): (Range<u32>, bool),
         account: &WarpAccount,
-        held: Option<HeldWarp>,
+        held: Option<&HeldWarps>,
         report: &mut VerifyReport,
     ) -> bool {
         let of = self.of;
@@ -140,26 +147,21 @@ impl<'a> AccountsCheck<'a> {
         let miscounted = [(of_events, account.recorded, events), (of_chunks, account.chunks.into(), chunks)]
             .into_iter()
             .filter(|(_, expected, found)| !is_reported && expected != found);
-        let mut has_spoiled = false;
-        while !warps.is_empty() {
-            let (part, is_in) = self.spoiled.cut(&mut warps);
-            let is_spoiled = is_in && miscounted.clone().next().is_some();
-            if is_spoiled {
-                self.spoiled.count(part.clone(), account.recorded.saturating_sub(events));
-                has_spoiled = true;
-            }
-            report.add_for_each(part, |warp| {
-                let miscounted = miscounted.clone().filter(|_| !is_spoiled);
-                let miscounted = miscounted.map(move |(what, expected, found)| Problem::Miscounted {
-                    of,
-                    warp,
-                    what,
-                    expected,
-                    found,
-                });
-                unbalanced(of, warp, account).into_iter().chain(miscounted)
-            });
+        let is_spoiled = is_in && miscounted.clone().next().is_some();
+        if is_spoiled {
+            self.spoiled.count(warps.clone(), account.recorded.saturating_sub(events));
         }
-        has_spoiled
+        report.add_for_each(warps, |warp| {
+            let miscounted = miscounted.clone().filter(|_| !is_spoiled);
+            let miscounted = miscounted.map(move |(what, expected, found)| Problem::Miscounted {
+                of,
+                warp,
+                what,
+                expected,
+                found,
+            });
+            unbalanced(of, warp, account).into_iter().chain(miscounted)
+        });
+        is_spoiled
     }
 }

@@ -8,7 +8,7 @@ use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::Decoder;
 use warptrace_format::file::{IndexEntry, LaunchInfo, LossReason, RecordedPolicy};
 
-use super::accounts::{AccountsCheck, ComparedWarps, HeldWarp};
+use super::accounts::{AccountsCheck, ComparedWarps, HeldWarps};
 use super::overlaps::check_overlaps;
 use super::problem::{EventPosition, Problem};
 use super::report::VerifyReport;
@@ -19,7 +19,7 @@ use crate::count::count;
 use crate::error::DecodeError;
 use crate::file::TraceFile;
 use crate::losses::{LaunchLosses, Loss};
-use crate::window::{Window, Windows};
+use crate::window::{Held, WarpClass, Window, Windows};
 
 /// The account of a warp that was not chosen.
 const NOT_CHOSEN: WarpAccount = WarpAccount { attempted: 0, recorded: 0, lost: 0, chunks: 0, finished: 1 };
@@ -114,54 +114,81 @@ impl<'a> LaunchCheck<'a> {
     fn check_window(&mut self, window: &Window, report: &mut VerifyReport, checked: &mut dyn FnMut(u64)) {
         let rules = &self.rules;
         let decoders = || rules.codecs.iter().map(|&codec| Decoder::new(codec)).collect::<Vec<_>>();
-        let mut checks: Vec<WarpCheck> = window
-            .held
-            .par_iter()
-            .map_init(decoders, |decoders, (&warp, held)| check_warp(rules, warp, held, decoders))
-            .collect();
+        let lanes = |warps: Range<u32>| {
+            let (end, lanes) = rules.info.lanes_of(&warps);
+            (end, Some(lanes.unwrap_or(0).into()))
+        };
+        let classes = window.classes(lanes);
+        let check = |decoders: &mut Vec<Decoder>, (held, class): &(&Held, WarpClass)| {
+            check_warp(rules, class.first(), held, decoders)
+        };
+        let mut checks: Vec<WarpCheck> = classes.par_iter().map_init(decoders, check).collect();
+        // In order of warp, each with the number of its check.
+        let mut runs: Vec<(Range<u32>, usize)> = Vec::new();
+        for (at, (held, class)) in classes.iter().enumerate() {
+            if !checks[at].tracks.iter().any(|track| track.failed) {
+                runs.extend(class.runs().iter().map(|warps| (warps.clone(), at)));
+                continue;
+            }
+            // What is wrong names each warp.
+            for warp in class.runs().iter().cloned().flatten() {
+                runs.push((warp..warp + 1, checks.len()));
+                checks.push(check_warp(rules, warp, held, &mut decoders()));
+            }
+        }
+        runs.sort_unstable_by_key(|(warps, _)| warps.start);
         let mut events = 0;
-        for check in &mut checks {
-            for (number, track) in check.tracks.iter_mut().enumerate() {
-                report.chunks += track.chunks;
-                events += track.events;
+        for (warps, at) in &runs {
+            let times = warps.len() as u64;
+            for (number, track) in checks[*at].tracks.iter_mut().enumerate() {
+                report.chunks += track.chunks * times;
+                events += track.events * times;
                 if number == 0 {
-                    self.times.add(check.warp, track);
-                    report.events += track.events;
-                    report.warps += u64::from(track.events > 0);
+                    self.times.add(warps.start, track);
+                    report.events += track.events * times;
+                    report.warps += if track.events > 0 { times } else { 0 };
                 }
-                let is_spoiled = self.accounts[number].spoiled.cut(&mut (check.warp..check.warp + 1)).1;
+                if track.error.is_none() {
+                    continue;
+                }
+                let is_spoiled = self.accounts[number].spoiled.cut(&mut warps.clone()).1;
                 // The frame is named.
                 let is_news =
                     |error: &DecodeError| !(is_spoiled && matches!(error, DecodeError::Sequence { .. }));
                 let error = track.error.take_if(|error| is_news(error));
                 error.into_iter().for_each(|error| report.add(Problem::Unreadable(error)));
             }
-            self.sum_up(check);
+            self.sum_up(warps, &checks[*at]);
         }
         let tracks = 0..self.accounts.len();
-        let explained: Vec<_> =
-            tracks.map(|track| self.check_accounts(track, window.warps.end, &checks, report)).collect();
+        let explained: Vec<_> = tracks
+            .map(|track| self.check_accounts(track, window.warps.end, (&runs, &checks), report))
+            .collect();
         let launch = self.rules.info.number();
         let lossy = match self.rules.policy {
             RecordedPolicy::Stream => Lossy::Gaps,
             RecordedPolicy::Ring => Lossy::Ends,
             _ => Lossy::Beginnings,
         };
-        checks.iter().for_each(|check| compare_tracks(launch, check, &explained, lossy, report));
+        let compared = runs.iter().filter(|(_, at)| checks[*at].comparison.is_some());
+        for (warp, at) in compared.flat_map(|(warps, at)| warps.clone().map(move |warp| (warp, *at))) {
+            compare_tracks((launch, warp), &checks[at], &explained, lossy, report);
+        }
         checked(events);
     }
 
-    /// Adds what one warp's events showed to the sums of the launch.
-    fn sum_up(&mut self, check: &WarpCheck) {
-        let (launch, warp) = (self.rules.info.number(), check.warp);
+    /// Adds what the events of each of these warps showed to the sums of the launch.
+    fn sum_up(&mut self, warps: &Range<u32>, check: &WarpCheck) {
+        let (launch, warp, times) = (self.rules.info.number(), warps.start, warps.len() as u64);
         let lanes = self.rules.info.lane_mask(warp).unwrap_or(0);
         for ((track, found), sums) in (0..).zip(&check.tracks).zip(&mut self.sums) {
             let position = |event| EventPosition { launch, track, warp, event };
             for (&location, count) in &found.unknown {
-                sums.unknown.entry(location).or_insert((0, position(count.first))).0 += count.events;
+                sums.unknown.entry(location).or_insert((0, position(count.first))).0 += count.events * times;
             }
             if let Some((count, mask)) = found.outside {
-                sums.outside.get_or_insert((0, position(count.first), mask, lanes)).0 += count.events;
+                let sum = &mut sums.outside.get_or_insert((0, position(count.first), mask, lanes)).0;
+                *sum += count.events * times;
             }
         }
     }
@@ -173,15 +200,15 @@ impl<'a> LaunchCheck<'a> {
         &mut self,
         track: usize,
         end: u32,
-        checks: &[WarpCheck],
+        (runs, checks): (&[(Range<u32>, usize)], &[WarpCheck]),
         report: &mut VerifyReport,
     ) -> Explained {
         let (info, sums) = (self.rules.info, &mut self.sums[track]);
         let (mut explained, mut checked) = (Explained::default(), 0);
-        let held = checks.iter().map(|&WarpCheck { warp, ref tracks, .. }| {
-            let &StreamCheck { events, chunks, failed, ref error, .. } = &tracks[track];
+        let held = runs.iter().map(|(warps, at)| {
+            let &StreamCheck { events, chunks, failed, ref error, .. } = &checks[*at].tracks[track];
             // A stream that broke off has been reported.
-            HeldWarp { warp, events, chunks, is_reported: failed && error.is_none() }
+            HeldWarps { warps: warps.clone(), events, chunks, is_reported: failed && error.is_none() }
         });
         self.accounts[track].check(end, held, report, &mut |compared| {
             let ComparedWarps { warps, account, held, is_spoiled } = compared;
@@ -191,9 +218,9 @@ impl<'a> LaunchCheck<'a> {
                 is_endless = account.finished == 0 || is_spoiled;
                 is_lacking = account.lost > 0 || is_endless;
             }
-            if let Some(HeldWarp { warp, .. }) = held {
-                explained.lacking.extend(is_lacking.then_some(warp));
-                explained.endless.extend(is_endless.then_some(warp));
+            if held.is_some() {
+                explained.lacking.extend(is_lacking.then(|| warps.clone()));
+                explained.endless.extend(is_endless.then(|| warps.clone()));
             }
             let says_some = match account {
                 Some(account) => *account != NOT_CHOSEN,
@@ -281,9 +308,15 @@ fn report_losses(file: &TraceFile, (launch, track): (u32, u32), report: &mut Ver
 #[derive(Debug, Default)]
 struct Explained {
     /// Events of them were lost, or nothing is known about that.
-    lacking: BTreeSet<u32>,
+    lacking: Vec<Range<u32>>,
     /// Of these, the ones whose last events may be missing: they did not finish, or it is not known.
-    endless: BTreeSet<u32>,
+    endless: Vec<Range<u32>>,
+}
+
+/// Whether one of these ranges, which are in order, has a warp.
+fn has_warp(ranges: &[Range<u32>], warp: u32) -> bool {
+    let at = ranges.partition_point(|warps| warps.end <= warp);
+    ranges.get(at).is_some_and(|warps| warps.contains(&warp))
 }
 
 /// What is recorded of a warp that has lost events.
@@ -298,7 +331,7 @@ enum Lossy {
 /// Reports how the two tracks of a warp compare. `explained` has the warps of each track that may lack
 /// events.
 fn compare_tracks(
-    launch: u32,
+    (launch, warp): (u32, u32),
     check: &WarpCheck,
     explained: &[Explained],
     lossy: Lossy,
@@ -310,9 +343,8 @@ fn compare_tracks(
     else {
         return;
     };
-    let warp = check.warp;
-    let [trace_lacks, twin_lacks] = [of_trace, of_twin].map(|explained| explained.lacking.contains(&warp));
-    let has_end = ![of_trace, of_twin].iter().any(|explained| explained.endless.contains(&warp));
+    let [trace_lacks, twin_lacks] = [of_trace, of_twin].map(|explained| has_warp(&explained.lacking, warp));
+    let has_end = ![of_trace, of_twin].iter().any(|explained| has_warp(&explained.endless, warp));
     twin.events += matched;
     let differs = |Misfit { number, event, expected }: &Misfit| Problem::TracksDiffer {
         launch,

@@ -61,7 +61,6 @@ impl StreamCheck {
 /// What one warp holds.
 #[derive(Debug)]
 pub(super) struct WarpCheck {
-    pub(super) warp: u32,
     pub(super) tracks: Vec<StreamCheck>,
     /// In a dual recording: how the tracks compare.
     pub(super) comparison: Option<Comparison>,
@@ -81,9 +80,9 @@ pub(super) struct Comparison {
 pub(super) fn check_warp(rules: &Rules<'_>, warp: u32, held: &Held, decoders: &mut [Decoder]) -> WarpCheck {
     let stream = |track| Stream { launch: rules.info.number(), track, warp };
     match held {
-        Held::Chunks(tracks) => check_feeds(rules, warp, decoders, |track| {
-            MemoryFeed::new(tracks.get(track as usize).map_or(&[], Vec::as_slice))
-        }),
+        Held::Chunks(_) => {
+            check_feeds(rules, warp, decoders, |track| MemoryFeed::new(held.chunks(track as usize)))
+        }
         Held::Huge => {
             check_feeds(rules, warp, decoders, |track| FrameFeed::new(rules.file, stream(track)).timed())
         }
@@ -97,7 +96,7 @@ fn check_feeds<F: ChunkFeed>(
     feed: impl Fn(u32) -> F,
 ) -> WarpCheck {
     let stream = |track| Stream { launch: rules.info.number(), track, warp };
-    let mut check = WarpCheck { warp, tracks: Vec::with_capacity(decoders.len()), comparison: None };
+    let mut check = WarpCheck { tracks: Vec::with_capacity(decoders.len()), comparison: None };
     for (track, decoder) in (0..).zip(decoders) {
         let codec = rules.codecs.get(1).filter(|_| track == 0);
         // An error ends a track here. Its own check reports it.

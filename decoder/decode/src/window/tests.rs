@@ -50,15 +50,16 @@ fn windows_of_any_size_cover_every_warp_once_in_order() {
             while let Some(window) = walk.next_window(&mut |_, error| Err(error)).unwrap() {
                 assert_eq!(window.warps.start, next);
                 next = window.warps.end;
-                let last = window.held.keys().next_back().copied();
-                for (warp, held) in &window.held {
-                    assert!(window.warps.contains(warp));
+                let mut last = window.warps.start;
+                for HeldRun { warps, held } in &window.held {
+                    assert!(last <= warps.start && warps.start < warps.end && warps.end <= window.warps.end);
+                    last = warps.end;
                     if matches!(held, Held::Huge) {
-                        assert_eq!(Some(*warp), last, "a huge warp ends its window");
+                        assert_eq!((warps.len(), warps.end), (1, next), "a huge warp ends its window");
                         huge += 1;
                     }
                 }
-                let bytes: usize = window.held.values().map(held_bytes).sum();
+                let bytes: usize = window.held.iter().map(|run| held_bytes(&run.held)).sum();
                 assert!(bytes <= window_bytes);
                 count += 1;
             }
@@ -98,16 +99,8 @@ fn a_bad_frame_can_be_left_out() {
         left_out.push(entry.offset);
         Ok(())
     });
-    let chunks: usize = window
-        .unwrap()
-        .unwrap()
-        .held
-        .values()
-        .map(|held| match held {
-            Held::Chunks(tracks) => tracks[0].len(),
-            Held::Huge => 0,
-        })
-        .sum();
+    let runs = window.unwrap().unwrap().held;
+    let chunks: usize = runs.iter().map(|run| run.warps.len() * run.held.chunks(0).count()).sum();
     assert_eq!(left_out, [bad.offset]);
     let all: u32 = trace.frames(0, 0).iter().map(|frame| frame.chunks).sum();
     assert_eq!(chunks as u32, all - bad.chunks);

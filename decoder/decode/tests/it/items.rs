@@ -123,10 +123,10 @@ fn a_fold_ends_where_it_is_told_to() {
             trace.fold_items(
                 (1, 0),
                 &all,
-                |_| Some(0),
+                |warps| (warps.end, Some(0)),
                 || 0,
                 |events: &mut u64, class, found| {
-                    *events += class.len() as u64 * found.item.events();
+                    *events += class.warps() * found.item.events();
                     if *events > limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
                 },
                 |left, right| left + right,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, UInt8Type, UInt32Type, UInt64Type};
-use warptrace_analysis::{Analysis, BlockRan, Selection, analyse, blocks};
+use warptrace_analysis::{Analysis, BlockRan, Selection, WarpFigures, analyse, blocks};
 use warptrace_decoder::{TraceFile, WarpFilter};
 use warptrace_tables::{EventBatch, EventTable, FigureTable, Made, TraceFigures, Wanted};
 
@@ -153,9 +153,8 @@ fn warps_have_their_role() {
     for trace in traces() {
         let mut analysis = analyse(&trace, &Selection::default()).unwrap();
         // No two in a row have the same.
-        for (at, warp) in analysis.warps.iter_mut().enumerate() {
-            warp.role = [Some(1), None, Some(2)][at % 3];
-        }
+        let with_role = |(at, warp)| WarpFigures { role: [Some(1), None, Some(2)][at % 3], ..warp };
+        analysis.warps = analysis.warps.iter().enumerate().map(with_role).collect();
         let expected: Vec<Option<u8>> = analysis.warps.iter().map(|warp| warp.role).collect();
         let warps = rows(&trace, &Arc::new(analysis), FigureTable::Warps);
         assert_eq!(column::<UInt8Type>(&warps, "role"), expected);

@@ -161,39 +161,59 @@ pub fn decode_accounts(body: &[u8], at: u64) -> Result<Accounts, FormatError> {
     let most = header.warps as usize * MAX_ACCOUNT_BYTES + MAX_COLUMN_BYTES;
     let plain = decompress(SECTION, header.stored_as, stored, most, stored_at)?;
     let mut fields = Fields::new(SECTION, &plain, stored_at);
-    // One account stands for all until a column has a value for each.
-    let mut accounts = vec![WarpAccount::default()];
+    let mut runs = vec![AccountRun { warps: header.warps, account: WarpAccount::default() }];
     for (column, name) in COLUMNS.into_iter().enumerate() {
-        let form_at = fields.offset();
-        let form = fields.u8(name)?;
-        if form > EACH {
-            return Err(fields.invalid(name, form_at, u64::from(form), "0 or 1 at the start of the column"));
+        runs = add_column(&mut fields, (column, name), header.warps, runs)?;
+    }
+    fields.end()?;
+    Ok(Accounts { header, runs, plain_bytes: plain.len() })
+}
+
+/// Reads a column of numbers of `warps` warps into accounts that have the columns before.
+fn add_column(
+    fields: &mut Fields<'_>,
+    (column, name): (usize, &'static str),
+    mut warps: u32,
+    before: Vec<AccountRun>,
+) -> Result<Vec<AccountRun>, FormatError> {
+    let form_at = fields.offset();
+    let form = fields.u8(name)?;
+    if form > EACH {
+        return Err(fields.invalid(name, form_at, u64::from(form), "0 or 1 at the start of the column"));
+    }
+    if form == ALL_EQUAL {
+        let (offset, value, mut runs) = (fields.offset(), fields.varint(name)?, before);
+        if !runs.iter_mut().all(|run| set_number(&mut run.account, column, value)) {
+            return Err(fields.invalid(name, offset, value, "a number in the column's range"));
         }
-        if form == EACH {
-            let first = accounts[0];
-            accounts.resize(header.warps as usize, first);
-        }
-        let mut value = 0;
-        for (index, account) in accounts.iter_mut().enumerate() {
-            let offset = fields.offset();
-            if form == EACH || index == 0 {
-                value = fields.varint(name)?;
+        return Ok(runs);
+    }
+    let mut runs: Vec<AccountRun> = Vec::new();
+    let (mut rest, mut of_rest) =
+        (before.into_iter(), AccountRun { warps: 0, account: WarpAccount::default() });
+    while warps > 0 {
+        let offset = fields.offset();
+        let value = fields.varint(name)?;
+        let mut equal = 1 + fields.skip_equal(value, warps - 1);
+        warps -= equal;
+        while equal > 0 {
+            if of_rest.warps == 0 {
+                let Some(next) = rest.next() else { break };
+                of_rest = next;
             }
-            if !set_number(account, column, value) {
+            let now = equal.min(of_rest.warps);
+            (equal, of_rest.warps) = (equal - now, of_rest.warps - now);
+            let mut account = of_rest.account;
+            if !set_number(&mut account, column, value) {
                 return Err(fields.invalid(name, offset, value, "a number in the column's range"));
+            }
+            match runs.last_mut().filter(|last| last.account == account) {
+                Some(last) => last.warps += now,
+                None => runs.push(AccountRun { warps: now, account }),
             }
         }
     }
-    fields.end()?;
-    let runs = match accounts[..] {
-        [account] => vec![AccountRun { warps: header.warps, account }],
-        _ => {
-            let equal = accounts.chunk_by(|one, other| one == other);
-            let length = |run: &[WarpAccount]| u32::try_from(run.len()).unwrap_or(header.warps);
-            equal.map(|run| AccountRun { warps: length(run), account: run[0] }).collect()
-        }
-    };
-    Ok(Accounts { header, runs, plain_bytes: plain.len() })
+    Ok(runs)
 }
 
 /// The columns' names, in their order.

@@ -33,7 +33,7 @@ impl<'a> Fields<'a> {
 
     fn slice(&mut self, field: &'static str, length: usize) -> Result<&'a [u8], FormatError> {
         let rest = self.bytes.get(self.position..).unwrap_or_default();
-        let found = rest.get(..length).ok_or(FormatError::Short {
+        let found = rest.get(..length).ok_or_else(|| FormatError::Short {
             section: self.section,
             field,
             offset: self.offset(),
@@ -76,6 +76,22 @@ impl<'a> Fields<'a> {
             shift += 7;
         }
         Ok(value)
+    }
+
+    /// Skips up to `most` numbers that are equal to this one and have one byte each; returns how many.
+    pub(super) fn skip_equal(&mut self, value: u64, most: u32) -> u32 {
+        let Some(byte) = u8::try_from(value).ok().filter(|byte| *byte < 0x80) else { return 0 };
+        let rest = self.rest();
+        let rest = &rest[..rest.len().min(most as usize)];
+        let (eights, few) = rest.as_chunks::<8>();
+        let all = u64::from_le_bytes([byte; 8]);
+        let mut equal = 8 * eights.iter().take_while(|eight| u64::from_le_bytes(**eight) == all).count();
+        match eights.get(equal / 8) {
+            Some(eight) => equal += (u64::from_le_bytes(*eight) ^ all).trailing_zeros() as usize / 8,
+            None => equal += few.iter().take_while(|next| **next == byte).count(),
+        }
+        self.position += equal;
+        u32::try_from(equal).unwrap_or(most)
     }
 
     /// Reads a number as [`varint`](Self::varint) that has at most 32 bits.

@@ -266,6 +266,18 @@ impl LaunchInfo {
         Some(u32::MAX >> (WARP_LANES - lanes))
     }
 
+    /// The lanes that the first of these warps has, and the end of those after it that surely have the same.
+    pub fn lanes_of(&self, warps: &Range<u32>) -> (u32, Option<u32>) {
+        let each = self.warps_per_block();
+        let after = each - warps.start % each;
+        let end = match after {
+            _ if self.threads_per_block().is_multiple_of(WARP_LANES) => warps.end,
+            1 => warps.start.saturating_add(1),
+            _ => warps.start.saturating_add(after - 1),
+        };
+        (end.min(warps.end), self.lane_mask(warps.start))
+    }
+
     /// The warps that were chosen to be recorded.
     pub const fn chosen(&self) -> ChosenWarps {
         self.chosen
@@ -302,6 +314,9 @@ impl LaunchInfo {
 
     /// How many of some warps, by linear index, were chosen.
     pub const fn chosen_in(&self, warps: &Range<u32>) -> u32 {
+        if self.is_whole() {
+            return warps.end - warps.start;
+        }
         self.chosen_before(warps.end) - self.chosen_before(warps.start)
     }
 

@@ -99,7 +99,7 @@ fn nbodys_figures_follow_from_its_sizes() {
     assert_eq!((interact.active[32], interact.active[5], interact.splits), (3 * 3 * 90, 3 * 90, 0));
     assert_eq!(interact.trips, distribution(std::iter::repeat_n(90, 3 * 101)));
     assert_eq!(interact.warps, 12);
-    for warp in &analysis.warps {
+    for warp in analysis.warps.iter() {
         let expected = match warp.launch % 2 {
             0 => counts.force_warp(warp.warp.into()),
             _ => counts.integrate_warp(warp.warp.into()),
@@ -130,7 +130,7 @@ fn the_warp_with_most_iterations_takes_longest_and_its_loop_is_named() {
     let mut slowest: Vec<u32> = steps.chunks(32).map(|warp| warp.iter().copied().max().unwrap()).collect();
     // Those without a pixel, of 40 blocks of 8 warps.
     slowest.resize(40 * 8, 0);
-    let cycles = |warp: &&WarpFigures| warp.time.unwrap().cycles;
+    let cycles = |warp: &WarpFigures| warp.time.unwrap().cycles;
     let most = analysis.warps.iter().max_by_key(cycles).unwrap();
     assert_eq!(slowest[most.warp as usize], *slowest.iter().max().unwrap());
     let said = words::time(&trace, &analysis, &Names::new(&trace)).unwrap();

@@ -124,7 +124,7 @@ fn a_warp_is_compared_with_those_of_its_role() {
     println!("{said}\n{}", groups(&analysis));
 
     // Producers do the same, and are not odd for it.
-    for warp in &analysis.warps {
+    for warp in analysis.warps.iter() {
         let role = if warp.warp % 5 == 0 { 1 } else { 2 };
         assert_eq!(warp.role, Some(role));
     }

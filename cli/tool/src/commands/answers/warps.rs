@@ -18,7 +18,7 @@ use crate::output::{count, say};
 const KERNELS: usize = 3;
 
 /// A warp, and the place of its file among several.
-type Placed<'a> = (u32, &'a WarpFigures);
+type Placed = (u32, WarpFigures);
 
 /// The traces of the warps that are shown.
 enum Traces<'a> {
@@ -29,7 +29,7 @@ enum Traces<'a> {
 
 impl<'a> Traces<'a> {
     /// Opens the traces that these warps are of.
-    fn new(answer: &'a Answer, page: &Page, warps: &[Placed<'_>]) -> anyhow::Result<Self> {
+    fn new(answer: &'a Answer, page: &Page, warps: &[Placed]) -> anyhow::Result<Self> {
         let Some(set) = answer.set() else { return Ok(Self::One(answer.trace()?)) };
         let files = named_files(&page.files)?;
         let mut traces = BTreeMap::new();
@@ -90,15 +90,15 @@ fn oddness(warp: &WarpFigures) -> (Option<u64>, Option<u64>, u64) {
 pub(crate) fn run(command: &Rows<WarpFigures>) -> anyhow::Result<()> {
     // Of a location the work of each warp there.
     let answer = analysed(&command.page, command.location.as_deref(), true)?;
-    let warps: Vec<Placed<'_>> = match answer.set() {
+    let warps: Vec<Placed> = match answer.set() {
         None => answer.analysis.warps.iter().map(|warp| (0, warp)).collect(),
-        Some(set) => set.warps().iter().map(|(file, warp)| (*file, warp)).collect(),
+        Some(set) => set.warps().to_vec(),
     };
     let (warps, more) = command.shown_by(&answer, warps, |(_, warp)| warp);
     let traces = Traces::new(&answer, &command.page, &warps)?;
     if command.page.json {
         let rows = warps.into_iter().map(|(file, warp)| {
-            let mut row = json_row(traces.get(file), warp);
+            let mut row = json_row(traces.get(file), &warp);
             if answer.set().is_some() {
                 row["file"] = file.into();
             }
@@ -128,14 +128,14 @@ fn json_row(trace: &TraceFile, warp: &WarpFigures) -> Value {
     row
 }
 
-fn warp_table(answer: &Answer, traces: &Traces<'_>, warps: &[Placed<'_>]) -> String {
-    let trace_of = |(file, warp): &Placed<'_>| {
+fn warp_table(answer: &Answer, traces: &Traces<'_>, warps: &[Placed]) -> String {
+    let trace_of = |(file, warp): &Placed| {
         let info = traces.get(*file).launch(warp.launch)?;
         Some((info, info.stream_id(warp.warp)?))
     };
     // Of several files some may have no times.
     let unknown = || "-".to_owned();
-    TextTable::<Placed<'_>>::new()
+    TextTable::<Placed>::new()
         .when(answer.set().is_some(), |table| {
             table.left("trace", |(file, _)| traces.name(*file).unwrap_or_default().to_owned())
         })

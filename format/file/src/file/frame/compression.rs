@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use zstd::bulk::Compressor;
+use zstd::bulk::{Compressor, Decompressor};
 use zstd::zstd_safe::{CParameter, Strategy};
 
 use crate::file::error::FormatError;
@@ -114,6 +114,12 @@ pub(in crate::file) fn compress<'b>(
     Ok(if packed.len() < plain.len() { (StoredAs::Zstd, packed) } else { (StoredAs::Plain, plain) })
 }
 
+thread_local! {
+    /// A new one takes longer than a small frame.
+    static DECOMPRESSOR: RefCell<Decompressor<'static>> =
+        RefCell::new(Decompressor::new().expect("there is memory for a decompressor"));
+}
+
 /// Gives the bytes that `stored` holds, at most `most`, which the caller has checked against the format's
 /// limits; `at` is the file offset of `stored`. Allocates no more than `most`.
 pub(in crate::file) fn decompress(
@@ -145,7 +151,13 @@ pub(in crate::file) fn decompress(
                     "{more} bytes follow the zstd frame; there is one frame and nothing else"
                 )));
             }
-            zstd::bulk::decompress(stored, most).map_err(|error| refused(error.to_string()))
+            // What a frame announces is no more than what is allowed.
+            let announced = zstd::zstd_safe::get_frame_content_size(stored).ok().flatten();
+            let announced = announced.and_then(|bytes| usize::try_from(bytes).ok());
+            let bytes = announced.map_or(most, |bytes| bytes.min(most));
+            DECOMPRESSOR
+                .with_borrow_mut(|decompressor| decompressor.decompress(stored, bytes))
+                .map_err(|error| refused(error.to_string()))
         }
     }
 }
