@@ -99,7 +99,6 @@ fn a_blocks_last_warp_may_lack_lanes() {
 
 #[test]
 fn small_launches_have_long_first_segments() {
-    let mut lengths = Vec::new();
     for (kib, warps) in [(16 << 10, [1, 2, 7, 40, 256, 1000]), (128 << 10, [1, 4, 9, 64, 512, 8000])] {
         for warps in warps {
             let [logs] = logs_for([warps], kib, false);
@@ -118,10 +117,8 @@ fn small_launches_have_long_first_segments() {
                 first == MAX_FIRST_ENTRIES || !fits(2 * first),
                 "{warps} warps in {kib} KiB have only {first}"
             );
-            lengths.push(first);
         }
     }
-    assert_eq!(lengths, [128, 64, 32, 8, 8, 8, 1024, 256, 128, 64, 8, 8]);
 }
 
 #[test]
