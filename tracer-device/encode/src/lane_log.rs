@@ -210,7 +210,7 @@ impl LaneLog {
     #[inline(always)]
     fn read_flat(memory: impl LogMemory, flat_logs: u32, lane: u32) -> Self {
         let [a, b, c, d] = memory.entry(flat_logs + lane / 2);
-        let [first, count] = if lane % 2 == 0 { [a, b] } else { [c, d] };
+        let [first, count] = if lane.is_multiple_of(2) { [a, b] } else { [c, d] };
         let is_inside = first >= RESERVED_ENTRIES && count <= memory.end().saturating_sub(first);
         let (index, remaining) = if is_inside { (first, count) } else { (RESERVED_ENTRIES, 0) };
         let link = index.wrapping_add(UNLINKED);

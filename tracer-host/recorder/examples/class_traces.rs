@@ -46,7 +46,7 @@ fn stream(state: &mut u64, count: usize) -> Vec<Event> {
         events
             .extend(round.map(|(location, mask)| Event { location, mask }).iter().filter(|it| it.mask != 0));
         mask &= random(state) | random(state) | random(state);
-        if mask == 0 || random(state) % 16 == 0 {
+        if mask == 0 || random(state).is_multiple_of(16) {
             mask = u32::MAX;
             events.push(Event { location: 5, mask });
         }
@@ -65,7 +65,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let [path, launches, warps, classes] = &arguments[..] else { return Err("see the source".into()) };
     let (launches, warps, classes): (u32, u32, usize) = (launches.parse()?, warps.parse()?, classes.parse()?);
     let mut metadata = Metadata::new("class_traces", DeviceInfo::simulator("generator"), vec![PREDICT]);
-    metadata = (0..KERNELS).fold(metadata, |all, number| all.with_kernel(&format!("kernel{number}"), "k.cu"));
+    metadata = (0..KERNELS).fold(metadata, |all, number| all.with_kernel(format!("kernel{number}"), "k.cu"));
     metadata.locations.extend((1..).zip(["enter", "head", "near", "far", "leave"]).map(|(id, name)| {
         LocationInfo { file: "k.cu".to_owned(), line: 10 + u32::from(id), ..LocationInfo::new(id, name, "") }
     }));

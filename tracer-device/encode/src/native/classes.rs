@@ -46,9 +46,12 @@ pub unsafe fn find_classes(pool: &PoolDescriptor, launches: &[LoggedLaunch]) -> 
     Ok(())
 }
 
+/// The track of a stream, and masks and keys of its runs.
+type TrackRuns = (u32, Vec<[u32; 2]>);
+
 /// [`PARTED`] if several lanes of a stream have logs, else 0. Then its track, and the mask and the key of each of its
 /// entries that holds a run, in the order in which the runs began; `None` if the stream is in no class.
-fn runs(memory: &DeviceMemory<'_>, name: StreamName) -> (u32, Option<(u32, Vec<[u32; 2]>)>) {
+fn runs(memory: &DeviceMemory<'_>, name: StreamName) -> (u32, Option<TrackRuns>) {
     let (logs, launch) = (memory.logs(), memory.launch(name));
     let stream = StreamLogs::new(launch, name.track * launch.warps + name.warp, name.warp);
     if !has_classes(&memory.pool, stream, name.track) {
