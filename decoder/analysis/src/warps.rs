@@ -17,7 +17,7 @@ struct FiguresRun {
 }
 
 /// Figures of warps, by launch and number: kept once for all warps of a launch that did the same, of which only
-/// the number differs. 24 bytes for each run of such warps.
+/// the number differs. 136 bytes for each class of a launch, and 16 for each run of its warps.
 #[derive(Clone, Debug, Default)]
 pub struct WarpTable {
     /// Of the first of the warps that have them.

@@ -65,16 +65,16 @@ impl TraceFile {
             if rest.is_empty() {
                 return None;
             }
-            let (warps, account) = match cursor.next(rest.clone()) {
-                Accounted::Account(warps, account) => (warps, Some(account)),
-                Accounted::Missing(warps) => (warps, None),
-                Accounted::Damaged(_, error) => {
-                    rest = 0..0;
-                    return Some(Err(error));
+            let next = match cursor.next(rest.clone()) {
+                // The steps of warps one by one, as they are for whoever goes through them.
+                Accounted::Account(warps, account) => {
+                    self.work.spend_warps(&warps, &account).map(|_| (warps, Some(account)))
                 }
+                Accounted::Missing(warps) => Ok((warps, None)),
+                Accounted::Damaged(_, error) => Err(error),
             };
-            rest.start = warps.end;
-            Some(Ok((warps, account)))
+            rest.start = next.as_ref().map_or(rest.end, |(warps, _)| warps.end);
+            Some(next)
         }))
     }
 }

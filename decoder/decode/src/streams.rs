@@ -77,9 +77,7 @@ impl Streams<'_> {
             Accounted::Damaged(_, error) => return Err(error),
             Accounted::Account(warps, account) => {
                 self.rest.start = warps.end;
-                let is_silent = account.chunks == 0 && account.attempted == 0 && account.lost == 0;
-                if !is_silent || account.finished == 0 {
-                    self.file.work.spend_warps(&warps)?;
+                if self.file.work.spend_warps(&warps, &account)? {
                     self.accounted = (warps, account);
                 }
             }

@@ -149,8 +149,6 @@ impl Window {
         group: impl Fn(Range<u32>) -> (u32, Option<u64>),
     ) -> Vec<(&Held, WarpClass)> {
         let (mut classes, mut number_of) = (Vec::<(&Held, WarpClass)>::new(), HashMap::new());
-        // Most runs share their only piece with others. It tells the class of those in one group.
-        let mut of_piece = HashMap::new();
         for HeldRun { warps, held } in &self.held {
             let mut rest = warps.clone();
             while !rest.is_empty() {
@@ -161,13 +159,7 @@ impl Window {
                 let next = classes.len();
                 let number = match held {
                     Held::Chunks(pieces) if !self.is_timed => {
-                        let mut by_chunks = || *number_of.entry(Alike(group, pieces)).or_insert(next);
-                        match &pieces[..] {
-                            [(slot, piece)] => {
-                                *of_piece.entry((group, slot, piece.as_ptr())).or_insert_with(by_chunks)
-                            }
-                            _ => by_chunks(),
-                        }
+                        *number_of.entry(Alike(group, pieces)).or_insert(next)
                     }
                     _ => next,
                 };

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::Accounts;
 
@@ -117,12 +118,18 @@ impl Work {
         self.spend(bytes as u64 * STEPS_PER_TEXT_BYTE)
     }
 
-    /// Takes the steps of looking at warps one by one.
+    /// Takes the steps of looking at warps with this account one by one. Returns whether there is something to see:
+    /// events, or no end.
     ///
     /// # Errors
     /// As [`spend`](Self::spend).
-    pub(crate) fn spend_warps(&self, warps: &Range<u32>) -> Result<(), DecodeError> {
-        self.spend((warps.len() as u64).saturating_mul(STEPS_PER_WARP))
+    pub(crate) fn spend_warps(&self, warps: &Range<u32>, account: &WarpAccount) -> Result<bool, DecodeError> {
+        let is_silent = account.chunks == 0 && account.attempted == 0 && account.lost == 0;
+        if is_silent && account.finished != 0 {
+            return Ok(false);
+        }
+        self.spend((warps.len() as u64).saturating_mul(STEPS_PER_WARP))?;
+        Ok(true)
     }
 
     /// Takes the steps of warps of which it is said where and when they ran.
