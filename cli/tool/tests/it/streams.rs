@@ -43,7 +43,7 @@ fn a_verdict_stays_if_the_reader_has_seen_enough() {
     let program =
         ["demo", "--device", "sim", "--width", "64", "--depth", "1500", "--codec", "raw", "-o", file];
     // The least memory for the launch is too little for its events.
-    let errors = run(&[&program[..], &["--memory", "200KiB"]].concat()).2;
+    let errors = run(&[&program[..], &["--memory", "150KiB"]].concat()).2;
     let least = errors.split("`--memory ").nth(1).unwrap().split('`').next().unwrap();
     let lossy = [&program[..], &["--memory", least]].concat();
     assert_eq!(run(&lossy).0, 3);

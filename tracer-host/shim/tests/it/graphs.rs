@@ -37,7 +37,7 @@ fn a_graph_for_which_there_is_no_room_runs_as_it_is() {
     let words = ["proc", &data("kernels.ptx"), "graph"];
     let plain = run(built, false, &words, &[]);
     let spec = spec(|spec| {
-        (spec.wait, spec.recording.memory) = (Duration::ZERO, Some(MemorySize(256 << 10)));
+        (spec.wait, spec.recording.memory) = (Duration::ZERO, Some(MemorySize(134 << 10)));
     });
     let variables = [("TEST_DRIVER_MILLISECONDS", "2000"), (RUN_SPEC, &*spec)];
     let traced = run(built, true, &words, &variables);

@@ -199,7 +199,7 @@ mod full {
 fn with_little_memory_results_stay_and_losses_are_counted() {
     let (mut refused, mut lost, mut whole) = (0, 0, 0);
     for (program, run) in programs() {
-        for (number, limit) in [600_000, 1 << 20, 3 << 20].into_iter().enumerate() {
+        for (number, limit) in [150_000, 400_000, 3 << 20].into_iter().enumerate() {
             match record(program, &run, RECORDINGS[number], Policy::Stop, limit) {
                 Ok(0) => whole += 1,
                 Ok(_) => lost += 1,
