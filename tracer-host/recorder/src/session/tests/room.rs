@@ -108,9 +108,8 @@ fn few_large_chunks_lose_nothing() {
 #[test]
 fn the_size_of_a_launch_changes_no_chunk() {
     // Lanes claim segments of 128 entries where there are four warps, and shorter ones where there are 600.
-    let (_, few, of_few) = staircases(&options(16 << 10), 4, 20);
-    let (report, many, of_many) = staircases(&options(16 << 10), 600, 20);
-    assert!(few > 0 && many / few < 150 && report.lost == 0, "{few} {many}");
-    assert!(of_few[0].len() > 1, "several chunks");
+    let (_, _, of_few) = staircases(&options(16 << 10), 4, 20);
+    let (report, _, of_many) = staircases(&options(16 << 10), 600, 20);
+    assert!(report.lost == 0 && of_few[0].len() > 1, "several chunks");
     assert!(of_few.iter().chain(&of_many).all(|payloads| *payloads == of_few[0]), "all warps do the same");
 }
