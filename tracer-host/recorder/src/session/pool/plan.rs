@@ -178,11 +178,11 @@ fn wanted(arena: &Arena, division: &Division, need: &Need) -> FirstSegments {
     };
     let lanes = if need.parts == Some(false) { division.shortest.lanes } else { LANES };
     longest(division, lanes, |first| {
-        if first.lanes == LANES && first.entries < LONG_FIRST_ENTRIES && need.parts.is_none() && !arena.ring {
-            return false;
-        }
         if arena.ring {
             return Fixed::place(RESERVED_ENTRIES.into(), streams, first).end <= end;
+        }
+        if first.lanes == LANES && first.entries < LONG_FIRST_ENTRIES && need.parts.is_none() {
+            return false;
         }
         let share = match first {
             FirstSegments { lanes: 1, .. } => STREAM_SHARE,
