@@ -32,9 +32,9 @@ pub struct PoolDescriptor {
     /// The track of addresses and values, whose chunks hold entries as they are ([`crate::data`]); 0 if there
     /// is none.
     pub data_track: u32,
-    /// Address of the classes: an array of `u32`, for each stream of the launches in the table the first stream of
-    /// its class, and [`PARTED`] if several of its lanes have logs; and behind it the table in which classes are found, [`class_slots`](Self::class_slots) times `u32`,
-    /// all [`NO_STREAM`] before. 0: each stream is a class.
+    /// Address of the classes: an array of `u32`, for each stream of the launches in the table which stream stands for
+    /// its class, and [`PARTED`] if several of its lanes have logs; and behind it the table in which classes are found,
+    /// [`class_slots`](Self::class_slots) times `u32`, all [`NO_STREAM`] before. 0: each stream is a class.
     pub classes: u64,
     /// Slots of the table of classes, a power of two.
     pub class_slots: u32,

@@ -4,8 +4,8 @@
 //! Before the host takes chunks out of the pool, the logs of all launches since the last time go through two
 //! steps, before which a third one can save most of them:
 //!
-//! 0. *Classes* (`classes`) are found, if the host asks for them: streams whose logs hold the same runs. Only the
-//!    first stream of a class goes through the two steps; the host knows that its chunks are the others', too.
+//! 0. *Classes* (`classes`) are found, if the host asks for them: streams whose logs hold the same runs. One
+//!    stream of a class stands for it and goes through the two steps; its chunks are the others', too.
 //! 1. *Merging* (`merge`) brings the logs of each stream, a warp's track, into one sequence by the times at
 //!    which runs began, and cuts the sequence into *stretches* that are sure to fit into a chunk each. It
 //!    claims a chunk for each stretch.

@@ -35,12 +35,12 @@ pub use warptrace_format::file::data::DataChunk;
 use warptrace_format::file::limits::{
     MAX_FRAME_BYTES, MAX_FRAME_CHUNKS, MAX_INDEX_ENTRIES, MAX_INDEXED_SECTIONS,
 };
+use warptrace_format::file::{
+    AccountRun, DeviceKind, EncodedFrame, FormatError, FrameTimes, IndexEntry, SectionKind, TRAILER_BYTES,
+    Tie, Trailer, WrittenLabels, encode_frame_of, encode_index, encode_preamble, encode_section,
+};
 pub use warptrace_format::file::{
     Additions, ChunkRef, Compression, EarlyEnd, LaunchInfo, Metadata, SiteInfo, SourceText,
-};
-use warptrace_format::file::{
-    DeviceKind, EncodedFrame, FormatError, FrameTimes, IndexEntry, SectionKind, TRAILER_BYTES, Tie, Trailer,
-    WrittenLabels, encode_frame_of, encode_index, encode_preamble, encode_section,
 };
 
 use crate::session::Classes;
@@ -343,7 +343,7 @@ impl<W: Write + Send> TraceWriter<W> {
         accounts: &[WarpAccount],
     ) -> Result<(), WriteError> {
         self.launches.check_declared(launch, track)?;
-        self.end_tracks(&[TrackEnd { launch, track, accounts, spans: &[] }])
+        self.end_tracks(&[TrackEnd { launch, track, accounts: AccountRun::of(accounts), spans: &[] }])
     }
 
     /// As [`end_launch`](Self::end_launch) for each of `ends`, compressed in parallel and flushed once. One

@@ -6,7 +6,7 @@ use serde_json::Value;
 use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{
-    Began, ClockReading, DeviceInfo, HostLaunch, HostTimes, LaunchInfo, Metadata, Origin, TIMES,
+    AccountRun, Began, ClockReading, DeviceInfo, HostLaunch, HostTimes, LaunchInfo, Metadata, Origin, TIMES,
 };
 use warptrace_format::span::WarpSpan;
 use warptrace_host::HostMessage;
@@ -107,7 +107,8 @@ fn written(folder: &Folder, rank: u32, ranks: u32, odd: Odd) -> PathBuf {
             end_sm: 1,
         };
         let spans = if odd.by_device { vec![span] } else { Vec::new() };
-        writer.end_tracks(&[TrackEnd { launch, track: 0, accounts: &accounts, spans: &spans }]).unwrap();
+        let accounts = AccountRun::of(&accounts);
+        writer.end_tracks(&[TrackEnd { launch, track: 0, accounts, spans: &spans }]).unwrap();
         let (begin, length) = if odd.by_device { (BEGIN, 90_000_000) } else { (begin, end - begin) };
         host_launches.push(HostLaunch { launch, begin: by_clock(begin), nanoseconds: Some(length) });
     }

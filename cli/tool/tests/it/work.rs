@@ -10,8 +10,8 @@ use warptrace_format::Event;
 use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::{CodecSpec, EclParams, encode_stream};
 use warptrace_format::file::{
-    ChunkRef, Compression, DeviceInfo, LaunchInfo, LocationInfo, Metadata, SectionKind, encode_accounts,
-    encode_preamble, encode_section,
+    AccountRun, ChunkRef, Compression, DeviceInfo, LaunchInfo, LocationInfo, Metadata, SectionKind,
+    encode_accounts, encode_preamble, encode_section,
 };
 use warptrace_host::writer::TraceWriter;
 
@@ -41,6 +41,7 @@ pub(crate) fn lossy(path: &Path, launches: u32, sections: u32, alternates: bool)
         let info = LaunchInfo::new(launch, 0, [sections * each, 1, 1], [32, 1, 1], 0).unwrap();
         bytes.extend(info.encode_section());
         for section in 0..sections {
+            let accounts = AccountRun::of(&accounts);
             let body = encode_accounts(launch, 0, section * each, &accounts, Compression::default()).unwrap();
             bytes.extend(encode_section(SectionKind::Accounts, &body));
         }

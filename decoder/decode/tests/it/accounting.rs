@@ -7,8 +7,8 @@ use warptrace_decoder::{Completeness, Problem, TraceFile, VerifyReport};
 use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{
-    Compression, IndexEntry, LaunchInfo, PREAMBLE_BYTES, SectionHeader, SectionKind, TRAILER_BYTES, Trailer,
-    encode_accounts, encode_section,
+    AccountRun, Compression, IndexEntry, LaunchInfo, PREAMBLE_BYTES, SectionHeader, SectionKind,
+    TRAILER_BYTES, Trailer, encode_accounts, encode_section,
 };
 
 /// A trace of eight warps with ten events each.
@@ -45,7 +45,7 @@ fn with_sections(file: &[u8], sections: &[Vec<u8>], change: impl Fn(&mut IndexEn
 
 /// An accounting section for warps from `first` on.
 fn accounts(first: u32, accounts: &[WarpAccount]) -> Vec<u8> {
-    let body = encode_accounts(0, 0, first, accounts, Compression::None).unwrap();
+    let body = encode_accounts(0, 0, first, &AccountRun::of(accounts), Compression::None).unwrap();
     encode_section(SectionKind::Accounts, &body)
 }
 

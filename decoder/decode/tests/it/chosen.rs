@@ -8,7 +8,7 @@ use warptrace_format::account::WarpAccount;
 use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::codec::{CodecSpec, PredictParams};
 use warptrace_format::file::{
-    ChunkRef, Compression, LaunchInfo, SectionKind, encode_accounts, encode_frame, encode_section,
+    AccountRun, ChunkRef, Compression, LaunchInfo, SectionKind, encode_accounts, encode_frame, encode_section,
 };
 
 const NONE: WarpAccount = WarpAccount { attempted: 0, recorded: 0, lost: 0, chunks: 0, finished: 1 };
@@ -59,7 +59,7 @@ fn without_index(more: &[Vec<u8>]) -> TraceFile {
 }
 
 fn accounts(first: u32, accounts: &[WarpAccount]) -> Vec<u8> {
-    let body = encode_accounts(1, 0, first, accounts, Compression::None).unwrap();
+    let body = encode_accounts(1, 0, first, &AccountRun::of(accounts), Compression::None).unwrap();
     encode_section(SectionKind::Accounts, &body)
 }
 

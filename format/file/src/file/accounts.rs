@@ -95,22 +95,25 @@ impl AccountsHeader {
     }
 }
 
-/// The body of an accounting section for `accounts` of consecutive warps from `first_warp` on.
+/// The body of an accounting section for the accounts of consecutive warps from `first_warp` on.
 ///
 /// # Errors
-/// No account, more than [`MAX_ACCOUNTS`], warps beyond 32 bits, `finished` neither 0 nor 1; the compressor
+/// No warp, more than [`MAX_ACCOUNTS`], warps beyond 32 bits, `finished` neither 0 nor 1; the compressor
 /// failed.
 pub fn encode_accounts(
     launch: u32,
     track: u32,
     first_warp: u32,
-    accounts: &[WarpAccount],
+    runs: &[AccountRun],
     compression: Compression,
 ) -> Result<Vec<u8>, FormatError> {
-    let warps = u32::try_from(accounts.len()).unwrap_or(u32::MAX);
-    let mut plain = Vec::with_capacity(accounts.len() * 2 + MAX_COLUMN_BYTES);
+    let all: u64 = runs.iter().map(|run| u64::from(run.warps)).sum();
+    let Some(warps) = u32::try_from(all).ok().filter(|warps| *warps <= MAX_ACCOUNTS) else {
+        return Err(FormatError::invalid(SECTION, "warps", 12, all, format!("1..={MAX_ACCOUNTS}")));
+    };
+    let mut plain = Vec::with_capacity(MAX_COLUMN_BYTES);
     for column in 0..COLUMNS.len() {
-        push_column(&mut plain, accounts.iter().map(|account| numbers(account)[column]));
+        push_column(&mut plain, runs.iter().map(|run| (numbers(&run.account)[column], run.warps)));
     }
     let mut packed = Vec::new();
     let (stored_as, stored) = compress(SECTION, &plain, compression, &mut packed)?;
@@ -122,8 +125,8 @@ pub fn encode_accounts(
     push_crc(&mut body, 0);
     // What the reader would refuse is refused here.
     AccountsHeader::parse(&body, 0)?;
-    if let Some(account) = accounts.iter().find(|account| account.finished > 1) {
-        return Err(FormatError::invalid(SECTION, "finished", 0, account.finished.into(), "0 or 1"));
+    if let Some(run) = runs.iter().find(|run| run.account.finished > 1) {
+        return Err(FormatError::invalid(SECTION, "finished", 0, run.account.finished.into(), "0 or 1"));
     }
     body.extend_from_slice(stored);
     Ok(body)
@@ -147,6 +150,26 @@ pub struct AccountRun {
     pub warps: u32,
     /// The account of each.
     pub account: WarpAccount,
+}
+
+impl AccountRun {
+    /// The runs of consecutive warps with these accounts.
+    pub fn of(accounts: &[WarpAccount]) -> Vec<Self> {
+        Self::joined(accounts.iter().map(|&account| Self { warps: 1, account }))
+    }
+
+    /// Joins runs that follow each other and have equal accounts, and leaves out those of no warp.
+    pub fn joined(runs: impl IntoIterator<Item = Self>) -> Vec<Self> {
+        let mut joined: Vec<Self> = Vec::new();
+        for run in runs.into_iter().filter(|run| run.warps > 0) {
+            let last = joined.last_mut().filter(|last| last.account == run.account);
+            match last.and_then(|last| Some((last.warps.checked_add(run.warps)?, last))) {
+                Some((warps, last)) => last.warps = warps,
+                None => joined.push(run),
+            }
+        }
+        joined
+    }
 }
 
 /// Reads the body of an accounting section at file offset `at`.
@@ -207,13 +230,10 @@ fn add_column(
             if !set_number(&mut account, column, value) {
                 return Err(fields.invalid(name, offset, value, "a number in the column's range"));
             }
-            match runs.last_mut().filter(|last| last.account == account) {
-                Some(last) => last.warps += now,
-                None => runs.push(AccountRun { warps: now, account }),
-            }
+            runs.push(AccountRun { warps: now, account });
         }
     }
-    Ok(runs)
+    Ok(AccountRun::joined(runs))
 }
 
 /// The columns' names, in their order.
@@ -245,14 +265,15 @@ fn set_number(account: &mut WarpAccount, column: usize, value: u64) -> bool {
     true
 }
 
-fn push_column(plain: &mut Vec<u8>, values: impl Iterator<Item = u64> + Clone) {
-    let first = values.clone().next().unwrap_or(0);
-    if values.clone().all(|value| value == first) {
+/// Appends a column of values, each of which so many warps have.
+fn push_column(plain: &mut Vec<u8>, values: impl Iterator<Item = (u64, u32)> + Clone) {
+    let first = values.clone().next().map_or(0, |(value, _)| value);
+    if values.clone().all(|(value, _)| value == first) {
         plain.push(ALL_EQUAL);
         push_varint(plain, first);
     } else {
         plain.push(EACH);
-        values.for_each(|value| push_varint(plain, value));
+        values.for_each(|(value, warps)| (0..warps).for_each(|_| push_varint(plain, value)));
     }
 }
 
@@ -266,11 +287,11 @@ mod tests {
 
     #[test]
     fn body_bytes_are_frozen() {
-        let body = encode_accounts(1, 0, 5, &[account(0x0102)], Compression::None).unwrap();
+        let body = encode_accounts(1, 0, 5, &AccountRun::of(&[account(0x0102)]), Compression::None).unwrap();
         assert_eq!(body[..20], [1, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
         assert_eq!(body[24..], [0, 0x81, 2, 0, 1, 0, 0, 0, 2, 0, 0]);
         let two = [account(2), WarpAccount { finished: 0, attempted: 9, ..account(2) }];
-        let body = encode_accounts(1, 0, 5, &two, Compression::None).unwrap();
+        let body = encode_accounts(1, 0, 5, &AccountRun::of(&two), Compression::None).unwrap();
         assert_eq!(body[24..], [0, 1, 0, 1, 1, 0, 14, 0, 2, 1, 0, 1]);
     }
 
@@ -283,7 +304,7 @@ mod tests {
         accounts[7] = worst;
         accounts[8] = WarpAccount { attempted: u64::MAX, recorded: 0, lost: 1, ..worst };
         for compression in [Compression::None, Compression::Zstd(3)] {
-            let body = encode_accounts(4, 1, 70_000, &accounts, compression).unwrap();
+            let body = encode_accounts(4, 1, 70_000, &AccountRun::of(&accounts), compression).unwrap();
             let Accounts { header, runs, .. } = decode_accounts(&body, 0).unwrap();
             let found: Vec<_> =
                 runs.iter().flat_map(|run| std::iter::repeat_n(run.account, run.warps as usize)).collect();
@@ -301,7 +322,7 @@ mod tests {
             (&same[..], &[(MAX_ACCOUNTS, account(9))][..]),
             (&[account(9), account(9), other][..], &[(2, account(9)), (1, other)]),
         ] {
-            let body = encode_accounts(0, 0, 0, accounts, Compression::None).unwrap();
+            let body = encode_accounts(0, 0, 0, &AccountRun::of(accounts), Compression::None).unwrap();
             let expected = expected.iter().map(|&(warps, account)| AccountRun { warps, account });
             assert_eq!(decode_accounts(&body, 0).unwrap().runs, expected.collect::<Vec<_>>());
         }
@@ -311,12 +332,12 @@ mod tests {
     fn impossible_accounts_are_refused() {
         let one = [account(1)];
         assert!(encode_accounts(0, 0, 0, &[], Compression::None).is_err());
-        assert!(encode_accounts(0, 0, u32::MAX, &one, Compression::None).is_err());
+        assert!(encode_accounts(0, 0, u32::MAX, &AccountRun::of(&one), Compression::None).is_err());
         let many = vec![account(1); MAX_ACCOUNTS as usize + 1];
-        assert!(encode_accounts(0, 0, 0, &many, Compression::None).is_err());
+        assert!(encode_accounts(0, 0, 0, &AccountRun::of(&many), Compression::None).is_err());
         let odd = WarpAccount { finished: 2, ..account(1) };
-        assert!(encode_accounts(0, 0, 0, &[odd], Compression::None).is_err());
-        let body = encode_accounts(0, 0, 0, &one, Compression::None).unwrap();
+        assert!(encode_accounts(0, 0, 0, &AccountRun::of(&[odd]), Compression::None).is_err());
+        let body = encode_accounts(0, 0, 0, &AccountRun::of(&one), Compression::None).unwrap();
         assert!(decode_accounts(&body[..body.len() - 1], 0).is_err());
         assert!(decode_accounts(&[&body[..], &[0]].concat(), 0).is_err());
         // The columns: a form of 2, chunks over 32 bits, neither finished nor not.

@@ -15,9 +15,9 @@ use crate::classes::has_classes;
 use crate::lane_log::{LaneLog, StreamLogs};
 use crate::warp::NEVER;
 
-/// Finds the class of each stream, before [`encode`](super::encode) of the same launches: writes the first stream of
-/// its class for each into the array of classes. The table behind that is not used, and streams of any length are
-/// compared.
+/// Finds the class of each stream, before [`encode`](super::encode) of the same launches: writes for each into the array
+/// of classes which stream stands for its class. On a GPU it is any of them. Here it is the last one, so that tests find code that
+/// takes it for the first. The table behind the array is not used, and streams of any length are compared.
 ///
 /// # Safety
 /// As for [`encode`](super::encode).
@@ -29,7 +29,8 @@ pub unsafe fn find_classes(pool: &PoolDescriptor, launches: &[LoggedLaunch]) -> 
     let memory = unsafe { DeviceMemory::new(pool, launches) }?;
     // By the hashes of their runs. Of two classes with the same hash the second is not kept.
     let mut firsts = HashMap::<u64, (u32, StreamName)>::new();
-    for (number, name) in (0..).zip(memory.stream_names()) {
+    let names: Vec<_> = (0..).zip(memory.stream_names()).collect();
+    for (number, name) in names.into_iter().rev() {
         let (mut first, (parted, runs)) = (number, runs(&memory, name));
         if let Some(runs) = runs {
             match firsts.entry(BuildHasherDefault::<DefaultHasher>::new().hash_one(&runs)) {

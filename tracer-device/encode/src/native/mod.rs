@@ -44,7 +44,7 @@ pub enum Schedule {
 
 /// Merges the logs of launches that have ended, and encodes them into chunks of the pool: track 0 with
 /// `codec`, track 1 with `raw`, that of addresses and values as it is; where classes were found
-/// ([`find_classes`]), the first stream of each class. Adds to the accounts, and marks each warp as finished of
+/// ([`find_classes`]), the stream that stands for each class. Adds to the accounts, and marks each warp as finished of
 /// which nothing is left. Returns what has been claimed.
 ///
 /// If [`Claims::waiting`] is not 0, something is left for another round: when the chunks have been collected

@@ -1,7 +1,8 @@
-//! Classes: streams with the same chunks. The device encodes the first stream of each class.
+//! Classes: streams with the same chunks. One stream stands for its class, and the device encodes
+//! that one.
 
 use std::ops::Range;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 use warptrace_abi::log::LoggedLaunch;
@@ -9,7 +10,6 @@ use warptrace_abi::pool::{NO_STREAM, PARTED, PoolDescriptor};
 use warptrace_format::file::LaunchInfo;
 
 use super::SessionError;
-use super::worker::Account;
 use crate::{Allocation, Device, EncodeJob, Encoded};
 
 /// The lanes of a launch's warps part if more than this part of its streams have logs of several lanes.
@@ -22,7 +22,7 @@ pub(crate) struct ClassRun {
     pub(crate) first: u32,
     /// How many they are.
     pub(crate) count: u32,
-    /// The class: the number of its first stream, which was encoded.
+    /// The class: the number of the stream that stands for it.
     pub(crate) class: u32,
 }
 
@@ -35,6 +35,18 @@ pub(crate) struct StreamName {
     pub(crate) warp: u32,
 }
 
+/// What was found of the launches of a drain.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// `None` if each stream is a class.
+    pub(super) classes: Option<Classes>,
+    /// For each launch whether the lanes of its warps part.
+    pub(super) parted: Vec<bool>,
+    /// How long the device took, and the host.
+    pub(super) device: Duration,
+    pub(super) host: Duration,
+}
+
 /// The classes of the streams of a drain. Streams are numbered launch by launch, track by track, recorded warp by
 /// warp, as their accounts are.
 #[derive(Debug)]
@@ -44,69 +56,78 @@ pub(crate) struct Classes {
     by_number: FxHashMap<u32, usize>,
     /// Of all streams, in the order of their numbers.
     runs: Vec<ClassRun>,
-    /// For the first stream of each class, the number of streams in the class. For other streams 0.
+    /// The stream of each class that was encoded, in the order of their numbers.
+    encoded: Vec<u32>,
+    /// For the stream that stands for a class, the number of streams in it. For other streams 0.
     sizes: Vec<u32>,
 }
 
 impl Classes {
-    /// Finds the classes of launches that have left logs. Returns them, or `None` if each stream is a class; for
-    /// each launch whether the lanes of its warps part; and the device's time.
+    /// Finds the classes of launches that have left logs.
     ///
     /// # Errors
-    /// The device's, or if a stream's class has no first stream, which means that memory is damaged.
+    /// The device's, or if no stream stands for a stream's class, which means that memory is damaged.
     pub(super) fn find(
         device: &mut dyn Device,
         pool: &PoolDescriptor,
         launches: &[LoggedLaunch],
         table: Allocation,
-    ) -> Result<(Option<Self>, Vec<bool>, Duration), SessionError> {
+    ) -> Result<Found, SessionError> {
         let streams: u32 = launches.iter().map(|launch| launch.warps * launch.tracks).sum();
         let slots = pool.classes + 4 * u64::from(streams);
         device.fill(slots, 4 * u64::from(pool.class_slots), NO_STREAM as u8)?;
         let Encoded { time, .. } = device.encode(EncodeJob::Classes { pool, launches, table })?;
+        let started = Instant::now();
         let mut firsts = vec![0_u32; streams as usize];
         device.read(pool.classes, bytemuck::cast_slice_mut(&mut firsts))?;
-        let parts = |launch: &LoggedLaunch| {
-            let streams = &firsts[launch.first_stream as usize..][..(launch.warps * launch.tracks) as usize];
-            let parted = streams.iter().filter(|&&first| first & PARTED != 0).count();
-            parted * CONVERGED_SHARE > streams.len()
-        };
-        let parted = launches.iter().map(parts).collect();
-        firsts.iter_mut().for_each(|first| *first &= !PARTED);
-        let is_class = |&first: &u32| firsts.get(first as usize) == Some(&first);
-        if !firsts.iter().all(is_class) {
+        let (runs, parted) = Self::runs(launches, &firsts);
+        let is_class =
+            |run: &ClassRun| firsts.get(run.class as usize).is_some_and(|&of| of & !PARTED == run.class);
+        if !runs.iter().all(is_class) {
             return Err(SessionError::Pool {
                 problem: "the classes of warps are damaged; the kernel, or another program, wrote into the tracer's memory".to_owned(),
             });
         }
-        Ok((Self::new(launches, &firsts), parted, time))
+        Ok(Found { classes: Self::new(launches, runs), parted, device: time, host: started.elapsed() })
     }
 
-    /// Makes classes from the first stream of each stream's class. `None` if each stream is a class.
-    pub(crate) fn new(launches: &[LoggedLaunch], firsts: &[u32]) -> Option<Self> {
-        let mut first = 0;
-        let runs = firsts.chunk_by(|a, b| a == b).map(|run| {
-            let run = ClassRun { first, count: run.len() as u32, class: run[0] };
-            first += run.count;
-            run
-        });
-        let runs: Vec<_> = runs.collect();
+    /// The runs of streams in one class, none of which crosses the end of a launch, and for each launch whether the lanes of
+    /// its warps part. `firsts` says for each stream which one stands for its class.
+    pub(crate) fn runs(launches: &[LoggedLaunch], firsts: &[u32]) -> (Vec<ClassRun>, Vec<bool>) {
+        let (mut runs, mut parted, mut first) = (Vec::new(), Vec::new(), 0);
+        for launch in launches {
+            let (streams, mut parts) = (launch.warps * launch.tracks, 0);
+            for run in firsts[first as usize..][..streams as usize].chunk_by(|a, b| a == b) {
+                let count = run.len() as u32;
+                runs.push(ClassRun { first, count, class: run[0] & !PARTED });
+                parts += if run[0] & PARTED == 0 { 0 } else { run.len() };
+                first += count;
+            }
+            parted.push(parts * CONVERGED_SHARE > streams as usize);
+        }
+        (runs, parted)
+    }
+
+    /// Makes classes from the runs of all streams. `None` if each stream is a class.
+    pub(crate) fn new(launches: &[LoggedLaunch], runs: Vec<ClassRun>) -> Option<Self> {
         let is_class = |run: &ClassRun| (run.class, run.count) == (run.first, 1);
         if runs.iter().all(is_class) {
             return None;
         }
-        let mut sizes = vec![0; firsts.len()];
+        let streams = runs.last().map_or(0, |run| run.first + run.count);
+        let mut sizes = vec![0; streams as usize];
         runs.iter().for_each(|run| sizes[run.class as usize] += run.count);
+        let mut encoded: Vec<u32> = runs.iter().map(|run| run.class).collect();
+        encoded.sort_unstable();
+        encoded.dedup();
         let by_number = launches.iter().map(|launch| launch.launch).zip(0..).collect();
-        Some(Self { launches: launches.to_vec(), by_number, runs, sizes })
+        Some(Self { launches: launches.to_vec(), by_number, runs, encoded, sizes })
     }
 
-    /// Gives each stream the account of its class.
-    pub(super) fn fill(&self, accounts: &mut [Account]) {
-        for &ClassRun { first, count, class } in &self.runs {
-            let account = accounts[class as usize];
-            accounts[first as usize..][..count as usize].fill(account);
-        }
+    /// The streams among these that were encoded, one of each class.
+    pub(super) fn encoded(&self, streams: Range<u32>) -> &[u32] {
+        let at = |stream| self.encoded.partition_point(|&encoded| encoded < stream);
+        &self.encoded[at(streams.start)..at(streams.end)]
     }
 
     /// The numbers of the streams of a launch's track, and their runs; nothing if the launch is not among those whose

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::mem::offset_of;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,12 +15,15 @@ use super::SessionError;
 use super::classes::Classes;
 use super::ledger::Job;
 use super::pool::Filled;
-use super::worker::{Account, Drained, Span, Worker, append};
+use super::worker::{Account, Drained, MAPPED_BYTES, Span, Worker, append};
 use crate::{Allocation, Device, EncodeJob, Encoded};
 
 /// Bytes of packed chunks that go on to the writer before there are more: what is on the host at once is
 /// bounded however much the pool holds.
 const BATCH_BYTES: usize = 32 << 20;
+
+/// Accounts that are wanted are read together if fewer than this many lie between them, which are 256 KiB.
+const READ_TOGETHER: usize = 8192;
 
 /// What a drain cost.
 #[derive(Clone, Debug, Default)]
@@ -129,11 +133,12 @@ fn run<W: Write + Send + 'static>(
     let mut drained = Drained { begin, ..worker.empty() };
     // What failed is not among them.
     if !logged.is_empty() {
-        let (mut finding, mut parted) = (Duration::ZERO, Vec::new());
+        let (mut on_device, mut on_host, mut parted) = (Duration::ZERO, Duration::ZERO, Vec::new());
         if pool.classes != 0 {
-            let (classes, parts, time) = Classes::find(device, &pool, &logged, table)?;
-            (drained.classes, finding) = (classes.map(Arc::new), time);
-            let numbers = logged.iter().map(|launch| launch.launch).zip(parts);
+            let found = Classes::find(device, &pool, &logged, table)?;
+            (on_device, on_host) = (found.device, found.host);
+            drained.classes = found.classes.map(Arc::new);
+            let numbers = logged.iter().map(|launch| launch.launch).zip(found.parted);
             let kernel =
                 |number| launches.iter().find(|info| info.number() == number).map(LaunchInfo::kernel);
             parted.extend(numbers.filter_map(|(number, parts)| Some((kernel(number)?, parts))));
@@ -148,17 +153,15 @@ fn run<W: Write + Send + 'static>(
             worker.write(full)
         })?;
         drained.packed = packed;
-        cost.encoding += finding;
+        cost.encoding += on_device;
+        cost.copy += on_host;
         cost.parted = parted;
     }
     let started = Instant::now();
     if span_bytes == 0 {
-        read_accounts(device, &logged, &mut drained.accounts)?;
+        read_accounts(device, &logged, &mut drained)?;
     } else {
         read_with_spans(device, &logged, &mut drained)?;
-    }
-    if let Some(classes) = &drained.classes {
-        classes.fill(&mut drained.accounts);
     }
     drained.end = launches;
     drained.end.retain(LaunchInfo::is_recorded);
@@ -179,25 +182,51 @@ fn chunks(pool: &PoolDescriptor, encoded: &Encoded, cost: &mut DrainCost) -> u32
     chunks
 }
 
-/// Reads the accounts of launches, one behind the other, and nothing else.
+/// Reads the accounts of launches, one behind the other. If there are classes, accounts are read where streams were
+/// encoded; others may be anything.
 fn read_accounts(
     device: &mut dyn Device,
     logged: &[LoggedLaunch],
-    to: &mut Vec<Account>,
+    drained: &mut Drained,
 ) -> Result<(), SessionError> {
     let each = size_of::<Account>();
     let count = |launch: &LoggedLaunch| (launch.tracks * launch.warps) as usize;
-    // What is there already need not be set: all of it is read.
-    to.resize(logged.iter().map(count).sum(), Account::default());
-    let mut rest = &mut to[..];
+    let all = logged.iter().map(count).sum();
+    // What is there already need not be set: it is read, or not used.
+    if drained.classes.is_none() {
+        drained.accounts.resize(all, Account::default());
+    } else if drained.accounts.len() < all {
+        // Pages into which nothing is read take no memory.
+        drained.accounts = bytemuck::allocation::zeroed_vec(all.max(MAPPED_BYTES / each));
+    }
     // Between them there is nothing, unless a launch failed.
     let follow = |a: &LoggedLaunch, b: &LoggedLaunch| a.accounts + (count(a) * each) as u64 == b.accounts;
+    let mut end = 0;
     for launches in logged.chunk_by(follow) {
-        let (accounts, after) = rest.split_at_mut(launches.iter().map(count).sum());
-        device.read(launches[0].accounts, bytemuck::cast_slice_mut(accounts))?;
-        rest = after;
+        let first = end;
+        end += launches.iter().map(count).sum::<usize>();
+        let wanted = match &drained.classes {
+            None => std::iter::once(first..end).collect(),
+            Some(classes) => near(classes.encoded(first as u32..end as u32)),
+        };
+        for streams in wanted {
+            let address = launches[0].accounts + ((streams.start - first) * each) as u64;
+            device.read(address, bytemuck::cast_slice_mut(&mut drained.accounts[streams]))?;
+        }
     }
     Ok(())
+}
+
+/// Ranges with all of `streams`, which increase: those near each other are read together.
+fn near(streams: &[u32]) -> Vec<Range<usize>> {
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    for stream in streams.iter().map(|&stream| stream as usize) {
+        match ranges.last_mut().filter(|last| stream - last.end < READ_TOGETHER) {
+            Some(last) => last.end = stream + 1,
+            None => ranges.push(stream..stream + 1),
+        }
+    }
+    ranges
 }
 
 /// Reads the accounts and the spans of launches, which stand in turns.

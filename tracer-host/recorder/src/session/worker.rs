@@ -14,10 +14,10 @@ use rayon::prelude::*;
 use warptrace_abi::recording::Recording;
 use warptrace_format::account::WarpAccount;
 use warptrace_format::chunk::TIME_BYTES;
-use warptrace_format::file::{ClockReading, EarlyEnd, HostLaunch, HostTimes, LaunchInfo};
+use warptrace_format::file::{AccountRun, ClockReading, EarlyEnd, HostLaunch, HostTimes, LaunchInfo};
 use warptrace_format::span::WarpSpan;
 
-use super::classes::{Classes, StreamName};
+use super::classes::{ClassRun, Classes, StreamName};
 use super::{LaunchReport, SessionError};
 use crate::packed::{self, Piece, Unpacked};
 use crate::writer::{Batch, BatchChunk, ChunkRef, TraceWriter, TrackEnd};
@@ -30,9 +30,7 @@ const READY_PACKED_BYTES: usize = 16 << 20;
 const READY_ACCOUNTS: usize = 1 << 17;
 /// What is reserved for it: so much that the allocator maps it on its own, and does not take what the
 /// program's own results would find in the heap, and for which they would else have to wait.
-const MAPPED_BYTES: usize = 64 << 20;
-/// Accounts that one task adds up.
-const ACCOUNTS_AT_ONCE: usize = 1 << 13;
+pub(super) const MAPPED_BYTES: usize = 64 << 20;
 
 /// An account as it lies in device memory.
 #[derive(Clone, Copy, Debug, Default)]
@@ -97,7 +95,7 @@ pub(super) struct Drained {
     /// Launches that end; all of them were recorded.
     pub(super) end: Vec<LaunchInfo>,
     /// Their accounts as the device left them: launch by launch, track by track, recorded warp by warp. If
-    /// none ends, these are others'.
+    /// there are classes, those of streams that were encoded; others may be anything. If none ends, these are others'.
     pub(super) accounts: Vec<Account>,
     /// Where and when their warps ran, if that was recorded: launch by launch, recorded warp by warp.
     pub(super) spans: Vec<Span>,
@@ -302,7 +300,8 @@ impl<W: Write + Send> Work<W> {
         let of_ended = if drained.end.is_empty() { &[][..] } else { &drained.accounts };
         let spans = Span::peel_slice(&drained.spans);
         self.report.time_bytes += size_of_val(spans) as u64;
-        let ends = self.ends(&drained.end, Account::peel_slice(of_ended), spans);
+        let classes = drained.classes.as_deref();
+        let ends = self.ends(&drained.end, Account::peel_slice(of_ended), classes, spans);
         self.write_data(drained, &launches)?;
         if !drained.packed.is_empty() || !ends.is_empty() {
             self.write_batch(drained, launches, &ends)?;
@@ -354,31 +353,40 @@ impl<W: Write + Send> Work<W> {
     fn ends<'a>(
         &mut self,
         launches: &[LaunchInfo],
-        accounts: &'a [WarpAccount],
+        accounts: &[WarpAccount],
+        classes: Option<&Classes>,
         mut spans: &'a [WarpSpan],
     ) -> Vec<TrackEnd<'a>> {
+        // Those of damaged memory may be any.
+        let add = |sum: &mut u64, more| *sum = sum.wrapping_add(more);
         let mut rest = accounts;
         let mut ends = Vec::new();
         for info in launches {
             for track in 0..self.tracks {
-                let (accounts, after) =
-                    rest.split_at_checked(info.chosen().count() as usize).unwrap_or_default();
+                let warps = info.chosen().count() as usize;
+                let (of_streams, after) = rest.split_at_checked(warps).unwrap_or_default();
                 rest = after;
                 let mut of_track = &[][..];
                 if track == 0 {
-                    (of_track, spans) = spans.split_at_checked(accounts.len()).unwrap_or_default();
+                    (of_track, spans) = spans.split_at_checked(warps).unwrap_or_default();
                 }
-                ends.push(TrackEnd { launch: info.number(), track, accounts, spans: of_track });
-                let [attempted, recorded, lost] = sums(accounts);
+                let of_class =
+                    |run: ClassRun| AccountRun { warps: run.count, account: accounts[run.class as usize] };
+                let runs = match classes.and_then(|classes| classes.of_track(info, track)) {
+                    Some((_, runs)) => AccountRun::joined(runs.map(of_class)),
+                    None => AccountRun::of(of_streams),
+                };
+                let [attempted, recorded, lost] = sums(&runs);
+                ends.push(TrackEnd { launch: info.number(), track, accounts: runs, spans: of_track });
                 if track == 0 {
-                    self.report.attempted += attempted;
-                    self.report.recorded += recorded;
-                    self.report.lost += lost;
+                    add(&mut self.report.attempted, attempted);
+                    add(&mut self.report.recorded, recorded);
+                    add(&mut self.report.lost, lost);
                 } else if self.data_track == Some(track) {
-                    self.report.accesses += recorded;
-                    self.report.lost_accesses += lost;
+                    add(&mut self.report.accesses, recorded);
+                    add(&mut self.report.lost_accesses, lost);
                 } else {
-                    self.report.twin_lost += lost;
+                    add(&mut self.report.twin_lost, lost);
                 }
             }
         }
@@ -387,13 +395,12 @@ impl<W: Write + Send> Work<W> {
 }
 
 /// Events attempted, recorded and lost.
-fn sums(accounts: &[WarpAccount]) -> [u64; 3] {
-    let plus = |a: [u64; 3], b: [u64; 3]| std::array::from_fn(|at| a[at] + b[at]);
-    let sum = |accounts: &[WarpAccount]| {
-        let accounts = accounts.iter().map(|account| [account.attempted, account.recorded, account.lost]);
-        accounts.fold([0; 3], plus)
-    };
-    accounts.par_chunks(ACCOUNTS_AT_ONCE).map(sum).reduce(|| [0; 3], plus)
+fn sums(runs: &[AccountRun]) -> [u64; 3] {
+    runs.iter().fold([0; 3], |sums, AccountRun { warps, account }| {
+        let each = [account.attempted, account.recorded, account.lost];
+        // Those of damaged memory may be any.
+        std::array::from_fn(|at| u64::wrapping_add(sums[at], each[at].wrapping_mul((*warps).into())))
+    })
 }
 
 /// The chunks of a piece but those of addresses and values; how many chunks all streams of their classes have, and of

@@ -125,7 +125,7 @@ impl Batch {
         order(&self.pieces, self.streams, ordered);
     }
 
-    /// The chunks of each launch and track. With `classes`, `ordered` has the chunks of the first stream of each class,
+    /// The chunks of each launch and track. With `classes`, `ordered` has the chunks of one stream of each class,
     /// and each stream gets the chunks of its class.
     pub(super) fn tracks<'b>(
         &self,

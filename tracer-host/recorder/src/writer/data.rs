@@ -8,7 +8,7 @@ use warptrace_format::account::WarpAccount;
 use warptrace_format::data::ENTRY_BYTES;
 use warptrace_format::file::data::{DataChunk, DataHeader, Piece, encode_data};
 use warptrace_format::file::limits::{MAX_DATA_ENTRIES, MAX_PIECES};
-use warptrace_format::file::{FormatError, LaunchInfo};
+use warptrace_format::file::{AccountRun, FormatError, LaunchInfo};
 
 use super::batch::{BatchChunk, Part};
 use super::error::WriteError;
@@ -107,6 +107,7 @@ impl<W: Write + Send> TraceWriter<W> {
     /// # Errors
     /// As [`end_launch`](Self::end_launch).
     pub fn end_data(&mut self, launch: u32, accounts: &[WarpAccount]) -> Result<(), WriteError> {
+        let accounts = AccountRun::of(accounts);
         self.end_tracks(&[TrackEnd { launch, track: self.data_track(), accounts, spans: &[] }])
     }
 }

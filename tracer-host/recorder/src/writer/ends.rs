@@ -1,12 +1,14 @@
 //! The accounting that ends launches.
 
 use std::borrow::Cow;
+use std::iter::repeat_n;
 
 use rayon::prelude::*;
 use warptrace_format::account::WarpAccount;
 use warptrace_format::file::limits::MAX_ACCOUNTS;
 use warptrace_format::file::{
-    Compression, FormatError, LaunchInfo, SectionKind, Tie, encode_accounts, encode_section, encode_spans,
+    AccountRun, Compression, FormatError, LaunchInfo, SectionKind, Tie, encode_accounts, encode_section,
+    encode_spans,
 };
 use warptrace_format::span::WarpSpan;
 
@@ -17,15 +19,15 @@ const ACCOUNTS_AT_ONCE: usize = 1 << 14;
 const _: () = assert!(ACCOUNTS_AT_ONCE <= MAX_ACCOUNTS as usize);
 
 /// The accounting that ends one track of a launch.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct TrackEnd<'a> {
     /// The launch.
     pub launch: u32,
     /// The track.
     pub track: u32,
     /// One account for each warp of the launch that was chosen, in order.
-    pub accounts: &'a [WarpAccount],
-    /// Where and when these warps ran, if that is known, on track 0: as many as accounts; else none.
+    pub accounts: Vec<AccountRun>,
+    /// Where and when these warps ran, if that is known, on track 0: as many as warps; else none.
     pub spans: &'a [WarpSpan],
 }
 
@@ -33,7 +35,7 @@ pub struct TrackEnd<'a> {
 const NOT_CHOSEN: WarpAccount = WarpAccount { attempted: 0, recorded: 0, lost: 0, chunks: 0, finished: 1 };
 
 /// Accounts of consecutive warps, for a section.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct EndPart<'a> {
     pub(super) launch: u32,
     pub(super) track: u32,
@@ -41,8 +43,8 @@ pub(super) struct EndPart<'a> {
     /// Warps of the section, chosen or not.
     pub(super) warps: u32,
     /// Accounts of those of them that were chosen.
-    accounts: &'a [WarpAccount],
-    /// As many spans, or none.
+    accounts: Vec<AccountRun>,
+    /// Their spans, or none.
     spans: &'a [WarpSpan],
     info: LaunchInfo,
     kind: SectionKind,
@@ -65,21 +67,52 @@ pub(super) fn cut_ends<'a>(ends: &[TrackEnd<'a>], launches: &Launches) -> Vec<En
 /// The sections of a launch's track: from the first chosen warp to the last, but not where none is chosen for
 /// long.
 fn parts<'a>(end: &TrackEnd<'a>, info: LaunchInfo, kind: SectionKind) -> Vec<EndPart<'a>> {
-    let &TrackEnd { launch, track, accounts, spans } = end;
+    let &TrackEnd { launch, track, ref accounts, spans } = end;
+    let mut accounts = accounts.iter().copied();
+    let mut rest = None;
     let last = info.chosen().count().checked_sub(1).and_then(|last| info.chosen_warp(last));
     let (Some(first), Some(last)) = (info.chosen_warp(0), last) else { return Vec::new() };
     let parts = (first..=last).step_by(ACCOUNTS_AT_ONCE).filter_map(|first_warp| {
         let warps = (last - first_warp + 1).min(ACCOUNTS_AT_ONCE as u32);
         let chosen = info.chosen_before(first_warp)..info.chosen_before(first_warp + warps);
-        let accounts = accounts.get(chosen.start as usize..chosen.end as usize)?;
+        let accounts = take(&mut rest, &mut accounts, chosen.end - chosen.start);
         let spans = spans.get(chosen.start as usize..chosen.end as usize).unwrap_or_default();
         let part = EndPart { launch, track, first_warp, warps, accounts, spans, info, kind };
-        (!accounts.is_empty()).then_some(part)
+        (!part.accounts.is_empty()).then_some(part)
     });
     parts.collect()
 }
 
+/// Takes the accounts of this many warps, or of all that there are: first those in `rest`, then those of `runs`. `rest`
+/// becomes what is left of a run.
+fn take(
+    rest: &mut Option<AccountRun>,
+    runs: &mut impl Iterator<Item = AccountRun>,
+    mut warps: u32,
+) -> Vec<AccountRun> {
+    let mut taken = Vec::new();
+    while warps > 0
+        && let Some(run) = rest.take().or_else(|| runs.next())
+    {
+        let now = run.warps.min(warps);
+        taken.push(AccountRun { warps: now, ..run });
+        warps -= now;
+        *rest = Some(AccountRun { warps: run.warps - now, ..run }).filter(|run| run.warps > 0);
+    }
+    taken
+}
+
 impl EndPart<'_> {
+    /// The accounts of the section's warps.
+    fn all_accounts(&self) -> Cow<'_, [AccountRun]> {
+        let chosen: u32 = self.accounts.iter().map(|run| run.warps).sum();
+        if chosen == self.warps {
+            return Cow::Borrowed(&self.accounts);
+        }
+        let each = self.accounts.iter().flat_map(|run| repeat_n(run.account, run.warps as usize));
+        Cow::Owned(AccountRun::of(&self.all(&each.collect::<Vec<_>>(), NOT_CHOSEN)))
+    }
+
     /// A value for each warp of the section: `chosen` of those that were chosen, `other` of others.
     fn all<'b, T: Copy>(&self, chosen: &'b [T], other: T) -> Cow<'b, [T]> {
         if chosen.len() == self.warps as usize {
@@ -101,8 +134,8 @@ pub(super) fn encode_ends(
     compression: Compression,
 ) -> Result<Vec<(Vec<u8>, usize)>, FormatError> {
     let encode = |part: &EndPart<'_>| {
-        let accounts = part.all(part.accounts, NOT_CHOSEN);
-        let body = encode_accounts(part.launch, part.track, part.first_warp, &accounts, compression)?;
+        let body =
+            encode_accounts(part.launch, part.track, part.first_warp, &part.all_accounts(), compression)?;
         let mut section = encode_section(part.kind, &body);
         let length = section.len();
         if !part.spans.is_empty() {

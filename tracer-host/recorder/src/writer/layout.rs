@@ -4,7 +4,7 @@ use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::limits::MAX_FRAME_CHUNKS;
 use warptrace_format::file::{
-    CHUNK_ENTRY_BYTES, ChunkRef, Compression, RAW_LEVEL, encode_accounts, encode_frame_of,
+    AccountRun, CHUNK_ENTRY_BYTES, ChunkRef, Compression, RAW_LEVEL, encode_accounts, encode_frame_of,
 };
 
 use crate::threads;
@@ -104,6 +104,7 @@ pub(crate) fn get_ready(tracks: &[CodecSpec], options: &WriterOptions) {
     threads::on_each(move || {
         layouts.iter().for_each(Layout::try_out);
         // Errors come again when they matter.
-        let _ = encode_accounts(0, 0, 0, &[WarpAccount::default(); 64], accounts);
+        let _ =
+            encode_accounts(0, 0, 0, &[AccountRun { warps: 64, account: WarpAccount::default() }], accounts);
     });
 }

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
-use warptrace_format::account::WarpAccount;
 use warptrace_format::file::limits::MAX_EARLY_ENDS;
 use warptrace_format::file::{
     Additions, Growing, IndexEntry, LaunchInfo, Metadata, MetadataError, SectionKind,
@@ -14,7 +13,7 @@ use super::batch::{BatchChunk, Part};
 use super::error::WriteError;
 use super::runs::Repeated;
 
-/// Chunks or accounts that one task looks at: enough for it to be worth one.
+/// Chunks that one task looks at: enough for it to be worth one.
 const AT_ONCE: usize = 1 << 13;
 
 /// One track of an open launch.
@@ -210,7 +209,10 @@ impl Launches {
         Ok(())
     }
 
-    fn check_end(&self, &TrackEnd { launch, track, accounts, .. }: &TrackEnd<'_>) -> Result<(), WriteError> {
+    fn check_end(
+        &self,
+        &TrackEnd { launch, track, ref accounts, .. }: &TrackEnd<'_>,
+    ) -> Result<(), WriteError> {
         let tracks = self.tracks();
         let open = self.launches.get(&launch).ok_or(WriteError::UnknownLaunch { launch })?;
         let warps = open.info.chosen().count();
@@ -219,16 +221,14 @@ impl Launches {
         if matches!(state, Track::Ended) {
             return Err(WriteError::TrackEnded { launch, track });
         }
-        let found = accounts.len() as u64;
+        let found = accounts.iter().map(|run| u64::from(run.warps)).sum();
         if found != u64::from(warps) {
             return Err(WriteError::AccountCount { launch, track, found, warps });
         }
-        let damaged = |accounts: &[WarpAccount]| accounts.iter().position(|account| account.finished > 1);
-        let pieces = accounts.par_chunks(AT_ONCE).enumerate();
-        let damaged = pieces.find_map_first(|(piece, accounts)| Some(piece * AT_ONCE + damaged(accounts)?));
-        if let Some(index) = damaged {
-            let finished = accounts[index].finished;
-            let warp = open.info.chosen_warp(index as u32).unwrap_or(u32::MAX) as usize;
+        if let Some(at) = accounts.iter().position(|run| run.account.finished > 1) {
+            let finished = accounts[at].account.finished;
+            let index = accounts[..at].iter().map(|run| run.warps).sum();
+            let warp = open.info.chosen_warp(index).unwrap_or(u32::MAX) as usize;
             return Err(WriteError::AccountFinished { launch, track, warp, finished });
         }
         Ok(())

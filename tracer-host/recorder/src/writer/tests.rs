@@ -356,7 +356,7 @@ fn write_classes(
         let count = 1 + numbers.below(most_per_run);
         firsts.extend(std::iter::repeat_n(known, count.min(streams - at) as usize));
     }
-    let classes = Classes::new(&logged, &firsts);
+    let classes = Classes::new(&logged, Classes::runs(&logged, &firsts).0);
     let of_class = |class: u32| {
         let mut numbers = Numbers(class.into());
         let chunk = |sequence| {

@@ -6,7 +6,7 @@ use warptrace_decoder::TraceFile;
 use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{
-    ClockReading, DeviceInfo, HostLaunch, HostTimes, LaunchInfo, Metadata, TIMER_STEP, TIMES,
+    AccountRun, ClockReading, DeviceInfo, HostLaunch, HostTimes, LaunchInfo, Metadata, TIMER_STEP, TIMES,
 };
 use warptrace_format::span::WarpSpan;
 use warptrace_host::HostMessage;
@@ -51,7 +51,8 @@ fn traced(folder: &Folder) -> String {
             begin_sm: 1,
             end_sm: 1,
         }];
-        writer.end_tracks(&[TrackEnd { launch, track: 0, accounts: &accounts, spans: &spans }]).unwrap();
+        let accounts = AccountRun::of(&accounts);
+        writer.end_tracks(&[TrackEnd { launch, track: 0, accounts, spans: &spans }]).unwrap();
         launches.push(HostLaunch { launch, begin: REALTIME + begin, nanoseconds: Some(length) });
     }
     writer.write_message(&HostMessage::Times(HostTimes { launches, readings: Vec::new() })).unwrap();

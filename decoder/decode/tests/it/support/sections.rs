@@ -6,9 +6,9 @@
 
 use warptrace_format::account::WarpAccount;
 use warptrace_format::file::{
-    AccountsHeader, ChunkRef, Compression, EarlyEnd, FrameHeader, IndexEntry, LaunchInfo, LocationCode,
-    Metadata, SECTION_HEADER_BYTES, SectionHeader, SectionKind, TRAILER_BYTES, Tie, Trailer, WaitInfo,
-    encode_accounts, encode_frame, encode_index, encode_preamble, encode_section, encode_spans,
+    AccountRun, AccountsHeader, ChunkRef, Compression, EarlyEnd, FrameHeader, IndexEntry, LaunchInfo,
+    LocationCode, Metadata, SECTION_HEADER_BYTES, SectionHeader, SectionKind, TRAILER_BYTES, Tie, Trailer,
+    WaitInfo, encode_accounts, encode_frame, encode_index, encode_preamble, encode_section, encode_spans,
 };
 use warptrace_format::span::WarpSpan;
 
@@ -78,7 +78,9 @@ impl Sections {
             let part = from..accounts.len().min(from + at_once);
             let first = launch.chosen_warp(from as u32).unwrap();
             let accounts = &accounts[part.clone()];
-            let body = encode_accounts(launch.number(), track, first, accounts, Compression::Suited).unwrap();
+            let accounts = AccountRun::of(accounts);
+            let body =
+                encode_accounts(launch.number(), track, first, &accounts, Compression::Suited).unwrap();
             let section = encode_section(SectionKind::Accounts, &body);
             self.put(&section);
             if !spans.is_empty() {
