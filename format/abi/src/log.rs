@@ -23,7 +23,8 @@
 //! A log is a chain of segments. The last entry of a segment is its link. Its first word is the index of the
 //! next segment's first entry, or 0 if the log ends in this segment. Then the second word says how many
 //! entries before the link were not written. A lane writes the link when it goes on to another segment, or when
-//! it leaves the kernel.
+//! it leaves the kernel; or when it finds no memory: then the second word is [`STOPPED`], and the third is the time of the
+//! first run that the lane has lost, in units of 16 cycles, modulo 2^32.
 //!
 //! The first segment of a log begins with a header of one entry. Other segments have none.
 //!
@@ -39,10 +40,14 @@
 //! The header of lane 0's first segment is the *stream's head*. Lane 0 clears it when the kernel begins:
 //! ```text
 //! offset  size  field
-//!      0     8  0, or the time of the first run that was lost: the complement of its clock in units of 16 cycles
+//!      0     8  0, or the time of the first run that lanes without a segment have lost: the complement of its clock in
+//!               units of 16 cycles
 //!      8     4  index of the first entry of a claimed first segment; 0 if there is none
-//!     12     4  not used
+//!     12     4  where each lane has a first segment from the start: the lanes whose logs hold entries
 //! ```
+//! A lane that leaves the kernel with an empty log writes no link, if each lane has a first segment. Leaving lanes
+//! add themselves to the last word of the head together.
+//!
 //! The claimed first segments of a stream are a list. The header of each of them:
 //! ```text
 //! offset  size  field
@@ -50,9 +55,10 @@
 //!      4     4  lane
 //!      8     8  not used
 //! ```
-//! If a lane finds no memory for another segment, it adds the events of each run that it would append to
-//! the losses in the warp's account, and puts the run's time into the stream's head if it is earlier. What
-//! any lane of the warp began at that time or later is lost too: what is recorded of a warp is a beginning.
+//! If a lane finds no memory for another segment, it counts the events of each run that it would append, and adds them to
+//! the losses in the warp's account when it leaves. The time of the first one is in its last link, or in the stream's head.
+//! What any lane of the warp began at the earliest of these times or later is lost too: what is recorded of a warp is a
+//! beginning.
 //!
 //! # Rings
 //! If the launch says so ([`LaunchLogs::ring`]), each log is a ring: nothing is claimed, each lane has a first
@@ -100,6 +106,8 @@ pub const RESERVED_ENTRIES: u32 = MAX_SEGMENT_ENTRIES;
 pub const LOG_ALIGNMENT: u64 = MAX_FIRST_ENTRIES as u64 * ENTRY_BYTES as u64;
 /// The most that a key counts.
 pub const MAX_KEY_COUNT: u32 = 0xffff;
+/// What the second word of a link is if the log was stopped.
+pub const STOPPED: u32 = 1 << 31;
 /// Bits by which a location is shifted in a key.
 pub const LOCATION_SHIFT: u32 = 16;
 /// Bits by which the clock is shifted in a time.

@@ -1,6 +1,6 @@
 //! A lane's log, entry by entry: for those who read it by one thread, on either device.
 
-use warptrace_abi::log::{Entry, FLAT, FirstSegments, LoggedLaunch, RESERVED_ENTRIES};
+use warptrace_abi::log::{Entry, FLAT, FirstSegments, LoggedLaunch, RESERVED_ENTRIES, STOPPED};
 use warptrace_format::LANES;
 
 use crate::memory::at_entry;
@@ -115,11 +115,12 @@ impl StreamLogs {
     }
 
     /// Finds the first segment of a lane, and how many entries it has. `list` is the first of those that were
-    /// claimed.
+    /// claimed; `holders` are the lanes whose logs hold entries, where each lane has a first segment.
     #[inline(always)]
-    fn find_first(self, memory: impl LogMemory, lane: u32, list: u32) -> Option<[u32; 2]> {
+    fn find_first(self, memory: impl LogMemory, lane: u32, list: u32, holders: u32) -> Option<[u32; 2]> {
         if lane < self.first_lanes {
-            return Some([self.first_segment(lane), self.first_entries]);
+            let is_empty = self.first_lanes > 1 && holders >> lane & 1 == 0;
+            return if is_empty { None } else { Some([self.first_segment(lane), self.first_entries]) };
         }
         let (mut next, mut looked_at) = (list, 0);
         while looked_at < LANES && is_segment(memory, next, self) {
@@ -156,7 +157,7 @@ pub(crate) fn follow(memory: impl LogMemory, link: u32, logs: StreamLogs) -> Opt
 pub(crate) struct LaneLog {
     /// The first entry. What remains from there on are all entries, those included that hold no run.
     pub(crate) start: Cursor,
-    /// When the first run of the stream was lost, if one was. Not of a ring.
+    /// When the first run of the lane was lost, or of lanes without a log, if one was. Not of a ring.
     pub(crate) lost_from: Option<u32>,
     /// Of a ring whose lane has lost something: the clock of the first run that it has.
     pub(crate) oldest: Option<u64>,
@@ -175,7 +176,7 @@ impl LaneLog {
             Layout::Flat | Layout::Ring => return Self::default(),
             Layout::Linked => {}
         }
-        let [low, high, list, _] = memory.entry(logs.first);
+        let [low, high, list, holders] = memory.entry(logs.first);
         let mut log = Self::default();
         if low | high != 0 {
             log.lost_from = Some(!low | 1);
@@ -183,15 +184,19 @@ impl LaneLog {
         if !is_there {
             return log;
         }
-        let Some([mut segment, entries]) = logs.find_first(memory, lane, list) else { return log };
+        let Some([mut segment, entries]) = logs.find_first(memory, lane, list, holders) else { return log };
         let mut length = entries - 1;
         log.start = Cursor { index: segment + 1, link: segment + length, remaining: 0 };
         let (mut header, entries) = (1, &mut log.start.remaining);
         loop {
-            let [next, free, ..] = memory.entry(segment + length);
+            let [next, free, time, _] = memory.entry(segment + length);
             let here = length - header;
             if next == 0 {
-                *entries = entries.saturating_add(here.saturating_sub(free));
+                let is_stopped = free & STOPPED != 0;
+                *entries = entries.saturating_add(here.saturating_sub(free & !STOPPED));
+                if is_stopped && log.lost_from.is_none_or(|other| (time.wrapping_sub(other) as i32) < 0) {
+                    log.lost_from = Some(time | 1);
+                }
                 return log;
             }
             *entries = entries.saturating_add(here);

@@ -182,7 +182,7 @@ fn all_views_of_a_recording_agree() {
     let path = folder.recorded("window", &["--blocks", "1/4"]);
     assert_eq!(lost_in_views(&path), 0);
     assert_eq!(json(&["info", text(&path), "--json"])["losses"][0]["reason"], "not_chosen");
-    let large = ["--width", "256", "--depth", "20", "--memory", "2MiB"];
+    let large = ["--width", "256", "--depth", "20", "--memory", "1MiB"];
     let path = folder.traced("fractal", "failed", &large);
     assert_eq!(lost_in_views(&path), 0);
     let launch = &json(&["info", text(&path), "--json"])["launches"][0];

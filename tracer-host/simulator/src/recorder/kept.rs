@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use warptrace_abi::log::{ENTRY_BYTES, Entry, LaunchLogs};
+use warptrace_abi::log::{ENTRY_BYTES, Entry, LaunchLogs, STOPPED};
 use warptrace_abi::pool::Claims;
 use warptrace_format::account::WarpAccount;
 
@@ -19,6 +19,8 @@ struct WritePointer {
     link: u32,
     /// There is no memory for another segment: the log takes nothing more.
     stopped: bool,
+    /// Events that were lost since.
+    lost: u64,
 }
 
 /// What a track's logs are written into.
@@ -103,7 +105,11 @@ impl KeptTrack {
                 return WritePointer::default();
             }
             let first = logs.first_segment(track, warp, lane as u32);
-            WritePointer { next: first + 1, link: first + (logs.first_entries - 1), stopped: false }
+            WritePointer {
+                next: first + 1,
+                link: first + (logs.first_entries - 1),
+                ..WritePointer::default()
+            }
         });
         // SAFETY: the caller's promise.
         let memory = unsafe { TrackMemory::new(logs, track, warp) };
@@ -115,13 +121,9 @@ impl KeptTrack {
     /// `time`.
     pub(super) fn append_words(&mut self, lane: u32, words: [u32; 4], holds: u64, time: u32) {
         let mut pointer = self.pointers[lane as usize];
-        if pointer.stopped {
-            return self.lose(holds, time);
-        }
         if pointer.next == pointer.link {
-            let Some(segment) = self.memory.claim() else {
-                self.pointers[lane as usize].stopped = true;
-                return self.lose(holds, time);
+            let Some(segment) = (!pointer.stopped).then(|| self.memory.claim()).flatten() else {
+                return self.lose(lane, holds, time);
             };
             if pointer.link == 0 {
                 self.memory.write(segment, [self.head[2], lane, 0, 0]);
@@ -137,13 +139,20 @@ impl KeptTrack {
         self.memory.write(pointer.next, words);
         pointer.next += 1;
         self.pointers[lane as usize] = pointer;
+        if self.memory.logs.first_lanes > 1 {
+            self.head[3] |= 1 << lane;
+        }
     }
 
-    /// Counts events as lost, and notes their time in the stream's head if it is the earliest.
-    fn lose(&mut self, events: u64, time: u32) {
-        self.memory.lose(events);
-        let [low, high, ..] = self.head;
-        if high == 0 || (time.wrapping_sub(!low) as i32) < 0 {
+    /// Counts events as lost, and notes the time of a lane's first ones: in its link, or in the stream's head if it has
+    /// none and the time is the earliest there.
+    fn lose(&mut self, lane: u32, events: u64, time: u32) {
+        let pointer = &mut self.pointers[lane as usize];
+        pointer.lost += events;
+        let (is_first, [low, high, ..]) = (!std::mem::replace(&mut pointer.stopped, true), self.head);
+        if is_first && pointer.link != 0 {
+            self.memory.write(pointer.link, [0, STOPPED, time, 0]);
+        } else if is_first && (high == 0 || (time.wrapping_sub(!low) as i32) < 0) {
             // What a GPU has in the upper half, the clock's upper half, nobody reads.
             [self.head[0], self.head[1]] = [!time, u32::MAX];
             self.memory.write(self.memory.first, self.head);
@@ -160,11 +169,19 @@ impl Track for KeptTrack {
         false
     }
 
-    /// Writes down where the lane's log ends, in its last link.
+    /// Writes where the lane's log ends into its last link, whether it has one into the head, and what was lost into
+    /// the account.
     fn close(&mut self, lane: u32) {
-        let WritePointer { next, link, .. } = self.pointers[lane as usize];
-        if link != 0 {
+        let WritePointer { next, link, stopped, lost } = self.pointers[lane as usize];
+        let holds_entries = self.memory.logs.first_lanes == 1 || self.head[3] >> lane & 1 != 0;
+        if stopped {
+            self.memory.lose(lost);
+        }
+        if link != 0 && holds_entries && !stopped {
             self.memory.write(link, [0, link - next, 0, 0]);
+        }
+        if self.memory.logs.first_lanes > 1 {
+            self.memory.write(self.memory.first, self.head);
         }
     }
 }

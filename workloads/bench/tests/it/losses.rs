@@ -116,10 +116,10 @@ fn memory_for_nothing_says_how_much_is_needed() {
         assert!(errors.contains(needed) && errors.contains("--memory"), "{errors}");
         assert!(!path.exists());
     }
-    let large = ["--width", "256", "--depth", "20", "--memory", "2MiB"];
+    let large = ["--width", "256", "--depth", "20", "--memory", "1MiB"];
     let (_, (code, _, errors)) = folder.record("fractal", "small.wtrc", &large);
     assert_eq!(code, 1);
-    assert!(errors.contains("a launch of 2048 warps") && errors.contains("--memory 15138KiB"), "{errors}");
+    assert!(errors.contains("a launch of 2048 warps") && errors.contains("--memory 1195KiB"), "{errors}");
 }
 
 #[test]

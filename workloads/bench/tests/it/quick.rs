@@ -162,7 +162,8 @@ fn whole_programs_run_in_processes_of_their_own() {
 #[test]
 fn a_way_that_does_not_fit_into_memory_is_left_out_by_name() {
     let folder = tempfile::tempdir().unwrap();
-    let whole = ["whole", "--device=sim", "--quick", "--programs=fractal", "--rounds=1", "--max-memory=1MiB"];
+    let whole =
+        ["whole", "--device=sim", "--quick", "--programs=fractal", "--rounds=1", "--max-memory=256KiB"];
     tool().args(whole).args(["--codec=predict", "--out"]).arg(folder.path()).assert().success();
     let table = text(folder.path(), "whole.md");
     let row = |variant: &str| {

@@ -286,7 +286,7 @@ fn an_answer_that_cannot_be_finished_leaves_an_earlier_one_alone() {
     let damaged = folder.at("damaged.wtrc");
     let mut bytes = std::fs::read(&trace).unwrap();
     let frame = bytes.windows(4).position(|tag| tag == b"FRAM").unwrap();
-    bytes[frame + 100] ^= 1;
+    bytes[frame + 60] ^= 1;
     std::fs::write(&damaged, bytes).unwrap();
     let answer = folder.at("answer.csv");
     let ask =

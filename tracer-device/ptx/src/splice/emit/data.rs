@@ -328,7 +328,7 @@ impl Emitter {
     }
 
     /// Finds the lanes of `ACTIVE`, which are here, for which `of` holds.
-    fn ballot(&mut self, to: R32, of: Pred) {
+    pub(super) fn ballot(&mut self, to: R32, of: Pred) {
         if self.style.sync {
             emit!(self, "vote.sync.ballot.b32 {to}, {of}, {ACTIVE};");
         } else {

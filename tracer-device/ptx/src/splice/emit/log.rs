@@ -3,9 +3,10 @@
 use std::fmt::Write;
 
 use warptrace_abi::data::{COUNT_SHIFT, GROUP, MAX_COUNT, VALUES};
+use warptrace_abi::log::STOPPED;
 use warptrace_abi::recording::LogKind;
 
-use super::registers::{ANY_FULL, AT, Log, P, Pred, R32, R64, Vector, X, Y};
+use super::registers::{ACTIVE, ANY_FULL, AT, Log, P, Pred, R32, R64, Vector, X, Y};
 use super::{
     COUNTS_BYTES, COUNTS_LOST, ENTRY_BYTES, Emitter, MAX_KEY_COUNT, NO_SEGMENT, TIME_SHIFT, Warp, field,
 };
@@ -54,31 +55,73 @@ impl Emitter {
     /// Where memory is used up, the log is stopped, and what its lane keeps is counted as lost: `writes` no
     /// longer holds then. `full` holds only where `writes` does.
     ///
-    /// A log that has been stopped stays where it is, with the lowest bit set in both addresses. A lane that
-    /// has no segment has the address of the list in the stream's head instead of its link's; the bit
-    /// [`NO_SEGMENT`] tells.
+    /// A log that was stopped has no addresses any more: its registers count lost events. `high` is the lower half
+    /// of the count. `link` and `low` are both the upper half, shifted left by one bit, plus 1. So they are equal, as in a
+    /// full log, and the lowest bit says "stopped". Of another log without a segment they are the address of the list in
+    /// the stream's head; the bit [`NO_SEGMENT`] says so.
     pub(super) fn refill(&mut self, log: Log, appended: Appended, full: Pred, writes: Pred) {
-        let (Log { low, link, .. }, next) = (log, log.next());
+        let (Log { low, high, link, .. }, next) = (log, log.next());
         let (is_stopped, wanted) = (X[2], P[2]);
         emit!(self, "and.b32 {is_stopped}, {link}, 1;");
         emit!(self, "setp.eq.and.u32 {wanted}, {is_stopped}, 0, {full};");
-        emit!(self, "mov.b64 {AT}, {};", Vector([link, log.high]));
+        emit!(self, "mov.b64 {AT}, {};", Vector([link, high]));
         let Reserved { granted, first, link: end } = self.reserve(log, wanted);
         emit!(self, "@{granted} mov.b64 {next}, {first};");
         emit!(self, "@{granted} cvt.u32.u64 {link}, {end};");
         // Stopped are those who asked for a segment and got none.
-        let (denied, stops) = (granted, wanted);
+        let (denied, stops) = (P[4], wanted);
         emit!(self, "not.pred {denied}, {granted};");
         emit!(self, "and.pred {stops}, {wanted}, {denied};");
-        emit!(self, "@{stops} or.b32 {low}, {low}, 1;");
-        emit!(self, "@{stops} or.b32 {link}, {link}, 1;");
-        self.store_log(log);
-        let (none, lost) = (self.label(), full);
+        self.note_stop(log, appended, stops);
+        emit!(self, "@{stops} mov.u32 {link}, 1;");
+        emit!(self, "@{stops} mov.u32 {high}, 0;");
+        let (lost, events, sum, carry, carries) = (full, X[0], X[3], X[1], denied);
         emit!(self, "and.pred {lost}, {full}, {denied};");
-        self.branch_if_none(lost, &none);
-        self.lose(log, appended, lost);
+        match appended {
+            Appended::Run(Vector([_, key, ..])) => emit!(self, "and.b32 {events}, {key}, {MAX_KEY_COUNT};"),
+            Appended::Data { key, .. } => self.accesses(events, [X[1], X[2]], key),
+        }
+        emit!(self, "add.u32 {sum}, {high}, {events};");
+        emit!(self, "setp.lt.u32 {carries}, {sum}, {events};");
+        emit!(self, "selp.u32 {carry}, 2, 0, {carries};");
+        emit!(self, "@{lost} mov.u32 {high}, {sum};");
+        emit!(self, "@{lost} add.u32 {link}, {link}, {carry};");
+        emit!(self, "@{lost} mov.u32 {low}, {link};");
+        self.store_log(log);
         self.clear(writes, lost, lost);
-        self.place_label(&none);
+    }
+
+    /// Notes when what a lane loses first began, where `stops` holds: in the last link, to which `AT` leads, or in the
+    /// stream's head if the lane has no segment.
+    fn note_stop(&mut self, log: Log, appended: Appended, stops: Pred) {
+        let (bit, time, [since, ago, ..], has_none) = (X[0], X[1], Y, P[0]);
+        match appended {
+            Appended::Run(Vector([.., low, high])) => {
+                emit!(self, "mov.b64 {since}, {};", Vector([low, high]));
+                emit!(self, "shr.u64 {since}, {since}, {TIME_SHIFT};");
+            }
+            Appended::Data { time: begin, .. } => {
+                // The header's time is the lower half of a clock that has just been read.
+                emit!(self, "mov.u64 {since}, %clock64;");
+                emit!(self, "shr.u64 {since}, {since}, {TIME_SHIFT};");
+                emit!(self, "cvt.u32.u64 {time}, {since};");
+                emit!(self, "sub.u32 {time}, {time}, {begin};");
+                emit!(self, "cvt.u64.u32 {ago}, {time};");
+                emit!(self, "sub.u64 {since}, {since}, {ago};");
+            }
+        }
+        emit!(self, "cvt.u32.u64 {time}, {since};");
+        emit!(self, "not.b64 {since}, {since};");
+        emit!(self, "and.b32 {bit}, {}, {NO_SEGMENT};", log.link);
+        emit!(self, "setp.ne.and.u32 {has_none}, {bit}, 0, {stops};");
+        emit!(self, "@{has_none} red.global.max.u64 [{AT}+-{NO_SEGMENT}], {since};");
+        let has_one = has_none;
+        emit!(self, "setp.eq.and.u32 {has_one}, {bit}, 0, {stops};");
+        let (none, stopped) = (X[2], bit);
+        emit!(self, "mov.u32 {none}, 0;");
+        emit!(self, "mov.u32 {stopped}, {STOPPED};");
+        emit!(self, "@{has_one} st.global.v2.b32 [{AT}], {};", Vector([none, stopped]));
+        emit!(self, "@{has_one} st.global.b32 [{AT}+8], {time};");
     }
 
     /// Reserves a segment for each lane for which `wanted` holds, and leads from `AT` to it: from the link before
@@ -134,41 +177,6 @@ impl Emitter {
         emit!(self, "@{goes_on} bra {again};");
     }
 
-    /// Counts what lanes append as lost where `lost` holds, in the warp's account, and notes its time in the
-    /// stream's head if it is the earliest.
-    fn lose(&mut self, log: Log, appended: Appended, lost: Pred) {
-        let (word, [events, since, at, base]) = (X[0], Y);
-        let warp = self.warp_in_launch();
-        let stream = self.stream(log.track, warp.index, field::WARPS);
-        match appended {
-            Appended::Run(Vector([_, key, ..])) => emit!(self, "and.b32 {word}, {key}, {MAX_KEY_COUNT};"),
-            Appended::Data { key, .. } => self.accesses(word, [X[1], X[2]], key),
-        }
-        emit!(self, "cvt.u64.u32 {events}, {word};");
-        self.count_lost(stream, events, lost);
-        let head = self.first_of_stream(stream, X[1]);
-        self.field(base, field::LOGS);
-        emit!(self, "mad.wide.u32 {at}, {head}, {ENTRY_BYTES}, {base};");
-        match appended {
-            Appended::Run(Vector([.., low, high])) => {
-                emit!(self, "mov.b64 {since}, {};", Vector([low, high]));
-                emit!(self, "shr.u64 {since}, {since}, {TIME_SHIFT};");
-            }
-            Appended::Data { time, .. } => {
-                // The header's time is the lower half of a clock that has just been read.
-                let ago = base;
-                emit!(self, "mov.u64 {since}, %clock64;");
-                emit!(self, "shr.u64 {since}, {since}, {TIME_SHIFT};");
-                emit!(self, "cvt.u32.u64 {word}, {since};");
-                emit!(self, "sub.u32 {word}, {word}, {time};");
-                emit!(self, "cvt.u64.u32 {ago}, {word};");
-                emit!(self, "sub.u64 {since}, {since}, {ago};");
-            }
-        }
-        emit!(self, "not.b64 {since}, {since};");
-        emit!(self, "@{lost} red.global.max.u64 [{at}], {since};");
-    }
-
     /// Adds events to the attempted and lost ones of a stream where `lost` holds.
     fn count_lost(&mut self, stream: R32, events: R64, lost: Pred) {
         let counts = self.field(Y[2], field::COUNTS);
@@ -200,18 +208,59 @@ impl Emitter {
     }
 
     /// Ends a log: writes into its last segment's link that it leads nowhere, and how many entries before it
-    /// were not written.
+    /// were not written. The link of a stopped log was written when it stopped; what its lane has lost goes to the warp's
+    /// account.
     pub(super) fn end_log(&mut self, log: Log) {
-        let (low, none, free, bit, has_segment) = (X[0], X[1], X[2], X[3], P[0]);
-        emit!(self, "and.b32 {bit}, {}, {NO_SEGMENT};", log.link);
-        emit!(self, "setp.eq.u32 {has_segment}, {bit}, 0;");
-        // Of a log that was stopped both have the lowest bit.
+        let (none, free, bits, ends) = (X[1], X[2], X[3], P[0]);
+        emit!(self, "and.b32 {bits}, {}, {};", log.link, NO_SEGMENT | 1);
+        emit!(self, "setp.eq.u32 {ends}, {bits}, 0;");
+        let (only_lane_0, end) = (P[1], self.label());
+        let lanes = self.field(X[0], field::FIRST_LANES);
+        emit!(self, "setp.eq.u32 {only_lane_0}, {lanes}, 1;");
+        emit!(self, "@{only_lane_0} bra {end};");
+        self.leave_out_empty(log, ends);
+        self.place_label(&end);
         emit!(self, "sub.u32 {free}, {}, {};", log.link, log.low);
         emit!(self, "shr.u32 {free}, {free}, {};", ENTRY_BYTES.ilog2());
-        emit!(self, "and.b32 {low}, {}, -2;", log.link);
-        emit!(self, "mov.b64 {AT}, {};", Vector([low, log.high]));
+        emit!(self, "mov.b64 {AT}, {};", Vector([log.link, log.high]));
         emit!(self, "mov.u32 {none}, 0;");
-        emit!(self, "@{has_segment} st.global.v2.b32 [{AT}], {};", Vector([none, free]));
+        emit!(self, "@{ends} st.global.v2.b32 [{AT}], {};", Vector([none, free]));
+        let (stopped, lost) = (X[0], P[1]);
+        emit!(self, "and.b32 {stopped}, {}, 1;", log.link);
+        emit!(self, "setp.ne.u32 {lost}, {stopped}, 0;");
+        self.vote("any", ANY_FULL, lost);
+        self.detour(ANY_FULL, |emitter| {
+            let (upper, events) = (X[0], Y[0]);
+            let warp = emitter.warp_in_launch();
+            let stream = emitter.stream(log.track, warp.index, field::WARPS);
+            emit!(emitter, "shr.u32 {upper}, {}, 1;", log.link);
+            emit!(emitter, "mov.b64 {events}, {};", Vector([log.high, upper]));
+            emitter.count_lost(stream, events, lost);
+        });
+    }
+
+    /// Where each lane has a first segment: adds the lanes whose logs hold entries to the stream's head. `ends` no
+    /// longer holds in the others.
+    fn leave_out_empty(&mut self, log: Log, ends: Pred) {
+        let (entries, index, holders, holds) = (X[3], X[0], X[5], P[2]);
+        let [base, first, at, next] = Y;
+        // Lanes may have parted at a claim since they came to the epilogue.
+        self.active();
+        let warp = self.warp_in_launch();
+        let stream = self.stream(log.track, warp.index, field::WARPS);
+        let head = self.first_of_stream(stream, X[6]);
+        self.field(base, field::LOGS);
+        emit!(self, "mad.wide.u32 {at}, {head}, {ENTRY_BYTES}, {base};");
+        emit!(self, "mad.lo.u32 {index}, {}, {entries}, {head};", warp.thread.lane);
+        emit!(self, "mad.wide.u32 {first}, {index}, {ENTRY_BYTES}, {base};");
+        emit!(self, "add.u64 {first}, {first}, {ENTRY_BYTES};");
+        emit!(self, "mov.b64 {next}, {};", log.next());
+        emit!(self, "setp.ne.u64 {holds}, {next}, {first};");
+        emit!(self, "and.pred {ends}, {ends}, {holds};");
+        self.ballot(holders, holds);
+        let leads = self.is_lowest(ACTIVE);
+        emit!(self, "setp.ne.and.u32 {leads}, {holders}, 0, {leads};");
+        emit!(self, "@{leads} red.global.or.b32 [{at}+12], {holders};");
     }
 
     /// Ends a ring: writes where its log ends, and adds what it has lost to the warp's account.

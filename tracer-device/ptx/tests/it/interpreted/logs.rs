@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use warptrace_abi::log::{
     ENTRY_BYTES, Entry, FirstSegments, Fixed, LOG_ALIGNMENT, LaunchLogs, LoggedLaunch, MAX_KEY_COUNT,
-    RESERVED_ENTRIES,
+    RESERVED_ENTRIES, STOPPED,
 };
 use warptrace_format::LANES;
 use warptrace_format::chosen::ChosenWarps;
@@ -230,7 +230,7 @@ impl Reader<'_> {
         self.written[(from * ENTRY_BYTES) as usize..(to * ENTRY_BYTES) as usize].fill(true);
     }
 
-    /// When the stream lost its first run, if it lost one.
+    /// When lanes without a log lost their first run, if they lost one.
     fn head(&mut self, track: u32, warp: u32) -> Option<u32> {
         let head = self.layout.launch.first_segment(track, warp, 0);
         self.mark(head, head + 1);
@@ -241,10 +241,13 @@ impl Reader<'_> {
     /// The first entry of the lane's first segment, and the entries of that.
     fn first(&mut self, track: u32, warp: u32, lane: u32) -> Option<[u32; 2]> {
         let launch = self.layout.launch;
+        let [_, _, mut next, holders] = self.entry(launch.first_segment(track, warp, 0));
         if lane < launch.first_lanes {
+            if launch.first_lanes > 1 && holders >> lane & 1 == 0 {
+                return None;
+            }
             return Some([launch.first_segment(track, warp, lane), launch.first_entries]);
         }
-        let [_, _, mut next, _] = self.entry(launch.first_segment(track, warp, 0));
         while next != 0 {
             let [following, owner, ..] = self.entry(next);
             if owner == lane {
@@ -277,8 +280,13 @@ impl Reader<'_> {
         let (mut last_time, mut header) = (None, 1);
         loop {
             let link = first + length - 1;
-            let [next, free, ..] = self.entry(link);
+            let [next, mut free, time, _] = self.entry(link);
             self.mark(link, link + 1);
+            if next == 0 && free == STOPPED {
+                let since = |time: &u32| time.wrapping_sub(clock);
+                free = 0;
+                found.lost_from = found.lost_from.into_iter().chain([time | 1]).min_by_key(since);
+            }
             first += std::mem::take(&mut header);
             assert!(next != 0 || free <= link - first, "warp {warp} lane {lane}: {free} of {first}..{link}");
             let stop = if next == 0 { link - free } else { link };

@@ -30,7 +30,7 @@ pub(crate) fn splicings(placement: Placement, calls: bool) -> impl Iterator<Item
 pub(crate) fn shape(index: u64, segments: u32) -> Shape {
     let (grid, block) = SHAPES[(index % 4) as usize];
     // Some launches see the times begin anew.
-    let clock = [0, 0x1234_5678_9abc, (1 << 36) - 5_000, u64::MAX - 9_999][(index / 4 % 4) as usize];
+    let clock = [0, 0x1234_5678_9abc, (1 << 36) - 5_000, (1 << 63) - 5_000][(index / 4 % 4) as usize];
     let first =
         if index.is_multiple_of(2) { FirstSegments::of_streams(8) } else { FirstSegments::of_lanes(8) };
     Shape { grid, block, first, segments, claimed: [0, 64, 8][(index % 3) as usize], clock }

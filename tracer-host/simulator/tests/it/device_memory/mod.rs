@@ -2,7 +2,11 @@
 //! on simulated lanes.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
-use warptrace_abi::log::{ENTRY_BYTES, FirstSegments, Fixed, LaunchLogs, LoggedLaunch, RESERVED_ENTRIES};
+use std::collections::BTreeMap;
+
+use warptrace_abi::log::{
+    ENTRY_BYTES, FirstSegments, Fixed, LaunchLogs, LoggedLaunch, RESERVED_ENTRIES, STOPPED,
+};
 use warptrace_abi::pool::{Claims, PARTED, PoolDescriptor};
 use warptrace_encode::native::{self, Schedule};
 use warptrace_encode::{
@@ -151,6 +155,8 @@ pub(crate) struct LogWriter {
     free: u32,
     /// For each lane of each stream the next entry, and its segment's link; 0: it has no segment.
     pointers: Vec<[u32; 2]>,
+    /// When lanes lost their first run.
+    stopped: BTreeMap<u32, u32>,
 }
 
 impl LogWriter {
@@ -167,7 +173,7 @@ impl LogWriter {
                 pointers[(32 * stream + lane) as usize] = [first + 1, first + launch.first_entries - 1];
             }
         }
-        Self { free: memory.claims_from(), memory, launch, entries, pointers }
+        Self { free: memory.claims_from(), memory, launch, entries, pointers, stopped: BTreeMap::new() }
     }
 
     /// Gives a lane a segment if it has no room.
@@ -193,22 +199,39 @@ impl LogWriter {
         let [next, _] = &mut self.pointers[(32 * stream + lane) as usize];
         self.entries[*next as usize] = words;
         *next += 1;
+        if self.launch.first_lanes > 1 {
+            self.entries[self.launch.first_segment(stream, 0) as usize][3] |= 1 << lane;
+        }
     }
 
-    /// Notes that a lane has lost a run that began at a time.
-    pub(crate) fn lose(&mut self, stream: u32, time: u64) {
+    /// Notes that a lane has lost a run that began at a time: in its link, or in the stream's head if its log is empty.
+    pub(crate) fn lose(&mut self, stream: u32, lane: u32, time: Option<u64>) {
+        let Some(time) = time else { return };
+        if self.holds_entries(stream, lane) {
+            self.stopped.insert(32 * stream + lane, time as u32);
+            return;
+        }
         let head = &mut self.entries[self.launch.first_segment(stream, 0) as usize];
         let noted = u64::from(head[0]) | u64::from(head[1]) << 32;
         let noted = noted.max(!time);
         [head[0], head[1]] = [noted as u32, (noted >> 32) as u32];
     }
 
+    /// Whether a lane has a segment, and an entry in it if all have one.
+    fn holds_entries(&self, stream: u32, lane: u32) -> bool {
+        let [.., holders] = self.entries[self.launch.first_segment(stream, 0) as usize];
+        let [_, link] = self.pointers[(32 * stream + lane) as usize];
+        link != 0 && (self.launch.first_lanes == 1 || holders >> lane & 1 != 0)
+    }
+
     /// Ends all logs.
     pub(crate) fn finish(mut self) -> DeviceMemory {
-        for [next, link] in self.pointers {
-            if link != 0 {
-                let words = &mut self.entries[link as usize];
-                (words[0], words[1]) = (0, link - next);
+        for (number, [next, link]) in (0..).zip(self.pointers.clone()) {
+            if self.holds_entries(number / 32, number % 32) {
+                let (free, stopped) = (link - next, self.stopped.get(&number));
+                let free = if stopped.is_some() { free | STOPPED } else { free };
+                let words = [0, free, *stopped.unwrap_or(&UNTOUCHED), 0];
+                self.entries[link as usize] = words;
             }
         }
         let bytes: Vec<u8> = self.entries.iter().flatten().flat_map(|word| word.to_le_bytes()).collect();

@@ -53,7 +53,7 @@ fn memory(streams: &[Logs], room: Room) -> DeviceMemory {
         for (lane, runs) in (0..).zip(&logs.lanes) {
             runs.iter().for_each(|words| writer.append(stream, lane, *words));
         }
-        logs.lost_from.iter().flatten().for_each(|time| writer.lose(stream, (*time).into()));
+        (0..).zip(&logs.lost_from).for_each(|(lane, time)| writer.lose(stream, lane, time.map(u64::from)));
     }
     writer.finish()
 }

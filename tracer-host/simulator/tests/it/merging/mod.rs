@@ -42,7 +42,7 @@ fn memory(streams: &[Logs], room: Room) -> DeviceMemory {
         }
     }
     for (stream, logs) in (0..).zip(streams) {
-        logs.lost_from.iter().flatten().for_each(|time| writer.lose(stream, *time));
+        (0..).zip(&logs.lost_from).for_each(|(lane, time)| writer.lose(stream, lane, *time));
     }
     writer.finish()
 }
