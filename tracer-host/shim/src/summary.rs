@@ -88,6 +88,7 @@ impl Summary {
     /// Sets what is said of a trace.
     pub(crate) fn trace(&mut self, file: &Path, line: String) {
         match self.traces.iter_mut().find(|(known, _)| known == file) {
+            Some((_, old)) if *old == line => return,
             Some((_, old)) => *old = line,
             None => self.traces.push((file.to_owned(), line)),
         }

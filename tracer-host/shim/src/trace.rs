@@ -203,7 +203,6 @@ impl Traces {
             // SAFETY: a function of this library, which stays loaded.
             self.ends = unsafe { libc::atexit(at_exit) } == 0;
         }
-        lock(&state.summary).trace(&recorder.path, "the process ended before its trace did".to_owned());
         Ok(recorder)
     }
 

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use warptrace_format::file::LocationInfo;
 
 pub use self::drainer::{Drainer, Ended, Next};
-use super::ledger::{Ledger, Reserved, Ticket};
+use super::ledger::{Ledger, OldestLaunch, Reserved, Ticket};
 use super::pool::{Effort, Short};
 use super::{LaunchReport, Recorder, SessionError};
 use crate::{Device, DeviceError, HostMessage, LaunchShape, MemoryChange, RecordingSpec};
@@ -273,6 +273,11 @@ impl<E: Ending> Launches<E> {
     /// Sums over all launches that have ended; what is in the file up to the last [`flush`](Self::flush).
     pub fn total(&self) -> LaunchReport {
         self.0.lock().ledger.total
+    }
+
+    /// Returns the oldest launch that has not ended. Does not wait.
+    pub fn oldest(&self) -> Option<OldestLaunch> {
+        self.0.lock().ledger.oldest()
     }
 
     /// How many launches wait.

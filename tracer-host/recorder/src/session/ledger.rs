@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use warptrace_abi::log::LaunchLogs;
 use warptrace_format::chosen::ChosenWarps;
@@ -42,8 +42,23 @@ struct Open {
     stay: Option<Stay>,
     /// Whether they have ended, and only their arena's counters were not read since.
     has_ended: bool,
+    /// When they were reserved.
+    since: Instant,
     /// When they were given to the device, if that is noted.
     begin: Option<Moment>,
+}
+
+/// The oldest launch that has not ended.
+#[derive(Clone, Debug)]
+pub struct OldestLaunch {
+    /// Its number in the file.
+    pub launch: u32,
+    /// Its kernel, as people write the name.
+    pub kernel: String,
+    /// When room was reserved for it.
+    pub since: Instant,
+    /// Launches after it that have not ended either.
+    pub others: usize,
 }
 
 /// What is to be brought to the file.
@@ -197,7 +212,8 @@ impl Ledger {
         self.launches += infos.len() as u32;
         self.count_recorded(&recorded, 1);
         let (label, begin) = (self.label.clone(), self.now());
-        self.open.insert(ticket, Open { infos, label, stay, has_ended: false, begin });
+        let since = Instant::now();
+        self.open.insert(ticket, Open { infos, label, stay, has_ended: false, since, begin });
         Ok(Reserved { ticket, logs })
     }
 
@@ -325,6 +341,14 @@ impl Ledger {
     /// Returns how many launches were reserved that have not ended.
     pub(super) fn running(&self) -> usize {
         self.open.values().filter(|open| !open.has_ended).map(|open| open.infos.len()).sum()
+    }
+
+    /// Returns the oldest launch that has not ended.
+    pub(super) fn oldest(&self) -> Option<OldestLaunch> {
+        let Open { infos, since, .. } = self.open.values().find(|open| !open.has_ended)?;
+        let info = infos.first()?;
+        let kernel = self.tables.metadata().kernels.get(info.kernel() as usize)?.name.clone();
+        Some(OldestLaunch { launch: info.number(), kernel, since: *since, others: self.running() - 1 })
     }
 
     /// Returns the first launch that has not ended, of which the file is told.

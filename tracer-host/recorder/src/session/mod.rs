@@ -24,7 +24,7 @@ pub(crate) use self::classes::{ClassRun, Classes, StreamName};
 pub use self::error::SessionError;
 pub use self::interrupt::{Interrupted, OpenRun, Standing};
 pub use self::launches::{Drainer, Ended, Ending, Launches, Next, Patience};
-pub use self::ledger::{Reserved, Ticket};
+pub use self::ledger::{OldestLaunch, Reserved, Ticket};
 pub use self::metadata::{command_line, command_of};
 pub use self::options::{LaunchReport, MemoryUse, TracedProgram, Waits};
 pub use self::recorder::Recorder;

@@ -22,6 +22,11 @@ use crate::ranges;
 use crate::settings::Settings;
 use crate::state::{Code, State, lock};
 
+/// How long a launch runs before the report names it, and how often it is looked for.
+const LONG: Duration = Duration::from_secs(1);
+/// Characters of a kernel's name in that line.
+const MAX_NAME_CHARS: usize = 100;
+
 /// How long a launch in another stream waits for a kernel of which it is not known yet how much it records.
 const OTHER_STREAM: Duration = Duration::from_millis(200);
 
@@ -79,6 +84,8 @@ pub(super) struct Recorder {
     is_sync: bool,
     /// Whether the report says already why the trace has ended.
     is_said: Arc<AtomicBool>,
+    /// Whether the trace has ended, or fails.
+    is_over: AtomicBool,
     /// Drains, and ends the trace.
     thread: Mutex<Option<JoinHandle<Ended<CudaDevice, Output>>>>,
 }
@@ -112,12 +119,48 @@ impl Recorder {
             told: Mutex::default(),
             is_sync: settings.waits(),
             is_said: Arc::default(),
+            is_over: AtomicBool::new(false),
             thread: Mutex::default(),
         });
         let drains = recorder.drains(state, drainer);
         let thread = std::thread::Builder::new().name("warptrace".to_owned()).spawn(drains);
         *lock(&recorder.thread) = Some(thread.map_err(|error| format!("there is no thread left: {error}"))?);
+        lock(&state.summary).trace(&recorder.path, recorder.unfinished());
+        let watched = Arc::downgrade(&recorder);
+        // Without this thread the report does not name a launch that hangs.
+        let _ = std::thread::Builder::new().name("warptrace watch".to_owned()).spawn(move || {
+            while let Some(recorder) = watched.upgrade().filter(|recorder| recorder.watch(state)) {
+                drop(recorder);
+                std::thread::sleep(LONG);
+            }
+        });
         Ok(recorder)
+    }
+
+    /// Says which launch has run for long, in case that the process is killed: the recorder's own thread may wait for
+    /// that launch. Returns false when the trace has ended.
+    fn watch(&self, state: &State) -> bool {
+        let line = self.unfinished();
+        let mut summary = lock(&state.summary);
+        let goes_on = !self.is_over.load(Ordering::Acquire);
+        if goes_on {
+            summary.trace(&self.path, line);
+        }
+        goes_on
+    }
+
+    /// What is said of the trace if the process ends now.
+    fn unfinished(&self) -> String {
+        let mut line = "the process ended before its trace did".to_owned();
+        if let Some(oldest) = self.launches.oldest().filter(|oldest| oldest.since.elapsed() >= LONG) {
+            let kernel: String = oldest.kernel.chars().take(MAX_NAME_CHARS).collect();
+            let seconds = oldest.since.elapsed().as_secs();
+            line.push_str(&format!(": launch {} of {kernel} had not ended after {seconds} s", oldest.launch));
+            if oldest.others > 0 {
+                line.push_str(&format!(", and {} behind it", oldest.others));
+            }
+        }
+        line
     }
 
     /// What the recorder's thread does.
@@ -134,6 +177,7 @@ impl Recorder {
                 let line = recorder.described(report);
                 let line = format!("{line}; it ends early: {}{}", reason_of(error), hint(recorder.is_sync));
                 recorder.is_said.store(true, Ordering::Release);
+                recorder.is_over.store(true, Ordering::Release);
                 lock(&state.summary).trace(&recorder.path, line);
             })
         }
@@ -228,7 +272,9 @@ impl Recorder {
     pub(super) fn finish(&self, state: &State) -> Option<ForeignDevice> {
         self.end();
         let thread = lock(&self.thread).take()?;
-        let Ok(Ended { device, outcome }) = thread.join() else {
+        let joined = thread.join();
+        self.is_over.store(true, Ordering::Release);
+        let Ok(Ended { device, outcome }) = joined else {
             lock(&state.summary).trace(&self.path, "it ends early: the tracer failed".to_owned());
             return None;
         };

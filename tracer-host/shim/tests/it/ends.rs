@@ -45,6 +45,26 @@ fn a_trace_that_may_not_grow_ends_and_the_program_does_not() {
 }
 
 #[test]
+fn the_report_of_a_killed_process_names_the_launch_that_hung() {
+    let Some(built) = built() else { return };
+    let mut command = Command::new("timeout");
+    command.args(["-s", "KILL", "5"]).arg(built.folder.join("app")).args(["proc", &data("kernels.ptx")]);
+    // No launch ends, and who waits for one does so for ever.
+    let hangs = [("TEST_DRIVER_MILLISECONDS", "1000000"), ("TEST_DRIVER_HANGS", "1")];
+    let report = run_command(built, true, &mut command, &hangs).report();
+    if report.iter().any(|line| line.contains("carries no GPU code")) {
+        eprintln!("skipped: built without a device compiler");
+        return;
+    }
+    let words = [
+        "the process ended before its trace did: launch 0 of ",
+        " had not ended after ",
+        " s, and 1 behind it",
+    ];
+    assert!(report.iter().any(|line| words.iter().all(|word| line.contains(word))), "{report:?}");
+}
+
+#[test]
 fn forked_children_touch_nothing_and_those_forked_early_are_traced() {
     let Some(traced) = both(&["dlsym", &data("kernels.ptx"), "fork"]) else { return };
     assert_eq!(traced.verified().0, 1, "{:?}", traced.report());
