@@ -56,11 +56,7 @@ fn the_report_of_a_killed_process_names_the_launch_that_hung() {
         eprintln!("skipped: built without a device compiler");
         return;
     }
-    let words = [
-        "the process ended before its trace did: launch 0 of ",
-        " had not ended after ",
-        " s, and 1 behind it",
-    ];
+    let words = ["the process ended before its trace did: launch 0 of ", " had not ended after ", " s"];
     assert!(report.iter().any(|line| words.iter().all(|word| line.contains(word))), "{report:?}");
 }
 
