@@ -20,11 +20,11 @@
 //! are further from each other than one unit.
 //!
 //! # Segments
-//! A log is a chain of segments. The last entry of a segment is its link. Its first word is the index of the
-//! next segment's first entry, or 0 if the log ends in this segment. Then the second word says how many
-//! entries before the link were not written. A lane writes the link when it goes on to another segment, or when
-//! it leaves the kernel; or when it finds no memory: then the second word is [`STOPPED`], and the third is the time of the
-//! first run that the lane has lost, in units of 16 cycles, modulo 2^32.
+//! A log is a chain of segments. The last entry of a segment is its link. Its first word is the index of
+//! the next segment's first entry, or 0 if the log ends in this segment. Then the second word says how many
+//! entries before the link were not written. A lane writes the link when it goes on to another segment, or
+//! when it leaves the kernel; or when it finds no memory: then the second word is [`STOPPED`], and the
+//! third is the time of the first run that the lane has lost, in units of 16 cycles, modulo 2^32.
 //!
 //! The first segment of a log begins with a header of one entry. Other segments have none.
 //!
@@ -45,8 +45,8 @@
 //!      8     4  index of the first entry of a claimed first segment; 0 if there is none
 //!     12     4  where each lane has a first segment from the start: the lanes whose logs hold entries
 //! ```
-//! A lane that leaves the kernel with an empty log writes no link, if each lane has a first segment. Leaving lanes
-//! add themselves to the last word of the head together.
+//! A lane that leaves the kernel with an empty log writes no link, if each lane has a first segment.
+//! Leaving lanes add themselves to the last word of the head together.
 //!
 //! The claimed first segments of a stream are a list. The header of each of them:
 //! ```text
@@ -55,10 +55,10 @@
 //!      4     4  lane
 //!      8     8  not used
 //! ```
-//! If a lane finds no memory for another segment, it counts the events of each run that it would append, and adds them to
-//! the losses in the warp's account when it leaves. The time of the first one is in its last link, or in the stream's head.
-//! What any lane of the warp began at the earliest of these times or later is lost too: what is recorded of a warp is a
-//! beginning.
+//! If a lane finds no memory for another segment, it counts the events of each run that it would append,
+//! and adds them to the losses in the warp's account when it leaves. The time of the first one is in its
+//! last link, or in the stream's head. What any lane of the warp began at the earliest of these times or
+//! later is lost too: what is recorded of a warp is a beginning.
 //!
 //! # Rings
 //! If the launch says so ([`LaunchLogs::ring`]), each log is a ring: nothing is claimed, each lane has a first

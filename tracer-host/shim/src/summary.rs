@@ -16,7 +16,7 @@ use crate::ranges::Asked;
 const MAX_UNTRACED: usize = 8;
 
 /// Characters of a kernel's name that are told: a template's name may fill a page.
-const MAX_NAME_CHARS: usize = 100;
+pub(crate) const MAX_NAME_CHARS: usize = 100;
 
 /// What a process did.
 #[derive(Debug, Default)]

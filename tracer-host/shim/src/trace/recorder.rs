@@ -21,11 +21,10 @@ use crate::inside::Inside;
 use crate::ranges;
 use crate::settings::Settings;
 use crate::state::{Code, State, lock};
+use crate::summary::MAX_NAME_CHARS;
 
 /// How long a launch runs before the report names it, and how often it is looked for.
 const LONG: Duration = Duration::from_secs(1);
-/// Characters of a kernel's name in that line.
-const MAX_NAME_CHARS: usize = 100;
 
 /// How long a launch in another stream waits for a kernel of which it is not known yet how much it records.
 const OTHER_STREAM: Duration = Duration::from_millis(200);
