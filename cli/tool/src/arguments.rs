@@ -135,6 +135,9 @@ pub(crate) enum Command {
     Export(Export),
     /// Check that a trace is complete and sound
     Verify(Verify),
+    /// Say where a program hangs that runs under `warptrace run`: its trace ends with that
+    #[cfg(unix)]
+    Where(Where),
     /// List the devices that can run kernels
     Devices,
     /// Make a package with a kernel of your own to trace
@@ -191,6 +194,18 @@ pub(crate) struct Demo {
 pub(crate) struct Info {
     /// The trace
     pub(crate) file: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `where`.
+#[cfg(unix)]
+#[derive(Debug, Args)]
+pub(crate) struct Where {
+    /// The number of the program's process, or of the one that started it
+    #[arg(value_name = "PID")]
+    pub(crate) process: u32,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

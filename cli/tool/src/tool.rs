@@ -119,6 +119,8 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
         Command::Decode(command) => commands::decode::run(&command),
         Command::Export(command) => commands::export::run(&command),
         Command::Verify(command) => return commands::verify::run(&command),
+        #[cfg(unix)]
+        Command::Where(command) => commands::whereabouts::run(&command),
         Command::Devices => commands::devices::run(),
         Command::New(command) => commands::new::run(&command),
         Command::Completions(command) => commands::manual::completions(&command),

@@ -39,6 +39,7 @@ mod ends;
 mod error;
 mod figures;
 pub mod fuzzing;
+mod hangs;
 mod host;
 mod labels;
 mod matching;
@@ -91,6 +92,7 @@ pub use figures::{
     Meeting, NotCome, PathGroup, Point, Standing, StandingAt, StandingLanes, StandingWarp, Totals,
     WarpFigures, edges_from, lanes_from,
 };
+pub use hangs::{Doing, Hang, HangGroup, HangPlace, hang};
 pub use host::{HostRan, HostReading, HostSchedule, HostSummary};
 pub use labels::{LabelFigures, by_label};
 pub use odd::{MadeBy, OddTrips, Oddity};

@@ -3,6 +3,7 @@
 
 mod accesses;
 mod causes;
+mod hangs;
 mod schedule;
 mod sentences;
 mod set;
@@ -25,6 +26,7 @@ pub use self::accesses::{
     outside_finding, per_request, site_name, touched_part, unwritten, unwritten_lack, used_part,
 };
 pub use self::causes::{apart, parting};
+pub use self::hangs::hang;
 pub use self::schedule::{findings, nanoseconds, schedule, tail};
 pub use self::sentences::{
     causing, changed_place, changes, differences, early_end, finding, greatest, groups, holds, hottest,

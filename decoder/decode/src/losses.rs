@@ -26,6 +26,8 @@ pub enum LaunchEnd {
     },
     /// The recording was ended while the kernel ran.
     Interrupted,
+    /// The same; the file says where its warps were.
+    Running,
     /// The file does not tell: it has no accounts of the launch, as one of a recording that was killed.
     Unknown,
 }
@@ -37,6 +39,7 @@ impl LaunchEnd {
             Self::Completed => "completed",
             Self::Failed { .. } => "failed",
             Self::Interrupted => "interrupted",
+            Self::Running => "running",
             Self::Unknown => "unknown",
         }
     }
@@ -174,6 +177,7 @@ impl TraceFile {
         Some(match self.early_end(launch) {
             Some(EarlyEnd::Failed { message }) => LaunchEnd::Failed { message: message.clone() },
             Some(EarlyEnd::Interrupted) => LaunchEnd::Interrupted,
+            Some(EarlyEnd::Running { .. }) => LaunchEnd::Running,
             None if is_accounted || !info.is_recorded() => LaunchEnd::Completed,
             // A kind of end that a later version knows, or none.
             _ => LaunchEnd::Unknown,

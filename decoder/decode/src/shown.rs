@@ -26,8 +26,8 @@ pub(crate) fn metadata(found: &mut Metadata) {
     }
     for LocationInfo { name, description, file, function, wait, .. } in locations {
         [name, description, file, function].into_iter().for_each(escape);
-        if let Some(WaitInfo { barrier, phase, copies, .. }) = wait.as_deref_mut() {
-            let files = copies.iter_mut().map(|copy| &mut copy.file);
+        if let Some(WaitInfo { barrier, phase, copies, at, .. }) = wait.as_deref_mut() {
+            let files = copies.iter_mut().chain(at).map(|copy| &mut copy.file);
             [barrier, phase].into_iter().chain(files).for_each(escape);
         }
     }

@@ -105,6 +105,7 @@ impl TraceFile {
         for (launches, how) in [
             (ended(|end| matches!(end, EarlyEnd::Failed { .. })), "failed"),
             (ended(|end| matches!(end, EarlyEnd::Interrupted)), "interrupted"),
+            (ended(|end| matches!(end, EarlyEnd::Running { .. })), "had not ended"),
         ] {
             if launches > 0 {
                 words.push(format!("{} {how}", many(launches as u64, "launch", "launches")));

@@ -24,7 +24,8 @@
 //! the next segment's first entry, or 0 if the log ends in this segment. Then the second word says how many
 //! entries before the link were not written. A lane writes the link when it goes on to another segment, or
 //! when it leaves the kernel; or when it finds no memory: then the second word is [`STOPPED`], and the
-//! third is the time of the first run that the lane has lost, in units of 16 cycles, modulo 2^32.
+//! third is the time of the first run that the lane has lost, in units of 16 cycles, modulo 2^32. Of a log that ends, the
+//! second word may have [`ALL_LEFT`], too.
 //!
 //! The first segment of a log begins with a header of one entry. Other segments have none.
 //!
@@ -40,13 +41,15 @@
 //! The header of lane 0's first segment is the *stream's head*. Lane 0 clears it when the kernel begins:
 //! ```text
 //! offset  size  field
-//!      0     8  0, or the time of the first run that lanes without a segment have lost: the complement of its clock in
-//!               units of 16 cycles
-//!      8     4  index of the first entry of a claimed first segment; 0 if there is none
-//!     12     4  where each lane has a first segment from the start: the lanes whose logs hold entries
+//!      0     8  1 since the warp has begun, or the time of the first run that lanes without a segment have lost: the
+//!               complement of its clock in units of 16 cycles, whose upper half is not 0
+//!      8     4  index of the first entry of a claimed first segment, 0 if there is none; or where each lane has a first
+//!               segment from the start: the lanes whose logs hold entries
+//!     12     4  the lanes that have left the kernel
 //! ```
 //! A lane that leaves the kernel with an empty log writes no link, if each lane has a first segment.
-//! Leaving lanes add themselves to the last word of the head together.
+//! Leaving lanes add themselves to the last words of the head together. Where only lane 0 has a first segment, and all 32
+//! lanes leave together, its link says [`ALL_LEFT`] instead.
 //!
 //! The claimed first segments of a stream are a list. The header of each of them:
 //! ```text
@@ -59,6 +62,23 @@
 //! and adds them to the losses in the warp's account when it leaves. The time of the first one is in its
 //! last link, or in the stream's head. What any lane of the warp began at the earliest of these times or
 //! later is lost too: what is recorded of a warp is a beginning.
+//!
+//! # Kernels that run
+//! Log memory is all zeros when a launch begins. The leader of a run writes it when it begins, to where it will append it:
+//! into the entry behind its last one, or where that is the link into the link. So a copy of the logs of a kernel that runs
+//! shows where lanes are. A log goes up to the first entry whose mask is 0. A link that leads on has zeros behind its
+//! first word; one whose second word is not 0 is a run that has begun, if its first word is not 0. How often that is repeated is not known.
+//!
+//! A log that was stopped has the run in its last link:
+//! ```text
+//! offset  size  field
+//!      0     4  mask
+//!      4     2  how often the count of lost events had no room in the lane's registers
+//!      6     2  location
+//!      8     4  the time of the first run that the lane has lost
+//!     12     4  STOPPED, and the clock when the run began, in units of 2^14 cycles modulo 2^31
+//! ```
+//! When the lane leaves, the link gets what links of stopped logs have.
 //!
 //! # Rings
 //! If the launch says so ([`LaunchLogs::ring`]), each log is a ring: nothing is claimed, each lane has a first
@@ -108,6 +128,12 @@ pub const LOG_ALIGNMENT: u64 = MAX_FIRST_ENTRIES as u64 * ENTRY_BYTES as u64;
 pub const MAX_KEY_COUNT: u32 = 0xffff;
 /// What the second word of a link is if the log was stopped.
 pub const STOPPED: u32 = 1 << 31;
+/// Bit of the second word of a link that leads nowhere: all lanes of the warp have left, together with this one.
+pub const ALL_LEFT: u32 = 1 << 30;
+/// Bits by which the clock is shifted in the last link of a log that was stopped, while the kernel runs.
+pub const STOPPED_TIME_SHIFT: u32 = 14;
+/// The most entries of log memory: almost 64 GiB.
+pub const MAX_ENTRIES: u32 = 0xffff_0000;
 /// Bits by which a location is shifted in a key.
 pub const LOCATION_SHIFT: u32 = 16;
 /// Bits by which the clock is shifted in a time.

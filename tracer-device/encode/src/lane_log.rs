@@ -1,6 +1,6 @@
 //! A lane's log, entry by entry: for those who read it by one thread, on either device.
 
-use warptrace_abi::log::{Entry, FLAT, FirstSegments, LoggedLaunch, RESERVED_ENTRIES, STOPPED};
+use warptrace_abi::log::{ALL_LEFT, Entry, FLAT, FirstSegments, LoggedLaunch, RESERVED_ENTRIES, STOPPED};
 use warptrace_format::LANES;
 
 use crate::memory::at_entry;
@@ -115,11 +115,11 @@ impl StreamLogs {
     }
 
     /// Finds the first segment of a lane, and how many entries it has. `list` is the first of those that were
-    /// claimed; `holders` are the lanes whose logs hold entries, where each lane has a first segment.
+    /// claimed; or where each lane has a first segment, the lanes whose logs hold entries.
     #[inline(always)]
-    fn find_first(self, memory: impl LogMemory, lane: u32, list: u32, holders: u32) -> Option<[u32; 2]> {
+    fn find_first(self, memory: impl LogMemory, lane: u32, list: u32) -> Option<[u32; 2]> {
         if lane < self.first_lanes {
-            let is_empty = self.first_lanes > 1 && holders >> lane & 1 == 0;
+            let is_empty = self.first_lanes > 1 && list >> lane & 1 == 0;
             return if is_empty { None } else { Some([self.first_segment(lane), self.first_entries]) };
         }
         let (mut next, mut looked_at) = (list, 0);
@@ -176,15 +176,15 @@ impl LaneLog {
             Layout::Flat | Layout::Ring => return Self::default(),
             Layout::Linked => {}
         }
-        let [low, high, list, holders] = memory.entry(logs.first);
+        let [low, high, list, _] = memory.entry(logs.first);
         let mut log = Self::default();
-        if low | high != 0 {
+        if high != 0 {
             log.lost_from = Some(!low | 1);
         }
         if !is_there {
             return log;
         }
-        let Some([mut segment, entries]) = logs.find_first(memory, lane, list, holders) else { return log };
+        let Some([mut segment, entries]) = logs.find_first(memory, lane, list) else { return log };
         let mut length = entries - 1;
         log.start = Cursor { index: segment + 1, link: segment + length, remaining: 0 };
         let (mut header, entries) = (1, &mut log.start.remaining);
@@ -193,7 +193,7 @@ impl LaneLog {
             let here = length - header;
             if next == 0 {
                 let is_stopped = free & STOPPED != 0;
-                *entries = entries.saturating_add(here.saturating_sub(free & !STOPPED));
+                *entries = entries.saturating_add(here.saturating_sub(free & !(STOPPED | ALL_LEFT)));
                 if is_stopped && log.lost_from.is_none_or(|other| (time.wrapping_sub(other) as i32) < 0) {
                     log.lost_from = Some(time | 1);
                 }

@@ -1,5 +1,7 @@
 //! One trait for everything that can run a kernel.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use warptrace_abi::log::{LaunchLogs, LoggedLaunch};
@@ -268,7 +270,16 @@ pub trait Device {
     /// Returns what the device is, and has now.
     fn facts(&self) -> DeviceFacts;
 
-    /// Allocates memory. Its contents are undefined on a GPU.
+    /// Returns what calls look at while they wait: once it is set, they fail with [`DeviceError::GivenUp`] instead. `None`
+    /// if nothing of other programs can keep them waiting.
+    fn gives_up(&self) -> Option<Arc<AtomicBool>> {
+        None
+    }
+
+    /// Reads from now on beside all that the device was given before.
+    fn read_beside(&mut self) {}
+
+    /// Allocates memory. That of the device is all zeros.
     ///
     /// # Errors
     /// [`DeviceError::OutOfMemory`] when there is not enough; [`DeviceError::Unsupported`] if the device has
@@ -298,6 +309,14 @@ pub trait Device {
     /// # Errors
     /// If the target is not inside one allocation, or the driver fails.
     fn fill(&mut self, address: u64, bytes: u64, value: u8) -> Result<(), DeviceError>;
+
+    /// Sets ranges, each by its address and bytes, to zeros.
+    ///
+    /// # Errors
+    /// As [`fill`](Self::fill).
+    fn clear(&mut self, ranges: &[(u64, u64)]) -> Result<(), DeviceError> {
+        ranges.iter().try_for_each(|&(address, bytes)| self.fill(address, bytes, 0))
+    }
 
     /// Prepares launches: loads and compiles their code, and what encodes their logs, so that the first
     /// launch is not slower than the next. Returns how many threads of the [launch](Prepare::launch), or else

@@ -31,6 +31,9 @@ pub enum DeviceError {
         /// Devices present.
         count: u32,
     },
+    /// Nothing is waited for any more ([`Device::gives_up`](crate::Device::gives_up)).
+    #[error("the device had not come to what records: a kernel may leave it no room")]
+    GivenUp,
     /// The binary carries no PTX: no device compiler was there when it was built, or no build script asked
     /// one.
     #[error("this binary carries no GPU code for {what}: {reason}; or use the simulator")]

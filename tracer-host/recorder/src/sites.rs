@@ -45,7 +45,8 @@ pub(crate) fn value_info(number: u16, of: ValueType, value: &SourceValue, file: 
 #[must_use]
 pub fn wait_info(wait: &PointWait, ptx_name: &str) -> WaitInfo {
     let place = |copy: &PointCopy| place(copy.source.as_ref(), (copy.ptx_line, copy.ptx_column), ptx_name);
+    let at = wait.at.as_ref().map(place);
     let copies: BTreeSet<CopyPlace> = wait.copies.iter().map(place).collect();
     let (barrier, phase) = (wait.barrier.clone(), wait.phase.clone());
-    WaitInfo { barrier, phase, copies: copies.into_iter().collect(), is_certain: wait.is_certain }
+    WaitInfo { barrier, phase, copies: copies.into_iter().collect(), is_certain: wait.is_certain, at }
 }

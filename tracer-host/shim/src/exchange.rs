@@ -11,7 +11,7 @@ use warptrace_format::file::limits::MAX_TEXT_BYTES;
 use warptrace_format::file::{LocationCode, LocationInfo, SiteInfo};
 use warptrace_format::location::LocationKind;
 use warptrace_host::{memory_of, site_info, traced_registers, wait_info};
-use warptrace_ptx::points::{Marked, ParamLayout, Point, PointKind, PointOptions, mark};
+use warptrace_ptx::points::{Marked, ParamLayout, Point, PointKind, PointOptions, mark, users_place};
 use warptrace_ptx::splice::{Options, TracedKernel, code_at, splice};
 use warptrace_ptx::{Module, call_graph, only, stands_alone};
 
@@ -391,7 +391,8 @@ fn location(point: &Point, ptx_name: &str, functions: &mut Functions) -> Locatio
         _ => (LocationKind::Marked, "basic block begins"),
     };
     let function = functions.readable(&point.function);
-    let (file, line, column) = match &point.source {
+    let source = point.source.clone().map(|source| users_place(source, &point.inlined_at));
+    let (file, line, column) = match &source {
         Some(source) => (source.file.to_string(), source.line, source.column),
         None => (ptx_name.to_owned(), clamped(point.ptx_line), clamped(point.ptx_column)),
     };

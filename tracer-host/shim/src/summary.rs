@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use warptrace_abi::run::REPORT_PREFIX;
+use warptrace_abi::run::{HANG_PREFIX, REPORT_PREFIX};
 use warptrace_format::shown;
 
 use crate::ranges::Asked;
@@ -31,6 +31,8 @@ pub(crate) struct Summary {
     /// Kernels that ran untraced, why, and how often.
     untraced: Vec<Arc<Untraced>>,
     notes: Vec<String>,
+    /// Traces that tell where launches hang.
+    hangs: usize,
     /// Which ranges are recorded.
     pub(crate) asked: Option<Arc<Asked>>,
 }
@@ -93,6 +95,19 @@ impl Summary {
             None => self.traces.push((file.to_owned(), line)),
         }
         self.write();
+    }
+
+    /// Says that a trace tells where launches hang.
+    pub(crate) fn hangs(&mut self, file: &Path) {
+        let Some(folder) = &self.folder else { return };
+        self.hangs += 1;
+        let name = format!("{HANG_PREFIX}{}-{}", self.process, self.hangs);
+        // It is there when it is whole.
+        let part = folder.join(format!("part-{name}"));
+        let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+        if fs::write(&part, file.as_os_str().as_encoded_bytes()).is_ok() {
+            let _ = fs::rename(part, folder.join(name));
+        }
     }
 
     /// Adds a line, once.

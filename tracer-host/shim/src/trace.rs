@@ -5,6 +5,7 @@
 //! finds no room waits, and not forever: a kernel may wait for what the program does next. The lock of all
 //! traces is never held while something is waited for, but for a trace that begins.
 
+mod hang;
 mod memory;
 mod recorder;
 mod watch;

@@ -24,7 +24,11 @@ const REFUSALS: [(&[Door], &[&str], &str); 4] = [
         &["points"],
         "the trace points of one's own kernels stand in their source",
     ),
-    (&[Door::Command, Door::Library], &["wait", "sync"], "one's own launches are waited for one by one"),
+    (
+        &[Door::Command, Door::Library],
+        &["wait", "sync", "launch_limit", "on_hang"],
+        "one's own launches are waited for one by one",
+    ),
     (&[Door::Command, Door::Library], &["manual"], "a program of one's own starts the trace where it likes"),
 ];
 

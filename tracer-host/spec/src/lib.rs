@@ -19,7 +19,7 @@ pub use self::doors::{Door, refusal};
 pub use self::error::SpecError;
 pub use self::recording::{MAX_ZSTD, Policy, RecordingSpec, Times};
 #[cfg(feature = "run")]
-pub use self::run::{RunSpec, TextError};
+pub use self::run::{OnHang, RunSpec, TextError};
 pub use self::size::{MemorySize, MemorySizeError};
 pub use self::visits::Visits;
 pub use self::window::{BlockChoice, NumberRange, Window, WindowError, fits};

@@ -1,5 +1,7 @@
 //! What `warptrace run` asks of the library that it loads into a program, as text for the environment.
 
+use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -48,6 +50,20 @@ pub struct RunSpec {
     #[cfg_attr(feature = "clap", arg(long))]
     pub manual: bool,
 
+    /// Say where a launch hangs that has run for so many seconds, as for a signal: the trace ends with the positions of
+    /// its warps
+    #[cfg_attr(feature = "clap", arg(long, value_name = "SECONDS", value_parser = seconds::parse))]
+    #[serde(with = "crate::text::seconds::option")]
+    pub launch_limit: Option<Duration>,
+
+    /// What follows when that is said: the program goes on untraced, or is ended by SIGTERM
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "report|stop", default_value_t, requires = "launch_limit")
+    )]
+    #[serde(with = "crate::text")]
+    pub on_hang: OnHang,
+
     /// Record nothing, and let hardware counters count at each point: for measurements.
     #[cfg_attr(feature = "clap", arg(skip))]
     pub marks: bool,
@@ -61,7 +77,40 @@ impl Default for RunSpec {
             wait: WAIT,
             sync: false,
             manual: false,
+            launch_limit: None,
+            on_hang: OnHang::default(),
             marks: false,
+        }
+    }
+}
+
+/// What follows when it was said where a launch hangs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnHang {
+    /// The program goes on.
+    #[default]
+    Report,
+    /// It is ended.
+    Stop,
+}
+
+impl fmt::Display for OnHang {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.pad(match self {
+            Self::Report => "report",
+            Self::Stop => "stop",
+        })
+    }
+}
+
+impl FromStr for OnHang {
+    type Err = &'static str;
+
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        match word {
+            "report" => Ok(Self::Report),
+            "stop" => Ok(Self::Stop),
+            _ => Err("say report or stop"),
         }
     }
 }

@@ -275,6 +275,7 @@ impl Printer<'_> {
         let Some(events) = missing.events else {
             return match (reason, &self.end) {
                 (LossReason::Died, LaunchEnd::Interrupted) => "did not finish: the kernel was interrupted",
+                (LossReason::Died, LaunchEnd::Running) => "had not finished",
                 (LossReason::Died, LaunchEnd::Failed { .. }) => "did not finish: the launch failed",
                 (LossReason::Died, _) => "did not finish: the file does not say why",
                 _ => "no account of this warp: what it lacks is not known",

@@ -21,6 +21,8 @@ pub(crate) mod timeline;
 #[cfg(feature = "tui")]
 pub(crate) mod tui;
 pub(crate) mod verify;
+#[cfg(unix)]
+pub(crate) mod whereabouts;
 #[cfg(feature = "query")]
 pub(crate) mod worker;
 

@@ -1,5 +1,6 @@
 //! `warptrace run`: a program of somebody else's, with the shim in it.
 
+pub(super) mod hang;
 mod switches;
 
 use std::env;
@@ -75,6 +76,7 @@ pub(crate) fn run(command: &RunArguments) -> anyhow::Result<ExitCode> {
     let mut program = prepared(command, &shim.path, report.path())?;
     let name = command.program.first().map(|name| name.to_string_lossy()).unwrap_or_default();
     watch_signals()?;
+    let watch = hang::Watch::start(report.path()).context("cannot start a thread")?;
     let mut child = match program.spawn() {
         Ok(child) => child,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -87,6 +89,8 @@ pub(crate) fn run(command: &RunArguments) -> anyhow::Result<ExitCode> {
     PROGRAM.store(process, SeqCst);
     pass_on();
     let status = child.wait().with_context(|| format!("cannot wait for {name}"))?;
+    PROGRAM.store(0, SeqCst);
+    drop(watch);
     let lines = reported(report.path());
     if lines.is_empty() {
         crate::output::tell!("warptrace: nothing was traced: the program loaded no CUDA kernels");
@@ -158,20 +162,28 @@ fn prepared(command: &RunArguments, shim: &Path, report: &Path) -> anyhow::Resul
 }
 
 /// Signals that the program is sent.
-const PASSED: [i32; 4] = [SIGTERM, SIGHUP, SIGUSR1, SIGUSR2];
+const PASSED: [i32; 3] = [SIGTERM, SIGHUP, SIGUSR2];
 /// The program's process; 0 before there is one.
 static PROGRAM: AtomicI32 = AtomicI32::new(0);
 /// A bit for each signal that came and was not passed on.
 static CAME: AtomicU64 = AtomicU64::new(0);
 
 /// Watches for signals, before there is a program to pass them on to. Those of the keyboard reach it by themselves;
-/// this tool waits for it.
+/// this tool waits for it. They, and SIGUSR1, ask where a launch hangs.
 fn watch_signals() -> anyhow::Result<()> {
     let failed = "cannot watch for signals";
     for signal in [SIGINT, SIGQUIT] {
-        // SAFETY: does nothing.
-        unsafe { low_level::register(signal, || {}) }.context(failed)?;
+        let count = || {
+            hang::INTERRUPTS.fetch_add(1, SeqCst);
+        };
+        // SAFETY: atomics may be used in a handler.
+        unsafe { low_level::register(signal, count) }.context(failed)?;
     }
+    let count = || {
+        hang::QUESTIONS.fetch_add(1, SeqCst);
+    };
+    // SAFETY: as above.
+    unsafe { low_level::register(SIGUSR1, count) }.context(failed)?;
     for signal in PASSED {
         let came = move || {
             CAME.fetch_or(1 << signal, SeqCst);

@@ -20,7 +20,10 @@ fn commands() -> BTreeSet<String> {
     let (_, help, _) = run(&["--help"]);
     let (_, list) = help.split_once("Commands:\n").unwrap();
     let names = list.lines().map_while(|line| line.strip_prefix("  ")?.split(' ').next().map(str::to_owned));
-    names.filter(|name| name != "help" && run(&[name, "--help"]).1.contains("--json")).collect()
+    // `where` takes a process.
+    names
+        .filter(|name| name != "help" && name != "where" && run(&[name, "--help"]).1.contains("--json"))
+        .collect()
 }
 
 /// Traces of all kinds: of both codecs, dual, with parts that were not chosen, failed, lossy, cut off, with

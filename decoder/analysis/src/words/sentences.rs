@@ -16,7 +16,7 @@ use crate::recordings::Difference;
 use crate::roles::{KernelRoles, Role};
 
 /// Longest name of a kernel in what is said of each launch.
-const KERNEL_WIDTH: usize = 240;
+pub(super) const KERNEL_WIDTH: usize = 240;
 
 /// Says what a trace lacks; `None` if it is whole.
 pub fn missing(losses: &Losses) -> Option<String> {
@@ -131,6 +131,9 @@ pub fn early_end(trace: &TraceFile, launch: u32) -> Option<String> {
             Some(format!("{called} of kernel `{kernel}` failed: {}", on_one_line(&message)))
         }
         LaunchEnd::Interrupted => Some(format!("{called} of kernel `{kernel}` was interrupted")),
+        LaunchEnd::Running => {
+            crate::hang(trace, launch).map(|found| super::hang(trace, &Names::new(trace), &found))
+        }
         _ => None,
     }
 }

@@ -3,20 +3,28 @@
 //! ```text
 //! offset  size  field
 //!      0     4  launch
-//!      4     1  how         1 the launch failed, 2 the recording was interrupted
+//!      4     1  how         1 the launch failed, 2 the recording was interrupted, 3 it still ran
 //!      5     3  zero
 //!      8     …  message     UTF-8, at most 4,096 bytes; empty unless the launch failed
 //! ```
+//! Of a launch that still ran, a list in the metadata's encoding stands in the place of the message: where its warps were.
+//! An element is a list of warps (first and how many, varint32) and a list of where their lanes were (location, varint16;
+//! mask, varint32; and 1 if others that came there with them have gone on, else 0).
 
+use serde::{Deserialize, Serialize};
+
+use super::encoded::decode_body;
 use super::error::FormatError;
 use super::fields::Fields;
-use super::limits::MAX_MESSAGE_BYTES;
+use super::limits::{MAX_MESSAGE_BYTES, MAX_WARP_RANGES};
+use super::metadata::bounded;
 use super::section::{SectionKind, encode_section};
 
 /// Bytes of the fixed part of the section's body.
 const FIXED_BYTES: usize = 8;
 const FAILED: u8 = 1;
 const INTERRUPTED: u8 = 2;
+const RUNNING: u8 = 3;
 
 const SECTION: &str = "ENDS";
 
@@ -31,7 +39,37 @@ pub enum EarlyEnd {
     },
     /// The recording was ended while the kernel ran.
     Interrupted,
+    /// The same, and where its warps were is known.
+    Running {
+        /// Of warps that had not ended, where they were: at most [`MAX_WARP_RANGES`] ranges in all.
+        positions: Vec<WarpsAt>,
+    },
 }
+
+/// Warps that were at the same places.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WarpsAt {
+    /// The first warp, and how many follow each other.
+    #[serde(deserialize_with = "bounded::<_, _, MAX_WARP_RANGES>")]
+    pub warps: Vec<(u32, u32)>,
+    /// Where their lanes were; those that are not listed have left. Empty for warps that had not begun.
+    #[serde(deserialize_with = "bounded::<_, _, 64>")]
+    pub lanes: Vec<LanesAt>,
+}
+
+/// Lanes of a warp that were at the same place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct LanesAt {
+    /// The location that they came to last; 0 if they came to none.
+    pub location: u16,
+    /// The lanes.
+    pub mask: u32,
+    /// Whether others that came there with them have gone on, or left.
+    pub left_behind: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Positions(#[serde(deserialize_with = "bounded::<_, _, MAX_WARP_RANGES>")] Vec<WarpsAt>);
 
 impl EarlyEnd {
     /// A failed launch. Of a message that is too long the beginning is kept.
@@ -46,22 +84,27 @@ impl EarlyEnd {
         match self {
             Self::Failed { .. } => "failed",
             Self::Interrupted => "was interrupted",
+            Self::Running { .. } => "had not ended",
         }
     }
 
     /// The section, header and body. A reader that does not know it may skip it.
     ///
     /// # Errors
-    /// A message of more than [`MAX_MESSAGE_BYTES`].
+    /// A message of more than [`MAX_MESSAGE_BYTES`], more ranges of warps than [`MAX_WARP_RANGES`].
     pub fn encode_section(&self, launch: u32) -> Result<Vec<u8>, FormatError> {
-        let (how, message) = match self {
-            Self::Failed { message } => (FAILED, message.as_str()),
-            Self::Interrupted => (INTERRUPTED, ""),
+        let (how, rest) = match self {
+            Self::Failed { message } => (FAILED, message.as_bytes().to_vec()),
+            Self::Interrupted => (INTERRUPTED, Vec::new()),
+            Self::Running { positions } => {
+                let positions = Positions(positions.clone());
+                (RUNNING, postcard::to_allocvec(&positions).expect("integers in sequences"))
+            }
         };
-        let mut body = Vec::with_capacity(FIXED_BYTES + message.len());
+        let mut body = Vec::with_capacity(FIXED_BYTES + rest.len());
         body.extend_from_slice(&launch.to_le_bytes());
         body.extend_from_slice(&[how, 0, 0, 0]);
-        body.extend_from_slice(message.as_bytes());
+        body.extend_from_slice(&rest);
         // What the reader would refuse is refused here.
         Self::decode(&body, 0)?;
         Ok(encode_section(SectionKind::EarlyEnd, &body))
@@ -80,6 +123,15 @@ impl EarlyEnd {
         fields.zero::<3>("reserved")?;
         let (message, message_at) = (fields.rest(), fields.offset());
         let found = message.len() as u64;
+        if how == RUNNING {
+            let Positions(positions) = decode_body((SECTION, "positions of warps"), message, message_at)?;
+            let ranges = positions.iter().map(|at| at.warps.len() as u64).sum();
+            if ranges > MAX_WARP_RANGES as u64 {
+                let limit = MAX_WARP_RANGES as u64;
+                return Err(FormatError::too_large(SECTION, "ranges of warps", message_at, ranges, limit));
+            }
+            return Ok((launch, Self::Running { positions }));
+        }
         if message.len() > MAX_MESSAGE_BYTES {
             return Err(FormatError::too_large(
                 SECTION,
@@ -107,7 +159,14 @@ impl EarlyEnd {
                     "0 for an interruption",
                 ));
             }
-            _ => return Err(fields.invalid("how", how_at, how.into(), "1 (failed) or 2 (interrupted)")),
+            _ => {
+                return Err(fields.invalid(
+                    "how",
+                    how_at,
+                    how.into(),
+                    "1 (failed), 2 (interrupted) or 3 (it still ran)",
+                ));
+            }
         };
         Ok((launch, end))
     }
@@ -128,6 +187,20 @@ mod tests {
         let section = EarlyEnd::Interrupted.encode_section(7).unwrap();
         assert_eq!(section[SECTION_HEADER_BYTES..], [7, 0, 0, 0, 2, 0, 0, 0]);
         assert_eq!(EarlyEnd::decode(&section[SECTION_HEADER_BYTES..], 0), Ok((7, EarlyEnd::Interrupted)));
+        let at = |location, mask, left_behind| LanesAt { location, mask, left_behind };
+        let positions = vec![
+            WarpsAt { warps: vec![(0, 2), (5, 300)], lanes: vec![at(3, 1, true), at(0x102, !1, false)] },
+            WarpsAt { warps: vec![(2, 1)], lanes: Vec::new() },
+        ];
+        let end = EarlyEnd::Running { positions };
+        let section = end.encode_section(7).unwrap();
+        let body = &section[SECTION_HEADER_BYTES..];
+        let expected =
+            [2, 2, 0, 2, 5, 0xac, 2, 2, 3, 1, 1, 0x82, 2, 0xfe, 0xff, 0xff, 0xff, 0xf, 0, 1, 2, 1, 0];
+        assert_eq!(body, [&[7, 0, 0, 0, 3, 0, 0, 0][..], &expected].concat());
+        assert_eq!(EarlyEnd::decode(body, 0), Ok((7, end)));
+        let positions = vec![WarpsAt { warps: vec![(0, 1); MAX_WARP_RANGES / 2 + 1], lanes: Vec::new() }; 2];
+        assert!(EarlyEnd::Running { positions }.encode_section(7).is_err());
     }
 
     #[test]
@@ -148,6 +221,8 @@ mod tests {
             &[0; 7],
             &[0; 8],
             &[0, 0, 0, 0, 3, 0, 0, 0],
+            &[0, 0, 0, 0, 3, 0, 0, 0, 1, 1, 0],
+            &[0, 0, 0, 0, 4, 0, 0, 0],
             &[0, 0, 0, 0, 1, 0, 1, 0],
             &[0, 0, 0, 0, 2, 0, 0, 0, b'x'],
             &[0, 0, 0, 0, 1, 0, 0, 0, 0xff],

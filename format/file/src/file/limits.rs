@@ -24,6 +24,8 @@ pub const MAX_PAYLOAD_BYTES: u32 = crate::chunk::MAX_CHUNK_BYTES - crate::chunk:
 pub const MAX_MESSAGE_BYTES: usize = 4096;
 /// Launches of a file that did not run to their end.
 pub const MAX_EARLY_ENDS: usize = 1024;
+/// Ranges of warps that a launch which still ran names with their positions.
+pub const MAX_WARP_RANGES: usize = 1 << 16;
 /// Bytes of the name of a kept text.
 pub const MAX_TEXT_NAME_BYTES: usize = 4096;
 /// Texts that launches of a file are labelled with.

@@ -81,7 +81,7 @@ pub use accounts::{
 pub use additions::{Additions, Growing};
 pub use buffer::{BufferInfo, BufferKind, Buffers};
 pub use code::LocationCode;
-pub use early_end::EarlyEnd;
+pub use early_end::{EarlyEnd, LanesAt, WarpsAt};
 pub use error::FormatError;
 pub use frame::{
     CHUNK_ENTRY_BYTES, Chunk, ChunkEntry, ChunkRef, Chunks, ClassChunk, Compression, EncodedFrame,

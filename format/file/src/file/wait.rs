@@ -1,8 +1,8 @@
 //! What the compiled code tells of waits: the `WAIT` section.
 //!
 //! The body is a list in the metadata's encoding, of the location's id (varint16), its barrier and its phase
-//! (strings), a list of copies, each the file (string), line and column (varint32), and a byte: 1 if the
-//! copies are certain, else 0. The section is optional, and no index lists it. Of a location of no section it
+//! (strings), a list of copies, each the file (string), line and column (varint32), a byte: 1 if the
+//! copies are certain, else 0, and another place like that of a copy, behind a byte: 1 if there is one, else 0. The section is optional, and no index lists it. Of a location of no section it
 //! is not known what lanes wait at there.
 
 use serde::{Deserialize, Serialize};
@@ -34,6 +34,8 @@ pub struct WaitInfo {
     pub copies: Vec<CopyPlace>,
     /// Whether it waits for all of these, and for no others, whenever lanes come there.
     pub is_certain: bool,
+    /// Where it waits, if that is not where the location is: in a block.
+    pub at: Option<CopyPlace>,
 }
 
 /// Where an asynchronous copy is issued.
@@ -69,7 +71,8 @@ impl WaitInfo {
         let copies = self.copies.iter().take(MAX_WAIT_COPIES);
         let copies = copies.map(|copy| CopyPlace { file: cut(&copy.file), ..*copy }).collect();
         let is_certain = self.is_certain && self.copies.len() <= MAX_WAIT_COPIES;
-        Self { barrier: cut(&self.barrier), phase: cut(&self.phase), copies, is_certain }
+        let at = self.at.as_ref().map(|at| CopyPlace { file: cut(&at.file), ..*at });
+        Self { barrier: cut(&self.barrier), phase: cut(&self.phase), copies, is_certain, at }
     }
 
     /// Reads the body of a section at file offset `at`: ids of locations, and what is known of their waits.
@@ -91,7 +94,8 @@ mod tests {
     fn wait(copies: usize) -> LocationInfo {
         let copy = CopyPlace { file: "a".to_owned(), line: 300, column: 2 };
         let (barrier, phase) = ("bar 0".to_owned(), "?".to_owned());
-        let wait = WaitInfo { barrier, phase, copies: vec![copy; copies], is_certain: true };
+        let at = (copies == 1).then(|| copy.clone());
+        let wait = WaitInfo { barrier, phase, copies: vec![copy; copies], is_certain: true, at };
         LocationInfo { wait: Some(Box::new(wait)), ..LocationInfo::new(9, "x", "") }
     }
 
@@ -100,7 +104,7 @@ mod tests {
         let locations = [LocationInfo::new(3, "y", ""), wait(1)];
         let [section] = &*WaitInfo::encode_sections(&locations) else { panic!("one section") };
         let body = &section[SECTION_HEADER_BYTES..];
-        assert_eq!(body, b"\x01\x09\x05bar 0\x01?\x01\x01a\xac\x02\x02\x01");
+        assert_eq!(body, b"\x01\x09\x05bar 0\x01?\x01\x01a\xac\x02\x02\x01\x01\x01a\xac\x02\x02");
         let found = WaitInfo::decode(body, 0).unwrap();
         assert_eq!(found, [(9, *locations[1].wait.clone().unwrap())]);
         for length in 0..body.len() {

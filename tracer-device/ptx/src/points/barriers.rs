@@ -90,6 +90,7 @@ impl<'b, 'a> Registers<'b, 'a> {
         let number = |text| self.number(text).map_or_else(|| "?".to_owned(), |number| number.to_string());
         let (name, phase) = match instruction.name() {
             "barrier" if instruction.has_modifier("cluster") => ("cluster".to_owned(), String::new()),
+            "bar" if instruction.has_modifier("warp") => ("warp".to_owned(), String::new()),
             // Where it counts or votes, the first operand takes the result.
             "bar" | "barrier" => {
                 let at = usize::from(instruction.has_modifier("red"));

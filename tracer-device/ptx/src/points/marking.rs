@@ -8,7 +8,8 @@ use super::copies::Copies;
 use super::data_sites::{self, MarkedSite};
 use super::params::layout;
 use super::sites::{Plan, Site, insert_lines};
-use super::source::{Lines, Sources, positions};
+use super::source::{Lines, Sources, positions, users_place};
+use super::waits::keeps_lanes;
 use super::{Implied, KernelInfo, Marked, Point, PointCopy, PointError, PointKind, PointOptions, PointWait};
 use crate::splice::{DataMarker, Marker};
 use crate::{Body, Cfg, Edits, Function, ItemKind, Module, StatementKind};
@@ -74,10 +75,15 @@ impl<'m> Marking<'m> {
         let name: Arc<str> = function.name.into();
         let lines = self.sources.lines(function, body);
         let waits = plan.sites.iter().any(|site| site.kind == PointKind::Waited);
-        let registers = waits.then(|| Registers::new(body));
-        let copies = registers.as_ref().map(|known| Copies::new(body, &flow, known, function.is_entry()));
+        let has_barrier = || body.instructions().any(|(_, instruction)| keeps_lanes(instruction));
+        let registers = (waits || has_barrier()).then(|| Registers::new(body));
+        let known = registers.as_ref().filter(|_| waits);
+        let copies = known.map(|known| Copies::new(body, &flow, known, function.is_entry()));
         for (index, site) in plan.sites.iter().enumerate() {
-            let wait = self.wait(site, body, registers.as_ref().zip(copies.as_ref()), &lines);
+            let wait = match (waits, &registers) {
+                (false, Some(known)) => self.wait_in(site, body, known, &lines),
+                _ => self.wait(site, body, registers.as_ref().zip(copies.as_ref()), &lines),
+            };
             let of_function = (site.kind == PointKind::Entry).then(|| lines.of_function()).flatten();
             let (source, inlined_at) = of_function.unwrap_or_else(|| lines.first_of(site.statements.clone()));
             self.offsets.push(site.offset(body));
@@ -142,7 +148,32 @@ impl<'m> Marking<'m> {
             PointCopy { source, ptx_line: 0, ptx_column: 0 }
         };
         let copies = awaited.copies.iter().map(copy).collect();
-        Some(Box::new(PointWait { barrier: name, phase, copies, is_certain: awaited.is_certain }))
+        let at = None;
+        Some(Box::new(PointWait { barrier: name, phase, copies, is_certain: awaited.is_certain, at }))
+    }
+
+    /// Says what is known of the first barrier in the block that a point stands for.
+    fn wait_in(
+        &mut self,
+        site: &Site,
+        body: &Body<'m>,
+        registers: &Registers<'_, 'm>,
+        lines: &Lines,
+    ) -> Option<Box<PointWait>> {
+        if !matches!(site.kind, PointKind::Entry | PointKind::Block | PointKind::LoopBody) {
+            return None;
+        }
+        let (statement, instruction) = site.statements.clone().find_map(|statement| {
+            let instruction = body.statements.get(statement)?.instruction()?;
+            keeps_lanes(instruction).then_some((statement, instruction))
+        })?;
+        let Barrier { name, phase } = registers.barrier(instruction);
+        self.copy_offsets.push(body.statements[statement].span.start);
+        let (source, calls) = lines.first_of(statement..statement + 1);
+        let source = source.map(|source| users_place(source, &calls));
+        // Filled in when all offsets are known.
+        let at = Some(PointCopy { source, ptx_line: 0, ptx_column: 0 });
+        Some(Box::new(PointWait { barrier: name, phase, at, ..PointWait::default() }))
     }
 
     /// Marks the accesses of a function that are asked for; `location` tells that of a block's events.
@@ -201,7 +232,7 @@ impl<'m> Marking<'m> {
             (site.ptx_line, site.ptx_column) = (position.line, position.column);
         }
         let waits = self.marked.points.iter_mut().filter_map(|point| point.wait.as_mut());
-        let copies = waits.flat_map(|wait| &mut wait.copies);
+        let copies = waits.flat_map(|wait| wait.copies.iter_mut().chain(&mut wait.at));
         for (position, copy) in positions(self.text, &self.copy_offsets).iter().zip(copies) {
             (copy.ptx_line, copy.ptx_column) = (position.line, position.column);
         }

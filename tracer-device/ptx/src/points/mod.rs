@@ -58,7 +58,7 @@ pub use self::data_sites::{MAX_VALUE_NAME, Site, SiteValue};
 use self::marking::Marking;
 pub(crate) use self::marking::with_named;
 pub use self::options::{PointOptions, Points, UnknownPoints};
-pub use self::source::{CallSite, LineTable, SourcePlace};
+pub use self::source::{CallSite, LineTable, SourcePlace, users_place};
 pub use crate::waiting::with_waits;
 use crate::{EditError, Module, ParseError};
 pub use warptrace_abi::data::{Derived, SiteKind, SiteSpace, ValueType};
@@ -131,9 +131,11 @@ pub struct PointWait {
     pub copies: Vec<PointCopy>,
     /// Whether it waits for all of these, and for no others, whenever lanes come there.
     pub is_certain: bool,
+    /// Where it waits, if the point is where its block begins.
+    pub at: Option<PointCopy>,
 }
 
-/// Where an asynchronous copy is issued.
+/// Where an asynchronous copy is issued, or lanes wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PointCopy {
     /// Where the source has it; `None` if the compiler did not say.

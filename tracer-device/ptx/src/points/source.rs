@@ -183,6 +183,17 @@ impl Lines {
     }
 }
 
+/// The place in the program's own source: of a function of CUDA's headers that was inlined, where it was called.
+pub fn users_place(place: SourcePlace, calls: &[CallSite]) -> SourcePlace {
+    let is_cudas = |place: &SourcePlace| {
+        place.file.starts_with("/usr/local/cuda") || place.file.contains("/targets/x86_64-linux/include/")
+    };
+    if !is_cudas(&place) {
+        return place;
+    }
+    calls.iter().map(|call| &call.place).find(|place| !is_cudas(place)).cloned().unwrap_or(place)
+}
+
 /// Computes the positions of offsets, in their order, reading the text once.
 pub(super) fn positions(text: &str, offsets: &[usize]) -> Vec<Position> {
     let mut order: Vec<usize> = (0..offsets.len()).collect();

@@ -71,6 +71,16 @@ fn is_wait(instruction: &Instruction<'_>) -> bool {
     }
 }
 
+/// Whether an instruction keeps lanes until others, or a phase of an mbarrier, let them go on; or a loop around it does.
+pub(super) fn keeps_lanes(instruction: &Instruction<'_>) -> bool {
+    let has = |modifier| instruction.has_modifier(modifier);
+    match instruction.name() {
+        "bar" | "barrier" => has("sync") || has("red") || has("wait"),
+        "mbarrier" => has("try_wait") || has("test_wait"),
+        _ => false,
+    }
+}
+
 /// Whether the warps of a block wait for each other at an instruction that waits.
 fn is_barrier(instruction: &Instruction<'_>) -> bool {
     matches!(instruction.name(), "bar" | "barrier") && !instruction.has_modifier("cluster")

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use cudarc::driver::{result, sys};
 
-use super::driver::{Called, PtxKernel};
+use super::driver::{Called, PtxKernel, Waits};
 use crate::{ClockSteps, DeviceClocks, DeviceError};
 
 /// The kernel, in PTX: the host side needs no device compiler for it. Its one thread writes the greatest
@@ -91,8 +91,8 @@ pub(super) struct Clocks {
 
 impl Clocks {
     /// A context is current.
-    pub(super) fn new() -> Result<Self, DeviceError> {
-        let kernel = PtxKernel::load("warptrace_clocks", CLOCKS_PTX)?;
+    pub(super) fn new(waits: &Waits) -> Result<Self, DeviceError> {
+        let kernel = PtxKernel::load("warptrace_clocks", CLOCKS_PTX, waits)?;
         // SAFETY: a plain allocation, given back by `drop`.
         let memory = unsafe { result::malloc_sync(RESULT_BYTES) }.called("cuMemAlloc")?;
         Ok(Self { kernel, memory })

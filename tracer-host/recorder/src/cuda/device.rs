@@ -1,6 +1,8 @@
 //! What a session asks of a GPU.
 
 use std::ffi::c_void;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use cudarc::driver::result;
 use warptrace_device::KernelCall;
@@ -8,7 +10,7 @@ use warptrace_encode::{DEVICE_ECL, DEVICE_PREDICT};
 use warptrace_format::codec::CodecSpec;
 
 use super::clocks::Clocks;
-use super::driver::{self, Called};
+use super::driver::{self, Called, Waits};
 use super::encoding::{self, Encoding, priority_stream};
 use super::gather::Gather;
 use super::launch::{Launched, pointers};
@@ -50,7 +52,7 @@ impl CudaDevice {
             self.staging = Some(Staging::new()?);
         }
         if self.gather.is_none() {
-            self.gather = Some(Gather::new()?);
+            self.gather = Some(Gather::new(&self.waits)?);
         }
         if self.encoding.is_none() {
             self.encoding = Some(Encoding::load(self.architecture)?);
@@ -90,7 +92,19 @@ impl Device for CudaDevice {
             out_of_memory(format!("cuMemAlloc: {name} ({description}){free}"))
         })?;
         self.allocations.insert(address, bytes.max(1), ());
+        self.fill(address, bytes, 0)?;
         Ok(Allocation { address, bytes })
+    }
+
+    fn gives_up(&self) -> Option<Arc<AtomicBool>> {
+        self.waits.gives_up.clone()
+    }
+
+    fn read_beside(&mut self) {
+        if !self.beside.is_null() {
+            std::mem::swap(&mut self.stream, &mut self.beside);
+            self.waits = Waits::default();
+        }
     }
 
     fn free(&mut self, allocation: Allocation) -> Result<(), DeviceError> {
@@ -128,6 +142,18 @@ impl Device for CudaDevice {
         self.finish()
     }
 
+    /// Waits once for all of them.
+    fn clear(&mut self, ranges: &[(u64, u64)]) -> Result<(), DeviceError> {
+        self.enter()?;
+        for &(address, bytes) in ranges {
+            self.check_inside(address, bytes)?;
+            // SAFETY: inside an allocation.
+            unsafe { result::memset_d8_async(address, 0, bytes as usize, self.stream) }
+                .called("cuMemsetD8Async")?;
+        }
+        self.finish()
+    }
+
     fn prepare(&mut self, prepare: &Prepare<'_>) -> Result<u64, DeviceError> {
         self.enter()?;
         let &Prepare { code, kernels, launch, traced } = prepare;
@@ -144,6 +170,7 @@ impl Device for CudaDevice {
                 if self.is_foreign {
                     foreign_choosing(recording)?;
                     // Later, kernels of the program may be running that wait for it.
+                    staging::made(&mut self.staging)?;
                     encoding::warm_up(self, codec)?;
                 }
             }
@@ -171,7 +198,7 @@ impl Device for CudaDevice {
         self.enter()?;
         let clocks = match &self.clocks {
             Some(clocks) => clocks,
-            None => self.clocks.insert(Clocks::new()?),
+            None => self.clocks.insert(Clocks::new(&self.waits)?),
         };
         clocks.read(with_steps, self.stream)
     }
@@ -232,7 +259,7 @@ impl Device for CudaDevice {
                 self.check_inside(scratch.address, scratch.bytes)?;
                 let gather = match &mut self.gather {
                     Some(gather) => gather,
-                    None => self.gather.insert(Gather::new()?),
+                    None => self.gather.insert(Gather::new(&self.waits)?),
                 };
                 let chunks = (first, chunk_bytes, count);
                 let collected = gather.collect(&mut self.staging, chunks, scratch, self.stream, to)?;

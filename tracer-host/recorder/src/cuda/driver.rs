@@ -3,8 +3,8 @@
 use std::ffi::{CString, c_void};
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
-use std::time::Duration;
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
 
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys;
@@ -99,17 +99,63 @@ pub(super) fn load_ptx(what: &str, ptx: &str) -> Result<sys::CUmodule, DeviceErr
     unsafe { load(what, text.as_bytes_with_nul()) }
 }
 
+/// How streams are waited for.
+#[derive(Clone, Default)]
+pub(super) struct Waits {
+    /// If it is set, they are not. `None`: as long as it takes.
+    pub(super) gives_up: Option<Arc<AtomicBool>>,
+}
+
+/// For so long a stream is asked without a pause, and so long a pause is.
+const SPINS: Duration = Duration::from_millis(1);
+const PAUSE: Duration = Duration::from_micros(50);
+/// What does not wait for a kernel of the program takes less.
+const WORKS_WITHIN: Duration = Duration::from_millis(300);
+
+impl Waits {
+    /// Waits for what a stream was given.
+    ///
+    /// # Errors
+    /// [`DeviceError::GivenUp`]; or the driver's.
+    ///
+    /// # Safety
+    /// The stream is alive.
+    pub(super) unsafe fn wait(&self, stream: sys::CUstream) -> Result<(), DeviceError> {
+        let Some(gives_up) = &self.gives_up else {
+            // SAFETY: the caller's promise.
+            return unsafe { result::stream::synchronize(stream) }.called("cuStreamSynchronize");
+        };
+        let started = Instant::now();
+        loop {
+            // SAFETY: the caller's promise.
+            match unsafe { sys::cuStreamQuery(stream) } {
+                sys::CUresult::CUDA_ERROR_NOT_READY => {}
+                answer => return answer.result().called("cuStreamQuery"),
+            }
+            if gives_up.load(Ordering::Relaxed) && started.elapsed() >= WORKS_WITHIN {
+                return Err(DeviceError::GivenUp);
+            }
+            if started.elapsed() < SPINS {
+                std::hint::spin_loop();
+            } else {
+                std::thread::sleep(PAUSE);
+            }
+        }
+    }
+}
+
 /// A kernel in PTX, in a module of its own.
 pub(super) struct PtxKernel {
+    waits: Waits,
     name: &'static str,
     module: sys::CUmodule,
     function: sys::CUfunction,
 }
 
 impl PtxKernel {
-    pub(super) fn load(name: &'static str, ptx: &str) -> Result<Self, DeviceError> {
+    pub(super) fn load(name: &'static str, ptx: &str, waits: &Waits) -> Result<Self, DeviceError> {
         let module = load_ptx(name, ptx)?;
-        Ok(Self { name, module, function: super::code::function(module, name)? })
+        Ok(Self { waits: waits.clone(), name, module, function: super::code::function(module, name)? })
     }
 
     /// Runs blocks of threads, waits for them, and copies what is at `from` then.
@@ -130,7 +176,7 @@ impl PtxKernel {
             result::launch_kernel(self.function, (blocks, 1, 1), (threads, 1, 1), 0, stream, arguments)
                 .called_for("cuLaunchKernel", self.name)?;
             result::memcpy_dtoh_async(to, from, stream).called_for("cuMemcpyDtoHAsync", self.name)?;
-            result::stream::synchronize(stream).called_for("cuStreamSynchronize", self.name)
+            self.waits.wait(stream)
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use cudarc::driver::{result, sys};
 
 use super::CudaDevice;
-use super::driver::{self, Called};
+use super::driver::{self, Called, Waits};
 use super::encoding::priority_stream;
 use crate::{DeviceError, Ending};
 
@@ -136,6 +136,8 @@ impl CudaDevice {
         let mut adopted = unsafe { Self::adopt_with(context, priority_stream, "") }?;
         adopted.owns_stream = true;
         adopted.is_foreign = true;
+        adopted.waits = Waits { gives_up: Some(Arc::default()) };
+        adopted.beside = priority_stream()?;
         Ok(adopted)
     }
 }

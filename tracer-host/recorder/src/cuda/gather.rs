@@ -10,7 +10,7 @@ use std::ffi::c_void;
 use cudarc::driver::{result, sys};
 use warptrace_format::chunk::CHUNK_HEADER_BYTES;
 
-use super::driver::{Called, PtxKernel};
+use super::driver::{Called, PtxKernel, Waits};
 use super::staging::{self, Staging};
 use crate::{Allocation, DeviceError};
 
@@ -111,8 +111,8 @@ pub(super) struct Gather {
 }
 
 impl Gather {
-    pub(super) fn new() -> Result<Self, DeviceError> {
-        Ok(Self { kernel: PtxKernel::load("warptrace_gather", PTX)?, each: 0 })
+    pub(super) fn new(waits: &Waits) -> Result<Self, DeviceError> {
+        Ok(Self { kernel: PtxKernel::load("warptrace_gather", PTX, waits)?, each: 0 })
     }
 
     /// Appends the used chunks among the first of `count` chunks from `first` on to `to`; returns how many it

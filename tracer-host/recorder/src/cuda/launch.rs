@@ -110,6 +110,9 @@ impl CudaDevice {
                 result::event::record(last, stream).called("cuEventRecord")?;
             }
             let served = serve.map_or(Ok(()), |serve| self.serve(last, kernel, serve));
+            if self.waits.gives_up.is_some() {
+                self.waits.wait(stream)?;
+            }
             result::event::synchronize(last).called_for("cuEventSynchronize", kernel)?;
             served?;
             let milliseconds =

@@ -27,7 +27,7 @@ pub use self::clocks::CLOCKS_PTX;
 use self::clocks::Clocks;
 use self::code::Code;
 pub use self::code::{MARKS_VARIABLE, REGISTERS_VARIABLE, traced_registers};
-use self::driver::Called;
+use self::driver::{Called, Waits};
 use self::encoding::Encoding;
 pub use self::encoding::encoder_ptx;
 pub use self::foreign::{Bracket, Brackets};
@@ -70,6 +70,10 @@ pub struct CudaDevice {
     live: Option<Live>,
     /// Whether another program loads and launches the kernels.
     is_foreign: bool,
+    /// How streams are waited for.
+    waits: Waits,
+    /// The stream for reads beside what waits, of a context of another program; or null.
+    beside: sys::CUstream,
     /// Pinned [`Claims`], where each traced launch leaves the pool's counters.
     claims: *mut c_void,
     start: sys::CUevent,
@@ -289,6 +293,8 @@ impl CudaDevice {
             clocks: None,
             live: None,
             is_foreign: false,
+            waits: Waits::default(),
+            beside: std::ptr::null_mut(),
             // SAFETY: a plain pinned allocation, freed in `drop`.
             claims: unsafe { result::malloc_host(size_of::<Claims>(), 0) }.called("cuMemHostAlloc")?,
             start: event()?,
@@ -313,7 +319,7 @@ impl CudaDevice {
     /// Waits for what was given to the stream.
     fn finish(&self) -> Result<(), DeviceError> {
         // SAFETY: the stream is alive.
-        unsafe { result::stream::synchronize(self.stream) }.called("cuStreamSynchronize")
+        unsafe { self.waits.wait(self.stream) }
     }
 }
 
@@ -342,6 +348,9 @@ impl Drop for CudaDevice {
             let _ = result::free_host(self.claims);
             if self.owns_stream {
                 let _ = result::stream::destroy(self.stream);
+            }
+            if !self.beside.is_null() {
+                let _ = result::stream::destroy(self.beside);
             }
             if self.retained {
                 let _ = result::primary_ctx::release(self.ordinal);

@@ -47,7 +47,10 @@ pub(super) fn read(
     let mut rest = bytes;
     made(staging)?.pieces(stream, from, length, |piece| {
         let (target, after) = std::mem::take(&mut rest).split_at_mut(piece.len());
-        target.copy_from_slice(piece);
+        threads::install(|| {
+            let parts = target.par_chunks_mut(COPIED_AT_ONCE).zip(piece.par_chunks(COPIED_AT_ONCE));
+            parts.for_each(|(to, from)| to.copy_from_slice(from));
+        });
         rest = after;
     })
 }
@@ -87,7 +90,7 @@ fn copy(from: &[u8], to: &mut [MaybeUninit<u8>]) {
     });
 }
 
-fn made(staging: &mut Option<Staging>) -> Result<&mut Staging, DeviceError> {
+pub(super) fn made(staging: &mut Option<Staging>) -> Result<&mut Staging, DeviceError> {
     match staging {
         Some(staging) => Ok(staging),
         None => Ok(staging.insert(Staging::new()?)),

@@ -34,6 +34,8 @@ pub(super) struct DrainCost {
     pub(super) copy: Duration,
     /// The most bytes that merged runs and chunks had at once.
     pub(super) filled: u64,
+    /// The most entries of log memory that merged runs had.
+    merged: u32,
     /// Of each launch whose classes were found: its kernel, and whether the lanes of its warps part.
     pub(super) parted: Vec<(u32, bool)>,
 }
@@ -114,7 +116,7 @@ pub(super) fn run_all<W: Write + Send + 'static>(
 }
 
 /// Brings what a job says to the writer.
-fn run<W: Write + Send + 'static>(
+pub(super) fn run<W: Write + Send + 'static>(
     job: Job,
     device: &mut dyn Device,
     worker: &mut Worker<W>,
@@ -122,11 +124,12 @@ fn run<W: Write + Send + 'static>(
     let Job { codec, news, plain, filled, host } = job;
     news.into_iter().try_for_each(|message| worker.send(message))?;
     worker.send_times(host, Vec::new())?;
-    let Some(Filled { arena: _, pool, logged, table, scratch, accounts, span_bytes, launches }) = filled
-    else {
+    let Some(filled) = filled else {
         worker.write(Drained { begin: plain, ..worker.empty() })?;
         return Ok(DrainCost::default());
     };
+    let Filled { arena: _, pool, logged, table, scratch, accounts, logs: used, span_bytes, .. } = filled;
+    let Filled { launches, unfinished, .. } = filled;
     let mut cost = DrainCost::default();
     let mut begin = [plain, launches.clone()].concat();
     begin.sort_unstable_by_key(LaunchInfo::number);
@@ -158,6 +161,9 @@ fn run<W: Write + Send + 'static>(
         cost.parted = parted;
     }
     let started = Instant::now();
+    for finished in unfinished {
+        device.write(finished, &[0; 4])?;
+    }
     if span_bytes == 0 {
         read_accounts(device, &logged, &mut drained)?;
     } else {
@@ -166,8 +172,19 @@ fn run<W: Write + Send + 'static>(
     drained.end = launches;
     drained.end.retain(LaunchInfo::is_recorded);
     worker.write(drained)?;
-    device.fill(pool.claims, size_of::<Claims>() as u64, 0)?;
-    device.fill(accounts.0, accounts.1, 0)?;
+    let mut cleared = vec![(pool.claims, size_of::<Claims>() as u64), accounts];
+    if logged.iter().any(|launch| launch.ring == 0) {
+        // A copy of a log that is written next shows where it ends.
+        let each = u64::from(ENTRY_BYTES);
+        let merged = pool.merged_from..pool.merged_from + cost.merged;
+        cleared.extend(
+            used.into_iter()
+                .chain([merged])
+                .map(|it| (pool.logs + u64::from(it.start) * each, it.len() as u64 * each)),
+        );
+    }
+    cleared.retain(|(_, bytes)| *bytes > 0);
+    device.clear(&cleared)?;
     cost.copy += started.elapsed();
     Ok(cost)
 }
@@ -176,6 +193,7 @@ fn run<W: Write + Send + 'static>(
 fn chunks(pool: &PoolDescriptor, encoded: &Encoded, cost: &mut DrainCost) -> u32 {
     let Claims { merged_entries, chunks, .. } = encoded.claims;
     let merged = merged_entries.min((pool.merged_end - pool.merged_from).into());
+    cost.merged = cost.merged.max(merged as u32);
     let chunks = chunks.min(pool.chunk_count);
     let filled = merged * u64::from(ENTRY_BYTES) + u64::from(chunks) * u64::from(pool.chunk_bytes);
     cost.filled = cost.filled.max(filled);

@@ -11,6 +11,7 @@
 mod drainer;
 
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -70,6 +71,8 @@ struct State<E> {
     failed: Option<String>,
     /// Whether a launch that never ends writes into the memory.
     is_abandoned: bool,
+    /// What makes the device wait for nothing more.
+    gives_up: Option<Arc<AtomicBool>>,
 }
 
 impl<E> Shared<E> {
@@ -120,11 +123,13 @@ impl<E: Ending> Launches<E> {
             ends: None,
             failed: None,
             is_abandoned: false,
+            gives_up: device.gives_up(),
         };
         let shared =
             Arc::new(Shared { state: Mutex::new(state), asked: Condvar::new(), done: Condvar::new() });
         let launches = Self(Arc::clone(&shared));
-        let drainer = Drainer { shared, device, worker, running: Vec::new(), write_at: None };
+        let drainer =
+            Drainer { shared, device, worker, running: Vec::new(), write_at: None, plain: Vec::new() };
         Ok((launches, drainer))
     }
 
@@ -305,10 +310,21 @@ impl<E: Ending> Launches<E> {
     /// most. Nothing can be reserved from now on.
     pub fn end(&self, patience: Duration) {
         let mut state = self.0.lock();
-        state.ends = Some(patience);
+        state.ends = Some(state.ends.map_or(patience, |before| before.min(patience)));
         state.failed.get_or_insert_with(|| "the trace was ending".to_owned());
         self.0.asked.notify_one();
         self.0.done.notify_all();
+    }
+
+    /// Asks the drainer to end the recording now: launches that run are in the file as far as they have come, with the
+    /// positions of their warps ([`EarlyEnd::Running`](warptrace_format::file::EarlyEnd)). Nothing can be reserved from
+    /// now on.
+    pub fn end_now(&self) {
+        self.end(Duration::ZERO);
+        let state = self.0.lock();
+        if let Some(gives_up) = state.gives_up.as_ref().filter(|_| state.ledger.running() > 0) {
+            gives_up.store(true, Ordering::Relaxed);
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What is known of a recording's launches on the host: their numbers, where their logs are, what is to be
 //! drained and written next. Nothing here waits or asks the device.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,7 @@ use warptrace_format::file::{Additions, Growing, HostLaunch, LaunchInfo, Locatio
 use super::buffers::KnownBuffers;
 use super::drain::DrainCost;
 use super::pool::{Effort, Filled, Pool, Short, Stay};
+use super::running::Left;
 use super::{LaunchReport, SessionError};
 use crate::{HostClock, HostMessage, LaunchShape, MemoryChange, Moment, Window};
 
@@ -351,12 +352,35 @@ impl Ledger {
         Some(OldestLaunch { launch: info.number(), kernel, since: *since, others: self.running() - 1 })
     }
 
-    /// Returns the first launch that has not ended, of which the file is told.
-    pub(super) fn first_running(&mut self) -> Option<LaunchInfo> {
-        let Open { infos, label, .. } = self.open.values().find(|open| !open.has_ended)?;
-        let (info, label) = (*infos.first()?, label.clone());
-        self.name(&[info], label.as_ref());
-        Some(info)
+    /// Takes out all that was not drained: what arenas hold, of which `claimed` entries were claimed, and which of their
+    /// launches have not ended.
+    pub(super) fn left(&mut self, claimed: &[(usize, u64)]) -> Vec<Left> {
+        let mut running = HashMap::<usize, Vec<LaunchInfo>>::new();
+        for Open { infos, label, stay, has_ended, .. } in std::mem::take(&mut self.open).into_values() {
+            self.name(&infos, label.as_ref());
+            match (stay, &mut self.pool) {
+                (Some(stay), Some(pool)) => {
+                    pool.ends(&stay, &infos);
+                    if !has_ended {
+                        running.entry(stay.at).or_default().extend(infos);
+                    }
+                }
+                _ => self.plain.extend(infos),
+            }
+        }
+        let Some(pool) = &mut self.pool else { return Vec::new() };
+        let all = pool.take_all(claimed).into_iter().map(|(filled, is_drained)| Left {
+            running: running.remove(&filled.arena).unwrap_or_default(),
+            filled,
+            plain: Vec::new(),
+            is_drained,
+        });
+        all.collect()
+    }
+
+    /// Returns where the counters of claims of all arenas are.
+    pub(super) fn counters(&self) -> Vec<(usize, u64)> {
+        self.pool.as_ref().map(Pool::counters).unwrap_or_default()
     }
 
     /// Returns what can be brought to the file. With `all` that is all that has ended; else what is worth it.

@@ -20,7 +20,8 @@
 //! they can be, several fit.
 
 use warptrace_abi::log::{
-    ENTRY_BYTES, FirstSegments, Fixed, LOG_ALIGNMENT, LoggedLaunch, MAX_SEGMENT_ENTRIES, RESERVED_ENTRIES,
+    ENTRY_BYTES, FirstSegments, Fixed, LOG_ALIGNMENT, LoggedLaunch, MAX_ENTRIES, MAX_SEGMENT_ENTRIES,
+    RESERVED_ENTRIES,
 };
 use warptrace_abi::pool::Claims;
 use warptrace_format::account::WarpAccount;
@@ -192,7 +193,7 @@ impl Division {
         rest = rest.checked_sub(u64::from(chunk_count) * chunk)?;
         // More than entries can be numbered is not taken.
         let rest = rest.min(u64::from(u32::MAX) * u64::from(ENTRY_BYTES));
-        let entries = (rest / u64::from(ENTRY_BYTES)) as u32;
+        let entries = (rest / u64::from(ENTRY_BYTES)).min(MAX_ENTRIES.into()) as u32;
         Some(Self {
             limit,
             chunk_bytes,

@@ -14,6 +14,7 @@ mod modules;
 mod options;
 mod pool;
 mod recorder;
+mod running;
 mod start;
 mod stream;
 mod streamed;

@@ -98,9 +98,6 @@ impl Pool {
         let mut memory = Memory::new(division.limit);
         let [claims, table, scratch, accounts, classes, chunks, logs] =
             memory.allocate_all(device, division.parts())?;
-        for zeroed in [claims, accounts] {
-            device.fill(zeroed.address, zeroed.bytes, 0)?;
-        }
         Ok(Self {
             memory,
             division,
@@ -362,6 +359,19 @@ impl Pool {
             let most = self.most_of(info.kernel());
             (most.claimed, most.streams) = (most.claimed.max(more), most.streams.max(streams));
         }
+    }
+
+    /// Notes launches as if they had ended.
+    pub(super) fn ends(&mut self, stay: &Stay, infos: &[LaunchInfo]) {
+        if let Some(arena) = &mut self.arenas[stay.at] {
+            arena.ended.extend(infos);
+        }
+    }
+
+    /// Returns where the counters of claims of the arenas are that hold something.
+    pub(super) fn counters(&self) -> Vec<(usize, u64)> {
+        let held = (0..self.arenas.len()).filter(|at| self.arenas[*at].is_some());
+        held.map(|at| (at, self.claims(at))).collect()
     }
 
     /// Notes whether the lanes of a kernel's warps part in one of its launches.

@@ -23,9 +23,6 @@ use crate::settings::Settings;
 use crate::state::{Code, State, lock};
 use crate::summary::MAX_NAME_CHARS;
 
-/// How long a launch runs before the report names it, and how often it is looked for.
-const LONG: Duration = Duration::from_secs(1);
-
 /// How long a launch in another stream waits for a kernel of which it is not known yet how much it records.
 const OTHER_STREAM: Duration = Duration::from_millis(200);
 
@@ -90,6 +87,9 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
+    /// How long a launch runs before the report names it, and how often it is looked for.
+    pub(super) const LONG: Duration = Duration::from_secs(1);
+
     pub(super) fn start(
         state: &'static State,
         device: ForeignDevice,
@@ -125,33 +125,24 @@ impl Recorder {
         let thread = std::thread::Builder::new().name("warptrace".to_owned()).spawn(drains);
         *lock(&recorder.thread) = Some(thread.map_err(|error| format!("there is no thread left: {error}"))?);
         lock(&state.summary).trace(&recorder.path, recorder.unfinished());
-        let watched = Arc::downgrade(&recorder);
-        // Without this thread the report does not name a launch that hangs.
-        let _ = std::thread::Builder::new().name("warptrace watch".to_owned()).spawn(move || {
-            while let Some(recorder) = watched.upgrade().filter(|recorder| recorder.watch(state)) {
-                drop(recorder);
-                std::thread::sleep(LONG);
-            }
-        });
+        super::hang::watch(state);
         Ok(recorder)
     }
 
     /// Says which launch has run for long, in case that the process is killed: the recorder's own thread may wait for
-    /// that launch. Returns false when the trace has ended.
-    fn watch(&self, state: &State) -> bool {
+    /// that launch.
+    pub(super) fn say_unfinished(&self, state: &State) {
         let line = self.unfinished();
         let mut summary = lock(&state.summary);
-        let goes_on = !self.is_over.load(Ordering::Acquire);
-        if goes_on {
+        if !self.is_over.load(Ordering::Acquire) {
             summary.trace(&self.path, line);
         }
-        goes_on
     }
 
     /// What is said of the trace if the process ends now.
     fn unfinished(&self) -> String {
         let mut line = "the process ended before its trace did".to_owned();
-        if let Some(oldest) = self.launches.oldest().filter(|oldest| oldest.since.elapsed() >= LONG) {
+        if let Some(oldest) = self.launches.oldest().filter(|oldest| oldest.since.elapsed() >= Self::LONG) {
             let kernel: String = oldest.kernel.chars().take(MAX_NAME_CHARS).collect();
             let seconds = oldest.since.elapsed().as_secs();
             line.push_str(&format!(": launch {} of {kernel} had not ended after {seconds} s", oldest.launch));
@@ -282,6 +273,11 @@ impl Recorder {
                 Ok(_) => self.described(&self.launches.total()),
                 Err(error) => format!("cannot be finished: {}", error.error()),
             },
+            Err(SessionError::Running { running }) => {
+                lock(&state.summary).hangs(&self.path);
+                let launches = if running == 1 { "launch" } else { "launches" };
+                format!("{}; {running} {launches} had not ended", self.described(&self.launches.total()))
+            }
             Err(error) => format!("it ends early: {error}{}", hint(state.settings.waits())),
         };
         if !self.is_said.load(Ordering::Acquire) {

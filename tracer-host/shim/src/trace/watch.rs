@@ -45,6 +45,7 @@ pub(super) extern "C" fn at_exit() {
                 Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(5)),
             }
         };
+        super::hang::wait();
         // What the driver has goes with the process.
         std::mem::forget(Traces::finish(state, recorders));
         lock(&state.summary).write();

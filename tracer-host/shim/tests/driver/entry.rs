@@ -172,7 +172,7 @@ unsafe fn launched(
     function: Handle,
     grid: [c_uint; 3],
     block: [c_uint; 3],
-    shared: c_uint,
+    (shared, stream): (c_uint, Handle),
     parameters: List,
     extra: List,
 ) -> u32 {
@@ -185,8 +185,9 @@ unsafe fn launched(
         return INVALID_HANDLE;
     }
     // SAFETY: as the driver's interface says.
-    let answer =
-        unsafe { launch::launch(&*function.cast::<Function>(), grid, block, shared, parameters, extra) };
+    let answer = unsafe {
+        launch::launch(&*function.cast::<Function>(), grid, block, (shared, stream.addr()), parameters, extra)
+    };
     if answer == FAILED {
         // A kernel fails when it runs: the launch itself has succeeded.
         STICKY.store(FAILED, Ordering::Relaxed);
@@ -248,6 +249,7 @@ entry_points! {
     }
     fn cuCtxSynchronize() {
         while std::env::var_os("TEST_DRIVER_HANGS").is_some() { std::thread::park(); }
+        launch::wait_for_kernels(None);
         sticky()
     }
     fn cuCtxGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int) {
@@ -308,7 +310,13 @@ entry_points! {
         sticky()
     }
     fn cuStreamDestroy_v2(_stream: Handle) { OK }
+    fn cuStreamQuery(stream: Handle) {
+        if launch::is_stuck(stream.addr()) { return NOT_READY; }
+        streams::wait(stream.addr());
+        sticky()
+    }
     fn cuStreamSynchronize(stream: Handle) {
+        launch::wait_for_kernels(Some(stream.addr()));
         streams::wait(stream.addr());
         sticky()
     }
@@ -323,7 +331,9 @@ entry_points! {
     fn cuEventRecord(event: Handle, stream: Handle) {
         if is_foreign(event.addr()) || is_foreign(stream.addr()) { return INVALID_HANDLE; }
         streams::record(event as usize, stream.addr());
-        let ready = Instant::now() + Duration::from_millis(slowness());
+        // Behind a kernel that never ends it never comes.
+        let milliseconds = if launch::is_stuck(stream.addr()) { 1 << 40 } else { slowness() };
+        let ready = Instant::now() + Duration::from_millis(milliseconds);
         READY.lock().expect("nothing panics with it").insert(event as usize, ready);
         sticky()
     }
@@ -409,19 +419,19 @@ entry_points! {
     ) { *blocks = 2; OK }
     fn cuLaunchKernel(
         function: Handle, gx: c_uint, gy: c_uint, gz: c_uint, bx: c_uint, by: c_uint, bz: c_uint,
-        shared: c_uint, _stream: Handle, parameters: List, extra: List
-    ) { launched(function, [gx, gy, gz], [bx, by, bz], shared, parameters, extra) }
+        shared: c_uint, stream: Handle, parameters: List, extra: List
+    ) { launched(function, [gx, gy, gz], [bx, by, bz], (shared, stream), parameters, extra) }
     fn cuLaunchKernel_ptsz(
         function: Handle, gx: c_uint, gy: c_uint, gz: c_uint, bx: c_uint, by: c_uint, bz: c_uint,
-        shared: c_uint, _stream: Handle, parameters: List, extra: List
-    ) { launched(function, [gx, gy, gz], [bx, by, bz], shared, parameters, extra) }
+        shared: c_uint, stream: Handle, parameters: List, extra: List
+    ) { launched(function, [gx, gy, gz], [bx, by, bz], (shared, stream), parameters, extra) }
     fn cuLaunchCooperativeKernel(
         function: Handle, gx: c_uint, gy: c_uint, gz: c_uint, bx: c_uint, by: c_uint, bz: c_uint,
-        shared: c_uint, _stream: Handle, parameters: List
-    ) { launched(function, [gx, gy, gz], [bx, by, bz], shared, parameters, null_mut()) }
+        shared: c_uint, stream: Handle, parameters: List
+    ) { launched(function, [gx, gy, gz], [bx, by, bz], (shared, stream), parameters, null_mut()) }
     fn cuLaunchKernelEx(config: *const [c_uint; 7], function: Handle, parameters: List, extra: List) {
         let [gx, gy, gz, bx, by, bz, shared] = *config;
-        launched(function, [gx, gy, gz], [bx, by, bz], shared, parameters, extra)
+        launched(function, [gx, gy, gz], [bx, by, bz], (shared, null_mut()), parameters, extra)
     }
     fn cuGraphCreate(graph: *mut Handle, _flags: c_uint) { *graph = graphs::with(|all| all.create()); OK }
     fn cuGraphAddKernelNode_v2(

@@ -10,7 +10,8 @@ use crate::modules::{Function, say};
 type Handle = *mut c_void;
 
 /// Launches a function: its grid and block, shared memory, arguments, and arguments in a buffer.
-pub type Launch = unsafe fn(Handle, [c_uint; 3], [c_uint; 3], c_uint, *mut Handle, *mut Handle) -> u32;
+pub type Launch =
+    unsafe fn(Handle, [c_uint; 3], [c_uint; 3], (c_uint, Handle), *mut Handle, *mut Handle) -> u32;
 
 /// A kernel node's parameters, as the second version of the driver's interface has them.
 #[repr(C)]
@@ -85,7 +86,9 @@ impl Node {
         let mut list = self.addresses();
         let function = self.function as Handle;
         // SAFETY: the caller's promise.
-        unsafe { launch(function, [gx, gy, gz], [bx, by, bz], shared, list.as_mut_ptr(), null_mut()) }
+        unsafe {
+            launch(function, [gx, gy, gz], [bx, by, bz], (shared, null_mut()), list.as_mut_ptr(), null_mut())
+        }
     }
 }
 

@@ -1,15 +1,16 @@
 //! Launches: kernels of programs are interpreted, those of the tracer run natively.
 
+use std::collections::BTreeSet;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Condvar, Mutex};
+use std::sync::{Condvar, Mutex, MutexGuard};
 
 use warptrace_abi::log::LoggedLaunch;
 use warptrace_abi::pool::PoolDescriptor;
 use warptrace_encode::native::{self, Schedule as Order};
 use warptrace_encode::{DEVICE_ECL, DEVICE_PREDICT};
 use warptrace_format::codec::CodecSpec;
-use warptrace_ptx::interpret::{Access, Launch, Memory, Schedule, run};
+use warptrace_ptx::interpret::{Access, InterpretError, Launch, Memory, Schedule, run};
 
 use crate::memory;
 use crate::modules::{Function, say};
@@ -84,7 +85,7 @@ pub unsafe fn launch(
     function: &Function,
     grid: [u32; 3],
     block: [u32; 3],
-    shared: u32,
+    (shared, stream): (u32, usize),
     parameters: *mut *mut c_void,
     extra: *mut *mut c_void,
 ) -> u32 {
@@ -104,6 +105,10 @@ pub unsafe fn launch(
             name if name.starts_with("warptrace_") => return 0,
             _ => {}
         }
+    }
+    if is_stuck(stream) {
+        // It would run when what is before it has ended.
+        return 0;
     }
     if function.name != CLOCKS {
         *LAUNCHES.lock().expect("nothing panics with it") += 1;
@@ -136,7 +141,7 @@ pub unsafe fn launch(
         parameters,
         clock: 1 << 20,
         multiprocessors: 1,
-        max_steps: MAX_STEPS,
+        max_steps: endless_after().unwrap_or(MAX_STEPS),
     };
     let outcome = run(program, &launch, &mut known, &mut Schedule::random(3));
     for (address, before) in before {
@@ -155,10 +160,37 @@ pub unsafe fn launch(
             }
             0
         }
+        Err(InterpretError::Steps { .. } | InterpretError::Deadlock) if endless_after().is_some() => {
+            stuck().insert(stream);
+            0
+        }
         Err(error) => {
             say(&format!("failed: {error}"));
             otherwise
         }
+    }
+}
+
+/// Instructions after which a kernel is left as it is, and never ends, as `TEST_DRIVER_ENDLESS` says.
+fn endless_after() -> Option<u64> {
+    std::env::var("TEST_DRIVER_ENDLESS").ok()?.parse().ok()
+}
+
+/// Streams with a kernel that never ends.
+fn stuck() -> MutexGuard<'static, BTreeSet<usize>> {
+    static STUCK: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
+    STUCK.lock().expect("nothing panics with it")
+}
+
+/// Tells whether a stream has a kernel that never ends.
+pub fn is_stuck(stream: usize) -> bool {
+    stuck().contains(&stream)
+}
+
+/// Waits for a stream; for ever if a kernel in it never ends. `None`: for all streams.
+pub fn wait_for_kernels(stream: Option<usize>) {
+    while stream.map_or_else(|| !stuck().is_empty(), is_stuck) {
+        std::thread::park();
     }
 }
 

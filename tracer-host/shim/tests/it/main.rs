@@ -9,6 +9,7 @@ mod devices;
 mod ends;
 mod frameworks;
 mod graphs;
+mod hangs;
 mod launches;
 mod memory;
 mod options;

@@ -86,6 +86,9 @@ impl TrackMemory {
     }
 }
 
+/// The head of a stream whose warp has begun.
+const BEGUN: [u32; 4] = [1, 0, 0, 0];
+
 /// The logs of one track of a warp.
 pub(super) struct KeptTrack {
     memory: TrackMemory,
@@ -113,8 +116,8 @@ impl KeptTrack {
         });
         // SAFETY: the caller's promise.
         let memory = unsafe { TrackMemory::new(logs, track, warp) };
-        memory.write(memory.first, [0; 4]);
-        Self { memory, pointers, head: [0; 4] }
+        memory.write(memory.first, BEGUN);
+        Self { memory, pointers, head: BEGUN }
     }
 
     /// Appends an entry to a lane's log; if there is no memory for it, counts what it holds as lost at
@@ -140,7 +143,7 @@ impl KeptTrack {
         pointer.next += 1;
         self.pointers[lane as usize] = pointer;
         if self.memory.logs.first_lanes > 1 {
-            self.head[3] |= 1 << lane;
+            self.head[2] |= 1 << lane;
         }
     }
 
@@ -169,19 +172,18 @@ impl Track for KeptTrack {
         false
     }
 
-    /// Writes where the lane's log ends into its last link, whether it has one into the head, and what was lost into
-    /// the account.
+    /// Writes where the lane's log ends into its last link, that it has left and whether it has a log into the head, and
+    /// what was lost into the account.
     fn close(&mut self, lane: u32) {
         let WritePointer { next, link, stopped, lost } = self.pointers[lane as usize];
-        let holds_entries = self.memory.logs.first_lanes == 1 || self.head[3] >> lane & 1 != 0;
+        let holds_entries = self.memory.logs.first_lanes == 1 || self.head[2] >> lane & 1 != 0;
         if stopped {
             self.memory.lose(lost);
         }
         if link != 0 && holds_entries && !stopped {
             self.memory.write(link, [0, link - next, 0, 0]);
         }
-        if self.memory.logs.first_lanes > 1 {
-            self.memory.write(self.memory.first, self.head);
-        }
+        self.head[3] |= 1 << lane;
+        self.memory.write(self.memory.first, self.head);
     }
 }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use serde_json::{Value, json};
-use warptrace_analysis::{Cause, HostSchedule, LocationFigures, Oddity, SetAnalysis, accesses};
+use warptrace_analysis::{Cause, Hang, HostSchedule, LocationFigures, Oddity, SetAnalysis, accesses, hang};
 use warptrace_decoder::TraceFile;
 
 use super::causes::cause_table;
@@ -50,6 +50,7 @@ pub(crate) fn run(command: &Page, summed: Option<SetAnalysis>) -> anyhow::Result
         lines.truncate(LINES);
         let paths: Vec<_> = analysis.paths.iter().take(LINES).collect();
         let standing: Vec<Value> = analysis.standing.iter().map(|standing| json!(standing)).collect();
+        let hangs: Vec<Hang> = trace.launches().filter_map(|info| hang(trace, info.number())).collect();
         let mut figures = json!({
             "finding": finding,
             "standing": standing,
@@ -61,6 +62,9 @@ pub(crate) fn run(command: &Page, summed: Option<SetAnalysis>) -> anyhow::Result
             "roles": analysis.roles,
             "paths": { "number": analysis.paths.len(), "most_common": paths },
         });
+        if !hangs.is_empty() {
+            figures["hangs"] = json!(hangs);
+        }
         if let Some(Accessed { outside, finding, lacks }) = accessed {
             figures["access_finding"] = finding.into();
             if let Some(outside) = outside {
@@ -84,6 +88,8 @@ pub(crate) fn run(command: &Page, summed: Option<SetAnalysis>) -> anyhow::Result
         }
         return answer.json(figures);
     }
+    let hangs: Vec<Hang> = trace.launches().filter_map(|info| hang(trace, info.number())).collect();
+    hangs.iter().try_for_each(|hang| say!("{}", words::hang(trace, &answer.names, hang)))?;
     // What is out of bounds is a mistake, and comes before what takes long.
     let outside = accessed.iter().filter_map(|accessed| accessed.outside.clone());
     let findings: Vec<String> =
@@ -94,7 +100,9 @@ pub(crate) fn run(command: &Page, summed: Option<SetAnalysis>) -> anyhow::Result
         answer.headline()?;
     } else {
         answer.headline()?;
-        print_standing(&answer, trace)?;
+        if hangs.is_empty() {
+            print_standing(&answer, trace)?;
+        }
         if analysis.counts.visits == 0 {
             outside.into_iter().try_for_each(|finding| say!("{finding}"))?;
             return print_accessed(accessed.as_ref());

@@ -281,7 +281,7 @@ impl Emitter {
         emit!(self, "@{has_one} mov.u32 {}, {};", DATA.low, DATA.link);
         self.clear(LEADS, has_one, others);
         let [_, _, time, _] = HEADER.0;
-        self.refill(DATA, Appended::Data { key: VALUES_KEY, time }, full, APPENDS);
+        self.refill(DATA, Appended::Data { key: VALUES_KEY, time }, full, APPENDS, false);
         // Who appends no values now, since they are lost, appends no header.
         emit!(self, "and.pred {LEADS}, {LEADS}, {APPENDS};");
     }

@@ -87,9 +87,11 @@ impl Emitter {
         emit!(self, "@!{has_one} mov.u64 {end}, {begin};");
         emit!(self, "mov.b64 {}, {begin};", log.next());
         emit!(self, "cvt.u32.u64 {}, {end};", log.link);
+        let (begun, zero) = (begin, end);
         emit!(self, "setp.eq.u32 {is_lowest}, {lane}, 0;");
-        emit!(self, "mov.u64 {end}, 0;");
-        emit!(self, "@{is_lowest} st.global.v2.b64 [{at}], {{{end}, {end}}};");
+        emit!(self, "mov.u64 {begun}, 1;");
+        emit!(self, "mov.u64 {zero}, 0;");
+        emit!(self, "@{is_lowest} st.global.v2.b64 [{at}], {{{begun}, {zero}}};");
     }
 
     /// Puts the lane's record to "in no run": of all lanes, so that only lane 0 would keep it, and of no

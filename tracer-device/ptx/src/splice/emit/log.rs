@@ -3,14 +3,20 @@
 use std::fmt::Write;
 
 use warptrace_abi::data::{COUNT_SHIFT, GROUP, MAX_COUNT, VALUES};
-use warptrace_abi::log::STOPPED;
+use warptrace_abi::log::{ALL_LEFT, LOCATION_SHIFT, STOPPED, STOPPED_TIME_SHIFT};
 use warptrace_abi::recording::LogKind;
 
-use super::registers::{ACTIVE, ANY_FULL, AT, Log, P, Pred, R32, R64, Vector, X, Y};
+use super::registers::{
+    ACTIVE, ANY_FULL, AT, LANES_BELOW, Log, MASK, OPENS, P, Pred, R32, R64, TIME, TRACE, Vector, X, Y,
+};
 use super::{
     COUNTS_BYTES, COUNTS_LOST, ENTRY_BYTES, Emitter, MAX_KEY_COUNT, NO_SEGMENT, TIME_SHIFT, Warp, field,
 };
 use crate::splice::style::Claim;
+
+/// What `high` is at least in a log that was stopped and has no link: no index of an entry is so large.
+const NO_LINK: u32 = 0xffff_0000;
+const _: () = assert!(NO_LINK == warptrace_abi::log::MAX_ENTRIES);
 
 /// What was reserved for a lane.
 struct Reserved {
@@ -37,13 +43,30 @@ impl Emitter {
         if self.style.recording.logs.is_streamed() {
             return self.append_streamed(log, words, writes, is_sole);
         }
+        self.append_kept(log, words, writes, None);
+    }
+
+    /// The same. Lanes for which [`OPENS`] holds begin a run at the location: they get a segment if they have none, and
+    /// if their log was stopped the run is noted.
+    pub(super) fn append_kept(&mut self, log: Log, words: Vector<4>, writes: Pred, begins: Option<u16>) {
         self.load_log(log);
         let (low, next, full) = (log.low, log.next(), P[1]);
         emit!(self, "setp.eq.and.u32 {full}, {low}, {}, {writes};", log.link);
-        self.vote("any", ANY_FULL, full);
+        let mut any = full;
+        if begins.is_some() {
+            any = P[0];
+            let bits = X[0];
+            emit!(self, "and.b32 {bits}, {}, {};", log.link, NO_SEGMENT | 1);
+            emit!(self, "setp.ne.and.u32 {any}, {bits}, 0, {OPENS};");
+            emit!(self, "or.pred {any}, {any}, {full};");
+        }
+        self.vote("any", ANY_FULL, any);
         self.detour(ANY_FULL, |emitter| match emitter.style.recording.logs {
             LogKind::Ring => emitter.turn(log, full),
-            _ => emitter.refill(log, Appended::Run(words), full, writes),
+            _ => {
+                emitter.refill(log, Appended::Run(words), full, writes, begins.is_some());
+                begins.into_iter().for_each(|location| emitter.open_stopped(log, location));
+            }
         });
         emit!(self, "mov.b64 {AT}, {next};");
         emit!(self, "@{writes} st.global.v4.b32 [{AT}], {words};");
@@ -55,17 +78,29 @@ impl Emitter {
     /// Where memory is used up, the log is stopped, and what its lane keeps is counted as lost: `writes` no
     /// longer holds then. `full` holds only where `writes` does.
     ///
-    /// A log that was stopped has no addresses any more: its registers count lost events. `high` is the lower half
-    /// of the count. `link` and `low` are both the upper half, shifted left by one bit, plus 1. So they are equal, as in a
-    /// full log, and the lowest bit says "stopped". Of another log without a segment they are the address of the list in
-    /// the stream's head; the bit [`NO_SEGMENT`] says so.
-    pub(super) fn refill(&mut self, log: Log, appended: Appended, full: Pred, writes: Pred) {
+    /// A log that was stopped needs no address: its registers count lost events. `low` and `link` are both twice the
+    /// count, plus 1: so they are equal, as in a full log, and the lowest bit says "stopped". `high` is the index of its
+    /// last link, whose second word counts how often the count had no room; or [`NO_LINK`] plus that number. Of another
+    /// log without a segment, `link` is the address of the list in the stream's head; the bit [`NO_SEGMENT`] says so.
+    ///
+    /// If `opens`, lanes for which [`OPENS`] holds get a segment, too, if they have none and there is one.
+    pub(super) fn refill(&mut self, log: Log, appended: Appended, full: Pred, writes: Pred, opens: bool) {
         let (Log { low, high, link, .. }, next) = (log, log.next());
-        let (is_stopped, wanted) = (X[2], P[2]);
-        emit!(self, "and.b32 {is_stopped}, {link}, 1;");
-        emit!(self, "setp.eq.and.u32 {wanted}, {is_stopped}, 0, {full};");
+        let (bits, wanted) = (X[2], P[2]);
+        emit!(self, "and.b32 {bits}, {link}, {};", NO_SEGMENT | 1);
+        let mut asks = wanted;
+        if opens {
+            // The vote's result is not needed here.
+            asks = ANY_FULL;
+            emit!(self, "setp.eq.and.u32 {asks}, {bits}, {NO_SEGMENT}, {OPENS};");
+        }
+        emit!(self, "and.b32 {bits}, {bits}, 1;");
+        emit!(self, "setp.eq.and.u32 {wanted}, {bits}, 0, {full};");
+        if opens {
+            emit!(self, "or.pred {asks}, {asks}, {wanted};");
+        }
         emit!(self, "mov.b64 {AT}, {};", Vector([link, high]));
-        let Reserved { granted, first, link: end } = self.reserve(log, wanted);
+        let Reserved { granted, first, link: end } = self.reserve(log, asks);
         emit!(self, "@{granted} mov.b64 {next}, {first};");
         emit!(self, "@{granted} cvt.u32.u64 {link}, {end};");
         // Stopped are those who asked for a segment and got none.
@@ -73,22 +108,32 @@ impl Emitter {
         emit!(self, "not.pred {denied}, {granted};");
         emit!(self, "and.pred {stops}, {wanted}, {denied};");
         self.note_stop(log, appended, stops);
-        emit!(self, "@{stops} mov.u32 {link}, 1;");
-        emit!(self, "@{stops} mov.u32 {high}, 0;");
-        let (lost, events, sum, carry, carries) = (full, X[0], X[3], X[1], denied);
+        let (lost, events, sum, carries) = (full, X[0], X[3], P[0]);
         emit!(self, "and.pred {lost}, {full}, {denied};");
         match appended {
             Appended::Run(Vector([_, key, ..])) => emit!(self, "and.b32 {events}, {key}, {MAX_KEY_COUNT};"),
             Appended::Data { key, .. } => self.accesses(events, [X[1], X[2]], key),
         }
-        emit!(self, "add.u32 {sum}, {high}, {events};");
-        emit!(self, "setp.lt.u32 {carries}, {sum}, {events};");
-        emit!(self, "selp.u32 {carry}, 2, 0, {carries};");
-        emit!(self, "@{lost} mov.u32 {high}, {sum};");
-        emit!(self, "@{lost} add.u32 {link}, {link}, {carry};");
-        emit!(self, "@{lost} mov.u32 {low}, {link};");
+        emit!(self, "mad.lo.u32 {sum}, {events}, 2, {link};");
+        emit!(self, "setp.lt.and.u32 {carries}, {sum}, {link}, {lost};");
+        emit!(self, "@{lost} mov.u32 {link}, {sum};");
+        emit!(self, "@{lost} mov.u32 {low}, {sum};");
+        let (has_link, one) = (denied, X[0]);
+        self.stopped_link(log, has_link);
+        emit!(self, "and.pred {has_link}, {has_link}, {carries};");
+        emit!(self, "mov.u32 {one}, 1;");
+        emit!(self, "@{has_link} red.global.add.u32 [{AT}+4], {one};");
+        self.clear(carries, has_link, has_link);
+        emit!(self, "@{carries} add.u32 {high}, {high}, 1;");
         self.store_log(log);
         self.clear(writes, lost, lost);
+    }
+
+    /// Finds the address of the last link of a log that was stopped (`AT`), and whether it has one.
+    fn stopped_link(&mut self, log: Log, has_link: Pred) {
+        let logs = self.field(Y[0], field::LOGS);
+        emit!(self, "setp.lt.u32 {has_link}, {}, {NO_LINK};", log.high);
+        emit!(self, "mad.wide.u32 {AT}, {}, {ENTRY_BYTES}, {logs};", log.high);
     }
 
     /// Notes when what a lane loses first began, where `stops` holds: in the last link, to which `AT` leads, or in the
@@ -115,13 +160,19 @@ impl Emitter {
         emit!(self, "and.b32 {bit}, {}, {NO_SEGMENT};", log.link);
         emit!(self, "setp.ne.and.u32 {has_none}, {bit}, 0, {stops};");
         emit!(self, "@{has_none} red.global.max.u64 [{AT}+-{NO_SEGMENT}], {since};");
+        emit!(self, "@{has_none} mov.u32 {}, {NO_LINK};", log.high);
         let has_one = has_none;
         emit!(self, "setp.eq.and.u32 {has_one}, {bit}, 0, {stops};");
-        let (none, stopped) = (X[2], bit);
+        let (none, stopped, logs, index) = (X[2], bit, ago, since);
         emit!(self, "mov.u32 {none}, 0;");
         emit!(self, "mov.u32 {stopped}, {STOPPED};");
-        emit!(self, "@{has_one} st.global.v2.b32 [{AT}], {};", Vector([none, stopped]));
-        emit!(self, "@{has_one} st.global.b32 [{AT}+8], {time};");
+        emit!(self, "@{has_one} st.global.v4.b32 [{AT}], {};", Vector([none, stopped, time, none]));
+        self.field(logs, field::LOGS);
+        emit!(self, "sub.u64 {index}, {AT}, {logs};");
+        emit!(self, "shr.u64 {index}, {index}, {};", ENTRY_BYTES.ilog2());
+        emit!(self, "@{has_one} cvt.u32.u64 {}, {index};", log.high);
+        emit!(self, "@{stops} mov.u32 {}, 1;", log.link);
+        emit!(self, "@{stops} mov.u32 {}, 1;", log.low);
     }
 
     /// Reserves a segment for each lane for which `wanted` holds, and leads from `AT` to it: from the link before
@@ -165,7 +216,10 @@ impl Emitter {
         emit!(self, "@{is_first} st.global.v2.b32 [{first}], {};", Vector([before, lane]));
         emit!(self, "@{is_first} add.u64 {first}, {first}, {ENTRY_BYTES};");
         self.and_not(follows, granted, is_first);
-        emit!(self, "@{follows} st.global.b32 [{AT}], {index};");
+        // A run that had not ended may stand there.
+        let zero = lane;
+        emit!(self, "mov.u32 {zero}, 0;");
+        emit!(self, "@{follows} st.global.v4.b32 [{AT}], {};", Vector([index, zero, zero, zero]));
         Reserved { granted, first, link }
     }
 
@@ -207,21 +261,59 @@ impl Emitter {
         emit!(self, "@{is_group} mad.lo.u32 {to}, {to}, {lanes}, {to};");
     }
 
+    /// Finds the lanes that will lead the run of those that are here ([`OPENS`]).
+    pub(super) fn find_opens(&mut self) {
+        let lower = X[0];
+        emit!(self, "and.b32 {lower}, {ACTIVE}, {LANES_BELOW};");
+        emit!(self, "setp.eq.u32 {OPENS}, {lower}, 0;");
+    }
+
+    /// Writes the run that lanes have begun to where its leader will append it, so that a copy of the log shows where
+    /// lanes are ([`warptrace_abi::log`], "Kernels that run"). The slot of a full segment's link is free until the lane
+    /// claims another one.
+    pub(super) fn open_run(&mut self, location: u16, count: u32) {
+        let (log, key, bits, [low, high]) = (TRACE, X[1], X[0], TIME.0);
+        emit!(self, "mov.u32 {key}, {};", u32::from(location) << LOCATION_SHIFT | count);
+        emit!(self, "and.b32 {bits}, {}, {};", log.link, NO_SEGMENT | 1);
+        emit!(self, "setp.eq.and.u32 {OPENS}, {bits}, 0, {OPENS};");
+        emit!(self, "mov.b64 {AT}, {};", log.next());
+        emit!(self, "@{OPENS} st.global.v4.b32 [{AT}], {};", Vector([MASK, key, low, high]));
+    }
+
+    /// The same of a log that was stopped: into its last link. `AT` is the address of that.
+    fn open_stopped(&mut self, log: Log, location: u16) {
+        let (id, since, opens, clock) = (X[0], X[1], P[0], Y[0]);
+        emit!(self, "and.b32 {id}, {}, 1;", log.link);
+        emit!(self, "setp.ne.and.u32 {opens}, {id}, 0, {OPENS};");
+        emit!(self, "setp.lt.and.u32 {opens}, {}, {NO_LINK}, {opens};", log.high);
+        emit!(self, "mov.u32 {id}, {location};");
+        emit!(self, "mov.u64 {clock}, %clock64;");
+        emit!(self, "shr.u64 {clock}, {clock}, {STOPPED_TIME_SHIFT};");
+        emit!(self, "cvt.u32.u64 {since}, {clock};");
+        emit!(self, "or.b32 {since}, {since}, {STOPPED};");
+        emit!(self, "@{opens} st.global.b32 [{AT}], {ACTIVE};");
+        emit!(self, "@{opens} st.global.b16 [{AT}+6], {id};");
+        emit!(self, "@{opens} st.global.b32 [{AT}+12], {since};");
+    }
+
     /// Ends a log: writes into its last segment's link that it leads nowhere, and how many entries before it
-    /// were not written. The link of a stopped log was written when it stopped; what its lane has lost goes to the warp's
-    /// account.
+    /// were not written. What the lane of a stopped log has lost goes to the warp's account.
     pub(super) fn end_log(&mut self, log: Log) {
         let (none, free, bits, ends) = (X[1], X[2], X[3], P[0]);
+        let (all_left, are_all, end) = (X[7], P[1], self.label());
         emit!(self, "and.b32 {bits}, {}, {};", log.link, NO_SEGMENT | 1);
         emit!(self, "setp.eq.u32 {ends}, {bits}, 0;");
-        let (only_lane_0, end) = (P[1], self.label());
+        // Where only lane 0 has a first segment, and all lanes leave together, its link says so.
         let lanes = self.field(X[0], field::FIRST_LANES);
-        emit!(self, "setp.eq.u32 {only_lane_0}, {lanes}, 1;");
-        emit!(self, "@{only_lane_0} bra {end};");
-        self.leave_out_empty(log, ends);
+        emit!(self, "setp.eq.u32 {are_all}, {lanes}, 1;");
+        emit!(self, "setp.eq.and.u32 {are_all}, {ACTIVE}, -1, {are_all};");
+        emit!(self, "selp.u32 {all_left}, {ALL_LEFT}, 0, {are_all};");
+        emit!(self, "@{are_all} bra {end};");
+        self.note_left(log, ends);
         self.place_label(&end);
         emit!(self, "sub.u32 {free}, {}, {};", log.link, log.low);
         emit!(self, "shr.u32 {free}, {free}, {};", ENTRY_BYTES.ilog2());
+        emit!(self, "or.b32 {free}, {free}, {all_left};");
         emit!(self, "mov.b64 {AT}, {};", Vector([log.link, log.high]));
         emit!(self, "mov.u32 {none}, 0;");
         emit!(self, "@{ends} st.global.v2.b32 [{AT}], {};", Vector([none, free]));
@@ -230,19 +322,29 @@ impl Emitter {
         emit!(self, "setp.ne.u32 {lost}, {stopped}, 0;");
         self.vote("any", ANY_FULL, lost);
         self.detour(ANY_FULL, |emitter| {
-            let (upper, events) = (X[0], Y[0]);
+            let (carries, stopped, has_link) = (X[5], X[6], P[0]);
+            let [events, count, ..] = Y;
+            emitter.stopped_link(log, has_link);
+            emit!(emitter, "and.pred {has_link}, {has_link}, {lost};");
+            emit!(emitter, "and.b32 {carries}, {}, {};", log.high, !NO_LINK);
+            emit!(emitter, "@{has_link} ld.global.u16 {carries}, [{AT}+4];");
+            emit!(emitter, "or.b32 {stopped}, {all_left}, {STOPPED};");
+            emit!(emitter, "@{has_link} st.global.v2.b32 [{AT}], {};", Vector([none, stopped]));
+            let twice = events;
+            emit!(emitter, "mul.wide.u32 {count}, {carries}, {};", 1_u32 << 31);
+            emit!(emitter, "cvt.u64.u32 {twice}, {};", log.link);
+            emit!(emitter, "shr.u64 {events}, {twice}, 1;");
+            emit!(emitter, "add.u64 {events}, {events}, {count};");
             let warp = emitter.warp_in_launch();
             let stream = emitter.stream(log.track, warp.index, field::WARPS);
-            emit!(emitter, "shr.u32 {upper}, {}, 1;", log.link);
-            emit!(emitter, "mov.b64 {events}, {};", Vector([log.high, upper]));
             emitter.count_lost(stream, events, lost);
         });
     }
 
-    /// Where each lane has a first segment: adds the lanes whose logs hold entries to the stream's head. `ends` no
-    /// longer holds in the others.
-    fn leave_out_empty(&mut self, log: Log, ends: Pred) {
-        let (entries, index, holders, holds) = (X[3], X[0], X[5], P[2]);
+    /// Adds the lanes that are here to those that have left, in the stream's head; and where each lane has a first
+    /// segment, those whose logs hold entries: `ends` no longer holds in the others.
+    fn note_left(&mut self, log: Log, ends: Pred) {
+        let (entries, index, holders, holds, all_have) = (X[3], X[0], X[5], P[2], P[1]);
         let [base, first, at, next] = Y;
         // Lanes may have parted at a claim since they came to the epilogue.
         self.active();
@@ -255,12 +357,17 @@ impl Emitter {
         emit!(self, "mad.wide.u32 {first}, {index}, {ENTRY_BYTES}, {base};");
         emit!(self, "add.u64 {first}, {first}, {ENTRY_BYTES};");
         emit!(self, "mov.b64 {next}, {};", log.next());
+        let lanes = self.field(X[0], field::FIRST_LANES);
+        emit!(self, "setp.ne.u32 {all_have}, {lanes}, 1;");
         emit!(self, "setp.ne.u64 {holds}, {next}, {first};");
-        emit!(self, "and.pred {ends}, {ends}, {holds};");
+        emit!(self, "and.pred {holds}, {holds}, {all_have};");
         self.ballot(holders, holds);
+        self.clear(all_have, holds, holds);
+        self.clear(ends, all_have, all_have);
         let leads = self.is_lowest(ACTIVE);
-        emit!(self, "setp.ne.and.u32 {leads}, {holders}, 0, {leads};");
-        emit!(self, "@{leads} red.global.or.b32 [{at}+12], {holders};");
+        let both = first;
+        emit!(self, "mov.b64 {both}, {};", Vector([holders, ACTIVE]));
+        emit!(self, "@{leads} red.global.or.b64 [{at}+8], {both};");
     }
 
     /// Ends a ring: writes where its log ends, and adds what it has lost to the warp's account.

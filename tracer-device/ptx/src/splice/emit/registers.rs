@@ -91,6 +91,9 @@ pub(super) const X: [R32; 9] =
 pub(super) const Y: [R64; 4] = Register::all(["%wt_y0", "%wt_y1", "%wt_y2", "%wt_y3"]);
 pub(super) const P: [Pred; 6] = Register::all(["%wt_p0", "%wt_p1", "%wt_p2", "%wt_p3", "%wt_p4", "%wt_p5"]);
 
+/// Whether the lane leads the run that lanes begin.
+pub(super) const OPENS: Pred = P[5];
+
 /// What sites use beside the registers above: an access, and what becomes of a lane's run.
 pub(super) const D: [R32; 12] = Register::all([
     "%wt_d0", "%wt_d1", "%wt_d2", "%wt_d3", "%wt_d4", "%wt_d5", "%wt_d6", "%wt_d7", "%wt_d8", "%wt_d9",

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use warptrace_abi::recording::LogKind;
 use warptrace_format::Counting;
 
 use super::registers::{
@@ -76,7 +77,7 @@ impl Emitter {
         emit!(self, "@{VOTE} bra {done};");
         self.leave_unless_recorded(location, count, &done);
         let rewrite = self.style.recording.logs.has_open_runs().then(|| self.pass(count, repeats));
-        self.end_run();
+        self.end_run_before(Some(location));
         if self.style.recording.dual {
             for (time, now) in TIME.0.iter().zip(NOW.0) {
                 emit!(self, "mov.u32 {time}, {now};");
@@ -92,6 +93,9 @@ impl Emitter {
             self.place_label(&rewrite);
             self.write_open(location);
         }
+        if self.style.recording.logs == LogKind::Kept {
+            self.open_run(location, count);
+        }
         self.place_label(&done);
     }
 
@@ -106,6 +110,11 @@ impl Emitter {
     /// Appends the run that the lane is in to its log, if it is the one that keeps it; to a streamed log, if
     /// it is the lowest of those that leave the run together. The record is used up.
     pub(super) fn end_run(&mut self) {
+        self.end_run_before(None);
+    }
+
+    /// The same, where the lanes that are here begin a run at a location.
+    fn end_run_before(&mut self, begins: Option<u16>) {
         let (writes, scratch, is_repeated) = (WRITES, X[0], P[0]);
         self.load(Pair::Time);
         emit!(self, "and.b32 {scratch}, {MASK}, {LANES_BELOW};");
@@ -129,7 +138,13 @@ impl Emitter {
             emit!(self, "setp.lt.s32 {is_repeated}, {KEY}, 0;");
             emit!(self, "@{is_repeated} add.u32 {KEY}, {KEY}, {};", Self::log_key_offset(location));
         }
-        self.append(TRACE, RECORD, writes, false);
+        if self.style.recording.logs != LogKind::Kept {
+            return self.append(TRACE, RECORD, writes, false);
+        }
+        if begins.is_some() {
+            self.find_opens();
+        }
+        self.append_kept(TRACE, RECORD, writes, begins);
     }
 
     /// Records the events that `begin_or_repeat` was told of in the raw shadow.

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use warptrace_abi::log::{
-    ENTRY_BYTES, Entry, FirstSegments, Fixed, LOG_ALIGNMENT, LaunchLogs, LoggedLaunch, MAX_KEY_COUNT,
-    RESERVED_ENTRIES, STOPPED,
+    ALL_LEFT, ENTRY_BYTES, Entry, FirstSegments, Fixed, LOG_ALIGNMENT, LaunchLogs, LoggedLaunch,
+    MAX_KEY_COUNT, RESERVED_ENTRIES, STOPPED,
 };
 use warptrace_format::LANES;
 use warptrace_format::chosen::ChosenWarps;
@@ -234,16 +234,22 @@ impl Reader<'_> {
     fn head(&mut self, track: u32, warp: u32) -> Option<u32> {
         let head = self.layout.launch.first_segment(track, warp, 0);
         self.mark(head, head + 1);
-        let [low, high, ..] = self.entry(head);
-        (low | high != 0).then_some(!low | 1)
+        let [low, high, _, left] = self.entry(head);
+        let lanes = self.layout.lanes(warp);
+        let all_left = self.layout.launch.first_lanes == 1 && left == 0 && lanes == !0;
+        assert!(left == lanes || all_left, "warp {warp}: all lanes have left");
+        (high != 0).then_some(!low | 1)
     }
 
     /// The first entry of the lane's first segment, and the entries of that.
     fn first(&mut self, track: u32, warp: u32, lane: u32) -> Option<[u32; 2]> {
         let launch = self.layout.launch;
-        let [_, _, mut next, holders] = self.entry(launch.first_segment(track, warp, 0));
+        let [_, _, mut next, _] = self.entry(launch.first_segment(track, warp, 0));
         if lane < launch.first_lanes {
-            if launch.first_lanes > 1 && holders >> lane & 1 == 0 {
+            if launch.first_lanes > 1 && next >> lane & 1 == 0 {
+                // A run that had no event may have begun there.
+                let first = launch.first_segment(track, warp, lane) + 1;
+                self.mark(first, first + 1);
                 return None;
             }
             return Some([launch.first_segment(track, warp, lane), launch.first_entries]);
@@ -282,6 +288,9 @@ impl Reader<'_> {
             let link = first + length - 1;
             let [next, mut free, time, _] = self.entry(link);
             self.mark(link, link + 1);
+            if next == 0 {
+                free &= !ALL_LEFT;
+            }
             if next == 0 && free == STOPPED {
                 let since = |time: &u32| time.wrapping_sub(clock);
                 free = 0;
@@ -290,7 +299,8 @@ impl Reader<'_> {
             first += std::mem::take(&mut header);
             assert!(next != 0 || free <= link - first, "warp {warp} lane {lane}: {free} of {first}..{link}");
             let stop = if next == 0 { link - free } else { link };
-            self.mark(first, stop);
+            // Behind the runs that have ended, one was written as it began.
+            self.mark(first, link.min(stop + 1));
             for entry in (first..stop).map(|index| self.entry(index)) {
                 if layout.data_track == Some(track) {
                     assert_ne!(entry[1] & MAX_KEY_COUNT, 0, "merging counts each entry: {entry:x?}");

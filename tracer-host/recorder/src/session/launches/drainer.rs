@@ -4,13 +4,15 @@ use std::io::Write;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::super::drain;
+use warptrace_format::file::LaunchInfo;
+
 use super::super::ledger::Ticket;
 use super::super::recorder::{compare_clocks, end, end_early};
-use super::super::worker::Worker;
+use super::super::worker::{Drained, Worker};
+use super::super::{drain, running};
 use super::{Ending, Shared};
 use crate::writer::Summary;
-use crate::{Device, LaunchReport, SessionError};
+use crate::{Device, DeviceError, LaunchReport, SessionError};
 
 /// When this many launches have not ended, those behind them are not asked for: a program may begin hundreds,
 /// and most end in the order in which they began.
@@ -54,6 +56,8 @@ pub struct Drainer<D, W: Write + Send + 'static, E> {
     pub(super) running: Vec<(Ticket, E)>,
     /// When what was recorded is written next.
     pub(super) write_at: Option<Instant>,
+    /// Launches that left no logs, while they are on their way to the writer with others that did.
+    pub(super) plain: Vec<LaunchInfo>,
 }
 
 impl<D, W: Write + Send + 'static, E> std::fmt::Debug for Drainer<D, W, E> {
@@ -71,6 +75,7 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
                 Ok(Next::End) => return self.finish(fails),
                 Ok(Next::Wait) => self.wait(None),
                 Ok(Next::Again(after)) => self.wait(Some(after)),
+                Err(SessionError::Device(DeviceError::GivenUp)) => return self.leave(),
                 Err(error) => return self.fail(error, fails),
             }
         }
@@ -205,7 +210,7 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
     /// no caller from launching.
     fn drain(&mut self, all: bool) -> Result<(), SessionError> {
         let Some(worker) = &mut self.worker else { return Ok(()) };
-        let (started, mut has_drained) = (Instant::now(), false);
+        let (started, mut has_drained, plain) = (Instant::now(), false, &mut self.plain);
         drain::run_all(&mut self.device, worker, |drained| {
             let is_empty = drained.is_some();
             let mut state = self.shared.lock();
@@ -213,6 +218,7 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
             let all = all || state.waiting > 0;
             let job = state.ledger.go_on(drained, all);
             has_drained |= job.is_some();
+            *plain = job.as_ref().map_or_else(Vec::new, |job| job.plain.clone());
             if is_empty {
                 self.shared.done.notify_all();
             }
@@ -241,28 +247,21 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
             }
             self.wait(Some(POLL_EVERY));
         };
-        if let Err(error) = waited.and_then(|()| self.drain(true)) {
-            return self.fail(error, fails);
+        if waited.is_ok() && self.shared.lock().ledger.running() > 0 {
+            return self.leave();
         }
-        let (running, still, job) = {
-            let mut state = self.shared.lock();
-            let ledger = &mut state.ledger;
-            (ledger.running(), ledger.first_running(), ledger.job(None))
-        };
+        match waited.and_then(|()| self.drain(true)) {
+            Ok(()) => {}
+            Err(SessionError::Device(DeviceError::GivenUp)) => return self.leave(),
+            Err(error) => return self.fail(error, fails),
+        }
         let clock = self.shared.lock().ledger.clock.clone();
-        if let (Some(clock), Some(worker), None) = (clock, &mut self.worker, &still)
+        if let (Some(clock), Some(worker)) = (clock, &mut self.worker)
             && let Err(error) = compare_clocks(&clock, &mut self.device, worker)
         {
             return self.fail(error, fails);
         }
         let Some(worker) = self.worker.take() else { return self.ended(Err(SessionError::Unusable)) };
-        if let Some(info) = still {
-            let error = SessionError::Running { running };
-            end_early(worker, job, info, &error);
-            // They write into its memory.
-            std::mem::forget(self.device);
-            return Ended { device: None, outcome: Err(error) };
-        }
         let mut state = self.shared.lock();
         let (pool, mut total) = (state.ledger.pool.take(), state.ledger.total);
         drop(state);
@@ -273,8 +272,70 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
         self.ended(outcome)
     }
 
+    /// Ends the file while launches run: what they have recorded until now is in it.
+    fn leave(mut self) -> Ended<D, W> {
+        self.device.read_beside();
+        let outcome = self.write_running();
+        if let Err(error) = &outcome {
+            self.shared.lock().failed = Some(error.to_string());
+        }
+        self.shared.done.notify_all();
+        // They write into its memory.
+        std::mem::forget(self.device);
+        Ended { device: None, outcome }
+    }
+
+    /// Writes all that was not drained; returns why the file ends.
+    fn write_running(&mut self) -> Result<(W, Summary, LaunchReport), SessionError> {
+        // Which launches have ended is asked once more.
+        let _ = self.poll();
+        let counters = self.shared.lock().ledger.counters();
+        let mut claimed = Vec::with_capacity(counters.len());
+        for (arena, address) in counters {
+            let mut entries = 0_u64;
+            self.device.read(address, bytemuck::bytes_of_mut(&mut entries))?;
+            claimed.push((arena, entries));
+        }
+        let (running, lefts, job) = {
+            let mut state = self.shared.lock();
+            let running = state.ledger.running();
+            let lefts = state.ledger.left(&claimed);
+            (running, lefts, state.ledger.job(None))
+        };
+        let mut worker = self.worker.take().ok_or(SessionError::Unusable)?;
+        job.news.into_iter().try_for_each(|message| worker.send(message))?;
+        let mut plain = [std::mem::take(&mut self.plain), job.plain].concat();
+        plain.sort_unstable_by_key(LaunchInfo::number);
+        let mut ends = Vec::new();
+        for mut left in lefts {
+            left.plain = std::mem::take(&mut plain);
+            ends.extend(running::write(&mut self.device, job.codec, left, &mut worker)?);
+        }
+        worker.write(Drained { begin: plain, ..worker.empty() })?;
+        for end in ends {
+            worker.write(Drained { early_end: Some(Box::new(end)), ..Drained::default() })?;
+        }
+        worker.send_times(job.host, Vec::new())?;
+        let mut total = self.shared.lock().ledger.total;
+        let ended = end(worker, &mut total);
+        self.shared.lock().ledger.total = total;
+        ended.and_then(|_| Err(SessionError::Running { running }))
+    }
+
     /// Ends the file after an error.
     fn fail(mut self, error: SessionError, fails: impl FnOnce(&SessionError, &LaunchReport)) -> Ended<D, W> {
+        // A failed kernel makes each call fail: the first launch that has not ended is named.
+        self.running.append(&mut self.shared.lock().launched);
+        let failing = |(ticket, ending): &mut (Ticket, E)| ending.ended().is_err().then_some(*ticket);
+        let failed = self.running.iter_mut().find_map(failing);
+        if let (Some(ticket), Some(worker)) = (failed, self.worker.take()) {
+            let mut state = self.shared.lock();
+            if let Some(info) = state.ledger.failed(ticket) {
+                let job = state.ledger.job(None);
+                drop(state);
+                end_early(worker, job, info, &error);
+            }
+        }
         // Dropped, it writes what it was given.
         self.worker = None;
         // Before a thread that launches learns of it, and may end the process.

@@ -72,6 +72,12 @@ impl Arena {
         if self.reserve_next > self.reserve { taken.max(self.reserve_next) } else { taken }
     }
 
+    /// Entries that may hold something: those that were claimed or are fixed, and those of the reserve.
+    pub(super) fn used(&self) -> [Range<u32>; 2] {
+        let taken = self.taken().min(self.logs_end.into()) as u32;
+        [self.logs.start..taken.max(self.logs.start), self.reserve..self.reserve_next.max(self.reserve)]
+    }
+
     /// Bytes of logs and accounts that hold something, or are set aside for what is fixed.
     pub(super) fn filled(&self) -> u64 {
         let entries = if self.is_whole {

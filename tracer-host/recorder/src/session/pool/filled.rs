@@ -1,5 +1,7 @@
 //! Arenas that are drained.
 
+use std::ops::Range;
+
 use warptrace_abi::log::LoggedLaunch;
 use warptrace_abi::pool::PoolDescriptor;
 use warptrace_format::file::LaunchInfo;
@@ -20,6 +22,10 @@ pub(in super::super) struct Filled {
     pub(in super::super) scratch: Allocation,
     /// Accounts that launches have had: address, and bytes.
     pub(in super::super) accounts: (u64, u64),
+    /// Entries of log memory that may hold something.
+    pub(in super::super) logs: [Range<u32>; 2],
+    /// Addresses of the fields that say whether a warp has finished, of warps that have not.
+    pub(in super::super) unfinished: Vec<u64>,
     /// Bytes of a warp's span, which stand behind the accounts of its launch; 0 if none is recorded.
     pub(in super::super) span_bytes: u64,
     /// Launches that have ended, recorded or not, in the order of their numbers.
@@ -56,17 +62,40 @@ impl Pool {
         let is_ready = |arena: &Arena| arena.stage == Stage::Closed && arena.unsettled == 0;
         let ready = (0..self.arenas.len()).filter(|at| self.arenas[*at].as_ref().is_some_and(is_ready));
         let at = ready.min_by_key(|at| self.arenas[*at].as_ref().map(|arena| arena.order))?;
+        self.arenas[at].as_mut()?.stage = Stage::Draining;
+        self.filled(at)
+    }
+
+    /// Returns the arenas that hold something, in their order, and whether some of it may be in the file.
+    ///
+    /// `claimed` entries of them were claimed.
+    pub(in super::super) fn take_all(&mut self, claimed: &[(usize, u64)]) -> Vec<(Filled, bool)> {
+        for (at, claimed) in claimed {
+            if let Some(arena) = &mut self.arenas[*at] {
+                arena.claimed = arena.claimed.max(*claimed);
+            }
+        }
+        let mut all: Vec<(u64, usize, bool)> = Vec::new();
+        for (at, arena) in self.arenas.iter().enumerate() {
+            all.extend(arena.as_ref().map(|arena| (arena.order, at, arena.stage == Stage::Draining)));
+        }
+        all.sort_unstable();
+        all.into_iter().filter_map(|(_, at, is_drained)| Some((self.filled(at)?, is_drained))).collect()
+    }
+
+    /// Returns an arena with all of its launches.
+    fn filled(&mut self, at: usize) -> Option<Filled> {
         let (logs, accounts) = (self.log_address(), self.accounts.address);
         let Division { chunk_count, chunk_bytes, log_entries, times, data_track, .. } = self.division;
         let behind_all = self.division.logs_end(u64::MAX);
         let claims = self.claims(at);
         let finds_classes = times == 0 && !self.ring;
         let arena = self.arenas[at].as_mut()?;
-        arena.stage = Stage::Draining;
         // Merged runs have all of log memory in which there are no logs, nor will be meanwhile.
         let has_all = arena.is_whole && arena.logs.end == behind_all || !arena.overlaps;
         let merged_from = if has_all { arena.end_of_logs() } else { behind_all };
-        let mut logged = std::mem::take(&mut arena.logged);
+        let used = arena.used();
+        let mut logged = arena.logged.clone();
         let mut streams = 0;
         for launch in &mut logged {
             launch.first_stream = streams;
@@ -74,7 +103,7 @@ impl Pool {
         }
         // Four bytes for each stream, and between 6 and 12 for the table.
         let class_slots = if finds_classes && streams > 1 { 1 << (3 * streams).ilog2() } else { 0 };
-        let mut launches = std::mem::take(&mut arena.ended);
+        let mut launches = arena.ended.clone();
         // A file's launches stand in the order of their numbers.
         launches.sort_unstable_by_key(LaunchInfo::number);
         Some(Filled {
@@ -97,6 +126,8 @@ impl Pool {
             table: self.table,
             scratch: self.scratch,
             accounts: (accounts + arena.accounts.start, arena.accounts_used),
+            logs: used,
+            unfinished: Vec::new(),
             span_bytes: self.division.span_bytes,
             launches,
         })

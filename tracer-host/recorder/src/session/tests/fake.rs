@@ -241,8 +241,7 @@ impl Device for FakeDevice {
         let address = self.memory.last_key_value().map_or((1 << 32) + 256, |(start, memory)| {
             (start + memory.len() as u64).next_multiple_of(1 << 16) + 256
         });
-        // What a GPU's memory holds is not zero.
-        self.memory.insert(address, vec![0xcc; bytes as usize]);
+        self.memory.insert(address, vec![0; bytes as usize]);
         Ok(Allocation { address, bytes })
     }
 

@@ -1,6 +1,6 @@
 //! The limit of device memory.
 
-use warptrace_abi::log::FirstSegments;
+use warptrace_abi::log::{FirstSegments, MAX_ENTRIES};
 use warptrace_format::file::Metadata;
 
 use super::fake::{FakeDevice, script};
@@ -93,7 +93,7 @@ fn more_logs_than_entries_can_name_are_refused_whatever_the_limit() {
     assert!(error.to_string().contains("launch smaller grids"), "{error}");
     // A limit beyond that is not taken.
     let division = Division::new(u64::MAX, 4096, 1, FirstSegments::of_streams(8)).unwrap();
-    assert!(division.log_entries > u32::MAX - 128 && division.total() < division.limit);
+    assert!(division.log_entries == MAX_ENTRIES && division.total() < division.limit);
 }
 
 #[test]

@@ -167,7 +167,7 @@ impl LogWriter {
         let streams = memory.warps * memory.tracks;
         let mut pointers = vec![[0; 2]; 32 * streams as usize];
         for stream in 0..streams {
-            entries[launch.first_segment(stream, 0) as usize] = [0; 4];
+            entries[launch.first_segment(stream, 0) as usize] = [1, 0, 0, 0];
             for lane in 0..launch.first_lanes {
                 let first = launch.first_segment(stream, lane);
                 pointers[(32 * stream + lane) as usize] = [first + 1, first + launch.first_entries - 1];
@@ -200,7 +200,7 @@ impl LogWriter {
         self.entries[*next as usize] = words;
         *next += 1;
         if self.launch.first_lanes > 1 {
-            self.entries[self.launch.first_segment(stream, 0) as usize][3] |= 1 << lane;
+            self.entries[self.launch.first_segment(stream, 0) as usize][2] |= 1 << lane;
         }
     }
 
@@ -219,7 +219,7 @@ impl LogWriter {
 
     /// Whether a lane has a segment, and an entry in it if all have one.
     fn holds_entries(&self, stream: u32, lane: u32) -> bool {
-        let [.., holders] = self.entries[self.launch.first_segment(stream, 0) as usize];
+        let [_, _, holders, _] = self.entries[self.launch.first_segment(stream, 0) as usize];
         let [_, link] = self.pointers[(32 * stream + lane) as usize];
         link != 0 && (self.launch.first_lanes == 1 || holders >> lane & 1 != 0)
     }

@@ -1,0 +1,280 @@
+//! Where the warps of a launch were that had not ended when its recording did.
+//!
+//! A recorder that copies the logs of a kernel while it runs notes the location that each lane came to last. What lanes do
+//! there follows from the code: a loop goes round its head, a barrier keeps them. A run that some of its lanes have left is
+//! over for the others as well: these wait for them behind it.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use warptrace_decoder::TraceFile;
+use warptrace_format::LocationKind;
+use warptrace_format::file::{CopyPlace, EarlyEnd, LanesAt, LaunchInfo, LocationInfo, LossReason, WarpsAt};
+
+use crate::order::OrderItems;
+use crate::selection::kernel_name;
+
+/// A launch that had not ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Hang {
+    /// Number of the launch.
+    pub launch: u32,
+    /// Name of the kernel.
+    pub kernel: String,
+    /// Warps that were recorded.
+    pub warps: u64,
+    /// Of these, those that have ended.
+    pub ended: u64,
+    /// Those that have not begun.
+    pub not_begun: u64,
+    /// Those of which the file does not tell where they are.
+    pub unknown: u64,
+    /// The others, by what their lanes do: most warps first.
+    pub groups: Vec<HangGroup>,
+}
+
+/// Warps whose lanes are at the same places.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HangGroup {
+    /// How many warps.
+    pub warps: u64,
+    /// The first of them.
+    pub first: u32,
+    /// What their lanes do: most lanes first.
+    pub places: Vec<HangPlace>,
+    /// If they wait at a barrier of their block: warps of the same blocks that have ended.
+    pub ended: u64,
+    /// Warps of the same blocks that are elsewhere, and the first of them.
+    pub not_come: u64,
+    /// The first of these.
+    pub first_not_come: Option<u32>,
+}
+
+/// What lanes do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Doing {
+    /// They go round a loop.
+    Loop,
+    /// They wait at a barrier.
+    Barrier,
+    /// They came to a location last.
+    At,
+    /// They wait for other lanes of their warp, with which they came to a location last.
+    Behind,
+    /// They came to no location yet.
+    Begun,
+}
+
+/// Lanes that do the same.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct HangPlace {
+    /// What they do.
+    pub doing: Doing,
+    /// The location; of a loop its head; 0 if there is none.
+    pub location: u16,
+    /// Source file, or empty when it is not known.
+    pub file: String,
+    /// Line from 1, or 0.
+    pub line: u32,
+    /// The barrier, as [`WaitInfo::barrier`](warptrace_format::file::WaitInfo::barrier) has it; empty if there is none.
+    pub barrier: String,
+    /// How many lanes of these warps.
+    pub lanes: u64,
+}
+
+/// Returns where the warps of a launch were when its recording ended; `None` if the file does not tell.
+pub fn hang(trace: &TraceFile, launch: u32) -> Option<Hang> {
+    let EarlyEnd::Running { positions } = trace.early_end(launch)? else { return None };
+    let info = trace.launch(launch)?;
+    let rows: Vec<Row<'_>> = positions.iter().map(|at| Row::new(trace, at)).collect();
+    let count = |warps: &[(u32, u32)]| warps.iter().map(|(_, count)| u64::from(*count)).sum::<u64>();
+    let (mut not_begun, mut known) = (0_u64, 0_u64);
+    let mut groups: BTreeMap<&[HangPlace], HangGroup> = BTreeMap::new();
+    for row in &rows {
+        let warps = count(row.warps);
+        known = known.saturating_add(warps);
+        if row.lanes.is_empty() {
+            not_begun = not_begun.saturating_add(warps);
+            continue;
+        }
+        let group = groups.entry(&row.places).or_insert_with(|| HangGroup::new(&row.places));
+        group.warps = group.warps.saturating_add(warps);
+        group.first = row.warps.iter().map(|(first, _)| *first).fold(group.first, u32::min);
+        for (place, lanes) in group.places.iter_mut().zip(&row.lanes) {
+            place.lanes = place.lanes.saturating_add(lanes.saturating_mul(warps));
+        }
+    }
+    find_missing(info, &rows, &mut groups);
+    let mut groups: Vec<HangGroup> = groups.into_values().collect();
+    for group in &mut groups {
+        // A barrier of the block to which all have come keeps nobody: they pass it again and again.
+        if group.not_come + group.ended == 0 {
+            let of_block = group.places.iter_mut().filter(|place| place.is_of_block());
+            of_block.for_each(|place| place.pass(trace));
+        }
+    }
+    groups.iter_mut().for_each(|group| group.places.order_by_key(|place| Reverse(place.lanes)));
+    groups.order_by_key(|group| Reverse(group.warps));
+    let losses = trace.losses(launch, 0).map(|losses| losses.losses).unwrap_or_default();
+    let died = losses.iter().filter(|loss| loss.reason == LossReason::Died).map(|loss| loss.warps);
+    let died = died.sum::<u64>().max(known);
+    let warps = u64::from(info.chosen().count());
+    Some(Hang {
+        launch,
+        kernel: kernel_name(trace, info).to_owned(),
+        warps,
+        ended: warps.saturating_sub(died),
+        not_begun,
+        unknown: died - known,
+        groups,
+    })
+}
+
+/// Warps that the file lists together.
+struct Row<'a> {
+    warps: &'a [(u32, u32)],
+    /// What their lanes do, without numbers, and how many lanes of each warp do that.
+    places: Vec<HangPlace>,
+    lanes: Vec<u64>,
+}
+
+impl<'a> Row<'a> {
+    fn new(trace: &TraceFile, at: &'a WarpsAt) -> Self {
+        let mut found: BTreeMap<HangPlace, u64> = BTreeMap::new();
+        for lanes in &at.lanes {
+            *found.entry(place(trace, lanes)).or_default() += u64::from(lanes.mask.count_ones());
+        }
+        let (places, lanes) = found.into_iter().unzip();
+        Self { warps: &at.warps, places, lanes }
+    }
+
+    /// Its warps that the launch has.
+    fn all(&self, info: &LaunchInfo) -> impl Iterator<Item = u32> {
+        let most = info.warps();
+        let range =
+            move |&(first, count): &(u32, u32)| first.min(most)..first.saturating_add(count).min(most);
+        self.warps.iter().flat_map(range)
+    }
+
+    /// The barriers of their blocks at which they wait.
+    fn barriers(&self) -> impl Iterator<Item = &str> {
+        let at_barrier = |place: &&HangPlace| place.doing == Doing::Barrier && place.barrier != "warp";
+        self.places.iter().filter(at_barrier).map(|place| place.barrier.as_str())
+    }
+}
+
+impl HangPlace {
+    /// Whether it is a barrier of the block with a number.
+    fn is_of_block(&self) -> bool {
+        self.doing == Doing::Barrier && self.barrier.starts_with("bar ")
+    }
+
+    /// Says what lanes do that pass the barrier, if they go round a loop.
+    fn pass(&mut self, trace: &TraceFile) {
+        let Some(head) = location(trace, self.location).and_then(|info| head(trace, info)) else { return };
+        let (doing, barrier, lanes) = (Doing::Loop, String::new(), self.lanes);
+        *self = Self { doing, barrier, lanes, location: head.id, file: head.file.clone(), line: head.line };
+    }
+}
+
+impl HangGroup {
+    fn new(places: &[HangPlace]) -> Self {
+        let (warps, first) = (0, u32::MAX);
+        Self { warps, first, places: places.to_vec(), ended: 0, not_come: 0, first_not_come: None }
+    }
+}
+
+/// Finds, for warps that wait at a barrier of their block, which others have ended or are elsewhere.
+fn find_missing<'r>(
+    info: &LaunchInfo,
+    rows: &'r [Row<'_>],
+    groups: &mut BTreeMap<&'r [HangPlace], HangGroup>,
+) {
+    if rows.iter().all(|row| row.barriers().next().is_none()) {
+        return;
+    }
+    let each = info.warps_per_block().max(1);
+    // Of each block, the warps that have not ended; and those that wait, by the barrier, with their groups.
+    let mut running: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+    let mut waiting: BTreeMap<(u32, &str), BTreeSet<u32>> = BTreeMap::new();
+    let mut with_barrier: BTreeSet<(u32, &str, &[HangPlace])> = BTreeSet::new();
+    for row in rows {
+        for warp in row.all(info) {
+            let block = warp / each;
+            running.entry(block).or_default().insert(warp);
+            for barrier in row.barriers() {
+                waiting.entry((block, barrier)).or_default().insert(warp);
+                with_barrier.insert((block, barrier, &row.places));
+            }
+        }
+    }
+    for (block, barrier, places) in with_barrier {
+        let (Some(all), Some(come)) = (running.get(&block), waiting.get(&(block, barrier))) else { continue };
+        let Some(group) = groups.get_mut(places) else { continue };
+        let mut elsewhere = all.difference(come).peekable();
+        let first = elsewhere.peek().map(|warp| **warp);
+        group.first_not_come = group.first_not_come.into_iter().chain(first).min();
+        group.not_come += elsewhere.count() as u64;
+        let recorded = info.chosen_in(&(block * each..(block + 1) * each));
+        group.ended += u64::from(recorded).saturating_sub(all.len() as u64);
+    }
+}
+
+fn location(trace: &TraceFile, id: u16) -> Option<&LocationInfo> {
+    let all = &trace.metadata().locations;
+    // They stand in the order of their ids in most files.
+    let near = all.get(usize::from(id).wrapping_sub(1)).filter(|info| info.id == id);
+    near.or_else(|| all.iter().find(|info| info.id == id))
+}
+
+fn place(trace: &TraceFile, at: &LanesAt) -> HangPlace {
+    let none = HangPlace {
+        doing: Doing::Begun,
+        location: 0,
+        file: String::new(),
+        line: 0,
+        barrier: String::new(),
+        lanes: 0,
+    };
+    let Some(info) = location(trace, at.location) else {
+        let doing = if at.location == 0 { Doing::Begun } else { Doing::At };
+        return HangPlace { doing, location: at.location, ..none };
+    };
+    let of = |doing, info: &LocationInfo| HangPlace {
+        doing,
+        location: info.id,
+        file: info.file.clone(),
+        line: info.line,
+        ..none.clone()
+    };
+    if at.left_behind {
+        return of(Doing::Behind, info);
+    }
+    let wait = info.wait.as_deref().filter(|wait| !wait.barrier.is_empty());
+    if wait.is_some() || info.kind == LocationKind::Barrier {
+        let mut found = of(Doing::Barrier, info);
+        if let Some(wait) = wait {
+            found.barrier.clone_from(&wait.barrier);
+            if let Some(CopyPlace { file, line, .. }) = &wait.at {
+                (found.file, found.line) = (file.clone(), *line);
+            }
+        }
+        return found;
+    }
+    head(trace, info).map_or_else(|| of(Doing::At, info), |head| of(Doing::Loop, head))
+}
+
+/// The head of the loop in which a location lies.
+fn head<'a>(trace: &'a TraceFile, info: &'a LocationInfo) -> Option<&'a LocationInfo> {
+    let mut inner = Some(info);
+    while let Some(around) = inner {
+        if around.kind == LocationKind::LoopBody {
+            return Some(around);
+        }
+        // Parents have smaller ids.
+        inner = location(trace, around.parent).filter(|parent| parent.id < around.id);
+    }
+    None
+}

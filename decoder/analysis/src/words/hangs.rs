@@ -1,0 +1,105 @@
+//! Sentences about launches that had not ended.
+
+use warptrace_decoder::TraceFile;
+use warptrace_format::file::WaitInfo;
+
+use super::sentences::KERNEL_WIDTH;
+use super::{Names, barrier, block, count, cut, many};
+use crate::hangs::{Doing, Hang, HangGroup, HangPlace};
+
+/// Groups that the sentence names.
+const GROUPS: usize = 4;
+
+/// Says in one sentence where the warps of a launch were that had not ended.
+pub fn hang(trace: &TraceFile, names: &Names, hang: &Hang) -> String {
+    let mut parts: Vec<String> =
+        hang.groups.iter().take(GROUPS).map(|found| group(trace, names, hang, found)).collect();
+    if let Some(more) = hang.groups.get(GROUPS..).filter(|more| !more.is_empty()) {
+        let warps = more.iter().map(|group| group.warps).sum();
+        parts.push(format!("{} are at {}", many(warps, "warp"), many(more.len() as u64, "other place")));
+    }
+    for (warps, what) in
+        [(hang.unknown, "are at places that are not known"), (hang.not_begun, "have not begun")]
+    {
+        if warps > 0 {
+            parts.push(format!("{} {}", many(warps, "warp"), verb(warps, what)));
+        }
+    }
+    parts.push(match hang.ended {
+        0 => format!("none of {} has ended", many(hang.warps, "warp")),
+        ended => format!("{} of {} {}", count(ended), many(hang.warps, "warp"), verb(ended, "have ended")),
+    });
+    let (launch, kernel) = (super::launch(trace, hang.launch), cut(&hang.kernel, KERNEL_WIDTH));
+    format!("{launch} of kernel `{kernel}` had not ended: {}", parts.join("; "))
+}
+
+/// The form of a verb for one: "are", "have" and others that end in no `s`.
+fn verb(number: u64, words: &str) -> String {
+    let (verb, rest) = words.split_once(' ').unwrap_or((words, ""));
+    let one = match verb {
+        "are" => "is".to_owned(),
+        "have" => "has".to_owned(),
+        "go" => "goes".to_owned(),
+        verb => format!("{verb}s"),
+    };
+    format!("{} {rest}", if number == 1 { &one } else { verb })
+}
+
+fn group(trace: &TraceFile, names: &Names, hang: &Hang, group: &HangGroup) -> String {
+    let first = trace.launch(hang.launch).and_then(|info| {
+        let id = info.stream_id(group.first)?;
+        Some(format!("block {} warp {}", block(info, id.block), id.warp_in_block))
+    });
+    let which = if group.warps == 1 { "" } else { "first: " };
+    let first = first.map_or_else(String::new, |first| format!(" ({which}{first})"));
+    let mut said = match &group.places[..] {
+        [place] => {
+            let what = verb(group.warps, &doing(names, place));
+            format!("{} {what}{first}", many(group.warps, "warp"))
+        }
+        places => {
+            let parts = places.iter().map(|place| {
+                let lanes = place.lanes.div_ceil(group.warps);
+                let about = if place.lanes.is_multiple_of(group.warps) { "" } else { "up to " };
+                format!("{about}{} {}", many(lanes, "lane"), verb(lanes, &doing(names, place)))
+            });
+            let each = if group.warps == 1 { "" } else { " each" };
+            format!("{}{first}{each}: {}", many(group.warps, "warp"), parts.collect::<Vec<_>>().join(", "))
+        }
+    };
+    let missing: Vec<String> = [(group.not_come, "have not come"), (group.ended, "have ended")]
+        .into_iter()
+        .filter(|(warps, _)| *warps > 0)
+        .map(|(warps, what)| {
+            let of = if group.warps == 1 { "its block" } else { "their blocks" };
+            format!("{} of {of} {}", many(warps, "warp"), verb(warps, what))
+        })
+        .collect();
+    if !missing.is_empty() {
+        said = format!("{said}, where {}", missing.join(" and "));
+    }
+    said
+}
+
+/// What lanes do, of several.
+fn doing(names: &Names, place: &HangPlace) -> String {
+    let at = match names.line(&place.file, place.line).as_str() {
+        "-" => names.said(place.location),
+        line => line.to_owned(),
+    };
+    match place.doing {
+        Doing::Loop => format!("go round the loop at {at}"),
+        Doing::Barrier => {
+            let info = WaitInfo { barrier: place.barrier.clone(), ..WaitInfo::default() };
+            let name = match place.barrier.as_str() {
+                "warp" => "the other lanes of the warp".to_owned(),
+                _ => barrier(&info).unwrap_or_else(|| "a barrier".to_owned()),
+            };
+            let word = if place.barrier == "warp" { "for" } else { "at" };
+            format!("wait {word} {name} at {at}")
+        }
+        Doing::At => format!("are at {at}"),
+        Doing::Behind => format!("wait behind {at} for other lanes of the warp"),
+        Doing::Begun => "have come to no point yet".to_owned(),
+    }
+}

@@ -1,0 +1,440 @@
+//! Launches that have not ended: what they have recorded so far, and where their warps are.
+//!
+//! Their logs are copied to the host, where each gets an end, and are merged and encoded there. No kernel is launched:
+//! one that never ends may leave no room for another. What a kernel has in its logs while it runs is described in
+//! [`warptrace_abi::log`], "Kernels that run".
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::mem::offset_of;
+
+use warptrace_abi::log::{
+    ALL_LEFT, ENTRY_BYTES, Entry, LOG_ALIGNMENT, LoggedLaunch, RESERVED_ENTRIES, STOPPED, STOPPED_TIME_SHIFT,
+};
+use warptrace_abi::pool::{Claims, PoolDescriptor};
+use warptrace_format::LANES;
+use warptrace_format::account::WarpAccount;
+use warptrace_format::codec::CodecSpec;
+use warptrace_format::file::limits::MAX_WARP_RANGES;
+use warptrace_format::file::{EarlyEnd, LanesAt, LaunchInfo, WarpsAt};
+use warptrace_format::span::WarpSpan;
+
+use super::SessionError;
+use super::drain;
+use super::ledger::Job;
+use super::pool::Filled;
+use super::worker::Worker;
+use crate::{Device, MemoryType, SimDevice, SimOptions};
+
+/// An arena with launches of which some have not ended.
+#[derive(Clone, Debug)]
+pub(super) struct Left {
+    /// All of its launches, as if they had ended.
+    pub(super) filled: Filled,
+    /// Those that have not.
+    pub(super) running: Vec<LaunchInfo>,
+    /// Launches that left no logs, to be written with it.
+    pub(super) plain: Vec<LaunchInfo>,
+    /// Whether some of it may be in the file already.
+    pub(super) is_drained: bool,
+}
+
+/// Chunks that the host fills at most before they are written.
+const MOST_CHUNKS: u32 = 1 << 16;
+/// Entries for merged runs on the host at least.
+const LEAST_MERGED: u32 = 1 << 16;
+
+/// The words of a log entry.
+type Words = [u32; 4];
+
+/// Brings to the writer what an arena holds; returns where the warps of launches are that have not ended.
+///
+/// # Errors
+/// If the device cannot be read, or the file not written.
+pub(super) fn write<W: Write + Send + 'static>(
+    device: &mut dyn Device,
+    codec: CodecSpec,
+    left: Left,
+    worker: &mut Worker<W>,
+) -> Result<Vec<(LaunchInfo, EarlyEnd)>, SessionError> {
+    let Left { mut filled, running, mut plain, is_drained } = left;
+    let mut accounts = vec![0; filled.accounts.1 as usize];
+    device.read(filled.accounts.0, &mut accounts)?;
+    if is_drained && has_recorded(&filled, &accounts) {
+        // What of it is in the file is not known: only that these launches were.
+        plain.append(&mut filled.launches);
+        filled.logged.clear();
+    }
+    let mut host = SimDevice::new(SimOptions::default());
+    let at = allocate_logs(&mut host, &filled)?;
+    let each = u64::from(ENTRY_BYTES);
+    filled.logs.iter_mut().filter(|range| range.start >= range.end).for_each(|empty| *empty = 0..0);
+    let end = filled.logs.iter().map(|range| range.end).max().unwrap_or_default();
+    let memory = host.memory_at(at, end as usize * each as usize)?;
+    let mut logs = Logs { entries: bytemuck::cast_slice_mut(memory) };
+    for range in filled.logs.iter().filter(|range| !filled.logged.is_empty() && !range.is_empty()) {
+        let entries = &mut logs.entries[range.start as usize..range.end as usize];
+        device.read(filled.pool.logs + u64::from(range.start) * each, bytemuck::cast_slice_mut(entries))?;
+    }
+    let mut unfinished = Vec::new();
+    let mut ends = Vec::new();
+    for launch in &filled.logged {
+        let Some(info) = running.iter().find(|info| info.number() == launch.launch) else { continue };
+        let mut positions: BTreeMap<Vec<LanesAt>, Vec<(u32, u32)>> = BTreeMap::new();
+        for index in 0..launch.warps {
+            let found = logs.end_warp(launch, index, filled.pool.data_track);
+            let Some(lanes) = found else { continue };
+            unfinished.push((launch.launch, index));
+            let Some(warp) = info.chosen_warp(index) else { continue };
+            let ranges = positions.entry(lanes).or_default();
+            match ranges.last_mut().filter(|(first, count)| first + count == warp) {
+                Some((_, count)) => *count += 1,
+                None => ranges.push((warp, 1)),
+            }
+        }
+        // Else it has ended, and only that was not seen.
+        if !positions.is_empty() {
+            ends.push((*info, EarlyEnd::Running { positions: listed(positions) }));
+        }
+    }
+    ends.extend(running.iter().filter(|info| !info.is_recorded()).map(|info| (*info, EarlyEnd::Interrupted)));
+    let filled = place(&mut host, filled, at, &mut accounts, &unfinished)?;
+    let job = Job { codec, news: Vec::new(), plain, filled: Some(filled), host: Vec::new() };
+    drain::run(job, &mut host, worker)?;
+    Ok(ends)
+}
+
+/// Tells whether something of these launches was encoded.
+fn has_recorded(filled: &Filled, accounts: &[u8]) -> bool {
+    let each = size_of::<WarpAccount>();
+    filled.logged.iter().any(|launch| {
+        let from = (launch.accounts - filled.accounts.0) as usize;
+        let all = accounts[from..].chunks_exact(each).take((launch.tracks * launch.warps) as usize);
+        let fields = offset_of!(WarpAccount, recorded)..offset_of!(WarpAccount, lost);
+        let rest = offset_of!(WarpAccount, chunks)..each;
+        all.into_iter().any(|it| it[fields.clone()].iter().chain(&it[rest.clone()]).any(|byte| *byte != 0))
+    })
+}
+
+/// The positions that most warps are at first, as many as a file has room for.
+fn listed(positions: BTreeMap<Vec<LanesAt>, Vec<(u32, u32)>>) -> Vec<WarpsAt> {
+    let mut all: Vec<WarpsAt> =
+        positions.into_iter().map(|(lanes, warps)| WarpsAt { warps, lanes }).collect();
+    all.sort_by_key(|at| std::cmp::Reverse(at.warps.iter().map(|(_, count)| u64::from(*count)).sum::<u64>()));
+    let mut room = MAX_WARP_RANGES;
+    for at in &mut all {
+        at.warps.truncate(room);
+        room -= at.warps.len();
+    }
+    all.retain(|at| !at.warps.is_empty());
+    all
+}
+
+/// A run that lanes have begun.
+#[derive(Clone, Copy, Debug)]
+struct Begun {
+    mask: u32,
+    location: u16,
+    /// The clock, in units of 2^14 cycles modulo 2^31; and within them, as far as it is known.
+    time: (u32, u64),
+}
+
+impl Begun {
+    fn of_entry(words: Words) -> Self {
+        let Entry { mask, location, .. } = Entry::from_words(words);
+        let clock = Entry::clock(words);
+        Self { mask, location, time: ((clock >> STOPPED_TIME_SHIFT) as u32 & !STOPPED, clock) }
+    }
+
+    /// The run in the last link of a log that was stopped: later than all in the same unit.
+    fn of_stopped([mask, key, _, time]: Words) -> Self {
+        let location = Entry::from_words([mask, key, 0, 0]).location;
+        Self { mask, location, time: (time & !STOPPED, u64::MAX) }
+    }
+
+    /// Whether it began later than another one, which it is not by more than half of the units.
+    fn is_after(&self, other: &Self) -> bool {
+        let ahead = self.time.0.wrapping_sub(other.time.0) & !STOPPED;
+        if ahead == 0 { self.time.1 > other.time.1 } else { ahead < STOPPED / 2 }
+    }
+}
+
+/// A lane's log, as it was found.
+struct LaneLog {
+    /// Index of the last link, and the entries of its segment before it that hold runs.
+    link: u32,
+    here: u32,
+    /// All entries.
+    entries: u32,
+    /// Entries before those of the last segment.
+    first: u32,
+    /// Of a log that was stopped: the time of the first run that was lost.
+    stopped: Option<u32>,
+    /// The last runs in which lanes were, each with those that were in no later one; the last one last.
+    last: Vec<(u32, Begun)>,
+    /// Whether the last of them is an entry that may go on.
+    may_go_on: bool,
+}
+
+/// A copy of the logs of an arena.
+struct Logs<'a> {
+    /// All entries; those in which there are no logs are zeros.
+    entries: &'a mut [Words],
+}
+
+impl Logs<'_> {
+    /// An entry; none of damaged logs is outside.
+    fn at(&mut self, index: u32) -> &mut Words {
+        let last = self.entries.len() - 1;
+        &mut self.entries[(index as usize).min(last)]
+    }
+
+    /// Whether a segment lies in these logs.
+    fn has_segment(&self, index: u32, entries: u32) -> bool {
+        index >= RESERVED_ENTRIES && index as usize + entries as usize <= self.entries.len()
+    }
+
+    /// Ends the logs of a warp that may run; returns where its lanes are, or `None` if all have left.
+    fn end_warp(&mut self, launch: &LoggedLaunch, warp: u32, data_track: u32) -> Option<Vec<LanesAt>> {
+        let lanes = launch.lanes(warp);
+        let mut found = None;
+        for track in (0..launch.tracks).rev() {
+            let stream = track * launch.warps + warp;
+            if launch.ring != 0 || track != 0 && track == data_track {
+                // Their entries do not tell where they end.
+                self.empty(launch, stream);
+                continue;
+            }
+            found = self.end_stream(launch, stream, lanes, track == 0);
+        }
+        found
+    }
+
+    /// Leaves nothing of a stream.
+    fn empty(&mut self, launch: &LoggedLaunch, stream: u32) {
+        let first = launch.first_segment(stream, 0);
+        *self.at(first) = [0; 4];
+        let length = launch.first_entries - 1;
+        *self.at(first + length) = [0, length - 1, 0, 0];
+    }
+
+    /// The same of one of its streams. `opens`: runs are written when they begin.
+    fn end_stream(
+        &mut self,
+        launch: &LoggedLaunch,
+        stream: u32,
+        lanes: u32,
+        opens: bool,
+    ) -> Option<Vec<LanesAt>> {
+        let head = *self.at(launch.first_segment(stream, 0));
+        let [low, high, list, left] = head;
+        if low | high == 0 {
+            self.empty(launch, stream);
+            return Some(Vec::new());
+        }
+        if left & lanes == lanes || self.all_left(launch, stream) {
+            return None;
+        }
+        let all_have = launch.first_lanes > 1;
+        let mut logs: [Option<LaneLog>; LANES as usize] = [const { None }; LANES as usize];
+        for lane in (0..LANES).filter(|lane| lanes >> lane & 1 != 0) {
+            let has_left = left >> lane & 1 != 0;
+            if !(all_have && has_left && list >> lane & 1 == 0) && lane < launch.first_lanes {
+                let first = launch.first_segment(stream, lane);
+                logs[lane as usize] = Some(self.walk(launch, (first, launch.first_entries), has_left));
+            }
+        }
+        let mut next = if all_have { 0 } else { list };
+        for _ in 0..LANES {
+            if !self.has_segment(next, launch.segment_entries) {
+                break;
+            }
+            let [following, lane, ..] = *self.at(next);
+            let has_left = left >> (lane % LANES) & 1 != 0;
+            logs[(lane % LANES) as usize] = Some(self.walk(launch, (next, launch.segment_entries), has_left));
+            next = following;
+        }
+        // Of each lane the run that it began last.
+        let mut at: [Option<Begun>; LANES as usize] = [None; LANES as usize];
+        for (mask, begun) in logs.iter().flatten().flat_map(|log| &log.last) {
+            for lane in (0..LANES).filter(|lane| mask >> lane & 1 != 0) {
+                let known = &mut at[lane as usize];
+                if known.as_ref().is_none_or(|known| begun.is_after(known)) {
+                    *known = Some(*begun);
+                }
+            }
+        }
+        let mut holders = 0;
+        for (lane, log) in (0..LANES).zip(&mut logs) {
+            let Some(log) = log else { continue };
+            let goes_on = log.last.last().is_some_and(|(_, last)| {
+                at[lane as usize].is_some_and(|at| at.time == last.time && at.location == last.location)
+            });
+            if opens && log.may_go_on && goes_on && log.here > 0 {
+                // How often it repeats is not known.
+                log.entries -= 1;
+                log.here -= 1;
+            }
+            if log.entries > 0 {
+                holders |= 1 << lane;
+            }
+            let (end, free) = (log.link, log.length() - log.here);
+            *self.at(end) = match log.stopped {
+                Some(time) => [0, STOPPED, time, 0],
+                None => [0, free, 0, 0],
+            };
+        }
+        let head = launch.first_segment(stream, 0);
+        *self.at(head) = [low, high, if all_have { holders } else { list }, left];
+        let mut positions: BTreeMap<(u16, bool), u32> = BTreeMap::new();
+        for lane in (0..LANES).filter(|lane| (lanes & !left) >> lane & 1 != 0) {
+            let Some(own) = at[lane as usize] else {
+                *positions.entry((0, false)).or_default() |= 1 << lane;
+                continue;
+            };
+            let is_with = |other: &u32| {
+                let it = at[*other as usize].filter(|_| left >> other & 1 == 0);
+                it.is_some_and(|it| it.time == own.time && it.location == own.location)
+            };
+            let with = (0..LANES).filter(is_with).fold(0, |with, lane| with | 1 << lane);
+            *positions.entry((own.location, own.mask & lanes != with)).or_default() |= 1 << lane;
+        }
+        let of = |((location, left_behind), mask)| LanesAt { location, mask, left_behind };
+        Some(positions.into_iter().map(of).collect())
+    }
+
+    /// Whether the last link of lane 0 says that all lanes have left.
+    fn all_left(&mut self, launch: &LoggedLaunch, stream: u32) -> bool {
+        let mut link = launch.first_segment(stream, 0) + launch.first_entries - 1;
+        for _ in 0..self.entries.len() {
+            let [next, free, ..] = *self.at(link);
+            if next == 0 || free != 0 || !self.has_segment(next, launch.segment_entries) {
+                return next == 0 && free & ALL_LEFT != 0;
+            }
+            link = next + launch.segment_entries - 1;
+        }
+        false
+    }
+
+    /// Reads a log from its first segment on, of this many entries: up to an entry that nothing was written to.
+    fn walk(&mut self, launch: &LoggedLaunch, (first, entries): (u32, u32), has_left: bool) -> LaneLog {
+        let mut log = LaneLog {
+            link: first + entries - 1,
+            here: 0,
+            entries: 0,
+            first: first + 1,
+            stopped: None,
+            last: Vec::new(),
+            may_go_on: false,
+        };
+        let most = self.entries.len() as u32;
+        loop {
+            let link = *self.at(log.link);
+            let [next, free, time, begun] = link;
+            let leads_on = next != 0 && free == 0 && self.has_segment(next, launch.segment_entries);
+            let length = log.link - log.first;
+            let here = if has_left && next == 0 {
+                length.saturating_sub(free & !(STOPPED | ALL_LEFT))
+            } else {
+                length
+            };
+            log.here = 0;
+            for index in log.first..log.first + here {
+                let words = *self.at(index);
+                if words[0] == 0 {
+                    break;
+                }
+                log.here += 1;
+                log.note(Begun::of_entry(words));
+                log.may_go_on = !has_left;
+            }
+            log.entries += log.here;
+            if log.here < length || !leads_on || log.entries >= most {
+                if log.here == length && !leads_on {
+                    if next == 0 && free & STOPPED != 0 || next != 0 && begun & STOPPED != 0 {
+                        log.stopped = Some(time);
+                    }
+                    if next != 0 && free != 0 {
+                        let is_stopped = log.stopped.is_some();
+                        log.note(if is_stopped { Begun::of_stopped(link) } else { Begun::of_entry(link) });
+                        log.may_go_on = false;
+                    }
+                }
+                return log;
+            }
+            log.first = next;
+            log.link = next + launch.segment_entries - 1;
+        }
+    }
+}
+
+/// Allocates log memory on the host for an arena; returns where it begins. Of what is not written the system has no pages.
+fn allocate_logs(host: &mut SimDevice, filled: &Filled) -> Result<u64, SessionError> {
+    let bytes = u64::from(merged_end(filled)) * u64::from(ENTRY_BYTES) + LOG_ALIGNMENT;
+    Ok(host.allocate(bytes, MemoryType::Device)?.address.next_multiple_of(LOG_ALIGNMENT))
+}
+
+/// The end of what is merged on the host: any stream fits behind the logs.
+fn merged_end(filled: &Filled) -> u32 {
+    let PoolDescriptor { merged_from, merged_end, .. } = filled.pool;
+    let used: u32 = filled.logs.iter().map(|range| range.end - range.start).sum();
+    merged_end.min(merged_from.saturating_add(used.max(LEAST_MERGED)))
+}
+
+/// Puts accounts where the host can encode their logs; `unfinished` are warps, by their launches and indices.
+fn place(
+    host: &mut SimDevice,
+    filled: Filled,
+    logs: u64,
+    accounts: &mut [u8],
+    unfinished: &[(u32, u32)],
+) -> Result<Filled, SessionError> {
+    let Filled { pool, mut logged, span_bytes, .. } = filled.clone();
+    let (each, span) = (size_of::<WarpAccount>(), span_bytes as usize);
+    let mut allocate = |bytes: u64| host.allocate(bytes, MemoryType::Device);
+    let chunk_count = pool.chunk_count.min(MOST_CHUNKS);
+    let chunks = allocate(u64::from(chunk_count) * u64::from(pool.chunk_bytes))?.address;
+    let claims = allocate(size_of::<Claims>() as u64)?.address;
+    let at = allocate(accounts.len() as u64)?.address;
+    let mut addresses = Vec::with_capacity(unfinished.len());
+    for launch in &mut logged {
+        let from = launch.accounts - filled.accounts.0;
+        launch.accounts = at + from;
+        let spans = from as usize + each * (launch.tracks * launch.warps) as usize;
+        for (_, warp) in unfinished.iter().filter(|(number, _)| *number == launch.launch) {
+            let streams = (0..launch.tracks).map(|track| track * launch.warps + warp);
+            let finished = offset_of!(WarpAccount, finished) as u64;
+            addresses
+                .extend(streams.map(|stream| launch.accounts + u64::from(stream) * each as u64 + finished));
+            if span != 0 {
+                let from = spans + *warp as usize * span;
+                for field in [offset_of!(WarpSpan, end_clock), offset_of!(WarpSpan, end_timer)] {
+                    accounts[from + field..][..8].fill(0);
+                }
+                accounts[from + offset_of!(WarpSpan, end_sm)..][..4].fill(0);
+            }
+        }
+    }
+    host.write(at, accounts)?;
+    let merged_end = merged_end(&filled);
+    let pool =
+        PoolDescriptor { chunks, chunk_count, claims, logs, merged_end, classes: 0, class_slots: 0, ..pool };
+    let accounts = (at, accounts.len() as u64);
+    Ok(Filled { pool, logged, accounts, unfinished: addresses, logs: [0..0, 0..0], ..filled })
+}
+
+impl LaneLog {
+    /// Entries of its last segment before the link.
+    fn length(&self) -> u32 {
+        self.link - self.first
+    }
+
+    /// Notes the run that came next.
+    fn note(&mut self, begun: Begun) {
+        for (lanes, _) in &mut self.last {
+            *lanes &= !begun.mask;
+        }
+        self.last.retain(|(lanes, _)| *lanes != 0);
+        self.last.push((begun.mask, begun));
+    }
+}

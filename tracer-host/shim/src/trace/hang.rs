@@ -1,0 +1,205 @@
+//! Launches that do not end: who asks where their warps are, and when it is said.
+//!
+//! One thread of the process looks for signals, for a file by which `warptrace run` asks, and for launches that have run
+//! for too long. The program's threads may all wait for the driver. Then it ends the traces: what has been recorded is in
+//! the file, with the positions of warps.
+
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, TryLockError};
+use std::time::{Duration, Instant};
+
+use warptrace_abi::run::ASKED;
+use warptrace_spec::OnHang;
+
+use super::recorder::Recorder;
+use super::{Context, Traces};
+use crate::inside::{Inside, guarded};
+use crate::settings::report_folder;
+use crate::state::{State, lock};
+
+/// How often it is looked.
+const EVERY: Duration = Duration::from_millis(50);
+/// A launch that is asked about hangs if it has not ended after this time.
+const HANGS_AFTER: Duration = Duration::from_millis(500);
+/// So long the lock of traces is waited for when a signal has come.
+const LOCK_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Signals that end a program which does not handle them.
+const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGQUIT];
+
+/// The signal that came; 0 if none has.
+static CAME: AtomicI32 = AtomicI32::new(0);
+/// The process whose thread looks for it.
+static WATCHED: AtomicU32 = AtomicU32::new(0);
+/// Held while traces are ended.
+static ENDING: Mutex<()> = Mutex::new(());
+
+/// Notes a signal. A second one, and one that comes where no thread looks for it, ends the process.
+extern "C" fn note(signal: libc::c_int) {
+    // SAFETY: `getpid` may be called in a handler.
+    let process = unsafe { libc::getpid() }.cast_unsigned();
+    if WATCHED.load(Ordering::Relaxed) != process || CAME.swap(signal, Ordering::Relaxed) != 0 {
+        end_by(signal);
+    }
+}
+
+/// Ends the process by a signal.
+fn end_by(signal: libc::c_int) {
+    // SAFETY: these may be called in a handler.
+    unsafe {
+        libc::signal(signal, libc::SIG_DFL);
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, signal);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut());
+        libc::kill(libc::getpid(), signal);
+    }
+}
+
+/// Starts the thread, once. Signals that the program handles or ignores stay its own.
+pub(super) fn watch(state: &'static State) {
+    static STARTED: AtomicBool = AtomicBool::new(false);
+    if STARTED.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let watch = move || {
+        let _inside = Inside::enter();
+        let _ = guarded(|| Watch::new(state).run());
+        WATCHED.store(0, Ordering::Relaxed);
+    };
+    WATCHED.store(std::process::id(), Ordering::Relaxed);
+    // Without this thread nothing is said of a launch that hangs.
+    if std::thread::Builder::new().name("warptrace watch".to_owned()).spawn(watch).is_err() {
+        WATCHED.store(0, Ordering::Relaxed);
+        return;
+    }
+    for signal in SIGNALS {
+        // SAFETY: the structures are the system's own; the handler does what handlers may.
+        unsafe {
+            let mut before: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(signal, std::ptr::null(), &raw mut before);
+            if before.sa_sigaction == libc::SIG_DFL {
+                let mut action: libc::sigaction = std::mem::zeroed();
+                action.sa_sigaction = note as extern "C" fn(libc::c_int) as libc::sighandler_t;
+                action.sa_flags = libc::SA_RESTART;
+                libc::sigaction(signal, &raw const action, std::ptr::null_mut());
+            }
+        }
+    }
+}
+
+/// Waits while traces are ended.
+pub(super) fn wait() {
+    drop(lock(&ENDING));
+}
+
+/// Launches that it is asked about.
+struct Asked {
+    since: Instant,
+    /// Those that ran then.
+    running: Vec<(Arc<Recorder>, u32)>,
+}
+
+/// What the thread knows.
+struct Watch {
+    state: &'static State,
+    /// What the file held last by which it is asked.
+    known: String,
+    /// What it is asked about.
+    asked: Option<Asked>,
+    said_at: Instant,
+}
+
+impl Watch {
+    fn new(state: &'static State) -> Self {
+        Self { state, known: read_asked(), asked: None, said_at: Instant::now() }
+    }
+
+    fn run(mut self) {
+        loop {
+            std::thread::sleep(EVERY);
+            let signal = CAME.load(Ordering::Relaxed);
+            if signal != 0 {
+                self.end(|_| true);
+                lock(&self.state.summary).write();
+                return end_by(signal);
+            }
+            self.look();
+        }
+    }
+
+    /// Looks for what is asked, and for launches that have run for too long.
+    fn look(&mut self) {
+        let Some(recorders) = self.recorders(Duration::ZERO) else { return };
+        if self.said_at.elapsed() >= Recorder::LONG {
+            self.said_at = Instant::now();
+            recorders.iter().for_each(|recorder| recorder.say_unfinished(self.state));
+        }
+        let asked = read_asked();
+        let oldest = |recorder: &Arc<Recorder>| recorder.launches().oldest();
+        if asked != self.known {
+            self.known = asked;
+            let running = |recorder: &Arc<Recorder>| Some((recorder.clone(), oldest(recorder)?.launch));
+            let running = recorders.iter().filter_map(running).collect();
+            self.asked = Some(Asked { since: Instant::now(), running });
+        }
+        if let Some(Asked { running, .. }) = self.asked.take_if(|it| it.since.elapsed() >= HANGS_AFTER) {
+            let is_same = |(recorder, launch): &(Arc<Recorder>, u32)| {
+                oldest(recorder).is_some_and(|oldest| oldest.launch == *launch)
+            };
+            if running.iter().any(is_same) {
+                self.end(|recorder| oldest(recorder).is_some());
+            }
+        }
+        let spec = &self.state.settings.spec;
+        let Some(limit) = spec.launch_limit else { return };
+        let is_long =
+            |recorder: &Arc<Recorder>| oldest(recorder).is_some_and(|oldest| oldest.since.elapsed() >= limit);
+        if recorders.iter().any(is_long) && self.end(is_long) && spec.on_hang == OnHang::Stop {
+            lock(&self.state.summary).write();
+            end_by(libc::SIGTERM);
+        }
+    }
+
+    /// The recorders of the process, unless the lock is held for longer than this.
+    fn recorders(&self, patience: Duration) -> Option<Vec<Arc<Recorder>>> {
+        let started = Instant::now();
+        loop {
+            match self.state.traces.try_lock() {
+                Ok(traces) => return Some(traces.recording()),
+                Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner().recording()),
+                Err(TryLockError::WouldBlock) if started.elapsed() >= patience => return None,
+                Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(1)),
+            }
+        }
+    }
+
+    /// Ends traces now; returns whether there were any.
+    fn end(&self, which: impl Fn(&Arc<Recorder>) -> bool) -> bool {
+        let _ending = lock(&ENDING);
+        let mut recorders = self.recorders(LOCK_PATIENCE).unwrap_or_default();
+        recorders.retain(which);
+        recorders.iter().for_each(|recorder| recorder.launches().end_now());
+        for recorder in &recorders {
+            // What the driver has goes with the process.
+            std::mem::forget(recorder.finish(self.state));
+        }
+        !recorders.is_empty()
+    }
+}
+
+impl Traces {
+    fn recording(&self) -> Vec<Arc<Recorder>> {
+        let recording = |context: &Context| match context {
+            Context::Recording(recorder) => Some(Arc::clone(recorder)),
+            Context::Ended(_) => None,
+        };
+        self.contexts.values().filter_map(recording).collect()
+    }
+}
+
+/// Reads the file by which it is asked.
+fn read_asked() -> String {
+    let read = report_folder().and_then(|folder| std::fs::read_to_string(folder.join(ASKED)).ok());
+    read.unwrap_or_default()
+}

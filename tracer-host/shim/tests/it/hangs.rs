@@ -1,0 +1,193 @@
+//! Kernels that never end: where their warps are.
+//!
+//! The driver double runs a kernel for so many instructions and leaves it as it is. So what is said of it does not depend
+//! on when it is asked.
+
+use std::os::unix::process::ExitStatusExt;
+use std::time::{Duration, Instant};
+
+use warptrace_abi::run::{ASKED, HANG_PREFIX};
+use warptrace_analysis::words::early_end;
+use warptrace_decoder::{Problem, VerifyReport};
+use warptrace_spec::OnHang;
+
+use super::*;
+
+/// Instructions after which a kernel is left as it is.
+const STEPS: (&str, &str) = ("TEST_DRIVER_ENDLESS", "20000");
+
+/// Checks a trace of which one launch had not ended; returns what is said of that, and the report.
+fn said(path: &Path) -> (String, VerifyReport) {
+    let trace = TraceFile::open(path).expect("a trace");
+    assert_eq!(trace.launches().count(), 3);
+    let is_expected = |problem: &Problem| {
+        matches!(problem, Problem::EndedEarly { .. } | Problem::Unfinished { .. } | Problem::Lost { .. })
+    };
+    let report = trace.verify();
+    assert!(report.problems.iter().all(is_expected), "{report}");
+    check_trace(&trace);
+    let said: Vec<String> = trace.launches().filter_map(|info| early_end(&trace, info.number())).collect();
+    let [said] = &said[..] else { panic!("{said:?}") };
+    (said.clone(), report)
+}
+
+/// The command that runs a kernel of `hangs.cu` in the second of three streams; another thread ends the process after so
+/// many seconds.
+fn hangs((kernel, grid, block): (&str, u32, u32), seconds: &str) -> Option<Command> {
+    let mut command = Command::new(built()?.folder.join("hangs"));
+    command.arg(data("hangs.ptx")).args([kernel, &grid.to_string(), &block.to_string(), seconds]);
+    Some(command)
+}
+
+/// Runs it, and sends it a signal after so many seconds. It ends by that.
+fn interrupted(
+    hangs: &Command,
+    (signal, after): (&str, &str),
+    variables: &[(&str, &str)],
+) -> Option<ShimRun> {
+    let mut command = Command::new("timeout");
+    command.args(["--foreground", "-k", "20", "-s", signal, after]).arg(hangs.get_program());
+    let run = run_command(built()?, true, command.args(hangs.get_args()), variables);
+    if run.report().iter().any(|line| line.contains("carries no GPU code")) {
+        eprintln!("skipped: built without a device compiler");
+        return None;
+    }
+    // `timeout` says that it has sent the signal; it would be 137 if the program had to be killed.
+    assert_eq!(run.output.status.code(), Some(124), "{:?} {:?}", run.output, run.report());
+    Some(run)
+}
+
+#[test]
+fn where_a_kernel_hangs_is_said_when_a_signal_ends_the_program() {
+    for (launch, signal, expected) in [
+        (
+            ("lock", 1, 32),
+            "INT",
+            "1 warp (block 0 warp 0): 31 lanes go round the loop at hangs.cu:7, 1 lane waits for the other lanes of the \
+             warp at hangs.cu:10; none of 1 warp has ended",
+        ),
+        (
+            ("roles", 1, 128),
+            "TERM",
+            "3 warps go round the loop at hangs.cu:26 (first: block 0 warp 1); 1 warp waits at barrier 0 at hangs.cu:21 \
+             (block 0 warp 0), where 3 warps of its block have not come; none of 4 warps has ended",
+        ),
+        (
+            ("chain", 8, 32),
+            "INT",
+            "5 warps go round the loop at hangs.cu:69 (first: block 3 warp 0); 3 of 8 warps have ended",
+        ),
+        (
+            ("grid_barrier", 4, 64),
+            "INT",
+            "3 warps (first: block 0 warp 0) each: 31 lanes wait at barrier 0 at hangs.cu:85, 1 lane goes round the loop \
+             at hangs.cu:82; 3 warps wait at barrier 0 at hangs.cu:85 (first: block 0 warp 1); 2 of 8 warps have ended",
+        ),
+        (
+            ("ring_of_flags", 3, 32),
+            "INT",
+            "3 warps go round the loop at hangs.cu:93 (first: block 0 warp 0); none of 3 warps has ended",
+        ),
+        (
+            ("passed_over", 1, 64),
+            "QUIT",
+            "1 warp goes round the loop at hangs.cu:107 (block 0 warp 1); 1 warp waits at barrier 0 at hangs.cu:104 \
+             (block 0 warp 0), where 1 warp of its block has not come; none of 2 warps has ended",
+        ),
+        (
+            ("lock_order", 2, 32),
+            "INT",
+            "2 warps go round the loop at hangs.cu:148 (first: block 0 warp 0); none of 2 warps has ended",
+        ),
+        (
+            ("missing_lane", 1, 32),
+            "INT",
+            "1 warp (block 0 warp 0): 31 lanes wait for the other lanes of the warp at hangs.cu:160, 1 lane goes round \
+             the loop at hangs.cu:157; none of 1 warp has ended",
+        ),
+        (
+            ("in_a_function", 1, 32),
+            "INT",
+            "1 warp goes round the loop at hangs.cu:179 (block 0 warp 0); none of 1 warp has ended",
+        ),
+    ] {
+        let Some(command) = hangs(launch, "20") else { return };
+        let started = Instant::now();
+        let Some(run) = interrupted(&command, (signal, "1"), &[STEPS]) else { return };
+        assert!(started.elapsed() < Duration::from_secs(4), "{launch:?}: {:?}", started.elapsed());
+        let (said, report) = said(&run.folder.path().join("t.wtrc"));
+        assert_eq!(said, format!("launch 1 of kernel `{}` had not ended: {expected}", launch.0));
+        assert!(report.events >= 6, "{report}");
+        assert!(run.report()[0].ends_with("; 1 launch had not ended"), "{:?}", run.report());
+    }
+}
+
+#[test]
+fn positions_are_known_where_logs_are_full() {
+    let Some(command) = hangs(("two_ways", 2, 64), "20") else { return };
+    let spec = spec(|spec| spec.recording.memory = Some(MemorySize(1 << 20)));
+    let variables = [("TEST_DRIVER_ENDLESS", "3000000"), (RUN_SPEC, &spec)];
+    let Some(run) = interrupted(&command, ("INT", "8"), &variables) else { return };
+    let (said, report) = said(&run.folder.path().join("t.wtrc"));
+    let expected = "launch 1 of kernel `two_ways` had not ended: 4 warps go round the loop at hangs.cu:168 \
+                    (first: block 0 warp 0); none of 4 warps has ended";
+    assert_eq!(said, expected);
+    // Three million instructions are more events than there is memory for.
+    assert!((1_000..60_000).contains(&report.events), "{report}");
+}
+
+#[test]
+fn a_program_that_is_asked_goes_on() {
+    let (Some(built), Some(mut command)) = (built(), hangs(("roles", 1, 128), "3")) else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let asked = folder.path().join(ASKED);
+    let asks = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(800));
+        std::fs::write(asked, "1").expect("a file");
+    });
+    let report = folder.path().to_str().expect("a path");
+    let run = run_command(built, true, &mut command, &[STEPS, (RUN_REPORT, report)]);
+    asks.join().expect("it does not panic");
+    assert_eq!((run.stdout().as_str(), run.output.status.code()), ("the other thread went on\n", Some(3)));
+    let entries = std::fs::read_dir(folder.path()).expect("a folder").flatten();
+    let mut answers = entries.filter(|it| it.file_name().to_string_lossy().starts_with(HANG_PREFIX));
+    let Some(answer) = answers.next() else {
+        let text = std::fs::read_dir(folder.path()).expect("a folder").flatten();
+        let text: String = text.filter_map(|it| std::fs::read_to_string(it.path()).ok()).collect();
+        assert!(text.contains("carries no GPU code"), "{text}");
+        return eprintln!("skipped: built without a device compiler");
+    };
+    let path = std::fs::read_to_string(answer.path()).expect("a path");
+    assert!(said(Path::new(&path)).0.contains("3 warps go round the loop at hangs.cu:26"));
+}
+
+#[test]
+fn a_launch_beyond_the_limit_ends_the_program_if_that_is_asked() {
+    let (Some(built), Some(mut command)) = (built(), hangs(("lock", 1, 32), "20")) else { return };
+    let spec = spec(|spec| {
+        spec.launch_limit = Some(Duration::from_millis(600));
+        spec.on_hang = OnHang::Stop;
+    });
+    let run = run_command(built, true, &mut command, &[STEPS, (RUN_SPEC, &spec)]);
+    if run.report().iter().any(|line| line.contains("carries no GPU code")) {
+        return eprintln!("skipped: built without a device compiler");
+    }
+    assert_eq!(run.output.status.signal(), Some(libc::SIGTERM), "{:?}", run.report());
+    assert!(said(&run.folder.path().join("t.wtrc")).0.contains("31 lanes go round the loop at hangs.cu:7"));
+}
+
+#[test]
+fn a_signal_at_any_time_ends_the_program_in_time() {
+    for milliseconds in (20..400).step_by(20) {
+        let Some(command) = hangs(("lock", 1, 32), "20") else { return };
+        let after = format!("0.{milliseconds:03}");
+        let started = Instant::now();
+        let Some(run) = interrupted(&command, ("INT", &after), &[STEPS]) else { return };
+        assert!(started.elapsed() < Duration::from_secs(4), "{after}: {:?}", started.elapsed());
+        let path = run.folder.path().join("t.wtrc");
+        // It may have been made just then.
+        if path.metadata().is_ok_and(|file| file.len() > 0) {
+            TraceFile::open(&path).expect("a trace");
+        }
+    }
+}
