@@ -15,6 +15,9 @@ use warptrace_format::file::{CopyPlace, EarlyEnd, LanesAt, LaunchInfo, LocationI
 use crate::order::OrderItems;
 use crate::selection::kernel_name;
 
+/// The most warps of which it is looked for who has not come to a barrier.
+const MOST_IN_BLOCKS: u64 = 1 << 22;
+
 /// A launch that had not ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Hang {
@@ -94,6 +97,9 @@ pub fn hang(trace: &TraceFile, launch: u32) -> Option<Hang> {
     let mut groups: BTreeMap<&[HangPlace], HangGroup> = BTreeMap::new();
     for row in &rows {
         let warps = count(row.warps);
+        if warps == 0 {
+            continue;
+        }
         known = known.saturating_add(warps);
         if row.lanes.is_empty() {
             not_begun = not_begun.saturating_add(warps);
@@ -106,7 +112,13 @@ pub fn hang(trace: &TraceFile, launch: u32) -> Option<Hang> {
             place.lanes = place.lanes.saturating_add(lanes.saturating_mul(warps));
         }
     }
-    find_missing(info, &rows, &mut groups);
+    if known > u64::from(info.warps()) {
+        // The file is damaged: warps are listed twice, or that the launch does not have.
+        return None;
+    }
+    if known <= MOST_IN_BLOCKS {
+        find_missing(info, &rows, &mut groups);
+    }
     let mut groups: Vec<HangGroup> = groups.into_values().collect();
     for group in &mut groups {
         // A barrier of the block to which all have come keeps nobody: they pass it again and again.

@@ -122,7 +122,11 @@ pub(crate) fn end(state: &State, context: *mut c_void) {
     let key = context as usize;
     let recorder = lock(&state.traces).contexts.remove(&key);
     let device = match recorder {
-        Some(Context::Recording(recorder)) => recorder.finish(state),
+        Some(Context::Recording(recorder)) => {
+            let device = recorder.finish(state);
+            hang::wait();
+            device
+        }
         _ => lock(&state.traces).devices.remove(&key),
     };
     if let Some(device) = device {
@@ -152,6 +156,7 @@ pub(crate) fn pause(state: &State) {
         traces.take()
     };
     let devices = Traces::finish(state, ending);
+    hang::wait();
     lock(&state.traces).devices.extend(devices);
 }
 

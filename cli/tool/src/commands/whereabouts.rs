@@ -33,7 +33,7 @@ pub(crate) fn run(command: &Where) -> anyhow::Result<()> {
         found.extend(answers(&folder));
         if found.keys().any(|name| !before.contains(name)) {
             first.get_or_insert_with(Instant::now);
-        } else if !before.is_empty() {
+        } else if !before.is_empty() && started.elapsed() >= 2 * OTHERS {
             // Its trace has ended before, with the answer.
             break;
         }

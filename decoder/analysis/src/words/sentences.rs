@@ -131,9 +131,10 @@ pub fn early_end(trace: &TraceFile, launch: u32) -> Option<String> {
             Some(format!("{called} of kernel `{kernel}` failed: {}", on_one_line(&message)))
         }
         LaunchEnd::Interrupted => Some(format!("{called} of kernel `{kernel}` was interrupted")),
-        LaunchEnd::Running => {
-            crate::hang(trace, launch).map(|found| super::hang(trace, &Names::new(trace), &found))
-        }
+        LaunchEnd::Running => Some(match crate::hang(trace, launch) {
+            Some(found) => super::hang(trace, &Names::new(trace), &found),
+            None => format!("{called} of kernel `{kernel}` had not ended"),
+        }),
         _ => None,
     }
 }

@@ -16,7 +16,7 @@ use super::classes::Classes;
 use super::ledger::Job;
 use super::pool::Filled;
 use super::worker::{Account, Drained, MAPPED_BYTES, Span, Worker, append};
-use crate::{Allocation, Device, EncodeJob, Encoded};
+use crate::{Allocation, Device, DeviceError, EncodeJob, Encoded};
 
 /// Bytes of packed chunks that go on to the writer before there are more: what is on the host at once is
 /// bounded however much the pool holds.
@@ -184,7 +184,11 @@ pub(super) fn run<W: Write + Send + 'static>(
         );
     }
     cleared.retain(|(_, bytes)| *bytes > 0);
-    device.clear(&cleared)?;
+    match device.clear(&cleared) {
+        // It is written, and nothing more will be recorded here.
+        Err(DeviceError::GivenUp) => {}
+        done => done?,
+    }
     cost.copy += started.elapsed();
     Ok(cost)
 }

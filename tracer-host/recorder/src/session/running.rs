@@ -82,6 +82,12 @@ pub(super) fn write<W: Write + Send + 'static>(
         let Some(info) = running.iter().find(|info| info.number() == launch.launch) else { continue };
         let mut positions: BTreeMap<Vec<LanesAt>, Vec<(u32, u32)>> = BTreeMap::new();
         for index in 0..launch.warps {
+            if launch.ring != 0 {
+                // Where its lanes are is not known, nor where their logs end.
+                logs.empty_rings(launch, index);
+                unfinished.push((launch.launch, index));
+                continue;
+            }
             let found = logs.end_warp(launch, index, filled.pool.data_track);
             let Some(lanes) = found else { continue };
             unfinished.push((launch.launch, index));
@@ -93,7 +99,7 @@ pub(super) fn write<W: Write + Send + 'static>(
             }
         }
         // Else it has ended, and only that was not seen.
-        if !positions.is_empty() {
+        if launch.ring != 0 || !positions.is_empty() {
             ends.push((*info, EarlyEnd::Running { positions: listed(positions) }));
         }
     }
@@ -200,7 +206,7 @@ impl Logs<'_> {
         let mut found = None;
         for track in (0..launch.tracks).rev() {
             let stream = track * launch.warps + warp;
-            if launch.ring != 0 || track != 0 && track == data_track {
+            if track != 0 && track == data_track {
                 // Their entries do not tell where they end.
                 self.empty(launch, stream);
                 continue;
@@ -216,6 +222,16 @@ impl Logs<'_> {
         *self.at(first) = [0; 4];
         let length = launch.first_entries - 1;
         *self.at(first + length) = [0, length - 1, 0, 0];
+    }
+
+    /// Leaves nothing of the rings of a warp.
+    fn empty_rings(&mut self, launch: &LoggedLaunch, warp: u32) {
+        for track in 0..launch.tracks {
+            for lane in 0..LANES {
+                let first = launch.first_segment(track * launch.warps + warp, lane);
+                *self.at(first + launch.segment_entries - 1) = [0; 4];
+            }
+        }
     }
 
     /// The same of one of its streams. `opens`: runs are written when they begin.
@@ -250,6 +266,10 @@ impl Logs<'_> {
                 break;
             }
             let [following, lane, ..] = *self.at(next);
+            if lane < launch.first_lanes || lane >= LANES || logs[lane as usize].is_some() {
+                // It was copied before its header was there.
+                break;
+            }
             let has_left = left >> (lane % LANES) & 1 != 0;
             logs[(lane % LANES) as usize] = Some(self.walk(launch, (next, launch.segment_entries), has_left));
             next = following;

@@ -290,7 +290,10 @@ impl<W: Write + Send> Work<W> {
     }
 
     fn write(&mut self, drained: &Drained) -> Result<(), SessionError> {
-        self.writer.begin_launches(&drained.begin)?;
+        // After a drain that was given up some have begun.
+        let is_new = |info: &&LaunchInfo| !self.writer.has_begun(info.number());
+        let begin: Vec<LaunchInfo> = drained.begin.iter().filter(is_new).copied().collect();
+        self.writer.begin_launches(&begin)?;
         let recorded = drained.begin.iter().filter(|info| info.is_recorded());
         self.launches.extend(recorded.map(LaunchInfo::number));
         let launches = self.launches.clone();

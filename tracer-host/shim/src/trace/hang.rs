@@ -178,7 +178,7 @@ impl Watch {
     fn end(&self, which: impl Fn(&Arc<Recorder>) -> bool) -> bool {
         let _ending = lock(&ENDING);
         let mut recorders = self.recorders(LOCK_PATIENCE).unwrap_or_default();
-        recorders.retain(which);
+        recorders.retain(|recorder| !recorder.is_over() && which(recorder));
         recorders.iter().for_each(|recorder| recorder.launches().end_now());
         for recorder in &recorders {
             // What the driver has goes with the process.

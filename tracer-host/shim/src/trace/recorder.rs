@@ -129,12 +129,17 @@ impl Recorder {
         Ok(recorder)
     }
 
+    /// Whether its trace has ended.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
+    }
+
     /// Says which launch has run for long, in case that the process is killed: the recorder's own thread may wait for
     /// that launch.
     pub(super) fn say_unfinished(&self, state: &State) {
         let line = self.unfinished();
         let mut summary = lock(&state.summary);
-        if !self.is_over.load(Ordering::Acquire) {
+        if !self.is_over() {
             summary.trace(&self.path, line);
         }
     }

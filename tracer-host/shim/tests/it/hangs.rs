@@ -3,7 +3,9 @@
 //! The driver double runs a kernel for so many instructions and leaves it as it is. So what is said of it does not depend
 //! on when it is asked.
 
+use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use warptrace_abi::run::{ASKED, HANG_PREFIX};
@@ -39,14 +41,31 @@ fn hangs((kernel, grid, block): (&str, u32, u32), seconds: &str) -> Option<Comma
     Some(command)
 }
 
-/// Runs it, and sends it a signal after so many seconds. It ends by that.
-fn interrupted(
-    hangs: &Command,
-    (signal, after): (&str, &str),
-    variables: &[(&str, &str)],
-) -> Option<ShimRun> {
+/// Runs it, and sends it a signal when it has made all launches. It ends by that, in time.
+fn interrupted(mut hangs: Command, signal: i32, variables: &[(&str, &str)]) -> Option<ShimRun> {
+    let folder = prepare(built()?, true, &mut hangs, variables);
+    let mut child = hangs.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    let mut launched = String::new();
+    BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut launched).expect("text");
+    assert_eq!(launched, "launched\n");
+    std::thread::sleep(Duration::from_millis(200));
+    let started = Instant::now();
+    // SAFETY: the child was not waited for.
+    assert_eq!(unsafe { libc::kill(child.id().cast_signed(), signal) }, 0);
+    let run = ShimRun { folder, output: child.wait_with_output().expect("it runs") };
+    if run.report().iter().any(|line| line.contains("carries no GPU code")) {
+        eprintln!("skipped: built without a device compiler");
+        return None;
+    }
+    assert_eq!(run.output.status.signal(), Some(signal), "{:?} {:?}", run.output, run.report());
+    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
+    Some(run)
+}
+
+/// Runs it, and sends it SIGINT after so many seconds. It ends by that.
+fn interrupted_after(hangs: &Command, after: &str, variables: &[(&str, &str)]) -> Option<ShimRun> {
     let mut command = Command::new("timeout");
-    command.args(["--foreground", "-k", "20", "-s", signal, after]).arg(hangs.get_program());
+    command.args(["--foreground", "-k", "20", "-s", "INT", after]).arg(hangs.get_program());
     let run = run_command(built()?, true, command.args(hangs.get_args()), variables);
     if run.report().iter().any(|line| line.contains("carries no GPU code")) {
         eprintln!("skipped: built without a device compiler");
@@ -62,59 +81,57 @@ fn where_a_kernel_hangs_is_said_when_a_signal_ends_the_program() {
     for (launch, signal, expected) in [
         (
             ("lock", 1, 32),
-            "INT",
+            libc::SIGINT,
             "1 warp (block 0 warp 0): 31 lanes go round the loop at hangs.cu:7, 1 lane waits for the other lanes of the \
              warp at hangs.cu:10; none of 1 warp has ended",
         ),
         (
             ("roles", 1, 128),
-            "TERM",
+            libc::SIGTERM,
             "3 warps go round the loop at hangs.cu:26 (first: block 0 warp 1); 1 warp waits at barrier 0 at hangs.cu:21 \
              (block 0 warp 0), where 3 warps of its block have not come; none of 4 warps has ended",
         ),
         (
             ("chain", 8, 32),
-            "INT",
+            libc::SIGINT,
             "5 warps go round the loop at hangs.cu:69 (first: block 3 warp 0); 3 of 8 warps have ended",
         ),
         (
             ("grid_barrier", 4, 64),
-            "INT",
+            libc::SIGINT,
             "3 warps (first: block 0 warp 0) each: 31 lanes wait at barrier 0 at hangs.cu:85, 1 lane goes round the loop \
              at hangs.cu:82; 3 warps wait at barrier 0 at hangs.cu:85 (first: block 0 warp 1); 2 of 8 warps have ended",
         ),
         (
             ("ring_of_flags", 3, 32),
-            "INT",
+            libc::SIGINT,
             "3 warps go round the loop at hangs.cu:93 (first: block 0 warp 0); none of 3 warps has ended",
         ),
         (
             ("passed_over", 1, 64),
-            "QUIT",
+            libc::SIGQUIT,
             "1 warp goes round the loop at hangs.cu:107 (block 0 warp 1); 1 warp waits at barrier 0 at hangs.cu:104 \
              (block 0 warp 0), where 1 warp of its block has not come; none of 2 warps has ended",
         ),
         (
             ("lock_order", 2, 32),
-            "INT",
+            libc::SIGINT,
             "2 warps go round the loop at hangs.cu:148 (first: block 0 warp 0); none of 2 warps has ended",
         ),
         (
             ("missing_lane", 1, 32),
-            "INT",
+            libc::SIGINT,
             "1 warp (block 0 warp 0): 31 lanes wait for the other lanes of the warp at hangs.cu:160, 1 lane goes round \
              the loop at hangs.cu:157; none of 1 warp has ended",
         ),
         (
             ("in_a_function", 1, 32),
-            "INT",
+            libc::SIGINT,
             "1 warp goes round the loop at hangs.cu:179 (block 0 warp 0); none of 1 warp has ended",
         ),
     ] {
         let Some(command) = hangs(launch, "20") else { return };
-        let started = Instant::now();
-        let Some(run) = interrupted(&command, (signal, "1"), &[STEPS]) else { return };
-        assert!(started.elapsed() < Duration::from_secs(4), "{launch:?}: {:?}", started.elapsed());
+        let Some(run) = interrupted(command, signal, &[STEPS]) else { return };
         let (said, report) = said(&run.folder.path().join("t.wtrc"));
         assert_eq!(said, format!("launch 1 of kernel `{}` had not ended: {expected}", launch.0));
         assert!(report.events >= 6, "{report}");
@@ -127,7 +144,7 @@ fn positions_are_known_where_logs_are_full() {
     let Some(command) = hangs(("two_ways", 2, 64), "20") else { return };
     let spec = spec(|spec| spec.recording.memory = Some(MemorySize(1 << 20)));
     let variables = [("TEST_DRIVER_ENDLESS", "3000000"), (RUN_SPEC, &spec)];
-    let Some(run) = interrupted(&command, ("INT", "8"), &variables) else { return };
+    let Some(run) = interrupted(command, libc::SIGINT, &variables) else { return };
     let (said, report) = said(&run.folder.path().join("t.wtrc"));
     let expected = "launch 1 of kernel `two_ways` had not ended: 4 warps go round the loop at hangs.cu:168 \
                     (first: block 0 warp 0); none of 4 warps has ended";
@@ -138,17 +155,23 @@ fn positions_are_known_where_logs_are_full() {
 
 #[test]
 fn a_program_that_is_asked_goes_on() {
-    let (Some(built), Some(mut command)) = (built(), hangs(("roles", 1, 128), "3")) else { return };
+    let (Some(built), Some(mut command)) = (built(), hangs(("roles", 1, 128), "5")) else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let asked = folder.path().join(ASKED);
     let asks = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(800));
-        std::fs::write(asked, "1").expect("a file");
+        for number in 0..4 {
+            std::thread::sleep(Duration::from_millis(1000));
+            // The folder goes with the test.
+            let _ = std::fs::write(&asked, number.to_string());
+        }
     });
     let report = folder.path().to_str().expect("a path");
     let run = run_command(built, true, &mut command, &[STEPS, (RUN_REPORT, report)]);
     asks.join().expect("it does not panic");
-    assert_eq!((run.stdout().as_str(), run.output.status.code()), ("the other thread went on\n", Some(3)));
+    assert_eq!(
+        (run.stdout().as_str(), run.output.status.code()),
+        ("launched\nthe other thread went on\n", Some(3))
+    );
     let entries = std::fs::read_dir(folder.path()).expect("a folder").flatten();
     let mut answers = entries.filter(|it| it.file_name().to_string_lossy().starts_with(HANG_PREFIX));
     let Some(answer) = answers.next() else {
@@ -181,9 +204,7 @@ fn a_signal_at_any_time_ends_the_program_in_time() {
     for milliseconds in (20..400).step_by(20) {
         let Some(command) = hangs(("lock", 1, 32), "20") else { return };
         let after = format!("0.{milliseconds:03}");
-        let started = Instant::now();
-        let Some(run) = interrupted(&command, ("INT", &after), &[STEPS]) else { return };
-        assert!(started.elapsed() < Duration::from_secs(4), "{after}: {:?}", started.elapsed());
+        let Some(run) = interrupted_after(&command, &after, &[STEPS]) else { return };
         let path = run.folder.path().join("t.wtrc");
         // It may have been made just then.
         if path.metadata().is_ok_and(|file| file.len() > 0) {

@@ -95,6 +95,13 @@ fn command_of(built: &Built, program: &str) -> Command {
 
 /// Runs a command, with the shim if `traced`.
 fn run_command(built: &Built, traced: bool, command: &mut Command, variables: &[(&str, &str)]) -> ShimRun {
+    let folder = prepare(built, traced, command, variables);
+    let output = command.output().expect("it runs");
+    ShimRun { folder, output }
+}
+
+/// Sets the environment of a command; returns the folder for what it writes.
+fn prepare(built: &Built, traced: bool, command: &mut Command, variables: &[(&str, &str)]) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     command
         .env("LD_LIBRARY_PATH", &built.folder)
@@ -109,8 +116,7 @@ fn run_command(built: &Built, traced: bool, command: &mut Command, variables: &[
             .env(RUN_SPEC, spec(|_| ()));
     }
     command.envs(variables.iter().copied());
-    let output = command.output().expect("it runs");
-    ShimRun { folder, output }
+    folder
 }
 
 /// Runs the program without and with the shim; the same comes out.

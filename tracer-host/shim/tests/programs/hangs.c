@@ -47,6 +47,8 @@ int main(int count, char **words)
         const unsigned grid = at == 1 ? atoi(words[3]) : 1, block = at == 1 ? atoi(words[4]) : 32;
         cuLaunchKernel(at == 1 ? kernel : quick, grid, 1, 1, block, 1, 1, 0, streams[at], arguments, NULL);
     }
+    puts("launched");
+    fflush(stdout);
     cuCtxSynchronize();
     return 0;
 }

@@ -88,7 +88,7 @@ impl Asker {
         }
         if interrupts != self.interrupts {
             self.interrupts = interrupts;
-            if self.said.is_empty() {
+            if self.said.is_empty() || interrupts < 2 {
                 let _ = ask(&self.folder);
             } else if program != 0 {
                 // SAFETY: as above.

@@ -4,7 +4,8 @@ use std::io::Write;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use warptrace_format::file::LaunchInfo;
+use warptrace_format::file::limits::MAX_EARLY_ENDS;
+use warptrace_format::file::{EarlyEnd, LaunchInfo};
 
 use super::super::ledger::Ticket;
 use super::super::recorder::{compare_clocks, end, end_early};
@@ -312,6 +313,13 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
             ends.extend(running::write(&mut self.device, job.codec, left, &mut worker)?);
         }
         worker.write(Drained { begin: plain, ..worker.empty() })?;
+        // A file has room for so many; those that have begun come first.
+        let waits = |(_, end): &(LaunchInfo, EarlyEnd)| match end {
+            EarlyEnd::Running { positions } => positions.iter().all(|at| at.lanes.is_empty()),
+            _ => false,
+        };
+        ends.sort_by_key(waits);
+        ends.truncate(MAX_EARLY_ENDS);
         for end in ends {
             worker.write(Drained { early_end: Some(Box::new(end)), ..Drained::default() })?;
         }
