@@ -121,7 +121,7 @@ pub fn hang(trace: &TraceFile, launch: u32) -> Option<Hang> {
     }
     let mut groups: Vec<HangGroup> = groups.into_values().collect();
     for group in &mut groups {
-        // A barrier of the block to which all have come keeps nobody: they pass it again and again.
+        // Warps pass a barrier when all warps of the block have come: these go round the loop around it.
         if group.not_come + group.ended == 0 {
             let of_block = group.places.iter_mut().filter(|place| place.is_of_block());
             of_block.for_each(|place| place.pass(trace));

@@ -234,7 +234,8 @@ impl Logs<'_> {
         }
     }
 
-    /// The same of one of its streams. `opens`: runs are written when they begin.
+    /// Ends the logs of a stream; returns where its lanes are, or `None` if all have left. `opens`: runs are written when they
+    /// begin.
     fn end_stream(
         &mut self,
         launch: &LoggedLaunch,
