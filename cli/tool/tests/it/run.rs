@@ -146,7 +146,8 @@ fn what_was_preloaded_stays() {
     let Some(shim) = empty_shim(&folder) else { return };
     let other = folder.at("other.so");
     std::fs::copy(&shim, &other).unwrap();
-    let words = ["run", "-o", "t.wtrc", "--shim", text(&shim), "sh", "-c", "echo $LD_PRELOAD"];
+    let trace = folder.at("t.wtrc");
+    let words = ["run", "-o", text(&trace), "--shim", text(&shim), "sh", "-c", "echo $LD_PRELOAD"];
     let output = tool().args(words).env("LD_PRELOAD", &other).output().unwrap();
     let expected = format!("{}:{}\n", shim.canonicalize().unwrap().display(), other.display());
     assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
@@ -184,7 +185,7 @@ fn signals_reach_the_program() {
     let Some(shim) = empty_shim(&folder) else { return };
     let script = "trap 'exit 9' TERM; echo ready; while :; do sleep 0.02; done";
     let mut child = Command::new(assert_cmd::cargo::cargo_bin("warptrace"))
-        .args(["run", "-o", "t.wtrc", "--shim", text(&shim), "--", "sh", "-c", script])
+        .args(["run", "-o", text(&folder.at("t.wtrc")), "--shim", text(&shim), "--", "sh", "-c", script])
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
@@ -201,13 +202,15 @@ fn signals_reach_the_program() {
 fn what_is_missing_is_said() {
     let folder = Folder::new();
     let Some(shim) = empty_shim(&folder) else { return };
-    let (code, _, errors) = run(&["run", "-o", "t.wtrc", "--shim", text(&shim), "--", "/no/such/program"]);
+    let trace = folder.at("t.wtrc");
+    let trace = text(&trace);
+    let (code, _, errors) = run(&["run", "-o", trace, "--shim", text(&shim), "--", "/no/such/program"]);
     assert_eq!(code, 127);
     assert!(errors.starts_with("error: cannot run /no/such/program"), "{errors}");
-    let (code, _, errors) = run(&["run", "-o", "t.wtrc", "--shim", "/no/such/shim.so", "--", "true"]);
+    let (code, _, errors) = run(&["run", "-o", trace, "--shim", "/no/such/shim.so", "--", "true"]);
     assert_eq!(code, 1);
     assert!(errors.contains("/no/such/shim.so") && errors.contains("--shim"), "{errors}");
-    assert_eq!(run(&["run", "-o", "t.wtrc"]).0, 2);
+    assert_eq!(run(&["run", "-o", trace]).0, 2);
     assert_eq!(run(&["run", "--", "true"]).0, 2);
 }
 
@@ -227,16 +230,17 @@ fn the_trace_is_none_of_the_files_that_the_program_is_given() {
 fn what_is_no_library_and_no_assembler_is_refused_and_kept() {
     let folder = Folder::new();
     let Some(shim) = empty_shim(&folder) else { return };
-    let (words, nasty) = (folder.at("words"), folder.at("a\u{1b}[2Jb.so"));
+    let (words, nasty, trace) = (folder.at("words"), folder.at("a\u{1b}[2Jb.so"), folder.at("t.wtrc"));
     std::fs::write(&words, "no library").unwrap();
     std::fs::copy(&shim, &nasty).unwrap();
     let (library, words, nasty) = (text(&shim), text(&words), text(&nasty));
+    let trace = text(&trace);
     let whole = std::fs::read(library).unwrap();
     for (arguments, problem) in [
-        (["-o", "t.wtrc", "--shim", words], "is no library for Linux on x86-64"),
-        (["-o", "t.wtrc", "--shim", nasty], "a control character in its path"),
-        (["-o", "t.wtrc", "--ptxas", "."], "is no program"),
-        (["-o", "t.wtrc", "--ptxas", words], "is no program"),
+        (["-o", trace, "--shim", words], "is no library for Linux on x86-64"),
+        (["-o", trace, "--shim", nasty], "a control character in its path"),
+        (["-o", trace, "--ptxas", "."], "is no program"),
+        (["-o", trace, "--ptxas", words], "is no program"),
         (["-o", library, "--shim", library], "and the file of `--shim` "),
         (["-o", library, "--ptxas", library], "and the file of `--ptxas` "),
     ] {
