@@ -37,7 +37,7 @@ look() {
     echo "It has $((turns + culprit % 4 + 2)) events, or with the wait one more run."
     for how in trap stray; do
         [ "$how $DEVICE" = "stray sim" ] && continue
-        for way in "--policy stop" "--policy stream" "--policy stream --post-mortem"; do
+        for way in "--policy stop" "--policy stop --host-logs" "--policy stream"; do
             echo
             echo "## $how, $way"
             echo '```'
@@ -46,22 +46,20 @@ look() {
             echo '```'
         done
     done
-    for way in "" "--post-mortem"; do
-        echo
-        echo "## hang, --policy stream $way"
-        echo '```'
-        "$tool-bench" record fault --how hang --threads "$threads" --turns "$turns" --culprit "$culprit" --codec predict --policy stream $way --device "$DEVICE" -o "$trace" > "$scratch/out" 2>&1 &
-        recorder=$!
-        sleep "${HANG:-3}"
-        began=$(now)
-        kill -INT $recorder
-        wait $recorder
-        code=$?
-        head -n 6 "$scratch/out"
-        echo "exit code $code, $(( ($(now) - began) / 1000000 )) ms after the signal"
-        look
-        echo '```'
-    done
+    echo
+    echo "## hang, --policy stream"
+    echo '```'
+    "$tool-bench" record fault --how hang --threads "$threads" --turns "$turns" --culprit "$culprit" --codec predict --policy stream --device "$DEVICE" -o "$trace" > "$scratch/out" 2>&1 &
+    recorder=$!
+    sleep "${HANG:-3}"
+    began=$(now)
+    kill -INT $recorder
+    wait $recorder
+    code=$?
+    head -n 6 "$scratch/out"
+    echo "exit code $code, $(( ($(now) - began) / 1000000 )) ms after the signal"
+    look
+    echo '```'
     if [ "$DEVICE" = cuda ]; then
         echo
         echo "## stress at full load, interrupted, 1 GiB"

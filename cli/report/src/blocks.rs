@@ -123,7 +123,7 @@ fn launch_table(guide: &Guide<'_>, schedule: &Schedule) -> PageTable {
                 format!("block {block} on SM {}, {length}", last.sm)
             }
         })
-        .table(launches.into_iter(), limits.standing, |launch| {
+        .table(launches.into_iter(), limits.kernels, |launch| {
             Some(kernel_of(trace, analysis, launch.launch).map_or_else(String::new, |at| at.to_string()))
         })
 }

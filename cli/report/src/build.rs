@@ -160,7 +160,6 @@ impl Parts<'_> {
             source_columns: if analysis.time.is_some() { 11 } else { 9 },
             holds: words::losses(analysis).lines().map(|line| cut(line, 2 * limits.text)).collect(),
             ends: ends.take(ENDS).map(|end| cut(&end, 2 * limits.text)).collect(),
-            standing: warps::standing(&guide),
             notes: notes.clone(),
             hot_lines: analysis.lines.len().min(limits.lines),
             picture: picture::picture(&guide),
@@ -169,7 +168,7 @@ impl Parts<'_> {
             kernel_names: analysis
                 .kernels
                 .iter()
-                .take(limits.standing)
+                .take(limits.kernels)
                 .map(|kernel| cut(&kernel.kernel, limits.text))
                 .collect(),
             loops: loops::loops(&guide),

@@ -32,8 +32,7 @@ pub(crate) fn figures(
     let causes: Vec<_> = analysis.causes.iter().take(limits.changes).collect();
     let loops: Vec<_> = loops::heads(analysis).into_iter().take(limits.loops).collect();
     let paths: Vec<_> = analysis.paths.iter().take(limits.paths).collect();
-    let standing: Vec<_> = analysis.standing.iter().take(limits.standing).collect();
-    let kernels: Vec<_> = analysis.kernels.iter().take(limits.standing).collect();
+    let kernels: Vec<_> = analysis.kernels.iter().take(limits.kernels).collect();
     let mut edges: Vec<&Edge> = analysis.edges.iter().collect();
     edges.order_by_key(|edge| std::cmp::Reverse(edge.lanes));
     edges.truncate(limits.edges);
@@ -59,7 +58,6 @@ pub(crate) fn figures(
         "finding": words::finding(analysis, names),
         "time_finding": words::time(guide.trace, analysis, names),
         "findings": words::findings(guide.trace, analysis, names),
-        "standing": standing,
         "kernels": kernels,
         "causes": causes,
         "lines": lines,
@@ -79,7 +77,7 @@ pub(crate) fn figures(
         value["schedule_findings"] = json!(findings);
     }
     if let Some(schedule) = &analysis.schedule {
-        value["schedule"] = json!(schedule.longest_waits(limits.standing));
+        value["schedule"] = json!(schedule.longest_waits(limits.kernels));
     }
     shorten(&mut value, limits.text);
     value

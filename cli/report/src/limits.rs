@@ -35,8 +35,8 @@ limits! {
     loops: 40,
     /// Groups of warps with the same path.
     paths: 12,
-    /// Groups of unfinished warps.
-    standing: 20,
+    /// Kernels, and launches of a table.
+    kernels: 20,
     /// Points of the curve of work.
     curve: 300,
     /// Runs of each warp that is drawn.

@@ -36,7 +36,6 @@ pub(crate) struct Page<'a> {
     pub(crate) holds: Vec<String>,
     /// Launches that ended early.
     pub(crate) ends: Vec<String>,
-    pub(crate) standing: Vec<String>,
     pub(crate) notes: Vec<String>,
     pub(crate) hot_lines: usize,
     pub(crate) picture: Picture,

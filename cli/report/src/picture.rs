@@ -64,7 +64,7 @@ pub(crate) fn picture(guide: &Guide<'_>) -> Picture {
     kernels.retain(|(_, kernel)| kernel.counts.visits > 0);
     kernels.order_by_key(|(_, kernel)| Reverse(kernel.counts.slots));
     let longest = kernels.first().map_or(0, |(_, kernel)| kernel.counts.slots);
-    let most = guide.limits.standing;
+    let most = guide.limits.kernels;
     Picture {
         bars: kernels
             .iter()

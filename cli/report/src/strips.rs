@@ -77,7 +77,7 @@ impl Strips {
 }
 
 /// Of each kernel the warps with the most idle slots, the median and the fewest; then odd ones, one of each
-/// of the most common paths, unfinished ones, and others evenly spread by their work: each once.
+/// of the most common paths, and others evenly spread by their work: each once.
 fn choose<'a>(guide: &'a Guide<'_>) -> Vec<(Option<&'static str>, usize, &'a WarpFigures)> {
     let Guide { trace, analysis, limits, .. } = *guide;
     let mut by_kernel: BTreeMap<usize, Vec<&WarpFigures>> = BTreeMap::new();
@@ -91,7 +91,7 @@ fn choose<'a>(guide: &'a Guide<'_>) -> Vec<(Option<&'static str>, usize, &'a War
     let mut kernels: Vec<_> = by_kernel.into_iter().collect();
     kernels.order_by_key(|(at, _)| Reverse(analysis.kernels.get(*at).map_or(0, |kernel| kernel.counts.idle)));
     let mut chosen = Vec::new();
-    for (_, warps) in kernels.iter_mut().take(limits.standing) {
+    for (_, warps) in kernels.iter_mut().take(limits.kernels) {
         warps.order_by_key(|warp| (Reverse(warp.counts.idle), warp.launch, warp.warp));
         let last = warps.len() - 1;
         match last {
@@ -110,9 +110,7 @@ fn choose<'a>(guide: &'a Guide<'_>) -> Vec<(Option<&'static str>, usize, &'a War
         at.ok().map(|at| &guide.warps[at])
     };
     let paths = analysis.paths.iter().take(limits.paths).filter_map(|path| find(path.launch, path.warp));
-    let first = |standing: &warptrace_analysis::Standing| find(standing.first.launch, standing.first.warp);
-    let standing = analysis.standing.iter().take(limits.standing).filter_map(first);
-    let others = odd(&guide.warps, limits).into_iter().chain(standing).chain(paths);
+    let others = odd(&guide.warps, limits).into_iter().chain(paths);
     chosen.extend(others.chain(curve(&guide.warps, limits)).map(|warp| (None, warp)));
     let mut seen = BTreeSet::new();
     chosen.retain(|(_, warp)| seen.insert((warp.launch, warp.warp)));

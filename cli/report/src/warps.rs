@@ -4,9 +4,7 @@ use std::cmp::Reverse;
 
 use askama::Template;
 use warptrace_analysis::words::{self, count, percent, ratio};
-use warptrace_analysis::{
-    Analysis, KernelFigures, OrderItems, PathGroup, Standing, WarpFigures, kernel_name,
-};
+use warptrace_analysis::{Analysis, KernelFigures, OrderItems, PathGroup, WarpFigures, kernel_name};
 use warptrace_decoder::TraceFile;
 
 use crate::guide::Guide;
@@ -143,22 +141,5 @@ pub(crate) fn kernels(analysis: &Analysis, limits: Limits) -> PageTable {
             lanes: ratio(kernel.counts.mean_lanes()),
         })
         .label("active lanes")
-        .table(analysis.kernels.iter().enumerate(), limits.standing, |(number, _)| Some(number.to_string()))
-}
-
-/// Describes where unfinished warps stand.
-pub(crate) fn standing(guide: &Guide<'_>) -> Vec<String> {
-    let Guide { trace, analysis, names, limits, .. } = *guide;
-    let said = |group: &Standing| {
-        let mut said = vec![words::standing(trace, names, group)];
-        said.extend(words::circle(analysis, names, group));
-        said.extend(words::not_come(trace, names, group));
-        crate::page::cut(&said.join("; "), 2 * limits.text)
-    };
-    let mut all: Vec<String> = analysis.standing.iter().take(limits.standing).map(said).collect();
-    let more = analysis.standing.len().saturating_sub(limits.standing);
-    if more > 0 {
-        all.push(format!("and others at {} more locations", count(more as u64)));
-    }
-    all
+        .table(analysis.kernels.iter().enumerate(), limits.kernels, |(number, _)| Some(number.to_string()))
 }

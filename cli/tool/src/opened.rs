@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, bail};
+use warptrace_analysis::words::early_end;
 use warptrace_decoder::{FileState, TraceFile};
 
 use crate::output::{shown_name, url_of};
@@ -15,6 +16,15 @@ static UNLIMITED: AtomicBool = AtomicBool::new(false);
 /// Has traces that are opened from now on decoded whatever that costs.
 pub(crate) fn lift_limits() {
     UNLIMITED.store(true, Ordering::Relaxed);
+}
+
+/// What a trace says of its launches that had not ended, or failed.
+pub(crate) fn said_of(path: &Path) -> Vec<String> {
+    let trace = match TraceFile::open(path) {
+        Ok(trace) => trace,
+        Err(error) => return vec![format!("{}: {error}", shown_name(path))],
+    };
+    trace.launches().filter_map(|info| early_end(&trace, info.number())).collect()
 }
 
 /// A trace, and what the file as a whole lacks.

@@ -23,8 +23,6 @@ pub(crate) enum View {
     Loops,
     Warps,
     Strip,
-    /// Where unfinished warps stand.
-    Standing,
     /// When blocks ran, by multiprocessor.
     Blocks,
 }
@@ -109,7 +107,6 @@ pub(crate) struct App {
     pub(crate) line: Cursor,
     pub(crate) head: Cursor,
     pub(crate) warp: Cursor,
-    pub(crate) standing: Cursor,
     pub(crate) strip: Option<Strip>,
     /// The multiprocessor that is chosen, and the launch whose blocks are shown.
     pub(crate) sm: Cursor,
@@ -152,7 +149,6 @@ impl App {
             kernel,
             head: line,
             warp: line,
-            standing: line,
             line,
             strip: None,
             sm: line,
@@ -171,9 +167,6 @@ impl App {
         };
         if let Some(&first) = app.source.points.first() {
             app.line.jump(first, page);
-        }
-        if app.ended_early().is_some() {
-            app.view = View::Standing;
         }
         app.read();
         app
@@ -240,27 +233,10 @@ impl App {
         self.time(row).map_or_else(idle, |time| time.warp_cycles)
     }
 
-    /// Whether warps did not finish: then there is a view of where they stand.
-    pub(crate) fn has_standing(&self) -> bool {
-        let losses = match &self.reading {
-            Reading::Going { watch, .. } => watch.losses(),
-            Reading::Done(figures) => Some(&figures.analysis.losses),
-            Reading::Failed(_) => None,
-        };
-        losses.is_some_and(|losses| losses.unfinished_warps > 0) || self.view == View::Standing
-    }
-
     /// The head of a loop in the list.
     pub(crate) fn loop_head(&self, at: usize) -> Option<&LocationFigures> {
         let figures = self.figures()?;
         figures.analysis.locations.get(*figures.loops.get(at)?)
-    }
-
-    /// Looks whether what is known by now calls for another view.
-    pub(crate) fn tick(&mut self) {
-        if !self.has_moved && self.view == View::Source && self.has_standing() {
-            self.view = View::Standing;
-        }
     }
 
     /// Takes what a worker found.
@@ -288,7 +264,6 @@ impl App {
                 }
             }
         }
-        self.tick();
     }
 
     fn finish(&mut self, analysis: Box<Analysis>) {
@@ -377,7 +352,7 @@ impl App {
         let here =
             self.kernel.as_ref().and_then(|name| self.kernels.iter().position(|kernel| kernel == name));
         self.kernel = self.kernels.get(here.map_or(0, |at| at + 1)).cloned();
-        (self.head, self.warp, self.standing, self.strip) = Default::default();
+        (self.head, self.warp, self.strip) = Default::default();
         (self.sm, self.placed) = Default::default();
         self.read();
     }

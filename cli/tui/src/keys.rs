@@ -5,9 +5,8 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use crate::app::{App, View};
 
 /// What `?` shows.
-pub(crate) const HELP: [(&str, &str); 12] = [
+pub(crate) const HELP: [(&str, &str); 11] = [
     ("1 2 3 4", "source, loops, warps, one warp's strip"),
-    ("5", "where unfinished warps stand"),
     ("6", "with times: blocks by SM"),
     ("Tab", "next view; Shift-Tab: back"),
     ("j k ↓ ↑", "next and previous row; in a strip: warp"),
@@ -43,7 +42,6 @@ impl App {
             KeyCode::Char('2') => self.show(View::Loops),
             KeyCode::Char('3') => self.show(View::Warps),
             KeyCode::Char('4') => self.show(View::Strip),
-            KeyCode::Char('5') if self.has_standing() => self.show(View::Standing),
             KeyCode::Char('6') if self.has_blocks() => self.show(View::Blocks),
             KeyCode::Tab => self.turn(1),
             KeyCode::BackTab => self.turn(-1),
@@ -63,9 +61,6 @@ impl App {
     /// The views that there are.
     pub(crate) fn views(&self) -> Vec<View> {
         let mut views = vec![View::Source, View::Loops, View::Warps, View::Strip];
-        if self.has_standing() {
-            views.push(View::Standing);
-        }
         if self.has_blocks() {
             views.push(View::Blocks);
         }
@@ -112,14 +107,11 @@ impl App {
         };
         self.has_moved = true;
         let figures = self.figures();
-        let lens = figures.map_or([0; 3], |figures| {
-            [figures.loops.len(), figures.warps.len(), figures.analysis.standing.len()]
-        });
+        let lens = figures.map_or([0; 2], |figures| [figures.loops.len(), figures.warps.len()]);
         match self.view {
             View::Source => self.line.step(by, self.source.rows.len()),
             View::Loops => self.head.step(by, lens[0]),
             View::Warps => self.warp.step(by, lens[1]),
-            View::Standing => self.standing.step(by, lens[2]),
             View::Blocks => {
                 let sms = self.placed.as_ref().map_or(0, |placed| placed.sms().len());
                 self.sm.step(by, sms);
@@ -173,13 +165,6 @@ impl App {
                 let run = self.strip.as_ref().and_then(|strip| strip.read()?.first.get(strip.at));
                 let location = run.map(|run| run.location);
                 self.go_to_source(location);
-            }
-            View::Standing => {
-                let group =
-                    self.figures().and_then(|figures| figures.analysis.standing.get(self.standing.at));
-                if let Some(first) = group.map(|group| group.first) {
-                    self.show_warp(first.launch, first.warp);
-                }
             }
         }
     }

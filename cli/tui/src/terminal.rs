@@ -111,7 +111,6 @@ fn show(
         }
         let fills = matches!(app.reading, Reading::Going { .. });
         if drawn.is_none_or(|at| fills && at.elapsed() >= REDRAW) {
-            app.tick();
             terminal.draw(|frame| {
                 draw(frame, app);
                 if !has_colours {

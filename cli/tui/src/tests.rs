@@ -55,7 +55,6 @@ impl Screen {
     }
 
     fn draw(&mut self) -> String {
-        self.app.tick();
         self.terminal.draw(|frame| draw(frame, &mut self.app)).unwrap();
         let lines = self.terminal.backend().to_string();
         // Each line stands in quotes.

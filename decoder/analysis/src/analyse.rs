@@ -24,7 +24,6 @@ use crate::roles;
 use crate::roll_up::{PartKind, roll_up};
 use crate::schedule;
 use crate::selection::{Selection, kernel_name};
-use crate::standing::standing;
 use crate::tally::{Context, Tally, WarpSums};
 use crate::times::Time;
 use crate::transitions::OUTSIDE;
@@ -88,14 +87,13 @@ fn analyse_with(
     };
     let mut sums = WarpSums::default();
     let mut kernels: BTreeMap<u32, KernelFigures> = BTreeMap::new();
-    let (mut silent, mut all_ends, mut roles) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut all_ends, mut roles) = (Vec::new(), Vec::new());
     let read: Vec<_> = launches.par_iter().map(|(info, _)| ends::read(trace, info, selection)).collect();
     for (read, (info, _)) in read.into_iter().zip(&launches) {
-        let (ends, of_launch, without) = read?;
+        let (ends, of_launch) = read?;
         all_ends.push(ends);
         losses.merge(of_launch);
         losses.unchosen_warps += selection.unchosen(info);
-        silent.extend(without);
     }
     if losses.is_whole() && selection.is_everything() {
         // A launch that failed may have accounts of all its warps, and one of which nothing is there has
@@ -154,7 +152,6 @@ fn analyse_with(
     let kernel_of: BTreeMap<u32, &LaunchInfo> =
         launches.iter().map(|(info, _)| (info.number(), info)).collect();
     let paths = paths(&warps, &kernel_of);
-    let standing = standing(trace, &sums.stopped, &silent, &kernel_of);
     let waits = sums.waits.map(|waits| waits.figures(&points)).unwrap_or_default();
     let (launches, kernels) = (launches.len() as u64, kernels.into_values().collect());
     let weight = points.weight();
@@ -174,7 +171,6 @@ fn analyse_with(
         warp_events,
         paths,
         roles,
-        standing,
         schedule,
         host,
         waits,

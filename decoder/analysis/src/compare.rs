@@ -11,7 +11,7 @@ use warptrace_format::file::LocationInfo;
 use crate::analyse::analyse_renamed;
 use crate::counts::{Counts, share};
 use crate::error::AnalysisError;
-use crate::figures::{Analysis, Cause, LocationFigures, Point, StandingWarp, WarpFigures};
+use crate::figures::{Analysis, Cause, LocationFigures, Point, WarpFigures, WarpName};
 use crate::matching;
 use crate::parting::first_difference;
 use crate::path::rename;
@@ -74,9 +74,9 @@ pub struct Greatest {
 pub struct Parting {
     /// The warp in the first trace.
     #[serde(flatten)]
-    pub warp: StandingWarp,
+    pub warp: WarpName,
     /// The same warp in the second trace.
-    pub second: StandingWarp,
+    pub second: WarpName,
     /// Number of the first event that differs, from 0.
     pub event: u64,
     /// Location and mask of that event in the first trace; `None`: the warp has no more events there.
@@ -100,7 +100,7 @@ pub struct Comparison {
     pub locations: Vec<LocationChange>,
     /// Warps with events in both traces that took another path, in the first and in the second, by launch and
     /// number in the first.
-    pub changed: Vec<[StandingWarp; 2]>,
+    pub changed: Vec<[WarpName; 2]>,
     /// Warps with events in both traces.
     pub common_warps: u64,
     /// Warps with events in one trace only.
@@ -132,7 +132,7 @@ pub fn compare(traces: [&TraceFile; 2], selection: &Selection) -> Result<Compari
     let locations = locations(traces, &analyses, &renamed);
     let causes = causes(&analyses, &renamed);
     let launches = matching::launches(traces);
-    let name = |warp: &WarpFigures| StandingWarp { launch: warp.launch, warp: warp.warp };
+    let name = |warp: &WarpFigures| WarpName { launch: warp.launch, warp: warp.warp };
     let (mut changed, mut common_warps) = (Vec::new(), 0);
     matching::warps(&launches, [&analyses[0].warps, &analyses[1].warps], |pair| {
         let [first, second] = pair.each_ref().map(|warp| (warp.path, warp.counts.visits));
@@ -206,7 +206,7 @@ impl Comparison {
     pub fn parting(
         &self,
         traces: [&TraceFile; 2],
-        [warp, second]: [StandingWarp; 2],
+        [warp, second]: [WarpName; 2],
     ) -> Result<Option<Parting>, DecodeError> {
         let found = first_difference(traces, [warp, second], |event| rename(event, &self.renamed))?;
         Ok(found.map(|(event, events)| {

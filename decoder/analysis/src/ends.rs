@@ -6,7 +6,7 @@ use serde::Serialize;
 use warptrace_decoder::{DecodeError, TraceFile};
 use warptrace_format::file::{LaunchInfo, LossReason};
 
-use crate::figures::{Losses, StandingWarp};
+use crate::figures::Losses;
 use crate::selection::Selection;
 
 /// What a warp's account says of its end.
@@ -57,20 +57,12 @@ impl Ends {
     }
 }
 
-/// Unfinished warps without events.
-#[derive(Debug)]
-pub(crate) struct Silent {
-    pub(crate) first: StandingWarp,
-    pub(crate) warps: u64,
-}
-
-/// Reads the accounts of a launch: how warps ended, what the selected ones lost, and the unfinished warps without
-/// events, if there are any.
+/// Reads the accounts of a launch: how warps ended, and what the selected ones lost.
 pub(crate) fn read(
     trace: &TraceFile,
     launch: &LaunchInfo,
     selection: &Selection,
-) -> Result<(Ends, Losses, Option<Silent>), DecodeError> {
+) -> Result<(Ends, Losses), DecodeError> {
     let mut losses = Losses::default();
     for lacking in selection.lacking(trace, launch, 0)? {
         let lacking = lacking?;
@@ -84,7 +76,7 @@ pub(crate) fn read(
             (None, _) => losses.unaccounted_warps += warps,
         }
     }
-    let (mut ends, mut without) = (Ends::default(), None);
+    let mut ends = Ends::default();
     for warps in trace.accounts(launch.number(), 0)? {
         let (warps, account) = warps?;
         let end = match account {
@@ -93,13 +85,7 @@ pub(crate) fn read(
             Some(account) if account.lost > 0 => WarpEnd::Lossy,
             Some(_) => continue,
         };
-        if account.is_some_and(|account| account.finished == 0 && account.recorded == 0)
-            && let Some((first, selected)) = selection.selected_of(launch, &warps)
-        {
-            let first = StandingWarp { launch: launch.number(), warp: first };
-            without.get_or_insert(Silent { first, warps: 0 }).warps += selected;
-        }
         ends.push(warps, end);
     }
-    Ok((ends, losses, without))
+    Ok((ends, losses))
 }

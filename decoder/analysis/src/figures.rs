@@ -1,14 +1,11 @@
 //! What an analysis answers. All counts stop at 2^64 - 1 instead of overflowing.
 
-mod standing;
-
 use std::collections::BTreeMap;
 
 #[cfg(feature = "bytes")]
 use borsh::{BorshDeserialize, BorshSerialize};
 use serde::Serialize;
 
-pub use self::standing::{NotCome, Standing, StandingAt, StandingLanes, StandingWarp};
 use crate::counts::{Counts, Weight, share};
 use crate::distribution::Distribution;
 use crate::ends::WarpEnd;
@@ -24,6 +21,15 @@ pub const LANE_COUNTS: usize = 33;
 
 pub(crate) fn as_text<S: serde::Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(number)
+}
+
+/// A warp, by its launch and its linear index there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct WarpName {
+    /// Number of the launch.
+    pub launch: u32,
+    /// Linear index of the warp in the launch.
+    pub warp: u32,
 }
 
 /// A trace point, as far as the trace's table says.
@@ -395,9 +401,6 @@ pub struct Analysis {
     /// Roles of warps, of kernels that have more than one: by the first launch.
     #[cfg_attr(feature = "bytes", borsh(skip))]
     pub roles: Vec<KernelRoles>,
-    /// Where warps that did not finish stand: most warps first.
-    #[cfg_attr(feature = "bytes", borsh(skip))]
-    pub standing: Vec<Standing>,
     /// When launches, blocks and warps ran; `None` if that was not recorded.
     #[cfg_attr(feature = "bytes", borsh(skip))]
     pub schedule: Option<Schedule>,

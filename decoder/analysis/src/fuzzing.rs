@@ -52,7 +52,7 @@ pub fn check_trace(trace: &TraceFile) {
     assert!(same.changed.is_empty() && same.single_warps == [0, 0], "a trace is what it is");
     assert_eq!(same.greatest_percent(), 0.0);
     if let Some(warp) = analysis.warps.iter().next() {
-        let warp = crate::StandingWarp { launch: warp.launch, warp: warp.warp };
+        let warp = crate::WarpName { launch: warp.launch, warp: warp.warp };
         assert_eq!(same.parting([trace, trace], [warp; 2]).expect("it was decoded before"), None);
     }
 }
@@ -152,11 +152,6 @@ fn say(trace: &TraceFile, analysis: &Analysis) {
     assert!(words::schedule(trace, analysis).iter().all(|sentence| !sentence.is_empty()));
     for sentence in sentences {
         assert!(!sentence.is_empty());
-    }
-    for group in &analysis.standing {
-        assert!(!words::standing(trace, &names, group).is_empty());
-        words::circle(analysis, &names, group);
-        words::not_come(trace, &names, group);
     }
     for cause in &analysis.causes {
         assert!(cause.met() <= cause.partings);

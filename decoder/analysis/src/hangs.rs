@@ -1,4 +1,4 @@
-//! Where the warps of a launch were that had not ended when its recording did.
+//! Where the warps of a launch were that had not ended when its recording did, or that failed.
 //!
 //! A recorder that copies the logs of a kernel while it runs notes the location that each lane came to last. What lanes do
 //! there follows from the code: a loop goes round its head, a barrier keeps them. A run that some of its lanes have left is
@@ -18,13 +18,15 @@ use crate::selection::kernel_name;
 /// The most warps of which it is looked for who has not come to a barrier.
 const MOST_IN_BLOCKS: u64 = 1 << 22;
 
-/// A launch that had not ended.
+/// A launch that had not ended, or failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Hang {
     /// Number of the launch.
     pub launch: u32,
     /// Name of the kernel.
     pub kernel: String,
+    /// Whether it failed; else it still ran.
+    pub failed: bool,
     /// Warps that were recorded.
     pub warps: u64,
     /// Of these, those that have ended.
@@ -89,9 +91,14 @@ pub struct HangPlace {
 
 /// Returns where the warps of a launch were when its recording ended; `None` if the file does not tell.
 pub fn hang(trace: &TraceFile, launch: u32) -> Option<Hang> {
-    let EarlyEnd::Running { positions } = trace.early_end(launch)? else { return None };
+    let end = trace.early_end(launch)?;
+    let failed = matches!(end, EarlyEnd::Failed { .. });
+    let positions = end.positions();
+    if *end == EarlyEnd::Interrupted || failed && positions.is_empty() {
+        return None;
+    }
     let info = trace.launch(launch)?;
-    let rows: Vec<Row<'_>> = positions.iter().map(|at| Row::new(trace, at)).collect();
+    let rows: Vec<Row<'_>> = positions.iter().map(|at| Row::new(trace, at, failed)).collect();
     let count = |warps: &[(u32, u32)]| warps.iter().map(|(_, count)| u64::from(*count)).sum::<u64>();
     let (mut not_begun, mut known) = (0_u64, 0_u64);
     let mut groups: BTreeMap<&[HangPlace], HangGroup> = BTreeMap::new();
@@ -136,6 +143,7 @@ pub fn hang(trace: &TraceFile, launch: u32) -> Option<Hang> {
     Some(Hang {
         launch,
         kernel: kernel_name(trace, info).to_owned(),
+        failed,
         warps,
         ended: warps.saturating_sub(died),
         not_begun,
@@ -153,10 +161,11 @@ struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    fn new(trace: &TraceFile, at: &'a WarpsAt) -> Self {
+    /// `failed`: they did not wait, and their own lines are told instead of loops and barriers.
+    fn new(trace: &TraceFile, at: &'a WarpsAt, failed: bool) -> Self {
         let mut found: BTreeMap<HangPlace, u64> = BTreeMap::new();
         for lanes in &at.lanes {
-            *found.entry(place(trace, lanes)).or_default() += u64::from(lanes.mask.count_ones());
+            *found.entry(place(trace, lanes, failed)).or_default() += u64::from(lanes.mask.count_ones());
         }
         let (places, lanes) = found.into_iter().unzip();
         Self { warps: &at.warps, places, lanes }
@@ -241,7 +250,7 @@ fn location(trace: &TraceFile, id: u16) -> Option<&LocationInfo> {
     near.or_else(|| all.iter().find(|info| info.id == id))
 }
 
-fn place(trace: &TraceFile, at: &LanesAt) -> HangPlace {
+fn place(trace: &TraceFile, at: &LanesAt, failed: bool) -> HangPlace {
     let none = HangPlace {
         doing: Doing::Begun,
         location: 0,
@@ -263,6 +272,9 @@ fn place(trace: &TraceFile, at: &LanesAt) -> HangPlace {
     };
     if at.left_behind {
         return of(Doing::Behind, info);
+    }
+    if failed {
+        return of(Doing::At, info);
     }
     let wait = info.wait.as_deref().filter(|wait| !wait.barrier.is_empty());
     if wait.is_some() || info.kind == LocationKind::Barrier {

@@ -6,7 +6,7 @@
 //!                                     ├─ edges              from event to event, lane by lane
 //!                                     ├─ warps, paths       work, groups of equal paths
 //!                                     ├─ roll_up            sums by kernel, function and loop
-//!                                     └─ losses, standing   what is missing, where unfinished warps stand
+//!                                     └─ losses             what is missing
 //! TraceFile ── Selection ── accesses   sectors, passes and strides of sites and lines; buffers
 //! TraceFile ── Selection ── values     ends, means and histograms of named values, the first NaN
 //! TraceFile ── Summary          what it holds and lacks, without its events
@@ -59,7 +59,6 @@ mod schedule;
 mod selection;
 mod set;
 mod source;
-mod standing;
 mod summary;
 mod tally;
 #[cfg(test)]
@@ -89,8 +88,7 @@ pub use ends::WarpEnd;
 pub use error::AnalysisError;
 pub use figures::{
     Analysis, Cause, CausePlace, Edge, KernelFigures, LANE_COUNTS, LineFigures, LocationFigures, Losses,
-    Meeting, NotCome, PathGroup, Point, Standing, StandingAt, StandingLanes, StandingWarp, Totals,
-    WarpFigures, edges_from, lanes_from,
+    Meeting, PathGroup, Point, Totals, WarpFigures, WarpName, edges_from, lanes_from,
 };
 pub use hangs::{Doing, Hang, HangGroup, HangPlace, hang};
 pub use host::{HostRan, HostReading, HostSchedule, HostSummary};

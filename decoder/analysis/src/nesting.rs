@@ -35,16 +35,6 @@ const STRETCH: usize = 16;
 /// Stands for a location that has not been seen.
 const UNSEEN: u32 = u32::MAX;
 
-/// A loop that a warp is in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct OpenLoop {
-    pub(crate) head: u16,
-    /// Trips so far, of one of the lanes.
-    pub(crate) trips: u64,
-    /// Number of the warp's event with which they began, from 0.
-    pub(crate) since: u64,
-}
-
 /// Finds the trips of warps that are given one after the other.
 #[derive(Debug, Default)]
 pub(crate) struct Nesting {
@@ -54,14 +44,6 @@ pub(crate) struct Nesting {
     entries: Vec<u32>,
     /// The location of each entry, as a number in `visited`.
     numbers: Vec<u16>,
-    /// Number of the event that made each entry.
-    made: Vec<u64>,
-    /// Events so far, of this warp and those before: a time.
-    now: u64,
-    /// When the warp began.
-    begun: u64,
-    /// Length of the cycle that is repeated; 0 outside of one.
-    period: u64,
     /// Length of `entries` from which on they are tidied.
     many: usize,
     /// For each location id its number in `visited`.
@@ -98,7 +80,6 @@ impl Nesting {
     pub(crate) fn begin(&mut self, warps: u64) {
         self.end();
         self.warps = warps;
-        self.begun = self.now;
     }
 
     /// Takes the warp's next events, `times` equal ones.
@@ -124,11 +105,7 @@ impl Nesting {
     /// Takes the body of a cycle, whose first time has been taken, `times` more times.
     fn repeat(&mut self, body: &[Event], times: u64) {
         self.reached.clear();
-        // What it puts on the stacks, the last time does.
-        self.now = self.now.saturating_add((times - 1).saturating_mul(body.len() as u64));
-        self.period = body.len() as u64;
         body.iter().for_each(|&event| self.visit(event, 1, Pass::Repeated(times)));
-        self.period = 0;
         // Of each lane the lowest entry: it stays there, and each time counts what this one did.
         let mut reached = std::mem::take(&mut self.reached);
         reached.sort_unstable_by_key(|(entry, _)| *entry);
@@ -159,7 +136,6 @@ impl Nesting {
         let back = visited.of_stacks(mask);
         let first = mask & !back;
         visited.visit(mask, times);
-        visited.come(self.now, times, self.period);
         // No location is on a stack twice.
         if self.visited.len() > MAX_DEPTH && first != 0 && self.depth_bound >= MAX_DEPTH {
             self.make_room(first);
@@ -173,13 +149,11 @@ impl Nesting {
             }
             self.entries.push(first);
             self.numbers.push(number);
-            self.made.push(self.now);
             self.depth_bound += 1;
             if let Some(depths) = &mut self.depths {
                 lanes_of(first).for_each(|lane| depths[lane] += 1);
             }
         }
-        self.now = self.now.saturating_add(times);
     }
 
     #[cold]
@@ -231,7 +205,6 @@ impl Nesting {
         while self.entries.last() == Some(&0) {
             self.entries.pop();
             self.numbers.pop();
-            self.made.pop();
         }
     }
 
@@ -293,33 +266,12 @@ impl Nesting {
             if self.entries[entry] != 0 {
                 self.entries[kept] = self.entries[entry];
                 self.numbers[kept] = self.numbers[entry];
-                self.made[kept] = self.made[entry];
                 kept += 1;
             }
         }
         self.entries.truncate(kept);
         self.numbers.truncate(kept);
-        self.made.truncate(kept);
         self.many = (2 * kept).max(FEW_ENTRIES);
-    }
-
-    /// The loop that the lanes of the last event, at `last`, go round: of those in which the warp has been at
-    /// `last` before, since it came to the loop, the one with the most trips so far.
-    pub(crate) fn open_loop(&self, lanes: u32, last: u16) -> Option<OpenLoop> {
-        let number = *self.number_of.get(usize::from(last)).filter(|number| **number != UNSEEN)?;
-        let before = self.visited[number as usize].before()?;
-        let open = self.entries.iter().zip(&self.numbers).zip(&self.made).filter_map(
-            |((&entry, &number), &since)| {
-                let visited = &self.visited[usize::from(number)];
-                let lane = lanes_of(entry & lanes).next()?;
-                (before >= since).then(|| OpenLoop {
-                    head: visited.location,
-                    trips: visited.count_of(lane),
-                    since: since.saturating_sub(self.begun),
-                })
-            },
-        );
-        open.filter(|open| open.trips > 1).max_by_key(|open| open.trips)
     }
 
     /// Ends the warp: all loops are over.
@@ -329,7 +281,6 @@ impl Nesting {
         }
         self.entries.clear();
         self.numbers.clear();
-        self.made.clear();
         (self.depth_bound, self.depths) = (0, None);
     }
 

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use warptrace_decoder::{DecodeError, TraceFile, WarpFilter, WarpItem};
 use warptrace_format::Event;
 
-use crate::figures::StandingWarp;
+use crate::figures::WarpName;
 
 /// Items of a stretch.
 const STRETCH: usize = 1024;
@@ -35,7 +35,7 @@ type Stretches = Receiver<Result<Stretch, DecodeError>>;
 /// if all events are the same.
 pub(crate) fn first_difference(
     traces: [&TraceFile; 2],
-    warps: [StandingWarp; 2],
+    warps: [WarpName; 2],
     rename: impl Fn(Event) -> Event,
 ) -> Result<Option<Difference>, DecodeError> {
     std::thread::scope(|scope| {
@@ -49,8 +49,8 @@ pub(crate) fn first_difference(
 }
 
 /// Sends the items of a warp until the receiver is gone.
-fn decode(trace: &TraceFile, warp: StandingWarp, sender: &SyncSender<Result<Stretch, DecodeError>>) {
-    let StandingWarp { launch, warp } = warp;
+fn decode(trace: &TraceFile, warp: WarpName, sender: &SyncSender<Result<Stretch, DecodeError>>) {
+    let WarpName { launch, warp } = warp;
     let mut stretch = Stretch::default();
     let ended = trace.items_in_order(launch, 0, &WarpFilter::warp(warp), &mut |found: WarpItem<'_>| {
         let body = found.item.body();

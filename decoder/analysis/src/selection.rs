@@ -103,16 +103,6 @@ impl Selection {
         (end.min(warps.end), self.has_warp(info, warps.start))
     }
 
-    /// The first of these warps that is looked at, and how many are.
-    pub(crate) fn selected_of(&self, info: &LaunchInfo, warps: &Range<u32>) -> Option<(u32, u64)> {
-        let (wide, per_block) = (self.warp_range(info), info.warps_per_block());
-        let all = self.of_chosen(ChosenWarps::all(info.blocks(), per_block));
-        let before = all.before(warps.start.max(wide.start), per_block);
-        let count =
-            all.before(warps.end.min(wide.end), per_block).checked_sub(before).filter(|count| *count > 0)?;
-        Some((all.warp(before, per_block)?, count.into()))
-    }
-
     /// The selected block's warps by linear index, or all of the launch.
     pub fn warp_range(&self, info: &LaunchInfo) -> Range<u32> {
         let first = self.block.and_then(|block| info.warp_index(block, 0));

@@ -12,9 +12,9 @@ use warptrace_format::file::LaunchInfo;
 
 use crate::causes::Causes;
 use crate::counts::Counts;
-use crate::ends::{Ends, WarpEnd};
+use crate::ends::Ends;
 use crate::figures::WarpFigures;
-use crate::nesting::{Nesting, OpenLoop};
+use crate::nesting::Nesting;
 use crate::path::{PathDigest, rename};
 use crate::points::Points;
 use crate::roles::Came;
@@ -82,20 +82,6 @@ pub(crate) struct WarpSums {
     pub(crate) warps: WarpTable,
     /// How many warps have events, whatever is looked at.
     pub(crate) warps_with_events: u64,
-    /// Unfinished warps with events, in any order.
-    pub(crate) stopped: Vec<Stopped>,
-}
-
-/// What an unfinished warp did last.
-pub(crate) struct Stopped {
-    pub(crate) launch: u32,
-    pub(crate) warp: u32,
-    /// Location of its last event.
-    pub(crate) last: u16,
-    /// The loop that the lanes of the last event go round.
-    pub(crate) round: Option<OpenLoop>,
-    /// Locations of the other lanes' last events, and how many lanes.
-    pub(crate) others: Vec<(u16, u32)>,
 }
 
 /// The class that is being counted.
@@ -109,8 +95,6 @@ struct Current {
     width: u32,
     path: PathDigest,
     last: u16,
-    /// Lanes of the last event.
-    active: u32,
     /// Locations that they came to.
     locations: Vec<u16>,
 }
@@ -129,7 +113,6 @@ impl Current {
             self.locations.push(event.location);
         }
         self.last = event.location;
-        self.active = event.mask;
     }
 }
 
@@ -321,7 +304,7 @@ impl<'a> Tally<'a> {
         let (first, warps) = (class.first(), class.warps());
         let lanes = self.context.lanes(first);
         let (width, path, class) = (lanes.count_ones(), PathDigest::default(), class.clone());
-        self.current = Some(Current { class, first, lanes, width, path, last: 0, active: 0, locations });
+        self.current = Some(Current { class, first, lanes, width, path, last: 0, locations });
         if let Some(clocks) = &mut self.clocks {
             clocks.begin(lanes);
         }
@@ -337,19 +320,12 @@ impl<'a> Tally<'a> {
     /// Ends the current class; answers memory for the next one's locations.
     fn end_class(&mut self) -> Vec<u16> {
         self.count_runs();
-        let Some(Current { class, first, width, path, last, active, locations, .. }) = self.current.take()
-        else {
+        let Some(Current { class, first, width, path, last, locations, .. }) = self.current.take() else {
             return Vec::new();
         };
         let warps = class.warps();
         let end = self.context.ends.end_of_first(&(first..first + 1)).1;
         let launch = self.context.launch.number();
-        if end == WarpEnd::Unfinished {
-            let round = self.sums.nesting.open_loop(active, last);
-            let others: Vec<_> = self.sums.transitions.elsewhere(active).collect();
-            let stopped = |warp| Stopped { launch, warp, last, round, others: others.clone() };
-            self.sums.stopped.extend(class.runs().iter().cloned().flatten().map(stopped));
-        }
         self.sums.transitions.end(end.is_whole());
         self.sums.nesting.end();
         let each = self.context.launch.warps_per_block();
@@ -442,7 +418,6 @@ impl WarpSums {
             (Some(_), None) => {}
         }
         self.untimed = self.untimed.saturating_add(other.untimed);
-        self.stopped.append(&mut other.stopped);
         self.warps.append(other.warps);
         self.warps_with_events += other.warps_with_events;
     }

@@ -166,13 +166,6 @@ impl Transitions {
         self.edges.count(from, to, Sum { times: weight, amount: weight.saturating_mul(u64::from(lanes)) });
     }
 
-    /// Where lanes of the warp are that are not in `lanes`: the location of their last event, and how many.
-    pub(crate) fn elsewhere(&self, lanes: u32) -> impl Iterator<Item = (u16, u32)> {
-        let groups =
-            self.groups.iter().map(move |group| (group.location, (group.lanes & !lanes).count_ones()));
-        groups.filter(|(_, lanes)| *lanes > 0)
-    }
-
     /// Ends the warp. `is_whole`: its lanes have ended, and no event is missing. Otherwise it is
     /// unknown where they went.
     pub(crate) fn end(&mut self, is_whole: bool) {

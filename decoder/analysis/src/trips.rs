@@ -19,8 +19,6 @@ pub(crate) struct Visited {
     on_stack: u32,
     /// Of these, the lanes that came back to it: all others have a count of 1.
     came_back: u32,
-    /// Times of the last visit by a warp and of the one before it, plus one; 0 for none.
-    times: [u64; 2],
     /// Digits that any count has had so far.
     used: usize,
     /// Bit i of the digit k: that digit of lane i's count.
@@ -34,16 +32,7 @@ pub(crate) struct Visited {
 impl Visited {
     pub(crate) fn new(location: u16) -> Self {
         let (digits, small) = ([0; DIGITS], [0; SMALL]);
-        Self {
-            location,
-            on_stack: 0,
-            came_back: 0,
-            times: [0; 2],
-            used: 0,
-            digits,
-            small,
-            large: Distribution::default(),
-        }
+        Self { location, on_stack: 0, came_back: 0, used: 0, digits, small, large: Distribution::default() }
     }
 
     /// The lanes of a mask that have the location on their stacks.
@@ -131,29 +120,6 @@ impl Visited {
         }
         digits.iter_mut().for_each(|digit| *digit &= !lanes);
         self.came_back &= !lanes;
-    }
-
-    /// Notes `times` visits in a row, the first at the time `now`. `period`: the length of the cycle in whose
-    /// last time they are, so that there was one a period before; 0 outside of one.
-    #[inline]
-    pub(crate) fn come(&mut self, now: u64, times: u64, period: u64) {
-        let before = match (times, period) {
-            (1, 0) => self.times[0],
-            (1, period) => self.times[0].max((now + 1).saturating_sub(period)),
-            (times, _) => now.saturating_add(times - 1),
-        };
-        self.times = [now.saturating_add(times), before];
-    }
-
-    /// Time of the visit before the last one; `None` if there was none.
-    pub(crate) const fn before(&self) -> Option<u64> {
-        self.times[1].checked_sub(1)
-    }
-
-    /// How often a lane has come that has the location on its stack.
-    pub(crate) fn count_of(&self, lane: usize) -> u64 {
-        let digits = self.digits[..self.used].iter().rev();
-        digits.fold(0, |sum, digit| sum << 1 | u64::from(digit >> lane & 1))
     }
 
     /// Whether a lane that left made more than one trip.

@@ -7,7 +7,6 @@ mod hangs;
 mod schedule;
 mod sentences;
 mod set;
-mod standing;
 mod times;
 mod values;
 mod waits;
@@ -33,10 +32,9 @@ pub use self::sentences::{
     losses, missing, oddest, other_event, ratios, roles, signed, work,
 };
 pub use self::set::{odd_file, set_losses};
-pub use self::standing::{circle, standing};
 pub use self::times::{latest, time};
 pub use self::values::value_finding;
-pub use self::waits::{barrier, copies, not_come};
+pub use self::waits::{barrier, copies};
 use crate::counts::share;
 use crate::figures::Point;
 

@@ -175,7 +175,7 @@ impl TraceFile {
         let info = self.launch(launch)?;
         let is_accounted = !self.account_sections(launch, 0).is_empty();
         Some(match self.early_end(launch) {
-            Some(EarlyEnd::Failed { message }) => LaunchEnd::Failed { message: message.clone() },
+            Some(EarlyEnd::Failed { message, .. }) => LaunchEnd::Failed { message: message.clone() },
             Some(EarlyEnd::Interrupted) => LaunchEnd::Interrupted,
             Some(EarlyEnd::Running { .. }) => LaunchEnd::Running,
             None if is_accounted || !info.is_recorded() => LaunchEnd::Completed,

@@ -50,7 +50,7 @@ pub(crate) fn labels(found: &mut KnownLabels) {
 }
 
 pub(crate) fn early_end(end: &mut EarlyEnd) {
-    if let EarlyEnd::Failed { message } = end {
+    if let EarlyEnd::Failed { message, .. } = end {
         *message = on_one_line(message);
     }
 }

@@ -19,8 +19,8 @@ pub struct Recording {
     /// Whether the kernel looks which of its warps were chosen ([`warptrace_format::chosen`]); the others run
     /// its own instructions. If not, all warps record. The simulator always looks.
     pub chooses: bool,
-    /// From where on lanes are recorded; `None`: from their start on. Neither loops can be
-    /// [counted](Counting::All) then, nor [runs be written when they begin](LogKind::Streamed).
+    /// From where on lanes are recorded; `None`: from their start on. Loops cannot be
+    /// [counted](Counting::All) then.
     pub after: Option<After>,
     /// Where lanes keep their records; `None` chooses for each kernel. The simulator ignores it.
     pub placement: Option<Placement>,
@@ -71,7 +71,7 @@ impl Recording {
     /// Returns which loops are counted: none where the time of each event matters, if that is not to be told.
     #[must_use]
     pub fn counted(&self) -> Counting {
-        let each = self.after.is_some() || self.logs.has_open_runs();
+        let each = self.after.is_some();
         if each && self.counting == Counting::Proven { Counting::Never } else { self.counting }
     }
 }
@@ -179,24 +179,14 @@ pub enum LogKind {
     /// The same as rings, which keep each lane's latest runs.
     Ring,
     /// Logs that the host empties while the kernel runs ([`crate::stream`]).
-    Streamed {
-        /// Whether runs are there as soon as they begin: what lanes are in when a kernel hangs is known then.
-        /// Each run costs a store more, and a repetition some instructions.
-        open_runs: bool,
-    },
+    Streamed,
 }
 
 impl LogKind {
     /// Returns whether the host empties the logs while the kernel runs.
     #[must_use]
     pub const fn is_streamed(self) -> bool {
-        matches!(self, Self::Streamed { .. })
-    }
-
-    /// Returns whether runs are in the logs as soon as they begin.
-    #[must_use]
-    pub const fn has_open_runs(self) -> bool {
-        matches!(self, Self::Streamed { open_runs: true })
+        matches!(self, Self::Streamed)
     }
 }
 

@@ -16,8 +16,8 @@
 //!     12     4  tag
 //! ```
 //! All others hold runs as an entry of a log does ([`log`](crate::log)), but for the last word: it is the
-//! tag, with bits 32 to 35 of the clock as its lowest four, and [`SOLE`], [`OPEN`] or neither. So the times
-//! of runs are what they are there.
+//! tag, with bits 32 to 35 of the clock as its lowest four, and [`SOLE`] or not. So the times of runs are
+//! what they are there.
 //!
 //! The tag tells what was written for whom: each time that the host gives a segment away it has another one,
 //! which is not 0. An entry whose tag is another is left from earlier, or not written yet. A lane fills its
@@ -47,19 +47,6 @@
 //! later ticket by then, it takes a new one. (That is told from the laps if the later one is at most 127 laps
 //! later.) A segment whose ticket was left so, or by a lane that has left the kernel, is out of use until the
 //! launch has ended: there is no telling whether a lane is about to write to it.
-//!
-//! # Open runs
-//! A run is appended when it ends, so of a kernel that hangs in one there is nothing in log memory. If asked
-//! to, the leader writes a run when it begins as well, with the mark [`OPEN`], to the place where it will
-//! append it; and again each time that the count reaches another power of two, or passes it. The run itself
-//! takes this place in the end. No other entry can: a leader appends nothing while it is in a run. A leader
-//! that has no room takes a segment as soon as the run begins; if it is given none, the run is not open,
-//! which loses nothing yet.
-//!
-//! Entries behind an open one are not written, and the host does not take it: it may change. What it says is
-//! true nevertheless: there are this many of the run's events at least, and less than twice as many when it
-//! is read. What one lane appends alone is never open, as the iterations of a counted loop, which are not
-//! known before the loop ends, and the events of a twin.
 //!
 //! # The end
 //! When a lane leaves the kernel, it sets its bit in the warp's word of [`StreamLogs::ended`]. What it has
@@ -99,8 +86,6 @@ pub const NONE_BEFORE: u32 = 0;
 pub const LOST_BEFORE: u32 = SEGMENT_NUMBERS - 1;
 /// What a tag is a multiple of; the bits below are the clock's.
 pub const TAG_STEP: u32 = 64;
-/// Marks an entry of a run that has not ended. It has a part of the run's events.
-pub const OPEN: u32 = 32;
 /// Marks an entry of which there are no copies.
 pub const SOLE: u32 = 16;
 /// The bits of the clock in the last word.
@@ -206,19 +191,6 @@ pub const fn tagged(entry: Entry, tag: u32, is_sole: bool) -> [u32; 4] {
     [mask, key, low, high & CLOCK_MASK | tag | if is_sole { SOLE } else { 0 }]
 }
 
-/// Makes the words of an entry with a tag, of a run that has not ended.
-#[inline(always)]
-pub const fn tagged_open(entry: Entry, tag: u32) -> [u32; 4] {
-    tagged(entry, tag | OPEN, false)
-}
-
-/// Whether an open run that had this many events, and has `more` now, is to be written again: a power of two
-/// lies between.
-#[inline(always)]
-pub const fn passes_power(count: u32, more: u32) -> bool {
-    count ^ more > count
-}
-
 /// Whether an entry is its run's original, if it lies in a segment of this lane.
 #[inline(always)]
 pub const fn is_original(words: [u32; 4], lane: u32) -> bool {
@@ -229,12 +201,6 @@ pub const fn is_original(words: [u32; 4], lane: u32) -> bool {
 #[inline(always)]
 pub const fn is_sole(words: [u32; 4]) -> bool {
     words[3] & SOLE != 0
-}
-
-/// Whether an entry is of a run that has not ended.
-#[inline(always)]
-pub const fn is_open(words: [u32; 4]) -> bool {
-    words[3] & OPEN != 0
 }
 
 /// Whether an entry, or a header, was written with this tag.
@@ -272,20 +238,6 @@ mod tests {
         assert!(has_tag(sole, 5 * TAG_STEP) && untagged(sole) == entry && is_sole(sole) && !is_sole(words));
         assert_eq!([0, 1, 2].map(|lane| is_original(words, lane)), [true, false, false]);
         assert!(is_original(sole, 9));
-        let open = tagged_open(entry, 5 * TAG_STEP);
-        assert!(has_tag(open, 5 * TAG_STEP) && untagged(open) == entry && is_open(open) && !is_sole(open));
-        assert!(!is_open(words) && !is_open(sole) && !is_open(header_words(1, 2, 3, 4, TAG_STEP)));
-    }
-
-    #[test]
-    fn powers_of_two_are_passed() {
-        let passes = |count: u32, more: u32| (0..17).any(|power| count < 1 << power && 1 << power <= more);
-        for count in 0..300 {
-            for more in count + 1..600 {
-                assert_eq!(passes_power(count, more), passes(count, more), "{count} {more}");
-            }
-        }
-        assert!(passes_power(0x7fff, 0x8000) && passes_power(1, 0xffff) && !passes_power(0x8000, 0xffff));
     }
 
     #[test]

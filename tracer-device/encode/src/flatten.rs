@@ -14,7 +14,7 @@ use core::ptr::with_exposed_provenance_mut;
 
 use warptrace_abi::log::{ENTRY_BYTES, Entry, FLAT_ENTRIES};
 use warptrace_abi::stream::{
-    LOST_BEFORE, NONE_BEFORE, TAG_STEP, has_tag, is_open, is_original, lane_and_before, untagged,
+    LOST_BEFORE, NONE_BEFORE, TAG_STEP, has_tag, is_original, lane_and_before, untagged,
 };
 use warptrace_device::{atomic, simt};
 use warptrace_format::LANES;
@@ -144,7 +144,7 @@ impl FlattenJob {
     /// Whether an entry of a segment goes into its lane's flat log, and its words there.
     #[inline(always)]
     pub(crate) fn flat(words: [u32; 4], tag: u32, lane: u32) -> Option<[u32; 4]> {
-        let fits = has_tag(words, tag) & !is_open(words) & is_original(words, lane);
+        let fits = has_tag(words, tag) & is_original(words, lane);
         let entry: Entry = untagged(words);
         if fits && entry.is_run() { Some(entry.to_words()) } else { None }
     }

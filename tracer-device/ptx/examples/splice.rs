@@ -1,4 +1,4 @@
-//! Splices a PTX file: `splice IN.ptx OUT.ptx [counted|each] [dual] [ring|streamed [open]] [marks] [chooses]
+//! Splices a PTX file: `splice IN.ptx OUT.ptx [counted|each] [dual] [ring|streamed] [marks] [chooses]
 //! [spans] [data] [waits] [registers|shared|local] [untraced] [after=LOCATION:COUNT]`.
 
 use warptrace_abi::recording::Spaces;
@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().collect();
     let [_, input, output, words @ ..] = arguments.as_slice() else {
         return Err(
-            "usage: splice IN.ptx OUT.ptx [counted|each] [dual] [ring|streamed [open]] [marks] [chooses] [spans] [data] [waits] [registers|shared|local] [untraced] [after=LOCATION:COUNT]"
+            "usage: splice IN.ptx OUT.ptx [counted|each] [dual] [ring|streamed] [marks] [chooses] [spans] [data] [waits] [registers|shared|local] [untraced] [after=LOCATION:COUNT]"
                 .into(),
         );
     };
@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         _ => Counting::Proven,
     };
     let logs = match (has("ring"), has("streamed")) {
-        (_, true) => LogKind::Streamed { open_runs: has("open") },
+        (_, true) => LogKind::Streamed,
         (true, false) => LogKind::Ring,
         (false, false) => LogKind::Kept,
     };

@@ -110,8 +110,8 @@ pub struct Allocation {
 pub enum MemoryType {
     /// In the device's own memory.
     Device,
-    /// In memory of the host that kernels can use. What a kernel has written there can still be read by way
-    /// of [`Device::live`] when the kernel has failed and taken the device's own memory with it.
+    /// In memory of the host that kernels can use. What a kernel has written there can still be read when it has failed
+    /// and taken the device's own memory with it.
     Host,
 }
 
@@ -276,10 +276,26 @@ pub trait Device {
         None
     }
 
+    /// Gives up from now on once `asked` is set: a launch fails with [`DeviceError::GivenUp`], and its kernel may go on.
+    ///
+    /// # Errors
+    /// If the driver fails.
+    fn give_up_by(&mut self, _asked: &Arc<AtomicBool>) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
     /// Reads from now on beside all that the device was given before.
     fn read_beside(&mut self) {}
 
-    /// Allocates memory. That of the device is all zeros.
+    /// Waits for all that the device was given.
+    ///
+    /// # Errors
+    /// If a kernel or the driver fails.
+    fn wait(&mut self) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    /// Allocates memory, all zeros.
     ///
     /// # Errors
     /// [`DeviceError::OutOfMemory`] when there is not enough; [`DeviceError::Unsupported`] if the device has

@@ -32,7 +32,7 @@ pub enum DeviceError {
         count: u32,
     },
     /// Nothing is waited for any more ([`Device::gives_up`](crate::Device::gives_up)).
-    #[error("the device had not come to what records: a kernel may leave it no room")]
+    #[error("a kernel that was waited for had not ended")]
     GivenUp,
     /// The binary carries no PTX: no device compiler was there when it was built, or no build script asked
     /// one.
@@ -130,6 +130,18 @@ pub enum DeviceError {
 }
 
 impl DeviceError {
+    /// Whether a kernel had not ended, and would not have for as long as somebody waits.
+    pub(crate) fn is_hang(&self) -> bool {
+        use warptrace_sim::SimError::{Deadlock, Livelock, TooLong, TooManySteps};
+        match self {
+            Self::GivenUp => true,
+            Self::Simulator { source, .. } => {
+                matches!(**source, Deadlock { .. } | Livelock { .. } | TooLong { .. } | TooManySteps { .. })
+            }
+            _ => false,
+        }
+    }
+
     /// Says that there is no code for the kernels of a module, or for some of which no module tells anything.
     pub(crate) fn no_device_code(module: Option<&KernelModule>) -> Self {
         let told = module.filter(|module| !module.without_ptx.is_empty());

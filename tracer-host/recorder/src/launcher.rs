@@ -1,13 +1,15 @@
 //! Programs that run their kernels traced or untraced with the same code.
 
 use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use warptrace_device::{Global, KernelCall};
 
 use crate::writer::Summary;
 use crate::{
-    Allocation, Device, DeviceError, LaunchReport, LaunchShape, LaunchTime, MemoryType, Recorder,
-    RecordingSpec, SessionError, TracedProgram,
+    Allocation, Device, DeviceError, Interrupted, LaunchReport, LaunchShape, LaunchTime, MemoryType,
+    Recorder, RecordingSpec, SessionError, TracedProgram,
 };
 
 /// Runs kernels on a device: a [`Session`] records them, [`Untraced`] does not.
@@ -66,6 +68,18 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
     ) -> Result<Self, SessionError> {
         let recorder = Recorder::start(device, program, spec, output)?;
         Ok(Self { device, recorder })
+    }
+
+    /// Lets the recording end in the middle of a kernel, as [`Recorder::interrupt_by`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn interrupt_by(
+        &mut self,
+        asked: Arc<AtomicBool>,
+        tell: impl FnMut(&Interrupted) + 'static,
+    ) -> Result<(), SessionError> {
+        self.recorder.interrupt_by(self.device, asked, tell)
     }
 
     /// Waits until everything that was recorded so far is written, as [`Recorder::flush`].

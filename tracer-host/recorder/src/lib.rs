@@ -49,9 +49,8 @@ pub use live::{LiveMemory, MAX_READ, Serve};
 pub use message::{HostMessage, Memory, MemoryChange};
 pub use origin::{ranks, ranks_of};
 pub use session::{
-    Drainer, Ended, Ending, Interrupted, LaunchReport, Launches, MemoryUse, Next, OldestLaunch, OpenRun,
-    Patience, Recorder, Reserved, SessionError, Standing, Ticket, TracedProgram, Waits, command_line,
-    command_of, memory_of,
+    Drainer, Ended, Ending, Interrupted, LaunchReport, Launches, MemoryUse, Next, OldestLaunch, Patience,
+    Recorder, Reserved, SessionError, Ticket, TracedProgram, Waits, command_line, command_of, memory_of,
 };
 pub use sim::{ProgressHook, SimDevice, SimOptions};
 pub(crate) use sites::value_info;

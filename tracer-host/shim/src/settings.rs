@@ -148,7 +148,7 @@ mod tests {
             (r#"{"pints": 1}"#, ["unknown field `pints`", "`points`"]),
             ("64MiB", ["WARPTRACE_RUN_SPEC is wrong", "line 1"]),
             (r#"{"recording": {"policy": "stream"}}"#, ["policy stream: ", "record with `stop`"]),
-            (r#"{"recording": {"post_mortem": true}}"#, ["`post-mortem`", "the policy `stream`"]),
+            (r#"{"recording": {"stall_limit": 3}}"#, ["`stall-limit`", "the policy `stream`"]),
         ] {
             let error = settings(&[(RUN_FILE, "t"), (RUN_SPEC, text)]).expect_err(text);
             assert!(error.starts_with(RUN_SPEC), "{error}");

@@ -222,6 +222,9 @@ pub enum SimError {
         /// Whether that lane is in the mask, but has left the kernel.
         left: bool,
     },
+    /// Somebody asked the launch to end ([`Launch::interrupt`](crate::Launch::interrupt)).
+    #[error("the launch was interrupted")]
+    Interrupted,
     /// Nothing but spinning happened for many rounds.
     #[error("livelock: in {rounds} rounds every warp that could run only spun; {}: {}; blocks that wait for each other need Interaction::Global", WarpPlace(.block, .warp), List(.waiting))]
     Livelock {

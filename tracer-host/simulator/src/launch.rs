@@ -1,7 +1,7 @@
 //! What is launched, and what comes back.
 
 use std::fmt;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 use warptrace_abi::log::LaunchLogs;
@@ -61,9 +61,8 @@ pub(crate) enum LogMemory {
     None,
     /// Into logs that are read when it has ended.
     Kept(LaunchLogs),
-    /// Into logs that the host empties meanwhile. `open`: runs that have not ended, too. `clock`: by which
-    /// lanes wait.
-    Streamed { logs: StreamLogs, open: bool, clock: Option<&'static AtomicU64> },
+    /// Into logs that the host empties meanwhile. `clock`: by which lanes wait.
+    Streamed { logs: StreamLogs, clock: Option<&'static AtomicU64> },
 }
 
 impl LogMemory {
@@ -92,6 +91,7 @@ pub struct Launch<'a> {
     pub(crate) watchdog: Option<Watchdog>,
     pub(crate) multiprocessors: u32,
     pub(crate) values: Option<&'a ValueSites>,
+    pub(crate) interrupt: Option<&'a AtomicBool>,
 }
 
 impl<'a> Launch<'a> {
@@ -112,7 +112,15 @@ impl<'a> Launch<'a> {
             watchdog: None,
             multiprocessors: MULTIPROCESSORS,
             values: None,
+            interrupt: None,
         }
+    }
+
+    /// Ends the launch with [`SimError::Interrupted`] once this is set, if there is one.
+    #[must_use]
+    pub fn interrupt(mut self, asked: Option<&'a AtomicBool>) -> Self {
+        self.interrupt = asked;
+        self
     }
 
     /// Gives each block `bytes` of dynamic shared memory.
@@ -153,8 +161,7 @@ impl<'a> Launch<'a> {
     /// all of this by atomics of eight bytes only. `slots` is not 0.
     #[must_use]
     pub unsafe fn streamed(mut self, logs: StreamLogs, recording: Recording) -> Self {
-        let open = recording.logs.has_open_runs();
-        self.memory = LogMemory::Streamed { logs, open, clock: None };
+        self.memory = LogMemory::Streamed { logs, clock: None };
         self.recording = recording;
         self
     }

@@ -3,6 +3,7 @@
 //! Time passes in rounds: each warp that can run has one turn of a random number of steps, in random order,
 //! both from the seed. An independent block is resident alone; blocks that interact are resident together.
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use warptrace_device::simt::host::{self, Site};
@@ -274,6 +275,9 @@ impl<'a> Resident<'a> {
     }
 
     fn check_limits(&self, at: u32, steps_before: u64) -> Result<(), SimError> {
+        if self.launch.interrupt.is_some_and(|asked| asked.load(Ordering::Relaxed)) {
+            return Err(SimError::Interrupted);
+        }
         let watchdog = &self.rules.watchdog;
         let late = |limit: Duration| self.rules.started.elapsed() > limit;
         let too_many = watchdog.steps.filter(|&limit| self.tally.steps - steps_before > limit);

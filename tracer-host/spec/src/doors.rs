@@ -15,7 +15,7 @@ pub enum Door {
 const REFUSALS: [(&[Door], &[&str], &str); 4] = [
     (
         &[Door::Run],
-        &["policy stream", "stall_limit", "post_mortem"],
+        &["policy stream", "stall_limit"],
         "a program that launches its kernels itself cannot be made to wait while logs are emptied: \
          record with `stop` and more memory, or a window",
     ),

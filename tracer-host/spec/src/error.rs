@@ -34,6 +34,9 @@ pub enum SpecError {
         /// The option.
         option: &'static str,
     },
+    /// Logs in memory of the host, which the host empties while kernels run.
+    #[error("`host-logs` keeps logs until kernels have ended: choose the policy `stop` or `ring`")]
+    HostLogs,
     /// Times of loops whose iterations are counted, and recorded when lanes leave the loop.
     #[error(
         "`counted=all` records a loop when lanes leave it, so that it is not known when it began: leave it or `times` out"
@@ -47,8 +50,7 @@ pub enum SpecError {
         /// The other option.
         option: &'static str,
     },
-    /// Lanes that are recorded from a visit on, and something that needs each loop, or each run, from its
-    /// start.
+    /// Lanes that are recorded from a visit on, and something that needs each loop from its start.
     #[error("`after` needs each event where it happens: leave `{option}` out")]
     After {
         /// The other option.

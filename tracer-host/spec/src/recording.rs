@@ -22,6 +22,8 @@ pub const MAX_ZSTD: i32 = 19;
 const MEMORY_SHARE: u64 = 8;
 /// and at most this much.
 const MAX_MEMORY_BYTES: u64 = 16 << 30;
+/// The same of pinned memory of the host.
+const MAX_HOST_BYTES: u64 = 1 << 30;
 /// How long a warp waits for memory if nothing else is said.
 const STALL_LIMIT: Duration = Duration::from_secs(10);
 
@@ -109,12 +111,15 @@ impl Times {
 /// What is recorded, and how. The default is everything, as the kernel did it.
 ///
 /// ```
+/// use std::time::Duration;
+///
 /// use warptrace_spec::{MemorySize, Policy, RecordingSpec};
 /// let memory = Some(MemorySize(1 << 30));
-/// let spec = RecordingSpec { memory, post_mortem: true, ..RecordingSpec::default() };
+/// let stall_limit = Some(Duration::from_secs(60));
+/// let spec = RecordingSpec { memory, stall_limit, ..RecordingSpec::default() };
 /// assert_eq!(
 ///     spec.check().unwrap_err().to_string(),
-///     "`post-mortem` is for logs that the host empties while kernels run: choose the policy `stream` as well"
+///     "`stall-limit` is for logs that the host empties while kernels run: choose the policy `stream` as well"
 /// );
 /// let spec = RecordingSpec { policy: Policy::Stream, ..spec };
 /// assert!(spec.check().is_ok());
@@ -178,15 +183,13 @@ pub struct RecordingSpec {
     #[serde(with = "crate::text::seconds::option")]
     pub stall_limit: Option<Duration>,
 
-    /// With the policy `stream`: keep the logs in the host's memory, and write what lanes begin as well as
-    /// what they have ended. If a kernel fails, the trace has all that it did; if one hangs and is
-    /// interrupted, the tool says where each warp is, and at least how often it came there. Slow: each entry
-    /// goes over the link to the host
+    /// Keep the logs in pinned memory of the host, where a kernel that fails leaves them: the trace has all that it did,
+    /// and where its warps were. Kernels take longer, since each entry goes over the link to the host
     #[cfg_attr(feature = "clap", arg(long))]
-    pub post_mortem: bool,
+    pub host_logs: bool,
 
     /// Memory of the device that the tracer takes at most, in all, as in 64MiB, 1GiB, 512M or plain bytes
-    /// [default: an eighth of what is free, at most 16GiB; at most 1GiB on the simulator]
+    /// [default: an eighth of what is free, at most 16GiB; at most 1GiB on the simulator and with `--host-logs`]
     #[cfg_attr(feature = "clap", arg(long, value_name = "SIZE"))]
     #[serde(with = "crate::text::option")]
     pub memory: Option<MemorySize>,
@@ -224,7 +227,7 @@ impl Default for RecordingSpec {
             accesses: None,
             policy: Policy::default(),
             stall_limit: None,
-            post_mortem: false,
+            host_logs: false,
             memory: None,
             chunk_bytes: DEFAULT_CHUNK_BYTES,
             zstd: None,
@@ -265,11 +268,11 @@ impl RecordingSpec {
         if let Some(level) = self.zstd.filter(|level| !(0..=MAX_ZSTD).contains(level)) {
             return Err(SpecError::Zstd { level });
         }
-        let streamed = [("stall-limit", self.stall_limit.is_some()), ("post-mortem", self.post_mortem)];
-        if let Some((option, _)) = streamed.into_iter().find(|(_, asked)| *asked)
-            && self.policy != Policy::Stream
-        {
-            return Err(SpecError::NotStreamed { option });
+        if self.stall_limit.is_some() && self.policy != Policy::Stream {
+            return Err(SpecError::NotStreamed { option: "stall-limit" });
+        }
+        if self.host_logs && self.policy == Policy::Stream {
+            return Err(SpecError::HostLogs);
         }
         if self.times.has_runs() && self.counting == Counting::All {
             return Err(SpecError::TimesOfLoops);
@@ -284,11 +287,8 @@ impl RecordingSpec {
         {
             return Err(SpecError::Accesses { option });
         }
-        let whole = [("counted", self.counting == Counting::All), ("post-mortem", self.post_mortem)];
-        if let Some((option, _)) = whole.into_iter().find(|(_, asked)| *asked)
-            && self.window.after.is_some()
-        {
-            return Err(SpecError::After { option });
+        if self.counting == Counting::All && self.window.after.is_some() {
+            return Err(SpecError::After { option: "counted" });
         }
         Ok(())
     }
@@ -300,7 +300,7 @@ impl RecordingSpec {
         let logs = match self.policy {
             Policy::Stop => LogKind::Kept,
             Policy::Ring => LogKind::Ring,
-            Policy::Stream => LogKind::Streamed { open_runs: self.post_mortem },
+            Policy::Stream => LogKind::Streamed,
         };
         let (chooses, spans) = (self.window.looks_inside(), self.times.has_blocks());
         let data = self.spaces();
@@ -317,7 +317,8 @@ impl RecordingSpec {
     /// Returns the bytes of device memory that the recording may take on a device of which `free`
     /// bytes are free.
     pub fn memory_bytes(&self, free: u64) -> u64 {
-        self.memory.map_or_else(|| (free / MEMORY_SHARE).min(MAX_MEMORY_BYTES), |MemorySize(bytes)| bytes)
+        let most = if self.host_logs { MAX_HOST_BYTES } else { MAX_MEMORY_BYTES };
+        self.memory.map_or_else(|| (free / MEMORY_SHARE).min(most), |MemorySize(bytes)| bytes)
     }
 
     /// Returns how long a warp waits for memory whose logs the host empties.

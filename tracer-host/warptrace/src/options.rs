@@ -173,7 +173,7 @@ impl TraceBuilder {
     /// for policy in [Policy::Ring, Policy::Stream] {
     ///     let mut builder = device.trace(&path).memory(64 << 20).policy(policy);
     ///     if policy == Policy::Stream {
-    ///         builder = builder.stall_limit(Duration::from_secs(60)).post_mortem();
+    ///         builder = builder.stall_limit(Duration::from_secs(60));
     ///     }
     ///     let mut trace = builder.start(&halving::MODULE)?;
     ///     trace.launch(&halving::halvings(&numbers, &counts), &config)?;
@@ -193,32 +193,29 @@ impl TraceBuilder {
         self
     }
 
-    /// With [`Policy::Stream`]: keeps the logs in the host's memory, and what lanes begin as well as what
-    /// they have ended, so that the trace of a kernel that fails or hangs has all that it did. Slow.
-    pub fn post_mortem(mut self) -> Self {
-        self.spec.post_mortem = true;
+    /// Keeps the logs in pinned memory of the host, where a kernel that fails leaves them: the trace has all that it did,
+    /// and where its warps were. Kernels take longer. With [`Policy::Stop`] and [`Policy::Ring`].
+    pub fn host_logs(mut self) -> Self {
+        self.spec.host_logs = true;
         self
     }
 
-    /// With [`Policy::Stream`]: ends the trace in the middle of a kernel, one that hangs for instance, when
-    /// `asked` is set, and then calls `tell`. Nothing can end the kernel itself: `tell` best ends the
-    /// process; if it returns, the launch waits for the kernel, and is an error.
+    /// Ends the trace in the middle of a kernel, one that hangs for instance, when `asked` is set, and then calls `tell`.
+    /// With [`Policy::Stop`] the file says where the kernel's warps were. Nothing can end a kernel of a GPU: `tell` best
+    /// ends the process; if it returns, the launch waits for the kernel, and is an error. The simulator ends the kernel.
     ///
     /// ```
     /// use std::sync::Arc;
-    /// use std::sync::atomic::{AtomicBool, Ordering};
+    /// use std::sync::atomic::AtomicBool;
     ///
-    /// use warptrace::Policy;
-    ///
-    /// # static FREED: AtomicBool = AtomicBool::new(false);
     /// # #[warptrace::kernels]
     /// # mod waiting {
     /// #     use warptrace::device::{DisjointSlice, thread};
     /// #     #[kernel]
     /// #     pub fn wait(turns: DisjointSlice<u32>) {
     /// #         let Some((_, turn)) = turns.own(thread::index()) else { return };
-    /// #         while !super::FREED.load(std::sync::atomic::Ordering::Relaxed) {
-    /// #             *turn += 1;
+    /// #         while *turn == 0 {
+    /// #             warptrace::device::simt::spin_hint();
     /// #         }
     /// #     }
     /// # }
@@ -230,10 +227,8 @@ impl TraceBuilder {
     /// # let config = warptrace::LaunchConfig::for_elements_in_blocks(32, 32);
     /// // A handler of signals would set it.
     /// let asked = Arc::new(AtomicBool::new(true));
-    /// let builder = device.trace(&path).memory(16 << 20).policy(Policy::Stream);
-    /// let builder = builder.interrupt_by(asked, |interrupted| {
-    ///     assert_eq!((interrupted.kernel.as_str(), interrupted.running.len()), ("wait", 1));
-    ///     FREED.store(true, Ordering::Relaxed);
+    /// let builder = device.trace(&path).memory(16 << 20).interrupt_by(asked, |interrupted| {
+    ///     assert_eq!((interrupted.kernel.as_str(), interrupted.launch), ("wait", 0));
     /// });
     /// let mut trace = builder.start(&waiting::MODULE)?;
     /// let error = trace.launch(&waiting::wait(&turns), &config).unwrap_err();

@@ -14,8 +14,8 @@ use warptrace_device::{KernelCall, KernelModule, SafeCall};
 use warptrace_format::file::is_recorders;
 use warptrace_format::{RAW_EVENT_BYTES, shown_lines};
 use warptrace_host::{
-    Interrupted, LaunchShape, MemoryChange, Policy, Recorder, RecordingSpec, SessionError, Simulated,
-    SpecError, TraceOutput, memory_of,
+    Interrupted, LaunchShape, MemoryChange, Recorder, RecordingSpec, SessionError, Simulated, SpecError,
+    TraceOutput, memory_of,
 };
 
 use crate::shared::{ReportedBuffers, Shared};
@@ -67,9 +67,6 @@ impl TraceBuilder {
     /// As `start`; also if two modules have a location of the same id.
     pub fn start_modules(self, modules: &[&KernelModule]) -> Result<Trace, Error> {
         let Self { shared, path, spec, interrupt, simulated } = self;
-        if interrupt.is_some() && spec.policy != Policy::Stream {
-            return Err(SessionError::from(SpecError::NotStreamed { option: "interrupt_by" }).into());
-        }
         if let Some((name, _)) = spec.properties.iter().find(|(name, _)| is_recorders(name)) {
             return Err(SessionError::from(SpecError::RecordersProperty { name: name.clone() }).into());
         }
@@ -77,7 +74,7 @@ impl TraceBuilder {
         let output = BufWriter::with_capacity(1 << 20, file);
         let mut recorder = shared.with(|device| Recorder::start_modules(device, modules, &spec, output))?;
         if let Some((asked, tell)) = interrupt {
-            recorder.interrupt_by(asked, tell);
+            shared.with(|device| recorder.interrupt_by(device, asked, tell))?;
         }
         let told = (!spec.spaces().is_none()).then(ReportedBuffers::default);
         let is_reached = |module: &&KernelModule| {

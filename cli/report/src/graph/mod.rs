@@ -81,7 +81,7 @@ pub(crate) fn graphs(guide: &Guide<'_>) -> Graphs {
     let mut kernels: Vec<(usize, &KernelFigures)> = analysis.kernels.iter().enumerate().collect();
     kernels.retain(|(_, kernel)| kernel.counts.visits > 0);
     kernels.order_by_key(|(_, kernel)| Reverse(kernel.counts.visits));
-    let most = GRAPHS.min(guide.limits.standing);
+    let most = GRAPHS.min(guide.limits.kernels);
     let mut edges: Vec<&Edge> = analysis.edges.iter().collect();
     edges.order_by_key(|edge| Reverse(edge.lanes));
     let columns = Columns::new()

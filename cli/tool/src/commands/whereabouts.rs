@@ -13,8 +13,9 @@ use warptrace_abi::run::RUN_REPORT;
 use warptrace_analysis::{Hang, hang};
 use warptrace_decoder::TraceFile;
 
-use super::run::hang::{answers, ask, said_of};
+use super::run::hang::{answers, ask};
 use crate::arguments::Where;
+use crate::opened::said_of;
 use crate::output::{print_json, say};
 
 /// So long an answer takes at most: a launch that ends within half a second hangs nowhere.

@@ -14,8 +14,8 @@ use anyhow::Context;
 use warptrace_format::codec::CodecSpec;
 use warptrace_host::writer::Summary;
 use warptrace_host::{
-    LaunchReport, Launcher, MemorySize, Policy, RecordingSpec, Session, SessionError, SimOptions,
-    TraceOutput, TracedProgram,
+    Interrupted, LaunchReport, Launcher, MemorySize, Policy, RecordingSpec, Session, SessionError,
+    SimOptions, TraceOutput, TracedProgram,
 };
 
 pub use self::interrupt::{Asked, watch};
@@ -97,12 +97,8 @@ impl Prepared<'_> {
         }
         let mut device = opened.device;
         let path = &recording.output;
-        if spec.policy != Policy::Stream {
-            interrupt::explain().context("cannot watch for signals")?;
-        }
         let file = TraceOutput::open(path).with_context(|| format!("cannot create {}", shown_name(path)))?;
-        let asked =
-            (spec.policy == Policy::Stream).then(watch).transpose().context("cannot watch for signals")?;
+        let asked = watch().context("cannot watch for signals")?;
         let earlier = file.earlier();
         let started = Instant::now();
         let file = BufWriter::with_capacity(1 << 20, file);
@@ -118,13 +114,9 @@ impl Prepared<'_> {
         };
         let session = Session::start(&mut *device, &program.kernels, &spec, file);
         let mut session = session.map_err(|error| of_file(error.into()))?;
-        if let Some(asked) = asked.clone() {
-            let (name, locations) = (shown_name(path), program.kernels.locations());
-            let flag = Arc::clone(&asked.flag);
-            session.recorder.interrupt_by(flag, move |interrupted| {
-                interrupt::end(interrupted, &locations, &name, &asked)
-            });
-        }
+        let (signal, file, policy) = (asked.clone(), path.clone(), spec.policy);
+        let tell = move |interrupted: &Interrupted| interrupt::end(interrupted, &file, policy, &signal);
+        session.interrupt_by(Arc::clone(&asked.flag), tell).map_err(|error| of_file(error.into()))?;
         let outcome = match run(&mut session) {
             Ok(outcome) => outcome,
             Err(error) => {
@@ -136,10 +128,8 @@ impl Prepared<'_> {
         let (file, summary, report) = session.finish().map_err(|error| of_file(error.into()))?;
         let unfinished = || format!("cannot finish {}", shown_name(path));
         file.into_inner().with_context(unfinished)?.sync().with_context(unfinished)?;
-        if let Some(asked) = asked {
-            // A signal that came while no kernel ran.
-            asked.end_if_set(|| format!("the trace is in {}", shown_name(path)));
-        }
+        // A signal that came while no kernel ran.
+        asked.end_if_set(|| format!("the trace is in {}", shown_name(path)));
         let whole = started.elapsed();
         bar.finish_and_clear();
         let (program, path, device) = (program.name.to_owned(), path.clone(), device.facts().info.name);

@@ -41,9 +41,8 @@ fn a_bad_combination_leaves_an_existing_trace_alone() {
     let path = folder.demo("a.wtrc", &[]).0;
     let before = std::fs::read(&path).unwrap();
     for (more, part) in [
-        (["--policy", "stop", "--post-mortem", "--dual"], "choose the policy `stream`"),
-        (["--policy", "ring", "--post-mortem", "--dual"], "choose the policy `stream`"),
         (["--policy", "stop", "--stall-limit", "3"], "choose the policy `stream`"),
+        (["--policy", "ring", "--stall-limit", "3"], "choose the policy `stream`"),
         (["--after", "1:3", "--counted", "--dual"], "leave `counted` out"),
         (["--zstd", "1", "--chunk-bytes", "1000"], "a power of two from 512 to 1048576"),
     ] {

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 
-use crate::support::{Folder, recorded, text};
+use crate::support::{Folder, recorded, run, text};
 
 fn kill(child: &Child, signal: &str) {
     let kill = format!("kill -{signal} {}", child.id());
@@ -13,9 +13,8 @@ fn kill(child: &Child, signal: &str) {
 }
 
 #[test]
-fn an_interrupted_recording_without_a_launch_leaves_the_trace_that_was_there() {
+fn an_interrupted_recording_says_where_its_warps_are_and_so_does_its_trace() {
     let (_folder, path) = recorded(&[]);
-    let whole = std::fs::read(&path).unwrap();
     for (signal, number) in [("INT", 2), ("TERM", 15)] {
         let demo = ["demo", "--device", "sim", "--width", "1024", "--depth", "1000000", "--memory", "512MiB"];
         let mut child = Command::new(assert_cmd::cargo::cargo_bin("warptrace"))
@@ -37,7 +36,11 @@ fn an_interrupted_recording_without_a_launch_leaves_the_trace_that_was_there() {
         kill(&child, signal);
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.signal(), Some(number));
-        assert_eq!(std::fs::read(&path).unwrap(), whole);
+        let told = String::from_utf8(output.stderr).unwrap();
+        let first = told.lines().find_map(|line| line.strip_prefix("interrupted: ")).unwrap();
+        assert!(first.starts_with("launch 0 of kernel `mandelbrot` had not ended: "), "{told}");
+        let (code, top, _) = run(&["top", text(&path)]);
+        assert!(code == 0 && top.starts_with(&format!("{first}\n")), "{top}");
     }
 }
 

@@ -273,9 +273,7 @@ fn check_figures(programs: &[(&str, &[&str])]) {
         let path = folder.traced(program, &format!("{program}.wtrc"), arguments);
         let figures = figures(&page(&path, &[]));
         let top = json(&["top", text(&path)]);
-        for field in
-            ["whole", "losses", "launches", "totals", "finding", "time_finding", "standing", "warp_events"]
-        {
+        for field in ["whole", "losses", "launches", "totals", "finding", "time_finding", "warp_events"] {
             assert_eq!(figures[field], top[field], "{field} of {program}");
         }
         assert_eq!(figures["paths"]["number"], top["paths"]["number"]);

@@ -47,7 +47,7 @@ for point in known["metadata"]["locations"]:
     connection.execute("insert into points values (?, ?, ?, ?)", [point["id"], point["file"], point["line"], weight])
 connection.execute(pathlib.Path(__file__).with_name("figures.sql").read_text())
 
-views = ["locations", "lines", "kernels", "edges", "paths", "standing"]
+views = ["locations", "lines", "kernels", "edges", "paths"]
 times = ["location_times", "line_times", "kernel_times", "warp_times", "visit_times", "loop_times", "schedule"]
 answer = {name: table(name) for name in views + times}
 answer["warps"] = table("(select * exclude (kernel) from paths_of_warps)")

@@ -143,10 +143,6 @@ create table paths as
 select path, count(*) as warps, any_value(visits) as visits, any_value(lanes) as lanes, any_value(idle) as idle, any_value(slots) as slots
 from paths_of_warps group by kernel, path;
 
--- Warps without any event share a mark, so the CSV does not say how many they are.
-create table standing as
-select kernel, last, count(*) as warps from paths_of_warps where "end" = 'unfinished' group by all;
-
 -- Runs with their time, which is null where the trace does not know it.
 create table timed as
 select w.id as warp, w.kernel, w.launch, w.number as warp_number, r.sm, r.event, r.location, r.mask::bigint as mask,

@@ -81,7 +81,6 @@ fn views(app: &App, columns: usize) -> Line<'static> {
         View::Loops => "2 loops",
         View::Warps => "3 warps",
         View::Strip => "4 strip",
-        View::Standing => "5 stands",
         View::Blocks => "6 blocks",
     };
     let is_narrow = columns < 50;

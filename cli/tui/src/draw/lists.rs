@@ -1,6 +1,5 @@
-//! Loops, warps, and where warps stand.
+//! Loops and warps.
 
-use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 use warptrace_analysis::words::{self, bars, count, percent, ratio};
 use warptrace_analysis::{WarpEnd, WarpFigures, share};
@@ -153,29 +152,6 @@ pub(super) fn warp_details(app: &App, columns: usize) -> Vec<Line<'static>> {
     let mut said = words::work(&figures.analysis, 1);
     said.push(words::groups(&figures.analysis));
     detail_lines(&said, columns)
-}
-
-/// Where warps stand that did not finish.
-pub(super) fn standing(app: &mut App, columns: usize, rows: usize) -> Vec<Line<'static>> {
-    let Some(len) = app.figures().map(|figures| figures.analysis.standing.len()) else {
-        let text = "Where warps stand that did not finish is known when the trace has been read.";
-        return wrap(text, columns, rows).into_iter().map(|line| Line::styled(line, FAINT)).collect();
-    };
-    if len == 0 {
-        return vec![Line::from("every warp finished")];
-    }
-    app.page = rows;
-    // Sentences take as many lines as they need, so at least one of the chosen and the next fits.
-    let shown = app.standing.shown(len, rows.div_ceil(2).max(1));
-    let Some(figures) = app.figures() else { return Vec::new() };
-    let mut lines = Vec::new();
-    for (number, group) in (shown.start..).zip(&figures.analysis.standing[shown]) {
-        let mark = if number == app.standing.at { Modifier::REVERSED } else { Modifier::empty() };
-        let sentence = words::standing(&app.trace, &app.names, group);
-        let wrapped = wrap(&sentence, columns, 3).into_iter();
-        lines.extend(wrapped.map(|line| Line::styled(line, Style::new().add_modifier(mark))));
-    }
-    lines
 }
 
 pub(super) fn detail_lines(said: &[String], columns: usize) -> Vec<Line<'static>> {

@@ -71,7 +71,6 @@ fn body_lines(app: &mut App, area: Rect) -> Vec<Line<'static>> {
         View::Source => source::lines(app, columns, rows),
         View::Loops => lists::loops(app, columns, rows),
         View::Warps => lists::warps(app, columns, rows),
-        View::Standing => lists::standing(app, columns, rows),
         View::Strip => strip::lines(app, columns, rows),
         View::Blocks => blocks::lines(app, columns, rows),
     }
@@ -83,7 +82,7 @@ fn details(app: &App, columns: usize) -> Vec<Line<'static>> {
         View::Loops => lists::loop_details(app, columns),
         View::Warps => lists::warp_details(app, columns),
         View::Blocks => blocks::details(app, columns),
-        View::Standing | View::Strip => Vec::new(),
+        View::Strip => Vec::new(),
     }
 }
 
@@ -106,7 +105,6 @@ fn help_line(app: &App, columns: usize) -> String {
         View::Source => &["n next hottest", "j k move"][..],
         View::Loops => &["Enter source", "j k move"],
         View::Warps => &["Enter strip", "j k move"],
-        View::Standing => &["Enter strip", "j k move"],
         View::Strip => &["h l run", "j k warp", "Enter source"],
         View::Blocks => &["h l launch", "j k SM", "Enter strip"],
     };

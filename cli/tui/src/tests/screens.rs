@@ -1,7 +1,5 @@
 //! What people see. `INSTA_UPDATE=always cargo test -p warptrace-tui` writes the screens anew.
 
-use warptrace_format::file::EarlyEnd;
-
 use super::Screen;
 use super::traces::{fractal, mis, recorded, written};
 
@@ -65,20 +63,6 @@ fn forty_columns_are_enough() {
     check("narrow_warps", &screen.press("3"));
     check("narrow_strip", &screen.press("4"));
     check("narrow_help", &screen.press("?"));
-}
-
-#[test]
-fn where_warps_stand_comes_first() {
-    let events: [(u16, u32); 4] = [(1, u32::MAX), (2, 0xff), (2, 0xff), (2, 0xf)];
-    let warps = [
-        (&events[..3], 0, false),
-        (&events[..], 0, false),
-        (&events[..1], 0, true),
-        (&events[..0], 0, false),
-    ];
-    let mut screen = Screen::new(written(&warps, Some(EarlyEnd::Interrupted)), 80, 20);
-    check("standing", &screen.draw());
-    check("standing_strip", &screen.press("\n"));
 }
 
 #[test]

@@ -39,7 +39,6 @@ impl Analysis {
         self.warps.each_mut().for_each(|warp| warp.last = new(warp.last));
         self.paths.clear();
         self.roles.clear();
-        self.standing.clear();
         self.waits.clear();
         self.host = None;
     }

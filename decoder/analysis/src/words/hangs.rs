@@ -1,4 +1,4 @@
-//! Sentences about launches that had not ended.
+//! Sentences about launches that had not ended, or failed.
 
 use warptrace_decoder::TraceFile;
 use warptrace_format::file::WaitInfo;
@@ -10,8 +10,15 @@ use crate::hangs::{Doing, Hang, HangGroup, HangPlace};
 /// Groups that the sentence names.
 const GROUPS: usize = 4;
 
-/// Says in one sentence where the warps of a launch were that had not ended.
+/// Says in one sentence where the warps of a launch were that had not ended, or failed.
 pub fn hang(trace: &TraceFile, names: &Names, hang: &Hang) -> String {
+    let (launch, kernel) = (super::launch(trace, hang.launch), cut(&hang.kernel, KERNEL_WIDTH));
+    let verb = if hang.failed { "failed" } else { "had not ended" };
+    format!("{launch} of kernel `{kernel}` {verb}: {}", where_warps_were(trace, names, hang))
+}
+
+/// Says where they were.
+pub(super) fn where_warps_were(trace: &TraceFile, names: &Names, hang: &Hang) -> String {
     let mut parts: Vec<String> =
         hang.groups.iter().take(GROUPS).map(|found| group(trace, names, hang, found)).collect();
     if let Some(more) = hang.groups.get(GROUPS..).filter(|more| !more.is_empty()) {
@@ -29,8 +36,7 @@ pub fn hang(trace: &TraceFile, names: &Names, hang: &Hang) -> String {
         0 => format!("none of {} has ended", many(hang.warps, "warp")),
         ended => format!("{} of {} {}", count(ended), many(hang.warps, "warp"), verb(ended, "have ended")),
     });
-    let (launch, kernel) = (super::launch(trace, hang.launch), cut(&hang.kernel, KERNEL_WIDTH));
-    format!("{launch} of kernel `{kernel}` had not ended: {}", parts.join("; "))
+    parts.join("; ")
 }
 
 /// The form of a verb for one: "are", "have" and others that end in no `s`.

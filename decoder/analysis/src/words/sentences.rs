@@ -8,6 +8,7 @@ use warptrace_decoder::{LaunchEnd, TraceFile, Untimed};
 use warptrace_format::on_one_line;
 
 use super::causes::parting;
+use super::hangs::where_warps_were;
 use super::{Names, about, count, cut, many, ratio, rough};
 use crate::compare::{Comparison, Greatest, Measure};
 use crate::counts::{Counts, Weight, share};
@@ -128,7 +129,11 @@ pub fn early_end(trace: &TraceFile, launch: u32) -> Option<String> {
     let called = super::launch(trace, launch);
     match trace.launch_end(launch)? {
         LaunchEnd::Failed { message } => {
-            Some(format!("{called} of kernel `{kernel}` failed: {}", on_one_line(&message)))
+            let found = crate::hang(trace, launch);
+            let found = found.map(|found| where_warps_were(trace, &Names::new(trace), &found));
+            let said =
+                [Some(on_one_line(&message)), found].into_iter().flatten().collect::<Vec<_>>().join("; ");
+            Some(format!("{called} of kernel `{kernel}` failed: {said}"))
         }
         LaunchEnd::Interrupted => Some(format!("{called} of kernel `{kernel}` was interrupted")),
         LaunchEnd::Running => Some(match crate::hang(trace, launch) {

@@ -1,15 +1,11 @@
-//! Sentences about waits: at which barrier, for which copies, and who has not come.
+//! Sentences about waits: at which barrier, and for which copies.
 
-use warptrace_decoder::TraceFile;
 use warptrace_format::file::{CopyPlace, WaitInfo};
 
-use super::{Names, count, many, warp};
-use crate::figures::{NotCome, Standing};
+use super::{Names, count};
 
 /// Copies that a sentence names.
 const COPIES: usize = 4;
-/// Places that a sentence names at which warps are that have not come.
-const PLACES: usize = 3;
 
 /// Says at which barrier, and for which of its phases, lanes wait; `None` if that is not known, or they wait
 /// at none.
@@ -43,29 +39,6 @@ pub fn copies(names: &Names, info: &WaitInfo) -> Option<String> {
         true => format!("waits for copies issued at {list}"),
         false => format!("may wait for copies issued at {list}: which ones is known at run time only"),
     })
-}
-
-/// Says at which barrier warps stand that did not finish, and who has not come there.
-pub fn not_come(trace: &TraceFile, names: &Names, group: &Standing) -> Vec<String> {
-    let Some(place) = group.waits_at else { return Vec::new() };
-    let info = trace.metadata().locations.iter().find(|info| info.id == place);
-    let known = info.and_then(|info| info.wait.as_deref()).and_then(barrier);
-    let mut said = Vec::new();
-    said.extend(known.map(|barrier| format!("they wait at {barrier}")));
-    if let Some(first) = group.not_come.iter().map(|at| at.first).min() {
-        let warps = group.not_come.iter().map(|at| at.warps).sum();
-        let place = |at: &NotCome| format!("{} after {}", count(at.warps), names.full(at.location));
-        let places: Vec<String> = group.not_come.iter().take(PLACES).map(place).collect();
-        let more = if group.not_come.len() > PLACES { ", and elsewhere" } else { "" };
-        said.push(format!(
-            "{} of their blocks {} not come there: {}{more}; first: {}",
-            many(warps, "warp"),
-            if warps == 1 { "has" } else { "have" },
-            places.join(", "),
-            warp(trace, first.launch, first.warp)
-        ));
-    }
-    said
 }
 
 #[cfg(test)]

@@ -4,15 +4,13 @@
 use std::collections::BTreeMap;
 
 use crate::support::{event, metadata, recorded, written};
-use warptrace_analysis::words;
 use warptrace_analysis::{
-    Analysis, AnalysisError, Counts, Measure, Selection, StandingAt, WarpEnd, WarpFigures, Watch, Weight,
-    analyse, analyse_watched, compare,
+    Analysis, AnalysisError, Counts, Measure, Selection, WarpEnd, WarpFigures, Watch, Weight, analyse,
+    analyse_watched, compare,
 };
 use warptrace_decoder::TraceFile;
 use warptrace_format::Event;
-use warptrace_format::LocationKind;
-use warptrace_format::file::{LaunchInfo, LocationCode, Metadata, WaitInfo};
+use warptrace_format::file::{LaunchInfo, LocationCode, Metadata};
 
 fn walks() -> TraceFile {
     recorded("stress")
@@ -181,69 +179,9 @@ fn losses_and_unfinished_warps_are_told() {
         analysis.warps.iter().map(|warp| warp.end).collect::<Vec<_>>(),
         [WarpEnd::Unfinished, WarpEnd::Lossy]
     );
-    let standing = &analysis.standing[0];
-    assert_eq!((analysis.standing.len(), standing.warps), (1, 1));
-    // It came nine times to 2, but has left that loop.
-    assert_eq!((standing.head, &standing.last[..]), (None, &[StandingAt { location: 4, warps: 1 }][..]));
     // Where the lanes of either went from their last events is not known.
     assert!(analysis.edges.iter().all(|edge| edge.to.is_some()));
     assert_eq!((analysis.location(2).unwrap().cut_lanes, analysis.location(4).unwrap().cut_lanes), (31, 9));
-}
-
-/// Three warps: two spin at 2 and 3 while a lane of theirs waits at 5, one stands at 4.
-#[test]
-fn a_hang_is_one_loop_however_many_places_it_has() {
-    let launch = LaunchInfo::new(0, 0, [1, 1, 1], [96, 1, 1], 0).unwrap();
-    let spin = |turns: usize| [event(2, 0xffff_fffe), event(3, 0xffff_fffe)].repeat(turns);
-    let start = [event(1, u32::MAX), event(5, 1)];
-    let warps = BTreeMap::from([
-        (0, [&start[..], &spin(500)].concat()),
-        (1, [&start[..1], &spin(1), &start[1..], &spin(70), &[event(2, 0xffff_fffe)]].concat()),
-        (2, vec![event(1, u32::MAX), event(4, 1)]),
-    ]);
-    let bytes = written(&metadata(&TABLE), &launch, &warps, |_, account| account.finished = 0);
-    let standing = all(&TraceFile::from_bytes(bytes).unwrap()).standing;
-    assert_eq!((standing.len(), standing[0].warps, standing[0].head), (2, 2, Some(2)));
-    // The second warp came to 2 as its second event, and its lane to 5 two events later.
-    assert_eq!((standing[0].trips, standing[0].since), (72, 2));
-    let at = |location| StandingAt { location, warps: 1 };
-    assert_eq!(standing[0].last, [at(2), at(3)]);
-    assert_eq!(standing[0].others.iter().map(|at| (at.location, at.lanes)).collect::<Vec<_>>(), [(5, 2)]);
-    assert_eq!((standing[1].head, &standing[1].last[..]), (None, &[at(4)][..]));
-    assert_eq!(standing[1].others.iter().map(|at| (at.location, at.lanes)).collect::<Vec<_>>(), [(1, 31)]);
-}
-
-/// Four warps of two blocks: of the first block one waits at 4, and the other one is at 2; of the second one
-/// both wait, at two places of the same barrier.
-#[test]
-fn of_a_barrier_it_is_said_who_has_not_come() {
-    let launch = LaunchInfo::new(0, 0, [2, 1, 1], [64, 1, 1], 0).unwrap();
-    let last = |location| vec![event(1, u32::MAX), event(location, u32::MAX)];
-    let warps = BTreeMap::from([(0, last(4)), (1, last(2)), (2, last(4)), (3, last(3))]);
-    let mut metadata = metadata(&TABLE);
-    for info in metadata.locations.iter_mut().filter(|info| [3, 4].contains(&info.id)) {
-        info.kind = LocationKind::Barrier;
-        info.wait = Some(Box::new(WaitInfo { barrier: "bar 1".to_owned(), ..WaitInfo::default() }));
-    }
-    let said = |metadata: &Metadata| {
-        let bytes = written(metadata, &launch, &warps, |_, account| account.finished = 0);
-        let trace = TraceFile::from_bytes(bytes).unwrap();
-        let standing = all(&trace).standing;
-        let group = standing.iter().find(|group| group.waits_at == Some(4)).unwrap();
-        let missing: Vec<(u16, u64)> = group.not_come.iter().map(|at| (at.location, at.warps)).collect();
-        (group.warps, missing, words::not_come(&trace, &words::Names::new(&trace), group).join("; "))
-    };
-    let (warps_there, missing, sentence) = said(&metadata);
-    assert_eq!((warps_there, &missing[..]), (2, &[(2, 1)][..]));
-    assert!(
-        sentence.starts_with("they wait at barrier 1; 1 warp of their blocks has not come there: 1 after"),
-        "{sentence}"
-    );
-    // Of a barrier whose number is not known, another place is another barrier.
-    metadata.locations.iter_mut().for_each(|info| info.wait = None);
-    let (_, missing, sentence) = said(&metadata);
-    assert_eq!(missing, [(2, 1), (3, 1)]);
-    assert!(sentence.starts_with("2 warps of their blocks have not come there"), "{sentence}");
 }
 
 #[test]
@@ -251,7 +189,6 @@ fn warps_that_have_not_begun_are_counted() {
     let bytes = written(&metadata(&TABLE), &launch(), &BTreeMap::new(), |_, account| account.finished = 0);
     let analysis = all(&TraceFile::from_bytes(bytes).unwrap());
     assert_eq!((analysis.losses.unfinished_warps, analysis.warps.len()), (2, 0));
-    assert_eq!((analysis.standing[0].last.len(), analysis.standing[0].warps), (0, 2));
 }
 
 #[test]

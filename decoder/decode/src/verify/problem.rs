@@ -105,7 +105,7 @@ fn all_next(expected: &[LanesNext]) -> String {
 /// How a launch ended, in words.
 fn ended(end: &EarlyEnd) -> String {
     match end {
-        EarlyEnd::Failed { message } => format!("failed: {}", on_one_line(message)),
+        EarlyEnd::Failed { message, .. } => format!("failed: {}", on_one_line(message)),
         end => end.verb().to_owned(),
     }
 }

@@ -3,12 +3,13 @@
 //! ```text
 //! offset  size  field
 //!      0     4  launch
-//!      4     1  how         1 the launch failed, 2 the recording was interrupted, 3 it still ran
+//!      4     1  how         1 the launch failed, 2 the recording was interrupted, 3 it still ran,
+//!                          4 the launch failed, and where its warps were is known
 //!      5     3  zero
-//!      8     …  message     UTF-8, at most 4,096 bytes; empty unless the launch failed
+//!      8     …  message     of kind 1: UTF-8, at most 4,096 bytes
 //! ```
-//! Of a launch that still ran, a list in the metadata's encoding stands in the place of the message: where its warps were.
-//! An element is a list of warps (first and how many, varint32) and a list of where their lanes were (location, varint16;
+//! Of kinds 3 and 4, a list in the metadata's encoding stands in the place of the message: where warps were that had not
+//! ended. Of kind 4, the message as a text in that encoding precedes it. An element of the list is a list of warps (first and how many, varint32) and a list of where their lanes were (location, varint16;
 //! mask, varint32; and 1 if others that came there with them have gone on, else 0).
 
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,7 @@ const FIXED_BYTES: usize = 8;
 const FAILED: u8 = 1;
 const INTERRUPTED: u8 = 2;
 const RUNNING: u8 = 3;
+const FAILED_AT: u8 = 4;
 
 const SECTION: &str = "ENDS";
 
@@ -36,6 +38,8 @@ pub enum EarlyEnd {
     Failed {
         /// What the device or the recorder said, at most [`MAX_MESSAGE_BYTES`] of it.
         message: String,
+        /// Of warps that had not ended, where they were, as far as it is known: at most [`MAX_WARP_RANGES`] ranges in all.
+        positions: Vec<WarpsAt>,
     },
     /// The recording was ended while the kernel ran.
     Interrupted,
@@ -68,15 +72,28 @@ pub struct LanesAt {
     pub left_behind: bool,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct Positions(#[serde(deserialize_with = "bounded::<_, _, MAX_WARP_RANGES>")] Vec<WarpsAt>);
 
 impl EarlyEnd {
     /// A failed launch. Of a message that is too long the beginning is kept.
     pub fn failed(message: impl Into<String>) -> Self {
+        Self::failed_at(message, Vec::new())
+    }
+
+    /// The same, where it is known where warps were that had not ended.
+    pub fn failed_at(message: impl Into<String>, positions: Vec<WarpsAt>) -> Self {
         let mut message = message.into();
         message.truncate(message.floor_char_boundary(MAX_MESSAGE_BYTES));
-        Self::Failed { message }
+        Self::Failed { message, positions }
+    }
+
+    /// Where warps were that had not ended; empty if that is not known.
+    pub fn positions(&self) -> &[WarpsAt] {
+        match self {
+            Self::Failed { positions, .. } | Self::Running { positions } => positions,
+            Self::Interrupted => &[],
+        }
     }
 
     /// Says what became of the launch: "failed" or "was interrupted".
@@ -94,12 +111,12 @@ impl EarlyEnd {
     /// A message of more than [`MAX_MESSAGE_BYTES`], more ranges of warps than [`MAX_WARP_RANGES`].
     pub fn encode_section(&self, launch: u32) -> Result<Vec<u8>, FormatError> {
         let (how, rest) = match self {
-            Self::Failed { message } => (FAILED, message.as_bytes().to_vec()),
-            Self::Interrupted => (INTERRUPTED, Vec::new()),
-            Self::Running { positions } => {
-                let positions = Positions(positions.clone());
-                (RUNNING, postcard::to_allocvec(&positions).expect("integers in sequences"))
+            Self::Failed { message, positions } if positions.is_empty() => {
+                (FAILED, message.as_bytes().to_vec())
             }
+            Self::Failed { message, positions } => (FAILED_AT, encoded(&(message, positions))),
+            Self::Interrupted => (INTERRUPTED, Vec::new()),
+            Self::Running { positions } => (RUNNING, encoded(positions)),
         };
         let mut body = Vec::with_capacity(FIXED_BYTES + rest.len());
         body.extend_from_slice(&launch.to_le_bytes());
@@ -123,23 +140,31 @@ impl EarlyEnd {
         fields.zero::<3>("reserved")?;
         let (message, message_at) = (fields.rest(), fields.offset());
         let found = message.len() as u64;
-        if how == RUNNING {
-            let Positions(positions) = decode_body((SECTION, "positions of warps"), message, message_at)?;
+        let too_large = |what, found, limit: usize| {
+            Err(FormatError::too_large(SECTION, what, message_at, found, limit as u64))
+        };
+        if how == RUNNING || how == FAILED_AT {
+            let what = (SECTION, "positions of warps");
+            let (message, Positions(positions)) = match how {
+                RUNNING => (String::new(), decode_body(what, message, message_at)?),
+                _ => decode_body(what, message, message_at)?,
+            };
             let ranges = positions.iter().map(|at| at.warps.len() as u64).sum();
             if ranges > MAX_WARP_RANGES as u64 {
-                let limit = MAX_WARP_RANGES as u64;
-                return Err(FormatError::too_large(SECTION, "ranges of warps", message_at, ranges, limit));
+                return too_large("ranges of warps", ranges, MAX_WARP_RANGES);
             }
-            return Ok((launch, Self::Running { positions }));
+            if message.len() > MAX_MESSAGE_BYTES {
+                return too_large("message", message.len() as u64, MAX_MESSAGE_BYTES);
+            }
+            let end = if how == RUNNING {
+                Self::Running { positions }
+            } else {
+                Self::Failed { message, positions }
+            };
+            return Ok((launch, end));
         }
         if message.len() > MAX_MESSAGE_BYTES {
-            return Err(FormatError::too_large(
-                SECTION,
-                "message",
-                message_at,
-                found,
-                MAX_MESSAGE_BYTES as u64,
-            ));
+            return too_large("message", found, MAX_MESSAGE_BYTES);
         }
         let end = match how {
             FAILED => {
@@ -148,7 +173,7 @@ impl EarlyEnd {
                     offset: message_at,
                     message: format!("the message is not UTF-8: {error}"),
                 })?;
-                Self::Failed { message: message.to_owned() }
+                Self::failed(message)
             }
             INTERRUPTED if message.is_empty() => Self::Interrupted,
             INTERRUPTED => {
@@ -164,12 +189,17 @@ impl EarlyEnd {
                     "how",
                     how_at,
                     how.into(),
-                    "1 (failed), 2 (interrupted) or 3 (it still ran)",
+                    "1 or 4 (failed), 2 (interrupted) or 3 (it still ran)",
                 ));
             }
         };
         Ok((launch, end))
     }
+}
+
+/// In the metadata's encoding.
+fn encoded(value: &impl Serialize) -> Vec<u8> {
+    postcard::to_allocvec(value).expect("integers and texts in sequences")
 }
 
 #[cfg(test)]
@@ -192,6 +222,7 @@ mod tests {
             WarpsAt { warps: vec![(0, 2), (5, 300)], lanes: vec![at(3, 1, true), at(0x102, !1, false)] },
             WarpsAt { warps: vec![(2, 1)], lanes: Vec::new() },
         ];
+        let failed = EarlyEnd::Failed { message: "no".to_owned(), positions: positions.clone() };
         let end = EarlyEnd::Running { positions };
         let section = end.encode_section(7).unwrap();
         let body = &section[SECTION_HEADER_BYTES..];
@@ -199,6 +230,10 @@ mod tests {
             [2, 2, 0, 2, 5, 0xac, 2, 2, 3, 1, 1, 0x82, 2, 0xfe, 0xff, 0xff, 0xff, 0xf, 0, 1, 2, 1, 0];
         assert_eq!(body, [&[7, 0, 0, 0, 3, 0, 0, 0][..], &expected].concat());
         assert_eq!(EarlyEnd::decode(body, 0), Ok((7, end)));
+        let section = failed.encode_section(7).unwrap();
+        let body = &section[SECTION_HEADER_BYTES..];
+        assert_eq!(body, [&[7, 0, 0, 0, 4, 0, 0, 0, 2, b'n', b'o'][..], &expected].concat());
+        assert_eq!(EarlyEnd::decode(body, 0), Ok((7, failed)));
         let positions = vec![WarpsAt { warps: vec![(0, 1); MAX_WARP_RANGES / 2 + 1], lanes: Vec::new() }; 2];
         assert!(EarlyEnd::Running { positions }.encode_section(7).is_err());
     }
@@ -207,11 +242,13 @@ mod tests {
     fn long_messages_are_cut_between_characters() {
         let long = "µ".repeat(MAX_MESSAGE_BYTES);
         let end = EarlyEnd::failed(format!("a{long}"));
-        let EarlyEnd::Failed { message } = &end else { panic!("{end:?}") };
+        let EarlyEnd::Failed { message, .. } = &end else { panic!("{end:?}") };
         assert_eq!(message.len(), MAX_MESSAGE_BYTES - 1);
         let section = end.encode_section(0).unwrap();
         assert_eq!(EarlyEnd::decode(&section[SECTION_HEADER_BYTES..], 0), Ok((0, end)));
-        assert!(EarlyEnd::Failed { message: long }.encode_section(0).is_err());
+        for positions in [Vec::new(), vec![WarpsAt::default()]] {
+            assert!(EarlyEnd::Failed { message: long.clone(), positions }.encode_section(0).is_err());
+        }
     }
 
     #[test]
@@ -223,6 +260,8 @@ mod tests {
             &[0, 0, 0, 0, 3, 0, 0, 0],
             &[0, 0, 0, 0, 3, 0, 0, 0, 1, 1, 0],
             &[0, 0, 0, 0, 4, 0, 0, 0],
+            &[0, 0, 0, 0, 4, 0, 0, 0, 1, 0xff, 0],
+            &[0, 0, 0, 0, 5, 0, 0, 0],
             &[0, 0, 0, 0, 1, 0, 1, 0],
             &[0, 0, 0, 0, 2, 0, 0, 0, b'x'],
             &[0, 0, 0, 0, 1, 0, 0, 0, 0xff],

@@ -20,8 +20,7 @@ pub(crate) fn ways() -> Vec<Way> {
     let policies = [
         ("stop", plain),
         ("ring", Recording { logs: LogKind::Ring, ..plain }),
-        ("stream", Recording { logs: LogKind::Streamed { open_runs: false }, ..plain }),
-        ("stream, open runs", Recording { logs: LogKind::Streamed { open_runs: true }, ..plain }),
+        ("stream", Recording { logs: LogKind::Streamed, ..plain }),
         ("stop, all loops counted, dual", Recording { counting: Counting::All, dual: true, ..plain }),
         ("stop, chosen warps", Recording { chooses: true, ..plain }),
         (

@@ -62,7 +62,7 @@ pub enum SpliceError {
     },
     /// Lanes cannot be recorded from a visit on and so as well.
     #[error(
-        "what is recorded from a visit of a location on is recorded event by event: leave counted loops and open runs out"
+        "what is recorded from a visit of a location on is recorded event by event: leave counted loops out"
     )]
     After,
     /// Sites cannot record and so as well.

@@ -77,10 +77,7 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
     let text = &*without_waits(text);
     let module = Module::parse(text)?;
     let counting = options.recording.map_or(Counting::Never, |recording| recording.counted());
-    let streams_open = |recording: Recording| recording.logs.has_open_runs();
-    if options.recording.is_some_and(|recording| {
-        recording.after.is_some() && (counting == Counting::All || streams_open(recording))
-    }) {
+    if counting == Counting::All && options.recording.is_some_and(|recording| recording.after.is_some()) {
         return Err(SpliceError::After);
     }
     if let Some(recording) = options.recording {

@@ -50,7 +50,7 @@ pub(super) fn check(recording: Recording) -> Result<(), SpliceError> {
         Recording { dual: true, .. } => "the dual recording",
         Recording { after: Some(_), .. } => "the visit from which on lanes are recorded",
         Recording { logs: LogKind::Ring, .. } => "the policy `ring`",
-        Recording { logs: LogKind::Streamed { .. }, .. } => "the policy `stream`",
+        Recording { logs: LogKind::Streamed, .. } => "the policy `stream`",
         _ => return Ok(()),
     };
     Err(SpliceError::Data { with })

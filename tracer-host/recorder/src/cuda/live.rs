@@ -2,13 +2,11 @@
 
 use std::collections::VecDeque;
 use std::ffi::c_void;
-use std::sync::atomic::AtomicU64;
 
 use cudarc::driver::{result, sys};
 
 use super::driver::Called;
-use super::pinned::Pinned;
-use crate::live::{LiveMemory, MAX_READ, copy_words, store_words};
+use crate::live::{LiveMemory, MAX_READ};
 use crate::{AddressMap, DeviceError};
 
 /// Bytes that are written at once.
@@ -27,19 +25,9 @@ pub(super) struct Live {
     writes: sys::CUstream,
     buffers: [Buffer; 2],
     written: *mut c_void,
-    /// Reads that are under way, in their order.
-    under_way: VecDeque<Read>,
+    /// Reads that are under way, in their order: the number of the buffer, and how many bytes.
+    under_way: VecDeque<(usize, usize)>,
     next: usize,
-    /// What was answered last of [memory of the host](Pinned).
-    answered: Vec<u64>,
-}
-
-/// A read that is under way.
-enum Read {
-    /// This many bytes are copied into the buffer with this number.
-    Copied(usize, usize),
-    /// It was of memory of the host, which needs no driver.
-    Taken(Vec<u64>),
 }
 
 impl Live {
@@ -61,7 +49,6 @@ impl Live {
             written: memory(MAX_WRITE)?,
             under_way: VecDeque::new(),
             next: 0,
-            answered: Vec::new(),
         })
     }
 
@@ -88,38 +75,15 @@ impl Live {
         }
         // SAFETY: event and stream are alive.
         unsafe { result::event::record(*done, self.reads) }.called("cuEventRecord")?;
-        self.under_way.push_back(Read::Copied(self.next, bytes));
+        self.under_way.push_back((self.next, bytes));
         self.next = (self.next + 1) % self.buffers.len();
         Ok(())
     }
 
-    /// Copies ranges of memory of the host, of which `words` returns the words.
-    fn take<'m>(
-        &mut self,
-        ranges: &[(u64, usize)],
-        words: impl Fn(u64, usize) -> Option<&'m [AtomicU64]>,
-    ) -> Result<(), DeviceError> {
-        let mut read = std::mem::take(&mut self.answered);
-        read.clear();
-        for &(address, bytes) in ranges {
-            let out_of_bounds = DeviceError::OutOfBounds { address, bytes: bytes as u64 };
-            copy_words(address, words(address, bytes).ok_or(out_of_bounds)?, &mut read);
-        }
-        self.under_way.push_back(Read::Taken(read));
-        Ok(())
-    }
-
     pub(super) fn finish_read(&mut self) -> Result<&[u8], DeviceError> {
-        let (number, bytes) = match self.under_way.pop_front() {
-            Some(Read::Copied(number, bytes)) => (number, bytes),
-            Some(Read::Taken(words)) => {
-                self.answered = words;
-                return Ok(bytemuck::cast_slice(&self.answered));
-            }
-            None => {
-                let problem = "no read is under way".to_owned();
-                return Err(DeviceError::Unsupported { problem });
-            }
+        let Some((number, bytes)) = self.under_way.pop_front() else {
+            let problem = "no read is under way".to_owned();
+            return Err(DeviceError::Unsupported { problem });
         };
         let Buffer { memory, done } = &self.buffers[number];
         // SAFETY: the event is alive. Behind it all bytes are there, and the next read but one is the first
@@ -166,7 +130,6 @@ impl Drop for Live {
 /// What is allocated, and the stream: device memory as it is seen while a kernel runs.
 pub(super) struct LiveDevice<'a> {
     pub(super) allocations: &'a AddressMap<()>,
-    pub(super) pinned: &'a Pinned,
     pub(super) live: &'a mut Live,
 }
 
@@ -181,11 +144,6 @@ pub(super) fn check_inside(
 
 impl LiveMemory for LiveDevice<'_> {
     fn start_read(&mut self, ranges: &[(u64, usize)]) -> Result<(), DeviceError> {
-        let Self { pinned, live, .. } = self;
-        // Of nothing, too: a driver that has failed returns nothing.
-        if ranges.first().is_none_or(|&(address, bytes)| pinned.holds(address, bytes as u64)) {
-            return live.take(ranges, |address, bytes| pinned.words(address, bytes));
-        }
         for &(address, bytes) in ranges {
             check_inside(self.allocations, address, bytes as u64)?;
         }
@@ -197,10 +155,6 @@ impl LiveMemory for LiveDevice<'_> {
     }
 
     fn write_live(&mut self, address: u64, bytes: &[u8]) -> Result<(), DeviceError> {
-        if let Some(words) = self.pinned.words(address, bytes.len()) {
-            store_words(words, bytes);
-            return Ok(());
-        }
         check_inside(self.allocations, address, bytes.len() as u64)?;
         self.live.write(address, bytes)
     }

@@ -1,12 +1,9 @@
 //! Memory of the host that kernels use, too. The host still reads it when a kernel has failed, after which
 //! the driver gives nothing of the device's own memory.
 
-use std::sync::atomic::AtomicU64;
-
 use cudarc::driver::{result, sys};
 
 use super::driver::{self, Called};
-use crate::live::WORD_BYTES;
 use crate::{AddressMap, DeviceError};
 
 /// What is allocated. Kernels and the host name it by the same address.
@@ -16,7 +13,7 @@ pub(super) struct Pinned {
 }
 
 impl Pinned {
-    /// Allocates this many bytes; returns their address.
+    /// Allocates this many bytes, all zeros; returns their address.
     pub(super) fn allocate(&mut self, bytes: u64) -> Result<u64, DeviceError> {
         let out_of_memory = |reason: String| DeviceError::OutOfMemory { bytes, reason };
         let length = usize::try_from(bytes.max(1)).map_err(|error| out_of_memory(error.to_string()))?;
@@ -26,6 +23,8 @@ impl Pinned {
             let (name, description) = driver::words(error);
             out_of_memory(format!("cuMemHostAlloc: {name} ({description})"))
         })?;
+        // SAFETY: as long as it was asked for, and nothing else's.
+        unsafe { memory.cast::<u8>().write_bytes(0, length) };
         let address = memory.expose_provenance() as u64;
         self.allocations.insert(address, bytes.max(1), ());
         Ok(address)
@@ -44,14 +43,9 @@ impl Pinned {
         self.allocations.around(address, bytes).is_some()
     }
 
-    /// Words that kernels may use meanwhile; `None` if they are not in one of the allocations, or not whole.
-    pub(super) fn words(&self, address: u64, bytes: usize) -> Option<&[AtomicU64]> {
-        let whole = address.is_multiple_of(WORD_BYTES as u64) && bytes.is_multiple_of(WORD_BYTES);
-        let start = std::ptr::with_exposed_provenance::<AtomicU64>(address as usize);
-        // SAFETY: inside an allocation, which is aligned, was filled before its first use, and stays while
-        // this borrow lasts. What kernels write meanwhile changes as a whole in units of this size.
-        (whole && self.holds(address, bytes as u64))
-            .then(|| unsafe { std::slice::from_raw_parts(start, bytes / WORD_BYTES) })
+    /// Where bytes of one of the allocations begin; `None` if they are in none.
+    pub(super) fn pointer(&self, address: u64, bytes: u64) -> Option<*mut u8> {
+        self.holds(address, bytes).then(|| std::ptr::with_exposed_provenance_mut(address as usize))
     }
 }
 

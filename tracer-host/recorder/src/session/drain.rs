@@ -15,6 +15,7 @@ use super::SessionError;
 use super::classes::Classes;
 use super::ledger::Job;
 use super::pool::Filled;
+use super::running::{self, Left};
 use super::worker::{Account, Drained, MAPPED_BYTES, Span, Worker, append};
 use crate::{Allocation, Device, DeviceError, EncodeJob, Encoded};
 
@@ -128,6 +129,9 @@ pub(super) fn run<W: Write + Send + 'static>(
         worker.write(Drained { begin: plain, ..worker.empty() })?;
         return Ok(DrainCost::default());
     };
+    if filled.on_host {
+        return run_on_host(codec, filled, plain, device, worker);
+    }
     let Filled { arena: _, pool, logged, table, scratch, accounts, logs: used, span_bytes, .. } = filled;
     let Filled { launches, unfinished, .. } = filled;
     let mut cost = DrainCost::default();
@@ -172,25 +176,46 @@ pub(super) fn run<W: Write + Send + 'static>(
     drained.end = launches;
     drained.end.retain(LaunchInfo::is_recorded);
     worker.write(drained)?;
-    let mut cleared = vec![(pool.claims, size_of::<Claims>() as u64), accounts];
-    if logged.iter().any(|launch| launch.ring == 0) {
-        // A copy of a log that is written next shows where it ends.
-        let each = u64::from(ENTRY_BYTES);
-        let merged = pool.merged_from..pool.merged_from + cost.merged;
-        cleared.extend(
-            used.into_iter()
-                .chain([merged])
-                .map(|it| (pool.logs + u64::from(it.start) * each, it.len() as u64 * each)),
-        );
-    }
-    cleared.retain(|(_, bytes)| *bytes > 0);
-    match device.clear(&cleared) {
+    let merged = pool.merged_from..pool.merged_from + cost.merged;
+    let logs =
+        if logged.iter().any(|launch| launch.ring == 0) { &[&used[..], &[merged]].concat() } else { &[][..] };
+    match clear(device, &pool, accounts, logs) {
         // It is written, and nothing more will be recorded here.
         Err(DeviceError::GivenUp) => {}
         done => done?,
     }
     cost.copy += started.elapsed();
     Ok(cost)
+}
+
+/// Brings to the writer what lies in memory of the host, without the device, which may have failed meanwhile.
+fn run_on_host<W: Write + Send + 'static>(
+    codec: CodecSpec,
+    filled: Filled,
+    plain: Vec<LaunchInfo>,
+    device: &mut dyn Device,
+    worker: &mut Worker<W>,
+) -> Result<DrainCost, SessionError> {
+    let (pool, accounts, logs) = (filled.pool, filled.accounts, filled.logs.clone());
+    let left = Left { filled, running: Vec::new(), plain, is_drained: false };
+    let (_, cost) = running::write(device, codec, left, worker)?;
+    clear(device, &pool, accounts, &logs)?;
+    Ok(cost)
+}
+
+/// Makes an arena empty: its counters, its accounts and these ranges of its logs. A copy of a log that is written there next
+/// shows where it ends.
+fn clear(
+    device: &mut dyn Device,
+    pool: &PoolDescriptor,
+    accounts: (u64, u64),
+    logs: &[Range<u32>],
+) -> Result<(), DeviceError> {
+    let each = u64::from(ENTRY_BYTES);
+    let mut cleared = vec![(pool.claims, size_of::<Claims>() as u64), accounts];
+    cleared.extend(logs.iter().map(|it| (pool.logs + u64::from(it.start) * each, it.len() as u64 * each)));
+    cleared.retain(|(_, bytes)| *bytes > 0);
+    device.clear(&cleared)
 }
 
 /// Returns how many chunks hold something, and notes how much memory that is.

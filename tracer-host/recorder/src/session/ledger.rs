@@ -352,6 +352,20 @@ impl Ledger {
         Some(OldestLaunch { launch: info.number(), kernel, since: *since, others: self.running() - 1 })
     }
 
+    /// Notes that launches have failed, of which the logs may still be there; returns them.
+    pub(super) fn fail(&mut self, ticket: Ticket) -> Vec<LaunchInfo> {
+        let Some(Open { infos, begin, .. }) = self.open.get(&ticket) else { return Vec::new() };
+        let (infos, begin) = (infos.clone(), *begin);
+        self.note_ran(&infos, begin);
+        infos
+    }
+
+    /// Returns how many launches were reserved that have not ended, apart from those of a ticket.
+    pub(super) fn running_beside(&self, ticket: Option<Ticket>) -> usize {
+        let own = ticket.and_then(|ticket| self.open.get(&ticket)).map_or(0, |open| open.infos.len());
+        self.running() - own
+    }
+
     /// Takes out all that was not drained: what arenas hold, of which `claimed` entries were claimed, and which of their
     /// launches have not ended.
     pub(super) fn left(&mut self, claimed: &[(usize, u64)]) -> Vec<Left> {

@@ -54,17 +54,18 @@ const RESERVE_SHARE: u32 = 4;
 /// Streams of a launch whose logs may take half.
 const FEW_STREAMS: u64 = 8;
 
-/// Device memory of a session, as it is taken.
+/// Memory of a session, as it is taken.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Memory {
     limit: u64,
+    place: MemoryType,
     taken: u64,
     peak: u64,
 }
 
 impl Memory {
-    pub(super) fn new(limit: u64) -> Self {
-        Self { limit, taken: 0, peak: 0 }
+    pub(super) fn new(limit: u64, place: MemoryType) -> Self {
+        Self { limit, place, taken: 0, peak: 0 }
     }
 
     /// The most that was taken at once, in bytes.
@@ -86,7 +87,7 @@ impl Memory {
                 problem: format!("{bytes} bytes are beyond the limit of {}", MemorySize(self.limit)),
             });
         }
-        let allocation = device.allocate(bytes, MemoryType::Device)?;
+        let allocation = device.allocate(bytes, self.place)?;
         self.taken += bytes;
         self.peak = self.peak.max(self.taken);
         Ok(allocation)
@@ -133,6 +134,8 @@ impl Memory {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Division {
     pub(super) limit: u64,
+    /// Where the memory lies.
+    pub(super) place: MemoryType,
     pub(super) chunk_bytes: u32,
     /// As in [`PoolDescriptor`](warptrace_abi::pool::PoolDescriptor).
     pub(super) times: u32,
@@ -196,6 +199,7 @@ impl Division {
         let entries = (rest / u64::from(ENTRY_BYTES)).min(MAX_ENTRIES.into()) as u32;
         Some(Self {
             limit,
+            place: MemoryType::Device,
             chunk_bytes,
             times: 0,
             data_track: 0,

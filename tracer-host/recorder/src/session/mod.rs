@@ -23,7 +23,7 @@ mod worker;
 pub use self::buffers::memory_of;
 pub(crate) use self::classes::{ClassRun, Classes, StreamName};
 pub use self::error::SessionError;
-pub use self::interrupt::{Interrupted, OpenRun, Standing};
+pub use self::interrupt::Interrupted;
 pub use self::launches::{Drainer, Ended, Ending, Launches, Next, Patience};
 pub use self::ledger::{OldestLaunch, Reserved, Ticket};
 pub use self::metadata::{command_line, command_of};

@@ -95,7 +95,7 @@ impl Pool {
         ring: bool,
         overlaps: bool,
     ) -> Result<Self, SessionError> {
-        let mut memory = Memory::new(division.limit);
+        let mut memory = Memory::new(division.limit, division.place);
         let [claims, table, scratch, accounts, classes, chunks, logs] =
             memory.allocate_all(device, division.parts())?;
         Ok(Self {

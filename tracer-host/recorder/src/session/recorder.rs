@@ -9,8 +9,9 @@ use warptrace_device::KernelCall;
 use warptrace_format::file::{EarlyEnd, LaunchInfo, LocationInfo};
 
 use super::interrupt::{Interrupt, Interrupted};
-use super::ledger::{Job, Ledger, MAX_PENDING, Reserved};
+use super::ledger::{Job, Ledger, MAX_PENDING, Reserved, Ticket};
 use super::pool::{Effort, Short};
+use super::running::{self, Rest};
 use super::stream::Streams;
 use super::worker::{Drained, Worker};
 use super::{LaunchReport, SessionError, drain};
@@ -55,13 +56,26 @@ impl<W: Write + Send + 'static> std::fmt::Debug for Recorder<W> {
 }
 
 impl<W: Write + Send + 'static> Recorder<W> {
-    /// Lets the recording end in the middle of a kernel whose logs are [streamed](crate::Policy::Stream):
-    /// when `asked` is set, what has come of the kernel is written, the file is ended, and `tell` is called.
+    /// Lets the recording end in the middle of a kernel: when `asked` is set, what has come of the kernel is written, the
+    /// file is ended, and `tell` is called. The file says where the warps were, unless logs are
+    /// [streamed](crate::Policy::Stream) or [rings](crate::Policy::Ring).
     ///
-    /// Nothing can end the kernel itself. So `tell` best ends the process; if it returns, the recording waits
+    /// Nothing can end a kernel of a GPU. So `tell` best ends the process; if it returns, the recording waits
     /// for the kernel, and the launch fails with [`SessionError::Interrupted`].
-    pub fn interrupt_by(&mut self, asked: Arc<AtomicBool>, tell: impl FnMut(&Interrupted) + 'static) {
+    ///
+    /// # Errors
+    /// If the driver fails.
+    pub fn interrupt_by(
+        &mut self,
+        device: &mut dyn Device,
+        asked: Arc<AtomicBool>,
+        tell: impl FnMut(&Interrupted) + 'static,
+    ) -> Result<(), SessionError> {
+        if self.streams.is_none() {
+            device.give_up_by(&asked)?;
+        }
         self.interrupt = Some(Interrupt { asked, tell: Box::new(tell) });
+        Ok(())
     }
 
     /// Tells the recorder of kernels, each with its source file or an empty text, and of locations, which it
@@ -193,13 +207,44 @@ impl<W: Write + Send + 'static> Recorder<W> {
                 }
             }
             Err(DeviceError::NotLaunched { .. }) => self.ledger.cancel(ticket),
-            Err(_) => {
-                self.ledger.failed(ticket);
-                // What came before may still be there: on the simulator it is, on a GPU mostly not.
-                let _ = self.drain(device);
+            Err(error) => {
+                let is_given_up = matches!(error, DeviceError::GivenUp);
+                if is_given_up {
+                    device.read_beside();
+                }
+                let failed = (!error.is_hang()).then(|| (ticket, error.to_string()));
+                // Memory of the host is still there, and what a simulated kernel did.
+                let written = self.write_rest(device, failed);
+                if let (true, Some(interrupt)) = (is_given_up, &mut self.interrupt) {
+                    written?;
+                    let (launch, kernel) = (info.number(), call.name().to_owned());
+                    (interrupt.tell)(&Interrupted { kernel: kernel.clone(), launch });
+                    device.wait()?;
+                    return Err(SessionError::Interrupted { launch, kernel });
+                }
+                if written.is_err() {
+                    self.ledger.failed(ticket);
+                }
             }
         }
         Ok(time?)
+    }
+
+    /// Writes all that was not drained, and ends the file. `failed`: launches that failed, and why.
+    ///
+    /// # Errors
+    /// If the device cannot be read: nothing has changed then; or the file not written.
+    fn write_rest(
+        &mut self,
+        device: &mut dyn Device,
+        failed: Option<(Ticket, String)>,
+    ) -> Result<(), SessionError> {
+        let claimed = running::claimed(device, self.ledger.counters())?;
+        let failed = failed.map(|(ticket, message)| (self.ledger.fail(ticket), message));
+        let rest = Rest { lefts: self.ledger.left(&claimed), job: self.ledger.job(None), failed };
+        let mut worker = self.worker.take().ok_or(SessionError::Unusable)?;
+        running::write_rest(device, &mut worker, rest)?;
+        end(worker, &mut self.ledger.total).map(drop)
     }
 
     /// Writes why a launch failed, ends the file, and gives the memory back: nothing more can be recorded.

@@ -1,7 +1,7 @@
-//! Launches that have not ended: what they have recorded so far, and where their warps are.
+//! Launches that have not ended, or failed: what they have recorded so far, and where their warps are.
 //!
 //! Their logs are copied to the host, where each gets an end, and are merged and encoded there. No kernel is launched:
-//! one that never ends may leave no room for another. What a kernel has in its logs while it runs is described in
+//! one that never ends may leave no room for another, and none runs after one that failed. What a kernel has in its logs while it runs is described in
 //! [`warptrace_abi::log`], "Kernels that run".
 
 use std::collections::BTreeMap;
@@ -15,15 +15,15 @@ use warptrace_abi::pool::{Claims, PoolDescriptor};
 use warptrace_format::LANES;
 use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::CodecSpec;
-use warptrace_format::file::limits::MAX_WARP_RANGES;
+use warptrace_format::file::limits::{MAX_EARLY_ENDS, MAX_WARP_RANGES};
 use warptrace_format::file::{EarlyEnd, LanesAt, LaunchInfo, WarpsAt};
 use warptrace_format::span::WarpSpan;
 
 use super::SessionError;
-use super::drain;
+use super::drain::{self, DrainCost};
 use super::ledger::Job;
 use super::pool::Filled;
-use super::worker::Worker;
+use super::worker::{Drained, Worker};
 use crate::{Device, MemoryType, SimDevice, SimOptions};
 
 /// An arena with launches of which some have not ended.
@@ -47,7 +47,69 @@ const LEAST_MERGED: u32 = 1 << 16;
 /// The words of a log entry.
 type Words = [u32; 4];
 
-/// Brings to the writer what an arena holds; returns where the warps of launches are that have not ended.
+/// All that a recording has not brought to the writer.
+pub(super) struct Rest {
+    pub(super) lefts: Vec<Left>,
+    pub(super) job: Job,
+    /// Launches that failed together, and why.
+    pub(super) failed: Option<(Vec<LaunchInfo>, String)>,
+}
+
+/// Reads how many entries were claimed in arenas, whose counters are at these addresses.
+///
+/// # Errors
+/// If the device cannot be read.
+pub(super) fn claimed(
+    device: &mut dyn Device,
+    counters: Vec<(usize, u64)>,
+) -> Result<Vec<(usize, u64)>, SessionError> {
+    let mut claimed = counters;
+    for (_, entries) in &mut claimed {
+        let address = *entries;
+        device.read(address, bytemuck::bytes_of_mut(entries))?;
+    }
+    Ok(claimed)
+}
+
+/// Brings to the writer all that is left, and which launches have not ended.
+///
+/// # Errors
+/// If the device cannot be read, or the file not written.
+pub(super) fn write_rest<W: Write + Send + 'static>(
+    device: &mut dyn Device,
+    worker: &mut Worker<W>,
+    rest: Rest,
+) -> Result<(), SessionError> {
+    let Rest { lefts, job: Job { codec, news, mut plain, host, .. }, failed } = rest;
+    news.into_iter().try_for_each(|message| worker.send(message))?;
+    let mut ends = Vec::new();
+    for mut left in lefts {
+        left.plain = std::mem::take(&mut plain);
+        ends.extend(write(device, codec, left, worker)?.0);
+    }
+    worker.write(Drained { begin: plain, ..worker.empty() })?;
+    let has_begun = |(_, end): &(LaunchInfo, EarlyEnd)| end.positions().iter().any(|at| !at.lanes.is_empty());
+    if let Some((infos, message)) = failed {
+        // Of those that were launched together, the first one that was seen to run.
+        let is_one = |end: &(LaunchInfo, EarlyEnd)| infos.contains(&end.0) && has_begun(end);
+        let found = ends.iter().position(is_one).map(|at| ends.remove(at));
+        if let Some(info) = found.as_ref().map(|(info, _)| *info).or_else(|| infos.first().copied()) {
+            ends.retain(|(other, _)| other.number() != info.number());
+            let positions = found.map_or_else(Vec::new, |(_, end)| end.positions().to_vec());
+            ends.insert(0, (info, EarlyEnd::failed_at(message, positions)));
+        }
+    }
+    // A file has room for so many; those that have begun come first.
+    ends.sort_by_key(|end| !(matches!(end.1, EarlyEnd::Failed { .. }) || has_begun(end)));
+    ends.truncate(MAX_EARLY_ENDS);
+    for end in ends {
+        worker.write(Drained { early_end: Some(Box::new(end)), ..Drained::default() })?;
+    }
+    worker.send_times(host, Vec::new())
+}
+
+/// Brings to the writer what an arena holds; returns where the warps of launches are that have not ended, and what that
+/// cost.
 ///
 /// # Errors
 /// If the device cannot be read, or the file not written.
@@ -56,7 +118,7 @@ pub(super) fn write<W: Write + Send + 'static>(
     codec: CodecSpec,
     left: Left,
     worker: &mut Worker<W>,
-) -> Result<Vec<(LaunchInfo, EarlyEnd)>, SessionError> {
+) -> Result<(Vec<(LaunchInfo, EarlyEnd)>, DrainCost), SessionError> {
     let Left { mut filled, running, mut plain, is_drained } = left;
     let mut accounts = vec![0; filled.accounts.1 as usize];
     device.read(filled.accounts.0, &mut accounts)?;
@@ -106,8 +168,8 @@ pub(super) fn write<W: Write + Send + 'static>(
     ends.extend(running.iter().filter(|info| !info.is_recorded()).map(|info| (*info, EarlyEnd::Interrupted)));
     let filled = place(&mut host, filled, at, &mut accounts, &unfinished)?;
     let job = Job { codec, news: Vec::new(), plain, filled: Some(filled), host: Vec::new() };
-    drain::run(job, &mut host, worker)?;
-    Ok(ends)
+    let cost = drain::run(job, &mut host, worker)?;
+    Ok((ends, cost))
 }
 
 /// Tells whether something of these launches was encoded.
@@ -441,7 +503,7 @@ fn place(
     let pool =
         PoolDescriptor { chunks, chunk_count, claims, logs, merged_end, classes: 0, class_slots: 0, ..pool };
     let accounts = (at, accounts.len() as u64);
-    Ok(Filled { pool, logged, accounts, unfinished: addresses, logs: [0..0, 0..0], ..filled })
+    Ok(Filled { pool, logged, accounts, unfinished: addresses, logs: [0..0, 0..0], on_host: false, ..filled })
 }
 
 impl LaneLog {

@@ -17,7 +17,9 @@ use super::worker::Worker;
 use super::{Recorder, SessionError, TracedProgram, modules};
 use crate::origin;
 use crate::writer::{self, TraceWriter, WriterOptions};
-use crate::{ClockSteps, Device, DeviceClocks, HostMessage, Policy, Prepare, RecordingSpec, Times, Visits};
+use crate::{
+    ClockSteps, Device, DeviceClocks, HostMessage, MemoryType, Policy, Prepare, RecordingSpec, Times, Visits,
+};
 
 impl<W: Write + Send + 'static> Recorder<W> {
     /// Allocates device memory and starts the file.
@@ -84,7 +86,8 @@ impl<W: Write + Send + 'static> Recorder<W> {
         let span_bytes = if spec.times.has_blocks() { size_of::<WarpSpan>() as u64 } else { 0 };
         let division = Division::new(limit, spec.chunk_bytes, arenas, shortest)?;
         let data_track = spec.traced(None).data_track().unwrap_or(0);
-        let division = Division { times, data_track, span_bytes, ..division };
+        let place = if spec.host_logs { MemoryType::Host } else { MemoryType::Device };
+        let division = Division { place, times, data_track, span_bytes, ..division };
         // Of a program that loads its kernels later, who loads them finds the location.
         let after = spec.window.after.as_ref().filter(|_| !locations.is_empty());
         let after = after.map(|visits: &Visits| visits.among(&locations)).transpose()?;

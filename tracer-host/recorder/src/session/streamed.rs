@@ -67,7 +67,7 @@ impl<W: Write + Send + 'static> Serving<'_, W> {
         }
     }
 
-    /// Writes what has come until now, ends the file, and tells where the warps stand.
+    /// Writes what has come until now, ends the file, and tells which kernel it was.
     fn end_now(&mut self, memory: &mut dyn LiveMemory) -> Result<(), SessionError> {
         let encoded = self.streams.finish_rounds(memory);
         self.send(encoded)?;
@@ -76,7 +76,6 @@ impl<W: Write + Send + 'static> Serving<'_, W> {
         self.streams.only_scan(memory)?;
         self.streams.only_scan(memory)?;
         let number = self.info.number();
-        let running = self.streams.standing(number);
         let rest = self.streams.abandon(Some(memory))?;
         self.send(rest)?;
         let mut worker = self.worker.take().ok_or(SessionError::Unusable)?;
@@ -89,8 +88,7 @@ impl<W: Write + Send + 'static> Serving<'_, W> {
         drop(writer.finish()?);
         let kernel = self.kernel.to_owned();
         if let Some(interrupt) = &mut self.interrupt {
-            let warps = self.info.chosen().count();
-            (interrupt.tell)(&Interrupted { kernel: kernel.clone(), launch: number, warps, running });
+            (interrupt.tell)(&Interrupted { kernel: kernel.clone(), launch: number });
         }
         Err(SessionError::Interrupted { launch: number, kernel })
     }
@@ -155,7 +153,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
         serving.ran.pop();
         if let Err(error) = time {
             // What is known of it and of those before is written.
-            let _ = serving.streams.end_failed(device).map(|scan| serving.send(scan));
+            let _ = serving.streams.abandon(None).map(|scan| serving.send(scan));
             self.ledger.put_back(serving.begin, serving.ran);
             self.ledger.note_ran(&[info], begin);
             return Err(error.into());

@@ -7,7 +7,7 @@ mod values;
 use std::collections::HashSet;
 use std::fmt;
 use std::io::Write as _;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ use warptrace_encode::native::{self, Schedule};
 use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::DeviceInfo;
-use warptrace_sim::{Interaction, Launch, Progress, Simulator, ValueSites, Watchdog};
+use warptrace_sim::{Interaction, Launch, Progress, SimError, Simulator, ValueSites, Watchdog};
 
 use self::memory::Memory;
 use self::streamed::run_served;
@@ -84,6 +84,8 @@ pub struct SimDevice {
     kernel_threads: Option<ThreadPool>,
     notes: Arc<Notes>,
     values: Values,
+    /// Ends launches whose logs are not streamed.
+    interrupt: Option<Arc<AtomicBool>>,
 }
 
 impl SimDevice {
@@ -96,6 +98,7 @@ impl SimDevice {
             kernel_threads: None,
             notes: Arc::default(),
             values: Values::default(),
+            interrupt: None,
         }
     }
 
@@ -237,9 +240,9 @@ impl Runner<'_> {
         // SAFETY: the caller's promise.
         let thread = unsafe { call.thread() };
         let started = Instant::now();
-        let ran = self.simulator.launch(&launch, &|| thread()).map_err(|source| DeviceError::Simulator {
-            kernel: kernel.to_owned(),
-            source: Box::new(source),
+        let ran = self.simulator.launch(&launch, &|| thread()).map_err(|source| match source {
+            SimError::Interrupted => DeviceError::GivenUp,
+            source => DeviceError::Simulator { kernel: kernel.to_owned(), source: Box::new(source) },
         })?;
         let elapsed = started.elapsed();
         if let Some(left) = ran.left_before {
@@ -283,6 +286,11 @@ impl Device for SimDevice {
         self.memory.free(allocation)
     }
 
+    fn give_up_by(&mut self, asked: &Arc<AtomicBool>) -> Result<(), DeviceError> {
+        self.interrupt = Some(Arc::clone(asked));
+        Ok(())
+    }
+
     fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), DeviceError> {
         let target = self.pointer(address, bytes.len())?;
         // SAFETY: inside an allocation, which no slice of the host overlaps; no launch is under way.
@@ -313,7 +321,7 @@ impl Device for SimDevice {
         if prepare.traced.is_some_and(|(recording, _)| recording.data.values) {
             self.values.check()?;
         }
-        if let Some((Recording { logs: LogKind::Streamed { .. }, .. }, _)) = prepare.traced {
+        if let Some((Recording { logs: LogKind::Streamed, .. }, _)) = prepare.traced {
             self.start_kernel_threads()?;
         }
         Ok(u64::MAX)
@@ -326,9 +334,10 @@ impl Device for SimDevice {
         traced: Option<Traced<'_>>,
     ) -> Result<LaunchTime, DeviceError> {
         let (launch, watches) = (self.untraced(shape), shape.simulated);
+        let interrupt = self.interrupt.clone();
         let Some(Traced { recording, logs, sites: taken }) = traced else {
             // SAFETY: the caller's promise.
-            let kernel = unsafe { self.runner().run(launch, watches, call)? };
+            let kernel = unsafe { self.runner().run(launch.interrupt(interrupt.as_deref()), watches, call)? };
             return Ok(LaunchTime { kernel, claims: Claims::default() });
         };
         match logs {
@@ -341,7 +350,7 @@ impl Device for SimDevice {
                     ValueSites::default()
                 };
                 // SAFETY: the caller's promise, and nothing else uses this device meanwhile.
-                let launch = unsafe { launch.traced(*logs, recording) };
+                let launch = unsafe { launch.traced(*logs, recording) }.interrupt(interrupt.as_deref());
                 // SAFETY: the caller's promise.
                 let kernel = unsafe { self.runner().run(launch.values(&sites), watches, call) };
                 self.values.describe(&sites, taken);

@@ -27,7 +27,7 @@ use turns_kernel::turns;
 
 const ENTRIES: u32 = 8;
 const SEGMENTS: u32 = 4;
-const RECORDING: Recording = Recording { logs: LogKind::Streamed { open_runs: false }, ..Recording::DEFAULT };
+const RECORDING: Recording = Recording { logs: LogKind::Streamed, ..Recording::DEFAULT };
 
 /// Streamed logs of one warp.
 fn streaming(device: &mut SimDevice, max_wait: u64) -> StreamLogs {

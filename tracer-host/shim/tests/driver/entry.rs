@@ -45,6 +45,8 @@ static RETAINED: [AtomicU32; 16] = [const { AtomicU32::new(0) }; 16];
 /// The contexts of modules, streams and events, by their handles.
 static OWNERS: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
 const INVALID_HANDLE: u32 = 400;
+/// `CU_MEMHOSTALLOC_DEVICEMAP`.
+const DEVICEMAP: c_uint = 2;
 
 /// How many devices there are, as `TEST_DRIVER_DEVICES` says.
 fn devices() -> c_int {
@@ -277,8 +279,9 @@ entry_points! {
         OK
     }
     fn cuMemFree_v2(address: u64) { if memory::free(address) { OK } else { INVALID } }
-    fn cuMemHostAlloc(address: *mut Handle, bytes: usize, _flags: c_uint) {
-        *address = memory::allocate_pinned(bytes) as Handle;
+    fn cuMemHostAlloc(address: *mut Handle, bytes: usize, flags: c_uint) {
+        let is_for_kernels = flags & DEVICEMAP != 0;
+        *address = if is_for_kernels { memory::allocate(bytes) } else { memory::allocate_pinned(bytes) } as Handle;
         if (*address).is_null() { OUT_OF_MEMORY } else { OK }
     }
     fn cuMemFreeHost(address: Handle) { if memory::free(address as u64) { OK } else { INVALID } }

@@ -1,5 +1,9 @@
 //! Ways in which kernels, traces and processes end.
 
+use warptrace_analysis::words::early_end;
+use warptrace_decoder::Problem;
+use warptrace_spec::Spaces;
+
 use super::*;
 
 #[test]
@@ -19,6 +23,43 @@ fn a_kernel_that_fails_leaves_what_came_before_it() {
             assert_eq!(trace.launches().count(), 2);
             assert!(trace.verify().events > 100, "{report:?}");
         }
+    }
+}
+
+#[test]
+fn logs_in_the_hosts_memory_outlive_a_kernel_that_fails() {
+    for accesses in [None, Some(Spaces::ALL)] {
+        let spec = spec(|spec| {
+            spec.recording.host_logs = true;
+            spec.recording.accesses = accesses;
+        });
+        let words = ["proc", &data("kernels.ptx")];
+        let Some(whole) = both_with(&words, &[(RUN_SPEC, &spec)]) else { return };
+        let Some(failed) = both_with(&[&words[..], &["fail-last"]].concat(), &[(RUN_SPEC, &spec)]) else {
+            return;
+        };
+        assert!(failed.stdout().contains("synchronize: error 719"), "{}", failed.stdout());
+        let (whole, trace) = (whole.trace(), failed.trace());
+        let said: Vec<String> =
+            trace.launches().filter_map(|info| early_end(&trace, info.number())).collect();
+        let [said] = &said[..] else { panic!("{said:?}") };
+        assert!(said.starts_with("launch 1 of kernel `fail` failed: "), "{said}");
+        assert!(
+            said.ends_with("; 1 warp (block 0 warp 0): 31 lanes are at kernels.cu:52, 1 lane is at kernels.cu:54; none of 1 warp has ended"),
+            "{said}"
+        );
+        // The launch before is as that of a program that does not fail.
+        for track in 0..trace.metadata().tracks.len() as u32 {
+            let [whole, trace] = [&whole, &trace].map(|trace| {
+                assert!(trace.losses(0, track).expect("accounts").losses.is_empty());
+                trace.totals(0, track)
+            });
+            assert!(whole == trace && whole.events > 0, "{whole:?} {trace:?}");
+        }
+        let is_expected =
+            |problem: &Problem| matches!(problem, Problem::EndedEarly { .. } | Problem::Unfinished { .. });
+        let report = trace.verify();
+        assert!(report.problems.iter().all(is_expected), "{report}");
     }
 }
 

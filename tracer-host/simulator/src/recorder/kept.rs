@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use warptrace_abi::log::{ENTRY_BYTES, Entry, LaunchLogs, STOPPED};
+use warptrace_abi::log::{ENTRY_BYTES, Entry, LaunchLogs, STOPPED, STOPPED_TIME_SHIFT};
 use warptrace_abi::pool::Claims;
 use warptrace_format::account::WarpAccount;
 
@@ -128,16 +128,7 @@ impl KeptTrack {
             let Some(segment) = (!pointer.stopped).then(|| self.memory.claim()).flatten() else {
                 return self.lose(lane, holds, time);
             };
-            if pointer.link == 0 {
-                self.memory.write(segment, [self.head[2], lane, 0, 0]);
-                self.head[2] = segment;
-                self.memory.write(self.memory.first, self.head);
-                pointer.next = segment + 1;
-            } else {
-                self.memory.write(pointer.link, [segment, 0, 0, 0]);
-                pointer.next = segment;
-            }
-            pointer.link = segment + (self.memory.logs.segment_entries - 1);
+            self.go_on_in(lane, segment, &mut pointer);
         }
         self.memory.write(pointer.next, words);
         pointer.next += 1;
@@ -145,6 +136,20 @@ impl KeptTrack {
         if self.memory.logs.first_lanes > 1 {
             self.head[2] |= 1 << lane;
         }
+    }
+
+    /// Lets a lane's log go on in a segment that was claimed for it.
+    fn go_on_in(&mut self, lane: u32, segment: u32, pointer: &mut WritePointer) {
+        if pointer.link == 0 {
+            self.memory.write(segment, [self.head[2], lane, 0, 0]);
+            self.head[2] = segment;
+            self.memory.write(self.memory.first, self.head);
+            pointer.next = segment + 1;
+        } else {
+            self.memory.write(pointer.link, [segment, 0, 0, 0]);
+            pointer.next = segment;
+        }
+        pointer.link = segment + (self.memory.logs.segment_entries - 1);
     }
 
     /// Counts events as lost, and notes the time of a lane's first ones: in its link, or in the stream's head if it has
@@ -168,6 +173,26 @@ impl Track for KeptTrack {
         self.append_words(lane, entry.to_words(), entry.count.into(), entry.time);
     }
 
+    fn write_open(&mut self, entry: Entry) {
+        let lane = entry.mask.trailing_zeros();
+        let mut pointer = self.pointers[lane as usize];
+        if pointer.stopped {
+            if pointer.link != 0 {
+                let [.., stopped_at, _] = self.memory.read(pointer.link);
+                let [mask, key, ..] = Entry { count: 0, ..entry }.to_words();
+                let time = (Entry::clock(entry.to_words()) >> STOPPED_TIME_SHIFT) as u32 | STOPPED;
+                self.memory.write(pointer.link, [mask, key, stopped_at, time]);
+            }
+            return;
+        }
+        if pointer.link == 0 {
+            let Some(segment) = self.memory.claim() else { return };
+            self.go_on_in(lane, segment, &mut pointer);
+            self.pointers[lane as usize] = pointer;
+        }
+        self.memory.write(pointer.next, entry.to_words());
+    }
+
     fn has_copies(&self) -> bool {
         false
     }
@@ -180,7 +205,10 @@ impl Track for KeptTrack {
         if stopped {
             self.memory.lose(lost);
         }
-        if link != 0 && holds_entries && !stopped {
+        if link != 0 && stopped {
+            let [.., stopped_at, _] = self.memory.read(link);
+            self.memory.write(link, [0, STOPPED, stopped_at, 0]);
+        } else if link != 0 && holds_entries {
             self.memory.write(link, [0, link - next, 0, 0]);
         }
         self.head[3] |= 1 << lane;

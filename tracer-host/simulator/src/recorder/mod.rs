@@ -7,7 +7,7 @@
 //! of its mask, by the leader. So no lane writes what another lane reads, whichever groups of the warp run in
 //! between.
 //!
-//! Streamed logs may have the runs that lanes are in, too (`warptrace_abi::stream`, "Open runs").
+//! Logs that are kept have a run from its beginning on (`warptrace_abi::log`, "Kernels that run").
 //!
 //! The time is a counter of the warp's events, and of the groups whose values were recorded. Where waits are
 //! recorded, the warps of a block that go on from a barrier have the time of the last one that came there.
@@ -23,7 +23,6 @@ mod values;
 
 use warptrace_abi::log::{Entry, LOCATION_SHIFT, MAX_KEY_COUNT};
 use warptrace_abi::recording::Recording;
-use warptrace_abi::stream::passes_power;
 use warptrace_device::simt::WARP_LANES;
 
 use self::after::Awaited;
@@ -163,12 +162,8 @@ impl WarpRecorder {
 
     fn record_run(&mut self, location: u16, mask: u32, count: u32) {
         if bits(mask).all(|lane| self.records[lane].takes(location, mask, count)) {
-            let before = self.records[mask.trailing_zeros() as usize].key & MAX_KEY_COUNT;
             for lane in bits(mask) {
                 self.records[lane].key += count;
-            }
-            if passes_power(before, before + count) {
-                self.write_open(mask);
             }
             return;
         }
@@ -186,11 +181,6 @@ impl WarpRecorder {
             let key = u32::from(location) << LOCATION_SHIFT | count;
             self.records[lane] = Record { mask, key, time: self.clock };
         }
-        self.write_open(mask);
-    }
-
-    /// Writes the run of these lanes, which goes on, to where it will be appended, if logs have such runs.
-    fn write_open(&mut self, mask: u32) {
         let record = self.records[mask.trailing_zeros() as usize];
         if let Some(trace) = &mut self.trace {
             trace.write_open(record.entry());

@@ -12,7 +12,7 @@ use std::time::Duration;
 use warptrace_abi::log::{ENTRY_BYTES, Entry};
 use warptrace_abi::stream::{
     LAP_SHIFT, LOST_BEFORE, NONE_BEFORE, SEGMENT_NUMBERS, SLOT_BYTES, StreamLogs, StreamState, header_words,
-    is_late, lap, tagged, tagged_open,
+    is_late, lap, tagged,
 };
 
 use super::live::{HostWords, LiveWords, Wait};
@@ -45,8 +45,6 @@ struct Segment {
 pub(super) struct StreamedTrack<M = HostWords> {
     memory: M,
     logs: StreamLogs,
-    /// Whether runs that have not ended are written.
-    open: bool,
     /// The warp's index among those of its launch that record.
     warp: u32,
     /// Number of the stream.
@@ -62,20 +60,19 @@ impl StreamedTrack {
     /// has this warp, and no other logs are for the same track of it.
     pub(super) unsafe fn new(
         logs: &StreamLogs,
-        open: bool,
         clock: Option<&'static AtomicU64>,
         track: u32,
         warp: u32,
     ) -> Self {
         // SAFETY: only words of what `logs` names are asked for, and of segments that the host gives.
-        Self::within(unsafe { HostWords::new(clock) }, logs, open, track, warp)
+        Self::within(unsafe { HostWords::new(clock) }, logs, track, warp)
     }
 }
 
 impl<M: LiveWords> StreamedTrack<M> {
-    fn within(memory: M, logs: &StreamLogs, open: bool, track: u32, warp: u32) -> Self {
+    fn within(memory: M, logs: &StreamLogs, track: u32, warp: u32) -> Self {
         let stream = track * logs.warps + warp;
-        Self { memory, logs: *logs, open, warp, stream, lanes: [LaneLog::Bare; LANES] }
+        Self { memory, logs: *logs, warp, stream, lanes: [LaneLog::Bare; LANES] }
     }
 
     /// A segment in which the lane has room, or `None` if the host gives it none in time. Then it keeps its
@@ -163,16 +160,6 @@ impl<M: LiveWords> Track for StreamedTrack<M> {
         segment.next += u64::from(ENTRY_BYTES);
         segment.room -= 1;
         self.lanes[lane as usize] = LaneLog::Filling(segment);
-    }
-
-    /// A leader that has no room takes a segment, which it needs in any case when the run ends. If it is
-    /// given none, nothing is lost.
-    fn write_open(&mut self, entry: Entry) {
-        let lane = entry.mask.trailing_zeros();
-        if let Some(segment) = self.open.then(|| self.with_room(lane)).flatten() {
-            self.write(segment.next, tagged_open(entry, segment.tag));
-            self.lanes[lane as usize] = LaneLog::Filling(segment);
-        }
     }
 
     fn has_copies(&self) -> bool {

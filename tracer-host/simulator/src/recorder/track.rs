@@ -13,7 +13,7 @@ pub(super) trait Track {
     /// no lane appends a copy.
     fn append(&mut self, lane: u32, entry: Entry, is_sole: bool);
 
-    /// Writes a run that has not ended to where its leader will append it, if logs have such runs.
+    /// Writes a run that begins to where its leader will append it, if logs have such runs.
     fn write_open(&mut self, _: Entry) {}
 
     /// Whether lanes that leave a run before its leader append a copy of it.
@@ -48,9 +48,9 @@ pub(super) unsafe fn open(memory: &LogMemory, track: u32, warp: u32) -> Option<B
             // SAFETY: the caller's promise.
             Some(Box::new(unsafe { KeptTrack::new(logs, track, warp) }))
         }
-        LogMemory::Streamed { logs, open, clock } if warp < logs.warps => {
+        LogMemory::Streamed { logs, clock } if warp < logs.warps => {
             // SAFETY: the caller's promise.
-            Some(Box::new(unsafe { StreamedTrack::new(logs, *open, *clock, track, warp) }))
+            Some(Box::new(unsafe { StreamedTrack::new(logs, *clock, track, warp) }))
         }
         _ => None,
     }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use warptrace_abi::log::{Entry, FLAT_ENTRIES, RESERVED_ENTRIES};
-use warptrace_abi::stream::{LOST_BEFORE, NONE_BEFORE, TAG_STEP, header_words, tagged, tagged_open};
+use warptrace_abi::stream::{LOST_BEFORE, NONE_BEFORE, TAG_STEP, header_words, tagged};
 use warptrace_encode::{FLATTENED, FlattenJob, HAS_LOST, NO_ROOM, flatten_call, link_call, native};
 use warptrace_format::LANES;
 use warptrace_sim::{Launch, Simulator};
@@ -143,10 +143,6 @@ impl Memory {
                 segments[at] = header_words(stream, LAUNCH, lane, said, tag);
                 for (offset, (entry, sole)) in part.iter().enumerate() {
                     segments[at + 1 + offset] = tagged(*entry, tag, *sole);
-                }
-                if part.len() + 1 < ENTRIES as usize {
-                    // Of a run that went on elsewhere.
-                    segments[at + 1 + part.len()] = tagged_open(part[0].0, tag);
                 }
                 before = number as u32 + 1;
             }

@@ -1,4 +1,4 @@
-//! What a recording has of a kernel that fails.
+//! Recordings of a kernel that fails.
 
 use crate::support::{Folder, run, text};
 
@@ -10,21 +10,24 @@ fn record(folder: &Folder, how: &[&str]) -> (u8, String) {
 }
 
 #[test]
-fn in_the_hosts_memory_everything_is_there() {
+fn a_kernel_that_fails_is_an_error_that_names_it() {
     let folder = Folder::new();
-    let path = folder.at("trace");
-    let (code, error) = record(&folder, &["--policy", "stream", "--post-mortem"]);
+    let (code, error) = record(&folder, &["--policy", "stream"]);
     assert_eq!(code, 1, "{error}");
     assert!(error.contains("kernel `fault` failed") && error.contains("as it was asked for"), "{error}");
-    let (_, decoded, _) = run(&["decode", text(&path), "--warp", "1"]);
-    let of_lane_5 = |line: &&str| {
-        let mask = line.split_whitespace().nth(1).unwrap_or_default();
-        mask.len() == 32 && mask.as_bytes()[31 - 5] == b'1'
-    };
-    let lines = decoded.lines().filter(of_lane_5);
-    let names: Vec<&str> = lines.filter_map(|line| line.split_whitespace().last()).collect();
-    // Thread 37 takes 3 + 37 % 4 turns.
-    assert_eq!(names, ["ENTER", "EVEN", "ODD", "EVEN", "ODD", "CULPRIT"], "{decoded}");
+    // By default the trace says where its warps were.
+    let (code, error) = record(&folder, &[]);
+    assert_eq!(code, 1, "{error}");
+    let top = run(&["top", text(&folder.at("trace"))]).1;
+    let first = top.lines().next().unwrap();
+    assert!(first.starts_with("launch 0 of kernel `fault` failed: "), "{top}");
+    // The culprit is alone where it traps.
+    assert!(
+        first.contains("1 warp (block 0 warp 1): ") && first.contains(", 1 lane is at fault.rs:40; "),
+        "{top}"
+    );
+    let (code, error) = record(&folder, &["--how", "nothing"]);
+    assert_eq!((code, error.as_str()), (0, ""));
 }
 
 #[test]
@@ -33,14 +36,4 @@ fn what_the_simulator_cannot_do_is_said() {
     let (code, error) = record(&folder, &["--how", "stray"]);
     assert_eq!(code, 1);
     assert!(error.contains("the simulator does not guard its memory"), "{error}");
-}
-
-#[test]
-fn logs_that_are_not_emptied_are_not_in_the_hosts_memory() {
-    let folder = Folder::new();
-    let (code, error) = record(&folder, &["--post-mortem"]);
-    assert_eq!(code, 1);
-    assert!(error.contains("choose the policy `stream` as well"), "{error}");
-    let (code, error) = record(&folder, &["--how", "nothing"]);
-    assert_eq!((code, error.as_str()), (0, ""));
 }

@@ -178,7 +178,6 @@ fn a_visit_that_cannot_be_is_refused() {
         (&["--after", "NOWHERE:3"], 1, "the program has no location `NOWHERE`; it has "),
         (&["--after", "99:3"], 1, "the program has no location `99`"),
         (&["--after", "1:3", "--counted"], 1, "leave `counted` out"),
-        (&["--after", "1:3", "--policy", "stream", "--post-mortem"], 1, "leave `post-mortem` out"),
     ] {
         let (path, (code, _, errors)) =
             Folder::new().record("fractal", "a.wtrc", &[&SMALL[..], more].concat());

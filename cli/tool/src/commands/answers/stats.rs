@@ -32,7 +32,6 @@ pub(crate) fn run(command: &Page, summed: Option<SetAnalysis>) -> anyhow::Result
         });
         if answer.set().is_none() {
             figures["paths"] = analysis.paths.len().into();
-            figures["standing"] = json!(analysis.standing);
         }
         if !labels.is_empty() {
             figures["labels"] = json!(labels);

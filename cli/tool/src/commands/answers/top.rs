@@ -4,7 +4,6 @@ use std::cmp::Reverse;
 
 use serde_json::{Value, json};
 use warptrace_analysis::{Cause, Hang, HostSchedule, LocationFigures, Oddity, SetAnalysis, accesses, hang};
-use warptrace_decoder::TraceFile;
 
 use super::causes::cause_table;
 use super::lines::line_table;
@@ -19,8 +18,6 @@ const CAUSES: usize = 4;
 const LINES: usize = 6;
 /// Kernels whose work is said.
 const KERNELS: usize = 3;
-/// Locations at which unfinished warps stand that are shown.
-const STANDING: usize = 8;
 
 pub(crate) fn run(command: &Page, summed: Option<SetAnalysis>) -> anyhow::Result<()> {
     let answer = Answer::of_page(command, None, summed)?;
@@ -49,11 +46,9 @@ pub(crate) fn run(command: &Page, summed: Option<SetAnalysis>) -> anyhow::Result
     if command.json {
         lines.truncate(LINES);
         let paths: Vec<_> = analysis.paths.iter().take(LINES).collect();
-        let standing: Vec<Value> = analysis.standing.iter().map(|standing| json!(standing)).collect();
         let hangs: Vec<Hang> = trace.launches().filter_map(|info| hang(trace, info.number())).collect();
         let mut figures = json!({
             "finding": finding,
-            "standing": standing,
             "causes": causes,
             "lines": lines,
             "loop": widest,
@@ -100,9 +95,6 @@ pub(crate) fn run(command: &Page, summed: Option<SetAnalysis>) -> anyhow::Result
         answer.headline()?;
     } else {
         answer.headline()?;
-        if hangs.is_empty() {
-            print_standing(&answer, trace)?;
-        }
         if analysis.counts.visits == 0 {
             outside.into_iter().try_for_each(|finding| say!("{finding}"))?;
             return print_accessed(accessed.as_ref());
@@ -155,24 +147,6 @@ fn longest_gaps(host: &HostSchedule) -> Value {
     let mut value = json!(host);
     value["launches"] = json!(host.longest_gaps(LINES));
     value
-}
-
-/// Says where warps stand that did not finish.
-fn print_standing(answer: &Answer, trace: &TraceFile) -> anyhow::Result<()> {
-    let standing = &answer.analysis.standing;
-    for group in standing.iter().take(STANDING) {
-        say!("  {}", words::standing(trace, &answer.names, group))?;
-        for more in words::circle(&answer.analysis, &answer.names, group) {
-            say!("    {more}")?;
-        }
-        for more in words::not_come(trace, &answer.names, group) {
-            say!("    {more}")?;
-        }
-    }
-    if standing.len() > STANDING {
-        say!("  and others at {} more locations", count((standing.len() - STANDING) as u64))?;
-    }
-    Ok(())
 }
 
 fn loop_line(answer: &Answer, head: &LocationFigures) -> String {

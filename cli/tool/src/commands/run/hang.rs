@@ -11,13 +11,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use super::PROGRAM;
+use crate::opened::said_of;
+use crate::output::tell;
 use signal_hook::consts::SIGUSR1;
 use warptrace_abi::run::{ASKED, HANG_PREFIX};
-use warptrace_analysis::words::early_end;
-use warptrace_decoder::TraceFile;
-
-use super::PROGRAM;
-use crate::output::{shown_name, tell};
 
 /// How often it is looked for signals and answers.
 const EVERY: Duration = Duration::from_millis(50);
@@ -134,15 +132,6 @@ pub(in super::super) fn answers(folder: &Path) -> impl Iterator<Item = (OsString
     let mut all: Vec<(OsString, PathBuf)> = found.filter_map(read).collect();
     all.sort();
     all.into_iter()
-}
-
-/// What a trace says of its launches that had not ended.
-pub(in super::super) fn said_of(path: &Path) -> Vec<String> {
-    let trace = match TraceFile::open(path) {
-        Ok(trace) => trace,
-        Err(error) => return vec![format!("{}: {error}", shown_name(path))],
-    };
-    trace.launches().filter_map(|info| early_end(&trace, info.number())).collect()
 }
 
 /// Whether a process handles a signal, or ignores it; `false` if that is not known.

@@ -27,7 +27,6 @@ mod data;
 mod ends;
 mod log;
 mod loops;
-mod open;
 mod registers;
 mod ring;
 mod runs;

@@ -65,18 +65,13 @@ impl Emitter {
             emit!(self, "setp.lt.u32 {repeats}, {counted}, {};", MAX_KEY_COUNT + 1 - count);
         }
         emit!(self, "setp.eq.and.u32 {repeats}, {MASK}, {ACTIVE}, {repeats};");
-        if self.style.recording.logs.has_open_runs() {
-            self.vote_unless_passing(location, count, repeats, counted);
-        } else {
-            self.vote("all", VOTE, repeats);
-        }
+        self.vote("all", VOTE, repeats);
         if count > 0 {
             emit!(self, "@{VOTE} add.u32 {KEY}, {KEY}, {count};");
             self.store_word(Some(VOTE), Pair::Record, 1);
         }
         emit!(self, "@{VOTE} bra {done};");
         self.leave_unless_recorded(location, count, &done);
-        let rewrite = self.style.recording.logs.has_open_runs().then(|| self.pass(count, repeats));
         self.end_run_before(Some(location));
         if self.style.recording.dual {
             for (time, now) in TIME.0.iter().zip(NOW.0) {
@@ -89,10 +84,6 @@ impl Emitter {
         emit!(self, "mov.u32 {KEY}, {};", key | count);
         self.store(Pair::Record);
         self.store(Pair::Time);
-        if let Some(rewrite) = rewrite {
-            self.place_label(&rewrite);
-            self.write_open(location);
-        }
         if self.style.recording.logs == LogKind::Kept {
             self.open_run(location, count);
         }

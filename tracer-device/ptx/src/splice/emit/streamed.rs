@@ -59,9 +59,9 @@ const SLEEP: u32 = 1_000;
 
 /// What lanes have been given that asked for a segment.
 #[derive(Clone, Copy)]
-pub(super) struct Taken {
+struct Taken {
     /// Whether the lane asked and was given none.
-    pub(super) denied: Pred,
+    denied: Pred,
     /// The number of its stream.
     stream: R32,
 }
@@ -119,7 +119,7 @@ impl Emitter {
 
     /// Takes a segment for each lane for which `writes` holds and that has no room, and does `rest` with what
     /// they were given.
-    pub(super) fn with_room(&mut self, log: Log, writes: Pred, rest: impl FnOnce(&mut Self, Taken)) {
+    fn with_room(&mut self, log: Log, writes: Pred, rest: impl FnOnce(&mut Self, Taken)) {
         let full = P[1];
         emit!(self, "setp.eq.and.u32 {full}, {}, {}, {writes};", log.low, log.link);
         self.vote("any", ANY_FULL, full);

@@ -18,12 +18,8 @@ const SHOWN: usize = 20;
 const PLACEMENTS: [Placement; 3] = [Placement::Registers, Placement::Shared, Placement::Local];
 
 /// What becomes of logs that are full, as the tool names it, and the logs for it.
-const POLICIES: [(&str, LogKind); 4] = [
-    ("stop", LogKind::Kept),
-    ("ring", LogKind::Ring),
-    ("stream", LogKind::Streamed { open_runs: false }),
-    ("stream-open", LogKind::Streamed { open_runs: true }),
-];
+const POLICIES: [(&str, LogKind); 3] =
+    [("stop", LogKind::Kept), ("ring", LogKind::Ring), ("stream", LogKind::Streamed)];
 
 /// From the third visit of location 2 on, which most texts have.
 const AFTER: After = After { location: 2, count: std::num::NonZero::new(3).expect("it is not 0") };
@@ -91,7 +87,7 @@ pub(crate) fn of_spliced(name: &str, texts: &[&str], ways: Ways) -> Vec<String> 
                     add(&format!("{what}+sm_80"), recording, Options { architecture: 80, ..base });
                     add(&format!("{what}+warps"), Recording { chooses: true, ..recording }, base);
                 }
-                if counting == Counting::Never && logs != (LogKind::Streamed { open_runs: true }) {
+                if counting == Counting::Never {
                     add(&format!("{what}+after"), Recording { after: Some(AFTER), ..recording }, base);
                 }
                 if counting == Counting::All && dual {

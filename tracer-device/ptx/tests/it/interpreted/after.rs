@@ -97,7 +97,7 @@ fn check_streamed(extent: Extent) {
     {
         for (number, splicing) in (0..).zip(without_counts(extent, placement, calls)) {
             for (case, after) in (0..).zip(cases(extent)) {
-                let logs = LogKind::Streamed { open_runs: false };
+                let logs = LogKind::Streamed;
                 let recording = Recording { logs, after: Some(after), ..splicing.recording };
                 let shape = shape(number + case, 0);
                 let traced = Traced::spliced(splicing, recording, None);
@@ -129,11 +129,7 @@ fn a_kernel_that_is_recorded_from_its_start_on_is_the_same_as_without_the_questi
 #[test]
 fn what_is_not_recorded_event_by_event_is_refused() {
     let splicing = without_counts(Extent::Part, Placement::Registers, false).next().expect("there is one");
-    let plain = Recording { after: Some(after(1, 1)), ..Recording::DEFAULT };
-    let counted = Recording { counting: Counting::All, ..plain };
-    let open = Recording { logs: LogKind::Streamed { open_runs: true }, ..plain };
-    for recording in [counted, open] {
-        let options = Options { recording: Some(recording), ..Options::default() };
-        assert_eq!(splice(&text(splicing), &options).unwrap_err(), SpliceError::After);
-    }
+    let recording = Recording { after: Some(after(1, 1)), counting: Counting::All, ..Recording::DEFAULT };
+    let options = Options { recording: Some(recording), ..Options::default() };
+    assert_eq!(splice(&text(splicing), &options).unwrap_err(), SpliceError::After);
 }

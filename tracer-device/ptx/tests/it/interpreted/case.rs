@@ -129,14 +129,13 @@ impl Traced {
     }
 
     /// The kernel with a traced copy whose logs are streamed.
-    pub(crate) fn streamed(splicing: Splicing, open_runs: bool) -> Self {
-        let logs = LogKind::Streamed { open_runs };
-        Self::spliced(splicing, Recording { logs, ..splicing.recording }, None)
+    pub(crate) fn streamed(splicing: Splicing) -> Self {
+        Self::spliced(splicing, Recording { logs: LogKind::Streamed, ..splicing.recording }, None)
     }
 
     /// The kernel that looks which of its warps were chosen.
     pub(crate) fn choosing(splicing: Splicing, streamed: bool, chosen: ChosenWarps) -> Self {
-        let logs = if streamed { LogKind::Streamed { open_runs: false } } else { LogKind::Kept };
+        let logs = if streamed { LogKind::Streamed } else { LogKind::Kept };
         Self::spliced(splicing, Recording { logs, ..splicing.recording }, Some(chosen))
     }
 

@@ -175,7 +175,7 @@ fn a_kernel_that_does_not_ask_is_as_it_was() {
     assert_eq!(text(false).matches("// warptrace.loc 9").count(), 2);
     assert_eq!(text(true).matches("// warptrace.loc 9").count(), 3);
     assert!(!text(false).contains("div.u32"));
-    let logs = LogKind::Streamed { open_runs: false };
+    let logs = LogKind::Streamed;
     let streamed = |chooses| options(Recording { chooses, logs, ..CHOOSING });
     let text = |chooses| splice(&module(kernel), &streamed(chooses)).expect("it is spliced").text;
     assert!(text(false).contains("warptrace_launch[64]") && text(true).contains("warptrace_launch[88]"));

@@ -35,15 +35,13 @@ pub(crate) struct Streaming {
     pub(crate) habit: Habit,
     /// The most entries that the host reads at a time.
     pub(crate) pace: u64,
-    /// Whether the host looks at all open entries whenever it can.
-    pub(crate) watches: bool,
 }
 
 impl Streaming {
     /// Segments of the least length, lanes that wait for ever, and a host that frees them.
     pub(crate) fn patient(segments: u32) -> Self {
         let (entries, habit) = (MIN_STREAM_ENTRIES, Habit::Busy);
-        Self { segments, entries, first_ticket: 0, stall: PATIENCE, habit, pace: 100, watches: false }
+        Self { segments, entries, first_ticket: 0, stall: PATIENCE, habit, pace: 100 }
     }
 }
 
@@ -186,9 +184,6 @@ impl Drainer {
     /// Does some of the host's work: reads a part of log memory, and at the end of a snapshot takes what it
     /// holds.
     pub(crate) fn act(&mut self, memory: &mut Memory) {
-        if self.streaming.watches {
-            self.watch(memory);
-        }
         match self.streaming.habit {
             Habit::Lazy => return,
             Habit::Sleepy { snapshots, times } if (self.snapshots + 1).is_multiple_of(snapshots) => {
@@ -204,16 +199,6 @@ impl Drainer {
             self.take(memory);
             self.give(memory);
             self.begin_snapshot();
-        }
-    }
-
-    /// Notes all entries that are open now.
-    fn watch(&mut self, memory: &Memory) {
-        for index in 0..self.segments.len() {
-            for at in 1..self.segments[index].before.len() {
-                let words = self.entry(memory, index, at);
-                self.segments[index].note(at, words);
-            }
         }
     }
 
@@ -285,7 +270,6 @@ impl Drainer {
                     let segment = &mut self.segments[segment];
                     assert!(segment.seen[entry].is_none() || segment.words[entry] == words, "an entry stays");
                     segment.words[entry] = words;
-                    segment.note(entry, words);
                 }
             }
         }
@@ -301,7 +285,7 @@ impl Drainer {
                 continue;
             }
             for entry in 0..segment.words.len() {
-                if segment.is_final(segment.words[entry]) {
+                if segment.has(segment.words[entry]) {
                     segment.seen[entry].get_or_insert(self.snapshots);
                 }
             }
@@ -323,8 +307,6 @@ impl Drainer {
             let left = self.ended[(owner.0 % self.launch.warps) as usize] >> owner.1 & 1 != 0;
             assert!(whole || !left, "a lane that has left has filled its segment in order");
             if left || written == segment.seen.len() {
-                let open = segment.open.iter().skip(written).flatten().next();
-                assert_eq!(open, None, "a lane that has left is in no run");
                 segment.tag = 0;
                 let now = (0..segment.seen.len()).map(|entry| self.entry(memory, index, entry)).collect();
                 self.segments[index].before = now;
@@ -361,7 +343,6 @@ impl Drainer {
                 before: std::mem::take(&mut segment.before),
                 words: vec![[0; 4]; entries],
                 seen: vec![None; entries],
-                open: vec![Vec::new(); entries],
             };
             let at = slot * SLOT_BYTES as usize;
             let words = slot_words(index as u32, tag, ticket, self.launch.slots);

@@ -3,7 +3,7 @@
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::Rng;
 use warptrace_abi::log::Entry;
-use warptrace_abi::stream::{TAG_STEP, has_tag, is_open, is_original, is_sole, lane_and_before, untagged};
+use warptrace_abi::stream::{TAG_STEP, has_tag, is_original, is_sole, lane_and_before, untagged};
 
 use super::program::below;
 
@@ -29,8 +29,6 @@ pub(crate) struct Segment {
     pub(crate) words: Vec<[u32; 4]>,
     /// Number of the snapshot in which each entry was first seen.
     pub(crate) seen: Vec<Option<u32>>,
-    /// What each entry said as long as it was open.
-    pub(crate) open: Vec<Vec<Entry>>,
 }
 
 /// A slot of the queue.
@@ -55,25 +53,12 @@ pub(crate) struct Taken {
     pub(crate) is_original: bool,
     /// Number of the snapshot in which it was first seen.
     pub(crate) seen: u32,
-    /// What its entry said as long as it was open.
-    pub(crate) open: Vec<Entry>,
 }
 
 impl Segment {
-    /// Whether these words are an entry, or a header, that stays as it is.
-    pub(crate) fn is_final(&self, words: [u32; 4]) -> bool {
-        has_tag(words, self.tag) && !is_open(words)
-    }
-
-    /// Notes what an entry says, if it is open.
-    pub(crate) fn note(&mut self, entry: usize, words: [u32; 4]) {
-        if self.tag != 0 && has_tag(words, self.tag) && is_open(words) {
-            assert!(self.seen[entry].is_none() && !is_sole(words));
-            let (open, words) = (&mut self.open[entry], untagged(words));
-            if open.last() != Some(&words) {
-                open.push(words);
-            }
-        }
+    /// Whether these words are an entry, or a header, that was written to it.
+    pub(crate) fn has(&self, words: [u32; 4]) -> bool {
+        has_tag(words, self.tag)
     }
 
     /// Stream and lane, if the header has been seen.
@@ -101,7 +86,6 @@ impl Segment {
             is_sole: is_sole(words),
             is_original: is_original(words, leader),
             seen: self.seen[index].expect("it was seen"),
-            open: self.open[index].clone(),
         }
     }
 }

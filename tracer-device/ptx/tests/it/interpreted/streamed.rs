@@ -1,8 +1,6 @@
 //! Streamed logs: all placements and recordings, on random lists in random order, with a host that empties
 //! them meanwhile.
 
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::SeedableRng;
 use warptrace_format::Counting;
 use warptrace_ptx::interpret::Schedule;
 use warptrace_ptx::splice::{Placement, Recording};
@@ -10,7 +8,7 @@ use warptrace_ptx::splice::{Placement, Recording};
 use super::Extent;
 use super::case::{Shape, Splicing, Traced};
 use super::drainer::{Habit, Streaming};
-use super::program::{lane, lanes};
+use super::program::lane;
 use super::sequences::{shape, splicings};
 use super::streams::Seen;
 use warptrace_abi::log::FirstSegments;
@@ -24,13 +22,12 @@ fn least(traced: &Traced, shape: Shape) -> u32 {
 /// segments.
 fn check(
     splicings: impl Iterator<Item = (u64, Splicing)>,
-    open_runs: bool,
     rounds: u64,
     streaming: impl Fn(u64, u32) -> Streaming,
 ) -> Seen {
     let mut seen = Seen::default();
     for (number, splicing) in splicings {
-        let traced = Traced::streamed(splicing, open_runs);
+        let traced = Traced::streamed(splicing);
         for round in rounds * number..rounds * (number + 1) {
             let mix = traced.mix(16 + 16 * (round % 3) as usize, round % 2 == 0, round % 5 < 3);
             let shape = shape(round + number, 0);
@@ -41,9 +38,9 @@ fn check(
 }
 
 /// With lanes that wait as long as it takes.
-fn check_patient(extent: Extent, placement: Placement, calls: bool, open_runs: bool) {
+fn check_patient(extent: Extent, placement: Placement, calls: bool) {
     let splicings = extent.choose(splicings(placement, calls));
-    let seen = check(splicings, open_runs, extent.rounds(2), |round, least| match round % 4 {
+    let seen = check(splicings, extent.rounds(2), |round, least| match round % 4 {
         0 => Streaming::patient(least),
         // Laps begin anew.
         1 => {
@@ -56,14 +53,12 @@ fn check_patient(extent: Extent, placement: Placement, calls: bool, open_runs: b
     assert_eq!((seen.lost, seen.broken, seen.in_vain), (0, 0, 0), "{seen:?}");
     let least = extent.least(500);
     assert!(seen.uses > 10 * least && seen.holes > least && seen.copies > least, "{seen:?}");
-    let is_open = (seen.open > 2 * least, seen.again > extent.least(100));
-    assert_eq!(is_open, (open_runs, open_runs), "{seen:?}");
 }
 
 /// With lanes that wait for a while, and hosts that do not free everything.
-fn check_impatient(extent: Extent, placement: Placement, calls: bool, open_runs: bool) {
+fn check_impatient(extent: Extent, placement: Placement, calls: bool) {
     let splicings = extent.choose(splicings(placement, calls));
-    let seen = check(splicings, open_runs, extent.rounds(3), |round, least| {
+    let seen = check(splicings, extent.rounds(3), |round, least| {
         let (segments, habit) = match round % 5 {
             0 => (least, Habit::Lazy),
             1 => (4 * least, Habit::Lazy),
@@ -83,7 +78,6 @@ fn check_impatient(extent: Extent, placement: Placement, calls: bool, open_runs:
 fn interrupt_everywhere(
     extent: Extent,
     words: [&[u16]; 2],
-    open_runs: bool,
     streaming: impl Fn(u32) -> Streaming,
     turns: &[u64],
 ) -> Seen {
@@ -100,7 +94,7 @@ fn interrupt_everywhere(
         for (counting, dual) in [(Counting::Never, false), (Counting::All, true)] {
             let recording = Recording { counting, dual, ..Recording::DEFAULT };
             let splicing = Splicing { placement, recording, sync: dual, marks: false, calls: false, many: 3 };
-            let traced = Traced::streamed(splicing, open_runs);
+            let traced = Traced::streamed(splicing);
             let streaming = streaming(least(&traced, shape));
             let threads = words.map(|words| lane(words, traced.mix(48, false, true)));
             let mut run = |seed, at: &[u64], join| {
@@ -122,67 +116,27 @@ fn interrupt_everywhere(
 const ALTERNATING: [&[u16]; 2] = [&[1, 3, 1, 3, 1, 3, 1, 3, 1, 3], &[3, 1, 3, 1, 3, 1, 6, 2, 0]];
 
 in_both_tiers! {
-    registers_lose_nothing: |extent| check_patient(extent, Placement::Registers, false, false);
-    shared_memory_loses_nothing: |extent| check_patient(extent, Placement::Shared, true, false);
-    local_memory_loses_nothing: |extent| check_patient(extent, Placement::Local, false, false);
-    registers_keep_what_there_is_room_for: |extent| check_impatient(extent, Placement::Registers, false, false);
-    shared_memory_keeps_what_there_is_room_for: |extent| check_impatient(extent, Placement::Shared, true, false);
-    local_memory_keeps_what_there_is_room_for: |extent| check_impatient(extent, Placement::Local, false, false);
-    two_groups_may_be_interrupted_where_the_host_frees_memory: |extent| check_interrupted(extent, false);
-    two_groups_may_be_interrupted_where_the_host_stops_for_a_while: |extent| check_interrupted_long(extent, false);
-    open_runs_lose_nothing: |extent| {
-        check_patient(extent, Placement::Registers, false, true);
-        check_patient(extent, Placement::Shared, true, true);
-        check_patient(extent, Placement::Local, false, true);
-    };
-    open_runs_keep_what_there_is_room_for: |extent| {
-        check_impatient(extent, Placement::Registers, false, true);
-        check_impatient(extent, Placement::Shared, true, true);
-        check_impatient(extent, Placement::Local, false, true);
-    };
-    two_groups_with_open_runs_may_be_interrupted: |extent| {
-        check_interrupted(extent, true);
-        check_interrupted_long(extent, true);
-    };
-    each_run_is_open_until_it_ends_and_tells_the_power_of_two_that_it_has_reached: check_open_runs;
+    registers_lose_nothing: |extent| check_patient(extent, Placement::Registers, false);
+    shared_memory_loses_nothing: |extent| check_patient(extent, Placement::Shared, true);
+    local_memory_loses_nothing: |extent| check_patient(extent, Placement::Local, false);
+    registers_keep_what_there_is_room_for: |extent| check_impatient(extent, Placement::Registers, false);
+    shared_memory_keeps_what_there_is_room_for: |extent| check_impatient(extent, Placement::Shared, true);
+    local_memory_keeps_what_there_is_room_for: |extent| check_impatient(extent, Placement::Local, false);
+    two_groups_may_be_interrupted_where_the_host_frees_memory: check_interrupted;
+    two_groups_may_be_interrupted_where_the_host_stops_for_a_while: check_interrupted_long;
 }
 
 /// With a host that frees memory.
-fn check_interrupted(extent: Extent, open_runs: bool) {
-    let seen = interrupt_everywhere(extent, ALTERNATING, open_runs, Streaming::patient, &[23]);
+fn check_interrupted(extent: Extent) {
+    let seen = interrupt_everywhere(extent, ALTERNATING, Streaming::patient, &[23]);
     assert_eq!((seen.lost, seen.in_vain), (0, 0), "{seen:?}");
 }
 
 /// With a host that stops for a while.
-fn check_interrupted_long(extent: Extent, open_runs: bool) {
+fn check_interrupted_long(extent: Extent) {
     let habit = Habit::Sleepy { snapshots: 2, times: 3 };
     let streaming = |least| Streaming { habit, stall: 3_000, ..Streaming::patient(least) };
-    let seen = interrupt_everywhere(extent, ALTERNATING, open_runs, streaming, &[23]);
+    let seen = interrupt_everywhere(extent, ALTERNATING, streaming, &[23]);
     let least = extent.least(100);
     assert!(seen.resumed > least && seen.broken > least, "{seen:?}");
-}
-
-fn check_open_runs(extent: Extent) {
-    // A host that looks after each instruction.
-    let steps: Vec<u64> = (0..200_000).collect();
-    let mut seen = Seen::default();
-    for placement in [Placement::Registers, Placement::Shared, Placement::Local] {
-        for (number, splicing) in extent.choose(splicings(placement, placement == Placement::Shared)) {
-            let traced = Traced::streamed(splicing, true);
-            let shape = Shape { grid: [1; 3], block: [5, 1, 1], ..shape(number, 0) };
-            let streaming = Streaming { watches: true, ..Streaming::patient(least(&traced, shape)) };
-            let mut random = ChaCha8Rng::seed_from_u64(number);
-            let mix = traced.mix(48, number % 2 == 0, number % 3 != 0);
-            let mut threads = lanes(&mut random, mix, 5);
-            if number % 4 == 0 {
-                // One long run.
-                threads = vec![lane(&[1; 47], mix); 5];
-            }
-            let schedule = &mut Schedule::switches(&steps, number % 3 != 1);
-            traced.stream_threads(number, &threads, shape, streaming, schedule, &mut seen);
-        }
-    }
-    assert_eq!((seen.lost, seen.in_vain), (0, 0), "{seen:?}");
-    let least = extent.least(1_000);
-    assert!(seen.open > least && seen.again > least && seen.copies > extent.least(20), "{seen:?}");
 }

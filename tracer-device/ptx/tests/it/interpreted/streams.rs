@@ -5,7 +5,6 @@ use rand_chacha::rand_core::SeedableRng;
 use warptrace_abi::log::Entry;
 use warptrace_format::LANES;
 use warptrace_ptx::interpret::{Observed, Schedule};
-use warptrace_ptx::splice::LogKind;
 
 use super::case::{Shape, Traced, check_track, inputs, time};
 use super::drainer::{Drained, Drainer, Streaming};
@@ -31,9 +30,6 @@ pub(crate) struct Seen {
     pub(crate) holes: u64,
     /// Copies that were taken.
     pub(crate) copies: u64,
-    /// What was seen of runs that had not ended, and how often such a run was written again.
-    pub(crate) open: u64,
-    pub(crate) again: u64,
 }
 
 impl Traced {
@@ -66,13 +62,6 @@ impl Traced {
         }
         let drained = drainer.finish(&mut memory);
         self.check_drained(threads, shape, &observed, &drained, seen);
-        for run in &drained.runs {
-            // Of a twin nothing is open.
-            let may = self.recording.logs == (LogKind::Streamed { open_runs: true }) && run.stream < warps;
-            check_open(run, may, may && streaming.watches);
-            seen.open += run.open.len() as u64;
-            seen.again += run.open.len().saturating_sub(1) as u64;
-        }
         observed.steps
     }
 
@@ -132,22 +121,6 @@ impl Traced {
         seen.uses += drained.uses;
         seen.in_vain += in_vain;
         seen.holes += drained.holes;
-    }
-}
-
-/// Checks what a run's entry said before the run ended: nothing if it `may` not have been open, and all if it
-/// `must` have been seen.
-fn check_open(run: &Taken, may: bool, must: bool) {
-    let Taken { entry, open, .. } = run;
-    let power = |entry: &Entry| entry.count.ilog2();
-    let is_kept = run.is_original && !run.is_sole;
-    assert!(open.is_empty() || may && is_kept, "{run:?}");
-    for other in open {
-        assert!(Entry { count: entry.count, ..*other } == *entry && other.count <= entry.count, "{run:?}");
-    }
-    assert!(open.is_sorted_by(|one, other| power(one) < power(other)), "{run:?}");
-    if must && is_kept {
-        assert_eq!(open.last().map(power), Some(power(entry)), "{run:?}");
     }
 }
 

@@ -4,13 +4,13 @@ use std::io::Write;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use warptrace_format::file::limits::MAX_EARLY_ENDS;
-use warptrace_format::file::{EarlyEnd, LaunchInfo};
+use warptrace_format::file::LaunchInfo;
 
+use super::super::drain;
 use super::super::ledger::Ticket;
 use super::super::recorder::{compare_clocks, end, end_early};
-use super::super::worker::{Drained, Worker};
-use super::super::{drain, running};
+use super::super::running::{self, Rest};
+use super::super::worker::Worker;
 use super::{Ending, Shared};
 use crate::writer::Summary;
 use crate::{Device, DeviceError, LaunchReport, SessionError};
@@ -159,7 +159,8 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
                     still.push((ticket, ending));
                 }
                 Err(error) => {
-                    failed = Some((ticket, error));
+                    still.push((ticket, ending));
+                    failed = Some(error);
                     break;
                 }
             }
@@ -178,17 +179,8 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
             (state.ledger.last(), state.ledger.unread())
         };
         let (last, unread) = unread;
-        if let Some((ticket, error)) = failed {
-            // Drained is what came before, as far as the device still has it.
-            let _ = self.settle(last, unread).and_then(|()| self.drain(true));
-            let error = SessionError::from(error);
-            let mut state = self.shared.lock();
-            if let (Some(info), Some(worker)) = (state.ledger.failed(ticket), self.worker.take()) {
-                let job = state.ledger.job(None);
-                drop(state);
-                end_early(worker, job, info, &error);
-            }
-            return Err(error);
+        if let Some(error) = failed {
+            return Err(error.into());
         }
         self.settle(last, unread)
     }
@@ -276,7 +268,10 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
     /// Ends the file while launches run: what they have recorded until now is in it.
     fn leave(mut self) -> Ended<D, W> {
         self.device.read_beside();
-        let outcome = self.write_running();
+        // Which launches have ended is asked once more.
+        let _ = self.poll();
+        let running = self.shared.lock().ledger.running();
+        let outcome = self.write_rest(None).and_then(|()| Err(SessionError::Running { running }));
         if let Err(error) = &outcome {
             self.shared.lock().failed = Some(error.to_string());
         }
@@ -286,48 +281,26 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
         Ended { device: None, outcome }
     }
 
-    /// Writes all that was not drained; returns why the file ends.
-    fn write_running(&mut self) -> Result<(W, Summary, LaunchReport), SessionError> {
-        // Which launches have ended is asked once more.
-        let _ = self.poll();
+    /// Writes all that was not drained, and ends the file. `failed`: launches that failed, and why.
+    ///
+    /// # Errors
+    /// If the device cannot be read: nothing has changed then; or the file not written.
+    fn write_rest(&mut self, failed: Option<(Ticket, String)>) -> Result<(), SessionError> {
         let counters = self.shared.lock().ledger.counters();
-        let mut claimed = Vec::with_capacity(counters.len());
-        for (arena, address) in counters {
-            let mut entries = 0_u64;
-            self.device.read(address, bytemuck::bytes_of_mut(&mut entries))?;
-            claimed.push((arena, entries));
-        }
-        let (running, lefts, job) = {
-            let mut state = self.shared.lock();
-            let running = state.ledger.running();
-            let lefts = state.ledger.left(&claimed);
-            (running, lefts, state.ledger.job(None))
+        let claimed = running::claimed(&mut self.device, counters)?;
+        let mut rest = {
+            let ledger = &mut self.shared.lock().ledger;
+            let failed = failed.map(|(ticket, message)| (ledger.fail(ticket), message));
+            Rest { lefts: ledger.left(&claimed), job: ledger.job(None), failed }
         };
+        rest.job.plain.append(&mut self.plain);
+        rest.job.plain.sort_unstable_by_key(LaunchInfo::number);
         let mut worker = self.worker.take().ok_or(SessionError::Unusable)?;
-        job.news.into_iter().try_for_each(|message| worker.send(message))?;
-        let mut plain = [std::mem::take(&mut self.plain), job.plain].concat();
-        plain.sort_unstable_by_key(LaunchInfo::number);
-        let mut ends = Vec::new();
-        for mut left in lefts {
-            left.plain = std::mem::take(&mut plain);
-            ends.extend(running::write(&mut self.device, job.codec, left, &mut worker)?);
-        }
-        worker.write(Drained { begin: plain, ..worker.empty() })?;
-        // A file has room for so many; those that have begun come first.
-        let waits = |(_, end): &(LaunchInfo, EarlyEnd)| match end {
-            EarlyEnd::Running { positions } => positions.iter().all(|at| at.lanes.is_empty()),
-            _ => false,
-        };
-        ends.sort_by_key(waits);
-        ends.truncate(MAX_EARLY_ENDS);
-        for end in ends {
-            worker.write(Drained { early_end: Some(Box::new(end)), ..Drained::default() })?;
-        }
-        worker.send_times(job.host, Vec::new())?;
+        running::write_rest(&mut self.device, &mut worker, rest)?;
         let mut total = self.shared.lock().ledger.total;
         let ended = end(worker, &mut total);
         self.shared.lock().ledger.total = total;
-        ended.and_then(|_| Err(SessionError::Running { running }))
+        ended.map(drop)
     }
 
     /// Ends the file after an error.
@@ -336,6 +309,11 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
         self.running.append(&mut self.shared.lock().launched);
         let failing = |(ticket, ending): &mut (Ticket, E)| ending.ended().is_err().then_some(*ticket);
         let failed = self.running.iter_mut().find_map(failing);
+        let others = self.shared.lock().ledger.running_beside(failed);
+        // Memory of the host is still there, and that of a device of which only a call has failed.
+        if matches!(error, SessionError::Device(_)) {
+            let _ = self.write_rest(failed.map(|ticket| (ticket, error.to_string())));
+        }
         if let (Some(ticket), Some(worker)) = (failed, self.worker.take()) {
             let mut state = self.shared.lock();
             if let Some(info) = state.ledger.failed(ticket) {
@@ -352,7 +330,7 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
         let (is_running, pool) = {
             let mut state = self.shared.lock();
             state.failed = Some(error.to_string());
-            (state.is_abandoned || state.ledger.running() > 0, state.ledger.pool.take())
+            (state.is_abandoned || others > 0, state.ledger.pool.take())
         };
         self.shared.done.notify_all();
         if is_running {

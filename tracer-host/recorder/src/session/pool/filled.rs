@@ -8,8 +8,8 @@ use warptrace_format::file::LaunchInfo;
 
 use super::Pool;
 use super::arena::{Arena, Stage};
-use crate::Allocation;
 use crate::session::memory::Division;
+use crate::{Allocation, MemoryType};
 
 /// An arena, as a drain needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub(in super::super) struct Filled {
     pub(in super::super) unfinished: Vec<u64>,
     /// Bytes of a warp's span, which stand behind the accounts of its launch; 0 if none is recorded.
     pub(in super::super) span_bytes: u64,
+    /// Whether all of it lies in memory of the host.
+    pub(in super::super) on_host: bool,
     /// Launches that have ended, recorded or not, in the order of their numbers.
     pub(in super::super) launches: Vec<LaunchInfo>,
 }
@@ -129,6 +131,7 @@ impl Pool {
             logs: used,
             unfinished: Vec::new(),
             span_bytes: self.division.span_bytes,
+            on_host: self.division.place == MemoryType::Host,
             launches,
         })
     }

@@ -60,7 +60,6 @@ impl Streams {
             self.begin_round(partition)?;
         }
         if self.has_waited_long() {
-            self.scans = self.scans.wrapping_add(1);
             self.takeover_part = (self.takeover_part + 1) % TAKEOVER_PARTS;
             let takes_over = TakesOver::Part(self.takeover_part);
             self.read(memory, partition, ReadOptions { is_over: false, gives: true, asked, takes_over })?;

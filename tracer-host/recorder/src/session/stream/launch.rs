@@ -3,14 +3,12 @@
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use warptrace_abi::log::Entry;
 use warptrace_format::account::WarpAccount;
 use warptrace_format::file::LaunchInfo;
 use warptrace_format::span::WarpSpan;
 
 use super::runs::{Name, Stream};
 use crate::session::worker::Account;
-use crate::session::{OpenRun, Standing};
 
 /// Who takes what a warp records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,28 +164,6 @@ impl Launch {
                 (span.end_clock, span.end_timer, span.end_sm) = (0, 0, 0);
             }
         }
-    }
-
-    /// The chosen warps that had not ended before the last scan, what they did last, and what that scan saw
-    /// them in.
-    pub(super) fn standing(&self, scan: u32) -> Vec<Standing> {
-        let warps_per_block = self.info.threads_per_block().div_ceil(32);
-        let open_run = |Entry { location, mask, count, .. }| OpenRun { location, mask, count };
-        let standing = |index: u32| {
-            let lanes = self.lanes(index) & !self.ended[index as usize];
-            let stream = self.streams.get(index as usize)?.get().map(|stream| lock(stream));
-            let last = stream.as_ref().and_then(|stream| stream.latest());
-            let open = stream.map_or_else(Vec::new, |stream| stream.open(scan));
-            let open = open.into_iter().map(open_run).collect();
-            let warp = self.info.chosen().warp(index, warps_per_block)?;
-            (lanes != 0).then_some(Standing { warp, lanes, last, open })
-        };
-        (0..self.warps).filter_map(standing).collect()
-    }
-
-    /// Takes the runs that had not ended at the last scan as they were.
-    pub(super) fn end_open(&self, scan: u32) {
-        self.streams.iter().filter_map(OnceLock::get).for_each(|stream| lock(stream).end_open(scan));
     }
 
     /// The lanes that a warp has.

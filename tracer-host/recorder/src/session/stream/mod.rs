@@ -35,7 +35,7 @@ use self::segments::AllInUse;
 use self::supply::Supply;
 use super::memory::Division;
 use super::worker::{Drained, Span, append};
-use super::{MemoryUse, SessionError, Standing};
+use super::{MemoryUse, SessionError};
 use crate::{Allocation, Device, DeviceError, LiveMemory, MAX_READ, MemoryType, Recording};
 
 /// Rounds that are under way at once: while chunks of one are copied, another one is encoded.
@@ -52,8 +52,6 @@ pub(super) struct Streams {
     /// As in [`Division`].
     span_bytes: u64,
     max_wait: Duration,
-    /// Whether `memory` is the host's, and runs are written when they begin, too.
-    pub(super) post_mortem: bool,
     memory: Allocation,
     partition: Option<Partition>,
     supply: Supply,
@@ -73,8 +71,6 @@ pub(super) struct Streams {
     /// Warps that rounds have encoded.
     pub(super) warps_in_rounds: u64,
     launches: BTreeMap<u32, Launch>,
-    /// Number of the last scan.
-    scans: u32,
     /// A lane was seen to have given up waiting, and the others do not wait since then.
     gave_up: bool,
 }
@@ -87,12 +83,10 @@ impl Streams {
         division: Division,
         max_wait: Duration,
     ) -> Result<Self, SessionError> {
-        let post_mortem = recording.logs.has_open_runs();
-        let memory = device
-            .allocate(division.limit, if post_mortem { MemoryType::Host } else { MemoryType::Device })?;
+        let memory = device.allocate(division.limit, MemoryType::Device)?;
         let mut rounds = Vec::new();
         let mut area = Allocation { address: memory.address + memory.bytes, bytes: 0 };
-        if let Some(bytes) = plan::area_bytes(memory.bytes).filter(|_| !post_mortem) {
+        if let Some(bytes) = plan::area_bytes(memory.bytes) {
             while rounds.len() < ROUNDS_AT_ONCE
                 // SAFETY: `free` ends the rounds, and with them their handles, before it frees the memory; so
                 // does the drop of these streams, which leaves the memory to the device.
@@ -109,7 +103,6 @@ impl Streams {
             times: division.times,
             span_bytes: division.span_bytes,
             max_wait,
-            post_mortem,
             memory,
             partition: None,
             supply: Supply::new(0),
@@ -123,7 +116,6 @@ impl Streams {
             takeover_part: 0,
             warps_in_rounds: 0,
             launches: BTreeMap::new(),
-            scans: 0,
             gave_up: false,
         })
     }
@@ -133,16 +125,6 @@ impl Streams {
         let each = self.partition.map_or(0, |partition| u64::from(partition.segment_entries * ENTRY_BYTES));
         let filled = self.most_in_use as u64 * each;
         MemoryUse { limit: self.memory.bytes, peak: self.memory.bytes, filled }
-    }
-
-    /// Ends all launches with all that they had recorded when a kernel failed, as far as the host can know.
-    pub(super) fn end_failed(&mut self, device: &mut dyn Device) -> Result<Drained, DeviceError> {
-        if !self.post_mortem {
-            return self.abandon(None);
-        }
-        // Nothing changes any more: so once is enough.
-        self.only_scan(device.live()?)?;
-        self.abandon(Some(device.live()?))
     }
 
     /// Whether a launch, of which this many threads can be on the device at once, finds room without a scan
@@ -216,8 +198,7 @@ impl Streams {
     fn of_whole_limit(&self, error: SessionError) -> SessionError {
         let SessionError::Memory { streams, needed: Some(without_rounds), .. } = error else { return error };
         // With so much more there may be rounds where there are none now, unless the device wants none.
-        let may_have_rounds =
-            !self.post_mortem && (!self.rounds.is_empty() || plan::area_bytes(self.memory.bytes).is_none());
+        let may_have_rounds = !self.rounds.is_empty() || plan::area_bytes(self.memory.bytes).is_none();
         let area = |limit: u64| plan::area_bytes(limit).filter(|_| may_have_rounds);
         let remains = |limit: u64| limit - area(limit).unwrap_or(0);
         let limits = (0..1 << 24).map(|mib| without_rounds + (mib << 20));
@@ -325,16 +306,10 @@ impl Streams {
         Ok(())
     }
 
-    /// Which warps of a launch have not ended, and what they did last.
-    pub(super) fn standing(&self, launch: u32) -> Vec<Standing> {
-        self.launches.get(&launch).map(|launch| launch.standing(self.scans)).unwrap_or_default()
-    }
-
-    /// Ends all launches with what has come of them, runs that have not ended included, in the middle of a
-    /// kernel or, without `memory`, where the device can no longer be asked.
+    /// Ends all launches with what has come of them, in the middle of a kernel or, without `memory`, where the
+    /// device can no longer be asked.
     pub(super) fn abandon(&mut self, memory: Option<&mut dyn LiveMemory>) -> Result<Drained, DeviceError> {
         let _ = self.in_use.take();
-        self.launches.values().for_each(|launch| launch.end_open(self.scans));
         let mut scan = Drained { packed: self.encode(true, None), ..Drained::default() };
         if let Some(partition) = self.partition {
             self.end(memory, partition, &mut scan)?;

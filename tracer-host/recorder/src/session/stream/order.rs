@@ -102,20 +102,6 @@ impl Order {
         false
     }
 
-    /// Whether a run that has not ended for its leader has come by a copy, or comes too late for another
-    /// reason.
-    pub(super) fn has_come(&self, open: Entry) -> bool {
-        let lowest = open.mask.trailing_zeros();
-        let is_copy =
-            |held: &Held| !held.is_sole && held.time == open.time && held.mask.trailing_zeros() == lowest;
-        let is_late = |lane: u32| {
-            let bit = 1 << lane;
-            let since = open.time.wrapping_sub(self.last[lane as usize]) as i32;
-            open.mask & self.lanes & bit != 0 && since <= 0
-        };
-        self.held.iter().any(is_copy) || (0..LANES).any(is_late)
-    }
-
     /// Whether nothing is held.
     pub(super) fn is_empty(&self) -> bool {
         self.held.is_empty()
@@ -230,20 +216,6 @@ mod tests {
         order.take(entry(5, 3), true);
         order.go_on(true, &mut ready);
         assert_eq!(ready.len(), 2);
-    }
-
-    #[test]
-    fn an_open_run_may_have_come_by_a_copy() {
-        let mut order = Order::default();
-        let open = entry(5, 0b101);
-        scan(&mut order, &[entry(4, 0b100), entry(5, 0b10)], false);
-        assert!(!order.has_come(open), "others of the same time are no copies");
-        order.take(open, false);
-        assert!(order.has_come(open), "it is held");
-        assert!(!order.has_come(entry(6, 0b101)));
-        assert_eq!(scan(&mut order, &[], true), [4, 5, 5]);
-        assert!(order.has_come(open), "it has gone on");
-        assert!(!order.has_come(entry(6, 0b101)));
     }
 
     #[test]

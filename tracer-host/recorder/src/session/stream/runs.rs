@@ -1,6 +1,5 @@
 //! One stream: its runs in order, and encoded into chunks.
 
-use warptrace_abi::log::Entry;
 use warptrace_abi::stream::{is_original, is_sole, untagged};
 use warptrace_encode::native::{ChunkEncoder, Filled, RunWords};
 use warptrace_format::chunk::CHUNK_HEADER_BYTES;
@@ -31,20 +30,6 @@ pub(super) struct Stream {
     pub(super) recorded: u64,
     /// Events of the originals that have come.
     pub(super) originals: u64,
-    /// The run that began last of those that have come.
-    latest: Option<Entry>,
-    /// Runs that had not ended when they were read last.
-    open: Vec<Open>,
-}
-
-/// A run that had not ended.
-#[derive(Clone, Copy, Debug)]
-struct Open {
-    /// Its leader.
-    lane: u32,
-    /// The scan that read it.
-    scan: u32,
-    entry: Entry,
 }
 
 /// What a thread keeps from stream to stream.
@@ -61,55 +46,9 @@ impl Stream {
             let entry = untagged(words);
             if entry.is_run() {
                 self.originals += if is_original(words, lane) { u64::from(entry.count) } else { 0 };
-                let is_later = |last: Entry| (entry.time.wrapping_sub(last.time) as i32) >= 0;
-                if self.latest.is_none_or(is_later) {
-                    self.latest = Some(entry);
-                }
                 self.order.take(entry, is_sole(words));
             }
         }
-    }
-
-    /// Notes what a scan has read of the run that a lane keeps and is in. Of two that one scan has
-    /// read, in two segments, the one that began later is of later.
-    pub(super) fn stand(&mut self, lane: u32, scan: u32, words: [u32; 4]) {
-        let entry = untagged(words);
-        if !entry.is_run() || !is_original(words, lane) {
-            return;
-        }
-        let new = Open { lane, scan, entry };
-        match self.open.iter_mut().find(|open| open.lane == lane) {
-            Some(open) => {
-                let is_later = (entry.time.wrapping_sub(open.entry.time) as i32) >= 0;
-                *open = if open.scan != scan || is_later { new } else { *open };
-            }
-            None => self.open.push(new),
-        }
-    }
-
-    /// The runs that had not ended at the last scan, by their beginnings. Those that another lane has left
-    /// have come as copies.
-    pub(super) fn open(&self, scan: u32) -> Vec<Entry> {
-        let open = self.open.iter().filter(|open| open.scan == scan).map(|open| open.entry);
-        let mut open: Vec<Entry> = open.filter(|entry| !self.order.has_come(*entry)).collect();
-        if let Some(&Entry { time: first, .. }) = open.first() {
-            open.sort_by_key(|entry| entry.time.wrapping_sub(first) as i32);
-        }
-        open
-    }
-
-    /// Takes the runs that had not ended at the last scan, as far as they are known: nothing comes any more.
-    pub(super) fn end_open(&mut self, scan: u32) {
-        for entry in self.open(scan) {
-            self.originals += u64::from(entry.count);
-            self.order.take(entry, false);
-        }
-        self.open.clear();
-    }
-
-    /// Location and mask of the run that began last of those that have come.
-    pub(super) fn latest(&self) -> Option<(u16, u32)> {
-        self.latest.map(|entry| (entry.location, entry.mask))
     }
 
     /// Appends to `packed` the chunks that are full after a scan; with `is_last` all that is left.

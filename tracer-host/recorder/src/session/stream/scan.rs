@@ -131,7 +131,6 @@ impl Streams {
         let Some(partition) = self.partition.filter(|_| !self.launches.is_empty()) else {
             return Ok(Ended::new());
         };
-        self.scans = self.scans.wrapping_add(1);
         let ended = self.read_ended(memory, options.is_over)?;
         self.take_tickets(memory, partition)?;
         self.read(memory, partition, options)?;
@@ -173,7 +172,7 @@ impl Streams {
             let next = Piece::first_of(rest, address, bytes_each);
             memory.start_read(&next.ranges)?;
             let bytes = memory.finish_read()?;
-            let (launches, scan) = (&self.launches, self.scans);
+            let launches = &self.launches;
             let take = |segments: &mut [InUse]| {
                 let (mut free, mut read) = (Vec::new(), Vec::new());
                 for segment in segments {
@@ -186,7 +185,7 @@ impl Streams {
                     if !is_over && !owner.is_some_and(|owner| is_hosts(owner, launches, takes_over)) {
                         continue;
                     }
-                    if take_runs(segment, bytes, launches, scan, is_over)
+                    if take_runs(segment, bytes, launches, is_over)
                         || segment.taken == partition.segment_entries
                     {
                         free.push(segment.segment);
@@ -269,23 +268,13 @@ fn is_hosts(owner: Owner, launches: &BTreeMap<u32, Launch>, takes_over: TakesOve
     }
 }
 
-/// Hands the new runs of a segment to its stream, and the one that its lane is in. Returns whether its lane
-/// had left before this scan.
-fn take_runs(
-    segment: &mut InUse,
-    bytes: &[u8],
-    launches: &BTreeMap<u32, Launch>,
-    scan: u32,
-    is_over: bool,
-) -> bool {
+/// Hands the new runs of a segment to its stream. Returns whether its lane had left before this scan.
+fn take_runs(segment: &mut InUse, bytes: &[u8], launches: &BTreeMap<u32, Launch>, is_over: bool) -> bool {
     let new = segment.new_entries(bytes);
     let Some(owner) = segment.owner else { return is_over };
     // A kernel that writes out of bounds may have hit the header.
     let Some(launch) = launches.get(&owner.launch) else { return true };
     let Some(mut stream) = launch.stream(owner.stream) else { return true };
     stream.take(owner.lane, new.iter().map(words));
-    if let Some(entry) = segment.open_entry(bytes) {
-        stream.stand(owner.lane, scan, entry);
-    }
     is_over || launch.has_left(owner.stream, owner.lane)
 }

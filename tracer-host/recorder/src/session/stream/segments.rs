@@ -1,7 +1,7 @@
 //! Segments in use, and how they are copied.
 
 use warptrace_abi::log::ENTRY_BYTES;
-use warptrace_abi::stream::{has_tag, is_open, lane_and_before};
+use warptrace_abi::stream::{has_tag, lane_and_before};
 
 use super::supply::Given;
 use crate::MAX_READ;
@@ -43,8 +43,7 @@ impl InUse {
         let (entries, _) = bytes.as_chunks::<{ ENTRY_BYTES as usize }>();
         let mut first = self.taken as usize;
         let new = &entries[first..];
-        let stays = |words| has_tag(words, self.tag) && !is_open(words);
-        let count = new.iter().take_while(|entry| stays(words(entry))).count();
+        let count = new.iter().take_while(|entry| has_tag(words(entry), self.tag)).count();
         self.taken += count as u32;
         if first == 0 && count > 0 {
             let header = words(&entries[0]);
@@ -63,14 +62,6 @@ impl InUse {
         let mut as_it_was = *self;
         as_it_was.new_entries(&bytes[..ENTRY_BYTES as usize]);
         as_it_was.owner
-    }
-
-    /// The entry behind those that were taken, if it is of a run that has not ended. It may change: it does
-    /// not count as taken.
-    pub(super) fn open_entry(&self, bytes: &[u8]) -> Option<[u32; 4]> {
-        let (entries, _) = bytes.as_chunks::<{ ENTRY_BYTES as usize }>();
-        let entry = entries.get(self.taken as usize).map(words)?;
-        (self.taken > 0 && has_tag(entry, self.tag) && is_open(entry)).then_some(entry)
     }
 }
 
@@ -203,7 +194,7 @@ impl Piece {
 
 #[cfg(test)]
 mod tests {
-    use warptrace_abi::stream::{OPEN, TAG_STEP, header_words};
+    use warptrace_abi::stream::{TAG_STEP, header_words};
 
     use super::*;
 
@@ -248,26 +239,5 @@ mod tests {
         assert!(segment.new_entries(&bytes).is_empty());
         bytes[32..48].copy_from_slice(&entry([7, 0, 0, TAG_STEP]));
         assert_eq!((segment.new_entries(&bytes).len(), segment.taken), (2, 4));
-    }
-
-    #[test]
-    fn an_open_entry_is_not_taken() {
-        let bytes_of = |entries: [[u32; 4]; 4]| -> Vec<u8> {
-            entries.iter().flatten().flat_map(|word| word.to_le_bytes()).collect()
-        };
-        let mut segment = in_use(7);
-        let (header, old) = (header_words(3, 4, 5, 0, TAG_STEP), [9, 9, 9, (5 * TAG_STEP) | OPEN]);
-        let (open, later) = ([32, 1, 0, TAG_STEP | OPEN], [32, 2, 0, TAG_STEP | OPEN]);
-        assert_eq!(segment.open_entry(&bytes_of([old; 4])), None);
-        let bytes = bytes_of([header, open, old, old]);
-        assert_eq!((segment.new_entries(&bytes).len(), segment.taken), (0, 1));
-        assert_eq!(segment.open_entry(&bytes), Some(open));
-        let bytes = bytes_of([header, later, old, old]);
-        assert_eq!((segment.new_entries(&bytes).len(), segment.open_entry(&bytes)), (0, Some(later)));
-        let ended = [32, 3, 0, TAG_STEP];
-        let bytes = bytes_of([header, ended, open, old]);
-        assert_eq!((segment.new_entries(&bytes).len(), segment.open_entry(&bytes)), (1, Some(open)));
-        let bytes = bytes_of([header, ended, ended, ended]);
-        assert_eq!((segment.new_entries(&bytes).len(), segment.open_entry(&bytes)), (2, None));
     }
 }

@@ -69,6 +69,8 @@ pub(super) struct FakeDevice {
     /// What launches were to record.
     pub(super) recordings: Vec<Recording>,
     script: VecDeque<Script>,
+    /// Whether a kernel has failed: as on a GPU, nothing can be read from then on.
+    has_failed: bool,
     /// Entries of log memory before this one belong to launches that are not encoded yet, and before this one
     /// may.
     taken: u64,
@@ -91,6 +93,7 @@ impl FakeDevice {
             prepared: Vec::new(),
             recordings: Vec::new(),
             script: script.into_iter().collect(),
+            has_failed: false,
             taken: 0,
             logs_end: 0,
             logged: BTreeMap::new(),
@@ -161,6 +164,7 @@ impl FakeDevice {
         );
         self.add(logs.claims, entries);
         self.logged.insert(logs.launch, chunks.into());
+        self.has_failed |= fails;
         if fails {
             return Err(DeviceError::Unsupported { problem: "it failed".to_owned() });
         }
@@ -257,6 +261,9 @@ impl Device for FakeDevice {
     }
 
     fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
+        if self.has_failed {
+            return Err(DeviceError::Unsupported { problem: "a kernel has failed".to_owned() });
+        }
         bytes.copy_from_slice(self.bytes(address, bytes.len()));
         Ok(())
     }

@@ -65,7 +65,7 @@ fn warps_that_had_not_ended_began_and_those_behind_them_are_where_they_belong() 
     };
     let file = Shared::default();
     let mut session = Session::start(&mut device, &PROGRAM, &spec, file.clone()).unwrap();
-    session.recorder.interrupt_by(asked, |_: &Interrupted| FREED.store(true, Relaxed));
+    session.interrupt_by(asked, |_: &Interrupted| FREED.store(true, Relaxed)).unwrap();
     // SAFETY: no memory among the arguments.
     let error =
         unsafe { session.launch(&hanging(3), &LaunchShape::linear((32 * BLOCKS).into(), 32)) }.unwrap_err();

@@ -373,7 +373,7 @@ fn a_launch_that_fails_ends_the_file_with_what_came_before() {
     let error = recorded.launch(2, 8).unwrap_err();
     assert!(matches!(&error, SessionError::Ended { reason } if reason.contains("it failed")), "{error}");
     assert_eq!(recorded.file.launches().len(), 2, "the one that failed is named");
-    assert_eq!(recorded.file.contents().1, 1);
+    assert_eq!(recorded.file.contents().1, 2, "its logs are still there");
 }
 
 #[test]

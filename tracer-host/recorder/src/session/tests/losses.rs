@@ -210,7 +210,7 @@ fn an_interrupted_launch_is_named() {
     let asked = Arc::new(AtomicBool::new(false));
     let options = options(Policy::Stream);
     let mut session = Session::start(&mut device, &PROGRAM, &options, file.clone()).unwrap();
-    session.recorder.interrupt_by(Arc::clone(&asked), |_| RELEASED.store(true, Relaxed));
+    session.interrupt_by(Arc::clone(&asked), |_| RELEASED.store(true, Relaxed)).unwrap();
     let watch = std::thread::spawn(move || {
         while TURNS.load(Relaxed) < 20_000 {
             std::thread::yield_now();

@@ -12,6 +12,7 @@ mod limits;
 mod log_memory;
 mod losses;
 mod output;
+mod positions;
 mod rings;
 mod room;
 mod spans;

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use warptrace_decoder::{TraceFile, VerifyReport};
-use warptrace_device::KernelCall;
 use warptrace_format::codec::CodecSpec;
 
 use warptrace_macros::kernels;
@@ -44,33 +43,6 @@ mod hangs_kernel {
     }
 }
 use hangs_kernel::hangs;
-
-/// Lets the kernel `spins` end.
-static FREED: AtomicBool = AtomicBool::new(false);
-static SPINS: AtomicU32 = AtomicU32::new(0);
-
-#[kernels(device = warptrace_device, only_marked)]
-mod spins_kernel {
-    use super::*;
-
-    /// Lane 0 of warp 1 comes to one place again and again until it is freed; the others leave.
-    #[kernel]
-    pub fn spins(turns: u32) {
-        let thread = warptrace_device::simt::global_thread_x();
-        trace!("LEFT");
-        if thread / 32 == 1 {
-            trace!("RIGHT");
-            if thread == 32 {
-                while !FREED.load(Relaxed) {
-                    SPINS.fetch_add(1, Relaxed);
-                    trace!("ALONE");
-                }
-            }
-        }
-        assert!(turns == 0);
-    }
-}
-use spins_kernel::spins;
 
 #[kernels(device = warptrace_device, only_marked)]
 mod scatters_kernel {
@@ -117,7 +89,7 @@ mod waits_kernel {
 use waits_kernel::waits;
 
 const PROGRAM: TracedProgram<'static> = TracedProgram {
-    kernels: &[("fails", ""), ("turns", ""), ("spins", ""), ("waits", ""), ("scatters", "")],
+    kernels: &[("fails", ""), ("turns", ""), ("waits", ""), ("scatters", "")],
     modules: &[hangs_kernel::MODULE],
     ptx: "",
 };
@@ -161,94 +133,53 @@ fn what_a_refused_launch_is_said_to_need_is_enough() {
     assert!(recorded(50_000, 3 << 19).is_err(), "or this shows little");
 }
 
-/// Records a launch of 64 lanes that is interrupted when `turns` are this many, and then released: what is
-/// told, and what the file has.
-fn interrupted(
-    options: &RecordingSpec,
-    call: &KernelCall,
-    (turns, least): (&'static AtomicU32, u32),
-    released: &'static AtomicBool,
-) -> (Interrupted, VerifyReport) {
+#[test]
+fn an_interrupted_kernel_leaves_a_file_and_is_named() {
     let (file, asked) = (Shared::default(), Arc::new(AtomicBool::new(false)));
     let told = Arc::new(Mutex::new(None));
     let mut device = device();
-    let mut session = Session::start(&mut device, &PROGRAM, options, file.clone()).unwrap();
+    let options = options(Duration::from_secs(100), 1 << 20);
+    let mut session = Session::start(&mut device, &PROGRAM, &options, file.clone()).unwrap();
     let tell = Arc::clone(&told);
-    session.recorder.interrupt_by(Arc::clone(&asked), move |interrupted: &Interrupted| {
+    let told_of = session.interrupt_by(Arc::clone(&asked), move |interrupted: &Interrupted| {
         *tell.lock().unwrap() = Some(interrupted.clone());
         // Nothing else ends the kernel here.
-        released.store(true, Relaxed);
+        RELEASED.store(true, Relaxed);
     });
+    told_of.unwrap();
     let watch = std::thread::spawn(move || {
-        while turns.load(Relaxed) < least {
+        while TURNS.load(Relaxed) < 20_000 {
             std::thread::yield_now();
         }
         asked.store(true, Relaxed);
     });
+    let call = hangs(0);
     // SAFETY: no memory among the arguments.
-    let error = unsafe { session.launch(call, &LaunchShape::linear(64, 64)) }.unwrap_err();
+    let error = unsafe { session.launch(&call, &LaunchShape::linear(64, 64)) }.unwrap_err();
     watch.join().unwrap();
     let is_it = |kernel: &str| kernel == call.name();
     assert!(matches!(&error, SessionError::Interrupted { launch: 0, kernel } if is_it(kernel)), "{error}");
     drop(session);
     let told = told.lock().unwrap().take().unwrap();
-    assert_eq!((told.kernel.as_str(), told.launch, told.warps), (call.name(), 0, 2));
+    assert_eq!((told.kernel.as_str(), told.launch), (call.name(), 0));
     let verified = verify(&file);
     assert_eq!((verified.lost_events, verified.unfinished_warps), (0, 1), "{verified:?}");
-    (told, verified)
-}
-
-#[test]
-fn an_interrupted_kernel_leaves_a_file_and_says_where_it_stands() {
-    let options = options(Duration::from_secs(100), 1 << 20);
-    let (told, verified) = interrupted(&options, &hangs(0), (&TURNS, 20_000), &RELEASED);
-    let [standing] = &told.running[..] else { panic!("{told:?}") };
-    assert_eq!((standing.warp, standing.lanes), (1, u32::MAX));
-    let (location, mask) = standing.last.unwrap();
-    assert!([1, 2].contains(&location) && mask == u32::MAX);
     assert!(verified.events > 1_000, "{verified:?}");
 }
 
 #[test]
-fn of_a_kernel_that_fails_the_file_has_what_had_come_of_it_and_the_hosts_memory_everything() {
-    for (turns, memory, post_mortem) in
-        [(60_000, 200 << 10, false), (60_000, 200 << 10, true), (50_000, 8 << 20, true)]
-    {
-        let file = Shared::default();
-        let mut device = device();
-        let options = RecordingSpec { post_mortem, ..options(Duration::from_secs(100), memory) };
-        let mut session = Session::start(&mut device, &PROGRAM, &options, file.clone()).unwrap();
-        // SAFETY: no memory among the arguments.
-        let error = unsafe { session.launch(&fails(turns), &LaunchShape::linear(32, 32)) }.unwrap_err();
-        assert!(error.to_string().contains("as it was told"), "{error}");
-        drop(session);
-        let (verified, all) = (verify(&file), 2 * u64::from(turns));
-        if post_mortem {
-            assert_eq!(verified.events, all, "the last one is in a run: {verified:?}");
-        } else {
-            assert!(verified.events > 50_000, "what went through 200 KiB of memory is there: {verified:?}");
-        }
-        assert_eq!((verified.lost_events, verified.unfinished_warps), (0, 1), "{verified:?}");
-    }
-}
-
-#[test]
-fn an_interrupted_kernel_that_spins_at_one_place_says_where() {
-    let options = RecordingSpec { post_mortem: true, ..options(Duration::from_secs(100), 1 << 20) };
-    let (told, verified) = interrupted(&options, &spins(0), (&SPINS, 30_000), &FREED);
-    let [standing] = &told.running[..] else { panic!("{told:?}") };
-    // The others have left.
-    assert_eq!((standing.warp, standing.lanes), (1, 1));
-    let [run] = standing.open[..] else { panic!("{standing:?}") };
-    assert_eq!((run.location, run.mask), (3, 1));
-    let count = run.count;
-    assert!(count.is_power_of_two(), "{run:?}");
-    // Three at the places before; and of those here whole runs, each as long as a key counts, and the open
-    // one.
-    let here = verified.events - 3 - u64::from(count);
-    assert!(here.is_multiple_of(0xffff), "{verified:?}");
-    let last = if here == 0 { (2, u32::MAX) } else { (3, 1) };
-    assert_eq!(standing.last, Some(last), "{verified:?}");
+fn of_a_kernel_that_fails_the_file_has_what_had_come_of_it() {
+    let file = Shared::default();
+    let mut device = device();
+    let options = options(Duration::from_secs(100), 200 << 10);
+    let mut session = Session::start(&mut device, &PROGRAM, &options, file.clone()).unwrap();
+    // SAFETY: no memory among the arguments.
+    let error = unsafe { session.launch(&fails(60_000), &LaunchShape::linear(32, 32)) }.unwrap_err();
+    assert!(error.to_string().contains("as it was told"), "{error}");
+    drop(session);
+    let verified = verify(&file);
+    assert!(verified.events > 50_000, "what went through 200 KiB of memory is there: {verified:?}");
+    assert_eq!((verified.lost_events, verified.unfinished_warps), (0, 1), "{verified:?}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use loom::sync::atomic::AtomicU64;
-use warptrace_abi::stream::{TAG_STEP, has_tag, is_open, lane_and_before, slot_words, untagged};
+use warptrace_abi::stream::{TAG_STEP, has_tag, lane_and_before, slot_words, untagged};
 
 use super::*;
 
@@ -91,13 +91,11 @@ struct Host {
     given: Vec<Given>,
     next_ticket: u64,
     runs: Vec<Entry>,
-    /// Runs that had not ended, each time that they were read.
-    open: Vec<Entry>,
 }
 
 impl Host {
     fn new(memory: ModelWords) -> Self {
-        Self { memory, given: Vec::new(), next_ticket: 0, runs: Vec::new(), open: Vec::new() }
+        Self { memory, given: Vec::new(), next_ticket: 0, runs: Vec::new() }
     }
 
     fn give(&mut self, number: u32) {
@@ -119,10 +117,6 @@ impl Host {
                 return;
             }
             let [mask, key] = halves(self.memory.load(at, Relaxed));
-            if is_open([mask, key, low, high]) {
-                self.open.push(untagged([mask, key, low, high]));
-                return;
-            }
             if oldest.read == 0 {
                 let words = [mask, key, low, high];
                 let (lane, before) = lane_and_before(words);
@@ -153,24 +147,13 @@ fn run(number: u32) -> Entry {
 /// Has a lane append this many runs while the host empties its segments. Returns what the host has read, and
 /// how many events were lost.
 fn stream(runs: u32, patience: u32) -> (Vec<Entry>, u64) {
-    let (runs, _, lost) = stream_open(runs, patience, false);
-    (runs, lost)
-}
-
-/// As `stream`, with runs that are written when they begin and at half of their events, if `open`; returns
-/// what the host has read of these, too.
-fn stream_open(runs: u32, patience: u32, open: bool) -> (Vec<Entry>, Vec<Entry>, u64) {
     let memory = ModelWords::new(patience);
     let mut host = Host::new(memory.clone());
     (0..SEGMENTS).for_each(|number| host.give(number));
     let lanes = memory.clone();
     let lane = loom::thread::spawn(move || {
-        let mut track = StreamedTrack::within(lanes, &logs(), open, 0, 0);
+        let mut track = StreamedTrack::within(lanes, &logs(), 0, 0);
         for number in 1..=runs {
-            track.write_open(Entry { count: 1, ..run(number) });
-            if number > 1 {
-                track.write_open(Entry { count: number / 2 + 1, ..run(number) });
-            }
             track.append(LANE, run(number), false);
         }
         track.close(LANE);
@@ -182,11 +165,11 @@ fn stream_open(runs: u32, patience: u32, open: bool) -> (Vec<Entry>, Vec<Entry>,
             loom::thread::yield_now();
         }
         (0..SEGMENTS).for_each(|_| host.serve());
-        (host.runs, host.open)
+        host.runs
     });
     lane.join().expect("no panic");
-    let (runs, open) = host.join().expect("no panic");
-    (runs, open, memory.load(LOST, Relaxed))
+    let runs = host.join().expect("no panic");
+    (runs, memory.load(LOST, Relaxed))
 }
 
 /// Runs a check in all orders in which threads are interrupted at most twice, or as often as
@@ -204,28 +187,6 @@ fn each_run_is_read_once_and_whole() {
         assert!(runs.into_iter().eq((1..=7).map(run)));
         assert_eq!(lost, 0);
     });
-}
-
-#[test]
-fn a_run_that_has_not_ended_is_never_read_as_one() {
-    let times = Times::default();
-    let counted = Arc::clone(&times);
-    model(move || {
-        let (runs, open, lost) = stream_open(4, u32::MAX, true);
-        assert!(runs.into_iter().eq((1..=4).map(run)));
-        assert_eq!(lost, 0);
-        // What it says is true, whenever it is read.
-        for entry in &open {
-            let whole = run(u32::from(entry.location));
-            assert!(
-                Entry { count: whole.count, ..*entry } == whole && entry.count <= whole.count,
-                "{entry:?}"
-            );
-        }
-        assert!(open.is_sorted_by_key(|entry| (entry.location, entry.count)));
-        counted.fetch_add(open.len() as u32, Relaxed);
-    });
-    assert!(times.load(Relaxed) > 0);
 }
 
 #[test]

@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use warptrace_abi::log::{ENTRY_BYTES, Entry};
 use warptrace_abi::stream::{
-    StreamLogs, TAG_STEP, has_tag, header_words, is_open, is_original, is_sole, lane_and_before, lap,
-    slot_words, tagged, untagged,
+    StreamLogs, TAG_STEP, has_tag, header_words, is_original, is_sole, lane_and_before, lap, slot_words,
+    tagged, untagged,
 };
 use warptrace_format::chosen::ChosenWarps;
 
@@ -106,8 +106,6 @@ pub(crate) struct Host {
     /// Copies of runs, and their streams.
     copies: Vec<(u32, Entry)>,
     runs: BTreeMap<(u32, u32, u64), Vec<Entry>>,
-    /// What was read of runs that had not ended, and their streams.
-    open: Vec<(u32, Entry)>,
 }
 
 impl Host {
@@ -135,7 +133,6 @@ impl Host {
             unclaimed: vec![false; room.slots as usize],
             runs: BTreeMap::new(),
             copies: Vec::new(),
-            open: Vec::new(),
         }
     }
 
@@ -193,12 +190,6 @@ impl Host {
             let [mask, key] = self.segments.halves(at);
             let words = [mask, key, low, high];
             if !has_tag(words, given.tag) {
-                break;
-            }
-            if is_open(words) {
-                let (stream, lane) = given.owner.expect("the header comes first");
-                assert!(is_original(words, lane) && !is_sole(words));
-                self.open.push((stream, untagged(words)));
                 break;
             }
             if given.read == 0 {
@@ -266,16 +257,6 @@ impl Host {
         self.runs.len() + self.given.iter().flatten().filter(|given| given.owner.is_some()).count()
     }
 
-    /// How often an entry was read of which the run had not ended.
-    pub(crate) fn open(&self) -> usize {
-        self.open.len()
-    }
-
-    /// Their counts.
-    pub(crate) fn open_counts(&self) -> impl Iterator<Item = u32> {
-        self.open.iter().map(|(_, run)| run.count)
-    }
-
     /// Lost events of each stream.
     pub(crate) fn lost(&self) -> Vec<u64> {
         self.lost.words().iter().map(|word| word.load(Relaxed)).collect()
@@ -299,15 +280,6 @@ impl Host {
             let of_leader = all.range((*stream, leader, 0)..=(*stream, leader, u64::MAX));
             let mut originals = of_leader.flat_map(|(_, runs)| runs);
             assert!(originals.any(|run| run == copy), "{copy:?}");
-        }
-        // A run that was open is there, with as many events at least: it had room.
-        for (stream, open) in &self.open {
-            let leader = open.mask.trailing_zeros();
-            let of_leader = all.range((*stream, leader, 0)..=(*stream, leader, u64::MAX));
-            let mut originals = of_leader.flat_map(|(_, runs)| runs);
-            let is_open =
-                |run: &Entry| Entry { count: run.count, ..*open } == *run && open.count <= run.count;
-            assert!(originals.any(is_open), "{open:?}");
         }
         let mut runs = Runs::new();
         for ((stream, lane, _), more) in all {

@@ -10,7 +10,7 @@ use kernels::{anything, apart, fractal, long_runs};
 use warptrace_abi::log::{ENTRY_BYTES, Entry, LaunchLogs};
 use warptrace_device::{KernelCall, simt};
 use warptrace_format::Counting;
-use warptrace_sim::{Interaction, Launch, LogKind, Recording, SimError, Simulator};
+use warptrace_sim::{Interaction, Launch, Recording, SimError, Simulator};
 
 /// Threads of a block: a whole warp and one of eight lanes.
 const THREADS: u32 = 40;
@@ -87,33 +87,10 @@ fn run(
     launch: Launch<'_>,
     host: &mut Host,
     max_wait: u64,
-    serve: impl FnMut(&mut Host),
+    mut serve: impl FnMut(&mut Host),
 ) {
     // SAFETY: all memory has the sizes given and outlives the launch; the host uses atomics of eight bytes.
     let launch = unsafe { launch.streamed(host.logs(max_wait), recording) }.clock(host.clock);
-    run_streamed(kernel, launch, host, serve);
-}
-
-/// As `run`, with runs that are written when they begin.
-fn run_open(
-    kernel: &(dyn Fn() + Sync),
-    recording: Recording,
-    launch: Launch<'_>,
-    host: &mut Host,
-    max_wait: u64,
-) {
-    let recording = Recording { logs: LogKind::Streamed { open_runs: true }, ..recording };
-    // SAFETY: as in `run`.
-    let launch = unsafe { launch.streamed(host.logs(max_wait), recording) }.clock(host.clock);
-    run_streamed(kernel, launch, host, serve_in_time);
-}
-
-fn run_streamed(
-    kernel: &(dyn Fn() + Sync),
-    launch: Launch<'_>,
-    host: &mut Host,
-    mut serve: impl FnMut(&mut Host),
-) {
     std::thread::scope(|scope| {
         let kernel = scope.spawn(move || Simulator::new().launch(&launch, kernel));
         while !kernel.is_finished() {
@@ -172,13 +149,7 @@ fn check_same(call: &KernelCall, blocks: u32, recording: Recording, interaction:
             check_ended(&host, warps);
             assert!(host.runs() == whole, "seed {seed}, {room:?}");
             assert!(host.lost().iter().all(|&lost| lost == 0));
-            assert_eq!((host.state(), host.open()), ((host.claimed() as u64, false), 0));
-            let mut host = Host::new(room, warps, recording.tracks());
-            run_open(&|| thread(call)(), recording, launch, &mut host, PATIENT);
-            host.read();
-            check_ended(&host, warps);
-            assert!(host.runs() == whole, "seed {seed}, {room:?}, with open runs");
-            assert!(host.lost().iter().all(|&lost| lost == 0));
+            assert_eq!(host.state(), (host.claimed() as u64, false));
         }
     }
 }
@@ -266,38 +237,6 @@ fn what_finds_no_segment_in_time_is_counted() {
             assert!(host.claimed() > 0);
         }
     }
-}
-
-#[test]
-fn open_runs_that_find_no_segment_lose_nothing() {
-    let mut seen = 0;
-    for segments in [1, 20, 70] {
-        let (blocks, call) = (5, anything(200, 5));
-        let launch = launch(blocks, 2, Interaction::Global);
-        let whole = kept(&call, blocks, RAW, launch);
-        let room = Room { segments, entries: 4, slots: 128 };
-        let mut host = Host::new(room, 2 * blocks, 1);
-        host.give(segments);
-        run_open(&|| thread(&call)(), RAW, launch, &mut host, IMPATIENT);
-        host.read();
-        check_ended(&host, 2 * blocks);
-        check_part(&host, &whole);
-        seen += host.open();
-    }
-    assert!(seen > 0);
-}
-
-#[test]
-fn a_run_that_goes_on_tells_half_of_its_events() {
-    const TIMES: u32 = 1_000_000;
-    let kernel = || (0..TIMES).for_each(|_| warptrace_device::trace::point::<2>());
-    let room = Room { segments: 2, entries: 32, slots: 2 };
-    let mut host = Host::new(room, 1, 1);
-    run_open(&kernel, RAW, Launch::new([1, 1, 1], [1, 1, 1]), &mut host, PATIENT);
-    host.read();
-    let counts = host.runs()[&(0, 0)].iter().map(|run| run.count).collect::<Vec<_>>();
-    assert_eq!(counts.iter().sum::<u32>(), TIMES);
-    assert!(host.open_counts().all(|count| count.is_power_of_two()));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use super::{Assembled, RECORDINGS, kernels, ptx, store};
 /// From the thousandth visit of a location on that most programs have.
 fn recording(recording: Recording, streamed: bool) -> Recording {
     let after = After { location: 2, count: NonZeroU32::new(1_000).expect("it is not 0") };
-    let logs = if streamed { LogKind::Streamed { open_runs: false } } else { LogKind::Kept };
+    let logs = if streamed { LogKind::Streamed } else { LogKind::Kept };
     Recording { after: Some(after), logs, ..recording }
 }
 

@@ -68,7 +68,7 @@ pub(crate) fn check_streamed(store: &CodeStore) {
     let Some(ptx) = ptx() else { return };
     // Both ways to take a segment.
     for (architecture, recording) in ["sm_80", "sm_90"].into_iter().zip([RECORDINGS[0], RECORDINGS[3]]) {
-        let logs = LogKind::Streamed { open_runs: false };
+        let logs = LogKind::Streamed;
         let recording = choosing(Recording { logs, ..recording }, true);
         let Some(assembled) = Assembled::new(store, ptx, recording, architecture) else { return };
         assert!(kernels().iter().all(|kernel| assembled.both(kernel)[1].registers > 0));

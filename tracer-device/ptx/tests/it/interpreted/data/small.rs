@@ -141,10 +141,7 @@ fn what_cannot_be_recorded_together_is_refused() {
             "leave the visit from which on lanes are recorded out",
         ),
         (Recording { logs: LogKind::Ring, ..RECORDING }, "leave the policy `ring` out"),
-        (
-            Recording { logs: LogKind::Streamed { open_runs: false }, ..RECORDING },
-            "leave the policy `stream` out",
-        ),
+        (Recording { logs: LogKind::Streamed, ..RECORDING }, "leave the policy `stream` out"),
     ] {
         let options = Options { recording: Some(recording), ..Options::default() };
         let error = splice(&text, &options).expect_err("it is refused").to_string();
