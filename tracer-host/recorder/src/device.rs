@@ -276,18 +276,19 @@ pub trait Device {
         None
     }
 
-    /// Gives up from now on once `asked` is set: a launch fails with [`DeviceError::GivenUp`], and its kernel may go on.
+    /// Gives launches up from now on once `asked` is set: they fail with [`DeviceError::GivenUp`], and their kernels may go
+    /// on. `None`: no longer.
     ///
     /// # Errors
     /// If the driver fails.
-    fn give_up_by(&mut self, _asked: &Arc<AtomicBool>) -> Result<(), DeviceError> {
+    fn give_up_by(&mut self, _asked: Option<&Arc<AtomicBool>>) -> Result<(), DeviceError> {
         Ok(())
     }
 
     /// Reads from now on beside all that the device was given before.
     fn read_beside(&mut self) {}
 
-    /// Waits for all that the device was given.
+    /// Waits for all that the device was given; reads no longer beside it.
     ///
     /// # Errors
     /// If a kernel or the driver fails.

@@ -202,7 +202,8 @@ impl TraceBuilder {
 
     /// Ends the trace in the middle of a kernel, one that hangs for instance, when `asked` is set, and then calls `tell`.
     /// With [`Policy::Stop`] the file says where the kernel's warps were. Nothing can end a kernel of a GPU: `tell` best
-    /// ends the process; if it returns, the launch waits for the kernel, and is an error. The simulator ends the kernel.
+    /// ends the process; if it returns, the launch waits for the kernel, and is an error. The simulator ends the kernel, unless logs
+    /// are streamed.
     ///
     /// ```
     /// use std::sync::Arc;

@@ -100,23 +100,30 @@ impl Device for CudaDevice {
         self.waits.gives_up.clone()
     }
 
-    fn give_up_by(&mut self, asked: &Arc<AtomicBool>) -> Result<(), DeviceError> {
+    fn give_up_by(&mut self, asked: Option<&Arc<AtomicBool>>) -> Result<(), DeviceError> {
         self.enter()?;
-        self.waits = Waits { gives_up: Some(Arc::clone(asked)) };
-        self.beside = priority_stream()?;
+        self.interrupt = asked.cloned();
+        if self.interrupt.is_some() && self.beside.is_null() {
+            self.beside = priority_stream()?;
+        }
         Ok(())
     }
 
     fn read_beside(&mut self) {
-        if !self.beside.is_null() {
+        if !self.beside.is_null() && !self.reads_beside {
             std::mem::swap(&mut self.stream, &mut self.beside);
+            self.reads_beside = true;
             self.waits = Waits::default();
         }
     }
 
     fn wait(&mut self) -> Result<(), DeviceError> {
         self.enter()?;
-        result::ctx::synchronize().called("cuCtxSynchronize")
+        let waited = result::ctx::synchronize().called("cuCtxSynchronize");
+        if std::mem::take(&mut self.reads_beside) {
+            std::mem::swap(&mut self.stream, &mut self.beside);
+        }
+        waited
     }
 
     fn free(&mut self, allocation: Allocation) -> Result<(), DeviceError> {
@@ -240,31 +247,12 @@ impl Device for CudaDevice {
         traced: Option<Traced<'_>>,
     ) -> Result<LaunchTime, DeviceError> {
         self.enter()?;
-        let (kernel, mut arguments) = (call.name(), pointers(call));
-        let Some(Traced { recording, logs, sites }) = traced else {
-            let (function, dynamic_shared) = (self.code.untraced(call)?, u64::from(shape.dynamic_shared));
-            let launched = Launched { function, kernel, arguments, shape, dynamic_shared, claims: None };
-            // SAFETY: the argument bytes live in `call` and have the layout that the kernel was compiled
-            // with. The caller promises the memory behind them.
-            return unsafe { self.run(launched, None) };
-        };
-        let traced = self.code.traced(call, recording);
-        sites.append(&mut self.code.take_sites());
-        let traced = traced?;
-        let (function, needed) = (traced.function, traced.dynamic_shared(shape));
-        let (descriptor, dynamic_shared, claims, serve) = match logs {
-            Logs::Kept(logs) => ((&raw const *logs).cast::<c_void>(), needed, Some(logs.claims), None),
-            Logs::Streamed { logs, serve } => {
-                self.live_memory()?;
-                let dynamic_shared = room::leave_room(self, function, kernel, shape, needed)?;
-                ((&raw const *logs).cast(), dynamic_shared, None, Some(serve))
-            }
-        };
-        arguments.push(descriptor.cast_mut());
-        let launched = Launched { function, kernel, arguments, shape, dynamic_shared, claims };
-        // SAFETY: as above; the last argument is the descriptor, of which traced kernels take as much as they
-        // declare.
-        unsafe { self.run(launched, serve) }
+        // Nothing but the program's kernels is given up.
+        let waits = std::mem::replace(&mut self.waits, Waits { gives_up: self.interrupt.clone() });
+        // SAFETY: the caller's promise.
+        let launched = unsafe { self.launch_and_wait(call, shape, traced) };
+        self.waits = waits;
+        launched
     }
 
     fn encode(&mut self, job: EncodeJob<'_>) -> Result<Encoded, DeviceError> {
@@ -332,6 +320,43 @@ fn foreign_choosing(recording: Recording) -> Result<(), DeviceError> {
 }
 
 impl CudaDevice {
+    /// Runs a kernel and waits for it.
+    ///
+    /// # Safety
+    /// As for [`Device::launch`].
+    unsafe fn launch_and_wait(
+        &mut self,
+        call: &KernelCall,
+        shape: &LaunchShape,
+        traced: Option<Traced<'_>>,
+    ) -> Result<LaunchTime, DeviceError> {
+        let (kernel, mut arguments) = (call.name(), pointers(call));
+        let Some(Traced { recording, logs, sites }) = traced else {
+            let (function, dynamic_shared) = (self.code.untraced(call)?, u64::from(shape.dynamic_shared));
+            let launched = Launched { function, kernel, arguments, shape, dynamic_shared, claims: None };
+            // SAFETY: the argument bytes live in `call` and have the layout that the kernel was compiled
+            // with. The caller promises the memory behind them.
+            return unsafe { self.run(launched, None) };
+        };
+        let traced = self.code.traced(call, recording);
+        sites.append(&mut self.code.take_sites());
+        let traced = traced?;
+        let (function, needed) = (traced.function, traced.dynamic_shared(shape));
+        let (descriptor, dynamic_shared, claims, serve) = match logs {
+            Logs::Kept(logs) => ((&raw const *logs).cast::<c_void>(), needed, Some(logs.claims), None),
+            Logs::Streamed { logs, serve } => {
+                self.live_memory()?;
+                let dynamic_shared = room::leave_room(self, function, kernel, shape, needed)?;
+                ((&raw const *logs).cast(), dynamic_shared, None, Some(serve))
+            }
+        };
+        arguments.push(descriptor.cast_mut());
+        let launched = Launched { function, kernel, arguments, shape, dynamic_shared, claims };
+        // SAFETY: as above; the last argument is the descriptor, of which traced kernels take as much as they
+        // declare.
+        unsafe { self.run(launched, serve) }
+    }
+
     /// Threads that can be on the device at once.
     fn resident_threads(&self) -> u64 {
         u64::from(self.multiprocessors) * u64::from(self.threads_each)

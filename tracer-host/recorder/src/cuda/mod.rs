@@ -18,6 +18,8 @@ mod room;
 mod staging;
 
 use std::ffi::{c_char, c_void};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use cudarc::driver::{result, sys};
 use warptrace_abi::pool::Claims;
@@ -72,8 +74,11 @@ pub struct CudaDevice {
     is_foreign: bool,
     /// How streams are waited for.
     waits: Waits,
-    /// The stream for reads beside what waits, of a context of another program; or null.
+    /// What ends the wait for kernels.
+    interrupt: Option<Arc<AtomicBool>>,
+    /// The stream for reads beside what waits, or null; and whether it is in the place of `stream`.
     beside: sys::CUstream,
+    reads_beside: bool,
     /// Pinned [`Claims`], where each traced launch leaves the pool's counters.
     claims: *mut c_void,
     start: sys::CUevent,
@@ -294,7 +299,9 @@ impl CudaDevice {
             live: None,
             is_foreign: false,
             waits: Waits::default(),
+            interrupt: None,
             beside: std::ptr::null_mut(),
+            reads_beside: false,
             // SAFETY: a plain pinned allocation, freed in `drop`.
             claims: unsafe { result::malloc_host(size_of::<Claims>(), 0) }.called("cuMemHostAlloc")?,
             start: event()?,

@@ -367,9 +367,9 @@ impl Ledger {
     }
 
     /// Takes out all that was not drained: what arenas hold, of which `claimed` entries were claimed, and which of their
-    /// launches have not ended.
-    pub(super) fn left(&mut self, claimed: &[(usize, u64)]) -> Vec<Left> {
-        let mut running = HashMap::<usize, Vec<LaunchInfo>>::new();
+    /// launches have not ended; and launches without logs that have not ended.
+    pub(super) fn left(&mut self, claimed: &[(usize, u64)]) -> (Vec<Left>, Vec<LaunchInfo>) {
+        let (mut running, mut outside) = (HashMap::<usize, Vec<LaunchInfo>>::new(), Vec::new());
         for Open { infos, label, stay, has_ended, .. } in std::mem::take(&mut self.open).into_values() {
             self.name(&infos, label.as_ref());
             match (stay, &mut self.pool) {
@@ -379,17 +379,22 @@ impl Ledger {
                         running.entry(stay.at).or_default().extend(infos);
                     }
                 }
-                _ => self.plain.extend(infos),
+                _ => {
+                    if !has_ended {
+                        outside.extend_from_slice(&infos);
+                    }
+                    self.plain.extend(infos);
+                }
             }
         }
-        let Some(pool) = &mut self.pool else { return Vec::new() };
+        let Some(pool) = &mut self.pool else { return (Vec::new(), outside) };
         let all = pool.take_all(claimed).into_iter().map(|(filled, is_drained)| Left {
             running: running.remove(&filled.arena).unwrap_or_default(),
             filled,
             plain: Vec::new(),
             is_drained,
         });
-        all.collect()
+        (all.collect(), outside)
     }
 
     /// Returns where the counters of claims of all arenas are.

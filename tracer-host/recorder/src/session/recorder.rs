@@ -72,7 +72,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
         tell: impl FnMut(&Interrupted) + 'static,
     ) -> Result<(), SessionError> {
         if self.streams.is_none() {
-            device.give_up_by(&asked)?;
+            device.give_up_by(Some(&asked))?;
         }
         self.interrupt = Some(Interrupt { asked, tell: Box::new(tell) });
         Ok(())
@@ -212,14 +212,19 @@ impl<W: Write + Send + 'static> Recorder<W> {
                 if is_given_up {
                     device.read_beside();
                 }
-                let failed = (!error.is_hang()).then(|| (ticket, error.to_string()));
+                // Where warps were says more, if it is known.
+                let message =
+                    (!(is_given_up || error.is_hang() && info.is_recorded())).then(|| error.to_string());
                 // Memory of the host is still there, and what a simulated kernel did.
-                let written = self.write_rest(device, failed);
-                if let (true, Some(interrupt)) = (is_given_up, &mut self.interrupt) {
-                    written?;
+                let written = self.write_rest(device, (ticket, message));
+                if is_given_up {
                     let (launch, kernel) = (info.number(), call.name().to_owned());
-                    (interrupt.tell)(&Interrupted { kernel: kernel.clone(), launch });
+                    if let Some(interrupt) = &mut self.interrupt {
+                        (interrupt.tell)(&Interrupted { kernel: kernel.clone(), launch });
+                    }
+                    // It uses its arguments, and the tracer's memory.
                     device.wait()?;
+                    written?;
                     return Err(SessionError::Interrupted { launch, kernel });
                 }
                 if written.is_err() {
@@ -230,21 +235,25 @@ impl<W: Write + Send + 'static> Recorder<W> {
         Ok(time?)
     }
 
-    /// Writes all that was not drained, and ends the file. `failed`: launches that failed, and why.
+    /// Writes all that was not drained, and ends the file. `failed`: launches that failed, and why, or had not ended.
     ///
     /// # Errors
     /// If the device cannot be read: nothing has changed then; or the file not written.
     fn write_rest(
         &mut self,
         device: &mut dyn Device,
-        failed: Option<(Ticket, String)>,
+        (ticket, message): (Ticket, Option<String>),
     ) -> Result<(), SessionError> {
+        if self.streams.is_some() {
+            self.drain_streams(device)?;
+        }
         let claimed = running::claimed(device, self.ledger.counters())?;
-        let failed = failed.map(|(ticket, message)| (self.ledger.fail(ticket), message));
-        let rest = Rest { lefts: self.ledger.left(&claimed), job: self.ledger.job(None), failed };
+        let failed = Some((self.ledger.fail(ticket), message));
+        let (lefts, outside) = self.ledger.left(&claimed);
+        let rest = Rest { lefts, job: self.ledger.job(None), outside, failed };
         let mut worker = self.worker.take().ok_or(SessionError::Unusable)?;
-        running::write_rest(device, &mut worker, rest)?;
-        end(worker, &mut self.ledger.total).map(drop)
+        let written = running::write_rest(device, &mut worker, rest);
+        written.and(end(worker, &mut self.ledger.total).map(drop))
     }
 
     /// Writes why a launch failed, ends the file, and gives the memory back: nothing more can be recorded.
@@ -337,6 +346,9 @@ impl<W: Write + Send + 'static> Recorder<W> {
     }
 
     fn free(&mut self, device: &mut dyn Device) -> Result<(), SessionError> {
+        if self.interrupt.is_some() {
+            device.give_up_by(None)?;
+        }
         match (&mut self.streams, &mut self.ledger.pool) {
             (Some(streams), _) => streams.free(device),
             (None, Some(pool)) => pool.free(device),

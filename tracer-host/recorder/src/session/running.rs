@@ -51,8 +51,11 @@ type Words = [u32; 4];
 pub(super) struct Rest {
     pub(super) lefts: Vec<Left>,
     pub(super) job: Job,
-    /// Launches that failed together, and why.
-    pub(super) failed: Option<(Vec<LaunchInfo>, String)>,
+    /// Launches that are not recorded, and had not ended.
+    pub(super) outside: Vec<LaunchInfo>,
+    /// Launches that were made together, of which the first one that runs failed, and why; or, without a reason, had not
+    /// ended.
+    pub(super) failed: Option<(Vec<LaunchInfo>, Option<String>)>,
 }
 
 /// Reads how many entries were claimed in arenas, whose counters are at these addresses.
@@ -74,29 +77,45 @@ pub(super) fn claimed(
 /// Brings to the writer all that is left, and which launches have not ended.
 ///
 /// # Errors
-/// If the device cannot be read, or the file not written.
+/// If the device cannot be read, or the file not written: the first error. What else there is has been written.
 pub(super) fn write_rest<W: Write + Send + 'static>(
     device: &mut dyn Device,
     worker: &mut Worker<W>,
     rest: Rest,
 ) -> Result<(), SessionError> {
-    let Rest { lefts, job: Job { codec, news, mut plain, host, .. }, failed } = rest;
+    let Rest { lefts, job: Job { codec, news, mut plain, host, .. }, outside, failed } = rest;
     news.into_iter().try_for_each(|message| worker.send(message))?;
-    let mut ends = Vec::new();
+    let interrupted = |info: &LaunchInfo| (*info, EarlyEnd::Interrupted);
+    let mut ends: Vec<_> = outside.iter().map(interrupted).collect();
+    let mut first = Ok(());
     for mut left in lefts {
         left.plain = std::mem::take(&mut plain);
-        ends.extend(write(device, codec, left, worker)?.0);
+        let (all, running) = ([&left.plain[..], &left.filled.launches].concat(), left.running.clone());
+        match write(device, codec, left, worker) {
+            Ok((found, _)) => ends.extend(found),
+            Err(error) => {
+                // They are named all the same.
+                plain = all;
+                ends.extend(running.iter().map(interrupted));
+                first = first.and(Err(error));
+            }
+        }
     }
+    plain.sort_unstable_by_key(LaunchInfo::number);
     worker.write(Drained { begin: plain, ..worker.empty() })?;
     let has_begun = |(_, end): &(LaunchInfo, EarlyEnd)| end.positions().iter().any(|at| !at.lanes.is_empty());
     if let Some((infos, message)) = failed {
-        // Of those that were launched together, the first one that was seen to run.
         let is_one = |end: &(LaunchInfo, EarlyEnd)| infos.contains(&end.0) && has_begun(end);
         let found = ends.iter().position(is_one).map(|at| ends.remove(at));
-        if let Some(info) = found.as_ref().map(|(info, _)| *info).or_else(|| infos.first().copied()) {
+        let info = found.as_ref().map(|(info, _)| *info).or_else(|| infos.first().copied());
+        if let Some(info) = info {
             ends.retain(|(other, _)| other.number() != info.number());
-            let positions = found.map_or_else(Vec::new, |(_, end)| end.positions().to_vec());
-            ends.insert(0, (info, EarlyEnd::failed_at(message, positions)));
+            let positions = found.as_ref().map_or_else(Vec::new, |(_, end)| end.positions().to_vec());
+            let end = match message {
+                Some(message) => EarlyEnd::failed_at(message, positions),
+                None => found.map_or(EarlyEnd::Interrupted, |(_, end)| end),
+            };
+            ends.insert(0, (info, end));
         }
     }
     // A file has room for so many; those that have begun come first.
@@ -105,7 +124,8 @@ pub(super) fn write_rest<W: Write + Send + 'static>(
     for end in ends {
         worker.write(Drained { early_end: Some(Box::new(end)), ..Drained::default() })?;
     }
-    worker.send_times(host, Vec::new())
+    worker.send_times(host, Vec::new())?;
+    first
 }
 
 /// Brings to the writer what an arena holds; returns where the warps of launches are that have not ended, and what that

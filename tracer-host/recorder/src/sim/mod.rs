@@ -286,8 +286,8 @@ impl Device for SimDevice {
         self.memory.free(allocation)
     }
 
-    fn give_up_by(&mut self, asked: &Arc<AtomicBool>) -> Result<(), DeviceError> {
-        self.interrupt = Some(Arc::clone(asked));
+    fn give_up_by(&mut self, asked: Option<&Arc<AtomicBool>>) -> Result<(), DeviceError> {
+        self.interrupt = asked.cloned();
         Ok(())
     }
 

@@ -76,7 +76,7 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
                 Ok(Next::End) => return self.finish(fails),
                 Ok(Next::Wait) => self.wait(None),
                 Ok(Next::Again(after)) => self.wait(Some(after)),
-                Err(SessionError::Device(DeviceError::GivenUp)) => return self.leave(),
+                Err(SessionError::Device(DeviceError::GivenUp)) => return self.leave(fails),
                 Err(error) => return self.fail(error, fails),
             }
         }
@@ -241,11 +241,11 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
             self.wait(Some(POLL_EVERY));
         };
         if waited.is_ok() && self.shared.lock().ledger.running() > 0 {
-            return self.leave();
+            return self.leave(fails);
         }
         match waited.and_then(|()| self.drain(true)) {
             Ok(()) => {}
-            Err(SessionError::Device(DeviceError::GivenUp)) => return self.leave(),
+            Err(SessionError::Device(DeviceError::GivenUp)) => return self.leave(fails),
             Err(error) => return self.fail(error, fails),
         }
         let clock = self.shared.lock().ledger.clock.clone();
@@ -266,10 +266,12 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
     }
 
     /// Ends the file while launches run: what they have recorded until now is in it.
-    fn leave(mut self) -> Ended<D, W> {
+    fn leave(mut self, fails: impl FnOnce(&SessionError, &LaunchReport)) -> Ended<D, W> {
         self.device.read_beside();
         // Which launches have ended is asked once more.
-        let _ = self.poll();
+        if let Err(error) = self.poll() {
+            return self.fail(error, fails);
+        }
         let running = self.shared.lock().ledger.running();
         let outcome = self.write_rest(None).and_then(|()| Err(SessionError::Running { running }));
         if let Err(error) = &outcome {
@@ -290,17 +292,18 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
         let claimed = running::claimed(&mut self.device, counters)?;
         let mut rest = {
             let ledger = &mut self.shared.lock().ledger;
-            let failed = failed.map(|(ticket, message)| (ledger.fail(ticket), message));
-            Rest { lefts: ledger.left(&claimed), job: ledger.job(None), failed }
+            let failed = failed.map(|(ticket, message)| (ledger.fail(ticket), Some(message)));
+            let (lefts, outside) = ledger.left(&claimed);
+            Rest { lefts, job: ledger.job(None), outside, failed }
         };
         rest.job.plain.append(&mut self.plain);
         rest.job.plain.sort_unstable_by_key(LaunchInfo::number);
         let mut worker = self.worker.take().ok_or(SessionError::Unusable)?;
-        running::write_rest(&mut self.device, &mut worker, rest)?;
+        let written = running::write_rest(&mut self.device, &mut worker, rest);
         let mut total = self.shared.lock().ledger.total;
         let ended = end(worker, &mut total);
         self.shared.lock().ledger.total = total;
-        ended.map(drop)
+        written.and(ended.map(drop))
     }
 
     /// Ends the file after an error.
@@ -330,7 +333,9 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
         let (is_running, pool) = {
             let mut state = self.shared.lock();
             state.failed = Some(error.to_string());
-            (state.is_abandoned || others > 0, state.ledger.pool.take())
+            // Some may have been reserved since.
+            let runs = state.is_abandoned || others + state.ledger.running() > 0;
+            (runs, state.ledger.pool.take())
         };
         self.shared.done.notify_all();
         if is_running {

@@ -12,7 +12,7 @@ use warptrace_macros::kernels;
 use super::output::Shared;
 use crate::{
     DEVICE_PREDICT, LaunchShape, Launcher, MemorySize, Policy, RecordingSpec, Session, SessionError,
-    SimDevice, SimOptions, Simulated, TracedProgram,
+    SimDevice, SimOptions, Simulated, TracedProgram, Window,
 };
 
 #[kernels(device = warptrace_device, only_marked)]
@@ -128,6 +128,42 @@ fn of_a_kernel_that_fails_the_file_has_the_places_of_its_lanes() {
     let (trace, _) = record(2, 40, &spec(Policy::Ring, 8 << 20), None);
     let Some(EarlyEnd::Failed { positions, .. }) = trace.early_end(1) else { panic!() };
     assert!(positions.is_empty(), "{positions:?}");
+}
+
+#[test]
+fn launches_that_hang_are_named_whether_they_are_recorded_or_not() {
+    // The second launch is not; of the third one no warp that hangs is.
+    for (window, how) in [
+        (Window { launches: "0".parse().unwrap(), ..Window::default() }, true),
+        (Window { warps: "0".parse().unwrap(), ..Window::default() }, false),
+    ] {
+        let spec = RecordingSpec { window, ..spec(Policy::Stop, 8 << 20) };
+        let (trace, error) = record(1, 40, &spec, None);
+        let end = trace.early_end(1).unwrap();
+        match how {
+            true => assert_eq!(*end, EarlyEnd::failed(error.to_string())),
+            false => assert_eq!(*end, EarlyEnd::Interrupted),
+        }
+        let (trace, _) = record(1, 40, &spec, Some(true));
+        assert_eq!(trace.early_end(1), Some(&EarlyEnd::Interrupted));
+    }
+}
+
+#[test]
+fn a_device_can_be_used_after_an_interruption() {
+    let (mut device, asked) = (SimDevice::new(SimOptions::default()), Arc::new(AtomicBool::new(true)));
+    let shape = LaunchShape::linear(64, 64);
+    for is_interrupted in [true, false] {
+        let file = Shared::default();
+        let mut session =
+            Session::start(&mut device, &PROGRAM, &spec(Policy::Stop, 8 << 20), file.clone()).unwrap();
+        if is_interrupted {
+            session.interrupt_by(Arc::clone(&asked), |_| {}).unwrap();
+        }
+        // SAFETY: the arguments are numbers.
+        let launched = unsafe { session.launch(&places(40, 0), &shape) };
+        assert_eq!(launched.is_err(), is_interrupted);
+    }
 }
 
 #[test]
