@@ -105,17 +105,19 @@ pub(super) fn write_rest<W: Write + Send + 'static>(
     worker.write(Drained { begin: plain, ..worker.empty() })?;
     let has_begun = |(_, end): &(LaunchInfo, EarlyEnd)| end.positions().iter().any(|at| !at.lanes.is_empty());
     if let Some((infos, message)) = failed {
-        let is_one = |end: &(LaunchInfo, EarlyEnd)| infos.contains(&end.0) && has_begun(end);
-        let found = ends.iter().position(is_one).map(|at| ends.remove(at));
-        let info = found.as_ref().map(|(info, _)| *info).or_else(|| infos.first().copied());
-        if let Some(info) = info {
-            ends.retain(|(other, _)| other.number() != info.number());
-            let positions = found.as_ref().map_or_else(Vec::new, |(_, end)| end.positions().to_vec());
-            let end = match message {
-                Some(message) => EarlyEnd::failed_at(message, positions),
-                None => found.map_or(EarlyEnd::Interrupted, |(_, end)| end),
-            };
-            ends.insert(0, (info, end));
+        let of_these = |end: &&(LaunchInfo, EarlyEnd)| infos.contains(&end.0);
+        let found = ends.iter().filter(of_these).find(|end| has_begun(end)).or(ends.iter().find(of_these));
+        let (info, positions) = match found {
+            Some((info, end)) => (Some(*info), end.positions().to_vec()),
+            None => (infos.first().copied(), Vec::new()),
+        };
+        match (info, message) {
+            (Some(info), Some(message)) => {
+                ends.retain(|(other, _)| other.number() != info.number());
+                ends.push((info, EarlyEnd::failed_at(message, positions)));
+            }
+            (Some(info), None) if found.is_none() => ends.push(interrupted(&info)),
+            _ => {}
         }
     }
     // A file has room for so many; those that have begun come first.
