@@ -46,7 +46,7 @@ pub struct HangGroup {
     pub warps: u64,
     /// The first of them.
     pub first: u32,
-    /// What their lanes do: most lanes first.
+    /// What their lanes do: most lanes first, those that wait behind others last.
     pub places: Vec<HangPlace>,
     /// If they wait at a barrier of their block: warps of the same blocks that have ended.
     pub ended: u64,
@@ -134,7 +134,9 @@ pub fn hang(trace: &TraceFile, launch: u32) -> Option<Hang> {
             of_block.for_each(|place| place.pass(trace));
         }
     }
-    groups.iter_mut().for_each(|group| group.places.order_by_key(|place| Reverse(place.lanes)));
+    for group in &mut groups {
+        group.places.order_by_key(|place| (place.doing == Doing::Behind, Reverse(place.lanes)));
+    }
     groups.order_by_key(|group| Reverse(group.warps));
     let losses = trace.losses(launch, 0).map(|losses| losses.losses).unwrap_or_default();
     let died = losses.iter().filter(|loss| loss.reason == LossReason::Died).map(|loss| loss.warps);

@@ -20,6 +20,7 @@ use warptrace_host::{
 
 pub use self::interrupt::{Asked, watch};
 pub use self::options::Recording;
+use crate::opened::said_of;
 use crate::output::{self, shown_name};
 use crate::whole_file::keep_apart;
 
@@ -122,6 +123,9 @@ impl Prepared<'_> {
             Err(error) => {
                 // Its end writes what was recorded before.
                 drop(session);
+                if !earlier.is_kept() && path.is_file() && !said_of(path).is_empty() {
+                    crate::output::tell!("the trace up to here is in {}", shown_name(path));
+                }
                 return Err(of_file(error));
             }
         };

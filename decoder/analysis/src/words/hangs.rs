@@ -19,6 +19,9 @@ pub fn hang(trace: &TraceFile, names: &Names, hang: &Hang) -> String {
 
 /// Says where they were.
 pub(super) fn where_warps_were(trace: &TraceFile, names: &Names, hang: &Hang) -> String {
+    if hang.unknown == hang.warps {
+        return "where its warps were is not known".to_owned();
+    }
     let mut parts: Vec<String> =
         hang.groups.iter().take(GROUPS).map(|found| group(trace, names, hang, found)).collect();
     if let Some(more) = hang.groups.get(GROUPS..).filter(|more| !more.is_empty()) {

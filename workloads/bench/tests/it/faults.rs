@@ -1,5 +1,7 @@
 //! Recordings of a kernel that fails.
 
+use std::process::Command;
+
 use crate::support::{Folder, run, text};
 
 /// Records a kernel of which thread 37 traps.
@@ -16,14 +18,21 @@ fn a_kernel_that_fails_is_an_error_that_names_it() {
     assert_eq!(code, 1, "{error}");
     assert!(error.contains("kernel `fault` failed") && error.contains("as it was asked for"), "{error}");
     // By default the trace says where its warps were.
-    let (code, error) = record(&folder, &[]);
-    assert_eq!(code, 1, "{error}");
-    let top = run(&["top", text(&folder.at("trace"))]).1;
+    let path = folder.at("trace");
+    let output = Command::new(assert_cmd::cargo::cargo_bin("warptrace-bench"))
+        .args(["record", "fault", "--threads", "64", "--turns", "3", "--culprit", "37", "--device", "sim"])
+        .args(["--memory", "64MiB", "-o", text(&path)])
+        .output()
+        .unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.starts_with(&format!("the trace up to here is in {}\nerror: ", path.display())), "{told}");
+    let top = run(&["top", text(&path)]).1;
     let first = top.lines().next().unwrap();
     assert!(first.starts_with("launch 0 of kernel `fault` failed: "), "{top}");
     // The culprit is alone where it traps.
     assert!(
-        first.contains("1 warp (block 0 warp 1): ") && first.contains(", 1 lane is at fault.rs:40; "),
+        first.contains("1 warp (block 0 warp 1): ") && first.contains(", 1 lane is at fault.rs:40, "),
         "{top}"
     );
     let (code, error) = record(&folder, &["--how", "nothing"]);

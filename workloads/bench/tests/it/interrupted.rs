@@ -65,7 +65,7 @@ fn a_kernel_that_hangs_is_interrupted_and_the_trace_says_where_its_warps_are() {
         let expected = "launch 0 of kernel `fault` had not ended: ";
         assert!(told.contains(&format!("interrupted: {expected}")), "{told}");
         // Where it spins.
-        assert_eq!(told.contains(" 1 lane is at fault.rs:51; "), policy == "stop", "{told}");
+        assert_eq!(told.contains(" 1 lane is at fault.rs:51, "), policy == "stop", "{told}");
         assert_eq!(told.contains("--policy stop"), policy != "stop", "{told}");
         let (code, top, _) = run(&["top", text(&path)]);
         assert!(code == 0 && (policy != "stop" || top.starts_with(expected)), "{top}");
