@@ -57,7 +57,7 @@ fn a_kernel_that_hangs_is_interrupted_and_the_trace_says_where_its_warps_are() {
         while !path.exists() && child.try_wait().unwrap().is_none() {
             std::thread::sleep(Duration::from_millis(5));
         }
-        std::thread::sleep(Duration::from_millis(100));
+        std::thread::sleep(Duration::from_millis(500));
         kill(&child, name);
         let output = child.wait_with_output().unwrap();
         let told = String::from_utf8(output.stderr).unwrap();
