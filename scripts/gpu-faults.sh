@@ -46,20 +46,22 @@ look() {
             echo '```'
         done
     done
-    echo
-    echo "## hang, --policy stream"
-    echo '```'
-    "$tool-bench" record fault --how hang --threads "$threads" --turns "$turns" --culprit "$culprit" --codec predict --policy stream --device "$DEVICE" -o "$trace" > "$scratch/out" 2>&1 &
-    recorder=$!
-    sleep "${HANG:-3}"
-    began=$(now)
-    kill -INT $recorder
-    wait $recorder
-    code=$?
-    head -n 6 "$scratch/out"
-    echo "exit code $code, $(( ($(now) - began) / 1000000 )) ms after the signal"
-    look
-    echo '```'
+    for policy in stop stream; do
+        echo
+        echo "## hang, --policy $policy"
+        echo '```'
+        "$tool-bench" record fault --how hang --threads "$threads" --turns "$turns" --culprit "$culprit" --codec predict --policy $policy --device "$DEVICE" -o "$trace" > "$scratch/out" 2>&1 &
+        recorder=$!
+        sleep "${HANG:-3}"
+        began=$(now)
+        kill -INT $recorder
+        wait $recorder
+        code=$?
+        head -n 6 "$scratch/out"
+        echo "exit code $code, $(( ($(now) - began) / 1000000 )) ms after the signal"
+        look
+        echo '```'
+    done
     if [ "$DEVICE" = cuda ]; then
         echo
         echo "## stress at full load, interrupted, 1 GiB"

@@ -21,8 +21,8 @@ pub fn warptrace() -> ExitCode {
     })
 }
 
-/// Carries out a command line of `warptrace` on this thread, without its options for all commands; returns the exit
-/// code, what it prints, and what it says on standard error. For tests.
+/// Carries out a command line of `warptrace` on this thread, without its options for all commands; returns
+/// the exit code, what it prints, and what it says on standard error. For tests.
 #[doc(hidden)]
 pub fn in_process(words: &[&str]) -> (u8, String, String) {
     let (code, printed) =

@@ -35,8 +35,9 @@ use crate::watch::Watch;
 ///
 /// Goes once over the compressed events, without expanding runs and cycles. Memory: that of
 /// [`TraceFile::fold_items`], some KiB for each location on each core, 24 bytes for each observed edge, 136
-/// bytes for each class of warps of a launch, and 16 for each run of its warps; where it was recorded when warps ran, 152
-/// bytes for each warp, and 32 for each block and 8 for each warp of one launch at a time. The answer is the same on any number of cores.
+/// bytes for each class of warps of a launch, and 16 for each run of its warps; where it was recorded when
+/// warps ran, 152 bytes for each warp, and 32 for each block and 8 for each warp of one launch at a time. The
+/// answer is the same on any number of cores.
 ///
 /// # Errors
 /// Something was selected that the trace does not have; the trace is damaged; more than 2^20 different edges.

@@ -1,8 +1,8 @@
 //! Where the warps of a launch were that had not ended when its recording did, or that failed.
 //!
-//! A recorder that copies the logs of a kernel while it runs notes the location that each lane came to last. What lanes do
-//! there follows from the code: a loop goes round its head, a barrier keeps them. A run that some of its lanes have left is
-//! over for the others as well: these wait for them behind it.
+//! A recorder that copies the logs of a kernel while it runs notes the location that each lane came to last.
+//! What lanes do there follows from the code: a loop goes round its head, a barrier keeps them. A run that
+//! some of its lanes have left is over for the others as well: these wait for them behind it.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -83,7 +83,8 @@ pub struct HangPlace {
     pub file: String,
     /// Line from 1, or 0.
     pub line: u32,
-    /// The barrier, as [`WaitInfo::barrier`](warptrace_format::file::WaitInfo::barrier) has it; empty if there is none.
+    /// The barrier, as [`WaitInfo::barrier`](warptrace_format::file::WaitInfo::barrier) has it; empty if
+    /// there is none.
     pub barrier: String,
     /// How many lanes of these warps.
     pub lanes: u64,

@@ -1,7 +1,7 @@
 //! The sums of one thread. Classes of warps come one after the other, the items of each in order.
 //!
-//! The warps of a class have the same events, which are counted once. Each sum is multiplied by the number of warps
-//! in the class.
+//! The warps of a class have the same events, which are counted once. Each sum is multiplied by the number of
+//! warps in the class.
 
 use std::ops::{ControlFlow, Range};
 
@@ -48,8 +48,8 @@ pub(crate) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// A number that warps share whose equal events give equal figures: of the first of these warps, and the end of
-    /// those that have the same; `None` for those that are not selected.
+    /// A number that warps share whose equal events give equal figures: of the first of these warps, and the
+    /// end of those that have the same; `None` for those that are not selected.
     pub(crate) fn group(&self, mut warps: Range<u32>) -> (u32, Option<u64>) {
         let (has_warp, lanes, end);
         (warps.end, has_warp) = self.selection.has_first(self.launch, &warps);

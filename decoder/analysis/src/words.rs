@@ -138,7 +138,8 @@ impl Names {
         self.line(&point.file, point.line)
     }
 
-    /// The whole path of the file and the line of the location with this id, to sort by; `None` if it is not known.
+    /// The whole path of the file and the line of the location with this id, to sort by; `None` if it is not
+    /// known.
     pub fn place(&self, id: u16) -> Option<(&str, u32)> {
         self.points.get(&id).map(|named| (named.file.as_str(), named.line))
     }

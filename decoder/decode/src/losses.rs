@@ -106,8 +106,8 @@ impl LossyWarps {
         self.events.map(|events| events.saturating_mul(self.chosen.into()))
     }
 
-    /// Where among a warp's recorded events the missing ones would stand. What is not counted is missing after
-    /// the last one.
+    /// Where among a warp's recorded events the missing ones would stand. What is not counted is missing
+    /// after the last one.
     pub const fn position(&self) -> LossPosition {
         match self.events {
             Some(_) => self.reason.position(),
@@ -197,8 +197,8 @@ impl TraceFile {
     /// ```
     ///
     /// # Errors
-    /// The file has no such launch or track; accounts that take more work than the file's length lets expect (see
-    /// [`unlimited`](Self::unlimited)).
+    /// The file has no such launch or track; accounts that take more work than the file's length lets expect
+    /// (see [`unlimited`](Self::unlimited)).
     pub fn losses(&self, launch: u32, track: u32) -> Result<LaunchLosses, DecodeError> {
         let info = self.resolve_any(launch, track)?;
         let mut sums: BTreeMap<(LossReason, bool), Loss> = BTreeMap::new();
@@ -233,13 +233,13 @@ impl TraceFile {
         Ok(LaunchLosses { chosen_warps, recorded, losses: sums.into_values().collect() })
     }
 
-    /// The chosen warps of a launch and track that lack events, in order of warp; those that follow each other and lack
-    /// equally many are one item. A warp may come twice, with two reasons. Taken from the accounting; memory: one section
-    /// of it.
+    /// The chosen warps of a launch and track that lack events, in order of warp; those that follow each
+    /// other and lack equally many are one item. A warp may come twice, with two reasons. Taken from the
+    /// accounting; memory: one section of it.
     ///
     /// # Errors
-    /// The file has no such launch or track. Out of the iterator, which then ends: accounts that take more work than the
-    /// file's length lets expect (see [`unlimited`](Self::unlimited)).
+    /// The file has no such launch or track. Out of the iterator, which then ends: accounts that take more
+    /// work than the file's length lets expect (see [`unlimited`](Self::unlimited)).
     pub fn lossy_warps(&self, launch: u32, track: u32) -> Result<LossyWarpsIter<'_>, DecodeError> {
         let info = self.resolve_any(launch, track)?;
         Ok(LossyWarpsIter {

@@ -24,8 +24,8 @@
 //! the next segment's first entry, or 0 if the log ends in this segment. Then the second word says how many
 //! entries before the link were not written. A lane writes the link when it goes on to another segment, or
 //! when it leaves the kernel; or when it finds no memory: then the second word is [`STOPPED`], and the
-//! third is the time of the first run that the lane has lost, in units of 16 cycles, modulo 2^32. Of a log that ends, the
-//! second word may have [`ALL_LEFT`], too.
+//! third is the time of the first run that the lane has lost, in units of 16 cycles, modulo 2^32. Of a log
+//! that ends, the second word may have [`ALL_LEFT`], too.
 //!
 //! The first segment of a log begins with a header of one entry. Other segments have none.
 //!
@@ -48,8 +48,8 @@
 //!     12     4  the lanes that have left the kernel
 //! ```
 //! A lane that leaves the kernel with an empty log writes no link, if each lane has a first segment.
-//! Leaving lanes add themselves to the last words of the head together. Where only lane 0 has a first segment, and all 32
-//! lanes leave together, its link says [`ALL_LEFT`] instead.
+//! Leaving lanes add themselves to the last words of the head together. Where only lane 0 has a first
+//! segment, and all 32 lanes leave together, its link says [`ALL_LEFT`] instead.
 //!
 //! The claimed first segments of a stream are a list. The header of each of them:
 //! ```text
@@ -64,10 +64,11 @@
 //! later is lost too: what is recorded of a warp is a beginning.
 //!
 //! # Kernels that run
-//! Log memory is all zeros when a launch begins. The leader of a run writes it when it begins, to where it will append it:
-//! into the entry behind its last one, or where that is the link into the link. So a copy of the logs of a kernel that runs
-//! shows where lanes are. A log goes up to the first entry whose mask is 0. A link that leads on has zeros behind its
-//! first word; one whose second word is not 0 is a run that has begun, if its first word is not 0. How often that is repeated is not known.
+//! Log memory is all zeros when a launch begins. The leader of a run writes it when it begins, to where it
+//! will append it: into the entry behind its last one, or where that is the link into the link. So a copy of
+//! the logs of a kernel that runs shows where lanes are. A log goes up to the first entry whose mask is 0. A
+//! link that leads on has zeros behind its first word; one whose second word is not 0 is a run that has
+//! begun, if its first word is not 0. How often that is repeated is not known.
 //!
 //! A log that was stopped has the run in its last link:
 //! ```text
@@ -81,18 +82,18 @@
 //! When the lane leaves, the link gets what links of stopped logs have.
 //!
 //! # Rings
-//! If the launch says so ([`LaunchLogs::ring`]), each log is a ring: nothing is claimed, each lane has a first
-//! segment without a header, and keeps its latest runs. The first segment then consists of two segments of half
-//! its length, which the lane fills in turn, each up to its last entry:
+//! If the launch says so ([`LaunchLogs::ring`]), each log is a ring: nothing is claimed, each lane has a
+//! first segment without a header, and keeps its latest runs. The first segment then consists of two segments
+//! of half its length, which the lane fills in turn, each up to its last entry:
 //! ```text
 //! first half   runs ... | state   second half   runs ... | not used
 //! ```
-//! Before a lane begins to fill a half anew, it counts the events that the half holds as lost. The first half's
-//! last entry is the lane's state. Its first eight bytes say how many events the lane has lost so far, 0 when the
-//! kernel begins. The next four say where the log ends: how many entries of the ring lie before it. They are
-//! written when the lane leaves. So its log is, if it ends in the second half, all of the first half and what is
-//! before the end; if it ends in the first half and has lost something, all of the second half and what is before
-//! the end.
+//! Before a lane begins to fill a half anew, it counts the events that the half holds as lost. The first
+//! half's last entry is the lane's state. Its first eight bytes say how many events the lane has lost so far,
+//! 0 when the kernel begins. The next four say where the log ends: how many entries of the ring lie before
+//! it. They are written when the lane leaves. So its log is, if it ends in the second half, all of the first
+//! half and what is before the end; if it ends in the first half and has lost something, all of the second
+//! half and what is before the end.
 //!
 //! What is recorded of a warp is an end. A lane that has lost something has all its runs from the first one
 //! in its log on. So the warp has all runs from that time on which is the latest among the first ones of
@@ -101,8 +102,8 @@
 //!
 //! # Flat logs
 //! Logs that were gathered from elsewhere can be [flat](FLAT): each is one array of entries, all of them
-//! runs. [`LoggedLaunch::first_segments`] then leads to an array of [`FLAT_ENTRIES`] entries for each stream, with
-//! eight bytes for each lane: the index of its first entry, and how many there are.
+//! runs. [`LoggedLaunch::first_segments`] then leads to an array of [`FLAT_ENTRIES`] entries for each stream,
+//! with eight bytes for each lane: the index of its first entry, and how many there are.
 
 use warptrace_format::LANES;
 use warptrace_format::chosen::ChosenWarps;
@@ -128,7 +129,8 @@ pub const LOG_ALIGNMENT: u64 = MAX_FIRST_ENTRIES as u64 * ENTRY_BYTES as u64;
 pub const MAX_KEY_COUNT: u32 = 0xffff;
 /// What the second word of a link is if the log was stopped.
 pub const STOPPED: u32 = 1 << 31;
-/// Bit of the second word of a link that leads nowhere: all lanes of the warp have left, together with this one.
+/// Bit of the second word of a link that leads nowhere: all lanes of the warp have left, together with this
+/// one.
 pub const ALL_LEFT: u32 = 1 << 30;
 /// Bits by which the clock is shifted in the last link of a log that was stopped, while the kernel runs.
 pub const STOPPED_TIME_SHIFT: u32 = 14;

@@ -194,13 +194,13 @@ warptrace_format::named_enum! {
     /// Where a traced kernel keeps each lane's record.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum Placement {
-        /// In registers: eight a lane, and three for the second track. Only where all trace points stand in the
-        /// kernel itself.
+        /// In registers: eight a lane, and three for the second track. Only where all trace points stand in
+        /// the kernel itself.
         Registers = "registers",
         /// In the block's dynamic shared memory, which a launch makes larger ([`crate::shared`]).
         Shared = "shared",
-        /// In local memory: global memory that is each thread's own and stays in the first cache. Only where all
-        /// trace points stand in the kernel itself.
+        /// In local memory: global memory that is each thread's own and stays in the first cache. Only where
+        /// all trace points stand in the kernel itself.
         Local = "local",
     }
 }

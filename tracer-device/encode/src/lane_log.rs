@@ -43,7 +43,8 @@ impl LogMemory for DeviceLogs {
 /// Where the logs of a stream are.
 #[derive(Clone, Copy)]
 pub(crate) struct StreamLogs {
-    /// Index of the first entry of lane 0's first segment; of flat logs, of the entries that say where they are.
+    /// Index of the first entry of lane 0's first segment; of flat logs, of the entries that say where they
+    /// are.
     pub(crate) first: u32,
     /// Lanes that have a first segment behind it.
     pub(crate) first_lanes: u32,

@@ -110,8 +110,8 @@ pub struct Allocation {
 pub enum MemoryType {
     /// In the device's own memory.
     Device,
-    /// In memory of the host that kernels can use. What a kernel has written there can still be read when it has failed
-    /// and taken the device's own memory with it.
+    /// In memory of the host that kernels can use. What a kernel has written there can still be read when it
+    /// has failed and taken the device's own memory with it.
     Host,
 }
 
@@ -191,8 +191,8 @@ pub struct LaunchTime {
 pub enum EncodeJob<'a> {
     /// Makes flat logs of streamed ones, of warps that have left their kernel, which may still run.
     Flatten(&'a FlattenJob),
-    /// Finds the classes of the streams of launches that have left logs, before these are encoded; the table in which
-    /// they are found is empty.
+    /// Finds the classes of the streams of launches that have left logs, before these are encoded; the table
+    /// in which they are found is empty.
     Classes {
         /// Where logs and classes are.
         pool: &'a PoolDescriptor,
@@ -270,14 +270,14 @@ pub trait Device {
     /// Returns what the device is, and has now.
     fn facts(&self) -> DeviceFacts;
 
-    /// Returns what calls look at while they wait: once it is set, they fail with [`DeviceError::GivenUp`] instead. `None`
-    /// if nothing of other programs can keep them waiting.
+    /// Returns what calls look at while they wait: once it is set, they fail with [`DeviceError::GivenUp`]
+    /// instead. `None` if nothing of other programs can keep them waiting.
     fn gives_up(&self) -> Option<Arc<AtomicBool>> {
         None
     }
 
-    /// Gives launches up from now on once `asked` is set: they fail with [`DeviceError::GivenUp`], and their kernels may go
-    /// on. `None`: no longer.
+    /// Gives launches up from now on once `asked` is set: they fail with [`DeviceError::GivenUp`], and their
+    /// kernels may go on. `None`: no longer.
     ///
     /// # Errors
     /// If the driver fails.

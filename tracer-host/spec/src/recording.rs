@@ -183,13 +183,15 @@ pub struct RecordingSpec {
     #[serde(with = "crate::text::seconds::option")]
     pub stall_limit: Option<Duration>,
 
-    /// Keep the logs in pinned memory of the host, where a kernel that fails leaves them: the trace has all that it did,
-    /// and where its warps were. Kernels take longer, since each entry goes over the link to the host
+    /// Keep the logs in pinned memory of the host, where a kernel that fails leaves them: the trace has what
+    /// its warps did until then, and where they were. Not with the policy `stream`. Kernels take longer,
+    /// since each entry goes over the link to the host
     #[cfg_attr(feature = "clap", arg(long))]
     pub host_logs: bool,
 
     /// Memory of the device that the tracer takes at most, in all, as in 64MiB, 1GiB, 512M or plain bytes
-    /// [default: an eighth of what is free, at most 16GiB; at most 1GiB on the simulator and with `--host-logs`]
+    /// [default: an eighth of what is free, at most 16GiB; at most 1GiB on the simulator and with
+    /// `--host-logs`]
     #[cfg_attr(feature = "clap", arg(long, value_name = "SIZE"))]
     #[serde(with = "crate::text::option")]
     pub memory: Option<MemorySize>,

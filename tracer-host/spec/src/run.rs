@@ -50,8 +50,8 @@ pub struct RunSpec {
     #[cfg_attr(feature = "clap", arg(long))]
     pub manual: bool,
 
-    /// Say where a launch hangs that has not ended so many seconds after the program made it, as for a signal: the trace
-    /// ends with the positions of its warps
+    /// Say where a launch hangs that has not ended so many seconds after the program made it, as for a
+    /// signal: the trace ends with the positions of its warps
     #[cfg_attr(feature = "clap", arg(long, value_name = "SECONDS", value_parser = seconds::parse))]
     #[serde(with = "crate::text::seconds::option")]
     pub launch_limit: Option<Duration>,

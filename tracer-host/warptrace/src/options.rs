@@ -193,17 +193,18 @@ impl TraceBuilder {
         self
     }
 
-    /// Keeps the logs in pinned memory of the host, where a kernel that fails leaves them: the trace has all that it did,
-    /// and where its warps were. Kernels take longer. With [`Policy::Stop`] and [`Policy::Ring`].
+    /// Keeps the logs in pinned memory of the host, where a kernel that fails leaves them: the trace has what
+    /// its warps did until then, and where they were. Kernels take longer. With [`Policy::Stop`] and
+    /// [`Policy::Ring`].
     pub fn host_logs(mut self) -> Self {
         self.spec.host_logs = true;
         self
     }
 
-    /// Ends the trace in the middle of a kernel, one that hangs for instance, when `asked` is set, and then calls `tell`.
-    /// With [`Policy::Stop`] the file says where the kernel's warps were. Nothing can end a kernel of a GPU: `tell` best
-    /// ends the process; if it returns, the launch waits for the kernel, and is an error. The simulator ends the kernel, unless logs
-    /// are streamed.
+    /// Ends the trace in the middle of a kernel, one that hangs for instance, when `asked` is set, and then
+    /// calls `tell`. With [`Policy::Stop`] the file says where the kernel's warps were. Nothing can end a
+    /// kernel of a GPU: `tell` best ends the process; if it returns, the launch waits for the kernel, and is
+    /// an error. The simulator ends the kernel, unless logs are streamed.
     ///
     /// ```
     /// use std::sync::Arc;

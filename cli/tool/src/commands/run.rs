@@ -168,8 +168,8 @@ static PROGRAM: AtomicI32 = AtomicI32::new(0);
 /// A bit for each signal that came and was not passed on.
 static CAME: AtomicU64 = AtomicU64::new(0);
 
-/// Watches for signals, before there is a program to pass them on to. Those of the keyboard reach it by themselves;
-/// this tool waits for it. They, and SIGUSR1, ask where a launch hangs.
+/// Watches for signals, before there is a program to pass them on to. Those of the keyboard reach it by
+/// themselves; this tool waits for it. They, and SIGUSR1, ask where a launch hangs.
 fn watch_signals() -> anyhow::Result<()> {
     let failed = "cannot watch for signals";
     for signal in [SIGINT, SIGQUIT] {

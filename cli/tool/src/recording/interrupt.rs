@@ -60,8 +60,8 @@ impl Asked {
     }
 }
 
-/// Says where the warps of an interrupted kernel are, as far as the file tells, and ends the process: nothing else ends a
-/// kernel that hangs.
+/// Says where the warps of an interrupted kernel are, as far as the file tells, and ends the process: nothing
+/// else ends a kernel that hangs.
 pub(super) fn end(interrupted: &Interrupted, path: &Path, policy: Policy, asked: &Asked) -> ! {
     let Interrupted { kernel, launch, .. } = interrupted;
     // What was written to a pipe cannot be read.

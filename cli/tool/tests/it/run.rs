@@ -10,8 +10,8 @@ use warptrace_spec::RunSpec;
 
 use crate::support::{Folder, refused, run, text, tool};
 
-/// A library that is loaded and does nothing, in the place of the shim: what the tool does with a program does not
-/// depend on it.
+/// A library that is loaded and does nothing, in the place of the shim: what the tool does with a program
+/// does not depend on it.
 fn empty_shim(folder: &Folder) -> Option<PathBuf> {
     let (source, library) = (folder.at("empty.c"), folder.at("empty.so"));
     std::fs::write(&source, "int warptrace_test_loaded;\n").unwrap();

@@ -298,8 +298,8 @@ fn a_comparison_finds_the_first_event_that_differs() {
     assert_eq!((parting.event, parting.after), (5, None));
 }
 
-/// Warps that go from location to location by themselves, with more and more of their lanes: enough for a watch
-/// to be told more than once.
+/// Warps that go from location to location by themselves, with more and more of their lanes: enough for a
+/// watch to be told more than once.
 fn long_walks() -> TraceFile {
     let walk = |warp: u32| -> Vec<Event> {
         let mut state = warp;

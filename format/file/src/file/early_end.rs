@@ -8,9 +8,10 @@
 //!      5     3  zero
 //!      8     …  message     of kind 1: UTF-8, at most 4,096 bytes
 //! ```
-//! Of kinds 3 and 4, a list in the metadata's encoding stands in the place of the message: where warps were that had not
-//! ended. Of kind 4, the message as a text in that encoding precedes it. An element of the list is a list of warps (first and how many, varint32) and a list of where their lanes were (location, varint16;
-//! mask, varint32; and 1 if others that came there with them have gone on, else 0).
+//! Of kinds 3 and 4, a list in the metadata's encoding stands in the place of the message: where warps were
+//! that had not ended. Of kind 4, the message as a text in that encoding precedes it. An element of the list
+//! is a list of warps (first and how many, varint32) and a list of where their lanes were (location,
+//! varint16; mask, varint32; and 1 if others that came there with them have gone on, else 0).
 
 use serde::{Deserialize, Serialize};
 
@@ -38,7 +39,8 @@ pub enum EarlyEnd {
     Failed {
         /// What the device or the recorder said, at most [`MAX_MESSAGE_BYTES`] of it.
         message: String,
-        /// Of warps that had not ended, where they were, as far as it is known: at most [`MAX_WARP_RANGES`] ranges in all.
+        /// Of warps that had not ended, where they were, as far as it is known: at most [`MAX_WARP_RANGES`]
+        /// ranges in all.
         positions: Vec<WarpsAt>,
     },
     /// The recording was ended while the kernel ran.

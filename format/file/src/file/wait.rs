@@ -2,8 +2,9 @@
 //!
 //! The body is a list in the metadata's encoding, of the location's id (varint16), its barrier and its phase
 //! (strings), a list of copies, each the file (string), line and column (varint32), a byte: 1 if the
-//! copies are certain, else 0, and another place like that of a copy, behind a byte: 1 if there is one, else 0. The section is optional, and no index lists it. Of a location of no section it
-//! is not known what lanes wait at there.
+//! copies are certain, else 0, and another place like that of a copy, behind a byte: 1 if there is one, else
+//! 0. The section is optional, and no index lists it. Of a location of no section it is not known what lanes
+//! wait at there.
 
 use serde::{Deserialize, Serialize};
 

@@ -165,8 +165,8 @@ pub enum PointKind {
     Taken,
     /// A branch, `ret` or `exit` under a predicate was not taken.
     NotTaken,
-    /// Lanes came to a `.pragma "WARPTRACE name"` in the code, which `tracer-host/include/warptrace.cuh` makes
-    /// of `WARPTRACE("name")`. Whatever points are asked for, these are among them.
+    /// Lanes came to a `.pragma "WARPTRACE name"` in the code, which `tracer-host/include/warptrace.cuh`
+    /// makes of `WARPTRACE("name")`. Whatever points are asked for, these are among them.
     Named,
     /// Lanes came to a barrier of their block.
     Barrier,

@@ -183,7 +183,8 @@ impl Lines {
     }
 }
 
-/// The place in the program's own source: of a function of CUDA's headers that was inlined, where it was called.
+/// The place in the program's own source: of a function of CUDA's headers that was inlined, where it was
+/// called.
 pub fn users_place(place: SourcePlace, calls: &[CallSite]) -> SourcePlace {
     let is_cudas = |place: &SourcePlace| {
         place.file.starts_with("/usr/local/cuda") || place.file.contains("/targets/x86_64-linux/include/")

@@ -71,7 +71,8 @@ fn is_wait(instruction: &Instruction<'_>) -> bool {
     }
 }
 
-/// Whether an instruction keeps lanes until others, or a phase of an mbarrier, let them go on; or a loop around it does.
+/// Whether an instruction keeps lanes until others, or a phase of an mbarrier, let them go on; or a loop
+/// around it does.
 pub(super) fn keeps_lanes(instruction: &Instruction<'_>) -> bool {
     let has = |modifier| instruction.has_modifier(modifier);
     match instruction.name() {

@@ -154,7 +154,8 @@ impl Device for CudaDevice {
     /// Memory of the host is read when the driver has failed, too.
     fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
         if let Some(memory) = self.pinned.pointer(address, bytes.len() as u64) {
-            // SAFETY: inside an allocation of the host. What a kernel that runs writes meanwhile may come in part.
+            // SAFETY: inside an allocation of the host. What a kernel that runs writes meanwhile may come in
+            // part.
             unsafe { memory.copy_to_nonoverlapping(bytes.as_mut_ptr(), bytes.len()) };
             return Ok(());
         }

@@ -161,8 +161,8 @@ impl PtxKernel {
     /// Runs blocks of threads, waits for them, and copies what is at `from` then.
     ///
     /// # Safety
-    /// The arguments are those of the kernel, and name memory that is valid for what it does with it; `from` is
-    /// memory of the device, as long as `to`.
+    /// The arguments are those of the kernel, and name memory that is valid for what it does with it; `from`
+    /// is memory of the device, as long as `to`.
     pub(super) unsafe fn run<T>(
         &self,
         [blocks, threads]: [u32; 2],

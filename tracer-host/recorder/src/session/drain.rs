@@ -203,8 +203,8 @@ fn run_on_host<W: Write + Send + 'static>(
     Ok(cost)
 }
 
-/// Makes an arena empty: its counters, its accounts and these ranges of its logs. A copy of a log that is written there next
-/// shows where it ends.
+/// Makes an arena empty: its counters, its accounts and these ranges of its logs. A copy of a log that is
+/// written there next shows where it ends.
 fn clear(
     device: &mut dyn Device,
     pool: &PoolDescriptor,
@@ -229,8 +229,8 @@ fn chunks(pool: &PoolDescriptor, encoded: &Encoded, cost: &mut DrainCost) -> u32
     chunks
 }
 
-/// Reads the accounts of launches, one behind the other. If there are classes, accounts are read where streams were
-/// encoded; others may be anything.
+/// Reads the accounts of launches, one behind the other. If there are classes, accounts are read where
+/// streams were encoded; others may be anything.
 fn read_accounts(
     device: &mut dyn Device,
     logged: &[LoggedLaunch],

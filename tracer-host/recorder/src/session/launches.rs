@@ -316,9 +316,9 @@ impl<E: Ending> Launches<E> {
         self.0.done.notify_all();
     }
 
-    /// Asks the drainer to end the recording now: launches that run are in the file as far as they have come, with the
-    /// positions of their warps ([`EarlyEnd::Running`](warptrace_format::file::EarlyEnd)). Nothing can be reserved from
-    /// now on.
+    /// Asks the drainer to end the recording now: launches that run are in the file as far as they have come,
+    /// with the positions of their warps ([`EarlyEnd::Running`](warptrace_format::file::EarlyEnd)). Nothing
+    /// can be reserved from now on.
     pub fn end_now(&self) {
         self.end(Duration::ZERO);
         let state = self.0.lock();

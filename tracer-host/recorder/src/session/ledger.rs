@@ -366,8 +366,8 @@ impl Ledger {
         self.running() - own
     }
 
-    /// Takes out all that was not drained: what arenas hold, of which `claimed` entries were claimed, and which of their
-    /// launches have not ended; and launches without logs that have not ended.
+    /// Takes out all that was not drained: what arenas hold, of which `claimed` entries were claimed, and
+    /// which of their launches have not ended; and launches without logs that have not ended.
     pub(super) fn left(&mut self, claimed: &[(usize, u64)]) -> (Vec<Left>, Vec<LaunchInfo>) {
         let (mut running, mut outside) = (HashMap::<usize, Vec<LaunchInfo>>::new(), Vec::new());
         for Open { infos, label, stay, has_ended, .. } in std::mem::take(&mut self.open).into_values() {

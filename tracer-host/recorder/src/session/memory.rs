@@ -37,9 +37,9 @@ const SCRATCH_SHARE: u64 = 16;
 const MAX_SCRATCH_BYTES: u64 = 64 << 20;
 /// Scratch next to the packed chunks.
 const SCRATCH_HEAD_BYTES: u64 = 256;
-/// Part of what remains for accounts: the shortest log of a warp and track takes four times its account, longer
-/// ones and what is merged and encoded of them more. At most so many bytes: what is drained at once stays small
-/// enough for buffers on the host that are used again.
+/// Part of what remains for accounts: the shortest log of a warp and track takes four times its account,
+/// longer ones and what is merged and encoded of them more. At most so many bytes: what is drained at once
+/// stays small enough for buffers on the host that are used again.
 const ACCOUNT_SHARE: u64 = 16;
 const MAX_ACCOUNT_BYTES: u64 = 128 << 20;
 /// Part for accounts where each lane has a log from the start, and the least part of much memory.

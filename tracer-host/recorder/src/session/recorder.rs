@@ -56,8 +56,8 @@ impl<W: Write + Send + 'static> std::fmt::Debug for Recorder<W> {
 }
 
 impl<W: Write + Send + 'static> Recorder<W> {
-    /// Lets the recording end in the middle of a kernel: when `asked` is set, what has come of the kernel is written, the
-    /// file is ended, and `tell` is called. The file says where the warps were, unless logs are
+    /// Lets the recording end in the middle of a kernel: when `asked` is set, what has come of the kernel is
+    /// written, the file is ended, and `tell` is called. The file says where the warps were, unless logs are
     /// [streamed](crate::Policy::Stream) or [rings](crate::Policy::Ring).
     ///
     /// Nothing can end a kernel of a GPU. So `tell` best ends the process; if it returns, the recording waits
@@ -235,7 +235,8 @@ impl<W: Write + Send + 'static> Recorder<W> {
         Ok(time?)
     }
 
-    /// Writes all that was not drained, and ends the file. `failed`: launches that failed, and why, or had not ended.
+    /// Writes all that was not drained, and ends the file. `failed`: launches that failed, and why, or had
+    /// not ended.
     ///
     /// # Errors
     /// If the device cannot be read: nothing has changed then; or the file not written.

@@ -95,7 +95,8 @@ pub(super) struct Drained {
     /// Launches that end; all of them were recorded.
     pub(super) end: Vec<LaunchInfo>,
     /// Their accounts as the device left them: launch by launch, track by track, recorded warp by warp. If
-    /// there are classes, those of streams that were encoded; others may be anything. If none ends, these are others'.
+    /// there are classes, those of streams that were encoded; others may be anything. If none ends, these are
+    /// others'.
     pub(super) accounts: Vec<Account>,
     /// Where and when their warps ran, if that was recorded: launch by launch, recorded warp by warp.
     pub(super) spans: Vec<Span>,
@@ -406,8 +407,8 @@ fn sums(runs: &[AccountRun]) -> [u64; 3] {
     })
 }
 
-/// The chunks of a piece but those of addresses and values; how many chunks all streams of their classes have, and of
-/// those of track 0 the bytes of events and of times.
+/// The chunks of a piece but those of addresses and values; how many chunks all streams of their classes
+/// have, and of those of track 0 the bytes of events and of times.
 fn found(
     batch: &Batch,
     piece: Piece<'_>,

@@ -4,15 +4,18 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Release};
 
 use warptrace_format::file::LaunchInfo;
 use warptrace_format::span::WarpSpan;
 
-use crate::live::{WORD_BYTES, copy_words, store_words};
 use crate::{AddressMap, Allocation, DeviceError, LiveMemory};
 
 /// Alignment of every allocation, as on a GPU.
 const ALIGN: usize = 256;
+
+/// Bytes of what lanes and the host read and write at once while a kernel runs.
+const WORD_BYTES: usize = size_of::<u64>();
 
 /// What is allocated. Addresses are those of the host.
 #[derive(Debug, Default)]
@@ -139,5 +142,36 @@ impl Drop for Block {
         let layout = layout(self.length).expect("it was allocated with this layout");
         // SAFETY: allocated in `allocate` with this layout, and nothing has it any more.
         unsafe { dealloc(std::ptr::with_exposed_provenance_mut(self.allocated as usize), layout) };
+    }
+}
+
+/// Copies words of memory from an address on. Of an entry lanes write the second word last: where it is new,
+/// the first one is, too. (Where the first one alone is new, the second one still has the tag of what was
+/// there before.)
+fn copy_words(address: u64, words: &[AtomicU64], to: &mut Vec<u64>) {
+    let alone = usize::from(!address.is_multiple_of(2 * WORD_BYTES as u64)).min(words.len());
+    let (alone, rest) = words.split_at(alone);
+    let (pairs, last) = rest.as_chunks::<2>();
+    to.extend(alone.iter().map(|word| word.load(Acquire)));
+    to.extend(pairs.iter().flat_map(pair));
+    to.extend(last.iter().map(|word| word.load(Acquire)));
+}
+
+/// The words of an entry, the first one read while the second one did not change.
+fn pair([first, second]: &[AtomicU64; 2]) -> [u64; 2] {
+    loop {
+        let before = second.load(Acquire);
+        let words = [first.load(Acquire), second.load(Acquire)];
+        if words[1] == before {
+            return words;
+        }
+    }
+}
+
+/// Writes bytes into words of memory, one after the other.
+fn store_words(words: &[AtomicU64], bytes: &[u8]) {
+    let (new, _) = bytes.as_chunks::<WORD_BYTES>();
+    for (word, &new) in words.iter().zip(new) {
+        word.store(u64::from_ne_bytes(new), Release);
     }
 }

@@ -150,8 +150,8 @@ impl SimDevice {
     /// If it is not.
     pub(crate) fn memory_at(&mut self, address: u64, bytes: usize) -> Result<&mut [u8], DeviceError> {
         let start = self.pointer(address, bytes)?;
-        // SAFETY: inside an allocation, which was initialised when it was made; no launch is under way, and nothing else
-        // reaches it as long as this device is borrowed.
+        // SAFETY: inside an allocation, which was initialised when it was made; no launch is under way, and
+        // nothing else reaches it as long as this device is borrowed.
         Ok(unsafe { std::slice::from_raw_parts_mut(start, bytes) })
     }
 

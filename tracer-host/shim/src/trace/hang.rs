@@ -1,8 +1,8 @@
 //! Launches that do not end: who asks where their warps are, and when it is said.
 //!
-//! One thread of the process looks for signals, for a file by which `warptrace run` asks, and for launches that have run
-//! for too long. The program's threads may all wait for the driver. Then it ends the traces: what has been recorded is in
-//! the file, with the positions of warps.
+//! One thread of the process looks for signals, for a file by which `warptrace run` asks, and for launches
+//! that have run for too long. The program's threads may all wait for the driver. Then it ends the traces:
+//! what has been recorded is in the file, with the positions of warps.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};

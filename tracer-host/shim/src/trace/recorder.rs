@@ -134,8 +134,8 @@ impl Recorder {
         self.is_over.load(Ordering::Acquire)
     }
 
-    /// Says which launch has run for long, in case that the process is killed: the recorder's own thread may wait for
-    /// that launch.
+    /// Says which launch has run for long, in case that the process is killed: the recorder's own thread may
+    /// wait for that launch.
     pub(super) fn say_unfinished(&self, state: &State) {
         let line = self.unfinished();
         let mut summary = lock(&state.summary);

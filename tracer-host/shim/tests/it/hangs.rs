@@ -1,7 +1,7 @@
 //! Kernels that never end: where their warps are.
 //!
-//! The driver double runs a kernel for so many instructions and leaves it as it is. So what is said of it does not depend
-//! on when it is asked.
+//! The driver double runs a kernel for so many instructions and leaves it as it is. So what is said of it
+//! does not depend on when it is asked.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
@@ -33,8 +33,8 @@ fn said(path: &Path) -> (String, VerifyReport) {
     (said.clone(), report)
 }
 
-/// The command that runs a kernel of `hangs.cu` in the second of three streams; another thread ends the process after so
-/// many seconds.
+/// The command that runs a kernel of `hangs.cu` in the second of three streams; another thread ends the
+/// process after so many seconds.
 fn hangs((kernel, grid, block): (&str, u32, u32), seconds: &str) -> Option<Command> {
     let mut command = Command::new(built()?.folder.join("hangs"));
     command.arg(data("hangs.ptx")).args([kernel, &grid.to_string(), &block.to_string(), seconds]);

@@ -152,8 +152,8 @@ impl KeptTrack {
         pointer.link = segment + (self.memory.logs.segment_entries - 1);
     }
 
-    /// Counts events as lost, and notes the time of a lane's first ones: in its link, or in the stream's head if it has
-    /// none and the time is the earliest there.
+    /// Counts events as lost, and notes the time of a lane's first ones: in its link, or in the stream's head
+    /// if it has none and the time is the earliest there.
     fn lose(&mut self, lane: u32, events: u64, time: u32) {
         let pointer = &mut self.pointers[lane as usize];
         pointer.lost += events;
@@ -197,8 +197,8 @@ impl Track for KeptTrack {
         false
     }
 
-    /// Writes where the lane's log ends into its last link, that it has left and whether it has a log into the head, and
-    /// what was lost into the account.
+    /// Writes where the lane's log ends into its last link, that it has left and whether it has a log into
+    /// the head, and what was lost into the account.
     fn close(&mut self, lane: u32) {
         let WritePointer { next, link, stopped, lost } = self.pointers[lane as usize];
         let holds_entries = self.memory.logs.first_lanes == 1 || self.head[2] >> lane & 1 != 0;

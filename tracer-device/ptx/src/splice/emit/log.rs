@@ -46,8 +46,8 @@ impl Emitter {
         self.append_kept(log, words, writes, None);
     }
 
-    /// The same. Lanes for which [`OPENS`] holds begin a run at the location: they get a segment if they have none, and
-    /// if their log was stopped the run is noted.
+    /// The same. Lanes for which [`OPENS`] holds begin a run at the location: they get a segment if they have
+    /// none, and if their log was stopped the run is noted.
     pub(super) fn append_kept(&mut self, log: Log, words: Vector<4>, writes: Pred, begins: Option<u16>) {
         self.load_log(log);
         let (low, next, full) = (log.low, log.next(), P[1]);
@@ -78,10 +78,11 @@ impl Emitter {
     /// Where memory is used up, the log is stopped, and what its lane keeps is counted as lost: `writes` no
     /// longer holds then. `full` holds only where `writes` does.
     ///
-    /// A log that was stopped needs no address: its registers count lost events. `low` and `link` are both twice the
-    /// count, plus 1: so they are equal, as in a full log, and the lowest bit says "stopped". `high` is the index of its
-    /// last link, whose second word counts how often the count had no room; or [`NO_LINK`] plus that number. Of another
-    /// log without a segment, `link` is the address of the list in the stream's head; the bit [`NO_SEGMENT`] says so.
+    /// A log that was stopped needs no address: its registers count lost events. `low` and `link` are both
+    /// twice the count, plus 1: so they are equal, as in a full log, and the lowest bit says "stopped".
+    /// `high` is the index of its last link, whose second word counts how often the count had no room; or
+    /// [`NO_LINK`] plus that number. Of another log without a segment, `link` is the address of the list in
+    /// the stream's head; the bit [`NO_SEGMENT`] says so.
     ///
     /// If `opens`, lanes for which [`OPENS`] holds get a segment, too, if they have none and there is one.
     pub(super) fn refill(&mut self, log: Log, appended: Appended, full: Pred, writes: Pred, opens: bool) {
@@ -136,8 +137,8 @@ impl Emitter {
         emit!(self, "mad.wide.u32 {AT}, {}, {ENTRY_BYTES}, {logs};", log.high);
     }
 
-    /// Notes when what a lane loses first began, where `stops` holds: in the last link, to which `AT` leads, or in the
-    /// stream's head if the lane has no segment.
+    /// Notes when what a lane loses first began, where `stops` holds: in the last link, to which `AT` leads,
+    /// or in the stream's head if the lane has no segment.
     fn note_stop(&mut self, log: Log, appended: Appended, stops: Pred) {
         let (bit, time, [since, ago, ..], has_none) = (X[0], X[1], Y, P[0]);
         match appended {
@@ -175,8 +176,8 @@ impl Emitter {
         emit!(self, "@{stops} mov.u32 {}, 1;", log.low);
     }
 
-    /// Reserves a segment for each lane for which `wanted` holds, and leads from `AT` to it: from the link before
-    /// it, or from the stream's head.
+    /// Reserves a segment for each lane for which `wanted` holds, and leads from `AT` to it: from the link
+    /// before it, or from the stream's head.
     fn reserve(&mut self, log: Log, wanted: Pred) -> Reserved {
         let (granted, index, scratch) = (P[3], X[0], X[1]);
         let [end, first, limit, logs] = Y;
@@ -268,9 +269,9 @@ impl Emitter {
         emit!(self, "setp.eq.u32 {OPENS}, {lower}, 0;");
     }
 
-    /// Writes the run that lanes have begun to where its leader will append it, so that a copy of the log shows where
-    /// lanes are ([`warptrace_abi::log`], "Kernels that run"). The slot of a full segment's link is free until the lane
-    /// claims another one.
+    /// Writes the run that lanes have begun to where its leader will append it, so that a copy of the log
+    /// shows where lanes are ([`warptrace_abi::log`], "Kernels that run"). The slot of a full segment's link
+    /// is free until the lane claims another one.
     pub(super) fn open_run(&mut self, location: u16, count: u32) {
         let (log, key, bits, [low, high]) = (TRACE, X[1], X[0], TIME.0);
         emit!(self, "mov.u32 {key}, {};", u32::from(location) << LOCATION_SHIFT | count);
@@ -341,8 +342,8 @@ impl Emitter {
         });
     }
 
-    /// Adds the lanes that are here to those that have left, in the stream's head; and where each lane has a first
-    /// segment, those whose logs hold entries: `ends` no longer holds in the others.
+    /// Adds the lanes that are here to those that have left, in the stream's head; and where each lane has a
+    /// first segment, those whose logs hold entries: `ends` no longer holds in the others.
     fn note_left(&mut self, log: Log, ends: Pred) {
         let (entries, index, holders, holds, all_have) = (X[3], X[0], X[5], P[2], P[1]);
         let [base, first, at, next] = Y;

@@ -54,7 +54,8 @@ impl Ways {
     }
 }
 
-/// Splices texts. Returns a line for each way: `NAME PLACEMENT POLICY OPTIONS HASH BYTES`, of all texts together.
+/// Splices texts. Returns a line for each way: `NAME PLACEMENT POLICY OPTIONS HASH BYTES`, of all texts
+/// together.
 pub(crate) fn of_spliced(name: &str, texts: &[&str], ways: Ways) -> Vec<String> {
     let mut lines = Vec::new();
     let mut number = 0;

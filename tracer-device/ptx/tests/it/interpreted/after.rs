@@ -18,8 +18,8 @@ fn after(location: u16, count: u32) -> After {
     After { location, count: NonZeroU32::new(count).expect("visits are counted from 1") }
 }
 
-/// The splicings without counted loops, and without marks, which count what is not recorded, too; in a part of
-/// the cases one of them.
+/// The splicings without counted loops, and without marks, which count what is not recorded, too; in a part
+/// of the cases one of them.
 fn without_counts(extent: Extent, placement: Placement, calls: bool) -> impl Iterator<Item = Splicing> {
     splicings(placement, calls)
         .filter(|splicing| splicing.recording.counting != Counting::All && !splicing.marks)
@@ -27,8 +27,8 @@ fn without_counts(extent: Extent, placement: Placement, calls: bool) -> impl Ite
         .step_by(if extent == Extent::Full { 1 } else { 4 })
 }
 
-/// Locations that lanes come to often, seldom, several times at one marker, in a function, and never; in a part of
-/// the cases often, in a function, and never.
+/// Locations that lanes come to often, seldom, several times at one marker, in a function, and never; in a
+/// part of the cases often, in a function, and never.
 fn cases(extent: Extent) -> impl Iterator<Item = After> {
     let locations = [(1, 1), (1, 3), (50, 2), (3, 1), (2, 3), (41, 4), (60, 1), (20, 5), (77, 1)];
     let step = if extent == Extent::Full { 1 } else { 4 };

@@ -18,8 +18,8 @@ fn least(traced: &Traced, shape: Shape) -> u32 {
     shape.threads() * shape.blocks() * traced.tracks() + 1
 }
 
-/// Runs splicings with their numbers, each some rounds, with what `streaming` makes of the round and of the least number of
-/// segments.
+/// Runs splicings with their numbers, each some rounds, with what `streaming` makes of the round and of the
+/// least number of segments.
 fn check(
     splicings: impl Iterator<Item = (u64, Splicing)>,
     rounds: u64,

@@ -306,8 +306,8 @@ impl Streams {
         Ok(())
     }
 
-    /// Ends all launches with what has come of them, in the middle of a kernel or, without `memory`, where the
-    /// device can no longer be asked.
+    /// Ends all launches with what has come of them, in the middle of a kernel or, without `memory`, where
+    /// the device can no longer be asked.
     pub(super) fn abandon(&mut self, memory: Option<&mut dyn LiveMemory>) -> Result<Drained, DeviceError> {
         let _ = self.in_use.take();
         let mut scan = Drained { packed: self.encode(true, None), ..Drained::default() };

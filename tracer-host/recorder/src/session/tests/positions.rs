@@ -19,7 +19,8 @@ use crate::{
 mod places_kernel {
     use warptrace_device::simt;
 
-    /// Warp 0 leaves; warp 1 turns this often, and then each of its lanes but the last one goes its way: what `how` says.
+    /// Warp 0 leaves; warp 1 turns this often, and then each of its lanes but the last one goes its way: what
+    /// `how` says.
     #[kernel]
     pub fn places(turns: u32, how: u32) {
         let thread = simt::global_thread_x();
@@ -61,7 +62,8 @@ const LAST: u16 = 4;
 const OTHERS: u16 = 5;
 const SPIN: u16 = 6;
 
-/// Records a launch that ends well and one that does what `how` says; returns the file and the second one's error.
+/// Records a launch that ends well and one that does what `how` says; returns the file and the second one's
+/// error.
 fn record(how: u32, turns: u32, spec: &RecordingSpec, asked: Option<bool>) -> (TraceFile, SessionError) {
     let (mut device, file) = (SimDevice::new(SimOptions::default()), Shared::default());
     let mut session = Session::start(&mut device, &PROGRAM, spec, file.clone()).unwrap();

@@ -204,7 +204,8 @@ impl LogWriter {
         }
     }
 
-    /// Notes that a lane has lost a run that began at a time: in its link, or in the stream's head if its log is empty.
+    /// Notes that a lane has lost a run that began at a time: in its link, or in the stream's head if its log
+    /// is empty.
     pub(crate) fn lose(&mut self, stream: u32, lane: u32, time: Option<u64>) {
         let Some(time) = time else { return };
         if self.holds_entries(stream, lane) {
