@@ -47,6 +47,7 @@
 //! | [`call_graph`] | which functions call which, and which call through registers |
 //! | [`Edits`] | insertions and replacements, applied in one pass |
 //! | [`only`], [`stands_alone`] | one kernel with what it needs, and whether it can do without its module |
+//! | [`link`] | parts that a device linker puts together, as one text |
 //! | [`points`] | markers for PTX that has none, at blocks, branches, loops, functions or waits |
 //! | [`splice`] | traced copies of kernels, which record at markers |
 //!
@@ -84,6 +85,7 @@ mod instruction;
 #[cfg(feature = "interpreter")]
 pub mod interpret;
 mod lexer;
+mod link;
 mod module;
 mod parse;
 pub mod points;
@@ -102,6 +104,7 @@ pub use edits::{EditError, Edits};
 pub use error::ParseError;
 pub use function::{Function, FunctionKind, HeaderDirective};
 pub use instruction::{Guard, Instruction, Operand};
+pub use link::{LinkError, Linked, link};
 pub use module::{Item, ItemKind, Module};
 pub use slice::{Bound, only, stands_alone};
 pub use span::{Position, Span};

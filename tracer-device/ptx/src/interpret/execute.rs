@@ -50,6 +50,13 @@ pub(super) fn frame(warp: &mut Warp, lane: Lane) -> Result<&mut Frame, Fault> {
     frames.and_then(|frames| frames.last_mut()).ok_or(Fault::End)
 }
 
+/// Finds what a lane has at an address of its local memory: that of the function or of a caller, and the offset there.
+fn local(warp: &mut Warp, lane: Lane, address: u64) -> Result<(&mut Scratch, u64), Fault> {
+    let frames = warp.lanes.get_mut(lane.number as usize).ok_or(Fault::End)?;
+    let frame = frames.iter_mut().rev().find(|frame| frame.local_start <= address).ok_or(Fault::End)?;
+    Ok((&mut frame.local, address - frame.local_start))
+}
+
 impl Executor<'_> {
     /// Executes an instruction, and says in `moves`, which is empty, where the group's lanes stand then.
     pub(super) fn execute(
@@ -258,6 +265,7 @@ impl Executor<'_> {
     pub(super) fn value(&self, warp: &mut Warp, lane: Lane, value: Value) -> Result<u64, Fault> {
         match value {
             Value::Immediate(number) => Ok(number),
+            Value::Local(offset) => Ok(frame(warp, lane)?.local_start + offset),
             Value::Special(special) => Ok(self.special(warp, lane, special)),
             Value::Register(register) => {
                 let frame = frame(warp, lane)?;
@@ -314,14 +322,18 @@ impl Executor<'_> {
             None => 0,
         };
         let at = base.wrapping_add(address.offset);
-        let (lane, space) = (lane.number, memory.name());
+        let (lane_of, lane, space) = (lane, lane.number, memory.name());
         if !at.is_multiple_of(bytes) {
             return Err(Fault::Misaligned { lane, space, address: at, bytes });
         }
         let inside = address.within.is_none_or(|(start, end)| {
             at >= start && at.checked_add(bytes).is_some_and(|access_end| access_end <= end)
         });
-        if inside { Ok(at) } else { Err(Fault::Bounds { lane, space, address: at, bytes }) }
+        let start = match memory {
+            Memory::Local if address.within.is_some() => frame(warp, lane_of)?.local_start,
+            _ => 0,
+        };
+        if inside { Ok(start + at) } else { Err(Fault::Bounds { lane, space, address: at, bytes }) }
     }
 
     fn read(
@@ -335,15 +347,18 @@ impl Executor<'_> {
         let (memory, address) = resolve(memory, address);
         let (number, space) = (lane.number, memory.name());
         let bounds = Fault::Bounds { lane: number, space, address, bytes };
-        let scratch = match memory {
+        let (scratch, at) = match memory {
             Memory::Global | Memory::Generic => {
                 return self.memory.slice(address, bytes).map(|read| array(read)).ok_or(bounds);
             }
-            Memory::Shared => &self.shared[warp.block_index],
-            Memory::Param => &frame(warp, lane)?.parameters,
-            Memory::Local => &frame(warp, lane)?.local,
+            Memory::Shared => (&self.shared[warp.block_index], address),
+            Memory::Param => (&frame(warp, lane)?.parameters, address),
+            Memory::Local => {
+                let (local, at) = local(warp, lane, address)?;
+                (&*local, at)
+            }
         };
-        match scratch.read(address, bytes) {
+        match scratch.read(at, bytes) {
             Ok(read) => Ok(array(read)),
             Err(true) => Err(Fault::Unwritten { lane: number, space, address, bytes }),
             Err(false) => Err(bounds),
@@ -365,7 +380,10 @@ impl Executor<'_> {
             }
             Memory::Shared => self.shared[warp.block_index].write(address, bytes),
             Memory::Param => frame(warp, lane)?.parameters.write(address, bytes),
-            Memory::Local => frame(warp, lane)?.local.write(address, bytes),
+            Memory::Local => {
+                let (local, address) = local(warp, lane, address)?;
+                local.write(address, bytes)
+            }
         };
         let (lane, space, bytes) = (lane.number, memory.name(), bytes.len() as u64);
         written.ok_or(Fault::Bounds { lane, space, address, bytes })

@@ -27,6 +27,8 @@ pub(super) struct Frame {
     pub(super) registers: Vec<Option<u64>>,
     pub(super) parameters: Scratch,
     pub(super) local: Scratch,
+    /// Where that begins in the local memory of the thread.
+    pub(super) local_start: u64,
     /// The caller's item that follows the call.
     pub(super) back: usize,
     /// Offsets of the caller's variables that take the results.
@@ -43,6 +45,7 @@ impl Frame {
             registers: vec![None; code.registers.len()],
             parameters: Scratch::new(code.parameter_bytes),
             local: Scratch::new(code.local_bytes),
+            local_start: 0,
             back: 0,
             results: Vec::new(),
             carry: false,

@@ -61,6 +61,10 @@ impl Scratch {
         Self { bytes: vec![0; length], written: vec![false; length] }
     }
 
+    pub(super) const fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Bytes that were all written; `Err(true)` if some were not, `Err(false)` if they are out of bounds.
     pub(super) fn read(&self, address: u64, length: u64) -> Result<&[u8], bool> {
         let range = self.range(address, length).ok_or(false)?;

@@ -81,6 +81,8 @@ pub(super) enum Special {
 pub(super) enum Value {
     Register(Register),
     Immediate(u64),
+    /// An address of what the function has in local memory, from its start.
+    Local(u64),
     Special(Special),
 }
 

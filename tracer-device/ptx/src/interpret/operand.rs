@@ -1,6 +1,6 @@
 //! Reads the operands of instructions.
 
-use super::op::{Register, Special, Value};
+use super::op::{Memory, Register, Special, Value};
 use super::program::Names;
 use crate::Instruction;
 use crate::parse::parse_u64;
@@ -34,7 +34,9 @@ pub(super) fn value(names: &Names, text: &str, bits: u32, wider: bool) -> Result
         None => (text, 0),
     };
     if let Some(variable) = names.variable(name) {
-        return Ok(Value::Immediate((variable.offset as u64).wrapping_add(added)));
+        let address = (variable.offset as u64).wrapping_add(added);
+        let is_local = variable.memory == Memory::Local;
+        return Ok(if is_local { Value::Local(address) } else { Value::Immediate(address) });
     }
     if let Some(address) = names.function(text) {
         return Ok(Value::Immediate(address));

@@ -52,6 +52,7 @@ impl Executor<'_> {
         let mut called = Frame::new(self.program, callee);
         (called.back, called.results) = (back, results.to_vec());
         let caller = frame(warp, lane)?;
+        called.local_start = (caller.local_start + caller.local.len() as u64).next_multiple_of(16);
         for ((offset, bytes), argument) in code.parameters.iter().zip(arguments) {
             let copied = called.parameters.copy(*offset, &caller.parameters, *argument, *bytes);
             copied.ok_or_else(|| unknown("takes longer arguments"))?;
