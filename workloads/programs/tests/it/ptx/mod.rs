@@ -7,6 +7,7 @@
 mod after;
 mod assembled;
 mod chosen;
+mod convergence;
 mod counted;
 mod full;
 mod golden;

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use warptrace_build::Compiler;
 
 use super::stored_code::CodeStore;
-use super::{STORE, after, assembled, chosen, compiled, golden, machine_code, span_code, spliced};
+use super::{
+    STORE, after, assembled, chosen, compiled, convergence, golden, machine_code, span_code, spliced,
+};
 
 /// All checks of machine code.
 const CHECKS: [fn(&CodeStore); 10] = [
@@ -38,6 +40,11 @@ fn the_store_has_what_the_assembler_makes_of_each_text() {
     });
     let compiler = Compiler::find().expect("the kernels are compiled").version;
     store.check(&format!(", {compiler}"));
+}
+
+#[test]
+fn lanes_reconverge_where_they_did() {
+    convergence::check(true);
 }
 
 #[test]
