@@ -58,6 +58,13 @@ def differences(tool, path):
         said = {launch["launch"]: launch["label"] for launch in launches if "label" in launch}
         if said != own:
             yield f"info calls launches {said}, and they are called {own}"
+    launches, notes, _ = trace.unrecorded()
+    if launches or notes:
+        info = json.loads(tool_says(tool, "info", path, "--json")[1])
+        said = info.get("not_traced", {}).get("kernels", [])
+        said = {(of["kernel"], of["reason"]): int(of["launches"]) for of in said}
+        if (said, info.get("notes", [])) != (launches, notes):
+            yield f"info says {said} were not recorded, and they are {launches}"
     yield from buffer_differences(tool, path, trace)
     for track in range(len(trace.metadata.tracks)):
         code, output, errors = tool_says(tool, "decode", path, "--format", "csv", "--track", str(track))

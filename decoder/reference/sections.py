@@ -9,7 +9,7 @@ MAX_BODY = 32 << 20
 MAX_PLAIN = 16 << 20
 MAX_PAYLOAD = (1 << 20) - 32
 # Versions that this reader knows.
-KNOWN = {b"META": 1, b"ORIG": 1, b"MORE": 1, b"TEXT": 1, b"CODE": 1, b"WAIT": 1, b"LABL": 1, b"LNCH": 2, b"FRAM": 2, b"TIME": 2, b"ACCT": 1, b"SPAN": 2, b"SITE": 1, b"DATA": 1, b"DACC": 1, b"BUFS": 1, b"ENDS": 1, b"HOST": 1, b"INDX": 1, b"TAIL": 1}
+KNOWN = {b"META": 1, b"ORIG": 1, b"MORE": 1, b"TEXT": 1, b"CODE": 1, b"WAIT": 1, b"LABL": 1, b"UNTR": 1, b"LNCH": 2, b"FRAM": 2, b"TIME": 2, b"ACCT": 1, b"SPAN": 2, b"SITE": 1, b"DATA": 1, b"DACC": 1, b"BUFS": 1, b"ENDS": 1, b"HOST": 1, b"INDX": 1, b"TAIL": 1}
 
 Section = namedtuple("Section", "at tag version length checksum body_at end")
 Entry = namedtuple("Entry", "at length kind launch track first last chunks events")
@@ -471,6 +471,19 @@ def labels(data, section):
     check(first + len(texts) <= 65_536, "a label's number is too large")
     check(all(len(found.encode()) <= 1024 for found in texts), "a label is too long")
     return dict(enumerate(texts, first)), dict(launches)
+
+
+def unrecorded(data, section):
+    """The launches of an UNTR section, as (kernel, reason, number), and its notes."""
+    source = body(data, section)
+    check(section.length <= MAX_PLAIN, "an UNTR section is too long")
+    launches = source.list(65_536, lambda: (source.string(), source.string(), source.short(64)))
+    notes = source.list(1024, source.string)
+    source.end()
+    texts = [text for row in launches for text in row[:2]] + notes
+    check(all(len(text.encode()) <= 1024 for text in texts), "a text of an UNTR section is too long")
+    check(all(number for *_, number in launches), "a kernel of an UNTR section has no launch")
+    return launches, notes
 
 
 def origin(data, section):

@@ -5,7 +5,7 @@ from collections import namedtuple
 import accesses
 import buffers
 import sections
-from parts import Bytes, Damage, Unknown, check, checksum, unzigzag
+from parts import Bytes, Damage, Unknown, check, checksum, shown, unzigzag
 from sections import KINDS, Entry
 
 MAX_ENTRIES = 1 << 22
@@ -45,6 +45,7 @@ class Trace:
         # By launch and track.
         self.frames, self.accounts = {}, {}
         self.texts, self.codes, self.hosts, self.label_parts, self.origins = [], [], [], [], []
+        self.unrecorded_parts = []
         # What belongs behind the last frame or accounts, and where; and sections that stand elsewhere.
         self.awaited, self.strays = None, []
         # Addresses and values: sites, sections by launch, and what is wrong with others.
@@ -79,6 +80,8 @@ class Trace:
                 self.data_damage.append(str(damage))
         elif tag == b"LABL":
             self.label_parts.append(section)
+        elif tag == b"UNTR":
+            self.unrecorded_parts.append(section)
         elif tag == b"TEXT":
             self.texts.append(Listed(section, entry))
         elif tag == b"ENDS":
@@ -203,7 +206,7 @@ class Trace:
         while at < end:
             section = sections.header(self.data, at)
             if sections.is_known(section):
-                check(section.tag in (b"CODE", b"WAIT", b"LABL", b"TIME", b"SPAN", b"SITE", b"DATA", b"DACC", b"BUFS", b"HOST", b"ORIG"), "the index does not list a section")
+                check(section.tag in (b"CODE", b"WAIT", b"LABL", b"UNTR", b"TIME", b"SPAN", b"SITE", b"DATA", b"DACC", b"BUFS", b"HOST", b"ORIG"), "the index does not list a section")
                 self.add(section)
             at = section.end
         check(at == end, "an entry is not where a section begins")
@@ -300,6 +303,22 @@ class Trace:
             except Damage as damage:
                 problems.append(f"labels of launches: {damage}")
         return {launch: texts[number] for launch, number in launches.items() if number in texts}, problems
+
+    def unrecorded(self):
+        """How many launches were not recorded, by kernel and reason; notes; and what is damaged."""
+        launches, notes, problems = {}, [], []
+        for section in self.unrecorded_parts:
+            try:
+                new, more = sections.unrecorded(self.data, section)
+                check(len(launches) + len(new) <= 65_536 and len(notes) + len(more) <= 1024, "too many in all")
+            except Damage as damage:
+                problems.append(f"launches that were not recorded: {damage}")
+                continue
+            for kernel, reason, number in new:
+                kernel, reason = shown(kernel), shown(reason)
+                launches[kernel, reason] = min(launches.get((kernel, reason), 0) + number, (1 << 64) - 1)
+            notes += map(shown, more)
+        return launches, notes, problems
 
     def warps(self, launch, track):
         """The chunks of each warp in order of warp, as (warp, chunks)."""

@@ -70,7 +70,7 @@ pub(crate) fn open(py: Python<'_>, path: PathBuf, unlimited: bool) -> PyResult<T
     }
     let (path, last) = (path.to_string_lossy().into_owned(), Mutex::new(None));
     let state = trace.state();
-    if !state.is_whole || state.assumed.is_some() {
+    if state.warns() {
         let text = format!("{path}: {}", state.sentence);
         py.import("warnings")?.call_method1("warn", (text, py.get_type::<LossWarning>(), 1))?;
     }

@@ -153,7 +153,7 @@ impl Parts<'_> {
             ),
             name: &cut(&shown(&options.name), limits.text),
             recorded: self.recorded(limits),
-            is_whole: analysis.losses.is_whole(),
+            is_whole: words::missing(&analysis.losses).is_none(),
             has_events,
             findings,
             is_timed: analysis.time.is_some(),

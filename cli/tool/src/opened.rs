@@ -64,7 +64,7 @@ impl Opened {
 
     /// As [`warn`](Self::warn), with `of`, the trace's name, before it.
     pub(crate) fn warn_of(&self, of: &str) {
-        if !self.state.is_whole || self.state.assumed.is_some() {
+        if self.state.warns() {
             crate::output::tell!("warning: {of}{}", self.state.sentence);
         }
     }

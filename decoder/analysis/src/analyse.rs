@@ -84,6 +84,7 @@ fn analyse_with(
     let mut losses = Losses {
         assumed: trace.metadata().counting().and_then(Counting::assumption),
         cut_off: trace.completeness().cut_off(),
+        not_traced: trace.not_traced(),
         ..Losses::default()
     };
     let mut sums = WarpSums::default();
@@ -94,7 +95,9 @@ fn analyse_with(
         let (ends, of_launch) = read?;
         all_ends.push(ends);
         losses.merge(of_launch);
-        losses.unchosen_warps += selection.unchosen(info);
+        if !trace.is_untraced(info) {
+            losses.unchosen_warps += selection.unchosen(info);
+        }
     }
     if losses.is_whole() && selection.is_everything() {
         // A launch that failed may have accounts of all its warps, and one of which nothing is there has

@@ -349,6 +349,9 @@ pub struct Losses {
     /// loss.
     #[cfg_attr(feature = "bytes", borsh(skip))]
     pub assumed: Option<&'static str>,
+    /// Which launches were not traced, in a sentence; `None` if all were. That is no loss.
+    #[serde(skip)]
+    pub not_traced: Option<String>,
 }
 
 impl Losses {
@@ -360,6 +363,11 @@ impl Losses {
             && self.unaccounted_warps == 0
             && matches!(self.untimed_events, None | Some(0))
             && matches!(self.unplaced_warps, None | Some(0))
+    }
+
+    /// Whether the first line of a view is only that the trace is whole, so that findings come before it.
+    pub const fn is_plain(&self) -> bool {
+        self.is_whole() && self.assumed.is_none() && self.not_traced.is_none()
     }
 }
 

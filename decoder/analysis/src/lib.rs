@@ -107,7 +107,7 @@ pub use set::{
     Figure, FileFigures, FileHead, FilePart, OddFile, OddRow, SetAnalysis, SetRow, SetTable, Spread,
 };
 pub use source::{NoSource, SourceCode, source_code};
-pub use summary::{AccessSummary, Chosen, LaunchSummary, LossRow, LossSum, Summary};
+pub use summary::{AccessSummary, Chosen, LaunchSummary, LossRow, LossSum, NotTraced, Summary};
 pub use times::{Time, WarpTime};
 pub use values::changes::{ValueChange, value_changes};
 pub use values::number::ValueReading;

@@ -6,7 +6,7 @@ use serde::Serialize;
 use warptrace_decoder::{Completeness, DecodeError, LaunchEnd, LaunchLosses, Loss, TraceFile};
 use warptrace_format::RAW_EVENT_BYTES;
 use warptrace_format::chosen::ChosenWarps;
-use warptrace_format::file::{LaunchInfo, LossReason, Metadata};
+use warptrace_format::file::{LaunchInfo, LossReason, Metadata, UnrecordedLaunches};
 
 use crate::host::HostSummary;
 use crate::schedule::SpanSummary;
@@ -36,12 +36,37 @@ pub struct Summary<'a> {
     /// Addresses and values, if they were recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accesses: Option<AccessSummary>,
+    /// Launches that were not traced, if the file says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_traced: Option<NotTraced<'a>>,
+    /// How what was recorded differs from what the program runs alone.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub notes: &'a [String],
     /// The launches, by number.
     pub launches: Vec<LaunchSummary>,
     /// What launches lack, by launch, track and reason.
     pub losses: Vec<LossRow>,
     /// Their sums.
     pub lost_by_reason: BTreeMap<LossReason, LossSum>,
+}
+
+/// Launches that were not traced.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[non_exhaustive]
+pub struct NotTraced<'a> {
+    /// How many in all, those that were not asked for, too.
+    pub launches: u64,
+    /// Of which kernels and why, those with the most launches first.
+    pub kernels: &'a [UnrecordedLaunches],
+}
+
+impl<'a> NotTraced<'a> {
+    /// Returns those of a trace; `None` if the file tells of none.
+    pub fn new(trace: &'a TraceFile) -> Option<Self> {
+        let kernels = &trace.unrecorded().launches[..];
+        let launches = kernels.iter().fold(0_u64, |sum, of| sum.saturating_add(of.launches));
+        (launches > 0).then_some(Self { launches, kernels })
+    }
 }
 
 /// Addresses and values, in numbers.
@@ -219,6 +244,8 @@ impl<'a> Summary<'a> {
             spans: SpanSummary::new(trace)?,
             host: HostSummary::new(trace),
             accesses: AccessSummary::new(trace)?,
+            not_traced: NotTraced::new(trace),
+            notes: &trace.unrecorded().notes,
             launches,
             losses,
             lost_by_reason,

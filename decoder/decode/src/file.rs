@@ -9,7 +9,8 @@ use std::sync::OnceLock;
 
 use warptrace_format::file::{
     Accounts, EarlyEnd, FormatError, Frame, IndexEntry, KnownLabels, LaunchInfo, Metadata,
-    SECTION_HEADER_BYTES, SectionHeader, SectionKind, SiteInfo, SourceText, Tag, check_body, decode_accounts,
+    SECTION_HEADER_BYTES, SectionHeader, SectionKind, SiteInfo, SourceText, Tag, Unrecorded, check_body,
+    decode_accounts,
 };
 use warptrace_format::{shown, shown_lines};
 
@@ -192,6 +193,10 @@ pub struct TraceFile {
     pub(crate) buffers: Option<KnownBuffers>,
     /// What the program called its launches.
     pub(crate) labels: KnownLabels,
+    /// Launches that were not recorded: one for each kernel and reason, those with the most launches first.
+    pub(crate) unrecorded: Unrecorded,
+    /// By number of the kernel, whether it has launches that were asked for and not traced.
+    pub(crate) untraced_kernels: OnceLock<Vec<bool>>,
     /// What is wrong with sections besides frames and accounts that cannot be read.
     pub(crate) damage: Vec<Damage>,
     pub(crate) completeness: Completeness,
@@ -291,6 +296,12 @@ impl TraceFile {
     /// What the program called a launch, as it may be shown; `None` if it did not name it.
     pub fn label(&self, launch: u32) -> Option<&str> {
         self.labels.label_of(launch)
+    }
+
+    /// Which launches were not recorded, and notes on what was, as they may be shown. Each kernel and reason is
+    /// there once, those with the most launches first.
+    pub const fn unrecorded(&self) -> &Unrecorded {
+        &self.unrecorded
     }
 
     /// Whether the file is whole, and how far it goes if it is not.

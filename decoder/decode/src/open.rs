@@ -43,6 +43,7 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
     let (sites, followers) = late.read_sites(&bytes)?;
     let buffers = late.read_buffers(&bytes)?;
     let labels = late.read_labels(&bytes)?;
+    let unrecorded = late.read_unrecorded(&bytes)?;
     let host = late.read_host(&bytes, &launches)?;
     late.read_origin(&bytes, &mut metadata)?;
     late.read_locations(&bytes, &mut metadata)?;
@@ -69,6 +70,8 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
         followers,
         buffers,
         labels,
+        unrecorded,
+        untraced_kernels: OnceLock::new(),
         damage: late.damage,
         completeness,
         work: Work::of_bytes(length),
@@ -260,6 +263,7 @@ impl Contents {
             | SectionKind::Code
             | SectionKind::Waits
             | SectionKind::Labels
+            | SectionKind::Unrecorded
             | SectionKind::Sites
             | SectionKind::Buffers
             | SectionKind::Host => self.late.sections.push((kind, *header, at)),
@@ -267,7 +271,7 @@ impl Contents {
                 return Err(unexpected(
                     header,
                     at,
-                    "ORIG, MORE, TEXT, CODE, LABL, SITE, LNCH, FRAM, TIME, ACCT, SPAN, DATA, DACC, BUFS, ENDS, HOST, INDX or TAIL",
+                    "ORIG, MORE, TEXT, CODE, LABL, UNTR, SITE, LNCH, FRAM, TIME, ACCT, SPAN, DATA, DACC, BUFS, ENDS, HOST, INDX or TAIL",
                 )
                 .into());
             }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use warptrace_format::file::{
     BufferInfo, DeviceInfo, EarlyEnd, KernelInfo, KnownLabels, LocationInfo, Metadata, RecordedPolicy,
-    SiteInfo, WaitInfo,
+    SiteInfo, Unrecorded, WaitInfo,
 };
 use warptrace_format::{on_one_line, shown};
 
@@ -46,6 +46,10 @@ pub(crate) fn buffer(found: &mut BufferInfo) {
 }
 
 pub(crate) fn labels(found: &mut KnownLabels) {
+    found.texts_mut().for_each(escape);
+}
+
+pub(crate) fn unrecorded(found: &mut Unrecorded) {
     found.texts_mut().for_each(escape);
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use rayon::prelude::*;
 use warptrace_format::Counting;
-use warptrace_format::file::{EarlyEnd, LaunchInfo, LossReason, SectionKind};
+use warptrace_format::file::{EarlyEnd, LaunchInfo, LossReason, SectionKind, UnrecordedLaunches, fitting};
 
 use crate::accounts::{AccountCursor, Accounted};
 use crate::count::count;
@@ -15,15 +15,18 @@ use crate::losses::{Reasons, chosen_within};
 
 /// What is said of a file in which nothing is known to be missing. No frame was read for it.
 const COMPLETE: &str = "complete by its accounts";
+/// Bytes of a kernel's name, and of a reason, in a sentence.
+const SAID_BYTES: usize = 240;
 
 /// What cannot be read of a file with damaged sections of a kind.
-const UNREADABLE: [(&[SectionKind], &str); 6] = [
+const UNREADABLE: [(&[SectionKind], &str); 7] = [
     (&DATA_KINDS, "addresses or values that cannot be read"),
     (&[SectionKind::Code], "instructions of locations that cannot be read"),
     (&[SectionKind::Waits], "barriers of waits that cannot be read"),
     (&[SectionKind::Host], "times of launches by the host's clock that cannot be read"),
     (&[SectionKind::Origin], "where it was recorded, which cannot be read"),
     (&[SectionKind::Labels], "labels of launches that cannot be read"),
+    (&[SectionKind::Unrecorded], "which launches were not traced, which cannot be read"),
 ];
 
 /// What a file lacks as a whole: all launches, all tracks.
@@ -42,6 +45,20 @@ pub struct FileState {
     pub assumed: Option<&'static str>,
     /// Of how many warps and launches the trace is; `None` if all were chosen to be recorded.
     pub window: Option<String>,
+    /// What [`TraceFile::not_traced`] says.
+    pub not_traced: Option<String>,
+}
+
+impl FileState {
+    /// Whether a reader of events is to be warned: something is missing or assumed, or launches were not traced.
+    pub const fn warns(&self) -> bool {
+        !self.is_whole || self.assumed.is_some() || self.not_traced.is_some()
+    }
+
+    /// Whether the trace is of the whole program, and nothing is to be said.
+    pub const fn is_plain(&self) -> bool {
+        !self.warns() && self.window.is_none()
+    }
 }
 
 /// What is missing of the times that were recorded: sections that are not there, are damaged, or are those of
@@ -136,23 +153,62 @@ impl TraceFile {
         let is_complete = words.is_empty();
         let start =
             if is_complete { COMPLETE.to_owned() } else { format!("INCOMPLETE trace: {}", words.join("; ")) };
-        let window = self.window();
-        let sentence =
-            [Some(start), window.clone(), assumed.map(str::to_owned), added.clone()].into_iter().flatten();
+        let (not_traced, window) = (self.not_traced(), self.window());
+        let separator = if is_complete && not_traced.is_none() { ", " } else { "; " };
+        let assumes = assumed.map(str::to_owned);
+        let sentence = [Some(start), not_traced.clone(), window.clone(), assumes, added.clone()];
         FileState {
             is_whole: is_complete && added.is_none(),
-            sentence: sentence.collect::<Vec<_>>().join(if is_complete { ", " } else { "; " }),
+            sentence: sentence.into_iter().flatten().collect::<Vec<_>>().join(separator),
             lacks,
             lacks_times,
             assumed,
             window,
+            not_traced,
         }
+    }
+
+    /// How many launches have recorded warps.
+    pub fn traced_launches(&self) -> u64 {
+        self.launches().filter(|info| info.is_recorded()).count() as u64
+    }
+
+    /// Whether a launch is one of those that were asked for and not traced. It has no recorded warps, and what it is
+    /// chosen from is no window.
+    pub fn is_untraced(&self, info: &LaunchInfo) -> bool {
+        let kernels = || {
+            let names: Vec<&str> =
+                self.unrecorded.launches.iter().filter(|of| of.are_missing()).map(|of| &*of.kernel).collect();
+            // Long names are cut there.
+            let is_it = |name: &str| {
+                names.iter().any(|known| {
+                    known.strip_suffix('…').map_or(name == *known, |start| name.starts_with(start))
+                })
+            };
+            self.metadata().kernels.iter().map(|kernel| is_it(&kernel.name)).collect()
+        };
+        let kernels: &Vec<bool> = self.untraced_kernels.get_or_init(kernels);
+        !info.is_recorded() && kernels.get(info.kernel() as usize) == Some(&true)
+    }
+
+    /// Says how many launches are missing that were asked for, and why most of them; `None` if none is. Every view
+    /// says it.
+    pub fn not_traced(&self) -> Option<String> {
+        let missing = || self.unrecorded.launches.iter().filter(|of| of.are_missing());
+        let UnrecordedLaunches { kernel, reason, .. } = missing().next()?;
+        let launches = missing().fold(0_u64, |sum, of| sum.saturating_add(of.launches));
+        let all = many(self.traced_launches().saturating_add(launches), "launch", "launches");
+        let (launches, were) = (grouped(launches), if launches == 1 { "was" } else { "were" });
+        let [kernel, reason] = [kernel, reason].map(|text| fitting(text, SAID_BYTES));
+        Some(format!(
+            "NOT ALL LAUNCHES: {launches} of {all} {were} not traced ({kernel}: {reason}); info lists them"
+        ))
     }
 
     /// Says how much of the program was chosen to be recorded; `None` if all of it was.
     fn window(&self) -> Option<String> {
         let [mut warps, mut chosen, mut launches, mut traced] = [0_u64; 4];
-        for info in self.launches() {
+        for info in self.launches().filter(|info| !self.is_untraced(info)) {
             let of_launch = u64::from(info.chosen().count());
             warps += u64::from(info.warps());
             chosen += of_launch;

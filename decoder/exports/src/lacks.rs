@@ -68,7 +68,9 @@ impl Lacks {
                 sum.events = sum.events.map(|sum| sum.saturating_add(lossy.total().unwrap_or(0)));
             }
             found.sums.extend(sums.into_values());
-            found.unchosen_warps += selection.unchosen(&info);
+            if !trace.is_untraced(&info) {
+                found.unchosen_warps += selection.unchosen(&info);
+            }
         }
         if found.is_whole() && selection.is_everything() {
             // A launch that failed may have accounts of all its warps, and one of which nothing is there has none.

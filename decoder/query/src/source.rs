@@ -64,8 +64,7 @@ pub(crate) fn events(trace: &TraceFile) -> u64 {
 /// Says what is missing or assumed of a trace, or that it is whole.
 pub(crate) fn words(trace: &TraceFile) -> &str {
     let state = trace.state();
-    let is_plain = state.is_whole && state.assumed.is_none() && state.window.is_none();
-    if is_plain { "whole trace" } else { &state.sentence }
+    if state.is_plain() { "whole trace" } else { &state.sentence }
 }
 
 /// A trace that can be asked.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use warptrace_format::file::{Additions, BufferKind, Buffers, HostTimes, SiteInfo, SourceText};
+use warptrace_format::file::{Additions, BufferKind, Buffers, HostTimes, SiteInfo, SourceText, Unrecorded};
 
 /// A message from the host to a trace's writer, next to what launches record.
 ///
@@ -24,6 +24,8 @@ pub enum HostMessage {
     Labels(Vec<(u32, Arc<str>)>),
     /// When launches ran by the host's clocks, and how these compare with the device's timer.
     Times(HostTimes),
+    /// Launches that were not recorded, and notes on those that were. Several messages add up.
+    Unrecorded(Unrecorded),
 }
 
 impl HostMessage {
@@ -46,6 +48,7 @@ impl HostMessage {
             Self::Text(_) => 3,
             Self::Labels(_) => 4,
             Self::Times(_) => 5,
+            Self::Unrecorded(_) => 6,
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! create ── preamble, META, ORIG, CODE
-//! write_message ── MORE, CODE | SITE | BUFS | TEXT | LABL | HOST    any number of calls
+//! write_message ── MORE, CODE | SITE | BUFS | TEXT | LABL | UNTR | HOST    any number of calls
 //! begin_launch ── LNCH
 //! write_batch  ── FRAM, TIME, …     any number of calls; flushed after each
 //! end_tracks ── ACCT, SPAN, …       once for each launch and track

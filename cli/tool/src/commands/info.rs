@@ -3,11 +3,11 @@
 use std::collections::{BTreeSet, HashSet};
 
 use warptrace_analysis::words::{cut, many, nanoseconds};
-use warptrace_analysis::{HostSummary, LaunchSummary, Summary};
+use warptrace_analysis::{HostSummary, LaunchSummary, NotTraced, Summary};
 use warptrace_decoder::{FileState, TraceFile};
 use warptrace_format::file::{
     Began, CLOCK_STEP, COUNTING, LocationInfo, MEMORY_LIMIT, MEMORY_PEAK, Metadata, Origin, RecordedPolicy,
-    TIMER_STEP,
+    TIMER_STEP, UnrecordedLaunches,
 };
 use warptrace_format::{Counting, LocationKind};
 
@@ -16,6 +16,9 @@ use crate::losses::Losses;
 use crate::opened::{Opened, open};
 use crate::output::{bytes, count, print_json, say, shown_name};
 use crate::{arguments, output};
+
+/// Kernels of which it is said that launches were not traced.
+const KERNELS: usize = 20;
 
 pub(crate) fn run(command: &arguments::Info) -> anyhow::Result<()> {
     let path = &command.file;
@@ -115,7 +118,12 @@ fn text(
         }
     }
 
+    print_unrecorded(trace, summary)?;
     print_launches(metadata, launches)?;
+    // Launches that could not be traced were said above.
+    let is_untraced =
+        |launch: &&LaunchSummary| trace.launch(launch.launch).is_some_and(|info| trace.is_untraced(info));
+    let launches: Vec<&LaunchSummary> = launches.iter().filter(|launch| !is_untraced(launch)).collect();
     let untraced = launches.iter().filter(|launch| launch.recorded_warps == 0).count() as u64;
     let (warps, recorded) = launches.iter().fold((0, 0), |(warps, recorded), launch| {
         (warps + u64::from(launch.warps), recorded + u64::from(launch.recorded_warps))
@@ -135,6 +143,23 @@ fn text(
     }
 
     print_locations(metadata)
+}
+
+/// Says which launches were not traced, and how what was recorded differs from what the program runs alone.
+fn print_unrecorded(trace: &TraceFile, summary: &Summary<'_>) -> anyhow::Result<()> {
+    if let Some(NotTraced { launches, kernels, .. }) = summary.not_traced {
+        let traced = trace.traced_launches();
+        let all = count(traced.saturating_add(launches));
+        say!("launches     {all} seen: {} traced, {} not", count(traced), count(launches))?;
+        for UnrecordedLaunches { kernel, reason, launches } in kernels.iter().take(KERNELS) {
+            say!("             {} of {kernel}: {reason}", count(*launches))?;
+        }
+        if kernels.len() > KERNELS {
+            let more = many((kernels.len() - KERNELS) as u64, "more kernel");
+            say!("             {more}")?;
+        }
+    }
+    Ok(summary.notes.iter().try_for_each(|note| say!("note         {note}"))?)
 }
 
 /// Says as which part of a job, where and when it was recorded, a line for each.
@@ -251,7 +276,7 @@ fn print_launches(metadata: &Metadata, launches: &[LaunchSummary]) -> anyhow::Re
         .right("warps", |launch| count(launch.warps.into()))
         .when(has_choice, |table| {
             table.right("recorded", |launch| match launch.recorded_warps {
-                0 => "not chosen".to_owned(),
+                0 => "not traced".to_owned(),
                 recorded => count(recorded.into()),
             })
         })

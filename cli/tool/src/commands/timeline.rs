@@ -36,8 +36,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
     }
     let read = |path: &std::path::PathBuf| {
         let Opened { trace, state } = open(path)?;
-        let is_plain = state.is_whole && state.assumed.is_none() && state.window.is_none();
-        let lacks = if is_plain { String::new() } else { state.sentence };
+        let lacks = if state.is_plain() { String::new() } else { state.sentence };
         RankTimes::new(&trace, shown_name(path), lacks)
             .with_context(|| format!("cannot read when launches of {} ran", shown_name(path)))
     };

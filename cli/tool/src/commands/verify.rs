@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use serde_json::json;
+use warptrace_analysis::NotTraced;
 use warptrace_decoder::{Completeness, TraceFile, VerifyReport};
 
 use crate::files::{named_files, short_names};
@@ -47,7 +48,8 @@ fn several(files: &[PathBuf], is_json: bool) -> anyhow::Result<ExitCode> {
             row["file"] = name.into();
             rows.push(row);
         } else if report.is_ok() {
-            say!("{name}: in order, {} events of {} warps", count(report.events), count(report.warps))?;
+            let more = report.state.not_traced.iter().map(|said| format!("; {said}")).collect::<String>();
+            say!("{name}: in order, {} events of {} warps{more}", count(report.events), count(report.warps))?;
         } else {
             say!("{name}:\n{report}\n")?;
         }
@@ -82,6 +84,10 @@ struct Report<'a> {
     tracks: Option<Tracks>,
     problems: Vec<String>,
     problems_left_out: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_traced: Option<NotTraced<'a>>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    notes: &'a [String],
     losses: Streamed<'a>,
 }
 
@@ -122,6 +128,8 @@ fn json<'a>(trace: &'a TraceFile, report: &'a VerifyReport) -> anyhow::Result<Re
         tracks,
         problems: report.problems.iter().map(ToString::to_string).collect(),
         problems_left_out: report.problems_left_out,
+        not_traced: NotTraced::new(trace),
+        notes: &trace.unrecorded().notes,
         losses: Streamed::new(trace)?,
     })
 }

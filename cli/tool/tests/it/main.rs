@@ -59,6 +59,7 @@ mod tables;
 mod terminal;
 mod tui;
 mod unreadable;
+mod unrecorded;
 mod unwritten_reads;
 mod values;
 mod work;

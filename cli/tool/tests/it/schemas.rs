@@ -45,6 +45,7 @@ pub(crate) fn traces(folder: &Folder) -> Vec<PathBuf> {
     paths.push(folder.recorded("timed.wtrc", &["--times", "all"]));
     paths.push(crate::marks::unfinished(folder));
     paths.push(crate::labels::labelled(folder));
+    paths.push(crate::unrecorded::partial(folder));
     paths.push(crate::roles::specialised(folder));
     paths.push(crate::values::valued(folder, "valued.wtrc", usize::MAX));
     paths.extend([crate::buffers::outside(folder), crate::unwritten_reads::unwritten(folder)]);
@@ -85,8 +86,8 @@ fn check(folder: &Folder, traces: &[PathBuf], more: &[Vec<&str>]) {
 fn outputs_fit_their_schemas() {
     let folder = Folder::new();
     let timed = folder.recorded("timed.wtrc", &["--times", "all"]);
-    let traces =
-        [timed, crate::marks::unfinished(&folder), crate::values::valued(&folder, "a.wtrc", usize::MAX)];
+    let [unfinished, partial] = [crate::marks::unfinished(&folder), crate::unrecorded::partial(&folder)];
+    let traces = [timed, unfinished, partial, crate::values::valued(&folder, "a.wtrc", usize::MAX)];
     check(&folder, &traces, &[vec!["top", text(&traces[0]), text(&traces[1])]]);
 }
 

@@ -115,6 +115,7 @@ impl Losses {
         self.unplaced_warps = add(self.unplaced_warps, other.unplaced_warps);
         self.cut_off = self.cut_off.take().or(other.cut_off);
         self.assumed = self.assumed.or(other.assumed);
+        self.not_traced = self.not_traced.take().or(other.not_traced);
     }
 }
 

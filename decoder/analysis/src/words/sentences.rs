@@ -19,7 +19,7 @@ use crate::roles::{KernelRoles, Role};
 /// Longest name of a kernel in what is said of each launch.
 pub(super) const KERNEL_WIDTH: usize = 240;
 
-/// Says what a trace lacks; `None` if it is whole.
+/// Says what a trace lacks, and which launches were not traced; `None` if it is whole and of all launches.
 pub fn missing(losses: &Losses) -> Option<String> {
     let mut wants = Vec::new();
     if losses.lost_events > 0 {
@@ -36,11 +36,13 @@ pub fn missing(losses: &Losses) -> Option<String> {
     if let Some(why) = &losses.cut_off {
         wants.push(why.clone());
     }
+    let start = if wants.is_empty() { "" } else { "INCOMPLETE trace: " };
+    wants.extend(losses.not_traced.clone());
     if wants.is_empty() {
         return None;
     }
     wants.extend(losses.assumed.map(str::to_owned));
-    Some(format!("INCOMPLETE trace: {}", wants.join("; ")))
+    Some(format!("{start}{}", wants.join("; ")))
 }
 
 /// Says which of the recorded times a trace lacks.

@@ -22,14 +22,22 @@ pub fn set_losses(set: &SetAnalysis, sum: &Analysis) -> Vec<String> {
     let lacks = |file: &FileFigures| {
         // What is of an incomplete trace in general is said once.
         let text = missing(&file.losses)?;
-        let text = text.strip_prefix("INCOMPLETE trace: ").unwrap_or(&text);
+        let said = ["INCOMPLETE trace: ", "NOT ALL LAUNCHES: "];
+        let text = said.iter().find_map(|said| text.strip_prefix(said)).unwrap_or(&text);
         Some(format!("{}: {text}", file.label()))
     };
-    let lacking: Vec<String> = set.files().iter().filter_map(lacks).collect();
+    let [lacking, partial] = [false, true].map(|is_whole| -> Vec<String> {
+        set.files().iter().filter(|file| file.losses.is_whole() == is_whole).filter_map(lacks).collect()
+    });
     let mut first = match lacking.len() {
-        0 => format!("{}, all whole", many(number as u64, "trace")),
+        0 if partial.is_empty() => format!("{}, all whole", many(number as u64, "trace")),
+        0 => many(number as u64, "trace"),
         _ => format!("INCOMPLETE: {} of {} traces: {}", lacking.len(), count(number as u64), named(&lacking)),
     };
+    if !partial.is_empty() {
+        first +=
+            &format!("; NOT ALL LAUNCHES: in {} of them: {}", count(partial.len() as u64), named(&partial));
+    }
     let unchosen = sum.losses.unchosen_warps;
     if unchosen > 0 {
         first += &format!("; {} not chosen to be recorded", many(unchosen, "warp"));

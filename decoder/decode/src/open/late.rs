@@ -2,13 +2,14 @@
 //!
 //! A damaged one is reported alone: the file opens, and its events can be read.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use warptrace_format::file::limits::MAX_HOST_READINGS;
+use warptrace_format::file::limits::{MAX_HOST_READINGS, MAX_UNRECORDED, MAX_UNRECORDED_NOTES};
 use warptrace_format::file::{
     Buffers, FormatError, HostTimes, KnownLabels, LaunchInfo, LaunchLabels, LocationCode, Metadata, Origin,
-    SectionHeader, SectionKind, SiteInfo, WaitInfo, decode_sites,
+    SectionHeader, SectionKind, SiteInfo, Unrecorded, UnrecordedLaunches, WaitInfo, decode_sites,
 };
 
 use super::{Bytes, body_offset};
@@ -135,6 +136,30 @@ impl LateSections {
         })?;
         shown::labels(&mut labels);
         Ok(labels)
+    }
+
+    /// Reads which launches were not recorded, and adds up those of a kernel and reason.
+    pub(super) fn read_unrecorded(&mut self, bytes: &Bytes<'_>) -> Result<Unrecorded, OpenError> {
+        let (mut sums, mut notes) = (BTreeMap::<_, u64>::new(), Vec::new());
+        self.read(bytes, SectionKind::Unrecorded, |body, offset| {
+            let mut found = Unrecorded::decode(body, offset)?;
+            let (kernels, all) = (sums.len() + found.launches.len(), notes.len() + found.notes.len());
+            if kernels > MAX_UNRECORDED || all > MAX_UNRECORDED_NOTES {
+                let message = format!("over {MAX_UNRECORDED} kernels or {MAX_UNRECORDED_NOTES} notes in all");
+                return Err(FormatError::Contents { section: "UNTR", offset, message });
+            }
+            shown::unrecorded(&mut found);
+            for UnrecordedLaunches { kernel, reason, launches } in found.launches {
+                let sum = sums.entry((kernel, reason)).or_default();
+                *sum = sum.saturating_add(launches);
+            }
+            notes.append(&mut found.notes);
+            Ok(())
+        })?;
+        let of = |((kernel, reason), launches)| UnrecordedLaunches { kernel, reason, launches };
+        let mut launches: Vec<_> = sums.into_iter().map(of).collect();
+        launches.sort_by_key(|of| Reverse(of.launches));
+        Ok(Unrecorded { launches, notes })
     }
 
     /// Reads where the file was recorded. Of several sections the last counts.

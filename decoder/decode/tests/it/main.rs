@@ -11,4 +11,5 @@ mod losses;
 mod reading;
 mod spans;
 mod support;
+mod unrecorded;
 mod verify;

@@ -91,7 +91,7 @@ impl WrittenLabels {
     }
 
     fn number(&mut self, label: &str, new: &mut Vec<String>) -> u32 {
-        let mut text = fitting(label);
+        let mut text = fitting(label, MAX_LABEL_BYTES);
         if let Some(&number) = self.0.get(&text) {
             return number;
         }
@@ -109,13 +109,13 @@ impl WrittenLabels {
     }
 }
 
-/// As much of a label as a file holds.
-fn fitting(label: &str) -> String {
+/// At most so many bytes of a text, with `…` at the end if it is longer.
+pub fn fitting(label: &str, most: usize) -> String {
     const MORE: char = '…';
-    if label.len() <= MAX_LABEL_BYTES {
+    if label.len() <= most {
         return label.to_owned();
     }
-    let mut text = label[..label.floor_char_boundary(MAX_LABEL_BYTES - MORE.len_utf8())].to_owned();
+    let mut text = label[..label.floor_char_boundary(most - MORE.len_utf8())].to_owned();
     text.push(MORE);
     text
 }

@@ -32,6 +32,12 @@ pub const MAX_TEXT_NAME_BYTES: usize = 4096;
 pub const MAX_LABELS: usize = 65_536;
 /// Bytes of such a text.
 pub const MAX_LABEL_BYTES: usize = 1024;
+/// Kernels, each with a reason, of which a file tells that launches were not recorded,
+pub const MAX_UNRECORDED: usize = 65_536;
+/// notes on what was recorded,
+pub const MAX_UNRECORDED_NOTES: usize = 1024;
+/// and bytes of a text of these.
+pub const MAX_UNRECORDED_TEXT_BYTES: usize = 1024;
 /// Bytes of a text that tells where a file was recorded.
 pub const MAX_ORIGIN_TEXT_BYTES: usize = 1024;
 /// Sentences on what was wrong with that.

@@ -10,6 +10,7 @@
 //! │ MORE …   │ kernels and locations known later             before their launches
 //! │ TEXT …   │ texts that locations lie in                   any number
 //! │ LABL …   │ what the program called launches              any number
+//! │ UNTR …   │ launches that were not recorded               any number
 //! ├──────────┤
 //! │ LNCH     │ one launch: kernel, grid, block               before its frames
 //! │ FRAM …   │ chunks of that launch, compressed             any number
@@ -72,6 +73,7 @@ mod text;
 mod tie;
 mod times;
 mod trailer;
+mod unrecorded;
 mod wait;
 
 pub use crate::data::{Derived, SiteKind, SiteSpace, ValueType};
@@ -90,7 +92,7 @@ pub use frame::{
 };
 pub use host::{ClockReading, HostLaunch, HostTimes};
 pub use index::{INDEX_HEADER_BYTES, IndexEntry, decode_index, encode_index};
-pub use labels::{KnownLabels, LaunchLabels, WrittenLabels};
+pub use labels::{KnownLabels, LaunchLabels, WrittenLabels, fitting};
 pub use launch::{LAUNCH_BYTES, LaunchError, LaunchInfo, StreamId, WARP_LANES};
 pub use loss::{LossPosition, LossReason};
 pub use metadata::{
@@ -110,4 +112,5 @@ pub use text::SourceText;
 pub use tie::Tie;
 pub use times::{ChunkTimes, FrameTimes, RunWalk};
 pub use trailer::{TRAILER_BYTES, Trailer};
+pub use unrecorded::{Unrecorded, UnrecordedLaunches};
 pub use wait::{CopyPlace, MAX_WAIT_COPIES, WaitInfo};

@@ -67,7 +67,8 @@ pub(crate) fn run(command: &Rows<SiteFigures>) -> anyhow::Result<()> {
     }
     let lacking = unwritten_lack(&unwritten);
     let lacks = (!found.is_whole() || !state.is_whole).then(|| access_lacks(&found));
-    answer.with_headline(lacks.is_none(), lacks, lacking.into_iter().chain(outside).chain([finding]))?;
+    let is_plain = lacks.is_none() && state.not_traced.is_none();
+    answer.with_headline(is_plain, lacks, lacking.into_iter().chain(outside).chain([finding]))?;
     print_rows(&site_table(&answer, &sites), more)?;
     print_buffers(&answer, &found, command.limit)?;
     print_unwritten(&answer, &unwritten, command.limit)?;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use serde_json::json;
 use warptrace_analysis::{
-    Analysis, CauseChange, Comparison, Counts, KernelFigures, LocationChange, Parting, analyse, compare,
+    CauseChange, Comparison, Counts, KernelFigures, LocationChange, Parting, analyse, compare,
 };
 use warptrace_decoder::TraceFile;
 
@@ -122,8 +122,7 @@ fn text(
     traces: [&TraceFile; 2],
 ) -> anyhow::Result<()> {
     let names = traces.map(|trace| names_of(&trace.metadata().locations));
-    let is_plain = |analysis: &Analysis| analysis.losses.is_whole() && analysis.losses.assumed.is_none();
-    let are_plain = comparison.analyses.iter().all(is_plain);
+    let are_plain = comparison.analyses.iter().all(|analysis| analysis.losses.is_plain());
     if are_plain {
         print_recordings(comparison, command.limit)?;
     }

@@ -37,7 +37,7 @@ use anyhow::{Context, bail};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json};
 use warptrace_analysis::words::{self, Names, losses};
-use warptrace_analysis::{Analysis, Selection, SetAnalysis, Time, analyse};
+use warptrace_analysis::{Analysis, NotTraced, Selection, SetAnalysis, Time, analyse};
 use warptrace_decoder::TraceFile;
 use warptrace_format::file::LocationInfo;
 use warptrace_format::shown;
@@ -208,6 +208,14 @@ impl Answer {
             "launches": self.analysis.launches,
             "totals": self.analysis.totals(),
         });
+        if let Of::Trace(opened) = &self.of {
+            if let Some(not_traced) = NotTraced::new(&opened.trace) {
+                value["not_traced"] = json!(not_traced);
+            }
+            if let notes @ [_, ..] = &opened.trace.unrecorded().notes[..] {
+                value["notes"] = json!(notes);
+            }
+        }
         if let Some(set) = self.set() {
             value["files"] = json!(set.files());
             value["odd_file"] = json!(set.odd());

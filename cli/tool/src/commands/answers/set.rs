@@ -129,8 +129,7 @@ pub(super) fn top(answer: &Answer, set: &SetAnalysis, is_json: bool) -> anyhow::
             "kernels": kernels,
         }));
     }
-    let is_plain = analysis.losses.is_whole() && analysis.losses.assumed.is_none();
-    answer.with_headline(is_plain && analysis.counts.visits > 0, None, [odd, finding])?;
+    answer.with_headline(analysis.losses.is_plain() && analysis.counts.visits > 0, None, [odd, finding])?;
     if analysis.counts.visits == 0 {
         return Ok(());
     }

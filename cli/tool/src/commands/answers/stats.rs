@@ -46,7 +46,12 @@ pub(crate) fn run(command: &Page, summed: Option<SetAnalysis>) -> anyhow::Result
     }
     answer.headline()?;
     if analysis.counts.visits == 0 {
-        return Ok(());
+        // Launches that were not traced have their kernels all the same.
+        return if analysis.kernels.is_empty() {
+            Ok(())
+        } else {
+            print_table(&kernel_table(&analysis.kernels, None)).map_err(Into::into)
+        };
     }
     let Counts { idle, slots, .. } = analysis.counts;
     say!(

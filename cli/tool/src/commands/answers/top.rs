@@ -90,7 +90,7 @@ pub(crate) fn run(command: &Page, summed: Option<SetAnalysis>) -> anyhow::Result
     let findings: Vec<String> =
         outside.clone().chain(words::findings(trace, analysis, &answer.names)).collect();
     let print_findings = || findings.iter().try_for_each(|finding| say!("{finding}"));
-    if analysis.losses.is_whole() && analysis.losses.assumed.is_none() && analysis.counts.visits > 0 {
+    if analysis.losses.is_plain() && analysis.counts.visits > 0 {
         print_findings()?;
         answer.headline()?;
     } else {

@@ -53,7 +53,11 @@ pub(crate) fn run(command: &Rows<ValueFigures>) -> anyhow::Result<()> {
         )?);
     }
     let missing = (!found.is_whole()).then(|| lacks(&found));
-    answer.with_headline(state.is_whole && found.is_whole(), missing, [finding])?;
+    answer.with_headline(
+        state.is_whole && state.not_traced.is_none() && found.is_whole(),
+        missing,
+        [finding],
+    )?;
     print_rows(&value_table(&answer, &rows), more)?;
     if rows.iter().any(|value| value.histogram.len() > 1) {
         say!(
