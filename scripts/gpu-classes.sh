@@ -1,7 +1,8 @@
 #!/bin/sh
 # What a recording costs with a tool and with an earlier one: launches whose warps repeat, launches whose warps differ,
 # irregular programs, and the steps of a training. Usage: gpu-classes.sh BASE NEW OUT; BASE and NEW hold `warptrace` and `warptrace-bench`.
-# ROUNDS: how often the first two are recorded; POINTS: what is recorded of the training.
+# ROUNDS: how often a program is recorded; POINTS: what is recorded of the training; NEW_OPTIONS: options of the recordings
+# with NEW, so that the two may be one tool in two folders.
 set -u
 base=$1 new=$2 out=$3
 here=$(dirname "$0")
@@ -12,7 +13,10 @@ each() {
     for round in $(seq "${ROUNDS:-3}"); do
         for tool in "$base" "$new"; do
             name=$(basename "$tool")
-            "$tool/warptrace-bench" record "$@" --no-check -o "$out/$name-$1.wtrc" >"$out/log" 2>&1
+            options=
+            [ "$tool" = "$new" ] && options=${NEW_OPTIONS:-}
+            # shellcheck disable=SC2086
+            "$tool/warptrace-bench" record "$@" $options --no-check -o "$out/$name-$1.wtrc" >"$out/log" 2>&1
             echo "$name $round: $(grep -E '^(events|memory|kernels|encoding|copy|write|whole run) ' "$out/log" | tr -s ' ' | tr '\n' ';')"
         done
     done
@@ -38,7 +42,10 @@ python3 "$here/gpu-training.py"
 for points in ${POINTS:-functions loops blocks}; do
     for tool in "$base" "$new" "$base" "$new"; do
         name=$(basename "$tool")
-        echo "$name $points: $("$tool/warptrace" run --points "$points" -o "$out/$name.wtrc" -- python3 "$here/gpu-training.py" 2>"$out/err")"
+        options=
+        [ "$tool" = "$new" ] && options=${NEW_OPTIONS:-}
+        # shellcheck disable=SC2086
+        echo "$name $points: $("$tool/warptrace" run $options --points "$points" -o "$out/$name.wtrc" -- python3 "$here/gpu-training.py" 2>"$out/err")"
         grep 'events of' "$out/err" | sed 's/.*wtrc: //'
         ls -l "$out/$name.wtrc" | awk '{print "bytes", $5}'
     done

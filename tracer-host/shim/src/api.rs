@@ -17,7 +17,7 @@ const NOT_TRACED: c_int = 1;
 const FAILED: c_int = 2;
 
 /// Runs `run` from inside of the tracer, where something is traced.
-fn inside(run: impl FnOnce(&crate::state::State) -> c_int) -> c_int {
+fn inside(run: impl FnOnce(&'static crate::state::State) -> c_int) -> c_int {
     let Some(_inside) = Inside::enter() else { return FAILED };
     guarded(|| state().map_or(NOT_TRACED, run)).unwrap_or(FAILED)
 }

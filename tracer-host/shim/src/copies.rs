@@ -5,6 +5,7 @@
 //! kernels and copies instead of the image, when that is loaded ([`crate::hooks`]).
 
 use std::collections::HashMap;
+use std::ffi::CString;
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -33,6 +34,11 @@ pub(crate) struct CopySource {
 impl CopySource {
     pub(crate) fn new(found: ImagePtx) -> Self {
         Self { found, names: OnceLock::new(), made: Mutex::default() }
+    }
+
+    /// Names as people write them, by those in the PTX.
+    pub(crate) fn names(&self) -> &HashMap<String, String> {
+        self.names.get_or_init(|| exchange::kernel_names(&self.found.ptx))
     }
 
     /// Unloads the copies: the program has unloaded the module.
@@ -76,26 +82,63 @@ impl fmt::Debug for Settings {
     }
 }
 
+/// Makes the copies of all kernels of a module or library that the program has loaded, where the driver loads all
+/// functions at once. A program may rely on that: where a kernel waits for another one, loading the copy of that
+/// one waits for the first.
+pub(crate) fn make_all(owner: Owner) -> Option<()> {
+    let state = state().filter(|_| driver::loads_eagerly())?;
+    let names = lock(&state.registry).kernel_names(owner);
+    for name in names {
+        let handle = CString::new(&*name).ok().and_then(|name| driver::function(owner, &name));
+        let Some(handle) = handle.map(|handle| handle as usize) else { continue };
+        let function = {
+            let mut registry = lock(&state.registry);
+            registry.found(owner, &name, handle);
+            registry.function(handle).cloned()
+        };
+        // Why there is none is said when it is launched.
+        let _ = function.map(|function| function.kernel().map(drop));
+    }
+    Some(())
+}
+
+/// Another copy of a kernel, which takes less of a multiprocessor.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fitting<'a> {
+    /// The first copy, of which it has the locations.
+    pub(crate) first: &'a Code,
+    /// Registers that a thread may have.
+    pub(crate) registers: u32,
+}
+
 /// Makes the copy of a kernel.
 ///
 /// # Errors
 /// Why there can be none.
-pub(crate) fn make(source: &CopySource, function: &Function) -> Result<Copied, String> {
+pub(crate) fn make(
+    source: &CopySource,
+    function: &Function,
+    fitting: Option<Fitting<'_>>,
+) -> Result<Copied, String> {
     let state = state().ok_or("nothing is traced")?;
     let _relaxed = Relaxed::enter();
     let architecture = driver::architecture();
     let started = Instant::now();
-    let names = source.names.get_or_init(|| exchange::kernel_names(&source.found.ptx));
-    let readable = names.get(&*function.name).map_or(&*function.name, String::as_str);
-    let alone = Alone { name: &function.name, readable };
-    // Ids are given under the lock: no two modules have the same.
-    let (text, module) = {
-        let mut registry = lock(&state.registry);
-        let first = registry.first_id().ok_or("all 65,535 location ids are taken by kernels before it")?;
-        let first = (first, registry.first_site());
-        let made = exchange(&source.found, Some(alone), &state.settings, first, architecture)?;
-        registry.take_ids(&made.1);
-        made
+    let readable = source.names().get(&*function.name).map_or(&*function.name, String::as_str);
+    let registers = fitting.map(|fitting| fitting.registers);
+    let alone = Alone { name: &function.name, readable, registers };
+    let made = |first| exchange(&source.found, Some(alone), &state.settings, first, architecture);
+    let (text, module) = match fitting {
+        Some(Fitting { first, .. }) => made(first.first_ids())?,
+        None => {
+            // Ids are given under the lock: no two modules have the same.
+            let mut registry = lock(&state.registry);
+            let first =
+                registry.first_id().ok_or("all 65,535 location ids are taken by kernels before it")?;
+            let made = made((first, registry.first_site()))?;
+            registry.take_ids(&made.1);
+            made
+        }
     };
     let spliced_in = started.elapsed();
     let mut owner = None;
@@ -104,28 +147,16 @@ pub(crate) fn make(source: &CopySource, function: &Function) -> Result<Copied, S
     let owner = owner.ok_or("the driver has loaded nothing")?;
     lock(&source.made).push(owner);
     let took = started.elapsed();
-    let mut note = note_of(&source.found, readable, took, spliced_in);
-    note.extend(module.unrecorded());
-    for note in loaded.1.iter().chain(&note) {
-        lock(&state.summary).note(note.clone());
+    let long = (took >= LONG).then(|| {
+        let (all, assembled) = (took.as_secs_f64(), (took - spliced_in).as_secs_f64());
+        format!("the traced copy of {readable} took {all:.1} s to make, {assembled:.1} s of them to assemble")
+    });
+    for note in loaded.1.into_iter().chain(long).chain(module.remarks()) {
+        lock(&state.summary).note(note);
     }
     if module.allocates && state.records_accesses() {
         lock(&state.traces).change_memory(MemoryChange::Unknown);
     }
-    let code = lock(&state.registry).new_code(module, loaded.0);
+    let code = lock(&state.registry).new_code(module, loaded.0, fitting.map(|fitting| fitting.first));
     Ok(Copied { code, owner })
-}
-
-/// What is to be said of a copy: that it is other code than the program runs alone, or took long.
-fn note_of(found: &ImagePtx, kernel: &str, took: Duration, spliced_in: Duration) -> Vec<String> {
-    let mut notes = Vec::new();
-    notes.extend(found.older.map(|(ptx, code)| exchange::older_note(ptx, code)));
-    if took >= LONG {
-        notes.push(format!(
-            "the traced copy of {kernel} took {:.1} s to make, {:.1} s of them to assemble",
-            took.as_secs_f64(),
-            (took - spliced_in).as_secs_f64()
-        ));
-    }
-    notes
 }

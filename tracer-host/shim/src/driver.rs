@@ -207,6 +207,23 @@ pub(crate) fn unload(owner: Owner) {
     };
 }
 
+/// Whether the driver loads all functions of a module with it; else each when it is first used.
+pub(crate) fn loads_eagerly() -> bool {
+    let mut mode = sys::CUmoduleLoadingMode::CU_MODULE_LAZY_LOADING;
+    // SAFETY: writes a number.
+    ok(unsafe { sys::cuModuleGetLoadingMode(&raw mut mode) })
+        && mode == sys::CUmoduleLoadingMode::CU_MODULE_EAGER_LOADING
+}
+
+/// A function of a module, or a kernel of a library.
+pub(crate) fn function(owner: Owner, name: &CStr) -> Option<*mut c_void> {
+    let of = std::ptr::with_exposed_provenance_mut::<c_void>;
+    match owner {
+        Owner::Module(module) => module_function(of(module), name),
+        Owner::Library(library) => library_kernel(of(library), name),
+    }
+}
+
 /// A function of a module.
 pub(crate) fn module_function(module: *mut c_void, name: &CStr) -> Option<*mut c_void> {
     // SAFETY: the program's module.
@@ -288,6 +305,13 @@ pub(crate) fn variable(owner: Owner, name: &CStr) -> Option<(u64, u64)> {
         }
     };
     ok(answer).then_some((address, bytes as u64))
+}
+
+/// Registers of a multiprocessor of the current context's device; 0 if the driver does not say.
+pub(crate) fn registers_per_multiprocessor() -> u64 {
+    let count = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR;
+    let count = current_device().and_then(|device| attribute(device, count));
+    count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0)
 }
 
 /// Multiprocessors of the current context's device; 0 if the driver does not say.

@@ -7,8 +7,9 @@ use std::mem::offset_of;
 use std::time::Duration;
 
 use warptrace_abi::log::LaunchLogs;
+use warptrace_abi::recording::Placement;
 use warptrace_format::file::limits::MAX_TEXT_BYTES;
-use warptrace_format::file::{LocationCode, LocationInfo, SiteInfo};
+use warptrace_format::file::{LocationCode, LocationInfo, SiteInfo, UnrecordedLaunches};
 use warptrace_format::location::LocationKind;
 use warptrace_host::{memory_of, site_info, traced_registers, wait_info};
 use warptrace_ptx::points::{Marked, ParamLayout, Point, PointKind, PointOptions, mark, users_place};
@@ -25,7 +26,10 @@ const MAX_REASON_CHARS: usize = 200;
 /// driver takes long to compile them.
 const MAX_PTX_BYTES: usize = 8 << 20;
 /// Why a kernel is not traced that `--kernel` does not name.
-pub(crate) const NOT_ASKED: &str = "it was not asked for";
+pub(crate) const NOT_ASKED: &str = UnrecordedLaunches::NOT_ASKED_FOR;
+
+/// What the names of functions have in common by which kernels launch kernels.
+pub(crate) const LAUNCHES_KERNELS: &str = "LaunchDevice";
 
 /// A module whose kernels can be traced.
 #[derive(Debug)]
@@ -35,9 +39,10 @@ pub(crate) struct TracedModule {
     pub(crate) locations: Vec<LocationInfo>,
     /// The accesses to memory that are recorded.
     pub(crate) sites: Vec<SiteInfo>,
-    /// Functions without points, and why; and those of which not all is recorded.
+    /// Functions without points, and why.
     pub(crate) skipped: Vec<(String, String)>,
-    unrecorded: Vec<(String, String)>,
+    /// What is to be said of functions, such as that not all is recorded.
+    remarks: Vec<(String, String)>,
     /// The PTX under the name that locations give for their file, if they lie in it.
     pub(crate) kept: Option<(String, String)>,
     /// Its variables in global memory, and whether its code may allocate some.
@@ -45,8 +50,6 @@ pub(crate) struct TracedModule {
     pub(crate) allocates: bool,
     /// How long it took to make.
     pub(crate) made_in: Duration,
-    /// The architectures of the PTX and of the program's machine code, if that is of a later one.
-    pub(crate) older: Option<(u32, u32)>,
 }
 
 impl TracedModule {
@@ -55,9 +58,9 @@ impl TracedModule {
         &self.kernels
     }
 
-    /// Says of which functions not all is recorded, and why.
-    pub(crate) fn unrecorded(&self) -> impl Iterator<Item = String> {
-        self.unrecorded.iter().map(|(function, reason)| format!("{}: {reason}", names::readable(function)))
+    /// Says what is to be said of functions, such as that not all is recorded.
+    pub(crate) fn remarks(&self) -> impl Iterator<Item = String> {
+        self.remarks.iter().map(|(function, remark)| format!("{}: {remark}", names::readable(function)))
     }
 
     /// The kernel of a name in the PTX.
@@ -122,14 +125,6 @@ pub(crate) fn kernel_names(ptx: &str) -> HashMap<String, String> {
     names.iter().map(|name| (*name).to_owned()).zip(names::all_readable(&names)).collect()
 }
 
-/// Says that the program runs other code than it would alone.
-pub(crate) fn older_note(ptx: u32, code: u32) -> String {
-    format!(
-        "its PTX is for compute_{ptx}, its machine code for sm_{code}: what depends on __CUDA_ARCH__ may differ from the \
-         program alone; build with code=compute_{code}, too"
-    )
-}
-
 /// One kernel of a module, which gets a module of its own.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Alone<'a> {
@@ -137,12 +132,24 @@ pub(crate) struct Alone<'a> {
     pub(crate) name: &'a str,
     /// As people write it.
     pub(crate) readable: &'a str,
+    /// How many registers the copy may have, and that it takes no shared memory, so that as many of its blocks fit on
+    /// the device as of the untraced kernel.
+    pub(crate) registers: Option<u32>,
 }
 
 /// Takes one function of a text with what it needs.
 fn part(text: &str, function: &str) -> Result<String, String> {
     let module = Module::parse(text).map_err(|error| error.to_string())?;
     only(&module, &[function]).map_err(|error| error.to_string())
+}
+
+/// Tells whether a kernel, or a function that it calls, launches kernels.
+fn launches_kernels(text: &str, kernel: &str) -> bool {
+    let Ok(text) = part(text, kernel) else { return false };
+    let module = Module::parse(&text);
+    module.is_ok_and(|module| {
+        module.definitions().any(|function| function.span.text(&text).contains(LAUNCHES_KERNELS))
+    })
 }
 
 /// Makes the text, and says what is in it: each kernel with its copy beside it, or the copy of one kernel
@@ -161,6 +168,9 @@ pub(crate) fn exchange(
     if alone.is_some_and(|kernel| !settings.wants(kernel.name, kernel.readable)) {
         return Err(NOT_ASKED.to_owned());
     }
+    if let Some(other) = found.other.as_ref().filter(|_| !settings.spec.other_architecture) {
+        return Err(other.refusal());
+    }
     let taken = alone.map(|kernel| part(&found.ptx, kernel.name).map_err(short)).transpose()?;
     let ptx = taken.as_deref().unwrap_or(&found.ptx);
     if alone.is_none() && ptx.len() > MAX_PTX_BYTES && !settings.names_kernels() {
@@ -169,7 +179,11 @@ pub(crate) fn exchange(
             "its module has {mib} MiB of PTX, which takes the driver long: name it with --kernel"
         ));
     }
-    let wanted = if alone.is_some() { None } else { wanted_kernels(ptx, settings).map_err(short)? };
+    let wanted = match alone {
+        // A kernel that launches others comes with these.
+        Some(kernel) => Some(vec![kernel.name.to_owned()]),
+        None => wanted_kernels(ptx, settings).map_err(short)?,
+    };
     if wanted.as_ref().is_some_and(Vec::is_empty) {
         return Err(NOT_ASKED.to_owned());
     }
@@ -184,7 +198,7 @@ pub(crate) fn exchange(
         kernels: wanted.as_deref(),
         lines,
     };
-    let Marked { text, points, implied, kernels, mut skipped, sites, unrecorded } =
+    let Marked { text, points, implied, kernels, mut skipped, sites, unrecorded: mut remarks } =
         mark(ptx, &options).map_err(|error| short(error.to_string()))?;
     if kernels.is_empty() {
         let reason = skipped.first().map_or("it has no kernels", |(_, reason)| reason.as_str());
@@ -195,7 +209,12 @@ pub(crate) fn exchange(
         return marked(&text, kernels.into_iter().map(|kernel| kernel.name), architecture).map_err(short);
     }
     let limit = |(name, taken): &'_ (String, u32)| (name.clone(), traced_registers(*taken));
-    let limits: Vec<(String, u32)> = found.registers.iter().map(limit).collect();
+    let mut limits: Vec<(String, u32)> = found.registers.iter().map(limit).collect();
+    let fitting = alone.and_then(|kernel| Some((kernel.name.to_owned(), kernel.registers?)));
+    let fits = fitting.is_some();
+    if let Some(fitting) = fitting {
+        limits = vec![fitting];
+    }
     let registers: Vec<(&str, u32)> = limits.iter().map(|(name, limit)| (&**name, *limit)).collect();
     let deep = deep_kernels(ptx);
     // Points without a marker, by the one behind which lanes always come to them.
@@ -216,7 +235,10 @@ pub(crate) fn exchange(
         .transpose()
         .map_err(|error| short(error.to_string()))?;
     let registers = &*registers;
-    let recording = spec.traced(after);
+    let mut recording = spec.traced(after);
+    if fits && !ptx.contains("call") {
+        recording.placement = Some(Placement::Local);
+    }
     let options = Options { recording: Some(recording), architecture, registers, ..Options::default() };
     let spliced = splice(&text, &options).map_err(|error| short(error.to_string()))?;
     let names: Vec<&str> = kernels.iter().map(|kernel| &*kernel.name).collect();
@@ -274,6 +296,12 @@ pub(crate) fn exchange(
         });
     }
     traced.sort_unstable_by(|one: &Kernel, other| one.name.cmp(&other.name));
+    let launches = |kernel: &&Kernel| ptx.contains(LAUNCHES_KERNELS) && launches_kernels(ptx, &kernel.name);
+    let unseen = "it launches kernels itself, and these are not seen";
+    remarks.extend(traced.iter().filter(launches).map(|kernel| (kernel.name.clone(), unseen.to_owned())));
+    if let Some(other) = &found.other {
+        remarks.extend(traced.iter().map(|kernel| (kernel.name.clone(), other.remark())));
+    }
     let copy = alone.and_then(|_| traced.first()).and_then(|kernel| kernel.traced_name.to_str().ok());
     let text = match copy {
         Some(copy) => part(&spliced.text, copy).map_err(short)?,
@@ -287,12 +315,11 @@ pub(crate) fn exchange(
             locations,
             sites,
             skipped,
-            unrecorded,
+            remarks,
             kept,
             variables,
             allocates,
             made_in: Duration::ZERO,
-            older: found.older,
         },
     ))
 }
@@ -314,12 +341,11 @@ fn marked(
         locations: Vec::new(),
         sites: Vec::new(),
         skipped,
-        unrecorded: Vec::new(),
+        remarks: Vec::new(),
         kept: None,
         variables: Vec::new(),
         allocates: false,
         made_in: Duration::ZERO,
-        older: None,
     };
     Ok((text.map_err(|error| error.to_string())?, module))
 }

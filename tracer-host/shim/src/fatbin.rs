@@ -10,7 +10,7 @@
 //!                 8     8  bytes of the payload, padding included
 //!                16     4  bytes of the compressed payload, or 0
 //!                28     4  architecture: 90 for sm_90
-//!                40     8  flags: 0x2000 LZ4, 0x8000 zstd
+//!                40     8  flags: 0x2000 LZ4, 0x8000 zstd, 0x100000 for one architecture only (sm_90a)
 //!                56     8  bytes of the payload when it is not compressed
 //! ```
 //! All numbers are little-endian. NVIDIA does not document the container; this is what nvcc writes from CUDA
@@ -37,6 +37,7 @@ const KIND_PTX: u16 = 1;
 const KIND_ELF: u16 = 2;
 const FLAG_LZ4: u64 = 0x2000;
 const FLAG_ZSTD: u64 = 0x8000;
+const FLAG_SPECIFIC: u64 = 0x10_0000;
 
 /// Why a fatbin cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -172,6 +173,16 @@ pub(crate) fn entries(container: &[u8]) -> Result<Vec<Entry<'_>>, FatbinError> {
 }
 
 impl Entry<'_> {
+    /// Tells whether it is for one architecture only, such as `sm_90a`.
+    pub(crate) const fn is_specific(&self) -> bool {
+        self.flags & FLAG_SPECIFIC != 0
+    }
+
+    /// Names the architecture: `90` or `90a`.
+    pub(crate) fn target(&self) -> String {
+        format!("{}{}", self.architecture, if self.is_specific() { "a" } else { "" })
+    }
+
     /// Reads the text of a PTX entry, without the zero bytes at its end.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use cudarc::driver::sys::{self, CUDA_KERNEL_NODE_PARAMS as NodeParameters};
 use warptrace_abi::log::LaunchLogs;
-use warptrace_host::MemoryChange;
+use warptrace_host::{Blocks, LaunchShape, MemoryChange};
 
 use crate::driver::{self, Answer, SUCCESS};
 use crate::exchange::Kernel;
@@ -42,10 +42,19 @@ pub(crate) struct Graphs {
 pub(crate) struct Executable {
     graph: usize,
     pub(crate) nodes: Vec<Node>,
-    /// Kernels that run untraced, and why, by their nodes.
-    pub(crate) skipped: BTreeMap<usize, (String, String)>,
+    /// Kernels that run untraced, by their nodes.
+    pub(crate) skipped: BTreeMap<usize, Skipped>,
     /// Nodes that are switched off.
     disabled: HashSet<usize>,
+}
+
+/// A node of which the kernel runs untraced.
+#[derive(Clone, Debug)]
+pub(crate) struct Skipped {
+    pub(crate) kernel: Arc<str>,
+    pub(crate) reason: String,
+    /// `None` if it is not known.
+    pub(crate) shape: Option<LaunchShape>,
 }
 
 /// A node with a kernel that has a traced copy.
@@ -167,9 +176,9 @@ impl Executable {
                     }
                 }
                 CHILD | CONDITIONAL => {
-                    let what =
-                        ("kernels of a graph in a graph".to_owned(), "they are not recorded".to_owned());
-                    found.skipped.insert(node as usize, what);
+                    let (kernel, reason) = ("kernels of a graph in a graph", "they are not recorded");
+                    let skipped = Skipped { kernel: kernel.into(), reason: reason.to_owned(), shape: None };
+                    found.skipped.insert(node as usize, skipped);
                 }
                 ALLOCATES if state.records_accesses() => {
                     lock(&state.traces).change_memory(MemoryChange::Unknown);
@@ -197,11 +206,12 @@ impl Executable {
         match (found, known) {
             (Ok(found), Some(at)) => self.nodes[at] = found,
             (Ok(found), None) => self.nodes.push(found),
-            (Err(why), known) => {
+            (Err((kernel, reason)), known) => {
                 if let Some(at) = known {
                     self.nodes.remove(at);
                 }
-                self.skipped.insert(node as usize, why);
+                let shape = Some(shape(parameters));
+                self.skipped.insert(node as usize, Skipped { kernel, reason, shape });
             }
         }
     }
@@ -214,7 +224,8 @@ impl Executable {
         let gone: Vec<Node> = gone;
         for node in gone {
             let reason = "its node was changed in a way that is not read".to_owned();
-            self.skipped.insert(node.handle, (node.function.readable().to_owned(), reason));
+            let kernel = Arc::clone(node.function.readable());
+            self.skipped.insert(node.handle, Skipped { kernel, reason, shape: None });
         }
     }
 
@@ -252,14 +263,14 @@ impl Node {
         state: &State,
         handle: Handle,
         parameters: &NodeParameters,
-    ) -> Result<Self, (String, String)> {
+    ) -> Result<Self, (Arc<str>, String)> {
         let found = function_of(state, parameters.func.cast(), parameters.kern.cast());
         let Some(function) = found else {
             let name = driver::function_name(parameters.func.cast());
             let name = name.map_or_else(|| "a kernel".to_owned(), |name| crate::names::readable(&name));
-            return Err((name, "the program found it by a way that is not watched".to_owned()));
+            return Err((name.into(), "the program found it by a way that is not watched".to_owned()));
         };
-        let skipped = |reason: String| (function.readable().to_owned(), reason);
+        let skipped = |reason: String| (Arc::clone(function.readable()), reason);
         let kernel = function.kernel().map_err(skipped)?;
         // SAFETY: the caller's promise: an address for each parameter, or a list with a buffer.
         let arguments = unsafe { arguments_of(kernel, parameters) }
@@ -311,6 +322,14 @@ impl Node {
             ) as u32
         }
     }
+}
+
+/// Tells the shape of a node's launch.
+pub(crate) fn shape(parameters: &NodeParameters) -> LaunchShape {
+    let grid = [parameters.gridDimX, parameters.gridDimY, parameters.gridDimZ];
+    let block = [parameters.blockDimX, parameters.blockDimY, parameters.blockDimZ];
+    let dynamic_shared = parameters.sharedMemBytes;
+    LaunchShape { dynamic_shared, ..LaunchShape::new(grid, block, Blocks::Communicating) }
 }
 
 /// Tells whether a node has an attribute whose value begins with a number that is not 0.

@@ -1,10 +1,12 @@
 //! What a program gives the driver to load, and the PTX in it.
 
 use std::ffi::{CStr, c_void};
+use std::fmt;
 
 use warptrace_ptx::points::LineTable;
 
 use crate::cubin::{self, Assembled, Embedded, NoText};
+use crate::exchange::LAUNCHES_KERNELS;
 use crate::fatbin::{self, CONTAINER_MAGIC, Entry, FatbinError, Kind, WRAPPER_MAGIC};
 
 /// Machine code is an ELF file.
@@ -21,13 +23,48 @@ pub(crate) struct ImagePtx {
     pub(crate) assembled: Assembled,
     /// How many registers functions take in the machine code beside it that the device would run.
     pub(crate) registers: Vec<(String, u32)>,
-    /// The architectures of the PTX and of that machine code, if the code is of a later one.
-    pub(crate) older: Option<(u32, u32)>,
+    /// That the machine code is of another architecture.
+    pub(crate) other: Option<OtherArchitecture>,
+}
+
+/// The architecture of PTX, and that of the machine code beside it, which is another: what the source computes
+/// may depend on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OtherArchitecture {
+    /// As in `90a`.
+    ptx: String,
+    code: String,
+}
+
+impl fmt::Display for OtherArchitecture {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { ptx, code } = self;
+        write!(
+            out,
+            "its PTX is for compute_{ptx}, and its machine code for sm_{code}, which may compute something else"
+        )
+    }
+}
+
+impl OtherArchitecture {
+    /// Says why a kernel is not traced.
+    pub(crate) fn refusal(&self) -> String {
+        let code = &self.code;
+        format!(
+            "{self}: build with -gencode arch=compute_{code},code=[compute_{code},sm_{code}], or trace the PTX with \
+             --other-architecture"
+        )
+    }
+
+    /// Says of a traced kernel that it may compute something else.
+    pub(crate) fn remark(&self) -> String {
+        format!("{self}; the PTX was traced, as --other-architecture asks")
+    }
 }
 
 impl From<String> for ImagePtx {
     fn from(ptx: String) -> Self {
-        Self { ptx, lines: None, assembled: Assembled::default(), registers: Vec::new(), older: None }
+        Self { ptx, lines: None, assembled: Assembled::default(), registers: Vec::new(), other: None }
     }
 }
 
@@ -36,7 +73,7 @@ impl ImagePtx {
     fn in_cubin(cubin: &[u8]) -> Result<Self, NoText> {
         let Embedded { text, lines, assembled } = cubin::ptx(cubin)?;
         let registers = cubin::registers(cubin);
-        Ok(Self { ptx: text, lines: Some(lines), assembled, registers, older: None })
+        Ok(Self { ptx: text, lines: Some(lines), assembled, registers, other: None })
     }
 }
 
@@ -46,12 +83,15 @@ impl ImagePtx {
 pub(crate) enum NoPtx {
     /// There is none in it.
     #[error(
-        "only machine code; build with -gencode arch=compute_{architecture},code=compute_{architecture} or with -lineinfo, or ask NVRTC for compute_{architecture}{}",
-        hint()
+        "only machine code; build with -gencode arch=compute_{architecture},code=compute_{architecture} or with -lineinfo, or ask NVRTC for compute_{architecture}{}{}",
+        hint(),
+        if *launches { "; kernels that its kernels launch are not seen either" } else { "" }
     )]
     MachineCode {
         /// That of the device, 90 for `sm_90`.
         architecture: u32,
+        /// Whether its kernels may launch kernels.
+        launches: bool,
     },
     /// The text in it cannot be read.
     #[error("{0}")]
@@ -78,6 +118,13 @@ pub(crate) enum NoPtx {
     /// A text that is not UTF-8.
     #[error("its PTX is no text")]
     Text,
+}
+
+impl NoPtx {
+    fn machine_code(architecture: u32, cubin: Option<&[u8]>) -> Self {
+        let launches = cubin.is_some_and(|cubin| cubin::names_any(cubin, LAUNCHES_KERNELS));
+        Self::MachineCode { architecture, launches }
+    }
 }
 
 /// Says why a framework's kernels may have no PTX, if that is known.
@@ -112,7 +159,7 @@ pub(crate) unsafe fn ptx_at(image: *const c_void, architecture: u32) -> Result<I
         }
         ELF_MAGIC => {
             // SAFETY: the caller's promise.
-            let code = unsafe { cubin::at(image) }.ok_or(NoPtx::MachineCode { architecture })?;
+            let code = unsafe { cubin::at(image) }.ok_or(NoPtx::machine_code(architecture, None))?;
             ptx_in(code, architecture)
         }
         magic => ptx_in(&magic.to_le_bytes(), architecture),
@@ -130,7 +177,7 @@ pub(crate) fn ptx_in(image: &[u8], architecture: u32) -> Result<ImagePtx, NoPtx>
     }
     match u32::from_le_bytes(first) {
         ELF_MAGIC => ImagePtx::in_cubin(image).map_err(|error| match error {
-            NoText::Missing => NoPtx::MachineCode { architecture },
+            NoText::Missing => NoPtx::machine_code(architecture, Some(image)),
             damaged => NoPtx::Embedded(damaged),
         }),
         CONTAINER_MAGIC => in_fatbin(image, architecture),
@@ -164,34 +211,49 @@ fn is_text(magic: u32) -> bool {
     bytes.peek().is_some() && bytes.all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace())
 }
 
-/// Chooses among the PTX texts of a fatbin: that of the machine code which the device would run, if none of
-/// the same architecture stands beside it, or else the one of the highest architecture that the device runs.
+/// Variables with which the driver compiles PTX, whatever machine code stands beside it.
+const FORCE_PTX: [&str; 2] = ["CUDA_FORCE_PTX_JIT", "CUDA_FORCE_JIT"];
+
+/// Chooses among the PTX texts of a fatbin: the one of the same architecture as the machine code that the device
+/// would run, else the one that this code was made of, else that of the highest architecture that the device runs.
 fn in_fatbin(container: &[u8], architecture: u32) -> Result<ImagePtx, NoPtx> {
     let all = fatbin::entries(container)?;
     let mut found: Vec<Entry<'_>> = all.iter().copied().filter(|entry| entry.kind == Kind::Ptx).collect();
     found.sort_by_key(|entry| std::cmp::Reverse(entry.architecture));
-    let code = machine_code(&all, architecture);
+    let is_forced = FORCE_PTX.iter().any(|name| std::env::var(name).is_ok_and(|value| value == "1"));
+    let code = machine_code(&all, architecture).filter(|_| !is_forced);
     let cubin = code.and_then(|code| code.bytes().ok());
-    let is_beside = |entry: &Entry<'_>| code.is_some_and(|code| code.architecture <= entry.architecture);
-    if let Some(cubin) = cubin.as_ref().filter(|_| !found.iter().any(is_beside))
-        && let Ok(embedded) = ImagePtx::in_cubin(cubin)
-    {
-        return Ok(embedded);
-    }
-    if found.is_empty() {
-        return Err(NoPtx::MachineCode { architecture });
-    }
+    let made_for = code.map(|code| code.target());
+    let mut texts = Vec::new();
     for entry in found.iter().filter(|entry| entry.architecture <= architecture) {
         let text = entry.text()?;
-        if runs_on(&text, architecture) {
-            let registers = cubin.as_deref().map(cubin::registers).unwrap_or_default();
-            let later = code.map(|code| code.architecture).filter(|later| *later > entry.architecture);
-            let older = later.map(|later| (entry.architecture, later));
-            return Ok(ImagePtx { registers, older, ..ImagePtx::from(text) });
+        if let Some(target) = target_of(&text).filter(|target| target.runs_on(architecture)) {
+            let target = target.to_string();
+            if made_for.as_ref().is_none_or(|made_for| *made_for == target) {
+                let (assembled, registers) = match cubin.as_deref() {
+                    Some(cubin) => (cubin::assembled(cubin), cubin::registers(cubin)),
+                    None => Default::default(),
+                };
+                return Ok(ImagePtx { assembled, registers, ..ImagePtx::from(text) });
+            }
+            texts.push((target, text));
         }
     }
-    let list: Vec<String> = found.iter().map(|entry| format!("sm_{}", entry.architecture)).collect();
-    Err(NoPtx::Architecture { found: list.join(", "), architecture })
+    let embedded = cubin.as_deref().map(ImagePtx::in_cubin);
+    match (embedded, texts.into_iter().next(), made_for) {
+        (Some(Ok(embedded)), ..) => Ok(embedded),
+        (_, Some((ptx, text)), made_for) => {
+            let registers = cubin.as_deref().map(cubin::registers).unwrap_or_default();
+            let other = made_for.map(|code| OtherArchitecture { ptx, code });
+            Ok(ImagePtx { registers, other, ..ImagePtx::from(text) })
+        }
+        (Some(Err(damaged @ (NoText::Damaged(_) | NoText::Parts(_)))), ..) => Err(NoPtx::Embedded(damaged)),
+        _ if found.is_empty() => Err(NoPtx::machine_code(architecture, cubin.as_deref())),
+        _ => {
+            let list: Vec<String> = found.iter().map(|entry| format!("sm_{}", entry.architecture)).collect();
+            Err(NoPtx::Architecture { found: list.join(", "), architecture })
+        }
+    }
 }
 
 /// Finds the machine code that a device would run: of its own architecture, or the highest of the same
@@ -201,27 +263,43 @@ fn machine_code<'e, 'f>(entries: &'e [Entry<'f>], architecture: u32) -> Option<&
         entry.kind == Kind::Elf
             && entry.architecture <= architecture
             && entry.architecture / 10 == architecture / 10
+            && (!entry.is_specific() || entry.architecture == architecture)
     };
-    entries.iter().filter(suits).max_by_key(|entry| entry.architecture)
+    // Code for one architecture only comes before code that later ones run, too.
+    entries.iter().filter(suits).max_by_key(|entry| (entry.architecture, entry.is_specific()))
 }
 
-/// Returns whether a device runs PTX: `sm_90a` runs on that architecture only, `sm_100f` on those of one
-/// family.
-fn runs_on(text: &str, architecture: u32) -> bool {
-    let Some(target) = text.lines().find_map(|line| line.trim_start().strip_prefix(".target")) else {
-        return false;
-    };
-    let Some(name) = target.split([',', ' ', '\t']).find_map(|word| word.strip_prefix("sm_")) else {
-        return false;
-    };
-    let digits = name.trim_end_matches(|letter: char| !letter.is_ascii_digit());
-    let Ok(number) = digits.parse::<u32>() else { return false };
-    match &name[digits.len()..] {
-        "" => number <= architecture,
-        "a" => number == architecture,
-        "f" => number / 10 == architecture / 10 && number <= architecture,
-        _ => false,
+/// The target of PTX: `sm_90a` has the number 90 and the letter `a`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Target<'a> {
+    number: u32,
+    letter: &'a str,
+}
+
+impl fmt::Display for Target<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}{}", self.number, self.letter)
     }
+}
+
+impl Target<'_> {
+    /// Returns whether a device runs it: `sm_90a` runs on that architecture only, `sm_100f` on those of one family.
+    fn runs_on(self, architecture: u32) -> bool {
+        match self.letter {
+            "" => self.number <= architecture,
+            "a" => self.number == architecture,
+            "f" => self.number / 10 == architecture / 10 && self.number <= architecture,
+            _ => false,
+        }
+    }
+}
+
+/// Reads the target of a text.
+fn target_of(text: &str) -> Option<Target<'_>> {
+    let target = text.lines().find_map(|line| line.trim_start().strip_prefix(".target"))?;
+    let name = target.split([',', ' ', '\t']).find_map(|word| word.strip_prefix("sm_"))?;
+    let digits = name.trim_end_matches(|letter: char| !letter.is_ascii_digit());
+    Some(Target { number: digits.parse().ok()?, letter: &name[digits.len()..] })
 }
 
 #[cfg(test)]
@@ -238,11 +316,94 @@ mod tests {
         assert_eq!(text_of(b"//\n.version 8.0\0").unwrap(), "//\n.version 8.0");
         let mut header = [0; 64];
         header[..4].copy_from_slice(b"\x7fELF");
-        assert_eq!(text_of(&header), Err(NoPtx::MachineCode { architecture: 90 }));
+        assert_eq!(text_of(&header), Err(NoPtx::machine_code(90, None)));
         assert_eq!(text_of(b"\0"), Err(NoPtx::Unknown { found: 0 }));
         assert_eq!(text_of(b"\x7f\x7f\x01\0"), Err(NoPtx::Unknown { found: 0x01_7f7f }));
         assert_eq!(text_of(b".v\xff\xff.\0"), Err(NoPtx::Unknown { found: 0xffff_762e }));
         assert_eq!(text_of(b".ver\xff\0"), Err(NoPtx::Text));
+    }
+
+    /// The target of a PTX text, such as `sm_80`, or machine code; its architecture, and flags.
+    type TestImage<'a> = (&'a [u8], u32, u64);
+
+    /// Makes a container of images.
+    fn fatbin_of(images: &[TestImage<'_>]) -> Vec<u8> {
+        let mut body = Vec::new();
+        for (image, architecture, flags) in images {
+            let text = format!(".version 8.0\n.target {}\n", String::from_utf8_lossy(image));
+            let (kind, payload) =
+                if image.starts_with(b"\x7fELF") { (2, *image) } else { (1, text.as_bytes()) };
+            let mut header = [0; 64];
+            header[..2].copy_from_slice(&u16::to_le_bytes(kind));
+            header[4..8].copy_from_slice(&u32::to_le_bytes(64));
+            header[8..16].copy_from_slice(&u64::to_le_bytes(payload.len() as u64));
+            header[28..32].copy_from_slice(&architecture.to_le_bytes());
+            header[40..48].copy_from_slice(&flags.to_le_bytes());
+            body.extend([&header, payload].concat());
+        }
+        let bytes = body.len() as u64;
+        [&CONTAINER_MAGIC.to_le_bytes()[..], &[1, 0, 16, 0], &bytes.to_le_bytes(), &body].concat()
+    }
+
+    #[test]
+    fn ptx_is_that_of_the_machine_code_or_differs_from_it() {
+        let fatbin = include_bytes!("../tests/data/kernels-cubin.fatbin");
+        let code = fatbin::entries(fatbin).unwrap()[0].bytes().unwrap();
+        let (code, with_ptx) = (&*code, include_bytes!("../tests/data/triton/collatz.cubin").as_slice());
+        const SPECIFIC: u64 = 0x10_0000;
+        // For an H100, sm_90: the images, the target of the PTX that is taken, and what is said of the machine code.
+        let ways: &[(&[TestImage<'_>], &str, Option<&str>)] = &[
+            (&[(b"sm_90", 90, 0), (code, 90, 0)], "sm_90", None),
+            (
+                &[(b"sm_80", 80, 0), (code, 90, 0)],
+                "sm_80",
+                Some("compute_80, and its machine code for sm_90,"),
+            ),
+            (&[(b"sm_80", 80, 0), (b"sm_90", 90, 0), (code, 90, 0)], "sm_90", None),
+            (
+                &[(b"sm_90", 90, 0), (code, 90, SPECIFIC)],
+                "sm_90",
+                Some("compute_90, and its machine code for sm_90a,"),
+            ),
+            (&[(b"sm_90a", 90, SPECIFIC), (code, 90, SPECIFIC)], "sm_90a", None),
+            (&[(b"sm_90a", 90, SPECIFIC), (b"sm_90", 90, 0), (code, 90, 0)], "sm_90", None),
+            (
+                &[(b"sm_90a", 90, SPECIFIC), (code, 90, 0)],
+                "sm_90a",
+                Some("compute_90a, and its machine code for sm_90,"),
+            ),
+            (
+                &[(b"sm_90", 90, 0), (code, 90, 0), (code, 90, SPECIFIC)],
+                "sm_90",
+                Some("compute_90, and its machine code for sm_90a,"),
+            ),
+            // Code of another generation does not run, nor that of a later architecture.
+            (&[(b"sm_80", 80, 0), (code, 80, 0), (code, 100, 0)], "sm_80", None),
+            (&[(b"sm_80", 80, 0), (with_ptx, 90, 0)], "sm_90a", None),
+            (&[(b"sm_80", 80, 0)], "sm_80", None),
+            (&[(b"sm_80", 80, 0), (b"sm_100", 100, 0)], "sm_80", None),
+        ];
+        for (number, (images, target, other)) in ways.iter().enumerate() {
+            let found = ptx_in(&fatbin_of(images), 90).unwrap();
+            assert!(found.ptx.contains(&format!(".target {target}\n")), "{number}: {:.99}", found.ptx);
+            let said = found.other.map(|other| other.to_string()).unwrap_or_default();
+            assert!(
+                said.contains(other.unwrap_or_default()) && said.is_empty() == other.is_none(),
+                "{number}: {said}"
+            );
+        }
+        let later = ptx_in(&fatbin_of(&[(b"sm_100", 100, 0), (code, 90, 0)]), 90);
+        assert!(matches!(later, Err(NoPtx::Architecture { .. })), "{later:?}");
+        // Code for an earlier architecture of the same generation is what a device runs.
+        let older = ptx_in(&fatbin_of(&[(b"sm_80", 80, 0), (code, 86, 0)]), 89).unwrap();
+        assert!(older.other.is_some());
+    }
+
+    #[test]
+    fn options_are_those_of_the_machine_code_beside_the_ptx() {
+        let found = ptx_in(include_bytes!("../tests/data/parts/o1.fatbin"), 90).unwrap();
+        assert_eq!((&*found.assembled.tool, &*found.assembled.options.join(" ")), ("ptxas", "-O 1"));
+        assert_eq!((found.lines, found.other), (None, None));
     }
 
     #[test]
@@ -259,8 +420,8 @@ mod tests {
             ("compute_90", false),
         ] {
             let text = format!(".version 8.0\n  .target {target}\n.address_size 64");
-            assert_eq!(runs_on(&text, 90), runs, "{target}");
+            assert_eq!(target_of(&text).is_some_and(|target| target.runs_on(90)), runs, "{target}");
         }
-        assert!(!runs_on("", 90));
+        assert_eq!(target_of(""), None);
     }
 }

@@ -1,12 +1,12 @@
 //! What the shim knows of the program: its modules, libraries and functions, by the driver's handles.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::assemble::Image;
-use crate::copies::{self, Copied, CopySource, Settings as CopySettings};
+use crate::copies::{self, Copied, CopySource, Fitting, Settings as CopySettings};
 use crate::driver;
 use crate::exchange::{Kernel, NOT_ASKED, TracedModule};
 use crate::graphs::Graphs;
@@ -14,8 +14,8 @@ use crate::inside::{Inside, guarded};
 use crate::names;
 use crate::ranges::Asked;
 use crate::settings::{Settings, report_folder};
-use crate::summary::{Summary, Untraced};
-use crate::trace::Traces;
+use crate::summary::{self, Counts, Summary, Untraced};
+use crate::trace::{NotedLaunches, Traces};
 
 /// Everything that the shim keeps. Made by the first load or launch of a program that is traced.
 pub(crate) struct State {
@@ -24,8 +24,11 @@ pub(crate) struct State {
     process: u32,
     pub(crate) registry: Mutex<Registry>,
     pub(crate) traces: Mutex<Traces>,
+    pub(crate) noted: Mutex<NotedLaunches>,
     pub(crate) graphs: Mutex<Graphs>,
     pub(crate) summary: Mutex<Summary>,
+    /// What the summary has of launches, without its lock.
+    pub(crate) counts: Arc<Counts>,
     /// `None` if ranges do not decide what is recorded.
     asked: Option<Arc<Asked>>,
 }
@@ -36,7 +39,7 @@ static STATE: OnceLock<Option<State>> = OnceLock::new();
 pub(crate) fn state() -> Option<&'static State> {
     let make = || {
         // What goes wrong in a hook is told in the summary, not by Rust's own message.
-        std::panic::set_hook(Box::new(|_| {}));
+        std::panic::set_hook(Box::new(|panic| summary::note_panic(&panic.to_string())));
         let process = std::process::id();
         let mut summary = Summary::new(report_folder(), process);
         let settings = Settings::read().unwrap_or_else(|problem| {
@@ -52,7 +55,9 @@ pub(crate) fn state() -> Option<&'static State> {
             process,
             registry: Mutex::default(),
             traces: Mutex::new(Traces::paused(settings.spec.manual)),
+            noted: Mutex::new(NotedLaunches::paused(settings.spec.manual)),
             graphs: Mutex::default(),
+            counts: Arc::clone(&summary.counts),
             summary: Mutex::new(summary),
             settings,
             asked,
@@ -71,6 +76,12 @@ impl State {
     /// Tells whether traces have what kernels access.
     pub(crate) fn records_accesses(&self) -> bool {
         self.settings.spec.recording.spaces() != warptrace_spec::Spaces::NONE
+    }
+
+    /// Counts a launch of a kernel that ran untraced in the current context; returns where more of them are counted.
+    pub(crate) fn untraced(&self, kernel: &str, reason: &str) -> Arc<Untraced> {
+        let context = driver::current_context().map_or(0, |context| context as usize);
+        lock(&self.summary).untraced(context, kernel, reason)
     }
 
     /// Tells whether a launch of this thread is recorded as far as ranges decide, and counts it.
@@ -94,11 +105,18 @@ pub(crate) struct Code {
     source: Option<CopySource>,
     /// What the driver was given: it may read that later.
     _image: Option<Image>,
-    /// A number of its own.
+    /// A number of its own, or that of the code of which it has the locations.
     pub(crate) number: usize,
 }
 
 impl Code {
+    /// The numbers of its first location and its first site.
+    pub(crate) fn first_ids(&self) -> (u16, u16) {
+        let Ok(module) = &self.traced else { return (1, 1) };
+        let first = module.locations.first().map_or(1, |location| location.id);
+        (first, module.sites.first().map_or(1, |site| site.number))
+    }
+
     /// Unloads the copies of its kernels that are in modules of their own.
     pub(crate) fn unload_copies(&self) {
         if let Some(source) = &self.source {
@@ -114,6 +132,26 @@ pub(crate) enum Owner {
     Library(usize),
 }
 
+/// A copy that takes less of a multiprocessor than the first one.
+#[derive(Clone, Debug)]
+pub(crate) struct FittingCopy {
+    pub(crate) code: Arc<Code>,
+    pub(crate) kernel: Arc<Kernel>,
+    owner: Owner,
+    /// A function of a module or a kernel of a library.
+    found: usize,
+}
+
+impl FittingCopy {
+    /// It as a function of the current context.
+    pub(crate) fn handle(&self) -> Option<*mut c_void> {
+        match self.owner {
+            Owner::Module(_) => Some(pointer(self.found)),
+            Owner::Library(_) => driver::kernel_function(pointer(self.found)),
+        }
+    }
+}
+
 /// A function that the program may launch.
 #[derive(Debug)]
 pub(crate) struct Function {
@@ -122,19 +160,23 @@ pub(crate) struct Function {
     pub(crate) name: Arc<str>,
     /// The copy in a module of its own, made when it is first needed.
     copied: OnceLock<Result<Copied, String>>,
-    /// What the program has set on it before.
+    /// Copies that take less of a multiprocessor, each by the registers that it may have.
+    fitting: Mutex<BTreeMap<u32, Result<FittingCopy, String>>>,
+    /// What the program has set on it before, and whether it has set anything.
     settings: Mutex<CopySettings>,
+    is_set: AtomicBool,
     /// The traced copy: a function of a module or a kernel of a library, looked up when it is first needed.
     traced: OnceLock<Option<usize>>,
     /// The name as people write it, made when it is first told.
-    readable: OnceLock<String>,
+    readable: OnceLock<Arc<str>>,
     /// Launches that were recorded.
     recorded: AtomicU64,
     /// Contexts in which the copy was loaded with it.
     loaded: Mutex<Vec<usize>>,
-    /// Where its launches are counted, once it is known that none is recorded; `None` if they are not, since
-    /// it was not asked for.
-    untraced: OnceLock<Option<Arc<Untraced>>>,
+    /// Why none of its launches is recorded, once that is known.
+    reason: OnceLock<String>,
+    /// Where its launches are counted then, for the context of the last one.
+    untraced: Mutex<Option<Arc<Untraced>>>,
 }
 
 impl Function {
@@ -144,18 +186,21 @@ impl Function {
             owner,
             name: name.into(),
             copied: OnceLock::new(),
+            fitting: Mutex::default(),
             settings: Mutex::default(),
+            is_set: AtomicBool::new(false),
             traced: OnceLock::new(),
             readable: OnceLock::new(),
             recorded: AtomicU64::new(0),
             loaded: Mutex::default(),
-            untraced: OnceLock::new(),
+            reason: OnceLock::new(),
+            untraced: Mutex::default(),
         }
     }
 
     /// The name as people write it.
-    pub(crate) fn readable(&self) -> &str {
-        self.readable.get_or_init(|| names::readable(&self.name))
+    pub(crate) fn readable(&self) -> &Arc<str> {
+        self.readable.get_or_init(|| names::readable(&self.name).into())
     }
 
     /// Checks that this many launches of it are not recorded yet, with `more` that are about to be.
@@ -181,22 +226,26 @@ impl Function {
 
     /// Counts a launch of a function of which none is recorded, as was found before; `false` if that is not
     /// known.
-    pub(crate) fn count_untraced(&self, stream: *mut c_void) -> bool {
-        let Some(untraced) = self.untraced.get() else { return false };
-        // What is captured becomes a node of a graph, whose launches are counted.
-        if let Some(untraced) = untraced
-            && !driver::is_capturing(stream)
-        {
-            untraced.count(1);
+    pub(crate) fn count_untraced(&self, state: &State) -> bool {
+        let Some(reason) = self.reason.get() else { return false };
+        let context = driver::current_context().map_or(0, |context| context as usize);
+        let mut untraced = lock(&self.untraced);
+        match &*untraced {
+            Some(known) if known.context() == context => known.count(1),
+            _ => *untraced = Some(state.untraced(self.readable(), reason)),
         }
         true
     }
 
     /// Remembers that no launch of it is recorded, and counts one.
-    pub(crate) fn stays_untraced(&self, summary: &Mutex<Summary>, reason: &str) {
-        let asked = reason != NOT_ASKED;
-        let counted = asked.then(|| lock(summary).untraced(self.readable(), reason));
-        let _ = self.untraced.set(counted);
+    pub(crate) fn stays_untraced(&self, state: &State, reason: &str) {
+        let _ = self.reason.set(reason.to_owned());
+        self.count_untraced(state);
+    }
+
+    /// Whether none of its launches was recorded.
+    pub(crate) fn is_first(&self) -> bool {
+        self.recorded.load(Ordering::Relaxed) == 0
     }
 
     /// Notes that a launch was recorded.
@@ -214,13 +263,38 @@ impl Function {
         let mut is_new = false;
         let make = || {
             is_new = true;
-            copies::make(source, self)
+            copies::make(source, self, None)
         };
         let copied = self.copied.get_or_init(make).as_ref().map_err(Clone::clone)?;
         if is_new {
             lock(&self.settings).repeat(self);
         }
         Ok((&copied.code, copied.owner))
+    }
+
+    /// A copy that has at most so many registers and takes no shared memory, made when it is first needed. The
+    /// registry must not be locked.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(crate) fn fitting(&self, registers: u32) -> Result<FittingCopy, String> {
+        let mut fitting = lock(&self.fitting);
+        let make = || {
+            if self.is_set.load(Ordering::Relaxed) {
+                return Err(
+                    "the program has set attributes on it, which a smaller copy would lack".to_owned()
+                );
+            }
+            let source = self.code.source.as_ref().ok_or("its copy is in the module of the program")?;
+            let Copied { code, owner } =
+                copies::make(source, self, Some(Fitting { first: self.traced_code()?, registers }))?;
+            let module = code.traced.as_ref().map_err(Clone::clone)?;
+            let kernel = module.kernel(&self.name).ok_or("it is not in the module of its copy")?.clone();
+            let found =
+                driver::function(owner, &kernel.traced_name).ok_or("its copy is not in its module")?;
+            Ok(FittingCopy { code, kernel: Arc::new(kernel), owner, found: found as usize })
+        };
+        fitting.entry(registers).or_insert_with(make).clone()
     }
 
     /// Tells whether it has a copy, or can have none.
@@ -230,6 +304,7 @@ impl Function {
 
     /// Does something to its copy: now, or when it is made.
     pub(crate) fn set(&self, setting: impl Fn(&Self) + Send + 'static) {
+        self.is_set.store(true, Ordering::Relaxed);
         let mut settings = lock(&self.settings);
         if self.has_copy() {
             drop(settings);
@@ -277,11 +352,8 @@ impl Function {
     fn copy(&self, kernel: &Kernel) -> Option<*mut c_void> {
         let name = kernel.traced_name.as_c_str();
         let (_, owner) = self.traced_in().ok()?;
-        let find = || match owner {
-            Owner::Module(module) => driver::module_function(pointer(module), name),
-            Owner::Library(library) => driver::library_kernel(pointer(library), name),
-        };
-        self.traced.get_or_init(|| find().map(|found| found as usize)).map(pointer)
+        let find = || driver::function(owner, name).map(|found| found as usize);
+        self.traced.get_or_init(find).map(pointer)
     }
 }
 
@@ -338,9 +410,14 @@ impl Registry {
         self.owned(owner, &code);
     }
 
-    /// Notes a module with the copy of a kernel.
-    pub(crate) fn new_code(&mut self, module: TracedModule, image: Image) -> Arc<Code> {
-        self.numbered(Ok(module), None, Some(image))
+    /// Notes a module with the copy of a kernel, which may have the locations of another.
+    pub(crate) fn new_code(&mut self, module: TracedModule, image: Image, like: Option<&Code>) -> Arc<Code> {
+        match like {
+            None => self.numbered(Ok(module), None, Some(image)),
+            Some(Code { number, .. }) => {
+                Arc::new(Code { traced: Ok(module), source: None, _image: Some(image), number: *number })
+            }
+        }
     }
 
     fn numbered(
@@ -368,6 +445,12 @@ impl Registry {
         if before.is_some_and(|before| !Arc::ptr_eq(&before, code)) {
             self.functions.retain(|_, function| function.owner != owner);
         }
+    }
+
+    /// Names the kernels of a module or library of which copies can be made.
+    pub(crate) fn kernel_names(&self, owner: Owner) -> Vec<String> {
+        let source = self.owners.get(&owner).and_then(|code| code.source.as_ref());
+        source.map(|source| source.names().keys().cloned().collect()).unwrap_or_default()
     }
 
     /// Forgets a module or library, and its functions; returns it.

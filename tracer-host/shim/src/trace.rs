@@ -7,6 +7,7 @@
 
 mod hang;
 mod memory;
+mod noted;
 mod recorder;
 mod watch;
 
@@ -17,9 +18,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use warptrace_abi::log::LaunchLogs;
-use warptrace_host::{LaunchShape, MemoryChange, NameParts, SessionError};
+use warptrace_host::{LaunchShape, MemoryChange, MemorySize, NameParts, SessionError};
 
 use self::memory::ProgramMemory;
+pub(crate) use self::noted::{NotedLaunches, note};
 use self::recorder::{ForeignDevice, Recorder, reason_of};
 use self::watch::{Signals, at_exit};
 use crate::driver::Answer;
@@ -29,6 +31,9 @@ use crate::state::{Code, State, lock};
 
 /// How long the end of a process, or of a context, waits for launches that are being recorded.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Memory of a trace in which nothing is traced.
+const SMALL: MemorySize = MemorySize(8 << 20);
 
 /// The reason of launches that are not recorded where the process's report says it for all.
 pub(crate) const SAID: &str = "nothing was traced";
@@ -118,8 +123,9 @@ pub(crate) fn abandon(state: &State, context: *mut c_void, why: &str) {
 }
 
 /// Ends the trace of a context that is about to end, if it has one.
-pub(crate) fn end(state: &State, context: *mut c_void) {
+pub(crate) fn end(state: &'static State, context: *mut c_void) {
     let key = context as usize;
+    noted::begin_waiting(state, Some(context));
     let recorder = lock(&state.traces).contexts.remove(&key);
     let device = match recorder {
         Some(Context::Recording(recorder)) => {
@@ -129,13 +135,14 @@ pub(crate) fn end(state: &State, context: *mut c_void) {
         }
         _ => lock(&state.traces).devices.remove(&key),
     };
+    lock(&state.noted).end(Some(key));
     if let Some(device) = device {
         device.close();
     }
 }
 
 /// Ends all traces; what is launched from now on is recorded into others, of the name that is asked for.
-pub(crate) fn begin_anew(state: &State, asked: Option<PathBuf>) {
+pub(crate) fn begin_anew(state: &'static State, asked: Option<PathBuf>) {
     pause(state);
     let mut traces = lock(&state.traces);
     // A name that the program gives itself is written anew; traces of the one that was asked for are
@@ -146,10 +153,18 @@ pub(crate) fn begin_anew(state: &State, asked: Option<PathBuf>) {
     traces.begun = if asked.is_some() { HashMap::new() } else { std::mem::take(&mut traces.begun_unasked) };
     traces.asked = asked;
     traces.is_paused = false;
+    drop(traces);
+    lock(&state.noted).is_paused = false;
 }
 
 /// Ends all traces; what is launched from now on is not recorded.
-pub(crate) fn pause(state: &State) {
+pub(crate) fn pause(state: &'static State) {
+    noted::begin_waiting(state, None);
+    {
+        let mut noted = lock(&state.noted);
+        noted.is_paused = true;
+        noted.end(None);
+    }
     let ending = {
         let mut traces = lock(&state.traces);
         traces.is_paused = true;
@@ -179,10 +194,7 @@ impl Traces {
         }
         let key = context as usize;
         if !self.contexts.contains_key(&key) {
-            let begun = self.begin(state, context);
-            // Why there is no trace was said once.
-            let begun = begun.map_or_else(|_| Context::Ended(SAID.to_owned()), Context::Recording);
-            self.contexts.insert(key, begun);
+            self.begin_with(state, context, None);
         }
         match self.contexts.get(&key) {
             Some(Context::Recording(recorder)) => Ok(Arc::clone(recorder)),
@@ -191,11 +203,32 @@ impl Traces {
         }
     }
 
+    /// Begins the trace of a context in which nothing was traced, unless another thread has begun it.
+    fn begin_small(&mut self, state: &'static State, context: *mut c_void) {
+        if !self.closed && !self.is_paused && !self.contexts.contains_key(&(context as usize)) {
+            self.begin_with(state, context, Some(SMALL));
+        }
+    }
+
+    /// Begins the trace of a context, with so much memory as is asked for or this.
+    fn begin_with(&mut self, state: &'static State, context: *mut c_void, memory: Option<MemorySize>) {
+        let begun = self.begin(state, context, memory);
+        lock(&state.noted).begin(context as usize, begun.as_ref().ok());
+        // Why there is no trace was said once.
+        let begun = begun.map_or_else(|_| Context::Ended(SAID.to_owned()), Context::Recording);
+        self.contexts.insert(context as usize, begun);
+    }
+
     /// Begins the trace of a context.
-    fn begin(&mut self, state: &'static State, context: *mut c_void) -> Result<Arc<Recorder>, String> {
+    fn begin(
+        &mut self,
+        state: &'static State,
+        context: *mut c_void,
+        memory: Option<MemorySize>,
+    ) -> Result<Arc<Recorder>, String> {
         // Threads that are started here leave the program's signals to its own.
         let _blocked = Signals::block();
-        let recorder = self.start(state, context).inspect_err(|error| {
+        let recorder = self.start(state, context, memory).inspect_err(|error| {
             lock(&state.summary).note(format!("nothing was traced: {error}"));
         })?;
         if state.records_accesses() {
@@ -213,12 +246,17 @@ impl Traces {
     }
 
     /// Starts the recorder of a context, with a file of its own.
-    fn start(&mut self, state: &'static State, context: *mut c_void) -> Result<Arc<Recorder>, String> {
+    fn start(
+        &mut self,
+        state: &'static State,
+        context: *mut c_void,
+        memory: Option<MemorySize>,
+    ) -> Result<Arc<Recorder>, String> {
         let key = context as usize;
         let known = self.devices.remove(&key);
         let device = known.map_or_else(|| ForeignDevice::open(context), Ok)?;
         match self.name(state, device.ordinal()) {
-            Ok(path) => Recorder::start(state, device, path),
+            Ok(path) => Recorder::start(state, (device, key), path, memory),
             Err(reason) => {
                 self.devices.insert(key, device);
                 Err(reason)
@@ -259,7 +297,7 @@ impl Traces {
 
     /// Ends traces, all at the same time; returns their devices.
     fn finish(state: &State, ending: Ending) -> Vec<(usize, ForeignDevice)> {
-        ending.iter().for_each(|(_, recorder)| recorder.end());
+        ending.iter().for_each(|(_, recorder)| recorder.end(state));
         let finish = |(key, recorder): (usize, Arc<Recorder>)| Some((key, recorder.finish(state)?));
         ending.into_iter().filter_map(finish).collect()
     }

@@ -12,7 +12,7 @@ pub enum Door {
 }
 
 /// Why options cannot be had everywhere: the only place that says it.
-const REFUSALS: [(&[Door], &[&str], &str); 4] = [
+const REFUSALS: [(&[Door], &[&str], &str); 5] = [
     (
         &[Door::Run],
         &["policy stream", "stall_limit"],
@@ -28,6 +28,11 @@ const REFUSALS: [(&[Door], &[&str], &str); 4] = [
         &[Door::Command, Door::Library],
         &["wait", "sync", "launch_limit", "on_hang"],
         "one's own launches are waited for one by one",
+    ),
+    (
+        &[Door::Command, Door::Library],
+        &["other_architecture"],
+        "one's own kernels are compiled from one PTX, traced or not",
     ),
     (&[Door::Command, Door::Library], &["manual"], "a program of one's own starts the trace where it likes"),
 ];

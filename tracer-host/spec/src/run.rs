@@ -40,6 +40,11 @@ pub struct RunSpec {
     #[serde(with = "crate::text::seconds")]
     pub wait: Duration,
 
+    /// Trace a kernel whose PTX is for another architecture than its machine code. What it computes may then
+    /// differ from what the program computes alone
+    #[cfg_attr(feature = "clap", arg(long))]
+    pub other_architecture: bool,
+
     /// Wait for each launch, and write what it recorded before the next one: of a program whose kernel fails,
     /// more of what came before is kept. Kernels that wait for each other hang
     #[cfg_attr(feature = "clap", arg(long))]
@@ -75,6 +80,7 @@ impl Default for RunSpec {
             recording: RecordingSpec::default(),
             points: Points::default(),
             wait: WAIT,
+            other_architecture: false,
             sync: false,
             manual: false,
             launch_limit: None,

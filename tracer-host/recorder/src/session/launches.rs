@@ -229,6 +229,29 @@ impl<E: Ending> Launches<E> {
         }
     }
 
+    /// Notes a launch that is not recorded, by the number of its kernel: the file has it without logs, and calls it
+    /// `label`. Nothing waits, and when it ends is not known.
+    ///
+    /// # Errors
+    /// [`SessionError::Ended`], if nothing more can be recorded; or the file cannot name its warps, or has as many
+    /// launches as are noted.
+    pub fn note(
+        &self,
+        kernel: u32,
+        shape: &LaunchShape,
+        label: Option<&Arc<str>>,
+    ) -> Result<(), SessionError> {
+        let mut state = self.0.lock();
+        if let Some(reason) = &state.failed {
+            return Err(SessionError::Ended { reason: reason.clone() });
+        }
+        state.ledger.note(kernel, shape, label)?;
+        if state.ledger.is_full() {
+            self.0.asked.notify_one();
+        }
+        Ok(())
+    }
+
     /// Says that launches were made, and how it is known when they have ended.
     pub fn launched(&self, ticket: Ticket, ending: E) {
         let mut state = self.0.lock();

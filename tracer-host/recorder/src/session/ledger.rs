@@ -20,6 +20,9 @@ use crate::{HostClock, HostMessage, LaunchShape, MemoryChange, Moment, Window};
 /// Launches that the file is told of at once, if they leave nothing that asks for a drain.
 pub(super) const MAX_PENDING: usize = 1 << 12;
 
+/// Launches that are noted in a file without being recorded; each takes some 90 bytes there.
+const MAX_NOTED: usize = 1 << 20;
+
 /// Names launches that were reserved together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket(u64);
@@ -93,6 +96,8 @@ pub(super) struct Ledger {
     known_sites: HashSet<u16>,
     /// Memory that kernels can reach.
     buffers: KnownBuffers,
+    /// Launches that were noted.
+    noted: usize,
     /// The number of the next launch, and how many of each kernel are recorded.
     launches: u32,
     recorded_of: Vec<u64>,
@@ -125,6 +130,7 @@ impl Ledger {
             news: Vec::new(),
             known_sites: HashSet::new(),
             buffers: KnownBuffers::default(),
+            noted: 0,
             launches: 0,
             recorded_of: Vec::new(),
             tickets: 0,
@@ -216,6 +222,37 @@ impl Ledger {
         let since = Instant::now();
         self.open.insert(ticket, Open { infos, label, stay, has_ended: false, since, begin });
         Ok(Reserved { ticket, logs })
+    }
+
+    /// Notes a launch that is not recorded.
+    ///
+    /// # Errors
+    /// If the file cannot name its warps, or many launches were noted.
+    pub(super) fn note(
+        &mut self,
+        kernel: u32,
+        shape: &LaunchShape,
+        label: Option<&Arc<str>>,
+    ) -> Result<(), SessionError> {
+        if self.noted >= MAX_NOTED {
+            return Err(SessionError::Ended { reason: format!("the file has {MAX_NOTED} of them") });
+        }
+        let info = LaunchInfo::new(self.launches, kernel, shape.grid, shape.block, shape.dynamic_shared)?;
+        let info = info.with_chosen(ChosenWarps::NONE)?;
+        self.noted += 1;
+        self.launches += 1;
+        self.total.launches += 1;
+        self.name(&[info], label);
+        let begin = self.now().map(|moment| moment.realtime);
+        let launch = info.number();
+        self.host.extend(begin.map(|begin| HostLaunch { launch, begin, nanoseconds: None }));
+        self.plain.push(info);
+        Ok(())
+    }
+
+    /// Tells whether so many launches without logs wait that it is worth to write them.
+    pub(super) fn is_full(&self) -> bool {
+        self.plain.len() >= MAX_PENDING
     }
 
     /// Takes back what was reserved: the launches have not begun. Their numbers are used again, unless others
@@ -416,7 +453,7 @@ impl Ledger {
                     || !self.news.is_empty()
                     || self.buffers.is_changed()
             }
-            false => self.plain.len() >= MAX_PENDING,
+            false => self.is_full(),
         };
         (filled.is_some() || is_worth_it).then(|| self.job(filled))
     }

@@ -115,9 +115,13 @@ impl AddressTable {
         (is_same_section && row.line != 0).then_some((row.address, row.line, row.call))
     }
 
-    /// Lists addresses and lines, in the order of the addresses.
-    pub(super) fn lines(&self) -> impl Iterator<Item = (u64, u32)> {
-        self.rows.iter().filter(|row| row.line != 0).map(|row| (row.address, row.line))
+    /// Lists addresses and lines of a file, or of all, in the order of the addresses.
+    pub(super) fn lines(&self, file: Option<&str>) -> impl Iterator<Item = (u64, u32)> {
+        let is_in = move |row: &&AddressRow| {
+            let name = || self.files.get(row.unit)?.get(usize::try_from(row.file).ok()?);
+            row.line != 0 && file.is_none_or(|file| name().is_some_and(|name| name == file))
+        };
+        self.rows.iter().filter(is_in).map(|row| (row.address, row.line))
     }
 }
 

@@ -51,20 +51,15 @@ impl<'a> Cubin<'a> {
         section.data(Little, self.data).ok()
     }
 
-    /// Returns the only section of a name, which a dot and anything else may follow; `Err` if there are
-    /// several.
-    fn only_section(&self, name: &str) -> Result<Option<&'a [u8]>, ()> {
-        let mut found = self.sections.iter().filter(|section| {
-            let known = self
-                .sections
-                .section_name(Little, section)
-                .ok()
-                .and_then(|known| std::str::from_utf8(known).ok());
-            let rest = known.and_then(|known| known.strip_prefix(name));
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-        });
-        let first = found.next().and_then(|section| section.data(Little, self.data).ok());
-        if found.next().is_some() { Err(()) } else { Ok(first) }
+    /// Lists the sections of a name, which a dot and anything else may follow, with their whole names.
+    fn sections_of(&self, name: &str) -> impl Iterator<Item = (&'a str, &'a [u8])> {
+        self.sections.iter().filter_map(move |section| {
+            let known = self.sections.section_name(Little, section).ok()?;
+            let known = std::str::from_utf8(known).ok()?;
+            let rest = known.strip_prefix(name)?;
+            (rest.is_empty() || rest.starts_with('.')).then_some(())?;
+            Some((known, section.data(Little, self.data).ok()?))
+        })
     }
 
     /// Returns a section of debugging tables with the addresses of code in it: sections of code all begin at
@@ -94,6 +89,20 @@ impl<'a> Cubin<'a> {
         }
         Some(bytes)
     }
+}
+
+/// Reads how a cubin was assembled, as far as it says.
+pub(crate) fn assembled(cubin: &[u8]) -> Assembled {
+    Cubin::parse(cubin).map(|cubin| Assembled::new(&cubin)).unwrap_or_default()
+}
+
+/// Tells whether a symbol of a cubin has a text in its name.
+pub(crate) fn names_any(cubin: &[u8], text: &str) -> bool {
+    Cubin::parse(cubin).is_some_and(|cubin| {
+        let strings = cubin.symbols.strings();
+        let mut names = cubin.symbols.iter().filter_map(|symbol| symbol.name(Little, strings).ok());
+        names.any(|name| name.windows(text.len()).any(|part| part == text.as_bytes()))
+    })
 }
 
 /// Lists the functions of a cubin with the registers that each takes. Of what cannot be read nothing is

@@ -15,16 +15,16 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use warptrace_ptx::points::{CallSite, LineTable, SourcePlace};
+use warptrace_ptx::{LinkError, link};
 
 use super::lines::{AddressTable, CodePlace};
 use super::{Assembled, Cubin};
 
-/// What is linked has a number behind it.
+/// What is linked has a number behind it, and a section for each part that has PTX.
 const TEXT: &str = ".nv_debug_ptx_txt";
 const SOURCE_LINES: &str = ".debug_line";
 const PTX_LINES: &str = ".nv_debug_line_sass";
 const STRINGS: &str = ".debug_str";
-const SEVERAL: NoText = NoText::Damaged("it was linked of several texts");
 /// Longer texts are not read.
 const MAX_TEXT_BYTES: usize = 1 << 28;
 /// Why there is no PTX in machine code.
@@ -33,9 +33,12 @@ pub(crate) enum NoText {
     /// The assembler has left none.
     #[error("there is none")]
     Missing,
-    /// It is not one text.
+    /// It is no text.
     #[error("the PTX in its machine code cannot be read: {0}")]
     Damaged(&'static str),
+    /// It is of several parts, which cannot be put together.
+    #[error("the PTX of the parts that its machine code was linked of cannot be put together: {0}")]
+    Parts(#[from] LinkError),
 }
 
 /// The PTX of a cubin.
@@ -53,53 +56,76 @@ pub(crate) struct Embedded {
 /// If there is none.
 pub(crate) fn ptx(cubin: &[u8]) -> Result<Embedded, NoText> {
     let cubin = Cubin::parse(cubin).ok_or(NoText::Missing)?;
-    let found = cubin.only_section(TEXT).map_err(|()| SEVERAL)?;
-    let bytes = found.filter(|bytes| !bytes.is_empty()).ok_or(NoText::Missing)?;
-    if bytes.len() > MAX_TEXT_BYTES {
-        return Err(NoText::Damaged("it is longer than any that is read"));
+    let (mut names, mut texts) = (Vec::new(), Vec::new());
+    for (name, bytes) in cubin.sections_of(TEXT).filter(|(_, bytes)| !bytes.is_empty()) {
+        if bytes.len() > MAX_TEXT_BYTES {
+            return Err(NoText::Damaged("it is longer than any that is read"));
+        }
+        let text =
+            std::str::from_utf8(bytes).map_err(|_| NoText::Damaged("it is no text"))?.replace('\0', "\n");
+        if text.lines().filter(|line| line.trim_start().starts_with(".version")).count() != 1 {
+            return Err(NoText::Damaged("it has no .version, or several"));
+        }
+        names.push(name);
+        texts.push(text);
     }
-    let text = std::str::from_utf8(bytes).map_err(|_| NoText::Damaged("it is no text"))?.replace('\0', "\n");
-    match text.lines().filter(|line| line.trim_start().starts_with(".version")).count() {
-        0 => Err(NoText::Damaged("it has no .version")),
-        1 => Ok(Embedded { lines: table(&text, &cubin), assembled: Assembled::new(&cubin), text }),
-        _ => Err(SEVERAL),
-    }
+    let assembled = Assembled::new(&cubin);
+    let tables = tables(&names, &texts, &cubin);
+    let (text, lines) = match (texts.pop(), &*tables) {
+        (None, _) => return Err(NoText::Missing),
+        (Some(text), [table]) => (text, table.clone()),
+        (Some(last), _) => {
+            texts.push(last);
+            let linked = link(&texts.iter().map(String::as_str).collect::<Vec<_>>())?;
+            let mut lines = LineTable::new();
+            for (part, table) in tables.iter().enumerate() {
+                let moved =
+                    |(line, place): (&usize, &_)| Some((linked.line(part, *line)?, Clone::clone(place)));
+                lines.extend(table.iter().filter_map(moved));
+            }
+            (linked.text, lines)
+        }
+    };
+    Ok(Embedded { text, lines, assembled })
 }
 
-/// Says where the source has the lines of a text.
-fn table(text: &str, cubin: &Cubin<'_>) -> LineTable {
+/// Says where the source has the lines of the texts of parts, each in a section of that name.
+fn tables(names: &[&str], texts: &[String], cubin: &Cubin<'_>) -> Vec<LineTable> {
     let (of_source, places) = AddressTable::read(cubin, SOURCE_LINES);
     let (of_ptx, _) = AddressTable::read(cubin, PTX_LINES);
-    let lines: Vec<&str> = text.lines().collect();
-    // By line of the PTX, from 0: the number of the run of lines without an empty one in which it is.
-    let runs: Vec<usize> = lines
-        .iter()
-        .scan(0, |run, line| {
-            *run += usize::from(line.trim().is_empty());
-            Some(*run)
-        })
-        .collect();
-    let run_of = |line: u32| runs.get((line as usize).checked_sub(1)?).copied();
-    // By run: what the first of its instructions has.
-    let mut known = HashMap::new();
-    for (address, line) in of_ptx.lines() {
-        let Some((begins, _, row)) = of_source.at(address) else { continue };
-        let is_own =
-            begins == address || of_ptx.at(begins).is_some_and(|(_, first, _)| run_of(first) == run_of(line));
-        if let Some(run) = run_of(line).filter(|_| is_own) {
-            known.entry(run).or_insert(row);
-        }
-    }
-    let mut names = Names { strings: cubin.section(STRINGS).unwrap_or_default(), known: HashMap::new() };
+    let mut files = Names { strings: cubin.section(STRINGS).unwrap_or_default(), known: HashMap::new() };
     let mut made = HashMap::new();
-    let mut table = LineTable::new();
-    for (at, run) in runs.iter().enumerate() {
-        if let Some(row) = known.get(run) {
-            let place = made.entry(*row).or_insert_with(|| names.place(&places[*row], &of_source));
-            table.insert(at + 1, place.clone());
+    let mut table = |(name, text): (&&str, &String)| {
+        // By line of the PTX, from 0: the number of the run of lines without an empty one in which it is.
+        let runs: Vec<usize> = text
+            .lines()
+            .scan(0, |run, line| {
+                *run += usize::from(line.trim().is_empty());
+                Some(*run)
+            })
+            .collect();
+        let run_of = |line: u32| runs.get((line as usize).checked_sub(1)?).copied();
+        // By run: what the first of its instructions has.
+        let mut known = HashMap::new();
+        // Only what was linked says which text a line is of.
+        for (address, line) in of_ptx.lines(Some(*name).filter(|_| names.len() > 1)) {
+            let Some((begins, _, row)) = of_source.at(address) else { continue };
+            let is_own = begins == address
+                || of_ptx.at(begins).is_some_and(|(_, first, _)| run_of(first) == run_of(line));
+            if let Some(run) = run_of(line).filter(|_| is_own) {
+                known.entry(run).or_insert(row);
+            }
         }
-    }
-    table
+        let mut table = LineTable::new();
+        for (at, run) in runs.iter().enumerate() {
+            if let Some(row) = known.get(run) {
+                let place = made.entry(*row).or_insert_with(|| files.place(&places[*row], &of_source));
+                table.insert(at + 1, place.clone());
+            }
+        }
+        table
+    };
+    names.iter().zip(texts).map(&mut table).collect()
 }
 
 /// Names of files and of inlined functions.

@@ -160,6 +160,12 @@ impl Launch {
         }
     }
 
+    /// Whether it may begin before the kernel ahead of it in the stream has ended.
+    pub(super) fn is_programmatic(&self) -> bool {
+        use CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION as PROGRAMMATIC;
+        matches!(self.call, DriverCall::Attributes(_, config) if self.has_attribute(config, PROGRAMMATIC))
+    }
+
     fn has_attribute(&self, config: *const CUlaunchConfig, wanted: CUlaunchAttributeID) -> bool {
         // SAFETY: the program's configuration, with as many attributes as it says. Of an attribute only its
         // number is read, as a number: a driver may know more of them.

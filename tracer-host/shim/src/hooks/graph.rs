@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use warptrace_abi::log::LaunchLogs;
 use warptrace_host::LaunchShape;
@@ -10,10 +11,10 @@ use super::Handle;
 use super::launch::{per_thread, shape_of};
 use crate::driver::{self, Answer, Relaxed, SUCCESS};
 use crate::exchange::{Kernel, NOT_ASKED};
-use crate::graphs::{Executable, Node};
+use crate::graphs::{Executable, Node, Skipped, shape};
 use crate::inside::guarded;
 use crate::state::{State, lock, state};
-use crate::trace::{self, Item, Request, SAID};
+use crate::trace::{self, Item, Request};
 
 /// The flag of graphs that kernels launch.
 const DEVICE_LAUNCH: u64 = 4;
@@ -101,7 +102,7 @@ unsafe fn launched(launch: GraphLaunch, stream: Handle) -> Answer {
         // SAFETY: the caller's promise.
         unsafe {
             // A graph of which this becomes a part has the program's own kernels.
-            if !driver::is_capturing(stream) && state.is_within() {
+            if !driver::is_capturing(stream) {
                 issued = recorded(state, &mut executable, launch, stream);
             }
             if issued.is_none() && !executable.restore(launch.exec, |_| true) {
@@ -134,13 +135,21 @@ unsafe fn recorded(
     launch: GraphLaunch,
     stream: Handle,
 ) -> Option<Answer> {
-    let untraced = |kernel: &str, reason: &str| {
-        if ![NOT_ASKED, SAID].contains(&reason) {
-            lock(&state.summary).untraced(kernel, reason);
+    let is_within = state.is_within();
+    let untraced = |kernel: &Arc<str>, reason: &str, shape: Option<LaunchShape>| {
+        state.untraced(kernel, reason);
+        if let Some(shape) = shape.filter(|_| is_within) {
+            trace::note(state, Arc::clone(kernel), shape);
         }
     };
-    for (kernel, reason) in executable.skipped.values() {
-        untraced(kernel, reason);
+    let seen = executable.skipped.len() + executable.enabled().count();
+    state.counts.seen.fetch_add(seen as u64, Ordering::Relaxed);
+    for Skipped { kernel, reason, shape } in executable.skipped.values() {
+        untraced(kernel, if is_within { reason } else { NOT_ASKED }, *shape);
+    }
+    if !is_within {
+        executable.enabled().for_each(|(_, node)| untraced(node.function.readable(), NOT_ASKED, None));
+        return None;
     }
     let context = driver::current_context()?;
     let (mut places, mut chosen, mut counts) = (Vec::new(), Vec::<Chosen>::new(), HashMap::new());
@@ -152,7 +161,7 @@ unsafe fn recorded(
                 places.push(at);
                 chosen.push(found);
             }
-            Err(reason) => untraced(node.function.readable(), &reason),
+            Err(reason) => untraced(node.function.readable(), &reason, Some(shape(&node.own.0))),
         }
     }
     // SAFETY: the caller's promise.
@@ -170,7 +179,7 @@ unsafe fn recorded(
         // Also if only some of them are set below.
         executable.nodes[at].is_traced = true;
     }
-    let mut issued = None;
+    let (mut issued, mut are_traced) = (None, Vec::new());
     // Each node gets its logs, and the graph is launched.
     let make = |logs: &[Option<LaunchLogs>]| {
         for (chosen, logs) in chosen.iter().zip(logs) {
@@ -185,16 +194,23 @@ unsafe fn recorded(
         // SAFETY: the program's own launch.
         let answer = unsafe { launch.own() };
         issued = Some(answer).filter(|answer| *answer == SUCCESS);
+        if issued.is_some() {
+            are_traced = logs.iter().map(Option::is_some).collect();
+        }
         answer
     };
-    match trace::record(state, Request { context, stream, items: items.collect(), launch: make }) {
-        Ok(()) => kernels.iter().for_each(|(node, _)| node.function.was_recorded()),
-        Err(reason) if issued.is_none() => {
-            for (node, _) in &kernels {
-                untraced(node.function.readable(), &reason);
-            }
+    let recorded = trace::record(state, Request { context, stream, items: items.collect(), launch: make });
+    let reason = recorded.as_ref().err().map_or(NOT_ASKED, String::as_str);
+    for (at, (node, _)) in kernels.iter().enumerate() {
+        if are_traced.get(at) == Some(&true) {
+            state.counts.traced.fetch_add(1, Ordering::Relaxed);
+        } else {
+            let shape = issued.is_none().then(|| shape(&node.own.0));
+            untraced(node.function.readable(), reason, shape);
         }
-        Err(_) => {}
+        if recorded.is_ok() {
+            node.function.was_recorded();
+        }
     }
     issued
 }
@@ -214,7 +230,9 @@ fn choose(state: &State, context: Handle, node: &Node, before: u64) -> Result<Ch
     let own = &node.own.0;
     let grid = [own.gridDimX, own.gridDimY, own.gridDimZ];
     let block = [own.blockDimX, own.blockDimY, own.blockDimZ];
-    let (shape, shared) = shape_of(grid, block, own.sharedMemBytes, node.is_cooperative, kernel, traced)?;
+    let func = if own.func.is_null() { own.kern.cast() } else { own.func.cast() };
+    let (shape, shared) =
+        shape_of(func, grid, block, own.sharedMemBytes, node.is_cooperative, kernel, traced)?;
     let shared = u32::try_from(shared).map_err(|_| "its shared memory has no number")?;
     Ok(Chosen { node: node.clone(), traced: traced as usize, shared, shape })
 }

@@ -1,7 +1,10 @@
 //! Launches: of traced kernels the copy is launched instead, with the launch's logs as one more argument.
 
+use std::cell::OnceCell;
 use std::ffi::c_uint;
 use std::ptr::null_mut;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use cudarc::driver::sys::CUlaunchConfig;
 use warptrace_abi::log::LaunchLogs;
@@ -11,11 +14,14 @@ use warptrace_host::{Blocks, LaunchShape};
 use super::call::{AttributesLaunch, CooperativeLaunch, DriverCall, Launch, PlainLaunch};
 use super::{Handle, List};
 use crate::driver::{self, Answer, PER_THREAD_STREAM, Relaxed, SUCCESS};
-use crate::exchange::Kernel;
+use crate::exchange::{Kernel, NOT_ASKED};
 use crate::inside::guarded;
-use crate::state::{lock, state};
-use crate::trace::{self, Item, Request, SAID};
+use crate::state::{FittingCopy, State, lock, state};
+use crate::trace::{self, Item, Request};
 
+/// Registers of a thread: with the fewest a multiprocessor has all warps that it can, and there are no more.
+const MIN_REGISTERS: u32 = 32;
+const MAX_REGISTERS: u32 = 255;
 /// Dynamic shared memory that a block may have without asking.
 const ASKED_FOR_ABOVE: u64 = 16 << 10;
 
@@ -28,59 +34,86 @@ unsafe fn launched(launch: Launch) -> Answer {
     let mut issued = None;
     guarded(|| {
         let state = state()?;
-        let function = lock(&state.registry).function(launch.function as usize).cloned();
-        if function.as_ref().is_some_and(|function| function.count_untraced(launch.true_stream)) {
-            return None;
-        }
-        let _relaxed = Relaxed::enter();
         if driver::is_capturing(launch.true_stream) {
             // It becomes a node of a graph, whose launches are recorded.
             return None;
         }
+        state.counts.seen.fetch_add(1, Ordering::Relaxed);
+        let shape = LaunchShape {
+            dynamic_shared: launch.shared,
+            ..LaunchShape::new(launch.grid, launch.block, Blocks::Communicating)
+        };
+        let note = |name: &Arc<str>| trace::note(state, Arc::clone(name), shape);
+        let function = lock(&state.registry).function(launch.function as usize).cloned();
+        if let Some(function) = function.as_ref().filter(|function| function.count_untraced(state)) {
+            return state.is_within().then(|| note(function.readable())).flatten();
+        }
+        let _relaxed = Relaxed::enter();
+        let Some(function) = function else {
+            let name = "a kernel";
+            state.untraced(name, "the program found it by a way that is not watched");
+            return note(&name.into());
+        };
         if !state.is_within() {
+            state.untraced(function.readable(), NOT_ASKED);
             return None;
         }
-        let Some(function) = function else {
-            lock(&state.summary).untraced("a kernel", "the program found it by a way that is not watched");
-            return None;
-        };
         let kernel = match function.kernel() {
             Ok(kernel) => kernel,
             Err(reason) => {
-                function.stays_untraced(&state.summary, &reason);
-                return None;
+                function.stays_untraced(state, &reason);
+                return note(function.readable());
             }
         };
+        let mut is_traced = false;
         let mut record = || {
             function.check_launches(state.settings.spec.recording.window.first, 0)?;
-            let traced = function.traced(kernel).ok_or("its traced copy is not in the module")?;
+            let mut traced = function.traced(kernel).ok_or("its traced copy is not in the module")?;
             let context = driver::current_context().ok_or("the thread has no context")?;
-            let (shape, shared) = checked(&launch, kernel, traced)?;
+            let (mut kernel, mut code, fitting) = (kernel, function.traced_code()?, OnceCell::new());
+            let (shape, shared) = match checked(&launch, kernel, traced) {
+                Err(Unfit::Blocks { registers, reason }) => {
+                    let copy = function.fitting(registers).map_err(|more| format!("{reason} ({more})"))?;
+                    let copy: &FittingCopy = fitting.get_or_init(|| copy);
+                    (kernel, code) = (&copy.kernel, &copy.code);
+                    traced = copy.handle().ok_or("its traced copy is not in the module")?;
+                    checked(&launch, kernel, traced)
+                }
+                checked => checked,
+            }?;
             if kernel.is_deep {
                 driver::grow_stack();
             }
+            if function.is_first() {
+                remark(state, context, &launch, (function.readable(), traced, shared));
+            }
             let make = |logs: &[Option<LaunchLogs>]| {
-                let answer = match logs.first().copied().flatten() {
+                let logs = logs.first().copied().flatten();
+                let answer = match logs {
                     // SAFETY: the copy of the launched function in its own module.
                     Some(logs) => unsafe { launch.traced(traced, kernel, &logs, shared) },
                     // SAFETY: the program's own launch.
                     None => unsafe { launch.own() },
                 };
                 issued = Some(answer).filter(|answer| *answer == SUCCESS);
+                is_traced = issued.is_some() && logs.is_some();
                 answer
             };
-            let items = vec![Item { code: function.traced_code()?, kernel, shape }];
+            let items = vec![Item { code, kernel, shape }];
             let request = Request { context, stream: launch.true_stream, items, launch: make };
             trace::record(state, request)?;
             function.was_recorded();
             Ok(())
         };
         let recorded: Result<(), String> = record();
-        if let Err(reason) = recorded
-            && issued.is_none()
-            && reason != SAID
-        {
-            lock(&state.summary).untraced(function.readable(), &reason);
+        if is_traced {
+            state.counts.traced.fetch_add(1, Ordering::Relaxed);
+        } else {
+            let reason = recorded.err().unwrap_or_else(|| NOT_ASKED.to_owned());
+            state.untraced(function.readable(), &reason);
+            if issued.is_none() {
+                note(function.readable());
+            }
         }
         Some(())
     });
@@ -88,47 +121,118 @@ unsafe fn launched(launch: Launch) -> Answer {
     issued.unwrap_or_else(|| unsafe { launch.own() })
 }
 
-/// Tells the shape of a launch, and the dynamic shared memory of its traced copy, if that can be launched so.
-fn checked(launch: &Launch, kernel: &Kernel, traced: Handle) -> Result<(LaunchShape, u64), String> {
-    if launch.parameters.is_null() && launch.extra.is_null() && !kernel.parameters.is_empty() {
-        return Err("it has no arguments".to_owned());
+/// Says what differs where a kernel is traced, for the trace: how many of its blocks fit at once, and that it waits
+/// for the kernel before it.
+fn remark(state: &State, context: Handle, launch: &Launch, (name, traced, shared): (&str, Handle, u64)) {
+    let threads = launch.block.iter().map(|threads| u64::from(*threads)).product();
+    let own = driver::blocks_at_once(launch.function, threads, launch.shared.into());
+    let blocks = driver::blocks_at_once(traced, threads, shared);
+    let context = context as usize;
+    let mut summary = lock(&state.summary);
+    if let (Some(own), Some(blocks)) = (own, blocks)
+        && own != blocks
+    {
+        let remark = format!(
+            "{name}: {own} blocks of {threads} threads fit on a multiprocessor, {blocks} of its copy"
+        );
+        summary.remark(context, remark);
     }
-    shape_of(launch.grid, launch.block, launch.shared, launch.is_cooperative(), kernel, traced)
+    if launch.is_programmatic() {
+        let note = format!(
+            "{name}: it is launched to begin before the kernel ahead of it has ended (programmatic dependent launch); \
+             traced, it waits"
+        );
+        summary.remark(context, note.clone());
+        summary.note(note);
+    }
+}
+
+/// Why a launch cannot be made with a traced copy.
+pub(super) enum Unfit {
+    /// A sentence.
+    Never(String),
+    /// Too few of its blocks fit on a multiprocessor. With so many registers, and without shared memory, enough may.
+    Blocks { registers: u32, reason: String },
+}
+
+impl From<&str> for Unfit {
+    fn from(reason: &str) -> Self {
+        Self::Never(reason.to_owned())
+    }
+}
+
+impl From<Unfit> for String {
+    fn from(unfit: Unfit) -> Self {
+        let (Unfit::Never(reason) | Unfit::Blocks { reason, .. }) = unfit;
+        reason
+    }
+}
+
+/// Tells the shape of a launch, and the dynamic shared memory of its traced copy, if that can be launched so.
+fn checked(launch: &Launch, kernel: &Kernel, traced: Handle) -> Result<(LaunchShape, u64), Unfit> {
+    if launch.parameters.is_null() && launch.extra.is_null() && !kernel.parameters.is_empty() {
+        return Err("it has no arguments".into());
+    }
+    let is_cooperative = launch.is_cooperative();
+    shape_of(launch.function, launch.grid, launch.block, launch.shared, is_cooperative, kernel, traced)
 }
 
 /// The same by what decides it.
 pub(super) fn shape_of(
+    own: Handle,
     grid: [c_uint; 3],
     block: [c_uint; 3],
     shared: c_uint,
     is_cooperative: bool,
     kernel: &Kernel,
     traced: Handle,
-) -> Result<(LaunchShape, u64), String> {
+) -> Result<(LaunchShape, u64), Unfit> {
     let shape =
         LaunchShape { dynamic_shared: shared, ..LaunchShape::new(grid, block, Blocks::Communicating) };
     let threads = shape.block_threads();
     if threads == 0 || threads > 1024 || shape.block_count() == 0 {
-        return Err("the driver refuses its grid or block".to_owned());
+        return Err("the driver refuses its grid or block".into());
     }
+    let own_shared = u64::from(shared);
     let shared = dynamic_shared(shared, shape.warps_per_block(), kernel.shared_bytes);
-    if shared > ASKED_FOR_ABOVE && !driver::allow_shared(traced, shared) {
-        return Err(format!(
-            "with its records a block needs {shared} bytes of shared memory, more than it can have"
-        ));
-    }
-    let Some(blocks) = driver::blocks_at_once(traced, threads, shared) else {
-        return Err("the driver does not say how many blocks of its traced copy fit".to_owned());
+    let is_allowed = shared <= ASKED_FOR_ABOVE || driver::allow_shared(traced, shared);
+    let Some(blocks) = (if is_allowed { driver::blocks_at_once(traced, threads, shared) } else { Some(0) })
+    else {
+        return Err("the driver does not say how many blocks of its traced copy fit".into());
     };
-    if blocks == 0 {
-        return Err(format!("its traced copy takes too many registers for blocks of {threads} threads"));
-    }
-    if is_cooperative && u128::from(blocks * driver::multiprocessors()) < shape.block_count() {
-        return Err(
-            "its blocks wait for each other, and those of its traced copy do not fit at once".to_owned()
-        );
+    let (all, multiprocessors) = (shape.block_count(), driver::multiprocessors());
+    let at_once = |blocks: u64| u128::from(blocks * multiprocessors);
+    let are_all_there =
+        || driver::blocks_at_once(own, threads, own_shared).is_some_and(|own| all <= at_once(own));
+    if all > at_once(blocks) && (is_cooperative || blocks == 0 || are_all_there()) {
+        // Of a grid that does not fit at once one block is enough.
+        let each = if is_cooperative || are_all_there() {
+            all.div_ceil(u128::from(multiprocessors.max(1)))
+        } else {
+            1
+        };
+        let registers = registers_of(each, shape.warps_per_block().into());
+        let reason = match blocks {
+            0 => format!(
+                "its traced copy takes too many registers or too much shared memory for blocks of {threads} threads"
+            ),
+            _ => format!(
+                "all {all} blocks fit on the device at once, and {} of its traced copy: if blocks wait for each other, \
+                 it would never end",
+                at_once(blocks)
+            ),
+        };
+        return Err(Unfit::Blocks { registers, reason });
     }
     Ok((shape, shared))
+}
+
+/// Registers that a thread may have so that so many blocks fit on a multiprocessor: it gives them to warps by 256,
+/// and to four warps of a block at once.
+fn registers_of(blocks: u128, warps: u128) -> u32 {
+    let warps = blocks.saturating_mul(warps.next_multiple_of(4)).max(1);
+    let of_warp = u128::from(driver::registers_per_multiprocessor()) / warps / 256 * 256;
+    u32::try_from(of_warp / 32).unwrap_or(u32::MAX).clamp(MIN_REGISTERS, MAX_REGISTERS)
 }
 
 /// The stream that a null stream stands for where each thread has its own.

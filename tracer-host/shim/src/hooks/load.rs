@@ -13,7 +13,7 @@ use warptrace_host::{Memory, MemoryChange};
 
 use super::{Handle, List};
 use crate::assemble::{self, Image};
-use crate::copies::CopySource;
+use crate::copies::{self, CopySource};
 use crate::cubin::Assembled;
 use crate::driver::{self, Answer, SUCCESS};
 use crate::exchange::{self, TracedModule, exchange};
@@ -77,10 +77,7 @@ fn fate(find: impl FnOnce(u32) -> Result<ImagePtx, String>) -> Option<Fate> {
 /// alone, or waited long for the driver.
 fn note(module: &TracedModule, more: Option<String>, took: Duration) -> Option<()> {
     let mut summary = lock(&state()?.summary);
-    if let Some((ptx, code)) = module.older {
-        summary.note(exchange::older_note(ptx, code));
-    }
-    module.unrecorded().for_each(|line| summary.note(line));
+    module.remarks().for_each(|line| summary.note(line));
     if let Some(more) = more {
         summary.note(more);
     }
@@ -155,7 +152,8 @@ unsafe fn load(
                 Some(source) => registry.add_source(owner, source),
                 None => registry.add(owner, traced, image),
             }
-            Some(())
+            drop(registry);
+            copies::make_all(owner)
         });
     }
     answer

@@ -9,12 +9,13 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use warptrace_format::file::{POINTS, PROGRAM, SourceText};
+use warptrace_format::file::{POINTS, PROGRAM, SourceText, Unrecorded};
 use warptrace_host::{
     Bracket, Brackets, CudaDevice, Device, DeviceError, Drainer, Ended, HostMessage, LaunchReport,
     LaunchShape, Launches, MemorySize, Patience, Reserved, SessionError, TraceOutput, command_line,
 };
 
+use super::noted::Noted;
 use super::{PATIENCE, Request};
 use crate::driver::{self, Relaxed};
 use crate::inside::Inside;
@@ -63,6 +64,8 @@ struct ContextRecords {
     modules: HashSet<usize>,
     /// Numbers of the file's kernels, by their module's number and their name.
     numbers: HashMap<(usize, &'static str), u32>,
+    /// Numbers of kernels with launches that are not traced, by their names.
+    noted: HashMap<Arc<str>, u32>,
     /// Kernels that were recorded.
     recorded: HashSet<&'static str>,
     /// Streams of the launches that may still run.
@@ -73,6 +76,8 @@ struct ContextRecords {
 pub(super) struct Recorder {
     launches: Launches<Bracket>,
     brackets: Brackets,
+    /// The context, as a number.
+    context: usize,
     /// The device's number within the process.
     pub(super) device: u32,
     pub(super) path: PathBuf,
@@ -92,12 +97,14 @@ impl Recorder {
 
     pub(super) fn start(
         state: &'static State,
-        device: ForeignDevice,
+        (device, context): (ForeignDevice, usize),
         path: PathBuf,
+        memory: Option<MemorySize>,
     ) -> Result<Arc<Self>, String> {
         let settings = &state.settings;
         let (number, ForeignDevice { device, brackets }) = (device.ordinal(), device);
         let mut spec = settings.spec.recording.clone();
+        spec.memory = memory.or(spec.memory);
         // Kernels that were not asked for have no traced copy.
         spec.window.kernels.clear();
         spec.properties.push((PROGRAM.to_owned(), command_line()));
@@ -113,6 +120,7 @@ impl Recorder {
         let recorder = Arc::new(Self {
             launches,
             brackets,
+            context,
             device: number,
             path,
             told: Mutex::default(),
@@ -220,6 +228,24 @@ impl Recorder {
         if self.is_sync { self.launches.flush() } else { Ok(()) }
     }
 
+    /// Notes a launch that is not traced. Where the file takes no more of them, they are only counted.
+    pub(super) fn note(&self, noted: &Noted) {
+        let mut told = lock(&self.told);
+        let number = match told.noted.get(&noted.kernel) {
+            Some(number) => *number,
+            None => {
+                let known = told.numbers.iter().find(|((_, name), _)| **name == *noted.kernel);
+                let number = known.map(|(_, number)| Ok(*number));
+                let add = || self.launches.add_kernels(&[(&noted.kernel, "")], Vec::new());
+                let Ok(number) = number.unwrap_or_else(add) else { return };
+                told.noted.insert(Arc::clone(&noted.kernel), number);
+                number
+            }
+        };
+        drop(told);
+        let _ = self.launches.note(number, &noted.shape, noted.label.as_ref());
+    }
+
     /// Returns the number of a kernel of a module, of which the file is told once.
     fn tell(
         &self,
@@ -238,6 +264,10 @@ impl Recorder {
             if let Some((name, ptx)) = &module.kept {
                 let text = SourceText { name: name.clone(), text: ptx.clone() };
                 self.launches.send(HostMessage::Text(text));
+            }
+            let notes: Vec<String> = module.remarks().collect();
+            if !notes.is_empty() {
+                self.launches.send(HostMessage::Unrecorded(Unrecorded { notes, ..Unrecorded::default() }));
             }
             told.modules.insert(code.number);
             told.numbers.extend((first..).zip(module.kernels()).map(|(at, found)| (key(found.readable), at)));
@@ -259,13 +289,28 @@ impl Recorder {
     }
 
     /// Asks the recorder's thread to end the trace.
-    pub(super) fn end(&self) {
+    pub(super) fn end(&self, state: &State) {
+        self.send_unrecorded(state);
         self.launches.end(PATIENCE);
+    }
+
+    /// The same, without waiting for launches that run.
+    pub(super) fn end_now(&self, state: &State) {
+        self.send_unrecorded(state);
+        self.launches.end_now();
+    }
+
+    /// Tells the file which launches were not traced.
+    fn send_unrecorded(&self, state: &State) {
+        let unrecorded = lock(&state.summary).take_unrecorded(self.context);
+        if unrecorded != Unrecorded::default() {
+            self.launches.send(HostMessage::Unrecorded(unrecorded));
+        }
     }
 
     /// Ends the trace; returns the device, unless launches still run.
     pub(super) fn finish(&self, state: &State) -> Option<ForeignDevice> {
-        self.end();
+        self.end(state);
         let thread = lock(&self.thread).take()?;
         let joined = thread.join();
         self.is_over.store(true, Ordering::Release);
@@ -320,6 +365,9 @@ pub(super) fn reason_of(error: &SessionError) -> String {
 fn described(report: &LaunchReport, kernels: usize) -> String {
     let counted = |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     let of_launches = |count| counted(count, "launch").replace("launchs", "launches");
+    if report.recorded_launches == 0 && report.recorded == 0 && report.launches > 0 {
+        return format!("{}, not traced", of_launches(report.launches));
+    }
     let launches = of_launches(report.recorded_launches);
     let mut words =
         format!("{} of {launches}, {}", counted(report.recorded, "event"), counted(kernels as u64, "kernel"));

@@ -35,6 +35,7 @@ pub(super) extern "C" fn at_exit() {
     let Some(_inside) = Inside::enter() else { return };
     let _ = guarded(|| {
         let Some(state) = state() else { return };
+        super::noted::begin_waiting(state, None);
         let started = Instant::now();
         let recorders = loop {
             match state.traces.try_lock() {

@@ -53,10 +53,14 @@ pub fn say(line: &str) {
 
 /// Loads PTX; anything else is taken as it is, and its kernels cannot run.
 pub fn load(bytes: &[u8]) -> &'static Image {
-    // Of a fatbin the last PTX is taken: the tests' have it in ascending order.
+    // Of a fatbin the last PTX is taken: the tests' have it in ascending order. Without any, that of its machine code.
     let in_fatbin = || {
         let entries = fatbin::entries(bytes).ok()?;
-        entries.iter().rfind(|entry| entry.kind == fatbin::Kind::Ptx)?.text().ok()
+        let of = |kind| entries.iter().rfind(|entry| entry.kind == kind);
+        match of(fatbin::Kind::Ptx) {
+            Some(entry) => entry.text().ok(),
+            None => Some(cubin::ptx(&of(fatbin::Kind::Elf)?.bytes().ok()?).ok()?.text),
+        }
     };
     let is_code = bytes.starts_with(b"\x7fELF");
     let text = if is_code {

@@ -31,8 +31,9 @@ fn build() -> Option<Built> {
     assert!(shim.is_file(), "cargo builds the library with its tests");
     let examples = deps.with_file_name("examples");
     let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
-    let sources = ["app.c", "kernels.c", "nvrtc.c", "ranges.c", "memory.c", "devices.c", "hangs.c"]
-        .map(|name| programs.join(name));
+    let sources =
+        ["app.c", "kernels.c", "nvrtc.c", "ranges.c", "memory.c", "devices.c", "hangs.c", "launches.c"]
+            .map(|name| programs.join(name));
     let examples = ["libtest_driver.so", "adopted"].map(|name| examples.join(name));
     let made_of: String = sources.iter().chain(&examples).map(|path| state_of(path)).collect();
 
@@ -60,7 +61,7 @@ fn state_of(path: &Path) -> String {
 
 fn compile(
     folder: &Path,
-    [app, kernels, nvrtc, ranges, memory, devices, hangs]: &[PathBuf; 7],
+    [app, kernels, nvrtc, ranges, memory, devices, hangs, launches]: &[PathBuf; 8],
     [driver, adopted]: &[PathBuf; 2],
 ) {
     // What is there may run: it is replaced, not changed.
@@ -91,5 +92,6 @@ fn compile(
     cc("devices", devices, &["-pthread"]);
     cc("ranges", ranges, &["-pthread"]);
     cc("hangs", hangs, &["-lcuda", "-pthread", "-Wl,--allow-shlib-undefined"]);
+    cc("launches", launches, &["-lcuda", "-Wl,--allow-shlib-undefined"]);
     cc("libnvrtc-test.so", nvrtc, &["-shared", "-fPIC"]);
 }
