@@ -67,7 +67,7 @@ look() {
         echo "## stress at full load, interrupted, 1 GiB"
         echo '```'
         for after in 3 6; do
-            "$tool-bench" record stress --walks 8388608 --rounds 64 --codec predict --policy stream --device cuda --no-check -o "$trace" > "$scratch/out" 2>&1 &
+            "$tool-bench" record stress --walks 8388608 --rounds 64 --codec predict --policy stream --memory 1GiB --device cuda --no-check -o "$trace" > "$scratch/out" 2>&1 &
             recorder=$!
             sleep $after
             began=$(now)

@@ -48,6 +48,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         kernels: None,
         recording: (!has("untraced")).then_some(recording),
         registers: &[],
+        limits_bounded: false,
         architecture: if has("old") { 80 } else { 90 },
         marks: u32::from(has("marks")),
         delay: 0,

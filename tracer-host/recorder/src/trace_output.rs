@@ -24,6 +24,8 @@ pub struct TraceOutput {
     _old: Option<File>,
     /// The path, if this made the file and has written nothing.
     made: Option<PathBuf>,
+    /// Whether the system has refused to write.
+    has_failed: bool,
 }
 
 impl TraceOutput {
@@ -39,6 +41,7 @@ impl TraceOutput {
             earlier: Earlier::default(),
             _old: None,
             made: None,
+            has_failed: false,
         };
         if path == Path::new("-") {
             return Ok(plain(None));
@@ -67,7 +70,14 @@ impl TraceOutput {
         let earlier = replacement.earlier();
         // Elsewhere than on Unix, what is open cannot be replaced.
         let old = cfg!(unix).then_some(file);
-        Ok(Self { file: Some(part), replacement: Some(replacement), earlier, _old: old, made: None })
+        Ok(Self {
+            file: Some(part),
+            replacement: Some(replacement),
+            earlier,
+            _old: old,
+            made: None,
+            has_failed: false,
+        })
     }
 
     /// Returns what tells whether the file that was there still is as it was.
@@ -138,10 +148,12 @@ impl Write for TraceOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Some(file) = &mut self.file else { return io::stdout().write(bytes) };
         let may_grow = usize::try_from(may_grow(file)?).unwrap_or(usize::MAX);
-        if may_grow == 0 && !bytes.is_empty() {
-            return Err(io::ErrorKind::FileTooLarge.into());
-        }
-        let written = file.write(&bytes[..bytes.len().min(may_grow)])?;
+        let written = match may_grow {
+            0 if !bytes.is_empty() => Err(io::ErrorKind::FileTooLarge.into()),
+            most => file.write(&bytes[..bytes.len().min(most)]),
+        };
+        self.has_failed |= written.is_err();
+        let written = written?;
         self.made = None;
         if let Some(replacement) = &mut self.replacement {
             replacement.wrote(&bytes[..written]);
@@ -162,6 +174,10 @@ impl Write for TraceOutput {
 
 impl Drop for TraceOutput {
     fn drop(&mut self) {
+        // A recording that failed after its first launch is not flushed.
+        if !self.has_failed {
+            let _ = self.flush();
+        }
         if let Some(path) = &self.made {
             // An empty file would only be in the way.
             let _ = fs::remove_file(path);

@@ -13,13 +13,17 @@ use std::time::{Duration, Instant};
 use warptrace_host::MemoryChange;
 
 use crate::assemble::{self, Image};
-use crate::driver::{self, Relaxed};
+use crate::driver::{self, Answer, Relaxed, SUCCESS};
 use crate::exchange::{self, Alone, exchange};
 use crate::image::ImagePtx;
 use crate::state::{Code, Function, Owner, lock, state};
 
 /// Copies that take longer to make are told.
 const LONG: Duration = Duration::from_millis(250);
+
+/// Copies of a module with more kernels than this are made when they are launched, also where the driver loads all
+/// functions at once: they would take long, and all numbers of locations.
+const MAX_EAGER: usize = 64;
 
 /// What copies of a module's kernels are made of.
 #[derive(Debug)]
@@ -87,8 +91,13 @@ impl fmt::Debug for Settings {
 /// one waits for the first.
 pub(crate) fn make_all(owner: Owner) -> Option<()> {
     let state = state().filter(|_| driver::loads_eagerly())?;
-    let names = lock(&state.registry).kernel_names(owner);
-    for name in names {
+    let mut names = lock(&state.registry).kernel_names(owner);
+    names.retain(|(name, readable)| state.settings.wants(name, readable));
+    if names.len() > MAX_EAGER {
+        return None;
+    }
+    names.sort_unstable();
+    for (name, _) in names {
         let handle = CString::new(&*name).ok().and_then(|name| driver::function(owner, &name));
         let Some(handle) = handle.map(|handle| handle as usize) else { continue };
         let function = {
@@ -109,6 +118,14 @@ pub(crate) struct Fitting<'a> {
     pub(crate) first: &'a Code,
     /// Registers that a thread may have.
     pub(crate) registers: u32,
+}
+
+/// Unloads what cannot be used, and answers so.
+pub(crate) fn usable(unusable: Option<Owner>) -> Answer {
+    unusable.map_or(SUCCESS, |owner| {
+        driver::unload(owner);
+        driver::UNUSABLE
+    })
 }
 
 /// Makes the copy of a kernel.
@@ -142,7 +159,11 @@ pub(crate) fn make(
     };
     let spliced_in = started.elapsed();
     let mut owner = None;
-    let load = |image: &Image| driver::load_like(function.owner, image.as_ptr(), &mut owner);
+    let name = module.kernels().first().map(|kernel| kernel.traced_name.clone()).unwrap_or_default();
+    let load = |image: &Image| match driver::load_like(function.owner, image.as_ptr(), &mut owner) {
+        SUCCESS => usable(owner.take_if(|owner| !driver::is_usable(*owner, &name))),
+        refused => refused,
+    };
     let loaded = assemble::load(text, &source.found.assembled, architecture, load)?;
     let owner = owner.ok_or("the driver has loaded nothing")?;
     lock(&source.made).push(owner);

@@ -224,6 +224,24 @@ pub(crate) fn function(owner: Owner, name: &CStr) -> Option<*mut c_void> {
     }
 }
 
+/// What a hook answers for code that was loaded and cannot be used: `CUDA_ERROR_INVALID_PTX`.
+pub(crate) const UNUSABLE: Answer = 218;
+
+/// Tells whether a kernel of a module or library can be used: with lazy loading, the driver may compile code only
+/// when it is looked up or loaded, after it has taken it.
+pub(crate) fn is_usable(owner: Owner, name: &CStr) -> bool {
+    if current_context().is_none() {
+        // A library may be loaded before there is one.
+        return true;
+    }
+    let found = function(owner, name);
+    let of_context = match owner {
+        Owner::Module(_) => found,
+        Owner::Library(_) => found.and_then(kernel_function),
+    };
+    of_context.is_some_and(|function| registers(function).is_some())
+}
+
 /// A function of a module.
 pub(crate) fn module_function(module: *mut c_void, name: &CStr) -> Option<*mut c_void> {
     // SAFETY: the program's module.
@@ -242,11 +260,11 @@ pub(crate) fn kernel_function(kernel: *mut c_void) -> Option<*mut c_void> {
     handle(|function| unsafe { sys::cuKernelGetFunction(function, kernel.cast()) })
 }
 
-/// Loads a function, if the driver has not yet.
-pub(crate) fn load(function: *mut c_void) {
+/// Loads a function, if the driver has not yet; returns how many registers it takes.
+pub(crate) fn registers(function: *mut c_void) -> Option<c_int> {
     let registers = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_NUM_REGS;
     // SAFETY: a function of a module; what it asks for is known only when it is loaded.
-    let _ = number(|value| unsafe { sys::cuFuncGetAttribute(value, registers, function.cast()) });
+    number(|value| unsafe { sys::cuFuncGetAttribute(value, registers, function.cast()) })
 }
 
 /// The name of a function.

@@ -239,7 +239,13 @@ pub(crate) fn exchange(
     if fits && !ptx.contains("call") {
         recording.placement = Some(Placement::Local);
     }
-    let options = Options { recording: Some(recording), architecture, registers, ..Options::default() };
+    let options = Options {
+        recording: Some(recording),
+        architecture,
+        registers,
+        limits_bounded: fits,
+        ..Options::default()
+    };
     let spliced = splice(&text, &options).map_err(|error| short(error.to_string()))?;
     let names: Vec<&str> = kernels.iter().map(|kernel| &*kernel.name).collect();
     let code = code_at(&text, &names, recording.counted()).map_err(|error| short(error.to_string()))?;

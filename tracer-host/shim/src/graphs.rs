@@ -43,7 +43,7 @@ pub(crate) struct Executable {
     graph: usize,
     pub(crate) nodes: Vec<Node>,
     /// Kernels that run untraced, by their nodes.
-    pub(crate) skipped: BTreeMap<usize, Skipped>,
+    skipped: BTreeMap<usize, Skipped>,
     /// Nodes that are switched off.
     disabled: HashSet<usize>,
 }
@@ -192,6 +192,11 @@ impl Executable {
     /// The nodes that are launched, by their places.
     pub(crate) fn enabled(&self) -> impl Iterator<Item = (usize, &Node)> {
         self.nodes.iter().enumerate().filter(|(_, node)| !self.disabled.contains(&node.handle))
+    }
+
+    /// Kernels that run untraced, of nodes that are launched.
+    pub(crate) fn skipped(&self) -> impl Iterator<Item = &Skipped> {
+        self.skipped.iter().filter(|(node, _)| !self.disabled.contains(node)).map(|(_, skipped)| skipped)
     }
 
     /// Notes a node's parameters, which are the program's own.

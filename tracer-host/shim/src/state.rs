@@ -25,6 +25,8 @@ pub(crate) struct State {
     pub(crate) registry: Mutex<Registry>,
     pub(crate) traces: Mutex<Traces>,
     pub(crate) noted: Mutex<NotedLaunches>,
+    /// Whether the program has said that nothing is to be recorded.
+    pub(crate) is_paused: AtomicBool,
     pub(crate) graphs: Mutex<Graphs>,
     pub(crate) summary: Mutex<Summary>,
     /// What the summary has of launches, without its lock.
@@ -55,7 +57,8 @@ pub(crate) fn state() -> Option<&'static State> {
             process,
             registry: Mutex::default(),
             traces: Mutex::new(Traces::paused(settings.spec.manual)),
-            noted: Mutex::new(NotedLaunches::paused(settings.spec.manual)),
+            noted: Mutex::default(),
+            is_paused: AtomicBool::new(settings.spec.manual),
             graphs: Mutex::default(),
             counts: Arc::clone(&summary.counts),
             summary: Mutex::new(summary),
@@ -171,6 +174,8 @@ pub(crate) struct Function {
     readable: OnceLock<Arc<str>>,
     /// Launches that were recorded.
     recorded: AtomicU64,
+    /// The number of the kernel in the trace that has its untraced launches, as the recorder has it.
+    pub(crate) noted: AtomicU64,
     /// Contexts in which the copy was loaded with it.
     loaded: Mutex<Vec<usize>>,
     /// Why none of its launches is recorded, once that is known.
@@ -192,6 +197,7 @@ impl Function {
             traced: OnceLock::new(),
             readable: OnceLock::new(),
             recorded: AtomicU64::new(0),
+            noted: AtomicU64::new(0),
             loaded: Mutex::default(),
             reason: OnceLock::new(),
             untraced: Mutex::default(),
@@ -206,12 +212,10 @@ impl Function {
     /// Checks that this many launches of it are not recorded yet, with `more` that are about to be.
     ///
     /// # Errors
-    /// If they are: a sentence that says so.
+    /// [`NOT_ASKED`], if they are.
     pub(crate) fn check_launches(&self, most: Option<u64>, more: u64) -> Result<(), String> {
-        match most.filter(|most| self.recorded.load(Ordering::Relaxed) + more >= *most) {
-            Some(most) => Err(format!("recorded were its first {most}, as --first asks")),
-            None => Ok(()),
-        }
+        let is_over = most.is_some_and(|most| self.recorded.load(Ordering::Relaxed) + more >= most);
+        if is_over { Err(NOT_ASKED.to_owned()) } else { Ok(()) }
     }
 
     /// Tells whether the copy was loaded in a context, and notes that it is.
@@ -224,23 +228,25 @@ impl Function {
         is_known
     }
 
-    /// Counts a launch of a function of which none is recorded, as was found before; `false` if that is not
-    /// known.
-    pub(crate) fn count_untraced(&self, state: &State) -> bool {
-        let Some(reason) = self.reason.get() else { return false };
+    /// Counts a launch of a function of which none is recorded, as was found before.
+    pub(crate) fn count_untraced(&self, state: &State) {
+        let Some(reason) = self.reason.get() else { return };
         let context = driver::current_context().map_or(0, |context| context as usize);
         let mut untraced = lock(&self.untraced);
         match &*untraced {
             Some(known) if known.context() == context => known.count(1),
             _ => *untraced = Some(state.untraced(self.readable(), reason)),
         }
-        true
     }
 
-    /// Remembers that no launch of it is recorded, and counts one.
-    pub(crate) fn stays_untraced(&self, state: &State, reason: &str) {
+    /// Whether it is known that none of its launches is recorded.
+    pub(crate) fn is_untraced(&self) -> bool {
+        self.reason.get().is_some()
+    }
+
+    /// Remembers that no launch of it is recorded.
+    pub(crate) fn stays_untraced(&self, reason: &str) {
         let _ = self.reason.set(reason.to_owned());
-        self.count_untraced(state);
     }
 
     /// Whether none of its launches was recorded.
@@ -278,13 +284,11 @@ impl Function {
     /// # Errors
     /// Why there is none.
     pub(crate) fn fitting(&self, registers: u32) -> Result<FittingCopy, String> {
+        if self.is_set.load(Ordering::Relaxed) {
+            return Err("the program has set attributes on it, which a smaller copy would lack".to_owned());
+        }
         let mut fitting = lock(&self.fitting);
         let make = || {
-            if self.is_set.load(Ordering::Relaxed) {
-                return Err(
-                    "the program has set attributes on it, which a smaller copy would lack".to_owned()
-                );
-            }
             let source = self.code.source.as_ref().ok_or("its copy is in the module of the program")?;
             let Copied { code, owner } =
                 copies::make(source, self, Some(Fitting { first: self.traced_code()?, registers }))?;
@@ -447,10 +451,11 @@ impl Registry {
         }
     }
 
-    /// Names the kernels of a module or library of which copies can be made.
-    pub(crate) fn kernel_names(&self, owner: Owner) -> Vec<String> {
+    /// Names the kernels of a module or library of which copies can be made: in the PTX, and as people write it.
+    pub(crate) fn kernel_names(&self, owner: Owner) -> Vec<(String, String)> {
         let source = self.owners.get(&owner).and_then(|code| code.source.as_ref());
-        source.map(|source| source.names().keys().cloned().collect()).unwrap_or_default()
+        let names = source.map(|source| source.names().iter());
+        names.into_iter().flatten().map(|(name, readable)| (name.clone(), readable.clone())).collect()
     }
 
     /// Forgets a module or library, and its functions; returns it.

@@ -15,10 +15,11 @@ use std::collections::HashMap;
 use std::ffi::c_void;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use warptrace_abi::log::LaunchLogs;
-use warptrace_host::{LaunchShape, MemoryChange, MemorySize, NameParts, SessionError};
+use warptrace_host::{LaunchShape, MemoryChange, NameParts, SessionError};
 
 use self::memory::ProgramMemory;
 pub(crate) use self::noted::{NotedLaunches, note};
@@ -31,9 +32,6 @@ use crate::state::{Code, State, lock};
 
 /// How long the end of a process, or of a context, waits for launches that are being recorded.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Memory of a trace in which nothing is traced.
-const SMALL: MemorySize = MemorySize(8 << 20);
 
 /// The reason of launches that are not recorded where the process's report says it for all.
 pub(crate) const SAID: &str = "nothing was traced";
@@ -153,23 +151,19 @@ pub(crate) fn begin_anew(state: &'static State, asked: Option<PathBuf>) {
     traces.begun = if asked.is_some() { HashMap::new() } else { std::mem::take(&mut traces.begun_unasked) };
     traces.asked = asked;
     traces.is_paused = false;
-    drop(traces);
-    lock(&state.noted).is_paused = false;
+    state.is_paused.store(false, Ordering::Relaxed);
 }
 
 /// Ends all traces; what is launched from now on is not recorded.
 pub(crate) fn pause(state: &'static State) {
     noted::begin_waiting(state, None);
-    {
-        let mut noted = lock(&state.noted);
-        noted.is_paused = true;
-        noted.end(None);
-    }
+    state.is_paused.store(true, Ordering::Relaxed);
     let ending = {
         let mut traces = lock(&state.traces);
         traces.is_paused = true;
         traces.take()
     };
+    lock(&state.noted).end(None);
     let devices = Traces::finish(state, ending);
     hang::wait();
     lock(&state.traces).devices.extend(devices);
@@ -194,7 +188,11 @@ impl Traces {
         }
         let key = context as usize;
         if !self.contexts.contains_key(&key) {
-            self.begin_with(state, context, None);
+            let begun = self.begin(state, context);
+            lock(&state.noted).begin(key, begun.as_ref().ok());
+            // Why there is no trace was said once.
+            let begun = begun.map_or_else(|_| Context::Ended(SAID.to_owned()), Context::Recording);
+            self.contexts.insert(key, begun);
         }
         match self.contexts.get(&key) {
             Some(Context::Recording(recorder)) => Ok(Arc::clone(recorder)),
@@ -203,32 +201,13 @@ impl Traces {
         }
     }
 
-    /// Begins the trace of a context in which nothing was traced, unless another thread has begun it.
-    fn begin_small(&mut self, state: &'static State, context: *mut c_void) {
-        if !self.closed && !self.is_paused && !self.contexts.contains_key(&(context as usize)) {
-            self.begin_with(state, context, Some(SMALL));
-        }
-    }
-
-    /// Begins the trace of a context, with so much memory as is asked for or this.
-    fn begin_with(&mut self, state: &'static State, context: *mut c_void, memory: Option<MemorySize>) {
-        let begun = self.begin(state, context, memory);
-        lock(&state.noted).begin(context as usize, begun.as_ref().ok());
-        // Why there is no trace was said once.
-        let begun = begun.map_or_else(|_| Context::Ended(SAID.to_owned()), Context::Recording);
-        self.contexts.insert(context as usize, begun);
-    }
-
     /// Begins the trace of a context.
-    fn begin(
-        &mut self,
-        state: &'static State,
-        context: *mut c_void,
-        memory: Option<MemorySize>,
-    ) -> Result<Arc<Recorder>, String> {
+    fn begin(&mut self, state: &'static State, context: *mut c_void) -> Result<Arc<Recorder>, String> {
         // Threads that are started here leave the program's signals to its own.
         let _blocked = Signals::block();
-        let recorder = self.start(state, context, memory).inspect_err(|error| {
+        let started = self.prepare(state, context);
+        let started = started.and_then(|(device, path)| Recorder::start(state, device, path, None));
+        let recorder = started.inspect_err(|error| {
             lock(&state.summary).note(format!("nothing was traced: {error}"));
         })?;
         if state.records_accesses() {
@@ -245,18 +224,17 @@ impl Traces {
         Ok(recorder)
     }
 
-    /// Starts the recorder of a context, with a file of its own.
-    fn start(
+    /// Opens the device of a context, and names a file for it.
+    fn prepare(
         &mut self,
         state: &'static State,
         context: *mut c_void,
-        memory: Option<MemorySize>,
-    ) -> Result<Arc<Recorder>, String> {
+    ) -> Result<((ForeignDevice, usize), PathBuf), String> {
         let key = context as usize;
         let known = self.devices.remove(&key);
         let device = known.map_or_else(|| ForeignDevice::open(context), Ok)?;
         match self.name(state, device.ordinal()) {
-            Ok(path) => Recorder::start(state, (device, key), path, memory),
+            Ok(path) => Ok(((device, key), path)),
             Err(reason) => {
                 self.devices.insert(key, device);
                 Err(reason)
@@ -297,7 +275,7 @@ impl Traces {
 
     /// Ends traces, all at the same time; returns their devices.
     fn finish(state: &State, ending: Ending) -> Vec<(usize, ForeignDevice)> {
-        ending.iter().for_each(|(_, recorder)| recorder.end(state));
+        ending.iter().for_each(|(_, recorder)| recorder.end());
         let finish = |(key, recorder): (usize, Arc<Recorder>)| Some((key, recorder.finish(state)?));
         ending.into_iter().filter_map(finish).collect()
     }

@@ -16,8 +16,9 @@ of PyTorch's compiler; `run` sets what lets JAX, CuTe DSL and CuPy keep it (--pr
 `nvcc -lineinfo`.")]
 pub(crate) struct RunArguments {
     /// Where to write the trace. For programs of several processes or devices, `%p` stands for the number of the
-    /// process, `%r` for its rank, `%d` for the number of its device, `%%` for a percent sign
-    #[arg(short, long, value_name = "FILE", required_unless_present = "print_environment")]
+    /// process, `%r` for its rank, `%d` for the number of its device, `%%` for a percent sign. By default the file
+    /// is named after the program or its Python script: app.wtrc, or app-2.wtrc if that is there
+    #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 
     /// What is recorded, and how.

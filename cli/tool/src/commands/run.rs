@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicI32, AtomicU64};
@@ -54,7 +54,7 @@ pub(crate) fn run(command: &RunArguments) -> anyhow::Result<ExitCode> {
             shown_name(other)
         );
     }
-    let Some(output) = &command.output else { bail!("no file for the trace was named: -o FILE") };
+    let output = &command.output.clone().map_or_else(|| default_output(&command.program), Ok)?;
     if output == Path::new("-") {
         bail!("standard output is the program's own: name a file for the trace");
     }
@@ -73,7 +73,7 @@ pub(crate) fn run(command: &RunArguments) -> anyhow::Result<ExitCode> {
     let report =
         tempfile::tempdir().context("cannot make a folder for what the program's processes report")?;
     let shim = shim::find(command.shim.as_deref(), report.path())?;
-    let mut program = prepared(command, &shim.path, report.path())?;
+    let mut program = prepared(command, output, &shim.path, report.path())?;
     let name = command.program.first().map(|name| name.to_string_lossy()).unwrap_or_default();
     watch_signals()?;
     let watch = hang::Watch::start(report.path()).context("cannot start a thread")?;
@@ -98,6 +98,12 @@ pub(crate) fn run(command: &RunArguments) -> anyhow::Result<ExitCode> {
     for line in lines {
         crate::output::tell!("warptrace: {line}");
     }
+    if command.output.is_none()
+        && let Ok(file) = of_this_process(output)
+        && file.is_file()
+    {
+        crate::output::tell!("warptrace: see the trace: warptrace top {}", shown_name(&file));
+    }
     if let Some(other) = other {
         let other = shown_name(other);
         crate::output::tell!(
@@ -106,6 +112,31 @@ pub(crate) fn run(command: &RunArguments) -> anyhow::Result<ExitCode> {
     }
     let code = status.code().or_else(|| status.signal().map(|signal| ENDED_BY + signal)).unwrap_or(1);
     Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
+}
+
+/// Names the trace after the program or its Python script, where no name was given. A file that is there stays.
+fn default_output(program: &[OsString]) -> anyhow::Result<PathBuf> {
+    let is_script = |word: &&OsString| Path::new(word).extension().is_some_and(|ending| ending == "py");
+    let named = program.iter().find(is_script).or(program.first()).map(Path::new).and_then(Path::file_stem);
+    let mut name = named.unwrap_or(OsStr::new("trace")).to_string_lossy().replace('%', "%%");
+    if warptrace_host::ranks().ranks.is_some_and(|ranks| ranks > 1) {
+        name.push_str("-%r");
+    }
+    for number in 1.. {
+        let suffix = if number == 1 { String::new() } else { format!("-{number}") };
+        let output = PathBuf::from(format!("{name}{suffix}.wtrc"));
+        if !of_this_process(&output)?.exists() {
+            return Ok(output);
+        }
+    }
+    bail!("no file for the trace was named: -o FILE")
+}
+
+/// The file that stands for a name in this process. Which rank and device it will be may not be known before the
+/// program runs.
+fn of_this_process(output: &Path) -> anyhow::Result<PathBuf> {
+    let rank = warptrace_host::ranks().rank.or(Some(0));
+    Ok(file_name(output, NameParts { process: std::process::id(), rank, device: 0 })?)
 }
 
 /// Sees that the trace can be written, before the program runs.
@@ -119,9 +150,7 @@ fn check_output(output: &Path) -> anyhow::Result<()> {
             shown_name(output)
         );
     }
-    // Which rank and device it will be may not be known before the program runs.
-    let parts = NameParts { process: std::process::id(), rank: ranks.rank.or(Some(0)), device: 0 };
-    let path = file_name(output, parts)?;
+    let path = of_this_process(output)?;
     // Opening a pipe would wait for its reader.
     if path.is_file() || path.is_dir() || !path.exists() {
         TraceOutput::open(&path).with_context(|| format!("cannot create {}", shown_name(&path)))?;
@@ -130,14 +159,13 @@ fn check_output(output: &Path) -> anyhow::Result<()> {
 }
 
 /// Makes the command that runs the program with the shim.
-fn prepared(command: &RunArguments, shim: &Path, report: &Path) -> anyhow::Result<Command> {
+fn prepared(command: &RunArguments, output: &Path, shim: &Path, report: &Path) -> anyhow::Result<Command> {
     let Some((name, arguments)) = command.program.split_first() else { bail!("no program was named") };
     let mut preload = shim.as_os_str().to_owned();
     if let Some(others) = env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
         preload.push(":");
         preload.push(others);
     }
-    let Some(output) = &command.output else { bail!("no file for the trace was named: -o FILE") };
     let output = std::path::absolute(output).context("cannot tell where the trace is to be")?;
     let mut spec = command.spec.clone();
     spec.recording.properties.push((COMMAND.to_owned(), command_line()));
@@ -233,6 +261,17 @@ fn reported(folder: &Path) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn traces_are_named_after_the_program_or_its_script() {
+        let name = |words: &[&str]| {
+            let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+            default_output(&words).expect("a name")
+        };
+        assert_eq!(name(&["./build/app", "--size", "9"]), Path::new("app.wtrc"));
+        assert_eq!(name(&["python3", "-u", "models/train.py", "x.py"]), Path::new("train.wtrc"));
+        assert_eq!(name(&["100%"]), Path::new("100%%.wtrc"));
+    }
 
     #[test]
     fn reports_of_several_processes_name_them() {

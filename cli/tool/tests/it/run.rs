@@ -211,7 +211,11 @@ fn what_is_missing_is_said() {
     assert_eq!(code, 1);
     assert!(errors.contains("/no/such/shim.so") && errors.contains("--shim"), "{errors}");
     assert_eq!(run(&["run", "-o", trace]).0, 2);
-    assert_eq!(run(&["run", "--", "true"]).0, 2);
+    assert_eq!(run(&["run"]).0, 2);
+    // Without `-o` the trace is named after the program; it has none.
+    let (code, _, errors) = run(&["run", "--shim", text(&shim), "--", "true"]);
+    assert_eq!(code, 0, "{errors}");
+    assert!(!Path::new("true.wtrc").exists() && !errors.contains("see the trace"), "{errors}");
 }
 
 #[test]

@@ -265,7 +265,7 @@ impl Executor<'_> {
     pub(super) fn value(&self, warp: &mut Warp, lane: Lane, value: Value) -> Result<u64, Fault> {
         match value {
             Value::Immediate(number) => Ok(number),
-            Value::Local(offset) => Ok(frame(warp, lane)?.local_start + offset),
+            Value::Local(offset) => Ok(frame(warp, lane)?.local_start.wrapping_add(offset)),
             Value::Special(special) => Ok(self.special(warp, lane, special)),
             Value::Register(register) => {
                 let frame = frame(warp, lane)?;

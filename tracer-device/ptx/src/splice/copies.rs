@@ -33,7 +33,7 @@ impl Splicer<'_> {
         }
         let loops: &[u16] = &plan.loops;
         emitter.declarations(loops);
-        limit_registers(&mut edits, function, start, &self.registers);
+        limit_registers(&mut edits, function, start, &self.registers, self.options.limits_bounded);
         let unchosen = (style.recording.chooses && style.is_entry).then(|| emitter.unchosen_label());
         if function.is_entry() {
             emitter.prologue(loops, unchosen.as_deref());

@@ -11,9 +11,11 @@ pub(super) fn limit_registers(
     function: &Function<'_>,
     start: usize,
     limits: &HashMap<&str, u32>,
+    limits_bounded: bool,
 ) {
     let (Some(registers), Some(body)) = (limits.get(function.name), &function.body) else { return };
-    if !says_registers(function) && !moves_registers(body) {
+    // Only kernels may state it.
+    if function.is_entry() && !says_registers(function, limits_bounded) && !moves_registers(body) {
         edits.insert(body.open - start, format!("\n.maxnreg {registers}\n"));
     }
 }
@@ -25,8 +27,9 @@ pub(super) fn moves_registers(body: &Body<'_>) -> bool {
 }
 
 /// Whether a kernel says itself what registers it may have.
-fn says_registers(function: &Function<'_>) -> bool {
-    [".maxnreg", ".maxntid", ".reqntid", ".minnctapersm"]
+fn says_registers(function: &Function<'_>, limits_bounded: bool) -> bool {
+    let limits = [".maxnreg", ".maxntid", ".reqntid", ".minnctapersm"];
+    limits[..if limits_bounded { 1 } else { limits.len() }]
         .iter()
         .any(|limit| function.directive(limit).is_some())
 }

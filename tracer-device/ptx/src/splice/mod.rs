@@ -114,7 +114,7 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
     if options.recording.is_none() {
         let kernels = module.definitions().filter(|function| function.is_entry() && wanted(function));
         for kernel in kernels {
-            limit_registers(&mut edits, kernel, 0, &registers);
+            limit_registers(&mut edits, kernel, 0, &registers, options.limits_bounded);
         }
     }
     for (function, plan) in plans.iter().filter(|(function, _)| !function.is_entry() || wanted(function)) {

@@ -14,6 +14,9 @@ pub struct Options<'a> {
     /// takes some, it may bring loads down to their uses one by one: a loop then waits for memory at each of
     /// them.
     pub registers: &'a [(&'a str, u32)],
+    /// Whether these limits hold for kernels that state the size of their blocks, too. (That limits registers so far
+    /// that one block fits.)
+    pub limits_bounded: bool,
     /// The architecture that the module is for, 90 for `sm_90`; 0 if that is not known. What parts lanes
     /// differs.
     pub architecture: u32,

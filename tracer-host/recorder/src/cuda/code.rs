@@ -191,8 +191,15 @@ impl Code {
         let key = |kernel: &str| (text, kernel.to_owned());
         let [marks, delay] = self.marks;
         let architecture = self.architecture;
-        let options =
-            Options { kernels: Some(kernels), recording, registers: limits, architecture, marks, delay };
+        let options = Options {
+            kernels: Some(kernels),
+            recording,
+            registers: limits,
+            limits_bounded: false,
+            architecture,
+            marks,
+            delay,
+        };
         let Spliced { text: spliced, kernels: traced, .. } = splice(ptx, &options)
             .map_err(|source| DeviceError::Splice { kernels: kernels.join(", "), source })?;
         let module = driver::load_ptx(&kernels.join(", "), &spliced)?;

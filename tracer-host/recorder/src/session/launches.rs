@@ -71,6 +71,8 @@ struct State<E> {
     failed: Option<String>,
     /// Whether a launch that never ends writes into the memory.
     is_abandoned: bool,
+    /// Whether memory is not given back.
+    keeps_memory: bool,
     /// What makes the device wait for nothing more.
     gives_up: Option<Arc<AtomicBool>>,
 }
@@ -123,6 +125,7 @@ impl<E: Ending> Launches<E> {
             ends: None,
             failed: None,
             is_abandoned: false,
+            keeps_memory: false,
             gives_up: device.gives_up(),
         };
         let shared =
@@ -230,7 +233,7 @@ impl<E: Ending> Launches<E> {
     }
 
     /// Notes a launch that is not recorded, by the number of its kernel: the file has it without logs, and calls it
-    /// `label`. Nothing waits, and when it ends is not known.
+    /// `label`. Nothing waits, and when it ends is not known; when it began is noted only if it begins now.
     ///
     /// # Errors
     /// [`SessionError::Ended`], if nothing more can be recorded; or the file cannot name its warps, or has as many
@@ -240,16 +243,22 @@ impl<E: Ending> Launches<E> {
         kernel: u32,
         shape: &LaunchShape,
         label: Option<&Arc<str>>,
+        begins_now: bool,
     ) -> Result<(), SessionError> {
         let mut state = self.0.lock();
         if let Some(reason) = &state.failed {
             return Err(SessionError::Ended { reason: reason.clone() });
         }
-        state.ledger.note(kernel, shape, label)?;
+        state.ledger.note(kernel, shape, label, begins_now)?;
         if state.ledger.is_full() {
             self.0.asked.notify_one();
         }
         Ok(())
+    }
+
+    /// Has the device keep the memory of the recording when that ends: giving it back waits for all kernels that run.
+    pub fn keep_memory(&self) {
+        self.0.lock().keeps_memory = true;
     }
 
     /// Says that launches were made, and how it is known when they have ended.

@@ -233,6 +233,7 @@ impl Ledger {
         kernel: u32,
         shape: &LaunchShape,
         label: Option<&Arc<str>>,
+        begins_now: bool,
     ) -> Result<(), SessionError> {
         if self.noted >= MAX_NOTED {
             return Err(SessionError::Ended { reason: format!("the file has {MAX_NOTED} of them") });
@@ -243,7 +244,7 @@ impl Ledger {
         self.launches += 1;
         self.total.launches += 1;
         self.name(&[info], label);
-        let begin = self.now().map(|moment| moment.realtime);
+        let begin = self.now().filter(|_| begins_now).map(|moment| moment.realtime);
         let launch = info.number();
         self.host.extend(begin.map(|begin| HostLaunch { launch, begin, nanoseconds: None }));
         self.plain.push(info);

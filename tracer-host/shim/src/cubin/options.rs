@@ -31,7 +31,7 @@ pub(crate) struct Assembled {
 
 impl Assembled {
     /// Reads how a cubin was assembled. What the linker says of itself is passed over. Of parts that were linked, those
-    /// count whose PTX is there: they were assembled with line info.
+    /// count whose PTX is there: they were assembled with line info. If these have different options, none are known.
     pub(super) fn new(cubin: &Cubin<'_>) -> Self {
         let mut notes = cubin.section(NOTE).unwrap_or_default();
         let mut found = Vec::new();
@@ -43,15 +43,11 @@ impl Assembled {
         if found.iter().any(|(_, options)| has_lines(options)) {
             found.retain(|(_, options)| has_lines(options));
         }
-        let mut assembled = Self::default();
-        for (tool, options) in found {
-            tool.clone_into(&mut assembled.tool);
-            let options = code_options(options);
-            if options != assembled.options {
-                assembled.options.extend(options);
-            }
-        }
-        assembled
+        let Some((tool, options)) = found.first().copied() else { return Self::default() };
+        let options = code_options(options);
+        // Of parts that were assembled in different ways it is not known which is whose.
+        let are_alike = found.iter().all(|(_, other)| code_options(other) == options);
+        Self { tool: tool.to_owned(), options: if are_alike { options } else { Vec::new() } }
     }
 }
 

@@ -135,23 +135,28 @@ unsafe fn recorded(
     launch: GraphLaunch,
     stream: Handle,
 ) -> Option<Answer> {
-    let is_within = state.is_within();
+    let is_asked = state.is_within() && !state.is_paused.load(Ordering::Relaxed);
     let untraced = |kernel: &Arc<str>, reason: &str, shape: Option<LaunchShape>| {
         state.untraced(kernel, reason);
-        if let Some(shape) = shape.filter(|_| is_within) {
-            trace::note(state, Arc::clone(kernel), shape);
+        if let Some(shape) = shape.filter(|_| is_asked) {
+            trace::note(state, kernel, shape, None);
         }
     };
-    let seen = executable.skipped.len() + executable.enabled().count();
+    let seen = executable.skipped().count() + executable.enabled().count();
     state.counts.seen.fetch_add(seen as u64, Ordering::Relaxed);
-    for Skipped { kernel, reason, shape } in executable.skipped.values() {
-        untraced(kernel, if is_within { reason } else { NOT_ASKED }, *shape);
+    for Skipped { kernel, reason, shape } in executable.skipped() {
+        untraced(kernel, if is_asked { reason } else { NOT_ASKED }, *shape);
     }
-    if !is_within {
-        executable.enabled().for_each(|(_, node)| untraced(node.function.readable(), NOT_ASKED, None));
+    let untraced_node =
+        |node: &Node, reason: &str| untraced(node.function.readable(), reason, Some(shape(&node.own.0)));
+    if !is_asked {
+        executable.enabled().for_each(|(_, node)| untraced_node(node, NOT_ASKED));
         return None;
     }
-    let context = driver::current_context()?;
+    let Some(context) = driver::current_context() else {
+        executable.enabled().for_each(|(_, node)| untraced_node(node, "the thread has no context"));
+        return None;
+    };
     let (mut places, mut chosen, mut counts) = (Vec::new(), Vec::<Chosen>::new(), HashMap::new());
     for (at, node) in executable.enabled() {
         let before = counts.entry(Arc::clone(&node.function.name)).or_insert(0);
@@ -161,12 +166,14 @@ unsafe fn recorded(
                 places.push(at);
                 chosen.push(found);
             }
-            Err(reason) => untraced(node.function.readable(), &reason, Some(shape(&node.own.0))),
+            Err(reason) => untraced_node(node, &reason),
         }
     }
     // SAFETY: the caller's promise.
     let are_own = unsafe { executable.restore(launch.exec, |at| !places.contains(&at)) };
     if chosen.is_empty() || !are_own {
+        let reason = "a graph could not be given its own kernels again";
+        chosen.iter().for_each(|chosen| untraced_node(&chosen.node, reason));
         return None;
     }
     let kernels: Vec<(Node, LaunchShape)> =

@@ -16,7 +16,7 @@ use super::{Handle, List};
 use crate::driver::{self, Answer, PER_THREAD_STREAM, Relaxed, SUCCESS};
 use crate::exchange::{Kernel, NOT_ASKED};
 use crate::inside::guarded;
-use crate::state::{FittingCopy, State, lock, state};
+use crate::state::{FittingCopy, Function, State, lock, state};
 use crate::trace::{self, Item, Request};
 
 /// Registers of a thread: with the fewest a multiprocessor has all warps that it can, and there are no more.
@@ -25,100 +25,144 @@ const MAX_REGISTERS: u32 = 255;
 /// Dynamic shared memory that a block may have without asking.
 const ASKED_FOR_ABOVE: u64 = 16 << 10;
 
+/// A launch that is not traced.
+struct NotTraced {
+    /// `None` if it is not known.
+    function: Option<Arc<Function>>,
+    /// `None` if none of the function's launches is traced.
+    reason: Option<String>,
+}
+
 /// Records a launch; if it was not made so, makes the program's own.
 ///
 /// # Safety
 /// It is the program's own launch.
 unsafe fn launched(launch: Launch) -> Answer {
-    // What the driver has said, once it took the launch.
-    let mut issued = None;
-    guarded(|| {
+    // What the driver has said, once it was called; and whether the launch is counted.
+    let (mut issued, mut is_counted) = (None, false);
+    let outcome = guarded(|| {
         let state = state()?;
         if driver::is_capturing(launch.true_stream) {
             // It becomes a node of a graph, whose launches are recorded.
             return None;
         }
-        state.counts.seen.fetch_add(1, Ordering::Relaxed);
-        let shape = LaunchShape {
-            dynamic_shared: launch.shared,
-            ..LaunchShape::new(launch.grid, launch.block, Blocks::Communicating)
-        };
-        let note = |name: &Arc<str>| trace::note(state, Arc::clone(name), shape);
+        is_counted = true;
+        let is_asked = state.is_within() && !state.is_paused.load(Ordering::Relaxed);
         let function = lock(&state.registry).function(launch.function as usize).cloned();
-        if let Some(function) = function.as_ref().filter(|function| function.count_untraced(state)) {
-            return state.is_within().then(|| note(function.readable())).flatten();
-        }
-        let _relaxed = Relaxed::enter();
-        let Some(function) = function else {
-            let name = "a kernel";
-            state.untraced(name, "the program found it by a way that is not watched");
-            return note(&name.into());
-        };
-        if !state.is_within() {
-            state.untraced(function.readable(), NOT_ASKED);
-            return None;
-        }
-        let kernel = match function.kernel() {
-            Ok(kernel) => kernel,
-            Err(reason) => {
-                function.stays_untraced(state, &reason);
-                return note(function.readable());
+        let not_traced = match &function {
+            Some(function) if function.is_untraced() => Some(None),
+            _ if !is_asked => Some(Some(NOT_ASKED.to_owned())),
+            None => Some(Some("the program found it by a way that is not watched".to_owned())),
+            Some(function) => {
+                let _relaxed = Relaxed::enter();
+                // SAFETY: the caller's promise.
+                unsafe { recorded(state, &launch, function, &mut issued) }
             }
         };
-        let mut is_traced = false;
-        let mut record = || {
-            function.check_launches(state.settings.spec.recording.window.first, 0)?;
-            let mut traced = function.traced(kernel).ok_or("its traced copy is not in the module")?;
-            let context = driver::current_context().ok_or("the thread has no context")?;
-            let (mut kernel, mut code, fitting) = (kernel, function.traced_code()?, OnceCell::new());
-            let (shape, shared) = match checked(&launch, kernel, traced) {
-                Err(Unfit::Blocks { registers, reason }) => {
-                    let copy = function.fitting(registers).map_err(|more| format!("{reason} ({more})"))?;
-                    let copy: &FittingCopy = fitting.get_or_init(|| copy);
-                    (kernel, code) = (&copy.kernel, &copy.code);
-                    traced = copy.handle().ok_or("its traced copy is not in the module")?;
-                    checked(&launch, kernel, traced)
-                }
-                checked => checked,
-            }?;
-            if kernel.is_deep {
-                driver::grow_stack();
-            }
-            if function.is_first() {
-                remark(state, context, &launch, (function.readable(), traced, shared));
-            }
-            let make = |logs: &[Option<LaunchLogs>]| {
-                let logs = logs.first().copied().flatten();
-                let answer = match logs {
-                    // SAFETY: the copy of the launched function in its own module.
-                    Some(logs) => unsafe { launch.traced(traced, kernel, &logs, shared) },
-                    // SAFETY: the program's own launch.
-                    None => unsafe { launch.own() },
-                };
-                issued = Some(answer).filter(|answer| *answer == SUCCESS);
-                is_traced = issued.is_some() && logs.is_some();
-                answer
-            };
-            let items = vec![Item { code, kernel, shape }];
-            let request = Request { context, stream: launch.true_stream, items, launch: make };
-            trace::record(state, request)?;
-            function.was_recorded();
-            Ok(())
-        };
-        let recorded: Result<(), String> = record();
-        if is_traced {
-            state.counts.traced.fetch_add(1, Ordering::Relaxed);
-        } else {
-            let reason = recorded.err().unwrap_or_else(|| NOT_ASKED.to_owned());
-            state.untraced(function.readable(), &reason);
-            if issued.is_none() {
-                note(function.readable());
-            }
-        }
-        Some(())
+        Some((state, is_asked, not_traced.map(|reason| NotTraced { function, reason })))
     });
+    let is_own = issued.is_none();
     // SAFETY: the caller's promise.
-    issued.unwrap_or_else(|| unsafe { launch.own() })
+    let answer = issued.unwrap_or_else(|| unsafe { launch.own() });
+    if answer == SUCCESS && is_counted {
+        guarded(|| count(&launch, is_own, outcome.flatten()));
+    }
+    answer
+}
+
+/// Counts a launch that the driver has taken. What is not traced, and not in the trace already, is noted there.
+fn count(
+    launch: &Launch,
+    is_own: bool,
+    outcome: Option<(&'static State, bool, Option<NotTraced>)>,
+) -> Option<()> {
+    let counts = &state()?.counts;
+    counts.seen.fetch_add(1, Ordering::Relaxed);
+    let (state, is_asked, not_traced) = outcome?;
+    let Some(NotTraced { function, reason }) = not_traced else {
+        counts.traced.fetch_add(1, Ordering::Relaxed);
+        return None;
+    };
+    let unknown: Arc<str>;
+    let (name, known) = match &function {
+        Some(function) => (function.readable(), Some(&function.noted)),
+        None => {
+            unknown = "a kernel".into();
+            (&unknown, None)
+        }
+    };
+    match (reason, &function) {
+        (_, _) if !is_asked => drop(state.untraced(name, NOT_ASKED)),
+        (None, Some(function)) => function.count_untraced(state),
+        (reason, _) => drop(state.untraced(name, reason.as_deref().unwrap_or(NOT_ASKED))),
+    }
+    let shape = LaunchShape {
+        dynamic_shared: launch.shared,
+        ..LaunchShape::new(launch.grid, launch.block, Blocks::Communicating)
+    };
+    if is_asked && is_own { trace::note(state, name, shape, known) } else { None }
+}
+
+/// Makes a launch with the traced copy of its function; `None` if it is traced. Else why it is not, which is `None`
+/// if none of the function's launches is; `issued` has the driver's answer if it was made all the same.
+///
+/// # Safety
+/// It is the program's own launch, of this function.
+unsafe fn recorded(
+    state: &'static State,
+    launch: &Launch,
+    function: &Function,
+    issued: &mut Option<Answer>,
+) -> Option<Option<String>> {
+    let kernel = match function.kernel() {
+        Ok(kernel) => kernel,
+        Err(reason) => {
+            function.stays_untraced(&reason);
+            return Some(None);
+        }
+    };
+    let mut is_traced = false;
+    let mut record = || {
+        function.check_launches(state.settings.spec.recording.window.first, 0)?;
+        let mut traced = function.traced(kernel).ok_or("its traced copy is not in the module")?;
+        let context = driver::current_context().ok_or("the thread has no context")?;
+        let (mut kernel, mut code, fitting) = (kernel, function.traced_code()?, OnceCell::new());
+        let (shape, shared) = match checked(launch, kernel, traced) {
+            Err(Unfit::Blocks { registers, reason }) => {
+                let copy = function.fitting(registers).map_err(|more| format!("{reason} ({more})"))?;
+                let copy: &FittingCopy = fitting.get_or_init(|| copy);
+                (kernel, code) = (&copy.kernel, &copy.code);
+                traced = copy.handle().ok_or("its traced copy is not in the module")?;
+                checked(launch, kernel, traced)
+            }
+            checked => checked,
+        }?;
+        if kernel.is_deep {
+            driver::grow_stack();
+        }
+        if function.is_first() {
+            remark(state, context, launch, (function.readable(), traced, shared));
+        }
+        let make = |logs: &[Option<LaunchLogs>]| {
+            let logs = logs.first().copied().flatten();
+            let answer = match logs {
+                // SAFETY: the copy of the launched function in its own module.
+                Some(logs) => unsafe { launch.traced(traced, kernel, &logs, shared) },
+                // SAFETY: the program's own launch.
+                None => unsafe { launch.own() },
+            };
+            *issued = Some(answer).filter(|answer| *answer == SUCCESS);
+            is_traced = issued.is_some() && logs.is_some();
+            answer
+        };
+        let items = vec![Item { code, kernel, shape }];
+        let request = Request { context, stream: launch.true_stream, items, launch: make };
+        trace::record(state, request)?;
+        function.was_recorded();
+        Ok(())
+    };
+    let recorded: Result<(), String> = record();
+    (!is_traced).then(|| Some(recorded.err().unwrap_or_else(|| NOT_ASKED.to_owned())))
 }
 
 /// Says what differs where a kernel is traced, for the trace: how many of its blocks fit at once, and that it waits
@@ -216,11 +260,9 @@ pub(super) fn shape_of(
             0 => format!(
                 "its traced copy takes too many registers or too much shared memory for blocks of {threads} threads"
             ),
-            _ => format!(
-                "all {all} blocks fit on the device at once, and {} of its traced copy: if blocks wait for each other, \
-                 it would never end",
-                at_once(blocks)
-            ),
+            _ => "all of its blocks fit on the device at once, and those of its traced copy do not: if they wait for each \
+                  other, it would never end"
+                .to_owned(),
         };
         return Err(Unfit::Blocks { registers, reason });
     }

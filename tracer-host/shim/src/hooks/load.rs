@@ -13,7 +13,7 @@ use warptrace_host::{Memory, MemoryChange};
 
 use super::{Handle, List};
 use crate::assemble::{self, Image};
-use crate::copies::{self, CopySource};
+use crate::copies::{self, CopySource, usable};
 use crate::cubin::Assembled;
 use crate::driver::{self, Answer, SUCCESS};
 use crate::exchange::{self, TracedModule, exchange};
@@ -118,7 +118,7 @@ fn tell_memory(owner: Owner, variables: &[String], allocates: bool) -> Option<()
 unsafe fn load(
     fate: Option<Fate>,
     handle: *mut Handle,
-    owner: impl FnOnce(usize) -> Owner,
+    owner: impl Fn(usize) -> Owner,
     mut load: impl FnMut(Option<*const c_void>) -> Answer,
 ) -> Answer {
     let (mut variables, mut allocates) = (Vec::new(), false);
@@ -128,8 +128,19 @@ unsafe fn load(
         Some(Fate::Untraced(reason)) => (Err(reason), None, None),
         Some(Fate::Exchanged(text, module, assembled, architecture)) => {
             let started = Instant::now();
-            let exchanged =
-                assemble::load(text, &assembled, architecture, |image: &Image| load(Some(image.as_ptr())));
+            let is_usable = |owner: Owner| {
+                module.kernels().first().is_none_or(|kernel| driver::is_usable(owner, &kernel.traced_name))
+            };
+            let exchanged = assemble::load(text, &assembled, architecture, |image: &Image| {
+                match load(Some(image.as_ptr())) {
+                    SUCCESS => {
+                        // SAFETY: the driver has written the handle.
+                        let loaded = owner(unsafe { *handle } as usize);
+                        usable(Some(loaded).filter(|loaded| !is_usable(*loaded)))
+                    }
+                    refused => refused,
+                }
+            });
             match exchanged {
                 Ok((image, more)) => {
                     guarded(|| note(&module, more, started.elapsed()));

@@ -100,7 +100,7 @@ fn load_copy(answer: Answer, function: Handle, makes: bool) -> Answer {
                 return None;
             }
             let _relaxed = Relaxed::enter();
-            driver::load(function.traced(function.kernel().ok()?)?);
+            driver::registers(function.traced(function.kernel().ok()?)?);
             Some(())
         });
     }

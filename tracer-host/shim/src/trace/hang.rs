@@ -179,7 +179,7 @@ impl Watch {
         let _ending = lock(&ENDING);
         let mut recorders = self.recorders(LOCK_PATIENCE).unwrap_or_default();
         recorders.retain(|recorder| !recorder.is_over() && which(recorder));
-        recorders.iter().for_each(|recorder| recorder.end_now(self.state));
+        recorders.iter().for_each(|recorder| recorder.launches().end_now());
         for recorder in &recorders {
             // What the driver has goes with the process.
             std::mem::forget(recorder.finish(self.state));

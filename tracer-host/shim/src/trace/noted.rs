@@ -6,25 +6,29 @@
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
-use warptrace_host::LaunchShape;
+use warptrace_host::{LaunchShape, MemorySize};
 
 use super::recorder::Recorder;
-use super::watch::at_exit;
+use super::watch::{Signals, at_exit};
+use super::{Context, PATIENCE};
 use crate::driver;
 use crate::inside::Inside;
 use crate::ranges;
 use crate::state::{State, lock};
 
+/// Memory of a trace in which nothing is traced.
+const SMALL: MemorySize = MemorySize(8 << 20);
 /// Launches that wait for the trace of their context; more are only counted.
 const MAX_WAITING: usize = 1 << 20;
 
 /// A launch that is not traced.
 #[derive(Clone, Debug)]
-pub(super) struct Noted {
-    pub(super) kernel: Arc<str>,
-    pub(super) shape: LaunchShape,
-    pub(super) label: Option<Arc<str>>,
+struct Noted {
+    kernel: Arc<str>,
+    shape: LaunchShape,
+    label: Option<Arc<str>>,
 }
 
 /// What becomes of launches of a context.
@@ -38,21 +42,21 @@ enum Notes {
 #[derive(Default)]
 pub(crate) struct NotedLaunches {
     contexts: HashMap<usize, Notes>,
-    /// Whether nothing is to be recorded.
-    pub(super) is_paused: bool,
     /// Whether the process's end is known here.
     ends: bool,
 }
 
-/// Notes a launch of the current context that is not traced.
-pub(crate) fn note(state: &State, kernel: Arc<str>, shape: LaunchShape) -> Option<()> {
+/// Notes a launch of the current context that is not traced. `known` keeps what the recorder knows of the kernel.
+pub(crate) fn note(
+    state: &State,
+    kernel: &Arc<str>,
+    shape: LaunchShape,
+    known: Option<&AtomicU64>,
+) -> Option<()> {
     let context = driver::current_context()? as usize;
-    let noted = Noted { kernel, shape, label: ranges::label() };
+    let noted = || Noted { kernel: Arc::clone(kernel), shape, label: ranges::label() };
     let recorder = {
         let mut launches = lock(&state.noted);
-        if launches.is_paused {
-            return None;
-        }
         if !launches.ends {
             // SAFETY: a function of this library, which stays loaded.
             launches.ends = unsafe { libc::atexit(at_exit) } == 0;
@@ -60,7 +64,7 @@ pub(crate) fn note(state: &State, kernel: Arc<str>, shape: LaunchShape) -> Optio
         match launches.contexts.entry(context).or_insert_with(|| Notes::Waiting(Vec::new())) {
             Notes::Waiting(waiting) => {
                 if waiting.len() < MAX_WAITING {
-                    waiting.push(noted);
+                    waiting.push(noted());
                 }
                 return Some(());
             }
@@ -68,23 +72,20 @@ pub(crate) fn note(state: &State, kernel: Arc<str>, shape: LaunchShape) -> Optio
             Notes::Written(recorder) => Arc::clone(recorder),
         }
     };
-    recorder.note(&noted);
+    recorder.note(kernel, &shape, ranges::label().as_ref(), known);
     Some(())
 }
 
 impl NotedLaunches {
-    /// Launches of which nothing is recorded before the program says so.
-    pub(crate) fn paused(is_paused: bool) -> Self {
-        Self { is_paused, ..Self::default() }
-    }
-
     /// Writes the launches of a context into its trace from now on; there is none if it could not begin.
     pub(super) fn begin(&mut self, context: usize, recorder: Option<&Arc<Recorder>>) {
         let notes = recorder.map_or(Notes::Over, |recorder| Notes::Written(Arc::clone(recorder)));
         if let (Some(Notes::Waiting(waiting)), Some(recorder)) =
             (self.contexts.insert(context, notes), recorder)
         {
-            waiting.iter().for_each(|noted| recorder.note(noted));
+            for Noted { kernel, shape, label } in waiting {
+                recorder.note_late(&kernel, &shape, label.as_ref());
+            }
         }
     }
 
@@ -100,19 +101,48 @@ impl NotedLaunches {
     }
 }
 
-/// Begins the traces of contexts, or of one, in which nothing was traced, with little memory.
+/// Begins the traces of contexts, or of one, in which nothing was traced, with little memory. Loading code waits for
+/// kernels that run, so this is given up after a while.
 pub(super) fn begin_waiting(state: &'static State, context: Option<*mut c_void>) {
     let mut waiting = lock(&state.noted).waiting();
     waiting.retain(|other| context.is_none_or(|context| context as usize == *other));
     for context in waiting {
+        let (done, is_done) = std::sync::mpsc::channel();
         // A thread that ends has lost what libraries keep for it.
         let begin = move || {
             let _inside = Inside::enter();
-            let context = std::ptr::with_exposed_provenance_mut(context);
-            lock(&state.traces).begin_small(state, context);
+            let _blocked = Signals::block();
+            begin_small(state, std::ptr::with_exposed_provenance_mut(context));
+            let _ = done.send(());
         };
-        if let Ok(thread) = std::thread::Builder::new().spawn(begin) {
-            let _ = thread.join();
+        if std::thread::Builder::new().spawn(begin).is_ok() && is_done.recv_timeout(PATIENCE).is_err() {
+            lock(&state.summary)
+                .note("launches are in no file: kernels that are not traced still ran at the end");
+        }
+    }
+}
+
+/// Begins the trace of a context in which nothing was traced. The lock of all traces is not held meanwhile.
+fn begin_small(state: &'static State, context: *mut c_void) {
+    let prepared = {
+        let mut traces = lock(&state.traces);
+        if traces.closed || traces.contexts.contains_key(&(context as usize)) {
+            return;
+        }
+        traces.prepare(state, context)
+    };
+    let started = prepared.and_then(|(device, path)| Recorder::start(state, device, path, Some(SMALL)));
+    if let Err(error) = &started {
+        lock(&state.summary).note(format!("launches that were not traced are in no file: {error}"));
+    }
+    lock(&state.noted).begin(context as usize, started.as_ref().ok());
+    if let Ok(recorder) = started {
+        let mut traces = lock(&state.traces);
+        if traces.closed || traces.contexts.contains_key(&(context as usize)) {
+            drop(traces);
+            recorder.finish(state);
+        } else {
+            traces.contexts.insert(context as usize, Context::Recording(recorder));
         }
     }
 }

@@ -4,18 +4,18 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::c_void;
 use std::io::BufWriter;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use warptrace_format::file::limits::MAX_KERNELS;
 use warptrace_format::file::{POINTS, PROGRAM, SourceText, Unrecorded};
 use warptrace_host::{
     Bracket, Brackets, CudaDevice, Device, DeviceError, Drainer, Ended, HostMessage, LaunchReport,
     LaunchShape, Launches, MemorySize, Patience, Reserved, SessionError, TraceOutput, command_line,
 };
 
-use super::noted::Noted;
 use super::{PATIENCE, Request};
 use crate::driver::{self, Relaxed};
 use crate::inside::Inside;
@@ -26,6 +26,11 @@ use crate::summary::MAX_NAME_CHARS;
 
 /// How long a launch in another stream waits for a kernel of which it is not known yet how much it records.
 const OTHER_STREAM: Duration = Duration::from_millis(200);
+
+/// Kernels that are named for launches that are not traced; a file has room for twice as many.
+const MAX_NOTED_KERNELS: usize = MAX_KERNELS / 2;
+/// The number of the next recorder.
+static SERIAL: AtomicU32 = AtomicU32::new(1);
 
 type Output = BufWriter<TraceOutput>;
 
@@ -76,6 +81,8 @@ struct ContextRecords {
 pub(super) struct Recorder {
     launches: Launches<Bracket>,
     brackets: Brackets,
+    /// A number of its own, from 1.
+    serial: u32,
     /// The context, as a number.
     context: usize,
     /// The device's number within the process.
@@ -117,9 +124,13 @@ impl Recorder {
             ForeignDevice { device, brackets: brackets.clone() }.close();
             error.to_string()
         })?;
+        if memory.is_some() {
+            launches.keep_memory();
+        }
         let recorder = Arc::new(Self {
             launches,
             brackets,
+            serial: SERIAL.fetch_add(1, Ordering::Relaxed),
             context,
             device: number,
             path,
@@ -176,7 +187,11 @@ impl Recorder {
         move || {
             let _inside = Inside::enter();
             let _relaxed = Relaxed::enter();
-            drainer.run(|error, report| {
+            let last = || {
+                let unrecorded = lock(&state.summary).take_unrecorded(recorder.context);
+                (unrecorded != Unrecorded::default()).then_some(HostMessage::Unrecorded(unrecorded))
+            };
+            drainer.run(last, |error, report| {
                 let line = recorder.described(report);
                 let line = format!("{line}; it ends early: {}{}", reason_of(error), hint(recorder.is_sync));
                 recorder.is_said.store(true, Ordering::Release);
@@ -228,22 +243,46 @@ impl Recorder {
         if self.is_sync { self.launches.flush() } else { Ok(()) }
     }
 
-    /// Notes a launch that is not traced. Where the file takes no more of them, they are only counted.
-    pub(super) fn note(&self, noted: &Noted) {
+    /// Notes a launch that is not traced. Where the file takes no more of them, they are only counted. `known` is
+    /// the kernel's number and that of the recorder that has given it.
+    pub(super) fn note(
+        &self,
+        kernel: &Arc<str>,
+        shape: &LaunchShape,
+        label: Option<&Arc<str>>,
+        known: Option<&AtomicU64>,
+    ) {
+        let of_this = u64::from(self.serial) << 32;
+        let found =
+            known.map(|known| known.load(Ordering::Relaxed)).filter(|found| found >> 32 == of_this >> 32);
+        let number = found.map(|found| found as u32).or_else(|| self.number_of(kernel));
+        let Some(number) = number else { return };
+        if let Some(known) = known {
+            known.store(of_this | u64::from(number), Ordering::Relaxed);
+        }
+        let _ = self.launches.note(number, shape, label, true);
+    }
+
+    /// The same of a launch that was made before the trace began.
+    pub(super) fn note_late(&self, kernel: &Arc<str>, shape: &LaunchShape, label: Option<&Arc<str>>) {
+        if let Some(number) = self.number_of(kernel) {
+            let _ = self.launches.note(number, shape, label, false);
+        }
+    }
+
+    /// Returns the number of a kernel that is not traced, by its name; `None` if the file does not take it.
+    fn number_of(&self, kernel: &Arc<str>) -> Option<u32> {
         let mut told = lock(&self.told);
-        let number = match told.noted.get(&noted.kernel) {
-            Some(number) => *number,
-            None => {
-                let known = told.numbers.iter().find(|((_, name), _)| **name == *noted.kernel);
-                let number = known.map(|(_, number)| Ok(*number));
-                let add = || self.launches.add_kernels(&[(&noted.kernel, "")], Vec::new());
-                let Ok(number) = number.unwrap_or_else(add) else { return };
-                told.noted.insert(Arc::clone(&noted.kernel), number);
-                number
-            }
-        };
-        drop(told);
-        let _ = self.launches.note(number, &noted.shape, noted.label.as_ref());
+        if let Some(number) = told.noted.get(kernel) {
+            return Some(*number);
+        }
+        if told.noted.len() >= MAX_NOTED_KERNELS {
+            return None;
+        }
+        let known = told.numbers.iter().find(|((_, name), _)| **name == **kernel).map(|(_, number)| *number);
+        let number = known.or_else(|| self.launches.add_kernels(&[(kernel, "")], Vec::new()).ok())?;
+        told.noted.insert(Arc::clone(kernel), number);
+        Some(number)
     }
 
     /// Returns the number of a kernel of a module, of which the file is told once.
@@ -289,28 +328,13 @@ impl Recorder {
     }
 
     /// Asks the recorder's thread to end the trace.
-    pub(super) fn end(&self, state: &State) {
-        self.send_unrecorded(state);
+    pub(super) fn end(&self) {
         self.launches.end(PATIENCE);
-    }
-
-    /// The same, without waiting for launches that run.
-    pub(super) fn end_now(&self, state: &State) {
-        self.send_unrecorded(state);
-        self.launches.end_now();
-    }
-
-    /// Tells the file which launches were not traced.
-    fn send_unrecorded(&self, state: &State) {
-        let unrecorded = lock(&state.summary).take_unrecorded(self.context);
-        if unrecorded != Unrecorded::default() {
-            self.launches.send(HostMessage::Unrecorded(unrecorded));
-        }
     }
 
     /// Ends the trace; returns the device, unless launches still run.
     pub(super) fn finish(&self, state: &State) -> Option<ForeignDevice> {
-        self.end(state);
+        self.end();
         let thread = lock(&self.thread).take()?;
         let joined = thread.join();
         self.is_over.store(true, Ordering::Release);

@@ -27,6 +27,17 @@ fn a_kernel_that_fails_leaves_what_came_before_it() {
 }
 
 #[test]
+fn a_recording_that_failed_takes_the_place_of_an_earlier_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("earlier.wtrc");
+    std::fs::write(&file, "an earlier trace").expect("a file");
+    let variables = [(RUN_FILE, file.to_str().expect("a plain name"))];
+    let Some(traced) = both_with(&["proc", &data("kernels.ptx"), "fail-last"], &variables) else { return };
+    let trace = TraceFile::open(&file).expect("a trace");
+    assert!(trace.launches().count() > 0, "{:?}", traced.report());
+}
+
+#[test]
 fn logs_in_the_hosts_memory_outlive_a_kernel_that_fails() {
     for accesses in [None, Some(Spaces::ALL)] {
         let spec = spec(|spec| {

@@ -1,7 +1,7 @@
 //! Images whose machine code and PTX differ, or that are linked of parts; and that all launches are accounted
 //! for.
 
-use warptrace_abi::run::RUN_SPEC;
+use warptrace_abi::run::{RUN_PTXAS, RUN_SPEC};
 use warptrace_format::file::LaunchInfo;
 
 use crate::built::built;
@@ -56,7 +56,15 @@ fn ptx_of_another_architecture_is_traced_only_if_that_is_asked_for() {
 fn parts_that_were_linked_are_traced_by_the_ptx_of_all() {
     for how in ["module", "library"] {
         let image = data("parts/shapes.fatbin");
-        let Some(traced) = launched(&[how, &image, "5", "_Z3runPii", "2", "64"], &[]) else { return };
+        let folder = tempfile::tempdir().expect("a folder");
+        let kept = folder.path().join("kept.ptx");
+        let variables = [("TEST_DRIVER_KEEP", kept.to_str().expect("a plain name"))];
+        let Some(traced) = launched(&[how, &image, "5", "_Z3runPii", "2", "64"], &variables) else { return };
+        // Only kernels may say how many registers they have.
+        let text = std::fs::read_to_string(&kept).expect("a text");
+        let limits: Vec<usize> = text.match_indices(".maxnreg ").map(|(at, _)| at).collect();
+        assert!(!limits.is_empty(), "{text}");
+        assert!(limits.iter().all(|at| text[..*at].rfind(".func ") < text[..*at].rfind(".entry ")), "{text}");
         assert!(traced.folder.path().join("t.wtrc").exists(), "{:?} {}", traced.report(), traced.log());
         let (launches, events) = traced.verified();
         assert!(launches == 1 && events > 4, "{:?}", traced.report());
@@ -65,6 +73,21 @@ fn parts_that_were_linked_are_traced_by_the_ptx_of_all() {
         for file in ["main.cu", "shapes.cu"] {
             let locations = &trace.metadata().locations;
             assert!(locations.iter().any(|location| location.file.ends_with(file)), "{locations:?}");
+        }
+    }
+}
+
+#[test]
+fn what_the_driver_refuses_when_it_is_looked_up_runs_as_it_is() {
+    let late = [("TEST_DRIVER_REFUSES_LATE", "1"), (RUN_PTXAS, "/nowhere/ptxas")];
+    // The kernel of the first has a copy in a module of its own; the second is one text with its copies.
+    for (image, kernel) in [("kernels.ptx", "_Z5scaleIjEvPT_S0_"), ("parts/shapes.fatbin", "_Z3runPii")] {
+        for how in ["module", "library"] {
+            let words = [how, &data(image), "5", kernel, "1", "32"];
+            let Some(traced) = launched(&words, &late) else { return };
+            let lines = traced.report();
+            assert!(lines.iter().any(|line| line.contains("the driver refused its PTX")), "{lines:?}");
+            assert!(lines.contains(&"1 launch seen: 0 traced, 1 not".to_owned()), "{lines:?}");
         }
     }
 }

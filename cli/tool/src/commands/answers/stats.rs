@@ -1,12 +1,14 @@
 //! `warptrace stats`.
 
 use serde_json::json;
+use warptrace_analysis::words::cut;
 use warptrace_analysis::{Counts, KernelFigures, LabelFigures, SetAnalysis, SetRow, Time, by_label, share};
 
 use super::set::with_spread;
 use super::words::{lane_bars, percent, ratio};
 use super::{Answer, ROWS, TextTable, print_table, words};
 use crate::arguments::Page;
+use crate::commands::table::WIDEST;
 use crate::output::{count, say};
 
 /// Longest label in the table.
@@ -90,7 +92,7 @@ pub(crate) fn run(command: &Page, summed: Option<SetAnalysis>) -> anyhow::Result
 
 fn kernel_table(kernels: &[KernelFigures], all: Option<Time>) -> String {
     TextTable::<KernelFigures>::new()
-        .left("kernel", |kernel| kernel.kernel.clone())
+        .left("kernel", |kernel| cut(&kernel.kernel, WIDEST).into_owned())
         .right("launches", |kernel| count(kernel.launches))
         .right("warps", |kernel| count(kernel.warps))
         .times(all, |kernel| kernel.time)
@@ -105,10 +107,7 @@ fn kernel_table(kernels: &[KernelFigures], all: Option<Time>) -> String {
 fn label_table(labels: &[LabelFigures]) -> String {
     TextTable::<LabelFigures>::new()
         .left("label", |of| {
-            of.label
-                .as_deref()
-                .map_or_else(|| "(none)".into(), |label| words::cut(label, LABEL_WIDTH))
-                .into_owned()
+            of.label.as_deref().map_or_else(|| "(none)".into(), |label| cut(label, LABEL_WIDTH)).into_owned()
         })
         .right("launches", |of| count(of.launches))
         .right("warps", |of| count(of.warps))

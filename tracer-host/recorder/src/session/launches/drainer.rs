@@ -13,7 +13,7 @@ use super::super::running::{self, Rest};
 use super::super::worker::Worker;
 use super::{Ending, Shared};
 use crate::writer::Summary;
-use crate::{Device, DeviceError, LaunchReport, SessionError};
+use crate::{Device, DeviceError, HostMessage, LaunchReport, SessionError};
 
 /// When this many launches have not ended, those behind them are not asked for: a program may begin hundreds,
 /// and most end in the order in which they began.
@@ -69,16 +69,28 @@ impl<D, W: Write + Send + 'static, E> std::fmt::Debug for Drainer<D, W, E> {
 
 impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
     /// Drains until the recording is to [end](super::Launches::end), or something fails, and ends the file.
-    /// If something fails before, `fails` is told, once the file says so.
-    pub fn run(mut self, fails: impl FnOnce(&SessionError, &LaunchReport)) -> Ended<D, W> {
-        loop {
+    /// If something fails before, `fails` is told, once the file says so. `last` makes what the file is told before
+    /// it ends, however that is.
+    pub fn run(
+        mut self,
+        last: impl FnOnce() -> Option<HostMessage>,
+        fails: impl FnOnce(&SessionError, &LaunchReport),
+    ) -> Ended<D, W> {
+        let end = loop {
             match self.step(Instant::now()) {
-                Ok(Next::End) => return self.finish(fails),
+                Ok(Next::End) => break None,
                 Ok(Next::Wait) => self.wait(None),
                 Ok(Next::Again(after)) => self.wait(Some(after)),
-                Err(SessionError::Device(DeviceError::GivenUp)) => return self.leave(fails),
-                Err(error) => return self.fail(error, fails),
+                Err(error) => break Some(error),
             }
+        };
+        if let Some(message) = last() {
+            self.shared.lock().ledger.send(message);
+        }
+        match end {
+            None => self.finish(fails),
+            Some(SessionError::Device(DeviceError::GivenUp)) => self.leave(fails),
+            Some(error) => self.fail(error, fails),
         }
     }
 
@@ -257,6 +269,7 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
         let Some(worker) = self.worker.take() else { return self.ended(Err(SessionError::Unusable)) };
         let mut state = self.shared.lock();
         let (pool, mut total) = (state.ledger.pool.take(), state.ledger.total);
+        let pool = pool.filter(|_| !state.keeps_memory);
         drop(state);
         let freed = pool.map_or(Ok(()), |mut pool| pool.free(&mut self.device));
         // Before the thread's result, so that no error of the file leaves memory behind.

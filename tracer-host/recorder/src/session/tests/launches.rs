@@ -133,7 +133,7 @@ impl Recorded {
 
     fn finish(&mut self) -> Result<LaunchReport, SessionError> {
         self.launches.end(Duration::ZERO);
-        let Ended { outcome, .. } = self.drainer.take().unwrap().run(|_, _| {});
+        let Ended { outcome, .. } = self.drainer.take().unwrap().run(|| None, |_, _| {});
         outcome.map(|(_, _, report)| report)
     }
 }
@@ -200,7 +200,7 @@ fn who_waits_for_room_is_counted_and_goes_on_when_there_is_some() {
         while program.launches.waiting() == 0 {
             std::thread::yield_now();
         }
-        let ended = drainer.run(|_, _| {});
+        let ended = drainer.run(|| None, |_, _| {});
         waits.join().unwrap();
         ended
     });
@@ -298,7 +298,7 @@ fn a_launch_behind_the_first_of_its_kernel_waits_for_it_but_not_in_vain_twice() 
     let second = recorded.run(recorded.reserve(2, PATIENCE).unwrap(), 2, 8);
     let drainer = recorded.drainer.take().unwrap();
     let ended = std::thread::scope(|scope| {
-        let thread = scope.spawn(|| drainer.run(|_, _| {}));
+        let thread = scope.spawn(|| drainer.run(|| None, |_, _| {}));
         first.state.store(1, Ordering::Relaxed);
         second.state.store(1, Ordering::Relaxed);
         let reserved = recorded.reserve(2, LONG).unwrap();
@@ -365,9 +365,12 @@ fn a_launch_that_fails_ends_the_file_with_what_came_before() {
     recorded.step();
     recorded.run(recorded.reserve(2, PATIENCE).unwrap(), 2, 8).state.store(2, Ordering::Relaxed);
     let mut told = None;
-    let Ended { outcome, device } = recorded.drainer.take().unwrap().run(|error, report| {
-        told = Some((error.to_string(), report.launches));
-    });
+    let Ended { outcome, device } = recorded.drainer.take().unwrap().run(
+        || None,
+        |error, report| {
+            told = Some((error.to_string(), report.launches));
+        },
+    );
     assert!(outcome.unwrap_err().to_string().contains("it failed") && device.is_some());
     assert_eq!(told.map(|(error, launches)| (error.contains("it failed"), launches)), Some((true, 1)));
     let error = recorded.launch(2, 8).unwrap_err();
@@ -381,7 +384,7 @@ fn a_recording_that_ends_before_its_launches_says_so_and_leaves_them_their_memor
     let mut recorded = Recorded::new(&options(16 << 10));
     recorded.run(recorded.reserve(2, PATIENCE).unwrap(), 2, 8);
     recorded.launches.end(Duration::ZERO);
-    let Ended { outcome, device } = recorded.drainer.take().unwrap().run(|_, _| {});
+    let Ended { outcome, device } = recorded.drainer.take().unwrap().run(|| None, |_, _| {});
     assert!(matches!(outcome, Err(SessionError::Running { running: 1 })) && device.is_none());
     assert_eq!(recorded.file.launches().len(), 1);
 }
@@ -392,7 +395,7 @@ fn a_flush_writes_all_and_max_events_are_counted() {
     let mut recorded = Recorded::new(&RecordingSpec { window, ..options(16 << 10) });
     let drainer = recorded.drainer.take().unwrap();
     let ended = std::thread::scope(|scope| {
-        let thread = scope.spawn(|| drainer.run(|_, _| {}));
+        let thread = scope.spawn(|| drainer.run(|| None, |_, _| {}));
         for _ in 0..3 {
             let reserved = recorded.reserve(2, LONG).unwrap();
             recorded.run(reserved, 2, 8).state.store(1, Ordering::Relaxed);
