@@ -12,7 +12,7 @@ use std::time::Duration;
 use warptrace_format::file::limits::MAX_KERNELS;
 use warptrace_format::file::{POINTS, PROGRAM, SourceText, Unrecorded};
 use warptrace_host::{
-    Bracket, Brackets, CudaDevice, Device, DeviceError, Drainer, Ended, HostMessage, LaunchReport,
+    Bracket, Brackets, CudaDevice, Device, DeviceError, Drainer, Earlier, Ended, HostMessage, LaunchReport,
     LaunchShape, Launches, MemorySize, Patience, Reserved, SessionError, TraceOutput, command_line,
 };
 
@@ -88,6 +88,8 @@ pub(super) struct Recorder {
     /// The device's number within the process.
     pub(super) device: u32,
     pub(super) path: PathBuf,
+    /// Whether a file of that name is still there.
+    earlier: Earlier,
     told: Mutex<ContextRecords>,
     is_sync: bool,
     /// Whether the report says already why the trace has ended.
@@ -118,6 +120,7 @@ impl Recorder {
         spec.properties.push((POINTS.to_owned(), settings.spec.points.to_string()));
         let file =
             TraceOutput::open(&path).map_err(|error| format!("cannot create {}: {error}", path.display()))?;
+        let earlier = file.earlier();
         let file = BufWriter::with_capacity(1 << 20, file);
         let started = Launches::start(device, &spec, file);
         let (launches, drainer) = started.map_err(|(error, device)| {
@@ -134,6 +137,7 @@ impl Recorder {
             context,
             device: number,
             path,
+            earlier,
             told: Mutex::default(),
             is_sync: settings.waits(),
             is_said: Arc::default(),
@@ -338,6 +342,11 @@ impl Recorder {
         let thread = lock(&self.thread).take()?;
         let joined = thread.join();
         self.is_over.store(true, Ordering::Release);
+        if self.earlier.is_kept() {
+            let path = self.path.display();
+            lock(&state.summary)
+                .note(format!("{path} is that of an earlier recording: this one has recorded nothing"));
+        }
         let Ok(Ended { device, outcome }) = joined else {
             lock(&state.summary).trace(&self.path, "it ends early: the tracer failed".to_owned());
             return None;

@@ -35,6 +35,14 @@ fn a_recording_that_failed_takes_the_place_of_an_earlier_one() {
     let Some(traced) = both_with(&["proc", &data("kernels.ptx"), "fail-last"], &variables) else { return };
     let trace = TraceFile::open(&file).expect("a trace");
     assert!(trace.launches().count() > 0, "{:?}", traced.report());
+    // The driver for tests cannot run what this kernel calls: nothing is recorded before the failure.
+    let Some(built) = built() else { return };
+    std::fs::write(&file, "an earlier trace").expect("a file");
+    let words = ["module", &data("parts/while.fatbin"), "5", "_Z5halveyPiS_", "1", "32"];
+    let traced = run_command(built, true, command_of(built, "launches").args(words), &variables);
+    let report = traced.report();
+    assert!(report.iter().any(|line| line.contains("is that of an earlier recording")), "{report:?}");
+    assert_eq!(std::fs::read(&file).expect("it is there"), b"an earlier trace");
 }
 
 #[test]
