@@ -47,7 +47,7 @@ fn the_first_line_of_every_view_says_which_launches_were_not_traced() {
         assert!(first.ends_with(&format!("complete by its accounts; {SAID}")), "{view}: {said}");
     }
     #[cfg(feature = "query")]
-    assert!(printed(&["query", path, "select 1"]).lines().next().unwrap().contains(SAID));
+    assert!(printed(&["query", "select 1", path]).lines().next().unwrap().contains(SAID));
     let (_, _, errors) = run(&["decode", path]);
     assert!(errors.starts_with("warning: complete by its accounts; NOT ALL LAUNCHES"), "{errors}");
     let page = folder.at("page.html");
