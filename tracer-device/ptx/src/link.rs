@@ -1,47 +1,48 @@
-//! Parts that a device linker puts together, as one text.
+//! Links several PTX texts into one.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::lexer::{Lexer, TokenKind};
 use crate::{FunctionKind, Item, ItemKind, Linkage, Module, ParseError, Position, Span};
 
-/// The section that is kept: names of inlined functions, to which `.loc` refers.
+/// The only section that is kept. It has the names of inlined functions, to which `.loc` refers.
 const KEPT_SECTION: &str = ".debug_str";
 
-/// Why parts cannot be linked. Parts and lines count from 1.
+/// Reasons why parts cannot be linked. Parts and lines are counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkError {
-    /// There is no part.
+    /// No parts were passed.
     #[error("there is no PTX to link")]
     Empty,
-    /// A part is no PTX.
+    /// A part is not valid PTX. Fields: the part's number and the parse error.
     #[error("part {0} of the program: {1}")]
     Parse(usize, ParseError),
-    /// A part is for addresses of another size.
+    /// A part does not use 64-bit addresses. Fields: the part's number and its address size in bits.
     #[error("part {0} of the program has addresses of {1} bits: only those of 64 can be linked")]
     AddressSize(usize, u32),
-    /// An architecture of the parts so far, the next part and its architecture.
+    /// No architecture runs all parts. Fields: the architecture of the parts so far, the number of the next
+    /// part, and its architecture.
     #[error("the program has code for `{0}`, and its part {1} for `{2}`: no architecture runs both")]
     Targets(String, usize, String),
-    /// Two parts define a name: it, and the part and line of each.
+    /// Two parts define the same name. Fields: the name, then the part and line of each definition.
     #[error("`{0}` is defined in part {1} of the program, line {2}, and in part {3}, line {4}")]
     Twice(String, usize, usize, usize, usize),
-    /// One declaration of module scope has several names: its part and line.
+    /// A declaration of module scope declares several names. Fields: its part and line.
     #[error("part {0} of the program, line {1}: a variable that is linked needs a declaration of its own")]
     Several(usize, usize),
 }
 
-/// Parts as one text.
+/// Several parts, linked into one PTX text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Linked {
-    /// The text, a module.
+    /// The linked text, a complete module.
     pub text: String,
-    /// Where lines of parts stand in it, sorted by part and line.
+    /// Maps lines of parts to lines of the linked text. Sorted by part and first line.
     lines: Vec<Lines>,
 }
 
-/// Lines that stand together in a part and in the text.
+/// A run of lines that are consecutive both in a part and in the linked text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Lines {
     part: usize,
@@ -51,9 +52,11 @@ struct Lines {
 }
 
 impl Linked {
-    /// Finds the line of the text in which a line of a part stands. Parts count from 0, lines from 1. There is
-    /// none for a definition that another part's replaces, for a declaration of what a part defines, and
-    /// between functions.
+    /// Returns the line of the linked text that corresponds to a line of a part. Parts count from 0, lines
+    /// from 1.
+    ///
+    /// Returns `None` for a definition replaced by another part's definition, for a declaration of a name
+    /// that some part defines, and for lines between functions.
     #[must_use]
     pub fn line(&self, part: usize, line: usize) -> Option<usize> {
         let behind = self.lines.partition_point(|lines| (lines.part, lines.first) <= (part, line));
@@ -62,20 +65,21 @@ impl Linked {
     }
 }
 
-/// Puts parts together that a device linker links, such as those of `nvcc -rdc=true`, so that the functions of
-/// one can call those of another.
+/// Links PTX texts as a device linker does, for example the parts that `nvcc -rdc=true` makes. Functions of
+/// one part can then call functions of another.
 ///
-/// - The text has the highest version and architecture of all parts.
-/// - Prototypes come first, then variables, then functions, each line for line.
-/// - Of definitions that are `.weak` or `.common`, the first one stays, or the one that is neither.
-/// - What no part defines stays declared, once: dynamic shared memory with the greatest alignment.
-/// - A name without linkage belongs to its part. It is renamed where it is taken, to `name$2` in the second
-///   part. Names of kernels stay.
-/// - Files are numbered anew. Of the debug data, `.debug_str` stays, which has the names of inlined functions;
-///   all other sections are left out, and with them the word `debug` of `.target`.
+/// - The linked text has the highest version and architecture of all parts.
+/// - Prototypes come first, then variables, then functions. Each item keeps its line structure.
+/// - If several parts define a name, a strong definition replaces `.weak` and `.common` ones. Without a
+///   strong definition, the first one is kept.
+/// - A name that no part defines stays declared, once. Dynamic shared memory gets the greatest alignment.
+/// - A name without linkage is local to its part. If the name is already taken, it is renamed: `name` of the
+///   second part becomes `name$2`. Names of kernels never change.
+/// - Files get new numbers. Of the debug sections only `.debug_str` is kept, which has the names of inlined
+///   functions. The word `debug` of `.target` is removed with the other sections.
 ///
 /// # Errors
-/// [`LinkError`] says what does not fit.
+/// Returns a [`LinkError`] if a part cannot be parsed or the parts do not fit together.
 pub fn link(texts: &[&str]) -> Result<Linked, LinkError> {
     let read = texts.iter().enumerate().map(|(index, text)| Part::read(index + 1, text));
     let mut parts = read.collect::<Result<Vec<_>, _>>()?;
@@ -110,29 +114,29 @@ pub fn link(texts: &[&str]) -> Result<Linked, LinkError> {
     Ok(Linked { text: writer.text, lines: writer.lines })
 }
 
-/// What a part has of a name: more than what comes before.
+/// How a part declares or defines a name. Later variants take precedence over earlier ones.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Has {
     Declaration,
-    /// A definition that other parts do not see.
+    /// A definition that is not visible in other parts.
     Local,
-    /// A definition of which another may take the place.
+    /// A definition that another part's definition may replace.
     Weak,
     Strong,
 }
 
 struct Part<'a> {
     module: Module<'a>,
-    /// What it has of each name, and where.
+    /// Names of module scope: the strongest declaration of each, and its offset.
     symbols: BTreeMap<&'a str, (Has, usize)>,
-    /// New names of local ones.
+    /// New names of renamed local symbols, by old name.
     renamed: HashMap<&'a str, String>,
-    /// Offsets of line ends.
+    /// Offsets of the line ends, ascending.
     line_ends: Vec<usize>,
 }
 
 impl<'a> Part<'a> {
-    /// Reads the part of this `number`.
+    /// Parses a part. `number` counts from 1 and is used in errors only.
     fn read(number: usize, text: &'a str) -> Result<Self, LinkError> {
         let module = Module::parse(text).map_err(|error| LinkError::Parse(number, error))?;
         if let Some(bits) = module.address_size().filter(|bits| *bits != 64) {
@@ -155,7 +159,7 @@ impl<'a> Part<'a> {
                 ItemKind::Function(index) => {
                     let function = &module.functions[*index];
                     let linkage = match (function.kind, function.linkage) {
-                        // The host finds any kernel by its name.
+                        // The host can look up any kernel by name, so its name is visible without linkage.
                         (FunctionKind::Entry, Linkage::None) => Linkage::Visible,
                         (_, linkage) => linkage,
                     };
@@ -178,22 +182,22 @@ impl<'a> Part<'a> {
         Ok(Self { module, symbols, renamed: HashMap::new(), line_ends })
     }
 
-    /// Returns the line of an offset.
+    /// Returns the line at an offset, counted from 1.
     fn line(&self, offset: usize) -> usize {
         1 + self.line_ends.partition_point(|end| *end < offset)
     }
 }
 
-/// Lists the words of a text.
+/// Returns the word tokens of a PTX text.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let mut lexer = Lexer::new(text);
     let tokens = std::iter::from_fn(move || Some(lexer.next()).filter(|token| token.kind != TokenKind::End));
     tokens.filter(|token| token.kind == TokenKind::Word).map(|token| token.span.text(text))
 }
 
-/// Finds the architecture that has what those of all parts have, and all options.
+/// Returns the operands of `.target`: the highest architecture of all parts, and the options of all parts.
 fn target(parts: &[Part<'_>]) -> Result<String, LinkError> {
-    // A letter behind the number stands for what no other architecture has.
+    // A letter after the number marks an architecture whose code runs on no other one.
     let key = |name: &str| {
         let number = name.trim_start_matches("sm_").trim_end_matches(char::is_alphabetic);
         (number.parse::<u32>().unwrap_or_default(), name.ends_with(char::is_alphabetic))
@@ -211,7 +215,7 @@ fn target(parts: &[Part<'_>]) -> Result<String, LinkError> {
     Ok(options.into_iter().fold(all.to_owned(), |all, option| all + ", " + option))
 }
 
-/// Gives other names to local ones that are taken.
+/// Chooses new names for local symbols whose names are taken.
 fn rename(parts: &mut [Part<'_>]) {
     let all = parts.iter().flat_map(|part| &part.symbols);
     let shared = all.filter(|(_, (has, _))| *has != Has::Local).map(|(name, _)| (*name).to_owned());
@@ -231,10 +235,10 @@ fn rename(parts: &mut [Part<'_>]) {
     }
 }
 
-/// The definitions that stay of those that all parts see: the part's index, what it has and where.
+/// The kept definition of each name that is visible in all parts: part index, kind and offset.
 type Owners<'a> = HashMap<&'a str, (usize, Has, usize)>;
 
-/// Chooses among the definitions that all parts see.
+/// Chooses one definition for each name that is visible in all parts.
 fn owners<'a>(parts: &[Part<'a>]) -> Result<Owners<'a>, LinkError> {
     let mut owners = Owners::new();
     for (index, part) in parts.iter().enumerate() {
@@ -256,21 +260,21 @@ struct Writer<'a> {
     parts: &'a [Part<'a>],
     owners: Owners<'a>,
     text: String,
-    /// The line that comes next.
+    /// Number of the next line to write.
     line: usize,
     lines: Vec<Lines>,
-    /// New numbers of files, by part and number.
+    /// New numbers of files, by part and old number.
     files: HashMap<(usize, &'a str), usize>,
 }
 
 impl<'a> Writer<'a> {
-    /// Tells whether a part's definition of a name stays.
+    /// Returns true if a part's definition of a name is kept.
     fn keeps(&self, part: usize, name: &str) -> bool {
         let is_owner = self.owners.get(name).is_some_and(|(owner, ..)| *owner == part);
         is_owner || self.parts[part].symbols[name].0 == Has::Local
     }
 
-    /// Returns the text of a span of a part, with the names and the numbers of files that it has now.
+    /// Returns the text of a span with renamed symbols and renumbered files.
     fn edited(&mut self, part: usize, span: Span) -> String {
         let Part { module, renamed, .. } = &self.parts[part];
         let text = span.text(module.text);
@@ -298,14 +302,14 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Appends lines.
+    /// Appends text, a line end, and counts the lines.
     fn push(&mut self, text: &str) {
         self.text += text;
         self.text.push('\n');
         self.line += 1 + memchr::memchr_iter(b'\n', text.as_bytes()).count();
     }
 
-    /// Appends a span of a part, and notes its lines.
+    /// Appends a span of a part and records its lines.
     fn copy(&mut self, part: usize, span: Span) {
         let (text, linked) = (self.edited(part, span), self.line);
         self.push(&text);
@@ -313,7 +317,7 @@ impl<'a> Writer<'a> {
         self.lines.push(Lines { part, first, count: self.line - linked, linked });
     }
 
-    /// Appends prototypes of the functions that stay, and of kernels of which a part has one.
+    /// Appends a prototype for every kept function, and for every kept kernel that a part declares.
     fn prototypes(&mut self) {
         let functions = self.parts.iter().flat_map(|part| &part.module.functions);
         let declared = functions.filter(|function| function.body.is_none()).map(|function| function.name);
@@ -326,7 +330,8 @@ impl<'a> Writer<'a> {
                 }
                 let end = function.param_list.map_or(function.name_span.end, |list| list.end);
                 let mut text = self.edited(index, Span::new(function.span.start, end));
-                // The assembler takes none of a kernel's, and wants the others to be the same everywhere.
+                // The assembler accepts no directives on a kernel's prototype. On other prototypes they must
+                // match the definition.
                 for directive in function.directives.iter().filter(|it| !is_kernel && it.name != ".pragma") {
                     text = text + " " + directive.span.text(part.module.text);
                 }
@@ -335,7 +340,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Appends what no part defines, and second names with their prototypes.
+    /// Appends declarations of names that no part defines, and kept aliases with their prototypes.
     fn undefined(&mut self) {
         let mut undefined: BTreeMap<&str, (Option<u32>, usize, Span)> = BTreeMap::new();
         for (index, part) in self.parts.iter().enumerate() {
@@ -359,7 +364,7 @@ impl<'a> Writer<'a> {
         undefined.into_values().for_each(|(_, part, span)| self.copy(part, span));
     }
 
-    /// Appends the variables that stay, each behind those that its value names.
+    /// Appends the kept variables, each after the variables that its initializer names.
     fn variables(&mut self) {
         let mut variables = Vec::new();
         for (index, part) in self.parts.iter().enumerate() {
@@ -378,7 +383,7 @@ impl<'a> Writer<'a> {
                 words.iter().any(|word| word != name && left.contains(word))
             };
             let (later, now): (Vec<_>, _) = variables.into_iter().partition(waits);
-            // Those that name each other stay in their order.
+            // Variables whose initializers name each other keep their order.
             let (later, now) = if now.is_empty() { (now, later) } else { (later, now) };
             now.iter().for_each(|(part, span, ..)| self.copy(*part, *span));
             variables = later;
@@ -392,8 +397,9 @@ mod tests {
 
     use super::*;
 
-    /// What `nvcc -O3 -lineinfo -arch=sm_90 -rdc=true` packs into programs, in sections `.nv_debug_ptx_txt.*`:
-    /// two files of one, and one of a kernel that launches others. Zero bytes are line ends here.
+    /// PTX that `nvcc -O3 -lineinfo -arch=sm_90 -rdc=true` stores in sections `.nv_debug_ptx_txt.*`, with
+    /// zero bytes replaced by line ends: two files of one program, and one file with a kernel that launches
+    /// kernels.
     const RUN: &str = include_str!("../tests/data/linked/run.ptx");
     const SHAPES: &str = include_str!("../tests/data/linked/shapes.ptx");
     const CHILD: &str = include_str!("../tests/data/linked/child.ptx");
@@ -458,7 +464,8 @@ ret;
         all.iter().for_each(|words| assert!(text.contains(words), "{words}:\n{text}"));
     }
 
-    /// Has the assembler read a text, if there is one, and checks that lines which are in it are the parts'.
+    /// Links texts, checks the line mapping of `st.` lines, and assembles the result if an assembler is
+    /// found.
     fn check(texts: &[&str]) -> Linked {
         let linked = link(texts).unwrap_or_else(|error| panic!("{error}"));
         let lines: Vec<&str> = linked.text.lines().collect();
@@ -522,7 +529,7 @@ ret;
         assert_eq!(linked.line(0, line(&user)), Some(line(text)));
         let none = [(1, line(&other)), (2, 1), (0, 0), (0, 999)];
         assert!(none.iter().all(|(part, line)| linked.line(*part, *line).is_none()));
-        // What is neither weak nor local has its name, wherever it stands.
+        // A strong function keeps its name, whatever the order of the parts.
         let strong = ".visible .func both() .noreturn { exit; }\n.visible .func helper() { ret; }";
         let text = check(&[&user, &with_header("sm_90", strong), &other]).text;
         says(&text, &["helper$1() {", "helper() {", "helper$3() {", "noreturn { exit; }"]);

@@ -1,8 +1,8 @@
-//! Traced copies of kernels in modules of their own, each made when its kernel is first launched.
+//! Traced copies of kernels. Each copy has a separate module, made at the first launch of its kernel.
 //!
-//! The program's image stays what it is, and so does each kernel that is not traced. Only where code uses
-//! variables of its module, of which another module would have others, does the driver get one text with
-//! kernels and copies instead of the image, when that is loaded ([`crate::hooks`]).
+//! The program's image and its untraced kernels do not change. The exception is code that uses variables of
+//! its module, since a second module would have separate variables. For such code the driver gets one text
+//! with kernels and copies instead of the image, at load time ([`crate::hooks`]).
 
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -18,20 +18,20 @@ use crate::exchange::{self, Alone, exchange};
 use crate::image::ImagePtx;
 use crate::state::{Code, Function, Owner, lock, state};
 
-/// Copies that take longer to make are told.
+/// If making a copy takes at least this long, the summary has a note about it.
 const LONG: Duration = Duration::from_millis(250);
 
-/// Copies of a module with more kernels than this are made when they are launched, also where the driver loads all
-/// functions at once: they would take long, and all numbers of locations.
+/// Most kernels of a module for which copies are made at load time, where the driver loads functions eagerly.
+/// Copies of larger modules are made at launch: all of them would take too long, and use up the location ids.
 const MAX_EAGER: usize = 64;
 
-/// What copies of a module's kernels are made of.
+/// The PTX from which copies of a module's kernels are made.
 #[derive(Debug)]
 pub(crate) struct CopySource {
     found: ImagePtx,
-    /// Names as people write them, by those in the PTX.
+    /// Demangled kernel names, by name in the PTX.
     names: OnceLock<HashMap<String, String>>,
-    /// Modules of copies that the driver has.
+    /// Loaded modules and libraries with copies.
     made: Mutex<Vec<Owner>>,
 }
 
@@ -40,12 +40,12 @@ impl CopySource {
         Self { found, names: OnceLock::new(), made: Mutex::default() }
     }
 
-    /// Names as people write them, by those in the PTX.
+    /// Returns the demangled kernel names, by name in the PTX.
     pub(crate) fn names(&self) -> &HashMap<String, String> {
         self.names.get_or_init(|| exchange::kernel_names(&self.found.ptx))
     }
 
-    /// Unloads the copies: the program has unloaded the module.
+    /// Unloads the copies, after the program has unloaded the module.
     pub(crate) fn unload(&self) {
         for owner in lock(&self.made).drain(..) {
             driver::unload(owner);
@@ -53,17 +53,17 @@ impl CopySource {
     }
 }
 
-/// A copy in a module of its own.
+/// A traced copy in a separate module.
 #[derive(Clone, Debug)]
 pub(crate) struct Copied {
     pub(crate) code: Arc<Code>,
     pub(crate) owner: Owner,
 }
 
-/// Does to a kernel's copy what the program has done to the kernel.
+/// Applies to a copy a setting that the program has applied to its kernel.
 type Setting = Box<dyn Fn(&Function) + Send>;
 
-/// What the program has set on a kernel that has no copy yet.
+/// Settings that the program applied to a kernel before the kernel had a copy.
 #[derive(Default)]
 pub(crate) struct Settings(Vec<Setting>);
 
@@ -72,7 +72,7 @@ impl Settings {
         self.0.push(Box::new(setting));
     }
 
-    /// Repeats it on the copy, now that it is there.
+    /// Applies the settings to the new copy and forgets them.
     pub(crate) fn repeat(&mut self, function: &Function) {
         for setting in self.0.drain(..) {
             setting(function);
@@ -86,9 +86,10 @@ impl fmt::Debug for Settings {
     }
 }
 
-/// Makes the copies of all kernels of a module or library that the program has loaded, where the driver loads all
-/// functions at once. A program may rely on that: where a kernel waits for another one, loading the copy of that
-/// one waits for the first.
+/// Makes the copies of all kernels of a loaded module or library, if the driver loads functions eagerly.
+///
+/// A program may rely on eager loading. If one kernel waits for another, loading the second kernel's copy
+/// would wait for the first kernel, and both would hang.
 pub(crate) fn make_all(owner: Owner) -> Option<()> {
     let state = state().filter(|_| driver::loads_eagerly())?;
     let mut names = lock(&state.registry).kernel_names(owner);
@@ -105,22 +106,22 @@ pub(crate) fn make_all(owner: Owner) -> Option<()> {
             registry.found(owner, &name, handle);
             registry.function(handle).cloned()
         };
-        // Why there is none is said when it is launched.
+        // If no copy can be made, the launch reports the reason.
         let _ = function.map(|function| function.kernel().map(drop));
     }
     Some(())
 }
 
-/// Another copy of a kernel, which takes less of a multiprocessor.
+/// A request for a second copy of a kernel that uses fewer resources of a multiprocessor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fitting<'a> {
-    /// The first copy, of which it has the locations.
+    /// The first copy. The second copy uses the same location ids.
     pub(crate) first: &'a Code,
-    /// Registers that a thread may have.
+    /// Registers per thread, at most.
     pub(crate) registers: u32,
 }
 
-/// Unloads what cannot be used, and answers so.
+/// Returns success if nothing is unusable. Otherwise unloads the unusable code and returns an error code.
 pub(crate) fn usable(unusable: Option<Owner>) -> Answer {
     unusable.map_or(SUCCESS, |owner| {
         driver::unload(owner);
@@ -128,10 +129,10 @@ pub(crate) fn usable(unusable: Option<Owner>) -> Answer {
     })
 }
 
-/// Makes the copy of a kernel.
+/// Makes the traced copy of a kernel and loads it.
 ///
 /// # Errors
-/// Why there can be none.
+/// Returns the reason why no copy can be made.
 pub(crate) fn make(
     source: &CopySource,
     function: &Function,
@@ -148,7 +149,7 @@ pub(crate) fn make(
     let (text, module) = match fitting {
         Some(Fitting { first, .. }) => made(first.first_ids())?,
         None => {
-            // Ids are given under the lock: no two modules have the same.
+            // Ids are assigned under the lock, so that no two modules share ids.
             let mut registry = lock(&state.registry);
             let first =
                 registry.first_id().ok_or("all 65,535 location ids are taken by kernels before it")?;

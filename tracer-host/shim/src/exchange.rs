@@ -1,5 +1,4 @@
-//! Makes of a program's PTX the text that the driver gets instead: each kernel, and its traced copy beside
-//! it.
+//! Rewrites a program's PTX for the driver: adds a traced copy of each kernel, or extracts one kernel's copy.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
@@ -20,57 +19,57 @@ use crate::image::ImagePtx;
 use crate::names;
 use crate::settings::Settings;
 
-/// Characters of a reason that are told.
+/// Characters of a reason that are kept.
 const MAX_REASON_CHARS: usize = 200;
-/// Longer texts, such as a library with thousands of kernels, are traced only where kernels are named: the
-/// driver takes long to compile them.
+/// Bytes of PTX above which a module is traced only if `--kernel` is given. The driver takes long to compile
+/// larger texts, such as a library with thousands of kernels.
 const MAX_PTX_BYTES: usize = 8 << 20;
-/// Why a kernel is not traced that `--kernel` does not name.
+/// The reason for kernels that the user excluded.
 pub(crate) const NOT_ASKED: &str = UnrecordedLaunches::NOT_ASKED_FOR;
 
-/// What the names of functions have in common by which kernels launch kernels.
+/// Part of the name of every device runtime function that launches a kernel.
 pub(crate) const LAUNCHES_KERNELS: &str = "LaunchDevice";
 
 /// A module whose kernels can be traced.
 #[derive(Debug)]
 pub(crate) struct TracedModule {
     kernels: Vec<Kernel>,
-    /// What its points mean.
+    /// Descriptions of the module's trace points.
     pub(crate) locations: Vec<LocationInfo>,
-    /// The accesses to memory that are recorded.
+    /// The recorded memory access sites.
     pub(crate) sites: Vec<SiteInfo>,
-    /// Functions without points, and why.
+    /// Names of functions without points, with the reason.
     pub(crate) skipped: Vec<(String, String)>,
-    /// What is to be said of functions, such as that not all is recorded.
+    /// Names of functions with remarks for the user, for example that part of a function is not recorded.
     remarks: Vec<(String, String)>,
-    /// The PTX under the name that locations give for their file, if they lie in it.
+    /// File name and text of the PTX, if locations refer to PTX lines.
     pub(crate) kept: Option<(String, String)>,
-    /// Its variables in global memory, and whether its code may allocate some.
+    /// Names of the variables in global memory, and whether the code may allocate memory.
     pub(crate) variables: Vec<String>,
     pub(crate) allocates: bool,
-    /// How long it took to make.
+    /// Time that making the module took.
     pub(crate) made_in: Duration,
 }
 
 impl TracedModule {
-    /// Its kernels, sorted by their names in the PTX.
+    /// Returns the kernels, sorted by name in the PTX.
     pub(crate) fn kernels(&self) -> &[Kernel] {
         &self.kernels
     }
 
-    /// Says what is to be said of functions, such as that not all is recorded.
+    /// Returns the remarks as sentences that begin with the demangled name.
     pub(crate) fn remarks(&self) -> impl Iterator<Item = String> {
         self.remarks.iter().map(|(function, remark)| format!("{}: {remark}", names::readable(function)))
     }
 
-    /// The kernel of a name in the PTX.
+    /// Returns the kernel with a name in the PTX.
     pub(crate) fn kernel(&self, name: &str) -> Option<&Kernel> {
         let found = self.kernels.binary_search_by(|kernel| (*kernel.name).cmp(name)).ok()?;
         self.kernels.get(found)
     }
 }
 
-/// Names of functions as people write them, each made once.
+/// Cache of demangled function names.
 #[derive(Default)]
 struct Functions(HashMap<String, String>);
 
@@ -85,39 +84,39 @@ impl Functions {
     }
 }
 
-/// A kernel with a traced copy in its module.
+/// A kernel with a traced copy.
 #[derive(Clone, Debug)]
 pub(crate) struct Kernel {
     /// The name in the PTX.
     pub(crate) name: String,
-    /// As people write it; the kernel's name in the file. It lives as long as the process.
+    /// The demangled name, used in the trace file. It lives as long as the process.
     pub(crate) readable: &'static str,
-    /// That of the copy.
+    /// The copy's name in the PTX.
     pub(crate) traced_name: CString,
-    /// Bytes of dynamic shared memory that each warp of a block needs.
+    /// Bytes of dynamic shared memory for each warp of a block.
     pub(crate) shared_bytes: u32,
     /// The untraced kernel's parameters.
     pub(crate) parameters: Vec<ParamLayout>,
     /// Offset of the copy's last parameter in the launch's parameter buffer, in bytes.
     pub(crate) logs_offset: usize,
-    /// Bytes of the logs that the copy declares: all fields, or those before the ones that choose warps.
+    /// Bytes of the copy's logs parameter: all fields, or only the fields before the choice of warps.
     pub(crate) logs_bytes: usize,
-    /// Where the source has it, as far as it is known.
+    /// The kernel's source file; empty if it is unknown.
     pub(crate) file: String,
-    /// Whether it is not known how deep its calls go: a function may call itself.
+    /// True if the call depth is unknown, because of recursion or indirect calls.
     pub(crate) is_deep: bool,
 }
 
-/// Checks that kernels of a text may be traced in a module of their own.
+/// Checks that kernels of a text can be traced in separate modules.
 ///
 /// # Errors
-/// Why that cannot be.
+/// Returns the reason if they cannot.
 pub(crate) fn may_stand_alone(ptx: &str) -> Result<(), String> {
     let module = Module::parse(ptx).map_err(|error| error.to_string())?;
     stands_alone(&module).map_err(|error| error.to_string())
 }
 
-/// Names the kernels of a text as people write them, by their names in it.
+/// Returns the demangled names of a text's kernels, by name in the text.
 pub(crate) fn kernel_names(ptx: &str) -> HashMap<String, String> {
     let Ok(module) = Module::parse(ptx) else { return HashMap::new() };
     let names: Vec<&str> =
@@ -125,25 +124,25 @@ pub(crate) fn kernel_names(ptx: &str) -> HashMap<String, String> {
     names.iter().map(|name| (*name).to_owned()).zip(names::all_readable(&names)).collect()
 }
 
-/// One kernel of a module, which gets a module of its own.
+/// A kernel whose copy gets a separate module.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Alone<'a> {
     /// The name in the PTX.
     pub(crate) name: &'a str,
-    /// As people write it.
+    /// The demangled name.
     pub(crate) readable: &'a str,
-    /// How many registers the copy may have, and that it takes no shared memory, so that as many of its blocks fit on
-    /// the device as of the untraced kernel.
+    /// Limit on the copy's registers per thread. If set, the copy also uses no shared memory, so that as many
+    /// of its blocks fit on the device as of the untraced kernel.
     pub(crate) registers: Option<u32>,
 }
 
-/// Takes one function of a text with what it needs.
+/// Extracts a function and everything that it uses from a text.
 fn part(text: &str, function: &str) -> Result<String, String> {
     let module = Module::parse(text).map_err(|error| error.to_string())?;
     only(&module, &[function]).map_err(|error| error.to_string())
 }
 
-/// Tells whether a kernel, or a function that it calls, launches kernels.
+/// Returns true if a kernel, or a function that it calls, launches kernels.
 fn launches_kernels(text: &str, kernel: &str) -> bool {
     let Ok(text) = part(text, kernel) else { return false };
     let module = Module::parse(&text);
@@ -152,11 +151,11 @@ fn launches_kernels(text: &str, kernel: &str) -> bool {
     })
 }
 
-/// Makes the text, and says what is in it: each kernel with its copy beside it, or the copy of one kernel
-/// alone.
+/// Makes the text for the driver and describes it. The text has all kernels with their copies, or only the
+/// copy of one kernel.
 ///
 /// # Errors
-/// If the text cannot be read, or has no kernel that is to be traced: a sentence that says why.
+/// Returns a sentence with the reason if the text cannot be parsed or no kernel of it is to be traced.
 pub(crate) fn exchange(
     found: &ImagePtx,
     alone: Option<Alone<'_>>,
@@ -180,7 +179,7 @@ pub(crate) fn exchange(
         ));
     }
     let wanted = match alone {
-        // A kernel that launches others comes with these.
+        // The extracted text may also have kernels that this kernel launches.
         Some(kernel) => Some(vec![kernel.name.to_owned()]),
         None => wanted_kernels(ptx, settings).map_err(short)?,
     };
@@ -217,12 +216,12 @@ pub(crate) fn exchange(
     }
     let registers: Vec<(&str, u32)> = limits.iter().map(|(name, limit)| (&**name, *limit)).collect();
     let deep = deep_kernels(ptx);
-    // Points without a marker, by the one behind which lanes always come to them.
+    // Points without a marker, by the point after which lanes always reach them.
     let followers: HashMap<u16, Vec<u16>> =
         implied.into_iter().map(|found| (found.after, found.points)).collect();
     let implied: HashSet<u16> = followers.values().flatten().copied().collect();
     let has_marker = |point: &&Point| !implied.contains(&point.id);
-    // Where the compiler left no lines of its source, those of the PTX stand for them.
+    // Without source lines from the compiler, locations refer to lines of the PTX.
     let ptx_name = format!("{}-{first_id}.ptx", names::readable(&kernels[0].name));
     let marked = points.iter().filter(has_marker);
     let mut functions = Functions::default();
@@ -330,10 +329,10 @@ pub(crate) fn exchange(
     ))
 }
 
-/// Alignment of the parameter that traced copies have more.
+/// Alignment in bytes of the copies' extra parameter.
 const LOGS_ALIGNMENT: usize = 8;
 
-/// Makes a text that records nothing: at each point stands an instruction that hardware counters count.
+/// Makes a text that records nothing. Each point has an instruction for hardware counters instead.
 fn marked(
     text: &str,
     kernels: impl Iterator<Item = String>,
@@ -356,8 +355,8 @@ fn marked(
     Ok((text.map_err(|error| error.to_string())?, module))
 }
 
-/// Lists the kernels of which it is not known how deep their calls go: by way of functions that call
-/// themselves, or through registers.
+/// Returns the kernels with unknown call depth: a function that they reach calls itself or makes indirect
+/// calls.
 fn deep_kernels(ptx: &str) -> HashSet<String> {
     if !ptx.contains("call") {
         return HashSet::new();
@@ -374,7 +373,7 @@ fn deep_kernels(ptx: &str) -> HashSet<String> {
     entries.filter(|(index, _)| is_deep(*index)).map(|(_, function)| function.name.to_owned()).collect()
 }
 
-/// Lists the kernels that are to be traced; `None` if all are.
+/// Returns the kernels to trace; `None` for all kernels.
 fn wanted_kernels(ptx: &str, settings: &Settings) -> Result<Option<Vec<String>>, String> {
     if !settings.names_kernels() {
         return Ok(None);
@@ -385,7 +384,7 @@ fn wanted_kernels(ptx: &str, settings: &Settings) -> Result<Option<Vec<String>>,
     Ok(Some(wanted.map(str::to_owned).collect()))
 }
 
-/// Says of each location which blocks lanes come to next, always and together, if those have no location.
+/// Adds to each location's description the blocks without locations that lanes always execute next, together.
 fn with_followers(
     mut locations: Vec<LocationInfo>,
     followers: &HashMap<u16, Vec<u16>>,
@@ -409,7 +408,7 @@ fn with_followers(
     locations
 }
 
-/// Describes a point for the file: where the source has it, or the PTX.
+/// Describes a point for the trace file, with its place in the source or in the PTX.
 fn location(point: &Point, ptx_name: &str, functions: &mut Functions) -> LocationInfo {
     let (kind, description) = match point.kind {
         PointKind::Entry => (LocationKind::Entry, LocationKind::Entry.meaning()),

@@ -1,4 +1,4 @@
-//! What a program gives the driver to load, and the PTX in it.
+//! Finds the PTX in images that a program passes to the driver.
 
 use std::ffi::{CStr, c_void};
 use std::fmt;
@@ -9,29 +9,29 @@ use crate::cubin::{self, Assembled, Embedded, NoText};
 use crate::exchange::LAUNCHES_KERNELS;
 use crate::fatbin::{self, CONTAINER_MAGIC, Entry, FatbinError, Kind, WRAPPER_MAGIC};
 
-/// Machine code is an ELF file.
+/// Cubins are ELF files.
 const ELF_MAGIC: u32 = u32::from_le_bytes(*b"\x7fELF");
 
-/// What is traced of an image.
+/// The PTX of an image, with the data needed to trace it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ImagePtx {
-    /// The text.
+    /// The PTX text.
     pub(crate) ptx: String,
-    /// Where the source has its lines, if the text does not say it.
+    /// The source lines, if the text has no `.loc` directives for them.
     pub(crate) lines: Option<LineTable>,
-    /// How the program's machine code was made of it.
+    /// How the program's cubin was assembled from the text.
     pub(crate) assembled: Assembled,
-    /// How many registers functions take in the machine code beside it that the device would run.
+    /// Registers of each function in the cubin that the device would run.
     pub(crate) registers: Vec<(String, u32)>,
-    /// That the machine code is of another architecture.
+    /// Set if the cubin is for another architecture than the PTX.
     pub(crate) other: Option<OtherArchitecture>,
 }
 
-/// The architecture of PTX, and that of the machine code beside it, which is another: what the source computes
-/// may depend on it.
+/// The architectures of an image's PTX and cubin, where they differ. The source may compile differently for
+/// each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OtherArchitecture {
-    /// As in `90a`.
+    /// Number and letter, as in `90a`.
     ptx: String,
     code: String,
 }
@@ -47,7 +47,7 @@ impl fmt::Display for OtherArchitecture {
 }
 
 impl OtherArchitecture {
-    /// Says why a kernel is not traced.
+    /// Returns the reason why a kernel is not traced.
     pub(crate) fn refusal(&self) -> String {
         let code = &self.code;
         format!(
@@ -56,7 +56,7 @@ impl OtherArchitecture {
         )
     }
 
-    /// Says of a traced kernel that it may compute something else.
+    /// Returns the remark on a traced kernel: it may compute something else than the cubin.
     pub(crate) fn remark(&self) -> String {
         format!("{self}; the PTX was traced, as --other-architecture asks")
     }
@@ -69,7 +69,7 @@ impl From<String> for ImagePtx {
 }
 
 impl ImagePtx {
-    /// Takes the PTX that the assembler has left in machine code.
+    /// Reads the PTX that the assembler embedded in a cubin.
     fn in_cubin(cubin: &[u8]) -> Result<Self, NoText> {
         let Embedded { text, lines, assembled } = cubin::ptx(cubin)?;
         let registers = cubin::registers(cubin);
@@ -77,45 +77,45 @@ impl ImagePtx {
     }
 }
 
-/// Why an image has no PTX that can be traced.
+/// Reasons why an image has no PTX that can be traced.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum NoPtx {
-    /// There is none in it.
+    /// The image has machine code only.
     #[error(
         "only machine code; build with -gencode arch=compute_{architecture},code=compute_{architecture} or with -lineinfo, or ask NVRTC for compute_{architecture}{}{}",
         hint(),
         if *launches { "; kernels that its kernels launch are not seen either" } else { "" }
     )]
     MachineCode {
-        /// That of the device, 90 for `sm_90`.
+        /// The device's architecture: 90 for `sm_90`.
         architecture: u32,
-        /// Whether its kernels may launch kernels.
+        /// True if kernels of the image may launch kernels.
         launches: bool,
     },
-    /// The text in it cannot be read.
+    /// The PTX embedded in the cubin cannot be read.
     #[error("{0}")]
     Embedded(NoText),
-    /// All of it is for later devices.
+    /// All PTX is for later devices.
     #[error(
         "its PTX is for {found}, and the device is sm_{architecture}: build for compute_{architecture} too"
     )]
     Architecture {
-        /// What it is for.
+        /// The architectures of the PTX, as a list.
         found: String,
-        /// That of the device, 90 for `sm_90`.
+        /// The device's architecture: 90 for `sm_90`.
         architecture: u32,
     },
-    /// The container cannot be read.
+    /// The fatbin cannot be parsed.
     #[error("its fatbin cannot be read: {0}")]
     Fatbin(#[from] FatbinError),
-    /// It is nothing that is known here.
+    /// The image has an unknown format.
     #[error("its image begins with {found:#010x}: neither PTX, machine code nor a fatbin")]
     Unknown {
-        /// What it begins with.
+        /// The image's first four bytes.
         found: u32,
     },
-    /// A text that is not UTF-8.
+    /// The PTX is not UTF-8.
     #[error("its PTX is no text")]
     Text,
 }
@@ -127,7 +127,7 @@ impl NoPtx {
     }
 }
 
-/// Says why a framework's kernels may have no PTX, if that is known.
+/// Returns a hint why a framework's kernels have no PTX, or an empty string.
 fn hint() -> &'static str {
     let is_set =
         |name: &str| std::env::var(name).is_ok_and(|value| !["", "0", "false", "off"].contains(&&*value));
@@ -138,27 +138,28 @@ fn hint() -> &'static str {
     }
 }
 
-/// Reads the PTX that suits a device best: of the highest architecture that the device runs.
+/// Returns the image's PTX that suits a device best. [`in_fatbin`] has the rules for fatbins.
 ///
 /// # Errors
-/// If there is none.
+/// Returns [`NoPtx`] if the image has no PTX that can be traced.
 ///
 /// # Safety
-/// `image` is one that the driver would take: PTX that ends in zero, machine code, a fatbin or its wrapper.
+/// `image` is null or valid for the driver: PTX that ends in a zero byte, a cubin, a fatbin, or a fatbin
+/// wrapper.
 pub(crate) unsafe fn ptx_at(image: *const c_void, architecture: u32) -> Result<ImagePtx, NoPtx> {
     if image.is_null() {
         return Err(NoPtx::Unknown { found: 0 });
     }
-    // SAFETY: any of them has at least four bytes, or is a text, which ends in zero.
+    // SAFETY: an image has at least four bytes or is a text that ends in a zero byte.
     match unsafe { first_word(image.cast()) } {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         WRAPPER_MAGIC | CONTAINER_MAGIC => in_fatbin(unsafe { fatbin::container_at(image) }?, architecture),
         magic if is_text(magic) => {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             ptx_in(unsafe { CStr::from_ptr(image.cast()) }.to_bytes_with_nul(), architecture)
         }
         ELF_MAGIC => {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             let code = unsafe { cubin::at(image) }.ok_or(NoPtx::machine_code(architecture, None))?;
             ptx_in(code, architecture)
         }
@@ -166,10 +167,10 @@ pub(crate) unsafe fn ptx_at(image: *const c_void, architecture: u32) -> Result<I
     }
 }
 
-/// Like [`ptx_at`], for an image of which all bytes are known, such as that of a file.
+/// Like [`ptx_at`], for an image of known size, such as a file's contents.
 ///
 /// # Errors
-/// If there is none.
+/// Returns [`NoPtx`] if the image has no PTX that can be traced.
 pub(crate) fn ptx_in(image: &[u8], architecture: u32) -> Result<ImagePtx, NoPtx> {
     let mut first = [0; 4];
     for (to, from) in first.iter_mut().zip(image) {
@@ -189,14 +190,14 @@ pub(crate) fn ptx_in(image: &[u8], architecture: u32) -> Result<ImagePtx, NoPtx>
     }
 }
 
-/// Reads the first four bytes, or zeros behind the first zero.
+/// Reads four bytes, or up to the first zero byte, as a little-endian number. Unread bytes are 0.
 ///
 /// # Safety
-/// As many bytes can be read, or one of zero before.
+/// Four bytes can be read, or all bytes up to a zero byte among them.
 unsafe fn first_word(image: *const u8) -> u32 {
     let mut bytes = [0; 4];
     for (at, byte) in bytes.iter_mut().enumerate() {
-        // SAFETY: no byte before it was zero.
+        // SAFETY: all bytes before this one were nonzero.
         *byte = unsafe { *image.add(at) };
         if *byte == 0 {
             break;
@@ -205,17 +206,19 @@ unsafe fn first_word(image: *const u8) -> u32 {
     u32::from_le_bytes(bytes)
 }
 
-/// Tells whether a text may begin so: printable characters and spaces.
+/// Returns true if a text may begin with these bytes: ASCII graphic characters and whitespace, up to a zero
+/// byte.
 fn is_text(magic: u32) -> bool {
     let mut bytes = magic.to_le_bytes().into_iter().take_while(|byte| *byte != 0).peekable();
     bytes.peek().is_some() && bytes.all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace())
 }
 
-/// Variables with which the driver compiles PTX, whatever machine code stands beside it.
+/// Environment variables that make the driver compile PTX even if the image has a cubin for the device.
 const FORCE_PTX: [&str; 2] = ["CUDA_FORCE_PTX_JIT", "CUDA_FORCE_JIT"];
 
-/// Chooses among the PTX texts of a fatbin: the one of the same architecture as the machine code that the device
-/// would run, else the one that this code was made of, else that of the highest architecture that the device runs.
+/// Chooses one of a fatbin's PTX texts. The order of preference is: the text for the architecture of the
+/// cubin that the device would run, the text embedded in that cubin, the text for the highest architecture
+/// that the device runs.
 fn in_fatbin(container: &[u8], architecture: u32) -> Result<ImagePtx, NoPtx> {
     let all = fatbin::entries(container)?;
     let mut found: Vec<Entry<'_>> = all.iter().copied().filter(|entry| entry.kind == Kind::Ptx).collect();
@@ -256,8 +259,8 @@ fn in_fatbin(container: &[u8], architecture: u32) -> Result<ImagePtx, NoPtx> {
     }
 }
 
-/// Finds the machine code that a device would run: of its own architecture, or the highest of the same
-/// generation below.
+/// Returns the cubin that a device would run: the highest architecture of the device's generation that is not
+/// above the device's architecture.
 fn machine_code<'e, 'f>(entries: &'e [Entry<'f>], architecture: u32) -> Option<&'e Entry<'f>> {
     let suits = |entry: &&Entry<'_>| {
         entry.kind == Kind::Elf
@@ -265,11 +268,11 @@ fn machine_code<'e, 'f>(entries: &'e [Entry<'f>], architecture: u32) -> Option<&
             && entry.architecture / 10 == architecture / 10
             && (!entry.is_specific() || entry.architecture == architecture)
     };
-    // Code for one architecture only comes before code that later ones run, too.
+    // Architecture-specific code takes precedence over code that later architectures run, too.
     entries.iter().filter(suits).max_by_key(|entry| (entry.architecture, entry.is_specific()))
 }
 
-/// The target of PTX: `sm_90a` has the number 90 and the letter `a`.
+/// The target of PTX. `sm_90a` has the number 90 and the letter `a`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Target<'a> {
     number: u32,
@@ -283,7 +286,8 @@ impl fmt::Display for Target<'_> {
 }
 
 impl Target<'_> {
-    /// Returns whether a device runs it: `sm_90a` runs on that architecture only, `sm_100f` on those of one family.
+    /// Returns true if a device runs the target. `sm_90a` runs on that architecture only, `sm_100f` on its
+    /// family only.
     fn runs_on(self, architecture: u32) -> bool {
         match self.letter {
             "" => self.number <= architecture,
@@ -294,7 +298,7 @@ impl Target<'_> {
     }
 }
 
-/// Reads the target of a text.
+/// Returns the target of a PTX text.
 fn target_of(text: &str) -> Option<Target<'_>> {
     let target = text.lines().find_map(|line| line.trim_start().strip_prefix(".target"))?;
     let name = target.split([',', ' ', '\t']).find_map(|word| word.strip_prefix("sm_"))?;
@@ -307,7 +311,7 @@ mod tests {
     use super::*;
 
     fn text_of(bytes: &[u8]) -> Result<String, NoPtx> {
-        // SAFETY: each ends in zero, or is longer than what its header says.
+        // SAFETY: each text ends in a zero byte, and the ELF header is complete.
         unsafe { ptx_at(bytes.as_ptr().cast(), 90) }.map(|found| found.ptx)
     }
 
@@ -323,10 +327,10 @@ mod tests {
         assert_eq!(text_of(b".ver\xff\0"), Err(NoPtx::Text));
     }
 
-    /// The target of a PTX text, such as `sm_80`, or machine code; its architecture, and flags.
+    /// The target of a PTX text, such as `sm_80`, or a cubin; its architecture; its flags.
     type TestImage<'a> = (&'a [u8], u32, u64);
 
-    /// Makes a container of images.
+    /// Builds a fatbin container.
     fn fatbin_of(images: &[TestImage<'_>]) -> Vec<u8> {
         let mut body = Vec::new();
         for (image, architecture, flags) in images {
@@ -351,7 +355,8 @@ mod tests {
         let code = fatbin::entries(fatbin).unwrap()[0].bytes().unwrap();
         let (code, with_ptx) = (&*code, include_bytes!("../tests/data/triton/collatz.cubin").as_slice());
         const SPECIFIC: u64 = 0x10_0000;
-        // For an H100, sm_90: the images, the target of the PTX that is taken, and what is said of the machine code.
+        // For an H100 (sm_90): the images, the target of the chosen PTX, and the reported difference from the
+        // cubin.
         let ways: &[(&[TestImage<'_>], &str, Option<&str>)] = &[
             (&[(b"sm_90", 90, 0), (code, 90, 0)], "sm_90", None),
             (
@@ -377,7 +382,7 @@ mod tests {
                 "sm_90",
                 Some("compute_90, and its machine code for sm_90a,"),
             ),
-            // Code of another generation does not run, nor that of a later architecture.
+            // The device runs neither code of another generation nor code of a later architecture.
             (&[(b"sm_80", 80, 0), (code, 80, 0), (code, 100, 0)], "sm_80", None),
             (&[(b"sm_80", 80, 0), (with_ptx, 90, 0)], "sm_90a", None),
             (&[(b"sm_80", 80, 0)], "sm_80", None),
@@ -394,7 +399,7 @@ mod tests {
         }
         let later = ptx_in(&fatbin_of(&[(b"sm_100", 100, 0), (code, 90, 0)]), 90);
         assert!(matches!(later, Err(NoPtx::Architecture { .. })), "{later:?}");
-        // Code for an earlier architecture of the same generation is what a device runs.
+        // A device runs code for an earlier architecture of its generation.
         let older = ptx_in(&fatbin_of(&[(b"sm_80", 80, 0), (code, 86, 0)]), 89).unwrap();
         assert!(older.other.is_some());
     }

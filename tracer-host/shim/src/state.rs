@@ -1,4 +1,4 @@
-//! What the shim knows of the program: its modules, libraries and functions, by the driver's handles.
+//! The shim's state: the program's modules, libraries and functions, by driver handle.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::c_void;
@@ -17,30 +17,30 @@ use crate::settings::{Settings, report_folder};
 use crate::summary::{self, Counts, Summary, Untraced};
 use crate::trace::{NotedLaunches, Traces};
 
-/// Everything that the shim keeps. Made by the first load or launch of a program that is traced.
+/// The shim's global state. The first load or launch of a traced program creates it.
 pub(crate) struct State {
     pub(crate) settings: Settings,
-    /// The process for which it was made: a forked child has a copy that it must not use.
+    /// The process that created the state. A forked child has a copy, which it must not use.
     process: u32,
     pub(crate) registry: Mutex<Registry>,
     pub(crate) traces: Mutex<Traces>,
     pub(crate) noted: Mutex<NotedLaunches>,
-    /// Whether the program has said that nothing is to be recorded.
+    /// True if the program has paused recording, or has not yet started it in manual mode.
     pub(crate) is_paused: AtomicBool,
     pub(crate) graphs: Mutex<Graphs>,
     pub(crate) summary: Mutex<Summary>,
-    /// What the summary has of launches, without its lock.
+    /// The summary's launch counts, usable without its lock.
     pub(crate) counts: Arc<Counts>,
-    /// `None` if ranges do not decide what is recorded.
+    /// `None` if ranges do not limit recording.
     asked: Option<Arc<Asked>>,
 }
 
 static STATE: OnceLock<Option<State>> = OnceLock::new();
 
-/// Returns the state; `None` if nothing is to be traced, or in a child that was forked from a traced process.
+/// Returns the state; `None` if nothing is to be traced, or in a forked child of a traced process.
 pub(crate) fn state() -> Option<&'static State> {
     let make = || {
-        // What goes wrong in a hook is told in the summary, not by Rust's own message.
+        // A panic in a hook goes to the summary instead of standard error.
         std::panic::set_hook(Box::new(|panic| summary::note_panic(&panic.to_string())));
         let process = std::process::id();
         let mut summary = Summary::new(report_folder(), process);
@@ -50,8 +50,8 @@ pub(crate) fn state() -> Option<&'static State> {
         })?;
         let asked = Asked::new(&settings.spec.recording.window).map(Arc::new);
         summary.asked.clone_from(&asked);
-        // Counts go on where no trace begins.
-        // SAFETY: a function of this library, which stays loaded.
+        // Launches are also counted if no trace starts, so the summary is written at exit.
+        // SAFETY: `at_exit` is a function of this library, which stays loaded.
         unsafe { libc::atexit(at_exit) };
         Some(State {
             process,
@@ -69,58 +69,60 @@ pub(crate) fn state() -> Option<&'static State> {
     STATE.get_or_init(make).as_ref().filter(|state| state.process == std::process::id())
 }
 
-/// Writes what became of launches since the summary was written last.
+/// Writes the summary, whose launch counts have changed since it was last written.
 extern "C" fn at_exit() {
     let Some(_inside) = Inside::enter() else { return };
     let _ = guarded(|| state().map(|state| lock(&state.summary).write()));
 }
 
 impl State {
-    /// Tells whether traces have what kernels access.
+    /// Returns true if traces have memory accesses.
     pub(crate) fn records_accesses(&self) -> bool {
         self.settings.spec.recording.spaces() != warptrace_spec::Spaces::NONE
     }
 
-    /// Counts a launch of a kernel that ran untraced in the current context; returns where more of them are counted.
+    /// Counts an untraced launch in the current context. Returns the entry, in which the caller can count
+    /// more launches.
     pub(crate) fn untraced(&self, kernel: &str, reason: &str) -> Arc<Untraced> {
         let context = driver::current_context().map_or(0, |context| context as usize);
         lock(&self.summary).untraced(context, kernel, reason)
     }
 
-    /// Tells whether a launch of this thread is recorded as far as ranges decide, and counts it.
+    /// Returns true if ranges allow recording a launch of this thread. Counts the launch.
     pub(crate) fn is_within(&self) -> bool {
         let window = &self.settings.spec.recording.window;
         self.asked.as_ref().is_none_or(|asked| asked.has_launch(window))
     }
 }
 
-/// Locks; a hook that panicked leaves what it had.
+/// Locks a mutex, and ignores poisoning by a hook that panicked.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A module or library that the program has loaded.
+/// A module or library that the program has loaded, or the module of a copy.
 #[derive(Debug)]
 pub(crate) struct Code {
-    /// Its kernels with their copies in the same module, or why there are none.
+    /// The kernels with copies in the same module, or the reason why there are no copies.
     pub(crate) traced: Result<TracedModule, String>,
-    /// What copies in modules of their own are made of.
+    /// The PTX for copies in separate modules.
     source: Option<CopySource>,
-    /// What the driver was given: it may read that later.
+    /// The image passed to the driver, which may still read it.
     _image: Option<Image>,
-    /// A number of its own, or that of the code of which it has the locations.
+    /// A unique number. A second copy of a kernel shares the number of the first, since both have the same
+    /// locations.
     pub(crate) number: usize,
 }
 
 impl Code {
-    /// The numbers of its first location and its first site.
+    /// Returns the numbers of the first location and the first site.
     pub(crate) fn first_ids(&self) -> (u16, u16) {
         let Ok(module) = &self.traced else { return (1, 1) };
         let first = module.locations.first().map_or(1, |location| location.id);
         (first, module.sites.first().map_or(1, |site| site.number))
     }
 
-    /// Unloads the copies of its kernels that are in modules of their own.
+    /// Unloads the copies in separate modules.
     pub(crate) fn unload_copies(&self) {
         if let Some(source) = &self.source {
             source.unload();
@@ -128,25 +130,25 @@ impl Code {
     }
 }
 
-/// Whose function it is.
+/// The module or library of a function, by handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Owner {
     Module(usize),
     Library(usize),
 }
 
-/// A copy that takes less of a multiprocessor than the first one.
+/// A second copy of a kernel that uses fewer resources of a multiprocessor than the first.
 #[derive(Clone, Debug)]
 pub(crate) struct FittingCopy {
     pub(crate) code: Arc<Code>,
     pub(crate) kernel: Arc<Kernel>,
     owner: Owner,
-    /// A function of a module or a kernel of a library.
+    /// Handle of a module's function or a library's kernel.
     found: usize,
 }
 
 impl FittingCopy {
-    /// It as a function of the current context.
+    /// Returns the copy as a function of the current context.
     pub(crate) fn handle(&self) -> Option<*mut c_void> {
         match self.owner {
             Owner::Module(_) => Some(pointer(self.found)),
@@ -161,26 +163,26 @@ pub(crate) struct Function {
     code: Arc<Code>,
     pub(crate) owner: Owner,
     pub(crate) name: Arc<str>,
-    /// The copy in a module of its own, made when it is first needed.
+    /// The copy in a separate module, made at first use.
     copied: OnceLock<Result<Copied, String>>,
-    /// Copies that take less of a multiprocessor, each by the registers that it may have.
+    /// Copies that use fewer resources of a multiprocessor, by their limit on registers.
     fitting: Mutex<BTreeMap<u32, Result<FittingCopy, String>>>,
-    /// What the program has set on it before, and whether it has set anything.
+    /// Settings from the program for the copy, and whether there were any.
     settings: Mutex<CopySettings>,
     is_set: AtomicBool,
-    /// The traced copy: a function of a module or a kernel of a library, looked up when it is first needed.
+    /// Handle of the traced copy, a module's function or a library's kernel. Looked up at first use.
     traced: OnceLock<Option<usize>>,
-    /// The name as people write it, made when it is first told.
+    /// The demangled name, made at first use.
     readable: OnceLock<Arc<str>>,
-    /// Launches that were recorded.
+    /// Number of recorded launches.
     recorded: AtomicU64,
-    /// The number of the kernel in the trace that has its untraced launches, as the recorder has it.
+    /// The kernel's number for untraced launches in the trace. Set by the recorder.
     pub(crate) noted: AtomicU64,
-    /// Contexts in which the copy was loaded with it.
+    /// Contexts in which the copy was loaded together with the kernel.
     loaded: Mutex<Vec<usize>>,
-    /// Why none of its launches is recorded, once that is known.
+    /// The reason why no launch can be recorded, once known.
     reason: OnceLock<String>,
-    /// Where its launches are counted then, for the context of the last one.
+    /// The summary's entry for untraced launches in the context of the last one.
     untraced: Mutex<Option<Arc<Untraced>>>,
 }
 
@@ -204,21 +206,21 @@ impl Function {
         }
     }
 
-    /// The name as people write it.
+    /// Returns the demangled name.
     pub(crate) fn readable(&self) -> &Arc<str> {
         self.readable.get_or_init(|| names::readable(&self.name).into())
     }
 
-    /// Checks that this many launches of it are not recorded yet, with `more` that are about to be.
+    /// Checks that the recorded launches, plus `more` that are about to be recorded, are fewer than `most`.
     ///
     /// # Errors
-    /// [`NOT_ASKED`], if they are.
+    /// Returns [`NOT_ASKED`] if they are not.
     pub(crate) fn check_launches(&self, most: Option<u64>, more: u64) -> Result<(), String> {
         let is_over = most.is_some_and(|most| self.recorded.load(Ordering::Relaxed) + more >= most);
         if is_over { Err(NOT_ASKED.to_owned()) } else { Ok(()) }
     }
 
-    /// Tells whether the copy was loaded in a context, and notes that it is.
+    /// Returns true if the copy was already loaded in a context, and marks it as loaded.
     pub(crate) fn is_loaded(&self, context: *mut c_void) -> bool {
         let mut loaded = lock(&self.loaded);
         let is_known = loaded.contains(&(context as usize));
@@ -228,7 +230,7 @@ impl Function {
         is_known
     }
 
-    /// Counts a launch of a function of which none is recorded, as was found before.
+    /// Counts a launch of a function that is known to stay untraced.
     pub(crate) fn count_untraced(&self, state: &State) {
         let Some(reason) = self.reason.get() else { return };
         let context = driver::current_context().map_or(0, |context| context as usize);
@@ -239,31 +241,31 @@ impl Function {
         }
     }
 
-    /// Whether it is known that none of its launches is recorded.
+    /// Returns true if the function is known to stay untraced.
     pub(crate) fn is_untraced(&self) -> bool {
         self.reason.get().is_some()
     }
 
-    /// Remembers that no launch of it is recorded.
+    /// Marks the function as untraced in all launches.
     pub(crate) fn stays_untraced(&self, reason: &str) {
         let _ = self.reason.set(reason.to_owned());
     }
 
-    /// Whether none of its launches was recorded.
+    /// Returns true if no launch was recorded yet.
     pub(crate) fn is_first(&self) -> bool {
         self.recorded.load(Ordering::Relaxed) == 0
     }
 
-    /// Notes that a launch was recorded.
+    /// Counts a recorded launch.
     pub(crate) fn was_recorded(&self) {
         self.recorded.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The code that has its copy, which is made if there is none yet, and whose that is. The registry must
-    /// not be locked.
+    /// Returns the code with the copy, and the copy's module or library. Makes the copy at first use. The
+    /// registry must not be locked.
     ///
     /// # Errors
-    /// Why it has none.
+    /// Returns the reason why there is no copy.
     fn traced_in(&self) -> Result<(&Arc<Code>, Owner), String> {
         let Some(source) = &self.code.source else { return Ok((&self.code, self.owner)) };
         let mut is_new = false;
@@ -278,11 +280,11 @@ impl Function {
         Ok((&copied.code, copied.owner))
     }
 
-    /// A copy that has at most so many registers and takes no shared memory, made when it is first needed. The
-    /// registry must not be locked.
+    /// Returns a copy that is limited to `registers` registers per thread and uses no shared memory. Makes it
+    /// at first use. The registry must not be locked.
     ///
     /// # Errors
-    /// Why there is none.
+    /// Returns the reason why there is no such copy.
     pub(crate) fn fitting(&self, registers: u32) -> Result<FittingCopy, String> {
         if self.is_set.load(Ordering::Relaxed) {
             return Err("the program has set attributes on it, which a smaller copy would lack".to_owned());
@@ -301,12 +303,13 @@ impl Function {
         fitting.entry(registers).or_insert_with(make).clone()
     }
 
-    /// Tells whether it has a copy, or can have none.
+    /// Returns true if the copy exists, if making it has failed, or if the function's module needs no
+    /// separate copy.
     pub(crate) fn has_copy(&self) -> bool {
         self.code.source.is_none() || self.copied.get().is_some()
     }
 
-    /// Does something to its copy: now, or when it is made.
+    /// Applies a setting to the copy: now, or when the copy is made.
     pub(crate) fn set(&self, setting: impl Fn(&Self) + Send + 'static) {
         self.is_set.store(true, Ordering::Relaxed);
         let mut settings = lock(&self.settings);
@@ -318,19 +321,25 @@ impl Function {
         }
     }
 
-    /// The code that has its copy.
+    /// Returns the code with the copy. The registry must not be locked.
     ///
     /// # Errors
-    /// Why it has none.
+    /// Returns the reason why there is no copy.
     pub(crate) fn traced_code(&self) -> Result<&Code, String> {
         self.traced_in().map(|(code, _)| &**code)
     }
 
-    /// Its kernel, if it is traced.
+    /// Returns the kernel, if it is traced. The registry must not be locked.
     ///
     /// # Errors
-    /// Why it is not.
+    /// Returns the reason why it is not traced.
     pub(crate) fn kernel(&self) -> Result<&Kernel, String> {
+        // A kernel that the user has not named is no gap, whatever keeps it from being traced.
+        let is_asked = || state().is_none_or(|state| state.settings.wants(&self.name, self.readable()));
+        self.find_kernel().map_err(|reason| if is_asked() { reason } else { NOT_ASKED.to_owned() })
+    }
+
+    fn find_kernel(&self) -> Result<&Kernel, String> {
         let module = self.traced_in()?.0.traced.as_ref().map_err(Clone::clone)?;
         module.kernel(&self.name).ok_or_else(|| {
             let skipped = module.skipped.iter().find(|(name, _)| **name == *self.name);
@@ -338,7 +347,7 @@ impl Function {
         })
     }
 
-    /// The traced copy as a function of the current context.
+    /// Returns the traced copy as a function of the current context.
     pub(crate) fn traced(&self, kernel: &Kernel) -> Option<*mut c_void> {
         let found = self.copy(kernel)?;
         match self.owner {
@@ -347,12 +356,12 @@ impl Function {
         }
     }
 
-    /// The traced copy as a kernel of its library, for all contexts; `None` if it is a module's.
+    /// Returns the traced copy as a library's kernel, valid in all contexts; `None` for a module's function.
     pub(crate) fn traced_kernel(&self, kernel: &Kernel) -> Option<*mut c_void> {
         matches!(self.owner, Owner::Library(_)).then(|| self.copy(kernel)).flatten()
     }
 
-    /// The traced copy: a module's function, or a library's kernel.
+    /// Returns the traced copy: a module's function or a library's kernel.
     fn copy(&self, kernel: &Kernel) -> Option<*mut c_void> {
         let name = kernel.traced_name.as_c_str();
         let (_, owner) = self.traced_in().ok()?;
@@ -361,60 +370,61 @@ impl Function {
     }
 }
 
-/// A handle of the driver's.
+/// Converts a driver handle to a pointer.
 fn pointer(handle: usize) -> *mut c_void {
     std::ptr::with_exposed_provenance_mut(handle)
 }
 
-/// The driver's handles, and what they stand for.
+/// Maps driver handles to code and functions.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     owners: HashMap<Owner, Arc<Code>>,
-    /// Functions of modules, and kernels of libraries: the driver takes both for a launch.
+    /// Functions of modules and kernels of libraries. The driver accepts either in a launch.
     functions: HashMap<usize, Arc<Function>>,
     next_id: u32,
-    /// The number of the last site that a module has.
+    /// Number of the last site in any module.
     last_site: u16,
     codes: usize,
 }
 
 impl Registry {
-    /// The id of the next module's first location; `None` if there are no more.
+    /// Returns the id for the next module's first location; `None` if all ids are taken.
     pub(crate) fn first_id(&self) -> Option<u16> {
         u16::try_from(self.next_id.max(1)).ok()
     }
 
-    /// The number of the next module's first site; where there are no more, its accesses are not recorded.
+    /// Returns the number for the next module's first site. If all numbers are taken, accesses are not
+    /// recorded.
     pub(crate) fn first_site(&self) -> u16 {
         self.last_site.saturating_add(1)
     }
 
-    /// Takes the ids of a module's locations: no other module gets them.
+    /// Marks the ids of a module's locations and sites as taken.
     pub(crate) fn take_ids(&mut self, module: &TracedModule) {
         let last = module.locations.last().map_or(0, |location| u32::from(location.id));
         self.next_id = self.next_id.max(last + 1);
         self.last_site = self.last_site.max(module.sites.last().map_or(0, |site| site.number));
     }
 
-    /// Tells whether a module or library has traced copies.
+    /// Returns true if a module or library has traced copies.
     pub(crate) fn is_traced(&self, owner: Owner) -> bool {
         self.owners.get(&owner).is_some_and(|code| code.traced.is_ok())
     }
 
-    /// Notes a loaded module or library.
+    /// Adds a loaded module or library.
     pub(crate) fn add(&mut self, owner: Owner, traced: Result<TracedModule, String>, image: Option<Image>) {
         let code = self.numbered(traced, None, image);
         self.owned(owner, &code);
     }
 
-    /// Notes a loaded module or library whose kernels get copies in modules of their own.
+    /// Adds a loaded module or library whose kernels get copies in separate modules.
     pub(crate) fn add_source(&mut self, owner: Owner, source: CopySource) {
         let traced = Err("its copy is in another module".to_owned());
         let code = self.numbered(traced, Some(source), None);
         self.owned(owner, &code);
     }
 
-    /// Notes a module with the copy of a kernel, which may have the locations of another.
+    /// Creates the code of a copy's module. With `like`, the code shares the number of that code.
     pub(crate) fn new_code(&mut self, module: TracedModule, image: Image, like: Option<&Code>) -> Arc<Code> {
         match like {
             None => self.numbered(Ok(module), None, Some(image)),
@@ -434,7 +444,7 @@ impl Registry {
         Arc::new(Code { traced, source, _image: image, number: self.codes })
     }
 
-    /// Notes that a library's module has a handle of its own.
+    /// Adds the separate module handle of a library.
     pub(crate) fn alias(&mut self, library: usize, module: usize) {
         if let Some(code) = self.owners.get(&Owner::Library(library)) {
             let code = Arc::clone(code);
@@ -442,8 +452,8 @@ impl Registry {
         }
     }
 
-    /// Notes whose code it is. What had the same handle before has gone with its context, without a
-    /// word.
+    /// Sets the code of a module or library. If the driver has reused the handle, removes the functions of
+    /// the former owner, which was destroyed with its context.
     fn owned(&mut self, owner: Owner, code: &Arc<Code>) {
         let before = self.owners.insert(owner, Arc::clone(code));
         if before.is_some_and(|before| !Arc::ptr_eq(&before, code)) {
@@ -451,23 +461,23 @@ impl Registry {
         }
     }
 
-    /// Names the kernels of a module or library of which copies can be made: in the PTX, and as people write it.
+    /// Returns the kernels for which copies can be made: name in the PTX and demangled name.
     pub(crate) fn kernel_names(&self, owner: Owner) -> Vec<(String, String)> {
         let source = self.owners.get(&owner).and_then(|code| code.source.as_ref());
         let names = source.map(|source| source.names().iter());
         names.into_iter().flatten().map(|(name, readable)| (name.clone(), readable.clone())).collect()
     }
 
-    /// Forgets a module or library, and its functions; returns it.
+    /// Removes a module or library with its functions, and returns its code.
     pub(crate) fn remove(&mut self, owner: Owner) -> Option<Arc<Code>> {
         let code = self.owners.remove(&owner)?;
-        // A library's module goes with it.
+        // Also removes the module handle of a library.
         self.owners.retain(|_, other| !Arc::ptr_eq(other, &code));
         self.functions.retain(|_, function| function.owner != owner && !Arc::ptr_eq(&function.code, &code));
         Some(code)
     }
 
-    /// Notes a function that the program has looked up.
+    /// Adds a function that the program has looked up.
     pub(crate) fn found(&mut self, owner: Owner, name: &str, function: usize) {
         match self.owners.get(&owner) {
             Some(code) => {
@@ -483,7 +493,7 @@ impl Registry {
         }
     }
 
-    /// Notes that a kernel of a library is such a function in a context.
+    /// Adds the handle that a library's kernel has as a function of a context.
     pub(crate) fn is_function(&mut self, kernel: usize, function: usize) {
         match self.functions.get(&kernel).cloned() {
             Some(known) => drop(self.functions.insert(function, known)),
@@ -491,7 +501,7 @@ impl Registry {
         }
     }
 
-    /// Kernels of libraries that have a name, with their handles.
+    /// Returns the library kernels with a name, and their handles.
     pub(crate) fn kernels_of(&self, name: &str) -> Vec<(*mut c_void, Arc<Function>)> {
         let is_it =
             |function: &Function| *function.name == *name && matches!(function.owner, Owner::Library(_));
@@ -499,7 +509,7 @@ impl Registry {
         found.map(|(handle, function)| (pointer(*handle), function.clone())).collect()
     }
 
-    /// The function of a handle.
+    /// Returns the function with a handle.
     pub(crate) fn function(&self, handle: usize) -> Option<&Arc<Function>> {
         self.functions.get(&handle)
     }

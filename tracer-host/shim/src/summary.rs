@@ -1,6 +1,7 @@
-//! What `warptrace run` says of a process when it has ended: a file of lines, written as they come to be
-//! known.
+//! The process's report for `warptrace run`: a file of lines. The shim rewrites the file
+//! as lines are added, and at exit.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -15,72 +16,72 @@ use crate::exchange::NOT_ASKED;
 use crate::ranges::Asked;
 use crate::trace::SAID;
 
-/// Kernels that are named as not traced; the others are counted.
+/// Most untraced kernels that the report names. Further kernels are only counted.
 const MAX_UNTRACED: usize = 8;
 
-/// Characters of a kernel's name that are told: a template's name may fill a page.
+/// Most characters of a kernel's name in the report. A template's name can be very long.
 pub(crate) const MAX_NAME_CHARS: usize = 100;
 
-/// The first mistake of the tracer's own, without a lock that it might have been made under.
+/// The first panic of the tracer. Needs no lock, since the panic may have happened under one.
 static PANIC: OnceLock<String> = OnceLock::new();
 
-/// Notes that the tracer has failed where it must not break the program.
+/// Stores the tracer's first panic. A panic in the tracer must not break the program.
 pub(crate) fn note_panic(what: &str) {
     let _ = PANIC.set(what.split_whitespace().collect::<Vec<_>>().join(" "));
 }
 
-/// How many launches the process has made, and how many of them were traced.
+/// Numbers of launches that the process made and that were traced.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) seen: AtomicU64,
     pub(crate) traced: AtomicU64,
 }
 
-/// What a process did.
+/// The report of one process.
 #[derive(Debug, Default)]
 pub(crate) struct Summary {
-    /// `None` if it is not asked for.
+    /// Folder of the report; `None` if no report is requested.
     folder: Option<PathBuf>,
     process: u32,
-    /// Files that this process writes.
+    /// Trace files reserved for this process.
     claimed: Vec<PathBuf>,
-    /// A line for each trace, by its file.
+    /// One line for each trace, with its file.
     traces: Vec<(PathBuf, String)>,
     pub(crate) counts: Arc<Counts>,
-    /// Kernels that ran untraced, why, and how often.
+    /// Untraced kernels, with reasons and launch counts.
     untraced: Vec<Arc<Untraced>>,
     notes: Vec<String>,
-    /// What the trace of a context has to say besides.
+    /// Notes for trace files, with their contexts.
     remarks: Vec<(usize, String)>,
-    /// Traces that tell where launches hang.
+    /// Number of traces that show a hang.
     hangs: usize,
-    /// Which ranges are recorded.
+    /// The ranges that are recorded.
     pub(crate) asked: Option<Arc<Asked>>,
 }
 
-/// A kernel that runs untraced in a context.
+/// Untraced launches of one kernel in one context, for one reason.
 #[derive(Debug)]
 pub(crate) struct Untraced {
     context: usize,
     kernel: String,
     reason: String,
     launches: AtomicU64,
-    /// How many of them a trace tells of.
+    /// How many of the launches are listed in a trace.
     written: AtomicU64,
 }
 
 impl Untraced {
-    /// Counts launches.
+    /// Adds launches to the count.
     pub(crate) fn count(&self, launches: u64) {
         self.launches.fetch_add(launches, Ordering::Relaxed);
     }
 
-    /// The context in which it runs; 0 if that is not known.
+    /// Returns the context; 0 if it is unknown.
     pub(crate) const fn context(&self) -> usize {
         self.context
     }
 
-    /// Whether the user has asked for that, or the report says already why nothing was traced.
+    /// Returns true if the user excluded the launches, or if the report already has the reason.
     fn is_expected(&self) -> bool {
         [NOT_ASKED, SAID].contains(&&*self.reason)
     }
@@ -91,13 +92,13 @@ impl Summary {
         Self { folder, process, ..Self::default() }
     }
 
-    /// Says in the folder that this process writes a file; `false` if another does.
+    /// Reserves a trace file in the folder. Returns false if another process has reserved it.
     pub(crate) fn claim(&mut self, file: &Path) -> bool {
         let Some(folder) = &self.folder else { return true };
         if self.claimed.iter().any(|known| known == file) {
             return true;
         }
-        // A name for the path without its separators.
+        // The file name is made from the path; it must not contain separators.
         let name: String = file
             .as_os_str()
             .as_encoded_bytes()
@@ -121,7 +122,7 @@ impl Summary {
         claimed
     }
 
-    /// Sets what is said of a trace.
+    /// Sets the line of a trace.
     pub(crate) fn trace(&mut self, file: &Path, line: String) {
         match self.traces.iter_mut().find(|(known, _)| known == file) {
             Some((_, old)) if *old == line => return,
@@ -131,12 +132,12 @@ impl Summary {
         self.write();
     }
 
-    /// Says that a trace tells where launches hang.
+    /// Reports that a trace shows a hang.
     pub(crate) fn hangs(&mut self, file: &Path) {
         let Some(folder) = &self.folder else { return };
         self.hangs += 1;
         let name = format!("{HANG_PREFIX}{}-{}", self.process, self.hangs);
-        // It is there when it is whole.
+        // Written under another name, then renamed: readers never see part of the file.
         let part = folder.join(format!("part-{name}"));
         let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
         if fs::write(&part, file.as_os_str().as_encoded_bytes()).is_ok() {
@@ -144,7 +145,7 @@ impl Summary {
         }
     }
 
-    /// Adds a line, once.
+    /// Adds a line to the report, unless the report has it already.
     pub(crate) fn note(&mut self, note: impl Into<String>) {
         let note = note.into();
         if !self.notes.contains(&note) {
@@ -153,7 +154,7 @@ impl Summary {
         }
     }
 
-    /// Adds a line to what the trace of a context says, once.
+    /// Adds a note to the trace of a context, unless the note is already waiting.
     pub(crate) fn remark(&mut self, context: usize, remark: String) {
         let remark = (context, remark);
         if !self.remarks.contains(&remark) {
@@ -161,17 +162,17 @@ impl Summary {
         }
     }
 
-    /// Says why this process is not traced: in the folder, or, if nothing reads that, on standard error.
+    /// Reports why this process is not traced: in the report, or on standard error if no report is requested.
     pub(crate) fn refuse(&mut self, problem: &str) {
         if self.folder.is_none() {
-            // A program may have closed it.
+            // The program may have closed standard error.
             let _ = writeln!(std::io::stderr(), "warptrace: nothing is traced: {}", shown(problem));
         }
         self.note(format!("nothing was traced: {problem}"));
     }
 
-    /// Counts a launch of a kernel that ran untraced in a context, 0 if that is not known; returns where more of them
-    /// are counted.
+    /// Counts an untraced launch of a kernel; `context` is 0 if it is unknown. Returns the entry, in which
+    /// the caller can count more launches.
     pub(crate) fn untraced(&mut self, context: usize, kernel: &str, reason: &str) -> Arc<Untraced> {
         let kernel = &*match kernel.char_indices().nth(MAX_NAME_CHARS) {
             None => kernel.to_owned(),
@@ -192,8 +193,7 @@ impl Summary {
         new
     }
 
-    /// Takes what the trace of a context is to say: launches that were not traced and of which no trace tells yet, and
-    /// remarks.
+    /// Takes the notes of a context, and its untraced launches that no trace lists yet.
     pub(crate) fn take_unrecorded(&mut self, context: usize) -> Unrecorded {
         let take = |untraced: &Arc<Untraced>| {
             let launches = untraced.launches.load(Ordering::Relaxed);
@@ -211,7 +211,7 @@ impl Summary {
         Unrecorded { launches, notes }
     }
 
-    /// Writes all lines. What goes wrong with that must not concern the program.
+    /// Writes the report. Ignores errors, which must not disturb the program.
     pub(crate) fn write(&self) {
         let Some(folder) = &self.folder else { return };
         let path = folder.join(format!("{REPORT_PREFIX}{}", self.process));
@@ -220,7 +220,7 @@ impl Summary {
         }
     }
 
-    /// The lines; the first one names the process.
+    /// Returns the report's lines. The first line names the process.
     fn lines(&self) -> Vec<String> {
         let program = std::env::current_exe().ok();
         let program = program.as_deref().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
@@ -244,16 +244,22 @@ impl Summary {
             lines.push(format!("not traced, as asked: {}", launch_count(unasked)));
         }
         lines.extend(self.launches());
+        // An option that names no kernel is easily mistyped.
+        if unasked > 0 && told.is_empty() && self.counts.traced.load(Ordering::Relaxed) == 0 {
+            let kernels: BTreeSet<&str> = expected.iter().map(|untraced| &*untraced.kernel).collect();
+            let kernels: Vec<&str> = kernels.into_iter().take(MAX_UNTRACED).collect();
+            lines.push(format!("no launch was asked for; launched were {}", kernels.join(", ")));
+        }
         lines.extend(PANIC.get().map(|what| format!("the tracer failed, which is a mistake in it: {what}")));
         lines
     }
 
-    /// Says how many launches the process has made, where not all of them were traced.
+    /// Returns a line with the numbers of launches, unless all of them were traced.
     fn launches(&self) -> Option<String> {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let (seen, traced) = (read(&self.counts.seen), read(&self.counts.traced));
         let untraced: u64 = self.untraced.iter().map(|untraced| read(&untraced.launches)).sum();
-        // A launch that is under way is in none of the two.
+        // A launch in progress is in neither count.
         let unknown = match seen.saturating_sub(traced + untraced) {
             0 => String::new(),
             unknown => format!(", and of {unknown} it is not known"),
@@ -263,7 +269,7 @@ impl Summary {
     }
 }
 
-/// Writes a number of launches.
+/// Formats a number of launches.
 fn launch_count(launches: u64) -> String {
     if launches == 1 { "1 launch".to_owned() } else { format!("{launches} launches") }
 }
@@ -302,7 +308,7 @@ mod tests {
             (launches.iter().map(|unrecorded| unrecorded.launches).collect::<Vec<_>>(), notes.len())
         };
         assert_eq!((taken(1), taken(0), taken(0)), ((vec![], 0), (vec![5, 2], 1), (vec![], 0)));
-        // The process that writes a file may do so again.
+        // A process may reserve the same file again.
         assert!(summary.claim(Path::new("/x/a.wtrc")) && summary.claim(Path::new("/x/a.wtrc")));
         let mut other = Summary::new(Some(folder.path().to_owned()), 8);
         assert!(!other.claim(Path::new("/x/a.wtrc")) && other.claim(Path::new("/x/b.wtrc")));

@@ -25,9 +25,7 @@ pub(crate) fn run(command: &arguments::Decode) -> anyhow::Result<()> {
     let trace = opened.trace;
     let launches = chosen_launches(&trace, command)?;
     if !launches.is_empty() && !launches.iter().any(|(info, _)| was_recorded(info, command)) {
-        crate::output::tell!(
-            "note: nothing of this was chosen to be recorded: `warptrace info` says what was"
-        );
+        crate::output::tell!("note: nothing of this was recorded: `warptrace info` says what was");
     }
     if command.accesses {
         target.write(|out| decode_accesses::print(&trace, command, &launches, &mut trace.limited(out)))?;

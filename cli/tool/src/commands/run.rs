@@ -93,7 +93,7 @@ pub(crate) fn run(command: &RunArguments) -> anyhow::Result<ExitCode> {
     drop(watch);
     let lines = reported(report.path());
     if lines.is_empty() {
-        crate::output::tell!("warptrace: nothing was traced: the program loaded no CUDA kernels");
+        crate::output::tell!("warptrace: nothing was traced: the program launched no CUDA kernel");
     }
     for line in lines {
         crate::output::tell!("warptrace: {line}");

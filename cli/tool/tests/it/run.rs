@@ -33,7 +33,7 @@ fn a_program_keeps_its_output_and_its_exit_code() {
         |script: &str| run(&["run", "-o", text(&trace), "--shim", text(&shim), "--", "sh", "-c", script]);
     let (code, output, errors) = shell("echo out; echo err >&2; exit 7");
     assert_eq!((code, output.as_str()), (7, "out\n"));
-    assert_eq!(errors, "err\nwarptrace: nothing was traced: the program loaded no CUDA kernels\n");
+    assert_eq!(errors, "err\nwarptrace: nothing was traced: the program launched no CUDA kernel\n");
     assert_eq!(shell("kill -9 $$").0, 137);
     let script = "echo $LD_PRELOAD $WARPTRACE_RUN_SPEC $WARPTRACE_RUN_FILE";
     let (code, output, _) = shell(script);
@@ -116,7 +116,7 @@ fn the_tool_alone_is_enough() {
         let output = command.env("XDG_CACHE_HOME", cache).env("TMPDIR", folder.at("")).output().unwrap();
         let [printed, errors] = [output.stdout, output.stderr].map(|said| String::from_utf8(said).unwrap());
         assert!(output.status.success(), "{errors}");
-        assert_eq!(errors, "warptrace: nothing was traced: the program loaded no CUDA kernels\n");
+        assert_eq!(errors, "warptrace: nothing was traced: the program launched no CUDA kernel\n");
         PathBuf::from(printed.trim())
     };
     // The library is unpacked once.

@@ -206,8 +206,7 @@ impl fmt::Display for VerifyReport {
             let Self { recorded_launches, chosen_warps, launch_warps, .. } = self;
             writeln!(
                 out,
-                "chosen    launches: {recorded_launches} of {launches}, warps: {chosen_warps} of {launch_warps}; \
-                 the others were not to be recorded"
+                "recorded  launches: {recorded_launches} of {launches}, warps: {chosen_warps} of {launch_warps}"
             )?;
         }
         writeln!(out, "decoded   events: {}, warps with events: {}", self.events, self.warps)?;

@@ -39,7 +39,7 @@ fn what_was_not_chosen_is_no_loss() {
         assert_eq!((report.launches, report.recorded_launches), (3, 1));
         assert_eq!((report.launch_warps, report.chosen_warps, report.accounts), (54, 3, 3 * count));
         let page = report.to_string();
-        assert!(page.contains("\nchosen    launches: 1 of 3, warps: 3 of 54; "), "{page}");
+        assert!(page.contains("\nrecorded  launches: 1 of 3, warps: 3 of 54\n"), "{page}");
         assert_eq!(decode(&trace, 1, 0).unwrap(), streams());
         assert_eq!(decode(&trace, 0, 0).unwrap(), Streams::new());
         let warps: Vec<u32> = trace.streams(1, 0).unwrap().map(|stream| stream.unwrap().warp).collect();

@@ -1,7 +1,8 @@
-//! Launches that were not recorded, and what is to be said of those that were: the `UNTR` section.
+//! The `UNTR` section: launches that were not recorded, and notes on recorded launches.
 //!
-//! The body is a structure in the metadata's encoding: launches (kernel and reason, strings; how many,
-//! varint64), and notes (strings). Sections add up. The section is optional, and no index lists it.
+//! The body is a structure in the metadata's encoding. It has launches (kernel and reason as strings, count
+//! as varint64), then notes (strings). A file may have several sections; their contents add up. The section
+//! is optional, and no index lists it.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,41 +14,41 @@ use super::metadata::bounded;
 use super::section::{SectionKind, encode_section};
 
 const SECTION: &str = "UNTR";
-/// Launches that a writer puts into one section: with their texts less than its limit of bytes.
+/// Launches per section. With their texts they stay below the size limit of a section.
 const LAUNCHES_AT_ONCE: usize = 4096;
-/// Why launches of kernels that the user left out were not recorded.
+/// The reason for launches that the user excluded.
 const NOT_ASKED_FOR: &str = "it was not asked for";
-/// What launches are called that find no place.
+/// Kernel name and reason of the entry that sums up all launches over the limit.
 const TOO_MANY: [&str; 2] = ["(other kernels)", "there are too many to list them"];
 
-/// Launches that were not recorded, and notes on those that were.
+/// Launches that were not recorded, and notes on recorded launches.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unrecorded {
     /// Launches that were not recorded, at most [`MAX_UNRECORDED`] kernels and reasons in a file.
     #[serde(deserialize_with = "bounded::<_, _, MAX_UNRECORDED>")]
     pub launches: Vec<UnrecordedLaunches>,
-    /// Sentences about how what was recorded differs from what the program runs alone, at most
+    /// Sentences about how the recorded run differs from the untraced program, at most
     /// [`MAX_UNRECORDED_NOTES`] in a file.
     #[serde(deserialize_with = "bounded::<_, _, MAX_UNRECORDED_NOTES>")]
     pub notes: Vec<String>,
 }
 
-/// Launches of a kernel that were not recorded for one reason.
+/// Unrecorded launches of one kernel with one reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnrecordedLaunches {
     /// The kernel's name.
     pub kernel: String,
-    /// Why they were not recorded.
+    /// Why the launches were not recorded.
     pub reason: String,
-    /// How many there were.
+    /// Number of launches.
     pub launches: u64,
 }
 
 impl UnrecordedLaunches {
-    /// The reason if the user chose other kernels.
+    /// The reason for launches that the user excluded.
     pub const NOT_ASKED_FOR: &str = NOT_ASKED_FOR;
 
-    /// Whether the launches are missing although they were asked for.
+    /// Returns true if the launches were requested but not recorded.
     pub fn are_missing(&self) -> bool {
         self.reason != NOT_ASKED_FOR
     }
@@ -60,8 +61,9 @@ impl UnrecordedLaunches {
 }
 
 impl Unrecorded {
-    /// The sections, header and body. A text of more than [`MAX_UNRECORDED_TEXT_BYTES`] bytes is cut, with `…`
-    /// at its end. What a file has no place for is summed up, or, of notes, left out.
+    /// Encodes the sections, each with header and body. A text over [`MAX_UNRECORDED_TEXT_BYTES`] bytes is
+    /// cut and ends in `…`. Launches over the limit are summed up in one entry; notes over the limit are
+    /// dropped.
     pub fn encode_sections(&self) -> Vec<Vec<u8>> {
         let mut launches: Vec<_> =
             self.launches.iter().filter(|of| of.launches > 0).map(UnrecordedLaunches::cut).collect();
@@ -85,11 +87,12 @@ impl Unrecorded {
         sections
     }
 
-    /// Reads the body of a section at file offset `at`.
+    /// Decodes the body of a section at file offset `at`.
     ///
     /// # Errors
-    /// A body over [`MAX_METADATA_BYTES`](super::limits::MAX_METADATA_BYTES), too long a list or text, no launch
-    /// where some are meant, bytes that are no such structure, bytes after it.
+    /// Returns an error if the body is over [`MAX_METADATA_BYTES`](super::limits::MAX_METADATA_BYTES), a list
+    /// or text is too long, an entry counts 0 launches, the bytes do not decode, or bytes follow the
+    /// structure.
     pub fn decode(body: &[u8], at: u64) -> Result<Self, FormatError> {
         let contents = |message| Err(FormatError::Contents { section: SECTION, offset: at, message });
         let found: Self = decode_body((SECTION, "launches that were not recorded"), body, at)?;
@@ -105,7 +108,7 @@ impl Unrecorded {
         Ok(found)
     }
 
-    /// All texts.
+    /// Returns all texts: kernels, reasons and notes.
     pub fn texts_mut(&mut self) -> impl Iterator<Item = &mut String> {
         self.launches.iter_mut().flat_map(|of| [&mut of.kernel, &mut of.reason]).chain(&mut self.notes)
     }

@@ -1,8 +1,8 @@
-//! Machine code, as the program gives it to the driver: how many registers its kernels take, and the PTX that
-//! it was made of, where the assembler has left that in it.
+//! Reads cubins as the program passes them to the driver: the registers of functions, and the PTX that the
+//! assembler embedded.
 //!
-//! A cubin is an ELF file. NVIDIA documents only how programs use it; what is read here is what
-//! `cuobjdump -elf` and `nvdisasm` show of cubins of CUDA 11 to 13.
+//! A cubin is an ELF file. NVIDIA documents only how programs use it. This module reads what `cuobjdump -elf`
+//! and `nvdisasm` show for cubins of CUDA 11 to 13.
 
 mod lines;
 mod options;
@@ -18,20 +18,20 @@ pub(crate) use self::options::Assembled;
 #[allow(unused_imports, reason = "the driver for tests needs only some")]
 pub(crate) use self::text::{Embedded, NoText, ptx};
 
-/// The section of attributes: a list of a format, a number and a value each.
+/// The section of attributes. Each attribute has a format, a number and a value.
 const INFO: &[u8] = b".nv.info";
-/// The format of attributes whose value has a length of its own; those of other formats have two bytes.
+/// The format of attributes with a length field and a value. Other formats have a value of two bytes.
 const FORMAT_LONG: u8 = 4;
-/// The attribute with a symbol's index and how many registers that function takes.
+/// The attribute with the index of a function's symbol and the function's number of registers.
 const REGISTERS: u8 = 0x2f;
-/// Bytes of an ELF file's header, and of each section's.
+/// Bytes of the ELF file header.
 const HEADER_BYTES: usize = size_of::<FileHeader64<Little>>();
-/// No cubin is longer.
+/// Limit on the bytes of a cubin.
 const MAX_BYTES: u64 = 1 << 30;
-/// How far apart the addresses of sections are put that all begin at 0.
+/// Shift that places code sections, which all begin at address 0, at distinct addresses.
 const SECTION_SHIFT: u32 = 40;
 
-/// A cubin's tables.
+/// A parsed cubin.
 struct Cubin<'a> {
     data: &'a [u8],
     sections: SectionTable<'a, FileHeader64<Little>>,
@@ -51,7 +51,8 @@ impl<'a> Cubin<'a> {
         section.data(Little, self.data).ok()
     }
 
-    /// Lists the sections of a name, which a dot and anything else may follow, with their whole names.
+    /// Returns all sections whose name is `name`, or `name` with a suffix that begins with a dot. Items have
+    /// the full name and the bytes.
     fn sections_of(&self, name: &str) -> impl Iterator<Item = (&'a str, &'a [u8])> {
         self.sections.iter().filter_map(move |section| {
             let known = self.sections.section_name(Little, section).ok()?;
@@ -62,8 +63,8 @@ impl<'a> Cubin<'a> {
         })
     }
 
-    /// Returns a section of debugging tables with the addresses of code in it: sections of code all begin at
-    /// 0, so that each is moved to where its number says.
+    /// Returns a section of debug tables with relocated code addresses. Code sections all begin at address 0,
+    /// so each gets a base address computed from its index.
     fn placed(&self, name: &str) -> Option<Vec<u8>> {
         let (index, section) = self.sections.section_by_name(Little, name.as_bytes())?;
         let mut bytes = section.data(Little, self.data).ok()?.to_vec();
@@ -91,12 +92,12 @@ impl<'a> Cubin<'a> {
     }
 }
 
-/// Reads how a cubin was assembled, as far as it says.
+/// Reads how a cubin was assembled. The result is empty if the cubin does not say.
 pub(crate) fn assembled(cubin: &[u8]) -> Assembled {
     Cubin::parse(cubin).map(|cubin| Assembled::new(&cubin)).unwrap_or_default()
 }
 
-/// Tells whether a symbol of a cubin has a text in its name.
+/// Returns true if the name of any symbol contains `text`.
 pub(crate) fn names_any(cubin: &[u8], text: &str) -> bool {
     Cubin::parse(cubin).is_some_and(|cubin| {
         let strings = cubin.symbols.strings();
@@ -105,8 +106,8 @@ pub(crate) fn names_any(cubin: &[u8], text: &str) -> bool {
     })
 }
 
-/// Lists the functions of a cubin with the registers that each takes. Of what cannot be read nothing is
-/// listed.
+/// Returns the functions of a cubin with their numbers of registers. The list is empty if the cubin cannot be
+/// read.
 pub(crate) fn registers(cubin: &[u8]) -> Vec<(String, u32)> {
     read_registers(cubin).unwrap_or_default()
 }
@@ -132,13 +133,15 @@ fn read_registers(cubin: &[u8]) -> Option<Vec<(String, u32)>> {
     Some(found)
 }
 
-/// Finds the bytes of a cubin of which only the address is known, by what its header and sections say.
+/// Returns the bytes of a cubin at an address. Computes the size from the header and the section table.
+/// Returns `None` if a header is invalid or the size exceeds [`MAX_BYTES`].
 ///
 /// # Safety
-/// `image` is the address of an ELF file of which as many bytes can be read as its tables say, and which
-/// stays as it is for `'a`.
+/// `image` is the address of an ELF file. All bytes that its tables describe are readable and do not change
+/// during `'a`.
 pub(crate) unsafe fn at<'a>(image: *const c_void) -> Option<&'a [u8]> {
-    // SAFETY: the caller's promise: a header, behind which the sections' table is where it says.
+    // SAFETY: guaranteed by the caller: the header is readable, and so is everything that the tables
+    // describe.
     unsafe {
         let start = image.cast::<u8>();
         let header = std::slice::from_raw_parts(start, HEADER_BYTES);

@@ -1,37 +1,38 @@
-//! How a cubin was assembled, as far as the assembler says it there.
+//! Reads from a cubin how it was assembled, if the assembler noted it.
 
 use super::{Cubin, number};
 
-/// The section in which assemblers of CUDA 13 name themselves and their options.
+/// The section in which assemblers of CUDA 13 store their name and options.
 const NOTE: &str = ".note.nv.tkinfo";
-/// Bytes of a note before its name: the length of the name, that of the content, and a type.
+/// Bytes of a note's header: length of the name, length of the content, and a type.
 const NOTE_HEADER_BYTES: usize = 12;
-/// Offsets in the note's content of four numbers: where the strings begin that name the tool, its version,
-/// its build and its options.
+/// Offsets in the note's content of four numbers: the string offsets of the tool's name, its version, its
+/// build and its options.
 const STRINGS: [usize; 4] = [8, 12, 16, 20];
 /// Bytes of the content before the strings.
 const CONTENT_BYTES: usize = 24;
-/// How the names of assemblers begin; the linker is `nvlink`.
+/// Prefix of assemblers' names. The linker's name is `nvlink`.
 const ASSEMBLER: &str = "ptxas";
-/// Options with which the PTX is kept.
+/// Options with which the assembler keeps the PTX in the cubin.
 const LINES: [&str; 4] = ["-lineinfo", "--generate-line-info", "-g", "--device-debug"];
-/// Options that leave the code as it is, and those of them that have a value.
+/// Options that do not change the code: without a value here, with a value below.
 const HARMLESS: [&str; 6] =
     ["-v", "-lineinfo", "-suppress-debug-info", "--verbose", "--generate-line-info", "-c"];
 const HARMLESS_WITH_VALUE: [&str; 6] = ["-arch", "--gpu-name", "-o", "--output-file", "-m", "--machine"];
 
-/// How a cubin was assembled.
+/// The tool and options with which a cubin was assembled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Assembled {
-    /// The assembler's name, such as `ptxas-blackwell`; empty if the cubin does not say.
+    /// The assembler's name, such as `ptxas-blackwell`; empty if the cubin has no note.
     pub(crate) tool: String,
-    /// Its options that may change the code.
+    /// The options that may change the code.
     pub(crate) options: Vec<String>,
 }
 
 impl Assembled {
-    /// Reads how a cubin was assembled. What the linker says of itself is passed over. Of parts that were linked, those
-    /// count whose PTX is there: they were assembled with line info. If these have different options, none are known.
+    /// Reads the notes of a cubin, except the linker's. If any part was assembled with line info, only such
+    /// parts count, since only they have PTX. If the counted parts have different options, `options` is
+    /// empty.
     pub(super) fn new(cubin: &Cubin<'_>) -> Self {
         let mut notes = cubin.section(NOTE).unwrap_or_default();
         let mut found = Vec::new();
@@ -45,22 +46,22 @@ impl Assembled {
         }
         let Some((tool, options)) = found.first().copied() else { return Self::default() };
         let options = code_options(options);
-        // Of parts that were assembled in different ways it is not known which is whose.
+        // The notes do not say which options belong to which part.
         let are_alike = found.iter().all(|(_, other)| code_options(other) == options);
         Self { tool: tool.to_owned(), options: if are_alike { options } else { Vec::new() } }
     }
 }
 
-/// Splits the content of the first note from the notes after it.
+/// Splits off the first note. Returns its content and the notes after it.
 fn note(notes: &[u8]) -> Option<(&[u8], &[u8])> {
     let length = |at| usize::try_from(number(notes, at)?).ok()?.checked_next_multiple_of(4);
     let content = NOTE_HEADER_BYTES.checked_add(length(0)?)?;
     let end = content.checked_add(length(4)?)?;
-    // The last one may lack the bytes that fill it up.
+    // The last note may lack its padding bytes.
     Some((notes.get(content..end.min(notes.len()))?, notes.get(end..).unwrap_or_default()))
 }
 
-/// Reads the tool that a note names, and its options.
+/// Returns the tool and the options in a note's content.
 fn tool_and_options(content: &[u8]) -> Option<(&str, &str)> {
     let strings = content.get(CONTENT_BYTES..)?;
     let string = |at: usize| {
@@ -71,7 +72,7 @@ fn tool_and_options(content: &[u8]) -> Option<(&str, &str)> {
     Some((tool?, options?))
 }
 
-/// Lists the options that may change the code.
+/// Returns the options that may change the code.
 fn code_options(options: &str) -> Vec<String> {
     let mut words = options.split_whitespace();
     let mut found: Vec<String> = Vec::new();

@@ -1,15 +1,15 @@
-//! The PTX that the assembler leaves in machine code: section `.nv_debug_ptx_txt`, which `ptxas` writes where
-//! line info is on (`-lineinfo`, or `.loc` in the PTX).
+//! Reads the PTX that the assembler embeds in cubins. `ptxas` writes section `.nv_debug_ptx_txt` if line info
+//! is on (`-lineinfo`, or `.loc` in the PTX).
 //!
-//! Zero bytes stand between its lines. Comments and `.loc` are gone, but lines keep their numbers: where one
-//! stood, there is an empty line. Two line tables ([`super::lines`]) say which line of the PTX and which of
-//! the source each instruction of machine code has.
+//! Zero bytes separate the lines. Comments and `.loc` are removed, but leave empty lines, so lines keep their
+//! numbers. Two line tables ([`super::lines`]) map each instruction of machine code to a line of the PTX and
+//! to a line of the source.
 //!
-//! Between two empty lines no `.loc` can have stood, so that all instructions there have the same line of the
-//! source: one of which any is known. An instruction to which the compiler gave no line has none in the table
-//! either, where it seems to have that of the instruction before it; so a line is known only of instructions
-//! at which a row begins, and of those that stand with one between the same empty lines. Where none is known,
-//! none is said. Columns are lost.
+//! Between two empty lines the original had no `.loc`, so all instructions of such a run share one source
+//! line. The reader takes the line from any instruction of the run with a known line. An instruction without
+//! a source line has no row in the table, and seems to have the line of the instruction before it. So a line
+//! counts as known only if a row begins at the instruction, or at another instruction of the same run. If a
+//! run has no known line, its lines are left out. Columns are lost.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,40 +20,41 @@ use warptrace_ptx::{LinkError, link};
 use super::lines::{AddressTable, CodePlace};
 use super::{Assembled, Cubin};
 
-/// What is linked has a number behind it, and a section for each part that has PTX.
+/// The section of an unlinked cubin. A linked cubin has one such section for each part with PTX, with a
+/// number appended to the name.
 const TEXT: &str = ".nv_debug_ptx_txt";
 const SOURCE_LINES: &str = ".debug_line";
 const PTX_LINES: &str = ".nv_debug_line_sass";
 const STRINGS: &str = ".debug_str";
-/// Longer texts are not read.
+/// Limit on the bytes of a text that is read.
 const MAX_TEXT_BYTES: usize = 1 << 28;
-/// Why there is no PTX in machine code.
+/// Reasons why a cubin has no readable PTX.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoText {
-    /// The assembler has left none.
+    /// The cubin has no PTX section.
     #[error("there is none")]
     Missing,
-    /// It is no text.
+    /// The section is no PTX text, or is too long.
     #[error("the PTX in its machine code cannot be read: {0}")]
     Damaged(&'static str),
-    /// It is of several parts, which cannot be put together.
+    /// The PTX of a linked cubin's parts cannot be linked.
     #[error("the PTX of the parts that its machine code was linked of cannot be put together: {0}")]
     Parts(#[from] LinkError),
 }
 
-/// The PTX of a cubin.
+/// The PTX embedded in a cubin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Embedded {
     pub(crate) text: String,
-    /// Where the source has its lines.
+    /// Source places, by line of the text.
     pub(crate) lines: LineTable,
     pub(crate) assembled: Assembled,
 }
 
-/// Reads the PTX of a cubin.
+/// Reads the PTX of a cubin. Links the texts if the cubin has several.
 ///
 /// # Errors
-/// If there is none.
+/// Returns [`NoText`] if there is no PTX, or if it cannot be read or linked.
 pub(crate) fn ptx(cubin: &[u8]) -> Result<Embedded, NoText> {
     let cubin = Cubin::parse(cubin).ok_or(NoText::Missing)?;
     let (mut names, mut texts) = (Vec::new(), Vec::new());
@@ -89,14 +90,14 @@ pub(crate) fn ptx(cubin: &[u8]) -> Result<Embedded, NoText> {
     Ok(Embedded { text, lines, assembled })
 }
 
-/// Says where the source has the lines of the texts of parts, each in a section of that name.
+/// Returns the source places of the lines of each text. `names` has the texts' sections.
 fn tables(names: &[&str], texts: &[String], cubin: &Cubin<'_>) -> Vec<LineTable> {
     let (of_source, places) = AddressTable::read(cubin, SOURCE_LINES);
     let (of_ptx, _) = AddressTable::read(cubin, PTX_LINES);
     let mut files = Names { strings: cubin.section(STRINGS).unwrap_or_default(), known: HashMap::new() };
     let mut made = HashMap::new();
     let mut table = |(name, text): (&&str, &String)| {
-        // By line of the PTX, from 0: the number of the run of lines without an empty one in which it is.
+        // For each line of the PTX, from 0: the number of its run, which an empty line begins.
         let runs: Vec<usize> = text
             .lines()
             .scan(0, |run, line| {
@@ -105,9 +106,9 @@ fn tables(names: &[&str], texts: &[String], cubin: &Cubin<'_>) -> Vec<LineTable>
             })
             .collect();
         let run_of = |line: u32| runs.get((line as usize).checked_sub(1)?).copied();
-        // By run: what the first of its instructions has.
+        // By run: the source row of the first instruction with a known line.
         let mut known = HashMap::new();
-        // Only what was linked says which text a line is of.
+        // Only a linked cubin's table names the text to which a line belongs.
         for (address, line) in of_ptx.lines(Some(*name).filter(|_| names.len() > 1)) {
             let Some((begins, _, row)) = of_source.at(address) else { continue };
             let is_own = begins == address
@@ -128,7 +129,7 @@ fn tables(names: &[&str], texts: &[String], cubin: &Cubin<'_>) -> Vec<LineTable>
     names.iter().zip(texts).map(&mut table).collect()
 }
 
-/// Names of files and of inlined functions.
+/// Caches file names, and looks up names of inlined functions.
 struct Names<'a> {
     strings: &'a [u8],
     known: HashMap<(usize, u64), Arc<str>>,

@@ -1,4 +1,4 @@
-//! Graphs: each of their launches is recorded as launches of the kernels in them.
+//! Hooks for graphs. Each graph launch is recorded as launches of the kernels in the graph.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use crate::inside::guarded;
 use crate::state::{State, lock, state};
 use crate::trace::{self, Item, Request};
 
-/// The flag of graphs that kernels launch.
+/// The flag of graphs that are instantiated for device launch.
 const DEVICE_LAUNCH: u64 = 4;
 
-/// Notes a graph that the program has made ready.
+/// Registers an instantiated graph.
 ///
 /// # Safety
-/// The driver has made it of that graph, if it succeeded.
+/// If `answer` is success, the driver has instantiated `exec` from `graph`.
 pub(super) unsafe fn instantiated(answer: Answer, exec: *mut Handle, graph: Handle, flags: u64) -> Answer {
     if answer != SUCCESS || exec.is_null() {
         return answer;
@@ -46,19 +46,19 @@ pub(super) unsafe fn instantiated(answer: Answer, exec: *mut Handle, graph: Hand
     answer
 }
 
-/// Returns the flags with which parameters begin.
+/// Returns the flags, the first field of instantiation parameters; 0 for null.
 ///
 /// # Safety
-/// Null, or parameters.
+/// `parameters` is null or points to instantiation parameters.
 pub(super) unsafe fn flags_in(parameters: *const u64) -> u64 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     if parameters.is_null() { 0 } else { unsafe { *parameters } }
 }
 
-/// The driver's function that launches a graph.
+/// The driver's graph launch function.
 type RealLaunch = unsafe extern "C" fn(Handle, Handle) -> Answer;
 
-/// The program's own launch.
+/// The program's graph launch.
 #[derive(Clone, Copy)]
 struct GraphLaunch {
     real: RealLaunch,
@@ -67,12 +67,12 @@ struct GraphLaunch {
 }
 
 impl GraphLaunch {
-    /// Makes it.
+    /// Calls the driver with the program's arguments.
     ///
     /// # Safety
-    /// It is the program's own.
+    /// It is the program's own launch.
     unsafe fn own(self) -> Answer {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { (self.real)(self.exec, self.stream) }
     }
 }
@@ -87,37 +87,37 @@ pub(super) unsafe fn launch_per_thread(real: RealLaunch, exec: Handle, stream: H
     unsafe { launched(GraphLaunch { real, exec, stream }, per_thread(stream)) }
 }
 
-/// Records a launch of a graph; if it was not made so, makes the program's own.
+/// Records a graph launch. If it cannot be recorded, makes the program's own launch.
 ///
 /// # Safety
-/// It is the program's own launch.
+/// `launch` is the program's own launch.
 unsafe fn launched(launch: GraphLaunch, stream: Handle) -> Answer {
-    // What the driver has said, once it took the launch.
+    // The driver's result, if recording launched the graph.
     let mut issued = None;
     guarded(|| {
         let state = state()?;
         let executable = lock(&state.graphs).executable(launch.exec)?;
         let _relaxed = Relaxed::enter();
         let mut executable = lock(&executable);
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
-            // A graph of which this becomes a part has the program's own kernels.
+            // During capture the graph becomes part of another graph, with the program's own kernels.
             if !driver::is_capturing(stream) {
                 issued = recorded(state, &mut executable, launch, stream);
             }
             if issued.is_none() && !executable.restore(launch.exec, |_| true) {
-                // Its kernels write where their logs were.
+                // The graph's traced kernels would still write to their old logs.
                 let context = driver::current_context()?;
                 trace::abandon(state, context, "a graph could not be given its own kernels again");
             }
         }
         Some(())
     });
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     issued.unwrap_or_else(|| unsafe { launch.own() })
 }
 
-/// A node that is launched with logs.
+/// A node that is launched as its traced copy.
 struct Chosen {
     node: Node,
     traced: usize,
@@ -125,10 +125,10 @@ struct Chosen {
     shape: LaunchShape,
 }
 
-/// Records a launch of a graph, if that is possible; returns what the driver has said if it took it.
+/// Records a graph launch if possible. Returns the driver's result if the launch succeeded.
 ///
 /// # Safety
-/// The launch is of this graph.
+/// `launch` launches `executable`.
 unsafe fn recorded(
     state: &'static State,
     executable: &mut Executable,
@@ -169,7 +169,7 @@ unsafe fn recorded(
             Err(reason) => untraced_node(node, &reason),
         }
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let are_own = unsafe { executable.restore(launch.exec, |at| !places.contains(&at)) };
     if chosen.is_empty() || !are_own {
         let reason = "a graph could not be given its own kernels again";
@@ -183,11 +183,11 @@ unsafe fn recorded(
         Some(Item { code: function.traced_code().ok()?, kernel: function.kernel().ok()?, shape: *shape })
     });
     for &at in &places {
-        // Also if only some of them are set below.
+        // Set for all nodes, even if `make` fails after some of them.
         executable.nodes[at].is_traced = true;
     }
     let (mut issued, mut are_traced) = (None, Vec::new());
-    // Each node gets its logs, and the graph is launched.
+    // Sets the logs of each node, then launches the graph.
     let make = |logs: &[Option<LaunchLogs>]| {
         for (chosen, logs) in chosen.iter().zip(logs) {
             let traced: Handle = std::ptr::with_exposed_provenance_mut(chosen.traced);
@@ -222,7 +222,8 @@ unsafe fn recorded(
     issued
 }
 
-/// Tells how a node can be launched with logs, behind this many others of its kernel in the same graph.
+/// Prepares a node for a launch with logs. `before` counts the nodes of the same kernel chosen earlier in
+/// this graph.
 fn choose(state: &State, context: Handle, node: &Node, before: u64) -> Result<Chosen, String> {
     let kernel: &Kernel = node.function.kernel()?;
     node.function.check_launches(state.settings.spec.recording.window.first, before)?;
@@ -245,32 +246,32 @@ fn choose(state: &State, context: Handle, node: &Node, before: u64) -> Result<Ch
 }
 
 pub(super) unsafe fn destroy_exec(real: unsafe extern "C" fn(Handle) -> Answer, exec: Handle) -> Answer {
-    // Before, since the driver may give its handle to another one at once.
+    // Removed before the driver call, since the driver may reuse the handle at once.
     let kept = guarded(|| lock(&state()?.graphs).remove(exec)).flatten();
     // SAFETY: the program's own call.
     let answer = unsafe { real(exec) };
     if let Some(kept) = kept {
-        // SAFETY: the program has destroyed it, and nothing needs it any more.
+        // SAFETY: the program has destroyed the graph, and nothing uses it any more.
         guarded(|| unsafe { cudarc::driver::sys::cuGraphDestroy(kept.cast()) });
     }
     answer
 }
 
-/// Notes a graph that is a node's: it lives as long as that, which nothing here can lengthen.
+/// Registers the graph of a child graph node. It lives only as long as its node.
 ///
 /// # Safety
-/// The driver has written the handle if it succeeded.
+/// If `answer` is success, the driver has written the handle.
 pub(super) unsafe fn child(answer: Answer, graph: *const Handle) -> Answer {
     if answer == SUCCESS && !graph.is_null() {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let graph = unsafe { *graph };
         guarded(|| state().map(|state| lock(&state.graphs).add_child(graph)));
     }
     answer
 }
 
-/// Forgets a node that goes from its graph: what was made of the graph before keeps its kernel, and can no
-/// longer be told of it.
+/// Removes a node that the program destroys. Executable graphs instantiated before keep the node's kernel,
+/// and the driver can no longer update it, so their own kernels are restored first.
 pub(super) fn destroy_node(node: Handle) {
     guarded(|| {
         let state = state()?;
@@ -278,7 +279,7 @@ pub(super) fn destroy_node(node: Handle) {
         let all = lock(&state.graphs).of_node(node);
         for (handle, executable) in all {
             let mut executable = lock(&executable);
-            // SAFETY: this graph, whose node is still there.
+            // SAFETY: this executable graph, whose node still exists.
             unsafe { executable.restore(handle, |_| true) };
             executable.changed(Some(node));
         }
@@ -286,15 +287,15 @@ pub(super) fn destroy_node(node: Handle) {
     });
 }
 
-/// Destroys a graph, or keeps it until what was made of it is destroyed.
+/// Destroys a graph, or keeps it until all graphs instantiated from it are destroyed.
 ///
 /// # Safety
-/// The program's own call.
+/// It is the program's own call.
 pub(super) unsafe fn destroy(real: unsafe extern "C" fn(Handle) -> Answer, graph: Handle) -> Answer {
     let is_kept = guarded(|| state().is_some_and(|state| lock(&state.graphs).keeps(graph)));
     if is_kept == Some(true) {
         return SUCCESS;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { real(graph) }
 }

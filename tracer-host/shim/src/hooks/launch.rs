@@ -1,4 +1,5 @@
-//! Launches: of traced kernels the copy is launched instead, with the launch's logs as one more argument.
+//! Hooks for kernel launches. For a traced kernel the hook launches its copy, with the logs as an extra
+//! argument.
 
 use std::cell::OnceCell;
 use std::ffi::c_uint;
@@ -19,31 +20,32 @@ use crate::inside::guarded;
 use crate::state::{FittingCopy, Function, State, lock, state};
 use crate::trace::{self, Item, Request};
 
-/// Registers of a thread: with the fewest a multiprocessor has all warps that it can, and there are no more.
+/// Bounds on registers per thread. With 32, a multiprocessor can hold its maximum number of warps; 255 is the
+/// limit of the hardware.
 const MIN_REGISTERS: u32 = 32;
 const MAX_REGISTERS: u32 = 255;
-/// Dynamic shared memory that a block may have without asking.
+/// Bytes of dynamic shared memory above which the copy's limit is raised first.
 const ASKED_FOR_ABOVE: u64 = 16 << 10;
 
 /// A launch that is not traced.
 struct NotTraced {
-    /// `None` if it is not known.
+    /// `None` if the launched handle is unknown.
     function: Option<Arc<Function>>,
-    /// `None` if none of the function's launches is traced.
+    /// `None` if the function is known to stay untraced in all launches.
     reason: Option<String>,
 }
 
-/// Records a launch; if it was not made so, makes the program's own.
+/// Records a launch. If the launch cannot be recorded, makes the program's own launch.
 ///
 /// # Safety
-/// It is the program's own launch.
+/// `launch` is the program's own launch.
 unsafe fn launched(launch: Launch) -> Answer {
-    // What the driver has said, once it was called; and whether the launch is counted.
+    // The driver's result, if recording made the launch; and whether the launch counts in the summary.
     let (mut issued, mut is_counted) = (None, false);
     let outcome = guarded(|| {
         let state = state()?;
         if driver::is_capturing(launch.true_stream) {
-            // It becomes a node of a graph, whose launches are recorded.
+            // The launch becomes a graph node. It is recorded when the graph is launched.
             return None;
         }
         is_counted = true;
@@ -55,14 +57,14 @@ unsafe fn launched(launch: Launch) -> Answer {
             None => Some(Some("the program found it by a way that is not watched".to_owned())),
             Some(function) => {
                 let _relaxed = Relaxed::enter();
-                // SAFETY: the caller's promise.
+                // SAFETY: guaranteed by the caller.
                 unsafe { recorded(state, &launch, function, &mut issued) }
             }
         };
         Some((state, is_asked, not_traced.map(|reason| NotTraced { function, reason })))
     });
     let is_own = issued.is_none();
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let answer = issued.unwrap_or_else(|| unsafe { launch.own() });
     if answer == SUCCESS && is_counted {
         guarded(|| count(&launch, is_own, outcome.flatten()));
@@ -70,7 +72,7 @@ unsafe fn launched(launch: Launch) -> Answer {
     answer
 }
 
-/// Counts a launch that the driver has taken. What is not traced, and not in the trace already, is noted there.
+/// Counts a successful launch. Adds an untraced launch to the trace, unless the trace has it already.
 fn count(
     launch: &Launch,
     is_own: bool,
@@ -103,11 +105,12 @@ fn count(
     if is_asked && is_own { trace::note(state, name, shape, known) } else { None }
 }
 
-/// Makes a launch with the traced copy of its function; `None` if it is traced. Else why it is not, which is `None`
-/// if none of the function's launches is; `issued` has the driver's answer if it was made all the same.
+/// Launches the traced copy of a function. Returns `None` if the launch was traced. Otherwise returns the
+/// reason, or `Some(None)` if no launch of this function can be traced. Sets `issued` to the driver's result
+/// if a launch succeeded, traced or not.
 ///
 /// # Safety
-/// It is the program's own launch, of this function.
+/// `launch` is the program's own launch of `function`.
 unsafe fn recorded(
     state: &'static State,
     launch: &Launch,
@@ -146,7 +149,7 @@ unsafe fn recorded(
         let make = |logs: &[Option<LaunchLogs>]| {
             let logs = logs.first().copied().flatten();
             let answer = match logs {
-                // SAFETY: the copy of the launched function in its own module.
+                // SAFETY: `traced` is the copy of the launched function, in its own module.
                 Some(logs) => unsafe { launch.traced(traced, kernel, &logs, shared) },
                 // SAFETY: the program's own launch.
                 None => unsafe { launch.own() },
@@ -165,8 +168,8 @@ unsafe fn recorded(
     (!is_traced).then(|| Some(recorded.err().unwrap_or_else(|| NOT_ASKED.to_owned())))
 }
 
-/// Says what differs where a kernel is traced, for the trace: how many of its blocks fit at once, and that it waits
-/// for the kernel before it.
+/// Adds remarks to the trace about differences between copy and kernel: the number of blocks that fit on a
+/// multiprocessor, and that a programmatic dependent launch waits for the kernel before it.
 fn remark(state: &State, context: Handle, launch: &Launch, (name, traced, shared): (&str, Handle, u64)) {
     let threads = launch.block.iter().map(|threads| u64::from(*threads)).product();
     let own = driver::blocks_at_once(launch.function, threads, launch.shared.into());
@@ -191,11 +194,12 @@ fn remark(state: &State, context: Handle, launch: &Launch, (name, traced, shared
     }
 }
 
-/// Why a launch cannot be made with a traced copy.
+/// Reasons why a launch cannot use a traced copy.
 pub(super) enum Unfit {
-    /// A sentence.
+    /// No copy can be launched. Field: the reason, a sentence.
     Never(String),
-    /// Too few of its blocks fit on a multiprocessor. With so many registers, and without shared memory, enough may.
+    /// Too few blocks of the copy fit on a multiprocessor. A copy that is limited to `registers` and uses no
+    /// shared memory may fit.
     Blocks { registers: u32, reason: String },
 }
 
@@ -212,7 +216,7 @@ impl From<Unfit> for String {
     }
 }
 
-/// Tells the shape of a launch, and the dynamic shared memory of its traced copy, if that can be launched so.
+/// Returns the launch's shape and the copy's dynamic shared memory in bytes, if the copy can be launched.
 fn checked(launch: &Launch, kernel: &Kernel, traced: Handle) -> Result<(LaunchShape, u64), Unfit> {
     if launch.parameters.is_null() && launch.extra.is_null() && !kernel.parameters.is_empty() {
         return Err("it has no arguments".into());
@@ -221,7 +225,7 @@ fn checked(launch: &Launch, kernel: &Kernel, traced: Handle) -> Result<(LaunchSh
     shape_of(launch.function, launch.grid, launch.block, launch.shared, is_cooperative, kernel, traced)
 }
 
-/// The same by what decides it.
+/// Like [`checked`], but takes the launch's properties one by one. Graph nodes use it, too.
 pub(super) fn shape_of(
     own: Handle,
     grid: [c_uint; 3],
@@ -249,7 +253,7 @@ pub(super) fn shape_of(
     let are_all_there =
         || driver::blocks_at_once(own, threads, own_shared).is_some_and(|own| all <= at_once(own));
     if all > at_once(blocks) && (is_cooperative || blocks == 0 || are_all_there()) {
-        // Of a grid that does not fit at once one block is enough.
+        // If the grid does not fit on the device at once, one block per multiprocessor is enough.
         let each = if is_cooperative || are_all_there() {
             all.div_ceil(u128::from(multiprocessors.max(1)))
         } else {
@@ -269,15 +273,15 @@ pub(super) fn shape_of(
     Ok((shape, shared))
 }
 
-/// Registers that a thread may have so that so many blocks fit on a multiprocessor: it gives them to warps by 256,
-/// and to four warps of a block at once.
+/// Returns the registers per thread with which `blocks` blocks of `warps` warps fit on a multiprocessor.
+/// Warps get registers in units of 256, and the warps of a block count in groups of four.
 fn registers_of(blocks: u128, warps: u128) -> u32 {
     let warps = blocks.saturating_mul(warps.next_multiple_of(4)).max(1);
     let of_warp = u128::from(driver::registers_per_multiprocessor()) / warps / 256 * 256;
     u32::try_from(of_warp / 32).unwrap_or(u32::MAX).clamp(MIN_REGISTERS, MAX_REGISTERS)
 }
 
-/// The stream that a null stream stands for where each thread has its own.
+/// Returns the per-thread default stream for a null stream, and any other stream unchanged.
 pub(super) fn per_thread(stream: Handle) -> Handle {
     if stream.is_null() { PER_THREAD_STREAM } else { stream }
 }
@@ -318,10 +322,10 @@ shaped! {
     cooperative_per_thread, Cooperative(CooperativeLaunch), per_thread, (null_mut());
 }
 
-/// Launches a kernel with attributes.
+/// Launches a kernel with launch attributes.
 ///
 /// # Safety
-/// The program's own launch.
+/// The arguments are the program's own call.
 unsafe fn attributed(
     real: AttributesLaunch,
     config: *const CUlaunchConfig,
@@ -331,10 +335,10 @@ unsafe fn attributed(
     stream_of: impl FnOnce(Handle) -> Handle,
 ) -> Answer {
     if config.is_null() {
-        // SAFETY: the driver says what is wrong with it.
+        // SAFETY: the program's own call; the driver returns an error for a null configuration.
         return unsafe { real(config, function, parameters, extra) };
     }
-    // SAFETY: the program's configuration.
+    // SAFETY: the program's configuration, which is not null.
     let CUlaunchConfig {
         gridDimX: gx,
         gridDimY: gy,
@@ -348,7 +352,7 @@ unsafe fn attributed(
     } = unsafe { *config };
     let (grid, block, stream) = ([gx, gy, gz], [bx, by, bz], stream.cast());
     let (call, true_stream) = (DriverCall::Attributes(real, config), stream_of(stream));
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         launched(Launch { call, function, grid, block, shared, stream, true_stream, parameters, extra })
     }

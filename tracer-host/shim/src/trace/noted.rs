@@ -1,7 +1,7 @@
-//! Launches that are not traced: the trace has them all the same, with kernel, grid, block and label.
+//! Launches that are not traced. The trace still lists them, with kernel, grid, block and label.
 //!
-//! A trace takes memory of the device, so it begins with the first launch that is traced. Launches before wait
-//! here; where none is ever traced, they are written when the context ends.
+//! A trace needs device memory, so the shim starts it at the first traced launch. Earlier launches wait here.
+//! If a context has no traced launch, its waiting launches are written when the context ends.
 
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -18,9 +18,9 @@ use crate::inside::Inside;
 use crate::ranges;
 use crate::state::{State, lock};
 
-/// Memory of a trace in which nothing is traced.
+/// Device memory for a trace without traced launches.
 const SMALL: MemorySize = MemorySize(8 << 20);
-/// Launches that wait for the trace of their context; more are only counted.
+/// Limit on waiting launches per context. Further launches are only counted.
 const MAX_WAITING: usize = 1 << 20;
 
 /// A launch that is not traced.
@@ -31,22 +31,22 @@ struct Noted {
     label: Option<Arc<str>>,
 }
 
-/// What becomes of launches of a context.
+/// How a context's untraced launches are handled.
 enum Notes {
     Waiting(Vec<Noted>),
     Written(Arc<Recorder>),
     Over,
 }
 
-/// Launches that are not traced, by their contexts.
+/// Untraced launches, by context.
 #[derive(Default)]
 pub(crate) struct NotedLaunches {
     contexts: HashMap<usize, Notes>,
-    /// Whether the process's end is known here.
+    /// True after the handler for the end of the process was registered.
     ends: bool,
 }
 
-/// Notes a launch of the current context that is not traced. `known` keeps what the recorder knows of the kernel.
+/// Adds an untraced launch of the current context. The recorder caches the kernel's number in `known`.
 pub(crate) fn note(
     state: &State,
     kernel: &Arc<str>,
@@ -58,7 +58,7 @@ pub(crate) fn note(
     let recorder = {
         let mut launches = lock(&state.noted);
         if !launches.ends {
-            // SAFETY: a function of this library, which stays loaded.
+            // SAFETY: `at_exit` is a function of this library, which stays loaded.
             launches.ends = unsafe { libc::atexit(at_exit) } == 0;
         }
         match launches.contexts.entry(context).or_insert_with(|| Notes::Waiting(Vec::new())) {
@@ -77,7 +77,8 @@ pub(crate) fn note(
 }
 
 impl NotedLaunches {
-    /// Writes the launches of a context into its trace from now on; there is none if it could not begin.
+    /// Writes a context's waiting launches to its trace. Later launches go to the trace directly. Without a
+    /// recorder, the trace could not start, and its launches are not written.
     pub(super) fn begin(&mut self, context: usize, recorder: Option<&Arc<Recorder>>) {
         let notes = recorder.map_or(Notes::Over, |recorder| Notes::Written(Arc::clone(recorder)));
         if let (Some(Notes::Waiting(waiting)), Some(recorder)) =
@@ -89,26 +90,26 @@ impl NotedLaunches {
         }
     }
 
-    /// Lets launches of a context, or of all, wait for its next trace.
+    /// Removes a context, or all of them. Later launches wait for the next trace.
     pub(super) fn end(&mut self, context: Option<usize>) {
         self.contexts.retain(|other, _| context.is_some_and(|context| context != *other));
     }
 
-    /// The contexts with launches that wait.
+    /// Returns the contexts with waiting launches.
     fn waiting(&self) -> Vec<usize> {
         let has = |notes: &Notes| matches!(notes, Notes::Waiting(waiting) if !waiting.is_empty());
         self.contexts.iter().filter(|(_, notes)| has(notes)).map(|(context, _)| *context).collect()
     }
 }
 
-/// Begins the traces of contexts, or of one, in which nothing was traced, with little memory. Loading code waits for
-/// kernels that run, so this is given up after a while.
+/// Starts small traces for contexts that have waiting launches and no traced ones. If `context` is given,
+/// starts only its trace. Loading code waits for running kernels, so each context has a timeout.
 pub(super) fn begin_waiting(state: &'static State, context: Option<*mut c_void>) {
     let mut waiting = lock(&state.noted).waiting();
     waiting.retain(|other| context.is_none_or(|context| context as usize == *other));
     for context in waiting {
         let (done, is_done) = std::sync::mpsc::channel();
-        // A thread that ends has lost what libraries keep for it.
+        // A separate thread, since libraries have already freed the thread-local data of a thread that ends.
         let begin = move || {
             let _inside = Inside::enter();
             let _blocked = Signals::block();
@@ -122,7 +123,8 @@ pub(super) fn begin_waiting(state: &'static State, context: Option<*mut c_void>)
     }
 }
 
-/// Begins the trace of a context in which nothing was traced. The lock of all traces is not held meanwhile.
+/// Starts the trace of a context without traced launches. Does not hold the lock of all traces while it
+/// starts.
 fn begin_small(state: &'static State, context: *mut c_void) {
     let prepared = {
         let mut traces = lock(&state.traces);

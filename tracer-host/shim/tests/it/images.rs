@@ -1,5 +1,5 @@
-//! Images whose machine code and PTX differ, or that are linked of parts; and that all launches are accounted
-//! for.
+//! Tests images whose machine code and PTX differ, images that are linked from parts, and the count of
+//! launches.
 
 use warptrace_abi::run::{RUN_PTXAS, RUN_SPEC};
 use warptrace_format::file::LaunchInfo;
@@ -7,7 +7,7 @@ use warptrace_format::file::LaunchInfo;
 use crate::built::built;
 use crate::{ShimRun, command_of, data, run_command, spec};
 
-/// Runs `launches` without and with the shim; the same comes out.
+/// Runs `launches` without and with the shim, and checks that the output is the same.
 fn launched(words: &[&str], variables: &[(&str, &str)]) -> Option<ShimRun> {
     let built = built()?;
     let run = |traced| run_command(built, traced, command_of(built, "launches").args(words), variables);
@@ -34,18 +34,18 @@ fn ptx_of_another_architecture_is_traced_only_if_that_is_asked_for() {
         assert!(lines[0].ends_with("t.wtrc: 1 launch, not traced"), "{lines:?}");
         assert!(lines[1].starts_with(&format!("not traced: 1 launch of which: {differ}")), "{lines:?}");
         assert!(traced.log().contains("launch _Z5whichPi [") && !traced.log().contains("$traced"));
-        // The trace has the launch, without events.
+        // The trace lists the launch, without events.
         let trace = traced.trace();
         let launch = trace.launches().next().expect("a launch");
         assert_eq!((launch.grid(), launch.block(), launch.is_recorded()), ([1, 1, 1], [32, 1, 1], false));
         assert_eq!(trace.metadata().kernels[launch.kernel() as usize].name, "which");
-        // Asked for, it is traced, and the file says so.
+        // With the option the launch is traced, and the file has a remark.
         let Some(traced) = launched(&words, &[(RUN_SPEC, &other)]) else { return };
         let remark = format!("which: {differ}, which may compute something else; the PTX was traced");
         assert!(traced.report().iter().any(|line| line.starts_with(&remark)), "{:?}", traced.report());
         let trace = traced.trace();
         assert!(trace.unrecorded().notes[0].starts_with(&remark), "{:?}", trace.unrecorded());
-        // The driver compiles the PTX if it is told to: then there is no other code.
+        // If the driver is told to compile the PTX, it runs no other code.
         let Some(traced) = launched(&words, &[("CUDA_FORCE_PTX_JIT", "1")]) else { return };
         assert_eq!(traced.verified().0, 1, "{:?}", traced.report());
         assert_eq!(traced.report().len(), 1, "{:?}", traced.report());
@@ -60,7 +60,7 @@ fn parts_that_were_linked_are_traced_by_the_ptx_of_all() {
         let kept = folder.path().join("kept.ptx");
         let variables = [("TEST_DRIVER_KEEP", kept.to_str().expect("a plain name"))];
         let Some(traced) = launched(&[how, &image, "5", "_Z3runPii", "2", "64"], &variables) else { return };
-        // Only kernels may say how many registers they have.
+        // Only kernels may have a limit on registers.
         let text = std::fs::read_to_string(&kept).expect("a text");
         let limits: Vec<usize> = text.match_indices(".maxnreg ").map(|(at, _)| at).collect();
         assert!(!limits.is_empty(), "{text}");
@@ -68,7 +68,7 @@ fn parts_that_were_linked_are_traced_by_the_ptx_of_all() {
         assert!(traced.folder.path().join("t.wtrc").exists(), "{:?} {}", traced.report(), traced.log());
         let (launches, events) = traced.verified();
         assert!(launches == 1 && events > 4, "{:?}", traced.report());
-        // Both files have locations: the kernel's, and that of a function which it calls.
+        // Both files have locations: the kernel's file, and the file of a function that it calls.
         let trace = traced.trace();
         for file in ["main.cu", "shapes.cu"] {
             let locations = &trace.metadata().locations;
@@ -80,7 +80,7 @@ fn parts_that_were_linked_are_traced_by_the_ptx_of_all() {
 #[test]
 fn what_the_driver_refuses_when_it_is_looked_up_runs_as_it_is() {
     let late = [("TEST_DRIVER_REFUSES_LATE", "1"), (RUN_PTXAS, "/nowhere/ptxas")];
-    // The kernel of the first has a copy in a module of its own; the second is one text with its copies.
+    // The first image's kernel has a copy in a separate module. The second image is one text with its copies.
     for (image, kernel) in [("kernels.ptx", "_Z5scaleIjEvPT_S0_"), ("parts/shapes.fatbin", "_Z3runPii")] {
         for how in ["module", "library"] {
             let words = [how, &data(image), "5", kernel, "1", "32"];
@@ -97,7 +97,7 @@ fn what_the_linker_was_told_is_no_option_of_the_assembler() {
     for (image, kernel) in [("while", "_Z5halveyPiS_"), ("child", "_Z6parentPi")] {
         let image = data(&format!("parts/{image}.fatbin"));
         let words = ["module", &image, "5", kernel, "1", "32"];
-        // The driver for tests has no code for what `halve` calls.
+        // The test driver has no code for the function that `halve` calls.
         let Some(traced) = launched(&words, &[("TEST_DRIVER_SKIPS", "1")]) else { return };
         assert!(!traced.report().iter().any(|line| line.contains("cudadevrt")), "{:?}", traced.report());
     }
@@ -107,7 +107,7 @@ fn what_the_linker_was_told_is_no_option_of_the_assembler() {
 fn kernels_that_launch_kernels_are_named() {
     let image = data("parts/child.fatbin");
     let words = ["module", &image, "5", "_Z6parentPi", "1", "32"];
-    // The driver for tests has no code for launches by kernels.
+    // The test driver has no code for launches from kernels.
     let Some(traced) = launched(&words, &[("TEST_DRIVER_SKIPS", "1")]) else { return };
     let lines = traced.report();
     let unseen = "parent: it launches kernels itself, and these are not seen";
@@ -125,8 +125,16 @@ fn all_launches_are_accounted_for() {
     let lines = traced.report();
     assert!(lines.contains(&"3 launches seen: 2 traced, 1 not".to_owned()), "{lines:?}");
     assert!(lines.contains(&"not traced, as asked: 1 launch".to_owned()), "{lines:?}");
+    // A kernel that cannot be traced and was not asked for is no gap.
+    let cubin = data("kernels-cubin.fatbin");
+    let words = ["module", &cubin, "5", "walk", "1", "32"];
+    let Some(none) = launched(&words, &[(RUN_SPEC, &named), ("TEST_DRIVER_SKIPS", "1")]) else { return };
+    let expected = ["not traced, as asked: 1 launch", "1 launch seen: 0 traced, 1 not"];
+    let last = "no launch was asked for; launched were walk";
+    assert_eq!(none.report()[1..], [&expected[..], &[last]].concat(), "{:?}", none.report());
+    assert_eq!(none.trace().not_traced(), None);
     let trace = traced.trace();
-    // They are in the order in which they were made.
+    // Launches are listed in launch order.
     let kernel = |launch: &LaunchInfo| trace.metadata().kernels[launch.kernel() as usize].name.clone();
     let launches: Vec<String> = trace.launches().map(kernel).collect();
     assert_eq!(launches, ["scale<unsigned int>", "fail", "scale<unsigned int>"]);
@@ -137,7 +145,7 @@ fn all_launches_are_accounted_for() {
 #[test]
 fn where_all_blocks_fit_those_of_the_copy_fit_too() {
     let image = data("kernels.ptx");
-    // The driver for tests has room for two blocks on each of its multiprocessors, or for one of a copy.
+    // The test driver fits two blocks of a kernel on each multiprocessor, or one block of a copy.
     for (blocks, copies) in [("4", 1), ("5", 2), ("8", 2), ("9", 1)] {
         let words = ["module", &image, "5", "_Z5scaleIjEvPT_S0_", blocks, "32"];
         let Some(traced) = launched(&words, &[("TEST_DRIVER_LARGE", "1")]) else { return };
@@ -164,7 +172,7 @@ fn copies_are_made_with_the_module_where_functions_are_loaded_with_it() {
             let log = traced.log();
             let before = log.split("launch ").next().unwrap_or_default();
             let copies = before.matches("image traced PTX").count();
-            // There are three kernels; without that, the one which is launched has a copy.
+            // The image has three kernels. With lazy loading only the launched kernel has a copy.
             assert_eq!(copies, if is_eager { 3 } else { 1 }, "{how} {mode}: {log}");
         }
     }

@@ -51,7 +51,7 @@ fn chosen_blocks_and_warps_are_what_they_are_in_the_whole_trace() {
         assert!(!expected.is_empty() && expected.len() < whole.len());
         assert_eq!(events(&path), expected, "{more:?}");
         let page = verified(&path);
-        assert!(page.contains("\nchosen    launches: 1 of 1, warps: "), "{page}");
+        assert!(page.contains("\nrecorded  launches: 1 of 1, warps: "), "{page}");
     }
 }
 
@@ -116,7 +116,7 @@ fn launches_that_are_not_chosen_keep_their_numbers() {
     verified(&path);
     let (code, output, note) = run(&["decode", text(&path), "--launch", "0"]);
     assert_eq!((code, output.lines().count()), (0, 1));
-    assert_eq!(note, "note: nothing of this was chosen to be recorded: `warptrace info` says what was\n");
+    assert_eq!(note, "note: nothing of this was recorded: `warptrace info` says what was\n");
 
     let first = all.iter().filter(|line| line.starts_with("0,")).count();
     let (path, output) = record("few.wtrc", &["--max-events", &(first + 1).to_string()]);
@@ -198,7 +198,7 @@ fn a_window_without_anything_in_it_makes_a_sound_file() {
     ] {
         let path = folder.recorded(name, &more);
         assert_eq!(events(&path), Vec::<String>::new());
-        assert!(verified(&path).contains("chosen    launches: 0 of 1, warps: 0 of 32"));
+        assert!(verified(&path).contains("recorded  launches: 0 of 1, warps: 0 of 32"));
         assert!(run(&["info", text(&path)]).1.contains("not chosen"), "{more:?}");
     }
 }

@@ -43,7 +43,7 @@ fn chosen_blocks_and_warps_are_what_they_are_in_the_whole_trace() {
         assert!(!expected.is_empty() && expected.len() < whole.len());
         assert_eq!(unordered(&path), sorted(expected), "{more:?}");
         let page = verified(&path);
-        assert!(page.contains("\nchosen    launches: 1 of 1, warps: "), "{page}");
+        assert!(page.contains("\nrecorded  launches: 1 of 1, warps: "), "{page}");
         assert!(page.contains("events lost: 0, warps not finished: 0"), "{page}");
     }
 }
@@ -110,7 +110,7 @@ fn a_window_without_anything_in_it_makes_a_sound_file() {
     {
         let path = folder.recorded(name, &[&STREAM[..], &more].concat());
         assert_eq!(events(&path), Vec::<String>::new());
-        assert!(verified(&path).contains("chosen    launches: 0 of 1, warps: 0 of 32"));
+        assert!(verified(&path).contains("recorded  launches: 0 of 1, warps: 0 of 32"));
         assert!(run(&["info", text(&path)]).1.contains("not chosen"), "{more:?}");
     }
 }

@@ -1,12 +1,13 @@
-//! Where lanes reconverge: in the untraced kernel, in the same with marks, and in the traced kernel.
+//! Compares where lanes reconverge in the untraced, the marked and the traced build of each kernel.
 //!
 //! The assembler decides which branches become predicates and where diverged lanes wait for each other. Both
-//! depend on the code between, and marks and recording sequences are code. `convergence.txt` has counts for each
-//! kernel and build, and the regions that only the marked or only the traced kernel has. It names its texts by
-//! their hashes: they are assembled only if they have changed. `docs/evaluation/convergence.md` explains it.
+//! decisions depend on the code in between, and marks and recording sequences add code. `convergence.txt` has
+//! counts for each kernel and build, and the regions that only the marked or only the traced build has. It
+//! lists its texts by hash; the test assembles them only if they have changed.
+//! `docs/evaluation/convergence.md` explains the table.
 //!
-//! Marked and traced kernels have an instruction (`PMTRIG`) at each trace point. Recording sequences have regions
-//! and `YIELD`s of their own, which contain no trace point.
+//! Marked and traced kernels have an instruction (`PMTRIG`) at each trace point. Recording sequences add
+//! regions and `YIELD`s that contain no trace point.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -27,22 +28,22 @@ const HEAD: &str = "\
 # KERNEL BUILD: BSSY BSYNC BREAK YIELD | conditional BRA, EXIT, PMTRIG | regions with a trace point, YIELDs of loops with one
 # KERNEL only in BUILD: lanes whose next trace points are {A} wait for each other before {B}
 ";
-/// The kernels whose marked and traced builds differ. The page has the reasons.
+/// Kernels whose marked and traced builds differ. `docs/evaluation/convergence.md` has the reasons.
 const DIFFERING: [&str; 5] = ["dmr_check", "dmr_reclaim", "mis_find_automatic", "stress_automatic", "triad"];
 
 /// An instruction of machine code.
 struct Instruction<'a> {
-    /// Without modifiers.
+    /// The name without modifiers.
     name: &'a str,
     operands: &'a str,
-    /// It has a predicate, which may be an operand of a branch.
+    /// True if the instruction has a predicate, as a guard or as a branch operand.
     is_conditional: bool,
-    /// Where it branches to, or where its region ends.
+    /// Index of the instruction that it branches to, or at which its region ends.
     target: Option<usize>,
 }
 
 impl<'a> Instruction<'a> {
-    /// Reads `@!P0 BRA.U UP0, 0x400`.
+    /// Parses an instruction such as `@!P0 BRA.U UP0, 0x400`.
     fn new(text: &'a str) -> Self {
         let guarded = text.strip_prefix('@').and_then(|guarded| guarded.split_once(' '));
         let rest = guarded.map_or(text, |(_, rest)| rest.trim_start());
@@ -54,12 +55,12 @@ impl<'a> Instruction<'a> {
         Self { name, operands, is_conditional, target: address.map(|address| address / BYTES) }
     }
 
-    /// The location that a mark counts. Marks with the mask 0 only take time.
+    /// Returns the location that a mark counts. Marks with the mask 0 only take time.
     fn point(&self) -> Option<usize> {
         from_hex(self.operands).filter(|location| self.name == "PMTRIG" && *location != 0)
     }
 
-    /// Control does not fall through, unless it is conditional.
+    /// Returns true if control does not fall through. Conditional instructions do fall through.
     fn leaves(&self) -> bool {
         matches!(self.name, "BRA" | "BRX" | "BRXU" | "EXIT" | "RET")
     }
@@ -69,7 +70,7 @@ fn from_hex(text: &str) -> Option<usize> {
     usize::from_str_radix(text.strip_prefix("0x")?, 16).ok()
 }
 
-/// The instructions of a function, and the successors of each.
+/// The instructions of a function, and the successors of each instruction.
 struct Flow<'a> {
     code: Vec<Instruction<'a>>,
     next: Vec<Vec<usize>>,
@@ -78,7 +79,7 @@ struct Flow<'a> {
 impl<'a> Flow<'a> {
     fn new(lines: &[&'a str]) -> Self {
         let code: Vec<Instruction<'a>> = lines.iter().map(|line| Instruction::new(line)).collect();
-        // Jumps through a table lead to the places that nothing else leads to.
+        // Indirect branches lead to the instructions that are reached in no other way.
         let named: BTreeSet<usize> = code.iter().filter_map(|it| it.target).collect();
         let is_unentered = |&at: &usize| code[at - 1].leaves() && !code[at - 1].is_conditional;
         let is_place = |at: &usize| is_unentered(at) && code[*at].name != "NOP" && !named.contains(at);
@@ -96,7 +97,8 @@ impl<'a> Flow<'a> {
         Self { code, next }
     }
 
-    /// The instructions that can be reached without passing one that stops, with these and with the start.
+    /// Returns the instructions reachable from `from`, which are included. The search does not pass
+    /// instructions for which `stops` returns true, but includes them.
     fn reached(&self, from: &[usize], stops: impl Fn(usize) -> bool) -> Vec<usize> {
         let mut seen = vec![false; self.code.len()];
         let mut work = from.to_vec();
@@ -114,7 +116,7 @@ impl<'a> Flow<'a> {
         self.code[at].point().is_some()
     }
 
-    /// The trace points that lanes come to next: `{7 22 end}`.
+    /// Returns the next trace points on all paths, formatted as `{7 22 end}`.
     fn next_points(&self, from: &[usize]) -> String {
         let reached = self.reached(from, |at| self.is_point(at));
         let points: BTreeSet<usize> = reached.iter().filter_map(|&at| self.code[at].point()).collect();
@@ -123,7 +125,7 @@ impl<'a> Flow<'a> {
         format!("{{{}}}", names.join(" "))
     }
 
-    /// The regions that contain a trace point, and how many there are of each.
+    /// Returns the regions that contain a trace point, with the number of each.
     fn regions(&self) -> BTreeMap<String, usize> {
         let mut regions = BTreeMap::new();
         for at in (0..self.code.len()).filter(|&at| self.code[at].name == "BSSY") {
@@ -137,7 +139,7 @@ impl<'a> Flow<'a> {
         regions
     }
 
-    /// A kernel's line in the table.
+    /// Returns a kernel's line of the table.
     fn line(&self, kernel: &str, build: &str) -> String {
         let count = |name| self.code.iter().filter(|it| it.name == name).count();
         let conditional = |name| self.code.iter().filter(|it| it.name == name && it.is_conditional).count();
@@ -147,7 +149,7 @@ impl<'a> Flow<'a> {
         if build == "untraced" {
             return format!("{kernel} {build}: {counts}");
         }
-        // Those that are executed again only after a trace point.
+        // Counts only `YIELD`s that cannot be executed again without passing a trace point.
         let is_of_loop = |at: &usize| !self.reached(&self.next[*at], |it| self.is_point(it)).contains(at);
         let yields =
             (0..self.code.len()).filter(|&at| self.code[at].name == "YIELD").filter(is_of_loop).count();
@@ -155,9 +157,9 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// The functions of a disassembled file.
+/// Parses the functions of a disassembled file.
 fn functions(text: &str) -> BTreeMap<&str, Flow<'_>> {
-    // The second half of an encoding has a line of its own, and begins with `0x`.
+    // The second half of an encoding is on a separate line, which begins with `0x`.
     let is_address = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let instruction = |line| {
         let (address, rest) = str::trim(line).strip_prefix("/*")?.split_once("*/")?;
@@ -171,7 +173,7 @@ fn functions(text: &str) -> BTreeMap<&str, Flow<'_>> {
         .collect()
 }
 
-/// The lines of all kernels.
+/// Returns the table's lines for all kernels.
 fn compare(untraced: &BTreeMap<&str, Flow<'_>>, spliced: &BTreeMap<&str, Flow<'_>>) -> String {
     let mut table = String::new();
     for kernel in kernels() {
@@ -190,8 +192,8 @@ fn compare(untraced: &BTreeMap<&str, Flow<'_>>, spliced: &BTreeMap<&str, Flow<'_
     table
 }
 
-/// Compares the table with its file, or writes the file if that is asked for. Texts that the file names are
-/// assembled only if `is_fresh`.
+/// Compares the table with its file, or overwrites the file if requested. Unless `is_fresh`, does nothing if
+/// the file lists the hashes of the current texts.
 pub(crate) fn check(is_fresh: bool) {
     let Some(ptx) = ptx() else { return };
     let Some(untraced) = store().functions(ptx, ARCHITECTURE) else { return };
@@ -249,7 +251,8 @@ fn traced_kernels_that_reconverge_elsewhere_are_known() {
 
 #[test]
 fn regions_with_trace_points_are_told_from_others() {
-    // A loop with trace point 2, from which some lanes go to the end; in it a region without a trace point.
+    // A loop with trace point 2, from which some lanes branch to the end. The loop has a region without a
+    // trace point.
     const CODE: &str = "PMTRIG 0x1; BSSY B0, 0xb0; PMTRIG 0x2; BSSY B1, 0x70; @P0 BRA 0x60; YIELD; BSYNC B1;\
         @P1 BRA 0xd0; YIELD; @!P2 BRA 0x20; BSYNC B0; @P3 PMTRIG 0x3; EXIT; EXIT; BRA 0xe0";
     let flow = Flow::new(&CODE.split(';').map(str::trim).collect::<Vec<_>>());
