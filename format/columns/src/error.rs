@@ -2,7 +2,7 @@
 
 /// Why bytes are no column.
 ///
-/// Offsets are in bytes from the start of the [`ColumnCursor`](crate::Source). An error means that the column is
+/// Offsets are in bytes from the start of the [`ColumnCursor`](crate::ColumnCursor). An error means that the column is
 /// damaged, or is no column of this element: drop it; other columns decode without it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
