@@ -224,6 +224,14 @@ pub(crate) fn function(owner: Owner, name: &CStr) -> Option<*mut c_void> {
     }
 }
 
+/// Returns a function of a module, or a kernel of a library, as a function of the current context.
+pub(crate) fn in_context(owner: Owner, found: *mut c_void) -> Option<*mut c_void> {
+    match owner {
+        Owner::Module(_) => Some(found),
+        Owner::Library(_) => kernel_function(found),
+    }
+}
+
 /// What a hook answers for code that was loaded and cannot be used: `CUDA_ERROR_INVALID_PTX`.
 pub(crate) const UNUSABLE: Answer = 218;
 
@@ -234,12 +242,8 @@ pub(crate) fn is_usable(owner: Owner, name: &CStr) -> bool {
         // A library may be loaded before there is one.
         return true;
     }
-    let found = function(owner, name);
-    let of_context = match owner {
-        Owner::Module(_) => found,
-        Owner::Library(_) => found.and_then(kernel_function),
-    };
-    of_context.is_some_and(|function| registers(function).is_some())
+    let found = function(owner, name).and_then(|found| in_context(owner, found));
+    found.is_some_and(|function| registers(function).is_some())
 }
 
 /// A function of a module.

@@ -150,10 +150,7 @@ pub(crate) struct FittingCopy {
 impl FittingCopy {
     /// Returns the copy as a function of the current context.
     pub(crate) fn handle(&self) -> Option<*mut c_void> {
-        match self.owner {
-            Owner::Module(_) => Some(pointer(self.found)),
-            Owner::Library(_) => driver::kernel_function(pointer(self.found)),
-        }
+        driver::in_context(self.owner, pointer(self.found))
     }
 }
 
@@ -350,10 +347,7 @@ impl Function {
     /// Returns the traced copy as a function of the current context.
     pub(crate) fn traced(&self, kernel: &Kernel) -> Option<*mut c_void> {
         let found = self.copy(kernel)?;
-        match self.owner {
-            Owner::Module(_) => Some(found),
-            Owner::Library(_) => driver::kernel_function(found),
-        }
+        driver::in_context(self.owner, found)
     }
 
     /// Returns the traced copy as a library's kernel, valid in all contexts; `None` for a module's function.

@@ -166,14 +166,18 @@ impl Launch {
         matches!(self.call, DriverCall::Attributes(_, config) if self.has_attribute(config, PROGRAMMATIC))
     }
 
+    /// Returns true if the launch has an attribute whose value, a number, is not 0.
     fn has_attribute(&self, config: *const CUlaunchConfig, wanted: CUlaunchAttributeID) -> bool {
-        // SAFETY: the program's configuration, with as many attributes as it says. Of an attribute only its
-        // number is read, as a number: a driver may know more of them.
+        // SAFETY: the program's configuration, with as many attributes as it says. An attribute's id is read as a
+        // number, since a driver may know more of them. Values of the attributes that are asked for begin with an
+        // integer.
         unsafe {
             let CUlaunchConfig { attrs, numAttrs: count, .. } = *config;
-            (0..count as usize)
-                .filter(|_| !attrs.is_null())
-                .any(|at| (&raw const (*attrs.add(at)).id).cast::<u32>().read() == wanted as u32)
+            (0..count as usize).filter(|_| !attrs.is_null()).any(|at| {
+                let attribute = attrs.add(at);
+                (&raw const (*attribute).id).cast::<u32>().read() == wanted as u32
+                    && (&raw const (*attribute).value).cast::<i32>().read() != 0
+            })
         }
     }
 }

@@ -250,15 +250,11 @@ pub(super) fn shape_of(
     };
     let (all, multiprocessors) = (shape.block_count(), driver::multiprocessors());
     let at_once = |blocks: u64| u128::from(blocks * multiprocessors);
-    let are_all_there =
-        || driver::blocks_at_once(own, threads, own_shared).is_some_and(|own| all <= at_once(own));
-    if all > at_once(blocks) && (is_cooperative || blocks == 0 || are_all_there()) {
+    let own_fit = || driver::blocks_at_once(own, threads, own_shared).is_some_and(|own| all <= at_once(own));
+    let must_fit = all > at_once(blocks) && (is_cooperative || own_fit());
+    if must_fit || blocks == 0 {
         // If the grid does not fit on the device at once, one block per multiprocessor is enough.
-        let each = if is_cooperative || are_all_there() {
-            all.div_ceil(u128::from(multiprocessors.max(1)))
-        } else {
-            1
-        };
+        let each = if must_fit { all.div_ceil(u128::from(multiprocessors.max(1))) } else { 1 };
         let registers = registers_of(each, shape.warps_per_block().into());
         let reason = match blocks {
             0 => format!(
