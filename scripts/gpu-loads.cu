@@ -1,6 +1,12 @@
 // Whether loading a module waits for kernels that run, and whether a launch of another thread waits for such a load.
 //   nvcc -O3 -arch=sm_90 -o gpu-loads gpu-loads.cu -lcuda
 //   CUDA_MODULE_LOADING=EAGER CUDA_CACHE_DISABLE=1 ./gpu-loads IMAGE [module|library|none]
+// Images, each made by `nvcc -O3 -arch=sm_90 -cubin` or `nvcc -O3 -arch=compute_90 -ptx` of a file with a line:
+//   plain   extern "C" __global__ void copied(int *p) { p[threadIdx.x] += 1; }
+//   global  __device__ int big[1 << 20]; extern "C" __global__ void copied(int *p) { big[threadIdx.x * 7] += p[0]; p[threadIdx.x] += big[p[1]]; }
+//   print   extern "C" __global__ void copied(int *p) { printf("%d\n", p[threadIdx.x]); }
+//   stack   extern "C" __global__ void copied(int *p, int n) { int a[2000]; for (int i = 0; i < n; i++) a[p[i] & 1023] = i;
+//             int s = 0; for (int i = 0; i < n; i++) s += a[p[i + n] & 1023]; p[threadIdx.x] = s; }
 // IMAGE: a cubin or PTX with a kernel `copied`. A kernel polls for 1.5 s for a flag that a kernel of another stream sets.
 #include <cuda.h>
 #include <cstdio>
