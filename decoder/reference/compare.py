@@ -58,6 +58,12 @@ def differences(tool, path):
         said = {launch["launch"]: launch["label"] for launch in launches if "label" in launch}
         if said != own:
             yield f"info calls launches {said}, and they are called {own}"
+    own = {launch: stack for launch, stack in trace.stacks()[0].items() if launch in trace.launches and stack}
+    if own:
+        found = json.loads(tool_says(tool, "stats", path, "--by", "stack", "--json")[1])["launch_sites"]
+        said = sorted(site["stack"] for site in found if site["stack"])
+        if said != sorted(map(list, {tuple(stack) for stack in own.values()})):
+            yield f"stats says stacks {said}, and they are {own}"
     launches, notes, _ = trace.unrecorded()
     if launches or notes:
         info = json.loads(tool_says(tool, "info", path, "--json")[1])

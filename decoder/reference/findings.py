@@ -26,7 +26,7 @@ def findings(trace):
             sections.source_text(trace.data, trace.verified(listed))
         except Damage as damage:
             found.append(f"a text: {damage}")
-    found += trace.code()[1] + trace.waits()[1] + trace.labels()[1] + trace.unrecorded()[2] + trace.origin()
+    found += trace.code()[1] + trace.waits()[1] + trace.labels()[1] + trace.stacks()[1] + trace.unrecorded()[2] + trace.origin()
     try:
         trace.check_host()
     except Damage as damage:

@@ -9,7 +9,7 @@ MAX_BODY = 32 << 20
 MAX_PLAIN = 16 << 20
 MAX_PAYLOAD = (1 << 20) - 32
 # Versions that this reader knows.
-KNOWN = {b"META": 1, b"ORIG": 1, b"MORE": 1, b"TEXT": 1, b"CODE": 1, b"WAIT": 1, b"LABL": 1, b"UNTR": 1, b"LNCH": 2, b"FRAM": 2, b"TIME": 2, b"ACCT": 1, b"SPAN": 2, b"SITE": 1, b"DATA": 1, b"DACC": 1, b"BUFS": 1, b"ENDS": 1, b"HOST": 1, b"INDX": 1, b"TAIL": 1}
+KNOWN = {b"META": 1, b"ORIG": 1, b"MORE": 1, b"TEXT": 1, b"CODE": 1, b"WAIT": 1, b"LABL": 1, b"STCK": 1, b"UNTR": 1, b"LNCH": 2, b"FRAM": 2, b"TIME": 2, b"ACCT": 1, b"SPAN": 2, b"SITE": 1, b"DATA": 1, b"DACC": 1, b"BUFS": 1, b"ENDS": 1, b"HOST": 1, b"INDX": 1, b"TAIL": 1}
 
 Section = namedtuple("Section", "at tag version length checksum body_at end")
 Entry = namedtuple("Entry", "at length kind launch track first last chunks events")
@@ -471,6 +471,24 @@ def labels(data, section):
     check(first + len(texts) <= 65_536, "a label's number is too large")
     check(all(len(found.encode()) <= 1024 for found in texts), "a label is too long")
     return dict(enumerate(texts, first)), dict(launches)
+
+
+def stacks(data, section):
+    """The frames of a STCK section and its stacks, each by number, and the number of each launch's stack."""
+    source = body(data, section)
+    check(section.length <= MAX_PLAIN, "a STCK section is too long")
+    first_frame = source.short(32)
+    frames = source.list(65_536, lambda: (source.string(), source.string(), source.short(32)))
+    first_stack = source.short(32)
+    found = source.list(262_144, lambda: (source.short(32), source.short(32)))
+    launches = source.list(1 << 22, lambda: (source.short(32), source.short(32)))
+    source.end()
+    check(first_frame + len(frames) <= 65_536, "a frame's number is too large")
+    check(first_stack + len(found) <= 262_144, "a stack's number is too large")
+    check(all(len(text.encode()) <= 1024 for *texts, _ in frames for text in texts), "a name of a frame is too long")
+    found = dict(enumerate(found, first_stack))
+    check(all(caller <= number for number, (caller, _) in found.items()), "a stack's caller is not before it")
+    return dict(enumerate(frames, first_frame)), found, dict(launches)
 
 
 def unrecorded(data, section):

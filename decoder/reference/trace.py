@@ -45,6 +45,7 @@ class Trace:
         # By launch and track.
         self.frames, self.accounts = {}, {}
         self.texts, self.codes, self.hosts, self.label_parts, self.origins = [], [], [], [], []
+        self.stack_parts = []
         self.unrecorded_parts = []
         # What belongs behind the last frame or accounts, and where; and sections that stand elsewhere.
         self.awaited, self.strays = None, []
@@ -80,6 +81,8 @@ class Trace:
                 self.data_damage.append(str(damage))
         elif tag == b"LABL":
             self.label_parts.append(section)
+        elif tag == b"STCK":
+            self.stack_parts.append(section)
         elif tag == b"UNTR":
             self.unrecorded_parts.append(section)
         elif tag == b"TEXT":
@@ -206,7 +209,7 @@ class Trace:
         while at < end:
             section = sections.header(self.data, at)
             if sections.is_known(section):
-                check(section.tag in (b"CODE", b"WAIT", b"LABL", b"UNTR", b"TIME", b"SPAN", b"SITE", b"DATA", b"DACC", b"BUFS", b"HOST", b"ORIG"), "the index does not list a section")
+                check(section.tag in (b"CODE", b"WAIT", b"LABL", b"STCK", b"UNTR", b"TIME", b"SPAN", b"SITE", b"DATA", b"DACC", b"BUFS", b"HOST", b"ORIG"), "the index does not list a section")
                 self.add(section)
             at = section.end
         check(at == end, "an entry is not where a section begins")
@@ -303,6 +306,29 @@ class Trace:
             except Damage as damage:
                 problems.append(f"labels of launches: {damage}")
         return {launch: texts[number] for launch, number in launches.items() if number in texts}, problems
+
+    def stacks(self):
+        """The call stacks of launches, innermost frame first, as far as known; and what is damaged."""
+        frames, stacks, launches, problems = {}, {}, {}, []
+        for section in self.stack_parts:
+            try:
+                new, callers, named = sections.stacks(self.data, section)
+                frames |= new
+                stacks |= callers
+                launches |= named
+            except Damage as damage:
+                problems.append(f"call stacks of launches: {damage}")
+
+        def stack(number):
+            found = []
+            while len(found) < 32 and number in stacks and stacks[number][1] in frames:
+                function, file, line = frames[stacks[number][1]]
+                place = f"{file}:{line} in " if file and line else f"{file} in " if file else ""
+                found.append(shown(place + function))
+                number = stacks[number][0] - 1
+            return found
+
+        return {launch: stack(number) for launch, number in launches.items()}, problems
 
     def unrecorded(self):
         """How many launches were not recorded, by kernel and reason; notes; and what is damaged."""

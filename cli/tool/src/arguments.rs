@@ -17,7 +17,7 @@ use warptrace_analysis::{
     Cause, Edge, LineFigures, LocationFigures, PathGroup, SiteFigures, ValueFigures, WaitFigures, WarpFigures,
 };
 
-pub(crate) use self::answers::{Diff, Page, Report, Rows, Tui};
+pub(crate) use self::answers::{Diff, Page, Report, Rows, Stats, Tui};
 pub(crate) use self::export::{Export, ExportFormat, SampleWeight};
 #[cfg(feature = "query")]
 pub(crate) use self::query::{Apart, QueryFormat};
@@ -116,7 +116,7 @@ pub(crate) enum Command {
     /// Count where lanes went from each location
     Edges(Rows<Edge>),
     /// Count events, lanes and idle slots of each kernel
-    Stats(Page),
+    Stats(Stats),
     /// Compare two traces
     Diff(Diff),
     /// Put the launches of a job's ranks on one axis, and say which rank is late

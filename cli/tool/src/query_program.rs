@@ -19,7 +19,8 @@ pub(crate) fn is_for(command: &Command) -> bool {
     let asks_workers = |page: &Page| !page.apart.workers.is_empty();
     match command {
         Command::Query(_) | Command::Worker(_) => true,
-        Command::Top(page) | Command::Stats(page) => asks_workers(page),
+        Command::Top(page) => asks_workers(page),
+        Command::Stats(command) => asks_workers(&command.page),
         Command::Causes(rows) => asks_workers(&rows.page),
         Command::Lines(rows) => asks_workers(&rows.page),
         Command::Loops(rows) => asks_workers(&rows.page),

@@ -42,6 +42,7 @@ pub mod fuzzing;
 mod hangs;
 mod host;
 mod labels;
+mod launch_sites;
 mod matching;
 mod nesting;
 mod odd;
@@ -93,6 +94,7 @@ pub use figures::{
 pub use hangs::{Doing, Hang, HangGroup, HangPlace, hang};
 pub use host::{HostRan, HostReading, HostSchedule, HostSummary};
 pub use labels::{LabelFigures, by_label};
+pub use launch_sites::{LaunchSiteFigures, by_launch_site};
 pub use odd::{MadeBy, OddTrips, Oddity};
 pub use order::OrderItems;
 pub use points::{branches, weights};

@@ -122,6 +122,9 @@ pub struct LaunchSummary {
     /// What the program called it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
+    /// The program's line and function that made it; `None` without a call stack.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub launched_at: Option<String>,
     /// Blocks along x, y, z.
     pub grid: [u32; 3],
     /// Threads of a block along x, y, z.
@@ -261,6 +264,7 @@ impl LaunchSummary {
             launch: info.number(),
             kernel: info.kernel(),
             label: trace.label(info.number()).map(str::to_owned),
+            launched_at: trace.launch_site(info.number()).map(ToString::to_string),
             grid: info.grid(),
             block: info.block(),
             warps: info.warps(),

@@ -18,7 +18,7 @@ use std::path::Path;
 use warptrace_decoder::TraceFile;
 /// A number as people read it: `1,234,567`.
 pub use warptrace_decoder::grouped as count;
-use warptrace_format::file::{LaunchInfo, LocationInfo};
+use warptrace_format::file::{LaunchInfo, LocationInfo, StackFrame};
 
 pub use self::accesses::{
     access_doubt, access_finding, access_lacks, access_place, accesses_of, buffer, buffer_name, heat_bars,
@@ -234,10 +234,11 @@ pub fn warp(trace: &TraceFile, launch: u32, warp: u32) -> String {
     format!("{launch_name} block {} warp {}", block(info, id.block), id.warp_in_block)
 }
 
-/// A launch's number, with what the program called it: `launch 0 (forward)`.
+/// Returns a launch's number, with its label or the line that made it: `launch 0 (forward)`.
 pub fn launch(trace: &TraceFile, launch: u32) -> String {
-    match trace.label(launch) {
-        Some(label) => format!("launch {launch} ({})", cut(label, LABEL_WIDTH)),
+    let site = || trace.launch_site(launch).map(StackFrame::short);
+    match trace.label(launch).map(str::to_owned).or_else(site) {
+        Some(name) => format!("launch {launch} ({})", cut(&name, LABEL_WIDTH)),
         None => format!("launch {launch}"),
     }
 }

@@ -8,9 +8,9 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use warptrace_format::file::{
-    Accounts, EarlyEnd, FormatError, Frame, IndexEntry, KnownLabels, LaunchInfo, Metadata,
-    SECTION_HEADER_BYTES, SectionHeader, SectionKind, SiteInfo, SourceText, Tag, Unrecorded, check_body,
-    decode_accounts,
+    Accounts, EarlyEnd, FormatError, Frame, IndexEntry, KnownLabels, KnownStacks, LaunchInfo, Metadata,
+    SECTION_HEADER_BYTES, SectionHeader, SectionKind, SiteInfo, SourceText, StackFrame, Tag, Unrecorded,
+    check_body, decode_accounts,
 };
 use warptrace_format::{shown, shown_lines};
 
@@ -193,6 +193,8 @@ pub struct TraceFile {
     pub(crate) buffers: Option<KnownBuffers>,
     /// What the program called its launches.
     pub(crate) labels: KnownLabels,
+    /// Call stacks of launches.
+    pub(crate) stacks: KnownStacks,
     /// Launches that were not recorded: one for each kernel and reason, those with the most launches first.
     pub(crate) unrecorded: Unrecorded,
     /// By number of the kernel, whether it has launches that were asked for and not traced.
@@ -296,6 +298,23 @@ impl TraceFile {
     /// What the program called a launch, as it may be shown; `None` if it did not name it.
     pub fn label(&self, launch: u32) -> Option<&str> {
         self.labels.label_of(launch)
+    }
+
+    /// Returns the call stack of the thread that made a launch, innermost frame first; nothing if the file has
+    /// none.
+    pub fn stack(&self, launch: u32) -> impl Iterator<Item = &StackFrame> {
+        self.stacks.of(launch)
+    }
+
+    /// Returns the number of a launch's call stack. Launches with equal stacks have one number.
+    pub fn stack_number(&self, launch: u32) -> Option<u32> {
+        self.stacks.number_of(launch)
+    }
+
+    /// Returns the line of the program that made a launch: the innermost frame of its call stack that is
+    /// neither in an installed package nor in generated code. If all are, the innermost frame.
+    pub fn launch_site(&self, launch: u32) -> Option<&StackFrame> {
+        self.stack(launch).find(|frame| !frame.is_of_library()).or_else(|| self.stack(launch).next())
     }
 
     /// Which launches were not recorded, and notes on what was, as they may be shown. Each kernel and reason is

@@ -43,6 +43,7 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
     let (sites, followers) = late.read_sites(&bytes)?;
     let buffers = late.read_buffers(&bytes)?;
     let labels = late.read_labels(&bytes)?;
+    let stacks = late.read_stacks(&bytes)?;
     let unrecorded = late.read_unrecorded(&bytes)?;
     let host = late.read_host(&bytes, &launches)?;
     late.read_origin(&bytes, &mut metadata)?;
@@ -70,6 +71,7 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
         followers,
         buffers,
         labels,
+        stacks,
         unrecorded,
         untraced_kernels: OnceLock::new(),
         damage: late.damage,
@@ -263,6 +265,7 @@ impl Contents {
             | SectionKind::Code
             | SectionKind::Waits
             | SectionKind::Labels
+            | SectionKind::Stacks
             | SectionKind::Unrecorded
             | SectionKind::Sites
             | SectionKind::Buffers
@@ -271,7 +274,7 @@ impl Contents {
                 return Err(unexpected(
                     header,
                     at,
-                    "ORIG, MORE, TEXT, CODE, LABL, UNTR, SITE, LNCH, FRAM, TIME, ACCT, SPAN, DATA, DACC, BUFS, ENDS, HOST, INDX or TAIL",
+                    "ORIG, MORE, TEXT, CODE, LABL, STCK, UNTR, SITE, LNCH, FRAM, TIME, ACCT, SPAN, DATA, DACC, BUFS, ENDS, HOST, INDX or TAIL",
                 )
                 .into());
             }

@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 
 use warptrace_format::file::{
-    BufferInfo, DeviceInfo, EarlyEnd, KernelInfo, KnownLabels, LocationInfo, Metadata, RecordedPolicy,
-    SiteInfo, Unrecorded, WaitInfo,
+    BufferInfo, DeviceInfo, EarlyEnd, KernelInfo, KnownLabels, KnownStacks, LocationInfo, Metadata,
+    RecordedPolicy, SiteInfo, Unrecorded, WaitInfo,
 };
 use warptrace_format::{on_one_line, shown};
 
@@ -46,6 +46,11 @@ pub(crate) fn buffer(found: &mut BufferInfo) {
 }
 
 pub(crate) fn labels(found: &mut KnownLabels) {
+    found.texts_mut().for_each(escape);
+}
+
+/// Escapes the names of functions and files.
+pub(crate) fn stacks(found: &mut KnownStacks) {
     found.texts_mut().for_each(escape);
 }
 

@@ -19,13 +19,14 @@ const COMPLETE: &str = "complete by its accounts";
 const SAID_BYTES: usize = 240;
 
 /// What cannot be read of a file with damaged sections of a kind.
-const UNREADABLE: [(&[SectionKind], &str); 7] = [
+const UNREADABLE: [(&[SectionKind], &str); 8] = [
     (&DATA_KINDS, "addresses or values that cannot be read"),
     (&[SectionKind::Code], "instructions of locations that cannot be read"),
     (&[SectionKind::Waits], "barriers of waits that cannot be read"),
     (&[SectionKind::Host], "times of launches by the host's clock that cannot be read"),
     (&[SectionKind::Origin], "where it was recorded, which cannot be read"),
     (&[SectionKind::Labels], "labels of launches that cannot be read"),
+    (&[SectionKind::Stacks], "call stacks of launches that cannot be read"),
     (&[SectionKind::Unrecorded], "which launches were not traced, which cannot be read"),
 ];
 

@@ -11,7 +11,7 @@ use warptrace_analysis::{
     access_losses, accesses, blocks, kernel_name,
 };
 use warptrace_decoder::{LaunchEnd, LossyWarps, TraceFile};
-use warptrace_format::file::{LaunchInfo, LocationInfo, LossPosition, SiteInfo, StreamId};
+use warptrace_format::file::{LaunchInfo, LocationInfo, LossPosition, SiteInfo, StackFrame, StreamId};
 
 use crate::column::{Columns, known};
 use crate::error::TableError;
@@ -352,6 +352,11 @@ struct LaunchRow {
     end: LaunchEnd,
 }
 
+/// Returns the line of the program that made a launch.
+fn site<'a>(of: &TraceFigures<'a>, row: &LaunchRow) -> Option<&'a StackFrame> {
+    of.trace.launch_site(row.info.number())
+}
+
 fn launches<'a>() -> Columns<TraceFigures<'a>, LaunchRow> {
     of_trace::<LaunchRow>()
         .number("launch", |_, row| row.info.number())
@@ -380,6 +385,9 @@ fn launches<'a>() -> Columns<TraceFigures<'a>, LaunchRow> {
         .number("end_ns", |_, row| Some(row.ran?.1))
         .counted(false)
         .known_text("label", |of, row| of.trace.label(row.info.number()).unwrap_or_default())
+        .known_text("launch_file", |of, row| site(of, row).map_or("", |frame| &frame.file))
+        .number("launch_line", |of, row| site(of, row).map(|frame| frame.line).filter(|line| *line > 0))
+        .known_text("launch_function", |of, row| site(of, row).map_or("", |frame| &frame.function))
 }
 
 fn kernels<'a>() -> Columns<TraceFigures<'a>, KernelFigures> {

@@ -46,7 +46,7 @@ pub use error::DeviceError;
 pub use file_name::{FileNameError, NameParts, file_name, is_name_of_one};
 pub use launcher::{Buffer, Launcher, Pod, Session, Untraced};
 pub use live::{LiveMemory, MAX_READ, Serve};
-pub use message::{HostMessage, Memory, MemoryChange};
+pub use message::{HostMessage, LaunchName, Memory, MemoryChange};
 pub use origin::{ranks, ranks_of};
 pub use session::{
     Drainer, Ended, Ending, Interrupted, LaunchReport, Launches, MemoryUse, Next, OldestLaunch, Patience,

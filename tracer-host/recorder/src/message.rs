@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use warptrace_format::file::{Additions, BufferKind, Buffers, HostTimes, SiteInfo, SourceText, Unrecorded};
+use warptrace_format::file::{
+    Additions, BufferKind, Buffers, HostTimes, SiteInfo, SourceText, StackFrame, Unrecorded,
+};
 
 /// A message from the host to a trace's writer, next to what launches record.
 ///
@@ -22,6 +24,8 @@ pub enum HostMessage {
     /// Labels that the program gave to launches, by launch number. Written before these launches, the labels
     /// are in a file that breaks off after them.
     Labels(Vec<(u32, Arc<str>)>),
+    /// Call stacks of the threads that made launches, by launch number, innermost frame first.
+    Stacks(Vec<(u32, Arc<[StackFrame]>)>),
     /// When launches ran by the host's clocks, and how these compare with the device's timer.
     Times(HostTimes),
     /// Launches that were not recorded, and notes on those that were. Several messages add up.
@@ -36,6 +40,7 @@ impl HostMessage {
         match (waiting[..at].last_mut(), self) {
             (Some(Self::Sites(sites)), Self::Sites(mut more)) => sites.append(&mut more),
             (Some(Self::Labels(labels)), Self::Labels(mut more)) => labels.append(&mut more),
+            (Some(Self::Stacks(stacks)), Self::Stacks(mut more)) => stacks.append(&mut more),
             (_, message) => waiting.insert(at, message),
         }
     }
@@ -47,10 +52,20 @@ impl HostMessage {
             Self::Buffers(_) => 2,
             Self::Text(_) => 3,
             Self::Labels(_) => 4,
-            Self::Times(_) => 5,
-            Self::Unrecorded(_) => 6,
+            Self::Stacks(_) => 5,
+            Self::Times(_) => 6,
+            Self::Unrecorded(_) => 7,
         }
     }
+}
+
+/// How the program names a launch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LaunchName {
+    /// The label that the program gave to it.
+    pub label: Option<Arc<str>>,
+    /// The call stack of the launching thread, innermost frame first.
+    pub stack: Option<Arc<[StackFrame]>>,
 }
 
 /// Memory that a program has got.

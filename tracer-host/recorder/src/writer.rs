@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! create ── preamble, META, ORIG, CODE
-//! write_message ── MORE, CODE | SITE | BUFS | TEXT | LABL | UNTR | HOST    any number of calls
+//! write_message ── MORE, CODE | SITE | BUFS | TEXT | LABL | STCK | UNTR | HOST    any number of calls
 //! begin_launch ── LNCH
 //! write_batch  ── FRAM, TIME, …     any number of calls; flushed after each
 //! end_tracks ── ACCT, SPAN, …       once for each launch and track
@@ -37,7 +37,8 @@ use warptrace_format::file::limits::{
 };
 use warptrace_format::file::{
     AccountRun, DeviceKind, EncodedFrame, FormatError, FrameTimes, IndexEntry, SectionKind, TRAILER_BYTES,
-    Tie, Trailer, WrittenLabels, encode_frame_of, encode_index, encode_preamble, encode_section,
+    Tie, Trailer, WrittenLabels, WrittenStacks, encode_frame_of, encode_index, encode_preamble,
+    encode_section,
 };
 pub use warptrace_format::file::{
     Additions, ChunkRef, Compression, EarlyEnd, LaunchInfo, Metadata, SiteInfo, SourceText,
@@ -106,6 +107,7 @@ pub struct TraceWriter<W> {
     layouts: Vec<Layout>,
     launches: Launches,
     labels: WrittenLabels,
+    stacks: WrittenStacks,
     index: Vec<IndexEntry>,
     summary: Summary,
     /// Cycles of a unit of time.
@@ -128,14 +130,26 @@ impl<W: Write + Send> TraceWriter<W> {
         let body = metadata.encode()?;
         let launches = Launches::new(metadata)?;
         let layouts = metadata.tracks.iter().map(|codec| Layout::new(*codec, &options)).collect();
-        let (labels, index, ordered) = (WrittenLabels::default(), Vec::new(), Vec::new());
+        let (labels, stacks) = (WrittenLabels::default(), WrittenStacks::default());
+        let (index, ordered) = (Vec::new(), Vec::new());
         let summary = Summary::default();
         let step = match metadata.device.kind {
             DeviceKind::Simulator => 1,
             _ => 1 << TIME_SHIFT,
         };
-        let mut writer =
-            Self { out, options, layouts, launches, labels, index, summary, step, ordered, broken: false };
+        let mut writer = Self {
+            out,
+            options,
+            layouts,
+            launches,
+            labels,
+            stacks,
+            index,
+            summary,
+            step,
+            ordered,
+            broken: false,
+        };
         writer.put(&encode_preamble())?;
         writer.put(&encode_section(SectionKind::Metadata, &body))?;
         if let Some(origin) = &metadata.origin {

@@ -16,6 +16,7 @@
 //! - `state`, `trace`: what is known of the program's modules and kernels, and the sessions that record them.
 //! - `graphs`: graphs that the program launches, and the kernels in them.
 //! - `nvtx`, `ranges`: ranges that the program opens, by which launches are called.
+//! - `python`: call stacks of the Python code that launches.
 //! - `api`: what a program may call that knows of warptrace.
 //! - `summary`: what `warptrace run` says in the end.
 //!
@@ -43,6 +44,7 @@ mod inside;
 mod interpose;
 mod names;
 mod nvtx;
+mod python;
 mod ranges;
 mod real;
 mod settings;

@@ -9,8 +9,10 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 
+use warptrace_host::LaunchName;
 use warptrace_spec::Window;
 
+use crate::python;
 use crate::state::lock;
 
 /// Ranges of a thread, and of the process, that are kept; deeper ones are only counted.
@@ -159,9 +161,14 @@ pub(crate) fn end(number: u64) {
     STARTED_COUNT.store(started.len(), Ordering::Relaxed);
 }
 
+/// Returns label and Python stack of a launch that this thread makes now.
+pub(crate) fn name() -> LaunchName {
+    LaunchName { label: label(), stack: python::stack() }
+}
+
 /// Returns what a launch of this thread is called: the thread's innermost range, or else the last one of the
 /// process.
-pub(crate) fn label() -> Option<Arc<str>> {
+fn label() -> Option<Arc<str>> {
     if !IS_USED.load(Ordering::Relaxed) {
         return None;
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use warptrace_analysis::Selection;
 
 use crate::commands::answers::{Listed, Order, order_parser};
@@ -55,6 +55,24 @@ pub(crate) struct Page {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// What `stats` groups launches by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GroupBy {
+    /// Whole call stacks of the Python code that launches, with all of their frames
+    Stack,
+}
+
+/// Arguments of `stats`.
+#[derive(Debug, Args)]
+pub(crate) struct Stats {
+    #[command(flatten)]
+    pub(crate) page: Page,
+
+    /// Sum up the launches with one call stack
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) by: Option<GroupBy>,
 }
 
 /// Arguments of commands that answer with rows `R`.

@@ -268,6 +268,7 @@ fn print_launches(metadata: &Metadata, launches: &[LaunchSummary]) -> anyhow::Re
     let has_choice = launches.iter().any(|launch| launch.recorded_warps < launch.warps);
     let name = |kernel: u32| metadata.kernels.get(kernel as usize).map_or("?", |kernel| &kernel.name);
     let has_labels = launches.iter().any(|launch| launch.label.is_some());
+    let has_sites = launches.iter().any(|launch| launch.launched_at.is_some());
     let table = TextTable::<LaunchSummary>::new()
         .right("launch", |launch| launch.launch.to_string())
         .left("kernel", |launch| cut(name(launch.kernel), WIDEST).into_owned())
@@ -284,7 +285,13 @@ fn print_launches(metadata: &Metadata, launches: &[LaunchSummary]) -> anyhow::Re
         .right("lost", |launch| count(launch.lost))
         .right("chunks", |launch| count(launch.chunks))
         .right("in file", |launch| bytes(launch.file_bytes))
-        .when(has_labels, |table| table.left("label", |launch| launch.label.clone().unwrap_or_default()));
+        .when(has_labels, |table| table.left("label", |launch| launch.label.clone().unwrap_or_default()))
+        .when(has_sites, |table| {
+            let short = |site: &str| site.rsplit_once('/').map_or(site, |(_, site)| site).to_owned();
+            table.left("launched at", move |launch| {
+                launch.launched_at.as_deref().map(short).unwrap_or_default()
+            })
+        });
     say!("")?;
     table.print_rows(launches)?;
     let kernels: BTreeSet<u32> = launches.iter().map(|launch| launch.kernel).collect();

@@ -44,7 +44,7 @@ fn carried_out(command: Command) -> anyhow::Result<()> {
             "`warptrace-query` is for `query`, `worker`, and figures with `--workers`: call `warptrace`"
         ),
         Command::Top(page) => answers::top(&page, Some(summed(&page)?)),
-        Command::Stats(page) => answers::stats(&page, Some(summed(&page)?)),
+        Command::Stats(command) => answers::stats(&command, Some(summed(&command.page)?)),
         Command::Causes(rows) => answers::causes(&rows, Some(summed(&rows.page)?)),
         Command::Lines(rows) => answers::lines(&rows, Some(summed(&rows.page)?)),
         Command::Loops(rows) => answers::loops(&rows, Some(summed(&rows.page)?)),

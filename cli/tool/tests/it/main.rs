@@ -24,6 +24,7 @@ mod info;
 #[cfg(target_os = "linux")]
 mod interrupted;
 mod labels;
+mod launch_sites;
 mod left_out;
 mod lost_times;
 mod manual;

@@ -8,8 +8,9 @@ use std::ops::Range;
 
 use warptrace_format::file::limits::{MAX_HOST_READINGS, MAX_UNRECORDED, MAX_UNRECORDED_NOTES};
 use warptrace_format::file::{
-    Buffers, FormatError, HostTimes, KnownLabels, LaunchInfo, LaunchLabels, LocationCode, Metadata, Origin,
-    SectionHeader, SectionKind, SiteInfo, Unrecorded, UnrecordedLaunches, WaitInfo, decode_sites,
+    Buffers, FormatError, HostTimes, KnownLabels, KnownStacks, LaunchInfo, LaunchLabels, LaunchStacks,
+    LocationCode, Metadata, Origin, SectionHeader, SectionKind, SiteInfo, Unrecorded, UnrecordedLaunches,
+    WaitInfo, decode_sites,
 };
 
 use super::{Bytes, body_offset};
@@ -136,6 +137,17 @@ impl LateSections {
         })?;
         shown::labels(&mut labels);
         Ok(labels)
+    }
+
+    /// Reads the call stacks of launches.
+    pub(super) fn read_stacks(&mut self, bytes: &Bytes<'_>) -> Result<KnownStacks, OpenError> {
+        let mut stacks = KnownStacks::default();
+        self.read(bytes, SectionKind::Stacks, |body, at| {
+            stacks.add(LaunchStacks::decode(body, at)?);
+            Ok(())
+        })?;
+        shown::stacks(&mut stacks);
+        Ok(stacks)
     }
 
     /// Reads which launches were not recorded, and adds up those of a kernel and reason.

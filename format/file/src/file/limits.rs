@@ -38,6 +38,14 @@ pub const MAX_UNRECORDED: usize = 65_536;
 pub const MAX_UNRECORDED_NOTES: usize = 1024;
 /// and bytes of a text of these.
 pub const MAX_UNRECORDED_TEXT_BYTES: usize = 1024;
+/// Frames of all call stacks in a file.
+pub const MAX_STACK_FRAMES: usize = 65_536;
+/// Call stacks in a file.
+pub const MAX_STACKS: usize = 262_144;
+/// Frames of one call stack.
+pub const MAX_STACK_DEPTH: usize = 32;
+/// Bytes of a function or file name in a call stack.
+pub const MAX_STACK_TEXT_BYTES: usize = 1024;
 /// Bytes of a text that tells where a file was recorded.
 pub const MAX_ORIGIN_TEXT_BYTES: usize = 1024;
 /// Sentences on what was wrong with that.

@@ -10,6 +10,7 @@
 //! │ MORE …   │ kernels and locations known later             before their launches
 //! │ TEXT …   │ texts that locations lie in                   any number
 //! │ LABL …   │ what the program called launches              any number
+//! │ STCK …   │ call stacks of launches                       any number
 //! │ UNTR …   │ launches that were not recorded               any number
 //! ├──────────┤
 //! │ LNCH     │ one launch: kernel, grid, block               before its frames
@@ -69,6 +70,7 @@ mod preamble;
 mod section;
 mod site;
 mod spans;
+mod stacks;
 mod text;
 mod tie;
 mod times;
@@ -108,6 +110,7 @@ pub use section::{
 };
 pub use site::{SiteInfo, SiteNumber, decode_sites, encode_sites};
 pub use spans::{decode_spans, encode_spans};
+pub use stacks::{KnownStacks, LaunchStacks, StackFrame, WrittenStacks};
 pub use text::SourceText;
 pub use tie::Tie;
 pub use times::{ChunkTimes, FrameTimes, RunWalk};

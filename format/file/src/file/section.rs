@@ -94,6 +94,8 @@ section_kinds! {
     Waits = "WAIT", [1], FLAG_OPTIONAL;
     /// What the program called its launches.
     Labels = "LABL", [1], FLAG_OPTIONAL;
+    /// Call stacks of the threads that made launches.
+    Stacks = "STCK", [1], FLAG_OPTIONAL;
     /// Launches that were not recorded, and notes on those that were.
     Unrecorded = "UNTR", [1], FLAG_OPTIONAL;
     /// One kernel launch.
@@ -323,6 +325,7 @@ mod tests {
                 (*b"CODE", 1, one),
                 (*b"WAIT", 1, one),
                 (*b"LABL", 1, one),
+                (*b"STCK", 1, one),
                 (*b"UNTR", 1, one),
                 (*b"LNCH", 1, two),
                 (*b"FRAM", 1, two),

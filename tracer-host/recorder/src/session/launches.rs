@@ -21,7 +21,7 @@ pub use self::drainer::{Drainer, Ended, Next};
 use super::ledger::{Ledger, OldestLaunch, Reserved, Ticket};
 use super::pool::{Effort, Short};
 use super::{LaunchReport, Recorder, SessionError};
-use crate::{Device, DeviceError, HostMessage, LaunchShape, MemoryChange, RecordingSpec};
+use crate::{Device, DeviceError, HostMessage, LaunchName, LaunchShape, MemoryChange, RecordingSpec};
 
 /// How long a launch waits for launches that run.
 #[derive(Clone, Copy, Debug)]
@@ -163,7 +163,7 @@ impl<E: Ending> Launches<E> {
     /// logs: one, or all of a graph, in an order in which they may run. Waits if there is none, at most for
     /// `patience`.
     ///
-    /// The file calls them `label`. Which ranges are recorded, callers decide by
+    /// The file has their `name`. Which ranges are recorded, callers decide by
     /// [`Window::is_within`](crate::Window::is_within).
     ///
     /// The caller makes the launches, and says so by [`launched`](Self::launched) or
@@ -176,7 +176,7 @@ impl<E: Ending> Launches<E> {
     pub fn reserve(
         &self,
         launches: &[(u32, LaunchShape)],
-        label: Option<&Arc<str>>,
+        name: &LaunchName,
         patience: Patience,
     ) -> Result<Reserved, SessionError> {
         let mut state = self.0.lock();
@@ -184,7 +184,7 @@ impl<E: Ending> Launches<E> {
             // Asks how many events there are.
             state = self.flushed(state)?;
         }
-        let short = match state.try_reserve(launches, label, Effort::Ample)? {
+        let short = match state.try_reserve(launches, name, Effort::Ample)? {
             Ok(reserved) => {
                 self.wake(&state);
                 return Ok(reserved);
@@ -204,12 +204,12 @@ impl<E: Ending> Launches<E> {
         let reserved = loop {
             let left = longest.saturating_sub(started.elapsed());
             if left.is_zero() {
-                break state.try_reserve(launches, label, Effort::Least);
+                break state.try_reserve(launches, name, Effort::Least);
             }
             self.0.asked.notify_one();
             let waited = self.0.done.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
-            match state.try_reserve(launches, label, Effort::Ample) {
+            match state.try_reserve(launches, name, Effort::Ample) {
                 Ok(Err(Short::Room | Short::Unknown)) => {}
                 found => break found,
             }
@@ -232,8 +232,8 @@ impl<E: Ending> Launches<E> {
         }
     }
 
-    /// Notes a launch that is not recorded, by the number of its kernel: the file has it without logs, and calls it
-    /// `label`. Nothing waits, and when it ends is not known; when it began is noted only if it begins now.
+    /// Notes a launch that is not recorded, by the number of its kernel: the file has it without logs, with
+    /// its `name`. Nothing waits, and when it ends is not known; when it began is noted only if it begins now.
     ///
     /// # Errors
     /// [`SessionError::Ended`], if nothing more can be recorded; or the file cannot name its warps, or has as many
@@ -242,14 +242,14 @@ impl<E: Ending> Launches<E> {
         &self,
         kernel: u32,
         shape: &LaunchShape,
-        label: Option<&Arc<str>>,
+        name: &LaunchName,
         begins_now: bool,
     ) -> Result<(), SessionError> {
         let mut state = self.0.lock();
         if let Some(reason) = &state.failed {
             return Err(SessionError::Ended { reason: reason.clone() });
         }
-        state.ledger.note(kernel, shape, label, begins_now)?;
+        state.ledger.note(kernel, shape, name, begins_now)?;
         if state.ledger.is_full() {
             self.0.asked.notify_one();
         }
@@ -364,13 +364,13 @@ impl<E> State<E> {
     fn try_reserve(
         &mut self,
         launches: &[(u32, LaunchShape)],
-        label: Option<&Arc<str>>,
+        name: &LaunchName,
         effort: Effort,
     ) -> Result<Result<Reserved, Short>, SessionError> {
         if let Some(reason) = &self.failed {
             return Err(SessionError::Ended { reason: reason.clone() });
         }
-        self.ledger.label = label.cloned();
+        self.ledger.name.clone_from(name);
         let mut infos = Vec::with_capacity(launches.len());
         for (kernel, shape) in launches {
             infos.push(self.ledger.describe(&infos, *kernel, shape)?);

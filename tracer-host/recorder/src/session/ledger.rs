@@ -15,7 +15,7 @@ use super::drain::DrainCost;
 use super::pool::{Effort, Filled, Pool, Short, Stay};
 use super::running::Left;
 use super::{LaunchReport, SessionError};
-use crate::{HostClock, HostMessage, LaunchShape, MemoryChange, Moment, Window};
+use crate::{HostClock, HostMessage, LaunchName, LaunchShape, MemoryChange, Moment, Window};
 
 /// Launches that the file is told of at once, if they leave nothing that asks for a drain.
 pub(super) const MAX_PENDING: usize = 1 << 12;
@@ -41,7 +41,7 @@ pub struct Reserved {
 #[derive(Clone, Debug)]
 struct Open {
     infos: Vec<LaunchInfo>,
-    label: Option<Arc<str>>,
+    name: LaunchName,
     /// `None` if none of them is recorded.
     stay: Option<Stay>,
     /// Whether they have ended, and only their arena's counters were not read since.
@@ -83,8 +83,8 @@ pub(super) struct Job {
 pub(super) struct Ledger {
     pub(super) codec: CodecSpec,
     pub(super) window: Window,
-    /// What launches are called that are reserved from now on.
-    pub(super) label: Option<Arc<str>>,
+    /// Name of the launches that are reserved next.
+    pub(super) name: LaunchName,
     /// What the file knows of kernels and locations, or will when it is told of the news.
     pub(super) tables: Growing,
     pub(super) total: LaunchReport,
@@ -123,7 +123,7 @@ impl Ledger {
         Self {
             codec,
             window,
-            label: None,
+            name: LaunchName::default(),
             tables,
             total: LaunchReport { memory, ..LaunchReport::default() },
             pool,
@@ -193,7 +193,7 @@ impl Ledger {
         let is_alike = |other: &&LaunchInfo| other.kernel() == kernel && other.is_recorded();
         let launches = self.recorded_of.get(kernel as usize).copied().unwrap_or_default()
             + before.iter().filter(is_alike).count() as u64;
-        if !self.window.is_within(self.label.as_deref()) {
+        if !self.window.is_within(self.name.label.as_deref()) {
             return Ok(info.with_chosen(ChosenWarps::NONE)?);
         }
         Ok(info.with_chosen(self.window.choose(name, &info, self.total.recorded, launches))?)
@@ -218,9 +218,9 @@ impl Ledger {
         let ticket = Ticket(self.tickets);
         self.launches += infos.len() as u32;
         self.count_recorded(&recorded, 1);
-        let (label, begin) = (self.label.clone(), self.now());
+        let (name, begin) = (self.name.clone(), self.now());
         let since = Instant::now();
-        self.open.insert(ticket, Open { infos, label, stay, has_ended: false, since, begin });
+        self.open.insert(ticket, Open { infos, name, stay, has_ended: false, since, begin });
         Ok(Reserved { ticket, logs })
     }
 
@@ -232,7 +232,7 @@ impl Ledger {
         &mut self,
         kernel: u32,
         shape: &LaunchShape,
-        label: Option<&Arc<str>>,
+        name: &LaunchName,
         begins_now: bool,
     ) -> Result<(), SessionError> {
         if self.noted >= MAX_NOTED {
@@ -243,7 +243,7 @@ impl Ledger {
         self.noted += 1;
         self.launches += 1;
         self.total.launches += 1;
-        self.name(&[info], label);
+        self.send_name(&[info], name);
         let begin = self.now().filter(|_| begins_now).map(|moment| moment.realtime);
         let launch = info.number();
         self.host.extend(begin.map(|begin| HostLaunch { launch, begin, nanoseconds: None }));
@@ -278,8 +278,8 @@ impl Ledger {
 
     /// Passes over the logs of launches that failed; returns the first of them.
     pub(super) fn failed(&mut self, ticket: Ticket) -> Option<LaunchInfo> {
-        let Open { infos, label, stay, begin, .. } = self.open.remove(&ticket)?;
-        self.name(&infos, label.as_ref());
+        let Open { infos, name, stay, begin, .. } = self.open.remove(&ticket)?;
+        self.send_name(&infos, &name);
         self.note_ran(&infos, begin);
         self.pass_over(stay, &infos);
         infos.first().copied()
@@ -302,11 +302,15 @@ impl Ledger {
         self.host.extend(host);
     }
 
-    /// Has the file told what launches are called, which keep their numbers from now on.
-    pub(super) fn name(&mut self, infos: &[LaunchInfo], label: Option<&Arc<str>>) {
-        if let Some(label) = label {
+    /// Sends label and call stack of launches to the file. Their numbers must not change afterwards.
+    pub(super) fn send_name(&mut self, infos: &[LaunchInfo], name: &LaunchName) {
+        if let Some(label) = &name.label {
             let labels = infos.iter().map(|info| (info.number(), Arc::clone(label)));
             self.send(HostMessage::Labels(labels.collect()));
+        }
+        if let Some(stack) = &name.stack {
+            let stacks = infos.iter().map(|info| (info.number(), Arc::clone(stack)));
+            self.send(HostMessage::Stacks(stacks.collect()));
         }
     }
 
@@ -328,7 +332,7 @@ impl Ledger {
         if open.stay.is_none()
             && let Some(open) = self.open.remove(&ticket)
         {
-            self.name(&open.infos, open.label.as_ref());
+            self.send_name(&open.infos, &open.name);
             self.plain.extend(open.infos);
         }
     }
@@ -360,7 +364,7 @@ impl Ledger {
         };
         let settled = self.open.extract_if(.., is_it);
         let settled: Vec<Open> = settled.map(|(_, open)| open).collect();
-        settled.iter().for_each(|open| self.name(&open.infos, open.label.as_ref()));
+        settled.iter().for_each(|open| self.send_name(&open.infos, &open.name));
         let settled: Vec<_> = settled.into_iter().filter_map(|open| Some((open.stay?, open.infos))).collect();
         if let Some(pool) = &mut self.pool {
             pool.settle(at, claimed, &settled);
@@ -408,8 +412,8 @@ impl Ledger {
     /// which of their launches have not ended; and launches without logs that have not ended.
     pub(super) fn left(&mut self, claimed: &[(usize, u64)]) -> (Vec<Left>, Vec<LaunchInfo>) {
         let (mut running, mut outside) = (HashMap::<usize, Vec<LaunchInfo>>::new(), Vec::new());
-        for Open { infos, label, stay, has_ended, .. } in std::mem::take(&mut self.open).into_values() {
-            self.name(&infos, label.as_ref());
+        for Open { infos, name, stay, has_ended, .. } in std::mem::take(&mut self.open).into_values() {
+            self.send_name(&infos, &name);
             match (stay, &mut self.pool) {
                 (Some(stay), Some(pool)) => {
                     pool.ends(&stay, &infos);

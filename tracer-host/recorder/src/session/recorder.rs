@@ -104,7 +104,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
 
     /// Says what launches are called that are made from now on; nothing if it is empty.
     pub fn label(&mut self, label: &str) {
-        self.ledger.label = Some(label).filter(|label| !label.is_empty()).map(Arc::from);
+        self.ledger.name.label = Some(label).filter(|label| !label.is_empty()).map(Arc::from);
     }
 
     /// Runs a kernel and waits for it. What it recorded stays on the device, or is on its way to the file.

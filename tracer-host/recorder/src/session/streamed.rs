@@ -116,8 +116,8 @@ impl<W: Write + Send + 'static> Recorder<W> {
         }
         let Some(streams) = &mut self.streams else { return Err(SessionError::Unusable) };
         let logs = streams.prepare(device, resident, &info)?;
-        let label = self.ledger.label.clone();
-        self.ledger.name(&[info], label.as_ref());
+        let name = self.ledger.name.clone();
+        self.ledger.send_name(&[info], &name);
         let (news, mut ran) = self.ledger.take_news();
         if let Some(worker) = &mut self.worker {
             news.into_iter().try_for_each(|message| worker.send(message))?;

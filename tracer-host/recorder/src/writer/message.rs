@@ -48,6 +48,7 @@ impl<W: Write + Send> TraceWriter<W> {
                 let labels: Vec<_> = labels.iter().map(|(launch, label)| (*launch, &**label)).collect();
                 self.labels.encode_sections(&labels)
             }
+            HostMessage::Stacks(stacks) => self.stacks.encode_sections(stacks),
             HostMessage::Unrecorded(unrecorded) => unrecorded.encode_sections(),
             HostMessage::Times(times) => {
                 let mut readings = times.readings.clone();

@@ -1,4 +1,4 @@
-//! Launches that are not traced. The trace still lists them, with kernel, grid, block and label.
+//! Launches that are not traced. The trace still lists them, with kernel, grid, block, label and call stack.
 //!
 //! A trace needs device memory, so the shim starts it at the first traced launch. Earlier launches wait here.
 //! If a context has no traced launch, its waiting launches are written when the context ends.
@@ -8,7 +8,7 @@ use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use warptrace_host::{LaunchShape, MemorySize};
+use warptrace_host::{LaunchName, LaunchShape, MemorySize};
 
 use super::recorder::Recorder;
 use super::watch::{Signals, at_exit};
@@ -28,7 +28,7 @@ const MAX_WAITING: usize = 1 << 20;
 struct Noted {
     kernel: Arc<str>,
     shape: LaunchShape,
-    label: Option<Arc<str>>,
+    name: LaunchName,
 }
 
 /// How a context's untraced launches are handled.
@@ -54,7 +54,7 @@ pub(crate) fn note(
     known: Option<&AtomicU64>,
 ) -> Option<()> {
     let context = driver::current_context()? as usize;
-    let noted = || Noted { kernel: Arc::clone(kernel), shape, label: ranges::label() };
+    let noted = || Noted { kernel: Arc::clone(kernel), shape, name: ranges::name() };
     let recorder = {
         let mut launches = lock(&state.noted);
         if !launches.ends {
@@ -72,7 +72,7 @@ pub(crate) fn note(
             Notes::Written(recorder) => Arc::clone(recorder),
         }
     };
-    recorder.note(kernel, &shape, ranges::label().as_ref(), known);
+    recorder.note(kernel, &shape, &ranges::name(), known);
     Some(())
 }
 
@@ -84,8 +84,8 @@ impl NotedLaunches {
         if let (Some(Notes::Waiting(waiting)), Some(recorder)) =
             (self.contexts.insert(context, notes), recorder)
         {
-            for Noted { kernel, shape, label } in waiting {
-                recorder.note_late(&kernel, &shape, label.as_ref());
+            for Noted { kernel, shape, name } in waiting {
+                recorder.note_late(&kernel, &shape, &name);
             }
         }
     }

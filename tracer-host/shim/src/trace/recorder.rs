@@ -12,8 +12,9 @@ use std::time::Duration;
 use warptrace_format::file::limits::MAX_KERNELS;
 use warptrace_format::file::{POINTS, PROGRAM, SourceText, Unrecorded};
 use warptrace_host::{
-    Bracket, Brackets, CudaDevice, Device, DeviceError, Drainer, Earlier, Ended, HostMessage, LaunchReport,
-    LaunchShape, Launches, MemorySize, Patience, Reserved, SessionError, TraceOutput, command_line,
+    Bracket, Brackets, CudaDevice, Device, DeviceError, Drainer, Earlier, Ended, HostMessage, LaunchName,
+    LaunchReport, LaunchShape, Launches, MemorySize, Patience, Reserved, SessionError, TraceOutput,
+    command_line,
 };
 
 use super::{PATIENCE, Request};
@@ -232,8 +233,7 @@ impl Recorder {
             (launches, if is_behind { wait } else { wait.min(OTHER_STREAM) })
         };
         let patience = Patience { short: wait, unknown };
-        let Reserved { ticket, logs } =
-            self.launches.reserve(&launches, ranges::label().as_ref(), patience)?;
+        let Reserved { ticket, logs } = self.launches.reserve(&launches, &ranges::name(), patience)?;
         // SAFETY: the program's own launch, on a stream of its own, of copies that were spliced for this way
         // of recording. The program's context is current.
         match unsafe { self.brackets.around(stream, first, || launch(&logs)) } {
@@ -253,7 +253,7 @@ impl Recorder {
         &self,
         kernel: &Arc<str>,
         shape: &LaunchShape,
-        label: Option<&Arc<str>>,
+        name: &LaunchName,
         known: Option<&AtomicU64>,
     ) {
         let of_this = u64::from(self.serial) << 32;
@@ -264,13 +264,13 @@ impl Recorder {
         if let Some(known) = known {
             known.store(of_this | u64::from(number), Ordering::Relaxed);
         }
-        let _ = self.launches.note(number, shape, label, true);
+        let _ = self.launches.note(number, shape, name, true);
     }
 
     /// The same of a launch that was made before the trace began.
-    pub(super) fn note_late(&self, kernel: &Arc<str>, shape: &LaunchShape, label: Option<&Arc<str>>) {
+    pub(super) fn note_late(&self, kernel: &Arc<str>, shape: &LaunchShape, name: &LaunchName) {
         if let Some(number) = self.number_of(kernel) {
-            let _ = self.launches.note(number, shape, label, false);
+            let _ = self.launches.note(number, shape, name, false);
         }
     }
 

@@ -16,6 +16,7 @@ mod memory;
 mod options;
 mod parts;
 mod ranges;
+mod stacks;
 
 use std::path::Path;
 use std::process::{Command, Output};

@@ -15,7 +15,7 @@ use warptrace_macros::kernels;
 use crate::session::{
     Drainer, Ended, Ending, LaunchReport, Launches, Next, Patience, Reserved, SessionError, TracedProgram,
 };
-use crate::{DeviceError, LaunchShape, Policy, Recording, RecordingSpec, SimDevice, SimOptions, Window};
+use crate::{DeviceError, LaunchName, LaunchShape, Policy, Recording, RecordingSpec, SimDevice, SimOptions, Window};
 
 #[kernels(device = warptrace_device, only_marked)]
 mod k_kernel {
@@ -80,7 +80,11 @@ const LONG: Patience = Patience { short: Duration::from_secs(600), unknown: Dura
 
 impl Program {
     fn reserve(&self, warps: u64, patience: Patience) -> Result<Reserved, SessionError> {
-        self.launches.reserve(&[(self.kernel, LaunchShape::linear(32 * warps, 32))], None, patience)
+        self.launches.reserve(
+            &[(self.kernel, LaunchShape::linear(32 * warps, 32))],
+            &LaunchName::default(),
+            patience,
+        )
     }
 
     /// Makes a launch that was reserved: it leaves its logs at once, and ends when the test says so.

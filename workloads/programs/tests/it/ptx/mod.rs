@@ -15,6 +15,7 @@ mod golden;
 mod hashes;
 mod machine_code;
 mod markers;
+mod occupancy;
 mod source;
 mod span_code;
 mod spliced;
@@ -29,7 +30,7 @@ use stored_code::{CodeStore, Function, Functions};
 use warptrace_build::ARCHITECTURES;
 use warptrace_format::Counting;
 use warptrace_host::traced_registers;
-use warptrace_ptx::splice::{Options, Recording, TRACED_SUFFIX, splice};
+use warptrace_ptx::splice::{Options, Recording, Spliced, TRACED_SUFFIX, TracedKernel, splice};
 use warptrace_workloads::{PTX, ProgramInfo, dmr, fault, fractal, matmul, mis, mst, nbody, stress, triad};
 
 const PROGRAMS: [ProgramInfo; 9] = [
@@ -107,6 +108,8 @@ struct Assembled {
     functions: Functions,
     /// How many registers each traced kernel may have.
     limits: Vec<(&'static str, u32)>,
+    /// The traced copies.
+    traced: Vec<TracedKernel>,
 }
 
 impl Assembled {
@@ -121,9 +124,10 @@ impl Assembled {
             architecture: number(architecture),
             ..Options::default()
         };
-        let text = splice(text, &options).unwrap_or_else(|error| panic!("{recording:?}: {error}")).text;
+        let Spliced { text, kernels: traced, .. } =
+            splice(text, &options).unwrap_or_else(|error| panic!("{recording:?}: {error}"));
         let functions = store.functions(&text, architecture)?;
-        Some(Self { text, functions, limits })
+        Some(Self { text, functions, limits, traced })
     }
 
     /// A kernel's own code and that of its traced copy.

@@ -8,11 +8,12 @@ use warptrace_build::Compiler;
 
 use super::stored_code::CodeStore;
 use super::{
-    STORE, after, assembled, chosen, compiled, convergence, golden, machine_code, span_code, spliced,
+    STORE, after, assembled, chosen, compiled, convergence, golden, machine_code, occupancy, span_code,
+    spliced,
 };
 
 /// All checks of machine code.
-const CHECKS: [fn(&CodeStore); 10] = [
+const CHECKS: [fn(&CodeStore); 11] = [
     assembled::check,
     machine_code::check_yields,
     chosen::check_registers,
@@ -23,6 +24,7 @@ const CHECKS: [fn(&CodeStore); 10] = [
     chosen::check_yields,
     after::check_yields,
     span_code::check,
+    occupancy::check,
 ];
 
 #[test]

@@ -1,0 +1,340 @@
+//! Python call stacks of launching threads.
+//!
+//! A launch is made without the interpreter lock: PyTorch and Triton release it first. Therefore the stack is
+//! read from memory, with no call into the interpreter that needs the lock. Only the launching thread itself
+//! changes its chain of frames, and it is in the launch. Its frames keep their code objects alive, and these
+//! keep their names and tables, which never change.
+//!
+//! Layouts are those of CPython 3.11 to 3.14 on 64-bit Linux (`Include/internal/pycore_frame.h`,
+//! `Include/cpython/code.h`, `Include/cpython/unicodeobject.h`). Other interpreters, builds without the lock,
+//! and interpreters that do not export their symbols give no stacks. Neither does an interpreter that ends,
+//! since it frees the frames of other threads.
+
+use std::collections::HashMap;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use warptrace_format::file::StackFrame;
+use warptrace_format::file::limits::{MAX_STACK_DEPTH, MAX_STACKS};
+
+use crate::real;
+use crate::state::lock;
+
+/// `_PyInterpreterFrame::owner` from which a frame has no Python code: it separates calls through C.
+const OWNED_BY_INTERPRETER: u8 = 3;
+/// Offset of `ob_type` in `PyObject`.
+const OBJECT_TYPE: usize = 8;
+/// Offset of `ob_size` in `PyVarObject`, and of `length` in `PyASCIIObject`.
+const LENGTH: usize = 16;
+/// Offset of `ob_sval` in `PyBytesObject`.
+const BYTES: usize = 32;
+/// Offset of `state` in `PyASCIIObject`. Bits 2 to 4 are the kind, bit 6 says whether the text is ASCII.
+const TEXT_STATE: usize = 32;
+/// Offset of `co_filename` in `PyCodeObject`.
+const CODE_FILE: usize = 112;
+/// Offset of `co_qualname`.
+const CODE_NAME: usize = 128;
+/// Offset of `co_linetable`.
+const CODE_LINES: usize = 136;
+
+/// Offsets that differ between versions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Layout {
+    /// Path from `PyThreadState` to the innermost frame.
+    frame: (usize, Option<usize>),
+    /// `_PyInterpreterFrame`: `f_code` or `f_executable`, `previous`, `owner`.
+    code: usize,
+    previous: usize,
+    owner: usize,
+    /// `_PyInterpreterFrame`: `prev_instr` or `instr_ptr`.
+    instruction: usize,
+    /// `PyCodeObject`: `co_firstlineno`, `co_code_adaptive`.
+    first_line: usize,
+    instructions: usize,
+    /// Sizes of `PyASCIIObject` and `PyCompactUnicodeObject`.
+    texts: [usize; 2],
+}
+
+/// Layout of CPython 3.12, from which later versions differ little.
+const LAYOUT_3_12: Layout = Layout {
+    frame: (56, Some(0)),
+    code: 0,
+    previous: 8,
+    owner: 70,
+    instruction: 56,
+    first_line: 68,
+    instructions: 192,
+    texts: [40, 56],
+};
+
+impl Layout {
+    /// Returns the layout of a version `0xMMmm____`; `None` if it is not known.
+    const fn of(version: u32) -> Option<Self> {
+        Some(match version >> 16 {
+            0x030b => Self {
+                frame: (56, Some(8)),
+                code: 32,
+                previous: 48,
+                owner: 69,
+                first_line: 72,
+                instructions: 184,
+                texts: [48, 72],
+                ..LAYOUT_3_12
+            },
+            0x030c => LAYOUT_3_12,
+            0x030d => Self { frame: (72, None), instructions: 200, ..LAYOUT_3_12 },
+            0x030e => Self { frame: (72, None), owner: 74, instructions: 208, ..LAYOUT_3_12 },
+            _ => return None,
+        })
+    }
+}
+
+/// The interpreter in this process.
+struct Python {
+    layout: Layout,
+    /// Address of `PyCode_Type`.
+    code_type: usize,
+    thread_state: unsafe extern "C" fn() -> *const c_void,
+    is_finalizing: unsafe extern "C" fn() -> c_int,
+}
+
+/// A frame: code object, offset of its instruction in bytes, first line of the function.
+type Call = (usize, usize, u32);
+
+/// Stacks that were read, by their frames.
+type Stacks = HashMap<Box<[Call]>, Arc<[StackFrame]>>;
+
+static STACKS: Mutex<Option<Stacks>> = Mutex::new(None);
+
+/// Returns the Python stack of this thread, innermost frame first; `None` if it has none that can be read.
+pub(crate) fn stack() -> Option<Arc<[StackFrame]>> {
+    static PYTHON: OnceLock<Option<Python>> = OnceLock::new();
+    let python = PYTHON.get_or_init(Python::find).as_ref()?;
+    let mut calls = [(0, 0, 0); MAX_STACK_DEPTH];
+    // SAFETY: this thread is in a call of the interpreter, or was never in one.
+    let calls = unsafe { python.calls(&mut calls) }?;
+    let mut stacks = lock(&STACKS);
+    let stacks = stacks.get_or_insert_default();
+    // SAFETY: the code objects are those of this thread's frames.
+    if let Some(known) = stacks.get(calls).filter(|known| unsafe { python.are_named(calls, known) }) {
+        return Some(Arc::clone(known));
+    }
+    // SAFETY: as before.
+    let frames: Arc<[_]> = calls.iter().map(|call| unsafe { python.frame(*call) }).collect();
+    if stacks.len() < MAX_STACKS {
+        stacks.insert(calls.into(), Arc::clone(&frames));
+    }
+    Some(frames)
+}
+
+impl Python {
+    /// Finds the interpreter by its exported symbols.
+    fn find() -> Option<Self> {
+        let find = |name: &CStr| {
+            // SAFETY: the handle stands for all global symbols.
+            let found = unsafe { real::dlsym(libc::RTLD_DEFAULT, name) };
+            (!found.is_null()).then_some(found)
+        };
+        let version = find(c"Py_Version")?;
+        let [text, thread_state, code_type] =
+            [find(c"Py_GetVersion")?, find(c"PyGILState_GetThisThreadState")?, find(c"PyCode_Type")?];
+        let is_finalizing = find(c"Py_IsFinalizing").or_else(|| find(c"_Py_IsFinalizing"))?;
+        // SAFETY: `Py_Version` is a constant of CPython from 3.11 on, and the functions have these types.
+        let (version, text, thread_state, is_finalizing) = unsafe {
+            (
+                version.cast::<u32>().read(),
+                std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> *const c_char>(text),
+                std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> *const c_void>(thread_state),
+                std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> c_int>(is_finalizing),
+            )
+        };
+        let layout = Layout::of(version)?;
+        // SAFETY: the function returns a text that is never freed.
+        let text = unsafe { CStr::from_ptr(text()) };
+        let is_free_threaded = text.to_string_lossy().contains("free-threading");
+        (!is_free_threaded).then_some(Self {
+            layout,
+            code_type: code_type.addr(),
+            thread_state,
+            is_finalizing,
+        })
+    }
+
+    /// Reads this thread's frames, innermost first.
+    ///
+    /// # Safety
+    /// This thread must not be in the middle of a change of its frames: it must be in a call of a C function.
+    unsafe fn calls<'a>(&self, calls: &'a mut [Call]) -> Option<&'a [Call]> {
+        // SAFETY: both functions only read the runtime's state and the thread's own storage.
+        let state = unsafe {
+            if (self.is_finalizing)() != 0 {
+                return None;
+            }
+            (self.thread_state)()
+        };
+        let state = known(state.expose_provenance())?;
+        let Layout { code: code_at, previous, owner, instruction, first_line, instructions, .. } =
+            self.layout;
+        let mut count = 0;
+        // SAFETY: these are the thread's own frames, and offsets of its interpreter's version. A code object is
+        // told from other objects by its type.
+        unsafe {
+            let (at, inner) = self.layout.frame;
+            let mut frame = read::<usize>(state + at);
+            if let Some(inner) = inner {
+                frame = read(known(frame)? + inner);
+            }
+            while let (Some(at), true) = (known(frame), count < calls.len()) {
+                if read::<u8>(at + owner) < OWNED_BY_INTERPRETER {
+                    // The lowest bits of a reference say how it is counted.
+                    let code = known(read::<usize>(at + code_at) & !3)?;
+                    if read::<usize>(code + OBJECT_TYPE) != self.code_type {
+                        return None;
+                    }
+                    let offset = read::<usize>(at + instruction).wrapping_sub(code + instructions);
+                    calls[count] = (code, offset, read(code + first_line));
+                    count += 1;
+                }
+                frame = read(at + previous);
+            }
+        }
+        (count > 0).then_some(&calls[..count])
+    }
+
+    /// Returns true if code objects still have the names that were read: one may have taken another's place.
+    ///
+    /// # Safety
+    /// The code objects must be alive.
+    unsafe fn are_named(&self, calls: &[Call], frames: &[StackFrame]) -> bool {
+        calls.iter().zip(frames).all(|((code, ..), frame)| {
+            // SAFETY: the caller's promise.
+            unsafe {
+                self.is_text(read(code + CODE_FILE), &frame.file)
+                    && self.is_text(read(code + CODE_NAME), &frame.function)
+            }
+        })
+    }
+
+    /// Describes a frame.
+    ///
+    /// # Safety
+    /// The code object must be alive.
+    unsafe fn frame(&self, (code, offset, first_line): Call) -> StackFrame {
+        // SAFETY: the caller's promise, and the code object holds its names and its table.
+        unsafe {
+            let table = read::<usize>(code + CODE_LINES);
+            let table = std::slice::from_raw_parts(
+                std::ptr::with_exposed_provenance::<u8>(table + BYTES),
+                read(table + LENGTH),
+            );
+            StackFrame {
+                function: self.text(read(code + CODE_NAME)),
+                file: self.text(read(code + CODE_FILE)),
+                line: line_at(table, offset, first_line),
+            }
+        }
+    }
+
+    /// Returns where a text's characters are, how many, bytes of each, and whether they are ASCII.
+    ///
+    /// # Safety
+    /// `text` must be a compact `PyUnicodeObject` that is alive.
+    unsafe fn characters(&self, text: usize) -> (usize, usize, u32, bool) {
+        // SAFETY: the caller's promise.
+        let (state, length) = unsafe { (read::<u32>(text + TEXT_STATE), read(text + LENGTH)) };
+        let is_ascii = state >> 6 & 1 == 1;
+        (text + self.layout.texts[usize::from(!is_ascii)], length, state >> 2 & 7, is_ascii)
+    }
+
+    /// # Safety
+    /// As for [`characters`](Self::characters).
+    unsafe fn is_text(&self, text: usize, expected: &str) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self.characters(text) {
+                (at, length, _, true) => {
+                    std::slice::from_raw_parts(std::ptr::with_exposed_provenance::<u8>(at), length)
+                        == expected.as_bytes()
+                }
+                _ => self.text(text) == expected,
+            }
+        }
+    }
+
+    /// Reads a text.
+    ///
+    /// # Safety
+    /// As for [`characters`](Self::characters).
+    unsafe fn text(&self, text: usize) -> String {
+        // SAFETY: the caller's promise; the kind is the size of a character.
+        unsafe {
+            let (at, length, kind, _) = self.characters(text);
+            let character = |index: usize| match kind {
+                1 => u32::from(read::<u8>(at + index)),
+                2 => u32::from(read::<u16>(at + 2 * index)),
+                _ => read(at + 4 * index),
+            };
+            // Names that are not UTF-8 have surrogates for their bytes.
+            let text = (0..length).map(|index| char::from_u32(character(index)).unwrap_or('\u{fffd}'));
+            text.collect()
+        }
+    }
+}
+
+fn known(address: usize) -> Option<usize> {
+    (address != 0).then_some(address)
+}
+
+/// Reads a value of the interpreter.
+///
+/// # Safety
+/// The address must hold such a value.
+unsafe fn read<T: Copy>(address: usize) -> T {
+    // SAFETY: the caller's promise.
+    unsafe { std::ptr::with_exposed_provenance::<T>(address).read_unaligned() }
+}
+
+/// Finds the line of an instruction in a location table (`InternalDocs/code_objects.md`); 0 if it has none.
+fn line_at(table: &[u8], offset: usize, first_line: u32) -> u32 {
+    let (mut line, mut end) = (i64::from(first_line), 0);
+    let mut bytes = table.iter().copied();
+    while let Some(first) = bytes.next() {
+        let code = first >> 3 & 15;
+        end += 2 * (usize::from(first & 7) + 1);
+        // Columns follow, which begin with a byte below 128.
+        let columns = match code {
+            15 => 0,
+            13 | 14 => {
+                let delta = varint(&mut bytes);
+                line += if delta & 1 == 1 { -((delta >> 1) as i64) } else { (delta >> 1) as i64 };
+                if code == 14 {
+                    (0..3).for_each(|_| _ = varint(&mut bytes));
+                }
+                0
+            }
+            10..=12 => {
+                line += i64::from(code - 10);
+                2
+            }
+            _ => 1,
+        };
+        (0..columns).for_each(|_| _ = bytes.next());
+        if offset < end {
+            return if code == 15 { 0 } else { u32::try_from(line).unwrap_or(0) };
+        }
+    }
+    0
+}
+
+/// Reads a number of six bits per byte, lowest first.
+fn varint(bytes: &mut impl Iterator<Item = u8>) -> u64 {
+    let (mut value, mut shift) = (0, 0);
+    for byte in bytes {
+        value |= u64::from(byte & 63).checked_shl(shift).unwrap_or(0);
+        shift += 6;
+        if byte & 64 == 0 {
+            break;
+        }
+    }
+    value
+}
